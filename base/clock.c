@@ -5,24 +5,24 @@
 #include <string.h>
 #include <unistd.h>
 
-struct fdr_clock_reading fdr_clock_read(bool ticks)
+struct fdri_clock_reading fdri_clock_read(bool ticks)
 {
-    struct fdr_clock_reading best = {0, 0, 0};
+    struct fdri_clock_reading best = {0, 0, 0};
     uint64_t tightest = UINT64_MAX;
     for (int i = 0; i < 50; i++) {
-        uint64_t a = ticks ? fdr_ticks() : fdr_clock_ns(CLOCK_MONOTONIC);
-        uint64_t m = fdr_clock_ns(CLOCK_MONOTONIC);
-        uint64_t r = fdr_clock_ns(CLOCK_REALTIME);
-        uint64_t b = ticks ? fdr_ticks() : fdr_clock_ns(CLOCK_MONOTONIC);
+        uint64_t a = ticks ? fdri_clock_ticks() : fdri_clock_ns(CLOCK_MONOTONIC);
+        uint64_t m = fdri_clock_ns(CLOCK_MONOTONIC);
+        uint64_t r = fdri_clock_ns(CLOCK_REALTIME);
+        uint64_t b = ticks ? fdri_clock_ticks() : fdri_clock_ns(CLOCK_MONOTONIC);
         if (b - a >= tightest) continue;
         tightest = b - a;
         /* the monotonic clock was read about a third into the bracket */
-        best = (struct fdr_clock_reading){ticks ? a + (b - a) / 3 : m, m, r};
+        best = (struct fdri_clock_reading){ticks ? a + (b - a) / 3 : m, m, r};
     }
     return best;
 }
 
-bool fdr_ticks_usable(void)
+bool fdri_clock_ticks_usable(void)
 {
 #if defined(__aarch64__)
     return true;
@@ -43,7 +43,7 @@ bool fdr_ticks_usable(void)
 #endif
 }
 
-uint64_t fdr_ticks_rate(uint64_t window_ns)
+uint64_t fdri_clock_ticks_rate(uint64_t window_ns)
 {
 #if defined(__aarch64__)
     (void)window_ns;
@@ -51,8 +51,8 @@ uint64_t fdr_ticks_rate(uint64_t window_ns)
     __asm__ volatile("mrs %0, cntfrq_el0" : "=r"(hz));
     return hz;
 #else
-    struct fdr_clock_reading a = fdr_clock_read(true), b = a;
-    while (b.monotonic_ns - a.monotonic_ns < window_ns) b = fdr_clock_read(true);
+    struct fdri_clock_reading a = fdri_clock_read(true), b = a;
+    while (b.monotonic_ns - a.monotonic_ns < window_ns) b = fdri_clock_read(true);
     return (uint64_t)((unsigned __int128)(b.tick - a.tick) * 1000000000u / (b.monotonic_ns - a.monotonic_ns));
 #endif
 }

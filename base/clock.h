@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /* Clocks. Ticks are TSC ticks (x86-64), the virtual counter (aarch64), or ns of CLOCK_MONOTONIC. */
-#ifndef FDR_BASE_CLOCK_H
-#define FDR_BASE_CLOCK_H
+#ifndef FDRI_BASE_CLOCK_H
+#define FDRI_BASE_CLOCK_H
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
 #if defined(__x86_64__)
-#define FDR_HAVE_TICKS 1
-static inline uint64_t fdr_ticks(void)
+#define FDRI_CLOCK_HAVE_TICKS 1
+static inline uint64_t fdri_clock_ticks(void)
 {
     uint64_t lo, hi;                                /* the instruction clears the upper halves */
     __asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi)); /* unfenced: 7 ns instead of 12; may be up to 0.1 us early */
     return hi << 32 | lo;
 }
 #elif defined(__aarch64__)
-#define FDR_HAVE_TICKS 1
-static inline uint64_t fdr_ticks(void)
+#define FDRI_CLOCK_HAVE_TICKS 1
+static inline uint64_t fdri_clock_ticks(void)
 {
     uint64_t v;
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
     return v;
 }
 #else
-#define FDR_HAVE_TICKS 0
-static inline uint64_t fdr_ticks(void) { return 0; }
+#define FDRI_CLOCK_HAVE_TICKS 0
+static inline uint64_t fdri_clock_ticks(void) { return 0; }
 #endif
 
-static inline uint64_t fdr_clock_ns(clockid_t clock)
+static inline uint64_t fdri_clock_ns(clockid_t clock)
 {
     struct timespec t;
     clock_gettime(clock, &t);
@@ -36,14 +36,14 @@ static inline uint64_t fdr_clock_ns(clockid_t clock)
 
 /* One reading of tick counter, CLOCK_MONOTONIC and CLOCK_REALTIME: the tightest of 50 bracketed ones.
  * Async-signal-safe. */
-struct fdr_clock_reading {
+struct fdri_clock_reading {
     uint64_t tick, monotonic_ns, realtime_ns;
 };
-struct fdr_clock_reading fdr_clock_read(bool ticks);
+struct fdri_clock_reading fdri_clock_read(bool ticks);
 
 /* Whether the tick counter can be trusted as a clock here (constant, synchronised, the kernel uses it too). */
-bool fdr_ticks_usable(void);
+bool fdri_clock_ticks_usable(void);
 
 /* Ticks per second, from the CPU's own word where it has one, else from about `window_ns` of waiting. */
-uint64_t fdr_ticks_rate(uint64_t window_ns);
+uint64_t fdri_clock_ticks_rate(uint64_t window_ns);
 #endif

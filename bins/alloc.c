@@ -17,24 +17,24 @@
 #define HI(w)        ((uint32_t)((w) >> 32))
 #define LO(w)        ((uint32_t)(w))
 
-int fdri_arena_format(struct fdri_arena *a, void *memory, uint64_t bytes, uint32_t bin_bytes)
+int fdri_bins_format(struct fdri_bins_arena *a, void *memory, uint64_t bytes, uint32_t bin_bytes)
 {
-    struct fdr_superblock *s = memory;
-    uint64_t bins_off = fdr_align_up(FDR_SUPERBLOCK_BYTES, bin_bytes);
-    bytes &= ~(uint64_t)(FDR_META_ALIGN - 1);
+    struct fdri_arena_superblock *s = memory;
+    uint64_t bins_off = fdri_bits_align_up(FDRI_ARENA_SUPERBLOCK_BYTES, bin_bytes);
+    bytes &= ~(uint64_t)(FDRI_ARENA_META_ALIGN - 1);
     if (bytes > UINT32_MAX || bytes < bins_off + 2 * (uint64_t)bin_bytes + 8192) return -ENOSPC;
-    memcpy(s->magic, FDR_ARENA_MAGIC, 8);
-    s->format_version = FDR_FORMAT_VERSION;
-    s->header_bytes = FDR_SUPERBLOCK_BYTES;
+    memcpy(s->magic, FDRI_ARENA_MAGIC, 8);
+    s->format_version = FDRI_ARENA_FORMAT_VERSION;
+    s->header_bytes = FDRI_ARENA_SUPERBLOCK_BYTES;
     s->arena_bytes = bytes;
     s->bins_off = bins_off;
     s->bin_bytes = bin_bytes;
     s->bins_total = (uint32_t)((bytes - bins_off) / bin_bytes);
-    s->virgin = HALF(bytes / FDR_META_ALIGN, 0);
+    s->virgin = HALF(bytes / FDRI_ARENA_META_ALIGN, 0);
     a->base = memory;
     a->super = s;
     a->bins_off = bins_off;
-    a->bin_log2 = fdr_log2_floor(bin_bytes);
+    a->bin_log2 = fdri_bits_log2_floor(bin_bytes);
     a->meta_reserve = bytes / 16;
     a->meta_limit = bytes / 2;
     a->slot_bytes = 0;
@@ -49,99 +49,99 @@ int fdri_arena_format(struct fdri_arena *a, void *memory, uint64_t bytes, uint32
     return 0;
 }
 
-uint32_t fdri_stripe_bytes(const struct fdr_topology *topology, uint32_t bin_bytes)
+uint32_t fdri_bins_stripe_bytes(const struct fdri_system_topology *topology, uint32_t bin_bytes)
 {
-    return (uint32_t)fdr_max(topology->page_bytes, bin_bytes);
+    return (uint32_t)fdri_bits_max(topology->page_bytes, bin_bytes);
 }
 
-void fdri_arena_divide(struct fdri_arena *a, const struct fdr_topology *topology)
+void fdri_bins_divide(struct fdri_bins_arena *a, const struct fdri_system_topology *topology)
 {
-    uint32_t count = (uint32_t)fdr_min(topology->nodes, FDR_NODES_MAX);
+    uint32_t count = (uint32_t)fdri_bits_min(topology->nodes, FDRI_SYSTEM_NODES_MAX);
     if (count < 2) return;
-    uint32_t bytes = (uint32_t)(sizeof(struct fdr_nodes_block) + count * sizeof(struct fdr_node));
-    uint32_t off = fdri_meta_take(a, FDR_META_NODES, bytes, UINT32_MAX);
+    uint32_t bytes = (uint32_t)(sizeof(struct fdri_arena_nodes_block) + count * sizeof(struct fdri_arena_node));
+    uint32_t off = fdri_bins_meta_take(a, FDRI_ARENA_META_NODES, bytes, UINT32_MAX);
     if (!off) return;
-    struct fdr_nodes_block *b = fdri_at(a, off);
+    struct fdri_arena_nodes_block *b = fdri_bins_at(a, off);
     b->count = count;
-    b->stripe_bytes = fdri_stripe_bytes(topology, a->super->bin_bytes);
+    b->stripe_bytes = fdri_bins_stripe_bytes(topology, a->super->bin_bytes);
     for (uint32_t i = 0; i < count; i++) b->node[i].id = topology->id[i];
     a->super->nodes_off = off;
     a->super->node_count = count;
     a->node = b->node;
     a->topology = topology;
-    a->stripe_log2 = fdr_log2_floor(b->stripe_bytes);
+    a->stripe_log2 = fdri_bits_log2_floor(b->stripe_bytes);
     a->nodes = count;
 }
 
-uint32_t fdri_node_here(const struct fdri_arena *a, struct fdr_location *l)
+uint32_t fdri_bins_node_here(const struct fdri_bins_arena *a, struct fdri_arena_location *l)
 {
     if (a->nodes < 2) return 0;
-    uint32_t node = fdr_topology_here(a->topology);
+    uint32_t node = fdri_system_topology_here(a->topology);
     l->numa_node = a->node[node].id;
     return node;
 }
 
-static uint32_t bin_off(const struct fdri_arena *a, uint32_t index)
+static uint32_t bin_off(const struct fdri_bins_arena *a, uint32_t index)
 {
     return (uint32_t)(a->bins_off + ((uint64_t)index << a->bin_log2));
 }
 
-static uint32_t bin_index(const struct fdri_arena *a, uint32_t off)
+static uint32_t bin_index(const struct fdri_bins_arena *a, uint32_t off)
 {
     return (uint32_t)((off - a->bins_off) >> a->bin_log2);
 }
 
-static uint64_t *free_stack(const struct fdri_arena *a, uint32_t node)
+static uint64_t *free_stack(const struct fdri_bins_arena *a, uint32_t node)
 {
     return a->nodes > 1 ? &a->node[node].free_stack : &a->super->free_stack;
 }
 
 /* The word is {tag:32, index + 1:32}; the tag rises with every push and pop, so a head that was popped, reused
  * and pushed again in between is not mistaken for the old one (ABA) unless 2^32 operations pass during one try. */
-static uint32_t stack_pop(struct fdri_arena *a, uint32_t node)
+static uint32_t stack_pop(struct fdri_bins_arena *a, uint32_t node)
 {
-    struct fdr_superblock *s = a->super;
+    struct fdri_arena_superblock *s = a->super;
     uint64_t *stack = free_stack(a, node);
-    uint64_t head = fdr_load_acquire(stack); /* A:pop - pairs with R:push; the bin's `next` is seen */
-    for (int i = 0; i < FDRI_TRIES; i++) {
+    uint64_t head = fdri_atomic_load_acquire(stack); /* A:pop - pairs with R:push; the bin's `next` is seen */
+    for (int i = 0; i < FDRI_BINS_TRIES; i++) {
         if (!LO(head)) return 0;
         uint32_t off = bin_off(a, LO(head) - 1);
         /* A:pop - garbage if somebody popped it: then the CAS fails */
-        uint32_t next = fdr_peek_acquire(&fdri_bin(a, off)->next);
-        if (fdr_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, next))) { /* A:pop */
-            fdr_sub_relaxed(&s->free_bins, 1u);
-            if (a->nodes > 1) fdr_sub_relaxed(&a->node[node].free_bins, 1u);
+        uint32_t next = fdri_racy_peek_acquire(&fdri_bins_bin(a, off)->next);
+        if (fdri_atomic_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, next))) { /* A:pop */
+            fdri_atomic_sub_relaxed(&s->free_bins, 1u);
+            if (a->nodes > 1) fdri_atomic_sub_relaxed(&a->node[node].free_bins, 1u);
             return off;
         }
     }
     return 0;
 }
 
-static uint32_t virgin_bin(struct fdri_arena *a)
+static uint32_t virgin_bin(struct fdri_bins_arena *a)
 {
-    struct fdr_superblock *s = a->super;
-    uint64_t word = fdr_load_relaxed(&s->virgin);
-    for (int i = 0; i < FDRI_TRIES; i++) {
+    struct fdri_arena_superblock *s = a->super;
+    uint64_t word = fdri_atomic_load_relaxed(&s->virgin);
+    for (int i = 0; i < FDRI_BINS_TRIES; i++) {
         uint64_t end = bin_off(a, LO(word)) + (1ull << a->bin_log2);
-        if (end + a->slot_bytes > (uint64_t)HI(word) * FDR_META_ALIGN || end > s->arena_bytes - a->meta_reserve)
+        if (end + a->slot_bytes > (uint64_t)HI(word) * FDRI_ARENA_META_ALIGN || end > s->arena_bytes - a->meta_reserve)
             return 0;
         /* L:virgin - the two ends share one word, so they cannot cross; memory is zero and needs no order */
-        if (fdr_cas_acq_rel_u64(&s->virgin, &word, HALF(HI(word), LO(word) + 1))) return bin_off(a, LO(word));
+        if (fdri_atomic_cas_acq_rel_u64(&s->virgin, &word, HALF(HI(word), LO(word) + 1))) return bin_off(a, LO(word));
     }
     return 0;
 }
 
 /* Untouched memory is taken in order, and what lies on other nodes goes to their stacks: alone, one stripe of each. */
-static uint32_t virgin_bin_of(struct fdri_arena *a, uint32_t node)
+static uint32_t virgin_bin_of(struct fdri_bins_arena *a, uint32_t node)
 {
     for (int i = 0;; i++) {
         uint32_t off = virgin_bin(a);
-        if (!off || fdri_node_of(a, off) == node || i == FDRI_TRIES) return off;
-        fdri_bin_give(a, off);
+        if (!off || fdri_bins_node_of(a, off) == node || i == FDRI_BINS_TRIES) return off;
+        fdri_bins_give(a, off);
     }
 }
 
-uint32_t fdri_bin_take(struct fdri_arena *a, uint32_t node)
+uint32_t fdri_bins_take(struct fdri_bins_arena *a, uint32_t node)
 {
     uint32_t off = stack_pop(a, node);
     if (!off) off = virgin_bin_of(a, node);
@@ -149,71 +149,74 @@ uint32_t fdri_bin_take(struct fdri_arena *a, uint32_t node)
     return off;
 }
 
-uint32_t fdri_bin_nearer(struct fdri_arena *a, uint32_t off, uint32_t node)
+uint32_t fdri_bins_exchange_nearer(struct fdri_bins_arena *a, uint32_t off, uint32_t node)
 {
-    if (fdri_node_of(a, off) == node) return off;
+    if (fdri_bins_node_of(a, off) == node) return off;
     uint32_t near = stack_pop(a, node);
     if (!near) near = virgin_bin_of(a, node);
     if (!near) return off;
-    fdri_bin_give(a, off);
+    fdri_bins_give(a, off);
     return near;
 }
 
-void fdri_bin_give(struct fdri_arena *a, uint32_t off)
+void fdri_bins_give(struct fdri_bins_arena *a, uint32_t off)
 {
-    struct fdr_superblock *s = a->super;
-    struct fdr_bin *b = fdri_bin(a, off);
-    fdr_store_release(&b->generation, (fdr_load_relaxed(&b->generation) | 1u) + 1); /* G:give - even: nobody's */
-    uint32_t node = fdri_node_of(a, off);
+    struct fdri_arena_superblock *s = a->super;
+    struct fdri_arena_bin *b = fdri_bins_bin(a, off);
+    fdri_atomic_store_release(&b->generation,
+                              (fdri_atomic_load_relaxed(&b->generation) | 1u) + 1); /* G:give - even: nobody's */
+    uint32_t node = fdri_bins_node_of(a, off);
     uint64_t *stack = free_stack(a, node);
-    fdr_add_relaxed(&s->free_bins, 1u);
-    if (a->nodes > 1) fdr_add_relaxed(&a->node[node].free_bins, 1u);
-    uint64_t head = fdr_load_relaxed(stack);
+    fdri_atomic_add_relaxed(&s->free_bins, 1u);
+    if (a->nodes > 1) fdri_atomic_add_relaxed(&a->node[node].free_bins, 1u);
+    uint64_t head = fdri_atomic_load_relaxed(stack);
     /* A failed push would leak the bin, so it tries until it succeeds: each failure is another thread's success. */
     do {
-        fdr_store_relaxed(&b->next, LO(head));
-    } while (!fdr_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, bin_index(a, off) + 1))); /* R:push */
+        fdri_atomic_store_relaxed(&b->next, LO(head));
+    } while (!fdri_atomic_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, bin_index(a, off) + 1))); /* R:push */
 }
 
-static uint32_t untouched(const struct fdri_arena *a, uint64_t word)
+static uint32_t untouched(const struct fdri_bins_arena *a, uint64_t word)
 {
-    const struct fdr_superblock *s = a->super;
-    uint64_t top = fdr_min((uint64_t)HI(word) * FDR_META_ALIGN - a->slot_bytes, s->arena_bytes - a->meta_reserve);
+    const struct fdri_arena_superblock *s = a->super;
+    uint64_t top = fdri_bits_min((uint64_t)HI(word) * FDRI_ARENA_META_ALIGN - a->slot_bytes,
+                                 s->arena_bytes - a->meta_reserve);
     uint64_t low = bin_off(a, LO(word));
     return top > low ? (uint32_t)((top - low) >> a->bin_log2) : 0;
 }
 
-uint32_t fdri_bins_free(const struct fdri_arena *a)
+uint32_t fdri_bins_free_count(const struct fdri_bins_arena *a)
 {
-    return fdr_load_relaxed(&a->super->free_bins) + untouched(a, fdr_load_relaxed(&a->super->virgin));
+    return fdri_atomic_load_relaxed(&a->super->free_bins) + untouched(a, fdri_atomic_load_relaxed(&a->super->virgin));
 }
 
-uint32_t fdri_bins_reach(const struct fdri_arena *a)
+uint32_t fdri_bins_reachable(const struct fdri_bins_arena *a)
 {
-    uint64_t word = fdr_load_relaxed(&a->super->virgin);
+    uint64_t word = fdri_atomic_load_relaxed(&a->super->virgin);
     return LO(word) + untouched(a, word);
 }
 
-uint32_t fdri_meta_take(struct fdri_arena *a, enum fdr_meta_kind kind, uint32_t bytes, uint32_t location)
+uint32_t fdri_bins_meta_take(struct fdri_bins_arena *a, enum fdri_arena_meta_kind kind, uint32_t bytes,
+                             uint32_t location)
 {
-    struct fdr_superblock *s = a->super;
-    uint32_t units = (bytes + FDR_META_ALIGN - 1) / FDR_META_ALIGN;
-    uint64_t word = fdr_load_relaxed(&s->virgin);
-    for (int i = 0; i < FDRI_TRIES; i++) {
-        uint64_t start = ((uint64_t)HI(word) - units) * FDR_META_ALIGN;
+    struct fdri_arena_superblock *s = a->super;
+    uint32_t units = (bytes + FDRI_ARENA_META_ALIGN - 1) / FDRI_ARENA_META_ALIGN;
+    uint64_t word = fdri_atomic_load_relaxed(&s->virgin);
+    for (int i = 0; i < FDRI_BINS_TRIES; i++) {
+        uint64_t start = ((uint64_t)HI(word) - units) * FDRI_ARENA_META_ALIGN;
         if (units > HI(word) || start < bin_off(a, LO(word)) || s->arena_bytes - start > a->meta_limit) return 0;
-        if (!fdr_cas_acq_rel_u64(&s->virgin, &word, HALF(HI(word) - units, LO(word)))) continue; /* L:virgin */
-        struct fdr_meta_head *h = fdri_at(a, (uint32_t)start);
-        h->bytes = units * FDR_META_ALIGN;
+        if (!fdri_atomic_cas_acq_rel_u64(&s->virgin, &word, HALF(HI(word) - units, LO(word)))) continue; /* L:virgin */
+        struct fdri_arena_meta_head *h = fdri_bins_at(a, (uint32_t)start);
+        h->bytes = units * FDRI_ARENA_META_ALIGN;
         h->location = location;
         h->kind = (uint16_t)kind;
-        h->magic = FDR_META_MAGIC;
+        h->magic = FDRI_ARENA_META_MAGIC;
         return (uint32_t)start;
     }
     return 0;
 }
 
-uint64_t fdri_meta_used(const struct fdri_arena *a)
+uint64_t fdri_bins_meta_used(const struct fdri_bins_arena *a)
 {
-    return a->super->arena_bytes - (uint64_t)HI(fdr_load_relaxed(&a->super->virgin)) * FDR_META_ALIGN;
+    return a->super->arena_bytes - (uint64_t)HI(fdri_atomic_load_relaxed(&a->super->virgin)) * FDRI_ARENA_META_ALIGN;
 }

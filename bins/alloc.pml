@@ -4,7 +4,7 @@
  *
  * Each thread does OPS operations of its choice, then gives all back. Interleavings are complete; the store of a
  * bin's `next` stays in its core's buffer until anything makes it visible (a release does at once). Loads are not
- * reordered: the one load that matters depends on the one before it. Not modelled: more than FDRI_TRIES lost races (the caller takes
+ * reordered: the one load that matters depends on the one before it. Not modelled: more than FDRI_BINS_TRIES lost races (the caller takes
  * that for "none"), 2^32 operations during one try.
  *
  * Claim: the ends never cross, no bin has two holders, none is lost, a stack holds bins of its node only.
@@ -120,7 +120,7 @@ proctype thread()
     byte late, late_val, h, t, nx, bin, ops, mine[2], other;
     byte node = _pid % NODES;
     do
-    :: ops < OPS && mine[1] == NONE -> /* fdri_bin_take */
+    :: ops < OPS && mine[1] == NONE -> /* fdri_bins_take */
         ops++;
         pop(node);
         if
@@ -154,12 +154,12 @@ proctype thread()
             fi;
             bin = NONE; h = 0; t = 0; nx = 0
         }
-    :: ops < OPS && mine[0] != NONE -> /* fdri_bin_give */
+    :: ops < OPS && mine[0] != NONE -> /* fdri_bins_give */
         ops++;
         atomic { bin = mine[0]; mine[0] = mine[1]; mine[1] = NONE };
         give(bin);
         bin = NONE; h = 0; t = 0
-    :: ops < OPS -> /* fdri_meta_take */
+    :: ops < OPS -> /* fdri_bins_meta_take */
         ops++;
         do
         :: atomic { h = lo; t = hi };

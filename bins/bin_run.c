@@ -20,79 +20,80 @@
 #include "bins/partition.h"
 #include "format/arena/arena.h"
 
-void fdri_run_forget(struct fdri_run *r)
+void fdri_bins_run_forget(struct fdri_bins_run *r)
 {
     r->ahead = 0;
     r->late = false;
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     r->seen = r->gone = 0;
 }
 
-static uint64_t list_behind(const struct fdri_run *r, uint32_t count)
+static uint64_t list_behind(const struct fdri_bins_run *r, uint32_t count)
 {
     return (uint64_t)((uint32_t)(r->list >> 32) + count) << 32 | r->bin[count].off;
 }
 
-uint64_t fdri_run_list(const struct fdri_run *r) { return list_behind(r, r->gone); }
+uint64_t fdri_bins_run_list(const struct fdri_bins_run *r) { return list_behind(r, r->gone); }
 
 /* What is left of a run of the same bins, if `list` is where it ended. */
-static bool go_on(struct fdri_run *r, uint64_t list)
+static bool go_on(struct fdri_bins_run *r, uint64_t list)
 {
     uint32_t gone = r->gone, left = r->seen - gone, ahead = r->ahead;
     bool late = r->late;
-    if (list != fdri_run_list(r) || r->seen <= gone) return false;
-    fdri_run_forget(r); /* left here by longjmp there is nothing */
+    if (list != fdri_bins_run_list(r) || r->seen <= gone) return false;
+    fdri_bins_run_forget(r); /* left here by longjmp there is nothing */
     memmove(r->bin, r->bin + gone, (left + late) * sizeof r->bin[0]);
     r->list = list;
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     r->seen = left;
     r->late = late;
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     r->ahead = ahead;
     return true;
 }
 
-void fdri_run_begin(const struct fdri_arena *a, const struct fdr_part *p, uint64_t tick, struct fdri_run *r)
+void fdri_bins_run_begin(const struct fdri_bins_arena *a, const struct fdri_arena_part *p, uint64_t tick,
+                         struct fdri_bins_run *r)
 {
-    uint64_t list = fdr_load_acquire(&p->list_head); /* A:claim */
+    uint64_t list = fdri_atomic_load_acquire(&p->list_head); /* A:claim */
     uint32_t off = (uint32_t)list;
     if (r->part == p && r->tick == tick && go_on(r, list)) return;
-    fdri_run_forget(r);
+    fdri_bins_run_forget(r);
     r->part = p;
     r->tick = tick;
     r->list = list;
     if (!off) return;
-    __builtin_prefetch(fdri_bin(a, off), 1, 3);
-    fdr_signal_fence();
+    __builtin_prefetch(fdri_bins_bin(a, off), 1, 3);
+    fdri_atomic_signal_fence();
     r->ahead = off;
 }
 
-FDR_RACY bool fdri_run_look(const struct fdri_arena *a, struct fdri_run *r)
+FDRI_RACY bool fdri_bins_run_look(const struct fdri_bins_arena *a, struct fdri_bins_run *r)
 {
     uint32_t off = r->ahead, seen = r->seen;
     if (!off || seen > r->room) return false;
-    const struct fdr_bin *b = fdri_bin(a, off);
+    const struct fdri_arena_bin *b = fdri_bins_bin(a, off);
     r->ahead = 0;
-    fdr_signal_fence();                   /* left here by longjmp the run ends with what was seen before */
+    fdri_atomic_signal_fence();           /* left here by longjmp the run ends with what was seen before */
     if (seen && b->base_tick > r->tick) { /* so the bin before it ended later */
         r->bin[seen].base_tick = b->base_tick;
-        fdr_signal_fence();
+        fdri_atomic_signal_fence();
         r->late = true;
         return false;
     }
-    r->bin[seen] = (struct fdri_run_bin){
-        b->base_tick, b->first_index, off, fdr_load_relaxed(&b->generation), b->size_log2, 0};
-    fdr_signal_fence();
+    r->bin[seen] = (struct fdri_bins_run_bin){
+        b->base_tick, b->first_index, off, fdri_atomic_load_relaxed(&b->generation), b->size_log2, 0};
+    fdri_atomic_signal_fence();
     r->seen = seen + 1;
-    uint32_t next = fdr_peek_acquire(&b->next); /* A:list */
-    if (!fdri_may_be_bin(a, next)) return false;
-    __builtin_prefetch(fdri_bin(a, next), 1, 3);
+    uint32_t next = fdri_racy_peek_acquire(&b->next); /* A:list */
+    if (!fdri_bins_may_be_bin(a, next)) return false;
+    __builtin_prefetch(fdri_bins_bin(a, next), 1, 3);
     r->ahead = next;
     return true;
 }
 
 /* How many of the run may go at once, and their bytes. */
-static uint32_t count_of(const struct fdri_arena *a, const struct fdri_run *r, uint32_t most, bool small,
+static uint32_t count_of(const struct fdri_bins_arena *a, const struct fdri_bins_run *r, uint32_t most, bool small,
                          uint64_t *bytes)
 {
     uint32_t may = r->seen > 1 ? r->seen - 1 : 0, count = 0;
@@ -108,34 +109,34 @@ static uint32_t count_of(const struct fdri_arena *a, const struct fdri_run *r, u
     return count;
 }
 
-uint32_t fdri_run_pop(struct fdri_arena *a, struct fdr_part *p, uint32_t most, bool small, struct fdri_run *r,
-                      struct fdri_given *given)
+uint32_t fdri_bins_run_pop(struct fdri_bins_arena *a, struct fdri_arena_part *p, uint32_t most, bool small,
+                           struct fdri_bins_run *r, struct fdri_bins_given *given)
 {
     uint64_t bytes, head = r->list;
     if (r->part != p || r->gone) return 0;
-    const struct fdri_run_bin *bin = r->bin;
+    const struct fdri_bins_run_bin *bin = r->bin;
     uint32_t count = count_of(a, r, most, small, &bytes);
     if (!count) return 0;
     /* L:claim - one swap for all of them */
-    if (!fdr_cas_acq_rel_u64(&p->list_head, &head, list_behind(r, count))) {
-        fdri_run_forget(r);
+    if (!fdri_atomic_cas_acq_rel_u64(&p->list_head, &head, list_behind(r, count))) {
+        fdri_bins_run_forget(r);
         return 0;
     }
     r->gone = count;
     given->events += bin[count].first_index - bin->first_index;
     given->bytes += bytes;
-    given->from_tick = fdr_min(given->from_tick, bin->base_tick);
-    given->to_tick = fdr_max(given->to_tick, bin[count].base_tick);
-    fdr_sub_relaxed(&p->bins, count);
-    fdr_sub_relaxed(&p->bytes, (uint32_t)(bytes >> 9));
+    given->from_tick = fdri_bits_min(given->from_tick, bin->base_tick);
+    given->to_tick = fdri_bits_max(given->to_tick, bin[count].base_tick);
+    fdri_atomic_sub_relaxed(&p->bins, count);
+    fdri_atomic_sub_relaxed(&p->bytes, (uint32_t)(bytes >> 9));
     return count;
 }
 
-void fdri_run_empty(const struct fdri_arena *a, const struct fdri_run *r)
+void fdri_bins_run_empty(const struct fdri_bins_arena *a, const struct fdri_bins_run *r)
 {
     for (uint32_t i = 0; i < r->gone; i++) {
-        struct fdr_bin *b = fdri_bin(a, r->bin[i].off);
-        fdr_peeked(&b->next);
-        fdr_store_release(&b->generation, (r->bin[i].generation | 1u) + 1); /* G:give */
+        struct fdri_arena_bin *b = fdri_bins_bin(a, r->bin[i].off);
+        fdri_racy_peeked(&b->next);
+        fdri_atomic_store_release(&b->generation, (r->bin[i].generation | 1u) + 1); /* G:give */
     }
 }

@@ -18,9 +18,9 @@
  *   part_*           -         -         -          X      (X: only the owner's thread)
  *   part_claim       -         -         -          -      (between claim_enter and claim_leave of its location)
  *
- * Progress: bin_take, bin_give and meta_take are lock-free with at most FDRI_TRIES tries, then they fail. */
-#ifndef FDR_BINS_BINS_H
-#define FDR_BINS_BINS_H
+ * Progress: bin_take, bin_give and meta_take are lock-free with at most FDRI_BINS_TRIES tries, then they fail. */
+#ifndef FDRI_BINS_BINS_H
+#define FDRI_BINS_BINS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,10 +29,10 @@
 #include "base/system/topology.h"
 #include "format/arena/arena.h"
 
-enum { FDRI_TRIES = 256, FDRI_CLAIMERS = 256 };
-struct fdri_arena {
+enum { FDRI_BINS_TRIES = 256, FDRI_BINS_CLAIMERS = 256 };
+struct fdri_bins_arena {
     uint8_t *base;
-    struct fdr_superblock *super;
+    struct fdri_arena_superblock *super;
     uint64_t bins_off; /* of the superblock: here they stay what they are, whatever becomes of the arena's memory */
     uint32_t bin_log2;
     uint64_t meta_reserve;  /* bytes at the end that bins never take */
@@ -45,52 +45,53 @@ struct fdri_arena {
     uint32_t strewn_at;     /* atomic: the word to look at next */
     uint32_t no_barrier;    /* atomic: the kernel has none that passes through other threads, asleep.c */
     /* atomic, claims.c: off of a claimer's location << 32 | off of the one whose bins it takes; 0: nobody */
-    uint64_t inside[FDRI_CLAIMERS];
+    uint64_t inside[FDRI_BINS_CLAIMERS];
     uint32_t nodes; /* 1, or how many entries `node` has */
     uint32_t stripe_log2;
-    struct fdr_node *node;
-    const struct fdr_topology *topology;
+    struct fdri_arena_node *node;
+    const struct fdri_system_topology *topology;
 };
-static inline void *fdri_at(const struct fdri_arena *a, uint32_t off) { return a->base + off; }
-static inline struct fdr_bin *fdri_bin(const struct fdri_arena *a, uint32_t off)
+static inline void *fdri_bins_at(const struct fdri_bins_arena *a, uint32_t off) { return a->base + off; }
+static inline struct fdri_arena_bin *fdri_bins_bin(const struct fdri_bins_arena *a, uint32_t off)
 {
-    return (struct fdr_bin *)(void *)(a->base + off);
+    return (struct fdri_arena_bin *)(void *)(a->base + off);
 }
 /* A link of what was popped meanwhile may say anything: may it be followed all the same, to be believed by who wins a
  * swap? */
-static inline bool fdri_may_be_bin(const struct fdri_arena *a, uint32_t off)
+static inline bool fdri_bins_may_be_bin(const struct fdri_bins_arena *a, uint32_t off)
 {
-    return off >= a->bins_off && off < a->super->arena_bytes && off % FDR_BIN_MIN_BYTES == 0;
+    return off >= a->bins_off && off < a->super->arena_bytes && off % FDRI_ARENA_BIN_MIN_BYTES == 0;
 }
 /* Lays out an empty arena in zeroed memory. Returns 0, or -ENOSPC when `bytes` does not hold two bins. */
-int fdri_arena_format(struct fdri_arena *a, void *memory, uint64_t bytes, uint32_t bin_bytes);
+int fdri_bins_format(struct fdri_bins_arena *a, void *memory, uint64_t bytes, uint32_t bin_bytes);
 
 /* ---- NUMA: memory lies on the nodes by turns, in stripes; no bin crosses a border ---- */
 /* Bytes of a stripe: pages and bins are whole in it. */
-uint32_t fdri_stripe_bytes(const struct fdr_topology *topology, uint32_t bin_bytes);
+uint32_t fdri_bins_stripe_bytes(const struct fdri_system_topology *topology, uint32_t bin_bytes);
 /* Divides an empty arena among the nodes of `topology`, which must outlive it. One node: nothing happens. No room for
  * the stacks: the arena stays undivided. */
-void fdri_arena_divide(struct fdri_arena *a, const struct fdr_topology *topology);
+void fdri_bins_divide(struct fdri_bins_arena *a, const struct fdri_system_topology *topology);
 /* Index of the node that the caller runs on; with several, the location's numa_node is set. No system call. */
-uint32_t fdri_node_here(const struct fdri_arena *a, struct fdr_location *l);
-static inline uint32_t fdri_node_of(const struct fdri_arena *a, uint32_t off)
+uint32_t fdri_bins_node_here(const struct fdri_bins_arena *a, struct fdri_arena_location *l);
+static inline uint32_t fdri_bins_node_of(const struct fdri_bins_arena *a, uint32_t off)
 {
     return a->nodes > 1 ? (off >> a->stripe_log2) % a->nodes : 0;
 }
 /* A whole bin of node `node`, else of another one, else 0: there is none. Its generation stays even until
- * fdri_part_open. */
-uint32_t fdri_bin_take(struct fdri_arena *a, uint32_t node);
+ * fdri_bins_part_open. */
+uint32_t fdri_bins_take(struct fdri_bins_arena *a, uint32_t node);
 /* The held whole bin `off`, or in exchange for it a free one of node `node`: a thread that moved gets its memory after
  * it. */
-uint32_t fdri_bin_nearer(struct fdri_arena *a, uint32_t off, uint32_t node);
-void fdri_bin_give(struct fdri_arena *a, uint32_t off);
-uint32_t fdri_bins_free(const struct fdri_arena *a);  /* on the free stack and untouched; a hint */
-uint32_t fdri_bins_reach(const struct fdri_arena *a); /* all that were handed out or can be */
+uint32_t fdri_bins_exchange_nearer(struct fdri_bins_arena *a, uint32_t off, uint32_t node);
+void fdri_bins_give(struct fdri_bins_arena *a, uint32_t off);
+uint32_t fdri_bins_free_count(const struct fdri_bins_arena *a); /* on the free stack and untouched; a hint */
+uint32_t fdri_bins_reachable(const struct fdri_bins_arena *a);  /* all that were handed out or can be */
 /* A zeroed meta block of `bytes` (rounded up to 64) or 0. */
-uint32_t fdri_meta_take(struct fdri_arena *a, enum fdr_meta_kind kind, uint32_t bytes, uint32_t location);
-uint64_t fdri_meta_used(const struct fdri_arena *a);
+uint32_t fdri_bins_meta_take(struct fdri_bins_arena *a, enum fdri_arena_meta_kind kind, uint32_t bytes,
+                             uint32_t location);
+uint64_t fdri_bins_meta_used(const struct fdri_bins_arena *a);
 
 /* NULL, or what is wrong. For tests and debug builds; the arena must be quiet. */
-const char *fdri_bins_check(const struct fdri_arena *a, char *text, size_t text_bytes);
+const char *fdri_bins_check(const struct fdri_bins_arena *a, char *text, size_t text_bytes);
 
 #endif

@@ -14,7 +14,8 @@
 
 enum { PLACES = 16, LOOKS = 16 };
 
-static uint64_t word_of(const struct fdri_arena *a, const struct fdr_location *who, const struct fdr_location *l)
+static uint64_t word_of(const struct fdri_bins_arena *a, const struct fdri_arena_location *who,
+                        const struct fdri_arena_location *l)
 {
     return (uint64_t)((const uint8_t *)who - a->base) << 32 | (uint32_t)((const uint8_t *)l - a->base);
 }
@@ -22,53 +23,60 @@ static uint64_t word_of(const struct fdri_arena *a, const struct fdr_location *w
 /* Claimers begin to look for a free word in places of their own. */
 static uint32_t place_of(uint64_t word) { return (uint32_t)(word >> 38) * 2654435761u >> 16; }
 
-uint32_t fdri_claim_enter(struct fdri_arena *a, const struct fdr_location *who, struct fdr_location *l)
+uint32_t fdri_bins_claim_enter(struct fdri_bins_arena *a, const struct fdri_arena_location *who,
+                               struct fdri_arena_location *l)
 {
     uint64_t word = word_of(a, who, l);
     for (uint32_t i = 0, at = place_of(word); i < PLACES; i++) {
-        uint64_t *inside = &a->inside[(at + i) % FDRI_CLAIMERS], none = 0;
-        if (fdr_load_relaxed(inside) || !fdr_cas_acq_rel_u64(inside, &none, word)) continue; /* L:pin */
+        uint64_t *inside = &a->inside[(at + i) % FDRI_BINS_CLAIMERS], none = 0;
+        if (fdri_atomic_load_relaxed(inside) || !fdri_atomic_cas_acq_rel_u64(inside, &none, word)) continue; /* L:pin */
         /* L:pin - who pins later sees the word, for both change this one */
-        if (!(fdr_add_acq_rel(&l->claim, 0u) & FDRI_PINNED)) return (at + i) % FDRI_CLAIMERS + 1;
-        fdr_store_release(inside, 0ull); /* R:inside */
+        if (!(fdri_atomic_add_acq_rel(&l->claim, 0u) & FDRI_BINS_PINNED)) return (at + i) % FDRI_BINS_CLAIMERS + 1;
+        fdri_atomic_store_release(inside, 0ull); /* R:inside */
         return 0;
     }
     return 0;
 }
 
-void fdri_claim_leave(struct fdri_arena *a, uint32_t place)
+void fdri_bins_claim_leave(struct fdri_bins_arena *a, uint32_t place)
 {
-    fdr_store_release(&a->inside[place - 1], 0ull); /* R:inside - what it did there is seen by who pins */
+    fdri_atomic_store_release(&a->inside[place - 1], 0ull); /* R:inside - what it did there is seen by who pins */
 }
 
-uint64_t fdri_claim_word(const struct fdri_arena *a, uint32_t place) { return fdr_load_relaxed(&a->inside[place - 1]); }
-
-void fdri_claim_leave_as(struct fdri_arena *a, uint32_t place, uint64_t word)
+uint64_t fdri_bins_claim_word(const struct fdri_bins_arena *a, uint32_t place)
 {
-    fdr_cas_acq_rel_u64(&a->inside[place - 1], &word, 0); /* R:inside */
+    return fdri_atomic_load_relaxed(&a->inside[place - 1]);
 }
 
-void fdri_claim_abandoned(struct fdri_arena *a, const struct fdr_location *who)
+void fdri_bins_claim_leave_as(struct fdri_bins_arena *a, uint32_t place, uint64_t word)
+{
+    fdri_atomic_cas_acq_rel_u64(&a->inside[place - 1], &word, 0); /* R:inside */
+}
+
+void fdri_bins_claim_abandoned(struct fdri_bins_arena *a, const struct fdri_arena_location *who)
 {
     uint32_t off = (uint32_t)((const uint8_t *)who - a->base);
-    for (uint32_t i = 0; i < FDRI_CLAIMERS; i++)
-        if (fdr_load_relaxed(&a->inside[i]) >> 32 == off) fdri_claim_leave(a, i + 1);
+    for (uint32_t i = 0; i < FDRI_BINS_CLAIMERS; i++)
+        if (fdri_atomic_load_relaxed(&a->inside[i]) >> 32 == off) fdri_bins_claim_leave(a, i + 1);
 }
 
-static bool is_inside(const struct fdri_arena *a, const struct fdr_location *l)
+static bool is_inside(const struct fdri_bins_arena *a, const struct fdri_arena_location *l)
 {
     uint32_t off = (uint32_t)((const uint8_t *)l - a->base);
-    for (uint32_t i = 0; i < FDRI_CLAIMERS; i++)
-        if ((uint32_t)fdr_load_acquire(&a->inside[i]) == off) return true; /* A:inside */
+    for (uint32_t i = 0; i < FDRI_BINS_CLAIMERS; i++)
+        if ((uint32_t)fdri_atomic_load_acquire(&a->inside[i]) == off) return true; /* A:inside */
     return false;
 }
 
-bool fdri_claim_pin(struct fdri_arena *a, struct fdr_location *l)
+bool fdri_bins_claim_pin(struct fdri_bins_arena *a, struct fdri_arena_location *l)
 {
-    fdr_or_acq_rel(&l->claim, FDRI_PINNED); /* L:pin - nobody enters from here on */
+    fdri_atomic_or_acq_rel(&l->claim, FDRI_BINS_PINNED); /* L:pin - nobody enters from here on */
     for (int i = 0; i < LOOKS; i++)
         if (!is_inside(a, l)) return true;
     return false;
 }
 
-void fdri_claim_unpin(struct fdr_location *l) { fdr_and_acq_rel(&l->claim, ~FDRI_PINNED); /* L:pin */ }
+void fdri_bins_claim_unpin(struct fdri_arena_location *l)
+{
+    fdri_atomic_and_acq_rel(&l->claim, ~FDRI_BINS_PINNED); /* L:pin */
+}

@@ -53,7 +53,7 @@ end:
     od
 }
 
-/* fdri_claim_leave */
+/* fdri_bins_claim_leave */
 inline leave(i)
 {
     atomic {
@@ -70,7 +70,7 @@ inline leave(i)
     }
 }
 
-/* fdri_claim_abandoned */
+/* fdri_bins_claim_abandoned */
 inline come_back()
 {
     i = 0;
@@ -151,7 +151,7 @@ proctype claimer(byte me)
     done++
 }
 
-/* fdri_claim_pin, of the first location; what is done alone; fdri_claim_unpin */
+/* fdri_bins_claim_pin, of the first location; what is done alone; fdri_bins_claim_unpin */
 proctype owner()
 {
     byte pins, looks, i;

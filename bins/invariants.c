@@ -15,20 +15,21 @@ static const char *say(char *text, size_t bytes, const char *what, uint64_t wher
     return text;
 }
 
-static const char *check_part(const struct fdri_arena *a, const struct fdr_part *p, char *text, size_t bytes)
+static const char *check_part(const struct fdri_bins_arena *a, const struct fdri_arena_part *p, char *text,
+                              size_t bytes)
 {
     uint32_t off = (uint32_t)p->list_head, seq = (uint32_t)(p->list_head >> 32), bins = 0, units = 0;
     uint64_t index = 0, tick = 0;
-    for (; off; off = fdri_bin(a, off)->next, seq++, bins++) {
-        const struct fdr_bin *b = fdri_bin(a, off);
-        if (bins > a->super->bins_total * (a->super->bin_bytes / FDR_BIN_MIN_BYTES))
+    for (; off; off = fdri_bins_bin(a, off)->next, seq++, bins++) {
+        const struct fdri_arena_bin *b = fdri_bins_bin(a, off);
+        if (bins > a->super->bins_total * (a->super->bin_bytes / FDRI_ARENA_BIN_MIN_BYTES))
             return say(text, bytes, "list does not end", off);
-        if (b->magic != FDR_BIN_MAGIC) return say(text, bytes, "listed bin without magic", off);
+        if (b->magic != FDRI_ARENA_BIN_MAGIC) return say(text, bytes, "listed bin without magic", off);
         if (!(b->generation & 1)) return say(text, bytes, "listed bin with even generation", off);
         if (b->seq != seq) return say(text, bytes, "sequence has a gap", off);
         if (bins && b->first_index != index) return say(text, bytes, "first_index does not continue", off);
         if (b->base_tick < tick) return say(text, bytes, "time steps back", off);
-        index = b->first_index + FDR_COMMIT_RECORDS(b->commit);
+        index = b->first_index + FDRI_ARENA_COMMIT_RECORDS(b->commit);
         tick = b->base_tick;
         units += 1u << (b->size_log2 - 9);
     }
@@ -37,36 +38,37 @@ static const char *check_part(const struct fdri_arena *a, const struct fdr_part 
     return NULL;
 }
 
-const char *fdri_bins_check(const struct fdri_arena *a, char *text, size_t bytes)
+const char *fdri_bins_check(const struct fdri_bins_arena *a, char *text, size_t bytes)
 {
-    const struct fdr_superblock *s = a->super;
+    const struct fdri_arena_superblock *s = a->super;
     uint32_t lo = (uint32_t)s->virgin, hi = (uint32_t)(s->virgin >> 32), free_bins = 0, held = 0, steps = 0;
     uint64_t strewn = 0;
-    if (s->bins_off + (uint64_t)lo * s->bin_bytes > (uint64_t)hi * FDR_META_ALIGN)
+    if (s->bins_off + (uint64_t)lo * s->bin_bytes > (uint64_t)hi * FDRI_ARENA_META_ALIGN)
         return say(text, bytes, "bins and meta overlap", lo);
     for (uint32_t node = 0; node < a->nodes; node++) {
         uint32_t before = free_bins;
         for (uint32_t i = (uint32_t)(a->nodes > 1 ? a->node[node].free_stack : s->free_stack); i; free_bins++) {
             if (i > lo || free_bins > lo) return say(text, bytes, "free stack leaves the bins or does not end", i);
             uint32_t off = (uint32_t)(s->bins_off + (uint64_t)(i - 1) * s->bin_bytes);
-            if (fdri_bin(a, off)->generation & 1) return say(text, bytes, "free bin with odd generation", off);
-            if (fdri_node_of(a, off) != node) return say(text, bytes, "free bin on another node's stack", off);
-            i = fdri_bin(a, off)->next;
+            if (fdri_bins_bin(a, off)->generation & 1) return say(text, bytes, "free bin with odd generation", off);
+            if (fdri_bins_node_of(a, off) != node) return say(text, bytes, "free bin on another node's stack", off);
+            i = fdri_bins_bin(a, off)->next;
         }
         if (a->nodes > 1 && a->node[node].free_bins != free_bins - before)
             return say(text, bytes, "free bins of a node miscounted", node);
     }
     if (free_bins != s->free_bins) return say(text, bytes, "free bins miscounted", free_bins);
     for (uint32_t off = s->location_first; off; steps++) {
-        if (steps > s->arena_bytes / sizeof(struct fdr_location))
+        if (steps > s->arena_bytes / sizeof(struct fdri_arena_location))
             return say(text, bytes, "chain of locations does not end", off);
-        const struct fdr_location *l = fdri_at(a, off);
-        bool nobodys = (l->flags & (FDR_LOCATION_FREE | FDR_LOCATION_ENDED)) == FDR_LOCATION_FREE;
+        const struct fdri_arena_location *l = fdri_bins_at(a, off);
+        bool nobodys = (l->flags & (FDRI_ARENA_LOCATION_FREE | FDRI_ARENA_LOCATION_ENDED)) == FDRI_ARENA_LOCATION_FREE;
         if (nobodys && l->bins_held) return say(text, bytes, "a free location holds bins", off);
         held += l->bins_held;
         strewn += (uint64_t)l->strewn_units << 9;
-        for (uint32_t part = l->parts_first; part; part = ((const struct fdr_part *)fdri_at(a, part))->next) {
-            const char *wrong = check_part(a, fdri_at(a, part), text, bytes);
+        for (uint32_t part = l->parts_first; part;
+             part = ((const struct fdri_arena_part *)fdri_bins_at(a, part))->next) {
+            const char *wrong = check_part(a, fdri_bins_at(a, part), text, bytes);
             if (wrong) return wrong;
         }
         off = l->next;

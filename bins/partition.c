@@ -21,47 +21,48 @@
  * half. What is on it says so in its commit word, which means nothing while the piece is free: whose list it is, and
  * the piece before. An operation left by longjmp in the middle leaves a word that does not agree with the list: such a
  * piece is not joined, and comes off when its turn is. */
-static uint32_t list_of(const struct fdri_arena *a, const struct fdr_location *l)
+static uint32_t list_of(const struct fdri_bins_arena *a, const struct fdri_arena_location *l)
 {
     return (uint32_t)((const uint8_t *)l - a->base);
 }
-static void set_before(struct fdri_arena *a, const struct fdr_location *l, uint32_t off, uint32_t before)
+static void set_before(struct fdri_bins_arena *a, const struct fdri_arena_location *l, uint32_t off, uint32_t before)
 {
-    if (off) fdr_store_relaxed(&fdri_bin(a, off)->commit, LIST(list_of(a, l), before));
+    if (off) fdri_atomic_store_relaxed(&fdri_bins_bin(a, off)->commit, LIST(list_of(a, l), before));
 }
 
-static void piece_push(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t size_log2)
+static void piece_push(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t off, uint32_t size_log2)
 {
-    struct fdr_bin *b = fdri_bin(a, off);
+    struct fdri_arena_bin *b = fdri_bins_bin(a, off);
     uint32_t *first = &l->piece_free[size_log2 - 9], next = *first;
-    fdr_store_release(&b->generation, (fdr_load_relaxed(&b->generation) | 1u) + 1); /* G:give */
+    fdri_atomic_store_release(&b->generation, (fdri_atomic_load_relaxed(&b->generation) | 1u) + 1); /* G:give */
     /* G:take - what stood here may have been the middle of a bin: no magic before it is nobody's */
-    fdr_fence_release();
-    b->magic = FDR_BIN_MAGIC;
+    fdri_atomic_fence_release();
+    b->magic = FDRI_ARENA_BIN_MAGIC;
     b->size_log2 = (uint8_t)size_log2;
-    fdr_store_relaxed(&b->next, next);
+    fdri_atomic_store_relaxed(&b->next, next);
     set_before(a, l, off, 0);
     l->piece_units += 1u << (size_log2 - 9); /* no less than there are, wherever it is left */
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     *first = off;
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     set_before(a, l, next, off);
 }
 
 /* Off the list, where `link` leads to it from `before`. */
-static void piece_remove(struct fdri_arena *a, struct fdr_location *l, uint32_t *link, uint32_t before, uint32_t off)
+static void piece_remove(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t *link, uint32_t before,
+                         uint32_t off)
 {
-    struct fdr_bin *b = fdri_bin(a, off);
-    uint32_t next = fdr_load_relaxed(&b->next);
-    fdr_store_relaxed(&b->commit, 0ull);
-    fdr_signal_fence();
-    fdr_store_relaxed(link, next);
-    fdr_signal_fence();
+    struct fdri_arena_bin *b = fdri_bins_bin(a, off);
+    uint32_t next = fdri_atomic_load_relaxed(&b->next);
+    fdri_atomic_store_relaxed(&b->commit, 0ull);
+    fdri_atomic_signal_fence();
+    fdri_atomic_store_relaxed(link, next);
+    fdri_atomic_signal_fence();
     set_before(a, l, next, before);
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
 }
 
-static uint32_t piece_pop(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2)
+static uint32_t piece_pop(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t size_log2)
 {
     uint32_t *first = &l->piece_free[size_log2 - 9], off = *first;
     if (!off) return 0;
@@ -71,65 +72,66 @@ static uint32_t piece_pop(struct fdri_arena *a, struct fdr_location *l, uint32_t
 }
 
 /* In a strewn bin it may be another's, who writes to it. */
-FDR_RACY static uint64_t word_of(const struct fdr_bin *b) { return fdr_load_relaxed(&b->commit); }
+FDRI_RACY static uint64_t word_of(const struct fdri_arena_bin *b) { return fdri_atomic_load_relaxed(&b->commit); }
 
 /* Takes `off` off the free list of its size; false when it is not there, as far as one can tell. */
-static bool piece_unlink(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t size_log2)
+static bool piece_unlink(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t off, uint32_t size_log2)
 {
-    uint64_t word = word_of(fdri_bin(a, off));
+    uint64_t word = word_of(fdri_bins_bin(a, off));
     uint32_t *link = &l->piece_free[size_log2 - 9], before = (uint32_t)word;
     if (word >> 32 != list_of(a, l)) return false;
     if (before) {
-        if (!fdri_may_be_bin(a, before)) return false;
-        if (word_of(fdri_bin(a, before)) >> 32 != list_of(a, l)) return false;
-        link = &fdri_bin(a, before)->next;
+        if (!fdri_bins_may_be_bin(a, before)) return false;
+        if (word_of(fdri_bins_bin(a, before)) >> 32 != list_of(a, l)) return false;
+        link = &fdri_bins_bin(a, before)->next;
     }
-    if (fdr_load_relaxed(link) != off) return false;
+    if (fdri_atomic_load_relaxed(link) != off) return false;
     piece_remove(a, l, link, before, off);
     l->piece_units -= 1u << (size_log2 - 9);
     return true;
 }
 
-uint32_t fdri_piece_own(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2)
+uint32_t fdri_bins_piece_own(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t size_log2)
 {
     uint32_t have = size_log2, off = 0, full = a->bin_log2;
     while (have < full && !(off = piece_pop(a, l, have))) have++;
     if (!off) return 0;
-    fdri_piece_split(a, l, off, have, size_log2);
+    fdri_bins_piece_split(a, l, off, have, size_log2);
     return off;
 }
 
-uint32_t fdri_piece_take(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2)
+uint32_t fdri_bins_piece_take(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t size_log2)
 {
     fdri_piece_collect(a, l);
-    uint32_t off = fdri_piece_own(a, l, size_log2);
+    uint32_t off = fdri_bins_piece_own(a, l, size_log2);
     if (off) return off;
-    off = fdri_bin_take(a, fdri_node_here(a, l));
+    off = fdri_bins_take(a, fdri_bins_node_here(a, l));
     if (!off) return 0;
-    fdr_add_relaxed(&l->bins_held, 1u);
-    fdri_piece_split(a, l, off, a->bin_log2, size_log2);
+    fdri_atomic_add_relaxed(&l->bins_held, 1u);
+    fdri_bins_piece_split(a, l, off, a->bin_log2, size_log2);
     return off;
 }
 
-void fdri_piece_split(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t have, uint32_t want)
+void fdri_bins_piece_split(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t off, uint32_t have,
+                           uint32_t want)
 {
     /* before there are others behind it: whoever walks the bins steps by it */
-    fdri_bin(a, off)->size_log2 = (uint8_t)want;
-    fdr_signal_fence();
+    fdri_bins_bin(a, off)->size_log2 = (uint8_t)want;
+    fdri_atomic_signal_fence();
     if (have > want && have == a->bin_log2) {
-        fdr_add_relaxed(&l->split_bins, 1u);
-        fdr_add_relaxed(&a->pinned, 1u);
+        fdri_atomic_add_relaxed(&l->split_bins, 1u);
+        fdri_atomic_add_relaxed(&a->pinned, 1u);
     }
     /* nobody has looked there for long: all at once, not one after the other */
-    for (uint32_t half = want; half < have; half++) __builtin_prefetch(fdri_bin(a, off + (1u << half)), 1, 3);
+    for (uint32_t half = want; half < have; half++) __builtin_prefetch(fdri_bins_bin(a, off + (1u << half)), 1, 3);
     while (have > want) {
         have--;
         piece_push(a, l, off + (1u << have), have);
     }
 }
 
-uint32_t fdri_piece_any(struct fdri_arena *a, struct fdr_location *l, uint32_t size_log2, uint32_t least_log2,
-                        uint32_t *got_log2)
+uint32_t fdri_bins_piece_any(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t size_log2,
+                             uint32_t least_log2, uint32_t *got_log2)
 {
     uint32_t full = a->bin_log2;
     for (uint32_t s = size_log2 < full ? size_log2 : full - 1; s >= least_log2 && s >= 9; s--) {
@@ -143,125 +145,129 @@ uint32_t fdri_piece_any(struct fdri_arena *a, struct fdr_location *l, uint32_t s
 
 /* A piece of that size that is free? In a strewn bin it may be another's, who writes to it: then it is not on our
  * list. */
-FDR_RACY static bool may_join(const struct fdr_bin *b, uint32_t size_log2)
+FDRI_RACY static bool may_join(const struct fdri_arena_bin *b, uint32_t size_log2)
 {
-    return b->size_log2 == size_log2 && !(fdr_load_relaxed(&b->generation) & 1);
+    return b->size_log2 == size_log2 && !(fdri_atomic_load_relaxed(&b->generation) & 1);
 }
 
-void fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t size_log2)
+void fdri_bins_piece_give(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t off, uint32_t size_log2)
 {
     uint32_t full = a->bin_log2, was = size_log2;
     while (size_log2 < full) { /* two free halves are a whole again */
-        struct fdr_bin *b = fdri_piece_buddy(a, off, size_log2);
+        struct fdri_arena_bin *b = fdri_bins_piece_buddy(a, off, size_log2);
         uint32_t buddy = (uint32_t)((uint8_t *)b - a->base);
         if (!may_join(b, size_log2) || !piece_unlink(a, l, buddy, size_log2)) break;
-        fdr_clear_racy(fdri_bin(a, off < buddy ? buddy : off), FDR_BIN_HEADER); /* no header inside the whole */
+        fdri_racy_clear(fdri_bins_bin(a, off < buddy ? buddy : off),
+                        FDRI_ARENA_BIN_HEADER); /* no header inside the whole */
         off = off < buddy ? off : buddy;
         size_log2++;
     }
     if (size_log2 < full) {
         piece_push(a, l, off, size_log2);
     } else if (was < full && fdri_strewn(a, off)) { /* all of it came to l in the end */
-        fdr_sub_relaxed(&l->strewn_units, 1u << (full - 9));
+        fdri_atomic_sub_relaxed(&l->strewn_units, 1u << (full - 9));
         fdri_strewn_whole(a, off);
     } else {
-        fdr_sub_relaxed(&l->split_bins, (uint32_t)(was < full));
-        fdr_sub_relaxed(&a->pinned, (uint32_t)(was < full));
-        fdri_bin_give(a, off);
-        fdr_sub_relaxed(&l->bins_held, 1u);
+        fdri_atomic_sub_relaxed(&l->split_bins, (uint32_t)(was < full));
+        fdri_atomic_sub_relaxed(&a->pinned, (uint32_t)(was < full));
+        fdri_bins_give(a, off);
+        fdri_atomic_sub_relaxed(&l->bins_held, 1u);
     }
 }
 
 /* Nothing of its bins is in use any more. One that was not joined, for an operation was left in the middle, is given
  * with its first piece, if that is on a list, when the others are off. */
-void fdri_piece_leave(struct fdri_arena *a, struct fdr_location *l)
+void fdri_bins_piece_leave(struct fdri_bins_arena *a, struct fdri_arena_location *l)
 {
     uint32_t bins = 0;
     for (uint32_t log2 = 9, off; log2 < a->bin_log2; log2++)
         while ((off = piece_pop(a, l, log2))) {
             if (fdri_strewn(a, off)) {
                 if (!fdri_may_strew(a, log2)) continue;
-                fdr_sub_relaxed(&l->strewn_units, 1u << (log2 - 9));
+                fdri_atomic_sub_relaxed(&l->strewn_units, 1u << (log2 - 9));
                 fdri_strewn_give(a, off, log2);
             } else if ((off - a->bins_off) % a->super->bin_bytes == 0) {
-                fdr_store_relaxed(&fdri_bin(a, off)->next, bins);
+                fdri_atomic_store_relaxed(&fdri_bins_bin(a, off)->next, bins);
                 bins = off;
             }
         }
     for (uint32_t next; bins; bins = next) {
-        next = fdr_load_relaxed(&fdri_bin(a, bins)->next);
-        for (uint32_t at = FDR_BIN_MIN_BYTES; at < a->super->bin_bytes; at += FDR_BIN_MIN_BYTES) /* also of lost ones */
-            fdr_clear_racy(fdri_bin(a, bins + at), FDR_BIN_HEADER);
-        fdr_sub_relaxed(&l->split_bins, 1u);
-        fdr_sub_relaxed(&a->pinned, 1u);
-        fdri_bin_give(a, bins);
-        fdr_sub_relaxed(&l->bins_held, 1u);
+        next = fdri_atomic_load_relaxed(&fdri_bins_bin(a, bins)->next);
+        for (uint32_t at = FDRI_ARENA_BIN_MIN_BYTES; at < a->super->bin_bytes;
+             at += FDRI_ARENA_BIN_MIN_BYTES) /* also of lost ones */
+            fdri_racy_clear(fdri_bins_bin(a, bins + at), FDRI_ARENA_BIN_HEADER);
+        fdri_atomic_sub_relaxed(&l->split_bins, 1u);
+        fdri_atomic_sub_relaxed(&a->pinned, 1u);
+        fdri_bins_give(a, bins);
+        fdri_atomic_sub_relaxed(&l->bins_held, 1u);
     }
 }
 
-void fdri_part_open(struct fdri_arena *a, struct fdr_location *l, struct fdr_part *p, uint32_t off, uint32_t size_log2,
-                    uint32_t base_ordinal, uint32_t record_bits_max)
+void fdri_bins_part_open(struct fdri_bins_arena *a, struct fdri_arena_location *l, struct fdri_arena_part *p,
+                         uint32_t off, uint32_t size_log2, uint32_t base_ordinal, uint32_t record_bits_max)
 {
-    struct fdr_bin *b = fdri_bin(a, off);
+    struct fdri_arena_bin *b = fdri_bins_bin(a, off);
     uint32_t seq = p->open_seq + 1, bytes = 1u << size_log2;
     /* G:take - the generation is even: whoever copied any of what follows finds that it moved (pairs with G:check) */
-    fdr_fence_release();
-    fdr_store_relaxed(&b->commit, FDR_COMMIT(0, 0, fdr_check24(FDR_HASH_SEED)));
+    fdri_atomic_fence_release();
+    fdri_atomic_store_relaxed(&b->commit, FDRI_ARENA_COMMIT(0, 0, fdri_codec_check24(FDRI_CODEC_HASH_SEED)));
     b->location = l->id;
     b->seq = seq;
     b->depth = p->depth;
     b->class_ = p->class_;
     b->band = p->band;
     b->size_log2 = (uint8_t)size_log2;
-    b->flags = l->flags & FDR_LOCATION_NS ? FDR_BIN_NS : 0;
+    b->flags = l->flags & FDRI_ARENA_LOCATION_NS ? FDRI_ARENA_BIN_NS : 0;
     b->reserved = 0;
     b->epoch = l->epoch;
     b->base_ordinal = base_ordinal;
     b->base_tick = p->last_tick;
     b->first_index = p->total;
-    fdr_store_relaxed(&b->next, 0);
-    b->check = fdr_check32((const uint8_t *)b + 8, 40);
-    fdr_signal_fence();
-    b->magic = FDR_BIN_MAGIC;
+    fdri_atomic_store_relaxed(&b->next, 0);
+    b->check = fdri_arena_check32((const uint8_t *)b + 8, 40);
+    fdri_atomic_signal_fence();
+    b->magic = FDRI_ARENA_BIN_MAGIC;
     /* G:open - odd: from here on what stands there is this partition's, header and all */
-    fdr_store_release(&b->generation, (fdr_load_relaxed(&b->generation) | 1u));
-    fdr_signal_fence();
+    fdri_atomic_store_release(&b->generation, (fdri_atomic_load_relaxed(&b->generation) | 1u));
+    fdri_atomic_signal_fence();
     p->size_log2 = (uint8_t)size_log2;
-    fdr_add_relaxed(&p->bins, 1u);
-    fdr_add_relaxed(&p->bytes, bytes >> 9);
+    fdri_atomic_add_relaxed(&p->bins, 1u);
+    fdri_atomic_add_relaxed(&p->bytes, bytes >> 9);
     l->epoch_bins++;
-    fdr_encode_begin(p, fdri_at(a, p->table_off), (uint8_t *)(b + 1), bytes, record_bits_max);
-    uint64_t head = fdr_load_relaxed(&p->list_head);
+    fdri_codec_encode_begin(p, fdri_bins_at(a, p->table_off), (uint8_t *)(b + 1), bytes, record_bits_max);
+    uint64_t head = fdri_atomic_load_relaxed(&p->list_head);
     uint32_t newest = p->open_off;
     /* linked before it is the open one: an operation abandoned in between leaves an empty bin that the next one
      * replaces */
-    if (!(uint32_t)head) fdr_store_release(&p->list_head, LIST(seq, off)); /* R:link - pairs with A:list in export/ */
-    else fdr_store_release(&fdri_bin(a, newest)->next, off);               /* R:link */
-    fdr_signal_fence();
+    if (!(uint32_t)head)
+        fdri_atomic_store_release(&p->list_head, LIST(seq, off));         /* R:link - pairs with A:list in export/ */
+    else fdri_atomic_store_release(&fdri_bins_bin(a, newest)->next, off); /* R:link */
+    fdri_atomic_signal_fence();
     p->open_off = off;
     p->open_seq = seq;
 }
 
-void fdri_part_seal(struct fdri_arena *a, struct fdr_part *p)
+void fdri_bins_part_seal(struct fdri_bins_arena *a, struct fdri_arena_part *p)
 {
     if (!p->open_off) return;
     /* what was committed counts: an abandoned operation may have left more behind */
-    const struct fdr_bin *b = fdri_bin(a, p->open_off);
-    p->total = b->first_index + FDR_COMMIT_RECORDS(b->commit);
-    fdr_encode_close(p); /* the next record asks for a bin */
+    const struct fdri_arena_bin *b = fdri_bins_bin(a, p->open_off);
+    p->total = b->first_index + FDRI_ARENA_COMMIT_RECORDS(b->commit);
+    fdri_codec_encode_close(p); /* the next record asks for a bin */
 }
 
-void fdri_part_mend(struct fdri_arena *a, struct fdr_part *p)
+void fdri_bins_part_mend(struct fdri_bins_arena *a, struct fdri_arena_part *p)
 {
-    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
+    uint64_t head = fdri_atomic_load_acquire(&p->list_head); /* A:claim */
     uint32_t off = (uint32_t)head;
     /* the open one, if it is listed, was the newest, or one was linked behind it */
     if (off && p->open_off && (int32_t)(p->open_seq - (uint32_t)(head >> 32)) >= 0) off = p->open_off;
-    for (uint32_t next = off; next; next = fdr_load_acquire(&fdri_bin(a, off)->next)) off = next; /* A:list */
-    if (off) p->open_seq = fdri_bin(a, off)->seq;
+    for (uint32_t next = off; next; next = fdri_atomic_load_acquire(&fdri_bins_bin(a, off)->next))
+        off = next; /* A:list */
+    if (off) p->open_seq = fdri_bins_bin(a, off)->seq;
     p->open_off = off;
-    if (off) fdri_part_seal(a, p);
-    else fdr_encode_close(p); /* left between begun and linked: the next record would go to offset 0 */
+    if (off) fdri_bins_part_seal(a, p);
+    else fdri_codec_encode_close(p); /* left between begun and linked: the next record would go to offset 0 */
 }
 
 /* ---- the old end ---- The head of the list is popped by one compare-and-swap: by the owner, or by a claimer, who
@@ -269,9 +275,9 @@ void fdri_part_mend(struct fdri_arena *a, struct fdr_part *p)
  * cannot come back. Only rewinding goes back to older seqs; it pins the location first. So whoever wins the swap read a
  * `next` that held. */
 
-FDR_RACY static uint64_t base_tick_of(const struct fdri_arena *a, uint32_t off)
+FDRI_RACY static uint64_t base_tick_of(const struct fdri_bins_arena *a, uint32_t off)
 {
-    return fdri_may_be_bin(a, off) ? fdri_bin(a, off)->base_tick : 0;
+    return fdri_bins_may_be_bin(a, off) ? fdri_bins_bin(a, off)->base_tick : 0;
 }
 
 /* The oldest bin as it looked when `head` was read. */
@@ -280,104 +286,109 @@ struct oldest {
     uint64_t end;
 }; /* end: newest leave in it = where the bin behind begins to count */
 
-static struct oldest oldest_of(const struct fdri_arena *a, const struct fdr_part *p, uint64_t head)
+static struct oldest oldest_of(const struct fdri_bins_arena *a, const struct fdri_arena_part *p, uint64_t head)
 {
     struct oldest o = {.off = (uint32_t)head, .end = p->last_tick};
     if (!o.off || o.off == p->open_off) return o;
-    o.next = fdr_peek_acquire(&fdri_bin(a, o.off)->next); /* A:list */
+    o.next = fdri_racy_peek_acquire(&fdri_bins_bin(a, o.off)->next); /* A:list */
     o.end = base_tick_of(a, o.next);
     return o;
 }
 
-uint32_t fdri_part_popped(struct fdri_arena *a, struct fdr_part *p, uint32_t off, uint64_t end, uint32_t *size_log2,
-                          struct fdri_given *given)
+uint32_t fdri_bins_part_popped(struct fdri_bins_arena *a, struct fdri_arena_part *p, uint32_t off, uint64_t end,
+                               uint32_t *size_log2, struct fdri_bins_given *given)
 {
-    struct fdr_bin *b = fdri_bin(a, off);
-    given->events += FDR_COMMIT_RECORDS(b->commit);
+    struct fdri_arena_bin *b = fdri_bins_bin(a, off);
+    given->events += FDRI_ARENA_COMMIT_RECORDS(b->commit);
     given->bytes += 1ull << b->size_log2;
-    given->from_tick = fdr_min(given->from_tick, b->base_tick);
-    given->to_tick = fdr_max(given->to_tick, end);
+    given->from_tick = fdri_bits_min(given->from_tick, b->base_tick);
+    given->to_tick = fdri_bits_max(given->to_tick, end);
     *size_log2 = b->size_log2;
-    fdr_sub_relaxed(&p->bins, 1u);
-    fdr_sub_relaxed(&p->bytes, 1u << (b->size_log2 - 9));
-    fdr_store_release(&b->generation, (b->generation | 1u) + 1); /* G:give - until the caller opens it for somebody */
+    fdri_atomic_sub_relaxed(&p->bins, 1u);
+    fdri_atomic_sub_relaxed(&p->bytes, 1u << (b->size_log2 - 9));
+    fdri_atomic_store_release(&b->generation,
+                              (b->generation | 1u) + 1); /* G:give - until the caller opens it for somebody */
     return off;
 }
 
-static uint32_t popped(struct fdri_arena *a, struct fdr_part *p, const struct oldest *o, uint32_t *size_log2,
-                       struct fdri_given *given)
+static uint32_t popped(struct fdri_bins_arena *a, struct fdri_arena_part *p, const struct oldest *o,
+                       uint32_t *size_log2, struct fdri_bins_given *given)
 {
-    fdr_peeked(&fdri_bin(a, o->off)->next);
-    return fdri_part_popped(a, p, o->off, o->end, size_log2, given);
+    fdri_racy_peeked(&fdri_bins_bin(a, o->off)->next);
+    return fdri_bins_part_popped(a, p, o->off, o->end, size_log2, given);
 }
 
-uint64_t fdri_part_oldest_end(const struct fdri_arena *a, const struct fdr_part *p)
+uint64_t fdri_bins_part_oldest_end(const struct fdri_bins_arena *a, const struct fdri_arena_part *p)
 {
-    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
+    uint64_t head = fdri_atomic_load_acquire(&p->list_head); /* A:claim */
     return (uint32_t)head ? oldest_of(a, p, head).end : UINT64_MAX;
 }
 
-bool fdri_part_has_sealed(const struct fdr_part *p)
+bool fdri_bins_part_has_sealed(const struct fdri_arena_part *p)
 {
-    uint64_t head = fdr_load_relaxed(&p->list_head);
-    return (uint32_t)head && ((uint32_t)head != p->open_off || fdr_encode_full(p));
+    uint64_t head = fdri_atomic_load_relaxed(&p->list_head);
+    return (uint32_t)head && ((uint32_t)head != p->open_off || fdri_codec_encode_full(p));
 }
 
-bool fdri_part_older(const struct fdri_arena *a, const struct fdr_part *p, uint64_t tick)
+bool fdri_bins_part_older(const struct fdri_bins_arena *a, const struct fdri_arena_part *p, uint64_t tick)
 {
-    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
+    uint64_t head = fdri_atomic_load_acquire(&p->list_head); /* A:claim */
     return (uint32_t)head && oldest_of(a, p, head).end <= tick;
 }
 
 /* Pops while the oldest bin ends at or before `tick`. */
-static uint32_t pop_before(struct fdri_arena *a, struct fdr_part *p, uint64_t tick, uint32_t *size_log2,
-                           struct fdri_given *given)
+static uint32_t pop_before(struct fdri_bins_arena *a, struct fdri_arena_part *p, uint64_t tick, uint32_t *size_log2,
+                           struct fdri_bins_given *given)
 {
-    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim - pairs with L:claim: the bin as its writer left it */
-    for (int i = 0; i < FDRI_TRIES && fdri_part_has_sealed(p); i++) {
+    uint64_t head = fdri_atomic_load_acquire(
+        &p->list_head); /* A:claim - pairs with L:claim: the bin as its writer left it */
+    for (int i = 0; i < FDRI_BINS_TRIES && fdri_bins_part_has_sealed(p); i++) {
         struct oldest o = oldest_of(a, p, head);
         if (o.end > tick) return 0;
         if (o.off == p->open_off) { /* the last one, which no claimer takes: the list's own floor is all that is left */
-            fdri_part_seal(a, p);
+            fdri_bins_part_seal(a, p);
             p->floor_tick = o.end;
-            fdr_signal_fence(); /* killed here: the floor is up and the bin's records count as reduced by their times */
+            fdri_atomic_signal_fence(); /* killed here: the floor is up and the bin's records count as reduced by their times */
         }
         /* L:claim */
-        if (!fdr_cas_acq_rel_u64(&p->list_head, &head, LIST((uint32_t)(head >> 32) + 1, o.next))) continue;
+        if (!fdri_atomic_cas_acq_rel_u64(&p->list_head, &head, LIST((uint32_t)(head >> 32) + 1, o.next))) continue;
         if (o.off == p->open_off) p->open_off = 0;
         return popped(a, p, &o, size_log2, given);
     }
     return 0;
 }
 
-uint32_t fdri_part_pop(struct fdri_arena *a, struct fdr_part *p, uint32_t *size_log2, struct fdri_given *given)
+uint32_t fdri_bins_part_pop(struct fdri_bins_arena *a, struct fdri_arena_part *p, uint32_t *size_log2,
+                            struct fdri_bins_given *given)
 {
     return pop_before(a, p, UINT64_MAX, size_log2, given);
 }
 
-uint32_t fdri_part_pop_older(struct fdri_arena *a, struct fdr_part *p, uint64_t tick, uint32_t *size_log2,
-                             struct fdri_given *given)
+uint32_t fdri_bins_part_pop_older(struct fdri_bins_arena *a, struct fdri_arena_part *p, uint64_t tick,
+                                  uint32_t *size_log2, struct fdri_bins_given *given)
 {
     return pop_before(a, p, tick, size_log2, given);
 }
 
 /* ---- claims: somebody else pops ---- */
 
-static struct oldest oldest_claimable(const struct fdri_arena *a, uint64_t head)
+static struct oldest oldest_claimable(const struct fdri_bins_arena *a, uint64_t head)
 {
     struct oldest o = {.off = (uint32_t)head};
     if (!o.off) return o;
     /* A:list - with a successor it is sealed, and its owner is done with it */
-    o.next = fdr_peek_acquire(&fdri_bin(a, o.off)->next);
+    o.next = fdri_racy_peek_acquire(&fdri_bins_bin(a, o.off)->next);
     o.end = base_tick_of(a, o.next);
     return o;
 }
 
-uint32_t fdri_part_claim(struct fdri_arena *a, struct fdr_part *p, uint32_t *size_log2, struct fdri_given *given)
+uint32_t fdri_bins_part_claim(struct fdri_bins_arena *a, struct fdri_arena_part *p, uint32_t *size_log2,
+                              struct fdri_bins_given *given)
 {
-    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
+    uint64_t head = fdri_atomic_load_acquire(&p->list_head); /* A:claim */
     struct oldest o = oldest_claimable(a, head);
     if (!o.next) return 0;
-    if (!fdr_cas_acq_rel_u64(&p->list_head, &head, LIST((uint32_t)(head >> 32) + 1, o.next))) return 0; /* L:claim */
+    if (!fdri_atomic_cas_acq_rel_u64(&p->list_head, &head, LIST((uint32_t)(head >> 32) + 1, o.next)))
+        return 0; /* L:claim */
     return popped(a, p, &o, size_log2, given);
 }

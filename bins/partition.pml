@@ -43,10 +43,10 @@ proctype owner()
     byte ops, b, s, o, nx, late;
     bool sealed = true;
     do
-    :: ops < OWNER_OPS -> /* fdri_room, fdri_part_open */
+    :: ops < OWNER_OPS -> /* fdri_memory_room, fdri_bins_part_open */
         ops++;
         if
-        :: open_off != 0 -> /* fdri_part_seal */ total = first[open_off] + recs[open_off]; sealed = true
+        :: open_off != 0 -> /* fdri_bins_part_seal */ total = first[open_off] + recs[open_off]; sealed = true
         :: else
         fi;
         atomic { take(b) };
@@ -72,7 +72,7 @@ proctype owner()
     :: ops < OWNER_OPS && !sealed && recs[open_off] < RECORDS -> /* a record */
         ops++;
         atomic { recs[open_off]++; stored++ }
-    :: ops < OWNER_OPS && head_off != 0 -> /* fdri_part_pop */
+    :: ops < OWNER_OPS && head_off != 0 -> /* fdri_bins_part_pop */
         ops++;
         atomic { s = head_seq; o = head_off };
         if
@@ -141,7 +141,7 @@ proctype claimer()
     do
     :: tries < CLAIMS ->
         tries++;
-        atomic { s = head_seq; o = head_off }; /* fdri_part_claim */
+        atomic { s = head_seq; o = head_off }; /* fdri_bins_part_claim */
         if
         :: o == 0 -> skip
         :: else ->

@@ -28,7 +28,7 @@ struct frames {
 struct process {
     struct fdr_file *file;
     const struct fdr_file_info *info;
-    struct fdr_text *out;
+    struct fdri_convert_text *out;
     uint64_t pid;
     uint64_t shift_ns; /* added to every time: puts several hosts on one line */
     bool *first;       /* no event was written yet */
@@ -41,36 +41,36 @@ static const char *const operations[] = {"Barrier",   "Bcast",     "Reduce",    
 
 static void begin(const struct process *p, char phase, uint32_t location)
 {
-    struct fdr_text *out = p->out;
-    fdr_text_string(out, *p->first ? "\n{\"ph\":\"" : ",\n{\"ph\":\"");
+    struct fdri_convert_text *out = p->out;
+    fdri_convert_text_string(out, *p->first ? "\n{\"ph\":\"" : ",\n{\"ph\":\"");
     *p->first = false;
-    fdr_text_bytes(out, &phase, 1);
-    fdr_text_string(out, "\",\"pid\":");
-    fdr_text_u64(out, p->pid);
-    fdr_text_string(out, ",\"tid\":");
-    fdr_text_u64(out, (uint64_t)location + 1);
+    fdri_convert_text_bytes(out, &phase, 1);
+    fdri_convert_text_string(out, "\",\"pid\":");
+    fdri_convert_text_u64(out, p->pid);
+    fdri_convert_text_string(out, ",\"tid\":");
+    fdri_convert_text_u64(out, (uint64_t)location + 1);
 }
 
 static void at(const struct process *p, uint64_t time_ns)
 {
     uint64_t ns = time_ns + p->shift_ns;
     char decimals[4] = {'.', (char)('0' + ns / 100 % 10), (char)('0' + ns / 10 % 10), (char)('0' + ns % 10)};
-    fdr_text_string(p->out, ",\"ts\":");
-    fdr_text_u64(p->out, ns / 1000);
-    fdr_text_bytes(p->out, decimals, 4);
+    fdri_convert_text_string(p->out, ",\"ts\":");
+    fdri_convert_text_u64(p->out, ns / 1000);
+    fdri_convert_text_bytes(p->out, decimals, 4);
 }
 
 static void named(const struct process *p, const char *name)
 {
-    fdr_text_string(p->out, ",\"name\":");
-    fdr_text_json(p->out, name);
+    fdri_convert_text_string(p->out, ",\"name\":");
+    fdri_convert_text_json(p->out, name);
 }
 
 static void argument(const struct process *p, const char *before, const char *name)
 {
-    fdr_text_string(p->out, before);
-    fdr_text_json(p->out, name);
-    fdr_text_string(p->out, ":");
+    fdri_convert_text_string(p->out, before);
+    fdri_convert_text_json(p->out, name);
+    fdri_convert_text_string(p->out, ":");
 }
 
 /* type: 0 u64, 1 i64, 2 f64; 3, 4, 5 the same at 32 bits, widened when recorded */
@@ -78,9 +78,9 @@ static void value(const struct process *p, uint32_t type, uint64_t bits)
 {
     double real;
     memcpy(&real, &bits, sizeof real);
-    if (type == 2 || type == 5) fdr_text_f64(p->out, real);
-    else if (type == 1 || type == 4) fdr_text_i64(p->out, (int64_t)bits);
-    else fdr_text_u64(p->out, bits);
+    if (type == 2 || type == 5) fdri_convert_text_f64(p->out, real);
+    else if (type == 1 || type == 4) fdri_convert_text_i64(p->out, (int64_t)bits);
+    else fdri_convert_text_u64(p->out, bits);
 }
 
 static void metadata(const struct process *p, const char *what, uint32_t location, const char *text)
@@ -88,8 +88,8 @@ static void metadata(const struct process *p, const char *what, uint32_t locatio
     begin(p, 'M', location);
     named(p, what);
     argument(p, ",\"args\":{", "name");
-    fdr_text_json(p->out, text);
-    fdr_text_string(p->out, "}}");
+    fdri_convert_text_json(p->out, text);
+    fdri_convert_text_string(p->out, "}}");
 }
 
 static void describe(const struct process *p)
@@ -117,15 +117,15 @@ static void edge(const struct process *p, const struct fdr_read_event *e)
                  : e->not_over ? "[open]"
                  : e->reduced  ? "[reduced]"
                                : fdr_definition(p->file, FDR_REGION_DEFINITION, e->id)->name);
-    if (e->repaired) fdr_text_string(p->out, ",\"args\":{\"repaired\":1}");
-    fdr_text_string(p->out, "}");
+    if (e->repaired) fdri_convert_text_string(p->out, ",\"args\":{\"repaired\":1}");
+    fdri_convert_text_string(p->out, "}");
 }
 
 static void instant(const struct process *p, const struct fdr_read_event *e, const char *name)
 {
     begin(p, 'i', e->location);
     at(p, e->time_ns);
-    fdr_text_string(p->out, ",\"s\":\"t\"");
+    fdri_convert_text_string(p->out, ",\"s\":\"t\"");
     named(p, name);
 }
 
@@ -148,7 +148,7 @@ static void arguments(const struct process *p, const struct fdr_read_event *e, c
         value(p, types[i], e->field[i]);
         before = ",";
     }
-    fdr_text_string(p->out, strcmp(before, ",") == 0 ? "}}" : "}"); /* with arguments there are two to close */
+    fdri_convert_text_string(p->out, strcmp(before, ",") == 0 ? "}}" : "}"); /* with arguments there are two to close */
 }
 
 static void counter(const struct process *p, const struct fdr_read_event *e)
@@ -156,12 +156,12 @@ static void counter(const struct process *p, const struct fdr_read_event *e)
     const struct fdr_definition *d = fdr_definition(p->file, FDR_METRIC_DEFINITION, e->id);
     begin(p, 'C', e->location);
     at(p, e->time_ns);
-    fdr_text_string(p->out, ",\"id\":"); /* a track of its own for each location */
-    fdr_text_u64(p->out, (uint64_t)e->location + 1);
+    fdri_convert_text_string(p->out, ",\"id\":"); /* a track of its own for each location */
+    fdri_convert_text_u64(p->out, (uint64_t)e->location + 1);
     named(p, d->name);
     argument(p, ",\"args\":{", d->file[0] ? d->file : "value");
     value(p, d->value_type, e->field[0]);
-    fdr_text_string(p->out, "}}");
+    fdri_convert_text_string(p->out, "}}");
 }
 
 static void collective(const struct process *p, const struct fdr_read_event *e)
@@ -231,22 +231,22 @@ static uint32_t frame_at(const struct process *p, uint32_t parent, uint64_t addr
     return parent;
 }
 
-static void write_frames(struct fdr_text *out, const struct frames *f)
+static void write_frames(struct fdri_convert_text *out, const struct frames *f)
 {
-    fdr_text_string(out, ",\"stackFrames\":{");
+    fdri_convert_text_string(out, ",\"stackFrames\":{");
     for (uint32_t i = 0; i < f->count; i++) {
-        fdr_text_string(out, i ? ",\n\"" : "\n\"");
-        fdr_text_u64(out, i + 1);
-        fdr_text_string(out, "\":{\"name\":");
-        fdr_text_json(out, f->frame[i].name);
+        fdri_convert_text_string(out, i ? ",\n\"" : "\n\"");
+        fdri_convert_text_u64(out, i + 1);
+        fdri_convert_text_string(out, "\":{\"name\":");
+        fdri_convert_text_json(out, f->frame[i].name);
         if (f->frame[i].parent) {
-            fdr_text_string(out, ",\"parent\":\"");
-            fdr_text_u64(out, f->frame[i].parent);
-            fdr_text_string(out, "\"");
+            fdri_convert_text_string(out, ",\"parent\":\"");
+            fdri_convert_text_u64(out, f->frame[i].parent);
+            fdri_convert_text_string(out, "\"");
         }
-        fdr_text_string(out, "}");
+        fdri_convert_text_string(out, "}");
     }
-    fdr_text_string(out, "}");
+    fdri_convert_text_string(out, "}");
 }
 
 static void sample(const struct process *p, const struct fdr_read_event *e)
@@ -254,25 +254,25 @@ static void sample(const struct process *p, const struct fdr_read_event *e)
     const struct fdr_sample_path *path = e->sample;
     uint32_t frame = 0;
     instant(p, e, path && path->pc ? fdr_place_at(p->file, path->pc, false, e->time_ns)->function : "sample");
-    fdr_text_string(p->out, ",\"cat\":\"sample\"");
+    fdri_convert_text_string(p->out, ",\"cat\":\"sample\"");
     if (path) {
         for (uint32_t i = 0; i < path->frame_count; i++) frame = frame_at(p, frame, path->frame[i], true, e->time_ns);
         if (path->pc) frame = frame_at(p, frame, path->pc, false, e->time_ns);
         if (frame) {
-            fdr_text_string(p->out, ",\"sf\":\"");
-            fdr_text_u64(p->out, frame);
-            fdr_text_string(p->out, "\"");
+            fdri_convert_text_string(p->out, ",\"sf\":\"");
+            fdri_convert_text_u64(p->out, frame);
+            fdri_convert_text_string(p->out, "\"");
         }
         argument(p, ",\"args\":{", "weight");
-        fdr_text_u64(p->out, path->weight);
+        fdri_convert_text_u64(p->out, path->weight);
         argument(p, ",", "regions");
         for (uint32_t i = 0; i < path->region_count; i++) {
-            fdr_text_string(p->out, i ? "," : "[");
-            fdr_text_json(p->out, fdr_definition(p->file, FDR_REGION_DEFINITION, path->region[i])->name);
+            fdri_convert_text_string(p->out, i ? "," : "[");
+            fdri_convert_text_json(p->out, fdr_definition(p->file, FDR_REGION_DEFINITION, path->region[i])->name);
         }
-        fdr_text_string(p->out, path->region_count ? "]}" : "[]}");
+        fdri_convert_text_string(p->out, path->region_count ? "]}" : "[]}");
     }
-    fdr_text_string(p->out, "}");
+    fdri_convert_text_string(p->out, "}");
 }
 
 static void event(const struct process *p, const struct fdr_read_event *e)
@@ -343,26 +343,26 @@ static void shifts_of(struct fdr_file *const *files, size_t count, uint64_t *shi
 int fdr_export_chrome(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
                       const char *out_path)
 {
-    struct fdr_text *out;
+    struct fdri_convert_text *out;
     struct frames frames = {0};
     bool first = true, by_place = pids_collide(files, count);
     uint64_t *shift = calloc(count ? count : 1, sizeof *shift);
-    int status = shift ? fdr_text_open(&out, out_path) : -ENOMEM;
+    int status = shift ? fdri_convert_text_open(&out, out_path) : -ENOMEM;
     if (status != 0) {
         free(shift);
         return status;
     }
     shifts_of(files, count, shift);
-    fdr_text_string(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+    fdri_convert_text_string(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
     for (size_t i = 0; i < count && status == 0; i++) {
         const struct fdr_file_info *info = fdr_file_info(files[i]);
         struct process p = {files[i], info, out, by_place ? i + 1 : info->pid, shift[i], &first, &frames};
         status = process(&p, select);
     }
-    fdr_text_string(out, "\n]");
+    fdri_convert_text_string(out, "\n]");
     if (frames.count) write_frames(out, &frames);
-    fdr_text_string(out, "}\n");
+    fdri_convert_text_string(out, "}\n");
     free(frames.frame);
     free(shift);
-    return fdr_text_close(out, status);
+    return fdri_convert_text_close(out, status);
 }

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void flush(struct fdr_text *text)
+static void flush(struct fdri_convert_text *text)
 {
     size_t done = 0;
     while (done < text->used && !text->error) {
@@ -23,7 +23,7 @@ static void flush(struct fdr_text *text)
 }
 
 /* A new file beside the one it will be: nobody else's, and no link. -1 with errno. */
-static int open_part(struct fdr_text *t)
+static int open_part(struct fdri_convert_text *t)
 {
     size_t bytes = strlen(t->path) + sizeof ".4294967295.999.part";
     int fd = -1;
@@ -38,7 +38,7 @@ static int open_part(struct fdr_text *t)
 
 /* Files appear when they are whole. What is no file (a pipe, a link) is written as it is, and "-" is what standard
  * output is already, wherever that stands. */
-static int open_output(struct fdr_text *t)
+static int open_output(struct fdri_convert_text *t)
 {
     struct stat s;
     if (strcmp(t->path, "-") == 0) return fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
@@ -46,16 +46,16 @@ static int open_output(struct fdr_text *t)
     return open(t->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 }
 
-static void give(struct fdr_text *t)
+static void give(struct fdri_convert_text *t)
 {
     free(t->part);
     free(t->path);
     free(t);
 }
 
-int fdr_text_open(struct fdr_text **text, const char *path)
+int fdri_convert_text_open(struct fdri_convert_text **text, const char *path)
 {
-    struct fdr_text *t = malloc(sizeof *t);
+    struct fdri_convert_text *t = malloc(sizeof *t);
     if (!t) return -ENOMEM;
     t->error = 0;
     t->used = 0;
@@ -71,7 +71,7 @@ int fdr_text_open(struct fdr_text **text, const char *path)
     return 0;
 }
 
-int fdr_text_close(struct fdr_text *text, int status)
+int fdri_convert_text_close(struct fdri_convert_text *text, int status)
 {
     flush(text);
     if (close(text->fd) != 0 && !text->error) text->error = errno;
@@ -82,11 +82,11 @@ int fdr_text_close(struct fdr_text *text, int status)
     return status;
 }
 
-void fdr_text_bytes(struct fdr_text *text, const char *bytes, size_t count)
+void fdri_convert_text_bytes(struct fdri_convert_text *text, const char *bytes, size_t count)
 {
     while (count > 0) {
-        if (text->used == FDR_TEXT_BYTES) flush(text);
-        size_t part = FDR_TEXT_BYTES - text->used;
+        if (text->used == FDRI_CONVERT_TEXT_BYTES) flush(text);
+        size_t part = FDRI_CONVERT_TEXT_BYTES - text->used;
         if (part > count) part = count;
         memcpy(text->buffer + text->used, bytes, part);
         text->used += part;
@@ -95,9 +95,12 @@ void fdr_text_bytes(struct fdr_text *text, const char *bytes, size_t count)
     }
 }
 
-void fdr_text_string(struct fdr_text *text, const char *string) { fdr_text_bytes(text, string, strlen(string)); }
+void fdri_convert_text_string(struct fdri_convert_text *text, const char *string)
+{
+    fdri_convert_text_bytes(text, string, strlen(string));
+}
 
-void fdr_text_u64(struct fdr_text *text, uint64_t value)
+void fdri_convert_text_u64(struct fdri_convert_text *text, uint64_t value)
 {
     char digits[20];
     size_t at = sizeof digits;
@@ -105,13 +108,13 @@ void fdr_text_u64(struct fdr_text *text, uint64_t value)
         digits[--at] = (char)('0' + value % 10);
         value /= 10;
     } while (value);
-    fdr_text_bytes(text, digits + at, sizeof digits - at);
+    fdri_convert_text_bytes(text, digits + at, sizeof digits - at);
 }
 
-void fdr_text_i64(struct fdr_text *text, int64_t value)
+void fdri_convert_text_i64(struct fdri_convert_text *text, int64_t value)
 {
-    if (value < 0) fdr_text_bytes(text, "-", 1);
-    fdr_text_u64(text, value < 0 ? -(uint64_t)value : (uint64_t)value);
+    if (value < 0) fdri_convert_text_bytes(text, "-", 1);
+    fdri_convert_text_u64(text, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
 /* The caller's locale may have another decimal point, of more than one byte even. */
@@ -123,11 +126,11 @@ static void point_of_c(char *digits)
     memmove(digits + before + 1, digits + before + point, strlen(digits + before + point) + 1);
 }
 
-void fdr_text_f64(struct fdr_text *text, double value)
+void fdri_convert_text_f64(struct fdri_convert_text *text, double value)
 {
     char digits[40];
     if (!isfinite(value)) {
-        fdr_text_string(text, "null");
+        fdri_convert_text_string(text, "null");
         return;
     }
     for (int precision = 15; precision <= 17; precision++) {
@@ -135,10 +138,10 @@ void fdr_text_f64(struct fdr_text *text, double value)
         if (strtod(digits, NULL) == value) break;
     }
     point_of_c(digits);
-    fdr_text_string(text, digits);
+    fdri_convert_text_string(text, digits);
 }
 
-size_t fdr_text_sequence(const void *at)
+size_t fdri_convert_text_sequence(const void *at)
 {
     const unsigned char *s = at;
     if (s[0] < 0x80) return 1;
@@ -153,17 +156,17 @@ size_t fdr_text_sequence(const void *at)
     return count;
 }
 
-size_t fdr_text_plain(const void *at)
+size_t fdri_convert_text_plain(const void *at)
 {
     const unsigned char *s = at;
     bool control = s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
     bool turns = s[0] == 0xe2 &&
                  ((s[1] == 0x80 && s[2] >= 0xaa && s[2] <= 0xae) || (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
-    return control || turns ? 0 : fdr_text_sequence(s);
+    return control || turns ? 0 : fdri_convert_text_sequence(s);
 }
 
 /* A character of `count` bytes, of three at most. */
-static void escaped(struct fdr_text *text, const unsigned char *s, size_t count)
+static void escaped(struct fdri_convert_text *text, const unsigned char *s, size_t count)
 {
     char code[8];
     unsigned c = s[0];
@@ -171,19 +174,19 @@ static void escaped(struct fdr_text *text, const unsigned char *s, size_t count)
     if (count == 3) c = (s[0] & 15u) << 12 | (s[1] & 63u) << 6 | (s[2] & 63u);
     if (c == '"' || c == '\\') snprintf(code, sizeof code, "\\%c", c);
     else snprintf(code, sizeof code, "\\u%04x", c & 0xffffu);
-    fdr_text_string(text, code);
+    fdri_convert_text_string(text, code);
 }
 
-void fdr_text_json(struct fdr_text *text, const char *string)
+void fdri_convert_text_json(struct fdri_convert_text *text, const char *string)
 {
     const unsigned char *s = (const unsigned char *)string;
-    fdr_text_bytes(text, "\"", 1);
+    fdri_convert_text_bytes(text, "\"", 1);
     while (*s) {
-        size_t count = fdr_text_sequence(s);
-        if (count == 0) fdr_text_string(text, "\xef\xbf\xbd");
-        else if (*s == '"' || *s == '\\' || !fdr_text_plain(s)) escaped(text, s, count);
-        else fdr_text_bytes(text, (const char *)s, count);
+        size_t count = fdri_convert_text_sequence(s);
+        if (count == 0) fdri_convert_text_string(text, "\xef\xbf\xbd");
+        else if (*s == '"' || *s == '\\' || !fdri_convert_text_plain(s)) escaped(text, s, count);
+        else fdri_convert_text_bytes(text, (const char *)s, count);
         s += count ? count : 1;
     }
-    fdr_text_bytes(text, "\"", 1);
+    fdri_convert_text_bytes(text, "\"", 1);
 }

@@ -192,40 +192,40 @@ static int fold_samples(struct fold *f, const struct fdr_select *select)
 
 /* A frame's name; ';' separates frames and a line ends a stack, so neither may stand in it, and nothing is no frame.
  * What is not plain is a space. */
-static void frame_name(struct fdr_text *out, const char *name)
+static void frame_name(struct fdri_convert_text *out, const char *name)
 {
-    if (!*name) fdr_text_string(out, "[no name]");
+    if (!*name) fdri_convert_text_string(out, "[no name]");
     for (size_t n; *name; name += n ? n : 1) {
-        n = fdr_text_plain(name);
-        fdr_text_bytes(out, *name == ';' ? ":" : n ? name : " ", n ? n : 1);
+        n = fdri_convert_text_plain(name);
+        fdri_convert_text_bytes(out, *name == ';' ? ":" : n ? name : " ", n ? n : 1);
     }
 }
 
 /* path: room for one node number per node */
-static void write_line(struct fold *f, struct fdr_text *out, uint32_t leaf, uint32_t *path)
+static void write_line(struct fold *f, struct fdri_convert_text *out, uint32_t leaf, uint32_t *path)
 {
     size_t count = 0;
     for (uint32_t id = leaf; id != 0; id = f->nodes[id].parent) path[count++] = id;
     while (count > 0) {
         frame_name(out, f->nodes[path[--count]].name);
-        if (count > 0) fdr_text_bytes(out, ";", 1);
+        if (count > 0) fdri_convert_text_bytes(out, ";", 1);
     }
-    fdr_text_bytes(out, " ", 1);
-    fdr_text_u64(out, f->nodes[leaf].exclusive_ns);
-    fdr_text_bytes(out, "\n", 1);
+    fdri_convert_text_bytes(out, " ", 1);
+    fdri_convert_text_u64(out, f->nodes[leaf].exclusive_ns);
+    fdri_convert_text_bytes(out, "\n", 1);
 }
 
 static int write_lines(struct fold *f, const char *out_path)
 {
-    struct fdr_text *out;
-    int status = fdr_text_open(&out, out_path);
+    struct fdri_convert_text *out;
+    int status = fdri_convert_text_open(&out, out_path);
     if (status != 0) return status;
     uint32_t *path = malloc(f->count * sizeof *path);
     for (uint32_t id = 1; path && id < f->count; id++)
         if (f->nodes[id].exclusive_ns > 0) write_line(f, out, id, path);
     status = path ? 0 : -ENOMEM;
     free(path);
-    return fdr_text_close(out, status);
+    return fdri_convert_text_close(out, status);
 }
 
 int fdr_export_folded(struct fdr_file *const *files, size_t count, const struct fdr_select *select,

@@ -26,8 +26,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
  * wrong ones come as well. */
 static void check_crash(uint8_t *data, size_t size)
 {
-    struct fdr_superblock s;
-    struct fdr_crash head;
+    struct fdri_arena_superblock s;
+    struct fdri_arena_crash head;
     if (size < sizeof s) return;
     memcpy(&s, data, sizeof s);
     const uint64_t place[] = {s.arena_bytes, s.section_off};
@@ -35,7 +35,7 @@ static void check_crash(uint8_t *data, size_t size)
         if (place[i] > size || size - place[i] < sizeof head) continue;
         uint8_t *at = data + place[i];
         memcpy(&head, at, sizeof head);
-        if (head.magic != FDR_CRASH_MAGIC || head.bytes > size - place[i]) continue;
+        if (head.magic != FDRI_ARENA_CRASH_MAGIC || head.bytes > size - place[i]) continue;
         head.check = 0x243F6A8885A308D3u;
         for (uint64_t k = sizeof head, v; k + 8 <= head.bytes; k += 8) {
             memcpy(&v, at + k, 8);

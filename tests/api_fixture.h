@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the tests of the public header share: a recording beside the oracle, its snapshot, its rows. */
-#ifndef FDR_TESTS_API_FIXTURE_H
-#define FDR_TESTS_API_FIXTURE_H
+#ifndef FDRI_TESTS_API_FIXTURE_H
+#define FDRI_TESTS_API_FIXTURE_H
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
@@ -68,7 +68,7 @@ static inline struct fdr_file *take(void)
 static inline void end(struct fdr_file *f)
 {
     char text[160];
-    const char *bins = fdri_bins_check(&fdri_rec.arena, text, sizeof text);
+    const char *bins = fdri_bins_check(&fdri_life_recording.arena, text, sizeof text);
     fdr_file_close(f);
     fdr_finalize();
     if (bins) print_message("%s\n", bins);

@@ -3,8 +3,8 @@
  * so that the reader is tested against the specification and not against the recorder's habits.
  *
  * A test includes arena_builder.c. Ticks given are full ticks; they must not step back within a location. */
-#ifndef FDR_TESTS_ARENA_BUILDER_H
-#define FDR_TESTS_ARENA_BUILDER_H
+#ifndef FDRI_TESTS_ARENA_BUILDER_H
+#define FDRI_TESTS_ARENA_BUILDER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,7 +27,8 @@ struct builder_options {
 struct builder *builder_new(const struct builder_options *options);
 void builder_free(struct builder *b);
 
-uint32_t builder_define(struct builder *b, enum fdr_def_kind kind, const char *name, const char *file, uint32_t line);
+uint32_t builder_define(struct builder *b, enum fdri_arena_def_kind kind, const char *name, const char *file,
+                        uint32_t line);
 uint32_t builder_module(struct builder *b, const char *path, const char *build_id, uint64_t address, uint64_t bytes);
 uint32_t builder_function(struct builder *b, uint64_t address, uint32_t module); /* a region known by address */
 uint32_t builder_location(struct builder *b, const char *name);
@@ -48,7 +49,8 @@ uint32_t builder_reduce(struct builder *b, uint32_t location, uint32_t count);
 
 /* The image as it is now; stays the builder's. */
 uint8_t *builder_image(struct builder *b, size_t *bytes);
-struct fdr_part *builder_part(struct builder *b, uint32_t location, uint32_t class_, uint32_t depth, uint32_t band);
-struct fdr_location *builder_raw(struct builder *b, uint32_t location);
+struct fdri_arena_part *builder_part(struct builder *b, uint32_t location, uint32_t class_, uint32_t depth,
+                                     uint32_t band);
+struct fdri_arena_location *builder_raw(struct builder *b, uint32_t location);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Arenas without a recorder, for tests of bins/. Included by tests. */
-#ifndef FDR_TESTS_ARENAS_H
-#define FDR_TESTS_ARENAS_H
+#ifndef FDRI_TESTS_ARENAS_H
+#define FDRI_TESTS_ARENAS_H
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,15 +9,15 @@
 
 #include "bins/bins.h"
 
-static inline void *format(struct fdri_arena *a, uint64_t bytes, uint32_t bin_bytes)
+static inline void *format(struct fdri_bins_arena *a, uint64_t bytes, uint32_t bin_bytes)
 {
     void *m = aligned_alloc(65536, bytes);
     memset(m, 0, bytes);
-    assert_int_equal(fdri_arena_format(a, m, bytes, bin_bytes), 0);
+    assert_int_equal(fdri_bins_format(a, m, bytes, bin_bytes), 0);
     return m;
 }
 
-static inline void sound(const struct fdri_arena *a)
+static inline void sound(const struct fdri_bins_arena *a)
 {
     char text[128];
     const char *wrong = fdri_bins_check(a, text, sizeof text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists of system calls: in docs/CRASH.md, and as filters that kill on others. Included by tests. */
-#ifndef FDR_TESTS_CALLS_H
-#define FDR_TESTS_CALLS_H
+#ifndef FDRI_TESTS_CALLS_H
+#define FDRI_TESTS_CALLS_H
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>

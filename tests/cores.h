@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the core files of children tell. Included by tests. */
-#ifndef FDR_TESTS_CORES_H
-#define FDR_TESTS_CORES_H
+#ifndef FDRI_TESTS_CORES_H
+#define FDRI_TESTS_CORES_H
 
 #include <elf.h>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 /* CLOCK_MONOTONIC of this program stands still, except for threads that set counted_ns: each of their readings takes so
  * many nanoseconds. Recordings by the timer "monotonic" then have the same times on every run, however busy the machine
  * is. For tests in which one thread records at a time. */
-#ifndef FDR_TESTS_COUNTED_CLOCK_H
-#define FDR_TESTS_COUNTED_CLOCK_H
+#ifndef FDRI_TESTS_COUNTED_CLOCK_H
+#define FDRI_TESTS_COUNTED_CLOCK_H
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>

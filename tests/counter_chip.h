@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Recordings with a source of counters that no machine has, whose values the test sets: what it says is known exactly.
  * Included by tests. */
-#ifndef FDR_TESTS_COUNTER_CHIP_H
-#define FDR_TESTS_COUNTER_CHIP_H
+#ifndef FDRI_TESTS_COUNTER_CHIP_H
+#define FDRI_TESTS_COUNTER_CHIP_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,9 +22,9 @@ static uint64_t cycles, instructions, temperature; /* shared with the monitor th
 static uint32_t opened, closed, reads;
 static int open_error;
 
-static const struct fdri_counter chip_counters[] = {{"cycles", "", FDR_METRIC_COUNTER},
-                                                    {"instructions", "", FDR_METRIC_COUNTER},
-                                                    {"temperature", "mK", FDR_METRIC_GAUGE}};
+static const struct fdri_counters chip_counters[] = {{"cycles", "", FDR_METRIC_COUNTER},
+                                                     {"instructions", "", FDR_METRIC_COUNTER},
+                                                     {"temperature", "mK", FDR_METRIC_GAUGE}};
 
 static unsigned tries, try_us; /* how many were made; how long each takes */
 static inline int chip_probe(uint32_t which, char *why, size_t bytes)
@@ -32,8 +32,8 @@ static inline int chip_probe(uint32_t which, char *why, size_t bytes)
     (void)which;
     (void)why;
     (void)bytes;
-    usleep(fdr_load_relaxed(&try_us));
-    fdr_add_relaxed(&tries, 1u);
+    usleep(fdri_atomic_load_relaxed(&try_us));
+    fdri_atomic_add_relaxed(&tries, 1u);
     return 0;
 }
 static inline uint32_t chip_descriptors(uint32_t wanted)
@@ -41,29 +41,29 @@ static inline uint32_t chip_descriptors(uint32_t wanted)
     (void)wanted;
     return 1;
 }
-static inline int chip_open(struct fdri_handle *h)
+static inline int chip_open(struct fdri_counters_handle *h)
 {
     (void)h;
     if (open_error) return open_error;
-    fdr_add_relaxed(&opened, 1u);
+    fdri_atomic_add_relaxed(&opened, 1u);
     return 0;
 }
-static inline int chip_read(struct fdri_handle *h, uint64_t *value)
+static inline int chip_read(struct fdri_counters_handle *h, uint64_t *value)
 {
     (void)h;
-    fdr_add_relaxed(&reads, 1u);
-    value[0] = fdr_load_relaxed(&cycles);
-    value[1] = fdr_load_relaxed(&instructions);
-    value[2] = fdr_load_relaxed(&temperature);
+    fdri_atomic_add_relaxed(&reads, 1u);
+    value[0] = fdri_atomic_load_relaxed(&cycles);
+    value[1] = fdri_atomic_load_relaxed(&instructions);
+    value[2] = fdri_atomic_load_relaxed(&temperature);
     return 0;
 }
-static inline void chip_close(struct fdri_handle *h)
+static inline void chip_close(struct fdri_counters_handle *h)
 {
     (void)h;
-    fdr_add_relaxed(&closed, 1u);
+    fdri_atomic_add_relaxed(&closed, 1u);
 }
-static const struct fdri_source chip = {"chip",           true,      chip_counters, 3,         chip_probe,
-                                        chip_descriptors, chip_open, chip_read,     chip_close};
+static const struct fdri_counters_source chip = {"chip",           true,      chip_counters, 3,         chip_probe,
+                                                 chip_descriptors, chip_open, chip_read,     chip_close};
 
 /* ---- a recording ---- */
 
@@ -105,13 +105,13 @@ static inline void each_event(struct fdr_file *f, event_function *call, void *p)
     fdr_iter_close(it);
 }
 
-static inline uint32_t open_now(void) { return fdr_load_relaxed(&opened) - fdr_load_relaxed(&closed); }
+static inline uint32_t open_now(void) { return fdri_atomic_load_relaxed(&opened) - fdri_atomic_load_relaxed(&closed); }
 
 /* What stands now has been read of every thread, and recorded: in the second round from here on the first is over. */
 static inline void wait_for_rounds(void)
 {
-    uint32_t before = fdr_load_relaxed(&reads);
-    for (int i = 0; i < 30000 && fdr_load_relaxed(&reads) - before <= 2 * open_now(); i++) usleep(1000);
+    uint32_t before = fdri_atomic_load_relaxed(&reads);
+    for (int i = 0; i < 30000 && fdri_atomic_load_relaxed(&reads) - before <= 2 * open_now(); i++) usleep(1000);
 }
 static inline void wait_for_readings(uint32_t threads)
 {
@@ -143,8 +143,8 @@ static inline void add_reading(struct fdr_file *f, const struct fdr_read_event *
 static inline int use_chip(void **state)
 {
     (void)state;
-    fdri_source_add(NULL);
-    fdri_source_add(&chip);
+    fdri_counters_source_add(NULL);
+    fdri_counters_source_add(&chip);
     return 0;
 }
 #endif

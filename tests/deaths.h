@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Children that die, and what they leave. Each death is tried twice, with and without a recording: the wait status
  * must be the same. Included by tests. */
-#ifndef FDR_TESTS_DEATHS_H
-#define FDR_TESTS_DEATHS_H
+#ifndef FDRI_TESTS_DEATHS_H
+#define FDRI_TESTS_DEATHS_H
 
 #include <dirent.h>
 #include <errno.h>

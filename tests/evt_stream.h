@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Streams of the corpus (NAME.evt.zst). Included by tests that read them. */
-#ifndef FDR_TESTS_EVT_STREAM_H
-#define FDR_TESTS_EVT_STREAM_H
+#ifndef FDRI_TESTS_EVT_STREAM_H
+#define FDRI_TESTS_EVT_STREAM_H
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* SIGKILL at every store: a thread of a child runs one instruction at a time; whenever its arena has changed, what a
  * kill at this very moment would leave is looked at. Included by tests. */
-#ifndef FDR_TESTS_KILLED_H
-#define FDR_TESTS_KILLED_H
+#ifndef FDRI_TESTS_KILLED_H
+#define FDRI_TESTS_KILLED_H
 
 #include <fcntl.h>
 #include <sys/mman.h>

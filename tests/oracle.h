@@ -2,8 +2,8 @@
 /* The oracle: keeps everything that was presented to the recorder and compares it with what the reader yields. It is
  * plain and slow, knows nothing of bins, bands or policies, and predicts nothing of what survives; it checks that
  * whatever is shown is true. Functions return NULL, or a line that says what is wrong. Included by tests. */
-#ifndef FDR_TESTS_ORACLE_H
-#define FDR_TESTS_ORACLE_H
+#ifndef FDRI_TESTS_ORACLE_H
+#define FDRI_TESTS_ORACLE_H
 
 #include "tests/oracle_ledger.h"
 #include "tests/oracle_match.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The oracle's part for epochs: their totals against everything that was presented, no gap, detail that falls with age,
  * and nothing missing where a table says that all is kept. Included by tests/oracle.h. */
-#ifndef FDR_TESTS_ORACLE_EPOCHS_H
-#define FDR_TESTS_ORACLE_EPOCHS_H
+#ifndef FDRI_TESTS_ORACLE_EPOCHS_H
+#define FDRI_TESTS_ORACLE_EPOCHS_H
 
 #include "tests/oracle_match.h"
 #include "tests/oracle_totals.h"

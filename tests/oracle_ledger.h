@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The oracle, P3: presented = kept + filtered + reduced + lost, in every row. */
-#ifndef FDR_TESTS_ORACLE_LEDGER_H
-#define FDR_TESTS_ORACLE_LEDGER_H
+#ifndef FDRI_TESTS_ORACLE_LEDGER_H
+#define FDRI_TESTS_ORACLE_LEDGER_H
 
 #include "tests/oracle_match.h"
 

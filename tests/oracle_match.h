@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The oracle, P4: every event shown is one that was presented, in its place. */
-#ifndef FDR_TESTS_ORACLE_MATCH_H
-#define FDR_TESTS_ORACLE_MATCH_H
+#ifndef FDRI_TESTS_ORACLE_MATCH_H
+#define FDRI_TESTS_ORACLE_MATCH_H
 
 #include "tests/oracle_shown.h"
 

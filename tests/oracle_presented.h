@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The oracle: everything that was presented to the recorder, in order, and what was asked of it. */
-#ifndef FDR_TESTS_ORACLE_PRESENTED_H
-#define FDR_TESTS_ORACLE_PRESENTED_H
+#ifndef FDRI_TESTS_ORACLE_PRESENTED_H
+#define FDRI_TESTS_ORACLE_PRESENTED_H
 
 #include "recorder/thread/thread_state.h"
 
@@ -90,7 +90,7 @@ static inline void oracle_enter(struct oracle *o, uint32_t region, uint64_t time
 {
     struct oracle_event *e = oracle_add(o, FDR_ENTER, region, time);
     e->depth = (uint16_t)(o->depth + 1);
-    e->refused = fdri_self.loc && fdri_self.loc->overflow;
+    e->refused = fdri_record_self.loc && fdri_record_self.loc->overflow;
     o->refused += e->refused;
     o->open[o->depth++] = (uint32_t)(o->count - 1);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A recording for a test: only what is said here counts. */
-#ifndef FDR_TESTS_ORACLE_RECORDING_H
-#define FDR_TESTS_ORACLE_RECORDING_H
+#ifndef FDRI_TESTS_ORACLE_RECORDING_H
+#define FDRI_TESTS_ORACLE_RECORDING_H
 
 #include "format/arena/arena.h"
 #include "tests/oracle_presented.h"
@@ -80,7 +80,7 @@ static inline struct fdr_file *oracle_snapshot(uint64_t buffer, const char **wro
     char path[1024];
     snprintf(path, sizeof path, "%s", fdr_last_snapshot());
     if (stat(path, &st)) *wrong = oracle_wrong("%s: not there", path);
-    else if (buffer && (uint64_t)st.st_size > buffer + FDR_TAIL_MAX_BYTES)
+    else if (buffer && (uint64_t)st.st_size > buffer + FDRI_ARENA_TAIL_MAX_BYTES)
         *wrong = oracle_wrong("P1: %lld bytes from a buffer of %llu", (long long)st.st_size,
                               (unsigned long long)buffer);
     else if ((st.st_mode & 0777) != 0600) *wrong = oracle_wrong("%s: mode %o", path, (unsigned)st.st_mode & 0777);

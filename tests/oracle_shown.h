@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The oracle: what the reader yields of one location, small, and that it is nested (P9). */
-#ifndef FDR_TESTS_ORACLE_SHOWN_H
-#define FDR_TESTS_ORACLE_SHOWN_H
+#ifndef FDRI_TESTS_ORACLE_SHOWN_H
+#define FDRI_TESTS_ORACLE_SHOWN_H
 
 #include "tests/oracle_presented.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The oracle, P5: totals are exact. */
-#ifndef FDR_TESTS_ORACLE_TOTALS_H
-#define FDR_TESTS_ORACLE_TOTALS_H
+#ifndef FDRI_TESTS_ORACLE_TOTALS_H
+#define FDRI_TESTS_ORACLE_TOTALS_H
 
 #include "tests/oracle_presented.h"
 

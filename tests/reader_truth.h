@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What was presented, kept beside the arena to compare with. Included by tests after arena_builder.c and cmocka. */
-#ifndef FDR_TESTS_READER_TRUTH_H
-#define FDR_TESTS_READER_TRUTH_H
+#ifndef FDRI_TESTS_READER_TRUTH_H
+#define FDRI_TESTS_READER_TRUTH_H
 
 #include <fdr/reader.h>
 
@@ -20,7 +20,7 @@ struct truth {
     size_t count, room;
     uint64_t edge[3];
     uint32_t open[64][TRUTH_DEPTHS]; /* event of the open call */
-    uint32_t stored[64][TRUTH_DEPTHS][FDR_BANDS];
+    uint32_t stored[64][TRUTH_DEPTHS][FDRI_ARENA_BANDS];
 };
 
 __attribute__((unused)) static struct truth_event *truth_add(struct truth *t)
@@ -80,27 +80,28 @@ __attribute__((unused)) static void truth_point(struct truth *t, uint32_t locati
                               .count = (uint8_t)count};
     e->pair = (uint32_t)t->count - 1;
     memcpy(e->field, fields, (count < 4 ? count : 4) * sizeof *fields);
-    if (class_ == FDR_CLASS_MESSAGE) e->kind = id == 1 ? FDR_SEND : FDR_RECV, e->field[1] = fdr_unzigzag(fields[1]);
-    else if (class_ == FDR_CLASS_COLLECTIVE) e->kind = id & 1 ? FDR_COLL_END : FDR_COLL_BEGIN, e->id = id >> 1;
-    else if (class_ == FDR_CLASS_METRIC) e->kind = FDR_METRIC;
-    else if (class_ == FDR_CLASS_MARKER) e->kind = FDR_MARKER;
+    if (class_ == FDRI_ARENA_CLASS_MESSAGE)
+        e->kind = id == 1 ? FDR_SEND : FDR_RECV, e->field[1] = fdri_codec_unzigzag(fields[1]);
+    else if (class_ == FDRI_ARENA_CLASS_COLLECTIVE) e->kind = id & 1 ? FDR_COLL_END : FDR_COLL_BEGIN, e->id = id >> 1;
+    else if (class_ == FDRI_ARENA_CLASS_METRIC) e->kind = FDR_METRIC;
+    else if (class_ == FDRI_ARENA_CLASS_MARKER) e->kind = FDR_MARKER;
     else e->kind = FDR_EVENT;
-    if (class_ == FDR_CLASS_COLLECTIVE && count == 4) e->field[1] = fdr_unzigzag(fields[1]);
+    if (class_ == FDRI_ARENA_CLASS_COLLECTIVE && count == 4) e->field[1] = fdri_codec_unzigzag(fields[1]);
 }
 __attribute__((unused)) static void truth_free(struct truth *t) { free(t->event); }
 
 /* Marks what the closure rule says is not kept. */
 __attribute__((unused)) static void truth_reduce(struct truth *t, struct builder *b, uint32_t location)
 {
-    static uint64_t floor[TRUTH_DEPTHS][FDR_BANDS], head[TRUTH_DEPTHS][FDR_BANDS];
+    static uint64_t floor[TRUTH_DEPTHS][FDRI_ARENA_BANDS], head[TRUTH_DEPTHS][FDRI_ARENA_BANDS];
     memset(floor, 0, sizeof floor);
     memset(head, 0, sizeof head);
-    const struct fdr_location *l = builder_raw(b, location);
-    for (uint32_t d = 1; d <= fdr_levels_in(l->level_blocks); d++)
-        for (uint32_t band = 0; band < FDR_BANDS; band++) {
+    const struct fdri_arena_location *l = builder_raw(b, location);
+    for (uint32_t d = 1; d <= fdri_arena_levels_in(l->level_blocks); d++)
+        for (uint32_t band = 0; band < FDRI_ARENA_BANDS; band++) {
             if (!level(b, location, d)->part[band]) continue;
-            const struct fdr_part *p = builder_part(b, location, FDR_CLASS_REGION, d, band);
-            const struct fdr_bin *h = (const void *)(b->base + (uint32_t)p->list_head);
+            const struct fdri_arena_part *p = builder_part(b, location, FDRI_ARENA_CLASS_REGION, d, band);
+            const struct fdri_arena_bin *h = (const void *)(b->base + (uint32_t)p->list_head);
             floor[d][band] = p->floor_tick;
             head[d][band] = h->first_index;
         }
@@ -109,7 +110,7 @@ __attribute__((unused)) static void truth_reduce(struct truth *t, struct builder
         if (e->location != location || (e->kind != FDR_ENTER && e->kind != FDR_LEAVE) || e->pair == i) continue;
         uint64_t leave = t->event[e->kind == FDR_LEAVE ? i : e->pair].tick, most = 0;
         for (uint32_t d = 1; d <= e->depth; d++)
-            for (uint32_t band = e->band; band < FDR_BANDS; band++)
+            for (uint32_t band = e->band; band < FDRI_ARENA_BANDS; band++)
                 if ((d != e->depth || band != e->band) && floor[d][band] > most) most = floor[d][band];
         if (e->index < head[e->depth][e->band] || (most && leave <= most)) e->gone = true;
     }

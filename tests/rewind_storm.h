@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls that are rewound again and again: what leaves the smallest bins at every level. Included by tests. */
-#ifndef FDR_TESTS_REWIND_STORM_H
-#define FDR_TESTS_REWIND_STORM_H
+#ifndef FDRI_TESTS_REWIND_STORM_H
+#define FDRI_TESTS_REWIND_STORM_H
 
 #include <fdr/fdr.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Numbers that look random and are the same in every run: xorshift. */
-#ifndef FDR_TESTS_RND_H
-#define FDR_TESTS_RND_H
+#ifndef FDRI_TESTS_RND_H
+#define FDRI_TESTS_RND_H
 
 #include <stdint.h>
 

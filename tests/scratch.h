@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A directory of a test program's own: fixtures that make and remove it, and the files that are left there. */
-#ifndef FDR_TESTS_SCRATCH_H
-#define FDR_TESTS_SCRATCH_H
+#ifndef FDRI_TESTS_SCRATCH_H
+#define FDRI_TESTS_SCRATCH_H
 
 #include <stdint.h>
 #include <stdio.h>

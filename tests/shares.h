@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What the tests of fair shares have in common: threads that work when told to, and a check of everything that can be
  * said of a recording of many threads. Included by tests. */
-#ifndef FDR_TESTS_SHARES_H
-#define FDR_TESTS_SHARES_H
+#ifndef FDRI_TESTS_SHARES_H
+#define FDRI_TESTS_SHARES_H
 
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
@@ -35,7 +35,7 @@ static inline void work(struct turn *w)
         fdr_enter(region[0]);
         fdr_enter(region[1 + rnd(&w->seed, 3)]);
         fdr_enter(region[4 + rnd(&w->seed, 4)]);
-        while (fdri_self.loc && fdri_self.loc->depth) fdr_leave(fdri_self.top->region);
+        while (fdri_record_self.loc && fdri_record_self.loc->depth) fdr_leave(fdri_record_self.top->region);
         w->presented += 3;
     }
 }
@@ -101,7 +101,7 @@ static inline void check(uint64_t bytes, uint64_t presented, uint64_t *kept, uin
     const char *wrong = NULL;
     char text[160];
     uint64_t events = 0, sum = 0, sums = 0;
-    const char *bad = fdri_bins_check(&fdri_rec.arena, text, sizeof text);
+    const char *bad = fdri_bins_check(&fdri_life_recording.arena, text, sizeof text);
     if (bad) print_message("%s\n", bad);
     assert_null(bad);
     struct fdr_file *f = oracle_snapshot(bytes, &wrong);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Snapshots that others write into a directory of the test: waiting for them, counting them, the newest. */
-#ifndef FDR_TESTS_SNAPSHOTS_SEEN_H
-#define FDR_TESTS_SNAPSHOTS_SEEN_H
+#ifndef FDRI_TESTS_SNAPSHOTS_SEEN_H
+#define FDRI_TESTS_SNAPSHOTS_SEEN_H
 #include <dirent.h>
 #include <errno.h>
 #include <fdr/fdr.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* For programs that tests compile to sample them: the thread's CPU time, and functions that take some. C and C++. */
-#ifndef FDR_TESTS_SPIN_H
-#define FDR_TESTS_SPIN_H
+#ifndef FDRI_TESTS_SPIN_H
+#define FDRI_TESTS_SPIN_H
 
 #include <time.h>
 

@@ -2,8 +2,8 @@
 /* Leaves a function by longjmp out of a signal handler, at an instruction of one's choice: x86-64 steps one by one.
  * Behind tests/api_fixture.h. Where nothing can be stepped this is the whole test, and skips it; the rest stands in
  * #ifdef CAN_STEP. */
-#ifndef FDR_TESTS_STEPS_H
-#define FDR_TESTS_STEPS_H
+#ifndef FDRI_TESTS_STEPS_H
+#define FDRI_TESTS_STEPS_H
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #include <setjmp.h>
 #include <signal.h>
@@ -48,7 +48,7 @@ static inline bool leave_at(void (*f)(void), uint32_t n)
 static inline void whole(uint32_t n)
 {
     char text[160];
-    const char *wrong = fdri_bins_check(&fdri_rec.arena, text, sizeof text);
+    const char *wrong = fdri_bins_check(&fdri_life_recording.arena, text, sizeof text);
     if (wrong && !strstr(wrong, "bins lost") && !strstr(wrong, "miscounted")) fail_msg("left at %u: %s", n, wrong);
 }
 #else

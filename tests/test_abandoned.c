@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 promise=P3,P8 wrap=fdri_telescope_part,fdri_telescope_sealed,fdri_join_look
+/* ctest: label=unit timeout=120 promise=P3,P8 wrap=fdri_strategy_telescope_part,fdri_strategy_telescope_sealed,fdri_join_look
  * P8: an operation that is left by longjmp while a partition is made, or while bands become one. What comes next finds
  * the partition there is: of two of a kind no reader would know which is which. The linker puts us where the jump
  * begins. */
@@ -35,19 +35,19 @@ static void count_down(uint32_t *until)
     longjmp(away, 1);
 }
 
-void __real_fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p);
-void __wrap_fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p);
-void __wrap_fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p)
+void __real_fdri_strategy_telescope_part(struct fdri_thread *t, struct fdri_arena_part *p);
+void __wrap_fdri_strategy_telescope_part(struct fdri_thread *t, struct fdri_arena_part *p);
+void __wrap_fdri_strategy_telescope_part(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     count_down(&made_until);
-    __real_fdri_telescope_part(t, p);
+    __real_fdri_strategy_telescope_part(t, p);
 }
-void __real_fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p);
-void __wrap_fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p);
-void __wrap_fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p)
+void __real_fdri_strategy_telescope_sealed(struct fdri_thread *t, struct fdri_arena_part *p);
+void __wrap_fdri_strategy_telescope_sealed(struct fdri_thread *t, struct fdri_arena_part *p);
+void __wrap_fdri_strategy_telescope_sealed(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     if (joining) count_down(&ended_until);
-    __real_fdri_telescope_sealed(t, p);
+    __real_fdri_strategy_telescope_sealed(t, p);
 }
 void __real_fdri_join_look(struct fdri_thread *t);
 void __wrap_fdri_join_look(struct fdri_thread *t);
@@ -76,23 +76,23 @@ static void present(uint32_t events)
     i = 0;
     setjmp(away); /* and on with the next event */
     while (i < events) {
-        uint32_t what = rnd(&seed, 40), depth = fdri_self.loc ? fdri_self.loc->depth : 0;
+        uint32_t what = rnd(&seed, 40), depth = fdri_record_self.loc ? fdri_record_self.loc->depth : 0;
         i++;
         now += rnd(&seed, 40) == 0 ? rnd(&seed, 20000) : rnd(&seed, 300);
         if (depth < 1 || (depth < DEPTH && what <= 20)) fdr_enter_at(region[rnd(&seed, REGIONS)], now);
-        else fdr_leave_at(fdri_self.top->region, now);
+        else fdr_leave_at(fdri_record_self.top->region, now);
     }
 }
 
 /* Of each kind there is one. */
 static void no_two_of_a_kind(void)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
-    const struct fdr_part *p, *q;
-    for (uint32_t i = fdri_self.loc->parts_first; i; i = p->next) {
-        p = fdri_at(a, i);
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    const struct fdri_arena_part *p, *q;
+    for (uint32_t i = fdri_record_self.loc->parts_first; i; i = p->next) {
+        p = fdri_bins_at(a, i);
         for (uint32_t k = p->next; k; k = q->next) {
-            q = fdri_at(a, k);
+            q = fdri_bins_at(a, k);
             assert_false(p->class_ == q->class_ && p->depth == q->depth && p->band == q->band);
         }
     }
@@ -102,7 +102,7 @@ static void whole(void)
 {
     no_two_of_a_kind();
     assert_true(jumps > 0);
-    assert_true(fdri_self.loc->abandoned > 0);
+    assert_true(fdri_record_self.loc->abandoned > 0);
     end(take()); /* whole, or take() says what is wrong */
 }
 
@@ -126,8 +126,8 @@ static void P8_while_bands_become_one(void **state)
         ended_until = n;
         present(20000);
         ended_until = 0;
-        assert_true(fdri_self.live_parts <= 4 * DEPTH);
-        assert_true(fdri_self.loc->flags & FDR_LOCATION_JOINED_ALL);
+        assert_true(fdri_record_self.live_parts <= 4 * DEPTH);
+        assert_true(fdri_record_self.loc->flags & FDRI_ARENA_LOCATION_JOINED_ALL);
         if (jumps) whole();
         else end(take());
     }
@@ -141,11 +141,11 @@ static void among_calls_that_are_only_counted(uint32_t events)
     i = 0;
     setjmp(away);
     while (i < events) {
-        uint32_t what = rnd(&seed, 3), depth = fdri_self.loc ? fdri_self.loc->depth : 0;
+        uint32_t what = rnd(&seed, 3), depth = fdri_record_self.loc ? fdri_record_self.loc->depth : 0;
         i++;
         if (!what) fdr_marker(1, i);
         else if (depth < 2 || (depth < DEPTH && what == 1)) fdr_enter(region[rnd(&seed, REGIONS)]);
-        else fdr_leave(fdri_self.top->region);
+        else fdr_leave(fdri_record_self.top->region);
     }
 }
 
@@ -220,11 +220,11 @@ static void P3_when_storing_has_stopped(void **state)
     begin(&(struct fdr_config){.buffer = "192K", .strategy = "first"});
     fdr_region a = fdr_region_define("a", NULL, 0), b = fdr_region_define("b", NULL, 0);
     fdr_enter(a), fdr_enter(b);
-    while (!(fdri_self.loc->flags & FDR_LOCATION_STOPPED)) fdr_enter(a), fdr_leave(a);
+    while (!(fdri_record_self.loc->flags & FDRI_ARENA_LOCATION_STOPPED)) fdr_enter(a), fdr_leave(a);
     fdr_leave(b), fdr_leave(a);
     for (int round = 0; round < 20; round++) {
         leave_some(a, b, 50);
-        while (fdri_self.loc->depth) fdr_leave(fdri_self.top->region); /* there is room for all of them */
+        while (fdri_record_self.loc->depth) fdr_leave(fdri_record_self.top->region); /* there is room for all of them */
     }
     struct fdr_file *f = take();
     balance(f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 promise=P2 wrap=fdri_reduce
+/* ctest: label=unit timeout=120 promise=P2 wrap=fdri_strategy_reduce
  * Where accounts leave hardly any room for history, events are lost; looking for what could still be given back must
  * not become all that a thread does. A block that is refused is asked for again by the next event: that is one step. */
 #include <fdr/fdr.h>
@@ -16,12 +16,15 @@ enum { DEEPEST = 100, REGIONS = 64, EVENTS = 100000, STEPS_AN_EVENT = 1 };
 static fdr_region region[REGIONS];
 static uint64_t steps;
 
-uint32_t __real_fdri_reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2, uint32_t *got);
-uint32_t __wrap_fdri_reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2, uint32_t *got);
-uint32_t __wrap_fdri_reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2, uint32_t *got)
+uint32_t __real_fdri_strategy_reduce(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t size_log2,
+                                     uint32_t *got);
+uint32_t __wrap_fdri_strategy_reduce(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t size_log2,
+                                     uint32_t *got);
+uint32_t __wrap_fdri_strategy_reduce(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t size_log2,
+                                     uint32_t *got)
 {
     steps++;
-    return __real_fdri_reduce(t, p, size_log2, got);
+    return __real_fdri_strategy_reduce(t, p, size_log2, got);
 }
 
 static void P2_looking_for_room_is_bounded(void **state)

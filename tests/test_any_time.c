@@ -23,8 +23,8 @@
 /* As in test_finalize.c: who comes late to memory that was emptied meanwhile finds nothing in it. What fdr_usage has
  * summed up of a recording that ended meanwhile it throws away. */
 const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void) { return "race:fdri_arena_drop\nrace:fdr_usage\n"; }
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+const char *__tsan_default_suppressions(void) { return "race:fdri_memory_arena_drop\nrace:fdr_usage\n"; }
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
 enum { ROUNDS = 20 };
 #else
 enum { ROUNDS = 80 };
@@ -152,12 +152,12 @@ static void one(unsigned round)
     c.triggers = round % 2 ? "mine: api holdoff 0 keep 2,newest; slow: region r* over 100us holdoff 1ms" : NULL;
     c.timer = NULL;
     int e = -EBUSY; /* somebody is still in the middle of a call */
-    for (uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + 60000000000u;
-         e == -EBUSY && fdr_clock_ns(CLOCK_MONOTONIC) < until;)
+    for (uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + 60000000000u;
+         e == -EBUSY && fdri_clock_ns(CLOCK_MONOTONIC) < until;)
         e = fdr_init(&c);
     assert_int_equal(e, 0);
-    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + round % 5 * 4000000;
-    while (fdr_clock_ns(CLOCK_MONOTONIC) < until) sched_yield();
+    uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + round % 5 * 4000000;
+    while (fdri_clock_ns(CLOCK_MONOTONIC) < until) sched_yield();
     fdr_finalize();
 }
 

@@ -140,8 +140,8 @@ static void P3_recursion_deeper_than_the_stack(void **state)
     const struct fdr_ledger_row *rows;
     size_t n = fdr_ledger(f, &rows);
     for (size_t i = 0; i < n; i++) lost += rows[i].lost, deepest = rows[i].depth > deepest ? rows[i].depth : deepest;
-    assert_int_equal(deepest, FDR_LEVELS_MAX + 1);
-    assert_int_equal(lost, 3 * (3000 - FDR_LEVELS_MAX));
+    assert_int_equal(deepest, FDRI_ARENA_LEVELS_MAX + 1);
+    assert_int_equal(lost, 3 * (3000 - FDRI_ARENA_LEVELS_MAX));
     fdr_file_close(f);
     check((struct oracle_rules){0});
 }
@@ -153,12 +153,12 @@ static void P3_messages_beside_a_deep_recursion(void **state)
     begin(&(struct fdr_config){.buffer = "16M"});
     fdr_region r = fdr_region_define("r", NULL, 0);
     for (int i = 0; i < 10; i++) fdr_message_send(1, 2, 0, 4);
-    for (uint32_t d = 0; d < FDR_LEVELS_MAX + 5; d++) fdr_enter(r);
-    for (uint32_t d = 0; d < FDR_LEVELS_MAX + 5; d++) fdr_leave(r);
+    for (uint32_t d = 0; d < FDRI_ARENA_LEVELS_MAX + 5; d++) fdr_enter(r);
+    for (uint32_t d = 0; d < FDRI_ARENA_LEVELS_MAX + 5; d++) fdr_leave(r);
     struct fdr_file *f = take();
-    assert_int_equal(balance(f), FDR_LEVELS_MAX + 5 + 10);
-    assert_int_equal(row(f, 0, FDR_IN_REGION, FDR_LEVELS_MAX + 1)->kept, 0);
-    assert_int_equal(row(f, 0, FDR_IN_REGION, FDR_LEVELS_MAX + 1)->lost, 5);
+    assert_int_equal(balance(f), FDRI_ARENA_LEVELS_MAX + 5 + 10);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, FDRI_ARENA_LEVELS_MAX + 1)->kept, 0);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, FDRI_ARENA_LEVELS_MAX + 1)->lost, 5);
     assert_int_equal(row(f, 0, FDR_IN_MESSAGE, 0)->kept, 10);
     end(f);
 }
@@ -191,7 +191,7 @@ static void P3_live_recursion_and_longjmp_out_of_it(void **state)
     f = take();
     assert_int_equal(fdr_location_info(f, 0)->open_count, 0);
     assert_int_equal(balance(f), 4002);
-    assert_int_equal(fdr_location_info(f, 0)->unbalanced, FDR_LEVELS_MAX - 1);
+    assert_int_equal(fdr_location_info(f, 0)->unbalanced, FDRI_ARENA_LEVELS_MAX - 1);
     assert_int_equal(row(f, 0, FDR_IN_REGION, 1)->kept, 2);
     assert_int_equal(fdr_location_info(f, 0)->stray_leaves, 0);
     end(f);
@@ -285,7 +285,7 @@ static void P10_ids_that_nobody_defined(void **state)
 /* Nothing is open: no id, not the largest one either, is that of a call. */
 static void P3_leaves_of_nothing(void **state)
 {
-    static const fdr_region id[] = {0, 1, FDR_ID_MAX, FDR_ID_MAX + 1, UINT32_MAX};
+    static const fdr_region id[] = {0, 1, FDRI_CODEC_ID_MAX, FDRI_CODEC_ID_MAX + 1, UINT32_MAX};
     const uint32_t ids = sizeof id / sizeof id[0];
     (void)state;
     begin(&(struct fdr_config){.timer = "tsc"}); /* the fast path, where there is one */

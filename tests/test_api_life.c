@@ -154,9 +154,9 @@ static uint32_t found_room_late;
 static void *one_call_and_wait(void *name)
 {
     fdr_thread_name("first");
-    bool at_first = fdri_self.recording;
+    bool at_first = fdri_record_self.recording;
     one_call(name);
-    if (!at_first && fdri_self.recording) __atomic_fetch_add(&found_room_late, 1, __ATOMIC_RELAXED);
+    if (!at_first && fdri_record_self.recording) __atomic_fetch_add(&found_room_late, 1, __ATOMIC_RELAXED);
     pthread_barrier_wait(&all_there);
     return NULL;
 }
@@ -281,8 +281,9 @@ static void P3_usage_of_a_bin_that_went(void **state)
     (void)state;
     begin(NULL);
     for (uint64_t i = 0; i < CALLS; i++) fdr_enter_at(1, 1000 + i * 1000), fdr_leave_at(1, 1500 + i * 1000);
-    const struct fdr_part *p = fdri_off(&fdri_self, fdri_level(&fdri_self, 1)->part[1]);
-    struct fdr_bin *b = fdri_bin(&fdri_rec.arena, p->open_off), was = *b;
+    const struct fdri_arena_part *p = fdri_thread_at(&fdri_record_self,
+                                                     fdri_thread_level(&fdri_record_self, 1)->part[1]);
+    struct fdri_arena_bin *b = fdri_bins_bin(&fdri_life_recording.arena, p->open_off), was = *b;
     assert_int_equal(fdr_usage().stored, CALLS);
     b->seq += 5;
     b->first_index = 10 * CALLS;

@@ -107,8 +107,8 @@ static void look(struct fdr_file *f, struct shown *of)
         assert_true(r < REGIONS);
         of[r].calls++;
         of[r].time += e.duration_ns;
-        of[r].shortest = fdr_min(of[r].shortest, e.duration_ns);
-        of[r].longest = fdr_max(of[r].longest, e.duration_ns);
+        of[r].shortest = fdri_bits_min(of[r].shortest, e.duration_ns);
+        of[r].longest = fdri_bits_max(of[r].longest, e.duration_ns);
     }
     fdr_iter_close(it);
 }
@@ -126,7 +126,7 @@ static void check_totals(const struct plan *p, struct fdr_file *f, const struct 
         assert_true(t->has_histogram && in_histogram == mine.calls[r]);
         assert_true(t->exclusive_ns <= t->inclusive_ns && t->min_ns <= t->max_ns);
         if (of[r].calls) assert_true(!p->lossless || of[r].longest <= t->max_ns + 1);
-        if (of[r].calls && p->lossless) assert_true(of[r].shortest + 1 >= fdr_max(p->min_ns, t->min_ns));
+        if (of[r].calls && p->lossless) assert_true(of[r].shortest + 1 >= fdri_bits_max(p->min_ns, t->min_ns));
         if (p->min_ns || p->rewind || !p->lossless) continue;
         assert_int_equal(of[r].calls, mine.calls[r]);
         assert_true(of[r].time <= t->inclusive_ns + mine.calls[r] && t->inclusive_ns <= of[r].time + mine.calls[r]);

@@ -172,18 +172,18 @@ static void check_way(const struct way *w)
     in_frame(code, stack + 4000, 1, 2);
     in_frame(f, stack + 3200, 3, 4);
     in_frame(f, stack + 2400, 5, 4);
-    assert_int_equal(fdri_self.loc->depth, 2);
+    assert_int_equal(fdri_record_self.loc->depth, 2);
     if (w->up_to) memcpy(stack + w->up_to, &(const void *){code + w->caller}, sizeof(void *));
     for (int i = 0; i < 16; i++) {
         in_frame(code + 100 + w->site, stack + w->up, w->caller, w->site);
         fdr_leave_address(code + 100 + w->site);
     }
     fdr_leave_address(f);
-    assert_int_equal(fdri_self.loc->depth, w->gone ? 1 : 2);
+    assert_int_equal(fdri_record_self.loc->depth, w->gone ? 1 : 2);
     if (!w->gone) fdr_leave_address(f);
-    assert_int_equal(fdri_self.loc->depth, 1);
+    assert_int_equal(fdri_record_self.loc->depth, 1);
     fdr_leave_address(code);
-    assert_int_equal(fdri_self.loc->depth, 0);
+    assert_int_equal(fdri_record_self.loc->depth, 0);
 }
 
 static void P9_a_call_kept_out_that_a_jump_left(void **state)
@@ -196,8 +196,8 @@ static void P9_a_call_kept_out_that_a_jump_left(void **state)
                                           {1600, 2800, 17, 18, true}}; /* a large one, that ends above where it began */
     char *rules = write_rules("every 2 name a64l\n");
     begin(&(struct fdr_config){.filter = rules, .timer = oracle_clock("tsc")});
-    for (int i = 0; i < (FDR_RETURN_ABOVE_FRAME ? WAYS : WAYS - 1); i++) check_way(&ways[i]);
-    assert_int_equal(fdri_self.loc->stray_leaves + fdri_self.loc->unbalanced, 0);
+    for (int i = 0; i < (FDRI_STACK_RETURN_ABOVE_FRAME ? WAYS : WAYS - 1); i++) check_way(&ways[i]);
+    assert_int_equal(fdri_record_self.loc->stray_leaves + fdri_record_self.loc->unbalanced, 0);
     struct fdr_file *file = take();
     balance(file);
     end(file);
@@ -528,11 +528,11 @@ static void P3_edge_regions_overrule_no_rule(void **state)
     (void)state;
     begin(&(struct fdr_config){.filter = rules, .edge_counters = "task-clock", .edge_regions = "*"});
     fdr_region hidden = fdr_region_define("hidden", NULL, 0), shown = fdr_region_define("shown", NULL, 0);
-    const struct fdri_rule *h = fdri_rule_of(hidden), *w = fdri_rule_of(shown);
+    const struct fdri_names_rule *h = fdri_names_rule_of(hidden), *w = fdri_names_rule_of(shown);
     assert_non_null(h);
-    assert_int_equal(h->mode, FDRI_RULE_EXCLUDE);
+    assert_int_equal(h->mode, FDRI_NAMES_RULE_EXCLUDE);
     assert_non_null(w);
-    assert_int_equal(w->mode, FDRI_RULE_COUNTERS);
+    assert_int_equal(w->mode, FDRI_NAMES_RULE_COUNTERS);
     fdr_finalize();
     unlink(rules);
 }

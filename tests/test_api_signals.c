@@ -197,7 +197,7 @@ static void P10_a_handler_that_leaves_by_longjmp(void **state)
     uint64_t abandoned = fdr_location_info(f, 0)->abandoned, unattached = fdr_file_info(f)->lost_unattached;
     fdr_file_close(f);
     char text[160];
-    const char *bins = fdri_bins_check(&fdri_rec.arena, text, sizeof text);
+    const char *bins = fdri_bins_check(&fdri_life_recording.arena, text, sizeof text);
     fdr_finalize();
     if (bins) print_message("%s\n", bins);
     print_message("%llu calls, %d jumps, %llu in mid-record, %llu events accounted, %llu nowhere\n",

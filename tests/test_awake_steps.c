@@ -25,7 +25,7 @@ enum { DEEP = 60, EVERY = 23, MOST = 6000 };
 
 static fdr_region level[DEEP];
 static sem_t go, done;
-static struct fdr_location *sleeps;
+static struct fdri_arena_location *sleeps;
 static uint32_t leave_when, rounds;
 static bool over;
 static uint64_t presented, known;
@@ -51,13 +51,13 @@ static __attribute__((noinline)) void call_once(void)
 static void *sleeper(void *unused)
 {
     deep(100);
-    sleeps = fdri_self.loc;
+    sleeps = fdri_record_self.loc;
     sem_post(&done);
     sem_wait(&go);
     steps_begin();
     over = !leave_at(call_once, leave_when);
     call_once();
-    while (fdri_self.loc->depth) fdr_leave(fdri_self.top->region);
+    while (fdri_record_self.loc->depth) fdr_leave(fdri_record_self.top->region);
     struct fdr_usage u = fdr_usage();
     presented = u.presented;
     known = u.stored + u.filtered + u.reduced + u.lost;
@@ -65,21 +65,21 @@ static void *sleeper(void *unused)
 }
 
 /* Takes all that the sleeper has, its newest bins as well; how many of these. */
-static uint32_t take_all_of(struct fdr_location *l)
+static uint32_t take_all_of(struct fdri_arena_location *l)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
-    struct fdri_given given = {0, 0, UINT64_MAX, 0};
-    uint32_t size, newest = 0, place = fdri_claim_enter(a, fdri_self.loc, l);
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    struct fdri_bins_given given = {0, 0, UINT64_MAX, 0};
+    uint32_t size, newest = 0, place = fdri_bins_claim_enter(a, fdri_record_self.loc, l);
     fdri_fall_asleep(l);
     for (uint32_t off = l->parts_first, next; off; off = next) {
-        struct fdr_part *p = fdri_at(a, off);
+        struct fdri_arena_part *p = fdri_bins_at(a, off);
         next = p->next;
-        for (uint32_t got; (got = fdri_part_claim(a, p, &size, &given));) fdri_piece_return(a, l, got);
+        for (uint32_t got; (got = fdri_bins_part_claim(a, p, &size, &given));) fdri_piece_return(a, l, got);
         uint32_t got = fdri_part_claim_newest(a, l, p, &size, &given);
         if (got) fdri_piece_return(a, l, got);
         newest += got != 0;
     }
-    fdri_claim_leave(a, place);
+    fdri_bins_claim_leave(a, place);
     return newest;
 }
 

@@ -87,7 +87,7 @@ static void P10_cancelled_while_it_attaches(void **state)
         pthread_cancel(t);
         pthread_join(t, NULL);
     }
-    assert_int_equal(fdr_load_relaxed(&fdri_rec.shares.live), 1);
+    assert_int_equal(fdri_atomic_load_relaxed(&fdri_life_recording.shares.live), 1);
     fdr_finalize();
 }
 

@@ -49,9 +49,9 @@ static int end(void **state)
 static void P10_no_groups_no_limit(void **state)
 {
     (void)state;
-    assert_true(fdr_cgroup_memory_limit(root) == UINT64_MAX);
+    assert_true(fdri_system_cgroup_memory_limit(root) == UINT64_MAX);
     put("proc/thread-self/cgroup", "0::/a\n");
-    assert_true(fdr_cgroup_memory_limit(root) == UINT64_MAX);
+    assert_true(fdri_system_cgroup_memory_limit(root) == UINT64_MAX);
 }
 
 /* In a namespace of its own a process finds its group at the mount point. */
@@ -60,10 +60,10 @@ static void P10_the_mount_point_itself(void **state)
     (void)state;
     put("proc/thread-self/cgroup", "0::/\n");
     put("sys/fs/cgroup/memory.max", "8000000\n");
-    assert_int_equal(fdr_cgroup_memory_limit(root), 8000000);
+    assert_int_equal(fdri_system_cgroup_memory_limit(root), 8000000);
     put("proc/thread-self/cgroup", "0::/../elsewhere\n");
     put("sys/fs/elsewhere/memory.max", "7\n"); /* nobody's here */
-    assert_int_equal(fdr_cgroup_memory_limit(root), 8000000);
+    assert_int_equal(fdri_system_cgroup_memory_limit(root), 8000000);
 }
 
 /* The node's batch system makes groups, but no namespaces. */
@@ -76,9 +76,9 @@ static void P10_the_least_on_the_way_up(void **state)
     put("sys/fs/cgroup/system.slice/job_7/step_0/memory.max", "max\n");
     put("sys/fs/cgroup/system.slice/job_7/step_0/task_3/memory.max", "max\n");
     put("sys/fs/cgroup/system.slice/job_8/memory.max", "5\n"); /* another one's */
-    assert_true(fdr_cgroup_memory_limit(root) == 4000000000u);
+    assert_true(fdri_system_cgroup_memory_limit(root) == 4000000000u);
     put("sys/fs/cgroup/system.slice/job_7/step_0/task_3/memory.max", "3000000000\n");
-    assert_true(fdr_cgroup_memory_limit(root) == 3000000000u);
+    assert_true(fdri_system_cgroup_memory_limit(root) == 3000000000u);
 }
 
 static void P10_version_1(void **state)
@@ -89,11 +89,11 @@ static void P10_version_1(void **state)
     put("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     put("sys/fs/cgroup/memory/slurm/memory.limit_in_bytes", "9223372036854771712\n");
     put("sys/fs/cgroup/memory/slurm/a/memory.limit_in_bytes", "6\n"); /* that is its cpuset's name */
-    assert_true(fdr_cgroup_memory_limit(root) == 9223372036854771712u);
+    assert_true(fdri_system_cgroup_memory_limit(root) == 9223372036854771712u);
     put("sys/fs/cgroup/memory/slurm/uid_1/job_7/memory.limit_in_bytes", "2000000000\n");
-    assert_int_equal(fdr_cgroup_memory_limit(root), 2000000000);
+    assert_int_equal(fdri_system_cgroup_memory_limit(root), 2000000000);
     put("sys/fs/cgroup/memory/slurm/uid_1/memory.limit_in_bytes", "1000000000\n");
-    assert_int_equal(fdr_cgroup_memory_limit(root), 1000000000);
+    assert_int_equal(fdri_system_cgroup_memory_limit(root), 1000000000);
 }
 
 int main(void)

@@ -285,7 +285,7 @@ static void unmark(const char *path)
 {
     const char zero[8] = {0};
     int fd = open(path, O_WRONLY);
-    assert_int_equal(pwrite(fd, zero, 8, offsetof(struct fdr_superblock, over)), 8);
+    assert_int_equal(pwrite(fd, zero, 8, offsetof(struct fdri_arena_superblock, over)), 8);
     close(fd);
 }
 

@@ -29,22 +29,23 @@ static void one_by_one(void **state)
     (void)state;
     begin(&(struct fdr_config){.buffer = "8M"});
     fdr_enter(fdr_region_define("a", NULL, 0));
-    struct fdri_arena *a = &fdri_rec.arena;
-    struct fdr_location *v = fdri_self.loc, *who = fdri_rec.shares.spare[0], *other = fdri_rec.shares.spare[1];
-    assert_true(fdri_claim_pin(a, v));
-    assert_int_equal(fdri_claim_enter(a, who, v), 0);
-    fdri_claim_unpin(v);
-    uint32_t first = fdri_claim_enter(a, who, v), second = fdri_claim_enter(a, other, v);
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    struct fdri_arena_location *v = fdri_record_self.loc, *who = fdri_life_recording.shares.spare[0],
+                               *other = fdri_life_recording.shares.spare[1];
+    assert_true(fdri_bins_claim_pin(a, v));
+    assert_int_equal(fdri_bins_claim_enter(a, who, v), 0);
+    fdri_bins_claim_unpin(v);
+    uint32_t first = fdri_bins_claim_enter(a, who, v), second = fdri_bins_claim_enter(a, other, v);
     assert_true(first && second && first != second);
-    assert_false(fdri_claim_pin(a, v));
-    fdri_claim_unpin(v);
-    fdri_claim_leave(a, first);
-    assert_false(fdri_claim_pin(a, v));
-    fdri_claim_abandoned(a, who); /* which is inside no more */
-    assert_false(fdri_claim_pin(a, v));
-    fdri_claim_abandoned(a, other);
-    assert_true(fdri_claim_pin(a, v));
-    fdri_claim_unpin(v);
+    assert_false(fdri_bins_claim_pin(a, v));
+    fdri_bins_claim_unpin(v);
+    fdri_bins_claim_leave(a, first);
+    assert_false(fdri_bins_claim_pin(a, v));
+    fdri_bins_claim_abandoned(a, who); /* which is inside no more */
+    assert_false(fdri_bins_claim_pin(a, v));
+    fdri_bins_claim_abandoned(a, other);
+    assert_true(fdri_bins_claim_pin(a, v));
+    fdri_bins_claim_unpin(v);
     fdr_finalize();
 }
 
@@ -53,23 +54,24 @@ static void many(void **state)
     (void)state;
     begin(&(struct fdr_config){.buffer = "8M"});
     fdr_enter(fdr_region_define("a", NULL, 0));
-    struct fdri_arena *a = &fdri_rec.arena;
-    struct fdr_location *v = fdri_self.loc, *who = fdri_rec.shares.spare[0];
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    struct fdri_arena_location *v = fdri_record_self.loc, *who = fdri_life_recording.shares.spare[0];
     uint32_t place, inside = 0, last = 0;
-    while ((place = fdri_claim_enter(a, who, v))) inside++, last = place; /* the same one: all places it looks at */
-    assert_in_range(inside, 2, FDRI_CLAIMERS);
-    fdri_claim_leave(a, last);
-    assert_int_equal(fdri_claim_enter(a, who, v), last);
-    fdri_claim_abandoned(a, who);
-    assert_true(fdri_claim_pin(a, v));
-    fdri_claim_unpin(v);
+    while ((place = fdri_bins_claim_enter(a, who, v)))
+        inside++, last = place; /* the same one: all places it looks at */
+    assert_in_range(inside, 2, FDRI_BINS_CLAIMERS);
+    fdri_bins_claim_leave(a, last);
+    assert_int_equal(fdri_bins_claim_enter(a, who, v), last);
+    fdri_bins_claim_abandoned(a, who);
+    assert_true(fdri_bins_claim_pin(a, v));
+    fdri_bins_claim_unpin(v);
     fdr_finalize();
 }
 
 enum { BUSY_CALLS = 60000, EACH = 200, MOST = 6000 };
 static fdr_region region;
 static uint64_t seed = 88172645463325252u;
-static struct fdr_location *rich;
+static struct fdri_arena_location *rich;
 
 static void calls(uint32_t n)
 {
@@ -82,7 +84,7 @@ static void calls(uint32_t n)
 static void *fill(void *unused)
 {
     calls(BUSY_CALLS);
-    rich = fdri_self.loc;
+    rich = fdri_record_self.loc;
     return unused;
 }
 
@@ -97,24 +99,24 @@ static void *holds_all(void *unused)
 
 static void take_of_rich(void)
 {
-    struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
-    uint32_t off = fdri_share_piece(t, fdri_rec.arena.bin_log2);
-    if (off) fdri_piece_give(&fdri_rec.arena, t->loc, off, fdri_rec.arena.bin_log2);
-    fdri_end(t);
+    struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_NO_EVENT);
+    uint32_t off = fdri_shares_claim_piece(t, fdri_life_recording.arena.bin_log2);
+    if (off) fdri_bins_piece_give(&fdri_life_recording.arena, t->loc, off, fdri_life_recording.arena.bin_log2);
+    fdri_thread_end(t);
 }
 
 static uint32_t inside(void)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < FDRI_CLAIMERS; i++) n += fdri_rec.arena.inside[i] != 0;
+    for (uint32_t i = 0; i < FDRI_BINS_CLAIMERS; i++) n += fdri_life_recording.arena.inside[i] != 0;
     return n;
 }
 
 static void work_off(void)
 {
-    struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
-    fdri_ended_room(t, FDRI_POOR);
-    fdri_end(t);
+    struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_NO_EVENT);
+    fdri_ended_room(t, FDRI_ENDED_FOR_POOR);
+    fdri_thread_end(t);
 }
 
 static void *records(void *unused)
@@ -139,7 +141,7 @@ static bool leave_nested(void (*f)(void), uint32_t n)
     inner = f;
     inner_at = n;
     if (!sigsetjmp(out, 1)) {
-        fdri_begin(FDRI_NO_EVENT);
+        fdri_thread_begin(FDRI_THREAD_NO_EVENT);
         raise(SIGUSR2);
     }
     return inner_left;
@@ -165,12 +167,12 @@ static void at_each_instruction(bool (*leave)(void (*)(void), uint32_t), void (*
         calls(20);
         for (int i = 0; i < 60 && left && n < MOST; i++, n += n < EACH ? 1 : 1 + rnd(&seed, n / 40)) {
             left = leave(f, n);
-            seen += inside() != 0 || fdri_rec.shares.lock;
+            seen += inside() != 0 || fdri_life_recording.shares.lock;
             calls(1);
             assert_int_equal(inside(), 0);
-            assert_int_equal(fdri_rec.shares.lock, 0);
-            assert_true(fdri_claim_pin(&fdri_rec.arena, rich));
-            fdri_claim_unpin(rich);
+            assert_int_equal(fdri_life_recording.shares.lock, 0);
+            assert_true(fdri_bins_claim_pin(&fdri_life_recording.arena, rich));
+            fdri_bins_claim_unpin(rich);
             whole(n);
         }
         pthread_barrier_wait(&over);

@@ -151,7 +151,7 @@ static struct fdr_file *end(void)
 }
 
 enum { SECOND = 1000000000 };
-static int64_t ticks(int64_t ns) { return ns * (int64_t)(fdri_rec.ticks_per_second / 1000000) / 1000; }
+static int64_t ticks(int64_t ns) { return ns * (int64_t)(fdri_life_recording.ticks_per_second / 1000000) / 1000; }
 
 /* Records around a jump inside an open call. */
 static struct fdr_file *around(const char *timer, int64_t by_ns)
@@ -215,7 +215,7 @@ static void P9_monotonic_jumps(void **state)
 static void with_counter(void (*what)(const char *))
 {
     begin("tsc");
-    bool counter = fdri_rec.ticks;
+    bool counter = fdri_life_recording.ticks;
     fdr_finalize();
     if (!counter || !trap(true)) skip();
     what("tsc");
@@ -335,7 +335,7 @@ static void P4_the_callers_times_are_clamped(void **state)
 {
     (void)state;
     begin("monotonic");
-    uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
+    uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
     fdr_enter(outer);
     fdr_enter_at(inner, now + 3600ull * SECOND);
     fdr_leave_at(inner, now + 10ull * SECOND); /* back */

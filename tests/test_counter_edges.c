@@ -40,7 +40,7 @@ static size_t tick_choose(const char *names, struct fdr_counter_info *out, size_
 static void *tick_open(void)
 {
     pthread_testcancel();
-    fdr_add_relaxed(&sets, 1u);
+    fdri_atomic_add_relaxed(&sets, 1u);
     return &ticks_of_thread;
 }
 static int tick_read(void *set, uint64_t *values)
@@ -53,7 +53,7 @@ static int tick_read(void *set, uint64_t *values)
 static void tick_close(void *set)
 {
     (void)set;
-    fdr_sub_relaxed(&sets, 1u);
+    fdri_atomic_sub_relaxed(&sets, 1u);
 }
 static const struct fdr_counter_provider ticks = {.size = offsetof(struct fdr_counter_provider, overflow_choose),
                                                   .name = "ticks",
@@ -109,7 +109,7 @@ static void each_thread_reads_its_own_provider(void **state)
         assert_int_equal(r.count, 500);
         assert_int_equal(r.sum, 1500);
         assert_int_equal(r.wrong, 0);
-        assert_int_equal(fdr_load_relaxed(&sets), 1); /* this thread's; the others closed theirs at their end */
+        assert_int_equal(fdri_atomic_load_relaxed(&sets), 1); /* this thread's; the others closed theirs at their end */
         fdr_finalize();
     }
     fdr_counter_provide(NULL);
@@ -188,7 +188,7 @@ static void a_child_has_neither(void **state)
     pid_t child = fork();
     if (child == 0) {
         tick_away(NULL); /* nothing records */
-        uint32_t held = fdri_descriptors_held();
+        uint32_t held = fdri_fd_budget_used();
         struct fdr_config c = oracle_config(oracle_directory());
         c.arena = "anonymous";
         c.signal = "none";

@@ -26,19 +26,19 @@ static void readings_are_running_counts_of_each_thread(void **state)
     fdr_marker(fdr_marker_define("here"), 1);
     wait_for_readings(1);
     for (int i = 0; i < 50; i++) {
-        fdr_add_relaxed(&cycles, 2000u);
-        fdr_add_relaxed(&instructions, 1000u);
+        fdri_atomic_add_relaxed(&cycles, 2000u);
+        fdri_atomic_add_relaxed(&instructions, 1000u);
         usleep(300);
     }
     wait_for_rounds();
     wait_for_rounds(); /* nothing happens */
-    fdr_add_relaxed(&cycles, 7u);
+    fdri_atomic_add_relaxed(&cycles, 7u);
     wait_for_rounds();
     struct fdr_file *f = take();
     struct readings r = {.thread = (uint64_t)getpid()};
     each_event(f, add_reading, &r);
     assert_true(r.count > 1 && !r.falls);
-    assert_true(r.last[4] == fdr_load_relaxed(&cycles) && r.last[5] == fdr_load_relaxed(&instructions));
+    assert_true(r.last[4] == fdri_atomic_load_relaxed(&cycles) && r.last[5] == fdri_atomic_load_relaxed(&instructions));
     assert_true(r.idle > 0); /* readings without news are counted, not stored */
     const struct fdr_definition *d = fdr_definition(f, FDR_METRIC_DEFINITION, 3);
     assert_string_equal(d->name, "chip:temperature");
@@ -46,7 +46,7 @@ static void readings_are_running_counts_of_each_thread(void **state)
     assert_int_equal(d->line, FDR_METRIC_GAUGE);
     fdr_file_close(f);
     fdr_finalize();
-    assert_int_equal(fdri_descriptors_held(), 0);
+    assert_int_equal(fdri_fd_budget_used(), 0);
     assert_int_equal(opened, closed);
 }
 
@@ -76,7 +76,7 @@ static void add_quotient(struct fdr_file *f, const struct fdr_read_event *e, con
 static void instructions_per_cycle(void **state)
 {
     struct quotients q = {0};
-    char why[FDRI_WHY_BYTES];
+    char why[FDRI_COUNTERS_WHY_BYTES];
     (void)state;
     opened = closed = 0;
     enum { SLOW = 1, FAST, HOT }; /* numbered as they stand */
@@ -86,8 +86,8 @@ static void instructions_per_cycle(void **state)
     triggers = NULL;
     wait_for_readings(1);
     for (int i = 0; i < 300; i++) {
-        fdr_add_relaxed(&instructions, 100u); /* read between the two, the quotient is twice as large at most */
-        fdr_add_relaxed(&cycles, 2000u);
+        fdri_atomic_add_relaxed(&instructions, 100u); /* read between the two, the quotient is twice as large at most */
+        fdri_atomic_add_relaxed(&cycles, 2000u);
         usleep(1000);
     }
     for (int i = 0; i < 5000 && !fdr_trigger_count(SLOW); i++) usleep(1000);
@@ -96,7 +96,7 @@ static void instructions_per_cycle(void **state)
     assert_in_range(fdr_trigger_count(SLOW), 1, threads);
     assert_int_equal(fdr_trigger_count(FAST), 0);
     assert_int_equal(fdr_trigger_count(HOT), 0);
-    fdr_store_relaxed(&temperature, 1001u);
+    fdri_atomic_store_relaxed(&temperature, 1001u);
     for (int i = 0; i < 5000 && !fdr_trigger_count(HOT); i++) usleep(1000);
     assert_in_range(fdr_trigger_count(HOT), 1, threads);
     struct fdr_file *f = take();
@@ -105,11 +105,11 @@ static void instructions_per_cycle(void **state)
     fdr_finalize();
     assert_true(q.unknown > 0 && q.known > 0); /* not a number before there is one, never 0 */
     assert_true(q.least > 0.02 && q.most < 0.3);
-    fdri_source_add(
+    fdri_counters_source_add(
         NULL); /* without the chip, on a machine without hardware counters: refused with the part's reason */
-    if (fdri_source_derived.probe(FDRI_IPC, why, sizeof why))
+    if (fdri_counters_source_derived.probe(FDRI_COUNTERS_IPC, why, sizeof why))
         assert_non_null(strstr(why, "perf_event_open(instructions)"));
-    fdri_source_add(&chip);
+    fdri_counters_source_add(&chip);
 }
 
 /* Trying opens files and closes them: a program that begins by closing all that it did not open comes after that. */
@@ -119,10 +119,10 @@ static void what_works_is_tried_before_the_program_goes_on(void **state)
     tries = 0;
     try_us = 100000;
     start("chip:cycles,chip:temperature", "", "");
-    unsigned after = fdr_load_relaxed(&tries);
+    unsigned after = fdri_atomic_load_relaxed(&tries);
     wait_for_readings(1);
     try_us = 0;
-    assert_int_equal(after, fdr_load_relaxed(&tries));
+    assert_int_equal(after, fdri_atomic_load_relaxed(&tries));
     assert_true(after >= 2);
     fdr_finalize();
 }
@@ -149,7 +149,7 @@ static void threads_come_and_go(void **state)
     fdr_file_close(f);
     fdr_finalize();
     assert_int_equal(opened, closed);
-    assert_int_equal(fdri_descriptors_held(), 0);
+    assert_int_equal(fdri_fd_budget_used(), 0);
 }
 
 static void a_source_that_does_not_open_is_no_zeros(void **state)

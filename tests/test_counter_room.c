@@ -40,7 +40,7 @@ static void add_thinned(struct fdr_file *f, const struct fdr_read_event *e, cons
 
 static void *wait_for_the_end(void *p)
 {
-    while (!fdr_load_relaxed((uint32_t *)p)) usleep(1000);
+    while (!fdri_atomic_load_relaxed((uint32_t *)p)) usleep(1000);
     return NULL;
 }
 
@@ -52,7 +52,7 @@ static void readings_thin_in_little_memory(void **state)
     struct thinned r = {0};
     (void)state;
     opened = closed = 0;
-    fdr_store_relaxed(&cycles, 5u);
+    fdri_atomic_store_relaxed(&cycles, 5u);
     buffer = "256K";
     strategy = "whole";
     for (int i = 0; i < THREADS; i++) pthread_create(&t[i], NULL, wait_for_the_end, &over);
@@ -61,14 +61,14 @@ static void readings_thin_in_little_memory(void **state)
     strategy = NULL;
     wait_for_readings(THREADS + 1);
     for (int i = 0; i < 1000000 && fdr_usage().reduced == 0; i++) {
-        fdr_add_relaxed(&cycles, 1001u);
+        fdri_atomic_add_relaxed(&cycles, 1001u);
         usleep(50);
     }
     for (int i = 0; i < 5000; i++) {
-        fdr_add_relaxed(&cycles, 1001u);
+        fdri_atomic_add_relaxed(&cycles, 1001u);
         usleep(50);
     }
-    fdr_store_relaxed(&over, 1u);
+    fdri_atomic_store_relaxed(&over, 1u);
     for (int i = 0; i < THREADS; i++) pthread_join(t[i], NULL);
     struct fdr_file *f = take();
     each_event(f, add_thinned, &r);
@@ -79,7 +79,7 @@ static void readings_thin_in_little_memory(void **state)
     assert_int_equal(fdr_file_verify(f), FDR_WHOLE);
     assert_int_equal(r.first, 5); /* the first reading is there */
     assert_true(r.readings > 50 && r.widest < r.number / 4);
-    assert_true(fdr_load_relaxed(&cycles) - r.last < fdr_load_relaxed(&cycles) / 4);
+    assert_true(fdri_atomic_load_relaxed(&cycles) - r.last < fdri_atomic_load_relaxed(&cycles) / 4);
     fdr_file_close(f);
     fdr_finalize();
 }
@@ -91,20 +91,20 @@ static void readings_thin_in_little_memory(void **state)
     {                                                                                                                  \
         "c" #n, "", FDR_METRIC_COUNTER                                                                                 \
     }
-static const struct fdri_counter wide_counters[] = {
+static const struct fdri_counters wide_counters[] = {
     COUNTER(0), COUNTER(1), COUNTER(2),  COUNTER(3),  COUNTER(4),  COUNTER(5),  COUNTER(6),  COUNTER(7),
     COUNTER(8), COUNTER(9), COUNTER(10), COUNTER(11), COUNTER(12), COUNTER(13), COUNTER(14), COUNTER(15)};
-static int wide_read(struct fdri_handle *h, uint64_t *value)
+static int wide_read(struct fdri_counters_handle *h, uint64_t *value)
 {
     (void)h;
-    fdr_add_relaxed(&reads, 1u);
-    for (uint64_t i = 0; i < FDRI_SOURCE_COUNTERS; i++) value[i] = 100 + i;
+    fdri_atomic_add_relaxed(&reads, 1u);
+    for (uint64_t i = 0; i < FDRI_COUNTERS_SOURCE_COUNTERS; i++) value[i] = 100 + i;
     return 0;
 }
-static const struct fdri_source wide = {"wide",           true,      wide_counters, 16,        chip_probe,
-                                        chip_descriptors, chip_open, wide_read,     chip_close},
-                                wider = {"wider",          true,      wide_counters, 16,        chip_probe,
-                                         chip_descriptors, chip_open, wide_read,     chip_close};
+static const struct fdri_counters_source wide = {"wide",           true,      wide_counters, 16,        chip_probe,
+                                                 chip_descriptors, chip_open, wide_read,     chip_close},
+                                         wider = {"wider",          true,      wide_counters, 16,        chip_probe,
+                                                  chip_descriptors, chip_open, wide_read,     chip_close};
 
 struct wides {
     uint32_t type[2]; /* kinds of events that readings of the main thread are */
@@ -135,8 +135,8 @@ static void more_than_there_is_room_for(void **state)
     char list[300] = "", *end = list;
     struct wides w = {{0}, 0, 0};
     (void)state;
-    fdri_source_add(&wide);
-    fdri_source_add(&wider);
+    fdri_counters_source_add(&wide);
+    fdri_counters_source_add(&wider);
     for (int i = 0; i < 22; i++) end += sprintf(end, "%s:c%d,", i < 16 ? "wide" : "wider", i % 16);
     strcpy(end, "ipc,wider:c6,wider:c7,chip:temperature"); /* ipc is the 23rd, and brings instructions and cycles */
     opened = closed = 0;
@@ -151,8 +151,8 @@ static void more_than_there_is_room_for(void **state)
     assert_null(strstr(missing_in(f), "wide"));
     fdr_file_close(f);
     fdr_finalize();
-    fdri_source_add(NULL);
-    fdri_source_add(&chip);
+    fdri_counters_source_add(NULL);
+    fdri_counters_source_add(&chip);
 }
 
 /* ---- threads of the program ---- */

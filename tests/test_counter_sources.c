@@ -35,8 +35,8 @@ static void touch(size_t pages)
 
 static void use_cpu(uint64_t ns)
 {
-    uint64_t until = fdr_clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
-    while (fdr_clock_ns(CLOCK_THREAD_CPUTIME_ID) < until) {}
+    uint64_t until = fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID) + ns;
+    while (fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID) < until) {}
 }
 
 static void do_things(void)
@@ -55,7 +55,7 @@ static struct witness look(void)
 {
     struct witness w;
     getrusage(RUSAGE_THREAD, &w.usage);
-    w.cpu_ns = fdr_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    w.cpu_ns = fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     return w;
 }
 
@@ -79,23 +79,23 @@ static void *work(void *p)
     return NULL;
 }
 
-static bool works(const struct fdri_source *s, uint32_t which)
+static bool works(const struct fdri_counters_source *s, uint32_t which)
 {
-    char why[FDRI_WHY_BYTES] = "";
+    char why[FDRI_COUNTERS_WHY_BYTES] = "";
     int e = s->probe(which, why, sizeof why);
     assert_true(e == 0 || (e < 0 && why[0])); /* a reason, always */
     if (e) printf("# %s:%s: %s\n", s->name, s->counter[which].name, why);
     return e == 0;
 }
 
-static uint32_t working(const struct fdri_source *s)
+static uint32_t working(const struct fdri_counters_source *s)
 {
     uint32_t wanted = 0;
     for (uint32_t i = 0; i < s->count; i++) wanted |= works(s, i) ? 1u << i : 0u;
     return wanted;
 }
 
-static uint32_t number_of(const struct fdri_source *s, const char *name)
+static uint32_t number_of(const struct fdri_counters_source *s, const char *name)
 {
     for (uint32_t i = 0; i < s->count; i++)
         if (!strcmp(s->counter[i].name, name)) return i;
@@ -103,32 +103,33 @@ static uint32_t number_of(const struct fdri_source *s, const char *name)
     return 0;
 }
 
-static uint64_t rise(const struct fdri_source *s, const uint64_t *from, const uint64_t *to, const char *name)
+static uint64_t rise(const struct fdri_counters_source *s, const uint64_t *from, const uint64_t *to, const char *name)
 {
     uint32_t i = number_of(s, name);
     return to[i] - from[i];
 }
 
 /* Reads `s` of another thread around what it does. False: nothing of it works here. */
-static bool observe(const struct fdri_source *s, uint32_t *wanted, uint64_t *from, uint64_t *to, struct worker *w)
+static bool observe(const struct fdri_counters_source *s, uint32_t *wanted, uint64_t *from, uint64_t *to,
+                    struct worker *w)
 {
-    struct fdri_handle h;
+    struct fdri_counters_handle h;
     pthread_t thread;
-    uint32_t held = fdri_descriptors_held();
+    uint32_t held = fdri_fd_budget_used();
     if (!(*wanted = working(s))) return false;
     pthread_barrier_init(&w->barrier, NULL, 2);
     pthread_create(&thread, NULL, work, w);
     pthread_barrier_wait(&w->barrier);
-    assert_int_equal(fdri_handle_open(&h, s, w->tid, *wanted), 0);
-    assert_int_equal(fdri_descriptors_held() - held, s->descriptors(*wanted));
+    assert_int_equal(fdri_counters_handle_open(&h, s, w->tid, *wanted), 0);
+    assert_int_equal(fdri_fd_budget_used() - held, s->descriptors(*wanted));
     assert_int_equal(s->read(&h, from), 0);
     pthread_barrier_wait(&w->barrier);
     pthread_barrier_wait(&w->barrier);
     assert_int_equal(s->read(&h, to), 0);
     pthread_barrier_wait(&w->barrier);
     pthread_join(thread, NULL);
-    fdri_handle_close(&h);
-    assert_int_equal(fdri_descriptors_held(), held);
+    fdri_counters_handle_close(&h);
+    assert_int_equal(fdri_fd_budget_used(), held);
     return true;
 }
 
@@ -148,10 +149,10 @@ static uint64_t switches(const struct rusage *r) { return (uint64_t)(r->ru_nvcsw
 
 static void perf_agrees_with_getrusage(void **state)
 {
-    const struct fdri_source *s = &fdri_source_perf;
+    const struct fdri_counters_source *s = &fdri_counters_source_perf;
     struct worker w;
     uint32_t wanted;
-    uint64_t from[FDRI_SOURCE_COUNTERS], to[FDRI_SOURCE_COUNTERS];
+    uint64_t from[FDRI_COUNTERS_SOURCE_COUNTERS], to[FDRI_COUNTERS_SOURCE_COUNTERS];
     (void)state;
     if (!observe(s, &wanted, from, to, &w)) skip();
     uint64_t faults = (uint64_t)(w.after.usage.ru_minflt - w.before.usage.ru_minflt);
@@ -171,8 +172,8 @@ static void perf_agrees_with_getrusage(void **state)
 static void the_task_clock_agrees_with_the_cpu_clock(void **state)
 {
     enum { TIMES = 6, SLACK = 3000000 };
-    const struct fdri_source *s = &fdri_source_perf;
-    uint64_t from[FDRI_SOURCE_COUNTERS], to[FDRI_SOURCE_COUNTERS], value = 0, truth = 0;
+    const struct fdri_counters_source *s = &fdri_counters_source_perf;
+    uint64_t from[FDRI_COUNTERS_SOURCE_COUNTERS], to[FDRI_COUNTERS_SOURCE_COUNTERS], value = 0, truth = 0;
     (void)state;
     for (int i = 0; i < TIMES && (!i || !is_near(value, truth, SLACK)); i++) {
         struct worker w;
@@ -188,19 +189,19 @@ static void the_task_clock_agrees_with_the_cpu_clock(void **state)
  * may differ. */
 static void all_of_a_group_count_at_once(void **state)
 {
-    struct fdri_handle h;
-    uint64_t from[FDRI_SOURCE_COUNTERS], to[FDRI_SOURCE_COUNTERS];
-    uint32_t clock = number_of(&fdri_source_perf, "task-clock"), wanted = working(&fdri_source_perf);
+    struct fdri_counters_handle h;
+    uint64_t from[FDRI_COUNTERS_SOURCE_COUNTERS], to[FDRI_COUNTERS_SOURCE_COUNTERS];
+    uint32_t clock = number_of(&fdri_counters_source_perf, "task-clock"), wanted = working(&fdri_counters_source_perf);
     int late = 0;
     (void)state;
     if (!(wanted >> clock & 1)) skip();
     for (int i = 0; i < 20; i++) {
-        assert_int_equal(fdri_handle_open(&h, &fdri_source_perf, 0, wanted), 0);
+        assert_int_equal(fdri_counters_handle_open(&h, &fdri_counters_source_perf, 0, wanted), 0);
         assert_int_equal(h.source->read(&h, from), 0);
-        uint64_t begin = fdr_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-        while (fdr_clock_ns(CLOCK_THREAD_CPUTIME_ID) < begin + 300000) {}
+        uint64_t begin = fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        while (fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID) < begin + 300000) {}
         assert_int_equal(h.source->read(&h, to), 0);
-        fdri_handle_close(&h);
+        fdri_counters_handle_close(&h);
         late += to[clock] - from[clock] < 200000; /* two clocks */
     }
     assert_in_range(late, 0, 2);
@@ -208,10 +209,10 @@ static void all_of_a_group_count_at_once(void **state)
 
 static void task_agrees_with_getrusage(void **state)
 {
-    const struct fdri_source *s = &fdri_source_task;
+    const struct fdri_counters_source *s = &fdri_counters_source_task;
     struct worker w;
     uint32_t wanted;
-    uint64_t from[FDRI_SOURCE_COUNTERS], to[FDRI_SOURCE_COUNTERS];
+    uint64_t from[FDRI_COUNTERS_SOURCE_COUNTERS], to[FDRI_COUNTERS_SOURCE_COUNTERS];
     (void)state;
     if (!observe(s, &wanted, from, to, &w)) skip();
     near(rise(s, from, to, "page-faults"), (uint64_t)(w.after.usage.ru_minflt - w.before.usage.ru_minflt), 64);
@@ -220,10 +221,10 @@ static void task_agrees_with_getrusage(void **state)
 
 static void sched_agrees_with_the_cpu_clock(void **state)
 {
-    const struct fdri_source *s = &fdri_source_sched;
+    const struct fdri_counters_source *s = &fdri_counters_source_sched;
     struct worker w;
     uint32_t wanted;
-    uint64_t from[FDRI_SOURCE_COUNTERS], to[FDRI_SOURCE_COUNTERS];
+    uint64_t from[FDRI_COUNTERS_SOURCE_COUNTERS], to[FDRI_COUNTERS_SOURCE_COUNTERS];
     (void)state;
     if (!observe(s, &wanted, from, to, &w)) skip();
     near(rise(s, from, to, "cpu-time"), w.after.cpu_ns - w.before.cpu_ns, 5000000);
@@ -232,10 +233,10 @@ static void sched_agrees_with_the_cpu_clock(void **state)
 
 static void switches_agree_with_getrusage(void **state)
 {
-    const struct fdri_source *s = &fdri_source_switches;
+    const struct fdri_counters_source *s = &fdri_counters_source_switches;
     struct worker w;
     uint32_t wanted;
-    uint64_t from[FDRI_SOURCE_COUNTERS], to[FDRI_SOURCE_COUNTERS];
+    uint64_t from[FDRI_COUNTERS_SOURCE_COUNTERS], to[FDRI_COUNTERS_SOURCE_COUNTERS];
     (void)state;
     if (!observe(s, &wanted, from, to, &w)) skip();
     near(rise(s, from, to, "context-switches"), switches(&w.after.usage) - switches(&w.before.usage), 8);
@@ -245,17 +246,17 @@ static void switches_agree_with_getrusage(void **state)
 static void a_descriptor_outlives_its_thread_and_a_proc_file_says_so(void **state)
 {
     struct worker w;
-    struct fdri_handle perf, task;
-    uint64_t value[FDRI_SOURCE_COUNTERS];
+    struct fdri_counters_handle perf, task;
+    uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS];
     pthread_t thread;
     (void)state;
     pthread_barrier_init(&w.barrier, NULL, 2);
     pthread_create(&thread, NULL, work, &w);
     pthread_barrier_wait(&w.barrier);
-    uint32_t faults = number_of(&fdri_source_perf, "page-faults");
-    bool have_perf = works(&fdri_source_perf, faults) &&
-                     !fdri_handle_open(&perf, &fdri_source_perf, w.tid, 1u << faults);
-    assert_int_equal(fdri_handle_open(&task, &fdri_source_task, w.tid, 1), 0);
+    uint32_t faults = number_of(&fdri_counters_source_perf, "page-faults");
+    bool have_perf = works(&fdri_counters_source_perf, faults) &&
+                     !fdri_counters_handle_open(&perf, &fdri_counters_source_perf, w.tid, 1u << faults);
+    assert_int_equal(fdri_counters_handle_open(&task, &fdri_counters_source_task, w.tid, 1), 0);
     for (int i = 0; i < 3; i++) pthread_barrier_wait(&w.barrier);
     pthread_join(thread, NULL);
     for (int i = 0; i < 1000 && !task.source->read(&task, value); i++) usleep(1000); /* the kernel lets go of it */
@@ -263,30 +264,32 @@ static void a_descriptor_outlives_its_thread_and_a_proc_file_says_so(void **stat
     if (have_perf) {
         assert_int_equal(perf.source->read(&perf, value), 0);
         assert_true(value[faults] >= PAGES);
-        fdri_handle_close(&perf);
+        fdri_counters_handle_close(&perf);
     }
-    fdri_handle_close(&task);
+    fdri_counters_handle_close(&task);
 }
 
 static void process_memory_and_io(void **state)
 {
-    struct fdri_handle memory, io;
-    uint64_t a[FDRI_SOURCE_COUNTERS], b[FDRI_SOURCE_COUNTERS];
+    struct fdri_counters_handle memory, io;
+    uint64_t a[FDRI_COUNTERS_SOURCE_COUNTERS], b[FDRI_COUNTERS_SOURCE_COUNTERS];
     static char buffer[1 << 16];
     size_t bytes = 64u << 20;
     (void)state;
-    assert_int_equal(fdri_handle_open(&memory, &fdri_source_process, 0, working(&fdri_source_process)), 0);
+    assert_int_equal(
+        fdri_counters_handle_open(&memory, &fdri_counters_source_process, 0, working(&fdri_counters_source_process)),
+        0);
     assert_int_equal(memory.source->read(&memory, a), 0);
     assert_true(a[number_of(memory.source, "threads")] >= 1);
     char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     assert_int_equal(memory.source->read(&memory, b), 0);
     munmap(p, bytes);
     near(b[number_of(memory.source, "rss")] - a[number_of(memory.source, "rss")], bytes, bytes / 8);
-    fdri_handle_close(&memory);
+    fdri_counters_handle_close(&memory);
 
-    uint32_t wanted = working(&fdri_source_io);
+    uint32_t wanted = working(&fdri_counters_source_io);
     if (!wanted) return;
-    assert_int_equal(fdri_handle_open(&io, &fdri_source_io, 0, wanted), 0);
+    assert_int_equal(fdri_counters_handle_open(&io, &fdri_counters_source_io, 0, wanted), 0);
     assert_int_equal(io.source->read(&io, a), 0);
     int zero = open("/dev/zero", O_RDONLY), null = open("/dev/null", O_WRONLY);
     for (int i = 0; i < 10; i++)
@@ -296,7 +299,7 @@ static void process_memory_and_io(void **state)
     assert_int_equal(io.source->read(&io, b), 0);
     near(b[number_of(io.source, "read")] - a[number_of(io.source, "read")], 10 * sizeof buffer, 4096);
     near(b[number_of(io.source, "written")] - a[number_of(io.source, "written")], 10 * sizeof buffer, 4096);
-    fdri_handle_close(&io);
+    fdri_counters_handle_close(&io);
 }
 
 static void write_text(const char *folder, const char *file, const char *text)
@@ -311,20 +314,20 @@ static void write_text(const char *folder, const char *file, const char *text)
 
 static void energy_goes_on_when_the_counter_wraps(void **state)
 {
-    char root[] = "/tmp/fdr-powercap-XXXXXX", zone[300], why[FDRI_WHY_BYTES], command[400];
-    struct fdri_handle h;
-    uint64_t value[FDRI_SOURCE_COUNTERS];
+    char root[] = "/tmp/fdr-powercap-XXXXXX", zone[300], why[FDRI_COUNTERS_WHY_BYTES], command[400];
+    struct fdri_counters_handle h;
+    uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS];
     (void)state;
     assert_non_null(mkdtemp(root));
     snprintf(zone, sizeof zone, "%s/intel-rapl:0", root);
     mkdir(zone, 0700);
     write_text(zone, "energy_uj", "1000\n");
     write_text(zone, "max_energy_range_uj", "5000\n");
-    fdri_powercap = root;
-    assert_int_equal(fdri_source_energy.probe(0, why, sizeof why), 0);
-    assert_int_equal(fdri_source_energy.probe(4, why, sizeof why), -ENOENT);
+    fdri_counters_powercap_folder = root;
+    assert_int_equal(fdri_counters_source_energy.probe(0, why, sizeof why), 0);
+    assert_int_equal(fdri_counters_source_energy.probe(4, why, sizeof why), -ENOENT);
     assert_non_null(strstr(why, "intel-rapl:1"));
-    assert_int_equal(fdri_handle_open(&h, &fdri_source_energy, 0, 1), 0);
+    assert_int_equal(fdri_counters_handle_open(&h, &fdri_counters_source_energy, 0, 1), 0);
     assert_int_equal(h.source->read(&h, value), 0);
     assert_int_equal(value[0], 1000);
     write_text(zone, "energy_uj", "4900\n");
@@ -332,8 +335,8 @@ static void energy_goes_on_when_the_counter_wraps(void **state)
     write_text(zone, "energy_uj", "150\n");
     assert_int_equal(h.source->read(&h, value), 0);
     assert_int_equal(value[0], 5150);
-    fdri_handle_close(&h);
-    fdri_powercap = "/sys/class/powercap";
+    fdri_counters_handle_close(&h);
+    fdri_counters_powercap_folder = "/sys/class/powercap";
     snprintf(command, sizeof command, "rm -rf %s", root);
     assert_int_equal(system(command), 0);
 }
@@ -352,21 +355,21 @@ static int good_probe(uint32_t which, char *why, size_t bytes)
     (void)bytes;
     return 0;
 }
-static const struct fdri_counter fake_counters[] = {{"page-faults", "", FDR_METRIC_COUNTER},
-                                                    {"sparks", "uJ", FDR_METRIC_COUNTER}};
-static const struct fdri_source broken = {
+static const struct fdri_counters fake_counters[] = {{"page-faults", "", FDR_METRIC_COUNTER},
+                                                     {"sparks", "uJ", FDR_METRIC_COUNTER}};
+static const struct fdri_counters_source broken = {
     .name = "broken", .per_thread = true, .counter = fake_counters, .count = 2, .probe = broken_probe};
-static const struct fdri_source good = {
+static const struct fdri_counters_source good = {
     .name = "good", .per_thread = true, .counter = fake_counters, .count = 2, .probe = good_probe};
 
 static size_t choose(const char *list, bool threads_only, char *texts, char *missing)
 {
-    struct fdri_choice choice[32];
+    struct fdri_counters_choice choice[32];
     char text[64];
     size_t n = fdri_counters_choose(list, threads_only, choice, 32, missing, 400);
     texts[0] = 0;
     for (size_t i = 0; i < n; i++) {
-        fdri_counter_text(text, sizeof text, choice[i]);
+        fdri_counters_text(text, sizeof text, choice[i]);
         sprintf(texts + strlen(texts), "%s%s", i ? "," : "", text);
     }
     return n;
@@ -376,8 +379,8 @@ static void names_become_counters(void **state)
 {
     char texts[2000], missing[400];
     (void)state;
-    fdri_source_add(&broken);
-    fdri_source_add(&good);
+    fdri_counters_source_add(&broken);
+    fdri_counters_source_add(&good);
     assert_int_equal(choose("page-faults", false, texts, missing), 1);
     assert_string_equal(texts, "good:page-faults"); /* the first that works */
     assert_string_equal(missing, "");
@@ -391,7 +394,7 @@ static void names_become_counters(void **state)
     choose("all", false, texts, missing);
     assert_non_null(strstr(missing, "broken:page-faults and 1 more of broken: broken by design (0)"));
     assert_null(strstr(texts, "broken"));
-    fdri_source_add(NULL);
+    fdri_counters_source_add(NULL);
     assert_true(choose("default", false, texts, missing) >= 4);
     assert_non_null(strstr(texts, "process:rss"));
     assert_int_equal(choose("", false, texts, missing), 0);
@@ -404,15 +407,15 @@ static void a_quarter_of_the_descriptors(void **state)
     getrlimit(RLIMIT_NOFILE, &old);
     small.rlim_max = old.rlim_max;
     setrlimit(RLIMIT_NOFILE, &small);
-    uint32_t held = fdri_descriptors_held();
-    assert_true(fdri_descriptors_take(10 - held));
-    assert_false(fdri_descriptors_take(1));
-    struct fdri_handle h;
-    assert_int_equal(fdri_handle_open(&h, &fdri_source_task, 0, 1), -EMFILE);
-    fdri_handle_close(&h); /* nothing to close */
-    fdri_descriptors_give(10 - held);
+    uint32_t held = fdri_fd_budget_used();
+    assert_true(fdri_fd_budget_take(10 - held));
+    assert_false(fdri_fd_budget_take(1));
+    struct fdri_counters_handle h;
+    assert_int_equal(fdri_counters_handle_open(&h, &fdri_counters_source_task, 0, 1), -EMFILE);
+    fdri_counters_handle_close(&h); /* nothing to close */
+    fdri_fd_budget_give(10 - held);
     setrlimit(RLIMIT_NOFILE, &old);
-    assert_int_equal(fdri_descriptors_held(), held);
+    assert_int_equal(fdri_fd_budget_used(), held);
 }
 
 int main(void)

@@ -33,8 +33,8 @@ static void calls(unsigned n)
 
 static const struct fdr_epochs *epochs_in(const uint8_t *file)
 {
-    const struct fdr_superblock *s = (const void *)file;
-    const struct fdr_location *l = (const void *)(file + s->location_first);
+    const struct fdri_arena_superblock *s = (const void *)file;
+    const struct fdri_arena_location *l = (const void *)(file + s->location_first);
     assert_true(l->epochs_off);
     return (const void *)(file + l->epochs_off);
 }
@@ -45,7 +45,7 @@ static unsigned torn(const uint8_t *file)
     const struct fdr_epochs *e = epochs_in(file);
     unsigned bad = 0, with_rows = 0;
     for (uint32_t i = 0; i + 1 < e->count; i++) {
-        const struct fdr_epoch_rows *b = (const void *)(file + e->epoch[i].rows_off);
+        const struct fdri_arena_epoch_rows *b = (const void *)(file + e->epoch[i].rows_off);
         uint64_t sum = b->rest_calls;
         if (!e->epoch[i].rows_off) continue;
         with_rows++;
@@ -59,14 +59,15 @@ static unsigned torn(const uint8_t *file)
 /* Half of it before the calls, the rest after. */
 static uint8_t *copy_in_halves(int *fd, uint64_t *changes)
 {
-    fdri_death.until_ns = UINT64_MAX;
-    *changes = fdri_epochs_changes();
+    fdri_crash_death.until_ns = UINT64_MAX;
+    *changes = fdri_crash_epochs_changes();
     *fd = memfd_create("bundle", MFD_CLOEXEC);
-    uint64_t half = (uint64_t)((const uint8_t *)epochs_in(fdri_view.base) - fdri_view.base);
-    assert_int_equal(fdri_bundle_put(*fd, fdri_view.base + half, fdri_view.bytes - half, half), 0);
+    uint64_t half = (uint64_t)((const uint8_t *)epochs_in(fdri_snapshot_view.base) - fdri_snapshot_view.base);
+    assert_int_equal(fdri_crash_bundle_put(*fd, fdri_snapshot_view.base + half, fdri_snapshot_view.bytes - half, half),
+                     0);
     calls(50000);
-    assert_int_equal(fdri_bundle_put(*fd, fdri_view.base, half, 0), 0);
-    uint8_t *file = mmap(NULL, fdri_view.bytes, PROT_READ, MAP_SHARED, *fd, 0);
+    assert_int_equal(fdri_crash_bundle_put(*fd, fdri_snapshot_view.base, half, 0), 0);
+    uint8_t *file = mmap(NULL, fdri_snapshot_view.bytes, PROT_READ, MAP_SHARED, *fd, 0);
     assert_true(file != MAP_FAILED);
     return file;
 }
@@ -78,11 +79,11 @@ static void P7_of_one_moment(void **state)
     (void)state;
     uint8_t *file = copy_in_halves(&fd, &changes);
     assert_true(torn(file) > 0);
-    assert_true(fdri_epochs_changes() != changes);
-    assert_int_equal(fdri_epochs_put(fd, changes), 0);
+    assert_true(fdri_crash_epochs_changes() != changes);
+    assert_int_equal(fdri_crash_epochs_put(fd, changes), 0);
     assert_int_equal(torn(file), 0);
     assert_int_equal(epochs_in(file)->version % 2, 0);
-    munmap(file, fdri_view.bytes);
+    munmap(file, fdri_snapshot_view.bytes);
     close(fd);
 }
 
@@ -92,27 +93,27 @@ static void P7_not_believed(void **state)
     uint64_t changes;
     (void)state;
     uint8_t *file = copy_in_halves(&fd, &changes);
-    struct fdr_epochs *live = (struct fdr_epochs *)(uintptr_t)epochs_in(fdri_view.base);
+    struct fdr_epochs *live = (struct fdr_epochs *)(uintptr_t)epochs_in(fdri_snapshot_view.base);
     live->version++; /* it stands in the middle of a change */
-    assert_int_equal(fdri_epochs_put(fd, changes), 0);
+    assert_int_equal(fdri_crash_epochs_put(fd, changes), 0);
     assert_int_equal(epochs_in(file)->version % 2, 1);
     live->version++;
-    munmap(file, fdri_view.bytes);
+    munmap(file, fdri_snapshot_view.bytes);
     close(fd);
 }
 
 /* The program may have written anywhere. */
 static void P10_a_broken_chain(void **state)
 {
-    struct fdr_superblock *s = (void *)fdri_view.base;
-    struct fdr_location *l = (void *)(fdri_view.base + s->location_first);
+    struct fdri_arena_superblock *s = (void *)fdri_snapshot_view.base;
+    struct fdri_arena_location *l = (void *)(fdri_snapshot_view.base + s->location_first);
     int fd = memfd_create("bundle", MFD_CLOEXEC);
     uint32_t was = l->next, epochs = l->epochs_off;
     (void)state;
     for (uint32_t i = 0; i < 200; i++) {
         l->next = i % 2 ? (uint32_t)s->location_first : UINT32_MAX - i; /* round and round, or out of it */
         l->epochs_off = UINT32_MAX - i * 40000000u;
-        assert_int_equal(fdri_epochs_put(fd, 0), 0);
+        assert_int_equal(fdri_crash_epochs_put(fd, 0), 0);
     }
     l->next = was;
     l->epochs_off = epochs;

@@ -29,7 +29,8 @@ static void record(void)
 
 static void protect(uint64_t from, int how)
 {
-    if (mprotect(fdri_rec.arena.base + from, fdri_rec.arena.super->arena_bytes - from, how)) _exit(1);
+    if (mprotect(fdri_life_recording.arena.base + from, fdri_life_recording.arena.super->arena_bytes - from, how))
+        _exit(1);
 }
 
 static void in_malloc(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=60 promise=P7 wrap=fdri_section_begin,fdri_bundle_write
+/* ctest: label=signals timeout=60 promise=P7 wrap=fdri_crash_section_begin,fdri_crash_bundle_write
  * P7: SIGKILL while a signal is handled, before anything of the crash section is written: what is left says the cause,
  * has every event, and is not damaged. */
 #include <setjmp.h>
@@ -13,19 +13,19 @@
 static volatile int *volatile nowhere = (volatile int *)(uintptr_t)8;
 static int here; /* the stage before which it is killed */
 
-void __real_fdri_section_begin(void);
-void __wrap_fdri_section_begin(void);
-void __real_fdri_bundle_write(void);
-void __wrap_fdri_bundle_write(void);
-void __wrap_fdri_section_begin(void)
+void __real_fdri_crash_section_begin(void);
+void __wrap_fdri_crash_section_begin(void);
+void __real_fdri_crash_bundle_write(void);
+void __wrap_fdri_crash_bundle_write(void);
+void __wrap_fdri_crash_section_begin(void)
 {
     if (here == 0) raise(SIGKILL);
-    __real_fdri_section_begin();
+    __real_fdri_crash_section_begin();
 }
-void __wrap_fdri_bundle_write(void)
+void __wrap_fdri_crash_bundle_write(void)
 {
     if (here == 1) raise(SIGKILL);
-    __real_fdri_bundle_write();
+    __real_fdri_crash_bundle_write();
 }
 
 static void fault(void)

@@ -82,12 +82,12 @@ static void *brief(void *thread)
 /* Of other threads: bins that live ones hold; how many were folded. */
 static void others(uint32_t *held, uint32_t *folded)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
     *held = *folded = 0;
     for (uint32_t off = a->super->location_first; off;) {
-        const struct fdr_location *l = fdri_at(a, off);
-        if (l->flags & FDR_LOCATION_ENDED) *folded += l->tid;
-        else if (l->flags & FDR_LOCATION_LIVE && l != fdri_self.loc) *held += l->bins_held;
+        const struct fdri_arena_location *l = fdri_bins_at(a, off);
+        if (l->flags & FDRI_ARENA_LOCATION_ENDED) *folded += l->tid;
+        else if (l->flags & FDRI_ARENA_LOCATION_LIVE && l != fdri_record_self.loc) *held += l->bins_held;
         off = l->next;
     }
 }

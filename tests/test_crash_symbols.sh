@@ -6,7 +6,7 @@ set -euo pipefail
 build=${FDR_BUILD:?}
 if [ -n "${FDR_SANITIZE:-}" ] || [ "${FDR_COVERAGE:-OFF}" != OFF ]; then echo "instrumented code calls its runtime"; exit 77; fi
 # Ours (each async-signal-safe), the C library's: system calls, memory, the way back out of a fault.
-allowed='fdr_switch_|fdri_.*|fdr_clock_read'
+allowed='fdr_switch_|fdri_.*|fdri_clock_read'
 allowed+='|syscall|sigaction|clock_gettime|__errno_location|__sigsetjmp|siglongjmp|__longjmp_chk'
 allowed+='|memcpy|memcmp|memset|memmove|memchr|strlen|strnlen|strncpy|__memcpy_chk|__memset_chk|__strncpy_chk|__stack_chk_fail'
 allowed+='|__libc_current_sigrtmin|__libc_current_sigrtmax|_GLOBAL_OFFSET_TABLE_'
@@ -18,7 +18,7 @@ for file in crash crash_threads crash_section crash_epochs bundle words; do
     while IFS= read -r name; do
         [[ $name =~ ^($allowed)$ ]] || { echo "$file.c refers to $name"; bad=1; }
         case $name in
-            fdri_say | fdri_once | fdri_file_* | fdri_bundle_open | fdri_crash_context | fdri_copy_arena | fdri_export_*)
+            fdri_text_message | fdri_text_once | fdri_file_* | fdri_crash_bundle_open | fdri_crash_context | fdri_snapshot_copy_arena | fdri_export_*)
                 echo "$file.c refers to $name, which is for a healthy process"; bad=1 ;;
         esac
     done < <(nm -u "$object" | awk '{ print $2 }')

@@ -4,7 +4,7 @@
  * is said to be reduced. */
 #include "tests/api_fixture.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(FDR_TSAN_) || defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_THREAD__) || defined(FDRI_ATOMIC_TSAN) || defined(__SANITIZE_ADDRESS__)
 enum { ROUNDS = 30000 };
 #else
 enum { ROUNDS = 300000 };

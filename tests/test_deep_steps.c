@@ -19,9 +19,9 @@ enum { REGIONS = 6, DEPTH = 20, LIMIT = 2 };
 static fdr_region region[REGIONS];
 static uint64_t seed;
 
-static uint32_t depth_now(void) { return fdri_self.loc->depth; }
+static uint32_t depth_now(void) { return fdri_record_self.loc->depth; }
 static void enter(void) { fdr_enter(region[rnd(&seed, REGIONS)]); }
-static void leave(void) { fdr_leave(fdri_level(&fdri_self, depth_now())->region); }
+static void leave(void) { fdr_leave(fdri_thread_level(&fdri_record_self, depth_now())->region); }
 static void enter_function(void) { fdr_enter_address(enter); }
 static void leave_function(void) { fdr_leave_address(enter); }
 
@@ -35,7 +35,7 @@ static void consistent(uint32_t depth, uint32_t n)
 {
     for (uint32_t to = depth + 2; to + 2 > depth; to--) {
         to_depth(to);
-        if (fdri_self.top != fdri_level(&fdri_self, to))
+        if (fdri_record_self.top != fdri_thread_level(&fdri_record_self, to))
             fail_msg("depth %u left at %u: the innermost open call is not where the depth says", depth, n);
     }
 }

@@ -81,7 +81,7 @@ static void defined_again_while_events_come(void **state)
     (void)state;
     begin(NULL);
     define_again(&stop);
-    fdr_event_type type = fdri_rec.arena.super->def_count[FDR_DEF_EVENT];
+    fdr_event_type type = fdri_life_recording.arena.super->def_count[FDRI_ARENA_DEF_EVENT];
     stop = false;
     assert_int_equal(pthread_create(&t, NULL, define_again, &stop), 0);
     for (int i = 0; i < 10000; i++) fdr_event(type, &a);
@@ -99,8 +99,8 @@ static void P10_more_kinds_than_there_can_be(void **state)
     char name[32];
     (void)state;
     begin(&(struct fdr_config){.buffer = "16M"});
-    const struct fdr_superblock *s = fdri_rec.arena.super;
-    uint32_t events = s->def_count[FDR_DEF_EVENT], metrics = s->def_count[FDR_DEF_METRIC];
+    const struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
+    uint32_t events = s->def_count[FDRI_ARENA_DEF_EVENT], metrics = s->def_count[FDRI_ARENA_DEF_METRIC];
     uint32_t e = 0, m = 0;
     for (uint32_t i = 0; i < EVENTS + MORE; i++) {
         snprintf(name, sizeof name, "event %u", i);
@@ -112,8 +112,8 @@ static void P10_more_kinds_than_there_can_be(void **state)
     }
     assert_int_equal(e + events, EVENTS);
     assert_int_equal(m + metrics, METRICS);
-    assert_int_equal(s->def_count[FDR_DEF_EVENT], EVENTS);
-    assert_int_equal(s->def_count[FDR_DEF_METRIC], METRICS);
+    assert_int_equal(s->def_count[FDRI_ARENA_DEF_EVENT], EVENTS);
+    assert_int_equal(s->def_count[FDRI_ARENA_DEF_METRIC], METRICS);
     assert_int_equal(s->lost_definitions, 2 * MORE + events + metrics);
     uint64_t n = 7;
     fdr_event(fdr_event_define("event 0", &field, 1), &n); /* the others go on */
@@ -128,11 +128,11 @@ static void a_group_of_too_many(void **state)
     static const uint32_t ranks[] = {1, 2};
     (void)state;
     begin(NULL);
-    const struct fdr_superblock *s = fdri_rec.arena.super;
+    const struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
     assert_int_equal(fdr_comm_define("all", ranks, (16u << 20) + 1), 0);
     assert_int_equal(fdr_comm_define("all", ranks, 1u << 30), 0);
     assert_int_equal(fdr_comm_define("all", ranks, SIZE_MAX / 4 + 2), 0);
-    assert_int_equal(s->def_count[FDR_DEF_COMM], 0);
+    assert_int_equal(s->def_count[FDRI_ARENA_DEF_COMM], 0);
     assert_int_equal(s->lost_definitions, 3);
     assert_int_not_equal(fdr_comm_define("all", ranks, 2), 0);
     end(take());
@@ -170,7 +170,7 @@ static void P10_no_memory_for_an_index(void **state)
     struct rlimit was;
     (void)state;
     begin(&(struct fdr_config){.buffer = "4M"});
-    const struct fdr_superblock *s = fdri_rec.arena.super;
+    const struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
     fdr_region known = fdr_region_define("short 0", __FILE__, 1);
     assert_int_equal(getrlimit(RLIMIT_AS, &was), 0);
     assert_int_equal(setrlimit(RLIMIT_AS, &(struct rlimit){1 << 20, was.rlim_max}), 0);
@@ -268,12 +268,13 @@ static void what_is_loaded_is_not_forgotten(void **state)
     begin(NULL);
     assert_int_not_equal(fdr_region_define_address((const void *)(uintptr_t)look_again), 0);
     fdr_modules_changed();
-    uint32_t version = fdri_address_version, defined = fdri_rec.arena.super->def_count[FDR_DEF_MODULE];
+    uint32_t version = fdri_names_address_version,
+             defined = fdri_life_recording.arena.super->def_count[FDRI_ARENA_DEF_MODULE];
     assert_int_equal(pthread_create(&t, NULL, look_again, NULL), 0);
     look_again(NULL);
     pthread_join(t, NULL);
-    assert_int_equal(fdri_address_version, version);
-    assert_int_equal(fdri_rec.arena.super->def_count[FDR_DEF_MODULE], defined);
+    assert_int_equal(fdri_names_address_version, version);
+    assert_int_equal(fdri_life_recording.arena.super->def_count[FDRI_ARENA_DEF_MODULE], defined);
     end(take());
 }
 

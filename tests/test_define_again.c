@@ -4,7 +4,7 @@
  * first in the next. */
 #include "tests/api_fixture.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
 enum { ROUNDS = 40 };
 #else
 enum { ROUNDS = 300 };
@@ -13,7 +13,7 @@ enum { OTHERS = 200 };
 
 /* A table that is new in a place where there was none: it is published by liburcu, which ThreadSanitizer cannot see. */
 const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void) { return "race:fdri_address_region\n"; }
+const char *__tsan_default_suppressions(void) { return "race:fdri_names_address_region\n"; }
 
 static bool stop;
 

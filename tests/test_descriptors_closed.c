@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=150 promise=P10
- * ctest: wrap=fdr_sample,fdr_sample_at,fdr_reading,fdri_source_close
+ * ctest: wrap=fdr_sample,fdr_sample_at,fdr_reading,fdri_samples_source_close
  * Descriptors are the program's: it closes all from 3 up, as many programs do when they start, and its own files get
  * the numbers that fdr had; or it uses up all that it may have. Its files are not read and not closed by fdr, and
  * samples and counters go on. */
@@ -51,12 +51,12 @@ void __wrap_fdr_reading(fdr_event_type type, const void *payload, uint64_t befor
     count(&readings);
     __real_fdr_reading(type, payload, before, number);
 }
-void __real_fdri_source_close(struct fdri_target *t);
-void __wrap_fdri_source_close(struct fdri_target *t);
-void __wrap_fdri_source_close(struct fdri_target *t)
+void __real_fdri_samples_source_close(struct fdri_samples_target *t);
+void __wrap_fdri_samples_source_close(struct fdri_samples_target *t);
+void __wrap_fdri_samples_source_close(struct fdri_samples_target *t)
 {
     count(&closed);
-    __real_fdri_source_close(t);
+    __real_fdri_samples_source_close(t);
 }
 
 /* ---- the program ---- */
@@ -135,7 +135,7 @@ static bool perf_works(void)
 {
     start("1kHz", "");
     sleep_ms(100);
-    bool works = fdri_sampler.perf;
+    bool works = fdri_samples_sampler.perf;
     fdr_finalize();
     return works;
 }
@@ -202,13 +202,13 @@ static void beyond_a_quarter(void **state)
     less = (struct rlimit){MOST, before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &less), 0);
     start("1kHz", "");
-    bool perf = fdri_sampler.perf;
+    bool perf = fdri_samples_sampler.perf;
     for (int i = 0; i < CROWD; i++) assert_int_equal(pthread_create(&t[i], NULL, silent, NULL), 0);
     for (time_t until = time(NULL) + PATIENCE; sampled < CROWD && time(NULL) < until;) {
         sleep_ms(100);
         sampled = sampled_threads();
     }
-    uint32_t held = fdri_descriptors_held();
+    uint32_t held = fdri_fd_budget_used();
     __atomic_store_n(&over, true, __ATOMIC_RELAXED);
     for (int i = 0; i < CROWD; i++) pthread_join(t[i], NULL);
     fdr_finalize();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit,stress,threads timeout=120 promise=P10 wrap=dladdr,fdri_meta_take,fdri_export_start
+/* ctest: label=unit,stress,threads timeout=120 promise=P10 wrap=dladdr,fdri_bins_meta_take,fdri_trigger_start
  * P10: a recording that ends, or has only just begun, while another thread is in the middle of a call that is none of
  * those that record: the memory stays until that one is out, and nothing is left behind. */
 #define _GNU_SOURCE
@@ -45,21 +45,24 @@ int __wrap_dladdr(const void *address, Dl_info *info)
     return __real_dladdr(address, info);
 }
 
-uint32_t __real_fdri_meta_take(struct fdri_arena *a, enum fdr_meta_kind kind, uint32_t bytes, uint32_t location);
-uint32_t __wrap_fdri_meta_take(struct fdri_arena *a, enum fdr_meta_kind kind, uint32_t bytes, uint32_t location);
-uint32_t __wrap_fdri_meta_take(struct fdri_arena *a, enum fdr_meta_kind kind, uint32_t bytes, uint32_t location)
+uint32_t __real_fdri_bins_meta_take(struct fdri_bins_arena *a, enum fdri_arena_meta_kind kind, uint32_t bytes,
+                                    uint32_t location);
+uint32_t __wrap_fdri_bins_meta_take(struct fdri_bins_arena *a, enum fdri_arena_meta_kind kind, uint32_t bytes,
+                                    uint32_t location);
+uint32_t __wrap_fdri_bins_meta_take(struct fdri_bins_arena *a, enum fdri_arena_meta_kind kind, uint32_t bytes,
+                                    uint32_t location)
 {
-    if (kind == FDR_META_NOTES) stand_here();
-    return __real_fdri_meta_take(a, kind, bytes, location);
+    if (kind == FDRI_ARENA_META_NOTES) stand_here();
+    return __real_fdri_bins_meta_take(a, kind, bytes, location);
 }
 
 static void (*at_start)(void);
-int __real_fdri_export_start(const struct fdri_export_view *view);
-int __wrap_fdri_export_start(const struct fdri_export_view *view);
-int __wrap_fdri_export_start(const struct fdri_export_view *view)
+int __real_fdri_trigger_start(const struct fdri_export_view *view);
+int __wrap_fdri_trigger_start(const struct fdri_export_view *view);
+int __wrap_fdri_trigger_start(const struct fdri_export_view *view)
 {
     if (at_start) at_start();
-    return __real_fdri_export_start(view);
+    return __real_fdri_trigger_start(view);
 }
 
 /* ---- */
@@ -79,7 +82,8 @@ static bool has_one(void)
     for (struct dirent *e; (e = readdir(d));) {
         snprintf(path, sizeof path, "/proc/self/task/%s/comm", e->d_name);
         FILE *f = fopen(path, "re");
-        if (f && fgets(name, sizeof name, f)) has = has || !strncmp(name, FDR_DUMPER, strlen(FDR_DUMPER));
+        if (f && fgets(name, sizeof name, f))
+            has = has || !strncmp(name, FDRI_SYSTEM_THREAD_DUMPER, strlen(FDRI_SYSTEM_THREAD_DUMPER));
         if (f) fclose(f);
     }
     closedir(d);
@@ -143,9 +147,9 @@ static void P10_end_while_a_note_is_made(void **state)
     assert_int_equal(start(), 0);
     end_under(note, NULL);
     assert_int_equal(start(), 0);
-    assert_int_equal(fdri_rec.arena.super->notes_off, 0);
+    assert_int_equal(fdri_life_recording.arena.super->notes_off, 0);
     fdr_note("key", "of the second");
-    assert_int_not_equal(fdri_rec.arena.super->notes_off, 0);
+    assert_int_not_equal(fdri_life_recording.arena.super->notes_off, 0);
     fdr_finalize();
 }
 

@@ -33,23 +33,23 @@ static void call(unsigned i)
 static void *brief(void *had_epochs)
 {
     for (unsigned i = 0; i < 100000; i++) call(i);
-    *(bool *)had_epochs = fdri_self.loc->epochs_off;
+    *(bool *)had_epochs = fdri_record_self.loc->epochs_off;
     return NULL;
 }
 
 /* The location that is being given back, with some of its rows given and some not. */
 static bool in_between(void)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
     for (uint32_t off = a->super->location_first; off;) {
-        const struct fdr_location *l = fdri_at(a, off);
+        const struct fdri_arena_location *l = fdri_bins_at(a, off);
         off = l->next;
-        if (l->flags & FDR_LOCATION_FREE || !(l->flags & FDR_LOCATION_FOLDING)) continue;
-        const struct fdr_rowtable *table = fdri_at(a, l->rows_table_off);
+        if (l->flags & FDRI_ARENA_LOCATION_FREE || !(l->flags & FDRI_ARENA_LOCATION_FOLDING)) continue;
+        const struct fdri_arena_rowtable *table = fdri_bins_at(a, l->rows_table_off);
         const uint32_t *slot = (const void *)(table + 1);
         for (uint32_t i = 0, given = 0; i < 1u << table->log2; i++) {
-            const struct fdr_row *r = slot[i] ? fdri_at(a, slot[i]) : NULL;
-            given += r && !r->calls && r->key != FDR_ROW_KEY_REST; /* nothing was in that */
+            const struct fdri_arena_row *r = slot[i] ? fdri_bins_at(a, slot[i]) : NULL;
+            given += r && !r->calls && r->key != FDRI_ARENA_ROW_KEY_REST; /* nothing was in that */
             if (r && r->calls && given) return true;
         }
     }
@@ -73,8 +73,9 @@ static void look(uint8_t *copy)
 {
     struct fdr_file *f;
     char message[256] = "";
-    memcpy(copy, fdri_rec.arena.base, fdri_rec.arena.super->arena_bytes);
-    if (fdr_file_open_memory(copy, fdri_rec.arena.super->arena_bytes, &f, message, sizeof message) != FDR_WHOLE)
+    memcpy(copy, fdri_life_recording.arena.base, fdri_life_recording.arena.super->arena_bytes);
+    if (fdr_file_open_memory(copy, fdri_life_recording.arena.super->arena_bytes, &f, message, sizeof message) !=
+        FDR_WHOLE)
         fail_msg("%s", message);
     if (fdr_file_verify(f) != FDR_WHOLE) fail_msg("%s", fdr_file_damage(f, 0));
     check_counts(f);
@@ -95,7 +96,7 @@ static void P3_looked_at_between_two_steps(void **state)
         snprintf(name, sizeof name, "r%d", i);
         region[i] = fdr_region_define(name, NULL, 0);
     }
-    uint8_t *copy = aligned_alloc(64, fdri_rec.arena.super->arena_bytes);
+    uint8_t *copy = aligned_alloc(64, fdri_life_recording.arena.super->arena_bytes);
     assert_int_equal(pthread_create(&t, NULL, brief, &had_epochs), 0);
     pthread_join(t, NULL);
     assert_true(had_epochs);

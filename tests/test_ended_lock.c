@@ -37,14 +37,14 @@ static void a_handler_does_not_wait_for_its_thread(void **state)
     (void)state;
     begin(NULL);
     assert_true(fdri_ended_lock(ME, 0));
-    assert_false(fdri_ended_still(an_hour)); /* as its handler */
+    assert_false(fdri_ended_freeze(an_hour)); /* as its handler */
     assert_false(fdri_ended_lock(ME + 1, 0));
     assert_false(another_gets_it());
     fdri_ended_unlock();
     assert_true(another_gets_it());
-    assert_true(fdri_ended_still(an_hour));
+    assert_true(fdri_ended_freeze(an_hour));
     assert_false(another_gets_it()); /* a snapshot walks: accounts stay where they are */
-    fdri_ended_go_on();
+    fdri_ended_unfreeze();
     assert_true(another_gets_it());
     fdr_finalize();
 }
@@ -53,8 +53,8 @@ static void left_by_longjmp(void **state)
 {
     (void)state;
     begin(NULL);
-    assert_true(fdri_ended_lock(ME, 0));                /* and no more of that operation */
-    fdri_ended_abandoned(fdri_at(&fdri_rec.arena, ME)); /* the lock is known by who holds it: its off */
+    assert_true(fdri_ended_lock(ME, 0));                                /* and no more of that operation */
+    fdri_ended_abandoned(fdri_bins_at(&fdri_life_recording.arena, ME)); /* the lock is known by who holds it: its off */
     assert_true(another_gets_it());
     assert_true(fdri_ended_lock(ME, 0));
     fdri_ended_unlock();
@@ -69,8 +69,8 @@ static void the_next_recording_has_its_own(void **state)
     assert_true(fdri_ended_lock(ME, 0));
     fdr_finalize();
     begin(NULL);
-    assert_true(fdri_ended_still(an_hour));
-    fdri_ended_go_on();
+    assert_true(fdri_ended_freeze(an_hour));
+    fdri_ended_unfreeze();
     assert_true(another_gets_it());
     fdr_finalize();
 }

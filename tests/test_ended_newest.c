@@ -28,7 +28,7 @@ static void descend(struct life *its, uint32_t depth)
     fdr_enter_at(region[rnd(&its->seed, 8)], its->now += 20 + rnd(&its->seed, 40));
     its->made++;
     while (depth < its->deepest && its->made < its->calls && rnd(&its->seed, 4)) descend(its, depth + 1);
-    fdr_leave_at(fdri_self.top->region, its->now += 20 + rnd(&its->seed, 40));
+    fdr_leave_at(fdri_record_self.top->region, its->now += 20 + rnd(&its->seed, 40));
 }
 
 /* All within one call. */
@@ -56,7 +56,7 @@ static uint64_t least_kept(uint64_t *threads)
 {
     const char *wrong = NULL;
     uint64_t events = 0, least = UINT64_MAX;
-    struct fdr_file *f = oracle_snapshot(fdri_rec.arena.super->arena_bytes, &wrong);
+    struct fdr_file *f = oracle_snapshot(fdri_life_recording.arena.super->arena_bytes, &wrong);
     if (!wrong) wrong = oracle_check_any(f, &events);
     if (wrong) fail_msg("%s", wrong);
     *threads = 0;

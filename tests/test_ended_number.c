@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=300 promise=P3 excuse=x86-64 without=asan,tsan (steps single instructions)
- * ctest: wrap=fdri_location_number
+ * ctest: wrap=fdri_thread_location_number
  * P3: a handler leaves the operation that begins the accounts of ended threads by longjmp, where these get their
  * number: every later snapshot is whole, and has all calls of the threads that ended. */
 #include <fdr/fdr.h>
@@ -20,19 +20,19 @@ static fdr_region region[REGIONS];
 static volatile uint32_t leave_in; /* 0: it is not left */
 static uint32_t reached;
 
-void __real_fdri_location_number(struct fdri_thread *t);
-void __wrap_fdri_location_number(struct fdri_thread *t);
-void __wrap_fdri_location_number(struct fdri_thread *t)
+void __real_fdri_thread_location_number(struct fdri_thread *t);
+void __wrap_fdri_thread_location_number(struct fdri_thread *t);
+void __wrap_fdri_thread_location_number(struct fdri_thread *t)
 {
     if (!leave_in || strcmp(t->loc->name, "[ended]")) {
-        __real_fdri_location_number(t);
+        __real_fdri_thread_location_number(t);
         return;
     }
     steps_until = leave_in;
     leave_in = 0;
     reached++;
     steps_on();
-    __real_fdri_location_number(t);
+    __real_fdri_thread_location_number(t);
     steps_off();
     steps_until = 0;
 }

@@ -25,7 +25,7 @@ static uint32_t held;
 static void *storm(void *number)
 {
     rewind_storm((uintptr_t)number, 1000000, EVENTS, own, NULL);
-    held = fdr_load_relaxed(&fdri_self.loc->bins_held);
+    held = fdri_atomic_load_relaxed(&fdri_record_self.loc->bins_held);
     return NULL;
 }
 
@@ -41,11 +41,11 @@ static void one_after_another(const char *strategy)
         pthread_t t;
         assert_int_equal(pthread_create(&t, NULL, storm, (void *)(i + 1)), 0);
         pthread_join(t, NULL);
-        const char *wrong = fdri_bins_check(&fdri_rec.arena, text, sizeof text);
+        const char *wrong = fdri_bins_check(&fdri_life_recording.arena, text, sizeof text);
         if (wrong) fail_msg("%s, thread %u: %s", strategy, (unsigned)i, wrong);
-        if (held < fdri_rec.arena.super->bins_total / 2)
+        if (held < fdri_life_recording.arena.super->bins_total / 2)
             fail_msg("%s, thread %u holds %u of %u bins", strategy, (unsigned)i, held,
-                     fdri_rec.arena.super->bins_total);
+                     fdri_life_recording.arena.super->bins_total);
     }
     struct fdr_usage u = fdr_usage();
     if (u.lost * 1000 > u.presented)

@@ -104,10 +104,10 @@ static void P6_while_a_snapshot_walks(void **state)
     calls = 20000;
     one_after_another(24);
     uint64_t before = fdr_usage().lost;
-    assert_true(fdri_ended_still(1000000000)); /* as a snapshot does */
+    assert_true(fdri_ended_freeze(1000000000)); /* as a snapshot does */
     one_after_another(2);
     struct fdr_usage beside = fdr_usage(); /* accounts stay where they are: none is left out */
-    fdri_ended_go_on();
+    fdri_ended_unfreeze();
     assert_int_equal(beside.presented, 26ull * (uint64_t)depth * (uint64_t)calls);
     assert_int_equal(fdr_usage().lost, before);
     one_after_another(8);
@@ -126,7 +126,7 @@ static uint32_t least_held;
 static void *records_and_counts(void *unused)
 {
     records(NULL);
-    uint32_t held = fdri_share_held(fdri_self.loc), least = __atomic_load_n(&least_held, __ATOMIC_RELAXED);
+    uint32_t held = fdri_shares_bins_of(fdri_record_self.loc), least = __atomic_load_n(&least_held, __ATOMIC_RELAXED);
     while (held < least &&
            !__atomic_compare_exchange_n(&least_held, &least, held, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {}
     return unused;

@@ -91,11 +91,11 @@ static void *finds_no_level(void *refused)
     uint64_t now = BEGAN;
     uint32_t off;
     calls(&now, SHALLOW);
-    for (count = 0; count < BINS && (off = fdri_bin_take(&fdri_rec.arena, 0)); count++) taken[count] = off;
+    for (count = 0; count < BINS && (off = fdri_bins_take(&fdri_life_recording.arena, 0)); count++) taken[count] = off;
     for (int i = 0; i < 20; i++) calls(&now, DEEPER);
-    ((uint64_t *)refused)[0] = fdri_self.loc->presented_overflow;
-    ((uint64_t *)refused)[1] = fdri_self.loc->refused_from;
-    while (count) fdri_bin_give(&fdri_rec.arena, taken[--count]);
+    ((uint64_t *)refused)[0] = fdri_record_self.loc->presented_overflow;
+    ((uint64_t *)refused)[1] = fdri_record_self.loc->refused_from;
+    while (count) fdri_bins_give(&fdri_life_recording.arena, taken[--count]);
     sem_post(&there);
     sem_wait(&go);
     return NULL;
@@ -132,7 +132,7 @@ static void varied(uint64_t seed, int times)
     while (times--) {
         uint32_t deep = 1 + (uint32_t)rnd(&seed, 6);
         for (uint32_t i = 0; i < deep; i++) fdr_enter(1 + (uint32_t)rnd(&seed, 40));
-        while (fdri_self.loc && deep--) fdr_leave(fdri_self.top->region);
+        while (fdri_record_self.loc && deep--) fdr_leave(fdri_record_self.top->region);
     }
 }
 
@@ -141,16 +141,17 @@ static void *leaves_bins(void *where)
 {
     enum { LEFT = 20 };
     varied(11, 50);
-    *(void **)where = fdri_self.loc;
+    *(void **)where = fdri_record_self.loc;
     for (int i = 0; i < LEFT; i++)
-        if (fdri_bin_take(&fdri_rec.arena, 0)) fdr_add_relaxed(&fdri_self.loc->bins_held, 1u);
+        if (fdri_bins_take(&fdri_life_recording.arena, 0))
+            fdri_atomic_add_relaxed(&fdri_record_self.loc->bins_held, 1u);
     return NULL;
 }
 
 static void *comes_later(void *where)
 {
     varied(17, 1);
-    assert_ptr_equal(fdri_self.loc, *(void **)where); /* else nothing is tried */
+    assert_ptr_equal(fdri_record_self.loc, *(void **)where); /* else nothing is tried */
     varied(19, 20000);
     return NULL;
 }

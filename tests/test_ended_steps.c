@@ -58,24 +58,24 @@ static void start(void)
 
 static void room(void)
 {
-    struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
-    fdri_ended_room(t, FDRI_POOR);
-    fdri_end(t);
+    struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_NO_EVENT);
+    fdri_ended_room(t, FDRI_ENDED_FOR_POOR);
+    fdri_thread_end(t);
 }
 
-static struct fdr_location *first_ended(void)
+static struct fdri_arena_location *first_ended(void)
 {
-    const struct fdri_shares *s = &fdri_rec.shares;
-    return fdri_off(&fdri_self, s->ended_first ? s->ended_first : s->ended_in);
+    const struct fdri_shares *s = &fdri_life_recording.shares;
+    return fdri_thread_at(&fdri_record_self, s->ended_first ? s->ended_first : s->ended_in);
 }
 
 /* Those that ended and were not worked off. */
 static uint32_t left_over(void)
 {
     uint32_t left = 0;
-    for (uint32_t off = fdri_rec.arena.super->location_first; off;) {
-        const struct fdr_location *l = fdri_off(&fdri_self, off);
-        left += !(l->flags & (FDR_LOCATION_LIVE | FDR_LOCATION_FREE | FDR_LOCATION_ENDED));
+    for (uint32_t off = fdri_life_recording.arena.super->location_first; off;) {
+        const struct fdri_arena_location *l = fdri_thread_at(&fdri_record_self, off);
+        left += !(l->flags & (FDRI_ARENA_LOCATION_LIVE | FDRI_ARENA_LOCATION_FREE | FDRI_ARENA_LOCATION_ENDED));
         off = l->next;
     }
     return left;
@@ -85,12 +85,12 @@ static uint32_t left_over(void)
 static bool one_moves(void)
 {
     uint32_t flags = 0;
-    for (uint32_t off = fdri_rec.arena.super->location_first; off;) {
-        const struct fdr_location *l = fdri_off(&fdri_self, off);
+    for (uint32_t off = fdri_life_recording.arena.super->location_first; off;) {
+        const struct fdri_arena_location *l = fdri_thread_at(&fdri_record_self, off);
         flags |= l->flags;
         off = l->next;
     }
-    return flags & FDR_LOCATION_MOVING;
+    return flags & FDRI_ARENA_LOCATION_MOVING;
 }
 
 static void at_each_instruction(bool claimed)
@@ -103,16 +103,18 @@ static void at_each_instruction(bool claimed)
             assert_int_equal(pthread_create(&it, NULL, thread, NULL), 0);
             pthread_join(it, NULL);
         }
-        struct fdr_location *l = first_ended();
-        uint32_t place = claimed ? fdri_claim_enter(&fdri_rec.arena, fdri_rec.shares.spare[0], l) : 0;
+        struct fdri_arena_location *l = first_ended();
+        uint32_t place = claimed
+                             ? fdri_bins_claim_enter(&fdri_life_recording.arena, fdri_life_recording.shares.spare[0], l)
+                             : 0;
         assert_int_equal(place != 0, claimed);
         if (!claimed)
             for (uint32_t i = rnd(&seed, 60); i; i--) room();
         leave_at(room, n);
         present(1);
         if (one_moves()) fail_msg("left at %u: accounts are on their way for good", n);
-        if (claimed) fdri_claim_leave(&fdri_rec.arena, place);
-        for (uint32_t i = 0; i < ROUNDS && fdri_rec.shares.ended_last; i++) room();
+        if (claimed) fdri_bins_claim_leave(&fdri_life_recording.arena, place);
+        for (uint32_t i = 0; i < ROUNDS && fdri_life_recording.shares.ended_last; i++) room();
         if (left_over()) fail_msg("left at %u: %u threads that ended are not worked off", n, left_over());
         if (tried % A_RECORDING != A_RECORDING - 1) continue;
         struct fdr_file *f = take();

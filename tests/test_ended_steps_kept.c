@@ -66,14 +66,15 @@ static void P3_steps_never_become_fewer(void **state)
     (void)state;
     start();
     record((void *)(uintptr_t)CALLS);
-    assert_true(fdri_self.loc->reduction_steps > 0);
-    fdri_self.loc->reduction_steps = UINT32_MAX - 1;
-    struct fdr_reductions_block *b = fdri_at(&fdri_rec.arena, fdri_self.loc->reductions_off);
-    for (int i = 0; i < FDR_REDUCTION_LINES; i++) b->line[i].steps = UINT32_MAX - 1;
+    assert_true(fdri_record_self.loc->reduction_steps > 0);
+    fdri_record_self.loc->reduction_steps = UINT32_MAX - 1;
+    struct fdri_arena_reductions_block *b = fdri_bins_at(&fdri_life_recording.arena,
+                                                         fdri_record_self.loc->reductions_off);
+    for (int i = 0; i < FDRI_ARENA_REDUCTION_LINES; i++) b->line[i].steps = UINT32_MAX - 1;
     record((void *)(uintptr_t)(4 * CALLS));
-    assert_int_equal(fdri_self.loc->reduction_steps, UINT32_MAX);
+    assert_int_equal(fdri_record_self.loc->reduction_steps, UINT32_MAX);
     bool any = false;
-    for (int i = 0; i < FDR_REDUCTION_LINES; i++) any |= b->line[i].steps == UINT32_MAX;
+    for (int i = 0; i < FDRI_ARENA_REDUCTION_LINES; i++) any |= b->line[i].steps == UINT32_MAX;
     assert_true(any);
     fdr_finalize();
 }
@@ -81,7 +82,8 @@ static void P3_steps_never_become_fewer(void **state)
 /* Lines of steps that never happened, each of another kind, so none shares one: of one event each. */
 static void begin_lines(uint32_t from, uint32_t to)
 {
-    for (uint32_t i = from; i < to; i++) fdri_note_claim(&fdri_self, i, &(struct fdri_given){.events = 1, .bytes = 32});
+    for (uint32_t i = from; i < to; i++)
+        fdri_strategy_note_claim(&fdri_record_self, i, &(struct fdri_bins_given){.events = 1, .bytes = 32});
 }
 
 /* The reader shows the newest 48, oldest first, and tells of those before. */
@@ -91,11 +93,11 @@ static void lines_are_read(uint32_t begun)
     struct fdr_file *f = take();
     size_t n = fdr_reductions(f, &r);
     char what[80];
-    assert_int_equal(n, FDR_REDUCTION_LINES + 1);
+    assert_int_equal(n, FDRI_ARENA_REDUCTION_LINES + 1);
     assert_string_equal(r[0].step, "earlier");
-    assert_int_equal(r[0].events, begun - FDR_REDUCTION_LINES);
+    assert_int_equal(r[0].events, begun - FDRI_ARENA_REDUCTION_LINES);
     for (uint32_t i = 1; i < n; i++) {
-        snprintf(what, sizeof what, "taken from location %u,", begun - FDR_REDUCTION_LINES + i - 1);
+        snprintf(what, sizeof what, "taken from location %u,", begun - FDRI_ARENA_REDUCTION_LINES + i - 1);
         if (strncmp(r[i].what, what, strlen(what)) != 0) fail_msg("line %u of %u: %s", i, begun, r[i].what);
     }
     fdr_file_close(f);
@@ -104,22 +106,23 @@ static void lines_are_read(uint32_t begun)
 /* The count of lines goes on at 48 before it would be 0 again: none is left out, and what is written over is told. */
 static void P3_lines_stay_when_their_count_is_at_its_end(void **state)
 {
-    enum { BEFORE = 2 * FDR_REDUCTION_LINES - 3 };
+    enum { BEFORE = 2 * FDRI_ARENA_REDUCTION_LINES - 3 };
     (void)state;
     start();
     record((void *)(uintptr_t)10);
-    struct fdr_location *l = fdri_self.loc;
+    struct fdri_arena_location *l = fdri_record_self.loc;
     assert_int_equal(l->reduction_count, 0);
     begin_lines(0, BEFORE);
     assert_int_equal(l->reduction_count, BEFORE);
     lines_are_read(BEFORE);
-    l->reduction_count = FDR_REDUCTION_COUNT_END - 3;
-    for (uint32_t i = BEFORE; i < BEFORE + FDR_REDUCTION_LINES + 5; i++) {
+    l->reduction_count = FDRI_ARENA_REDUCTION_COUNT_END - 3;
+    for (uint32_t i = BEFORE; i < BEFORE + FDRI_ARENA_REDUCTION_LINES + 5; i++) {
         begin_lines(i, i + 1);
-        assert_true(l->reduction_count >= FDR_REDUCTION_LINES && l->reduction_count < FDR_REDUCTION_COUNT_END);
+        assert_true(l->reduction_count >= FDRI_ARENA_REDUCTION_LINES &&
+                    l->reduction_count < FDRI_ARENA_REDUCTION_COUNT_END);
         lines_are_read(i + 1);
     }
-    assert_int_equal(l->reduction_count, 2 * FDR_REDUCTION_LINES + 2);
+    assert_int_equal(l->reduction_count, 2 * FDRI_ARENA_REDUCTION_LINES + 2);
     fdr_finalize();
 }
 

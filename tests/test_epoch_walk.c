@@ -24,14 +24,14 @@ enum { ROUNDS = 12, MOST = 4000, LOOKS = 24 };
 static uint64_t seed;
 static fdr_region region[MOST];
 
-static struct fdr_epochs *epochs(void) { return fdri_self.loc ? fdri_epochs(&fdri_self) : NULL; }
+static struct fdr_epochs *epochs(void) { return fdri_record_self.loc ? fdri_strategy_epochs(&fdri_record_self) : NULL; }
 
 /* How many rows of the base are not what they were when this was asked before. */
 static uint32_t moved(uint64_t *was)
 {
-    const struct fdr_epoch_base *b = fdri_at(&fdri_rec.arena, epochs()->base_first);
+    const struct fdri_arena_epoch_base *b = fdri_bins_at(&fdri_life_recording.arena, epochs()->base_first);
     uint32_t n = 0, changed = 0;
-    for (;; b = fdri_at(&fdri_rec.arena, b->next)) {
+    for (;; b = fdri_bins_at(&fdri_life_recording.arena, b->next)) {
         for (uint32_t k = 0; k < b->count; k++, n++) {
             changed += was[n] != b->row[k].calls;
             was[n] = b->row[k].calls;
@@ -56,10 +56,10 @@ static void P2_no_operation_walks_them_all(void **state)
             if (leaves) fdr_leave_at(r, time += rnd(&seed, 2000));
             if (!epochs() || epochs()->version == version) continue;
             uint32_t rows = moved(was);
-            cuts += fdri_self.loc->epoch != epoch;
+            cuts += fdri_record_self.loc->epoch != epoch;
             if (version && rows > worst) worst = rows;
             version = epochs()->version;
-            epoch = fdri_self.loc->epoch;
+            epoch = fdri_record_self.loc->epoch;
         }
     }
     assert_true(cuts > 10 && worst); /* else nothing was tried */
@@ -80,7 +80,7 @@ static void P2_no_operation_lists_them_all(void **state)
     for (uint64_t i = 0, time = 1000; i < EVENTS; i++) {
         fdr_enter_at(region[i % REGIONS], time += 10);
         fdr_leave_at(region[i % REGIONS], time += 10);
-        worst = (uint32_t)fdr_max(worst, tracked() - before);
+        worst = (uint32_t)fdri_bits_max(worst, tracked() - before);
         before = tracked();
     }
     assert_in_range(before, REGIONS, REGIONS + 8);
@@ -150,7 +150,7 @@ static bool right(uint64_t round, uint32_t *in_the_middle)
     struct program p = program_of(round);
     const char *wrong = NULL;
     begin(&p.config);
-    if (!fdri_rec.ticks) skip(); /* this machine has no such counter, and fdr said so */
+    if (!fdri_life_recording.ticks) skip(); /* this machine has no such counter, and fdr said so */
     ticks_are_ns(p.rules.shift);
     define_regions(region, (int)p.regions);
     for (uint32_t i = 0, looks = 0; i < p.events && !wrong; i++) {
@@ -194,16 +194,16 @@ static void P8_rows_without_end(void **state)
         fdr_enter_at(r, time += 10);
         fdr_leave_at(r, time += 1 + rnd(&seed, 2000));
     }
-    const struct fdr_superblock *sb = fdri_rec.arena.super;
+    const struct fdri_arena_superblock *sb = fdri_life_recording.arena.super;
     size_t bytes = sb->arena_bytes;
     uint8_t *all = malloc(bytes);
     for (int damaged = 0; damaged < 2; damaged++) {
         memcpy(all, sb, bytes); /* as after a kill: nothing in it has a check */
-        struct fdr_epochs *e = (void *)(all + fdri_self.loc->epochs_off);
-        struct fdr_epoch *begun = &e->epoch[e->count - 2];
-        struct fdr_epoch_rows *b = (void *)(all + begun->rows_off);
+        struct fdr_epochs *e = (void *)(all + fdri_record_self.loc->epochs_off);
+        struct fdri_arena_epoch *begun = &e->epoch[e->count - 2];
+        struct fdri_arena_epoch_rows *b = (void *)(all + begun->rows_off);
         uint32_t virgin = (uint32_t)(sb->bins_off + (sb->virgin & UINT32_MAX) * sb->bin_bytes), most = 16384;
-        assert_true(virgin + most < (sb->virgin >> 32) * FDR_META_ALIGN);
+        assert_true(virgin + most < (sb->virgin >> 32) * FDRI_ARENA_META_ALIGN);
         if (damaged) {
             memcpy(all + virgin, b, sizeof *b + b->count * sizeof b->row[0]);
             b = (void *)(all + (begun->rows_off = virgin));

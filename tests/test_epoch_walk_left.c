@@ -35,7 +35,7 @@ static void call(void)
     fdr_leave(next);
 }
 
-static struct fdr_epochs *epochs(void) { return fdri_self.loc ? fdri_epochs(&fdri_self) : NULL; }
+static struct fdr_epochs *epochs(void) { return fdri_record_self.loc ? fdri_strategy_epochs(&fdri_record_self) : NULL; }
 
 static uint32_t left, anew;
 static bool walks(void) { return epochs() && epochs()->walking; }
@@ -56,10 +56,10 @@ static void look(uint32_t time)
     const struct fdr_epochs *e = epochs();
     struct sums told = {0}, rows = {0};
     assert_true(!(e->version & 1));
-    assert_int_equal(e->walking != 0, fdri_self.walk.block != 0);
+    assert_int_equal(e->walking != 0, fdri_record_self.walk.block != 0);
     for (uint32_t i = 0; i < e->count; i++) {
-        const struct fdr_epoch *x = &e->epoch[i];
-        const struct fdr_epoch_rows *b = x->rows_off ? fdri_off(&fdri_self, x->rows_off) : NULL;
+        const struct fdri_arena_epoch *x = &e->epoch[i];
+        const struct fdri_arena_epoch_rows *b = x->rows_off ? fdri_thread_at(&fdri_record_self, x->rows_off) : NULL;
         struct sums its = {0};
         add(&told, x->calls, x->inclusive, x->exclusive);
         if (!b) continue;
@@ -69,10 +69,10 @@ static void look(uint32_t time)
             fail_msg("time %u: the rows of epoch %u are not its sums", time, i);
     }
     for (uint32_t off = e->base_first; off;) {
-        const struct fdr_epoch_base *b = fdri_off(&fdri_self, off);
+        const struct fdri_arena_epoch_base *b = fdri_thread_at(&fdri_record_self, off);
         for (uint32_t k = 0; k < b->count; k++) {
-            const struct fdr_row *r = fdri_off(&fdri_self, b->row[k].row_off);
-            if (!fdr_row_of_calls(r->key)) continue;
+            const struct fdri_arena_row *r = fdri_thread_at(&fdri_record_self, b->row[k].row_off);
+            if (!fdri_arena_row_of_calls(r->key)) continue;
             add(&rows, r->calls, r->sum, r->exclusive);
             add(&told, r->calls - b->row[k].calls, r->sum - b->row[k].sum, r->exclusive - b->row[k].exclusive);
         }
@@ -89,7 +89,7 @@ static void leave_one(void (*f)(void))
     left += leave_at(f, 1 + rnd(&seed, INSTRUCTIONS));
     anew += epochs() && epochs()->version & 1;
     call();
-    while (fdri_self.loc->depth) fdr_leave(fdri_self.top->region);
+    while (fdri_record_self.loc->depth) fdr_leave(fdri_record_self.top->region);
 }
 
 /* The next leave may cut or merge. */
@@ -104,7 +104,7 @@ static void epoch_due(void)
 static void start(int regions)
 {
     begin(&(struct fdr_config){.strategy = "telescope", .buffer = "4M", .timer = "tsc"});
-    assert_int_equal(fdri_rec.arena.super->arena_bytes, BUFFER);
+    assert_int_equal(fdri_life_recording.arena.super->arena_bytes, BUFFER);
     define_regions(region, regions);
     steps_begin();
 }
@@ -125,7 +125,7 @@ static void P5_left_while_rows_are_walked(void **state)
     for (uint32_t time = 0; time < TIMES; time++) {
         for (uint32_t n = 0; !walks(); n++) {
             assert_true(n < CALLS_MOST);
-            if (fdri_self.later & FDRI_LATER_EPOCH && !rnd(&seed, 4)) epoch_due();
+            if (fdri_record_self.later & FDRI_LATER_EPOCH && !rnd(&seed, 4)) epoch_due();
             else call();
         }
         for (uint32_t n = rnd(&seed, 3); n--;) call();
@@ -137,7 +137,7 @@ static void P5_left_while_rows_are_walked(void **state)
             call();
             if (!walks()) to_the_end++;
         }
-        assert_true(!fdri_self.walk.block && fdri_self.soft); /* the fast way */
+        assert_true(!fdri_record_self.walk.block && fdri_record_self.soft); /* the fast way */
         look(time);
     }
     assert_true(left > TIMES / 4 && anew && anew < left && to_the_end); /* else nothing was tried */
@@ -148,9 +148,9 @@ static void P5_left_while_rows_are_walked(void **state)
 
 static uint32_t places_taken(void)
 {
-    const struct fdr_epoch_rows *kept = fdri_off(&fdri_self, fdri_self.walk.kept);
+    const struct fdri_arena_epoch_rows *kept = fdri_thread_at(&fdri_record_self, fdri_record_self.walk.kept);
     uint32_t n = 0;
-    for (uint32_t i = 0; i < fdri_epoch_room(kept); i++) n += kept->row[i].key != 0;
+    for (uint32_t i = 0; i < fdri_strategy_epoch_room(kept); i++) n += kept->row[i].key != 0;
     return n;
 }
 
@@ -163,17 +163,17 @@ static void P2_no_place_without_a_step(void **state)
     start(REGIONS);
     until_it_walks();
     places = places_taken();
-    at = fdri_self.walk.at;
-    block = fdri_self.walk.block;
+    at = fdri_record_self.walk.at;
+    block = fdri_record_self.walk.block;
     for (next = region[0]; leave_at(enter, ++n);) {
         if (epochs()->version & 1) break;
-        assert_true(fdri_self.walk.at == at && fdri_self.walk.block == block);
+        assert_true(fdri_record_self.walk.at == at && fdri_record_self.walk.block == block);
         if (places_taken() != places) fail_msg("left at %u: a place is taken, and no row was looked at", n);
         fdr_thread_name("mends");
     }
     assert_true(n > 50 && epochs()->version & 1); /* else nothing was tried */
     fdr_thread_name("mends");
-    assert_true(!walks() && fdri_self.soft);
+    assert_true(!walks() && fdri_record_self.soft);
     look(n);
     fdr_finalize();
 }
@@ -184,20 +184,20 @@ static fdr_region half_made[LATER]; /* their regions */
  * was left. How many these are. */
 static uint32_t each_has_its_place(uint32_t n)
 {
-    static uint8_t in_the_table[BUFFER / sizeof(struct fdr_row)];
+    static uint8_t in_the_table[BUFFER / sizeof(struct fdri_arena_row)];
     const struct fdr_epochs *e = epochs();
     uint32_t rows = 0, named = 0, alone = 0;
     memset(in_the_table, 0, sizeof in_the_table);
-    for (uint32_t i = 0; i < 1u << (32 - fdri_self.row_shift); i++) {
-        uint32_t off = fdri_self.row_slot[i];
-        in_the_table[off / sizeof(struct fdr_row)] = off != 0;
-        rows += off && fdr_row_of_calls(((struct fdr_row *)fdri_off(&fdri_self, off))->key);
+    for (uint32_t i = 0; i < 1u << (32 - fdri_record_self.row_shift); i++) {
+        uint32_t off = fdri_record_self.row_slot[i];
+        in_the_table[off / sizeof(struct fdri_arena_row)] = off != 0;
+        rows += off && fdri_arena_row_of_calls(((struct fdri_arena_row *)fdri_thread_at(&fdri_record_self, off))->key);
     }
     for (uint32_t off = e->base_first; off;) {
-        const struct fdr_epoch_base *b = fdri_off(&fdri_self, off);
+        const struct fdri_arena_epoch_base *b = fdri_thread_at(&fdri_record_self, off);
         for (uint32_t k = 0; k < b->count; k++) {
-            if (in_the_table[b->row[k].row_off / sizeof(struct fdr_row)]) continue;
-            const struct fdr_row *r = fdri_off(&fdri_self, b->row[k].row_off);
+            if (in_the_table[b->row[k].row_off / sizeof(struct fdri_arena_row)]) continue;
+            const struct fdri_arena_row *r = fdri_thread_at(&fdri_record_self, b->row[k].row_off);
             if (r->calls || r->untimed) fail_msg("left at %u: a row with calls is in no slot", n);
             half_made[alone++ % LATER] = r->key & 0xffffffu;
         }
@@ -210,7 +210,7 @@ static uint32_t each_has_its_place(uint32_t n)
     return alone;
 }
 
-static void begin_anew(void) { fdri_epoch_rows_anew(&fdri_self, epochs()); }
+static void begin_anew(void) { fdri_strategy_epoch_rows_anew(&fdri_record_self, epochs()); }
 
 /* Left when they begin anew, at each instruction: the base names the rows that it did. */
 static void P5_left_when_they_begin_anew(void **state)
@@ -220,7 +220,7 @@ static void P5_left_when_they_begin_anew(void **state)
     start(REGIONS);
     for (uint32_t i = 0; i < CALLS_MOST && !epochs(); i++) call();
     assert_non_null(epochs());
-    const struct fdr_epoch_base *b = fdri_off(&fdri_self, epochs()->base_first);
+    const struct fdri_arena_epoch_base *b = fdri_thread_at(&fdri_record_self, epochs()->base_first);
     uint32_t named[LOOKS], count = b->count < LOOKS ? b->count : LOOKS;
     for (uint32_t k = 0; k < count; k++) named[k] = b->row[k].row_off;
     for (uint32_t n = 1; n <= LOOKS; n++) {
@@ -246,7 +246,7 @@ static uint32_t leave_rows_half_made(void)
         next = region[known + 1];
         leave_at(enter, n);
         fdr_thread_name("mends");
-        while (fdri_self.loc->depth) fdr_leave(fdri_self.top->region);
+        while (fdri_record_self.loc->depth) fdr_leave(fdri_record_self.top->region);
         alone = each_has_its_place(n);
     }
     assert_true(alone); /* else nothing was tried */
@@ -259,7 +259,7 @@ static void each_is_told_once(void)
     struct fdr_file *f = take();
     const struct fdr_epoch_total *row;
     size_t count = fdr_epoch_totals(f, &row), last = 0;
-    static uint32_t told[FDR_EPOCHS_MAX][REGIONS + LATER + MANY + 1];
+    static uint32_t told[FDRI_ARENA_EPOCHS_MAX][REGIONS + LATER + MANY + 1];
     memset(told, 0, sizeof told);
     for (size_t i = 0; i < count; i++) {
         if (row[i].rest) continue;
@@ -298,7 +298,7 @@ static void P5_rows_half_made_are_used(void **state)
     for (uint32_t known = REGIONS; known < REGIONS + LATER + MANY && alone; known++) {
         fdr_enter(region[known]);
         fdr_leave(region[known]);
-        if (!fdri_self.loc->rows_folded && known % 64) continue;
+        if (!fdri_record_self.loc->rows_folded && known % 64) continue;
         alone = each_has_its_place(known);
     }
     assert_int_equal(alone, 0);
@@ -320,14 +320,14 @@ static void P5_of_another_recording(void **state)
     for (uint32_t i = 0; i < CALLS_MOST && !epochs(); i++) call();
     assert_non_null(epochs());
     do {
-        fdri_self.later |= FDRI_LATER_EPOCH;
+        fdri_record_self.later |= FDRI_LATER_EPOCH;
         assert_true(leave_at(fdri_do_later, ++n));
         if (!(epochs()->version & 1)) fdr_thread_name("mends");
     } while (!(epochs()->version & 1));
     fdr_thread_name("mends");
     for (uint32_t off = epochs()->spare; off;) {
-        const struct fdr_epoch_rows *b = fdri_off(&fdri_self, off);
-        if (b->head.kind != FDR_META_EPOCHROWS || b->head.location != fdri_self.loc->id)
+        const struct fdri_arena_epoch_rows *b = fdri_thread_at(&fdri_record_self, off);
+        if (b->head.kind != FDRI_ARENA_META_EPOCHROWS || b->head.location != fdri_record_self.loc->id)
             fail_msg("left at %u: a block of rows at %u that is none", n, off);
         off = b->count;
     }

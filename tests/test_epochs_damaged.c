@@ -72,18 +72,19 @@ static void P8_a_damaged_bin(void **state)
     record();
     assert_int_equal(incomplete(image, 2, &epochs), 0);
     assert_true(epochs > 4);
-    for (size_t off = FDR_SUPERBLOCK_BYTES; off + FDR_BIN_MIN_BYTES <= bytes; off += FDR_BIN_MIN_BYTES) {
-        const struct fdr_bin *b = (const void *)(image + off);
-        if (b->magic != FDR_BIN_MAGIC || !(b->generation & 1) || b->class_ != FDR_CLASS_REGION) continue;
-        uint32_t used = FDR_COMMIT_BITS(b->commit) / 8;
+    for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + FDRI_ARENA_BIN_MIN_BYTES <= bytes;
+         off += FDRI_ARENA_BIN_MIN_BYTES) {
+        const struct fdri_arena_bin *b = (const void *)(image + off);
+        if (b->magic != FDRI_ARENA_BIN_MAGIC || !(b->generation & 1) || b->class_ != FDRI_ARENA_CLASS_REGION) continue;
+        uint32_t used = FDRI_ARENA_COMMIT_BITS(b->commit) / 8;
         if (used < 100) continue;
         memcpy(damaged, image, bytes);
-        damaged[off + FDR_BIN_HEADER + used / 2] ^= 0x10;
+        damaged[off + FDRI_ARENA_BIN_HEADER + used / 2] ^= 0x10;
         size_t now, hit = incomplete(damaged, b->depth, &now);
         if (now != epochs || hit == 0 || hit == epochs)
             fail_msg("the bin at %zu, depth %u: %zu of %zu epochs lack a call", off, b->depth, hit, now);
         /* the header, too: then it is missing */
-        memset(damaged + off, 0x5a, FDR_BIN_HEADER);
+        memset(damaged + off, 0x5a, FDRI_ARENA_BIN_HEADER);
         hit = incomplete(damaged, b->depth, &now);
         if (hit == 0) fail_msg("without the bin at %zu, depth %u: %zu epochs lack a call", off, b->depth, hit);
         bins++;
@@ -99,17 +100,18 @@ static void P8_sums_are_those_of_rows(void **state)
     struct fdr_file *f;
     const struct fdr_epoch_info *e;
     const struct fdr_epoch_total *t;
-    const struct fdr_spare *spare = (const void *)(image + FDR_SPARE_OFF);
+    const struct fdri_arena_spare *spare = (const void *)(image + FDRI_ARENA_SPARE_OFF);
     size_t tables = 0;
     (void)state;
     record();
-    for (size_t off = FDR_SUPERBLOCK_BYTES; off + sizeof(struct fdr_epochs) <= bytes; off += FDR_META_ALIGN) {
+    for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + sizeof(struct fdr_epochs) <= bytes;
+         off += FDRI_ARENA_META_ALIGN) {
         const struct fdr_epochs *is = (const void *)(image + off);
-        if (is->head.magic != FDR_META_MAGIC || is->head.kind != FDR_META_EPOCHS || !is->count) continue;
+        if (is->head.magic != FDRI_ARENA_META_MAGIC || is->head.kind != FDRI_ARENA_META_EPOCHS || !is->count) continue;
         tables++;
         for (uint32_t i = 0; i < is->count; i++) {
             memcpy(damaged, image, bytes);
-            memset(damaged + spare->chunks_off, 0, spare->chunk_count * sizeof(struct fdr_chunk));
+            memset(damaged + spare->chunks_off, 0, spare->chunk_count * sizeof(struct fdri_arena_chunk));
             ((struct fdr_epochs *)(damaged + off))->epoch[i].calls ^= 1ull << 40;
             assert_int_not_equal(fdr_file_open_memory(damaged, bytes, &f, message, sizeof message), FDR_UNREADABLE);
             size_t n = fdr_epochs(f, &e), all = fdr_epoch_totals(f, &t);

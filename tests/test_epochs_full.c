@@ -32,17 +32,17 @@ static void record(int calls)
 /* One epoch of the greatest tier that merges, two of each below: bijective numbers with the digits 1 and 2. */
 static void fill_table(struct fdr_epochs *e)
 {
-    uint32_t closed = FDR_EPOCHS_MAX - 1;
-    uint64_t until = e->epoch[e->count - 1].from_tick, step = (until - e->epoch[0].from_tick) / FDR_EPOCHS_MAX;
-    struct fdr_epoch last = e->epoch[e->count - 1];
+    uint32_t closed = FDRI_ARENA_EPOCHS_MAX - 1;
+    uint64_t until = e->epoch[e->count - 1].from_tick, step = (until - e->epoch[0].from_tick) / FDRI_ARENA_EPOCHS_MAX;
+    struct fdri_arena_epoch last = e->epoch[e->count - 1];
     assert_true(step > 0);
     for (uint32_t i = 0; i < closed; i++)
-        e->epoch[i] = (struct fdr_epoch){.from_tick = e->epoch[0].from_tick + i * step,
-                                         .tier = (closed - i) / FDRI_EPOCHS_A_TIER,
-                                         .number = last.number - closed + i,
-                                         .births = 1};
+        e->epoch[i] = (struct fdri_arena_epoch){.from_tick = e->epoch[0].from_tick + i * step,
+                                                .tier = (closed - i) / FDRI_POLICIES_EPOCHS_A_TIER,
+                                                .number = last.number - closed + i,
+                                                .births = 1};
     e->epoch[closed] = last;
-    e->count = FDR_EPOCHS_MAX;
+    e->count = FDRI_ARENA_EPOCHS_MAX;
     e->merging = 0;
 }
 
@@ -52,25 +52,26 @@ static void the_table_is_full(void **state)
     struct fdr_config c = {.size = sizeof c, .ignore_environment = 1, .buffer = "1M", .finalize = "none", .crash = "0"};
     assert_int_equal(fdr_init(&c), 0);
     region = fdr_region_define("work", NULL, 0);
-    while (!fdri_self.loc || !fdri_epochs(&fdri_self) || fdri_epochs(&fdri_self)->epoch[0].tier < 4 ||
-           fdri_epochs(&fdri_self)->merging)
+    while (!fdri_record_self.loc || !fdri_strategy_epochs(&fdri_record_self) ||
+           fdri_strategy_epochs(&fdri_record_self)->epoch[0].tier < 4 ||
+           fdri_strategy_epochs(&fdri_record_self)->merging)
         record(1000);
-    struct fdr_epochs *e = fdri_epochs(&fdri_self);
+    struct fdr_epochs *e = fdri_strategy_epochs(&fdri_record_self);
     fill_table(e);
-    uint32_t tier[FDR_EPOCHS_MAX];
+    uint32_t tier[FDRI_ARENA_EPOCHS_MAX];
     for (uint32_t i = 0; i + 1 < e->count; i++) tier[i] = e->epoch[i].tier;
     /* else this would show nothing */
-    assert_int_equal(fdri_policy_merge(tier, e->count - 1, FDR_EPOCHS_MAX), e->count - 1);
-    uint32_t before = fdri_self.loc->epoch, rounds = 0;
-    while (fdri_self.loc->epoch - before < MORE_EPOCHS && rounds++ < 1000) {
+    assert_int_equal(fdri_policies_merge(tier, e->count - 1, FDRI_ARENA_EPOCHS_MAX), e->count - 1);
+    uint32_t before = fdri_record_self.loc->epoch, rounds = 0;
+    while (fdri_record_self.loc->epoch - before < MORE_EPOCHS && rounds++ < 1000) {
         record(1000);
-        assert_true(e->count <= FDR_EPOCHS_MAX && fdri_epoch_tiers(e) <= FDRI_TIERS);
+        assert_true(e->count <= FDRI_ARENA_EPOCHS_MAX && fdri_strategy_epoch_tiers(e) <= FDRI_POLICIES_TIERS);
         for (uint32_t i = 0; i + 1 < e->count; i++) {
             assert_true(e->epoch[i].from_tick < e->epoch[i + 1].from_tick);
             assert_true(e->epoch[i].tier >= e->epoch[i + 1].tier);
         }
     }
-    assert_true(fdri_self.loc->epoch - before >= MORE_EPOCHS);
+    assert_true(fdri_record_self.loc->epoch - before >= MORE_EPOCHS);
     fdr_finalize();
 }
 

@@ -25,8 +25,8 @@ enum { THREADS = 12, REGIONS = 64 };
 /* A thread off its processor since it saw the switch on comes late to memory that was emptied meanwhile:
  * docs/ORDERING.md, "Where program order is relied upon", says why that is all right. ThreadSanitizer cannot know. */
 const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void) { return "race:fdri_arena_drop\n"; }
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+const char *__tsan_default_suppressions(void) { return "race:fdri_memory_arena_drop\n"; }
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
 enum { ROUNDS = 15 };
 #else
 enum { ROUNDS = 60 };
@@ -82,8 +82,8 @@ static void one(const char *strategy, unsigned round)
     c.bin = "1K";
     c.timer = NULL;
     int e = -EBUSY; /* one of them is still in the middle of a record */
-    for (uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + 60000000000u;
-         e == -EBUSY && fdr_clock_ns(CLOCK_MONOTONIC) < until;)
+    for (uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + 60000000000u;
+         e == -EBUSY && fdri_clock_ns(CLOCK_MONOTONIC) < until;)
         e = fdr_init(&c);
     assert_int_equal(e, 0);
     for (int i = 0; i < REGIONS; i++) {
@@ -92,8 +92,8 @@ static void one(const char *strategy, unsigned round)
         __atomic_store_n(&region[i], fdr_region_define(name, __FILE__, (unsigned)i), __ATOMIC_RELAXED);
     }
     __atomic_store_n(&marker, fdr_marker_define("marker"), __ATOMIC_RELAXED);
-    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + 2000000 + round * 300000;
-    while (fdr_clock_ns(CLOCK_MONOTONIC) < until) sched_yield();
+    uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + 2000000 + round * 300000;
+    while (fdri_clock_ns(CLOCK_MONOTONIC) < until) sched_yield();
     fdr_finalize();
 }
 

@@ -173,7 +173,7 @@ static void child_without(bool mapped, enum way way)
     record(50);
     uint64_t n = snapshot_presented();
     struct stat st;
-    bool live = !mapped || stat(fdri_rec.live_path, &st) == 0;
+    bool live = !mapped || stat(fdri_life_recording.live_path, &st) == 0;
     fdr_finalize();
     assert_int_equal(code, 0);
     assert_int_equal(n, 600);
@@ -259,7 +259,7 @@ static void *forks(void *status)
 static int bare_child_meanwhile(void)
 {
     unsigned char there;
-    if (mincore(fdri_rec.arena.base, 4096, &there) == 0 || errno != ENOMEM) return 2;
+    if (mincore(fdri_life_recording.arena.base, 4096, &there) == 0 || errno != ENOMEM) return 2;
     record(10);
     if (defines_something()) return 4;
     fdr_finalize();
@@ -290,17 +290,17 @@ static void fork_inside_a_record(bool mapped)
 {
     begin(mapped);
     record(1);
-    struct fdr_superblock *super = fdri_rec.arena.super;
+    struct fdri_arena_superblock *super = fdri_life_recording.arena.super;
     uint64_t bytes = super->arena_bytes;
-    fdri_self.loc->busy = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    fdri_record_self.loc->busy = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     pid_t pid = fork();
     if (pid == 0) {
-        int bad = super->arena_bytes == bytes && fdri_self.loc->busy ? 0 : 2;
+        int bad = super->arena_bytes == bytes && fdri_record_self.loc->busy ? 0 : 2;
         super->rank = 77;
         _exit(bad);
     }
     int code = exit_of(pid), rank = super->rank;
-    fdri_self.loc->busy = 0;
+    fdri_record_self.loc->busy = 0;
     fdr_finalize();
     assert_int_equal(code, 0);
     assert_int_not_equal(rank, 77);

@@ -56,7 +56,7 @@ static int records(void)
     fdr_leave(region);
     bool all = fdr_usage().presented >= 2;
     fdr_finalize();
-    return all ? fdr_loader_works() : 2;
+    return all ? fdri_system_loader_works() : 2;
 }
 
 /* Waits at most 60 s; -1: it did not end by itself. */
@@ -88,7 +88,7 @@ static void P10_children(void **recording)
     sem_post(&go);
     pthread_join(t, NULL);
     assert_int_equal(status_of_child(), true);
-    assert_true(fdr_loader_works());
+    assert_true(fdri_system_loader_works());
     fdr_finalize();
 }
 

@@ -25,7 +25,7 @@ def structures(header):
     """Name -> its fields, as far as one needs a C parser for that."""
     text = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
     found = {}
-    for name, body in re.findall(r"^struct (fdr_\w+) \{(.*?)^\};", text, flags=re.S | re.M):
+    for name, body in re.findall(r"^struct (fdri_arena_\w+) \{(.*?)^\};", text, flags=re.S | re.M):
         body = re.sub(r"struct \{.*?\} (\w+)(\[\w*\])?;", lambda m: f"int {m.group(1)}{m.group(2) or ''};", body, flags=re.S)
         found[name] = []
         for statement in filter(None, map(str.strip, body.split(";"))):
@@ -57,7 +57,7 @@ def check_tables(lines, actual, structs, bad):
             current = None
         heading = re.match(r"### `struct (\w+)`, (\d+) bytes", line)
         row = re.match(r"\| (\d+) \| (\d+) \| `([\w\[\]]+)` \|(.*)", line)
-        kind = re.match(r"\| (\d+) \| `(FDR_(?:META|DEF)_\w+)` \|(.*)", line)
+        kind = re.match(r"\| (\d+) \| `(FDRI_ARENA_(?:META|DEF)_\w+)` \|(.*)", line)
         right = line
         if heading:
             current = heading.group(1)
@@ -122,7 +122,7 @@ def main():
         with open(os.path.join(source, name), encoding="utf-8") as f:
             header += f.read()
     structs, bad = structures(header), []
-    enums = re.findall(r"^\s+(FDR_(?:META|DEF)_[A-Z]+)\b", header, flags=re.M)
+    enums = re.findall(r"^\s+(FDRI_ARENA_(?:META|DEF)_[A-Z]+)\b", header, flags=re.M)
     with tempfile.TemporaryDirectory() as work:
         actual = measure(work, source, structs, enums)
         lines, count = check_tables(page.split("\n"), actual, structs, bad)

@@ -32,8 +32,8 @@ static void present(uint64_t seed)
 /* The durations whose calls are not stored from some depth on: none that they may call is. */
 static void gates_are_closed_below(void)
 {
-    const uint32_t *gate = fdri_self.loc->gate_depth;
-    for (uint32_t band = 1; band < FDR_BANDS; band++)
+    const uint32_t *gate = fdri_record_self.loc->gate_depth;
+    for (uint32_t band = 1; band < FDRI_ARENA_BANDS; band++)
         if (gate[band]) assert_in_range(gate[band - 1], 1, gate[band] + 1);
 }
 
@@ -49,7 +49,7 @@ static void what_they_call_is_not_stored_either(void **state)
         mark = fdr_marker_define("mark");
         present(seeds[i]);
         gates_are_closed_below();
-        closed += fdri_self.loc->gate_depth[FDR_BANDS - 1] != 0;
+        closed += fdri_record_self.loc->gate_depth[FDRI_ARENA_BANDS - 1] != 0;
         const char *wrong = NULL;
         struct fdr_file *f = oracle_snapshot(0, &wrong);
         struct oracle_rules rules = {.shift = SHIFT};

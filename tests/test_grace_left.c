@@ -30,20 +30,20 @@ static void leave(int signal)
     siglongjmp(away, 1);
 }
 
-void __wrap_fdri_trigger_seen(uint32_t slot, const struct fdri_seen *s);
-void __wrap_fdri_trigger_seen(uint32_t slot, const struct fdri_seen *s)
+void __wrap_fdri_trigger_seen(uint32_t slot, const struct fdri_export_seen *s);
+void __wrap_fdri_trigger_seen(uint32_t slot, const struct fdri_export_seen *s)
 {
     (void)slot;
     (void)s;
     seen++;
-    inside = fdri_reading.count > inside ? fdri_reading.count : inside;
+    inside = fdri_thread_reading.count > inside ? fdri_thread_reading.count : inside;
     if (jumps++ < 3) raise(SIGUSR2);
 }
 
 static void grace(void *unused)
 {
     (void)unused;
-    fdr_store_release(&over, true);
+    fdri_atomic_store_release(&over, true);
 }
 
 static void cross(void)
@@ -54,8 +54,8 @@ static void cross(void)
 
 static bool is_over_within(unsigned ms)
 {
-    for (; ms && !fdr_load_acquire(&over); ms--) usleep(1000);
-    return fdr_load_acquire(&over);
+    for (; ms && !fdri_atomic_load_acquire(&over); ms--) usleep(1000);
+    return fdri_atomic_load_acquire(&over);
 }
 
 static void a_section_that_was_left(void **state)
@@ -73,7 +73,7 @@ static void a_section_that_was_left(void **state)
         else cross();
     }
     assert_true(urcu_bp_read_ongoing()); /* else this would show nothing */
-    fdri_after_grace(grace, NULL);
+    fdri_life_after_grace(grace, NULL);
     assert_false(is_over_within(200));
     for (int i = 0; i < 10; i++) cross();
     assert_int_equal(seen, 13);

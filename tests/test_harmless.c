@@ -12,7 +12,7 @@
 
 /* ---- the allocator of the program: nobody may ask it for anything inside a handler ---- */
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
 #define INSTRUMENTED 1 /* the sanitizer's own calls would be counted */
 #else
 #define INSTRUMENTED 0
@@ -51,8 +51,8 @@ static void *records(void *unused)
     int heard = dup(2); /* what is said goes nowhere */
     close(2);
     errno = 4711;
-    static const struct fdr_field fields[FDR_FIELDS_MAX + 1] = {{"field", FDR_U64, 0}};
-    fdr_event_define("too many fields", fields, FDR_FIELDS_MAX + 1); /* says so */
+    static const struct fdr_field fields[FDRI_CODEC_FIELDS_MAX + 1] = {{"field", FDR_U64, 0}};
+    fdr_event_define("too many fields", fields, FDRI_CODEC_FIELDS_MAX + 1); /* says so */
     bool same = errno == 4711;
     dup2(heard, 2);
     close(heard);
@@ -117,8 +117,8 @@ static void P10_regions_defined_in_a_handler(void **state)
     sigaction(SIGALRM, &a, &old);
     defined = defined_wrong = asked_in_handler = 0;
     every(2000);
-    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + 60000000000u;
-    for (unsigned i = 0; defined < MOST && fdr_clock_ns(CLOCK_MONOTONIC) < until; i++) {
+    uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + 60000000000u;
+    for (unsigned i = 0; defined < MOST && fdri_clock_ns(CLOCK_MONOTONIC) < until; i++) {
         char name[24];
         snprintf(name, sizeof name, "beside %u", i % 1000);
         fdr_enter(own);
@@ -153,8 +153,8 @@ static void P10_fork_while_handlers_define(void **state)
         sigaction(SIGALRM, &a, NULL);
         every(300);
         /* it takes long where pages are many and the machine is loaded; so much as there is in 20 s will do */
-        uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + 20000000000u;
-        for (int i = 0; i < 1500 && fdr_clock_ns(CLOCK_MONOTONIC) < until; i++) {
+        uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + 20000000000u;
+        for (int i = 0; i < 1500 && fdri_clock_ns(CLOCK_MONOTONIC) < until; i++) {
             pid_t child = fork();
             if (!child) _exit(0);
             int status;

@@ -45,11 +45,11 @@ static void present(uint32_t events, uint32_t most)
 
 static int steps(void)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
-    const struct fdr_location *l = fdri_at(a, a->super->location_first);
-    while (!(l->flags & FDR_LOCATION_LIVE)) l = fdri_at(a, l->next);
-    int joined = l->flags & FDR_LOCATION_JOINED, longest = l->flags & FDR_LOCATION_JOINED_LONG,
-        all = l->flags & FDR_LOCATION_JOINED_ALL;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    const struct fdri_arena_location *l = fdri_bins_at(a, a->super->location_first);
+    while (!(l->flags & FDRI_ARENA_LOCATION_LIVE)) l = fdri_bins_at(a, l->next);
+    int joined = l->flags & FDRI_ARENA_LOCATION_JOINED, longest = l->flags & FDRI_ARENA_LOCATION_JOINED_LONG,
+        all = l->flags & FDRI_ARENA_LOCATION_JOINED_ALL;
     assert_true((joined || !longest) && (longest || !all));
     return (joined != 0) + (longest != 0) + (all != 0);
 }
@@ -57,12 +57,12 @@ static int steps(void)
 /* Since a band is joined to another one nothing is added to any partition of it. */
 static uint64_t newest_of_band(uint32_t band)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
-    const struct fdr_location *l = fdri_self.loc;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    const struct fdri_arena_location *l = fdri_record_self.loc;
     uint64_t newest = 0;
     for (uint32_t off = l->parts_first; off;) {
-        const struct fdr_part *p = fdri_at(a, off);
-        if (p->class_ == FDR_CLASS_REGION && p->band == band) newest = fdr_max(newest, p->last_tick);
+        const struct fdri_arena_part *p = fdri_bins_at(a, off);
+        if (p->class_ == FDRI_ARENA_CLASS_REGION && p->band == band) newest = fdri_bits_max(newest, p->last_tick);
         off = p->next;
     }
     return newest;
@@ -80,15 +80,15 @@ static const struct joined {
 
 static void goes_on(const struct joined *j)
 {
-    uint64_t before[FDR_BANDS];
-    for (uint32_t b = 0; b < FDR_BANDS; b++) before[b] = newest_of_band(b);
+    uint64_t before[FDRI_ARENA_BANDS];
+    for (uint32_t b = 0; b < FDRI_ARENA_BANDS; b++) before[b] = newest_of_band(b);
     present(100000, j->most);
-    for (uint32_t b = 0; b < FDR_BANDS - 1; b++) {
+    for (uint32_t b = 0; b < FDRI_ARENA_BANDS - 1; b++) {
         bool gone = j->steps == 3 || (b && (int)b <= j->steps);
         if (gone) assert_int_equal(newest_of_band(b), before[b]);
         else assert_true(newest_of_band(b) > before[b]);
     }
-    if (j->steps > 1) assert_true(newest_of_band(FDR_BANDS - 1) > before[FDR_BANDS - 1]);
+    if (j->steps > 1) assert_true(newest_of_band(FDRI_ARENA_BANDS - 1) > before[FDRI_ARENA_BANDS - 1]);
 }
 
 static void P3_P4_P9_what_is_shown_stays_true(void **state)
@@ -204,7 +204,7 @@ static void all_kept_is_shown(struct fdr_file *f)
     size_t n = fdr_ledger(f, &rows);
     uint64_t kept = 0, shown = 0;
     for (size_t i = 0; i < n; i++)
-        if (rows[i].class_ == FDR_CLASS_REGION) kept += rows[i].kept;
+        if (rows[i].class_ == FDRI_ARENA_CLASS_REGION) kept += rows[i].kept;
     struct fdr_iter *it = fdr_iter_open(f, NULL);
     for (struct fdr_read_event e; fdr_iter_next(it, &e);) shown += e.kind == FDR_ENTER && !e.reduced;
     fdr_iter_close(it);

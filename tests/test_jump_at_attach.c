@@ -165,7 +165,7 @@ static void P10_a_jump_out_of_an_event_that_finds_no_room(void **state)
     pthread_join(last, NULL);
     pthread_barrier_wait(&all_came);
     for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
-    assert_true(fdri_rec.arena.super->lost_unattached > JUMPS);
+    assert_true(fdri_life_recording.arena.super->lost_unattached > JUMPS);
     pthread_barrier_destroy(&all_came);
     signal(SIGALRM, SIG_IGN); /* one that is pending goes */
     only_here(SIG_UNBLOCK);

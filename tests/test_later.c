@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 promise=P2,P8 wrap=fdri_room,fdri_reduce,fdri_telescope_epoch,fdri_find_ahead
+/* ctest: label=unit timeout=120 promise=P2,P8 wrap=fdri_memory_room,fdri_strategy_reduce,fdri_strategy_telescope_epoch,fdri_memory_prepare_bin
  * P2: a call that opens a bin leaves what can wait to calls behind, one thing each; where none comes by it is done all
  * the same; and left by longjmp it is done another time. The linker tells us where it is done. */
 #include <fdr/fdr.h>
@@ -22,26 +22,29 @@ static uint32_t jump_in; /* leave the one after so many, by turns before it begi
 static uint32_t jumps;
 static jmp_buf away;
 
-struct fdr_part *__real_fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_, uint32_t band,
-                                  uint64_t *reduced, uint64_t *lost);
-struct fdr_part *__wrap_fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_, uint32_t band,
-                                  uint64_t *reduced, uint64_t *lost);
-struct fdr_part *__wrap_fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_, uint32_t band,
-                                  uint64_t *reduced, uint64_t *lost)
+struct fdri_arena_part *__real_fdri_memory_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_,
+                                                uint32_t band, uint64_t *reduced, uint64_t *lost);
+struct fdri_arena_part *__wrap_fdri_memory_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_,
+                                                uint32_t band, uint64_t *reduced, uint64_t *lost);
+struct fdri_arena_part *__wrap_fdri_memory_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_,
+                                                uint32_t band, uint64_t *reduced, uint64_t *lost)
 {
     in_room = true;
     rooms++;
-    struct fdr_part *p = __real_fdri_room(t, slot, depth, class_, band, reduced, lost);
+    struct fdri_arena_part *p = __real_fdri_memory_room(t, slot, depth, class_, band, reduced, lost);
     in_room = false;
     return p;
 }
-uint32_t __real_fdri_reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2, uint32_t *got);
-uint32_t __wrap_fdri_reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2, uint32_t *got);
-uint32_t __wrap_fdri_reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2, uint32_t *got)
+uint32_t __real_fdri_strategy_reduce(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t size_log2,
+                                     uint32_t *got);
+uint32_t __wrap_fdri_strategy_reduce(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t size_log2,
+                                     uint32_t *got);
+uint32_t __wrap_fdri_strategy_reduce(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t size_log2,
+                                     uint32_t *got)
 {
     if (in_room) reduced_in_room++;
     else reduced_ahead++;
-    return __real_fdri_reduce(t, p, size_log2, got);
+    return __real_fdri_strategy_reduce(t, p, size_log2, got);
 }
 
 static void may_jump(bool when)
@@ -50,24 +53,24 @@ static void may_jump(bool when)
     jumps++;
     longjmp(away, 1);
 }
-void __real_fdri_telescope_epoch(struct fdri_thread *t);
-void __wrap_fdri_telescope_epoch(struct fdri_thread *t);
-void __wrap_fdri_telescope_epoch(struct fdri_thread *t)
+void __real_fdri_strategy_telescope_epoch(struct fdri_thread *t);
+void __wrap_fdri_strategy_telescope_epoch(struct fdri_thread *t);
+void __wrap_fdri_strategy_telescope_epoch(struct fdri_thread *t)
 {
     epochs++;
     all_epochs++;
     may_jump(false);
-    __real_fdri_telescope_epoch(t);
+    __real_fdri_strategy_telescope_epoch(t);
     may_jump(true);
 }
-void __real_fdri_find_ahead(struct fdri_thread *t);
-void __wrap_fdri_find_ahead(struct fdri_thread *t);
-void __wrap_fdri_find_ahead(struct fdri_thread *t)
+void __real_fdri_memory_prepare_bin(struct fdri_thread *t);
+void __wrap_fdri_memory_prepare_bin(struct fdri_thread *t);
+void __wrap_fdri_memory_prepare_bin(struct fdri_thread *t)
 {
     aheads++;
     all_aheads++;
     may_jump(false);
-    __real_fdri_find_ahead(t);
+    __real_fdri_memory_prepare_bin(t);
     may_jump(true);
 }
 
@@ -91,7 +94,7 @@ static void work(uint32_t calls, bool look)
         rooms = epochs = aheads = 0;
         fdr_enter(region[rnd(&seed, REGIONS)]);
         for (uint32_t k = rnd(&seed, 3) ? 0 : rnd(&seed, 60); k; k--) spins++;
-        fdr_leave(fdri_self.top->region);
+        fdr_leave(fdri_record_self.top->region);
         if (look) assert_true(!!rooms + epochs + aheads <= 1);
     }
 }
@@ -119,7 +122,7 @@ static void where_no_call_comes_by(void **state)
     for (int i = 0; i < BUSY; i++) fdr_metric_u64(m, rnd(&seed, 1u << 30));
     assert_true(fdr_usage().reduced > 0);
     assert_int_equal(all_epochs + all_aheads, 0);
-    assert_true(fdri_self.loc->epoch > 8);
+    assert_true(fdri_record_self.loc->epoch > 8);
     end(take());
 }
 
@@ -131,11 +134,11 @@ static void where_times_are_presented(void **state)
     start("telescope");
     for (uint32_t i = 0; i < BUSY; i++) {
         fdr_enter_at(region[rnd(&seed, REGIONS)], now += rnd(&seed, 3000));
-        fdr_leave_at(fdri_self.top->region, now += 1 + rnd(&seed, 3000));
-        assert_int_equal(fdri_self.later & FDRI_LATER_EPOCH, 0);
+        fdr_leave_at(fdri_record_self.top->region, now += 1 + rnd(&seed, 3000));
+        assert_int_equal(fdri_record_self.later & FDRI_LATER_EPOCH, 0);
     }
     assert_int_equal(all_epochs + all_aheads, 0);
-    assert_true(fdri_self.loc->epoch > 8);
+    assert_true(fdri_record_self.loc->epoch > 8);
     end(take());
 }
 

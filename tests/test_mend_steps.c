@@ -44,7 +44,8 @@ static __attribute__((noinline)) void enter_far_below(void)
 static uint32_t timed_open(const struct fdri_thread *t)
 {
     uint32_t n = 0;
-    for (uint32_t d = 1; t->loc && d <= t->loc->depth; d++) n += !(fdri_level(t, d)->flags & FDR_LEVEL_UNTIMED);
+    for (uint32_t d = 1; t->loc && d <= t->loc->depth; d++)
+        n += !(fdri_thread_level(t, d)->flags & FDRI_ARENA_LEVEL_UNTIMED);
     return n;
 }
 
@@ -64,7 +65,7 @@ static void P3_what_was_left_is_settled_once(void **state)
         for (uint32_t n = 1 + at / EVERY * THE_OTHER % (APART * THE_OTHER);; n += APART * THE_OTHER) {
             steps_begin();
             more = leave_at(enter_far_below, at);
-            bool left = fdri_self.loc->busy;
+            bool left = fdri_record_self.loc->busy;
             settled += left;
             sigaction(SIGTRAP, &(struct sigaction){.sa_sigaction = record, .sa_flags = SA_SIGINFO}, NULL);
             record_in = n;
@@ -74,11 +75,12 @@ static void P3_what_was_left_is_settled_once(void **state)
             bool over = record_in;
             record_in = 0;
             struct fdr_usage u = fdr_usage();
-            uint64_t sum = u.stored + u.filtered + u.reduced + u.lost + timed_open(&fdri_self) + timed_open(&fdri_lane);
+            uint64_t sum = u.stored + u.filtered + u.reduced + u.lost + timed_open(&fdri_record_self) +
+                           timed_open(&fdri_record_lane);
             if (u.presented != sum)
                 fail_msg("left at %u, a handler at %u: %llu presented, %llu known of", at, n,
                          (unsigned long long)u.presented, (unsigned long long)sum);
-            while (fdri_self.loc->depth > 1) fdr_leave(fdri_self.top->region);
+            while (fdri_record_self.loc->depth > 1) fdr_leave(fdri_record_self.top->region);
             if (over || !left) break;
         }
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit,threads timeout=120 promise=P6,P8 wrap=fdri_process_read,pwrite
+/* ctest: label=unit,threads timeout=120 promise=P6,P8 wrap=fdri_live_process_read,pwrite
  * Notes in snapshots are whole, whatever is set while they are copied: two values in the middle of a copy of one, by
  * a page in the middle of it that faults, and from outside by a reading in two parts. */
 #define _GNU_SOURCE
@@ -44,7 +44,7 @@ static void set_twice(void)
 
 /* ---- in the process: the page faults at each copy ---- */
 
-static void *page(void) { return fdri_rec.arena.base + halfway; }
+static void *page(void) { return fdri_life_recording.arena.base + halfway; }
 static void arm(void)
 {
     if (faults && times_left > 0) mprotect(page(), PAGE, PROT_NONE);
@@ -52,7 +52,7 @@ static void arm(void)
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)context;
-    uint64_t at = (uint64_t)((uint8_t *)info->si_addr - fdri_rec.arena.base) - halfway;
+    uint64_t at = (uint64_t)((uint8_t *)info->si_addr - fdri_life_recording.arena.base) - halfway;
     if (at >= PAGE || times_left <= 0) _exit(99);
     mprotect(page(), PAGE, PROT_READ | PROT_WRITE);
     times_left--;
@@ -70,16 +70,17 @@ ssize_t __wrap_pwrite(int fd, const void *from, size_t count, off_t off)
 
 /* ---- from outside: a reading in two parts ---- */
 
-int __real_fdri_process_read(const struct fdri_process *p, uint64_t off, void *to, size_t count);
-int __wrap_fdri_process_read(const struct fdri_process *p, uint64_t off, void *to, size_t count);
-int __wrap_fdri_process_read(const struct fdri_process *p, uint64_t off, void *to, size_t count)
+int __real_fdri_live_process_read(const struct fdri_live_process *p, uint64_t off, void *to, size_t count);
+int __wrap_fdri_live_process_read(const struct fdri_live_process *p, uint64_t off, void *to, size_t count);
+int __wrap_fdri_live_process_read(const struct fdri_live_process *p, uint64_t off, void *to, size_t count)
 {
-    if (times_left <= 0 || halfway <= off || halfway >= off + count) return __real_fdri_process_read(p, off, to, count);
+    if (times_left <= 0 || halfway <= off || halfway >= off + count)
+        return __real_fdri_live_process_read(p, off, to, count);
     size_t first = (size_t)(halfway - off);
-    int e = __real_fdri_process_read(p, off, to, first);
+    int e = __real_fdri_live_process_read(p, off, to, first);
     times_left--;
     set_twice();
-    return e ? e : __real_fdri_process_read(p, halfway, (uint8_t *)to + first, count - first);
+    return e ? e : __real_fdri_live_process_read(p, halfway, (uint8_t *)to + first, count - first);
 }
 
 /* ---- */
@@ -98,11 +99,11 @@ static void start(void)
     }
     key = NULL;
     values = 0;
-    const uint8_t *base = fdri_rec.arena.base, *end = base + fdri_rec.arena.super->arena_bytes;
+    const uint8_t *base = fdri_life_recording.arena.base, *end = base + fdri_life_recording.arena.super->arena_bytes;
     for (int i = 0; i < NOTES && !key; i++) {
         const uint8_t *at = memmem(base, (size_t)(end - base), text[i], strlen(text[i]) + 1);
         assert_non_null(at);
-        const struct fdr_note_entry *n = (const void *)(at - offsetof(struct fdr_note_entry, key));
+        const struct fdri_arena_note_entry *n = (const void *)(at - offsetof(struct fdri_arena_note_entry, key));
         uint64_t from = (uint64_t)((const uint8_t *)n->value[0] - base), border = (from + PAGE - 1) / PAGE * PAGE;
         if (border <= from || border >= from + 100) continue;
         key = text[i];
@@ -164,17 +165,17 @@ static void P6_a_note_that_is_set_during_a_snapshot(void **state)
 
 static void from_outside(const char *path, int times)
 {
-    struct fdri_process p;
+    struct fdri_live_process p;
     char message[256] = "";
-    if (!fdri_process_find((uint32_t)getpid(), &p, message, sizeof message)) fail_msg("%s", message);
+    if (!fdri_live_process_find((uint32_t)getpid(), &p, message, sizeof message)) fail_msg("%s", message);
     FILE *out = fopen(path, "w+e");
     assert_non_null(out);
     times_left = times;
-    assert_int_equal(fdri_outside_copy(&p, fileno(out), "notes", FDRI_OUTSIDE_FILE), 0);
+    assert_int_equal(fdri_live_external_copy(&p, fileno(out), "notes", FDRI_LIVE_EXTERNAL_FILE), 0);
     if (times < 10) assert_int_equal(times_left, 0);
     times_left = 0;
     fclose(out);
-    fdri_process_close(&p);
+    fdri_live_process_close(&p);
 }
 
 static void P6_a_note_that_is_set_during_a_snapshot_from_outside(void **state)
@@ -214,10 +215,10 @@ static void P8_blocks_that_go_round(void **state)
     assert_int_equal(fdr_snapshot("notes"), 0);
     FILE *in = fopen(fdr_last_snapshot(), "r");
     size_t size = in ? fread(bytes, 1, sizeof bytes, in) : 0;
-    assert_in_range(size, FDR_SUPERBLOCK_BYTES, sizeof bytes - 1);
+    assert_in_range(size, FDRI_ARENA_SUPERBLOCK_BYTES, sizeof bytes - 1);
     fclose(in);
-    const struct fdr_superblock *s = (const void *)bytes;
-    struct fdr_notes_block *b = (void *)(bytes + s->notes_off);
+    const struct fdri_arena_superblock *s = (const void *)bytes;
+    struct fdri_arena_notes_block *b = (void *)(bytes + s->notes_off);
     while (b->next) b = (void *)(bytes + b->next);
     b->next = s->notes_off;
     assert_int_equal(fdr_file_open_memory(bytes, size, &f, text, sizeof text), FDR_DAMAGED);

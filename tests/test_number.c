@@ -44,7 +44,7 @@ static void same_as_strtod(void **state)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char *there;
         const char *end;
-        double expected = strtod(texts[i], &there), value = fdri_number(texts[i], &end);
+        double expected = strtod(texts[i], &there), value = fdri_text_number(texts[i], &end);
         print_message("%s\n", texts[i]);
         assert_ptr_equal(end, there);
         assert_true(value == expected || fabs(value - expected) <= fabs(expected) * 1e-15);
@@ -58,7 +58,7 @@ static void no_numbers(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         const char *end;
-        fdri_number(texts[i], &end);
+        fdri_text_number(texts[i], &end);
         assert_ptr_equal(end, texts[i]);
     }
 }
@@ -67,7 +67,7 @@ static void hexadecimal_is_a_zero_and_a_unit(void **state)
 {
     (void)state;
     const char *end, *text = "0x10";
-    assert_true(fdri_number(text, &end) == 0);
+    assert_true(fdri_text_number(text, &end) == 0);
     assert_string_equal(end, "x10");
 }
 
@@ -86,7 +86,7 @@ static void text_has_a_point(void **state)
         setlocale(LC_ALL, locales[k]);
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             char text[40];
-            fdri_number_text(text, sizeof text, cases[i].decimals, cases[i].value);
+            fdri_text_print_number(text, sizeof text, cases[i].decimals, cases[i].value);
             assert_string_equal(text, cases[i].text);
         }
     }

@@ -80,7 +80,7 @@ static bool right(uint64_t round)
 {
     struct storm s = storm_of(round);
     begin(&s.config);
-    if (!fdri_rec.ticks) skip(); /* this machine has no such counter, and fdr said so */
+    if (!fdri_life_recording.ticks) skip(); /* this machine has no such counter, and fdr said so */
     ticks_are_ns(s.rules.shift);
     for (int i = 0; i < 2; i++) fdr_marker_define(i ? "b" : "a");
     present(&s);

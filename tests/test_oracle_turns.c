@@ -68,8 +68,8 @@ static void walk(struct turner *w)
         w->depth++;
     }
     if (!w->leaves_open) leave_all(w);
-    w->attached = fdri_self.loc != NULL;
-    if (w->attached) w->location = fdri_self.loc->id;
+    w->attached = fdri_record_self.loc != NULL;
+    if (w->attached) w->location = fdri_record_self.loc->id;
 }
 
 static void *turns(void *argument)
@@ -136,7 +136,7 @@ static const char *sums_wrong(struct fdr_file *f, uint64_t nowhere)
 static const char *shown_wrong(uint64_t bytes, bool prefix)
 {
     const char *wrong = NULL;
-    uint64_t events, nowhere = fdri_rec.arena.super->lost_unattached;
+    uint64_t events, nowhere = fdri_life_recording.arena.super->lost_unattached;
     struct fdr_file *f = oracle_snapshot(bytes, &wrong);
     if (!f) return wrong;
     if (!wrong) wrong = oracle_check_any(f, &events);
@@ -192,7 +192,7 @@ static const char *program(uint64_t number)
         uint32_t part = rnd(&seed, 8);
         w->steps = most / (1 + part * rnd(&seed, 2));
         turn(w);
-        wrong = fdri_bins_check(&fdri_rec.arena, text, sizeof text);
+        wrong = fdri_bins_check(&fdri_life_recording.arena, text, sizeof text);
         if (!wrong && (i == all - 1 || rnd(&seed, count) == 0))
             wrong = shown_wrong(bytes, !strcmp(c.strategy, "first"));
     }

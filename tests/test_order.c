@@ -33,7 +33,7 @@ static void order_grows_into_bins(void **state)
     }
     for (int i = 0; i < SHALLOW_CALLS; i++) down(3);
     for (int i = 0; i < DEEP_CALLS; i++) down(DEEP);
-    in_none = misplaced(&fdri_self, &parts);
+    in_none = misplaced(&fdri_record_self, &parts);
     assert_true(parts > 200);
     assert_int_equal(in_none, 0);
     struct fdr_file *f = take();

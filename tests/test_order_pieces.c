@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 promise=P2 wrap=fdri_policy_before
+/* ctest: label=unit timeout=120 promise=P2 wrap=fdri_policies_precedes
  * No step over its bound: the table of partitions in order of worth is put in order a piece at a time, where points of
  * two classes stand at many depths and now these hold more, now those. And it is in order when that is through. */
 #include <fdr/fdr.h>
@@ -20,20 +20,20 @@
 enum { DEEP = 150, PHASES = 16, TURNS = 1, POINTS = 60, MOST = 6000 };
 static uint32_t compared, most;
 
-bool __real_fdri_policy_before(const struct fdri_chain *chain, const struct fdri_part_view *a,
-                               const struct fdri_part_view *b, enum fdri_reason *why);
-bool __wrap_fdri_policy_before(const struct fdri_chain *chain, const struct fdri_part_view *a,
-                               const struct fdri_part_view *b, enum fdri_reason *why);
-bool __wrap_fdri_policy_before(const struct fdri_chain *chain, const struct fdri_part_view *a,
-                               const struct fdri_part_view *b, enum fdri_reason *why)
+bool __real_fdri_policies_precedes(const struct fdri_policies_chain *chain, const struct fdri_policies_part_view *a,
+                                   const struct fdri_policies_part_view *b, enum fdri_policies_reason *why);
+bool __wrap_fdri_policies_precedes(const struct fdri_policies_chain *chain, const struct fdri_policies_part_view *a,
+                                   const struct fdri_policies_part_view *b, enum fdri_policies_reason *why);
+bool __wrap_fdri_policies_precedes(const struct fdri_policies_chain *chain, const struct fdri_policies_part_view *a,
+                                   const struct fdri_policies_part_view *b, enum fdri_policies_reason *why)
 {
     compared++;
-    return __real_fdri_policy_before(chain, a, b, why);
+    return __real_fdri_policies_precedes(chain, a, b, why);
 }
 
 static void over(void)
 {
-    most = (uint32_t)fdr_max(most, compared);
+    most = (uint32_t)fdri_bits_max(most, compared);
     compared = 0;
 }
 
@@ -41,23 +41,24 @@ static void over(void)
  * variable is compared with NULL, as sanitizers do, ld of Debian 12 puts in a lea for the add whose flags are used. */
 static __attribute__((noinline)) void is_in_order(struct fdri_thread *t)
 {
-    struct fdri_cursor c = FDRI_CURSOR_START;
-    uint64_t bytes[FDR_CLASS_COUNT] = {0};
+    struct fdri_strategy_cursor c = FDRI_STRATEGY_CURSOR_START;
+    uint64_t bytes[FDRI_ARENA_CLASS_COUNT] = {0};
     uint32_t places = 0;
-    enum fdri_reason why;
+    enum fdri_policies_reason why;
     for (uint32_t i = 0; i < t->order_count; i++) {
-        const struct fdr_part *p = fdri_off(t, fdri_order_at(t, &c, i)->part);
+        const struct fdri_arena_part *p = fdri_thread_at(t, fdri_strategy_order_at(t, &c, i)->part);
         bytes[p->class_] += p->bytes;
     }
-    do fdri_order_sort(t);
+    do fdri_strategy_order_sort(t);
     while (t->order_sorted);
 
     for (uint32_t i = 1; i < t->order_count; i++) {
-        const struct fdr_part *p = fdri_off(t, fdri_order_at(t, &c, i - 1)->part),
-                              *q = fdri_off(t, fdri_order_at(t, &c, i)->part);
-        struct fdri_part_view a = fdri_view_of(p, bytes), b = fdri_view_of(q, bytes);
+        const struct fdri_arena_part *p = fdri_thread_at(t, fdri_strategy_order_at(t, &c, i - 1)->part),
+                                     *q = fdri_thread_at(t, fdri_strategy_order_at(t, &c, i)->part);
+        struct fdri_policies_part_view a = fdri_strategy_view_of(p, bytes), b = fdri_strategy_view_of(q, bytes);
         a.oldest = b.oldest = 0;
-        if (__real_fdri_policy_before(&fdri_rec.set.chain, &b, &a, &why)) fail_msg("place %u before %u", i, i - 1);
+        if (__real_fdri_policies_precedes(&fdri_life_recording.set.chain, &b, &a, &why))
+            fail_msg("place %u before %u", i, i - 1);
         places++;
     }
     assert_true(places >= 2 * DEEP);
@@ -89,7 +90,7 @@ static void classes_that_take_turns(void **state)
         }
     print_message("at most %u comparisons in one operation\n", most);
     assert_in_range(most, 100, MOST);
-    is_in_order(&fdri_self);
+    is_in_order(&fdri_record_self);
     fdr_finalize();
 }
 

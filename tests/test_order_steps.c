@@ -50,9 +50,9 @@ static bool left_when_made(uint32_t when)
     fdr_enter(outer);
     steps_begin();
     bool left = leave_at(inner_call, when);
-    while (fdri_self.loc->depth) fdr_leave(fdri_self.top->region);
+    while (fdri_record_self.loc->depth) fdr_leave(fdri_record_self.top->region);
     calls(BEHIND);
-    uint32_t parts, wrong = misplaced(&fdri_self, &parts);
+    uint32_t parts, wrong = misplaced(&fdri_record_self, &parts);
     if (wrong) fail_msg("left at %u: %u of %u partitions in no order, or twice", when, wrong, parts);
     assert_true(fdr_usage().reduced > 0);
     struct fdr_file *f = take();

@@ -21,7 +21,7 @@ unlabelled=$(awk '
     {
         code = $0
         sub(/\/\*.*/, "", code)
-        if (code ~ /fdr_((load|peek)_acquire|store_release|(cas|add|sub|or|and|swap)_acq_rel(_u(16|32|64))?|fence_acquire|fence_release)[ \t]*\(/ ||
+        if (code ~ /fdri_(atomic|racy)_((load|peek)_acquire|store_release|(cas|add|sub|or|and|swap)_acq_rel(_u(16|32|64))?|fence_acquire|fence_release)[ \t]*\(/ ||
             code ~ /__ATOMIC_(ACQUIRE|RELEASE|ACQ_REL|SEQ_CST|CONSUME)|memory_order_(acquire|release|acq_rel|seq_cst)/)
             if ($0 !~ /[RALG]:[a-z]+/ && before !~ /[RALG]:[a-z]+/)
                 print FILENAME ":" FNR ": acquire or release without a label"

@@ -59,18 +59,18 @@ static void *record(void *pause_after)
 static void scribble(void)
 {
     uint32_t x = 12345;
-    for (uint64_t i = 4096; i < fdri_rec.arena.super->arena_bytes; i += 40) {
+    for (uint64_t i = 4096; i < fdri_life_recording.arena.super->arena_bytes; i += 40) {
         x = x * 1664525u + 1013904223u;
-        if ((x >> 20) % 64 == 0) memcpy(fdri_rec.arena.base + i, &x, 4);
+        if ((x >> 20) % 64 == 0) memcpy(fdri_life_recording.arena.base + i, &x, 4);
     }
 }
 
 /* The chain of locations leads from one that nobody has to itself. */
 static void go_round(void)
 {
-    struct fdr_superblock *s = fdri_rec.arena.super;
-    struct fdr_location *l = (void *)(fdri_rec.arena.base + s->location_first);
-    l->flags |= FDR_LOCATION_FREE;
+    struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
+    struct fdri_arena_location *l = (void *)(fdri_life_recording.arena.base + s->location_first);
+    l->flags |= FDRI_ARENA_LOCATION_FREE;
     l->next = s->location_first;
 }
 

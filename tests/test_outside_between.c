@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit,threads timeout=240 promise=P4,P8 wrap=fdri_process_read
+/* ctest: label=unit,threads timeout=240 promise=P4,P8 wrap=fdri_live_process_read
  * A copy from outside is many readings. Whatever the process does between two of them, and that is all it does
  * meanwhile: the copy is whole. Each place is tried with a burst that cuts and merges epochs, with calls of a thread
  * that had none, with threads that come and go, with a rewind. And a thread that rests meanwhile is exact. */
@@ -27,15 +27,15 @@ static unsigned reads, when;
 static size_t epochs;
 static void (*what)(void);
 
-int __real_fdri_process_read(const struct fdri_process *p, uint64_t off, void *to, size_t count);
-int __wrap_fdri_process_read(const struct fdri_process *p, uint64_t off, void *to, size_t count);
-int __wrap_fdri_process_read(const struct fdri_process *p, uint64_t off, void *to, size_t count)
+int __real_fdri_live_process_read(const struct fdri_live_process *p, uint64_t off, void *to, size_t count);
+int __wrap_fdri_live_process_read(const struct fdri_live_process *p, uint64_t off, void *to, size_t count);
+int __wrap_fdri_live_process_read(const struct fdri_live_process *p, uint64_t off, void *to, size_t count)
 {
     int e = 0;
     for (size_t at = 0, n; at < count && !e; at += n) { /* the kernel does not copy a long piece at once, either */
         n = count - at < PIECE ? count - at : PIECE;
         if (reads++ == when && what) what();
-        e = __real_fdri_process_read(p, off + at, (uint8_t *)to + at, n);
+        e = __real_fdri_live_process_read(p, off + at, (uint8_t *)to + at, n);
     }
     return e;
 }
@@ -101,14 +101,14 @@ static void rewinds(void)
 
 static struct fdr_file *copy(uint8_t **bytes, size_t *count)
 {
-    struct fdri_process p;
+    struct fdri_live_process p;
     struct fdr_file *f;
     char message[512] = "";
-    if (!fdri_process_find((uint32_t)getpid(), &p, message, sizeof message)) fail_msg("%s", message);
+    if (!fdri_live_process_find((uint32_t)getpid(), &p, message, sizeof message)) fail_msg("%s", message);
     int fd = memfd_create("copy", MFD_CLOEXEC);
     reads = 0; /* what was read to find it is not of the copy */
-    assert_int_equal(fdri_outside_copy(&p, fd, "between", FDRI_OUTSIDE_FILE), 0);
-    fdri_process_close(&p);
+    assert_int_equal(fdri_live_external_copy(&p, fd, "between", FDRI_LIVE_EXTERNAL_FILE), 0);
+    fdri_live_process_close(&p);
     *count = (size_t)lseek(fd, 0, SEEK_END);
     *bytes = mmap(NULL, *count, PROT_READ, MAP_PRIVATE, fd, 0);
     assert_true(*bytes != MAP_FAILED);

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#define fdri_outside_get  copy_of_get
-#define fdri_outside_put  copy_of_put
-#define fdri_outside_copy copy_of_copy
+#define fdri_live_external_get  copy_of_get
+#define fdri_live_external_put  copy_of_put
+#define fdri_live_external_copy copy_of_copy
 #include "format/arena/arena.h"
 #include "format/arena/checks.h"
 #include "reader/live/external_copy.c"
@@ -27,29 +27,30 @@ enum { CALLS = 2000 };
 /* How many bins are in the copy of the first batch, where so many reads are left. */
 static uint32_t bins_after(uint64_t gets, uint64_t *dropped)
 {
-    struct fdri_process p;
+    struct fdri_live_process p;
     char message[512] = "";
-    if (!fdri_process_find((uint32_t)getpid(), &p, message, sizeof message)) fail_msg("%s", message);
+    if (!fdri_live_process_find((uint32_t)getpid(), &p, message, sizeof message)) fail_msg("%s", message);
     struct copy *c = calloc(1, sizeof *c);
     assert_true(c && make_room(c));
     c->from = &p;
     c->fd = memfd_create("copy", MFD_CLOEXEC);
     c->super = p.super;
     c->bytes = p.super.arena_bytes;
-    c->chunk_list = (struct fdr_chunk_list){.chunk = c->chunks, .log2 = FDR_CHUNK_LOG2_LEAST, .most = FDR_CHUNKS_MOST};
+    c->chunk_list = (struct fdri_arena_chunk_list){
+        .chunk = c->chunks, .log2 = FDRI_ARENA_CHUNK_LOG2_LEAST, .most = FDRI_ARENA_CHUNKS_MOST};
     c->gets = gets;
     uint32_t bytes = p.super.bin_bytes, bins = 0;
     uint8_t *all = calloc(1, bytes);
     assert_non_null(all);
     copy_slots(c, p.super.bins_off, bytes);
     assert_true(pread(c->fd, all, bytes, (off_t)p.super.bins_off) >= 0);
-    for (uint32_t at = 0; at < bytes; at += FDR_BIN_MIN_BYTES)
-        bins += ((const struct fdr_bin *)(const void *)(all + at))->magic == FDR_BIN_MAGIC;
+    for (uint32_t at = 0; at < bytes; at += FDRI_ARENA_BIN_MIN_BYTES)
+        bins += ((const struct fdri_arena_bin *)(const void *)(all + at))->magic == FDRI_ARENA_BIN_MAGIC;
     *dropped = c->dropped;
     free(all);
     close(c->fd);
     give_room(c);
-    fdri_process_close(&p);
+    fdri_live_process_close(&p);
     return bins;
 }
 

@@ -36,14 +36,14 @@ static void *work(void *unused)
 /* Locations of the file with the flag. */
 static unsigned folding(const char *path)
 {
-    struct fdr_superblock super;
-    struct fdr_location l;
+    struct fdri_arena_superblock super;
+    struct fdri_arena_location l;
     unsigned n = 0;
     int fd = open(path, O_RDONLY);
     assert_int_equal(pread(fd, &super, sizeof super, 0), sizeof super);
     for (uint64_t off = super.location_first; off; off = l.next) {
         assert_int_equal(pread(fd, &l, sizeof l, (off_t)off), sizeof l);
-        n += !(l.flags & FDR_LOCATION_FREE) && l.flags & FDR_LOCATION_FOLDING;
+        n += !(l.flags & FDRI_ARENA_LOCATION_FREE) && l.flags & FDRI_ARENA_LOCATION_FOLDING;
     }
     close(fd);
     return n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60 promise=P8 wrap=fdri_process_read
+/* ctest: label=unit timeout=60 promise=P8 wrap=fdri_live_process_read
  * A copy from outside whose memory changes hands between two readings of it. What the process would do meanwhile is put
  * into what is read: a bin that is given away and taken again behind the second reading's header, so that its payload
  * is another's; a meta piece that is a bin by the second reading, or by the third; a slab that serves another location
@@ -45,10 +45,10 @@ static void new_slab(void)
 /* Its first reading is of the head alone. */
 static void slab_of_another(uint64_t off, void *read, size_t count)
 {
-    struct fdr_meta_head head;
+    struct fdri_arena_meta_head head;
     memcpy(&head, read, sizeof head);
-    if (head.magic != FDR_META_MAGIC || head.kind != FDR_META_SLAB) return;
-    if (!slab && count == sizeof(struct fdr_slab)) slab = off;
+    if (head.magic != FDRI_ARENA_META_MAGIC || head.kind != FDRI_ARENA_META_SLAB) return;
+    if (!slab && count == sizeof(struct fdri_arena_slab)) slab = off;
     if (slab == off) head.location = SOMEBODY_ELSE;
     memcpy(read, &head, sizeof head);
 }
@@ -62,42 +62,44 @@ static void list_without_it(void *read)
     memcpy(read, &head, sizeof head);
 }
 
-int __real_fdri_process_read(const struct fdri_process *p, uint64_t off, void *to, size_t count);
-int __wrap_fdri_process_read(const struct fdri_process *p, uint64_t off, void *to, size_t count);
-int __wrap_fdri_process_read(const struct fdri_process *p, uint64_t off, void *to, size_t count)
+int __real_fdri_live_process_read(const struct fdri_live_process *p, uint64_t off, void *to, size_t count);
+int __wrap_fdri_live_process_read(const struct fdri_live_process *p, uint64_t off, void *to, size_t count);
+int __wrap_fdri_live_process_read(const struct fdri_live_process *p, uint64_t off, void *to, size_t count)
 {
     bool batch = bytes_of_it && off <= place && off + count >= place + bytes_of_it;
-    int e = __real_fdri_process_read(p, off, to, count);
+    int e = __real_fdri_live_process_read(p, off, to, count);
     reading += batch;
     if (batch && happened) happened((uint8_t *)to + (place - off));
     if (!batch && happened && reading && count == sizeof(uint64_t)) list_without_it(to);
     if (batch && slabs_come && reading == 1) new_slab(); /* meta has been copied */
-    if (slabs_come && reading && count >= sizeof(struct fdr_slab)) slab_of_another(off, to, count);
+    if (slabs_come && reading && count >= sizeof(struct fdri_arena_slab)) slab_of_another(off, to, count);
     return e;
 }
 
 /* ---- what is read of the place ---- */
 
-static void scribble(uint8_t *bin) { memset(bin + FDR_BIN_HEADER, JUNK, bytes_of_it - FDR_BIN_HEADER); }
+static void scribble(uint8_t *bin) { memset(bin + FDRI_ARENA_BIN_HEADER, JUNK, bytes_of_it - FDRI_ARENA_BIN_HEADER); }
 
 static void make_piece(uint8_t *bin)
 {
-    const struct fdr_slab s = {
-        .head = {.magic = FDR_META_MAGIC, .kind = FDR_META_SLAB, .bytes = bytes_of_it, .location = SOMEBODY_ELSE},
-        .in_bins = 1};
+    const struct fdri_arena_slab s = {.head = {.magic = FDRI_ARENA_META_MAGIC,
+                                               .kind = FDRI_ARENA_META_SLAB,
+                                               .bytes = bytes_of_it,
+                                               .location = SOMEBODY_ELSE},
+                                      .in_bins = 1};
     memcpy(bin, &s, sizeof s);
 }
 
 static void bin_is_taken_again(uint8_t *bin)
 {
-    struct fdr_bin *b = (void *)bin;
+    struct fdri_arena_bin *b = (void *)bin;
     if (reading >= 2) scribble(bin);
     if (reading == 3) b->generation += 2;
 }
 
 static void bin_is_taken_by_another(uint8_t *bin)
 {
-    struct fdr_bin *b = (void *)bin;
+    struct fdri_arena_bin *b = (void *)bin;
     if (reading >= 2) scribble(bin);
     if (reading == 3) b->check ^= 1; /* of what it is for */
 }
@@ -118,13 +120,13 @@ static void piece_is_a_bin_in_the_end(uint8_t *bin)
 
 static uint8_t *copy(size_t *count)
 {
-    struct fdri_process p;
+    struct fdri_live_process p;
     char message[512] = "";
-    if (!fdri_process_find((uint32_t)getpid(), &p, message, sizeof message)) fail_msg("%s", message);
+    if (!fdri_live_process_find((uint32_t)getpid(), &p, message, sizeof message)) fail_msg("%s", message);
     int fd = memfd_create("copy", MFD_CLOEXEC);
     reading = 0;
-    assert_int_equal(fdri_outside_copy(&p, fd, "torn", FDRI_OUTSIDE_FILE), 0);
-    fdri_process_close(&p);
+    assert_int_equal(fdri_live_external_copy(&p, fd, "torn", FDRI_LIVE_EXTERNAL_FILE), 0);
+    fdri_live_process_close(&p);
     *count = (size_t)lseek(fd, 0, SEEK_END);
     uint8_t *bytes = mmap(NULL, *count, PROT_READ, MAP_PRIVATE, fd, 0);
     assert_true(bytes != MAP_FAILED);
@@ -151,10 +153,10 @@ static size_t shown(const uint8_t *bytes, size_t count, uint64_t *dropped)
 
 static void find_place(const uint8_t *bytes)
 {
-    const struct fdr_superblock *s = (const void *)bytes;
-    for (uint64_t off = s->bins_off; off < s->arena_bytes && !bytes_of_it; off += FDR_BIN_MIN_BYTES) {
-        const struct fdr_bin *b = (const void *)(bytes + off);
-        if (b->magic != FDR_BIN_MAGIC || b->depth != 1 || b->first_index || !b->next) continue;
+    const struct fdri_arena_superblock *s = (const void *)bytes;
+    for (uint64_t off = s->bins_off; off < s->arena_bytes && !bytes_of_it; off += FDRI_ARENA_BIN_MIN_BYTES) {
+        const struct fdri_arena_bin *b = (const void *)(bytes + off);
+        if (b->magic != FDRI_ARENA_BIN_MAGIC || b->depth != 1 || b->first_index || !b->next) continue;
         place = off;
         bytes_of_it = 1u << b->size_log2;
         next_of_it = b->next;
@@ -194,7 +196,8 @@ static void gone(void (*what)(uint8_t *bin), unsigned bins_dropped)
     happened = NULL;
     uint8_t *bytes = copy(&count);
     size_t all = shown(bytes, count, &dropped);
-    uint32_t records = FDR_COMMIT_RECORDS(((const struct fdr_bin *)(const void *)(bytes + place))->commit);
+    uint32_t records = FDRI_ARENA_COMMIT_RECORDS(
+        ((const struct fdri_arena_bin *)(const void *)(bytes + place))->commit);
     assert_int_equal(all, CALLS);
     assert_int_equal(dropped, 0);
     munmap(bytes, count);
@@ -240,7 +243,7 @@ static void P8_a_slab_is_of_another_location(void **state)
     uint8_t *bytes = copy(&count);
     slabs_come = false;
     assert_true(slab > 0);
-    assert_true(is_empty(bytes + slab, sizeof(struct fdr_slab)));
+    assert_true(is_empty(bytes + slab, sizeof(struct fdri_arena_slab)));
     munmap(bytes, count);
 }
 

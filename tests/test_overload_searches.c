@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120 promise=P2 wrap=fdri_share_any
+/* ctest: label=threads timeout=120 promise=P2 wrap=fdri_shares_any_room
  * P2: many deep threads record side by side in a buffer that does not hold what they need: each would search for memory
  * with each event, and take it from another that has not used it yet. Few events begin a search. The threads take turns
  * of some calls each, by a clock of their own: how they meet is the same on every run. */
@@ -24,12 +24,12 @@ static fdr_region region[LEVELS];
 static fdr_metric_id metric;
 static uint64_t searches, events;
 
-uint32_t __real_fdri_share_any(struct fdri_thread *t, struct fdri_size size, uint32_t *got);
-uint32_t __wrap_fdri_share_any(struct fdri_thread *t, struct fdri_size size, uint32_t *got);
-uint32_t __wrap_fdri_share_any(struct fdri_thread *t, struct fdri_size size, uint32_t *got)
+uint32_t __real_fdri_shares_any_room(struct fdri_thread *t, struct fdri_shares_size size, uint32_t *got);
+uint32_t __wrap_fdri_shares_any_room(struct fdri_thread *t, struct fdri_shares_size size, uint32_t *got);
+uint32_t __wrap_fdri_shares_any_room(struct fdri_thread *t, struct fdri_shares_size size, uint32_t *got)
 {
-    fdr_add_relaxed(&searches, 1ul);
-    return __real_fdri_share_any(t, size, got);
+    fdri_atomic_add_relaxed(&searches, 1ul);
+    return __real_fdri_shares_any_room(t, size, got);
 }
 
 /* The next of those that are not done goes on. */

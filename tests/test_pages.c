@@ -71,7 +71,7 @@ static bool kernel_can(bool file)
 {
     uint8_t *place = mmap(NULL, 2 * LARGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(place, MAP_FAILED);
-    uint8_t *at = place + (fdr_align_up((uintptr_t)place, LARGE) - (uintptr_t)place);
+    uint8_t *at = place + (fdri_bits_align_up((uintptr_t)place, LARGE) - (uintptr_t)place);
     int fd = file ? ram_file(LARGE) : -1, flags = MAP_FIXED | (file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS);
     assert_ptr_equal(mmap(at, LARGE, PROT_READ | PROT_WRITE, flags, fd, 0), at);
     at[0] = 1;
@@ -103,7 +103,7 @@ static void large_as(bool file)
         skip();
     }
     assert_int_equal(fdr_init(&c), 0);
-    const uint8_t *base = fdri_rec.arena.base;
+    const uint8_t *base = fdri_life_recording.arena.base;
     assert_int_equal((uintptr_t)base % LARGE, 0);
     assert_true(large_kb(base) >= LARGE >> 10); /* memory may be in pieces: not all of it has to be */
     assert_int_equal(faults_of_reading(base), 0);
@@ -138,11 +138,11 @@ static void a_mapping_stands_alone_whatever_its_size(void **state)
     (void)state;
     static const uint64_t sizes[] = {192 << 10, 1 << 20, LARGE - 4096, LARGE, LARGE + 4096, ARENA + (1 << 20)};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        uint8_t *m = fdri_pages_map(sizes[i], -1);
+        uint8_t *m = fdri_memory_pages_map(sizes[i], -1);
         assert_ptr_not_equal(m, MAP_FAILED);
         assert_int_equal((uintptr_t)m % (sizes[i] < LARGE ? 4096 : LARGE), 0);
         errno = 7;
-        fdri_pages_large(m, sizes[i], -1);
+        fdri_memory_pages_large(m, sizes[i], -1);
         assert_int_equal(errno, 7);
         alone(m, sizes[i]);
         for (uint64_t off = 0; off < sizes[i]; off += 4096) assert_int_equal(m[off], 0);
@@ -189,7 +189,7 @@ static void what_is_left_of_many_recordings_is_one_mapping(void **state)
         c.buffer = i % 3 ? "256K" : "2052K";
         c.arena = i % 2 ? "mapped" : "anonymous";
         assert_int_equal(fdr_init(&c), 0);
-        at[i] = fdri_rec.arena.base;
+        at[i] = fdri_life_recording.arena.base;
         fdr_finalize();
     }
     assert_in_range(mappings_of(at, TIMES), 1, OTHERS);
@@ -199,11 +199,11 @@ static void what_is_left_of_many_recordings_is_one_mapping(void **state)
 static void what_was_given_back_stays_so(void **state)
 {
     (void)state;
-    assert_ptr_not_equal(fdri_pages_map(ARENA, -1), MAP_FAILED);
-    fdri_pages_unmap();
+    assert_ptr_not_equal(fdri_memory_pages_map(ARENA, -1), MAP_FAILED);
+    fdri_memory_pages_unmap();
     long before = mappings();
-    fdri_pages_empty();
-    fdri_pages_unmap();
+    fdri_memory_pages_empty();
+    fdri_memory_pages_unmap();
     assert_int_equal(mappings(), before);
 }
 
@@ -227,7 +227,7 @@ static void P7_a_file_in_hugetlbfs(void **state)
     for (size_t i = 0; i < 3 && can; i++) {
         c.buffer = sizes[i];
         assert_int_equal(fdr_init(&c), 0);
-        assert_true(fdri_rec.live.fd >= 0);
+        assert_true(fdri_life_recording.live.fd >= 0);
         fdr_finalize();
     }
     rmdir(live);
@@ -249,9 +249,9 @@ static void a_file_of_pages_of_1_gib(void **state)
     }
     assert_int_equal(ftruncate(fd, 1 << 30), 0);
     errno = 0;
-    void *m = fdri_pages_map(ARENA, fd);
+    void *m = fdri_memory_pages_map(ARENA, fd);
     if (m == MAP_FAILED) assert_int_equal(errno, ENOMEM);
-    else fdri_pages_unmap();
+    else fdri_memory_pages_unmap();
     close(fd);
 }
 
@@ -260,7 +260,7 @@ static void what_cannot_be_mapped_is_said(void **state)
     (void)state;
     int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     errno = 0;
-    assert_ptr_equal(fdri_pages_map(ARENA, fd), MAP_FAILED);
+    assert_ptr_equal(fdri_memory_pages_map(ARENA, fd), MAP_FAILED);
     assert_int_equal(errno, EACCES); /* not what giving back the place may have set */
     close(fd);
 }

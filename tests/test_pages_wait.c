@@ -89,9 +89,9 @@ static void P10_a_kernel_that_waits(void **state)
 /* Large pages are asked for where there is one node. */
 static int one_node(void **state)
 {
-    static const struct fdr_topology one = {.nodes = 1};
+    static const struct fdri_system_topology one = {.nodes = 1};
     (void)state;
-    fdr_topology_given = &one;
+    fdri_system_topology_given = &one;
     return sem_init(&asked, 0, 0) || sem_init(&go_on, 0, 0);
 }
 

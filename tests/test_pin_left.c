@@ -20,14 +20,15 @@ static jmp_buf away;
 static uint32_t until, part[PARTS], parts; /* jump with that partition; those there were by then */
 static bool jumped;
 
-void __real_fdri_leave_slots(struct fdri_thread *t, const struct fdr_part *p);
-void __wrap_fdri_leave_slots(struct fdri_thread *t, const struct fdr_part *p);
-void __wrap_fdri_leave_slots(struct fdri_thread *t, const struct fdr_part *p)
+void __real_fdri_leave_slots(struct fdri_thread *t, const struct fdri_arena_part *p);
+void __wrap_fdri_leave_slots(struct fdri_thread *t, const struct fdri_arena_part *p);
+void __wrap_fdri_leave_slots(struct fdri_thread *t, const struct fdri_arena_part *p)
 {
     if (until && !--until) {
         parts = 0;
-        for (uint32_t off = t->loc->parts_first; off; off = ((const struct fdr_part *)fdri_off(t, off))->next)
-            if ((uint32_t)((const struct fdr_part *)fdri_off(t, off))->list_head) part[parts++] = off;
+        for (uint32_t off = t->loc->parts_first; off;
+             off = ((const struct fdri_arena_part *)fdri_thread_at(t, off))->next)
+            if ((uint32_t)((const struct fdri_arena_part *)fdri_thread_at(t, off))->list_head) part[parts++] = off;
         jumped = true;
         longjmp(away, 1);
     }
@@ -41,12 +42,12 @@ static void present(uint32_t events)
     i = 0;
     setjmp(away); /* and on with the next event */
     while (i++ < events) {
-        uint32_t depth = fdri_self.loc ? fdri_self.loc->depth : 0;
-        if (parts && fdri_self.loc->abandoned && !fdri_self.setting_aside) return;
+        uint32_t depth = fdri_record_self.loc ? fdri_record_self.loc->depth : 0;
+        if (parts && fdri_record_self.loc->abandoned && !fdri_record_self.setting_aside) return;
         now += rnd(&seed, 30) == 0 ? rnd(&seed, 20000) : rnd(&seed, 60);
         if (rnd(&seed, 20) == 0) fdr_marker_at(1, i, now);
         else if (!depth || (depth < DEPTH && rnd(&seed, 2))) fdr_enter_at(region[rnd(&seed, REGIONS)], now);
-        else fdr_leave_at(fdri_self.top->region, now);
+        else fdr_leave_at(fdri_record_self.top->region, now);
     }
 }
 
@@ -62,7 +63,8 @@ static void all_are_set_aside(void **state)
         present(100000);
         assert_true(jumped && parts > 12);
         for (uint32_t i = 0; i < parts; i++)
-            assert_true(((const struct fdr_part *)fdri_off(&fdri_self, part[i]))->flags & FDR_PART_ASIDE);
+            assert_true(((const struct fdri_arena_part *)fdri_thread_at(&fdri_record_self, part[i]))->flags &
+                        FDRI_ARENA_PART_PINNED);
         parts = 0;
         present(300000);
         struct fdr_file *f = take();
@@ -80,16 +82,18 @@ static void not_a_second_time(void **state)
     for (int i = 0; i < REGIONS; i++)
         region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "pin_left.c", 1);
     present(3000);
-    fdri_self.setting_aside = 1;
-    fdri_self.aside_due = true;
-    fdri_self.aside_done = false;
-    fdri_self.loc->busy = 1; /* by a frame that is gone */
-    while (fdri_self.loc->depth) fdr_leave_at(fdri_self.top->region, fdri_self.presented_tick + 10);
+    fdri_record_self.setting_aside = 1;
+    fdri_record_self.aside_due = true;
+    fdri_record_self.aside_done = false;
+    fdri_record_self.loc->busy = 1; /* by a frame that is gone */
+    while (fdri_record_self.loc->depth)
+        fdr_leave_at(fdri_record_self.top->region, fdri_record_self.presented_tick + 10);
     present(30000);
-    assert_true(fdri_self.aside_units > 0 && fdri_self.aside_done);
-    for (uint32_t off = fdri_self.loc->parts_first; off;) {
-        const struct fdr_part *p = fdri_off(&fdri_self, off);
-        if (p->flags & FDR_PART_ASIDE) assert_ptr_equal(fdri_aside_of(&fdri_self, p->depth, p->class_, p->band), p);
+    assert_true(fdri_record_self.aside_units > 0 && fdri_record_self.aside_done);
+    for (uint32_t off = fdri_record_self.loc->parts_first; off;) {
+        const struct fdri_arena_part *p = fdri_thread_at(&fdri_record_self, off);
+        if (p->flags & FDRI_ARENA_PART_PINNED)
+            assert_ptr_equal(fdri_aside_of(&fdri_record_self, p->depth, p->class_, p->band), p);
         off = p->next;
     }
     struct fdr_file *f = take();

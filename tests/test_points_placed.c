@@ -29,9 +29,9 @@ static void start(void)
 static void damage(uint8_t *all, size_t bytes, uint32_t depth)
 {
     uint32_t bins = 0;
-    for (size_t at = 0; at + sizeof(struct fdr_bin) + 1 < bytes; at += 64) {
-        const struct fdr_bin *h = (const void *)(all + at);
-        if (h->magic != FDR_BIN_MAGIC || h->class_ != FDR_CLASS_REGION || h->depth != depth) continue;
+    for (size_t at = 0; at + sizeof(struct fdri_arena_bin) + 1 < bytes; at += 64) {
+        const struct fdri_arena_bin *h = (const void *)(all + at);
+        if (h->magic != FDRI_ARENA_BIN_MAGIC || h->class_ != FDRI_ARENA_CLASS_REGION || h->depth != depth) continue;
         all[at + sizeof *h] ^= 0x55;
         bins++;
     }

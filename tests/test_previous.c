@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdr_previous_install
+/* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdri_system_previous_install
  * The handler that a signal had before ours is called, once, whoever was put in front of ours meanwhile: with the
  * snapshot signal and the one of samples. Each case in a process of its own. */
 #define _GNU_SOURCE
@@ -196,12 +196,12 @@ static void another_signal(void *unused)
 
 /* Where the system gives no handler that is said. */
 static bool none;
-bool __real_fdr_previous_install(struct fdr_previous *p, int n, const struct sigaction *ours);
-bool __wrap_fdr_previous_install(struct fdr_previous *p, int n, const struct sigaction *ours);
-bool __wrap_fdr_previous_install(struct fdr_previous *p, int n, const struct sigaction *ours)
+bool __real_fdri_system_previous_install(struct fdri_system_previous *p, int n, const struct sigaction *ours);
+bool __wrap_fdri_system_previous_install(struct fdri_system_previous *p, int n, const struct sigaction *ours);
+bool __wrap_fdri_system_previous_install(struct fdri_system_previous *p, int n, const struct sigaction *ours)
 {
     errno = EPERM;
-    return !none && __real_fdr_previous_install(p, n, ours);
+    return !none && __real_fdri_system_previous_install(p, n, ours);
 }
 static void no_handler(void *unused)
 {

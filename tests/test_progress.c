@@ -28,7 +28,7 @@
 #include "tests/oracle.h"
 #include "tests/rnd.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
 #define INSTRUMENTED 1 /* the sanitizer's own calls would be counted */
 #else
 #define INSTRUMENTED 0

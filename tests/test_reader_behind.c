@@ -52,7 +52,7 @@ static size_t left_by(void (*die)(void), int signal, const char *end, size_t at)
     assert_non_null(f);
     size_t n = fread(file + at, 1, ROOM, f);
     fclose(f);
-    assert_true(n >= FDR_SUPERBLOCK_BYTES && n < ROOM);
+    assert_true(n >= FDRI_ARENA_SUPERBLOCK_BYTES && n < ROOM);
     return n;
 }
 
@@ -99,7 +99,8 @@ static void another_live_file(void **state)
     struct seen alone = look(n);
     assert_int_equal(alone.verdict, FDR_WHOLE);
     same_but_said(&alone, n + more);
-    memset(file + offsetof(struct fdr_superblock, location_first), 0, 4); /* blocks of locations are looked for */
+    memset(file + offsetof(struct fdri_arena_superblock, location_first), 0,
+           4); /* blocks of locations are looked for */
     alone = look(n);
     assert_int_equal(alone.verdict, FDR_DAMAGED);
     assert_true(alone.locations > 0 && alone.events > 0);
@@ -123,7 +124,7 @@ static void behind_a_bundle(void **state)
 {
     (void)state;
     size_t n = left_by(fault, SIGSEGV, ".crash.fdr", 0), more = left_by(die_of_eight, SIGKILL, ".live.fdr", n);
-    const struct fdr_superblock *sb = (const void *)file;
+    const struct fdri_arena_superblock *sb = (const void *)file;
     struct seen alone = look(n);
     assert_int_equal(alone.verdict, FDR_WHOLE);
     same_but_said(&alone, n + more);

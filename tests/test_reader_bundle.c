@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=60 promise=P8 wrap=fdri_reader_keep
+/* ctest: label=unit timeout=60 promise=P8 wrap=fdri_file_alloc
  * P8: a crash section says anything, with a check that is right: call stacks are made of what an entry has, and nothing
  * is written or read behind it. */
 #include <fdr/reader.h>
@@ -23,11 +23,11 @@ static const uint8_t *piece_end[PIECES_MAX];
 static size_t pieces;
 
 struct fdr_file;
-void *__real_fdri_reader_keep(struct fdr_file *f, size_t bytes);
-void *__wrap_fdri_reader_keep(struct fdr_file *f, size_t bytes);
-void *__wrap_fdri_reader_keep(struct fdr_file *f, size_t bytes)
+void *__real_fdri_file_alloc(struct fdr_file *f, size_t bytes);
+void *__wrap_fdri_file_alloc(struct fdr_file *f, size_t bytes);
+void *__wrap_fdri_file_alloc(struct fdr_file *f, size_t bytes)
 {
-    uint8_t *p = __real_fdri_reader_keep(f, bytes + BEHIND);
+    uint8_t *p = __real_fdri_file_alloc(f, bytes + BEHIND);
     assert_true(p && pieces < PIECES_MAX);
     memset(p + bytes, PATTERN, BEHIND);
     piece_end[pieces++] = p + bytes;
@@ -52,7 +52,7 @@ enum { WORDS = sizeof word / sizeof *word, REGISTERS_MAX = 40 };
 static uint64_t check_of(const uint8_t *section, size_t bytes)
 {
     uint64_t hash = 0x243F6A8885A308D3u, v;
-    for (size_t i = sizeof(struct fdr_crash); i + 8 <= bytes; i += 8) {
+    for (size_t i = sizeof(struct fdri_arena_crash); i + 8 <= bytes; i += 8) {
         memcpy(&v, section + i, 8);
         hash = (hash ^ v) * 0x9E3779B97F4A7C15u;
     }
@@ -68,11 +68,11 @@ static size_t put(uint8_t *to, size_t at, const void *from, size_t bytes)
 static size_t put_section(uint8_t *to, uint32_t machine, uint32_t flags, uint32_t registers)
 {
     static const uint64_t none[REGISTERS_MAX];
-    struct fdr_crash head = {.magic = FDR_CRASH_MAGIC, .count = 1};
-    struct fdr_crash_thread t = {
+    struct fdri_arena_crash head = {.magic = FDRI_ARENA_CRASH_MAGIC, .count = 1};
+    struct fdri_arena_crash_thread t = {
         .tid = 7, .flags = flags, .sp = STACK, .pc = 0x401050, .machine = machine, .words = WORDS};
     t.registers = registers;
-    struct fdr_crash_entry e = {FDR_CRASH_THREAD, (uint32_t)(sizeof t + 8u * registers + 12u * WORDS)};
+    struct fdri_arena_crash_entry e = {FDRI_ARENA_CRASH_THREAD, (uint32_t)(sizeof t + 8u * registers + 12u * WORDS)};
     size_t at = put(to, sizeof head, &e, sizeof e);
     at = put(to, at, &t, sizeof t);
     at = put(to, at, none, 8u * registers);
@@ -120,7 +120,8 @@ static void P8_any_number_of_registers(void **state)
         for (size_t m = 0; m < sizeof machine / sizeof *machine; m++)
             for (uint32_t n = 0; n < REGISTERS_MAX; n++)
                 for (uint32_t place_only = 0; place_only < 2; place_only++)
-                    assert_true(frames(machine[m], FDR_THREAD_ANSWERED | place_only * FDR_THREAD_PLACE, n) >= 1);
+                    assert_true(
+                        frames(machine[m], FDRI_ARENA_THREAD_ANSWERED | place_only * FDRI_ARENA_THREAD_PLACE, n) >= 1);
     }
 }
 
@@ -136,14 +137,14 @@ static void P8_a_missing_section_is_said(void **state)
     close(mkstemp(path));
     builder_location(b, "thread");
     uint8_t *image = builder_image(b, &bytes);
-    ((struct fdr_superblock *)image)->state = FDR_STATE_CRASHED;
-    ((struct fdr_superblock *)image)->cause_signal = 11;
+    ((struct fdri_arena_superblock *)image)->state = FDRI_ARENA_STATE_CRASHED;
+    ((struct fdri_arena_superblock *)image)->cause_signal = 11;
     pieces = 0;
     /* the process was killed before it began to write one */
     assert_int_equal(fdr_file_open_memory(image, bytes, &f, message, sizeof message), FDR_WHOLE);
     assert_true(fdr_file_info(f)->killed_in_handler);
     fdr_file_close(f);
-    ((struct fdr_superblock *)image)->section_off = bytes;
+    ((struct fdri_arena_superblock *)image)->section_off = bytes;
     assert_int_equal(fdr_file_open_memory(image, bytes, &f, message, sizeof message), FDR_DAMAGED);
     assert_int_equal(fdr_file_damage_count(f), 1);
     assert_false(fdr_file_info(f)->killed_in_handler);

@@ -40,13 +40,13 @@ static void *late(void *calls)
 static void damage_first(const char *path, uint32_t location)
 {
     FILE *file = fopen(path, "r+");
-    struct fdr_bin b;
+    struct fdri_arena_bin b;
     long at = 0;
     assert_non_null(file);
-    for (;; at += FDR_BIN_MIN_BYTES) {
+    for (;; at += FDRI_ARENA_BIN_MIN_BYTES) {
         assert_int_equal(fseek(file, at, SEEK_SET), 0);
         if (fread(&b, sizeof b, 1, file) != 1) fail_msg("location %u has no bin", location);
-        if (b.magic == FDR_BIN_MAGIC && b.location == location && b.seq == 1) break;
+        if (b.magic == FDRI_ARENA_BIN_MAGIC && b.location == location && b.seq == 1) break;
     }
     fseek(file, at + (long)sizeof b, SEEK_SET);
     int byte = fgetc(file);

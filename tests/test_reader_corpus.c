@@ -17,13 +17,13 @@
 static void message(struct builder *b, struct truth *t, uint32_t kind, const struct stream_param *p, uint64_t tick,
                     uint32_t shift)
 {
-    uint64_t value[4] = {(uint32_t)p->peer, fdr_zigzag((uint64_t)(int64_t)p->tag), p->comm, p->bytes};
-    uint32_t class_ = FDR_CLASS_MESSAGE, id = kind == STREAM_SEND || kind == STREAM_ISEND ? 1 : 2,
+    uint64_t value[4] = {(uint32_t)p->peer, fdri_codec_zigzag((uint64_t)(int64_t)p->tag), p->comm, p->bytes};
+    uint32_t class_ = FDRI_ARENA_CLASS_MESSAGE, id = kind == STREAM_SEND || kind == STREAM_ISEND ? 1 : 2,
              depth = builder_depth(b, 0);
     if (kind == STREAM_COLL_END) {
-        class_ = FDR_CLASS_COLLECTIVE;
+        class_ = FDRI_ARENA_CLASS_COLLECTIVE;
         id = (uint32_t)p->tag << 1 | 1;
-        value[0] = p->comm, value[1] = fdr_zigzag((uint64_t)(int64_t)p->peer), value[2] = p->bytes,
+        value[0] = p->comm, value[1] = fdri_codec_zigzag((uint64_t)(int64_t)p->peer), value[2] = p->bytes,
         value[3] = p->bytes2;
     }
     builder_point(b, 0, class_, id, tick, value, 4);
@@ -44,8 +44,8 @@ static void feed(struct builder *b, struct truth *t, const struct stream *s, uin
             builder_leave(b, 0, tick);
             truth_leave(t, 0, depth, tick, shift);
         } else if (e.kind == STREAM_COLL_BEGIN) {
-            builder_point(b, 0, FDR_CLASS_COLLECTIVE, e.value << 1, tick, &none, 0);
-            truth_point(t, 0, FDR_CLASS_COLLECTIVE, e.value << 1, depth, tick, &none, 0, shift);
+            builder_point(b, 0, FDRI_ARENA_CLASS_COLLECTIVE, e.value << 1, tick, &none, 0);
+            truth_point(t, 0, FDRI_ARENA_CLASS_COLLECTIVE, e.value << 1, depth, tick, &none, 0, shift);
         } else {
             message(b, t, e.kind, e.param, tick, shift);
         }

@@ -24,9 +24,9 @@ static struct fdr_file *moving(struct builder *b, uint32_t location, uint64_t cu
     builder_raw(b, location)->depth = depth;
     const uint8_t *image = builder_image(b, &bytes);
     struct {
-        struct fdr_tail head;
-        struct fdr_tail_entry entry;
-    } tail = {{.magic = FDR_TAIL_MAGIC, .count = 1},
+        struct fdri_arena_tail head;
+        struct fdri_arena_tail_entry entry;
+    } tail = {{.magic = FDRI_ARENA_TAIL_MAGIC, .count = 1},
               {.location = location, .presented = 1000, .cut_tick = cut, .end_tick = cut + 1000}};
     static uint8_t *file; /* until the next one */
     free(file);
@@ -59,14 +59,14 @@ static struct builder *example(uint32_t *location)
 {
     struct builder *b = builder_new(&(struct builder_options){0});
     uint64_t value = 1;
-    for (int i = 0; i < 4; i++) builder_define(b, FDR_DEF_REGION, (char[]){(char)('a' + i), 0}, "", 0);
+    for (int i = 0; i < 4; i++) builder_define(b, FDRI_ARENA_DEF_REGION, (char[]){(char)('a' + i), 0}, "", 0);
     *location = builder_location(b, "main");
     builder_enter(b, *location, 1, 100);
     builder_enter(b, *location, 2, 110);
     builder_enter(b, *location, 3, 120);
     builder_enter(b, *location, 4, 125);
     builder_leave(b, *location, 130);
-    builder_point(b, *location, FDR_CLASS_MARKER, 1, 140, &value, 1);
+    builder_point(b, *location, FDRI_ARENA_CLASS_MARKER, 1, 140, &value, 1);
     return b;
 }
 

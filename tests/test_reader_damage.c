@@ -28,8 +28,8 @@ static void program(struct builder *b, struct truth *t, uint32_t location, uint3
         tick += rnd(&seed, 4) ? 0 : rnd(&seed, rnd(&seed, 20) ? 60 : 4000);
         if (what == 0) {
             uint64_t value = rnd(&seed, 100000);
-            builder_point(b, location, FDR_CLASS_METRIC, 1, tick, &value, 1);
-            truth_point(t, location, FDR_CLASS_METRIC, 1, depth, tick, &value, 1, b->set.shift);
+            builder_point(b, location, FDRI_ARENA_CLASS_METRIC, 1, tick, &value, 1);
+            truth_point(t, location, FDRI_ARENA_CLASS_METRIC, 1, depth, tick, &value, 1, b->set.shift);
         } else if (depth == 0 || (depth < depth_max && what < 11)) {
             builder_enter(b, location, 1 + rnd(&seed, 9), tick);
             truth_enter(t, location, level(b, location, depth + 1)->region, depth + 1, tick, b->set.shift);
@@ -53,8 +53,8 @@ static void begin(struct fixture *x, uint32_t locations, uint32_t events)
     memset(x, 0, sizeof *x);
     x->b = builder_new(&o);
     memcpy(x->t.edge, o.edge, sizeof o.edge);
-    for (uint32_t i = 1; i < 10; i++) builder_define(x->b, FDR_DEF_REGION, "region", "file.c", i);
-    builder_define(x->b, FDR_DEF_METRIC, "metric", "bytes", 0);
+    for (uint32_t i = 1; i < 10; i++) builder_define(x->b, FDRI_ARENA_DEF_REGION, "region", "file.c", i);
+    builder_define(x->b, FDRI_ARENA_DEF_METRIC, "metric", "bytes", 0);
     for (uint32_t i = 0; i < locations; i++) {
         builder_location(x->b, "thread");
         program(x->b, &x->t, i, events, 6);
@@ -170,7 +170,7 @@ static void P8_bit_flips(void **state)
         everything(f);
         size_t invented = 0;
         bool in_location_stack = where >= meta_first; /* levels hold open calls, without a check */
-        read_all(f, &x, where >= FDR_SUPERBLOCK_BYTES && !in_location_stack ? &invented : NULL);
+        read_all(f, &x, where >= FDRI_ARENA_SUPERBLOCK_BYTES && !in_location_stack ? &invented : NULL);
         assert_int_equal(invented, 0);
         *(fdr_file_verify(f) == FDR_WHOLE ? &whole : &damaged) += 1;
         fdr_file_close(f);
@@ -193,8 +193,8 @@ static void P8_many_flips(void **state)
         if (rnd(&seed, 2))
             memset(x.copy + x.b->meta + rnd(&seed, (uint32_t)(x.bytes - x.b->meta)) / 2, (int)rnd(&seed, 256),
                    rnd(&seed, 8192));
-        memcpy(x.copy, FDR_ARENA_MAGIC, 8);
-        ((struct fdr_superblock *)x.copy)->format_version = FDR_FORMAT_VERSION;
+        memcpy(x.copy, FDRI_ARENA_MAGIC, 8);
+        ((struct fdri_arena_superblock *)x.copy)->format_version = FDRI_ARENA_FORMAT_VERSION;
         char message[256];
         struct fdr_file *f;
         if (fdr_file_open_memory(x.copy, x.bytes, &f, message, sizeof message) == FDR_UNREADABLE) continue;
@@ -217,7 +217,9 @@ static void P8_truncated(void **state)
         char message[256];
         struct fdr_file *f;
         enum fdr_verdict v = fdr_file_open_memory(x.copy, bytes, &f, message, sizeof message);
-        assert_int_equal(v, bytes == x.bytes ? FDR_WHOLE : bytes < FDR_SUPERBLOCK_BYTES ? FDR_UNREADABLE : FDR_DAMAGED);
+        assert_int_equal(v, bytes == x.bytes                      ? FDR_WHOLE
+                            : bytes < FDRI_ARENA_SUPERBLOCK_BYTES ? FDR_UNREADABLE
+                                                                  : FDR_DAMAGED);
         if (!f) continue;
         everything(f);
         size_t invented = 0, n = read_all(f, &x, &invented);
@@ -242,12 +244,12 @@ static void P8_one_bad_bin_costs_one_bin(void **state)
     uint64_t kept = 0, records, n = fdr_ledger(f, &rows);
     for (size_t i = 0; i < n; i++) kept += rows[i].kept;
     fdr_file_close(f);
-    for (uint64_t off = FDR_SUPERBLOCK_BYTES; off < x.b->bin_next; off += 512) {
-        const struct fdr_bin *h = (const void *)(x.image + off);
-        records = FDR_COMMIT_RECORDS(h->commit);
-        if (h->magic != FDR_BIN_MAGIC || !(h->generation & 1) || records < 2) continue;
+    for (uint64_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off < x.b->bin_next; off += 512) {
+        const struct fdri_arena_bin *h = (const void *)(x.image + off);
+        records = FDRI_ARENA_COMMIT_RECORDS(h->commit);
+        if (h->magic != FDRI_ARENA_BIN_MAGIC || !(h->generation & 1) || records < 2) continue;
         memcpy(x.copy, x.image, x.bytes);
-        x.copy[off + 64 + FDR_COMMIT_BITS(h->commit) / 16] ^= 4;
+        x.copy[off + 64 + FDRI_ARENA_COMMIT_BITS(h->commit) / 16] ^= 4;
         assert_int_equal(fdr_file_open_memory(x.copy, x.bytes, &f, message, sizeof message), FDR_WHOLE);
         read_all(f, &x, NULL); /* finds the bad one on its way */
         assert_int_equal(fdr_file_verify(f), FDR_DAMAGED);
@@ -279,9 +281,9 @@ static void P8_recovered_is_whole(void **state)
         memcpy(x.copy, x.image, x.bytes);
         uint32_t flips = 1 + rnd(&seed, 6);
         for (uint32_t i = 0; i < flips; i++) {
-            uint64_t where = rnd(&seed, 2)
-                                 ? FDR_SUPERBLOCK_BYTES + rnd(&seed, (uint32_t)(x.b->bin_next - FDR_SUPERBLOCK_BYTES))
-                                 : x.b->meta + rnd(&seed, (uint32_t)(x.bytes - x.b->meta));
+            uint64_t where = rnd(&seed, 2) ? FDRI_ARENA_SUPERBLOCK_BYTES +
+                                                 rnd(&seed, (uint32_t)(x.b->bin_next - FDRI_ARENA_SUPERBLOCK_BYTES))
+                                           : x.b->meta + rnd(&seed, (uint32_t)(x.bytes - x.b->meta));
             x.copy[where] ^= (uint8_t)(1u << rnd(&seed, 8));
         }
         if (rnd(&seed, 4) == 0) bytes = x.b->bin_next + rnd(&seed, (uint32_t)(x.bytes - x.b->bin_next));
@@ -325,7 +327,7 @@ static void not_ours(void **state)
     assert_int_equal(fdr_file_open("/does/not/exist", &f, message, sizeof message), FDR_UNREADABLE);
     struct fixture x;
     begin(&x, 1, 100);
-    ((struct fdr_superblock *)x.image)->format_version = 7;
+    ((struct fdri_arena_superblock *)x.image)->format_version = 7;
     assert_int_equal(fdr_file_open_memory(x.image, x.bytes, &f, message, sizeof message), FDR_UNREADABLE);
     assert_non_null(strstr(message, "7"));
     assert_non_null(strstr(message, "version 1"));
@@ -349,15 +351,15 @@ static void P8_definitions_that_are_none(void **state)
     const uint8_t *image = builder_image(b, &bytes);
     uint8_t *copy = malloc(bytes);
     memcpy(copy, image, bytes);
-    struct fdr_superblock *s = (void *)copy;
+    struct fdri_arena_superblock *s = (void *)copy;
     uint32_t at = (uint32_t)s->bins_off + (1u << 20);
-    struct fdr_defs_block *block = (void *)(copy + at);
-    *block = (struct fdr_defs_block){
-        .head = {.magic = FDR_META_MAGIC, .kind = FDR_META_DEFS, .bytes = BYTES, .location = UINT32_MAX},
+    struct fdri_arena_defs_block *block = (void *)(copy + at);
+    *block = (struct fdri_arena_defs_block){
+        .head = {.magic = FDRI_ARENA_META_MAGIC, .kind = FDRI_ARENA_META_DEFS, .bytes = BYTES, .location = UINT32_MAX},
         .used = BYTES - sizeof *block,
         .next = s->defs_first};
     s->defs_first = at;
-    struct fdr_def *d = (void *)(block + 1);
+    struct fdri_arena_def *d = (void *)(block + 1);
     for (uint32_t i = 0; i < BYTES - sizeof *block; i += 8) *(uint64_t *)(void *)((uint8_t *)d + i) = HALF;
     fdr_file_open_memory(copy, bytes, &f, message, sizeof message);
     assert_non_null(f);

@@ -122,9 +122,9 @@ static void load(struct recording *r, const char *path)
     r->copy = aligned_alloc(64, (r->count + 63) & ~(size_t)63);
     assert_int_equal(read(fd, r->bytes, r->count), (ssize_t)r->count);
     close(fd);
-    const struct fdr_superblock *s = (const void *)r->bytes;
+    const struct fdri_arena_superblock *s = (const void *)r->bytes;
     r->bins_end = s->bins_off + (uint64_t)(uint32_t)s->virgin * s->bin_bytes;
-    r->meta_first = (s->virgin >> 32) * FDR_META_ALIGN;
+    r->meta_first = (s->virgin >> 32) * FDRI_ARENA_META_ALIGN;
 }
 
 static uint64_t digest_of(struct fdr_file *f, const struct recording *r, size_t *invented, size_t *invented_open);
@@ -156,7 +156,7 @@ static void record(struct recording *r, const char *strategy, const char *resolu
     program(&o, 8000, 1000);
     both_enter(&o, 3, o.last + 10);
     if (!live) assert_int_equal(fdr_snapshot("test"), 0);
-    load(r, live ? fdri_rec.live_path : fdr_last_snapshot());
+    load(r, live ? fdri_life_recording.live_path : fdr_last_snapshot());
     if (!live) unlink(fdr_last_snapshot());
     fdr_finalize();
     rmdir(dir);
@@ -304,10 +304,10 @@ static void flips(struct recording *r, struct count *n)
         for (uint64_t bit = 0; bit < r->count * 8; bit += (uint64_t)atoi(every)) flip(r, bit, n);
     } else {
         for (uint32_t i = 0; i < SAMPLED; i++) {
-            uint64_t where = i % 4 == 0 ? rnd(&seed, FDR_SUPERBLOCK_BYTES)
-                             : i % 4 == 1
-                                 ? FDR_SUPERBLOCK_BYTES + rnd(&seed, (uint32_t)(r->bins_end - FDR_SUPERBLOCK_BYTES))
-                                 : r->meta_first + rnd(&seed, (uint32_t)(r->count - r->meta_first));
+            uint64_t where = i % 4 == 0   ? rnd(&seed, FDRI_ARENA_SUPERBLOCK_BYTES)
+                             : i % 4 == 1 ? FDRI_ARENA_SUPERBLOCK_BYTES +
+                                                rnd(&seed, (uint32_t)(r->bins_end - FDRI_ARENA_SUPERBLOCK_BYTES))
+                                          : r->meta_first + rnd(&seed, (uint32_t)(r->count - r->meta_first));
             flip(r, where * 8 + rnd(&seed, 8), n);
         }
         for (uint32_t bit = 0; bit < 2256 * 8; bit += EVERY) flip(r, bit, n);
@@ -375,7 +375,7 @@ static void flips_of_locations(struct recording *r, uint32_t from, uint32_t to)
     size_t all = shown_of(r->bytes, r), hidden = 0;
     memcpy(r->copy, r->bytes, r->count);
     assert_true(all > 100);
-    for (uint32_t off = ((const struct fdr_superblock *)r->bytes)->location_first; off;) {
+    for (uint32_t off = ((const struct fdri_arena_superblock *)r->bytes)->location_first; off;) {
         for (uint32_t i = from; i < to; i++) {
             r->copy[off + i] ^= (uint8_t)(1u << i % 8);
             size_t n = shown_of(r->copy, r);
@@ -383,7 +383,7 @@ static void flips_of_locations(struct recording *r, uint32_t from, uint32_t to)
             hidden += n < all;
             r->copy[off + i] ^= (uint8_t)(1u << i % 8);
         }
-        off = ((const struct fdr_location *)(r->bytes + off))->next;
+        off = ((const struct fdri_arena_location *)(r->bytes + off))->next;
     }
     assert_int_equal(hidden, 0);
 }
@@ -395,7 +395,7 @@ static void P8_no_flip_in_a_location_hides_records(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof strategy / sizeof *strategy; i++) {
         record(&r, strategy[i], NULL, false);
-        flips_of_locations(&r, sizeof(struct fdr_meta_head), sizeof(struct fdr_location));
+        flips_of_locations(&r, sizeof(struct fdri_arena_meta_head), sizeof(struct fdri_arena_location));
         forget(&r);
     }
 }
@@ -404,11 +404,12 @@ static void P8_no_flip_in_a_location_hides_records(void **state)
 static void flips_of_partitions(struct recording *r, uint32_t from, uint32_t to, uint32_t step)
 {
     size_t all = shown_of(r->bytes, r), hidden = 0, parts = 0;
-    const struct fdr_location *l;
+    const struct fdri_arena_location *l;
     memcpy(r->copy, r->bytes, r->count);
-    for (uint32_t at = ((const struct fdr_superblock *)r->bytes)->location_first; at; at = l->next) {
+    for (uint32_t at = ((const struct fdri_arena_superblock *)r->bytes)->location_first; at; at = l->next) {
         l = (const void *)(r->bytes + at);
-        for (uint32_t off = l->parts_first; off; off = ((const struct fdr_part *)(r->bytes + off))->next, parts++)
+        for (uint32_t off = l->parts_first; off;
+             off = ((const struct fdri_arena_part *)(r->bytes + off))->next, parts++)
             for (uint32_t bit = from * 8 + (uint32_t)parts % step; bit < to * 8; bit += step) {
                 r->copy[off + bit / 8] ^= (uint8_t)(1u << bit % 8);
                 size_t n = shown_of(r->copy, r);
@@ -429,8 +430,9 @@ static void P8_no_flip_in_a_partition_hides_records(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof strategy / sizeof *strategy; i++) {
         record(&r, strategy[i], NULL, false);
-        flips_of_partitions(&r, 0, sizeof(struct fdr_part), 97);
-        flips_of_partitions(&r, offsetof(struct fdr_part, list_head), offsetof(struct fdr_part, total), 13);
+        flips_of_partitions(&r, 0, sizeof(struct fdri_arena_part), 97);
+        flips_of_partitions(&r, offsetof(struct fdri_arena_part, list_head), offsetof(struct fdri_arena_part, total),
+                            13);
         forget(&r);
     }
 }
@@ -465,15 +467,15 @@ static void P8_a_list_with_a_wrong_number_is_recovered(void **state)
     static const uint32_t bit[] = {32, 37, 62};
     struct recording r;
     size_t parts = 0;
-    const struct fdr_location *l;
+    const struct fdri_arena_location *l;
     (void)state;
     record(&r, "whole", NULL, false);
     memcpy(r.copy, r.bytes, r.count);
     size_t all = shown_of(r.bytes, &r);
-    for (uint32_t at = ((const struct fdr_superblock *)r.bytes)->location_first; at; at = l->next) {
+    for (uint32_t at = ((const struct fdri_arena_superblock *)r.bytes)->location_first; at; at = l->next) {
         l = (const void *)(r.bytes + at);
-        for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)(r.bytes + off))->next, parts++) {
-            struct fdr_part *p = (void *)(r.copy + off);
+        for (uint32_t off = l->parts_first; off; off = ((struct fdri_arena_part *)(r.bytes + off))->next, parts++) {
+            struct fdri_arena_part *p = (void *)(r.copy + off);
             p->list_head ^= 1ull << bit[parts % 3];
             assert_int_equal(shown_recovered(&r), all);
             p->list_head ^= 1ull << bit[parts % 3];
@@ -486,7 +488,7 @@ static void P8_a_list_with_a_wrong_number_is_recovered(void **state)
 /* Without checks: the bin at the place that a list begins at says which one it is. */
 static void P8_no_number_of_the_future_hides_records(void **state)
 {
-    const uint32_t seq = offsetof(struct fdr_part, list_head) + 4;
+    const uint32_t seq = offsetof(struct fdri_arena_part, list_head) + 4;
     struct recording r;
     (void)state;
     record(&r, "whole", NULL, true);
@@ -497,7 +499,7 @@ static void P8_no_number_of_the_future_hides_records(void **state)
 /* Without checks of meta blocks a floor that is later than all that was recorded is not believed. */
 static void P8_no_floor_of_the_future_hides_records(void **state)
 {
-    const uint32_t high = offsetof(struct fdr_location, floor_tick) + 4;
+    const uint32_t high = offsetof(struct fdri_arena_location, floor_tick) + 4;
     struct recording r;
     (void)state;
     record(&r, "whole", NULL, true);
@@ -508,11 +510,12 @@ static void P8_no_floor_of_the_future_hides_records(void **state)
 /* ---- sums and tables that a damaged block of a location names ---- */
 
 /* The block of the first location in r->copy, which is r->bytes anew. */
-static struct fdr_location *fresh(struct recording *r)
+static struct fdri_arena_location *fresh(struct recording *r)
 {
     memcpy(r->copy, r->bytes, r->count);
-    uint32_t off = ((const struct fdr_superblock *)r->bytes)->location_first;
-    while (((const struct fdr_location *)(r->bytes + off))->id) off = ((struct fdr_location *)(r->bytes + off))->next;
+    uint32_t off = ((const struct fdri_arena_superblock *)r->bytes)->location_first;
+    while (((const struct fdri_arena_location *)(r->bytes + off))->id)
+        off = ((struct fdri_arena_location *)(r->bytes + off))->next;
     return (void *)(r->copy + off);
 }
 
@@ -604,7 +607,7 @@ static void P8_an_epoch_table_that_is_none_is_not_shown(void **state)
     load_snapshot(&r);
     struct sums good = sums_of(r.bytes, r.count, FDR_WHOLE);
     assert_true(good.epochs > 1 && !good.said_of_epochs);
-    struct fdr_location *l = fresh(&r);
+    struct fdri_arena_location *l = fresh(&r);
     l->epochs_off ^= 1u << 12;
     struct sums bad = sums_of(r.copy, r.count, FDR_DAMAGED);
     assert_int_equal(bad.epochs, 0);

@@ -58,7 +58,7 @@ static void P8_a_module_that_is_no_file(void **state)
     }
     struct fdr_file *f = opened(b);
     for (size_t i = 0; i < sizeof path / sizeof *path; i++) {
-        assert_int_equal(fdri_reader_symbols_fd(path[i]), -1);
+        assert_int_equal(fdri_symbol_symbols_fd(path[i]), -1);
         snprintf(want, sizeof want, "%s+0x20", strrchr(path[i], '/') + 1);
         assert_string_equal(name_of(f, region[i]), want);
         assert_string_equal(fdr_place(f, 0x10000 * (i + 1) + 0x20, false)->module, path[i]);
@@ -100,15 +100,15 @@ static void P8_many_modules_and_functions(void **state)
 
 /* ---- modules in one place ---- */
 
-static void modules_are(struct fdr_file *f, struct fdri_reader_definition *row, size_t count)
+static void modules_are(struct fdr_file *f, struct fdri_file_definition *row, size_t count)
 {
-    f->definitions[FDR_DEF_MODULE] = (struct fdri_reader_definitions){.row = row, .count = count};
+    f->definitions[FDRI_ARENA_DEF_MODULE] = (struct fdri_file_definitions){.row = row, .count = count};
 }
 
 static void P8_a_newer_module_takes_the_place(void **state)
 {
     enum { COUNT = 40, ROUNDS = 3000 };
-    static struct fdri_reader_definition row[COUNT];
+    static struct fdri_file_definition row[COUNT];
     static struct fdr_file f;
     uint64_t seed = 7, seen[2] = {0};
     (void)state;
@@ -121,7 +121,7 @@ static void P8_a_newer_module_takes_the_place(void **state)
         }
         if (count) row[rnd(&seed, (uint32_t)count)].bytes = UINT64_MAX - rnd(&seed, 2);
         modules_are(&f, row, count);
-        bool *taken = fdri_reader_modules_taken(&f);
+        bool *taken = fdri_symbol_modules_taken(&f);
         for (size_t i = 0; i < count; i++) {
             bool want = false;
             for (size_t k = i + 1; k < count; k++)
@@ -138,7 +138,7 @@ static void P8_a_newer_module_takes_the_place(void **state)
 static void P8_many_modules_in_places_of_others(void **state)
 {
     enum { COUNT = 1000000 };
-    struct fdri_reader_definition *row = calloc(COUNT, sizeof *row);
+    struct fdri_file_definition *row = calloc(COUNT, sizeof *row);
     static struct fdr_file f;
     size_t n = 0;
     (void)state;
@@ -147,7 +147,7 @@ static void P8_many_modules_in_places_of_others(void **state)
         row[i].bytes = 0x1000;
     }
     modules_are(&f, row, COUNT);
-    bool *taken = fdri_reader_modules_taken(&f);
+    bool *taken = fdri_symbol_modules_taken(&f);
     for (size_t i = 0; i < COUNT; i++) n += taken[i];
     assert_int_equal(n, COUNT / 2);
     free(taken);

@@ -67,13 +67,13 @@ static struct fdr_file *opened(const void *p, size_t count)
 }
 
 /* One partition's oldest bin loses its header. */
-static void destroy(const struct fdr_part *p, const struct fdr_ledger_row *whole)
+static void destroy(const struct fdri_arena_part *p, const struct fdr_ledger_row *whole)
 {
     char message[256], path[300];
     memcpy(copy, image, bytes);
-    struct fdr_bin *b = (void *)(copy + (uint32_t)p->list_head);
-    uint64_t records = FDR_COMMIT_RECORDS(b->commit);
-    memset(b, 0x5a, offsetof(struct fdr_bin, commit));
+    struct fdri_arena_bin *b = (void *)(copy + (uint32_t)p->list_head);
+    uint64_t records = FDRI_ARENA_COMMIT_RECORDS(b->commit);
+    memset(b, 0x5a, offsetof(struct fdri_arena_bin, commit));
     struct fdr_file *f = opened(copy, bytes);
     struct fdr_ledger_row damaged = sums(f, true);
     snprintf(path, sizeof path, "%s/oldest.fdr", oracle_directory());
@@ -102,11 +102,12 @@ static void destroys_each(const char *strategy, unsigned least_tried, unsigned l
     struct fdr_ledger_row whole = sums(f, false);
     fdr_file_close(f);
     unsigned tried = 0, with_past = 0;
-    for (size_t off = 0; off + sizeof(struct fdr_part) <= bytes; off += FDR_META_ALIGN) {
-        const struct fdr_part *p = (const void *)(image + off);
-        if (p->head.magic != FDR_META_MAGIC || p->head.kind != FDR_META_PART || !(uint32_t)p->list_head) continue;
-        const struct fdr_bin *b = (const void *)(image + (uint32_t)p->list_head);
-        if (!b->next || FDR_COMMIT_RECORDS(b->commit) < 2) continue;
+    for (size_t off = 0; off + sizeof(struct fdri_arena_part) <= bytes; off += FDRI_ARENA_META_ALIGN) {
+        const struct fdri_arena_part *p = (const void *)(image + off);
+        if (p->head.magic != FDRI_ARENA_META_MAGIC || p->head.kind != FDRI_ARENA_META_PART || !(uint32_t)p->list_head)
+            continue;
+        const struct fdri_arena_bin *b = (const void *)(image + (uint32_t)p->list_head);
+        if (!b->next || FDRI_ARENA_COMMIT_RECORDS(b->commit) < 2) continue;
         tried++;
         with_past += b->first_index > 0;
         destroy(p, &whole);

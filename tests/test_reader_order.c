@@ -29,7 +29,7 @@ static void random_program(struct builder *b, struct truth *t, uint32_t location
         if (rnd(&seed, 3) == 0) tick += rnd(&seed, rnd(&seed, 50) == 0 ? most_step * 200 : most_step);
         if (what < 2) {
             uint64_t value[4] = {rnd(&seed, 1000), rnd(&seed, 5), rnd(&seed, 7), rnd(&seed, 100000)};
-            uint32_t class_ = what ? FDR_CLASS_METRIC : FDR_CLASS_MESSAGE, id = 1 + rnd(&seed, 2);
+            uint32_t class_ = what ? FDRI_ARENA_CLASS_METRIC : FDRI_ARENA_CLASS_MESSAGE, id = 1 + rnd(&seed, 2);
             builder_point(b, location, class_, id, tick, value, what ? 1 : 4);
             truth_point(t, location, class_, id, depth, tick, value, what ? 1 : 4, shift);
         } else if (depth == 0 || (depth < depth_max && what < 11)) {

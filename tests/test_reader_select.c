@@ -27,7 +27,8 @@ static void program(struct builder *b, uint32_t location, uint32_t events)
         tick += rnd(&seed, 4) ? 0 : rnd(&seed, 60);
         if (what < 2) {
             uint64_t value[4] = {rnd(&seed, 1000), 2, 3, 4};
-            builder_point(b, location, what ? FDR_CLASS_MESSAGE : FDR_CLASS_METRIC, 1, tick, value, what ? 4 : 1);
+            builder_point(b, location, what ? FDRI_ARENA_CLASS_MESSAGE : FDRI_ARENA_CLASS_METRIC, 1, tick, value,
+                          what ? 4 : 1);
         } else if (depth == 0 || (depth < 7 && what < 11)) {
             builder_enter(b, location, 1 + rnd(&seed, 9), tick);
         } else {
@@ -128,8 +129,9 @@ static void selections(void **state)
             struct fdr_select s = {0};
             if (rnd(&seed, 3) == 0) s.locations = two, s.location_count = 1 + rnd(&seed, 2);
             if (rnd(&seed, 3) == 0)
-                s.classes = 1u << FDR_CLASS_REGION | 1u << (rnd(&seed, 2) ? FDR_CLASS_MESSAGE : FDR_CLASS_METRIC);
-            if (rnd(&seed, 4) == 0) s.classes = 1u << FDR_CLASS_MESSAGE;
+                s.classes = 1u << FDRI_ARENA_CLASS_REGION |
+                            1u << (rnd(&seed, 2) ? FDRI_ARENA_CLASS_MESSAGE : FDRI_ARENA_CLASS_METRIC);
+            if (rnd(&seed, 4) == 0) s.classes = 1u << FDRI_ARENA_CLASS_MESSAGE;
             if (rnd(&seed, 3) == 0) s.depth_min = rnd(&seed, 5);
             if (rnd(&seed, 3) == 0) s.depth_max = s.depth_min + rnd(&seed, 4);
             if (rnd(&seed, 2)) s.from_ns = first + rnd(&seed, (uint32_t)(last - first) + 1);
@@ -162,12 +164,12 @@ static void short_bands_are_not_touched(void **state)
     struct list some = all_events(f, &s);
     assert_int_equal(some.count, 2 * 200);
     drop(&some);
-    size_t bins[FDR_BANDS] = {0}, decoded[FDR_BANDS] = {0};
+    size_t bins[FDRI_ARENA_BANDS] = {0}, decoded[FDRI_ARENA_BANDS] = {0};
     for (size_t i = 0; i < f->location[0].part_count; i++) {
-        const struct fdri_reader_part *p = &f->location[0].part[i];
+        const struct fdri_file_part *p = &f->location[0].part[i];
         for (uint32_t k = 0; k < p->bin_count; k++) {
             bins[p->band]++;
-            decoded[p->band] += p->bin[k].state != FDRI_READER_BIN_UNKNOWN;
+            decoded[p->band] += p->bin[k].state != FDRI_FILE_BIN_UNKNOWN;
         }
     }
     print_message("%zu of %zu bins of the shortest band decoded, %zu of %zu of those asked for\n", decoded[0], bins[0],
@@ -275,9 +277,9 @@ static void definitions(void **state)
     char name[32];
     for (uint32_t i = 1; i < 300; i++) {
         snprintf(name, sizeof name, "region %u", i);
-        assert_int_equal(builder_define(b, FDR_DEF_REGION, name, "a.c", i), i);
+        assert_int_equal(builder_define(b, FDRI_ARENA_DEF_REGION, name, "a.c", i), i);
     }
-    builder_define(b, FDR_DEF_METRIC, "load", "1", 0);
+    builder_define(b, FDRI_ARENA_DEF_METRIC, "load", "1", 0);
     struct fdr_file *f = open_image(b);
     assert_int_equal(fdr_definition_count(f, FDR_REGION_DEFINITION), 299);
     assert_int_equal(fdr_definition_count(f, FDR_METRIC_DEFINITION), 1);

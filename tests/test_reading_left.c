@@ -34,7 +34,7 @@ static void give_event(void)
 static void is_balanced(uint32_t at)
 {
     struct fdr_usage u = fdr_usage();
-    uint64_t sum = u.stored + u.filtered + u.reduced + u.lost + fdri_self.loc->depth;
+    uint64_t sum = u.stored + u.filtered + u.reduced + u.lost + fdri_record_self.loc->depth;
     if (u.presented != sum)
         fail_msg("left at instruction %u: presented %llu, accounts say %llu", at, (unsigned long long)u.presented,
                  (unsigned long long)sum);
@@ -52,7 +52,7 @@ static void left(void (*operation)(void), bool inside)
     if (inside) fdr_enter(outer);
     steps_begin();
     for (uint32_t at = 1; at < MOST && leave_at(operation, at); at += STRIDE) {
-        middle += fdri_self.loc->busy != 0;
+        middle += fdri_record_self.loc->busy != 0;
         fdr_metric_u64(0, 1);
         is_balanced(at);
     }

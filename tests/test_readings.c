@@ -275,9 +275,9 @@ static void P8_known_without_their_location(void **state)
         FILE *in = fopen(fdr_last_snapshot(), "r");
         size_t bytes = fread(image, 1, sizeof image, in);
         fclose(in);
-        const struct fdr_superblock *sb = (const void *)image;
+        const struct fdri_arena_superblock *sb = (const void *)image;
         assert_int_equal(sb->location_count, 1);
-        memset(image + sb->location_first, 0, sizeof(struct fdr_location));
+        memset(image + sb->location_first, 0, sizeof(struct fdri_arena_location));
         assert_int_equal(fdr_file_open_memory(image, bytes, &f, message, sizeof message), FDR_DAMAGED);
         assert_int_equal(in_calls(f), 0);
         assert_int_equal(fdr_file_recover(f, fdr_last_snapshot(), message, sizeof message), 0);
@@ -310,7 +310,8 @@ static void P8_events_in_open_calls_are_no_readings(void **state)
     FILE *in = fopen(fdr_last_snapshot(), "r");
     size_t bytes = fread(image, 1, sizeof image, in);
     fclose(in);
-    memset(image + ((const struct fdr_superblock *)(void *)image)->location_first, 0, sizeof(struct fdr_location));
+    memset(image + ((const struct fdri_arena_superblock *)(void *)image)->location_first, 0,
+           sizeof(struct fdri_arena_location));
     assert_int_equal(fdr_file_open_memory(image, bytes, &f, message, sizeof message), FDR_DAMAGED);
     assert_int_equal(in_calls(f), 300);
     fdr_file_close(f);

@@ -109,7 +109,7 @@ static void forget(struct fdr_file *g)
 }
 
 /* From `from` on, its head or what is behind it, one byte in so many is wrong. */
-static void recover_without(uint8_t *all, size_t bytes, size_t at, const struct fdr_meta_head *head, size_t from)
+static void recover_without(uint8_t *all, size_t bytes, size_t at, const struct fdri_arena_meta_head *head, size_t from)
 {
     struct fdr_file *f;
     char message[200] = "";
@@ -141,14 +141,14 @@ static void P8_a_damaged_block_of_accounts(void **state)
     begun_ns = fdr_location_info(whole, 0)->start_ns;
     fdr_file_close(whole);
     assert_true(begun_ns > 0);
-    for (size_t at = 0; at + sizeof(struct fdr_meta_head) <= bytes; at += FDR_META_ALIGN) {
-        struct fdr_meta_head head;
+    for (size_t at = 0; at + sizeof(struct fdri_arena_meta_head) <= bytes; at += FDRI_ARENA_META_ALIGN) {
+        struct fdri_arena_meta_head head;
         memcpy(&head, all + at, sizeof head);
-        if (head.magic != FDR_META_MAGIC || at + head.bytes > bytes) continue;
-        bool location = head.kind == FDR_META_LOCATION, part = head.kind == FDR_META_PART;
-        if (head.kind != FDR_META_POINTS && head.kind != FDR_META_LEVELS && !part && !location) continue;
-        points += head.kind == FDR_META_POINTS;
-        levels += head.kind == FDR_META_LEVELS;
+        if (head.magic != FDRI_ARENA_META_MAGIC || at + head.bytes > bytes) continue;
+        bool location = head.kind == FDRI_ARENA_META_LOCATION, part = head.kind == FDRI_ARENA_META_PART;
+        if (head.kind != FDRI_ARENA_META_POINTS && head.kind != FDRI_ARENA_META_LEVELS && !part && !location) continue;
+        points += head.kind == FDRI_ARENA_META_POINTS;
+        levels += head.kind == FDRI_ARENA_META_LEVELS;
         recover_without(all, bytes, at, &head, sizeof head);
         recover_without(all, bytes, at, &head, 0);
     }
@@ -170,20 +170,21 @@ static uint64_t events_of(struct fdr_file *f)
 /* No block says any more what belongs to locations, nor that there is any. */
 static void without_blocks(uint8_t *all, size_t bytes)
 {
-    for (size_t at = FDR_SUPERBLOCK_BYTES; at + sizeof(struct fdr_meta_head) <= bytes; at += FDR_META_ALIGN) {
-        struct fdr_meta_head head;
+    for (size_t at = FDRI_ARENA_SUPERBLOCK_BYTES; at + sizeof(struct fdri_arena_meta_head) <= bytes;
+         at += FDRI_ARENA_META_ALIGN) {
+        struct fdri_arena_meta_head head;
         memcpy(&head, all + at, sizeof head);
-        if (head.magic == FDR_META_MAGIC && head.kind != FDR_META_DEFS) all[at] ^= 0x55;
+        if (head.magic == FDRI_ARENA_META_MAGIC && head.kind != FDRI_ARENA_META_DEFS) all[at] ^= 0x55;
     }
 }
 
 /* Meta blocks begin where bins end, and the spare does not know better. */
 static void without_room(uint8_t *all)
 {
-    struct fdr_superblock *sb = (void *)all;
+    struct fdri_arena_superblock *sb = (void *)all;
     uint64_t bins = sb->virgin & UINT32_MAX;
-    sb->virgin = (sb->bins_off + bins * sb->bin_bytes) / FDR_META_ALIGN << 32 | bins;
-    all[FDR_SPARE_OFF] ^= 0x55;
+    sb->virgin = (sb->bins_off + bins * sb->bin_bytes) / FDRI_ARENA_META_ALIGN << 32 | bins;
+    all[FDRI_ARENA_SPARE_OFF] ^= 0x55;
 }
 
 /* Of a full arena nothing is left but its bins: what they need to be accounted for finds no room in it. All of what can
@@ -195,7 +196,7 @@ static void P8_no_room_for_accounts(void **state)
     size_t bytes;
     (void)state;
     uint8_t *all = snapshot_of("72K", "512", 3000, &bytes);
-    uint64_t before = ((const struct fdr_superblock *)(const void *)all)->arena_bytes;
+    uint64_t before = ((const struct fdri_arena_superblock *)(const void *)all)->arena_bytes;
     without_blocks(all, bytes);
     without_room(all);
     assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
@@ -213,18 +214,18 @@ static void P8_no_room_for_accounts(void **state)
 /* Empty bins that are good, each of a point in as many calls as there can be, of a location of its own. */
 static void claim_much(uint8_t *all)
 {
-    const struct fdr_superblock *sb = (const void *)all;
+    const struct fdri_arena_superblock *sb = (const void *)all;
     for (uint32_t i = 0; i < (sb->virgin & UINT32_MAX); i++) {
-        struct fdr_bin *b = (void *)(all + sb->bins_off + (uint64_t)i * sb->bin_bytes);
-        *b = (struct fdr_bin){.magic = FDR_BIN_MAGIC,
-                              .location = 1000 + i,
-                              .seq = 1,
-                              .depth = FDR_LEVELS_MAX,
-                              .class_ = FDR_CLASS_MARKER,
-                              .size_log2 = 9,
-                              .commit = FDR_COMMIT(0, 0, fdr_check24(FDR_HASH_SEED)),
-                              .generation = 1};
-        b->check = fdr_check32((const uint8_t *)b + 8, 40);
+        struct fdri_arena_bin *b = (void *)(all + sb->bins_off + (uint64_t)i * sb->bin_bytes);
+        *b = (struct fdri_arena_bin){.magic = FDRI_ARENA_BIN_MAGIC,
+                                     .location = 1000 + i,
+                                     .seq = 1,
+                                     .depth = FDRI_ARENA_LEVELS_MAX,
+                                     .class_ = FDRI_ARENA_CLASS_MARKER,
+                                     .size_log2 = 9,
+                                     .commit = FDRI_ARENA_COMMIT(0, 0, fdri_codec_check24(FDRI_CODEC_HASH_SEED)),
+                                     .generation = 1};
+        b->check = fdri_arena_check32((const uint8_t *)b + 8, 40);
     }
 }
 
@@ -272,15 +273,15 @@ static void P8_a_damaged_border(void **state)
     size_t bytes;
     (void)state;
     uint8_t *all = snapshot(&bytes);
-    struct fdr_superblock *sb = (void *)all;
-    for (size_t at = (sb->virgin >> 32) * FDR_META_ALIGN; at < sb->arena_bytes; at += FDR_META_ALIGN) {
-        struct fdr_meta_head head;
+    struct fdri_arena_superblock *sb = (void *)all;
+    for (size_t at = (sb->virgin >> 32) * FDRI_ARENA_META_ALIGN; at < sb->arena_bytes; at += FDRI_ARENA_META_ALIGN) {
+        struct fdri_arena_meta_head head;
         memcpy(&head, all + at, sizeof head);
-        bool accounts = head.kind == FDR_META_LEVELS || head.kind == FDR_META_POINTS;
-        if (head.magic == FDR_META_MAGIC && accounts) all[at] ^= 0x55;
+        bool accounts = head.kind == FDRI_ARENA_META_LEVELS || head.kind == FDRI_ARENA_META_POINTS;
+        if (head.magic == FDRI_ARENA_META_MAGIC && accounts) all[at] ^= 0x55;
     }
-    sb->virgin = (sb->defs_first / FDR_META_ALIGN + 4ull) << 32 | (uint32_t)sb->virgin;
-    all[FDR_SPARE_OFF] ^= 0x55;
+    sb->virgin = (sb->defs_first / FDRI_ARENA_META_ALIGN + 4ull) << 32 | (uint32_t)sb->virgin;
+    all[FDRI_ARENA_SPARE_OFF] ^= 0x55;
     recovers_all(all, bytes, "the border");
 }
 
@@ -292,13 +293,13 @@ static void P8_definitions_that_reach_over_others(void **state)
     later_definitions = 200;
     uint8_t *all = snapshot(&bytes);
     later_definitions = 0;
-    const struct fdr_superblock *sb = (void *)all;
-    struct fdr_defs_block *b = (void *)(all + sb->defs_last);
+    const struct fdri_arena_superblock *sb = (void *)all;
+    struct fdri_arena_defs_block *b = (void *)(all + sb->defs_last);
     uint64_t behind = sb->defs_first - sb->defs_last;
     assert_true(behind > b->head.bytes + 4096);
     b->head.bytes = (uint32_t)behind;
     b->used = (uint32_t)(behind - sizeof *b);
-    all[FDR_SPARE_OFF] ^= 0x55;
+    all[FDRI_ARENA_SPARE_OFF] ^= 0x55;
     recovers_all(all, bytes, "definitions");
 }
 
@@ -312,7 +313,7 @@ static void P8_names_that_look_like_blocks(void **state)
     later_definitions = 200;
     uint8_t *all = snapshot(&bytes);
     later_definitions = 0;
-    all[FDR_SPARE_OFF] ^= 0x55;
+    all[FDRI_ARENA_SPARE_OFF] ^= 0x55;
     assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
     struct fdr_file *g = recover(f, "names", 0);
     assert_int_equal(fdr_definition_count(g, FDR_REGION_DEFINITION), 204);
@@ -329,8 +330,8 @@ static void P8_a_damaged_clock(void **state)
     size_t bytes;
     (void)state;
     uint8_t *all = snapshot(&bytes);
-    ((struct fdr_superblock *)(void *)all)->clock_kind = 77;
-    all[FDR_SPARE_OFF] ^= 0x55;
+    ((struct fdri_arena_superblock *)(void *)all)->clock_kind = 77;
+    all[FDRI_ARENA_SPARE_OFF] ^= 0x55;
     assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
     uint64_t last = fdr_file_info(f)->last_ns, events = events_of(f);
     struct fdr_file *g = recover(f, "the clock", 0);
@@ -348,13 +349,13 @@ static void P8_bins_that_disagree_about_their_unit(void **state)
     size_t bytes, bins = 0;
     (void)state;
     uint8_t *all = snapshot(&bytes);
-    const struct fdr_superblock *sb = (void *)all;
-    for (size_t at = sb->bins_off; at < (sb->virgin >> 32) * FDR_META_ALIGN; at += FDR_BIN_MIN_BYTES) {
-        struct fdr_bin *h = (void *)(all + at);
-        if (!h->size_log2 || h->check != fdr_check32((uint8_t *)h + 8, 40)) continue;
+    const struct fdri_arena_superblock *sb = (void *)all;
+    for (size_t at = sb->bins_off; at < (sb->virgin >> 32) * FDRI_ARENA_META_ALIGN; at += FDRI_ARENA_BIN_MIN_BYTES) {
+        struct fdri_arena_bin *h = (void *)(all + at);
+        if (!h->size_log2 || h->check != fdri_arena_check32((uint8_t *)h + 8, 40)) continue;
         if (bins++ % 2) continue;
-        h->flags ^= FDR_BIN_NS;
-        h->check = fdr_check32((uint8_t *)h + 8, 40);
+        h->flags ^= FDRI_ARENA_BIN_NS;
+        h->check = fdri_arena_check32((uint8_t *)h + 8, 40);
     }
     assert_true(bins > 4);
     assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
@@ -373,14 +374,14 @@ static void P8_nothing_but_a_superblock(void **state)
     size_t bytes;
     (void)state;
     uint8_t *all = snapshot(&bytes);
-    struct fdr_superblock *sb = (void *)all;
-    sb->state = FDR_STATE_CRASHED;
+    struct fdri_arena_superblock *sb = (void *)all;
+    sb->state = FDRI_ARENA_STATE_CRASHED;
     sb->snapshot_number = 0;
-    sb->arena_bytes += FDR_META_ALIGN * 1000;
+    sb->arena_bytes += FDRI_ARENA_META_ALIGN * 1000;
     sb->location_first = sb->defs_first = 0;
     sb->virgin = UINT64_MAX;
-    memset(all + FDR_SUPERBLOCK_BYTES, 0, bytes - FDR_SUPERBLOCK_BYTES);
-    memset(all + FDR_SPARE_OFF, 0x55, FDR_SUPERBLOCK_BYTES - FDR_SPARE_OFF);
+    memset(all + FDRI_ARENA_SUPERBLOCK_BYTES, 0, bytes - FDRI_ARENA_SUPERBLOCK_BYTES);
+    memset(all + FDRI_ARENA_SPARE_OFF, 0x55, FDRI_ARENA_SUPERBLOCK_BYTES - FDRI_ARENA_SPARE_OFF);
     assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
     forget(recover(f, "a superblock", 0));
     free(all);
@@ -395,11 +396,11 @@ static void P8_a_bundle_that_was_cut(void **state)
     size_t bytes;
     (void)state;
     uint8_t *all = snapshot(&bytes);
-    struct fdr_superblock *sb = (void *)all;
-    sb->state = FDR_STATE_CRASHED;
+    struct fdri_arena_superblock *sb = (void *)all;
+    sb->state = FDRI_ARENA_STATE_CRASHED;
     sb->snapshot_number = 0;
-    all[FDR_SPARE_OFF] ^= 0x55;
-    for (sb->cut = FDR_CUT_DEADLINE; sb->cut <= FDR_CUT_DISK; sb->cut++) {
+    all[FDRI_ARENA_SPARE_OFF] ^= 0x55;
+    for (sb->cut = FDRI_ARENA_TRUNCATED_DEADLINE; sb->cut <= FDRI_ARENA_TRUNCATED_DISK; sb->cut++) {
         assert_int_equal(fdr_file_open_memory(all, sb->arena_bytes / 4 * 3, &f, message, sizeof message), FDR_DAMAGED);
         struct fdr_file *g = recover(f, "cut", (size_t)sb->cut);
         assert_false(fdr_file_info(g)->killed_in_handler);
@@ -433,11 +434,11 @@ static void P8_more_lost_than_presented(void **state)
     size_t bytes;
     (void)state;
     uint8_t *all = snapshot(&bytes);
-    const struct fdr_superblock *sb = (const void *)all;
-    struct fdr_location *l = (void *)(all + sb->location_first);
+    const struct fdri_arena_superblock *sb = (const void *)all;
+    struct fdri_arena_location *l = (void *)(all + sb->location_first);
     l->presented_overflow = 1000;
     l->lost_overflow = 1ull << 40;
-    all[FDR_SPARE_OFF] ^= 0x55;
+    all[FDRI_ARENA_SPARE_OFF] ^= 0x55;
     assert_int_equal(fdr_file_open_memory(all, sb->arena_bytes, &f, NULL, 0), FDR_DAMAGED);
     comes_to_its_bounds(f, "deep calls", 0);
     free(all);
@@ -446,14 +447,14 @@ static void P8_more_lost_than_presented(void **state)
 /* What lies there was written so. */
 static void check_again(uint8_t *all, size_t at)
 {
-    struct fdr_spare s;
-    memcpy(&s, all + FDR_SPARE_OFF, sizeof s);
-    struct fdr_chunk *c = (void *)(all + s.chunks_off);
+    struct fdri_arena_spare s;
+    memcpy(&s, all + FDRI_ARENA_SPARE_OFF, sizeof s);
+    struct fdri_arena_chunk *c = (void *)(all + s.chunks_off);
     for (uint32_t i = 0; i < s.chunk_count; i++) {
         if (at - c[i].off >= 1ull << s.chunk_log2) continue;
-        c[i].check = fdr_check32(all + c[i].off, 1u << s.chunk_log2);
-        s.chunks_check = fdr_check32(c, s.chunk_count * sizeof *c);
-        fdr_spare_finish(all, &s);
+        c[i].check = fdri_arena_check32(all + c[i].off, 1u << s.chunk_log2);
+        s.chunks_check = fdri_arena_check32(c, s.chunk_count * sizeof *c);
+        fdri_arena_spare_finish(all, &s);
     }
 }
 
@@ -465,9 +466,9 @@ static void P8_more_presented_than_there_was(void **state)
     size_t bytes;
     (void)state;
     uint8_t *all = snapshot(&bytes);
-    const struct fdr_superblock *sb = (const void *)all;
-    struct fdr_location *l = (void *)(all + sb->location_first);
-    struct fdr_levels_block *levels = (void *)(all + l->levels_off[0]);
+    const struct fdri_arena_superblock *sb = (const void *)all;
+    struct fdri_arena_location *l = (void *)(all + sb->location_first);
+    struct fdri_arena_levels_block *levels = (void *)(all + l->levels_off[0]);
     levels->level[6].presented = 1ull << 54;
     l->last_tick -= (l->last_tick - (l->start_tick << sb->shift)) / 2;
     check_again(all, (size_t)((uint8_t *)&l->last_tick - all));
@@ -487,12 +488,13 @@ static void P8_less_than_was_over(void **state)
     size_t bytes;
     (void)state;
     uint8_t *all = snapshot(&bytes);
-    struct fdr_tail *tail = (void *)(all + ((const struct fdr_superblock *)(const void *)all)->arena_bytes);
-    struct fdr_tail_entry *e = (void *)(tail + 1);
+    struct fdri_arena_tail *tail = (void *)(all +
+                                            ((const struct fdri_arena_superblock *)(const void *)all)->arena_bytes);
+    struct fdri_arena_tail_entry *e = (void *)(tail + 1);
     assert_int_equal(tail->count, 1);
     e->completed += 100;
     e->presented += 105;
-    all[FDR_SPARE_OFF] ^= 0x55;
+    all[FDRI_ARENA_SPARE_OFF] ^= 0x55;
     assert_int_equal(fdr_file_open_memory(all, bytes, &f, NULL, 0), FDR_DAMAGED);
     comes_to_its_bounds(f, "less", 1);
     free(all);
@@ -521,11 +523,12 @@ static void P8_damaged_lines_of_reductions(void **state)
     assert_int_equal(fdr_file_open_memory(all, bytes, &whole, message, sizeof message), FDR_WHOLE);
     size_t lines = fdr_reductions(whole, &truth);
     assert_true(lines > 4);
-    for (size_t at = FDR_SUPERBLOCK_BYTES; at + sizeof(struct fdr_meta_head) <= bytes; at += FDR_META_ALIGN) {
-        const struct fdr_reductions_block *b = (const void *)(all + at);
-        if (b->head.magic != FDR_META_MAGIC || b->head.kind != FDR_META_REDUCTIONS) continue;
+    for (size_t at = FDRI_ARENA_SUPERBLOCK_BYTES; at + sizeof(struct fdri_arena_meta_head) <= bytes;
+         at += FDRI_ARENA_META_ALIGN) {
+        const struct fdri_arena_reductions_block *b = (const void *)(all + at);
+        if (b->head.magic != FDRI_ARENA_META_MAGIC || b->head.kind != FDRI_ARENA_META_REDUCTIONS) continue;
         blocks++;
-        for (size_t i = 0; i < lines && i < FDR_REDUCTION_LINES; i++) {
+        for (size_t i = 0; i < lines && i < FDRI_ARENA_REDUCTION_LINES; i++) {
             uint8_t *word = (uint8_t *)(uintptr_t)&b->line[i] + i * 8 % sizeof b->line[i];
             word[i % 8] ^= 0x10;
             assert_int_equal(fdr_file_open_memory(all, bytes, &f, message, sizeof message), FDR_DAMAGED);
@@ -559,11 +562,12 @@ static void P8_earlier_than_the_oldest_line(void **state)
     size_t bytes;
     (void)state;
     uint8_t *all = snapshot_of("256K", "1K", 30000, &bytes);
-    struct fdr_location *l = (void *)(all + ((const struct fdr_superblock *)(const void *)all)->location_first);
-    struct fdr_reductions_block *b = (void *)(all + l->reductions_off);
-    assert_in_range(l->reduction_count, 3, FDR_REDUCTION_LINES);
+    struct fdri_arena_location *l = (void *)(all +
+                                             ((const struct fdri_arena_superblock *)(const void *)all)->location_first);
+    struct fdri_arena_reductions_block *b = (void *)(all + l->reductions_off);
+    assert_in_range(l->reduction_count, 3, FDRI_ARENA_REDUCTION_LINES);
     l->reductions_dropped_events = 7;
-    all[FDR_SPARE_OFF] ^= 0x55;
+    all[FDRI_ARENA_SPARE_OFF] ^= 0x55;
     for (uint32_t damaged = 0; damaged < 2; damaged++) {
         if (damaged) b->line[0].step = 99;
         assert_int_equal(fdr_file_open_memory(all, bytes, &f, NULL, 0), FDR_DAMAGED);
@@ -578,22 +582,22 @@ static void P8_earlier_than_the_oldest_line(void **state)
 /* Bytes written to a wrong place: the block of lines reaches over a partition, which is mended, too. */
 static void P8_lines_of_reductions_over_another_block(void **state)
 {
-    enum { BEFORE = 9 * FDR_META_ALIGN };
+    enum { BEFORE = 9 * FDRI_ARENA_META_ALIGN };
     struct fdr_file *f;
     size_t bytes, tried = 0;
     (void)state;
     uint8_t *all = snapshot_of("256K", "1K", 30000, &bytes), *damaged = malloc(bytes);
-    uint32_t where = ((const struct fdr_superblock *)(const void *)all)->location_first;
-    const struct fdr_location *l = (const void *)(all + where);
-    const struct fdr_reductions_block *b = (const void *)(all + l->reductions_off);
-    assert_in_range(l->reduction_count, 12, FDR_REDUCTION_LINES);
-    for (uint32_t off = l->parts_first; off; off = ((const struct fdr_part *)(const void *)(all + off))->next) {
+    uint32_t where = ((const struct fdri_arena_superblock *)(const void *)all)->location_first;
+    const struct fdri_arena_location *l = (const void *)(all + where);
+    const struct fdri_arena_reductions_block *b = (const void *)(all + l->reductions_off);
+    assert_in_range(l->reduction_count, 12, FDRI_ARENA_REDUCTION_LINES);
+    for (uint32_t off = l->parts_first; off; off = ((const struct fdri_arena_part *)(const void *)(all + off))->next) {
         if (off - BEFORE < where + sizeof *l && off - BEFORE + sizeof *b > where) continue; /* over the location */
         memcpy(damaged, all, bytes);
         memcpy(damaged + off - BEFORE, b, sizeof *b);
-        memcpy(damaged + off, all + off, sizeof(struct fdr_part));
-        ((struct fdr_location *)(void *)(damaged + where))->reductions_off = off - BEFORE;
-        damaged[FDR_SPARE_OFF] ^= 0x55;
+        memcpy(damaged + off, all + off, sizeof(struct fdri_arena_part));
+        ((struct fdri_arena_location *)(void *)(damaged + where))->reductions_off = off - BEFORE;
+        damaged[FDRI_ARENA_SPARE_OFF] ^= 0x55;
         assert_int_equal(fdr_file_open_memory(damaged, bytes, &f, NULL, 0), FDR_DAMAGED);
         struct fdr_file *g = recover(f, "lines over a partition", off);
         kept_of(g, true);
@@ -613,20 +617,20 @@ static void P8_a_bin_that_steps_back(void **state)
     size_t bytes, bins = 0, back = 0;
     (void)state;
     uint8_t *all = snapshot_of("256K", "1K", 3000, &bytes);
-    const struct fdr_superblock *sb = (const void *)all;
+    const struct fdri_arena_superblock *sb = (const void *)all;
     assert_int_equal(fdr_file_open_memory(all, bytes, &f, NULL, 0), FDR_WHOLE);
     uint64_t kept = kept_of(f, true);
     fdr_file_close(f);
-    for (size_t at = sb->bins_off; at < (sb->virgin >> 32) * FDR_META_ALIGN; at += FDR_BIN_MIN_BYTES) {
-        struct fdr_bin *h = (void *)(all + at), before = *h;
-        if (h->magic != FDR_BIN_MAGIC || !(h->generation & 1) || h->seq < 3 || bins++ % 8) continue;
+    for (size_t at = sb->bins_off; at < (sb->virgin >> 32) * FDRI_ARENA_META_ALIGN; at += FDRI_ARENA_BIN_MIN_BYTES) {
+        struct fdri_arena_bin *h = (void *)(all + at), before = *h;
+        if (h->magic != FDRI_ARENA_BIN_MAGIC || !(h->generation & 1) || h->seq < 3 || bins++ % 8) continue;
         h->base_tick = 1;
-        h->check = fdr_check32((const uint8_t *)h + 8, 40);
+        h->check = fdri_arena_check32((const uint8_t *)h + 8, 40);
         assert_int_equal(fdr_file_open_memory(all, bytes, &f, NULL, 0), FDR_DAMAGED);
         if (fdr_file_damage(f, 0) && strstr(fdr_file_damage(f, 0), "begins before the one before it")) {
-            assert_int_equal(kept_of(f, false), kept - FDR_COMMIT_RECORDS(h->commit));
+            assert_int_equal(kept_of(f, false), kept - FDRI_ARENA_COMMIT_RECORDS(h->commit));
             struct fdr_file *g = recover(f, "a bin that steps back", at);
-            assert_int_equal(kept_of(g, true), kept - FDR_COMMIT_RECORDS(h->commit));
+            assert_int_equal(kept_of(g, true), kept - FDRI_ARENA_COMMIT_RECORDS(h->commit));
             forget(g);
             back++;
         } else { /* the oldest bin of its list is what was said of that before: given back up to there */
@@ -643,12 +647,12 @@ static void P8_a_bin_that_steps_back(void **state)
 static void P8_a_wrong_check_in_the_list(void **state)
 {
     struct fdr_file *f;
-    struct fdr_spare spare;
+    struct fdri_arena_spare spare;
     size_t bytes;
     (void)state;
     uint8_t *all = snapshot(&bytes);
-    memcpy(&spare, all + FDR_SPARE_OFF, sizeof spare);
-    struct fdr_chunk *chunk = (void *)(all + spare.chunks_off);
+    memcpy(&spare, all + FDRI_ARENA_SPARE_OFF, sizeof spare);
+    struct fdri_arena_chunk *chunk = (void *)(all + spare.chunks_off);
     assert_true(spare.chunk_count > 3);
     for (uint32_t i = 0; i < spare.chunk_count; i++) {
         unsigned long long from, to;

@@ -73,7 +73,7 @@ static bool ends_earlier(struct fdr_file *shown, struct fdr_file *recovered)
 static void without_tail(const char *path)
 {
     char message[300] = "", out[64];
-    struct fdr_superblock super;
+    struct fdri_arena_superblock super;
     struct fdr_file *f, *g;
     const uint8_t none[4096] = {0};
     snprintf(out, sizeof out, "%s/recovered.fdr", directory);

@@ -128,14 +128,14 @@ static size_t recovered(void)
 }
 
 /* The next block of this kind from *off on, or NULL. */
-static struct fdr_meta_head *next_block(size_t *off, uint32_t kind)
+static struct fdri_arena_meta_head *next_block(size_t *off, uint32_t kind)
 {
     uint64_t virgin;
-    memcpy(&virgin, image + offsetof(struct fdr_superblock, virgin), sizeof virgin);
+    memcpy(&virgin, image + offsetof(struct fdri_arena_superblock, virgin), sizeof virgin);
     if (*off < (virgin >> 32) * 64) *off = (virgin >> 32) * 64;
-    for (; *off + sizeof(struct fdr_meta_head) <= bytes; *off += FDR_META_ALIGN) {
-        struct fdr_meta_head *h = (void *)(image + *off);
-        if (h->magic == FDR_META_MAGIC && h->kind == kind) return h;
+    for (; *off + sizeof(struct fdri_arena_meta_head) <= bytes; *off += FDRI_ARENA_META_ALIGN) {
+        struct fdri_arena_meta_head *h = (void *)(image + *off);
+        if (h->magic == FDRI_ARENA_META_MAGIC && h->kind == kind) return h;
     }
     return NULL;
 }
@@ -144,11 +144,11 @@ static struct fdr_meta_head *next_block(size_t *off, uint32_t kind)
 static unsigned flip_levels(size_t was)
 {
     unsigned flips = 0, bad = 0;
-    const struct fdr_levels_block *block;
-    for (size_t off = 0; (block = (void *)next_block(&off, FDR_META_LEVELS)); off += FDR_META_ALIGN) {
+    const struct fdri_arena_levels_block *block;
+    for (size_t off = 0; (block = (void *)next_block(&off, FDRI_ARENA_META_LEVELS)); off += FDRI_ARENA_META_ALIGN) {
         if (block->index != 0) continue;
         for (size_t i = 0; i < (OPEN + 1) * sizeof block->level[0]; i++, flips++) {
-            size_t at = off + offsetof(struct fdr_levels_block, level) + i;
+            size_t at = off + offsetof(struct fdri_arena_levels_block, level) + i;
             memcpy(damaged, image, bytes);
             damaged[at] ^= (uint8_t)(1u << (i * 5 % 8));
             size_t is = recovered();
@@ -181,10 +181,10 @@ static void P8_depth_of_a_live_file(void **state)
     (void)state;
     record(true);
     size_t was = whole(), off = 0;
-    assert_non_null(next_block(&off, FDR_META_LOCATION));
+    assert_non_null(next_block(&off, FDRI_ARENA_META_LOCATION));
     for (unsigned bit = 0; bit < 32; bit++) {
         memcpy(damaged, image, bytes);
-        damaged[off + offsetof(struct fdr_location, depth) + bit / 8] ^= (uint8_t)(1u << (bit % 8));
+        damaged[off + offsetof(struct fdri_arena_location, depth) + bit / 8] ^= (uint8_t)(1u << (bit % 8));
         size_t is = recovered();
         if (is == SIZE_MAX || is + OPEN < was) fail_msg("bit %u of the depth: %zu of %zu events", bit, is, was);
     }
@@ -196,9 +196,9 @@ static void P8_no_level_0(void **state)
     (void)state;
     record(true);
     size_t was = whole(), off = 0;
-    assert_non_null(next_block(&off, FDR_META_LOCATION));
+    assert_non_null(next_block(&off, FDRI_ARENA_META_LOCATION));
     memcpy(damaged, image, bytes);
-    memset(damaged + off + offsetof(struct fdr_location, level0_off), 0, sizeof(uint32_t));
+    memset(damaged + off + offsetof(struct fdri_arena_location, level0_off), 0, sizeof(uint32_t));
     assert_int_equal(recovered(), was);
 }
 
@@ -210,12 +210,12 @@ static void P8_a_block_inside_of_a_block(void **state)
     record(false);
     unsigned pairs = 0;
     size_t location = 0;
-    assert_non_null(next_block(&location, FDR_META_LOCATION));
-    for (size_t to = 0; next_block(&to, FDR_META_PART); to += FDR_META_ALIGN)
-        for (size_t from = 0; next_block(&from, FDR_META_PART); from += FDR_META_ALIGN, pairs++) {
+    assert_non_null(next_block(&location, FDRI_ARENA_META_LOCATION));
+    for (size_t to = 0; next_block(&to, FDRI_ARENA_META_PART); to += FDRI_ARENA_META_ALIGN)
+        for (size_t from = 0; next_block(&from, FDRI_ARENA_META_PART); from += FDRI_ARENA_META_ALIGN, pairs++) {
             memcpy(damaged, image, bytes);
             memcpy(damaged + to + 64, image + from, 64);
-            memset(damaged + location + offsetof(struct fdr_location, parts_first), 0x55, sizeof(uint32_t));
+            memset(damaged + location + offsetof(struct fdri_arena_location, parts_first), 0x55, sizeof(uint32_t));
             if (recovered() == SIZE_MAX) fail_msg("the block at %zu inside of that at %zu", from, to);
         }
     assert_true(pairs >= 16);

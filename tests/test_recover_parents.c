@@ -69,12 +69,14 @@ static void record(const char *buffer, const char *pin, uint64_t rounds)
 static size_t find_bins(uint32_t depth, size_t *at, size_t room)
 {
     size_t n = 0;
-    for (size_t i = 0; i + sizeof(struct fdr_bin) < bytes; i += 64) {
-        const struct fdr_bin *h = (const void *)(all + i);
-        if (h->magic != FDR_BIN_MAGIC || h->class_ != FDR_CLASS_REGION || h->depth != depth || h->band) continue;
+    for (size_t i = 0; i + sizeof(struct fdri_arena_bin) < bytes; i += 64) {
+        const struct fdri_arena_bin *h = (const void *)(all + i);
+        if (h->magic != FDRI_ARENA_BIN_MAGIC || h->class_ != FDRI_ARENA_CLASS_REGION || h->depth != depth || h->band)
+            continue;
         size_t k = n++;
         assert_true(n <= room);
-        for (; k && ((const struct fdr_bin *)(const void *)(all + at[k - 1]))->seq > h->seq; k--) at[k] = at[k - 1];
+        for (; k && ((const struct fdri_arena_bin *)(const void *)(all + at[k - 1]))->seq > h->seq; k--)
+            at[k] = at[k - 1];
         at[k] = i;
     }
     return n;
@@ -154,7 +156,7 @@ static void knows_of_it_at_once(const char *path, uint32_t depth)
     struct fdr_file *f = NULL;
     fdr_file_open(path, &f, NULL, 0);
     assert_non_null(f);
-    assert_true(fdri_reader_gaps(f, &f->location[0], depth));
+    assert_true(fdri_events_gaps(f, &f->location[0], depth));
     fdr_file_close(f);
 }
 
@@ -226,7 +228,7 @@ static void one(const size_t *at, uint32_t depth, size_t first, size_t count, si
 
 static void every_place(const char *buffer, const char *pin, uint64_t rounds)
 {
-    enum { HEADER = offsetof(struct fdr_bin, depth), PAYLOAD = sizeof(struct fdr_bin) + 20 };
+    enum { HEADER = offsetof(struct fdri_arena_bin, depth), PAYLOAD = sizeof(struct fdri_arena_bin) + 20 };
     size_t at[512];
     record(buffer, pin, rounds);
     for (uint32_t depth = 2; depth <= 3; depth++) {
@@ -271,11 +273,11 @@ static void a_definition_is_damaged(void **state)
 {
     (void)state;
     record("256K", NULL, 250);
-    const struct fdr_superblock *sb = (const void *)all;
+    const struct fdri_arena_superblock *sb = (const void *)all;
     memcpy(damaged, all, bytes);
-    size_t at = sb->defs_first + sizeof(struct fdr_defs_block);
-    for (int i = 0; i < 3; i++) at += ((const struct fdr_def *)(const void *)(all + at))->bytes;
-    damaged[at + sizeof(struct fdr_def)] ^= 0x55; /* its name */
+    size_t at = sb->defs_first + sizeof(struct fdri_arena_defs_block);
+    for (int i = 0; i < 3; i++) at += ((const struct fdri_arena_def *)(const void *)(all + at))->bytes;
+    damaged[at + sizeof(struct fdri_arena_def)] ^= 0x55; /* its name */
     recover_twice();
 }
 
@@ -307,11 +309,11 @@ static void without_a_partition(void **state)
         record("128K", pin[i], 15000);
         int found = 0, aside = 0;
         least = shown_of_all() / 100 * 99;
-        for (size_t at = 0; at + sizeof(struct fdr_part) < bytes; at += 64) {
-            const struct fdr_part *p = (const void *)(all + at);
-            if (p->head.magic != FDR_META_MAGIC || p->head.kind != FDR_META_PART) continue;
+        for (size_t at = 0; at + sizeof(struct fdri_arena_part) < bytes; at += 64) {
+            const struct fdri_arena_part *p = (const void *)(all + at);
+            if (p->head.magic != FDRI_ARENA_META_MAGIC || p->head.kind != FDRI_ARENA_META_PART) continue;
             found++;
-            aside += (p->flags & FDR_PART_ASIDE) != 0;
+            aside += (p->flags & FDRI_ARENA_PART_PINNED) != 0;
             memcpy(damaged, all, bytes);
             memset(damaged + at, 0, sizeof *p);
             shows_the_same("no partition", at);
@@ -331,10 +333,11 @@ static void without_a_trace(void **state)
     for (uint32_t depth = 2; depth <= 3; depth++) {
         memcpy(damaged, all, bytes);
         for (size_t i = 0, n = find_bins(depth, at, 512); i < n; i++)
-            memset(damaged + at[i], 0, sizeof(struct fdr_bin));
-        for (size_t i = 0; i + sizeof(struct fdr_part) < bytes; i += 64) {
-            const struct fdr_part *p = (const void *)(all + i);
-            if (p->head.magic == FDR_META_MAGIC && p->head.kind == FDR_META_PART && p->depth == depth && !p->band)
+            memset(damaged + at[i], 0, sizeof(struct fdri_arena_bin));
+        for (size_t i = 0; i + sizeof(struct fdri_arena_part) < bytes; i += 64) {
+            const struct fdri_arena_part *p = (const void *)(all + i);
+            if (p->head.magic == FDRI_ARENA_META_MAGIC && p->head.kind == FDRI_ARENA_META_PART && p->depth == depth &&
+                !p->band)
                 memset(damaged + i, 0, sizeof *p);
         }
         shows_the_same("no trace of depth", depth);

@@ -155,14 +155,14 @@ static bool holds_flipped(size_t at, uint32_t bit)
  * damaged as well: bins of the one that followed it are not its own. */
 static bool holds_without_bins(size_t block)
 {
-    const struct fdr_part *p = (const void *)(image + block);
-    const struct fdr_bin *b;
+    const struct fdri_arena_part *p = (const void *)(image + block);
+    const struct fdri_arena_bin *b;
     memcpy(damaged, image, bytes);
-    for (size_t off = 0; off + sizeof(struct fdr_location) <= bytes; off += FDR_META_ALIGN) {
-        struct fdr_location *l = (void *)(damaged + off);
-        if (l->head.magic == FDR_META_MAGIC && l->head.kind == FDR_META_LOCATION) l->parts_first = 1;
+    for (size_t off = 0; off + sizeof(struct fdri_arena_location) <= bytes; off += FDRI_ARENA_META_ALIGN) {
+        struct fdri_arena_location *l = (void *)(damaged + off);
+        if (l->head.magic == FDRI_ARENA_META_MAGIC && l->head.kind == FDRI_ARENA_META_LOCATION) l->parts_first = 1;
     }
-    ((struct fdr_part *)(damaged + block))->open_seq = UINT32_MAX;
+    ((struct fdri_arena_part *)(damaged + block))->open_seq = UINT32_MAX;
     for (uint32_t off = (uint32_t)p->list_head; off; off = b->next) {
         b = (const void *)(image + off);
         memset(damaged + off, 0, sizeof *b);
@@ -174,12 +174,12 @@ static void damage_each(uint32_t goes_on_at)
 {
     unsigned parts = 0, aside = 0, bad = 0;
     record(goes_on_at);
-    for (size_t off = 0; off + sizeof(struct fdr_part) <= bytes; off += FDR_META_ALIGN) {
-        const struct fdr_part *p = (const void *)(image + off);
-        if (p->head.magic != FDR_META_MAGIC || p->head.kind != FDR_META_PART) continue;
+    for (size_t off = 0; off + sizeof(struct fdri_arena_part) <= bytes; off += FDRI_ARENA_META_ALIGN) {
+        const struct fdri_arena_part *p = (const void *)(image + off);
+        if (p->head.magic != FDRI_ARENA_META_MAGIC || p->head.kind != FDRI_ARENA_META_PART) continue;
         parts++;
         for (size_t at = 0; at < sizeof *p; at += 16) bad += !holds_flipped(off + at + rnd(&seed, 16), rnd(&seed, 8));
-        if (!(p->flags & FDR_PART_ASIDE) || !(uint32_t)p->list_head || goes_on_at != UINT32_MAX) continue;
+        if (!(p->flags & FDRI_ARENA_PART_PINNED) || !(uint32_t)p->list_head || goes_on_at != UINT32_MAX) continue;
         aside++;
         bad += !holds_without_bins(off);
     }

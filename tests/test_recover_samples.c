@@ -94,10 +94,12 @@ static void P3_P8_damaged_bins_of_samples(void **state)
     begin(NULL);
     record();
     struct image m = snapshot();
-    for (size_t off = FDR_SUPERBLOCK_BYTES; off + 512 <= m.count && tried < 20; off += 512) {
-        struct fdr_bin *h = (void *)(m.bytes + off);
-        if (h->magic != FDR_BIN_MAGIC || h->class_ != FDR_CLASS_SAMPLE || FDR_COMMIT_RECORDS(h->commit) < 2) continue;
-        uint8_t *in = m.bytes + off + 64 + FDR_COMMIT_BITS(h->commit) / 16;
+    for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + 512 <= m.count && tried < 20; off += 512) {
+        struct fdri_arena_bin *h = (void *)(m.bytes + off);
+        if (h->magic != FDRI_ARENA_BIN_MAGIC || h->class_ != FDRI_ARENA_CLASS_SAMPLE ||
+            FDRI_ARENA_COMMIT_RECORDS(h->commit) < 2)
+            continue;
+        uint8_t *in = m.bytes + off + 64 + FDRI_ARENA_COMMIT_BITS(h->commit) / 16;
         *in ^= 4;
         recovered_is_whole(&m);
         *in ^= 4;
@@ -110,19 +112,19 @@ static void P3_P8_damaged_bins_of_samples(void **state)
 
 static void P8_keys_without_totals(void **state)
 {
-    static const uint32_t keys[] = {FDR_DEF_COMM << 24 | 1, FDR_DEF_MODULE << 24 | 1, 3};
+    static const uint32_t keys[] = {FDRI_ARENA_DEF_COMM << 24 | 1, FDRI_ARENA_DEF_MODULE << 24 | 1, 3};
     unsigned tried = 0;
     (void)state;
     begin(NULL);
     record();
     struct image m = snapshot();
-    for (size_t off = FDR_SUPERBLOCK_BYTES; off + 64 <= m.count; off += 64) {
-        const struct fdr_rowtable *t = (void *)(m.bytes + off);
-        if (t->head.magic != FDR_META_MAGIC || t->head.kind != FDR_META_ROWTABLE) continue;
+    for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + 64 <= m.count; off += 64) {
+        const struct fdri_arena_rowtable *t = (void *)(m.bytes + off);
+        if (t->head.magic != FDRI_ARENA_META_MAGIC || t->head.kind != FDRI_ARENA_META_ROWTABLE) continue;
         const uint32_t *slot = (const void *)(t + 1);
         for (uint32_t i = 0; i < 1u << t->log2; i++) {
-            struct fdr_row *r = slot[i] ? (void *)(m.bytes + slot[i]) : NULL;
-            if (!r || r->key == FDR_ROW_KEY_REST) continue;
+            struct fdri_arena_row *r = slot[i] ? (void *)(m.bytes + slot[i]) : NULL;
+            if (!r || r->key == FDRI_ARENA_ROW_KEY_REST) continue;
             uint32_t key = r->key;
             for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
                 r->key = keys[k];
@@ -145,9 +147,9 @@ static void P8_damaged_epochs(void **state)
     record();
     for (int k = 0; k < 40; k++) record(); /* epochs begin when there is too much */
     struct image m = snapshot();
-    for (size_t off = FDR_SUPERBLOCK_BYTES; off + sizeof(struct fdr_epochs) <= m.count; off += 64) {
+    for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + sizeof(struct fdr_epochs) <= m.count; off += 64) {
         struct fdr_epochs *e = (void *)(m.bytes + off);
-        if (e->head.magic != FDR_META_MAGIC || e->head.kind != FDR_META_EPOCHS) continue;
+        if (e->head.magic != FDRI_ARENA_META_MAGIC || e->head.kind != FDRI_ARENA_META_EPOCHS) continue;
         uint32_t count = e->count;
         e->count = UINT32_MAX;
         recovered_is_whole(&m);
@@ -168,17 +170,18 @@ static void P8_damaged_counts(void **state)
     begin(NULL);
     record();
     struct image m = snapshot();
-    for (size_t off = FDR_SUPERBLOCK_BYTES; off + sizeof(struct fdr_samples) <= m.count; off += FDR_META_ALIGN) {
-        struct fdr_meta_head *h = (void *)(m.bytes + off);
-        if (h->magic == FDR_META_MAGIC && h->kind == FDR_META_SAMPLES) {
-            struct fdr_samples *s = (void *)h;
+    for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + sizeof(struct fdri_arena_samples) <= m.count;
+         off += FDRI_ARENA_META_ALIGN) {
+        struct fdri_arena_meta_head *h = (void *)(m.bytes + off);
+        if (h->magic == FDRI_ARENA_META_MAGIC && h->kind == FDRI_ARENA_META_SAMPLES) {
+            struct fdri_arena_samples *s = (void *)h;
             s->level[0].presented ^= 1ull << 60;
             recovered_is_whole(&m);
             s->level[0].presented ^= 1ull << 60;
             samples++;
         }
-        if (h->magic == FDR_META_MAGIC && h->kind == FDR_META_LOCATION) {
-            struct fdr_location *l = (void *)h;
+        if (h->magic == FDRI_ARENA_META_MAGIC && h->kind == FDRI_ARENA_META_LOCATION) {
+            struct fdri_arena_location *l = (void *)h;
             l->level_blocks ^= 1u << 31;
             recovered_is_whole(&m);
             l->level_blocks ^= 1u << 31;

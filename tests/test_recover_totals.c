@@ -172,28 +172,28 @@ static bool epochs_right(struct fdr_file *f)
     return right;
 }
 
-static bool found_by_search(const struct fdr_rowtable *t, const uint32_t *slot, uint32_t key)
+static bool found_by_search(const struct fdri_arena_rowtable *t, const uint32_t *slot, uint32_t key)
 {
     uint32_t mask = (1u << t->log2) - 1, i = key * 0x9E3779B1u >> (32 - t->log2);
     for (; slot[i]; i = (i + 1) & mask)
-        if (((const struct fdr_row *)(const void *)(recovered + slot[i]))->key == key) return true;
+        if (((const struct fdri_arena_row *)(const void *)(recovered + slot[i]))->key == key) return true;
     return false;
 }
 
 /* Each row of a table in use is where a search for it comes. */
 static bool searchable(void)
 {
-    for (size_t off = 0; off + sizeof(struct fdr_location) <= recovered_bytes; off += FDR_META_ALIGN) {
-        const struct fdr_location *l = (const void *)(recovered + off);
-        if (l->head.magic != FDR_META_MAGIC || l->head.kind != FDR_META_LOCATION || l->flags & FDR_LOCATION_FREE ||
-            !l->rows_table_off)
+    for (size_t off = 0; off + sizeof(struct fdri_arena_location) <= recovered_bytes; off += FDRI_ARENA_META_ALIGN) {
+        const struct fdri_arena_location *l = (const void *)(recovered + off);
+        if (l->head.magic != FDRI_ARENA_META_MAGIC || l->head.kind != FDRI_ARENA_META_LOCATION ||
+            l->flags & FDRI_ARENA_LOCATION_FREE || !l->rows_table_off)
             continue;
-        const struct fdr_rowtable *t = (const void *)(recovered + l->rows_table_off);
-        if (l->rows_table_off > recovered_bytes - sizeof *t || t->head.kind != FDR_META_ROWTABLE) continue;
+        const struct fdri_arena_rowtable *t = (const void *)(recovered + l->rows_table_off);
+        if (l->rows_table_off > recovered_bytes - sizeof *t || t->head.kind != FDRI_ARENA_META_ROWTABLE) continue;
         const uint32_t *slot = (const void *)(t + 1);
         for (uint32_t i = 0; i < 1u << t->log2; i++)
             if (slot[i] &&
-                !found_by_search(t, slot, ((const struct fdr_row *)(const void *)(recovered + slot[i]))->key))
+                !found_by_search(t, slot, ((const struct fdri_arena_row *)(const void *)(recovered + slot[i]))->key))
                 return false;
     }
     return true;
@@ -234,15 +234,16 @@ static bool holds(size_t at, uint32_t bit, size_t most)
 static unsigned flip(uint32_t kind, size_t step, size_t most, unsigned *bad)
 {
     unsigned blocks = 0;
-    for (size_t off = FDR_SUPERBLOCK_BYTES; off + sizeof(struct fdr_meta_head) <= bytes; off += FDR_META_ALIGN) {
-        const struct fdr_meta_head *h = (const void *)(image + off);
-        if (h->magic != FDR_META_MAGIC || h->kind != kind || h->bytes > bytes - off) continue;
+    for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + sizeof(struct fdri_arena_meta_head) <= bytes;
+         off += FDRI_ARENA_META_ALIGN) {
+        const struct fdri_arena_meta_head *h = (const void *)(image + off);
+        if (h->magic != FDRI_ARENA_META_MAGIC || h->kind != kind || h->bytes > bytes - off) continue;
         blocks++;
         for (size_t at = sizeof *h; at < h->bytes; at += step) {
             /* which location it is, where its table and how long: the file says that this is damage, and guesses */
-            if (kind == FDR_META_ROWTABLE && at == offsetof(struct fdr_rowtable, log2)) continue;
-            if (kind == FDR_META_LOCATION &&
-                (at == offsetof(struct fdr_location, id) || at == offsetof(struct fdr_location, rows_table_off)))
+            if (kind == FDRI_ARENA_META_ROWTABLE && at == offsetof(struct fdri_arena_rowtable, log2)) continue;
+            if (kind == FDRI_ARENA_META_LOCATION && (at == offsetof(struct fdri_arena_location, id) ||
+                                                     at == offsetof(struct fdri_arena_location, rows_table_off)))
                 continue;
             *bad += !holds(off + at + rnd(&seed, (uint32_t)step), rnd(&seed, 8), most);
         }
@@ -253,13 +254,14 @@ static unsigned flip(uint32_t kind, size_t step, size_t most, unsigned *bad)
 /* The tail says that each thread in it was in the middle of something. */
 static unsigned put_under_way(void)
 {
-    struct fdr_tail *tail = (void *)(image + ((const struct fdr_superblock *)(const void *)image)->arena_bytes);
-    struct fdr_tail_entry *e = (void *)(tail + 1);
-    struct fdr_spare spare;
-    memcpy(&spare, image + FDR_SPARE_OFF, sizeof spare);
+    struct fdri_arena_tail *tail = (void *)(image +
+                                            ((const struct fdri_arena_superblock *)(const void *)image)->arena_bytes);
+    struct fdri_arena_tail_entry *e = (void *)(tail + 1);
+    struct fdri_arena_spare spare;
+    memcpy(&spare, image + FDRI_ARENA_SPARE_OFF, sizeof spare);
     for (uint32_t i = 0; i < tail->count; i++) e[i].under_way = 1;
-    spare.tail_check = fdr_check32(tail, spare.tail_bytes);
-    fdr_spare_finish(image, &spare);
+    spare.tail_check = fdri_arena_check32(tail, spare.tail_bytes);
+    fdri_arena_spare_finish(image, &spare);
     return tail->count;
 }
 
@@ -268,12 +270,13 @@ static unsigned put_under_way(void)
 static unsigned lead_nowhere(unsigned *bad)
 {
     unsigned blocks = 0;
-    for (size_t off = FDR_SUPERBLOCK_BYTES; off + sizeof(struct fdr_epoch_base) <= bytes; off += FDR_META_ALIGN) {
-        const struct fdr_epoch_base *b = (const void *)(image + off);
-        if (b->head.magic != FDR_META_MAGIC || b->head.kind != FDR_META_EPOCHBASE || !b->next) continue;
+    for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + sizeof(struct fdri_arena_epoch_base) <= bytes;
+         off += FDRI_ARENA_META_ALIGN) {
+        const struct fdri_arena_epoch_base *b = (const void *)(image + off);
+        if (b->head.magic != FDRI_ARENA_META_MAGIC || b->head.kind != FDRI_ARENA_META_EPOCHBASE || !b->next) continue;
         blocks++;
-        beside = b->next + offsetof(struct fdr_epoch_base, next) + 3;
-        *bad += !holds(b->row[0].row_off + offsetof(struct fdr_row, calls), 0, 1);
+        beside = b->next + offsetof(struct fdri_arena_epoch_base, next) + 3;
+        *bad += !holds(b->row[0].row_off + offsetof(struct fdri_arena_row, calls), 0, 1);
     }
     beside = 0;
     return blocks;
@@ -291,7 +294,7 @@ static struct fdr_file *begin(const char *buffer)
     assert_int_equal(truths, 2 * (REGIONS + 2));
     assert_int_equal(missing(f), 0);
     assert_int_equal(fdr_file_info(f)->totals_lost, 0);
-    assert_true(holds(FDR_SUPERBLOCK_BYTES / 2, 0, 0));
+    assert_true(holds(FDRI_ARENA_SUPERBLOCK_BYTES / 2, 0, 0));
     return f;
 }
 
@@ -300,14 +303,14 @@ static void P5_P8_a_wrong_bit_in_totals(void **state)
     unsigned bad = 0;
     (void)state;
     struct fdr_file *f = begin("128K");
-    assert_true(flip(FDR_META_ROWS, 8, 1, &bad) >= 2);
-    assert_true(flip(FDR_META_ROWTABLE, 4, 16, &bad) >= 2);
-    assert_true(flip(FDR_META_LOCATION, 4, REGIONS + 2, &bad) >= 2);
-    assert_true(flip(FDR_META_EPOCHS, 16, 0, &bad) + flip(FDR_META_EPOCHBASE, 8, 0, &bad) >= 2);
+    assert_true(flip(FDRI_ARENA_META_ROWS, 8, 1, &bad) >= 2);
+    assert_true(flip(FDRI_ARENA_META_ROWTABLE, 4, 16, &bad) >= 2);
+    assert_true(flip(FDRI_ARENA_META_LOCATION, 4, REGIONS + 2, &bad) >= 2);
+    assert_true(flip(FDRI_ARENA_META_EPOCHS, 16, 0, &bad) + flip(FDRI_ARENA_META_EPOCHBASE, 8, 0, &bad) >= 2);
     assert_int_equal(bad, 0);
     fdr_file_close(f);
     f = begin("512K"); /* the least that has room for rows of epochs that are over */
-    assert_true(flip(FDR_META_EPOCHROWS, 32, 0, &bad) >= 2);
+    assert_true(flip(FDRI_ARENA_META_EPOCHROWS, 32, 0, &bad) >= 2);
     assert_int_equal(bad, 0);
     fdr_file_close(f);
 }
@@ -327,18 +330,19 @@ static void P5_P8_a_chain_that_leads_nowhere(void **state)
 /* An entry of the list of checks leads elsewhere, and a row is damaged: it is known by its own entry still. */
 static void P5_P8_a_damaged_list_of_checks(void **state)
 {
-    struct fdr_spare spare;
+    struct fdri_arena_spare spare;
     unsigned bad = 0, rows = 0;
     (void)state;
     struct fdr_file *f = begin("128K");
-    memcpy(&spare, image + FDR_SPARE_OFF, sizeof spare);
-    for (size_t off = FDR_SUPERBLOCK_BYTES; off + sizeof(struct fdr_meta_head) <= bytes; off += FDR_META_ALIGN) {
-        const struct fdr_meta_head *h = (const void *)(image + off);
-        if (h->magic != FDR_META_MAGIC || h->kind != FDR_META_ROWS || h->bytes > bytes - off) continue;
-        for (size_t at = FDR_META_ALIGN; at < h->bytes; at += FDR_META_ALIGN) {
+    memcpy(&spare, image + FDRI_ARENA_SPARE_OFF, sizeof spare);
+    for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + sizeof(struct fdri_arena_meta_head) <= bytes;
+         off += FDRI_ARENA_META_ALIGN) {
+        const struct fdri_arena_meta_head *h = (const void *)(image + off);
+        if (h->magic != FDRI_ARENA_META_MAGIC || h->kind != FDRI_ARENA_META_ROWS || h->bytes > bytes - off) continue;
+        for (size_t at = FDRI_ARENA_META_ALIGN; at < h->bytes; at += FDRI_ARENA_META_ALIGN) {
             uint32_t entry = rnd(&seed, spare.chunk_count);
-            beside = spare.chunks_off + entry * sizeof(struct fdr_chunk) + rnd(&seed, 4);
-            bad += !holds(off + at + offsetof(struct fdr_row, calls), rnd(&seed, 8), 16);
+            beside = spare.chunks_off + entry * sizeof(struct fdri_arena_chunk) + rnd(&seed, 4);
+            bad += !holds(off + at + offsetof(struct fdri_arena_row, calls), rnd(&seed, 8), 16);
             rows++;
         }
     }
@@ -356,15 +360,17 @@ static bool stretch_holds(size_t at, size_t from)
     memcpy(damaged, image, bytes);
     if (from) memcpy(damaged + at, image + from, STRETCH);
     else memset(damaged + at, 0, STRETCH);
-    if (unchecked) damaged[FDR_SPARE_OFF] ^= 0x55;
+    if (unchecked) damaged[FDRI_ARENA_SPARE_OFF] ^= 0x55;
     return all_right(ALL, unchecked, at);
 }
 
 static bool has_rows(size_t from)
 {
-    for (size_t off = FDR_SUPERBLOCK_BYTES; off + sizeof(struct fdr_meta_head) <= bytes; off += FDR_META_ALIGN) {
-        const struct fdr_meta_head *h = (const void *)(image + off);
-        if (h->magic == FDR_META_MAGIC && h->kind == FDR_META_ROWS && off < from && from + STRETCH <= off + h->bytes)
+    for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + sizeof(struct fdri_arena_meta_head) <= bytes;
+         off += FDRI_ARENA_META_ALIGN) {
+        const struct fdri_arena_meta_head *h = (const void *)(image + off);
+        if (h->magic == FDRI_ARENA_META_MAGIC && h->kind == FDRI_ARENA_META_ROWS && off < from &&
+            from + STRETCH <= off + h->bytes)
             return true;
     }
     return false;
@@ -377,7 +383,7 @@ static void P8_no_row_that_never_was(void **state)
     unsigned bad = 0, tried = 0;
     (void)state;
     struct fdr_file *f = begin("128K");
-    size_t end = ((const struct fdr_superblock *)(const void *)image)->arena_bytes, other = 0;
+    size_t end = ((const struct fdri_arena_superblock *)(const void *)image)->arena_bytes, other = 0;
     for (size_t at = end - STRETCH; at > end / 2; at -= STRETCH) {
         bad += !stretch_holds(at, 0);
         if (!has_rows(at)) continue;
@@ -400,10 +406,10 @@ static void P8_levels_over_totals(void **state)
     unsigned bad = 0, tried = 0;
     (void)state;
     struct fdr_file *f = begin("128K");
-    for (size_t off = FDR_SUPERBLOCK_BYTES; off + STRETCH <= bytes; off += FDR_META_ALIGN) {
-        const struct fdr_levels_block *b = (const void *)(image + off);
-        if (b->head.magic != FDR_META_MAGIC || b->head.kind != FDR_META_LEVELS || b->index) continue;
-        for (size_t at = off; at > FDR_SUPERBLOCK_BYTES; at -= STRETCH) {
+    for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + STRETCH <= bytes; off += FDRI_ARENA_META_ALIGN) {
+        const struct fdri_arena_levels_block *b = (const void *)(image + off);
+        if (b->head.magic != FDRI_ARENA_META_MAGIC || b->head.kind != FDRI_ARENA_META_LEVELS || b->index) continue;
+        for (size_t at = off; at > FDRI_ARENA_SUPERBLOCK_BYTES; at -= STRETCH) {
             if (!has_rows(at)) continue;
             memcpy(damaged, image, bytes);
             memcpy(damaged + at, image + off, STRETCH);
@@ -420,16 +426,16 @@ static void P8_levels_over_totals(void **state)
  * recovery must not clear what it takes for the row. */
 static void P8_a_partition_over_totals(void **state)
 {
-    enum { PART = sizeof(struct fdr_part) };
+    enum { PART = sizeof(struct fdri_arena_part) };
     unsigned bad = 0, tried = 0;
     (void)state;
     struct fdr_file *f = begin("128K");
     size_t part = 0;
-    for (size_t off = FDR_SUPERBLOCK_BYTES; off + PART <= bytes; off += FDR_META_ALIGN) {
-        const struct fdr_epoch_base *b = (const void *)(image + off);
-        if (b->head.magic != FDR_META_MAGIC) continue;
-        if (b->head.kind == FDR_META_PART) part = off;
-        if (b->head.kind != FDR_META_EPOCHBASE || !part) continue;
+    for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + PART <= bytes; off += FDRI_ARENA_META_ALIGN) {
+        const struct fdri_arena_epoch_base *b = (const void *)(image + off);
+        if (b->head.magic != FDRI_ARENA_META_MAGIC) continue;
+        if (b->head.kind == FDRI_ARENA_META_PART) part = off;
+        if (b->head.kind != FDRI_ARENA_META_EPOCHBASE || !part) continue;
         for (uint32_t i = 0; i < b->count; i += 8) {
             memcpy(damaged, image, bytes);
             memcpy(damaged + b->row[i].row_off, image + part, PART);

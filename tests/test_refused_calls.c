@@ -61,10 +61,10 @@ static void check_all(void)
  * from depth others_from on are others than those around them. */
 static void walk(uint32_t above, uint32_t skips, uint32_t others_from)
 {
-    while (o.depth < FDR_LEVELS_MAX) enter(region_at(o.depth, others_from));
+    while (o.depth < FDRI_ARENA_LEVELS_MAX) enter(region_at(o.depth, others_from));
     for (int i = 0; i < 300; i++) {
-        uint32_t up = o.depth < FDR_LEVELS_MAX ? 9 : 5;
-        if (o.depth < FDR_LEVELS_MAX + above && rnd(&seed, 10) < up) enter(region_at(o.depth, others_from));
+        uint32_t up = o.depth < FDRI_ARENA_LEVELS_MAX ? 9 : 5;
+        if (o.depth < FDRI_ARENA_LEVELS_MAX + above && rnd(&seed, 10) < up) enter(region_at(o.depth, others_from));
         else if (rnd(&seed, skips)) leave(o.event[o.open[o.depth - 1]].id);
         else leave(o.event[o.open[o.depth - 1 - rnd(&seed, 6)]].id);
     }
@@ -91,10 +91,11 @@ static void P9_those_beyond_are_told_from_what_is_held(void **state)
     for (uint64_t with = 1; with <= 3; with++) {
         begin_deep(with);
         for (int round = 0; round < ROUNDS / 40; round++) {
-            walk(400, 20, FDR_LEVELS_MAX);
-            while (o.depth < FDR_LEVELS_MAX + 100 + rnd(&seed, 2900)) enter(region_at(o.depth, FDR_LEVELS_MAX));
-            leave(o.event[o.open[FDR_LEVELS_MAX - 1 - rnd(&seed, 20)]].id);
-            assert_true(o.depth < FDR_LEVELS_MAX);
+            walk(400, 20, FDRI_ARENA_LEVELS_MAX);
+            while (o.depth < FDRI_ARENA_LEVELS_MAX + 100 + rnd(&seed, 2900))
+                enter(region_at(o.depth, FDRI_ARENA_LEVELS_MAX));
+            leave(o.event[o.open[FDRI_ARENA_LEVELS_MAX - 1 - rnd(&seed, 20)]].id);
+            assert_true(o.depth < FDRI_ARENA_LEVELS_MAX);
         }
         check_all();
     }
@@ -106,8 +107,8 @@ static void P3_seventy_thousand_of_one_region(void **state)
     (void)state;
     begin(&(struct fdr_config){.buffer = "16M"});
     for (int round = 0; round < 2; round++) {
-        for (uint32_t d = 0; d < FDR_LEVELS_MAX + 70000; d++) fdr_enter_at(1, now += 1);
-        for (uint32_t d = 0; d < FDR_LEVELS_MAX + 70000; d++) fdr_leave_at(1, now += 1);
+        for (uint32_t d = 0; d < FDRI_ARENA_LEVELS_MAX + 70000; d++) fdr_enter_at(1, now += 1);
+        for (uint32_t d = 0; d < FDRI_ARENA_LEVELS_MAX + 70000; d++) fdr_leave_at(1, now += 1);
     }
     struct fdr_file *f = take();
     assert_int_equal(fdr_location_info(f, 0)->stray_leaves, 0);

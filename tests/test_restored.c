@@ -39,11 +39,11 @@ static void record(int n)
 
 enum what { BOOT, PID, START };
 /* Behind everybody's back. */
-FDR_RACY static void restore(enum what what)
+FDRI_RACY static void restore(enum what what)
 {
-    if (what == BOOT) fdri_rec.life.boot ^= 1;
-    if (what == PID) fdri_rec.life.pid = 1 << 23; /* higher than any */
-    if (what == START) fdri_rec.life.start_time++;
+    if (what == BOOT) fdri_life_recording.life.boot ^= 1;
+    if (what == PID) fdri_life_recording.life.pid = 1 << 23; /* higher than any */
+    if (what == START) fdri_life_recording.life.start_time++;
 }
 
 /* Presented, kept and whole; what else there is does not count. */
@@ -69,12 +69,12 @@ static void P6_a_new_recording_begins(void **state)
         char old[512], fresh[512];
         begin("none");
         record(100);
-        uint32_t first = fdri_rec.number;
-        snprintf(old, sizeof old, "%s", fdri_rec.live_path);
+        uint32_t first = fdri_life_recording.number;
+        snprintf(old, sizeof old, "%s", fdri_life_recording.live_path);
         restore(w);
         assert_int_equal(fdr_snapshot("after"), 0); /* looks first: what it shows is of the new life */
-        assert_true(fdri_rec.number > first);
-        snprintf(fresh, sizeof fresh, "%s", fdri_rec.live_path);
+        assert_true(fdri_life_recording.number > first);
+        snprintf(fresh, sizeof fresh, "%s", fdri_life_recording.live_path);
         assert_string_not_equal(old, fresh);
         assert_int_equal(presented(fdr_last_snapshot(), "recording"), 0);
         assert_int_equal(fdr_region_define("inner", NULL, 0), inner);
@@ -96,7 +96,7 @@ static void *go_on(void *unused)
     fdr_enter(outer); /* open when it happens: the new recording begins with an empty stack */
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
         record(100);
-        __atomic_store_n(&recorded, fdri_self.recording, __ATOMIC_RELAXED);
+        __atomic_store_n(&recorded, fdri_record_self.recording, __ATOMIC_RELAXED);
     }
     fdr_leave(outer);
     return unused;
@@ -109,9 +109,9 @@ static void P10_noticed_by_itself(void **state)
     (void)state;
     pthread_t t[3];
     begin("USR2");
-    uint32_t first = fdri_rec.number;
+    uint32_t first = fdri_life_recording.number;
     char old[512];
-    snprintf(old, sizeof old, "%s", fdri_rec.live_path);
+    snprintf(old, sizeof old, "%s", fdri_life_recording.live_path);
     stop = false;
     for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&t[i], NULL, go_on, NULL), 0);
     while (in_recording() != first) usleep(1000);
@@ -123,7 +123,7 @@ static void P10_noticed_by_itself(void **state)
     for (int i = 0; i < 3; i++) pthread_join(t[i], NULL);
     assert_int_equal(fdr_snapshot("after"), 0);
     assert_true(presented(fdr_last_snapshot(), "recording") > 0);
-    assert_int_equal(fdri_rec.number, first + 1); /* once */
+    assert_int_equal(fdri_life_recording.number, first + 1); /* once */
     fdr_finalize();
     assert_true(presented(old, "recording") >= 100);
 }
@@ -133,13 +133,13 @@ static void P10_noticed_by_the_clock(void **state)
 {
     (void)state;
     begin("USR2");
-    uint32_t first = fdri_rec.number;
+    uint32_t first = fdri_life_recording.number;
     record(10);
     usleep(20000); /* the dumper's own look is over */
     restore(BOOT);
-    fdri_life_suspect();
-    for (int i = 0; i < 400 && fdr_load_relaxed(&fdr_switch_.on) != first + 1; i++) usleep(10000);
-    assert_int_equal(fdr_load_relaxed(&fdr_switch_.on), first + 1);
+    fdri_life_suspect_restored();
+    for (int i = 0; i < 400 && fdri_atomic_load_relaxed(&fdr_switch_.on) != first + 1; i++) usleep(10000);
+    assert_int_equal(fdri_atomic_load_relaxed(&fdr_switch_.on), first + 1);
     fdr_finalize();
 }
 
@@ -151,18 +151,18 @@ static void P10_children_are_no_restored_processes(void **state)
     int status;
     begin("none");
     record(10);
-    uint32_t first = fdri_rec.number;
+    uint32_t first = fdri_life_recording.number;
     pid_t pid = vfork();
     if (pid == 0) {
-        fdri_life_look();
+        fdri_life_check_restored();
         _exit(0);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    fdri_life_look();
-    fdri_rec.life.start_time = 0; /* /proc was not there */
-    fdri_life_look();
-    assert_int_equal(fdr_load_relaxed(&fdr_switch_.on), first);
+    fdri_life_check_restored();
+    fdri_life_recording.life.start_time = 0; /* /proc was not there */
+    fdri_life_check_restored();
+    assert_int_equal(fdri_atomic_load_relaxed(&fdr_switch_.on), first);
     fdr_finalize();
 }
 

@@ -41,34 +41,36 @@ static void start(const char *strategy, const char *buffer) { start_pinned(strat
 static void stretch(uint64_t *seed, uint64_t *now, uint32_t events)
 {
     for (uint32_t i = 0; i < events; i++) {
-        uint32_t depth = fdri_self.loc ? fdri_self.loc->depth : 0;
+        uint32_t depth = fdri_record_self.loc ? fdri_record_self.loc->depth : 0;
         *now += 1 + rnd(seed, 1ull << rnd(seed, 22));
         if (!rnd(seed, 20)) fdr_marker_at(marker, i, *now);
         else if (!depth || (depth < DEPTH && rnd(seed, 2))) fdr_enter_at(region[rnd(seed, REGIONS)], *now);
-        else fdr_leave_at(fdri_self.top->region, *now);
+        else fdr_leave_at(fdri_record_self.top->region, *now);
     }
-    while (fdri_self.loc->depth) fdr_leave_at(fdri_self.top->region, ++*now);
+    while (fdri_record_self.loc->depth) fdr_leave_at(fdri_record_self.top->region, ++*now);
 }
 
 /* Whole bins that cannot be touched from now on: all but the last two of each list. */
 static uint32_t shut(uint32_t *off_of)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint32_t count = 0;
-    for (struct fdr_part *p = fdri_part_at(&fdri_self, fdri_self.loc->parts_first); p;
-         p = fdri_part_at(&fdri_self, p->next)) {
+    for (struct fdri_arena_part *p = fdri_strategy_part_at(&fdri_record_self, fdri_record_self.loc->parts_first); p;
+         p = fdri_strategy_part_at(&fdri_record_self, p->next)) {
         uint32_t left = p->bins;
-        for (uint32_t off = (uint32_t)p->list_head; off && left-- > 2; off = fdri_bin(a, off)->next)
-            if (fdri_bin(a, off)->size_log2 == 12 && !((uintptr_t)fdri_bin(a, off) % PAGE)) off_of[count++] = off;
+        for (uint32_t off = (uint32_t)p->list_head; off && left-- > 2; off = fdri_bins_bin(a, off)->next)
+            if (fdri_bins_bin(a, off)->size_log2 == 12 && !((uintptr_t)fdri_bins_bin(a, off) % PAGE))
+                off_of[count++] = off;
     }
-    for (uint32_t i = 0; i < count; i++) assert_int_equal(mprotect(fdri_bin(a, off_of[i]), PAGE, PROT_NONE), 0);
+    for (uint32_t i = 0; i < count; i++) assert_int_equal(mprotect(fdri_bins_bin(a, off_of[i]), PAGE, PROT_NONE), 0);
     return count;
 }
 
 static void open_again(const uint32_t *off_of, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        assert_int_equal(mprotect(fdri_bin(&fdri_rec.arena, off_of[i]), PAGE, PROT_READ | PROT_WRITE), 0);
+        assert_int_equal(mprotect(fdri_bins_bin(&fdri_life_recording.arena, off_of[i]), PAGE, PROT_READ | PROT_WRITE),
+                         0);
 }
 
 static void P2_a_rewind_looks_at_what_it_takes(void **state)
@@ -100,12 +102,12 @@ static void P2_an_abandoned_operation_is_mended_without(void **state)
     (void)state;
     start_pinned("telescope", "16M", "1ms");
     stretch(&seed, &now, 3000000);
-    assert_true(fdri_self.aside_units && !fdri_self.setting_aside);
+    assert_true(fdri_record_self.aside_units && !fdri_record_self.setting_aside);
     uint32_t count = shut(bins);
-    fdri_self.loc->busy = 1; /* by a frame that is gone */
+    fdri_record_self.loc->busy = 1; /* by a frame that is gone */
     stretch(&seed, &now, 40);
     open_again(bins, count);
-    assert_int_equal(fdri_self.loc->abandoned, 1);
+    assert_int_equal(fdri_record_self.loc->abandoned, 1);
     assert_true(count > 1000);
     struct fdr_file *f = take();
     balance(f);
@@ -115,18 +117,18 @@ static void P2_an_abandoned_operation_is_mended_without(void **state)
 /* Units in each epoch: of closed bins, but for the newest of a list that is not marked as counted. */
 static void look_at_epochs(uint32_t n)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
-    const struct fdr_epochs *e = fdri_epochs(&fdri_self);
-    uint64_t units[FDR_EPOCHS_MAX] = {0};
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    const struct fdr_epochs *e = fdri_strategy_epochs(&fdri_record_self);
+    uint64_t units[FDRI_ARENA_EPOCHS_MAX] = {0};
     if (!e) return;
-    for (const struct fdr_part *p = fdri_part_at(&fdri_self, fdri_self.loc->parts_first); p;
-         p = fdri_part_at(&fdri_self, p->next)) {
-        for (uint32_t off = (uint32_t)p->list_head; off; off = fdri_bin(a, off)->next) {
-            const struct fdr_bin *b = fdri_bin(a, off);
-            uint64_t end = b->next ? fdri_bin(a, b->next)->base_tick : p->last_tick;
+    for (const struct fdri_arena_part *p = fdri_strategy_part_at(&fdri_record_self, fdri_record_self.loc->parts_first);
+         p; p = fdri_strategy_part_at(&fdri_record_self, p->next)) {
+        for (uint32_t off = (uint32_t)p->list_head; off; off = fdri_bins_bin(a, off)->next) {
+            const struct fdri_arena_bin *b = fdri_bins_bin(a, off);
+            uint64_t end = b->next ? fdri_bins_bin(a, b->next)->base_tick : p->last_tick;
             uint32_t i = e->count - 1;
             while (i && e->epoch[i].from_tick >= end) i--;
-            if (b->next || p->flags & FDR_PART_COUNTED) units[i] += 1u << (b->size_log2 - 9);
+            if (b->next || p->flags & FDRI_ARENA_PART_COUNTED) units[i] += 1u << (b->size_log2 - 9);
         }
     }
     for (uint32_t i = 0; i < e->count; i++)
@@ -234,7 +236,7 @@ static uint32_t left_beside_newcomer(void)
     comes = is_there = false;
     assert_int_equal(pthread_create(&other, NULL, newcomer, NULL), 0);
     stretch(&seed, &now, 6000000);
-    uint32_t before = fdr_load_relaxed(&fdri_self.loc->bins_held);
+    uint32_t before = fdri_atomic_load_relaxed(&fdri_record_self.loc->bins_held);
     __atomic_store_n(&comes, true, __ATOMIC_RELEASE);
     while (!__atomic_load_n(&is_there, __ATOMIC_ACQUIRE)) {
         fdr_rewind_mark();
@@ -242,7 +244,7 @@ static uint32_t left_beside_newcomer(void)
         fdr_rewind();
     }
     pthread_join(other, NULL);
-    uint32_t after = fdr_load_relaxed(&fdri_self.loc->bins_held);
+    uint32_t after = fdri_atomic_load_relaxed(&fdri_record_self.loc->bins_held);
     fdr_finalize();
     return after * 100 / before;
 }
@@ -253,7 +255,7 @@ static void P3_while_another_takes_bins(void **state)
 {
     (void)state;
     uint32_t best = 0;
-    for (int i = 0; i < 12 && best < 75; i++) best = (uint32_t)fdr_max(best, left_beside_newcomer());
+    for (int i = 0; i < 12 && best < 75; i++) best = (uint32_t)fdri_bits_max(best, left_beside_newcomer());
     assert_in_range(best, 75, 100);
 }
 

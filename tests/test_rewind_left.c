@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit,threads timeout=60 promise=P3 wrap=fdri_piece_give,fdri_rewind_ended
+/* ctest: label=unit,threads timeout=60 promise=P3 wrap=fdri_bins_piece_give,fdri_record_rewind_ended
  * P3: a rewind that is left by longjmp from a handler, with each bin it takes away. What is gone is accounted for by
  * the time the next event is recorded, and stays so when the thread has ended and its accounts went to those of
  * others. And a call that was open at the mark, and whose leave was left: its record stays. */
@@ -23,24 +23,27 @@ static jmp_buf away;
 static uint32_t until; /* jump when that many bins more were given; 0: never */
 static __thread bool rewinding;
 
-void __real_fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t size_log2);
-void __wrap_fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t size_log2);
-void __wrap_fdri_piece_give(struct fdri_arena *a, struct fdr_location *l, uint32_t off, uint32_t size_log2)
+void __real_fdri_bins_piece_give(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t off,
+                                 uint32_t size_log2);
+void __wrap_fdri_bins_piece_give(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t off,
+                                 uint32_t size_log2);
+void __wrap_fdri_bins_piece_give(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t off,
+                                 uint32_t size_log2)
 {
     if (rewinding && until && !--until) longjmp(away, 1);
-    __real_fdri_piece_give(a, l, off, size_log2);
+    __real_fdri_bins_piece_give(a, l, off, size_log2);
 }
 
 static void present(uint64_t seed, uint32_t events)
 {
     static __thread uint64_t now;
-    if (now < fdri_self.presented_tick) now = fdri_self.presented_tick;
+    if (now < fdri_record_self.presented_tick) now = fdri_record_self.presented_tick;
     for (uint32_t i = 0; i < events; i++) {
-        uint32_t depth = fdri_self.loc ? fdri_self.loc->depth : 0;
+        uint32_t depth = fdri_record_self.loc ? fdri_record_self.loc->depth : 0;
         now += rnd(&seed, 20) ? rnd(&seed, 300) : rnd(&seed, 20000);
         if (rnd(&seed, 30) == 0) fdr_marker_at(1, i, now);
         else if (depth < 1 || (depth < DEPTH && rnd(&seed, 2))) fdr_enter_at(region[rnd(&seed, REGIONS)], now);
-        else fdr_leave_at(fdri_self.top->region, now);
+        else fdr_leave_at(fdri_record_self.top->region, now);
     }
 }
 
@@ -81,19 +84,19 @@ static void *worker(void *after)
     present(8, 3000);
     left_ones += left_in_the_middle((uint32_t)(uintptr_t)after);
     present(9, 40);
-    for (uint32_t off = fdri_self.loc->parts_first; off;) {
-        const struct fdr_part *p = fdri_off(&fdri_self, off);
+    for (uint32_t off = fdri_record_self.loc->parts_first; off;) {
+        const struct fdri_arena_part *p = fdri_thread_at(&fdri_record_self, off);
         assert_int_equal(p->forgets, 0);
         off = p->next;
     }
-    while (fdri_self.loc->depth) fdr_leave(fdri_self.top->region);
+    while (fdri_record_self.loc->depth) fdr_leave(fdri_record_self.top->region);
     return NULL;
 }
 
 static void *other(void *state)
 {
     present(10, 2000);
-    while (fdri_self.loc->depth) fdr_leave(fdri_self.top->region);
+    while (fdri_record_self.loc->depth) fdr_leave(fdri_record_self.top->region);
     return state;
 }
 
@@ -121,12 +124,15 @@ static void P3_a_rewind_that_was_left(void **state)
 }
 
 static bool leaving;
-void __real_fdri_rewind_ended(struct fdri_thread *t, const struct fdr_level *v, uint32_t depth, uint64_t tick);
-void __wrap_fdri_rewind_ended(struct fdri_thread *t, const struct fdr_level *v, uint32_t depth, uint64_t tick);
-void __wrap_fdri_rewind_ended(struct fdri_thread *t, const struct fdr_level *v, uint32_t depth, uint64_t tick)
+void __real_fdri_record_rewind_ended(struct fdri_thread *t, const struct fdri_arena_level *v, uint32_t depth,
+                                     uint64_t tick);
+void __wrap_fdri_record_rewind_ended(struct fdri_thread *t, const struct fdri_arena_level *v, uint32_t depth,
+                                     uint64_t tick);
+void __wrap_fdri_record_rewind_ended(struct fdri_thread *t, const struct fdri_arena_level *v, uint32_t depth,
+                                     uint64_t tick)
 {
     if (leaving) longjmp(away, 1);
-    __real_fdri_rewind_ended(t, v, depth, tick);
+    __real_fdri_record_rewind_ended(t, v, depth, tick);
 }
 
 static void a_leave_that_was_left(void **state)
@@ -145,7 +151,7 @@ static void a_leave_that_was_left(void **state)
     fdr_leave_at(region[2], 1500);
     fdr_rewind();
     struct fdr_file *f = take();
-    assert_int_equal(fdri_self.loc->abandoned, 1);
+    assert_int_equal(fdri_record_self.loc->abandoned, 1);
     assert_int_equal(row(f, 0, FDR_IN_REGION, 1)->kept, 2);
     assert_int_equal(row(f, 0, FDR_IN_REGION, 2)->kept, 1);
     assert_int_equal(balance(f), 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit,threads timeout=120 promise=P3 wrap=fdri_meta
+/* ctest: label=unit,threads timeout=120 promise=P3 wrap=fdri_memory_meta
  * P3: marks that are set for the first time, or need more places than before, when the buffer has long been full: they
  * find room as accounts do, in pieces of bins, with the smallest bins as well. Where there is none a rewind does
  * nothing, and the next mark is tried anew. */
@@ -26,12 +26,12 @@ static uint64_t fill(uint64_t seed)
 {
     uint64_t now = 1000;
     for (uint64_t i = 0; i < events; i++) {
-        uint32_t depth = fdri_self.loc ? fdri_self.loc->depth : 0;
+        uint32_t depth = fdri_record_self.loc ? fdri_record_self.loc->depth : 0;
         now += 1 + rnd(&seed, 1ull << rnd(&seed, SECONDS_BAND));
         if (!depth || (depth < DEPTH && rnd(&seed, 100) > 46)) fdr_enter_at(region[rnd(&seed, REGIONS)], now);
-        else fdr_leave_at(fdri_self.top->region, now);
+        else fdr_leave_at(fdri_record_self.top->region, now);
     }
-    while (fdri_self.loc->depth) fdr_leave_at(fdri_self.top->region, ++now);
+    while (fdri_record_self.loc->depth) fdr_leave_at(fdri_record_self.top->region, ++now);
     return now;
 }
 
@@ -39,7 +39,7 @@ static uint64_t fill(uint64_t seed)
 static uint64_t forget_one(uint64_t now, uint32_t ended)
 {
     fdr_rewind_mark();
-    while (ended--) fdr_leave_at(fdri_self.top->region, now += 100);
+    while (ended--) fdr_leave_at(fdri_record_self.top->region, now += 100);
     fdr_enter_at(region[0], now += 100);
     fdr_leave_at(region[0], now += 100);
     fdr_rewind();
@@ -54,7 +54,7 @@ static void *worker(void *number)
     for (uint32_t i = 0; i < open_calls; i++) fdr_enter_at(region[i % REGIONS], now += 100);
     now = forget_one(now, 0);
     now = forget_one(now, ENDED);
-    while (fdri_self.loc->depth) fdr_leave_at(fdri_self.top->region, now += 100);
+    while (fdri_record_self.loc->depth) fdr_leave_at(fdri_record_self.top->region, now += 100);
     pthread_barrier_wait(&full);
     pthread_barrier_wait(&full); /* as long as a snapshot is taken */
     return NULL;
@@ -95,11 +95,11 @@ static void P3_a_mark_in_a_full_buffer(void **state)
 }
 
 static bool no_room;
-uint32_t __real_fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes);
-uint32_t __wrap_fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes);
-uint32_t __wrap_fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes)
+uint32_t __real_fdri_memory_meta(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes);
+uint32_t __wrap_fdri_memory_meta(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes);
+uint32_t __wrap_fdri_memory_meta(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes)
 {
-    return no_room ? 0 : __real_fdri_meta(t, kind, bytes);
+    return no_room ? 0 : __real_fdri_memory_meta(t, kind, bytes);
 }
 
 /* Ten calls behind a mark: how many were forgotten, all in all. */

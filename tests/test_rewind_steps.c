@@ -22,11 +22,11 @@ static uint64_t seed, now;
 static void present(uint32_t events)
 {
     for (uint32_t i = 0; i < events; i++) {
-        uint32_t depth = fdri_self.loc ? fdri_self.loc->depth : 0;
+        uint32_t depth = fdri_record_self.loc ? fdri_record_self.loc->depth : 0;
         now += rnd(&seed, 20) ? rnd(&seed, 300) : rnd(&seed, 20000);
         if (rnd(&seed, 30) == 0) fdr_marker_at(1, i, now);
         else if (depth < 1 || (depth < DEPTH && rnd(&seed, 2))) fdr_enter_at(region[rnd(&seed, REGIONS)], now);
-        else fdr_leave_at(fdri_self.top->region, now);
+        else fdr_leave_at(fdri_record_self.top->region, now);
     }
 }
 

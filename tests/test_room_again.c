@@ -42,12 +42,12 @@ static uint32_t taken[BINS], count;
 static void take_all(void)
 {
     uint32_t off;
-    for (count = 0; count < BINS && (off = fdri_bin_take(&fdri_rec.arena, 0)); count++) taken[count] = off;
+    for (count = 0; count < BINS && (off = fdri_bins_take(&fdri_life_recording.arena, 0)); count++) taken[count] = off;
     assert_in_range(count, 1, BINS - 1);
 }
 static void give_all(void)
 {
-    while (count) fdri_bin_give(&fdri_rec.arena, taken[--count]);
+    while (count) fdri_bins_give(&fdri_life_recording.arena, taken[--count]);
 }
 
 /* A burst made the thread look rarely; it records rarely itself. */
@@ -77,14 +77,15 @@ static void P3_levels(void **state)
     deep(3);
     take_all();
     for (int i = 0; i < 20; i++) deep(DEEP);
-    uint32_t from = fdri_self.loc->refused_from, levels = fdr_levels_in(fdri_self.loc->level_blocks);
-    uint64_t refused = fdri_self.loc->presented_overflow;
+    uint32_t from = fdri_record_self.loc->refused_from,
+             levels = fdri_arena_levels_in(fdri_record_self.loc->level_blocks);
+    uint64_t refused = fdri_record_self.loc->presented_overflow;
     assert_true(from == levels + 1 && from < DEEP); /* else nothing was tried */
     assert_int_equal(refused, 20 * (DEEP - levels));
     give_all();
     now += PAUSE_NS;
     for (int i = 0; i < AGAIN; i++) deep(DEEP);
-    assert_true(fdr_levels_in(fdri_self.loc->level_blocks) >= DEEP);
+    assert_true(fdri_arena_levels_in(fdri_record_self.loc->level_blocks) >= DEEP);
     struct fdr_file *f = take();
     const struct fdr_location_info *l = fdr_location_info(f, 0);
     assert_int_equal(l->levels_refused, refused);
@@ -107,9 +108,9 @@ static void P3_levels(void **state)
 static void left_when_presented(uint64_t *presented)
 {
     ++*presented;
-    fdri_self.loc->busy = 1; /* by a frame that is gone */
+    fdri_record_self.loc->busy = 1; /* by a frame that is gone */
     once(region[0]);
-    assert_int_equal(fdri_self.loc->abandoned, 1);
+    assert_int_equal(fdri_record_self.loc->abandoned, 1);
     struct fdr_file *f = take();
     balance(f);
     end(f);
@@ -122,13 +123,13 @@ static void P3_left_between_accounts(void **state)
     deep(3);
     take_all();
     deep(DEEP);
-    assert_true(fdri_self.loc->presented_overflow > 0); /* it finds no level */
+    assert_true(fdri_record_self.loc->presented_overflow > 0); /* it finds no level */
     give_all();
-    left_when_presented(&fdri_self.loc->presented_overflow);
+    left_when_presented(&fdri_record_self.loc->presented_overflow);
     begin(&(struct fdr_config){.buffer = "1M", .timer = "monotonic", .depth = "2"});
     region[0] = fdr_region_define("again", "room_again.c", 1);
     for (int d = 1; d <= 2; d++) fdr_enter_at(region[0], now += 10);
-    left_when_presented(&fdri_level(&fdri_self, 3)->presented); /* it is deeper than FDR_DEPTH */
+    left_when_presented(&fdri_thread_level(&fdri_record_self, 3)->presented); /* it is deeper than FDR_DEPTH */
 }
 
 static void P5_rows(void **state)
@@ -138,8 +139,8 @@ static void P5_rows(void **state)
     start(REGIONS);
     deep(3);
     take_all();
-    while (!fdri_self.loc->rows_folded && i < REGIONS - LATER - FEW) once(region[i++]);
-    assert_true(fdri_self.loc->rows_folded); /* else nothing was tried */
+    while (!fdri_record_self.loc->rows_folded && i < REGIONS - LATER - FEW) once(region[i++]);
+    assert_true(fdri_record_self.loc->rows_folded); /* else nothing was tried */
     for (int k = 0; k < FEW; k++, i++) once(region[i]);
     give_all();
     for (int k = 0; k < LATER; k++) once(region[i + k]);
@@ -165,11 +166,11 @@ static void P3_an_event_without_room_costs_no_calls(void **state)
     for (int i = 0; i < 8; i++) region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "room_again.c", 1);
     now = 1000;
     for (int i = 0; i < EVENTS; i++) {
-        uint32_t depth = fdri_self.loc ? fdri_self.loc->depth : 0;
+        uint32_t depth = fdri_record_self.loc ? fdri_record_self.loc->depth : 0;
         now += 1 + rnd(&seed, 1ull << rnd(&seed, 16));
         if (i > EVENTS / 2 && i % 10 == 0) fdr_event_at(wide, payload, now);
         else if (!depth || (depth < 12 && rnd(&seed, 2))) fdr_enter_at(region[rnd(&seed, 8)], now);
-        else fdr_leave_at(fdri_self.top->region, now);
+        else fdr_leave_at(fdri_record_self.top->region, now);
     }
     struct fdr_file *f = take();
     for (uint32_t d = 0; d <= 12; d++) {

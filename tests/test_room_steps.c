@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads,slow timeout=240 promise=P8 excuse=x86-64
- * ctest: without=asan,tsan (steps single instructions) wrap=fdri_part_open,fdri_row_rename
+ * ctest: without=asan,tsan (steps single instructions) wrap=fdri_bins_part_open,fdri_totals_row_rename
  * P8: a handler leaves by longjmp at each instruction (of long ones at every few) of a call that begins a partition and
  * its first bin, of one that sets the first moments aside, and of one whose totals take the row of others.
  * Bins and files are whole whatever follows, what was set aside stays as it was, and each row has one place. */
@@ -22,14 +22,14 @@
 
 #ifdef CAN_STEP
 enum { REGIONS = 12, DEPTH = 60, EACH = 300 };
-static const uint64_t length[FDR_BANDS] = {100, 2000, 100000, 1000000};
+static const uint64_t length[FDRI_ARENA_BANDS] = {100, 2000, 100000, 1000000};
 static fdr_region region[REGIONS];
 static uint64_t seed, now;
 static uint32_t band; /* of the call that is left */
 
-static struct fdr_location *self(void) { return fdri_self.loc; }
+static struct fdri_arena_location *self(void) { return fdri_record_self.loc; }
 static void enter(void) { fdr_enter_at(region[rnd(&seed, REGIONS)], ++now); }
-static void leave(void) { fdr_leave_at(fdri_self.top->region, now); }
+static void leave(void) { fdr_leave_at(fdri_record_self.top->region, now); }
 
 static void leave_after(uint64_t ns)
 {
@@ -48,7 +48,7 @@ static void present(uint32_t depth, uint32_t calls)
     for (uint32_t i = 0; i < calls; i++) {
         to_depth(depth - 1);
         enter();
-        leave_after(length[rnd(&seed, 8) ? band : rnd(&seed, FDR_BANDS)]);
+        leave_after(length[rnd(&seed, 8) ? band : rnd(&seed, FDRI_ARENA_BANDS)]);
     }
 }
 
@@ -83,15 +83,15 @@ static bool leave_behind(uint32_t n, void (*f)(void))
     return left;
 }
 
-void __real_fdri_part_open(struct fdri_arena *a, struct fdr_location *l, struct fdr_part *p, uint32_t off,
-                           uint32_t size_log2, uint32_t base_ordinal, uint32_t record_bits_max);
-void __wrap_fdri_part_open(struct fdri_arena *a, struct fdr_location *l, struct fdr_part *p, uint32_t off,
-                           uint32_t size_log2, uint32_t base_ordinal, uint32_t record_bits_max);
-void __wrap_fdri_part_open(struct fdri_arena *a, struct fdr_location *l, struct fdr_part *p, uint32_t off,
-                           uint32_t size_log2, uint32_t base_ordinal, uint32_t record_bits_max)
+void __real_fdri_bins_part_open(struct fdri_bins_arena *a, struct fdri_arena_location *l, struct fdri_arena_part *p,
+                                uint32_t off, uint32_t size_log2, uint32_t base_ordinal, uint32_t record_bits_max);
+void __wrap_fdri_bins_part_open(struct fdri_bins_arena *a, struct fdri_arena_location *l, struct fdri_arena_part *p,
+                                uint32_t off, uint32_t size_log2, uint32_t base_ordinal, uint32_t record_bits_max);
+void __wrap_fdri_bins_part_open(struct fdri_bins_arena *a, struct fdri_arena_location *l, struct fdri_arena_part *p,
+                                uint32_t off, uint32_t size_log2, uint32_t base_ordinal, uint32_t record_bits_max)
 {
     if (from == OPENING) steps_on();
-    __real_fdri_part_open(a, l, p, off, size_log2, base_ordinal, record_bits_max);
+    __real_fdri_bins_part_open(a, l, p, off, size_log2, base_ordinal, record_bits_max);
 }
 
 static void end_call(void) { leave_after(length[band]); }
@@ -99,10 +99,11 @@ static void end_call(void) { leave_after(length[band]); }
 /* The next record of a depth begins where a call entered that is open: what was stored before left by then. */
 static void stored_before(uint32_t n)
 {
-    for (uint32_t off = self()->parts_first; off; off = ((struct fdr_part *)fdri_off(&fdri_self, off))->next) {
-        const struct fdr_part *p = fdri_off(&fdri_self, off);
-        if (p->class_ != FDR_CLASS_REGION || p->depth > self()->depth) continue;
-        if (p->last_tick > fdri_level(&fdri_self, p->depth)->enter_tick >> fdri_self.shift)
+    for (uint32_t off = self()->parts_first; off;
+         off = ((struct fdri_arena_part *)fdri_thread_at(&fdri_record_self, off))->next) {
+        const struct fdri_arena_part *p = fdri_thread_at(&fdri_record_self, off);
+        if (p->class_ != FDRI_ARENA_CLASS_REGION || p->depth > self()->depth) continue;
+        if (p->last_tick > fdri_thread_level(&fdri_record_self, p->depth)->enter_tick >> fdri_record_self.shift)
             fail_msg("left at %u: a call of depth %u is open, and the next record would begin behind its enter", n,
                      p->depth);
     }
@@ -119,7 +120,7 @@ static void P8_a_first_bin(void **state)
             start(NULL);
             depth = DEPTH;
         }
-        band = rnd(&seed, FDR_BANDS);
+        band = rnd(&seed, FDRI_ARENA_BANDS);
         to_depth(depth + 1); /* nothing of this depth was stored */
         from = OPENING;
         done = leave_behind(n, end_call) ? 0 : done + 1;
@@ -136,9 +137,10 @@ static void P8_a_first_bin(void **state)
 static uint64_t set_aside(void)
 {
     uint64_t records = 0;
-    for (uint32_t off = self()->parts_first; off; off = ((struct fdr_part *)fdri_off(&fdri_self, off))->next) {
-        const struct fdr_part *p = fdri_off(&fdri_self, off);
-        if (p->flags & FDR_PART_ASIDE) records += p->total + 1;
+    for (uint32_t off = self()->parts_first; off;
+         off = ((struct fdri_arena_part *)fdri_thread_at(&fdri_record_self, off))->next) {
+        const struct fdri_arena_part *p = fdri_thread_at(&fdri_record_self, off);
+        if (p->flags & FDRI_ARENA_PART_PINNED) records += p->total + 1;
     }
     return records;
 }
@@ -150,11 +152,11 @@ static void P8_first_moments(void **state)
     for (bool left = true; left; n += n < EACH ? 1 : 1 + rnd(&seed, n / 20), tried++) {
         do {
             start("100us");
-            while (!fdri_self.aside_due && !fdri_self.aside_done) present(2 + rnd(&seed, 3), 1);
-        } while (fdri_self.aside_done); /* by a call of present() itself */
+            while (!fdri_record_self.aside_due && !fdri_record_self.aside_done) present(2 + rnd(&seed, 3), 1);
+        } while (fdri_record_self.aside_done); /* by a call of present() itself */
         now++;
         left = leave_at(enter, n);
-        while (fdri_self.aside_due) present(2, 1);
+        while (fdri_record_self.aside_due) present(2, 1);
         uint64_t before = set_aside();
         any += before != 0;
         for (int i = 0; i < 40; i++) present(2 + rnd(&seed, 3), 20);
@@ -172,13 +174,13 @@ enum { MANY = 1200 };
 static fdr_region of_many[MANY];
 static uint32_t renamed;
 
-struct fdr_row *__real_fdri_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key);
-struct fdr_row *__wrap_fdri_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key);
-struct fdr_row *__wrap_fdri_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key)
+struct fdri_arena_row *__real_fdri_totals_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key);
+struct fdri_arena_row *__wrap_fdri_totals_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key);
+struct fdri_arena_row *__wrap_fdri_totals_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key)
 {
     renamed++;
     if (from == RENAMING) steps_on();
-    return __real_fdri_row_rename(t, off, key);
+    return __real_fdri_totals_row_rename(t, off, key);
 }
 
 static void define(int count)
@@ -206,7 +208,7 @@ static void call_until_renamed(void)
 /* Slots that lead to the row at `off`. */
 static uint32_t places_of(uint32_t off)
 {
-    const struct fdr_rowtable *table = fdri_off(&fdri_self, self()->rows_table_off);
+    const struct fdri_arena_rowtable *table = fdri_thread_at(&fdri_record_self, self()->rows_table_off);
     const uint32_t *slot = (const void *)(table + 1);
     uint32_t places = 0;
     for (uint32_t i = 0; i < 1u << table->log2; i++) places += slot[i] == off;
@@ -215,9 +217,9 @@ static uint32_t places_of(uint32_t off)
 
 static void each_row_has_its_place(uint32_t n)
 {
-    const struct fdr_epochs *e = fdri_off(&fdri_self, self()->epochs_off);
+    const struct fdr_epochs *e = fdri_thread_at(&fdri_record_self, self()->epochs_off);
     for (uint32_t off = e->base_first; off;) {
-        const struct fdr_epoch_base *b = fdri_off(&fdri_self, off);
+        const struct fdri_arena_epoch_base *b = fdri_thread_at(&fdri_record_self, off);
         for (uint32_t i = 0; i < b->count; i++) {
             uint32_t places = places_of(b->row[i].row_off);
             if (places != 1) fail_msg("left at %u: a row of the totals has %u places", n, places);
@@ -247,14 +249,15 @@ static void P8_rows_that_give_way(void **state)
     assert_true(n > 200);
 }
 
-static struct fdr_rowtable *table_now(void) { return fdri_off(&fdri_self, self()->rows_table_off); }
+static struct fdri_arena_rowtable *table_now(void) { return fdri_thread_at(&fdri_record_self, self()->rows_table_off); }
 
 static uint32_t rows_of(fdr_region r)
 {
     const uint32_t *slot = (const void *)(table_now() + 1);
     uint32_t rows = 0;
     for (uint32_t i = 0; i < 1u << table_now()->log2; i++)
-        rows += slot[i] && ((const struct fdr_row *)fdri_off(&fdri_self, slot[i]))->key == FDRI_KEY(FDR_DEF_REGION, r);
+        rows += slot[i] && ((const struct fdri_arena_row *)fdri_thread_at(&fdri_record_self, slot[i]))->key ==
+                               FDRI_TOTALS_KEY(FDRI_ARENA_DEF_REGION, r);
     return rows;
 }
 
@@ -264,7 +267,7 @@ static bool grown_at(uint32_t n)
     seed = 9; /* each time the same instructions */
     start(NULL);
     define(64);
-    const struct fdr_rowtable *small = table_now();
+    const struct fdri_arena_rowtable *small = table_now();
     for (next_one = 0; small->used < ((1u << small->log2) - 1) * 3 / 4;) call_next();
     leave_at(call_next, n);
     bool grown = table_now() != small;
@@ -282,7 +285,7 @@ static void P8_a_table_that_grows(void **state)
     uint32_t low = 1, high = 1 << 14;
     assert_true(grown_at(high));
     while (high - low > 1) *(grown_at((low + high) / 2) ? &high : &low) = (low + high) / 2;
-    for (uint32_t n = fdr_max(low, 50) - 49; n < high + 50; n++) grown_at(n);
+    for (uint32_t n = fdri_bits_max(low, 50) - 49; n < high + 50; n++) grown_at(n);
     fdr_finalize();
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdri_ring_open */
+/* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdri_samples_ring_open */
 /* A thread that blocks all signals, as those of servers do: no handler comes there, and it is sampled all the same. One
  * that only waits meanwhile is left as it is. */
 #define _GNU_SOURCE
@@ -48,7 +48,7 @@ static long sampled(const char *setting, void *records)
     long ms = 0;
     assert_non_null(c.dir = mkdtemp(dir));
     assert_int_equal(fdr_init(&c), 0);
-    bool perf = fdri_sampler.perf;
+    bool perf = fdri_samples_sampler.perf;
     pthread_create(&t, NULL, blocks, records);
     pthread_join(t, NULL);
     assert_int_equal(fdr_snapshot("end"), 0);
@@ -74,12 +74,12 @@ static void sampled_by_the_kernel(void **state)
 }
 
 static unsigned given_up; /* atomic: threads that the kernel samples from then on because they block signals */
-bool __real_fdri_ring_open(struct fdri_target *t);
-bool __wrap_fdri_ring_open(struct fdri_target *t);
-bool __wrap_fdri_ring_open(struct fdri_target *t)
+bool __real_fdri_samples_ring_open(struct fdri_samples_target *t);
+bool __wrap_fdri_samples_ring_open(struct fdri_samples_target *t);
+bool __wrap_fdri_samples_ring_open(struct fdri_samples_target *t)
 {
     if (t->blocked) __atomic_fetch_add(&given_up, 1, __ATOMIC_RELAXED);
-    return __real_fdri_ring_open(t);
+    return __real_fdri_samples_ring_open(t);
 }
 
 enum { WAITING = 8 };

@@ -9,8 +9,8 @@
 /* What comes late looks at memory that was emptied meanwhile (docs/ORDERING.md, "Where program order is relied upon").
  * ThreadSanitizer cannot know. */
 const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void) { return "race:fdri_arena_drop\n"; }
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+const char *__tsan_default_suppressions(void) { return "race:fdri_memory_arena_drop\n"; }
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
 enum { ROUNDS = 60 };
 #else
 enum { ROUNDS = 400 };
@@ -53,8 +53,8 @@ static void P10_finalize_beside_samples(void **state)
         struct fdr_config c = oracle_config(oracle_directory());
         c.buffer = round % 2 ? "256K" : "1M";
         int e = -EBUSY; /* one of them is still in the middle of a sample */
-        for (uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + 60000000000u;
-             e == -EBUSY && fdr_clock_ns(CLOCK_MONOTONIC) < until;)
+        for (uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + 60000000000u;
+             e == -EBUSY && fdri_clock_ns(CLOCK_MONOTONIC) < until;)
             e = fdr_init(&c);
         assert_int_equal(e, 0);
         for (uint32_t i = 0; i < SAMPLERS; i++) {
@@ -62,8 +62,8 @@ static void P10_finalize_beside_samples(void **state)
             assert_non_null(s);
             __atomic_store_n(&stream[i], s, __ATOMIC_RELEASE);
         }
-        uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + 1000000;
-        while (fdr_clock_ns(CLOCK_MONOTONIC) < until) sched_yield();
+        uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + 1000000;
+        while (fdri_clock_ns(CLOCK_MONOTONIC) < until) sched_yield();
         fdr_finalize();
     }
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);

@@ -14,12 +14,12 @@
 #include "sampler/samples/sampler.h"
 
 /* What parsing `text` writes to standard error. */
-static struct fdri_sampling parse(const char *text, char *said, size_t bytes)
+static struct fdri_samples_settings parse(const char *text, char *said, size_t bytes)
 {
     int ends[2], before = dup(2);
     assert_int_equal(pipe(ends), 0);
     dup2(ends[1], 2);
-    struct fdri_sampling s = fdri_sampling_parse(text);
+    struct fdri_samples_settings s = fdri_samples_parse_setting(text);
     dup2(before, 2);
     close(before);
     close(ends[1]);
@@ -36,26 +36,26 @@ static void good_ones_are_silent(void **state)
         const char *text;
         uint64_t period;
         bool wall, events, provided;
-        enum fdri_stacks stacks;
-    } good[] = {{"", 0, false, false, false, FDRI_FRAME_POINTERS},
-                {"on", 1000000, false, false, false, FDRI_FRAME_POINTERS},
-                {"1kHz", 1000000, false, false, false, FDRI_FRAME_POINTERS},
-                {"2ms,wall", 2000000, true, false, false, FDRI_FRAME_POINTERS},
-                {"wall,500Hz,unwind", 2000000, true, false, false, FDRI_UNWINDER},
-                {"cpu,nostack", 1000000, false, false, false, FDRI_NO_STACKS},
-                {"1kHz,off,1000us", 1000000, false, false, false, FDRI_FRAME_POINTERS},
-                {"500Hz,on", 2000000, false, false, false, FDRI_FRAME_POINTERS},
-                {"500Hz,on,500Hz", 2000000, false, false, false, FDRI_FRAME_POINTERS},
-                {"wall,wall", 1000000, true, false, false, FDRI_FRAME_POINTERS},
-                {"1kHz,,wall", 1000000, true, false, false, FDRI_FRAME_POINTERS},
-                {"1kHz,off", 0, false, false, false, FDRI_FRAME_POINTERS},
-                {"page-faults/100", 100, false, true, false, FDRI_FRAME_POINTERS},
-                {"page-faults/100,on", 100, false, true, false, FDRI_FRAME_POINTERS},
-                {"page-faults/100,unwind,off", 0, false, true, false, FDRI_UNWINDER},
-                {"PAPI_TOT_INS/100000,nostack", 100000, false, true, true, FDRI_NO_STACKS}};
+        enum fdri_samples_stacks stacks;
+    } good[] = {{"", 0, false, false, false, FDRI_SAMPLES_FRAME_POINTERS},
+                {"on", 1000000, false, false, false, FDRI_SAMPLES_FRAME_POINTERS},
+                {"1kHz", 1000000, false, false, false, FDRI_SAMPLES_FRAME_POINTERS},
+                {"2ms,wall", 2000000, true, false, false, FDRI_SAMPLES_FRAME_POINTERS},
+                {"wall,500Hz,unwind", 2000000, true, false, false, FDRI_SAMPLES_UNWINDER},
+                {"cpu,nostack", 1000000, false, false, false, FDRI_SAMPLES_NO_STACKS},
+                {"1kHz,off,1000us", 1000000, false, false, false, FDRI_SAMPLES_FRAME_POINTERS},
+                {"500Hz,on", 2000000, false, false, false, FDRI_SAMPLES_FRAME_POINTERS},
+                {"500Hz,on,500Hz", 2000000, false, false, false, FDRI_SAMPLES_FRAME_POINTERS},
+                {"wall,wall", 1000000, true, false, false, FDRI_SAMPLES_FRAME_POINTERS},
+                {"1kHz,,wall", 1000000, true, false, false, FDRI_SAMPLES_FRAME_POINTERS},
+                {"1kHz,off", 0, false, false, false, FDRI_SAMPLES_FRAME_POINTERS},
+                {"page-faults/100", 100, false, true, false, FDRI_SAMPLES_FRAME_POINTERS},
+                {"page-faults/100,on", 100, false, true, false, FDRI_SAMPLES_FRAME_POINTERS},
+                {"page-faults/100,unwind,off", 0, false, true, false, FDRI_SAMPLES_UNWINDER},
+                {"PAPI_TOT_INS/100000,nostack", 100000, false, true, true, FDRI_SAMPLES_NO_STACKS}};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         char said[600];
-        struct fdri_sampling s = parse(good[i].text, said, sizeof said);
+        struct fdri_samples_settings s = parse(good[i].text, said, sizeof said);
         if (*said) fail_msg("%s: %s", good[i].text, said);
         if (s.period_ns != good[i].period || s.wall != good[i].wall || s.events != good[i].events ||
             s.provided != good[i].provided || s.stacks != good[i].stacks)
@@ -92,7 +92,7 @@ static void others_cost_one_line_that_says_what_is_used(void **state)
                {"perf::TASK-CLOCK/10", "using 100000", 100000}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char said[600];
-        struct fdri_sampling s = parse(bad[i].text, said, sizeof said);
+        struct fdri_samples_settings s = parse(bad[i].text, said, sizeof said);
         char *line = strchr(said, '\n');
         if (!line || line[1] || !strstr(said, bad[i].text) || !strstr(said, bad[i].says) ||
             s.period_ns != bad[i].period || s.wall)

@@ -330,17 +330,17 @@ static void threads_of_one_number_are_counted_each(void **state)
 {
     (void)state;
     thinned_start("samples", "whole", "256K");
-    const uint64_t *lost = &fdri_rec.arena.super->lost_locations;
-    fdri_no_room(77, false);
-    fdri_no_room(77, false);
+    const uint64_t *lost = &fdri_life_recording.arena.super->lost_locations;
+    fdri_thread_count_no_room(77, false);
+    fdri_thread_count_no_room(77, false);
     assert_int_equal(*lost, 1);
-    fdri_no_room(77, true); /* the same */
-    fdri_no_room(77, false);
+    fdri_thread_count_no_room(77, true); /* the same */
+    fdri_thread_count_no_room(77, false);
     assert_int_equal(*lost, 1);
-    for (int i = 0; i < 10; i++) fdri_no_room(77, true);
+    for (int i = 0; i < 10; i++) fdri_thread_count_no_room(77, true);
     assert_int_equal(*lost, 11);
-    fdri_no_room(78, true);
-    fdri_no_room(78, false);
+    fdri_thread_count_no_room(78, true);
+    fdri_thread_count_no_room(78, false);
     assert_int_equal(*lost, 12);
     fdr_file_close(thinned_finish());
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdr_sample,fdri_source_open,fdri_source_close
+/* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdr_sample,fdri_samples_source_open,fdri_samples_source_close
  * What the sampler keeps for a thread is used again for another one when the thread has ended; but not where a handler
  * never came out of it: that could go on with what is another thread's by then. */
 #include <setjmp.h>
@@ -28,25 +28,25 @@ uint64_t __wrap_fdr_sample(struct fdr_sampled *s, const struct fdr_look *look)
 }
 
 /* The helper's: only it opens and closes. */
-static uint32_t left_tid;                  /* atomic: of the thread that jumped */
-static struct fdri_target *left, *clean;   /* atomic: closed; the latter in good order, behind the former */
-static unsigned left_opened, clean_opened; /* atomic */
-bool __real_fdri_source_open(struct fdri_target *t, uint64_t step);
-bool __wrap_fdri_source_open(struct fdri_target *t, uint64_t step);
-bool __wrap_fdri_source_open(struct fdri_target *t, uint64_t step)
+static uint32_t left_tid;                        /* atomic: of the thread that jumped */
+static struct fdri_samples_target *left, *clean; /* atomic: closed; the latter in good order, behind the former */
+static unsigned left_opened, clean_opened;       /* atomic */
+bool __real_fdri_samples_source_open(struct fdri_samples_target *t, uint64_t step);
+bool __wrap_fdri_samples_source_open(struct fdri_samples_target *t, uint64_t step);
+bool __wrap_fdri_samples_source_open(struct fdri_samples_target *t, uint64_t step)
 {
     if (t == __atomic_load_n(&left, __ATOMIC_ACQUIRE)) __atomic_fetch_add(&left_opened, 1, __ATOMIC_RELEASE);
     if (t == __atomic_load_n(&clean, __ATOMIC_ACQUIRE)) __atomic_fetch_add(&clean_opened, 1, __ATOMIC_RELEASE);
-    return __real_fdri_source_open(t, step);
+    return __real_fdri_samples_source_open(t, step);
 }
-void __real_fdri_source_close(struct fdri_target *t);
-void __wrap_fdri_source_close(struct fdri_target *t);
-void __wrap_fdri_source_close(struct fdri_target *t)
+void __real_fdri_samples_source_close(struct fdri_samples_target *t);
+void __wrap_fdri_samples_source_close(struct fdri_samples_target *t);
+void __wrap_fdri_samples_source_close(struct fdri_samples_target *t)
 {
     uint32_t is = __atomic_load_n(&left_tid, __ATOMIC_ACQUIRE);
-    __real_fdri_source_close(t);
+    __real_fdri_samples_source_close(t);
     if (is && t->tid == is && !left) __atomic_store_n(&left, t, __ATOMIC_RELEASE);
-    else if (left && t != left && t->source == FDRI_BY_NOTHING && !fdr_load_relaxed(&t->live))
+    else if (left && t != left && t->source == FDRI_SAMPLES_BY_NOTHING && !fdri_atomic_load_relaxed(&t->live))
         __atomic_store_n(&clean, t, __ATOMIC_RELEASE);
 }
 

@@ -61,7 +61,7 @@ static int status_of(void (*prepare)(void), bool is_closed, bool one_waits)
             raise(SIGPIPE); /* the program's own: stays */
         }
         errno = 77;
-        fdri_say("something of %d", 1);
+        fdri_text_message("something of %d", 1);
         if (errno != 77) _exit(1);
         sigprocmask(SIG_BLOCK, NULL, &mask);
         sigpending(&waiting);
@@ -91,8 +91,8 @@ static void one_plain_line(void **state)
     (void)state;
     assert_int_equal(pipe(both), 0);
     dup2(both[1], STDERR_FILENO);
-    fdri_say("'%s'", "a\nb\x1b[31m\x7f \xc2\x9b"
-                     "31m \xc3\xa4");
+    fdri_text_message("'%s'", "a\nb\x1b[31m\x7f \xc2\x9b"
+                              "31m \xc3\xa4");
     dup2(kept, STDERR_FILENO);
     close(kept);
     assert_true(read(both[0], text, sizeof text - 1) > 0);

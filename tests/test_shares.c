@@ -62,7 +62,7 @@ static void P2_newcomers_in_a_tiny_buffer(void **state)
     static const char *const strategy[] = {"telescope", "whole", "last"};
     for (int s = 0; s < 3; s++) {
         start(strategy[s], "256K");
-        uint32_t sure = fdri_rec.arena.super->locations_sure, n = 1;
+        uint32_t sure = fdri_life_recording.arena.super->locations_sure, n = 1;
         uint64_t sum;
         begin(&w[0], 1);
         turn(&w[0], 300000);
@@ -77,7 +77,7 @@ static void P2_newcomers_in_a_tiny_buffer(void **state)
         for (uint32_t i = 0; i < n; i++)
             print_message("%s: %u keeps %llu in %u bins\n", strategy[s], i, (unsigned long long)kept[i], bins[i]);
         for (uint32_t i = 0; i < n; i++) assert_true(kept[i] > 0);
-        assert_int_equal(fdri_rec.arena.super->lost_locations, 0);
+        assert_int_equal(fdri_life_recording.arena.super->lost_locations, 0);
         for (uint32_t i = 0; i < n; i++) end(&w[i]);
         fdr_finalize();
     }
@@ -89,17 +89,17 @@ static void P2_who_was_turned_away_looks_again(void **state)
     (void)state;
     uint32_t n = 0;
     start("telescope", "128K");
-    for (; n < MOST && !fdri_rec.arena.super->lost_locations; n++) {
+    for (; n < MOST && !fdri_life_recording.arena.super->lost_locations; n++) {
         begin(&w[n], n + 1);
         turn(&w[n], 30);
     }
     assert_true(n > 1 && n < MOST);
     for (uint32_t i = 0; i + 1 < n; i++) end(&w[i]);
-    uint64_t before = fdri_rec.arena.super->lost_unattached;
+    uint64_t before = fdri_life_recording.arena.super->lost_unattached;
     turn(&w[n - 1], 120); /* calls: 240 events */
     print_message("%u threads; %u events later the last one found room\n", n,
-                  (unsigned)(fdri_rec.arena.super->lost_unattached - before));
-    assert_true(fdri_rec.arena.super->lost_unattached - before < 200);
+                  (unsigned)(fdri_life_recording.arena.super->lost_unattached - before));
+    assert_true(fdri_life_recording.arena.super->lost_unattached - before < 200);
     end(&w[n - 1]);
     fdr_finalize();
 }
@@ -110,15 +110,16 @@ static void P4_a_few_threads_have_all_bands(void **state)
     (void)state;
     enum { FEW = 64 };
     static struct turn few[FEW];
-    const struct fdri_arena *a = &fdri_rec.arena;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
     start("telescope", "64M");
     for (int i = 0; i < FEW; i++) begin(&few[i], (uint64_t)i + 1);
     for (int i = 0; i < FEW; i++) turn(&few[i], 300);
-    assert_false(fdri_crowded());
+    assert_false(fdri_shares_crowded());
     for (uint32_t off = a->super->location_first, flags; off;
-         off = ((const struct fdr_location *)fdri_at(a, off))->next) {
-        flags = ((const struct fdr_location *)fdri_at(a, off))->flags;
-        assert_int_equal(flags & (FDR_LOCATION_JOINED | FDR_LOCATION_JOINED_LONG | FDR_LOCATION_JOINED_ALL), 0);
+         off = ((const struct fdri_arena_location *)fdri_bins_at(a, off))->next) {
+        flags = ((const struct fdri_arena_location *)fdri_bins_at(a, off))->flags;
+        assert_int_equal(
+            flags & (FDRI_ARENA_LOCATION_JOINED | FDRI_ARENA_LOCATION_JOINED_LONG | FDRI_ARENA_LOCATION_JOINED_ALL), 0);
     }
     for (int i = 0; i < FEW; i++) end(&few[i]);
     fdr_finalize();
@@ -126,7 +127,7 @@ static void P4_a_few_threads_have_all_bands(void **state)
 
 /* A crowd, bins short, and nothing in the lists of the thread that runs: what was returned to others and to itself is
  * all there is. Returns the other location. */
-static struct fdr_location *all_is_returned(const char *bin)
+static struct fdri_arena_location *all_is_returned(const char *bin)
 {
     struct fdr_config c = oracle_config(oracle_directory());
     c.strategy = "telescope";
@@ -139,11 +140,12 @@ static struct fdr_location *all_is_returned(const char *bin)
     fdr_leave(region[0]);
     begin(&w[0], 1);
     turn(&w[0], 3);
-    fdri_rec.shares.live = fdri_rec.arena.super->bins_total;
-    fdri_rec.bin_reserve = UINT32_MAX;
-    struct fdr_location *other = fdri_at(&fdri_rec.arena, fdri_rec.arena.super->location_first);
-    while (fdri_piece_own(&fdri_rec.arena, fdri_self.loc, 9)) continue;
-    assert_true(fdri_crowded() && fdri_poor(&fdri_self) && other != fdri_self.loc);
+    fdri_life_recording.shares.live = fdri_life_recording.arena.super->bins_total;
+    fdri_life_recording.bin_reserve = UINT32_MAX;
+    struct fdri_arena_location *other = fdri_bins_at(&fdri_life_recording.arena,
+                                                     fdri_life_recording.arena.super->location_first);
+    while (fdri_bins_piece_own(&fdri_life_recording.arena, fdri_record_self.loc, 9)) continue;
+    assert_true(fdri_shares_crowded() && fdri_shares_poor(&fdri_record_self) && other != fdri_record_self.loc);
     return other;
 }
 
@@ -151,20 +153,21 @@ static struct fdr_location *all_is_returned(const char *bin)
 static void P2_what_is_its_own_comes_first(void **state)
 {
     (void)state;
-    struct fdr_location *other = all_is_returned("4K"), *own = fdri_self.loc;
-    struct fdri_arena *a = &fdri_rec.arena;
-    uint32_t its = fdri_piece_take(a, other, 10), mine = fdri_piece_take(a, own, 10);
-    while (fdri_piece_own(a, own, 9)) continue;
+    struct fdri_arena_location *other = all_is_returned("4K"), *own = fdri_record_self.loc;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    uint32_t its = fdri_bins_piece_take(a, other, 10), mine = fdri_bins_piece_take(a, own, 10);
+    while (fdri_bins_piece_own(a, own, 9)) continue;
     fdri_piece_return(a, other, its);
     fdri_piece_return(a, own, mine);
-    assert_int_equal(fdri_take_free(&fdri_self, 10), mine);
+    assert_int_equal(fdri_memory_take_free(&fdri_record_self, 10), mine);
     assert_int_equal(fdri_strewn_count(a), 0);
-    assert_int_equal(fdri_take_free(&fdri_self, 10), its);
+    assert_int_equal(fdri_memory_take_free(&fdri_record_self, 10), its);
     assert_int_equal(fdri_strewn_count(a), 1);
-    fdri_piece_give(a, own, its, 10);
-    fdri_piece_leave(a, own);
+    fdri_bins_piece_give(a, own, its, 10);
+    fdri_bins_piece_leave(a, own);
     assert_int_equal(a->given_eighths, 2);
-    assert_int_equal(fdri_take_free(&fdri_self, 10), its); /* nobody's by then, and at last no others are left */
+    assert_int_equal(fdri_memory_take_free(&fdri_record_self, 10),
+                     its); /* nobody's by then, and at last no others are left */
     assert_int_equal(a->given_eighths, 0);
     end(&w[0]);
     fdr_finalize();
@@ -176,12 +179,12 @@ static void P2_pieces_of_large_bins(void **state)
     (void)state;
     static const char *const bin[] = {"1K", "2K", "4K", "8K", "16K", "64K"};
     for (size_t i = 0; i < sizeof bin / sizeof bin[0]; i++) {
-        struct fdr_location *other = all_is_returned(bin[i]), *own = fdri_self.loc;
-        struct fdri_arena *a = &fdri_rec.arena;
-        uint32_t log2 = (uint32_t)fdr_max(a->bin_log2 - 3, 9), its = fdri_piece_take(a, other, log2);
+        struct fdri_arena_location *other = all_is_returned(bin[i]), *own = fdri_record_self.loc;
+        struct fdri_bins_arena *a = &fdri_life_recording.arena;
+        uint32_t log2 = (uint32_t)fdri_bits_max(a->bin_log2 - 3, 9), its = fdri_bins_piece_take(a, other, log2);
         char text[128];
         fdri_piece_return(a, other, its);
-        assert_int_equal(fdri_take_free(&fdri_self, 9), its);
+        assert_int_equal(fdri_memory_take_free(&fdri_record_self, 9), its);
         assert_int_equal(own->strewn_units, 1u << (log2 - 9));
         assert_int_equal(own->piece_units, (1u << (log2 - 9)) - 1);
         assert_null(fdri_bins_check(a, text, sizeof text));
@@ -196,11 +199,11 @@ static void P2_less_than_nothing_is_not_much(void **state)
 {
     (void)state;
     all_is_returned("4K");
-    uint32_t held = fdri_share_held(fdri_self.loc);
-    fdri_self.loc->strewn_units -= 1;
-    assert_int_equal(fdri_share_held(fdri_self.loc), held);
-    assert_true(fdri_poor(&fdri_self));
-    fdri_self.loc->strewn_units += 1;
+    uint32_t held = fdri_shares_bins_of(fdri_record_self.loc);
+    fdri_record_self.loc->strewn_units -= 1;
+    assert_int_equal(fdri_shares_bins_of(fdri_record_self.loc), held);
+    assert_true(fdri_shares_poor(&fdri_record_self));
+    fdri_record_self.loc->strewn_units += 1;
     end(&w[0]);
     fdr_finalize();
 }

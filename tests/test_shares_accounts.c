@@ -11,7 +11,7 @@
 
 #include "tests/shares.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
 enum { AT_ONCE = 32 }; /* they are so slow that all of them are in the middle of it, and need what they have */
 #else
 enum { AT_ONCE = 256 };

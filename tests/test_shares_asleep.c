@@ -29,12 +29,13 @@ static uint32_t bins[SLEEPERS + MORE + 8];
 /* Partitions whose newest bin was taken, of owners who have not seen it. */
 static uint32_t taken(void)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint32_t count = 0;
-    for (uint32_t off = a->super->location_first; off; off = ((const struct fdr_location *)fdri_at(a, off))->next) {
-        const struct fdr_location *l = fdri_at(a, off);
+    for (uint32_t off = a->super->location_first; off;
+         off = ((const struct fdri_arena_location *)fdri_bins_at(a, off))->next) {
+        const struct fdri_arena_location *l = fdri_bins_at(a, off);
         for (uint32_t part = l->parts_first; part;) {
-            const struct fdr_part *p = fdri_at(a, part);
+            const struct fdri_arena_part *p = fdri_bins_at(a, part);
             count += p->open_off && !(uint32_t)p->list_head;
             part = p->next;
         }
@@ -45,10 +46,11 @@ static uint32_t taken(void)
 /* How often a location was taken for asleep, was awake again, or had a bin taken. */
 static uint64_t changes(void)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint64_t n = 0;
-    for (uint32_t off = a->super->location_first; off; off = ((const struct fdr_location *)fdri_at(a, off))->next)
-        n += ((const struct fdr_location *)fdri_at(a, off))->asleep >> 32;
+    for (uint32_t off = a->super->location_first; off;
+         off = ((const struct fdri_arena_location *)fdri_bins_at(a, off))->next)
+        n += ((const struct fdri_arena_location *)fdri_bins_at(a, off))->asleep >> 32;
     return n;
 }
 
@@ -62,7 +64,8 @@ static uint64_t sum(void)
 
 static void check_all(void)
 {
-    uint64_t unattached = fdri_rec.arena.super->lost_unattached; /* where this is slow some may find no room */
+    uint64_t unattached =
+        fdri_life_recording.arena.super->lost_unattached; /* where this is slow some may find no room */
     check(BUFFER, sum() - unattached, kept, bins, SLEEPERS + MORE + 8);
 }
 
@@ -70,7 +73,7 @@ static void check_all(void)
 static void newest_bins_of_sleepers(bool strew)
 {
     start("telescope", "4M");
-    if (!strew) fdri_rec.arena.strewn = NULL;
+    if (!strew) fdri_life_recording.arena.strewn = NULL;
     for (int i = 0; i < SLEEPERS; i++) begin(&sleeper[i], (uint64_t)i + 1);
     for (int i = 0; i < SLEEPERS; i++) turn(&sleeper[i], CALLS);
     usleep(20000);
@@ -78,8 +81,8 @@ static void newest_bins_of_sleepers(bool strew)
     for (int i = 0; i < MORE; i++) turn(&more[i], CALLS / 4);
     uint32_t gone = taken();
     print_message("%u newest bins of %d sleeping threads were taken, %u are strewn\n", gone, SLEEPERS,
-                  fdri_strewn_count(&fdri_rec.arena));
-    if (strew) assert_true(fdri_strewn_count(&fdri_rec.arena) > 0);
+                  fdri_strewn_count(&fdri_life_recording.arena));
+    if (strew) assert_true(fdri_strewn_count(&fdri_life_recording.arena) > 0);
     else assert_true(gone > 0);
     check_all();
     for (int i = 0; i < SLEEPERS; i++) turn(&sleeper[i], i % 3 ? 3 : 3000); /* awake */
@@ -113,7 +116,7 @@ static void *doze(void *number)
     struct turn w = {.seed = (uintptr_t)number * 7919 + 88172645463325252u};
     for (int i = 0; i < ROUNDS; i++) {
         w.calls = rnd(&w.seed, 3) ? rnd(&w.seed, 50) : 3000 + rnd(&w.seed, 6000);
-        if (fdri_attached()) work(&w);
+        if (fdri_thread_attached()) work(&w);
         usleep(10000 + (useconds_t)rnd(&w.seed, 5000));
     }
     __atomic_fetch_add(&presented, w.presented, __ATOMIC_RELAXED);
@@ -127,7 +130,7 @@ static void awake_while_taken_from(bool strew)
     uint64_t events;
     const char *wrong = NULL;
     start("telescope", "4M");
-    if (!strew) fdri_rec.arena.strewn = NULL;
+    if (!strew) fdri_life_recording.arena.strewn = NULL;
     presented = 0;
     pthread_barrier_init(&all_done, NULL, DOZERS);
     for (uintptr_t i = 0; i < DOZERS; i++) assert_int_equal(pthread_create(&thread[i], NULL, doze, (void *)(i + 1)), 0);
@@ -141,8 +144,8 @@ static void awake_while_taken_from(bool strew)
     if (wrong) print_message("%s\n", wrong);
     assert_null(wrong);
     print_message("%llu times asleep, awake, or taken from; %u bins are strewn\n", (unsigned long long)changes(),
-                  fdri_strewn_count(&fdri_rec.arena));
-    assert_true(strew ? fdri_strewn_count(&fdri_rec.arena) > 0 : changes() > 0);
+                  fdri_strewn_count(&fdri_life_recording.arena));
+    assert_true(strew ? fdri_strewn_count(&fdri_life_recording.arena) > 0 : changes() > 0);
     check(BUFFER, presented, kept, bins, DOZERS);
     fdr_finalize();
 }

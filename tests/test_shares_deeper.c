@@ -19,7 +19,7 @@
 #include "recorder/thread/thread_state.h"
 #include "tests/shares.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
 enum { SLOWER = 20 };
 #else
 enum { SLOWER = 1 };
@@ -36,9 +36,9 @@ static uint64_t deep_calls(uint64_t *seed, uint64_t calls)
     while (made < calls) {
         uint64_t deep = 1 + rnd(seed, DEEPEST);
         for (uint64_t d = 0; d < deep; d++) fdr_enter(region[rnd(seed, 8)]);
-        while (fdri_self.loc && fdri_self.loc->depth) {
+        while (fdri_record_self.loc && fdri_record_self.loc->depth) {
             for (volatile uint64_t work = rnd(seed, 64); work; work--) continue;
-            fdr_leave(fdri_self.top->region);
+            fdr_leave(fdri_record_self.top->region);
         }
         made += deep;
     }
@@ -66,7 +66,7 @@ static void P2_who_comes_finds_room(void **state)
 {
     (void)state;
     start("telescope", "64M");
-    uint32_t threads = fdri_rec.arena.super->locations_sure / SLOWER;
+    uint32_t threads = fdri_life_recording.arena.super->locations_sure / SLOWER;
     pthread_t *t = calloc(threads, sizeof *t), never_stops;
     uint64_t *kept = calloc(threads + 8, sizeof *kept);
     uint32_t *bins = calloc(threads + 8, sizeof *bins);
@@ -81,7 +81,7 @@ static void P2_who_comes_finds_room(void **state)
     for (uint32_t i = 0; i + 1 < threads; i++) sem_wait(&done);
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     pthread_join(never_stops, NULL);
-    const struct fdr_superblock *super = fdri_rec.arena.super;
+    const struct fdri_arena_superblock *super = fdri_life_recording.arena.super;
     uint64_t away = super->lost_locations, lost = super->lost_unattached;
     print_message("%u threads: %llu turned away, %llu events nowhere\n", threads, (unsigned long long)away,
                   (unsigned long long)lost);

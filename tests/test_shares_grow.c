@@ -76,7 +76,7 @@ static void one_pool(uint64_t with)
     seed = with;
     for (uint64_t events = 0; events < EVENTS;) {
         for (; count < want; count++) begin(&pool[count]);
-        uint64_t each = fdr_max(EVENTS / 40 / want, 1);
+        uint64_t each = fdri_bits_max(EVENTS / 40 / want, 1);
         for (uint32_t i = 0; i < count; i++, events += each) {
             left = each;
             sem_post(&pool[i].go);
@@ -84,10 +84,10 @@ static void one_pool(uint64_t with)
         }
         now += 600000000000;
         if (events > EVENTS / 160 * want)
-            want = fdr_min(want * 2, MOST); /* the last ones when memory has been full for long */
+            want = fdri_bits_min(want * 2, MOST); /* the last ones when memory has been full for long */
     }
     struct fdr_usage u = fdr_usage();
-    const struct fdr_superblock *s = fdri_rec.arena.super;
+    const struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
     print_message("seed %llu: %llu presented by %u threads, %llu lost, %llu of threads without room\n",
                   (unsigned long long)with, (unsigned long long)u.presented, count, (unsigned long long)u.lost,
                   (unsigned long long)s->lost_unattached);

@@ -47,7 +47,7 @@ static void stored(uint64_t bytes, uint32_t threads, uint64_t *least, uint64_t *
     *sum = 0;
     for (size_t i = 0; i < threads; i++) {
         const struct fdr_location_info *l = fdr_location_info(f, i);
-        *least = fdr_min(*least, l->bytes_stored);
+        *least = fdri_bits_min(*least, l->bytes_stored);
         *sum += l->bytes_stored;
     }
     fdr_file_close(f);
@@ -73,8 +73,9 @@ static void one_after_another(const char *buffer, uint64_t bytes, uint32_t threa
     check(bytes, (uint64_t)threads * DEEP_CALLS, kept, bins, threads);
     stored(bytes, threads, &least, &sum);
     struct fdr_usage u = fdr_usage();
-    uint64_t meta = fdr_load_relaxed(&fdri_rec.meta_in_bins) + fdri_meta_used(&fdri_rec.arena),
-             history = bytes - fdr_min(bytes, meta);
+    uint64_t meta = fdri_atomic_load_relaxed(&fdri_life_recording.meta_in_bins) +
+                    fdri_bins_meta_used(&fdri_life_recording.arena),
+             history = bytes - fdri_bits_min(bytes, meta);
     print_message("%s: %u threads hold %llu KiB of %llu that are not accounts, the poorest %llu; %llu events lost\n",
                   buffer, threads, (unsigned long long)sum >> 10, (unsigned long long)history >> 10,
                   (unsigned long long)least >> 10, (unsigned long long)u.lost);

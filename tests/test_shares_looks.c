@@ -20,9 +20,12 @@ enum { LEVELS = 40, FILL = 2000000, ASKS = 100000 };
 
 static uint64_t looks, now = 1000;
 
-uint32_t __real_fdri_piece_whole(struct fdri_arena *a, struct fdr_location *l, struct fdri_returned *left);
-uint32_t __wrap_fdri_piece_whole(struct fdri_arena *a, struct fdr_location *l, struct fdri_returned *left);
-uint32_t __wrap_fdri_piece_whole(struct fdri_arena *a, struct fdr_location *l, struct fdri_returned *left)
+uint32_t __real_fdri_piece_whole(struct fdri_bins_arena *a, struct fdri_arena_location *l,
+                                 struct fdri_bins_returned *left);
+uint32_t __wrap_fdri_piece_whole(struct fdri_bins_arena *a, struct fdri_arena_location *l,
+                                 struct fdri_bins_returned *left);
+uint32_t __wrap_fdri_piece_whole(struct fdri_bins_arena *a, struct fdri_arena_location *l,
+                                 struct fdri_bins_returned *left)
 {
     looks++;
     return __real_fdri_piece_whole(a, l, left);
@@ -69,14 +72,14 @@ static void P2_pieces_that_wait_are_not_looked_at_again_and_again(void **state)
     }
     walk(&seed, ASKS);
     looks = 0;
-    uint64_t before = fdri_rec.shares.turn;
+    uint64_t before = fdri_life_recording.shares.turn;
     walk(&seed, ASKS);
-    uint64_t asked = fdri_rec.shares.turn - before;
+    uint64_t asked = fdri_life_recording.shares.turn - before;
     print_message("asked for room %llu times, looked at all that waits %llu times\n", (unsigned long long)asked,
                   (unsigned long long)looks);
     assert_true(asked >= 50);
     assert_true(looks < asked / 4);
-    assert_null(fdri_bins_check(&fdri_rec.arena, text, sizeof text));
+    assert_null(fdri_bins_check(&fdri_life_recording.arena, text, sizeof text));
     for (int i = 0; i < 2; i++) sem_post(&go);
     for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
     fdr_finalize();

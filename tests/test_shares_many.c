@@ -17,7 +17,7 @@
 #include "recorder/life/recording.h"
 #include "tests/shares.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
 enum { SLOWER = 20 };
 #else
 enum { SLOWER = 1 };
@@ -63,7 +63,7 @@ static void one_churn(const char *strategy, const char *buffer, uint64_t bytes, 
         (unsigned long long)u.meta_bytes >> 10);
     assert_int_equal(u.presented, presented);
     check(bytes, presented, kept, bins, 1);
-    assert_int_equal(fdri_rec.arena.super->lost_locations, 0);
+    assert_int_equal(fdri_life_recording.arena.super->lost_locations, 0);
     fdr_finalize();
 }
 
@@ -88,7 +88,7 @@ static struct turn busy;
 static void P2_sleepers_as_many_as_guaranteed(const char *buffer, uint64_t bytes, uint64_t calls, uint32_t in_a_hundred)
 {
     start("telescope", buffer);
-    uint32_t threads = fdri_rec.arena.super->locations_sure / SLOWER;
+    uint32_t threads = fdri_life_recording.arena.super->locations_sure / SLOWER;
     struct turn *all = calloc(threads, sizeof *all);
     kept = realloc(kept, (threads + 8) * sizeof *kept);
     bins = realloc(bins, (threads + 8) * sizeof *bins);
@@ -96,7 +96,7 @@ static void P2_sleepers_as_many_as_guaranteed(const char *buffer, uint64_t bytes
     turn(&busy, bytes / 2); /* two bytes a call: several times the buffer */
     for (uint32_t i = 0; i < threads - 1; i++) begin(&all[i], i + 2);
     for (uint32_t i = 0; i < threads - 1; i++) turn(&all[i], calls); /* and sleeps */
-    const struct fdr_superblock *super = fdri_rec.arena.super;
+    const struct fdri_arena_superblock *super = fdri_life_recording.arena.super;
     uint64_t sum = busy.presented, least = UINT64_MAX, away = super->lost_locations, lost = super->lost_unattached;
     for (uint32_t i = 0; i < threads - 1; i++) sum += all[i].presented;
     check(bytes, sum - lost, kept, bins, threads);
@@ -109,7 +109,7 @@ static void P2_sleepers_as_many_as_guaranteed(const char *buffer, uint64_t bytes
                   "the others %llu and "
                   "more; the busy one has %u bins, %u are strewn\n",
                   buffer, threads - 1, (unsigned long long)calls, (unsigned long long)away, (unsigned long long)lost,
-                  without, (unsigned long long)least, bins[0], fdri_strewn_count(&fdri_rec.arena));
+                  without, (unsigned long long)least, bins[0], fdri_strewn_count(&fdri_life_recording.arena));
     assert_true(away <= few && lost <= few && without <= few);
     assert_true(few || least >= 100);
     end(&busy);
@@ -145,7 +145,7 @@ static void *at_once(void *argument)
 static void record_at_once(const char *strategy, const char *buffer, uint64_t bytes, uint64_t calls)
 {
     start(strategy, buffer);
-    const struct fdr_superblock *super = fdri_rec.arena.super;
+    const struct fdri_arena_superblock *super = fdri_life_recording.arena.super;
     uint32_t threads = super->locations_sure / SLOWER;
     struct turn *all = calloc(threads, sizeof *all);
     kept = realloc(kept, (threads + 8) * sizeof *kept);

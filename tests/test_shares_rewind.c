@@ -20,7 +20,7 @@
 #include "recorder/life/recording.h"
 #include "tests/shares.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(FDR_TSAN_)
+#if defined(__SANITIZE_THREAD__) || defined(FDRI_ATOMIC_TSAN)
 enum { ROUNDS = 6 };
 #elif defined(__SANITIZE_ADDRESS__)
 enum { ROUNDS = 8 };
@@ -61,13 +61,13 @@ static void *rewinder(void *number)
 /* Bins that some location took of another, by the ledgers. */
 static uint64_t claims(void)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint64_t steps = 0;
     for (uint32_t off = a->super->location_first; off;) {
-        const struct fdr_location *l = fdri_at(a, off);
-        const struct fdr_reductions_block *b = l->reductions_off ? fdri_at(a, l->reductions_off) : NULL;
-        for (uint32_t i = 0; b && i < l->reduction_count && i < FDR_REDUCTION_LINES; i++)
-            if (b->line[i].step == FDR_STEP_CLAIM) steps += b->line[i].steps;
+        const struct fdri_arena_location *l = fdri_bins_at(a, off);
+        const struct fdri_arena_reductions_block *b = l->reductions_off ? fdri_bins_at(a, l->reductions_off) : NULL;
+        for (uint32_t i = 0; b && i < l->reduction_count && i < FDRI_ARENA_REDUCTION_LINES; i++)
+            if (b->line[i].step == FDRI_ARENA_STEP_CLAIM) steps += b->line[i].steps;
         off = l->next;
     }
     return steps;
@@ -84,8 +84,8 @@ static void one_storm(const char *strategy, const char *(*round)(void))
     presented = rewinds = 0;
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, rewinder, (void *)(i + 1)), 0);
-    const struct fdr_superblock *super = fdri_rec.arena.super;
-    for (int i = 0; i < 6000 && !fdr_usage().reductions && !fdr_load_relaxed(&super->lost_unattached); i++)
+    const struct fdri_arena_superblock *super = fdri_life_recording.arena.super;
+    for (int i = 0; i < 6000 && !fdr_usage().reductions && !fdri_atomic_load_relaxed(&super->lost_unattached); i++)
         usleep(10000);
     for (int i = 0; (i < ROUNDS || __atomic_load_n(&rewinds, __ATOMIC_RELAXED) < REWINDS) && !wrong; i++)
         wrong = round();

@@ -45,11 +45,11 @@ static void P2_the_second_thread_takes_of_the_first(void **state)
     assert_int_equal(fdr_init(&c), 0);
     for (uint32_t i = 0; i < CALLS; i++) call(DEEP);
     /* as an earlier one may have left it */
-    while (fdri_bin_take(&fdri_rec.arena, 0)) continue;
+    while (fdri_bins_take(&fdri_life_recording.arena, 0)) continue;
     assert_int_equal(pthread_create(&thread, NULL, second, NULL), 0);
     pthread_join(thread, NULL);
-    assert_int_equal(fdri_rec.arena.super->lost_locations, 0);
-    assert_int_equal(fdri_rec.arena.super->lost_unattached, 0);
+    assert_int_equal(fdri_life_recording.arena.super->lost_locations, 0);
+    assert_int_equal(fdri_life_recording.arena.super->lost_unattached, 0);
     fdr_finalize();
 }
 
@@ -93,7 +93,7 @@ static void P2_a_sleeper_in_small_bins(void **state)
     assert_true(u.bytes_stored > alone / 2);
     const char *wrong = NULL;
     uint64_t events;
-    struct fdr_file *f = oracle_snapshot(fdri_rec.arena.super->arena_bytes, &wrong);
+    struct fdr_file *f = oracle_snapshot(fdri_life_recording.arena.super->arena_bytes, &wrong);
     if (!wrong) wrong = oracle_check_any(f, &events);
     assert_null(wrong);
     fdr_file_close(f);
@@ -102,10 +102,10 @@ static void P2_a_sleeper_in_small_bins(void **state)
     walk(); /* what the first one had of strewn bins serves the second */
     u = fdr_usage();
     print_message("the second alone %llu KiB; of strewn bins %u KiB are nobody's\n",
-                  (unsigned long long)u.bytes_stored >> 10, fdri_rec.arena.given_eighths / 2);
+                  (unsigned long long)u.bytes_stored >> 10, fdri_life_recording.arena.given_eighths / 2);
     assert_int_equal(u.lost, 0);
     assert_true(u.bytes_stored > alone / 4 * 3);
-    assert_true(fdri_rec.arena.given_eighths < 64);
+    assert_true(fdri_life_recording.arena.given_eighths < 64);
     fdr_finalize();
 }
 
@@ -122,7 +122,7 @@ static void P2_a_sleeper_whose_pieces_are_too_small(void **state)
     assert_int_equal(pthread_create(&thread, NULL, sleeper, NULL), 0);
     pthread_barrier_wait(&turn);
     walk();
-    uint32_t held = fdri_share_held(fdri_self.loc), fair = fdri_full_share();
+    uint32_t held = fdri_shares_bins_of(fdri_record_self.loc), fair = fdri_shares_fair_when_full();
     print_message("the second holds %u bins, %u are its share\n", held, fair);
     assert_true(held > fair / 2);
     pthread_barrier_wait(&turn);

@@ -33,7 +33,7 @@ static void go_deep(struct deep *w)
     while (made < w->calls) {
         uint32_t deep = 1 + (uint32_t)rnd(&w->seed, w->deepest);
         for (uint32_t d = 0; d < deep; d++) fdr_enter(deep_region[rnd(&w->seed, REGIONS)]);
-        while (fdri_self.loc && fdri_self.loc->depth) fdr_leave(fdri_self.top->region);
+        while (fdri_record_self.loc && fdri_record_self.loc->depth) fdr_leave(fdri_record_self.top->region);
         made += deep;
     }
     w->presented += made;

@@ -63,11 +63,11 @@ static void each_finds_room(const char *strategy, const char *buffer, const char
         assert_int_equal(pthread_create(&t, NULL, live, &its), 0);
         assert_int_equal(pthread_join(t, NULL), 0);
     }
-    if (fdri_rec.arena.super->lost_locations)
+    if (fdri_life_recording.arena.super->lost_locations)
         fail_msg("%s, %s in bins of %s: %u of %d threads turned away, %llu events", strategy, buffer, bin,
-                 fdri_rec.arena.super->lost_locations, THREADS,
-                 (unsigned long long)fdri_rec.arena.super->lost_unattached);
-    struct fdr_file *f = oracle_snapshot(fdri_rec.arena.super->arena_bytes, &wrong);
+                 fdri_life_recording.arena.super->lost_locations, THREADS,
+                 (unsigned long long)fdri_life_recording.arena.super->lost_unattached);
+    struct fdr_file *f = oracle_snapshot(fdri_life_recording.arena.super->arena_bytes, &wrong);
     if (!wrong) wrong = oracle_check_any(f, &events);
     if (wrong) fail_msg("%s, %s in bins of %s: %s", strategy, buffer, bin, wrong);
     const struct fdr_ledger_row *row;

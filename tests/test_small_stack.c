@@ -42,7 +42,7 @@ static size_t stack_used(void)
 static void P10_a_small_stack_is_enough(void **state)
 {
     (void)state;
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
     skip();
 #endif
     assert_non_null(setlocale(LC_ALL, "C.UTF-8"));

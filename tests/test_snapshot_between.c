@@ -43,8 +43,8 @@ static void calls(uint32_t events)
 }
 
 struct tail { /* of one location */
-    struct fdr_tail head;
-    struct fdr_tail_entry entry;
+    struct fdri_arena_tail head;
+    struct fdri_arena_tail_entry entry;
 };
 ssize_t __real_pwrite(int fd, const void *bytes, size_t count, off_t off);
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t count, off_t off);
@@ -58,7 +58,7 @@ ssize_t __wrap_pwrite(int fd, const void *bytes, size_t count, off_t off)
         if (!instead) calls(burst);
     }
     struct tail tail;
-    if (cut_earlier && count == sizeof tail && *(const uint32_t *)bytes == FDR_TAIL_MAGIC) {
+    if (cut_earlier && count == sizeof tail && *(const uint32_t *)bytes == FDRI_ARENA_TAIL_MAGIC) {
         memcpy(&tail, bytes, sizeof tail);
         tail.entry.cut_tick -= cut_earlier;
         return __real_pwrite(fd, &tail, sizeof tail, off);

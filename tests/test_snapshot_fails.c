@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdri_copy_arena,statvfs,fstatvfs
+/* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdri_snapshot_copy_arena,statvfs,fstatvfs
  * P10: snapshots that cannot be written: what is said of them, what counts, what stays of those that were, and what a
  * child that is made meanwhile does to them. */
 #include <fdr/fdr.h>
@@ -29,9 +29,9 @@ static unsigned failing, copies; /* so many of the next ones fail */
 static int failure;
 static bool standing; /* the next one stays there */
 static sem_t inside, go_on;
-int __real_fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number);
-int __wrap_fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number);
-int __wrap_fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number)
+int __real_fdri_snapshot_copy_arena(int fd, const struct fdri_snapshot_why *why, uint64_t number);
+int __wrap_fdri_snapshot_copy_arena(int fd, const struct fdri_snapshot_why *why, uint64_t number);
+int __wrap_fdri_snapshot_copy_arena(int fd, const struct fdri_snapshot_why *why, uint64_t number)
 {
     copies++;
     if (failing) return failing--, -failure;
@@ -39,7 +39,7 @@ int __wrap_fdri_copy_arena(int fd, const struct fdri_why *why, uint64_t number)
         sem_post(&inside);
         while (sem_wait(&go_on) && errno == EINTR) {}
     }
-    return __real_fdri_copy_arena(fd, why, number);
+    return __real_fdri_snapshot_copy_arena(fd, why, number);
 }
 
 static uint64_t room; /* bytes */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdri_put_checks
+/* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdri_snapshot_put_checks
  * A signal handler that interrupts fdr_snapshot of its own thread, in the middle of the file: it ends the process,
  * leaves by longjmp, forks, or asks for a snapshot of its own. Nothing hangs, no half of a file stays, and what is
  * there under its name is whole. Only handlers of faults do: others wait until it is there. */
@@ -23,12 +23,12 @@
 
 static void (*meanwhile)(void); /* what the handler does, once */
 static int with = SIGFPE;
-int __real_fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spare *spare);
-int __wrap_fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spare *spare);
-int __wrap_fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spare *spare)
+int __real_fdri_snapshot_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdri_arena_spare *spare);
+int __wrap_fdri_snapshot_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdri_arena_spare *spare);
+int __wrap_fdri_snapshot_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdri_arena_spare *spare)
 {
     if (meanwhile) raise(with);
-    return __real_fdri_put_checks(fd, virgin, tail_bytes, spare);
+    return __real_fdri_snapshot_put_checks(fd, virgin, tail_bytes, spare);
 }
 
 static void on_signal(int number)

@@ -129,7 +129,10 @@ static void one_from_outside_has_them_all(void **state)
     fdr_file_close(f);
 }
 
-static struct fdr_tail *tail(void) { return (void *)(image + ((const struct fdr_superblock *)image)->arena_bytes); }
+static struct fdri_arena_tail *tail(void)
+{
+    return (void *)(image + ((const struct fdri_arena_superblock *)image)->arena_bytes);
+}
 
 /* The tail has room for the newest ten only. Their events end where their blocks say. */
 static void where_the_tail_ends_nothing_does(void **state)
@@ -137,13 +140,13 @@ static void where_the_tail_ends_nothing_does(void **state)
     (void)state;
     struct fdr_file *f;
     char message[256];
-    struct fdr_spare *spare = (void *)(image + FDR_SPARE_OFF);
+    struct fdri_arena_spare *spare = (void *)(image + FDRI_ARENA_SPARE_OFF);
     const uint32_t all = tail()->count;
-    const struct fdr_spare before = *spare;
+    const struct fdri_arena_spare before = *spare;
     assert_true(all >= THREADS);
     tail()->count = 10;
-    spare->tail_check = fdr_check32(tail(), spare->tail_bytes);
-    spare->check = fdr_spare_check(spare);
+    spare->tail_check = fdri_arena_check32(tail(), spare->tail_bytes);
+    spare->check = fdri_arena_spare_check(spare);
     assert_int_equal(fdr_file_open_memory(image, bytes, &f, message, sizeof message), FDR_WHOLE);
     all_are_shown(f);
     uint64_t from, to;
@@ -182,7 +185,7 @@ static void damaged(uint64_t from, uint64_t to)
 static void a_lost_tail_costs_no_event(void **state)
 {
     (void)state;
-    uint64_t at = ((const struct fdr_superblock *)image)->arena_bytes;
+    uint64_t at = ((const struct fdri_arena_superblock *)image)->arena_bytes;
     damaged(at, at + 4096);         /* all that says that it is one */
     damaged(at + 8192, at + 12288); /* some of its entries */
     damaged(at + 4096, bytes);      /* the rest of it, and the checks behind it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P2
- * ctest: wrap=fdri_room,fdri_part_pop,fdri_part_pop_older,fdri_run_pop,fdri_part_claim,fdri_piece_give
- * ctest: wrap=fdri_bin_take,fdri_bin_give
+ * ctest: wrap=fdri_memory_room,fdri_bins_part_pop,fdri_bins_part_pop_older,fdri_bins_run_pop,fdri_bins_part_claim,fdri_bins_piece_give
+ * ctest: wrap=fdri_bins_take,fdri_bins_give
  * What it costs to get room for the next record when a bin is full, reductions included: the linker puts us around it,
  * so the library pays nothing for being watched. Bins touched are counted, the thread's own CPU time is told.
  *
@@ -40,19 +40,19 @@ static fdr_region region[REGIONS];
 static uint32_t least[STEPS_MOST], bins[STEPS_MOST]; /* of step i over the rounds; bins touched in it */
 static uint32_t step, touched;
 
-static uint64_t cpu_ns(void) { return fdr_clock_ns(CLOCK_THREAD_CPUTIME_ID); }
+static uint64_t cpu_ns(void) { return fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
-struct fdr_part *__real_fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_, uint32_t band,
-                                  uint64_t *reduced, uint64_t *lost);
-struct fdr_part *__wrap_fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_, uint32_t band,
-                                  uint64_t *reduced, uint64_t *lost);
-struct fdr_part *__wrap_fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_, uint32_t band,
-                                  uint64_t *reduced, uint64_t *lost)
+struct fdri_arena_part *__real_fdri_memory_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_,
+                                                uint32_t band, uint64_t *reduced, uint64_t *lost);
+struct fdri_arena_part *__wrap_fdri_memory_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_,
+                                                uint32_t band, uint64_t *reduced, uint64_t *lost);
+struct fdri_arena_part *__wrap_fdri_memory_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_,
+                                                uint32_t band, uint64_t *reduced, uint64_t *lost)
 {
-    bool asks = *slot != FDRI_GATE_CLOSED; /* else it is only counted */
+    bool asks = *slot != FDRI_THREAD_GATE_CLOSED; /* else it is only counted */
     touched = 0;
     uint64_t from = cpu_ns();
-    struct fdr_part *p = __real_fdri_room(t, slot, depth, class_, band, reduced, lost);
+    struct fdri_arena_part *p = __real_fdri_memory_room(t, slot, depth, class_, band, reduced, lost);
     uint64_t took = cpu_ns() - from;
     if (asks && step < STEPS_MOST) {
         if (took < least[step]) least[step] = (uint32_t)took;
@@ -82,19 +82,23 @@ static uint32_t many(uint32_t count) { return count; }
         touched++;                                                                                                     \
         __real_##name arguments;                                                                                       \
     }
-GETS(fdri_part_pop, one, (struct fdri_arena * a, struct fdr_part *p, uint32_t *size, struct fdri_given *g),
+GETS(fdri_bins_part_pop, one,
+     (struct fdri_bins_arena * a, struct fdri_arena_part *p, uint32_t *size, struct fdri_bins_given *g),
      (a, p, size, g))
-GETS(fdri_part_pop_older, one,
-     (struct fdri_arena * a, struct fdr_part *p, uint64_t tick, uint32_t *size, struct fdri_given *g),
+GETS(fdri_bins_part_pop_older, one,
+     (struct fdri_bins_arena * a, struct fdri_arena_part *p, uint64_t tick, uint32_t *size, struct fdri_bins_given *g),
      (a, p, tick, size, g))
-GETS(fdri_part_claim, one, (struct fdri_arena * a, struct fdr_part *p, uint32_t *size, struct fdri_given *g),
+GETS(fdri_bins_part_claim, one,
+     (struct fdri_bins_arena * a, struct fdri_arena_part *p, uint32_t *size, struct fdri_bins_given *g),
      (a, p, size, g))
-GETS(fdri_bin_take, one, (struct fdri_arena * a, uint32_t node), (a, node))
-GETS(fdri_run_pop, many,
-     (struct fdri_arena * a, struct fdr_part *p, uint32_t most, bool small, struct fdri_run *r, struct fdri_given *g),
+GETS(fdri_bins_take, one, (struct fdri_bins_arena * a, uint32_t node), (a, node))
+GETS(fdri_bins_run_pop, many,
+     (struct fdri_bins_arena * a, struct fdri_arena_part *p, uint32_t most, bool small, struct fdri_bins_run *r,
+      struct fdri_bins_given *g),
      (a, p, most, small, r, g))
-GIVES(fdri_piece_give, (struct fdri_arena * a, struct fdr_location *l, uint32_t off, uint32_t size), (a, l, off, size))
-GIVES(fdri_bin_give, (struct fdri_arena * a, uint32_t off), (a, off))
+GIVES(fdri_bins_piece_give, (struct fdri_bins_arena * a, struct fdri_arena_location *l, uint32_t off, uint32_t size),
+      (a, l, off, size))
+GIVES(fdri_bins_give, (struct fdri_bins_arena * a, uint32_t off), (a, off))
 
 /* ---- workloads: at presented times ---- */
 
@@ -156,7 +160,7 @@ static uint64_t clock_cost(void)
     uint64_t cost = UINT64_MAX;
     for (int i = 0; i < 1000; i++) {
         uint64_t from = cpu_ns();
-        cost = fdr_min(cost, cpu_ns() - from);
+        cost = fdri_bits_min(cost, cpu_ns() - from);
     }
     return cost;
 }
@@ -197,9 +201,9 @@ static void measure(const char *name, void (*workload)(uint32_t calls), uint32_t
     }
     assert_true(count > 100 && count < STEPS_MOST);
     for (uint32_t i = 0; i < count; i++) {
-        most = (uint32_t)fdr_max(bins[i], most);
+        most = (uint32_t)fdri_bits_max(bins[i], most);
         all += bins[i];
-        least[i] -= (uint32_t)fdr_min(clock, least[i]);
+        least[i] -= (uint32_t)fdri_bits_min(clock, least[i]);
     }
     qsort(least, count, sizeof *least, compare);
     print_message("steps\t%s\t%s\t%s\t%u\t%u\t%u\t%u\t%u\t%.2f\n", name, strategy, buffer, count, least[count / 2],

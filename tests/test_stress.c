@@ -24,7 +24,7 @@
 #include "tests/oracle.h"
 #include "tests/rnd.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(FDR_TSAN_)
+#if defined(__SANITIZE_THREAD__) || defined(FDRI_ATOMIC_TSAN)
 static int snapshots = 5;
 #elif defined(__SANITIZE_ADDRESS__)
 static int snapshots = 9;
@@ -109,7 +109,7 @@ static void *comings(void *unused)
             if (error) return NULL;
         }
         for (int i = 0; i < 2; i++) pthread_join(t[i], NULL);
-        fdr_add_relaxed(&came, 2u);
+        fdri_atomic_add_relaxed(&came, 2u);
     }
     return NULL;
 }
@@ -158,8 +158,9 @@ static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, 
     }
     /* A slow machine takes its snapshots before the buffer is full: the storm lasts until something was given back, or
      * a thread was turned away, where one that came first holds all there is. */
-    const struct fdr_superblock *super = fdri_rec.arena.super;
-    for (int i = 0; i < 6000 && !wrong && !fdr_usage().reductions && !fdr_load_relaxed(&super->lost_unattached); i++)
+    const struct fdri_arena_superblock *super = fdri_life_recording.arena.super;
+    for (int i = 0; i < 6000 && !wrong && !fdr_usage().reductions && !fdri_atomic_load_relaxed(&super->lost_unattached);
+         i++)
         usleep(10000);
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     for (int i = 0; i <= STEADY; i++) pthread_join(thread[i], NULL);
@@ -167,7 +168,7 @@ static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, 
     /* quiet now: the books are exact */
     struct fdr_usage u = fdr_usage();
     char text[160];
-    const char *bins = fdri_bins_check(&fdri_rec.arena, text, sizeof text);
+    const char *bins = fdri_bins_check(&fdri_life_recording.arena, text, sizeof text);
     if (bins) print_message("%s\n", bins);
     const char *last = NULL;
     struct fdr_file *f = oracle_snapshot(bytes, &last);
@@ -251,17 +252,17 @@ static bool any_memory(void *memory, uint64_t bytes)
 }
 static void P3_P9_snapshots_under_load_on_two_nodes(void **state)
 {
-    static const struct fdr_topology two = {.nodes = 2,
-                                            .page_bytes = 4096,
-                                            .id = {0, 1},
-                                            .of_cpu = {0, 1},
-                                            .cpu = some_cpu,
-                                            .prefer = no_preference,
-                                            .stay = any_memory};
+    static const struct fdri_system_topology two = {.nodes = 2,
+                                                    .page_bytes = 4096,
+                                                    .id = {0, 1},
+                                                    .of_cpu = {0, 1},
+                                                    .cpu = some_cpu,
+                                                    .prefer = no_preference,
+                                                    .stay = any_memory};
     (void)state;
-    fdr_topology_given = &two;
+    fdri_system_topology_given = &two;
     one_storm("telescope", "1M", 1 << 20, "128ns", NULL);
-    fdr_topology_given = NULL;
+    fdri_system_topology_given = NULL;
 }
 
 /* Several ask at once: each gets an answer, and a file that was complete when it was told. */

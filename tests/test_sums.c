@@ -88,12 +88,12 @@ static void *brief(void *first)
 
 static uint32_t folded(void)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint32_t threads = 0;
     for (uint32_t off = a->super->location_first; off;) {
-        const struct fdr_location *l = fdri_at(a, off);
+        const struct fdri_arena_location *l = fdri_bins_at(a, off);
         off = l->next;
-        if (l->flags & FDR_LOCATION_ENDED && !(l->flags & FDR_LOCATION_FREE)) threads += l->tid;
+        if (l->flags & FDRI_ARENA_LOCATION_ENDED && !(l->flags & FDRI_ARENA_LOCATION_FREE)) threads += l->tid;
     }
     return threads;
 }

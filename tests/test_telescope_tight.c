@@ -38,12 +38,12 @@ static void *record(void *unused)
 
 static void check_superblock(int recording)
 {
-    const uint8_t *header = fdri_rec.arena.base;
-    struct fdr_spare spare;
-    memcpy(&spare, header + FDR_SPARE_OFF, sizeof spare);
-    assert_int_equal(spare.magic, FDR_SPARE_MAGIC);
-    for (int i = 0; i < FDR_SPARE_FIXED; i++) {
-        uint32_t from = fdr_spare_fixed[i].from, bytes = fdr_spare_fixed[i].to - from;
+    const uint8_t *header = fdri_life_recording.arena.base;
+    struct fdri_arena_spare spare;
+    memcpy(&spare, header + FDRI_ARENA_SPARE_OFF, sizeof spare);
+    assert_int_equal(spare.magic, FDRI_ARENA_SPARE_MAGIC);
+    for (int i = 0; i < FDRI_ARENA_SPARE_FIXED; i++) {
+        uint32_t from = fdri_arena_spare_fixed[i].from, bytes = fdri_arena_spare_fixed[i].to - from;
         if (memcmp(header + from, spare.copy + from, bytes))
             fail_msg("recording %d: the superblock changed in [%u, %u)", recording, from, from + bytes);
     }

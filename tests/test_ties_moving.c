@@ -4,7 +4,7 @@
  * of a depth may be given back, and then nobody knows how many came before a longer one in its tick. */
 #include "tests/api_fixture.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
 enum { SNAPSHOTS = 1 };
 #else
 enum { SNAPSHOTS = 8 };

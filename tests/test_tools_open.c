@@ -61,15 +61,15 @@ static bool says(const char *verb, const char *path, const char *wanted)
 static void take_reason(const char *path)
 {
     union {
-        uint8_t bytes[FDR_SUPERBLOCK_BYTES];
-        struct fdr_superblock fields;
+        uint8_t bytes[FDRI_ARENA_SUPERBLOCK_BYTES];
+        struct fdri_arena_superblock fields;
     } header;
-    struct fdr_spare spare;
+    struct fdri_arena_spare spare;
     FILE *f = fopen(path, "r+");
     assert(f && fread(&header, sizeof header, 1, f) == 1);
-    memcpy(&spare, header.bytes + FDR_SPARE_OFF, sizeof spare);
+    memcpy(&spare, header.bytes + FDRI_ARENA_SPARE_OFF, sizeof spare);
     memset(header.fields.reason, 0, sizeof header.fields.reason);
-    fdr_spare_finish(&header, &spare);
+    fdri_arena_spare_finish(&header, &spare);
     assert(fseek(f, 0, SEEK_SET) == 0 && fwrite(&header, sizeof header, 1, f) == 1 && fclose(f) == 0);
 }
 

@@ -26,17 +26,20 @@ static uint8_t depth_of[FRESH + DEPTHS + 64];
 static uint32_t fresh_used, now_ms;
 static volatile int place[DEPTHS + 1]; /* their addresses stand for functions */
 
-static uint32_t depth_now(void) { return fdri_self.loc->depth; }
+static uint32_t depth_now(void) { return fdri_record_self.loc->depth; }
 
 /* ---- what is called: `next` by its id, its address, at a time that is given ---- */
 
 static fdr_region next;
 static void enter(void) { fdr_enter(next); }
-static void leave(void) { fdr_leave(fdri_level(&fdri_self, depth_now())->region); }
+static void leave(void) { fdr_leave(fdri_thread_level(&fdri_record_self, depth_now())->region); }
 static void enter_function(void) { fdr_enter_address((const void *)&place[depth_now() + 1]); }
 static void leave_function(void) { fdr_leave_address((const void *)&place[depth_now()]); }
 static void enter_at(void) { fdr_enter_at(next, ++now_ms * 1000000ull); }
-static void leave_at_time(void) { fdr_leave_at(fdri_level(&fdri_self, depth_now())->region, ++now_ms * 1000000ull); }
+static void leave_at_time(void)
+{
+    fdr_leave_at(fdri_thread_level(&fdri_record_self, depth_now())->region, ++now_ms * 1000000ull);
+}
 
 static void (*enter_any)(void), (*leave_any)(void);
 
@@ -61,39 +64,39 @@ struct sums {
     uint64_t calls, untimed, sum, exclusive;
 };
 
-static void look_at_histogram(const struct fdr_row *r, uint32_t n)
+static void look_at_histogram(const struct fdri_arena_row *r, uint32_t n)
 {
-    const uint64_t *count = fdri_off(&fdri_self, (uint32_t)r->histogram);
-    uint32_t first = fdr_histogram_first(r->histogram), end = first + fdr_histogram_count(r->histogram);
+    const uint64_t *count = fdri_thread_at(&fdri_record_self, (uint32_t)r->histogram);
+    uint32_t first = fdri_arena_histogram_first(r->histogram), end = first + fdri_arena_histogram_count(r->histogram);
     uint64_t all = 0;
-    uint32_t late = fdri_self.loc->counting;
+    uint32_t late = fdri_record_self.loc->counting;
     for (uint32_t b = first; b < end; b++) all += count[b] + (late == (uint32_t)r->histogram + b * 8);
     if (r->histogram && all != r->calls)
         fail_msg("left at %u: region %u has %llu calls, %llu of them in its histogram", n, r->key & 0xffffff,
                  (unsigned long long)r->calls, (unsigned long long)all);
 }
 
-static void add_row(struct sums *by_depth, const struct fdr_row *r)
+static void add_row(struct sums *by_depth, const struct fdri_arena_row *r)
 {
     uint32_t id = r->key & 0xffffff;
-    struct sums *s = &by_depth[fdr_row_of_calls(r->key) && id < sizeof depth_of ? depth_of[id] : 0];
+    struct sums *s = &by_depth[fdri_arena_row_of_calls(r->key) && id < sizeof depth_of ? depth_of[id] : 0];
     s->calls += r->calls, s->untimed += r->untimed, s->sum += r->sum, s->exclusive += r->exclusive;
 }
 
 static void look(uint32_t n)
 {
-    const struct fdri_thread *t = &fdri_self;
+    const struct fdri_thread *t = &fdri_record_self;
     struct sums by_depth[DEPTHS + 1] = {{0}};
     for (uint32_t i = 0; i < 1u << (32 - t->row_shift); i++) {
         if (!t->row_slot[i]) continue;
-        const struct fdr_row *r = fdri_off(t, t->row_slot[i]);
+        const struct fdri_arena_row *r = fdri_thread_at(t, t->row_slot[i]);
         look_at_histogram(r, n);
         add_row(by_depth, r);
     }
     for (uint32_t d = 1; d <= DEPTHS; d++) {
-        const struct fdr_level *v = fdri_level(t, d), *above = fdri_level(t, d - 1);
+        const struct fdri_arena_level *v = fdri_thread_level(t, d), *above = fdri_thread_level(t, d - 1);
         const struct sums *s = &by_depth[d], *caller = &by_depth[d - 1];
-        uint64_t open = d <= depth_now() && !(v->flags & FDR_LEVEL_UNTIMED);
+        uint64_t open = d <= depth_now() && !(v->flags & FDRI_ARENA_LEVEL_UNTIMED);
         uint64_t spent = d > 1 ? caller->sum - caller->exclusive : 0; /* in this depth, by calls that are over */
         if (d - 1 <= depth_now()) spent += above->child_ticks;
         if (s->calls + s->untimed + open != v->presented)
@@ -109,14 +112,15 @@ static void look(uint32_t n)
 /* All time is the exclusive time of one call; nothing is open. */
 static void look_at_times(uint32_t n)
 {
-    const struct fdri_thread *t = &fdri_self;
+    const struct fdri_thread *t = &fdri_record_self;
     uint64_t exclusive = 0;
     for (uint32_t i = 0; i < 1u << (32 - t->row_shift); i++)
-        if (t->row_slot[i] && fdr_row_of_calls(((struct fdr_row *)fdri_off(t, t->row_slot[i]))->key))
-            exclusive += ((struct fdr_row *)fdri_off(t, t->row_slot[i]))->exclusive;
-    if (exclusive != fdri_level(t, 0)->child_ticks)
+        if (t->row_slot[i] &&
+            fdri_arena_row_of_calls(((struct fdri_arena_row *)fdri_thread_at(t, t->row_slot[i]))->key))
+            exclusive += ((struct fdri_arena_row *)fdri_thread_at(t, t->row_slot[i]))->exclusive;
+    if (exclusive != fdri_thread_level(t, 0)->child_ticks)
         fail_msg("left at %u: an exclusive time of %llu, of %llu", n, (unsigned long long)exclusive,
-                 (unsigned long long)fdri_level(t, 0)->child_ticks);
+                 (unsigned long long)fdri_thread_level(t, 0)->child_ticks);
 }
 
 /* ---- at each instruction ---- */
@@ -212,7 +216,7 @@ static void all(struct fdr_config c)
         enters(depth, false);
     }
     if (enter_any != enter_function) leaves(2, true, true), enters(2, true);
-    assert_true(fdri_self.loc->abandoned > 100);
+    assert_true(fdri_record_self.loc->abandoned > 100);
     struct fdr_file *f = take();
     balance(f);
     fdr_file_close(f);
@@ -272,18 +276,18 @@ static void P5_of_calls_that_a_rule_keeps_out(void **state)
 
 /* ---- where totals are full: a row gives way to each new region ---- */
 
-static const struct fdr_row *row_of(uint32_t slot)
+static const struct fdri_arena_row *row_of(uint32_t slot)
 {
-    const struct fdri_thread *t = &fdri_self;
-    const struct fdr_row *r = fdri_off(t, t->row_slot[slot]);
-    return t->row_slot[slot] && r->key >> 24 == FDR_DEF_REGION && r->key != FDR_ROW_KEY_REST ? r : NULL;
+    const struct fdri_thread *t = &fdri_record_self;
+    const struct fdri_arena_row *r = fdri_thread_at(t, t->row_slot[slot]);
+    return t->row_slot[slot] && r->key >> 24 == FDRI_ARENA_DEF_REGION && r->key != FDRI_ARENA_ROW_KEY_REST ? r : NULL;
 }
 
 /* A region is in [rest], or has a row: not one whose calls are in the other. */
 static void look_for_both(uint32_t n)
 {
-    for (uint32_t i = 0; i < 1u << (32 - fdri_self.row_shift); i++) {
-        const struct fdr_row *r = row_of(i);
+    for (uint32_t i = 0; i < 1u << (32 - fdri_record_self.row_shift); i++) {
+        const struct fdri_arena_row *r = row_of(i);
         if (r && r->max && !r->calls)
             fail_msg("left at %u: region %u has a row and is in [rest]", n, r->key & 0xffffff);
     }
@@ -304,7 +308,7 @@ static void P5_where_rows_give_way(void **state)
     fdr_region around = fdr_region_define("around", NULL, 0);
     fdr_enter(around);
     for (uint32_t i = 0; i < FULL; i++) fdr_enter(fresh[i]), fdr_leave(fresh[i]);
-    uint64_t folded = fdri_self.loc->rows_folded, entered = fdri_level(&fdri_self, 1)->enter_tick;
+    uint64_t folded = fdri_record_self.loc->rows_folded, entered = fdri_thread_level(&fdri_record_self, 1)->enter_tick;
     assert_true(folded > 0);
     steps_begin();
     uint32_t i = FULL, n = 1;
@@ -313,12 +317,12 @@ static void P5_where_rows_give_way(void **state)
         next = fresh[i++];
         left = leave_at(enter, n);
         fdr_marker(1, n);
-        if (!depth_now() || fdri_level(&fdri_self, 1)->enter_tick != entered)
+        if (!depth_now() || fdri_thread_level(&fdri_record_self, 1)->enter_tick != entered)
             fail_msg("left at %u: the call around it is closed", n);
         look_for_both(n);
-        while (depth_now() > 1) fdr_leave(fdri_level(&fdri_self, depth_now())->region);
+        while (depth_now() > 1) fdr_leave(fdri_thread_level(&fdri_record_self, depth_now())->region);
     }
-    assert_true(n > 500 && fdri_self.loc->rows_folded > folded);
+    assert_true(n > 500 && fdri_record_self.loc->rows_folded > folded);
     fdr_finalize();
 }
 

@@ -14,21 +14,21 @@
 static unsigned tries, win_after;
 static bool contended(uint64_t *p, uint64_t *expected, uint64_t desired)
 {
-    if (++tries > win_after) return fdr_cas_acq_rel_u64(p, expected, desired);
+    if (++tries > win_after) return fdri_atomic_cas_acq_rel_u64(p, expected, desired);
     *expected = *p;
     return false;
 }
-#define fdr_cas_acq_rel_u64 contended
-#define fdri_arena_format   copy_of_format
-#define fdri_stripe_bytes   copy_of_stripe_bytes
-#define fdri_arena_divide   copy_of_divide
-#define fdri_node_here      copy_of_node_here
-#define fdri_bin_take       copy_of_take
-#define fdri_bin_give       copy_of_give
-#define fdri_bin_nearer     copy_of_nearer
-#define fdri_bins_free      copy_of_free
-#define fdri_meta_take      copy_of_meta_take
-#define fdri_meta_used      copy_of_meta_used
+#define fdri_atomic_cas_acq_rel_u64 contended
+#define fdri_bins_format            copy_of_format
+#define fdri_bins_stripe_bytes      copy_of_stripe_bytes
+#define fdri_bins_divide            copy_of_divide
+#define fdri_bins_node_here         copy_of_node_here
+#define fdri_bins_take              copy_of_take
+#define fdri_bins_give              copy_of_give
+#define fdri_bins_exchange_nearer   copy_of_nearer
+#define fdri_bins_free_count        copy_of_free
+#define fdri_bins_meta_take         copy_of_meta_take
+#define fdri_bins_meta_used         copy_of_meta_used
 #include "bins/alloc.c"
 
 static int cpu(void) { return 0; }
@@ -36,39 +36,39 @@ static int cpu(void) { return 0; }
 static void P2_tries_are_bounded(void **state)
 {
     (void)state;
-    static struct fdr_topology machine = {.page_bytes = 4096, .id = {0, 1, 2, 3}, .cpu = cpu};
+    static struct fdri_system_topology machine = {.page_bytes = 4096, .id = {0, 1, 2, 3}, .cpu = cpu};
     for (machine.nodes = 1; machine.nodes <= 4; machine.nodes += 3) {
-        struct fdri_arena a;
+        struct fdri_bins_arena a;
         void *memory = aligned_alloc(65536, 1 << 20);
         memset(memory, 0, 1 << 20);
         win_after = 0;
-        assert_int_equal(fdri_arena_format(&a, memory, 1 << 20, 4096), 0);
-        fdri_arena_divide(&a, &machine);
-        uint32_t held = fdri_bin_take(&a, 0), free_before = fdri_bins_free(&a);
+        assert_int_equal(fdri_bins_format(&a, memory, 1 << 20, 4096), 0);
+        fdri_bins_divide(&a, &machine);
+        uint32_t held = fdri_bins_take(&a, 0), free_before = fdri_bins_free_count(&a);
         for (uint32_t node = 0; node < machine.nodes; node++)
-            fdri_bin_give(&a, fdri_bin_take(&a, node)); /* no stack is empty */
+            fdri_bins_give(&a, fdri_bins_take(&a, node)); /* no stack is empty */
         assert_true(held != 0);
 
         win_after = UINT32_MAX;
         tries = 0;
-        assert_int_equal(fdri_bin_take(&a, 0), 0);
+        assert_int_equal(fdri_bins_take(&a, 0), 0);
         print_message("%u nodes: a bin is given up after %u tries\n", machine.nodes, tries);
-        assert_true(tries >= FDRI_TRIES && tries <= (machine.nodes + 1) * FDRI_TRIES);
+        assert_true(tries >= FDRI_BINS_TRIES && tries <= (machine.nodes + 1) * FDRI_BINS_TRIES);
         tries = 0;
-        assert_int_equal(fdri_meta_take(&a, FDR_META_FREE, 64, 0), 0);
-        assert_int_equal(tries, FDRI_TRIES);
-        assert_int_equal(fdri_bins_free(&a), free_before); /* nothing was lost on the way */
+        assert_int_equal(fdri_bins_meta_take(&a, FDRI_ARENA_META_FREE, 64, 0), 0);
+        assert_int_equal(tries, FDRI_BINS_TRIES);
+        assert_int_equal(fdri_bins_free_count(&a), free_before); /* nothing was lost on the way */
 
         /* giving one back tries until it wins: each loss is another thread's success */
-        win_after = 3 * FDRI_TRIES;
+        win_after = 3 * FDRI_BINS_TRIES;
         tries = 0;
-        fdri_bin_give(&a, held);
-        assert_int_equal(tries, 3 * FDRI_TRIES + 1);
-        assert_int_equal(fdri_bins_free(&a), free_before + 1);
+        fdri_bins_give(&a, held);
+        assert_int_equal(tries, 3 * FDRI_BINS_TRIES + 1);
+        assert_int_equal(fdri_bins_free_count(&a), free_before + 1);
         /* and one that is won late is won all the same */
-        win_after = FDRI_TRIES / 2;
+        win_after = FDRI_BINS_TRIES / 2;
         tries = 0;
-        assert_true(fdri_bin_take(&a, 0) != 0);
+        assert_true(fdri_bins_take(&a, 0) != 0);
         free(memory);
     }
 }

@@ -19,15 +19,15 @@ static int first, others[OTHERS];
 static bool replaced;
 
 /* In the middle of it: its own trigger goes, and whoever comes then does not get its place, however long it takes. */
-void __real_fdri_trigger_seen(uint32_t slot, const struct fdri_seen *seen);
-void __wrap_fdri_trigger_seen(uint32_t slot, const struct fdri_seen *seen);
+void __real_fdri_trigger_seen(uint32_t slot, const struct fdri_export_seen *seen);
+void __wrap_fdri_trigger_seen(uint32_t slot, const struct fdri_export_seen *seen);
 static void *replace(void *unused)
 {
     assert_int_equal(fdr_trigger_remove(first), 0);
     for (int i = 0; i < TRIES && !replaced; i++, usleep(1000)) replaced = fdr_trigger_add("new: api") > 0;
     return unused;
 }
-void __wrap_fdri_trigger_seen(uint32_t slot, const struct fdri_seen *seen)
+void __wrap_fdri_trigger_seen(uint32_t slot, const struct fdri_export_seen *seen)
 {
     pthread_t t;
     assert_int_equal(pthread_create(&t, NULL, replace, NULL), 0);

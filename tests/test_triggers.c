@@ -85,9 +85,9 @@ static void region_over_below_the_minimum(void **state)
     uint64_t fired, began;
     do { /* a short one: where this thread loses its processor meanwhile it is none */
         fired = fdr_trigger_count(1);
-        began = fdr_clock_ns(CLOCK_MONOTONIC);
+        began = fdri_clock_ns(CLOCK_MONOTONIC);
         call(step, 0);
-    } while (fdr_clock_ns(CLOCK_MONOTONIC) - began >= 5000000);
+    } while (fdri_clock_ns(CLOCK_MONOTONIC) - began >= 5000000);
     assert_int_equal(fdr_trigger_count(1), fired);
     call(step, 300);
     for (int i = 0; i < 5; i++) call(step, 20);
@@ -382,12 +382,12 @@ static void window(void **state)
         start("w: api window 200ms", NULL);
         fdr_marker_id after = fdr_marker_define("after");
         fdr_marker(after, 0);
-        began = fdr_clock_ns(CLOCK_MONOTONIC);
+        began = fdri_clock_ns(CLOCK_MONOTONIC);
         fdr_trigger_fire(1, 42);
         early = snapshots(NULL, 0);
         fdr_marker(after, 1);
         fdr_trigger_fire(1, 43); /* while it is pending: counted */
-    } while (fdr_clock_ns(CLOCK_MONOTONIC) - began >= 200000000);
+    } while (fdri_clock_ns(CLOCK_MONOTONIC) - began >= 200000000);
     assert_int_equal(early, 0);
     assert_true(comes(1));
     struct fdr_file *f = newest();
@@ -567,9 +567,9 @@ static void tables_stay_small(void **state)
         assert_int_equal(fdr_trigger_remove(id), 0);
     }
     assert_in_range(fdri_watch_table->log2, 6, 10);
-    fdri_dumper_wake(); /* it gives those that were replaced back */
-    for (int i = 0; i < 10000 && fdr_load_relaxed(&fdri_watch_table->older); i++) sleep_ms(1);
-    assert_null(fdr_load_relaxed(&fdri_watch_table->older));
+    fdri_trigger_dumper_wake(); /* it gives those that were replaced back */
+    for (int i = 0; i < 10000 && fdri_atomic_load_relaxed(&fdri_watch_table->older); i++) sleep_ms(1);
+    assert_null(fdri_atomic_load_relaxed(&fdri_watch_table->older));
     fdr_finalize();
     forget_snapshots();
 }

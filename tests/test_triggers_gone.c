@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,stress,threads timeout=120 promise=P10
- * ctest: wrap=fdri_take,fdri_after_grace,malloc,calloc,realloc
+ * ctest: wrap=fdri_snapshot_take,fdri_life_after_grace,malloc,calloc,realloc
  * Triggers that are taken away, and whose place is given to others, at the worst moments: while somebody reports to
  * one, while its snapshot is taken, while the helper that gives its place back is late. Definitions for triggers ask no
  * allocator. */
@@ -33,8 +33,8 @@ static struct {
     void *with;
 } late[8];
 static unsigned late_count;
-void __wrap_fdri_after_grace(void (*what)(void *), void *with);
-void __wrap_fdri_after_grace(void (*what)(void *), void *with)
+void __wrap_fdri_life_after_grace(void (*what)(void *), void *with);
+void __wrap_fdri_life_after_grace(void (*what)(void *), void *with)
 {
     assert_true(late_count < 8);
     late[late_count].what = what;
@@ -50,8 +50,10 @@ static void grace_is_over(void)
 static sem_t inside, go_on;
 static char taken[8][64];
 static unsigned taken_count; /* atomic */
-int __wrap_fdri_take(const struct fdri_why *why, const struct fdri_quota *quota, bool by_signal);
-int __wrap_fdri_take(const struct fdri_why *why, const struct fdri_quota *quota, bool by_signal)
+int __wrap_fdri_snapshot_take(const struct fdri_snapshot_why *why, const struct fdri_snapshot_quota *quota,
+                              bool by_signal);
+int __wrap_fdri_snapshot_take(const struct fdri_snapshot_why *why, const struct fdri_snapshot_quota *quota,
+                              bool by_signal)
 {
     (void)quota;
     (void)by_signal;

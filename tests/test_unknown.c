@@ -35,9 +35,9 @@ static void P3_scopes_without_room(void **state)
     (void)state;
     begin(&(struct fdr_config){.buffer = "256K"});
     fill_definitions();
-    uint64_t refused = fdri_rec.arena.super->lost_definitions;
+    uint64_t refused = fdri_life_recording.arena.super->lost_definitions;
     scopes(100);
-    assert_int_equal(fdri_rec.arena.super->lost_definitions, refused + 2);
+    assert_int_equal(fdri_life_recording.arena.super->lost_definitions, refused + 2);
     struct fdr_file *f = take();
     assert_int_equal(row(f, 0, FDR_IN_REGION, 1)->presented, 100);
     assert_int_equal(row(f, 0, FDR_IN_REGION, 2)->presented, 100);
@@ -63,7 +63,7 @@ static void P2_addresses_without_room(void **state)
     (void)state;
     begin(&(struct fdr_config){.buffer = "256K"});
     fill_definitions();
-    uint64_t refused = fdri_rec.arena.super->lost_definitions;
+    uint64_t refused = fdri_life_recording.arena.super->lost_definitions;
     for (uint32_t i = 0; i < 100; i++) {
         fdr_enter_address(fill_definitions);
         fdr_enter_address(here);
@@ -71,10 +71,10 @@ static void P2_addresses_without_room(void **state)
         fdr_leave_address(fill_definitions);
         assert_int_equal(fdr_region_define_address(here), 0);
     }
-    assert_int_equal(fdri_rec.arena.super->lost_definitions, refused + 2);
+    assert_int_equal(fdri_life_recording.arena.super->lost_definitions, refused + 2);
     fdr_modules_changed(); /* nothing went */
     assert_int_equal(fdr_region_define_address(here), 0);
-    assert_int_equal(fdri_rec.arena.super->lost_definitions, refused + 2);
+    assert_int_equal(fdri_life_recording.arena.super->lost_definitions, refused + 2);
     struct fdr_file *f = take();
     assert_int_equal(row(f, 0, FDR_IN_REGION, 1)->presented, 100);
     assert_int_equal(row(f, 0, FDR_IN_REGION, 2)->presented, 100);

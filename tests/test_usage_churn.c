@@ -26,9 +26,9 @@ static uint64_t nowhere;   /* atomic; leaves of threads without a location, whic
 
 static void leave(fdr_region r, uint64_t *its)
 {
-    bool without = !fdri_self.loc;
+    bool without = !fdri_record_self.loc;
     fdr_leave(r);
-    *its += without && !fdri_self.loc;
+    *its += without && !fdri_record_self.loc;
 }
 
 static void *child(void *seed)

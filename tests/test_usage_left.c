@@ -21,8 +21,8 @@
 
 /* Who is not attached walks memory that may be emptied meanwhile. ThreadSanitizer cannot know. */
 const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void) { return "race:fdri_arena_drop\nrace:fdri_arena_make\n"; }
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+const char *__tsan_default_suppressions(void) { return "race:fdri_memory_arena_drop\nrace:fdri_memory_arena_make\n"; }
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
 enum { ROUNDS = 40, LEFT = 20 };
 #else
 enum { ROUNDS = 300, LEFT = 200 };
@@ -49,8 +49,8 @@ static void P10_beside_recordings_that_end(void **state)
         struct fdr_config c = oracle_config(oracle_directory());
         c.buffer = round % 2 ? "256K" : "16M";
         int e = -EBUSY;
-        for (uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + 60000000000u;
-             e == -EBUSY && fdr_clock_ns(CLOCK_MONOTONIC) < until;)
+        for (uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + 60000000000u;
+             e == -EBUSY && fdri_clock_ns(CLOCK_MONOTONIC) < until;)
             e = fdr_init(&c);
         assert_int_equal(e, 0);
         for (int i = 0; i < 64; i++) { /* something to walk, in all of it */
@@ -116,19 +116,19 @@ static void what_it_held_is_free_again(void **state)
     fdr_leave(1);
     sigaction(SIGALRM, &a, &before);
     setitimer(ITIMER_REAL, &often, NULL);
-    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + 60000000000u;
-    while (left < LEFT && fdr_clock_ns(CLOCK_MONOTONIC) < until) {
-        if (sigsetjmp(out, 1)) left += fdr_load_relaxed(&fdri_rec.shares.lock) != 0;
+    uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + 60000000000u;
+    while (left < LEFT && fdri_clock_ns(CLOCK_MONOTONIC) < until) {
+        if (sigsetjmp(out, 1)) left += fdri_atomic_load_relaxed(&fdri_life_recording.shares.lock) != 0;
         inside = 1;
         for (int i = 0; i < 1000; i++) fdr_usage();
         inside = 0;
         fdr_enter(1);
         fdr_leave(1);
-        if (fdr_load_relaxed(&fdri_rec.shares.lock)) break;
+        if (fdri_atomic_load_relaxed(&fdri_life_recording.shares.lock)) break;
     }
     setitimer(ITIMER_REAL, &never, NULL);
     sigaction(SIGALRM, &before, NULL);
-    assert_int_equal(fdri_rec.shares.lock, 0);
+    assert_int_equal(fdri_life_recording.shares.lock, 0);
     assert_true(left >= LEFT);
     end(take());
 }

@@ -182,18 +182,18 @@ static void P10_a_vfork_child_records_as_its_parent(void **state)
     again = &c;
     begin("mapped");
     record(1);
-    uint32_t number = fdri_rec.number;
+    uint32_t number = fdri_life_recording.number;
     for (int way = 0; way < 6; way++) {
         assert_int_equal(in_vfork(way) & ~0x80, status[way]);
         record(1);
     }
-    assert_int_equal(fdri_rec.number, number);
+    assert_int_equal(fdri_life_recording.number, number);
     struct found f = snapshot();
     assert_int_equal(f.presented, 2 * (7 + 6 * 5));
     assert_int_equal(f.kept, f.presented);
     assert_int_equal(f.locations, 1);
     assert_string_equal(death_file(death_place_as_it_is()->dir), ""); /* no bundle of the one that crashed */
-    assert_int_equal(access(fdri_rec.live_path, F_OK), 0);
+    assert_int_equal(access(fdri_life_recording.live_path, F_OK), 0);
     fdr_finalize();
 }
 

@@ -32,7 +32,7 @@ static fdr_region define(char family, uint32_t number)
 static void protect(fdr_region region, int how)
 {
     struct fdri_watch_table *t = fdri_watch_table;
-    uint32_t at = FDRI_KEY(FDR_DEF_REGION, region) * 0x9E3779B1u >> (32 - t->log2);
+    uint32_t at = FDRI_TOTALS_KEY(FDRI_ARENA_DEF_REGION, region) * 0x9E3779B1u >> (32 - t->log2);
     uint8_t *base = (uint8_t *)t, *its = (uint8_t *)&t->entry[at], *end = (uint8_t *)&t->entry[1u << t->log2];
     for (uint8_t *page = base + PAGE; page + PAGE <= end; page += PAGE)
         if (page + PAGE < its || page > its + PAGE) assert_int_equal(mprotect(page, PAGE, how), 0);
@@ -66,13 +66,13 @@ static void the_least_threshold_counts(void **state)
     assert_int_equal(fdri_watch_ns, 1000 * MS);
     define('q', 22);
     assert_int_equal(fdri_watch_ns, 5 * MS);
-    assert_int_equal(fdri_watch_ticks, fdri_ns_to_ticks(5 * MS));
+    assert_int_equal(fdri_watch_ticks, fdri_life_ns_to_ticks(5 * MS));
     define('q', 23);
     assert_int_equal(fdri_watch_ns, 5 * MS);
     assert_int_equal(fdri_watch_classes, 0);
     int metric = fdr_trigger_add("high: metric m above 5");
     fdr_metric_define("m", "", FDR_U64, FDR_METRIC_GAUGE);
-    assert_int_equal(fdri_watch_classes, 1u << FDR_CLASS_METRIC);
+    assert_int_equal(fdri_watch_classes, 1u << FDRI_ARENA_CLASS_METRIC);
     assert_int_equal(fdr_trigger_remove(metric), 0);
     assert_int_equal(fdr_trigger_remove(shorter), 0);
     assert_int_equal(fdri_watch_classes, 0);
@@ -91,12 +91,12 @@ static void a_threshold_stays_while_nothing_is_read(void **state)
         fdr_enter(region);
         fdr_leave(region);
     }
-    for (int i = 0; i < 100 && fdr_load_relaxed(&fdri_watch_ns) == UINT64_MAX; i++) usleep(100000);
-    uint64_t before = fdr_load_relaxed(&fdri_watch_ns);
+    for (int i = 0; i < 100 && fdri_atomic_load_relaxed(&fdri_watch_ns) == UINT64_MAX; i++) usleep(100000);
+    uint64_t before = fdri_atomic_load_relaxed(&fdri_watch_ns);
     assert_int_not_equal(before, UINT64_MAX);
-    assert_true(fdri_ended_lock(fdri_off_of(&fdri_self, fdri_self.loc), 1000000));
+    assert_true(fdri_ended_lock(fdri_thread_offset_of(&fdri_record_self, fdri_record_self.loc), 1000000));
     usleep(400000);
-    uint64_t meanwhile = fdr_load_relaxed(&fdri_watch_ns);
+    uint64_t meanwhile = fdri_atomic_load_relaxed(&fdri_watch_ns);
     fdri_ended_unlock();
     assert_int_equal(meanwhile, before);
     fdr_finalize();

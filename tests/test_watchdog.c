@@ -54,8 +54,8 @@ static const uint64_t second = 1000000000u;
 static void start_unwatched_with(struct fdr_config c)
 {
     snapshots_start(c);
-    fdri_view.watchdog_ns = second;
-    fdri_watchdog_start();
+    fdri_snapshot_view.watchdog_ns = second;
+    fdri_trigger_watchdog_start();
     sem_init(&inside, 0, 0);
     sem_init(&go_on, 0, 0);
 }
@@ -66,12 +66,12 @@ static void start_unwatched(void) { start_unwatched_with((struct fdr_config){.na
 static void stop_for(uint64_t *now, uint64_t ns)
 {
     *now += ns;
-    fdri_watchdog_late(ns);
+    fdri_trigger_watchdog_late(ns);
 }
 
 static void look(uint64_t *now, unsigned quarters)
 {
-    while (quarters--) fdri_watchdog_look(*now += second / 4);
+    while (quarters--) fdri_trigger_watchdog_look(*now += second / 4);
 }
 
 /* Three hang, one snapshot; not again until they have moved. */
@@ -90,7 +90,8 @@ static void one_snapshot_for_a_hang(void **state)
         look(&now, 1); /* they are found one after the other */
     }
     look(&now, 1); /* the first has stood for three quarters, the last for one */
-    for (int i = 0; i < 1000; i++) fdri_watchdog_late(second / 1000); /* wake-ups: no time of theirs is taken off */
+    for (int i = 0; i < 1000; i++)
+        fdri_trigger_watchdog_late(second / 1000); /* wake-ups: no time of theirs is taken off */
     unsigned early = snapshots(NULL, 0);
     look(&now, 2); /* and the look that waits for the others */
     unsigned found = snapshots(path, sizeof path);
@@ -240,7 +241,7 @@ static void events_in_a_pause_move(void **state)
     fdr_enter(fdr_region_define("waits_here", NULL, 0));
     fdr_pause();
     moves_while(calls);
-    fdri_watchdog_start();
+    fdri_trigger_watchdog_start();
     moves_while(marks);
     fdr_resume();
 }

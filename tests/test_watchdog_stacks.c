@@ -95,7 +95,7 @@ static void *stand(void *which)
     fdr_region r = fdr_region_define(w->region, NULL, 0);
     pthread_barrier_wait(&all_there);
     fdr_enter(r);
-    __atomic_store_n(&tids[w - ways], fdri_self.loc->tid, __ATOMIC_RELAXED);
+    __atomic_store_n(&tids[w - ways], fdri_record_self.loc->tid, __ATOMIC_RELAXED);
     w->stand();
     fdr_leave(r);
     return NULL;
@@ -184,7 +184,7 @@ static void P10_stacks_of_all_threads(void **state)
     snprintf(path, sizeof path, "%s", fdr_last_snapshot());
     check_stacks(path);
     assert_int_equal(stat(path, &st), 0);
-    assert_true((uint64_t)st.st_size <= fdri_rec.arena.super->arena_bytes + 65536);
+    assert_true((uint64_t)st.st_size <= fdri_life_recording.arena.super->arena_bytes + 65536);
     struct sigaction now = {.sa_handler = SIG_IGN};
     for (int i = 0; i < 2000 && now.sa_handler != SIG_DFL; i++) { /* a thread that came to hang later may be asked */
         assert_int_equal(sigaction(SIGURG, NULL, &now), 0);

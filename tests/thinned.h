@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests of what is thinned (samples, readings): a small buffer, and the recording that is left. Included by tests. */
-#ifndef FDR_TESTS_THINNED_H
-#define FDR_TESTS_THINNED_H
+#ifndef FDRI_TESTS_THINNED_H
+#define FDRI_TESTS_THINNED_H
 
 #include <fdr/fdr.h>
 #include <fdr/reader.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A process of its own that records, for tests that look at it from outside. */
-#ifndef FDR_TESTS_VICTIM_H
-#define FDR_TESTS_VICTIM_H
+#ifndef FDRI_TESTS_VICTIM_H
+#define FDRI_TESTS_VICTIM_H
 
 #include <errno.h>
 #include <fdr/fdr.h>

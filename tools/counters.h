@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef FDR_TOOLS_COUNTERS_H
-#define FDR_TOOLS_COUNTERS_H
+#ifndef FDRI_TOOLS_COUNTERS_H
+#define FDRI_TOOLS_COUNTERS_H
 
 #include "tools/common/counter_rates.h"
 

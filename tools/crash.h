@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr crash: crash.c decides who died first, crash_print.c tells it to people, crash_json.c to programs. */
-#ifndef FDR_TOOLS_CRASH_H
-#define FDR_TOOLS_CRASH_H
+#ifndef FDRI_TOOLS_CRASH_H
+#define FDRI_TOOLS_CRASH_H
 
 #include "tools/common/verbs.h"
 

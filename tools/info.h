@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef FDR_TOOLS_INFO_H
-#define FDR_TOOLS_INFO_H
+#ifndef FDRI_TOOLS_INFO_H
+#define FDRI_TOOLS_INFO_H
 
 #include "tools/common/verbs.h"
 

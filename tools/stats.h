@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The tables of fdr stats: rows of figures (stats.c), call paths (stats_path.c), accounts (stats_ledger.c),
  * stretches of time (stats_epoch.c). */
-#ifndef FDR_TOOLS_STATS_H
-#define FDR_TOOLS_STATS_H
+#ifndef FDRI_TOOLS_STATS_H
+#define FDRI_TOOLS_STATS_H
 
 #include "tools/common/verbs.h"
 #include "tools/common/selection.h"

@@ -11,18 +11,18 @@
 
 static uint32_t held;
 
-bool fdri_descriptors_take(uint32_t count)
+bool fdri_fd_budget_take(uint32_t count)
 {
     struct rlimit limit;
     uint64_t most = getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / 4 : 0;
-    if (fdr_add_relaxed(&held, count) + (uint64_t)count <= most) return true;
-    fdr_sub_relaxed(&held, count);
+    if (fdri_atomic_add_relaxed(&held, count) + (uint64_t)count <= most) return true;
+    fdri_atomic_sub_relaxed(&held, count);
     return false;
 }
 
-void fdri_descriptors_give(uint32_t count) { fdr_sub_relaxed(&held, count); }
+void fdri_fd_budget_give(uint32_t count) { fdri_atomic_sub_relaxed(&held, count); }
 
-uint64_t fdri_descriptor_event(int fd)
+uint64_t fdri_fd_perf_id(int fd)
 {
     int saved = errno;
     uint64_t id = 0;
@@ -31,21 +31,21 @@ uint64_t fdri_descriptor_event(int fd)
     return id;
 }
 
-struct fdri_mark fdri_descriptor_mark(int fd)
+struct fdri_fd_identity fdri_fd_identify(int fd)
 {
     int saved = errno;
-    struct fdri_mark m = {0, 0, 0};
+    struct fdri_fd_identity m = {0, 0, 0};
     struct stat st;
     if (fstat(fd, &st) == 0)
-        m = (struct fdri_mark){(uint64_t)st.st_dev, (uint64_t)st.st_ino,
-                               S_ISSOCK(st.st_mode) ? 0 : fdri_descriptor_event(fd)};
+        m = (struct fdri_fd_identity){(uint64_t)st.st_dev, (uint64_t)st.st_ino,
+                                      S_ISSOCK(st.st_mode) ? 0 : fdri_fd_perf_id(fd)};
     errno = saved;
     return m;
 }
 
-bool fdri_descriptor_is(int fd, const struct fdri_mark *mark)
+bool fdri_fd_is(int fd, const struct fdri_fd_identity *mark)
 {
-    if (mark->event) return fdri_descriptor_event(fd) == mark->event;
+    if (mark->event) return fdri_fd_perf_id(fd) == mark->event;
     int saved = errno;
     struct stat st;
     bool is = fstat(fd, &st) == 0 && (uint64_t)st.st_dev == mark->device && (uint64_t)st.st_ino == mark->file;
@@ -53,4 +53,4 @@ bool fdri_descriptor_is(int fd, const struct fdri_mark *mark)
     return is;
 }
 
-uint32_t fdri_descriptors_held(void) { return fdr_load_relaxed(&held); }
+uint32_t fdri_fd_budget_used(void) { return fdri_atomic_load_relaxed(&held); }

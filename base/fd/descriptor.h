@@ -5,22 +5,22 @@
  * They are numbers in a table that is the program's: one that closes all from 3 up, as many do when they start, closes
  * fdr's, too, and its next file has their numbers. So what is held for long is marked when it is opened. What has not
  * its mark any more is the program's, and is neither read nor closed. */
-#ifndef FDR_BASE_FD_DESCRIPTOR_H
-#define FDR_BASE_FD_DESCRIPTOR_H
+#ifndef FDRI_BASE_FD_DESCRIPTOR_H
+#define FDRI_BASE_FD_DESCRIPTOR_H
 #include <stdbool.h>
 #include <stdint.h>
 /* Any thread, also signal handlers. False: the quarter is used up; nothing was taken. */
-bool fdri_descriptors_take(uint32_t count);
-void fdri_descriptors_give(uint32_t count);
+bool fdri_fd_budget_take(uint32_t count);
+void fdri_fd_budget_give(uint32_t count);
 /* What a descriptor is of. Device and file tell files apart; perf events are all the same file, they have numbers. */
-struct fdri_mark {
+struct fdri_fd_identity {
     uint64_t device, file, event; /* event: 0 where it is no perf event */
 };
 /* All zero: there is no such descriptor. Async-signal-safe, as the next two. */
-struct fdri_mark fdri_descriptor_mark(int fd);
-bool fdri_descriptor_is(int fd, const struct fdri_mark *mark);
+struct fdri_fd_identity fdri_fd_identify(int fd);
+bool fdri_fd_is(int fd, const struct fdri_fd_identity *mark);
 /* The number of a perf event, of its own in the machine since it runs; 0: that is none. */
-uint64_t fdri_descriptor_event(int fd);
+uint64_t fdri_fd_perf_id(int fd);
 /* How many are held now. */
-uint32_t fdri_descriptors_held(void);
+uint32_t fdri_fd_budget_used(void);
 #endif

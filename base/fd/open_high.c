@@ -11,39 +11,39 @@
 
 static uint64_t holder; /* process and thread; 0: nobody */
 
-static uint64_t self(void) { return (uint64_t)(uint32_t)fdr_raw_getpid() << 32 | (uint32_t)fdr_raw_gettid(); }
+static uint64_t self(void) { return (uint64_t)(uint32_t)fdri_system_getpid() << 32 | (uint32_t)fdri_system_gettid(); }
 
 /* False where this thread is in there already: it is in a handler. Who stays for a tenth of a second has ended there,
  * or hangs in a file system; a forked child's parent is not in the child. */
 static bool enter(void)
 {
     enum { TRIES = 1000, NAP_NS = 100000 };
-    uint64_t me = self(), now = fdr_load_relaxed(&holder);
+    uint64_t me = self(), now = fdri_atomic_load_relaxed(&holder);
     for (int i = 0; now != me && i < TRIES; i++) {
-        if (now >> 32 != me >> 32 && fdr_cas_acq_rel_u64(&holder, &now, me)) return true; /* L:low */
-        if (now && now >> 32 == me >> 32) fdr_raw_sleep(NAP_NS);
-        now = fdr_load_relaxed(&holder);
+        if (now >> 32 != me >> 32 && fdri_atomic_cas_acq_rel_u64(&holder, &now, me)) return true; /* L:low */
+        if (now && now >> 32 == me >> 32) fdri_system_sleep(NAP_NS);
+        now = fdri_atomic_load_relaxed(&holder);
     }
-    return now != me && fdr_cas_acq_rel_u64(&holder, &now, me); /* L:low */
+    return now != me && fdri_atomic_cas_acq_rel_u64(&holder, &now, me); /* L:low */
 }
 
 static void leave(void)
 {
     uint64_t me = self();
-    fdr_cas_acq_rel_u64(&holder, &me, 0); /* L:low - no longer ours where somebody waited for too long */
+    fdri_atomic_cas_acq_rel_u64(&holder, &me, 0); /* L:low - no longer ours where somebody waited for too long */
 }
 
 /* ---- placeholders ---- */
 
-static void take(struct fdri_low *low)
+static void take(struct fdri_fd_placeholders *low)
 {
     struct stat st;
-    *low = (struct fdri_low){.entered = false};
-    for (int i = 0; i < FDRI_LOW; i++) {
-        int fd = fdr_raw_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+    *low = (struct fdri_fd_placeholders){.entered = false};
+    for (int i = 0; i < FDRI_FD_LOW_COUNT; i++) {
+        int fd = fdri_system_openat(AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
         if (fd < 0) return;
-        if (fd >= FDRI_LOW || fdr_raw_fstat(fd, &st)) {
-            fdr_raw_close(fd);
+        if (fd >= FDRI_FD_LOW_COUNT || fdri_system_fstat(fd, &st)) {
+            fdri_system_close(fd);
             return;
         }
         low->ours[fd] = true;
@@ -53,29 +53,29 @@ static void take(struct fdri_low *low)
 }
 
 /* Not where the program has put a file of its own there by dup2. */
-static void give(const struct fdri_low *low)
+static void give(const struct fdri_fd_placeholders *low)
 {
     struct stat st;
-    for (int i = 0; i < FDRI_LOW; i++)
-        if (low->ours[i] && fdr_raw_fstat(i, &st) == 0 && st.st_dev == low->dev[i] && st.st_ino == low->ino[i])
-            fdr_raw_close(i);
+    for (int i = 0; i < FDRI_FD_LOW_COUNT; i++)
+        if (low->ours[i] && fdri_system_fstat(i, &st) == 0 && st.st_dev == low->dev[i] && st.st_ino == low->ino[i])
+            fdri_system_close(i);
 }
 
 /* The program's own, all three: there is nothing to do. */
 static bool all_open(void)
 {
-    for (int i = 0; i < FDRI_LOW; i++)
+    for (int i = 0; i < FDRI_FD_LOW_COUNT; i++)
         if (fcntl(i, F_GETFD) < 0) return false;
     return true;
 }
 
 /* Where the program has all three nobody waits for anybody, but for who forks. It may close one now, or the last
  * placeholder be given back: who opens looks at the number. */
-void fdri_low_fill(struct fdri_low *low)
+void fdri_fd_fill_low(struct fdri_fd_placeholders *low)
 {
     int saved = errno;
-    *low = (struct fdri_low){.entered = false};
-    if (fdr_load_relaxed(&holder) || !all_open()) {
+    *low = (struct fdri_fd_placeholders){.entered = false};
+    if (fdri_atomic_load_relaxed(&holder) || !all_open()) {
         bool entered = enter();
         if (!all_open()) take(low);
         low->entered = entered;
@@ -83,7 +83,7 @@ void fdri_low_fill(struct fdri_low *low)
     errno = saved;
 }
 
-void fdri_low_clear(struct fdri_low *low)
+void fdri_fd_clear_low(struct fdri_fd_placeholders *low)
 {
     int saved = errno;
     give(low);
@@ -94,75 +94,75 @@ void fdri_low_clear(struct fdri_low *low)
 /* A child would keep the placeholders of other threads: so nobody has any while a process is made. */
 static bool forking; /* of who holds all locks of ours for it */
 
-void fdri_low_fork(int phase)
+void fdri_fd_low_fork(int phase)
 {
     if (phase == 0) forking = enter();
     else if (phase == 1 && forking) leave();
-    else if (phase == 2 && forking) fdr_store_relaxed(&holder, 0ull);
-    else if (phase == 3) fdr_store_relaxed(&holder, 0ull);
+    else if (phase == 2 && forking) fdri_atomic_store_relaxed(&holder, 0ull);
+    else if (phase == 3) fdri_atomic_store_relaxed(&holder, 0ull);
 }
 
 /* ---- opening ---- */
 
-int fdri_high(int fd)
+int fdri_fd_move_high(int fd)
 {
     enum { HIGH = 100 };
     if (fd < 0 || fd >= HIGH) return fd;
     int up = fcntl(fd, F_DUPFD_CLOEXEC, HIGH);
-    if (up < 0 && fd >= FDRI_LOW) return fd;
-    if (up < 0) up = fcntl(fd, F_DUPFD_CLOEXEC, FDRI_LOW);
-    fdr_raw_close(fd);
+    if (up < 0 && fd >= FDRI_FD_LOW_COUNT) return fd;
+    if (up < 0) up = fcntl(fd, F_DUPFD_CLOEXEC, FDRI_FD_LOW_COUNT);
+    fdri_system_close(fd);
     return up;
 }
 
 /* No placeholder could be had, or the program closed one of the three meanwhile. */
-static int above(int fd) { return fd < 0 || fd >= FDRI_LOW ? fd : fdri_high(fd); }
+static int above(int fd) { return fd < 0 || fd >= FDRI_FD_LOW_COUNT ? fd : fdri_fd_move_high(fd); }
 
 static int open_once(int dir, const char *path, int flags, int mode)
 {
-    struct fdri_low low;
-    fdri_low_fill(&low);
-    int fd = fdr_raw_openat(dir, path, flags | O_CLOEXEC, mode);
-    fdri_low_clear(&low);
+    struct fdri_fd_placeholders low;
+    fdri_fd_fill_low(&low);
+    int fd = fdri_system_openat(dir, path, flags | O_CLOEXEC, mode);
+    fdri_fd_clear_low(&low);
     return fd;
 }
 
 /* Somebody else, the C library say, had one of the three for a moment: what was made under such a number may have been
  * written to, and another is made. */
-int fdri_open(int dir, const char *path, int flags, int mode)
+int fdri_fd_open(int dir, const char *path, int flags, int mode)
 {
     enum { TRIES = 100 };
     int fd = open_once(dir, path, flags, mode);
-    for (int i = 0; fd >= 0 && fd < FDRI_LOW && i < TRIES; i++) {
-        if (flags & O_CREAT) fdr_raw_unlinkat(dir, path);
-        fdr_raw_close(fd);
+    for (int i = 0; fd >= 0 && fd < FDRI_FD_LOW_COUNT && i < TRIES; i++) {
+        if (flags & O_CREAT) fdri_system_unlinkat(dir, path);
+        fdri_system_close(fd);
         fd = open_once(dir, path, flags, mode);
     }
     return fd < 0 ? fd : (fd = above(fd)) < 0 ? -EMFILE : fd;
 }
 
-int fdri_open_dying(int dir, const char *path, int flags, int mode)
+int fdri_fd_open_in_crash(int dir, const char *path, int flags, int mode)
 {
-    struct fdri_low low;
+    struct fdri_fd_placeholders low;
     take(&low);
-    int fd = fdr_raw_openat(dir, path, flags | O_CLOEXEC, mode);
+    int fd = fdri_system_openat(dir, path, flags | O_CLOEXEC, mode);
     give(&low);
     return fd;
 }
 
-int fdri_perf_open(struct perf_event_attr *event, int tid, int group)
+int fdri_fd_perf_open(struct perf_event_attr *event, int tid, int group)
 {
-    struct fdri_low low;
-    fdri_low_fill(&low);
+    struct fdri_fd_placeholders low;
+    fdri_fd_fill_low(&low);
     int fd = (int)syscall(SYS_perf_event_open, event, tid, -1, group, PERF_FLAG_FD_CLOEXEC);
-    fdri_low_clear(&low);
+    fdri_fd_clear_low(&low);
     return above(fd);
 }
 
-void fdri_name_thread(pthread_t thread, const char *name)
+void fdri_fd_name_thread(pthread_t thread, const char *name)
 {
-    struct fdri_low low;
-    fdri_low_fill(&low);
+    struct fdri_fd_placeholders low;
+    fdri_fd_fill_low(&low);
     pthread_setname_np(thread, name);
-    fdri_low_clear(&low);
+    fdri_fd_clear_low(&low);
 }

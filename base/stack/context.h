@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /* Where a thread was when a signal interrupted it. */
-#ifndef FDR_BASE_STACK_CONTEXT_H
-#define FDR_BASE_STACK_CONTEXT_H
+#ifndef FDRI_BASE_STACK_CONTEXT_H
+#define FDRI_BASE_STACK_CONTEXT_H
 #include <stdint.h>
 #include <string.h>
 #include <ucontext.h>
 
-struct fdr_context {
+struct fdri_stack_context {
     uint64_t pc, sp, fp, link;
 }; /* link: return address of a leaf where it is in a register, else 0 */
 
-static inline struct fdr_context fdr_context_of(const ucontext_t *u)
+static inline struct fdri_stack_context fdri_stack_context_of(const ucontext_t *u)
 {
 #if defined(__x86_64__)
     const greg_t *r = u->uc_mcontext.gregs;
-    return (struct fdr_context){(uint64_t)r[REG_RIP], (uint64_t)r[REG_RSP], (uint64_t)r[REG_RBP], 0};
+    return (struct fdri_stack_context){(uint64_t)r[REG_RIP], (uint64_t)r[REG_RSP], (uint64_t)r[REG_RBP], 0};
 #elif defined(__aarch64__)
-    return (struct fdr_context){u->uc_mcontext.pc, u->uc_mcontext.sp, u->uc_mcontext.regs[29], u->uc_mcontext.regs[30]};
+    return (struct fdri_stack_context){u->uc_mcontext.pc, u->uc_mcontext.sp, u->uc_mcontext.regs[29],
+                                       u->uc_mcontext.regs[30]};
 #else
     (void)u;
-    return (struct fdr_context){0, 0, 0, 0};
+    return (struct fdri_stack_context){0, 0, 0, 0};
 #endif
 }
 
-/* Where the direct call whose return address is `address` went, given the FDR_CALL_BYTES of code before it; 0: that is
+/* Where the direct call whose return address is `address` went, given the FDRI_STACK_CALL_BYTES of code before it; 0: that is
  * no direct call. */
-#define FDR_CALL_BYTES 5u
-static inline uint64_t fdr_call_target(const uint8_t before[FDR_CALL_BYTES], uint64_t address)
+#define FDRI_STACK_CALL_BYTES 5u
+static inline uint64_t fdri_stack_call_target(const uint8_t before[FDRI_STACK_CALL_BYTES], uint64_t address)
 {
     int32_t distance;
 #if defined(__x86_64__)

@@ -3,5 +3,5 @@
 
 #include <stddef.h>
 
-_Thread_local sigjmp_buf *fdri_guard;
-void (*fdri_guard_handler)(int, siginfo_t *, void *);
+_Thread_local sigjmp_buf *fdri_stack_guard;
+void (*fdri_stack_guard_handler)(int, siginfo_t *, void *);

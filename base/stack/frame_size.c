@@ -7,9 +7,9 @@
 #include <string.h>
 
 #if defined(__x86_64__)
-enum { FDR_STACK_POINTER = 7 }; /* its number there */
+enum { FDRI_STACK_POINTER = 7 }; /* its number there */
 #else
-enum { FDR_STACK_POINTER = -1 };
+enum { FDRI_STACK_POINTER = -1 };
 #endif
 
 /* .eh_frame_hdr, in the one form that linkers write: a sorted table of 32-bit distances from its own beginning. */
@@ -64,7 +64,7 @@ static uint64_t entry_of(uint64_t code, uint64_t *begin)
     return 0;
 }
 
-uint64_t fdr_function_begin(uint64_t code)
+uint64_t fdri_stack_function_begin(uint64_t code)
 {
     uint64_t begin;
     return entry_of(code, &begin) ? begin : 0;
@@ -151,12 +151,12 @@ static bool run(struct rows *r, const uint8_t *p, const uint8_t *end, uint64_t c
     return true;
 }
 
-uint64_t fdr_frame_bytes(uint64_t code)
+uint64_t fdri_stack_frame_bytes(uint64_t code)
 {
     uint64_t begin, entry = entry_of(code, &begin);
     struct entry e;
     uint32_t length;
-    if (!entry || FDR_STACK_POINTER < 0) return 0;
+    if (!entry || FDRI_STACK_POINTER < 0) return 0;
     memcpy(&e, (const void *)(uintptr_t)entry, sizeof e);
     const uint8_t *p = (const uint8_t *)(uintptr_t)(entry + INSTRUCTIONS);
     const uint8_t *shared = (const uint8_t *)(uintptr_t)(entry + 4 - e.shared);
@@ -173,5 +173,5 @@ uint64_t fdr_frame_bytes(uint64_t code)
     if (!run(&r, s, shared + 4 + length, UINT64_MAX) ||
         !run(&r, p, (const uint8_t *)(uintptr_t)(entry + 4 + e.length), code - 1))
         return 0;
-    return r.now.reg == (uint64_t)FDR_STACK_POINTER ? r.now.offset : 0;
+    return r.now.reg == (uint64_t)FDRI_STACK_POINTER ? r.now.offset : 0;
 }

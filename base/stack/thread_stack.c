@@ -45,15 +45,15 @@ static uint64_t mapping_in(const char *path, uint64_t within)
     struct lines l = {0};
     uint64_t from = 0;
     sigset_t old;
-    fdr_signals_block(&old);
-    int fd = fdr_raw_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    fdri_system_signals_block(&old);
+    int fd = fdri_system_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
     for (long n = fd < 0 ? 0 : 1; n > 0 && !from;) {
-        n = fdr_raw_read(fd, piece, sizeof piece);
+        n = fdri_system_read(fd, piece, sizeof piece);
         for (long i = 0; i < n && !from; i++)
             if (take(&l, piece[i], within)) from = l.from;
     }
-    if (fd >= 0) fdr_raw_close(fd);
-    fdr_signals_restore(&old);
+    if (fd >= 0) fdri_system_close(fd);
+    fdri_system_signals_restore(&old);
     return from;
 }
 
@@ -67,37 +67,37 @@ static uint64_t mapping_of(uint64_t within)
 
 /* Of the first thread: what the kernel put behind the outermost frame. Of others: their descriptor lies at the end of
  * their stack, whoever gave that. */
-uint64_t fdr_own_stack_end(bool first_thread)
+uint64_t fdri_stack_own_end(bool first_thread)
 {
     return first_thread ? (uint64_t)getauxval(AT_RANDOM) : (uint64_t)(uintptr_t)pthread_self();
 }
 
-uint64_t fdr_own_stack_bytes(bool first_thread)
+uint64_t fdri_stack_own_bytes(bool first_thread)
 {
     int saved = errno;
-    uint64_t end = fdr_own_stack_end(first_thread), from = 0;
+    uint64_t end = fdri_stack_own_end(first_thread), from = 0;
     struct rlimit most;
     if (!first_thread) from = mapping_of(end);       /* it ends at a guard */
     else if (end && !getrlimit(RLIMIT_STACK, &most)) /* it grows, as far as it may */
-        from = end - fdr_min(fdr_min((uint64_t)most.rlim_cur, 1u << 30), end);
+        from = end - fdri_bits_min(fdri_bits_min((uint64_t)most.rlim_cur, 1u << 30), end);
     errno = saved;
     return from ? end - from : 0;
 }
 
-bool fdr_alternate_was_left(uint64_t frame)
+bool fdri_stack_alternate_was_left(uint64_t frame)
 {
     stack_t s;
     if (sigaltstack(NULL, &s) || s.ss_flags & (SS_ONSTACK | SS_DISABLE)) return false;
     return frame - (uint64_t)(uintptr_t)s.ss_sp < s.ss_size;
 }
 
-bool fdr_alternate_is_used(void)
+bool fdri_stack_alternate_in_use(void)
 {
     stack_t s;
     return sigaltstack(NULL, &s) == 0 && s.ss_flags & SS_ONSTACK;
 }
 
-bool fdr_returns_to_kernel(uint64_t code)
+bool fdri_stack_returns_to_kernel(uint64_t code)
 {
 #if defined(__x86_64__)
     static const uint8_t sigreturn[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}; /* mov $15,%rax; syscall */

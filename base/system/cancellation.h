@@ -4,24 +4,24 @@
  *
  * And deferred, not asynchronous: glibc (2.36) looks at the type alone when its signal arrives, which may have been
  * sent before cancellation was off. */
-#ifndef FDR_BASE_SYSTEM_CANCELLATION_H
-#define FDR_BASE_SYSTEM_CANCELLATION_H
+#ifndef FDRI_BASE_SYSTEM_CANCELLATION_H
+#define FDRI_BASE_SYSTEM_CANCELLATION_H
 #include <pthread.h>
 
-struct fdr_cancel {
+struct fdri_system_cancel {
     int state, type;
 };
 
-static inline struct fdr_cancel fdr_cancel_off(void)
+static inline struct fdri_system_cancel fdri_system_cancel_off(void)
 {
-    struct fdr_cancel old = {PTHREAD_CANCEL_ENABLE, PTHREAD_CANCEL_DEFERRED};
+    struct fdri_system_cancel old = {PTHREAD_CANCEL_ENABLE, PTHREAD_CANCEL_DEFERRED};
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old.state);
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &old.type);
     return old;
 }
 /* It can be cancelled again, but by no means here. */
-static inline void fdr_cancel_defer(struct fdr_cancel old) { pthread_setcancelstate(old.state, NULL); }
-static inline void fdr_cancel_restore(struct fdr_cancel old)
+static inline void fdri_system_cancel_defer(struct fdri_system_cancel old) { pthread_setcancelstate(old.state, NULL); }
+static inline void fdri_system_cancel_restore(struct fdri_system_cancel old)
 {
     pthread_setcanceltype(old.type, NULL);
     pthread_setcancelstate(old.state, NULL);

@@ -14,7 +14,7 @@
 static uint64_t read_number(const char *path)
 {
     char text[32], *end;
-    if (!fdri_read_text(path, text, sizeof text)) return UINT64_MAX;
+    if (!fdri_system_read_text(path, text, sizeof text)) return UINT64_MAX;
     unsigned long long v = strtoull(text, &end, 10);
     return end != text ? v : UINT64_MAX; /* "max" is no number: no limit */
 }
@@ -26,7 +26,7 @@ static uint64_t least_upwards(const char *root, const char *mount, char *group, 
     uint64_t least = UINT64_MAX;
     for (;;) {
         snprintf(path, sizeof path, "%s/sys/fs/cgroup%s%s/%s", root, mount, group, file);
-        least = fdr_min(least, read_number(path));
+        least = fdri_bits_min(least, read_number(path));
         char *last = strrchr(group, '/');
         if (!last) return least;
         *last = 0;
@@ -42,21 +42,21 @@ static bool lists(const char *list, size_t bytes, const char *name)
     return false;
 }
 
-uint64_t fdr_cgroup_memory_limit(const char *root)
+uint64_t fdri_system_cgroup_memory_limit(const char *root)
 {
     static const char v2[] = "memory.max", v1[] = "memory.limit_in_bytes";
     char path[PATH_MAX], text[PATH_MAX], nothing[1] = "", *rest = text;
-    uint64_t least = fdr_min(least_upwards(root, "", nothing, v2), least_upwards(root, "/memory", nothing, v1));
+    uint64_t least = fdri_bits_min(least_upwards(root, "", nothing, v2), least_upwards(root, "/memory", nothing, v1));
     /* of the thread: that of the process is empty when the first thread has ended */
     snprintf(path, sizeof path, "%s/proc/thread-self/cgroup", root);
-    if (!fdri_read_text(path, text, sizeof text)) return least;
+    if (!fdri_system_read_text(path, text, sizeof text)) return least;
     for (char *line; (line = strsep(&rest, "\n"));) { /* number:controllers:group */
         char *list = strchr(line, ':'), *group = list ? strchr(list + 1, ':') : NULL;
         if (!group || strstr(group, "/..")) continue; /* outside of our namespace, where no path leads */
         list++, group++;
-        if (strncmp(line, "0::", 3) == 0) least = fdr_min(least, least_upwards(root, "", group, v2));
+        if (strncmp(line, "0::", 3) == 0) least = fdri_bits_min(least, least_upwards(root, "", group, v2));
         else if (lists(list, (size_t)(group - 1 - list), "memory"))
-            least = fdr_min(least, least_upwards(root, "/memory", group, v1));
+            least = fdri_bits_min(least, least_upwards(root, "/memory", group, v1));
     }
     return least;
 }

@@ -35,20 +35,20 @@ static uint64_t word_of(int number, const struct sigaction *a)
 }
 
 /* The word stands before the count covers it. Where there are too many the last one gives way. */
-static void push(struct fdr_previous *p, const struct sigaction *found)
+static void push(struct fdri_system_previous *p, const struct sigaction *found)
 {
-    uint32_t i = p->count < FDR_PREVIOUS_MOST ? p->count : FDR_PREVIOUS_MOST - 1;
+    uint32_t i = p->count < FDRI_SYSTEM_PREVIOUS_MOST ? p->count : FDRI_SYSTEM_PREVIOUS_MOST - 1;
     p->action[i] = *found;
-    fdr_store_relaxed(&p->handler[i], word_of(p->number, found));
-    fdr_store_release(&p->count, i + 1); /* R:previous */
+    fdri_atomic_store_relaxed(&p->handler[i], word_of(p->number, found));
+    fdri_atomic_store_release(&p->count, i + 1); /* R:previous */
 }
 
-bool fdr_previous_install(struct fdr_previous *p, int number, const struct sigaction *ours)
+bool fdri_system_previous_install(struct fdri_system_previous *p, int number, const struct sigaction *ours)
 {
     struct sigaction found;
     if (sigaction(number, NULL, &found)) return false;
     if (p->number != number) { /* of another recording; ours may have stayed there, too, and passes nothing on */
-        fdr_store_relaxed(&p->count, 0u);
+        fdri_atomic_store_relaxed(&p->count, 0u);
         p->number = number;
     }
     bool again = is(&found, ours->sa_sigaction); /* who was in front has gone, and has put back whom it found */
@@ -57,44 +57,45 @@ bool fdr_previous_install(struct fdr_previous *p, int number, const struct sigac
     return sigaction(number, ours, NULL) == 0;
 }
 
-bool fdr_previous_ours(int number, void (*ours)(int, siginfo_t *, void *))
+bool fdri_system_previous_ours(int number, void (*ours)(int, siginfo_t *, void *))
 {
     struct sigaction now;
     return sigaction(number, NULL, &now) == 0 && is(&now, ours);
 }
 
-void fdr_previous_restore(struct fdr_previous *p, int number, void (*ours)(int, siginfo_t *, void *))
+void fdri_system_previous_restore(struct fdri_system_previous *p, int number, void (*ours)(int, siginfo_t *, void *))
 {
-    if (!p->count || !fdr_previous_ours(number, ours)) return;
+    if (!p->count || !fdri_system_previous_ours(number, ours)) return;
     sigaction(number, &p->action[p->count - 1], NULL);
-    fdr_store_relaxed(&p->count, p->count - 1);
+    fdri_atomic_store_relaxed(&p->count, p->count - 1);
 }
 
-bool fdr_previous_any(const struct fdr_previous *p)
+bool fdri_system_previous_any(const struct fdri_system_previous *p)
 {
-    uint32_t levels = fdr_load_acquire(&p->count); /* A:previous */
-    return levels && address_in(fdr_load_relaxed(&p->handler[levels - 1]));
+    uint32_t levels = fdri_atomic_load_acquire(&p->count); /* A:previous */
+    return levels && address_in(fdri_atomic_load_relaxed(&p->handler[levels - 1]));
 }
 
 /* A handler that was left by longjmp is not above us any more, or what stands there is another signal's, which the
  * kernel brought. */
-bool fdr_previous_gives_back(int number, const void *code)
+bool fdri_system_previous_gives_back(int number, const void *code)
 {
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     bool inside = passing.number == number && here < passing.frame && passing.frame - here < 1u << 20;
-    return inside && !fdr_returns_to_kernel((uint64_t)(uintptr_t)code);
+    return inside && !fdri_stack_returns_to_kernel((uint64_t)(uintptr_t)code);
 }
 
-void fdr_previous_pass(const struct fdr_previous *p, bool given_back, int number, siginfo_t *info, void *context)
+void fdri_system_previous_pass(const struct fdri_system_previous *p, bool given_back, int number, siginfo_t *info,
+                               void *context)
 {
     struct passing before = passing;
-    uint32_t levels = given_back ? before.level : fdr_load_acquire(&p->count); /* A:previous */
-    uint64_t word = levels ? fdr_load_relaxed(&p->handler[levels - 1]) : 0;
+    uint32_t levels = given_back ? before.level : fdri_atomic_load_acquire(&p->count); /* A:previous */
+    uint64_t word = levels ? fdri_atomic_load_relaxed(&p->handler[levels - 1]) : 0;
     if (!address_in(word) || number_in(word) != number) return;
     passing = (struct passing){(uint64_t)(uintptr_t)__builtin_frame_address(0), number, levels - 1};
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     if (word & WITH_INFO) ((void (*)(int, siginfo_t *, void *))(uintptr_t)address_in(word))(number, info, context);
     else ((void (*)(int))(uintptr_t)address_in(word))(number);
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     passing = before;
 }

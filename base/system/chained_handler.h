@@ -4,31 +4,32 @@
  * itself.
  *
  *   signal -> ours -> theirs -> ours -> what was there before */
-#ifndef FDR_BASE_SYSTEM_CHAINED_HANDLER_H
-#define FDR_BASE_SYSTEM_CHAINED_HANDLER_H
+#ifndef FDRI_BASE_SYSTEM_CHAINED_HANDLER_H
+#define FDRI_BASE_SYSTEM_CHAINED_HANDLER_H
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { FDR_PREVIOUS_MOST = 4 };
-struct fdr_previous {
-    uint64_t handler[FDR_PREVIOUS_MOST];        /* atomic: one word each, so that a handler reads a whole one */
-    uint32_t count;                             /* atomic: the last of them is what ours found when it was installed */
-    int number;                                 /* of the signal */
-    struct sigaction action[FDR_PREVIOUS_MOST]; /* for who puts them back */
+enum { FDRI_SYSTEM_PREVIOUS_MOST = 4 };
+struct fdri_system_previous {
+    uint64_t handler[FDRI_SYSTEM_PREVIOUS_MOST]; /* atomic: one word each, so that a handler reads a whole one */
+    uint32_t count;                              /* atomic: the last of them is what ours found when it was installed */
+    int number;                                  /* of the signal */
+    struct sigaction action[FDRI_SYSTEM_PREVIOUS_MOST]; /* for who puts them back */
 };
 
 /* Puts `ours` in its place. One at a time. */
-bool fdr_previous_install(struct fdr_previous *p, int number, const struct sigaction *ours);
+bool fdri_system_previous_install(struct fdri_system_previous *p, int number, const struct sigaction *ours);
 /* Is this one of ours, with three arguments, what the signal calls now? */
-bool fdr_previous_ours(int number, void (*ours)(int, siginfo_t *, void *));
+bool fdri_system_previous_ours(int number, void (*ours)(int, siginfo_t *, void *));
 /* Puts back what was there, where ours is still what the signal calls; else it stays, and passes on. */
-void fdr_previous_restore(struct fdr_previous *p, int number, void (*ours)(int, siginfo_t *, void *));
+void fdri_system_previous_restore(struct fdri_system_previous *p, int number, void (*ours)(int, siginfo_t *, void *));
 /* Would ours pass the signal on to a handler? */
-bool fdr_previous_any(const struct fdr_previous *p);
+bool fdri_system_previous_any(const struct fdri_system_previous *p);
 
 /* In our handler. Async-signal-safe. */
 /* Is it called by a handler that this thread is passing the signal on to? `code`: where ours returns to. */
-bool fdr_previous_gives_back(int number, const void *code);
-void fdr_previous_pass(const struct fdr_previous *p, bool given_back, int number, siginfo_t *info, void *context);
+bool fdri_system_previous_gives_back(int number, const void *code);
+void fdri_system_previous_pass(const struct fdri_system_previous *p, bool given_back, int number, siginfo_t *info,
+                               void *context);
 #endif

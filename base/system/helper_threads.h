@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr's own threads, by their names: neither sampled nor counted. Whole names, for a program's may begin with "fdr-",
  * too, and its threads are called as it is. */
-#ifndef FDR_BASE_SYSTEM_HELPER_THREADS_H
-#define FDR_BASE_SYSTEM_HELPER_THREADS_H
+#ifndef FDRI_BASE_SYSTEM_HELPER_THREADS_H
+#define FDRI_BASE_SYSTEM_HELPER_THREADS_H
 #include <stdbool.h>
 #include <string.h>
 
-#define FDR_DUMPER  "fdr-dumper"
-#define FDR_RECLAIM "fdr-reclaim"
-#define FDR_RESTART "fdr-restart"
-#define FDR_SAMPLER "fdr-sampler"
-#define FDR_MONITOR "fdr-monitor"
-#define FDR_LOADER  "fdr-loader"
-#define FDR_PAGES   "fdr-pages"
+#define FDRI_SYSTEM_THREAD_DUMPER  "fdr-dumper"
+#define FDRI_SYSTEM_THREAD_RECLAIM "fdr-reclaim"
+#define FDRI_SYSTEM_THREAD_RESTART "fdr-restart"
+#define FDRI_SYSTEM_THREAD_SAMPLER "fdr-sampler"
+#define FDRI_SYSTEM_THREAD_MONITOR "fdr-monitor"
+#define FDRI_SYSTEM_THREAD_LOADER  "fdr-loader"
+#define FDRI_SYSTEM_THREAD_PAGES   "fdr-pages"
 
-static inline bool fdr_is_helper(const char *name)
+static inline bool fdri_system_is_helper(const char *name)
 {
-    static const char *const names[] = {FDR_DUMPER,  FDR_RECLAIM, FDR_RESTART, FDR_SAMPLER,
-                                        FDR_MONITOR, FDR_LOADER,  FDR_PAGES};
+    static const char *const names[] = {
+        FDRI_SYSTEM_THREAD_DUMPER,  FDRI_SYSTEM_THREAD_RECLAIM, FDRI_SYSTEM_THREAD_RESTART, FDRI_SYSTEM_THREAD_SAMPLER,
+        FDRI_SYSTEM_THREAD_MONITOR, FDRI_SYSTEM_THREAD_LOADER,  FDRI_SYSTEM_THREAD_PAGES};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return false;

@@ -20,10 +20,10 @@ static int known_pid;     /* atomic: of the process that `state` is of */
 /* No handler of fork() tells: it may have come before anybody asked for a recording. */
 __attribute__((constructor)) static void look_for_fork(void)
 {
-    int pid = fdr_raw_getpid(), known = fdr_swap_relaxed(&known_pid, pid);
+    int pid = fdri_system_getpid(), known = fdri_atomic_swap_relaxed(&known_pid, pid);
     if (!known || known == pid) return;
-    fdr_store_relaxed(&answered, 0);
-    fdr_store_release(&state, UNKNOWN); /* R:loader - pairs with A:loader */
+    fdri_atomic_store_relaxed(&answered, 0);
+    fdri_atomic_store_release(&state, UNKNOWN); /* R:loader - pairs with A:loader */
 }
 
 static int the_first(struct dl_phdr_info *info, size_t size, void *unused)
@@ -34,9 +34,9 @@ static int the_first(struct dl_phdr_info *info, size_t size, void *unused)
 
 static void *try(void *unused)
 {
-    prctl(PR_SET_NAME, FDR_LOADER);
+    prctl(PR_SET_NAME, FDRI_SYSTEM_THREAD_LOADER);
     dl_iterate_phdr(the_first, NULL);
-    fdr_store_relaxed(&answered, 1);
+    fdri_atomic_store_relaxed(&answered, 1);
     return unused;
 }
 
@@ -48,26 +48,26 @@ static bool comes_back(void)
     sigset_t old;
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    fdr_signals_block(&old); /* it has these, and takes no signal of the program's */
+    fdri_system_signals_block(&old); /* it has these, and takes no signal of the program's */
     int e = pthread_create(&thread, &detached, try, NULL);
-    fdr_signals_restore(&old);
+    fdri_system_signals_restore(&old);
     pthread_attr_destroy(&detached);
     if (e) return false;
-    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + A_SECOND;
-    while (!fdr_load_relaxed(&answered) && fdr_clock_ns(CLOCK_MONOTONIC) < until)
-        fdr_raw_sleep(A_MOMENT); /* no cancellation point: base/system/signal_mask.h */
-    return fdr_load_relaxed(&answered);
+    uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + A_SECOND;
+    while (!fdri_atomic_load_relaxed(&answered) && fdri_clock_ns(CLOCK_MONOTONIC) < until)
+        fdri_system_sleep(A_MOMENT); /* no cancellation point: base/system/signal_mask.h */
+    return fdri_atomic_load_relaxed(&answered);
 }
 
-bool fdr_loader_works(void)
+bool fdri_system_loader_works(void)
 {
     look_for_fork();
-    if (fdr_load_acquire(&state) == UNKNOWN) /* A:loader */
-        fdr_store_relaxed(&state, comes_back() ? WORKS : NEVER);
-    return fdr_load_relaxed(&state) == WORKS;
+    if (fdri_atomic_load_acquire(&state) == UNKNOWN) /* A:loader */
+        fdri_atomic_store_relaxed(&state, comes_back() ? WORKS : NEVER);
+    return fdri_atomic_load_relaxed(&state) == WORKS;
 }
 
-int fdr_loaded(int (*each)(struct dl_phdr_info *, size_t, void *), void *argument)
+int fdri_system_each_module(int (*each)(struct dl_phdr_info *, size_t, void *), void *argument)
 {
-    return fdr_loader_works() ? dl_iterate_phdr(each, argument) : 0;
+    return fdri_system_loader_works() ? dl_iterate_phdr(each, argument) : 0;
 }

@@ -11,9 +11,9 @@
 
 #include "base/fd/open_high.h"
 
-size_t fdri_read_text(const char *path, char *text, size_t bytes)
+size_t fdri_system_read_text(const char *path, char *text, size_t bytes)
 {
-    int fd = fdri_open(AT_FDCWD, path, O_RDONLY, 0);
+    int fd = fdri_fd_open(AT_FDCWD, path, O_RDONLY, 0);
     if (fd < 0) errno = -fd;
     ssize_t n = fd < 0 ? 0 : read(fd, text, bytes - 1);
     if (fd >= 0) close(fd);
@@ -21,16 +21,16 @@ size_t fdri_read_text(const char *path, char *text, size_t bytes)
     return n > 0 ? (size_t)n : 0;
 }
 
-size_t fdri_read_task(uint32_t tid, const char *file, char *text, size_t bytes)
+size_t fdri_system_read_task(uint32_t tid, const char *file, char *text, size_t bytes)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%u/%s", tid, file);
-    return fdri_read_text(path, text, bytes);
+    return fdri_system_read_text(path, text, bytes);
 }
 
-DIR *fdri_open_folder(const char *path)
+DIR *fdri_system_open_folder(const char *path)
 {
-    int fd = fdri_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+    int fd = fdri_fd_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);
     int e = fd < 0 ? -fd : errno;
     if (!d && fd >= 0) close(fd);
@@ -38,7 +38,7 @@ DIR *fdri_open_folder(const char *path)
     return d;
 }
 
-uint64_t fdri_stat_start(const char *stat)
+uint64_t fdri_system_stat_start_time(const char *stat)
 {
     const char *p = strrchr(stat, ')'); /* field 2 may hold anything; field 22 is 20 words behind it */
     for (int i = 0; p && i < 20; i++) p = strchr(p + 1, ' ');

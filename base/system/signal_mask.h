@@ -4,63 +4,64 @@
  * and a thread that is to be cancelled at any moment (PTHREAD_CANCEL_ASYNCHRONOUS) would die with a lock of ours. It is
  * cancelled when the mask is put back. So nothing in between may be a cancellation point: the C library would wait in
  * it, for ever, for the signal that is blocked. */
-#ifndef FDR_BASE_SYSTEM_SIGNAL_MASK_H
-#define FDR_BASE_SYSTEM_SIGNAL_MASK_H
+#ifndef FDRI_BASE_SYSTEM_SIGNAL_MASK_H
+#define FDRI_BASE_SYSTEM_SIGNAL_MASK_H
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/system/syscall.h"
 
-#define FDR_SIGNAL_BIT(s) (1ull << ((s)-1))
+#define FDRI_SYSTEM_SIGNAL_BIT(s) (1ull << ((s)-1))
 
 /* Without 32 and 33, which are the C library's. Not by its functions: a program may have some of its own. */
-static inline void fdr_signals_but_faults(sigset_t *set)
+static inline void fdri_system_signals_but_faults(sigset_t *set)
 {
-    const uint64_t faults = FDR_SIGNAL_BIT(SIGSEGV) | FDR_SIGNAL_BIT(SIGBUS) | FDR_SIGNAL_BIT(SIGFPE) |
-                            FDR_SIGNAL_BIT(SIGILL) | FDR_SIGNAL_BIT(SIGTRAP) | FDR_SIGNAL_BIT(SIGSYS) |
-                            FDR_SIGNAL_BIT(SIGABRT);
-    const uint64_t but = ~(faults | FDR_SIGNAL_BIT(32) | FDR_SIGNAL_BIT(33));
+    const uint64_t faults = FDRI_SYSTEM_SIGNAL_BIT(SIGSEGV) | FDRI_SYSTEM_SIGNAL_BIT(SIGBUS) |
+                            FDRI_SYSTEM_SIGNAL_BIT(SIGFPE) | FDRI_SYSTEM_SIGNAL_BIT(SIGILL) |
+                            FDRI_SYSTEM_SIGNAL_BIT(SIGTRAP) | FDRI_SYSTEM_SIGNAL_BIT(SIGSYS) |
+                            FDRI_SYSTEM_SIGNAL_BIT(SIGABRT);
+    const uint64_t but = ~(faults | FDRI_SYSTEM_SIGNAL_BIT(32) | FDRI_SYSTEM_SIGNAL_BIT(33));
     *set = (sigset_t){0};
     memcpy(set, &but, sizeof but);
 }
 
 /* Blocks those of them that have a handler, but one of `ours`: nothing of the program runs in between, and what ends
- * the process still does. Cancellation is another matter. *old is for fdr_signals_restore only. */
-static inline void fdr_signals_block_handled(sigset_t *old, bool (*ours)(const struct sigaction *))
+ * the process still does. Cancellation is another matter. *old is for fdri_system_signals_restore only. */
+static inline void fdri_system_signals_block_handled(sigset_t *old, bool (*ours)(const struct sigaction *))
 {
     uint64_t mask = 0, was = 0;
     sigset_t may;
-    fdr_signals_but_faults(&may);
+    fdri_system_signals_but_faults(&may);
     for (int s = 1; s <= 64; s++) {
         struct sigaction a;
         if (sigismember(&may, s) != 1 || sigaction(s, NULL, &a)) continue;
         bool handled = a.sa_flags & SA_SIGINFO || (a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN);
-        if (handled && !ours(&a)) mask |= FDR_SIGNAL_BIT(s);
+        if (handled && !ours(&a)) mask |= FDRI_SYSTEM_SIGNAL_BIT(s);
     }
-    fdr_raw_mask(SIG_BLOCK, &mask, &was);
+    fdri_system_mask(SIG_BLOCK, &mask, &was);
     memcpy(old, &was, sizeof was);
 }
 
-/* Blocks these, and cancellation (glibc's signal 32). *old is for fdr_signals_restore only. */
-static inline void fdr_signals_block(sigset_t *old)
+/* Blocks these, and cancellation (glibc's signal 32). *old is for fdri_system_signals_restore only. */
+static inline void fdri_system_signals_block(sigset_t *old)
 {
     sigset_t all;
     uint64_t mask, was = 0;
-    fdr_signals_but_faults(&all);
+    fdri_system_signals_but_faults(&all);
     memcpy(&mask, &all, sizeof mask);
-    mask |= FDR_SIGNAL_BIT(32);
-    fdr_raw_mask(SIG_SETMASK, &mask, &was);
+    mask |= FDRI_SYSTEM_SIGNAL_BIT(32);
+    fdri_system_mask(SIG_SETMASK, &mask, &was);
     memcpy(old, &was, sizeof was);
 #ifdef __SANITIZE_THREAD__
     /* It holds signals back, and calls their handlers in the next function that it wraps: here, not under a lock. */
     pthread_sigmask(SIG_BLOCK, NULL, NULL);
 #endif
 }
-static inline void fdr_signals_restore(const sigset_t *old)
+static inline void fdri_system_signals_restore(const sigset_t *old)
 {
     uint64_t mask;
     memcpy(&mask, old, sizeof mask);
-    fdr_raw_mask(SIG_SETMASK, &mask, NULL);
+    fdri_system_mask(SIG_SETMASK, &mask, NULL);
 }
 #endif

@@ -3,4 +3,4 @@
 
 #include <stddef.h>
 
-const struct fdr_topology *fdr_topology_given;
+const struct fdri_system_topology *fdri_system_topology_given;

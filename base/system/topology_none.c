@@ -5,10 +5,10 @@
 
 #include "base/system/topology.h"
 
-void fdr_topology_read(struct fdr_topology *t)
+void fdri_system_topology_read(struct fdri_system_topology *t)
 {
-    if (fdr_topology_given) {
-        *t = *fdr_topology_given;
+    if (fdri_system_topology_given) {
+        *t = *fdri_system_topology_given;
         return;
     }
     memset(t, 0, sizeof *t);

@@ -38,7 +38,7 @@ static bool prefer(uint32_t id)
  * first. */
 static bool stay(void *memory, uint64_t bytes) { return mbind(memory, bytes, MPOL_PREFERRED, NULL, 0, 0) == 0; }
 
-static uint8_t nearest(const struct fdr_topology *t, int node)
+static uint8_t nearest(const struct fdri_system_topology *t, int node)
 {
     uint8_t best = 0;
     int least = 0;
@@ -52,21 +52,21 @@ static uint8_t nearest(const struct fdr_topology *t, int node)
 }
 
 /* The nodes with memory that this process may use; memory only (no CPU) counts as well. */
-static void find_nodes(struct fdr_topology *t)
+static void find_nodes(struct fdri_system_topology *t)
 {
     struct bitmask *allowed = numa_get_mems_allowed();
     long long size;
     t->nodes = 0;
-    for (int n = 0; allowed && n <= numa_max_node() && t->nodes < FDR_NODES_MAX; n++)
+    for (int n = 0; allowed && n <= numa_max_node() && t->nodes < FDRI_SYSTEM_NODES_MAX; n++)
         if (numa_bitmask_isbitset(allowed, (unsigned)n) && numa_node_size64(n, &size) > 0)
             t->id[t->nodes++] = (uint32_t)n;
     if (allowed) numa_bitmask_free(allowed);
 }
 
-void fdr_topology_read(struct fdr_topology *t)
+void fdri_system_topology_read(struct fdri_system_topology *t)
 {
-    if (fdr_topology_given) {
-        *t = *fdr_topology_given;
+    if (fdri_system_topology_given) {
+        *t = *fdri_system_topology_given;
         return;
     }
     memset(t, 0, sizeof *t);
@@ -80,7 +80,7 @@ void fdr_topology_read(struct fdr_topology *t)
         return;
     }
     int cpus = numa_num_configured_cpus();
-    for (int cpu = 0; cpu < cpus && cpu < FDR_CPUS_MAX; cpu++) {
+    for (int cpu = 0; cpu < cpus && cpu < FDRI_SYSTEM_CPUS_MAX; cpu++) {
         int node = numa_node_of_cpu(cpu);
         t->of_cpu[cpu] = node < 0 ? 0 : nearest(t, node);
     }

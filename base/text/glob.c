@@ -85,7 +85,7 @@ static bool one(const char **pattern, const char **text)
     return escaped(pattern) == c;
 }
 
-bool fdr_glob(const char *pattern, const char *text)
+bool fdri_text_glob(const char *pattern, const char *text)
 {
     const char *star = NULL, *from = NULL; /* behind the newest `*`, and where what it stands for ends so far */
     while (*text || *pattern) {

@@ -8,10 +8,10 @@
 
 #include "base/fd/open_high.h"
 
-FILE *fdri_open_lines(const char *path)
+FILE *fdri_text_open_lines(const char *path)
 {
     struct stat s;
-    int fd = fdri_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    int fd = fdri_fd_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0) {
         errno = -fd;
         return NULL;

@@ -18,7 +18,7 @@ static bool may_write(void)
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
     struct timespec left = {0, PATIENCE_NS}; /* the kernel says what is left of it */
     long n;
-    do n = fdr_raw_result(syscall(SYS_ppoll, &p, 1, &left, NULL, 0));
+    do n = fdri_system_result(syscall(SYS_ppoll, &p, 1, &left, NULL, 0));
     while (n == -EINTR);
     return n != 0;
 }
@@ -32,12 +32,12 @@ static void put(const char *line, size_t length)
     const struct timespec at_once = {0};
     sigset_t old;
     if (!may_write()) return;
-    fdr_signals_block(&old);
-    uint64_t before = fdr_raw_pending();
+    fdri_system_signals_block(&old);
+    uint64_t before = fdri_system_pending();
     syscall(SYS_write, STDERR_FILENO, line, length);
-    uint64_t ours = fdr_raw_pending() & signals & ~before;
+    uint64_t ours = fdri_system_pending() & signals & ~before;
     if (ours) syscall(SYS_rt_sigtimedwait, &ours, NULL, &at_once, 8);
-    fdr_signals_restore(&old);
+    fdri_system_signals_restore(&old);
 }
 
 /* What a message quotes may hold anything; it is one line, and no command for a terminal: nor are U+0080 to U+009F. */
@@ -51,7 +51,7 @@ static void make_plain(char *text, size_t length)
     }
 }
 
-void fdri_say(const char *format, ...)
+void fdri_text_message(const char *format, ...)
 {
     int saved = errno; /* of the program, which asked for nothing that could fail */
     char line[1024] = "fdr: ";
@@ -67,4 +67,4 @@ void fdri_say(const char *format, ...)
     errno = saved;
 }
 
-bool fdri_once(unsigned *flag) { return !fdr_swap_relaxed(flag, 1u); }
+bool fdri_text_once(unsigned *flag) { return !fdri_atomic_swap_relaxed(flag, 1u); }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The one way libfdr speaks: a line on stderr, "fdr: " in front, at most once per key where asked. It is dropped where
  * stderr takes nothing for 10 ms, has nobody who reads, or may not grow: no signal of that reaches the program. */
-#ifndef FDR_BASE_TEXT_MESSAGE_H
-#define FDR_BASE_TEXT_MESSAGE_H
+#ifndef FDRI_BASE_TEXT_MESSAGE_H
+#define FDRI_BASE_TEXT_MESSAGE_H
 #include <stdbool.h>
-void fdri_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void fdri_text_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* false when `flag` was set already; sets it. Keeps repeated failures to one line. */
-bool fdri_once(unsigned *flag);
+bool fdri_text_once(unsigned *flag);
 #endif

@@ -33,7 +33,7 @@ static int exponent(const char **at)
     return minus ? -n : n;
 }
 
-double fdri_number(const char *text, const char **end)
+double fdri_text_number(const char *text, const char **end)
 {
     const char *at = text + (*text == '-' || *text == '+');
     uint64_t digits = 0;
@@ -53,7 +53,7 @@ double fdri_number(const char *text, const char **end)
     return (double)(*text == '-' ? -value : value);
 }
 
-void fdri_number_text(char *text, size_t bytes, int decimals, double value)
+void fdri_text_print_number(char *text, size_t bytes, int decimals, double value)
 {
     char *to = text;
     if (decimals < 0) snprintf(text, bytes, "%.9g", value);

@@ -37,94 +37,98 @@ enum { AWAKE = 0, ASLEEP = 1, TAKEN = 2, STATE = 3 };
 static uint64_t word(uint64_t now, uint32_t what) { return now >> 32 << 32 | what; }
 static uint64_t next_word(uint64_t now, uint32_t what) { return ((now >> 32) + 1) << 32 | what; }
 
-bool fdri_asleep(const struct fdr_location *l)
+bool fdri_asleep(const struct fdri_arena_location *l)
 {
-    return (fdr_load_acquire(&l->asleep) & STATE) == ASLEEP; /* L:asleep */
+    return (fdri_atomic_load_acquire(&l->asleep) & STATE) == ASLEEP; /* L:asleep */
 }
 
-bool fdri_fall_asleep(struct fdr_location *l)
+bool fdri_fall_asleep(struct fdri_arena_location *l)
 {
-    uint64_t now = fdr_load_acquire(&l->asleep); /* L:asleep */
+    uint64_t now = fdri_atomic_load_acquire(&l->asleep); /* L:asleep */
     if ((now & STATE) != AWAKE) return (now & STATE) == ASLEEP;
-    return fdr_cas_acq_rel_u64(&l->asleep, &now, next_word(now, ASLEEP)); /* L:asleep */
+    return fdri_atomic_cas_acq_rel_u64(&l->asleep, &now, next_word(now, ASLEEP)); /* L:asleep */
 }
 
-FDR_RACY bool fdri_part_newest_only(const struct fdri_arena *a, const struct fdr_part *p)
+FDRI_RACY bool fdri_part_newest_only(const struct fdri_bins_arena *a, const struct fdri_arena_part *p)
 {
-    uint32_t off = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
-    return off && off == p->open_off && !fdr_load_relaxed(&fdri_bin(a, off)->next) && !(p->flags & FDR_PART_ASIDE) &&
-           FDR_COMMIT_BITS(p->progress); /* without a record it would not be full */
+    uint32_t off = (uint32_t)fdri_atomic_load_acquire(&p->list_head); /* A:claim */
+    return off && off == p->open_off && !fdri_atomic_load_relaxed(&fdri_bins_bin(a, off)->next) &&
+           !(p->flags & FDRI_ARENA_PART_PINNED) &&
+           FDRI_ARENA_COMMIT_BITS(p->progress); /* without a record it would not be full */
 }
 
 /* A function of its own: ThreadSanitizer sees nothing of what a racy one acquires. */
-static __attribute__((noinline)) bool is_out(const struct fdr_location *l)
+static __attribute__((noinline)) bool is_out(const struct fdri_arena_location *l)
 {
-    uint64_t busy = fdr_load_acquire(&l->busy); /* A:busy - what it wrote last is there, also that it has ended */
-    return !busy && fdr_load_relaxed(&l->flags) & FDR_LOCATION_LIVE;
+    uint64_t busy = fdri_atomic_load_acquire(
+        &l->busy); /* A:busy - what it wrote last is there, also that it has ended */
+    return !busy && fdri_atomic_load_relaxed(&l->flags) & FDRI_ARENA_LOCATION_LIVE;
 }
 
 /* Whatever the owner begins from now on, if this says so, finds p full and looks at `asleep`. It may have been in the
  * middle of opening a bin, which another closed since: so it has to be the same one. */
-FDR_RACY static bool closed(struct fdri_arena *a, const struct fdr_location *l, struct fdr_part *p)
+FDRI_RACY static bool closed(struct fdri_bins_arena *a, const struct fdri_arena_location *l, struct fdri_arena_part *p)
 {
     int saved = errno;
-    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
+    uint64_t head = fdri_atomic_load_acquire(&p->list_head); /* A:claim */
     uint32_t seq = p->open_seq;
-    fdr_store_relaxed(&p->limit, 0u);
-    bool passed = fdr_raw_barrier();
+    fdri_atomic_store_relaxed(&p->limit, 0u);
+    bool passed = fdri_system_barrier();
     errno = saved;
-    if (!passed) fdr_store_relaxed(&a->no_barrier, 1u); /* so no other bin is closed for nothing */
+    if (!passed) fdri_atomic_store_relaxed(&a->no_barrier, 1u); /* so no other bin is closed for nothing */
     if (!passed || !is_out(l)) return false;
-    bool same = fdr_load_acquire(&p->list_head) == head && p->open_seq == seq; /* A:claim */
+    bool same = fdri_atomic_load_acquire(&p->list_head) == head && p->open_seq == seq; /* A:claim */
     return same && !p->limit && fdri_part_newest_only(a, p);
 }
 
 /* The list with nothing but bin `head` becomes empty. */
-static void end_list(struct fdr_part *p, uint64_t head)
+static void end_list(struct fdri_arena_part *p, uint64_t head)
 {
-    fdr_cas_acq_rel_u64(&p->list_head, &head, ((head >> 32) + 1) << 32); /* L:claim */
+    fdri_atomic_cas_acq_rel_u64(&p->list_head, &head, ((head >> 32) + 1) << 32); /* L:claim */
 }
 
-FDR_RACY uint32_t fdri_part_claim_newest(struct fdri_arena *a, struct fdr_location *l, struct fdr_part *p,
-                                         uint32_t *size_log2, struct fdri_given *given)
+FDRI_RACY uint32_t fdri_part_claim_newest(struct fdri_bins_arena *a, struct fdri_arena_location *l,
+                                          struct fdri_arena_part *p, uint32_t *size_log2, struct fdri_bins_given *given)
 {
-    uint64_t now = fdr_load_acquire(&l->asleep); /* L:asleep */
-    if ((now & STATE) != ASLEEP || fdr_load_relaxed(&a->no_barrier)) return 0;
+    uint64_t now = fdri_atomic_load_acquire(&l->asleep); /* L:asleep */
+    if ((now & STATE) != ASLEEP || fdri_atomic_load_relaxed(&a->no_barrier)) return 0;
     if (!fdri_part_newest_only(a, p) || !closed(a, l, p)) return 0;
-    uint64_t head = fdr_load_acquire(&p->list_head), end = p->last_tick; /* A:claim */
+    uint64_t head = fdri_atomic_load_acquire(&p->list_head), end = p->last_tick; /* A:claim */
     uint64_t taken = word(now, (uint32_t)((uint8_t *)p - a->base) | TAKEN);
     /* L:asleep - nobody was awake or took anything, so all of what was read holds */
-    if (!fdr_cas_acq_rel_u64(&l->asleep, &now, taken)) return 0;
+    if (!fdri_atomic_cas_acq_rel_u64(&l->asleep, &now, taken)) return 0;
     end_list(p, head);
-    fdr_cas_acq_rel_u64(&l->asleep, &taken, next_word(taken, ASLEEP)); /* L:asleep - or the owner did all that */
-    return fdri_part_popped(a, p, (uint32_t)head, end, size_log2, given);
+    fdri_atomic_cas_acq_rel_u64(&l->asleep, &taken,
+                                next_word(taken, ASLEEP)); /* L:asleep - or the owner did all that */
+    return fdri_bins_part_popped(a, p, (uint32_t)head, end, size_log2, given);
 }
 
 /* The records of a bin that was taken come to `total`, in one store: what that becomes stands in aside_tick before.
  * Left by longjmp at any place in here, it is done once more, and they come to it once. */
-static void account(struct fdr_part *p)
+static void account(struct fdri_arena_part *p)
 {
-    if (p->flags & FDR_PART_ASIDE) return;
+    if (p->flags & FDRI_ARENA_PART_PINNED) return;
     if (!p->open_off) p->aside_tick = 0; /* where it was left behind everything else */
-    if (!p->open_off || (uint32_t)fdr_load_acquire(&p->list_head)) return; /* A:claim */
+    if (!p->open_off || (uint32_t)fdri_atomic_load_acquire(&p->list_head)) return; /* A:claim */
     p->floor_tick = p->last_tick;
-    p->aside_tick = fdr_part_given(p);
-    fdr_signal_fence();
+    p->aside_tick = fdri_codec_part_given(p);
+    fdri_atomic_signal_fence();
     p->total = p->aside_tick;
-    fdr_signal_fence();
-    fdr_encode_close(p);
+    fdri_atomic_signal_fence();
+    fdri_codec_encode_close(p);
     p->open_off = 0;
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     p->aside_tick = 0;
 }
 
-void fdri_awake(struct fdri_arena *a, struct fdr_location *l)
+void fdri_awake(struct fdri_bins_arena *a, struct fdri_arena_location *l)
 {
-    uint64_t now = fdr_load_acquire(&l->asleep); /* L:asleep */
+    uint64_t now = fdri_atomic_load_acquire(&l->asleep); /* L:asleep */
     do {
-        struct fdr_part *p = (now & STATE) == TAKEN ? fdri_at(a, (uint32_t)now & ~(uint32_t)STATE) : NULL;
-        uint64_t head = p ? fdr_load_acquire(&p->list_head) : 0; /* A:claim */
+        struct fdri_arena_part *p = (now & STATE) == TAKEN ? fdri_bins_at(a, (uint32_t)now & ~(uint32_t)STATE) : NULL;
+        uint64_t head = p ? fdri_atomic_load_acquire(&p->list_head) : 0; /* A:claim */
         if ((uint32_t)head) end_list(p, head);
-    } while (!fdr_cas_acq_rel_u64(&l->asleep, &now, next_word(now, AWAKE))); /* L:asleep */
-    for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_at(a, off))->next) account(fdri_at(a, off));
+    } while (!fdri_atomic_cas_acq_rel_u64(&l->asleep, &now, next_word(now, AWAKE))); /* L:asleep */
+    for (uint32_t off = l->parts_first; off; off = ((struct fdri_arena_part *)fdri_bins_at(a, off))->next)
+        account(fdri_bins_at(a, off));
 }

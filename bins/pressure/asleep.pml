@@ -5,11 +5,11 @@
  * Interleavings of single loads and stores are complete. The kernel's barrier makes them so in the code: the owner's fast path has no
  * fence of its own. Whoever took a bin writes its own into it. The owner's record is in two steps, look and write, as in the code:
  * what it found open it writes into. Once it may be left by longjmp at any store of waking up: its next operation begins with that.
- * Not modelled: fdri_part_mend, lists of several bins (bins/partition.pml), and that a piece, which goes to those its owner had
+ * Not modelled: fdri_bins_part_mend, lists of several bins (bins/partition.pml), and that a piece, which goes to those its owner had
  * returned, changes hands there (bins/pressure/strewn.pml).
  *
  * Claims: nobody but its holder writes into a bin; a bin has one holder; the owner never waits; at every moment, so also after a kill,
- * what was stored = given back, as fdr_part_given says where the list is empty, + the records of the listed bin.
+ * what was stored = given back, as fdri_codec_part_given says where the list is empty, + the records of the listed bin.
  *
  * variants: -DCLAIMERS=2,-DCLAIMS=1,-DOWNER_OPS=3
  * mutants: 1 no_close       open bins are not closed before the owner is looked for
@@ -114,10 +114,10 @@ proctype owner()
             b = open_off;
             assert(holder[b] == 1);
             atomic { recs[b]++; progress++; stored++ }
-        :: else -> /* fdri_room */
+        :: else -> /* fdri_memory_room */
             awake(s, false);
             if
-            :: open_off != 0 -> /* fdri_part_seal, and the oldest goes: a list of one bin here */
+            :: open_off != 0 -> /* fdri_bins_part_seal, and the oldest goes: a list of one bin here */
                 assert(holder[open_off] == 1);
                 b = open_off;
                 assert(head_off == b);
@@ -198,7 +198,7 @@ proctype claimer(byte me)
     od
 }
 
-/* What a reader finds after a kill at this moment: the listed bin, or fdr_part_given. A record is one step here. */
+/* What a reader finds after a kill at this moment: the listed bin, or fdri_codec_part_given. A record is one step here. */
 proctype autopsy()
 {
     atomic {

@@ -35,7 +35,7 @@ inline free_bin()
     assert((list[0] | list[1] | list[2] | stack[0] | stack[1] | stack[2] | held[0] | held[1] | held[2]) == 0)
 }
 
-/* fdri_piece_give of the pieces in a set, which are nowhere else. */
+/* fdri_bins_piece_give of the pieces in a set, which are nowhere else. */
 inline give(these)
 {
     list[me] = list[me] | these;

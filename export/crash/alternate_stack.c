@@ -18,18 +18,18 @@ enum { GUARD = 4096, ROOM = 192 * 1024 }; /* room for what a handler of the appl
 static __thread void *mine;
 static bool wanted;
 
-void fdri_crash_stacks(bool on) { fdr_store_relaxed(&wanted, on); }
+void fdri_crash_stacks(bool on) { fdri_atomic_store_relaxed(&wanted, on); }
 
 static size_t bytes(void)
 {
     long least = sysconf(_SC_MINSIGSTKSZ); /* what the kernel pushes: 12 KiB with AMX */
-    return fdr_align_up((uint64_t)(least > 0 ? least : 16384) + ROOM, 4096) + GUARD;
+    return fdri_bits_align_up((uint64_t)(least > 0 ? least : 16384) + ROOM, 4096) + GUARD;
 }
 
 void fdri_crash_thread_begin(void)
 {
     stack_t now, ours;
-    if (!fdr_load_relaxed(&wanted) || mine) return;
+    if (!fdri_atomic_load_relaxed(&wanted) || mine) return;
     if (sigaltstack(NULL, &now) || !(now.ss_flags & SS_DISABLE)) return; /* the application has its own */
     char *m = mmap(NULL, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1,
                    0);

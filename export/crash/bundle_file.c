@@ -22,14 +22,14 @@
 
 enum { CHUNK = 1 << 20 };
 
-char *fdri_append(char *to, const char *end, const char *text)
+char *fdri_crash_append(char *to, const char *end, const char *text)
 {
     while (to + 1 < end && *text) *to++ = *text++;
     *to = 0;
     return to;
 }
 
-char *fdri_decimal(char *to, uint64_t value)
+char *fdri_crash_decimal(char *to, uint64_t value)
 {
     char digits[20];
     int n = 0;
@@ -43,23 +43,26 @@ char *fdri_decimal(char *to, uint64_t value)
 /* ---- what is still ours ---- */
 
 /* The descriptor, or the path opened anew where the application closed it; -1: neither. */
-static int regain(const struct fdri_held *held, int at, const char *path, int flags)
+static int regain(const struct fdri_fd_kept *held, int at, const char *path, int flags)
 {
     if (held->fd < 0) return -1;
-    if (fdri_is_held(held->fd, held)) return held->fd;
-    int fd = fdri_open_dying(at, path, flags, 0);
-    return fdri_is_held(fd, held) ? fd : -1;
+    if (fdri_fd_is_kept(held->fd, held)) return held->fd;
+    int fd = fdri_fd_open_in_crash(at, path, flags, 0);
+    return fdri_fd_is_kept(fd, held) ? fd : -1;
 }
 
 /* The live file's name, and the directory it counts from. */
-static int live_at(const char **name) { return fdri_held_at(&fdri_view.at_live, fdri_view.live_path, name); }
+static int live_at(const char **name)
+{
+    return fdri_fd_kept_at(&fdri_snapshot_view.at_live, fdri_snapshot_view.live_path, name);
+}
 
 /* A program that ran out of descriptors dies of it, and /proc is read through some. */
-void fdri_bundle_spend(void)
+void fdri_crash_bundle_spend(void)
 {
     for (int i = 0; i < FDRI_CRASH_SPARE; i++) {
-        struct fdri_held *spare = &fdri_crash.spare[i];
-        if (fdri_is_held(spare->fd, spare)) fdr_raw_close(spare->fd);
+        struct fdri_fd_kept *spare = &fdri_crash.spare[i];
+        if (fdri_fd_is_kept(spare->fd, spare)) fdri_system_close(spare->fd);
         spare->fd = -1;
     }
 }
@@ -70,17 +73,19 @@ struct ends {
 };
 static struct ends used(void)
 {
-    const struct fdr_superblock *s = (const void *)fdri_view.base;
-    uint64_t virgin = fdr_load_relaxed(&s->virgin); /* once: others may go on */
-    uint64_t low = fdr_min(s->bins_off + (uint64_t)(uint32_t)virgin * s->bin_bytes, fdri_view.bytes);
-    return (struct ends){low, fdr_max(fdr_min((virgin >> 32) * FDR_META_ALIGN, fdri_view.bytes), low)};
+    const struct fdri_arena_superblock *s = (const void *)fdri_snapshot_view.base;
+    uint64_t virgin = fdri_atomic_load_relaxed(&s->virgin); /* once: others may go on */
+    uint64_t low = fdri_bits_min(s->bins_off + (uint64_t)(uint32_t)virgin * s->bin_bytes, fdri_snapshot_view.bytes);
+    return (struct ends){
+        low, fdri_bits_max(fdri_bits_min((virgin >> 32) * FDRI_ARENA_META_ALIGN, fdri_snapshot_view.bytes), low)};
 }
 
 /* Memory that is in no file, and more of it than FDR_DISK allows: a part may be written. */
 static bool too_much(void)
 {
     struct ends u = used();
-    return fdri_view.live.fd < 0 && u.low + fdri_view.bytes - u.high + fdri_section.used > fdri_view.disk_bytes;
+    return fdri_snapshot_view.live.fd < 0 &&
+           u.low + fdri_snapshot_view.bytes - u.high + fdri_crash_section.used > fdri_snapshot_view.disk_bytes;
 }
 
 /* Writing beyond RLIMIT_FSIZE would be a signal of its own. */
@@ -90,21 +95,21 @@ static uint64_t may_end(void)
         uint64_t now, most;
     } limit;
     uint64_t end = syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 ? limit.now : UINT64_MAX;
-    return too_much() ? fdr_min(end, fdri_view.disk_bytes) : end;
+    return too_much() ? fdri_bits_min(end, fdri_snapshot_view.disk_bytes) : end;
 }
 
 static bool may_write(uint64_t bytes) { return bytes <= may_end(); }
 
 /* ---- bytes ---- */
 
-int fdri_bundle_put(int fd, const void *from, uint64_t count, uint64_t off)
+int fdri_crash_bundle_put(int fd, const void *from, uint64_t count, uint64_t off)
 {
     const uint8_t *p = from;
     uint64_t end = may_end();
     while (count) {
         if (off >= end) return -EFBIG;
-        if (fdr_clock_ns(CLOCK_MONOTONIC) > fdri_death.until_ns) return -ETIME;
-        long n = fdr_raw_pwrite(fd, p, fdr_min(fdr_min(count, CHUNK), end - off), off);
+        if (fdri_clock_ns(CLOCK_MONOTONIC) > fdri_crash_death.until_ns) return -ETIME;
+        long n = fdri_system_pwrite(fd, p, fdri_bits_min(fdri_bits_min(count, CHUNK), end - off), off);
         if (n == -EINTR) continue;
         if (n <= 0) return n ? (int)n : -EIO;
         p += n;
@@ -114,27 +119,32 @@ int fdri_bundle_put(int fd, const void *from, uint64_t count, uint64_t off)
     return 0;
 }
 
-static int put_section(int fd) { return fdri_bundle_put(fd, fdri_section.bytes, fdri_section.used, fdri_view.bytes); }
+static int put_section(int fd)
+{
+    return fdri_crash_bundle_put(fd, fdri_crash_section.bytes, fdri_crash_section.used, fdri_snapshot_view.bytes);
+}
 
 /* A file that says so and has no section lost it; one that does not was left by a process that was gone before. */
 static void promise_section(void)
 {
-    struct fdr_superblock *s = (void *)fdri_view.base;
-    fdr_store_relaxed(&s->section_off, fdri_view.bytes);
-    fdr_signal_fence(); /* before any of it is written */
+    struct fdri_arena_superblock *s = (void *)fdri_snapshot_view.base;
+    fdri_atomic_store_relaxed(&s->section_off, fdri_snapshot_view.bytes);
+    fdri_atomic_signal_fence(); /* before any of it is written */
 }
 
 /* What was used of both ends, the section, and the superblock, which says what is missing. The middle stays a hole. */
 static int put_arena(int fd)
 {
     struct ends u = used();
-    uint64_t changes = fdri_epochs_changes();
+    uint64_t changes = fdri_crash_epochs_changes();
     int e = put_section(fd);
-    if (!e) e = fdri_bundle_put(fd, fdri_view.base + u.high, fdri_view.bytes - u.high, u.high);
-    if (!e) e = fdri_bundle_put(fd, fdri_view.base, u.low, 0);
+    if (!e) e = fdri_crash_bundle_put(fd, fdri_snapshot_view.base + u.high, fdri_snapshot_view.bytes - u.high, u.high);
+    if (!e) e = fdri_crash_bundle_put(fd, fdri_snapshot_view.base, u.low, 0);
     /* the promise in the copy alone: killed until now, the mapped file is what is left, and has no section */
-    if (!e) e = fdri_bundle_put(fd, &fdri_view.bytes, 8, offsetof(struct fdr_superblock, section_off));
-    return e ? e : fdri_epochs_put(fd, changes);
+    if (!e)
+        e = fdri_crash_bundle_put(fd, &fdri_snapshot_view.bytes, 8,
+                                  offsetof(struct fdri_arena_superblock, section_off));
+    return e ? e : fdri_crash_epochs_put(fd, changes);
 }
 
 /* ---- names ---- */
@@ -142,14 +152,14 @@ static int put_arena(int fd)
 /* STEM.N.crash.fdr in `dir`, for the lowest N that is free, by `give`. */
 static int name_it(int from_dir, const char *from, int to_dir, const char *to_path, bool link)
 {
-    char path[512 + FDRI_STEM_MAX + 48];
+    char path[512 + FDRI_CRASH_STEM_MAX + 48];
     int e = -EEXIST;
     for (uint32_t n = 1; n < 10000 && e == -EEXIST; n++) {
-        char *p = fdri_append(path, path + sizeof path, to_path);
-        p = fdri_append(p, path + 512 + FDRI_STEM_MAX, fdri_crash.stem);
-        fdri_append(fdri_decimal(p, n), path + sizeof path, ".crash.fdr");
-        e = link ? fdr_raw_linkat(from_dir, from, to_dir, path, AT_SYMLINK_FOLLOW)
-                 : fdr_raw_rename_new(from_dir, from, to_dir, path);
+        char *p = fdri_crash_append(path, path + sizeof path, to_path);
+        p = fdri_crash_append(p, path + 512 + FDRI_CRASH_STEM_MAX, fdri_crash.stem);
+        fdri_crash_append(fdri_crash_decimal(p, n), path + sizeof path, ".crash.fdr");
+        e = link ? fdri_system_linkat(from_dir, from, to_dir, path, AT_SYMLINK_FOLLOW)
+                 : fdri_system_rename_new(from_dir, from, to_dir, path);
     }
     return e;
 }
@@ -157,7 +167,7 @@ static int name_it(int from_dir, const char *from, int to_dir, const char *to_pa
 /* For a last small write, from now: the deadline may have been over for long. */
 static void more_time(void)
 {
-    fdri_death.until_ns = fdr_max(fdr_clock_ns(CLOCK_MONOTONIC), fdri_death.until_ns) + 100000000;
+    fdri_crash_death.until_ns = fdri_bits_max(fdri_clock_ns(CLOCK_MONOTONIC), fdri_crash_death.until_ns) + 100000000;
 }
 
 /* ---- a copy ---- */
@@ -166,14 +176,17 @@ static void more_time(void)
 static int fill(int fd)
 {
     int e = put_arena(fd);
-    if ((e != -ETIME && e != -ENOSPC && e != -EDQUOT && e != -EFBIG) || fdri_view.live.fd >= 0) return e;
-    uint32_t cut = e == -ETIME ? FDR_CUT_DEADLINE : FDR_CUT_DISK;
+    if ((e != -ETIME && e != -ENOSPC && e != -EDQUOT && e != -EFBIG) || fdri_snapshot_view.live.fd >= 0) return e;
+    uint32_t cut = e == -ETIME ? FDRI_ARENA_TRUNCATED_DEADLINE : FDRI_ARENA_TRUNCATED_DISK;
     more_time();
     if (e == -EFBIG)
-        fdri_bundle_put(fd, fdri_view.base, fdri_view.bytes, 0); /* the end did not fit: the beginning does */
-    e = fdri_bundle_put(fd, fdri_view.base, FDR_SUPERBLOCK_BYTES, 0);
+        fdri_crash_bundle_put(fd, fdri_snapshot_view.base, fdri_snapshot_view.bytes,
+                              0); /* the end did not fit: the beginning does */
+    e = fdri_crash_bundle_put(fd, fdri_snapshot_view.base, FDRI_ARENA_SUPERBLOCK_BYTES, 0);
     more_time();
-    return e ? e : fdri_bundle_put(fd, (const uint8_t *)&cut, sizeof cut, offsetof(struct fdr_superblock, cut));
+    return e ? e
+             : fdri_crash_bundle_put(fd, (const uint8_t *)&cut, sizeof cut,
+                                     offsetof(struct fdri_arena_superblock, cut));
 }
 
 /* The unnamed file opened at start: nothing of it is seen before it is complete. */
@@ -182,9 +195,11 @@ static int copy_unnamed(int dir)
     char self[48];
     struct stat st;
     int fd = fdri_crash.file.fd;
-    if (!fdri_is_held(fd, &fdri_crash.file) || fdr_raw_fstat(fd, &st) || st.st_nlink || st.st_size) return -EBADF;
-    fdri_decimal(fdri_append(self, self + sizeof self, "/proc/self/fd/"), (uint64_t)fd);
-    if (fdr_raw_fstatat(AT_FDCWD, self, &st, 0) || st.st_dev != fdri_crash.file.dev || st.st_ino != fdri_crash.file.ino)
+    if (!fdri_fd_is_kept(fd, &fdri_crash.file) || fdri_system_fstat(fd, &st) || st.st_nlink || st.st_size)
+        return -EBADF;
+    fdri_crash_decimal(fdri_crash_append(self, self + sizeof self, "/proc/self/fd/"), (uint64_t)fd);
+    if (fdri_system_fstatat(AT_FDCWD, self, &st, 0) || st.st_dev != fdri_crash.file.dev ||
+        st.st_ino != fdri_crash.file.ino)
         return -ENOENT; /* another root without /proc: nothing names it */
     int e = fill(fd);
     return e ? e : name_it(AT_FDCWD, self, dir, "", true);
@@ -192,23 +207,25 @@ static int copy_unnamed(int dir)
 
 static int copy_named(int dir)
 {
-    char temporary[FDRI_STEM_MAX + 40], *end = temporary + sizeof temporary;
-    char *p = fdri_append(fdri_append(temporary, temporary + FDRI_STEM_MAX, fdri_crash.stem), end, "crash.");
-    fdri_append(fdri_decimal(p, fdr_clock_ns(CLOCK_REALTIME)), end,
-                ".part"); /* another container may have our number */
-    int fd = fdri_open_dying(dir, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    char temporary[FDRI_CRASH_STEM_MAX + 40], *end = temporary + sizeof temporary;
+    char *p = fdri_crash_append(fdri_crash_append(temporary, temporary + FDRI_CRASH_STEM_MAX, fdri_crash.stem), end,
+                                "crash.");
+    fdri_crash_append(fdri_crash_decimal(p, fdri_clock_ns(CLOCK_REALTIME)), end,
+                      ".part"); /* another container may have our number */
+    int fd = fdri_fd_open_in_crash(dir, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (fd < 0) return fd;
     int e = fill(fd);
-    fdr_raw_close(fd);
+    fdri_system_close(fd);
     if (!e) e = name_it(dir, temporary, dir, "", false);
-    if (e) fdr_raw_unlinkat(dir, temporary);
+    if (e) fdri_system_unlinkat(dir, temporary);
     return e;
 }
 
 static int copy(int dir)
 {
-    bool fits = fdri_view.bytes <= fdri_view.disk_bytes && may_write(fdri_view.bytes + fdri_section.used);
-    if (dir < 0 || (fdri_view.live.fd >= 0 && !fits)) return -EFBIG;
+    bool fits = fdri_snapshot_view.bytes <= fdri_snapshot_view.disk_bytes &&
+                may_write(fdri_snapshot_view.bytes + fdri_crash_section.used);
+    if (dir < 0 || (fdri_snapshot_view.live.fd >= 0 && !fits)) return -EFBIG;
     int e = copy_unnamed(dir);
     return e == 0 || e == -ETIME || e == -ENOSPC || e == -EDQUOT ? e : copy_named(dir);
 }
@@ -219,7 +236,7 @@ static int copy(int dir)
 static void finish_live(int live, int dir)
 {
     promise_section();
-    if (may_write(fdri_view.bytes + fdri_section.used)) put_section(live);
+    if (may_write(fdri_snapshot_view.bytes + fdri_crash_section.used)) put_section(live);
     const char *name;
     int at = live_at(&name);
     if (dir >= 0 && name_it(at, name, dir, "", false) == 0) return;
@@ -230,23 +247,23 @@ static void finish_live(int live, int dir)
 static int look_for_live(struct stat *st)
 {
     const char *name;
-    int at = live_at(&name), e = fdr_raw_lstat(at, name, st); /* no openat: it may be refused */
+    int at = live_at(&name), e = fdri_system_lstat(at, name, st); /* no openat: it may be refused */
     if (e) return e == -ENOENT ? 0 : e;
-    return st->st_dev == fdri_view.live.dev && st->st_ino == fdri_view.live.ino;
+    return st->st_dev == fdri_snapshot_view.live.dev && st->st_ino == fdri_snapshot_view.live.ino;
 }
 
 /* The names it has, as its descriptor tells; -1: the program closed that. */
 static long links_of_live(void)
 {
     struct stat st;
-    const struct fdri_held *live = &fdri_view.live;
-    return fdri_is_held(live->fd, live) && fdr_raw_fstat(live->fd, &st) == 0 ? (long)st.st_nlink : -1;
+    const struct fdri_fd_kept *live = &fdri_snapshot_view.live;
+    return fdri_fd_is_kept(live->fd, live) && fdri_system_fstat(live->fd, &st) == 0 ? (long)st.st_nlink : -1;
 }
 
 static bool live_is_there(void)
 {
     struct stat st;
-    int there = fdri_view.live.fd >= 0 ? look_for_live(&st) : 0;
+    int there = fdri_snapshot_view.live.fd >= 0 ? look_for_live(&st) : 0;
     return there >= 0 ? there : links_of_live() > 0;
 }
 
@@ -255,9 +272,9 @@ static bool live_is_there(void)
 static void empty_live(void)
 {
     enum { PAGE_AT_MOST = 65536 };
-    fdr_superblock_forget((void *)fdri_view.base);
-    fdr_signal_fence(); /* killed before the next, it is a recording of nothing all the same */
-    syscall(SYS_madvise, fdri_view.base + PAGE_AT_MOST, fdri_view.bytes - PAGE_AT_MOST, MADV_REMOVE);
+    fdri_arena_superblock_forget((void *)fdri_snapshot_view.base);
+    fdri_atomic_signal_fence(); /* killed before the next, it is a recording of nothing all the same */
+    syscall(SYS_madvise, fdri_snapshot_view.base + PAGE_AT_MOST, fdri_snapshot_view.bytes - PAGE_AT_MOST, MADV_REMOVE);
 }
 
 /* 0, also where it has gone already; not where nobody can tell. */
@@ -265,23 +282,24 @@ static int unlink_live(int there)
 {
     const char *name;
     int at = live_at(&name);
-    if (there) return fdr_raw_unlinkat(at, name);
+    if (there) return fdri_system_unlinkat(at, name);
     return at != AT_FDCWD || links_of_live() == 0 ? 0 : -ENOENT;
 }
 
-int fdri_live_remove(bool empty)
+int fdri_crash_live_remove(bool empty)
 {
-    struct fdr_superblock *s = (void *)fdri_view.base;
+    struct fdri_arena_superblock *s = (void *)fdri_snapshot_view.base;
     struct stat st;
-    if (!fdri_view.live_path[0]) return 0;
-    fdr_store_relaxed(&s->over, 1u); /* first: who is killed in between leaves a file that says so */
-    fdr_signal_fence();
+    if (!fdri_snapshot_view.live_path[0]) return 0;
+    fdri_atomic_store_relaxed(&s->over, 1u); /* first: who is killed in between leaves a file that says so */
+    fdri_atomic_signal_fence();
     int there = look_for_live(&st);
     long names = there > 0 ? (long)st.st_nlink : links_of_live();
     int e = unlink_live(there);
     bool kept = names > (there || e ? 1 : 0); /* by somebody, under another name than ours */
-    fdr_store_relaxed(&s->over_error, kept ? 0u : (uint32_t)-e);
-    if (kept) fdr_store_relaxed(&s->over, 0u); /* it is a recording, and whoever collects those must not remove it */
+    fdri_atomic_store_relaxed(&s->over_error, kept ? 0u : (uint32_t)-e);
+    if (kept)
+        fdri_atomic_store_relaxed(&s->over, 0u); /* it is a recording, and whoever collects those must not remove it */
     else if (e && e != -ENOENT && empty) empty_live();
     return e;
 }
@@ -289,30 +307,33 @@ int fdri_live_remove(bool empty)
 static bool beside(int dir)
 {
     struct stat st;
-    return dir >= 0 && fdr_raw_fstat(dir, &st) == 0 && st.st_dev == fdri_view.live.dev;
+    return dir >= 0 && fdri_system_fstat(dir, &st) == 0 && st.st_dev == fdri_snapshot_view.live.dev;
 }
 
 /* A snapshot under way will not be finished; the bundle has all that would be in it. */
 static void drop_unfinished(void)
 {
     const char *name;
-    if (!fdri_death.cause[0].signal || !fdr_load_acquire(&fdri_unfinished.there)) return; /* A:unfinished */
-    int at = fdri_held_at(&fdri_view.at_dir, fdri_unfinished.path, &name);
-    fdr_raw_unlinkat(at, name);
+    if (!fdri_crash_death.cause[0].signal || !fdri_atomic_load_acquire(&fdri_snapshot_unfinished.there))
+        return; /* A:unfinished */
+    int at = fdri_fd_kept_at(&fdri_snapshot_view.at_dir, fdri_snapshot_unfinished.path, &name);
+    fdri_system_unlinkat(at, name);
 }
 
-void fdri_bundle_write(void)
+void fdri_crash_bundle_write(void)
 {
-    bool wanted = fdri_death.signal->fault || fdri_view.crash >= FDRI_CRASH_ALL;
+    bool wanted = fdri_crash_death.signal->fault || fdri_snapshot_view.crash >= FDRI_EXPORT_CRASH_ALL;
     const char *name;
-    int at = live_at(&name), live = live_is_there() ? regain(&fdri_view.live, at, name, O_RDWR | O_NOFOLLOW) : -1;
-    int dir = regain(&fdri_view.at_dir, AT_FDCWD, fdri_view.dir, O_PATH | O_DIRECTORY);
+    int at = live_at(&name),
+        live = live_is_there() ? regain(&fdri_snapshot_view.live, at, name, O_RDWR | O_NOFOLLOW) : -1;
+    int dir = regain(&fdri_snapshot_view.at_dir, AT_FDCWD, fdri_snapshot_view.dir, O_PATH | O_DIRECTORY);
     drop_unfinished(); /* first: it may hold the room that the bundle needs */
     if (live >= 0 && (!wanted || beside(dir))) {
         finish_live(live, wanted ? dir : -1);
     } else if (wanted && copy(dir) == 0) {
-        fdri_live_remove(fdri_death.cause[0].signal != 0);                    /* else the process goes on to its end */
-        syscall(SYS_madvise, fdri_view.base, fdri_view.bytes, MADV_DONTDUMP); /* a core need not hold it again */
+        fdri_crash_live_remove(fdri_crash_death.cause[0].signal != 0); /* else the process goes on to its end */
+        syscall(SYS_madvise, fdri_snapshot_view.base, fdri_snapshot_view.bytes,
+                MADV_DONTDUMP); /* a core need not hold it again */
     } else if (live >= 0) {
         more_time(); /* the section is small and the memory is near */
         finish_live(live, -1);

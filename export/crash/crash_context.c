@@ -31,9 +31,9 @@ static bool secret(const char *name, size_t bytes)
 
 static void add(const char *name, const char *text, size_t bytes)
 {
-    struct fdr_crash_entry e = {FDR_CRASH_TEXT, (uint32_t)(strlen(name) + 1 + bytes)};
+    struct fdri_arena_crash_entry e = {FDRI_ARENA_CRASH_TEXT, (uint32_t)(strlen(name) + 1 + bytes)};
     uint32_t used = fdri_crash.context_bytes, whole = (uint32_t)(sizeof e + e.bytes + 7) & ~7u;
-    if (used + whole > FDRI_CONTEXT_BYTES) return;
+    if (used + whole > FDRI_CRASH_CONTEXT_BYTES) return;
     uint8_t *to = fdri_crash.context + used;
     memset(to, 0, whole);
     memcpy(to, &e, sizeof e);
@@ -183,7 +183,7 @@ static bool exceptions_at_hand(void)
 {
     void *(*globals)(void);
     *(void **)(void *)&globals = dlsym(RTLD_DEFAULT, "__cxa_get_globals");
-    return globals && fdr_is_static_tls(globals());
+    return globals && fdri_system_is_static_tls(globals());
 }
 
 /* Where the C++ library was there when the program began. */

@@ -18,63 +18,64 @@ enum { EPOCH_TRIES = 16, ROWS_MOST = 4096 };
 
 static const void *at(uint64_t off, uint64_t bytes)
 {
-    return off >= FDR_SUPERBLOCK_BYTES && off % 8 == 0 && bytes <= fdri_view.bytes && off <= fdri_view.bytes - bytes
-               ? fdri_view.base + off
+    return off >= FDRI_ARENA_SUPERBLOCK_BYTES && off % 8 == 0 && bytes <= fdri_snapshot_view.bytes &&
+                   off <= fdri_snapshot_view.bytes - bytes
+               ? fdri_snapshot_view.base + off
                : NULL;
 }
 
-FDR_RACY static const struct fdr_epochs *epochs_of(const struct fdr_location *l)
+FDRI_RACY static const struct fdr_epochs *epochs_of(const struct fdri_arena_location *l)
 {
     return at(l->epochs_off, sizeof(struct fdr_epochs));
 }
 
 /* The next one, and NULL behind as many as fit: the program may have written over the chain. */
-FDR_RACY static const struct fdr_location *next_of(const struct fdr_location *l, uint64_t *most)
+FDRI_RACY static const struct fdri_arena_location *next_of(const struct fdri_arena_location *l, uint64_t *most)
 {
-    const struct fdr_superblock *s = (const void *)fdri_view.base;
+    const struct fdri_arena_superblock *s = (const void *)fdri_snapshot_view.base;
     return (*most)-- ? at(l ? l->next : s->location_first, sizeof *l) : NULL;
 }
 
-FDR_RACY uint64_t fdri_epochs_changes(void)
+FDRI_RACY uint64_t fdri_crash_epochs_changes(void)
 {
-    uint64_t sum = 0, most = fdri_view.bytes / sizeof(struct fdr_location);
-    for (const struct fdr_location *l = NULL; (l = next_of(l, &most));) {
+    uint64_t sum = 0, most = fdri_snapshot_view.bytes / sizeof(struct fdri_arena_location);
+    for (const struct fdri_arena_location *l = NULL; (l = next_of(l, &most));) {
         const struct fdr_epochs *e = epochs_of(l);
-        if (e) sum += fdr_load_acquire(&e->version); /* A:epochs - pairs with R:epochs */
+        if (e) sum += fdri_atomic_load_acquire(&e->version); /* A:epochs - pairs with R:epochs */
     }
     return sum;
 }
 
 /* Table and rows, straight to their places; *good: they stood still meanwhile. */
-FDR_RACY static int put_once(int fd, const struct fdr_epochs *e, bool *good)
+FDRI_RACY static int put_once(int fd, const struct fdr_epochs *e, bool *good)
 {
-    uint32_t version = fdr_load_acquire(&e->version), bytes = e->row_bytes; /* A:epochs */
+    uint32_t version = fdri_atomic_load_acquire(&e->version), bytes = e->row_bytes; /* A:epochs */
     *good = false;
     if (version & 1) return 0;
-    int error = fdri_bundle_put(fd, e, sizeof *e, (uint64_t)((const uint8_t *)e - fdri_view.base));
-    for (uint32_t i = 0; i < fdr_min(e->count, FDR_EPOCHS_MAX) && bytes <= ROWS_MOST && !error; i++) {
+    int error = fdri_crash_bundle_put(fd, e, sizeof *e, (uint64_t)((const uint8_t *)e - fdri_snapshot_view.base));
+    for (uint32_t i = 0; i < fdri_bits_min(e->count, FDRI_ARENA_EPOCHS_MAX) && bytes <= ROWS_MOST && !error; i++) {
         uint64_t off = e->epoch[i].rows_off;
         const void *rows = at(off, bytes);
-        if (rows) error = fdri_bundle_put(fd, rows, bytes, off);
+        if (rows) error = fdri_crash_bundle_put(fd, rows, bytes, off);
     }
-    fdr_fence_acquire(); /* A:epochs - the copy was read before this */
-    *good = fdr_load_relaxed(&e->version) == version;
+    fdri_atomic_fence_acquire(); /* A:epochs - the copy was read before this */
+    *good = fdri_atomic_load_relaxed(&e->version) == version;
     return error;
 }
 
-FDR_RACY int fdri_epochs_put(int fd, uint64_t changes)
+FDRI_RACY int fdri_crash_epochs_put(int fd, uint64_t changes)
 {
     static const uint32_t moving = 1; /* the reader does not believe it */
-    uint64_t most = fdri_view.bytes / sizeof(struct fdr_location);
+    uint64_t most = fdri_snapshot_view.bytes / sizeof(struct fdri_arena_location);
     int error = 0;
-    if (fdri_epochs_changes() == changes) return 0; /* as nearly always */
-    for (const struct fdr_location *l = NULL; !error && (l = next_of(l, &most));) {
+    if (fdri_crash_epochs_changes() == changes) return 0; /* as nearly always */
+    for (const struct fdri_arena_location *l = NULL; !error && (l = next_of(l, &most));) {
         const struct fdr_epochs *e = epochs_of(l);
         bool good = !e;
         for (int i = 0; i < EPOCH_TRIES && !good && !error; i++) error = put_once(fd, e, &good);
         if (!good && !error)
-            error = fdri_bundle_put(fd, &moving, sizeof moving,
-                                    (uint64_t)((const uint8_t *)&e->version - fdri_view.base));
+            error = fdri_crash_bundle_put(fd, &moving, sizeof moving,
+                                          (uint64_t)((const uint8_t *)&e->version - fdri_snapshot_view.base));
     }
     return error;
 }

@@ -24,9 +24,9 @@
 #include "format/arena/crash_section.h"
 
 struct fdri_crash fdri_crash = {.file = {.fd = -1}};
-struct fdri_death fdri_death = {.causes = 1}; /* the first one is that of the death */
-static uint32_t winner;                       /* atomic: thread id of the first fatal signal's thread; 0: none */
-static sigjmp_buf behind;                     /* where to go on after a fault in the handler itself */
+struct fdri_crash_death fdri_crash_death = {.causes = 1}; /* the first one is that of the death */
+static uint32_t winner;   /* atomic: thread id of the first fatal signal's thread; 0: none */
+static sigjmp_buf behind; /* where to go on after a fault in the handler itself */
 static volatile uint32_t stage, faults, may_return;
 static const void *interrupted; /* context of the winner's signal */
 
@@ -66,35 +66,36 @@ static bool handed_on(uint64_t here, const void *context)
     return given.signal && context == given.context && here < given.frame;
 }
 
-static struct fdr_superblock *super(void) { return (void *)fdri_view.base; }
-bool fdri_crash_under_way(void) { return fdr_load_relaxed(&winner) != 0; }
+static struct fdri_arena_superblock *super(void) { return (void *)fdri_snapshot_view.base; }
+bool fdri_crash_under_way(void) { return fdri_atomic_load_relaxed(&winner) != 0; }
 bool fdri_crash_ended(void) { return fdri_crash.ended; }
 
 void fdri_crash_reset(void)
 {
-    fdri_death = (struct fdri_death){.causes = 1};
+    fdri_crash_death = (struct fdri_crash_death){.causes = 1};
     stage = faults = may_return = 0;
     fdri_crash.ended = false;
-    fdri_threads_reset();
+    fdri_crash_threads_reset();
 }
 
 void fdri_crash_forget(void)
 {
     fdri_crash_reset();
-    fdr_store_relaxed(&winner, 0u);
+    fdri_atomic_store_relaxed(&winner, 0u);
 }
 
 /* ---- the cause ---- */
 
-static struct fdr_crash_cause cause_of(int number, const siginfo_t *info, uint32_t flags)
+static struct fdri_arena_crash_cause cause_of(int number, const siginfo_t *info, uint32_t flags)
 {
-    struct fdr_crash_cause c = {.signal = number, .code = info->si_code, .error = info->si_errno, .flags = flags};
+    struct fdri_arena_crash_cause c = {
+        .signal = number, .code = info->si_code, .error = info->si_errno, .flags = flags};
     bool sent = info->si_code <= 0;
-    c.tid = (uint32_t)fdr_raw_gettid();
-    c.tick = fdri_tick_of(fdri_view.ticks ? fdr_ticks() : fdr_clock_ns(CLOCK_MONOTONIC));
-    c.realtime_ns = fdr_clock_ns(CLOCK_REALTIME);
+    c.tid = (uint32_t)fdri_system_gettid();
+    c.tick = fdri_snapshot_tick_of(fdri_snapshot_view.ticks ? fdri_clock_ticks() : fdri_clock_ns(CLOCK_MONOTONIC));
+    c.realtime_ns = fdri_clock_ns(CLOCK_REALTIME);
     if (sent) {
-        c.flags |= FDR_CAUSE_SENT;
+        c.flags |= FDRI_ARENA_CAUSE_SENT;
         c.sender_pid = (uint32_t)info->si_pid;
         c.sender_uid = info->si_uid;
     } else {
@@ -104,37 +105,38 @@ static struct fdr_crash_cause cause_of(int number, const siginfo_t *info, uint32
 }
 
 /* Several threads may: an entry counts from when its signal is set. */
-static void add_cause(struct fdr_crash_cause c)
+static void add_cause(struct fdri_arena_crash_cause c)
 {
-    uint32_t i = fdr_add_relaxed(&fdri_death.causes, 1u), number = (uint32_t)c.signal;
+    uint32_t i = fdri_atomic_add_relaxed(&fdri_crash_death.causes, 1u), number = (uint32_t)c.signal;
     if (i >= 8) return;
     c.signal = 0;
-    fdri_death.cause[i] = c;
-    fdr_store_release((uint32_t *)&fdri_death.cause[i].signal, number); /* R:cause - pairs with A:cause */
+    fdri_crash_death.cause[i] = c;
+    fdri_atomic_store_release((uint32_t *)&fdri_crash_death.cause[i].signal, number); /* R:cause - pairs with A:cause */
 }
 
-static void store_cause(const struct fdr_crash_cause *c)
+static void store_cause(const struct fdri_arena_crash_cause *c)
 {
-    struct fdr_superblock *s = super();
+    struct fdri_arena_superblock *s = super();
     s->cause_code = c->code;
     s->cause_tid = c->tid;
     s->cause_addr = c->addr;
     s->cause_tick = c->tick;
     s->cause_realtime_ns = c->realtime_ns;
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     s->cause_signal = (uint32_t)c->signal;
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
 }
 
 static void store_death(void)
 {
-    struct fdr_superblock *s = super();
-    store_cause(&fdri_death.cause[0]);
-    struct fdr_clock_reading now = fdr_clock_read(fdri_view.ticks);
-    s->clock_last = (struct fdr_clock_pair){fdri_tick_of(now.tick), now.monotonic_ns, now.realtime_ns, 0};
-    strncpy(s->reason, fdri_death.signal->reason, sizeof s->reason - 1);
-    fdr_signal_fence();
-    s->state = FDR_STATE_CRASHED;
+    struct fdri_arena_superblock *s = super();
+    store_cause(&fdri_crash_death.cause[0]);
+    struct fdri_clock_reading now = fdri_clock_read(fdri_snapshot_view.ticks);
+    s->clock_last = (struct fdri_arena_clock_pair){fdri_snapshot_tick_of(now.tick), now.monotonic_ns, now.realtime_ns,
+                                                   0};
+    strncpy(s->reason, fdri_crash_death.signal->reason, sizeof s->reason - 1);
+    fdri_atomic_signal_fence();
+    s->state = FDRI_ARENA_STATE_CRASHED;
 }
 
 /* ---- what was there before ---- */
@@ -145,8 +147,8 @@ static void send_again(int number, siginfo_t *info)
     struct sigaction standard;
     memset(&standard, 0, sizeof standard);
     /* where a filter refuses that the fault would come back for ever */
-    if (sigaction(number, &standard, NULL)) fdr_raw_tgkill(fdri_pid(), fdr_raw_gettid(), SIGKILL);
-    fdr_raw_queue(fdri_pid(), fdr_raw_gettid(), number, info);
+    if (sigaction(number, &standard, NULL)) fdri_system_tgkill(fdri_export_pid(), fdri_system_gettid(), SIGKILL);
+    fdri_system_queue(fdri_export_pid(), fdri_system_gettid(), number, info);
 }
 
 /* The same at the instruction where it was interrupted: it waits until the handler returns, for a core file would show
@@ -154,7 +156,7 @@ static void send_again(int number, siginfo_t *info)
 static void default_action(int number, siginfo_t *info)
 {
     uint64_t it = 1ull << (number - 1), old;
-    fdr_raw_mask(SIG_BLOCK, &it, &old);
+    fdri_system_mask(SIG_BLOCK, &it, &old);
     send_again(number, info);
 }
 
@@ -169,7 +171,7 @@ static bool put_us_back(const struct fdri_crash_signal *s)
 {
     struct sigaction now;
     return s->chained && sigaction(s->number, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
-           now.sa_sigaction == fdri_crash_on_signal && !(now.sa_flags & FDRI_CHAINED);
+           now.sa_sigaction == fdri_crash_on_signal && !(now.sa_flags & FDRI_CRASH_CHAINED);
 }
 
 /* Many put back the default action and raise the signal once more: that one waits until we have returned, too. */
@@ -179,7 +181,7 @@ static void call_previous(const struct fdri_crash_signal *s, siginfo_t *info, vo
     uint64_t block, old;
     memcpy(&block, &p->sa_mask, sizeof block);
     if (!(p->sa_flags & SA_NODEFER)) block |= 1ull << (s->number - 1);
-    fdr_raw_mask(SIG_BLOCK, &block, &old);
+    fdri_system_mask(SIG_BLOCK, &block, &old);
     if (p->sa_flags & (int)SA_RESETHAND) {
         struct sigaction standard;
         memset(&standard, 0, sizeof standard);
@@ -188,7 +190,7 @@ static void call_previous(const struct fdri_crash_signal *s, siginfo_t *info, vo
     if (p->sa_flags & SA_SIGINFO) p->sa_sigaction(s->number, info, context);
     else p->sa_handler(s->number);
     if (at_default(s->number)) old |= 1ull << (s->number - 1);
-    fdr_raw_mask(SIG_SETMASK, &old, NULL);
+    fdri_system_mask(SIG_SETMASK, &old, NULL);
 }
 
 static bool has_handler(const struct fdri_crash_signal *s)
@@ -201,16 +203,16 @@ static bool has_handler(const struct fdri_crash_signal *s)
  * stands in what raise() has on the stack below it. */
 __attribute__((no_sanitize("thread", "address"))) static bool in_abort(const void *context)
 {
-    uint64_t registers[FDR_REGISTERS];
-    sigjmp_buf fault, *before = fdri_guard;
+    uint64_t registers[FDRI_STACK_REGISTERS];
+    sigjmp_buf fault, *before = fdri_stack_guard;
     volatile bool is = false;
     if (!fdri_crash.abort_bytes) return false;
-    fdr_registers(context, registers);
-    const volatile uint64_t *word = (void *)(uintptr_t)(fdr_registers_sp(registers) & ~7ull);
-    fdri_guard = &fault; /* the stack may end here */
+    fdri_stack_registers(context, registers);
+    const volatile uint64_t *word = (void *)(uintptr_t)(fdri_stack_registers_sp(registers) & ~7ull);
+    fdri_stack_guard = &fault; /* the stack may end here */
     if (sigsetjmp(fault, 0) == 0)
         for (int i = 0; i < 128 && !is; i++) is = word[i] - fdri_crash.abort_at <= fdri_crash.abort_bytes;
-    fdri_guard = before;
+    fdri_stack_guard = before;
     return is;
 }
 
@@ -224,10 +226,10 @@ static void forget_previous(struct fdri_crash_signal *s)
  * what comes next ends it, by us: also a fault whose instruction is tried once more. */
 static bool goes_on(struct fdri_crash_signal *s, const void *context)
 {
-    if (fdr_raw_pending() >> (s->number - 1) & 1) return false; /* raised once more */
+    if (fdri_system_pending() >> (s->number - 1) & 1) return false; /* raised once more */
     if (s->number == SIGABRT && in_abort(context)) return false;
     forget_previous(s);
-    if (fdr_load_relaxed(&s->installed)) fdri_crash_catch(s->number, false);
+    if (fdri_atomic_load_relaxed(&s->installed)) fdri_crash_catch(s->number, false);
     return true;
 }
 
@@ -239,7 +241,7 @@ static bool survived(struct fdri_crash_signal *s, siginfo_t *info, void *context
     /* Raised by that very handler, or handed on: it gives the signal to whom it found, and fdr_handlers_chain() has put
      * us in front of it. */
     if (given.signal == s->number && (info->si_code <= 0 || context == given.context)) return false;
-    struct fdr_crash_cause c = cause_of(s->number, info, 0);
+    struct fdri_arena_crash_cause c = cause_of(s->number, info, 0);
     store_cause(&c); /* what is left tells of it should the handler end the process by itself */
     given.frame = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     given.addr = c.addr;
@@ -248,13 +250,13 @@ static bool survived(struct fdri_crash_signal *s, siginfo_t *info, void *context
     given.code = c.code;
     call_previous(s, info, context);
     given.signal = 0;
-    if (fdr_load_relaxed(&winner) == (uint32_t)fdr_raw_gettid())
+    if (fdri_atomic_load_relaxed(&winner) == (uint32_t)fdri_system_gettid())
         return false; /* it gave it to us: the bundle is there */
     super()->cause_signal = 0;
     bool last = at_default(s->number) || put_us_back(s);
     if (last && !goes_on(s, context)) return false; /* it was only to say something first */
     if (last && info->si_code > 0) return true;     /* its instruction is tried once more: who knows */
-    fdr_add_relaxed(&super()->faults_survived, 1u);
+    fdri_atomic_add_relaxed(&super()->faults_survived, 1u);
     return true;
 }
 
@@ -262,16 +264,26 @@ static bool survived(struct fdri_crash_signal *s, siginfo_t *info, void *context
 
 static void give_causes(void)
 {
-    uint32_t n = fdr_load_relaxed(&fdri_death.causes);
+    uint32_t n = fdri_atomic_load_relaxed(&fdri_crash_death.causes);
     for (uint32_t i = 0; i < n && i < 8; i++)
-        if (!i || fdr_load_acquire((uint32_t *)&fdri_death.cause[i].signal)) /* A:cause */
-            fdri_section_add(FDR_CRASH_CAUSE, &fdri_death.cause[i], sizeof fdri_death.cause[i], NULL, 0, NULL, 0);
+        if (!i || fdri_atomic_load_acquire((uint32_t *)&fdri_crash_death.cause[i].signal)) /* A:cause */
+            fdri_crash_section_add(FDRI_ARENA_CRASH_CAUSE, &fdri_crash_death.cause[i], sizeof fdri_crash_death.cause[i],
+                                   NULL, 0, NULL, 0);
 }
-static void take_self(void) { fdri_threads_self(interrupted); }
+static void take_self(void) { fdri_crash_threads_self(interrupted); }
 
-static void (*const stages[])(void) = {store_death,         fdri_bundle_spend,  fdri_threads_maps, take_self,
-                                       fdri_threads_others, fdri_section_begin, give_causes,       fdri_threads_add,
-                                       fdri_section_abort,  fdri_section_texts, fdri_section_end,  fdri_bundle_write};
+static void (*const stages[])(void) = {store_death,
+                                       fdri_crash_bundle_spend,
+                                       fdri_crash_threads_maps,
+                                       take_self,
+                                       fdri_crash_threads_others,
+                                       fdri_crash_section_begin,
+                                       give_causes,
+                                       fdri_crash_threads_add,
+                                       fdri_crash_section_abort,
+                                       fdri_crash_section_texts,
+                                       fdri_crash_section_end,
+                                       fdri_crash_bundle_write};
 enum { STAGES = sizeof stages / sizeof *stages };
 
 static void go_through_stages(void)
@@ -284,23 +296,24 @@ static void go_through_stages(void)
 
 bool fdri_crash_dies(void)
 {
-    return fdr_load_acquire(&fdri_death.until_ns) && fdri_death.cause[0].signal; /* A:death */
+    return fdri_atomic_load_acquire(&fdri_crash_death.until_ns) && fdri_crash_death.cause[0].signal; /* A:death */
 }
 
 static void begin_death(const struct fdri_crash_signal *s, siginfo_t *info, const void *context)
 {
-    fdri_death.signal = s;
-    fdri_death.tid = (uint32_t)fdr_raw_gettid();
+    fdri_crash_death.signal = s;
+    fdri_crash_death.tid = (uint32_t)fdri_system_gettid();
     interrupted = context;
-    fdri_death.cause[0] = cause_of(s->number, info, 0);
+    fdri_crash_death.cause[0] = cause_of(s->number, info, 0);
     /* R:death - pairs with A:death: who dies beside us waits until then */
-    fdr_store_release(&fdri_death.until_ns, fdr_clock_ns(CLOCK_MONOTONIC) + fdri_view.crash_deadline_ns);
+    fdri_atomic_store_release(&fdri_crash_death.until_ns,
+                              fdri_clock_ns(CLOCK_MONOTONIC) + fdri_snapshot_view.crash_deadline_ns);
     if (inside_given((uint64_t)(uintptr_t)__builtin_frame_address(0))) {
-        struct fdr_crash_cause before = fdri_death.cause[0];
+        struct fdri_arena_crash_cause before = fdri_crash_death.cause[0];
         before.signal = given.signal;
         before.code = given.code;
         before.addr = given.addr;
-        before.flags = FDR_CAUSE_BEFORE | (given.code <= 0 ? (uint32_t)FDR_CAUSE_SENT : 0u);
+        before.flags = FDRI_ARENA_CAUSE_BEFORE | (given.code <= 0 ? (uint32_t)FDRI_ARENA_CAUSE_SENT : 0u);
         add_cause(before);
     }
 }
@@ -312,42 +325,45 @@ static void leave_file(const struct fdri_crash_signal *s, siginfo_t *info, const
     for (int i = 0; i < FDRI_CRASH_SIGNALS; i++) /* a fault in here must arrive, not kill */
         if (fdri_crash_signals[i].fault) all &= ~(1ull << (fdri_crash_signals[i].number - 1));
     if (has_handler(s) && at_default(s->number)) all |= 1ull << (s->number - 1); /* it may have been raised again */
-    fdr_raw_mask(SIG_SETMASK, &all, &old);
-    fdr_store_relaxed(&fdr_switch_.on, 0u);
+    fdri_system_mask(SIG_SETMASK, &all, &old);
+    fdri_atomic_store_relaxed(&fdr_switch_.on, 0u);
     begin_death(s, info, context);
-    if (s == &by_exit) fdri_death.cause[0].code = status;
+    if (s == &by_exit) fdri_crash_death.cause[0].code = status;
     go_through_stages();
-    fdr_raw_mask(SIG_SETMASK, &old, NULL);
+    fdri_system_mask(SIG_SETMASK, &old, NULL);
 }
 
 bool fdri_crash_exit(const char *by, int status, const void *context)
 {
-    uint32_t none = 0, me = (uint32_t)fdr_raw_gettid();
+    uint32_t none = 0, me = (uint32_t)fdri_system_gettid();
     siginfo_t nothing;
     memset(&nothing, 0, sizeof nothing);
-    nothing.si_code = 1;                                        /* nobody sent it */
-    if (!fdr_cas_acq_rel_u32(&winner, &none, me)) return false; /* L:winner */
-    fdri_append(fdri_append(ended_by, ended_by + sizeof ended_by, "ended by "), ended_by + sizeof ended_by, by);
+    nothing.si_code = 1;                                                /* nobody sent it */
+    if (!fdri_atomic_cas_acq_rel_u32(&winner, &none, me)) return false; /* L:winner */
+    fdri_crash_append(fdri_crash_append(ended_by, ended_by + sizeof ended_by, "ended by "), ended_by + sizeof ended_by,
+                      by);
     fdri_crash.ended = true;
     leave_file(&by_exit, &nothing, context, status);
-    fdri_threads_release();
-    fdr_store_relaxed(&winner, 0u);
+    fdri_crash_threads_release();
+    fdri_atomic_store_relaxed(&winner, 0u);
     return true;
 }
 
 static void die(struct fdri_crash_signal *s, siginfo_t *info, void *context)
 {
-    uint32_t none = 0, me = (uint32_t)fdr_raw_gettid();
-    if (fdri_crash.ended && fdr_load_relaxed(&winner) == 0) { /* its bundle is there; this is how it was ended */
-    } else if (fdr_cas_acq_rel_u32(&winner, &none, me)) {     /* L:winner */
+    uint32_t none = 0, me = (uint32_t)fdri_system_gettid();
+    if (fdri_crash.ended &&
+        fdri_atomic_load_relaxed(&winner) == 0) {                 /* its bundle is there; this is how it was ended */
+    } else if (fdri_atomic_cas_acq_rel_u32(&winner, &none, me)) { /* L:winner */
         leave_file(s, info, context, 0);
     } else if (none == me) { /* so is this one's */
     } else {                 /* another thread's fault is being handled, and ends all of us */
-        fdri_threads_fault(context);
-        add_cause(cause_of(s->number, info, FDR_CAUSE_ALSO));
-        for (int i = 0; i < 200 && !fdr_load_acquire(&fdri_death.until_ns); i++) fdr_raw_sleep(1000000); /* A:death */
-        fdri_threads_self(context);
-        while (fdr_clock_ns(CLOCK_MONOTONIC) < fdri_death.until_ns + 200000000u) fdr_raw_sleep(1000000);
+        fdri_crash_threads_fault(context);
+        add_cause(cause_of(s->number, info, FDRI_ARENA_CAUSE_ALSO));
+        for (int i = 0; i < 200 && !fdri_atomic_load_acquire(&fdri_crash_death.until_ns); i++)
+            fdri_system_sleep(1000000); /* A:death */
+        fdri_crash_threads_self(context);
+        while (fdri_clock_ns(CLOCK_MONOTONIC) < fdri_crash_death.until_ns + 200000000u) fdri_system_sleep(1000000);
     }
     default_action(s->number, info);
 }
@@ -355,15 +371,15 @@ static void die(struct fdri_crash_signal *s, siginfo_t *info, void *context)
 /* A fault in our own handler: leave out what failed; after a few give up everything. */
 static void second_fault(int number, siginfo_t *info)
 {
-    add_cause(cause_of(number, info, FDR_CAUSE_HANDLER));
+    add_cause(cause_of(number, info, FDRI_ARENA_CAUSE_HANDLER));
     if (++faults <= 4 && stage < STAGES && may_return) siglongjmp(behind, 1);
-    if (may_return && fdri_death.signal == &by_exit) { /* the process was not dying of a fault */
+    if (may_return && fdri_crash_death.signal == &by_exit) { /* the process was not dying of a fault */
         stage = STAGES;
         siglongjmp(behind, 1);
     }
     uint64_t none = 0;
-    fdr_raw_mask(SIG_SETMASK, &none, NULL);
-    if (fdri_death.signal) send_again(fdri_death.signal->number, info);
+    fdri_system_mask(SIG_SETMASK, &none, NULL);
+    if (fdri_crash_death.signal) send_again(fdri_crash_death.signal->number, info);
     send_again(number, info);
 }
 
@@ -371,15 +387,15 @@ static void second_fault(int number, siginfo_t *info)
 
 static bool in_arena(const siginfo_t *info, int code)
 {
-    uint64_t at = (uint64_t)(uintptr_t)info->si_addr, base = (uint64_t)(uintptr_t)fdri_view.base;
-    return info->si_code == code && at >= base && at - base < fdri_view.bytes;
+    uint64_t at = (uint64_t)(uintptr_t)info->si_addr, base = (uint64_t)(uintptr_t)fdri_snapshot_view.base;
+    return info->si_code == code && at >= base && at - base < fdri_snapshot_view.bytes;
 }
 
 /* Memory takes its place; recording stops. */
 static bool arena_replaced(void)
 {
-    fdr_store_relaxed(&fdr_switch_.on, 0u);
-    return syscall(SYS_mmap, fdri_view.base, fdri_view.bytes, PROT_READ | PROT_WRITE,
+    fdri_atomic_store_relaxed(&fdr_switch_.on, 0u);
+    return syscall(SYS_mmap, fdri_snapshot_view.base, fdri_snapshot_view.bytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != -1;
 }
 
@@ -389,28 +405,28 @@ bool fdri_crash_catch(int number, bool chained)
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = fdri_crash_on_signal;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART; /* a second fault must come in, not kill */
-    if (chained) ours.sa_flags |= FDRI_CHAINED;
+    if (chained) ours.sa_flags |= FDRI_CRASH_CHAINED;
     return sigaction(number, &ours, NULL) == 0;
 }
 
 void fdri_crash_on_signal(int number, siginfo_t *info, void *context)
 {
     bool faulted = info->si_code > 0; /* not sent by somebody */
-    if (fdri_guard && faulted && (number == SIGSEGV || number == SIGBUS)) siglongjmp(*fdri_guard, 1);
+    if (fdri_stack_guard && faulted && (number == SIGSEGV || number == SIGBUS)) siglongjmp(*fdri_stack_guard, 1);
     int saved = errno;
     struct fdri_crash_signal *s = fdri_crash_signals;
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     if (!inside_given(here) && !handed_on(here, context)) given.signal = 0; /* it was left by longjmp */
     while (s < fdri_crash_signals + FDRI_CRASH_SIGNALS - 1 && s->number != number) s++;
-    if (fdri_pid() != fdri_crash.pid) { /* a child: not its recording */
-        bool gone = number == SIGSEGV && fdr_load_relaxed(&fdri_crash.hidden) && in_arena(info, SEGV_MAPERR);
-        if (gone && fdri_crash_see_again()) { /* it ends its parent's record there */
+    if (fdri_export_pid() != fdri_crash.pid) { /* a child: not its recording */
+        bool gone = number == SIGSEGV && fdri_atomic_load_relaxed(&fdri_crash.hidden) && in_arena(info, SEGV_MAPERR);
+        if (gone && fdri_crash_arena_visible_again()) { /* it ends its parent's record there */
         } else if (has_handler(s)) {
             call_previous(s, info, context);
         } else {
             default_action(number, info);
         }
-    } else if (fdr_load_relaxed(&winner) == (uint32_t)fdr_raw_gettid()) {
+    } else if (fdri_atomic_load_relaxed(&winner) == (uint32_t)fdri_system_gettid()) {
         second_fault(number, info);
     } else if (number != SIGBUS || !in_arena(info, BUS_ADRERR) || !arena_replaced()) {
         if (!survived(s, info, context)) die(s, info, context);

@@ -12,25 +12,25 @@
 #include "export/crash/stack_words.h"
 #include "format/arena/crash_section.h"
 
-static uint8_t memory[FDR_CRASH_MAX_BYTES] __attribute__((aligned(8)));
-struct fdri_section fdri_section = {.bytes = memory, .room = sizeof memory};
+static uint8_t memory[FDRI_ARENA_CRASH_MAX_BYTES] __attribute__((aligned(8)));
+struct fdri_crash_section fdri_crash_section = {.bytes = memory, .room = sizeof memory};
 
-static void append(struct fdri_section *s, const void *from, uint32_t count)
+static void append(struct fdri_crash_section *s, const void *from, uint32_t count)
 {
     if (count) memcpy(s->bytes + s->used, from, count);
     s->used += count;
 }
 
-void fdri_section_open(struct fdri_section *s)
+void fdri_crash_section_open(struct fdri_crash_section *s)
 {
-    s->used = sizeof(struct fdr_crash);
+    s->used = sizeof(struct fdri_arena_crash);
     s->count = 0;
 }
 
-bool fdri_section_put(struct fdri_section *s, enum fdr_crash_kind kind, const void *a, uint32_t a_bytes, const void *b,
-                      uint32_t b_bytes, const void *c, uint32_t c_bytes)
+bool fdri_crash_section_put(struct fdri_crash_section *s, enum fdri_arena_crash_kind kind, const void *a,
+                            uint32_t a_bytes, const void *b, uint32_t b_bytes, const void *c, uint32_t c_bytes)
 {
-    struct fdr_crash_entry entry = {kind, a_bytes + b_bytes + c_bytes};
+    struct fdri_arena_crash_entry entry = {kind, a_bytes + b_bytes + c_bytes};
     uint32_t start = s->used;
     if (s->room - s->used < sizeof entry + entry.bytes + 8ull) return false;
     append(s, &entry, sizeof entry);
@@ -43,10 +43,10 @@ bool fdri_section_put(struct fdri_section *s, enum fdr_crash_kind kind, const vo
     return true;
 }
 
-void fdri_section_close(struct fdri_section *s)
+void fdri_crash_section_close(struct fdri_crash_section *s)
 {
-    struct fdr_crash head = {
-        .magic = FDR_CRASH_MAGIC, .count = s->count, .bytes = s->used, .check = 0x243F6A8885A308D3u};
+    struct fdri_arena_crash head = {
+        .magic = FDRI_ARENA_CRASH_MAGIC, .count = s->count, .bytes = s->used, .check = 0x243F6A8885A308D3u};
     for (uint32_t i = sizeof head; i < s->used; i += 8) {
         uint64_t v;
         memcpy(&v, s->bytes + i, 8);
@@ -57,35 +57,35 @@ void fdri_section_close(struct fdri_section *s)
 
 /* ---- of the crash ---- */
 
-bool fdri_section_add(enum fdr_crash_kind kind, const void *a, uint32_t a_bytes, const void *b, uint32_t b_bytes,
-                      const void *c, uint32_t c_bytes)
+bool fdri_crash_section_add(enum fdri_arena_crash_kind kind, const void *a, uint32_t a_bytes, const void *b,
+                            uint32_t b_bytes, const void *c, uint32_t c_bytes)
 {
-    return fdri_section_put(&fdri_section, kind, a, a_bytes, b, b_bytes, c, c_bytes);
+    return fdri_crash_section_put(&fdri_crash_section, kind, a, a_bytes, b, b_bytes, c, c_bytes);
 }
-void fdri_section_begin(void) { fdri_section_open(&fdri_section); }
-void fdri_section_end(void) { fdri_section_close(&fdri_section); }
+void fdri_crash_section_begin(void) { fdri_crash_section_open(&fdri_crash_section); }
+void fdri_crash_section_end(void) { fdri_crash_section_close(&fdri_crash_section); }
 
 /* ---- texts ---- */
 
 static void text(const char *name, const char *value, uint32_t bytes)
 {
-    fdri_section_add(FDR_CRASH_TEXT, name, (uint32_t)strlen(name) + 1, value, bytes, NULL, 0);
+    fdri_crash_section_add(FDRI_ARENA_CRASH_TEXT, name, (uint32_t)strlen(name) + 1, value, bytes, NULL, 0);
 }
 
-void fdri_section_proc(const char *path)
+void fdri_crash_section_proc(const char *path)
 {
     static char content[16384];
     char full[96];
-    fdri_append(fdri_append(full, full + sizeof full, "/proc/self/"), full + sizeof full, path);
-    int fd = fdr_raw_openat(AT_FDCWD, full, O_RDONLY | O_CLOEXEC, 0);
+    fdri_crash_append(fdri_crash_append(full, full + sizeof full, "/proc/self/"), full + sizeof full, path);
+    int fd = fdri_system_openat(AT_FDCWD, full, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0) return;
     uint32_t got = 0;
     while (got < sizeof content) {
-        long n = fdr_raw_read(fd, content + got, sizeof content - got);
+        long n = fdri_system_read(fd, content + got, sizeof content - got);
         if (n <= 0) break;
         got += (uint32_t)n;
     }
-    fdr_raw_close(fd);
+    fdri_system_close(fd);
     if (got) text(path, content, got);
 }
 
@@ -142,22 +142,22 @@ static void exception_text(void)
     if (is_exception(t)) what_text();
 }
 
-void fdri_section_abort(void)
+void fdri_crash_section_abort(void)
 {
-    if (fdri_death.signal->number != SIGABRT) return;
+    if (fdri_crash_death.signal->number != SIGABRT) return;
     abort_text();
     exception_text();
 }
 
-void fdri_section_texts(void)
+void fdri_crash_section_texts(void)
 {
     static const char *const files[] = {"status", "stat", "limits", "io", "oom_score", "cgroup", "wchan"};
-    if (fdri_section.room - fdri_section.used > fdri_crash.context_bytes) {
-        append(&fdri_section, fdri_crash.context, fdri_crash.context_bytes);
-        fdri_section.count += fdri_crash.context_count;
+    if (fdri_crash_section.room - fdri_crash_section.used > fdri_crash.context_bytes) {
+        append(&fdri_crash_section, fdri_crash.context, fdri_crash.context_bytes);
+        fdri_crash_section.count += fdri_crash.context_count;
     }
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) fdri_section_proc(files[i]);
-    uint32_t room = fdri_section.room - fdri_section.used - 64; /* last: the longest */
-    if (room > FDRI_MAPS_NOTE && room < fdri_section.room)
-        text("maps", fdri_crash_maps.text, fdri_maps_fit(&fdri_crash_maps, room));
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) fdri_crash_section_proc(files[i]);
+    uint32_t room = fdri_crash_section.room - fdri_crash_section.used - 64; /* last: the longest */
+    if (room > FDRI_CRASH_MAPS_NOTE && room < fdri_crash_section.room)
+        text("maps", fdri_crash_maps.text, fdri_crash_maps_fit(&fdri_crash_maps, room));
 }

@@ -27,13 +27,13 @@
 static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER; /* who looks at the handlers finds all of them in place */
 static void look_begin(sigset_t *old)
 {
-    fdr_signals_block(old);
+    fdri_system_signals_block(old);
     pthread_mutex_lock(&looking);
 }
 static void look_end(const sigset_t *old)
 {
     pthread_mutex_unlock(&looking);
-    fdr_signals_restore(old);
+    fdri_system_signals_restore(old);
 }
 
 static bool is_ours(const struct sigaction *now)
@@ -49,18 +49,18 @@ static bool is(const struct sigaction *now, void (*what)(int))
 /* Process 1 of a container is not ended by a request whose default action stands; a handler would change that. */
 static bool wanted(const struct fdri_crash_signal *s, const struct sigaction *now)
 {
-    if (s->number == fdri_view.signal || is(now, SIG_IGN) || is_ours(now)) return false;
-    return s->fault || (is(now, SIG_DFL) && fdri_pid() != 1);
+    if (s->number == fdri_snapshot_view.signal || is(now, SIG_IGN) || is_ours(now)) return false;
+    return s->fault || (is(now, SIG_DFL) && fdri_export_pid() != 1);
 }
 
 static uint32_t bit(const struct fdri_crash_signal *s) { return 1u << (s->number - 1); }
 
 static void install(struct fdri_crash_signal *s, bool chained)
 {
-    fdr_store_relaxed(&s->installed, false);
+    fdri_atomic_store_relaxed(&s->installed, false);
     s->chained = chained;
     if (sigaction(s->number, NULL, &s->previous) || !wanted(s, &s->previous)) return;
-    fdr_store_relaxed(&s->installed, fdri_crash_catch(s->number, chained));
+    fdri_atomic_store_relaxed(&s->installed, fdri_crash_catch(s->number, chained));
 }
 
 /* Under the lock, but in a child. */
@@ -70,7 +70,7 @@ static void uninstall(void)
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++) {
         if (s->installed && sigaction(s->number, NULL, &now) == 0 && is_ours(&now))
             sigaction(s->number, &s->previous, NULL);
-        fdr_store_relaxed(&s->installed, false);
+        fdri_atomic_store_relaxed(&s->installed, false);
     }
 }
 
@@ -80,25 +80,26 @@ static void uninstall(void)
  * thread may make a child between the two steps: it must not find the arena gone and the mark off. */
 static void hide(bool hidden)
 {
-    if (hidden == fdr_load_relaxed(&fdri_crash.hidden)) return;
-    if (hidden) fdr_store_relaxed(&fdri_crash.hidden, true);
-    if ((madvise(fdri_view.base, fdri_view.bytes, hidden ? MADV_DONTFORK : MADV_DOFORK) == 0) != hidden)
-        fdr_store_relaxed(&fdri_crash.hidden, false);
+    if (hidden == fdri_atomic_load_relaxed(&fdri_crash.hidden)) return;
+    if (hidden) fdri_atomic_store_relaxed(&fdri_crash.hidden, true);
+    if ((madvise(fdri_snapshot_view.base, fdri_snapshot_view.bytes, hidden ? MADV_DONTFORK : MADV_DOFORK) == 0) !=
+        hidden)
+        fdri_atomic_store_relaxed(&fdri_crash.hidden, false);
 }
 
 /* In such a child: a view of its own of the file, in which a record can end and definitions can be read. */
-bool fdri_crash_see_again(void)
+bool fdri_crash_arena_visible_again(void)
 {
-    const struct fdri_held *live = &fdri_view.live;
-    bool is = fdri_is_held(live->fd, live);
-    long m = syscall(SYS_mmap, fdri_view.base, fdri_view.bytes, PROT_READ | PROT_WRITE,
+    const struct fdri_fd_kept *live = &fdri_snapshot_view.live;
+    bool is = fdri_fd_is_kept(live->fd, live);
+    long m = syscall(SYS_mmap, fdri_snapshot_view.base, fdri_snapshot_view.bytes, PROT_READ | PROT_WRITE,
                      MAP_FIXED | MAP_PRIVATE | (is ? 0 : MAP_ANONYMOUS | MAP_NORESERVE), is ? live->fd : -1, 0);
-    if (m != -1) fdr_store_relaxed(&fdri_crash.hidden, false);
-    if (m != -1) fdri_crash.seen_by = fdri_pid();
+    if (m != -1) fdri_atomic_store_relaxed(&fdri_crash.hidden, false);
+    if (m != -1) fdri_crash.seen_by = fdri_export_pid();
     return m != -1;
 }
 
-bool fdri_crash_own_view(void) { return fdri_crash.seen_by == fdri_pid(); }
+bool fdri_crash_own_view(void) { return fdri_crash.seen_by == fdri_export_pid(); }
 
 /* A thread that has just attached may look while another one starts or ends the recording; a vfork child has handlers
  * of its own. Whoever finds somebody else looking leaves it to them: nobody waits here, in whatever handler. */
@@ -107,61 +108,64 @@ static void look(void)
     struct sigaction now;
     uint32_t lost = 0;
     if (pthread_mutex_trylock(&looking)) return;
-    struct fdr_superblock *super = (void *)fdri_view.base;
+    struct fdri_arena_superblock *super = (void *)fdri_snapshot_view.base;
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
-        if (fdr_load_relaxed(&s->installed) && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now)) lost |= bit(s);
-    fdr_store_relaxed(&super->handlers_lost, lost);
+        if (fdri_atomic_load_relaxed(&s->installed) && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now))
+            lost |= bit(s);
+    fdri_atomic_store_relaxed(&super->handlers_lost, lost);
     if (lost >> (SIGSEGV - 1) & 1) hide(false);
     pthread_mutex_unlock(&looking);
 }
 
-void fdri_crash_look(void)
+void fdri_crash_check_handlers(void)
 {
     sigset_t old;
-    if (fdr_load_acquire(&fdri_crash.pid) != fdri_pid()) return; /* A:crash */
-    fdr_signals_block(&old);
+    if (fdri_atomic_load_acquire(&fdri_crash.pid) != fdri_export_pid()) return; /* A:crash */
+    fdri_system_signals_block(&old);
     look();
-    fdr_signals_restore(&old);
+    fdri_system_signals_restore(&old);
 }
 
 void fdr_handlers_changed(void)
 {
-    if (fdr_load_relaxed(&fdr_switch_.on)) fdri_crash_look();
+    if (fdri_atomic_load_relaxed(&fdr_switch_.on)) fdri_crash_check_handlers();
 }
 
 /* Which signals are caught, now that handlers were installed. */
 static void note_handlers(void)
 {
-    struct fdr_superblock *super = (void *)fdri_view.base;
+    struct fdri_arena_superblock *super = (void *)fdri_snapshot_view.base;
     uint32_t handlers = 0;
     for (const struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
         if (s->installed) handlers |= bit(s);
-    fdr_store_relaxed(&super->handlers, handlers);
-    hide(fdri_view.live.fd >= 0 && handlers >> (SIGSEGV - 1) & 1);
+    fdri_atomic_store_relaxed(&super->handlers, handlers);
+    hide(fdri_snapshot_view.live.fd >= 0 && handlers >> (SIGSEGV - 1) & 1);
 }
 
 void fdr_handlers_chain(void)
 {
     struct sigaction now;
     sigset_t old;
-    if (!fdr_load_relaxed(&fdr_switch_.on) || fdr_load_acquire(&fdri_crash.pid) != fdri_pid()) return; /* A:crash */
+    if (!fdri_atomic_load_relaxed(&fdr_switch_.on) || fdri_atomic_load_acquire(&fdri_crash.pid) != fdri_export_pid())
+        return; /* A:crash */
     look_begin(&old);
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
         if (s->installed && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now)) install(s, true);
     note_handlers();
     look_end(&old);
-    fdri_crash_look();
+    fdri_crash_check_handlers();
 }
 
 void fdri_crash_start(void)
 {
     sigset_t old;
     fdri_crash_reset();
-    if (fdri_view.crash == FDRI_CRASH_OFF) return;
-    fdri_bundle_open();
+    if (fdri_snapshot_view.crash == FDRI_EXPORT_CRASH_OFF) return;
+    fdri_crash_bundle_open();
     fdri_crash_context();
-    fdri_guard_handler = fdri_crash_on_signal;
-    fdr_store_release(&fdri_crash.pid, fdri_pid()); /* R:crash - fdri_view says where the recording is */
+    fdri_stack_guard_handler = fdri_crash_on_signal;
+    fdri_atomic_store_release(&fdri_crash.pid,
+                              fdri_export_pid()); /* R:crash - fdri_snapshot_view says where the recording is */
     fdri_crash_stacks(true);
     fdri_crash_thread_begin();
     look_begin(&old);
@@ -173,7 +177,7 @@ void fdri_crash_start(void)
 bool fdri_crash_end(const char *by, int status)
 {
     ucontext_t here;
-    if (fdri_view.crash != FDRI_CRASH_EXIT || !fdri_crash.pid) return false;
+    if (fdri_snapshot_view.crash != FDRI_EXPORT_CRASH_EXIT || !fdri_crash.pid) return false;
     memset(&here, 0, sizeof here);
     getcontext(&here);
     return fdri_crash_exit(by, status, &here);
@@ -189,8 +193,8 @@ void fdri_crash_stop(void)
     uninstall();
     look_end(&old);
     fdri_crash_stacks(false);
-    fdr_store_relaxed(&fdri_crash.pid, 0);
-    fdri_bundle_close();
+    fdri_atomic_store_relaxed(&fdri_crash.pid, 0);
+    fdri_crash_bundle_close();
 }
 
 /* The child has its parent's handlers and files and may use neither. */
@@ -198,11 +202,11 @@ void fdri_crash_fork(int phase)
 {
     if (phase < 2) return;
     fdri_crash_forget();
-    if (fdr_load_relaxed(&fdri_crash.hidden)) fdri_crash_see_again();
+    if (fdri_atomic_load_relaxed(&fdri_crash.hidden)) fdri_crash_arena_visible_again();
     pthread_mutex_init(&looking, NULL);
     if (!fdri_crash.pid) return;
     uninstall();
     fdri_crash_stacks(false);
-    fdr_store_relaxed(&fdri_crash.pid, 0);
-    fdri_bundle_close();
+    fdri_atomic_store_relaxed(&fdri_crash.pid, 0);
+    fdri_crash_bundle_close();
 }

@@ -29,12 +29,12 @@ enum {
 };
 
 static uint32_t maps_ready;
-struct fdri_maps fdri_crash_maps;
+struct fdri_crash_maps fdri_crash_maps;
 
-void fdri_threads_maps(void)
+void fdri_crash_threads_maps(void)
 {
-    fdri_maps_read(&fdri_crash_maps);
-    fdr_store_release(&maps_ready, 1u); /* R:maps - pairs with A:maps */
+    fdri_crash_maps_read(&fdri_crash_maps);
+    fdri_atomic_store_release(&maps_ready, 1u); /* R:maps - pairs with A:maps */
 }
 
 /* ---- one thread ---- */
@@ -45,8 +45,8 @@ struct slot {
     bool deaf;         /* it blocks the signal */
     const void *fault; /* its own, which it is in the handler of; this and `begun` by the thread itself only */
     bool begun;        /* it answers, or has */
-    struct fdr_crash_thread head;
-    uint64_t registers[FDR_REGISTERS];
+    struct fdri_arena_crash_thread head;
+    uint64_t registers[FDRI_STACK_REGISTERS];
     uint64_t word[WORDS];
     uint32_t place[WORDS];
 };
@@ -58,23 +58,23 @@ static uint32_t released; /* atomic: threads that wait may go on */
 
 static void capture(struct slot *s, const void *context, uint64_t *word, uint32_t *place, uint32_t most, uint64_t far)
 {
-    fdr_registers(context, s->registers);
-    s->head.sp = fdr_registers_sp(s->registers);
-    s->head.pc = fdr_registers_pc(s->registers);
-    s->head.fp = fdr_registers_fp(s->registers);
-    s->head.machine = FDR_MACHINE;
-    s->head.registers = FDR_REGISTERS;
-    s->head.flags |= FDR_THREAD_ANSWERED;
-    fdri_words_scan(&fdri_crash_maps, &(struct fdri_words){&s->head, word, place, most, far, -1});
+    fdri_stack_registers(context, s->registers);
+    s->head.sp = fdri_stack_registers_sp(s->registers);
+    s->head.pc = fdri_stack_registers_pc(s->registers);
+    s->head.fp = fdri_stack_registers_fp(s->registers);
+    s->head.machine = FDRI_STACK_MACHINE;
+    s->head.registers = FDRI_STACK_REGISTERS;
+    s->head.flags |= FDRI_ARENA_THREAD_ANSWERED;
+    fdri_crash_words_scan(&fdri_crash_maps, &(struct fdri_crash_words){&s->head, word, place, most, far, -1});
 }
 
 static struct slot *slot_of(uint32_t tid)
 {
     for (uint32_t i = 0; i < THREADS; i++) {
-        uint32_t there = fdr_load_relaxed(&slots[i].tid);
-        if (there == 0 && fdr_cas_acq_rel_u32(&slots[i].tid, &there, tid)) there = tid; /* L:slot */
+        uint32_t there = fdri_atomic_load_relaxed(&slots[i].tid);
+        if (there == 0 && fdri_atomic_cas_acq_rel_u32(&slots[i].tid, &there, tid)) there = tid; /* L:slot */
         if (there != tid) continue;
-        fdr_store_relaxed(&slots[i].head.tid, tid); /* the thread and who asks it both come here */
+        fdri_atomic_store_relaxed(&slots[i].head.tid, tid); /* the thread and who asks it both come here */
         return &slots[i];
     }
     return NULL;
@@ -83,29 +83,30 @@ static struct slot *slot_of(uint32_t tid)
 /* Once: a thread in the handler of a fault of its own tells where it faulted, also where it is asked in there. */
 static void answer(struct slot *s, const void *context)
 {
-    if (s->begun || !fdr_load_acquire(&maps_ready)) return; /* A:maps */
+    if (s->begun || !fdri_atomic_load_acquire(&maps_ready)) return; /* A:maps */
     s->begun = true;
-    fdr_signal_fence(); /* before anything of it: on_asked may come in */
+    fdri_atomic_signal_fence(); /* before anything of it: on_asked may come in */
     if (s == &self) capture(s, context, self_word, self_place, SELF_WORDS, SCAN_SELF);
     else capture(s, context, s->word, s->place, WORDS, SCAN_OTHER);
-    fdr_store_release(&s->answered, 1u); /* R:answered - pairs with A:answered */
+    fdri_atomic_store_release(&s->answered, 1u); /* R:answered - pairs with A:answered */
 }
 
-void fdri_threads_fault(const void *context)
+void fdri_crash_threads_fault(const void *context)
 {
-    struct slot *s = slot_of((uint32_t)fdr_raw_gettid());
+    struct slot *s = slot_of((uint32_t)fdri_system_gettid());
     if (s) s->fault = context;
 }
 
-void fdri_threads_self(const void *context)
+void fdri_crash_threads_self(const void *context)
 {
-    uint32_t tid = (uint32_t)fdr_raw_gettid();
-    bool first = tid == fdri_death.tid;
+    uint32_t tid = (uint32_t)fdri_system_gettid();
+    bool first = tid == fdri_crash_death.tid;
     struct slot *s = first ? &self : slot_of(tid);
-    for (int i = 0; !first && i < 50 && !fdr_load_acquire(&maps_ready); i++) fdr_raw_sleep(1000000); /* A:maps */
+    for (int i = 0; !first && i < 50 && !fdri_atomic_load_acquire(&maps_ready); i++)
+        fdri_system_sleep(1000000); /* A:maps */
     if (!s) return;
-    fdr_store_relaxed(&s->head.tid, tid);
-    if (first) s->head.flags = FDR_THREAD_FAULTING;
+    fdri_atomic_store_relaxed(&s->head.tid, tid);
+    if (first) s->head.flags = FDRI_ARENA_THREAD_FAULTING;
     answer(s, context);
 }
 
@@ -115,25 +116,26 @@ static void on_asked(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)info;
     int saved = errno;
-    if (fdri_pid() == fdri_crash.pid && fdri_crash_under_way()) {
-        struct slot *s = slot_of((uint32_t)fdr_raw_gettid());
-        bool answering = s && s->begun && !fdr_load_relaxed(&s->answered); /* what this came into goes on */
+    if (fdri_export_pid() == fdri_crash.pid && fdri_crash_under_way()) {
+        struct slot *s = slot_of((uint32_t)fdri_system_gettid());
+        bool answering = s && s->begun && !fdri_atomic_load_relaxed(&s->answered); /* what this came into goes on */
         if (s) answer(s, s->fault ? s->fault : context);
         /* until the process is gone: what runs on could end it otherwise, or change what is being saved */
-        while (!answering && !fdr_load_relaxed(&released) && fdr_clock_ns(CLOCK_MONOTONIC) < fdri_death.until_ns)
-            fdr_raw_sleep(1000000);
+        while (!answering && !fdri_atomic_load_relaxed(&released) &&
+               fdri_clock_ns(CLOCK_MONOTONIC) < fdri_crash_death.until_ns)
+            fdri_system_sleep(1000000);
     }
     errno = saved;
 }
 
-void fdri_threads_release(void) { fdr_store_relaxed(&released, 1u); }
+void fdri_crash_threads_release(void) { fdri_atomic_store_relaxed(&released, 1u); }
 
-void fdri_threads_reset(void)
+void fdri_crash_threads_reset(void)
 {
     memset(slots, 0, sizeof slots);
     memset(&self, 0, sizeof self);
-    fdr_store_relaxed(&maps_ready, 0u);
-    fdr_store_relaxed(&released, 0u);
+    fdri_atomic_store_relaxed(&maps_ready, 0u);
+    fdri_atomic_store_relaxed(&released, 0u);
 }
 
 /* A real-time signal nobody has a handler for, or we from an earlier time. */
@@ -149,10 +151,10 @@ static int free_signal(void)
 
 static void ask(uint32_t tid, int number)
 {
-    if (tid == fdri_death.tid) return;
+    if (tid == fdri_crash_death.tid) return;
     struct slot *s = slot_of(tid);
-    if (s && number && !fdr_load_acquire(&s->answered)) /* A:answered */
-        fdr_raw_tgkill(fdri_crash.pid, (int)tid, number);
+    if (s && number && !fdri_atomic_load_acquire(&s->answered)) /* A:answered */
+        fdri_system_tgkill(fdri_crash.pid, (int)tid, number);
 }
 
 struct entry {
@@ -166,32 +168,32 @@ struct entry {
 static void ask_all(int number)
 {
     static char list[8192] __attribute__((aligned(8)));
-    int fd = fdr_raw_openat(AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    int fd = fdri_system_openat(AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0) return;
-    for (long n; (n = fdr_raw_getdents(fd, list, sizeof list)) > 0;)
+    for (long n; (n = fdri_system_getdents(fd, list, sizeof list)) > 0;)
         for (long at = 0; at < n; at += ((struct entry *)(void *)(list + at))->bytes) {
             uint32_t tid = 0;
             for (const char *c = ((struct entry *)(void *)(list + at))->name; *c >= '0' && *c <= '9'; c++)
                 tid = tid * 10 + (uint32_t)(*c - '0');
             if (tid) ask(tid, number);
         }
-    fdr_raw_close(fd);
+    fdri_system_close(fd);
 }
 
 static bool all_answered(void)
 {
-    for (uint32_t i = 0; i < THREADS && fdr_load_relaxed(&slots[i].tid); i++)
-        if (!slots[i].deaf && !fdr_load_acquire(&slots[i].answered)) return false; /* A:answered */
+    for (uint32_t i = 0; i < THREADS && fdri_atomic_load_relaxed(&slots[i].tid); i++)
+        if (!slots[i].deaf && !fdri_atomic_load_acquire(&slots[i].answered)) return false; /* A:answered */
     return true;
 }
 
 static uint32_t read_task(uint32_t tid, const char *file, char *to, uint32_t bytes)
 {
-    char path[64], *p = fdri_append(path, path + sizeof path, "/proc/self/task/");
-    fdri_append(fdri_decimal(p, tid), path + sizeof path, file);
-    int fd = fdr_raw_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-    long n = fd >= 0 ? fdr_raw_read(fd, to, bytes - 1) : 0;
-    if (fd >= 0) fdr_raw_close(fd);
+    char path[64], *p = fdri_crash_append(path, path + sizeof path, "/proc/self/task/");
+    fdri_crash_append(fdri_crash_decimal(p, tid), path + sizeof path, file);
+    int fd = fdri_system_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    long n = fd >= 0 ? fdri_system_read(fd, to, bytes - 1) : 0;
+    if (fd >= 0) fdri_system_close(fd);
     to[n > 0 ? n : 0] = 0;
     return n > 0 ? (uint32_t)n : 0;
 }
@@ -201,14 +203,14 @@ static uint32_t read_task(uint32_t tid, const char *file, char *to, uint32_t byt
 static void find_deaf(int number)
 {
     static const char line[] = "SigBlk:\t";
-    for (uint32_t i = 0; i < THREADS && fdr_load_relaxed(&slots[i].tid); i++) {
+    for (uint32_t i = 0; i < THREADS && fdri_atomic_load_relaxed(&slots[i].tid); i++) {
         char text[4096];
-        if (fdr_load_acquire(&slots[i].answered)) continue; /* A:answered */
+        if (fdri_atomic_load_acquire(&slots[i].answered)) continue; /* A:answered */
         uint32_t n = read_task(slots[i].tid, "/status", text, sizeof text);
         for (const char *p = text; p + sizeof line < text + n; p++) {
             uint64_t blocked;
             if (memcmp(p, line, sizeof line - 1)) continue;
-            fdri_hex(p + sizeof line - 1, text + n, &blocked);
+            fdri_crash_hex(p + sizeof line - 1, text + n, &blocked);
             slots[i].deaf = !number || (blocked >> (number - 1) & 1);
             break;
         }
@@ -216,7 +218,7 @@ static void find_deaf(int number)
     }
 }
 
-void fdri_threads_others(void)
+void fdri_crash_threads_others(void)
 {
     struct sigaction asked;
     int number = free_signal();
@@ -224,19 +226,20 @@ void fdri_threads_others(void)
     asked.sa_sigaction = on_asked;
     asked.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
     if (number && sigaction(number, &asked, NULL)) number = 0;
-    uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
-    uint64_t until = fdr_min(now + WAIT_NS, now < fdri_death.until_ns ? now + (fdri_death.until_ns - now) / 3 : now);
+    uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
+    uint64_t until = fdri_bits_min(now + WAIT_NS,
+                                   now < fdri_crash_death.until_ns ? now + (fdri_crash_death.until_ns - now) / 3 : now);
     ask_all(number);
-    for (uint64_t nap = 50000; !all_answered() && fdr_clock_ns(CLOCK_MONOTONIC) < until;
-         nap = fdr_min(nap * 2, 2000000)) {
+    for (uint64_t nap = 50000; !all_answered() && fdri_clock_ns(CLOCK_MONOTONIC) < until;
+         nap = fdri_bits_min(nap * 2, 2000000)) {
         if (nap == 800000) find_deaf(number);
-        fdr_raw_sleep(nap);
+        fdri_system_sleep(nap);
     }
 }
 
 /* ---- into the section ---- */
 
-static void name_thread(struct fdr_crash_thread *t)
+static void name_thread(struct fdri_arena_crash_thread *t)
 {
     uint32_t n = read_task(t->tid, "/comm", t->name, sizeof t->name);
     if (n && t->name[n - 1] == '\n') t->name[n - 1] = 0;
@@ -244,33 +247,35 @@ static void name_thread(struct fdr_crash_thread *t)
 
 static void add(struct slot *s, const uint64_t *word, const uint32_t *place)
 {
-    static uint8_t body[FDR_REGISTERS * 8 + SELF_WORDS * 8];
+    static uint8_t body[FDRI_STACK_REGISTERS * 8 + SELF_WORDS * 8];
     uint32_t registers = s->head.registers * 8, words = s->head.words * 8;
     name_thread(&s->head);
     memcpy(body, s->registers, registers);
     memcpy(body + registers, word, words);
-    fdri_section_add(FDR_CRASH_THREAD, &s->head, sizeof s->head, body, registers + words, place, s->head.words * 4);
+    fdri_crash_section_add(FDRI_ARENA_CRASH_THREAD, &s->head, sizeof s->head, body, registers + words, place,
+                           s->head.words * 4);
 }
 
 static void add_silent(struct slot *s)
 {
     static const char *const files[] = {"/syscall", "/stat"};
-    uint32_t tid = fdr_load_relaxed(&s->tid);
+    uint32_t tid = fdri_atomic_load_relaxed(&s->tid);
     struct slot silent = {.head = {.tid = tid}}; /* it may answer this very moment */
     add(&silent, silent.word, silent.place);
     for (int i = 0; i < 2; i++) {
-        char path[48], *p = fdri_append(path, path + sizeof path, "task/");
-        fdri_append(fdri_decimal(p, tid), path + sizeof path, files[i]);
-        fdri_section_proc(path);
+        char path[48], *p = fdri_crash_append(path, path + sizeof path, "task/");
+        fdri_crash_append(fdri_crash_decimal(p, tid), path + sizeof path, files[i]);
+        fdri_crash_section_proc(path);
     }
 }
 
-void fdri_threads_add(void)
+void fdri_crash_threads_add(void)
 {
-    self.head.tid = fdri_death.tid;
-    self.head.flags |= FDR_THREAD_FAULTING;
+    self.head.tid = fdri_crash_death.tid;
+    self.head.flags |= FDRI_ARENA_THREAD_FAULTING;
     add(&self, self_word, self_place);
-    for (uint32_t i = 0; i < THREADS && fdr_load_relaxed(&slots[i].tid); i++)
-        if (fdr_load_acquire(&slots[i].answered)) add(&slots[i], slots[i].word, slots[i].place); /* A:answered */
+    for (uint32_t i = 0; i < THREADS && fdri_atomic_load_relaxed(&slots[i].tid); i++)
+        if (fdri_atomic_load_acquire(&slots[i].answered))
+            add(&slots[i], slots[i].word, slots[i].place); /* A:answered */
         else add_silent(&slots[i]);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Model of one bin under the copier: fdri_part_open, a record, fdri_part_pop (bins/partition.c) against copy_bin
+/* Model of one bin under the copier: fdri_bins_part_open, a record, fdri_bins_part_pop (bins/partition.c) against copy_bin
  * (export/snapshot/arena_copy.c). Checked by tests/test_models.sh.
  *
  * The owner's core has a buffer of stores that become visible in any order that its barriers allow: a release store after
@@ -76,7 +76,7 @@ proctype owner()
     do
     :: part <= ROUNDS ->
         gen++;
-        put(GEN, gen, RELEASE); /* fdri_part_pop: G:give */
+        put(GEN, gen, RELEASE); /* fdri_bins_part_pop: G:give */
         part++;
         if
         :: mutant == 5 -> gen++; put(GEN, gen, RELEASE)
@@ -84,7 +84,7 @@ proctype owner()
         fi;
         if
         :: mutant == 2
-        :: else -> put(0, 0, FENCE) /* fdri_part_open: G:take */
+        :: else -> put(0, 0, FENCE) /* fdri_bins_part_open: G:take */
         fi;
         put(COMMIT, 0, PLAIN);
         put(HEADER, part, PLAIN);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-static struct fdr_chunk chunks[FDR_CHUNKS_MOST]; /* one snapshot at a time */
+static struct fdri_arena_chunk chunks[FDRI_ARENA_CHUNKS_MOST]; /* one snapshot at a time */
 static uint8_t block[65536];
 static uint64_t block_off, block_bytes; /* what of the file stands in it */
 
@@ -28,52 +28,54 @@ static const uint8_t *file_at(int fd, uint64_t off, int64_t *count)
         *count = n ? -errno : -EIO;
         return NULL;
     }
-    *count = (int64_t)fdr_min((uint64_t)*count, block_off + block_bytes - off);
+    *count = (int64_t)fdri_bits_min((uint64_t)*count, block_off + block_bytes - off);
     return block + (off - block_off);
 }
 
-/* h as in fdr_check32 before its last step, over what the file holds in [off, off + count). */
+/* h as in fdri_arena_check32 before its last step, over what the file holds in [off, off + count). */
 static int check_file(int fd, uint64_t off, uint64_t count, uint32_t *check)
 {
-    uint64_t h = fdr_check32_begin((uint32_t)count);
+    uint64_t h = fdri_arena_check32_begin((uint32_t)count);
     while (count) {
         int64_t n = (int64_t)count;
         const uint8_t *bytes = file_at(fd, off, &n);
         if (!bytes) return (int)n;
-        h = fdr_check32_add(h, bytes, (uint32_t)n);
+        h = fdri_arena_check32_add(h, bytes, (uint32_t)n);
         off += (uint64_t)n;
         count -= (uint64_t)n;
     }
-    *check = fdr_check32_end(h);
+    *check = fdri_arena_check32_end(h);
     return 0;
 }
 
 /* The pieces of bins that are meta blocks now: more than were copied, perhaps; their place in the file is checked as it
  * is. */
-static void add_pieces(struct fdr_chunk_list *l, uint64_t virgin)
+static void add_pieces(struct fdri_arena_chunk_list *l, uint64_t virgin)
 {
-    const struct fdr_superblock *s = (const void *)fdri_view.base;
+    const struct fdri_arena_superblock *s = (const void *)fdri_snapshot_view.base;
     uint64_t off = s->bins_off, end = off + (uint64_t)(uint32_t)virgin * s->bin_bytes;
-    for (uint32_t bytes; (off = fdri_next_meta_piece(off, end, &bytes)) < end; off += bytes)
-        fdr_chunks_add(l, off, off + bytes);
+    for (uint32_t bytes; (off = fdri_snapshot_next_meta_piece(off, end, &bytes)) < end; off += bytes)
+        fdri_arena_chunks_add(l, off, off + bytes);
 }
 
-int fdri_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdr_spare *spare)
+int fdri_snapshot_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdri_arena_spare *spare)
 {
-    uint32_t room = (FDR_TAIL_MAX_BYTES - tail_bytes - 8) / sizeof(struct fdr_chunk);
-    struct fdr_chunk_list l = {
-        .chunk = chunks, .log2 = FDR_CHUNK_LOG2_LEAST, .most = (uint32_t)fdr_min(room, FDR_CHUNKS_MOST)};
+    uint32_t room = (FDRI_ARENA_TAIL_MAX_BYTES - tail_bytes - 8) / sizeof(struct fdri_arena_chunk);
+    struct fdri_arena_chunk_list l = {.chunk = chunks,
+                                      .log2 = FDRI_ARENA_CHUNK_LOG2_LEAST,
+                                      .most = (uint32_t)fdri_bits_min(room, FDRI_ARENA_CHUNKS_MOST)};
     block_bytes = 0;
     add_pieces(&l, virgin);
-    fdr_chunks_add(&l, (virgin >> 32) * FDR_META_ALIGN, fdri_view.bytes);
-    int e = check_file(fd, fdri_view.bytes, tail_bytes, &spare->tail_check);
+    fdri_arena_chunks_add(&l, (virgin >> 32) * FDRI_ARENA_META_ALIGN, fdri_snapshot_view.bytes);
+    int e = check_file(fd, fdri_snapshot_view.bytes, tail_bytes, &spare->tail_check);
     for (uint32_t i = 0; i < l.count && !e; i++)
-        e = check_file(fd, chunks[i].off, fdr_chunk_bytes(chunks[i].off, l.log2, fdri_view.bytes), &chunks[i].check);
+        e = check_file(fd, chunks[i].off, fdri_arena_chunk_bytes(chunks[i].off, l.log2, fdri_snapshot_view.bytes),
+                       &chunks[i].check);
     if (e) return e;
     spare->tail_bytes = tail_bytes;
     spare->chunk_log2 = l.log2;
     spare->chunk_count = l.count;
-    spare->chunks_off = fdr_align_up(fdri_view.bytes + tail_bytes, 8);
-    spare->chunks_check = fdr_check32(chunks, l.count * (uint32_t)sizeof chunks[0]);
-    return fdri_put(fd, chunks, l.count * sizeof chunks[0], spare->chunks_off);
+    spare->chunks_off = fdri_bits_align_up(fdri_snapshot_view.bytes + tail_bytes, 8);
+    spare->chunks_check = fdri_arena_check32(chunks, l.count * (uint32_t)sizeof chunks[0]);
+    return fdri_snapshot_put(fd, chunks, l.count * sizeof chunks[0], spare->chunks_off);
 }

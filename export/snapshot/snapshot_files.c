@@ -27,10 +27,10 @@
 #include "export/view.h"
 #include "format/arena/arena.h"
 
-enum { REMEMBERED = FDRI_KEEP_MAX + 1 }; /* all that may stay, and the one that pushes out another */
+enum { REMEMBERED = FDRI_EXPORT_KEEP_MAX + 1 }; /* all that may stay, and the one that pushes out another */
 
 static struct kept {
-    char path[FDRI_PATH_MAX];
+    char path[FDRI_SNAPSHOT_PATH_MAX];
     uint64_t bytes, owner;
     bool gone;
 } known[REMEMBERED]; /* the oldest first */
@@ -45,10 +45,10 @@ static uint64_t said_errors[4]; /* a bit for each errno */
 static struct {
     uint64_t owner;
     uint8_t said; /* a bit for each reason */
-} refusals[FDRI_TRIGGERS + 1];
+} refusals[FDRI_EXPORT_TRIGGERS + 1];
 static uint64_t unsaid;
 
-bool fdri_files_failed(int e)
+bool fdri_snapshot_files_failed(int e)
 {
     uint32_t i = (uint32_t)-e % 256;
     bool first = !(said_errors[i / 64] >> i % 64 & 1);
@@ -57,14 +57,14 @@ bool fdri_files_failed(int e)
     return first;
 }
 
-uint64_t fdri_files_unsaid(void)
+uint64_t fdri_snapshot_files_unsaid(void)
 {
     uint64_t n = unsaid;
     unsaid = 0;
     return n;
 }
 
-void fdri_files_reset(void)
+void fdri_snapshot_files_reset(void)
 {
     written = bytes_on_disk = unsaid = 0;
     known_count = 0;
@@ -72,7 +72,7 @@ void fdri_files_reset(void)
     memset(refusals, 0, sizeof refusals);
 }
 
-const char *fdri_files_last(void) { return known_count ? known[known_count - 1].path : ""; }
+const char *fdri_snapshot_files_last(void) { return known_count ? known[known_count - 1].path : ""; }
 
 /* Those remembered; owner 0: anybody's. */
 struct all {
@@ -92,13 +92,16 @@ static struct all all_of(uint64_t owner)
     return a;
 }
 
-static int at_dir(const char *path, const char **name) { return fdri_held_at(&fdri_view.at_dir, path, name); }
+static int at_dir(const char *path, const char **name)
+{
+    return fdri_fd_kept_at(&fdri_snapshot_view.at_dir, path, name);
+}
 
 static void remove_it(struct kept *k)
 {
     const char *name;
     int at = at_dir(k->path, &name);
-    if (unlinkat(at, name, 0) && errno != ENOENT) fdri_say("%s: %s; it stays", k->path, strerror(errno));
+    if (unlinkat(at, name, 0) && errno != ENOENT) fdri_text_message("%s: %s; it stays", k->path, strerror(errno));
     k->gone = true;
     bytes_on_disk -= k->bytes;
 }
@@ -122,9 +125,10 @@ static bool forget_moved(void)
 /* About what a snapshot would take now. */
 static uint64_t size_now(void)
 {
-    const struct fdr_superblock *s = (const void *)fdri_view.base;
-    uint64_t virgin = fdr_load_relaxed(&s->virgin);
-    return (uint64_t)(uint32_t)virgin * s->bin_bytes + fdri_view.bytes - (virgin >> 32) * FDR_META_ALIGN;
+    const struct fdri_arena_superblock *s = (const void *)fdri_snapshot_view.base;
+    uint64_t virgin = fdri_atomic_load_relaxed(&s->virgin);
+    return (uint64_t)(uint32_t)virgin * s->bin_bytes + fdri_snapshot_view.bytes -
+           (virgin >> 32) * FDRI_ARENA_META_ALIGN;
 }
 
 /* What may be in the way of one more. */
@@ -137,36 +141,36 @@ static const char *const obstacle_text[] = {
 };
 
 /* Of one trigger's, or with owner 0 everybody's, `leaving` and their bytes could go, or do when there is a new one. */
-static enum obstacle in_the_way(const struct fdri_quota *q, uint64_t guess, const struct all *leaving)
+static enum obstacle in_the_way(const struct fdri_snapshot_quota *q, uint64_t guess, const struct all *leaving)
 {
-    uint64_t most = fdr_min((uint64_t)q->keep, (uint64_t)REMEMBERED) + leaving->count;
+    uint64_t most = fdri_bits_min((uint64_t)q->keep, (uint64_t)REMEMBERED) + leaving->count;
     if (!q->keep_newest && all_of(q->owner).count >= most) return q->owner ? TRIGGER_KEEP : KEEP;
-    if (guess > fdri_view.disk_bytes) return TOO_SMALL;
-    return bytes_on_disk - leaving->bytes + guess > fdri_view.disk_bytes ? USED_UP : NONE;
+    if (guess > fdri_snapshot_view.disk_bytes) return TOO_SMALL;
+    return bytes_on_disk - leaving->bytes + guess > fdri_snapshot_view.disk_bytes ? USED_UP : NONE;
 }
 
 /* Said once in a recording for each reason and trigger: "no more" says it of those that follow. */
-static int refuse(const struct fdri_quota *q, enum obstacle why)
+static int refuse(const struct fdri_snapshot_quota *q, enum obstacle why)
 {
-    uint64_t place = q->owner % (FDRI_TRIGGERS + 1);
+    uint64_t place = q->owner % (FDRI_EXPORT_TRIGGERS + 1);
     if (refusals[place].owner != q->owner) refusals[place].said = 0;
     refusals[place].owner = q->owner;
     bool first = !(refusals[place].said >> why & 1);
     refusals[place].said |= (uint8_t)(1u << why);
     if (first)
-        fdri_say("no more snapshots%s%s: %s (%llu written, %llu bytes kept; FDR_DISK is %llu)%s",
-                 q->owner ? " of trigger " : "", q->owner ? q->name : "", obstacle_text[why],
-                 (unsigned long long)written, (unsigned long long)bytes_on_disk,
-                 (unsigned long long)fdri_view.disk_bytes,
-                 q->keep_newest || why == TOO_SMALL ? ""
-                 : q->owner                         ? "; 'keep N,newest' keeps the newest instead"
-                                                    : "; FDR_KEEP=N,newest keeps the newest instead");
+        fdri_text_message("no more snapshots%s%s: %s (%llu written, %llu bytes kept; FDR_DISK is %llu)%s",
+                          q->owner ? " of trigger " : "", q->owner ? q->name : "", obstacle_text[why],
+                          (unsigned long long)written, (unsigned long long)bytes_on_disk,
+                          (unsigned long long)fdri_snapshot_view.disk_bytes,
+                          q->keep_newest || why == TOO_SMALL ? ""
+                          : q->owner                         ? "; 'keep N,newest' keeps the newest instead"
+                                                             : "; FDR_KEEP=N,newest keeps the newest instead");
     return -EDQUOT;
 }
 
 /* What is in the way of one more, and whose quota says so. */
-static enum obstacle obstacle_to(const struct fdri_quota *quota, const struct fdri_quota *whole, uint64_t guess,
-                                 const struct fdri_quota **whose)
+static enum obstacle obstacle_to(const struct fdri_snapshot_quota *quota, const struct fdri_snapshot_quota *whole,
+                                 uint64_t guess, const struct fdri_snapshot_quota **whose)
 {
     struct all mine = quota->keep_newest ? all_of(quota->owner) : (struct all){0}, any = mine;
     enum obstacle why = in_the_way(quota, guess, &mine);
@@ -179,16 +183,16 @@ static enum obstacle obstacle_to(const struct fdri_quota *quota, const struct fd
 
 /* What the new one pushes out by its number goes when that one is there: it may fail. By its bytes: now, if that is
  * enough. */
-int fdri_files_admit(const struct fdri_quota *quota)
+int fdri_snapshot_files_admit(const struct fdri_snapshot_quota *quota)
 {
-    uint64_t guess = fdr_max(known_count ? known[known_count - 1].bytes : 0, size_now());
-    const struct fdri_quota whole = fdri_whole_quota(), *whose;
+    uint64_t guess = fdri_bits_max(known_count ? known[known_count - 1].bytes : 0, size_now());
+    const struct fdri_snapshot_quota whole = fdri_snapshot_whole_quota(), *whose;
     enum obstacle why = obstacle_to(quota, &whole, guess, &whose);
     if (why && forget_moved()) why = obstacle_to(quota, &whole, guess, &whose);
     if (why) return refuse(whose, why);
     uint64_t owner = quota->keep_newest ? quota->owner : 0;
     for (struct all a; (a = all_of(owner)).oldest;) {
-        if (a.count < REMEMBERED && bytes_on_disk + guess <= fdri_view.disk_bytes) break;
+        if (a.count < REMEMBERED && bytes_on_disk + guess <= fdri_snapshot_view.disk_bytes) break;
         remove_it(a.oldest);
     }
     return 0;
@@ -198,8 +202,8 @@ int fdri_files_admit(const struct fdri_quota *quota)
 static uint64_t room_there(void)
 {
     struct statvfs s;
-    const struct fdri_held *dir = &fdri_view.at_dir;
-    int e = fdri_is_held(dir->fd, dir) ? fstatvfs(dir->fd, &s) : statvfs(fdri_view.dir, &s);
+    const struct fdri_fd_kept *dir = &fdri_snapshot_view.at_dir;
+    int e = fdri_fd_is_kept(dir->fd, dir) ? fstatvfs(dir->fd, &s) : statvfs(fdri_snapshot_view.dir, &s);
     return e ? 0 : (uint64_t)s.f_bavail * s.f_frsize;
 }
 
@@ -211,9 +215,9 @@ static struct kept *due(uint64_t owner, uint32_t keep)
 }
 
 /* Most that goes in vain is one: with it goes the reason for the next. A quota says nothing of what is left of it. */
-bool fdri_files_make_room(const struct fdri_quota *quota, int e)
+bool fdri_snapshot_files_make_room(const struct fdri_snapshot_quota *quota, int e)
 {
-    struct fdri_quota whole = fdri_whole_quota();
+    struct fdri_snapshot_quota whole = fdri_snapshot_whole_quota();
     if (!quota || (e != -ENOSPC && e != -EDQUOT)) return false;
     struct kept *oldest = quota->keep_newest ? due(quota->owner, quota->keep) : NULL;
     if (!oldest && whole.keep_newest) oldest = due(0, whole.keep);
@@ -222,9 +226,9 @@ bool fdri_files_make_room(const struct fdri_quota *quota, int e)
     return true;
 }
 
-void fdri_files_trim(const struct fdri_quota *quota)
+void fdri_snapshot_files_trim(const struct fdri_snapshot_quota *quota)
 {
-    struct fdri_quota whole = fdri_whole_quota();
+    struct fdri_snapshot_quota whole = fdri_snapshot_whole_quota();
     for (struct all a; quota->keep_newest && (a = all_of(quota->owner)).count > quota->keep;) remove_it(a.oldest);
     for (struct all a; whole.keep_newest && (a = all_of(0)).count > whole.keep;) remove_it(a.oldest);
 }
@@ -233,19 +237,20 @@ static void make_path(char *to, size_t bytes, uint32_t number, const char *end)
 {
     char host[64] = "host", rank[16] = "";
     gethostname(host, sizeof host - 1);
-    if (fdri_view.rank >= 0) snprintf(rank, sizeof rank, ".r%d", fdri_view.rank);
-    snprintf(to, bytes, "%s/%s.%s.%d%s.%u.%s", fdri_view.dir, fdri_view.name, host, fdri_view.pid, rank, number, end);
+    if (fdri_snapshot_view.rank >= 0) snprintf(rank, sizeof rank, ".r%d", fdri_snapshot_view.rank);
+    snprintf(to, bytes, "%s/%s.%s.%d%s.%u.%s", fdri_snapshot_view.dir, fdri_snapshot_view.name, host,
+             fdri_snapshot_view.pid, rank, number, end);
 }
 
-struct fdri_unfinished fdri_unfinished;
+struct fdri_snapshot_unfinished fdri_snapshot_unfinished;
 
 /* What is being written is the parent's: a child that dies would remove it, and one that goes back into the writing of
  * it, as a handler made it, would write to it. It finds nothing there that it could write to. */
-void fdri_files_fork(bool goes_back)
+void fdri_snapshot_files_fork(bool goes_back)
 {
-    int fd = fdri_unfinished.fd;
-    if (!fdr_load_relaxed(&fdri_unfinished.there)) return;
-    fdr_store_relaxed(&fdri_unfinished.there, 0u);
+    int fd = fdri_snapshot_unfinished.fd;
+    if (!fdri_atomic_load_relaxed(&fdri_snapshot_unfinished.there)) return;
+    fdri_atomic_store_relaxed(&fdri_snapshot_unfinished.there, 0u);
     if (fd < 0) return;
     close(fd);
     int nothing = goes_back ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
@@ -254,61 +259,62 @@ void fdri_files_fork(bool goes_back)
     close(nothing);
 }
 
-void fdri_files_drop(void)
+void fdri_snapshot_files_drop(void)
 {
     const char *name;
-    if (!fdr_load_relaxed(&fdri_unfinished.there)) return;
-    int at = at_dir(fdri_unfinished.path, &name);
+    if (!fdri_atomic_load_relaxed(&fdri_snapshot_unfinished.there)) return;
+    int at = at_dir(fdri_snapshot_unfinished.path, &name);
     unlinkat(at, name, 0);
-    if (fdri_unfinished.fd >= 0) close(fdri_unfinished.fd);
-    fdr_store_relaxed(&fdri_unfinished.there, 0u);
+    if (fdri_snapshot_unfinished.fd >= 0) close(fdri_snapshot_unfinished.fd);
+    fdri_atomic_store_relaxed(&fdri_snapshot_unfinished.there, 0u);
 }
 
-bool fdri_file_is_ours(const struct fdri_new_file *f) { return f->pid == fdri_pid(); }
+bool fdri_snapshot_file_is_ours(const struct fdri_snapshot_new_file *f) { return f->pid == fdri_export_pid(); }
 
 /* A handler that forks, or leaves, finds the file with its descriptor or none. */
-static int open_new(struct fdri_new_file *f)
+static int open_new(struct fdri_snapshot_new_file *f)
 {
     const char *name;
     sigset_t old;
     int at = at_dir(f->temporary, &name);
-    fdr_signals_block(&old);
-    int fd = fdri_open(at, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-    f->fd = fdri_unfinished.fd = fdri_high(fd);
-    fdr_signals_restore(&old);
+    fdri_system_signals_block(&old);
+    int fd = fdri_fd_open(at, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    f->fd = fdri_snapshot_unfinished.fd = fdri_fd_move_high(fd);
+    fdri_system_signals_restore(&old);
     return fd < 0 ? fd : 0;
 }
 
-int fdri_file_begin(struct fdri_new_file *f)
+int fdri_snapshot_file_begin(struct fdri_snapshot_new_file *f)
 {
     char end[40]; /* a name of its own: in another container a process may have our number, and write here, too */
-    snprintf(end, sizeof end, "fdr.%" PRIu64 ".part", fdr_clock_ns(CLOCK_REALTIME));
+    snprintf(end, sizeof end, "fdr.%" PRIu64 ".part", fdri_clock_ns(CLOCK_REALTIME));
     make_path(f->temporary, sizeof f->temporary, next_number, end);
-    memcpy(fdri_unfinished.path, f->temporary, sizeof f->temporary);
-    fdri_unfinished.fd = -1;
-    f->pid = fdri_pid();
+    memcpy(fdri_snapshot_unfinished.path, f->temporary, sizeof f->temporary);
+    fdri_snapshot_unfinished.fd = -1;
+    f->pid = fdri_export_pid();
     /* R:unfinished - pairs with A:unfinished; before the file is made, for this thread may die behind that */
-    fdr_store_release(&fdri_unfinished.there, 1u);
+    fdri_atomic_store_release(&fdri_snapshot_unfinished.there, 1u);
     int e = open_new(f);
     if (!e && fdri_crash_dies()) { /* who dies may have looked for it before it was there */
-        fdri_file_abandon(f);
+        fdri_snapshot_file_abandon(f);
         return -ECANCELED;
     }
     if (!e) return 0;
-    fdr_store_relaxed(&fdri_unfinished.there, 0u);
-    if (fdri_files_failed(e)) fdri_say("FDR_DIR=%s: %s; no snapshot was written", fdri_view.dir, strerror(-e));
+    fdri_atomic_store_relaxed(&fdri_snapshot_unfinished.there, 0u);
+    if (fdri_snapshot_files_failed(e))
+        fdri_text_message("FDR_DIR=%s: %s; no snapshot was written", fdri_snapshot_view.dir, strerror(-e));
     return e;
 }
 
-void fdri_file_abandon(struct fdri_new_file *f)
+void fdri_snapshot_file_abandon(struct fdri_snapshot_new_file *f)
 {
     const char *name;
     int at = at_dir(f->temporary, &name);
-    fdri_unfinished.fd = -1;
+    fdri_snapshot_unfinished.fd = -1;
     close(f->fd);
-    if (!fdri_file_is_ours(f)) return;
+    if (!fdri_snapshot_file_is_ours(f)) return;
     unlinkat(at, name, 0);
-    fdr_store_relaxed(&fdri_unfinished.there, 0u);
+    fdri_atomic_store_relaxed(&fdri_snapshot_unfinished.there, 0u);
 }
 
 /* A place behind all others: of those that are gone, or in the end of the oldest. */
@@ -322,7 +328,7 @@ static struct kept *new_place(void)
     return &known[known_count++];
 }
 
-static void remember(const struct fdri_new_file *f, uint64_t owner)
+static void remember(const struct fdri_snapshot_new_file *f, uint64_t owner)
 {
     struct stat st = {0};
     struct kept *k = new_place();
@@ -334,22 +340,22 @@ static void remember(const struct fdri_new_file *f, uint64_t owner)
     close(f->fd);
 }
 
-int fdri_file_commit(struct fdri_new_file *f, uint64_t owner)
+int fdri_snapshot_file_commit(struct fdri_snapshot_new_file *f, uint64_t owner)
 {
-    int e = fdri_file_is_ours(f) ? -EEXIST : -ECANCELED;
+    int e = fdri_snapshot_file_is_ours(f) ? -EEXIST : -ECANCELED;
     const char *part, *name;
     for (int tries = 0; tries < 10000 && e == -EEXIST; tries++) {
         make_path(f->path, sizeof f->path, next_number++, "fdr");
         int from = at_dir(f->temporary, &part), to = at_dir(f->path, &name);
-        e = fdr_raw_rename_new(from, part, to, name);
+        e = fdri_system_rename_new(from, part, to, name);
     }
     if (!e) {
-        fdr_store_relaxed(&fdri_unfinished.there, 0u);
+        fdri_atomic_store_relaxed(&fdri_snapshot_unfinished.there, 0u);
         remember(f, owner);
         return 0;
     }
-    if (fdri_file_is_ours(f) && fdri_files_failed(e))
-        fdri_say("%s: %s; no snapshot was written", f->path, strerror(-e));
-    fdri_file_abandon(f);
+    if (fdri_snapshot_file_is_ours(f) && fdri_snapshot_files_failed(e))
+        fdri_text_message("%s: %s; no snapshot was written", f->path, strerror(-e));
+    fdri_snapshot_file_abandon(f);
     return e;
 }

@@ -18,66 +18,75 @@
 #include "export/snapshot/snapshot_parts.h"
 #include "format/arena/arena.h"
 
-static struct fdr_level frames[FDR_LEVELS_MAX];
+static struct fdri_arena_level frames[FDRI_ARENA_LEVELS_MAX];
 
-static void *at(uint32_t off) { return fdri_view.base + off; }
-static struct fdr_superblock *super(void) { return (void *)fdri_view.base; }
-static uint32_t off_of(const struct fdr_location *l) { return (uint32_t)((const uint8_t *)l - fdri_view.base); }
+static void *at(uint32_t off) { return fdri_snapshot_view.base + off; }
+static struct fdri_arena_superblock *super(void) { return (void *)fdri_snapshot_view.base; }
+static uint32_t off_of(const struct fdri_arena_location *l)
+{
+    return (uint32_t)((const uint8_t *)l - fdri_snapshot_view.base);
+}
 
 /* ---- stacks ---- */
 
-FDR_RACY static struct fdr_level *level_of(const struct fdr_location *l, uint32_t depth)
+FDRI_RACY static struct fdri_arena_level *level_of(const struct fdri_arena_location *l, uint32_t depth)
 {
-    struct fdr_levels_block *b = at(l->levels_off[fdr_level_block(depth)]);
-    return &b->level[fdr_level_entry(depth)];
+    struct fdri_arena_levels_block *b = at(l->levels_off[fdri_arena_level_block(depth)]);
+    return &b->level[fdri_arena_level_entry(depth)];
 }
 
-FDR_RACY static bool same_frame(const struct fdr_level *a, const struct fdr_level *b)
+FDRI_RACY static bool same_frame(const struct fdri_arena_level *a, const struct fdri_arena_level *b)
 {
     return a->enter_tick == b->enter_tick && a->region == b->region && a->flags == b->flags && a->address == b->address;
 }
 
 /* As deep as the levels are that the file has by now: those that come are copied later, with what is open then. */
-FDR_RACY static int copy_stack(int fd, const struct fdr_location *l, uint32_t levels, uint32_t *copied)
+FDRI_RACY static int copy_stack(int fd, const struct fdri_arena_location *l, uint32_t levels, uint32_t *copied)
 {
     uint32_t believed = 0;
-    uint32_t depth = fdr_load_acquire(&l->depth); /* A:frame - pairs with R:frame */
-    if (depth > fdr_levels_in(l->level_blocks) || depth > FDR_LEVELS_MAX) depth = 0;
-    depth = (uint32_t)fdr_min(depth, levels);
-    for (uint32_t d = 1; d <= depth; d++) fdr_copy_racy(&frames[d - 1], level_of(l, d), sizeof frames[0]);
-    fdr_fence_acquire();                          /* A:frame - the first reading is over before the second begins */
-    uint32_t again = fdr_load_acquire(&l->depth); /* A:frame */
+    uint32_t depth = fdri_atomic_load_acquire(&l->depth); /* A:frame - pairs with R:frame */
+    if (depth > fdri_arena_levels_in(l->level_blocks) || depth > FDRI_ARENA_LEVELS_MAX) depth = 0;
+    depth = (uint32_t)fdri_bits_min(depth, levels);
+    for (uint32_t d = 1; d <= depth; d++) fdri_racy_copy(&frames[d - 1], level_of(l, d), sizeof frames[0]);
+    fdri_atomic_fence_acquire(); /* A:frame - the first reading is over before the second begins */
+    uint32_t again = fdri_atomic_load_acquire(&l->depth); /* A:frame */
     while (believed < depth && believed < again && same_frame(&frames[believed], level_of(l, believed + 1))) believed++;
     for (uint32_t d = 1; d <= believed; d++) {
-        int e = fdri_put(fd, &frames[d - 1], sizeof frames[0], (uint64_t)((uint8_t *)level_of(l, d) - fdri_view.base));
+        int e = fdri_snapshot_put(fd, &frames[d - 1], sizeof frames[0],
+                                  (uint64_t)((uint8_t *)level_of(l, d) - fdri_snapshot_view.base));
         if (e) return e;
     }
     *copied = believed;
-    return fdri_put(fd, &believed, sizeof believed, (uint64_t)((const uint8_t *)&l->depth - fdri_view.base));
+    return fdri_snapshot_put(fd, &believed, sizeof believed,
+                             (uint64_t)((const uint8_t *)&l->depth - fdri_snapshot_view.base));
 }
 
 /* ---- partitions and floors ---- */
 
 /* The list from `first` on as it stands now. *forgets: what a rewind has not counted yet. */
-FDR_RACY static int copy_parts(int fd, const struct fdr_location *l, uint32_t first, uint64_t *forgets)
+FDRI_RACY static int copy_parts(int fd, const struct fdri_arena_location *l, uint32_t first, uint64_t *forgets)
 {
-    const struct fdr_part *p;
+    const struct fdri_arena_part *p;
     *forgets = 0;
-    int e = fdri_put(fd, &first, sizeof first, (uint64_t)((const uint8_t *)&l->parts_first - fdri_view.base));
-    for (uint32_t off = first; off && off <= fdri_view.bytes - sizeof(struct fdr_part) && !e;) {
-        struct fdr_part copy;
+    int e = fdri_snapshot_put(fd, &first, sizeof first,
+                              (uint64_t)((const uint8_t *)&l->parts_first - fdri_snapshot_view.base));
+    for (uint32_t off = first; off && off <= fdri_snapshot_view.bytes - sizeof(struct fdri_arena_part) && !e;) {
+        struct fdri_arena_part copy;
         p = at(off);
-        fdr_copy_racy(&copy, p, sizeof copy);
-        uint64_t head = fdr_load_acquire(&p->list_head); /* A:list - pairs with R:link */
+        fdri_racy_copy(&copy, p, sizeof copy);
+        uint64_t head = fdri_atomic_load_acquire(&p->list_head); /* A:list - pairs with R:link */
         /* one whose newest bin was taken in between says so from then on */
-        if (!(uint32_t)head) fdr_copy_racy(&copy, p, sizeof copy);
+        if (!(uint32_t)head) fdri_racy_copy(&copy, p, sizeof copy);
         copy.list_head = head;
-        *forgets += copy.forgets = fdr_load_acquire(&p->forgets); /* A:forget - before `filtered` is read again */
-        e = fdri_put(fd, &copy, sizeof copy, off);
+        *forgets += copy.forgets = fdri_atomic_load_acquire(
+            &p->forgets); /* A:forget - before `filtered` is read again */
+        e = fdri_snapshot_put(fd, &copy, sizeof copy, off);
         off = copy.next;
     }
     uint64_t floor = l->floor_tick;
-    return e ? e : fdri_put(fd, &floor, sizeof floor, (uint64_t)((const uint8_t *)&l->floor_tick - fdri_view.base));
+    return e ? e
+             : fdri_snapshot_put(fd, &floor, sizeof floor,
+                                 (uint64_t)((const uint8_t *)&l->floor_tick - fdri_snapshot_view.base));
 }
 
 /* ---- epochs: the table with its rows, as they stood together ---- */
@@ -85,20 +94,20 @@ FDR_RACY static int copy_parts(int fd, const struct fdr_location *l, uint32_t fi
 enum { EPOCH_TRIES = 16 };
 
 /* Table and rows into the batch, one behind the other; false: they moved meanwhile. */
-FDR_RACY static bool read_epochs(const struct fdr_epochs *from, struct fdr_epochs *e, uint32_t *row_bytes)
+FDRI_RACY static bool read_epochs(const struct fdr_epochs *from, struct fdr_epochs *e, uint32_t *row_bytes)
 {
-    uint32_t version = fdr_load_acquire(&from->version); /* A:epochs - pairs with R:epochs */
+    uint32_t version = fdri_atomic_load_acquire(&from->version); /* A:epochs - pairs with R:epochs */
     if (version & 1) return false;
-    fdr_copy_racy(e, from, sizeof *e);
+    fdri_racy_copy(e, from, sizeof *e);
     *row_bytes = e->row_bytes;
-    if (e->count > FDR_EPOCHS_MAX || *row_bytes > 4096) return false;
+    if (e->count > FDRI_ARENA_EPOCHS_MAX || *row_bytes > 4096) return false;
     for (uint32_t i = 0; i < e->count; i++)
-        if (e->epoch[i].rows_off) fdr_copy_racy(fdri_batch + i * 4096, at(e->epoch[i].rows_off), *row_bytes);
-    fdr_fence_acquire(); /* A:epochs - the copy was read before this */
-    return fdr_load_relaxed(&from->version) == version;
+        if (e->epoch[i].rows_off) fdri_racy_copy(fdri_snapshot_batch + i * 4096, at(e->epoch[i].rows_off), *row_bytes);
+    fdri_atomic_fence_acquire(); /* A:epochs - the copy was read before this */
+    return fdri_atomic_load_relaxed(&from->version) == version;
 }
 
-FDR_RACY static int copy_epochs(int fd, const struct fdr_location *l)
+FDRI_RACY static int copy_epochs(int fd, const struct fdri_arena_location *l)
 {
     static struct fdr_epochs e; /* one snapshot at a time */
     uint32_t off = l->epochs_off, row_bytes = 0;
@@ -108,65 +117,68 @@ FDR_RACY static int copy_epochs(int fd, const struct fdr_location *l)
         if (!(good = read_epochs(at(off), &e, &row_bytes))) sched_yield(); /* its owner may wait for a processor */
     if (!good) {
         /* its head as well: the block may have come since that place was copied */
-        fdr_copy_racy(&e, at(off), offsetof(struct fdr_epochs, epoch));
+        fdri_racy_copy(&e, at(off), offsetof(struct fdr_epochs, epoch));
         e.version = 1; /* the reader does not believe it */
     }
-    int error = fdri_put(fd, &e, good ? sizeof e : offsetof(struct fdr_epochs, epoch), off);
+    int error = fdri_snapshot_put(fd, &e, good ? sizeof e : offsetof(struct fdr_epochs, epoch), off);
     for (uint32_t i = 0; good && i < e.count && !error; i++)
-        if (e.epoch[i].rows_off) error = fdri_put(fd, fdri_batch + i * 4096, row_bytes, e.epoch[i].rows_off);
+        if (e.epoch[i].rows_off)
+            error = fdri_snapshot_put(fd, fdri_snapshot_batch + i * 4096, row_bytes, e.epoch[i].rows_off);
     return error;
 }
-static_assert(FDR_EPOCHS_MAX * 4096 <= FDRI_BATCH_BYTES, "rows of all epochs fit");
+static_assert(FDRI_ARENA_EPOCHS_MAX * 4096 <= FDRI_SNAPSHOT_BATCH_BYTES, "rows of all epochs fit");
 
 /* ---- accounts ---- */
 
-FDR_RACY static uint64_t presented_of_level(const struct fdr_level *v)
+FDRI_RACY static uint64_t presented_of_level(const struct fdri_arena_level *v)
 {
-    uint64_t n = fdr_load_relaxed(&v->presented);
-    uint32_t off = fdr_load_relaxed(&v->points_off);
-    if (!off || off > fdri_view.bytes - sizeof(struct fdr_level_points)) return n; /* it may be another's by now */
-    const struct fdr_level_points *points = at(off);
-    for (int c = 0; c < FDR_CLASS_COUNT; c++) n += fdr_load_relaxed(&points->by_class[c].presented);
+    uint64_t n = fdri_atomic_load_relaxed(&v->presented);
+    uint32_t off = fdri_atomic_load_relaxed(&v->points_off);
+    if (!off || off > fdri_snapshot_view.bytes - sizeof(struct fdri_arena_level_points))
+        return n; /* it may be another's by now */
+    const struct fdri_arena_level_points *points = at(off);
+    for (int c = 0; c < FDRI_ARENA_CLASS_COUNT; c++) n += fdri_atomic_load_relaxed(&points->by_class[c].presented);
     return n;
 }
 
-FDR_RACY static uint64_t filtered_of_level(const struct fdr_level *v)
+FDRI_RACY static uint64_t filtered_of_level(const struct fdri_arena_level *v)
 {
-    uint64_t n = fdr_load_relaxed(&v->filtered);
+    uint64_t n = fdri_atomic_load_relaxed(&v->filtered);
     if (!v->points_off) return n;
-    const struct fdr_level_points *points = at(v->points_off);
-    for (int c = 0; c < FDR_CLASS_COUNT; c++) n += fdr_load_relaxed(&points->by_class[c].filtered);
+    const struct fdri_arena_level_points *points = at(v->points_off);
+    for (int c = 0; c < FDRI_ARENA_CLASS_COUNT; c++) n += fdri_atomic_load_relaxed(&points->by_class[c].filtered);
     return n;
 }
 
-FDR_RACY static uint64_t filtered_of(const struct fdr_location *l)
+FDRI_RACY static uint64_t filtered_of(const struct fdri_arena_location *l)
 {
     uint64_t n = filtered_of_level(at(l->level0_off));
-    for (uint32_t d = 1; d <= fdr_levels_in(l->level_blocks); d++) n += filtered_of_level(level_of(l, d));
+    for (uint32_t d = 1; d <= fdri_arena_levels_in(l->level_blocks); d++) n += filtered_of_level(level_of(l, d));
     return n;
 }
 
-FDR_RACY uint64_t fdri_presented_of(const struct fdr_location *l)
+FDRI_RACY uint64_t fdri_snapshot_presented_of(const struct fdri_arena_location *l)
 {
     uint64_t n = l->presented_overflow + presented_of_level(at(l->level0_off));
-    for (uint32_t d = 1; d <= fdr_levels_in(l->level_blocks); d++) n += presented_of_level(level_of(l, d));
-    const struct fdr_samples *s = l->samples_off ? at(l->samples_off) : NULL;
-    for (uint32_t i = 0; s && i < FDR_SAMPLE_LEVELS; i++) n += fdr_load_relaxed(&s->level[i].presented);
+    for (uint32_t d = 1; d <= fdri_arena_levels_in(l->level_blocks); d++) n += presented_of_level(level_of(l, d));
+    const struct fdri_arena_samples *s = l->samples_off ? at(l->samples_off) : NULL;
+    for (uint32_t i = 0; s && i < FDRI_ARENA_SAMPLE_LEVELS; i++) n += fdri_atomic_load_relaxed(&s->level[i].presented);
     return n;
 }
 
-FDR_RACY static uint64_t completed_of(const struct fdr_location *l)
+FDRI_RACY static uint64_t completed_of(const struct fdri_arena_location *l)
 {
-    uint64_t presented = fdri_presented_of(l);
-    uint64_t open = (uint64_t)fdr_load_acquire(&l->depth) + l->overflow; /* A:frame - read after: never too few */
-    return presented > open + 1 ? presented - open - 1 : 0;              /* one may be on its way */
+    uint64_t presented = fdri_snapshot_presented_of(l);
+    uint64_t open = (uint64_t)fdri_atomic_load_acquire(&l->depth) +
+                    l->overflow;                            /* A:frame - read after: never too few */
+    return presented > open + 1 ? presented - open - 1 : 0; /* one may be on its way */
 }
 
 /* ---- what is known of each ---- */
 
 static struct {
-    struct fdr_tail head;
-    struct fdr_tail_entry entry[FDR_TAIL_ENTRIES];
+    struct fdri_arena_tail head;
+    struct fdri_arena_tail_entry entry[FDRI_ARENA_TAIL_ENTRIES];
 } tail;
 
 /* Beside each entry of the tail. */
@@ -178,64 +190,68 @@ static struct noted {
     uint64_t filtered;     /* if its thread had rewound by then */
     uint32_t parts_first;  /* when its new blocks were copied */
     uint32_t open_calls;   /* that its stack's copy has */
-} noted[FDR_TAIL_ENTRIES];
+} noted[FDRI_ARENA_TAIL_ENTRIES];
 
 /* Locations that came while the copy was made have ids from here on, or no entry though there is room for all; what the
  * file has of them may be half of it. */
 static uint32_t newcomers_from;
 static bool all_have_entries;
 
-FDR_RACY static const struct fdr_location *next_location(const struct fdr_location *l)
+FDRI_RACY static const struct fdri_arena_location *next_location(const struct fdri_arena_location *l)
 {
     return l->next ? at(l->next) : NULL;
 }
 
-FDR_RACY static bool is_free(const struct fdr_location *l)
+FDRI_RACY static bool is_free(const struct fdri_arena_location *l)
 {
-    return (fdr_load_acquire(&l->flags) & FDR_LOCATION_FREE) || l->id >= newcomers_from; /* A:location */
+    return (fdri_atomic_load_acquire(&l->flags) & FDRI_ARENA_LOCATION_FREE) || l->id >= newcomers_from; /* A:location */
 }
 
-FDR_RACY void fdri_locations_note(const struct fdr_location *first, uint32_t newcomers)
+FDRI_RACY void fdri_snapshot_locations_note(const struct fdri_arena_location *first, uint32_t newcomers)
 {
     newcomers_from = newcomers;
-    tail.head = (struct fdr_tail){.magic = FDR_TAIL_MAGIC};
-    for (const struct fdr_location *l = first; l && tail.head.count < FDR_TAIL_ENTRIES; l = next_location(l)) {
+    tail.head = (struct fdri_arena_tail){.magic = FDRI_ARENA_TAIL_MAGIC};
+    for (const struct fdri_arena_location *l = first; l && tail.head.count < FDRI_ARENA_TAIL_ENTRIES;
+         l = next_location(l)) {
         if (is_free(l)) continue;
-        uint32_t i = tail.head.count++, busy = fdr_load_acquire(&l->busy) != 0; /* A:busy - pairs with R:busy */
-        tail.entry[i] = (struct fdr_tail_entry){.location = l->id, .under_way = busy, .completed = completed_of(l)};
-        noted[i] = (struct noted){.off = off_of(l),
-                                  .level_blocks = l->level_blocks,
-                                  .slabs = fdr_load_acquire(&l->slabs),               /* A:block */
-                                  .rows_table = fdr_load_acquire(&l->rows_table_off), /* A:rows */
-                                  .filtered = fdr_load_relaxed(&l->flags) & FDR_LOCATION_REWINDS ? filtered_of(l) : 0};
+        uint32_t i = tail.head.count++, busy = fdri_atomic_load_acquire(&l->busy) != 0; /* A:busy - pairs with R:busy */
+        tail.entry[i] = (struct fdri_arena_tail_entry){
+            .location = l->id, .under_way = busy, .completed = completed_of(l)};
+        noted[i] = (struct noted){
+            .off = off_of(l),
+            .level_blocks = l->level_blocks,
+            .slabs = fdri_atomic_load_acquire(&l->slabs),               /* A:block */
+            .rows_table = fdri_atomic_load_acquire(&l->rows_table_off), /* A:rows */
+            .filtered = fdri_atomic_load_relaxed(&l->flags) & FDRI_ARENA_LOCATION_REWINDS ? filtered_of(l) : 0};
     }
-    all_have_entries = tail.head.count < FDR_TAIL_ENTRIES;
+    all_have_entries = tail.head.count < FDRI_ARENA_TAIL_ENTRIES;
 }
 
 /* The entry of l, which is number *i or has none. Nobody's is the entry of one that was given to others meanwhile: the
  * accounts could not be held still. */
-FDR_RACY static struct fdr_tail_entry *entry_of(const struct fdr_location *l, uint32_t *i)
+FDRI_RACY static struct fdri_arena_tail_entry *entry_of(const struct fdri_arena_location *l, uint32_t *i)
 {
     if (*i >= tail.head.count || noted[*i].off != off_of(l)) return NULL;
-    struct fdr_tail_entry *entry = &tail.entry[(*i)++];
+    struct fdri_arena_tail_entry *entry = &tail.entry[(*i)++];
     if (!is_free(l) && entry->location == l->id) return entry;
     entry->location = UINT32_MAX;
     return NULL;
 }
 
-static struct noted *note_of(const struct fdr_tail_entry *entry) { return &noted[entry - tail.entry]; }
+static struct noted *note_of(const struct fdri_arena_tail_entry *entry) { return &noted[entry - tail.entry]; }
 
 /* `entry` is NULL where the tail has no room for it. Those that the file shall not have are left out. */
-typedef int (*each)(int fd, const struct fdr_location *l, struct fdr_tail_entry *entry);
-FDR_RACY static int for_each(int fd, const struct fdr_location *first, each f)
+typedef int (*each)(int fd, const struct fdri_arena_location *l, struct fdri_arena_tail_entry *entry);
+FDRI_RACY static int for_each(int fd, const struct fdri_arena_location *first, each f)
 {
-    static const uint32_t nobodys = FDR_LOCATION_FREE;
+    static const uint32_t nobodys = FDRI_ARENA_LOCATION_FREE;
     uint32_t i = 0;
     int e = 0;
-    for (const struct fdr_location *l = first; l && !e; l = next_location(l)) {
-        struct fdr_tail_entry *entry = entry_of(l, &i);
+    for (const struct fdri_arena_location *l = first; l && !e; l = next_location(l)) {
+        struct fdri_arena_tail_entry *entry = entry_of(l, &i);
         if (is_free(l) || (!entry && all_have_entries))
-            e = fdri_put(fd, &nobodys, sizeof nobodys, off_of(l) + offsetof(struct fdr_location, flags));
+            e = fdri_snapshot_put(fd, &nobodys, sizeof nobodys,
+                                  off_of(l) + offsetof(struct fdri_arena_location, flags));
         else e = f(fd, l, entry);
     }
     return e;
@@ -245,51 +261,53 @@ FDR_RACY static int for_each(int fd, const struct fdr_location *first, each f)
 
 /* Blocks of levels that came while the copy was made: its header may have them, and where they lie was copied
  * before. */
-FDR_RACY static int copy_new_levels(int fd, const struct fdr_location *l, uint32_t *known)
+FDRI_RACY static int copy_new_levels(int fd, const struct fdri_arena_location *l, uint32_t *known)
 {
     uint32_t blocks = l->level_blocks, before = *known;
-    uint64_t here = (uint64_t)((const uint8_t *)l - fdri_view.base);
+    uint64_t here = (uint64_t)((const uint8_t *)l - fdri_snapshot_view.base);
     int e = 0;
-    if (blocks <= before || blocks > FDR_LEVEL_BLOCKS_MAX) return 0;
+    if (blocks <= before || blocks > FDRI_ARENA_LEVEL_BLOCKS_MAX) return 0;
     *known = blocks;
     for (uint32_t b = before; b < blocks && !e; b++)
-        e = fdri_put_live(fd, at(l->levels_off[b]), fdr_levels_bytes(fdr_levels_of(b)), l->levels_off[b]);
+        e = fdri_snapshot_put_live(fd, at(l->levels_off[b]), fdri_arena_levels_bytes(fdri_arena_levels_of(b)),
+                                   l->levels_off[b]);
     if (!e)
-        e = fdri_put_live(fd, (const uint8_t *)l->levels_off, sizeof l->levels_off,
-                          here + offsetof(struct fdr_location, levels_off));
-    return e ? e : fdri_put(fd, &blocks, sizeof blocks, here + offsetof(struct fdr_location, level_blocks));
+        e = fdri_snapshot_put_live(fd, (const uint8_t *)l->levels_off, sizeof l->levels_off,
+                                   here + offsetof(struct fdri_arena_location, levels_off));
+    return e ? e
+             : fdri_snapshot_put(fd, &blocks, sizeof blocks, here + offsetof(struct fdri_arena_location, level_blocks));
 }
 
 /* What was open when it stopped storing: the header may have it, and its place was copied before. It never changes. */
-FDR_RACY static int copy_frozen(int fd, const struct fdr_location *l)
+FDRI_RACY static int copy_frozen(int fd, const struct fdri_arena_location *l)
 {
     int e = 0;
-    const struct fdr_frozen *f;
+    const struct fdri_arena_frozen *f;
     for (uint32_t off = l->frozen_off; off && !e; off = f->next) {
-        f = (const struct fdr_frozen *)at(off);
-        e = fdri_put_live(fd, (const uint8_t *)f, f->head.bytes, off);
+        f = (const struct fdri_arena_frozen *)at(off);
+        e = fdri_snapshot_put_live(fd, (const uint8_t *)f, f->head.bytes, off);
     }
     return e;
 }
 
 /* A bin that the file has at `at_`, if it reaches behind `until`, is not there any more: links may lead to it. */
-FDR_RACY static int hide_bin(int fd, uint64_t at_, uint64_t until)
+FDRI_RACY static int hide_bin(int fd, uint64_t at_, uint64_t until)
 {
     static const uint32_t none = 0;
-    struct fdr_bin b;
-    bool is = pread(fd, &b, sizeof b, (off_t)at_) == sizeof b && b.magic == FDR_BIN_MAGIC && b.size_log2 < 32;
+    struct fdri_arena_bin b;
+    bool is = pread(fd, &b, sizeof b, (off_t)at_) == sizeof b && b.magic == FDRI_ARENA_BIN_MAGIC && b.size_log2 < 32;
     if (!is || at_ + (1ull << b.size_log2) <= until) return 0;
-    return fdri_put(fd, &none, sizeof none, at_ + offsetof(struct fdr_bin, magic));
+    return fdri_snapshot_put(fd, &none, sizeof none, at_ + offsetof(struct fdri_arena_bin, magic));
 }
 
 /* Bins of whose memory this is a part by now, and what is left in there of bins that it was. */
-FDR_RACY static int hide_bins(int fd, uint64_t off, uint64_t bytes)
+FDRI_RACY static int hide_bins(int fd, uint64_t off, uint64_t bytes)
 {
     uint64_t bins_off = super()->bins_off;
     int e = 0;
     for (uint64_t size = bytes * 2; size <= super()->bin_bytes && !e; size *= 2)
         if ((off - bins_off) % size) e = hide_bin(fd, off - (off - bins_off) % size, off);
-    for (uint64_t at_ = off + FDR_BIN_MIN_BYTES; at_ < off + bytes && !e; at_ += FDR_BIN_MIN_BYTES)
+    for (uint64_t at_ = off + FDRI_ARENA_BIN_MIN_BYTES; at_ < off + bytes && !e; at_ += FDRI_ARENA_BIN_MIN_BYTES)
         e = hide_bin(fd, at_, at_);
     return e;
 }
@@ -297,18 +315,19 @@ FDR_RACY static int hide_bins(int fd, uint64_t off, uint64_t bytes)
 /* Memory that serves for its accounts since: the file has there what was before, a bin or what another location had,
  * and rows of totals that were copied behind that lead there. Where nobody could hold the accounts still the chain may
  * be another's by now, and lead anywhere: it ends at what is no such block, and where it is longer than all memory. */
-FDR_RACY static int copy_new_slabs(int fd, const struct fdr_location *l, uint32_t *known)
+FDRI_RACY static int copy_new_slabs(int fd, const struct fdri_arena_location *l, uint32_t *known)
 {
     int e = 0;
-    uint64_t left = fdri_view.bytes;
-    uint32_t first = fdr_load_acquire(&l->slabs), off = first; /* A:block - pairs with R:block */
+    uint64_t left = fdri_snapshot_view.bytes;
+    uint32_t first = fdri_atomic_load_acquire(&l->slabs), off = first; /* A:block - pairs with R:block */
     while (off && off != *known && !e) {
-        if (off % FDR_META_ALIGN || off > fdri_view.bytes - sizeof(struct fdr_slab)) return 0;
-        const struct fdr_slab *s = at(off);
-        uint32_t bytes = fdr_load_relaxed(&s->head.bytes), next = fdr_load_relaxed(&s->next);
-        bool is = fdr_load_relaxed(&s->head.magic) == FDR_META_MAGIC && s->head.kind == FDR_META_SLAB;
-        if (!is || bytes < sizeof *s || bytes > fdri_view.bytes - off || bytes > left) return 0;
-        e = fdri_put_live(fd, at(off), bytes, off);
+        if (off % FDRI_ARENA_META_ALIGN || off > fdri_snapshot_view.bytes - sizeof(struct fdri_arena_slab)) return 0;
+        const struct fdri_arena_slab *s = at(off);
+        uint32_t bytes = fdri_atomic_load_relaxed(&s->head.bytes), next = fdri_atomic_load_relaxed(&s->next);
+        bool is = fdri_atomic_load_relaxed(&s->head.magic) == FDRI_ARENA_META_MAGIC &&
+                  s->head.kind == FDRI_ARENA_META_SLAB;
+        if (!is || bytes < sizeof *s || bytes > fdri_snapshot_view.bytes - off || bytes > left) return 0;
+        e = fdri_snapshot_put_live(fd, at(off), bytes, off);
         if (!e && s->in_bins) e = hide_bins(fd, off, bytes);
         left -= bytes;
         off = next;
@@ -319,52 +338,57 @@ FDR_RACY static int copy_new_slabs(int fd, const struct fdr_location *l, uint32_
 
 /* One that came while the copy was made may lie where that had been already, and so may its newest rows. The one before
  * stays as it was, in the file as in the arena, and so do the rows it names. */
-FDR_RACY static int name_old_table(int fd, const struct fdr_location *l, uint32_t before)
+FDRI_RACY static int name_old_table(int fd, const struct fdri_arena_location *l, uint32_t before)
 {
     if (l->rows_table_off == before) return 0;
-    return fdri_put(fd, &before, sizeof before, off_of(l) + offsetof(struct fdr_location, rows_table_off));
+    return fdri_snapshot_put(fd, &before, sizeof before,
+                             off_of(l) + offsetof(struct fdri_arena_location, rows_table_off));
 }
 
 /* A location's first event says which clock it has. Behind all times of its records, rows and stack that the file has:
  * without it they would be of the other one. And that it rewinds is said behind all its bins. */
-FDR_RACY static int copy_beginning(int fd, const struct fdr_location *l)
+FDRI_RACY static int copy_beginning(int fd, const struct fdri_arena_location *l)
 {
-    fdr_fence_acquire(); /* A:unit - pairs with R:unit */
-    uint64_t start = l->start_tick, flags_at = off_of(l) + offsetof(struct fdr_location, flags);
-    uint32_t since = fdr_load_relaxed(&l->flags) & (FDR_LOCATION_NS | FDR_LOCATION_REWINDS), flags;
-    int e = fdri_put(fd, &start, sizeof start, off_of(l) + offsetof(struct fdr_location, start_tick));
+    fdri_atomic_fence_acquire(); /* A:unit - pairs with R:unit */
+    uint64_t start = l->start_tick, flags_at = off_of(l) + offsetof(struct fdri_arena_location, flags);
+    uint32_t since = fdri_atomic_load_relaxed(&l->flags) & (FDRI_ARENA_LOCATION_NS | FDRI_ARENA_LOCATION_REWINDS),
+             flags;
+    int e = fdri_snapshot_put(fd, &start, sizeof start, off_of(l) + offsetof(struct fdri_arena_location, start_tick));
     if (e || !since) return e;
     ssize_t n = pread(fd, &flags, sizeof flags, (off_t)flags_at);
     if (n != sizeof flags) return n < 0 ? -errno : -EIO;
     if (!(since & ~flags)) return 0;
     flags |= since;
-    return fdri_put(fd, &flags, sizeof flags, flags_at);
+    return fdri_snapshot_put(fd, &flags, sizeof flags, flags_at);
 }
 
 /* Levels that came by now come first: what is believed of the open calls is written over them, and not they over it.
  * The memory they lie in comes behind them, or it would be new once more, behind the bins. */
-FDR_RACY static int stack_of(int fd, const struct fdr_location *l, struct fdr_tail_entry *entry)
+FDRI_RACY static int stack_of(int fd, const struct fdri_arena_location *l, struct fdri_arena_tail_entry *entry)
 {
     uint32_t open;
-    if (!entry) return copy_stack(fd, l, FDR_LEVELS_MAX, &open);
+    if (!entry) return copy_stack(fd, l, FDRI_ARENA_LEVELS_MAX, &open);
     struct noted *n = note_of(entry);
-    entry->cut_tick = fdr_load_acquire(&l->last_tick); /* A:frame - the tick is read before levels and depth */
+    entry->cut_tick = fdri_atomic_load_acquire(&l->last_tick); /* A:frame - the tick is read before levels and depth */
     int e = copy_new_levels(fd, l, &n->level_blocks);
     if (!e) e = copy_new_slabs(fd, l, &n->slabs);
-    return e ? e : copy_stack(fd, l, fdr_levels_in(n->level_blocks), &n->open_calls);
+    return e ? e : copy_stack(fd, l, fdri_arena_levels_in(n->level_blocks), &n->open_calls);
 }
 
-int fdri_locations_stacks(int fd, const struct fdr_location *first) { return for_each(fd, first, stack_of); }
+int fdri_snapshot_locations_stacks(int fd, const struct fdri_arena_location *first)
+{
+    return for_each(fd, first, stack_of);
+}
 
 /* Blocks that came while the copy was made may lie where the file has a bin that was given back for them. So those of
  * all locations are written before the first list head is read: none names such a bin then. Links in the file may,
  * where a rewind gave back what was newest: the bin is not there for them, either. */
-FDR_RACY static int copy_new_blocks(int fd, const struct fdr_location *l, struct fdr_tail_entry *entry)
+FDRI_RACY static int copy_new_blocks(int fd, const struct fdri_arena_location *l, struct fdri_arena_tail_entry *entry)
 {
     uint64_t forgets;
     struct noted *n = entry ? note_of(entry) : NULL;
-    int e = n ? copy_new_slabs(fd, l, &n->slabs) : 0;   /* first: what follows is in them */
-    uint32_t parts = fdr_load_acquire(&l->parts_first); /* A:part - pairs with R:part */
+    int e = n ? copy_new_slabs(fd, l, &n->slabs) : 0;           /* first: what follows is in them */
+    uint32_t parts = fdri_atomic_load_acquire(&l->parts_first); /* A:part - pairs with R:part */
     if (!e) e = copy_parts(fd, l, parts, &forgets);
     if (!e) e = copy_epochs(fd, l);
     if (!n) return e;
@@ -381,43 +405,47 @@ FDR_RACY static int copy_new_blocks(int fd, const struct fdr_location *l, struct
 
 /* What rewinds took away since, is perhaps neither in the bins nor in the accounts that were copied before them. A
  * location that does nothing but rewind moves, too. */
-static void take_rewound(struct fdr_tail_entry *entry, uint64_t records)
+static void take_rewound(struct fdri_arena_tail_entry *entry, uint64_t records)
 {
-    entry->completed -= fdr_min(entry->completed, records);
+    entry->completed -= fdri_bits_min(entry->completed, records);
     entry->end_tick += records != 0;
 }
 
-FDR_RACY static int finish(int fd, const struct fdr_location *l, struct fdr_tail_entry *entry)
+FDRI_RACY static int finish(int fd, const struct fdri_arena_location *l, struct fdri_arena_tail_entry *entry)
 {
     uint64_t forgets = 0;
     struct noted *n = entry ? note_of(entry) : NULL;
     int e = n ? copy_parts(fd, l, n->parts_first, &forgets) : 0;
     if (!e) e = copy_beginning(fd, l);
     if (e || !n) return e;
-    entry->presented = fdri_presented_of(l);
-    entry->under_way |= fdr_load_acquire(&l->busy) != 0;             /* A:busy */
-    entry->end_tick = fdr_load_relaxed(&l->last_tick);               /* a hint: it moved, or not */
-    entry->end_tick += fdr_load_relaxed(&l->depth) != n->open_calls; /* calls ended in that tick */
-    if (fdr_load_relaxed(&l->flags) & FDR_LOCATION_REWINDS) take_rewound(entry, forgets + filtered_of(l) - n->filtered);
+    entry->presented = fdri_snapshot_presented_of(l);
+    entry->under_way |= fdri_atomic_load_acquire(&l->busy) != 0;             /* A:busy */
+    entry->end_tick = fdri_atomic_load_relaxed(&l->last_tick);               /* a hint: it moved, or not */
+    entry->end_tick += fdri_atomic_load_relaxed(&l->depth) != n->open_calls; /* calls ended in that tick */
+    if (fdri_atomic_load_relaxed(&l->flags) & FDRI_ARENA_LOCATION_REWINDS)
+        take_rewound(entry, forgets + filtered_of(l) - n->filtered);
     return 0;
 }
 
-uint32_t fdri_tail_bytes(void) { return (uint32_t)(sizeof tail.head + tail.head.count * sizeof tail.entry[0]); }
+uint32_t fdri_snapshot_tail_bytes(void)
+{
+    return (uint32_t)(sizeof tail.head + tail.head.count * sizeof tail.entry[0]);
+}
 
-int fdri_locations_finish(int fd, const struct fdr_location *first)
+int fdri_snapshot_locations_finish(int fd, const struct fdri_arena_location *first)
 {
     int e = for_each(fd, first, copy_new_blocks);
     if (!e) e = for_each(fd, first, finish);
-    return e ? e : fdri_put(fd, &tail, fdri_tail_bytes(), fdri_view.bytes);
+    return e ? e : fdri_snapshot_put(fd, &tail, fdri_snapshot_tail_bytes(), fdri_snapshot_view.bytes);
 }
 
 /* Of those that are there the tail has entries, and of some that come meanwhile. */
-FDR_RACY uint32_t fdri_section_room(void)
+FDRI_RACY uint32_t fdri_snapshot_section_room(void)
 {
-    uint64_t entries = 256, most = FDR_TAIL_ENTRIES;
-    uint32_t first = fdr_load_acquire(&super()->location_first); /* A:location */
-    for (const struct fdr_location *l = first ? at(first) : NULL; l; l = next_location(l))
-        entries += !(fdr_load_acquire(&l->flags) & FDR_LOCATION_FREE); /* A:location */
-    uint64_t taken = sizeof tail.head + sizeof tail.entry[0] * fdr_min(entries, most) + 4096 + 64;
-    return taken < FDR_TAIL_MAX_BYTES ? (uint32_t)(FDR_TAIL_MAX_BYTES - taken) & ~7u : 0;
+    uint64_t entries = 256, most = FDRI_ARENA_TAIL_ENTRIES;
+    uint32_t first = fdri_atomic_load_acquire(&super()->location_first); /* A:location */
+    for (const struct fdri_arena_location *l = first ? at(first) : NULL; l; l = next_location(l))
+        entries += !(fdri_atomic_load_acquire(&l->flags) & FDRI_ARENA_LOCATION_FREE); /* A:location */
+    uint64_t taken = sizeof tail.head + sizeof tail.entry[0] * fdri_bits_min(entries, most) + 4096 + 64;
+    return taken < FDRI_ARENA_TAIL_MAX_BYTES ? (uint32_t)(FDRI_ARENA_TAIL_MAX_BYTES - taken) & ~7u : 0;
 }

@@ -22,7 +22,7 @@
 #include "export/view.h"
 #include "format/arena/arena.h"
 
-struct fdri_export_view fdri_view;
+struct fdri_export_view fdri_snapshot_view;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
@@ -32,52 +32,53 @@ static pthread_t runner;  /* by that thread, */
 static uintptr_t frame;   /* from there on its stack */
 static uint64_t finished; /* snapshots written or failed, ever */
 static int last_result;
-static char last_path[FDRI_PATH_MAX];
+static char last_path[FDRI_SNAPSHOT_PATH_MAX];
 
 /* Signals wait: a handler that forks waits for the lock. */
 static void lock_it(sigset_t *old)
 {
-    fdr_signals_block(old);
+    fdri_system_signals_block(old);
     pthread_mutex_lock(&lock);
 }
 static void unlock_it(const sigset_t *old)
 {
     pthread_mutex_unlock(&lock);
-    fdr_signals_restore(old);
+    fdri_system_signals_restore(old);
 }
 
 /* A copy under a temporary name, or nothing. */
-static int copy_into(struct fdri_new_file *f, const struct fdri_why *why)
+static int copy_into(struct fdri_snapshot_new_file *f, const struct fdri_snapshot_why *why)
 {
-    const struct fdr_superblock *s = (const void *)fdri_view.base;
-    int e = fdri_copy_arena(f->fd, why, fdr_load_relaxed(&s->snapshots_taken) + 1);
-    if (!fdri_file_is_ours(f)) e = -ECANCELED; /* a handler made this process meanwhile */
-    if (e) fdri_file_abandon(f);
+    const struct fdri_arena_superblock *s = (const void *)fdri_snapshot_view.base;
+    int e = fdri_snapshot_copy_arena(f->fd, why, fdri_atomic_load_relaxed(&s->snapshots_taken) + 1);
+    if (!fdri_snapshot_file_is_ours(f)) e = -ECANCELED; /* a handler made this process meanwhile */
+    if (e) fdri_snapshot_file_abandon(f);
     return e;
 }
 
-static int write_one(const struct fdri_why *why, const struct fdri_quota *quota)
+static int write_one(const struct fdri_snapshot_why *why, const struct fdri_snapshot_quota *quota)
 {
-    struct fdri_new_file f;
-    struct fdr_superblock *s = (void *)fdri_view.base;
-    int e = quota ? fdri_files_admit(quota) : 0;
-    if (!e) e = fdri_file_begin(&f);
+    struct fdri_snapshot_new_file f;
+    struct fdri_arena_superblock *s = (void *)fdri_snapshot_view.base;
+    int e = quota ? fdri_snapshot_files_admit(quota) : 0;
+    if (!e) e = fdri_snapshot_file_begin(&f);
     if (e) return e;
-    fdri_crash_look();
+    fdri_crash_check_handlers();
     e = copy_into(&f, why);
-    if (e && fdri_files_make_room(quota, e)) {
-        e = fdri_file_begin(&f);
+    if (e && fdri_snapshot_files_make_room(quota, e)) {
+        e = fdri_snapshot_file_begin(&f);
         if (e) return e;
         e = copy_into(&f, why);
     }
     if (e) {
-        if (e != -ECANCELED && fdri_files_failed(e))
-            fdri_say("snapshot (%s) in %s failed: %s; recording goes on", why->reason, fdri_view.dir, strerror(-e));
+        if (e != -ECANCELED && fdri_snapshot_files_failed(e))
+            fdri_text_message("snapshot (%s) in %s failed: %s; recording goes on", why->reason, fdri_snapshot_view.dir,
+                              strerror(-e));
         return e;
     }
-    e = fdri_file_commit(&f, quota ? quota->owner : 0);
-    if (!e) fdr_add_relaxed(&s->snapshots_taken, 1u);
-    if (!e && quota) fdri_files_trim(quota);
+    e = fdri_snapshot_file_commit(&f, quota ? quota->owner : 0);
+    if (!e) fdri_atomic_add_relaxed(&s->snapshots_taken, 1u);
+    if (!e && quota) fdri_snapshot_files_trim(quota);
     return e;
 }
 
@@ -92,7 +93,7 @@ static bool waited(bool join, int *result, sigset_t *old)
         uint64_t mine = finished + 1;
         while (finished < mine) {
             unlock_it(old);
-            fdr_raw_sleep(A_MOMENT);
+            fdri_system_sleep(A_MOMENT);
             lock_it(old);
         }
         *result = last_result;
@@ -106,24 +107,24 @@ static void over(int result)
     running = false;
     finished++;
     last_result = result;
-    if (!result) memcpy(last_path, fdri_files_last(), sizeof last_path);
+    if (!result) memcpy(last_path, fdri_snapshot_files_last(), sizeof last_path);
     pthread_cond_broadcast(&done);
 }
 
-bool fdri_export_is_here(void) { return running && pthread_equal(runner, pthread_self()); }
+bool fdri_snapshot_is_here(void) { return running && pthread_equal(runner, pthread_self()); }
 
 /* One of this thread's own that nobody will go on with: the handler of a fault left it by longjmp, so we are where it
  * was on the stack, or above; or, ends, such a handler calls exit. On an alternate stack we may be in a handler that
  * returns to it. */
 static void abandon_own(uintptr_t here, bool ends)
 {
-    if (!fdri_export_is_here() || (!ends && (here < frame || fdr_alternate_is_used()))) return;
-    fdri_copy_abandon();
-    fdri_files_drop();
+    if (!fdri_snapshot_is_here() || (!ends && (here < frame || fdri_stack_alternate_in_use()))) return;
+    fdri_snapshot_copy_abandon();
+    fdri_snapshot_files_drop();
     over(-ECANCELED);
 }
 
-void fdri_export_abandon(void)
+void fdri_snapshot_abandon(void)
 {
     sigset_t old;
     lock_it(&old);
@@ -132,14 +133,14 @@ void fdri_export_abandon(void)
 }
 
 /* The lock is not held while files are written. */
-int fdri_take(const struct fdri_why *why, const struct fdri_quota *quota, bool join)
+int fdri_snapshot_take(const struct fdri_snapshot_why *why, const struct fdri_snapshot_quota *quota, bool join)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     int result = -ESRCH;
     sigset_t old;
     lock_it(&old);
     abandon_own(here, false);
-    bool inside = fdri_export_is_here();
+    bool inside = fdri_snapshot_is_here();
     if (inside) result = -EDEADLK;
     if (!active || inside || waited(join, &result, &old) || !active) { /* it may have ended meanwhile */
         unlock_it(&old);
@@ -156,26 +157,27 @@ int fdri_take(const struct fdri_why *why, const struct fdri_quota *quota, bool j
     return result;
 }
 
-struct fdri_why fdri_because(enum fdr_reason_kind kind, const char *reason)
+struct fdri_snapshot_why fdri_snapshot_because(enum fdri_arena_reason_kind kind, const char *reason)
 {
-    struct fdri_why why = {.kind = kind, .location = UINT32_MAX};
+    struct fdri_snapshot_why why = {.kind = kind, .location = UINT32_MAX};
     strncpy(why.reason, reason, sizeof why.reason - 1);
     return why;
 }
 
-struct fdri_quota fdri_whole_quota(void)
+struct fdri_snapshot_quota fdri_snapshot_whole_quota(void)
 {
-    return (struct fdri_quota){.owner = 0, .keep = fdri_view.keep, .keep_newest = fdri_view.keep_newest};
+    return (struct fdri_snapshot_quota){
+        .owner = 0, .keep = fdri_snapshot_view.keep, .keep_newest = fdri_snapshot_view.keep_newest};
 }
 
 /* The recording may have only just begun: then there is nobody to ask yet. What all snapshots of this one may be. */
-static struct fdri_quota look(uint64_t here)
+static struct fdri_snapshot_quota look(uint64_t here)
 {
     sigset_t old;
     lock_it(&old);
-    void (*it)(void) = active ? fdri_view.look : NULL;
-    void (*settle)(uint64_t) = active ? fdri_view.settle : NULL;
-    struct fdri_quota quota = fdri_whole_quota();
+    void (*it)(void) = active ? fdri_snapshot_view.look : NULL;
+    void (*settle)(uint64_t) = active ? fdri_snapshot_view.settle : NULL;
+    struct fdri_snapshot_quota quota = fdri_snapshot_whole_quota();
     unlock_it(&old);
     if (it) it();
     if (settle) settle(here);
@@ -187,22 +189,22 @@ static struct fdri_quota look(uint64_t here)
 int fdr_snapshot(const char *reason)
 {
     sigset_t old;
-    if (!fdr_load_relaxed(&fdr_switch_.on)) return -ESRCH; /* also a child made without atfork handlers */
+    if (!fdri_atomic_load_relaxed(&fdr_switch_.on)) return -ESRCH; /* also a child made without atfork handlers */
     /* signals first, and back before the rest: a handler that leaves by longjmp finds the thread as it was */
-    fdr_signals_block_handled(&old, fdri_export_handles);
-    struct fdr_cancel cancel = fdr_cancel_off();
-    struct fdri_quota quota = look((uint64_t)(uintptr_t)__builtin_frame_address(0));
-    struct fdri_why why = fdri_because(FDR_REASON_API, reason && reason[0] ? reason : "api");
-    int result = fdri_take(&why, &quota, true);
-    fdr_cancel_defer(cancel);
-    fdr_signals_restore(&old);
-    fdr_cancel_restore(cancel);
+    fdri_system_signals_block_handled(&old, fdri_trigger_handles);
+    struct fdri_system_cancel cancel = fdri_system_cancel_off();
+    struct fdri_snapshot_quota quota = look((uint64_t)(uintptr_t)__builtin_frame_address(0));
+    struct fdri_snapshot_why why = fdri_snapshot_because(FDRI_ARENA_REASON_API, reason && reason[0] ? reason : "api");
+    int result = fdri_snapshot_take(&why, &quota, true);
+    fdri_system_cancel_defer(cancel);
+    fdri_system_signals_restore(&old);
+    fdri_system_cancel_restore(cancel);
     return result;
 }
-int fdri_export_final(const char *reason)
+int fdri_snapshot_final(const char *reason)
 {
-    struct fdri_why why = fdri_because(FDR_REASON_FINALIZE, reason);
-    return fdri_take(&why, NULL, false); /* one under way does not have the end */
+    struct fdri_snapshot_why why = fdri_snapshot_because(FDRI_ARENA_REASON_FINALIZE, reason);
+    return fdri_snapshot_take(&why, NULL, false); /* one under way does not have the end */
 }
 
 /* ---- the newest one's path, in a place of the thread that asks: the dumper writes another one at any time ---- */
@@ -217,7 +219,7 @@ static char *own_path(void)
     static pthread_once_t made = PTHREAD_ONCE_INIT;
     pthread_once(&made, make_key);
     char *own = have_key ? pthread_getspecific(path_key) : NULL;
-    if (own || !have_key || !(own = malloc(FDRI_PATH_MAX))) return own;
+    if (own || !have_key || !(own = malloc(FDRI_SNAPSHOT_PATH_MAX))) return own;
     if (!pthread_setspecific(path_key, own)) return own;
     free(own);
     return NULL;
@@ -226,45 +228,46 @@ static char *own_path(void)
 const char *fdr_last_snapshot(void)
 {
     sigset_t old;
-    fdr_signals_block(&old); /* a handler that forks waits for the lock */
-    struct fdr_cancel cancel = fdr_cancel_off();
+    fdri_system_signals_block(&old); /* a handler that forks waits for the lock */
+    struct fdri_system_cancel cancel = fdri_system_cancel_off();
     char *own = own_path();
     if (own) {
         pthread_mutex_lock(&lock);
-        memcpy(own, last_path, FDRI_PATH_MAX);
+        memcpy(own, last_path, FDRI_SNAPSHOT_PATH_MAX);
         pthread_mutex_unlock(&lock);
     }
-    fdr_cancel_defer(cancel);
-    fdr_signals_restore(&old);
-    fdr_cancel_restore(cancel);
+    fdri_system_cancel_defer(cancel);
+    fdri_system_signals_restore(&old);
+    fdri_system_cancel_restore(cancel);
     return own ? own : "";
 }
 
 /* ---- begin and end ---- */
 
-void fdri_take_begin(const struct fdri_export_view *view)
+void fdri_snapshot_take_begin(const struct fdri_export_view *view)
 {
     pthread_mutex_lock(&lock);
-    fdri_view = *view;
-    fdri_files_reset();
+    fdri_snapshot_view = *view;
+    fdri_snapshot_files_reset();
     active = true;
     pthread_mutex_unlock(&lock);
 }
 
-void fdri_take_end(void)
+void fdri_snapshot_take_end(void)
 {
     pthread_mutex_lock(&lock);
     abandon_own(0, true);
     while (running) pthread_cond_wait(&done, &lock);
     active = false;
-    uint64_t unsaid = fdri_files_unsaid();
+    uint64_t unsaid = fdri_snapshot_files_unsaid();
     pthread_mutex_unlock(&lock);
-    if (unsaid) fdri_say("%" PRIu64 " more snapshot%s failed for what was said before", unsaid, unsaid > 1 ? "s" : "");
+    if (unsaid)
+        fdri_text_message("%" PRIu64 " more snapshot%s failed for what was said before", unsaid, unsaid > 1 ? "s" : "");
 }
 
-void fdri_take_fork(int phase)
+void fdri_snapshot_take_fork(int phase)
 {
-    if (phase >= 2) fdri_files_fork(fdri_export_is_here());
+    if (phase >= 2) fdri_snapshot_files_fork(fdri_snapshot_is_here());
     if (phase == 3) {
         pthread_mutex_init(&lock, NULL);
         return;

@@ -36,41 +36,41 @@ static pthread_t dumper;
 static uint64_t served_ns; /* dumper: when a signal was served last */
 static bool have_dumper, stopping;
 static bool may_run; /* a recording is there to take snapshots of; under the lock */
-static struct fdr_previous previous;
+static struct fdri_system_previous previous;
 static int installed; /* signal number, 0 = none */
 
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     int saved = errno;
-    bool again = fdr_previous_gives_back(number, __builtin_return_address(0));
+    bool again = fdri_system_previous_gives_back(number, __builtin_return_address(0));
     if (!again) {
-        fdr_add_relaxed(&signalled, 1u);
-        fdri_dumper_wake();
+        fdri_atomic_add_relaxed(&signalled, 1u);
+        fdri_trigger_dumper_wake();
     }
-    fdr_previous_pass(&previous, again, number, info, context);
+    fdri_system_previous_pass(&previous, again, number, info, context);
     errno = saved;
 }
 
-void fdri_dumper_wake(void) { sem_post(&asked); /* async-signal-safe; the dumper does the work */ }
+void fdri_trigger_dumper_wake(void) { sem_post(&asked); /* async-signal-safe; the dumper does the work */ }
 
 /* Signals that came together are one. */
 static void serve_signals(void)
 {
-    uint32_t n = fdr_load_relaxed(&signalled);
+    uint32_t n = fdri_atomic_load_relaxed(&signalled);
     if (!n) return;
-    fdr_sub_relaxed(&signalled, n);
-    uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
-    if (served_ns && now - served_ns < fdri_view.holdoff_ns) return;
+    fdri_atomic_sub_relaxed(&signalled, n);
+    uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
+    if (served_ns && now - served_ns < fdri_snapshot_view.holdoff_ns) return;
     served_ns = now;
-    struct fdri_why why = fdri_because(FDR_REASON_SIGNAL, "signal");
-    struct fdri_quota quota = fdri_whole_quota();
-    fdri_take(&why, &quota, true);
+    struct fdri_snapshot_why why = fdri_snapshot_because(FDRI_ARENA_REASON_SIGNAL, "signal");
+    struct fdri_snapshot_quota quota = fdri_snapshot_whole_quota();
+    fdri_snapshot_take(&why, &quota, true);
 }
 
 /* Until somebody asks, or until `until_ns` (CLOCK_MONOTONIC). Returns by how much that was overslept. */
 static uint64_t wait_until(uint64_t until_ns)
 {
-    uint64_t began = fdr_clock_ns(CLOCK_MONOTONIC);
+    uint64_t began = fdri_clock_ns(CLOCK_MONOTONIC);
     if (until_ns == UINT64_MAX) {
         while (sem_wait(&asked) && errno == EINTR) {}
     } else {
@@ -78,7 +78,7 @@ static uint64_t wait_until(uint64_t until_ns)
         while (sem_clockwait(&asked, CLOCK_MONOTONIC, &t) && errno == EINTR) {}
     }
     while (sem_trywait(&asked) == 0) {}
-    uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC), due = fdr_max(began, until_ns);
+    uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC), due = fdri_bits_max(began, until_ns);
     return now > due ? now - due : 0;
 }
 
@@ -86,29 +86,29 @@ static void *dump_loop(void *unused)
 {
     (void)unused;
     for (uint64_t until = 0;;) {
-        fdri_watchdog_late(wait_until(until));
-        bool last = fdr_load_acquire(&stopping); /* A:stop */
+        fdri_trigger_watchdog_late(wait_until(until));
+        bool last = fdri_atomic_load_acquire(&stopping); /* A:stop */
         if (last) {
             serve_signals();                /* one that came before the end is no late one */
             fdri_trigger_serve(UINT64_MAX); /* windows end with the recording */
             return NULL;
         }
         serve_signals();
-        uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
+        uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
         until = fdri_trigger_serve(now);
-        until = fdr_min(until, fdri_watchdog_look(now));
-        if (fdri_view.poll) until = fdr_min(until, fdri_view.poll(now));
+        until = fdri_bits_min(until, fdri_trigger_watchdog_look(now));
+        if (fdri_snapshot_view.poll) until = fdri_bits_min(until, fdri_snapshot_view.poll(now));
     }
 }
 
-bool fdri_dumper_stops(void) { return fdr_load_acquire(&stopping); /* A:stop */ }
+bool fdri_trigger_dumper_stops(void) { return fdri_atomic_load_acquire(&stopping); /* A:stop */ }
 
-/* Where the recording has only just begun fdri_export_start sees to it; where it ends nobody needs one any more. */
-int fdri_dumper_start(void)
+/* Where the recording has only just begun fdri_trigger_start sees to it; where it ends nobody needs one any more. */
+int fdri_trigger_dumper_start(void)
 {
     sigset_t old;
     int e = 0;
-    fdr_signals_block(&old); /* the application's signals are not ours to take */
+    fdri_system_signals_block(&old); /* the application's signals are not ours to take */
     pthread_mutex_lock(&lock);
     if (may_run && !have_dumper) {
         stopping = false;
@@ -116,11 +116,11 @@ int fdri_dumper_start(void)
         served_ns = 0;
         sem_init(&asked, 0, 0);
         e = pthread_create(&dumper, NULL, dump_loop, NULL);
-        if (!e) fdri_name_thread(dumper, FDR_DUMPER);
+        if (!e) fdri_fd_name_thread(dumper, FDRI_SYSTEM_THREAD_DUMPER);
         have_dumper = !e;
     }
     pthread_mutex_unlock(&lock);
-    fdr_signals_restore(&old);
+    fdri_system_signals_restore(&old);
     return -e;
 }
 
@@ -128,12 +128,12 @@ int fdri_dumper_start(void)
 static bool set_may_run(bool now)
 {
     sigset_t old;
-    fdr_signals_block(&old);
+    fdri_system_signals_block(&old);
     pthread_mutex_lock(&lock);
     may_run = now;
     bool there = have_dumper;
     pthread_mutex_unlock(&lock);
-    fdr_signals_restore(&old);
+    fdri_system_signals_restore(&old);
     return there;
 }
 
@@ -141,58 +141,64 @@ static void install(void)
 {
     struct sigaction now, ours;
     installed = 0;
-    if (!fdri_view.signal) return;
-    bool there = sigaction(fdri_view.signal, NULL, &now) == 0;
+    if (!fdri_snapshot_view.signal) return;
+    bool there = sigaction(fdri_snapshot_view.signal, NULL, &now) == 0;
     if (there && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_IGN) return; /* ignored stays ignored */
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = on_signal;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    if (there && fdr_previous_install(&previous, fdri_view.signal, &ours)) installed = fdri_view.signal;
-    else fdri_say("FDR_SIGNAL: no handler of signal %d: %s; no snapshots by it", fdri_view.signal, strerror(errno));
+    if (there && fdri_system_previous_install(&previous, fdri_snapshot_view.signal, &ours))
+        installed = fdri_snapshot_view.signal;
+    else
+        fdri_text_message("FDR_SIGNAL: no handler of signal %d: %s; no snapshots by it", fdri_snapshot_view.signal,
+                          strerror(errno));
 }
 
 static void uninstall(void)
 {
-    if (installed) fdr_previous_restore(&previous, installed, on_signal);
+    if (installed) fdri_system_previous_restore(&previous, installed, on_signal);
     installed = 0;
 }
 
-int fdri_export_start(const struct fdri_export_view *view)
+int fdri_trigger_start(const struct fdri_export_view *view)
 {
-    fdri_take_begin(view);
-    fdri_watchdog_start();
+    fdri_snapshot_take_begin(view);
+    fdri_trigger_watchdog_start();
     set_may_run(true); /* first: a trigger that is armed from here on has the thread started itself */
-    if (!fdri_view.signal && !fdri_view.watchdog_ns && !fdri_view.company && !fdri_trigger_any()) return 0;
-    int e = fdri_dumper_start();
+    if (!fdri_snapshot_view.signal && !fdri_snapshot_view.watchdog_ns && !fdri_snapshot_view.company &&
+        !fdri_trigger_any())
+        return 0;
+    int e = fdri_trigger_dumper_start();
     install(); /* without a thread, too: who asks for a snapshot must not end the program */
     return e;
 }
 
 /* Ours stays for now: a request that comes late is one for nothing, and what was there before might end the process. */
-void fdri_export_stop(bool take)
+void fdri_trigger_stop(bool take)
 {
-    if (!take) fdri_take_end();
+    if (!take) fdri_snapshot_take_end();
     if (set_may_run(false)) {
-        fdr_store_release(&stopping, true); /* R:stop */
-        fdri_dumper_wake();
+        fdri_atomic_store_release(&stopping, true); /* R:stop */
+        fdri_trigger_dumper_wake();
         pthread_join(dumper, NULL);
         have_dumper = false;
     }
-    fdri_take_end();
+    fdri_snapshot_take_end();
 }
 
-void fdri_export_leave(void) { uninstall(); }
+void fdri_trigger_leave(void) { uninstall(); }
 
-bool fdri_export_handles(const struct sigaction *action)
+bool fdri_trigger_handles(const struct sigaction *action)
 {
     if (!(action->sa_flags & SA_SIGINFO)) return false;
-    if (action->sa_sigaction == on_signal) return !fdr_previous_any(&previous); /* behind it one of the program's */
+    if (action->sa_sigaction == on_signal)
+        return !fdri_system_previous_any(&previous); /* behind it one of the program's */
     return action->sa_sigaction == fdri_crash_on_signal;
 }
 
-void fdri_export_fork(int phase)
+void fdri_trigger_dumper_fork(int phase)
 {
-    fdri_take_fork(phase);
+    fdri_snapshot_take_fork(phase);
     fdri_trigger_fork(phase);
     if (phase == 2) { /* no dumper here; a signal does what it did before fdr */
         uninstall();

@@ -32,28 +32,28 @@
 #include "export/view.h"
 #include "format/arena/crash_section.h"
 
-enum { THREADS = FDRI_STACKS, WORDS = 160, FAR = 128 << 10, WAIT_NS = 200000000, WAIT_LONG = 10 };
+enum { THREADS = FDRI_TRIGGER_STACKS, WORDS = 160, FAR = 128 << 10, WAIT_NS = 200000000, WAIT_LONG = 10 };
 
 /* FREE -> ASKED (by whoever gathers) -> WRITING (by the thread, in its handler) -> DONE */
 enum { FREE, ASKED, WRITING, DONE };
 struct slot {
     uint32_t state, tid; /* atomic */
-    struct fdr_crash_thread head;
-    uint64_t registers[FDR_REGISTERS];
+    struct fdri_arena_crash_thread head;
+    uint64_t registers[FDRI_STACK_REGISTERS];
     uint64_t word[WORDS];
     uint32_t place[WORDS];
 };
 static struct slot slots[THREADS];
 static uint32_t used;
-static struct fdri_maps maps;
+static struct fdri_crash_maps maps;
 static int memory = -1; /* /proc/self/mem */
 
 static void scan(struct slot *s)
 {
-    s->head.flags |= FDR_THREAD_ANSWERED;
-    s->head.machine = FDR_MACHINE;
-    s->head.registers = FDR_REGISTERS;
-    fdri_words_scan(&maps, &(struct fdri_words){&s->head, s->word, s->place, WORDS, FAR, memory});
+    s->head.flags |= FDRI_ARENA_THREAD_ANSWERED;
+    s->head.machine = FDRI_STACK_MACHINE;
+    s->head.registers = FDRI_STACK_REGISTERS;
+    fdri_crash_words_scan(&maps, &(struct fdri_crash_words){&s->head, s->word, s->place, WORDS, FAR, memory});
 }
 
 /* ---- in the thread that is asked ---- */
@@ -62,17 +62,18 @@ static void on_asked(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)info;
     int saved = errno;
-    uint32_t me = (uint32_t)fdr_raw_gettid();
+    uint32_t me = (uint32_t)fdri_system_gettid();
     for (uint32_t i = 0; i < THREADS; i++) {
         struct slot *s = &slots[i];
         uint32_t asked = ASKED;
-        if (fdr_load_relaxed(&s->tid) != me || !fdr_cas_acq_rel_u32(&s->state, &asked, WRITING)) continue; /* A:stack */
-        fdr_registers(context, s->registers);
-        s->head.sp = fdr_registers_sp(s->registers);
-        s->head.pc = fdr_registers_pc(s->registers);
-        s->head.fp = fdr_registers_fp(s->registers);
+        if (fdri_atomic_load_relaxed(&s->tid) != me || !fdri_atomic_cas_acq_rel_u32(&s->state, &asked, WRITING))
+            continue; /* A:stack */
+        fdri_stack_registers(context, s->registers);
+        s->head.sp = fdri_stack_registers_sp(s->registers);
+        s->head.pc = fdri_stack_registers_pc(s->registers);
+        s->head.fp = fdri_stack_registers_fp(s->registers);
         scan(s);
-        fdr_store_release(&s->state, DONE); /* R:stack - pairs with A:stack */
+        fdri_atomic_store_release(&s->state, DONE); /* R:stack - pairs with A:stack */
         break;
     }
     errno = saved;
@@ -86,8 +87,8 @@ static int install(void)
     ours.sa_sigaction = on_asked;
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
     for (int i = 0; i < 2; i++)
-        if (choice[i] != fdri_view.signal && !sigaction(choice[i], NULL, &now) && !(now.sa_flags & SA_SIGINFO) &&
-            now.sa_handler == SIG_DFL && !sigaction(choice[i], &ours, NULL))
+        if (choice[i] != fdri_snapshot_view.signal && !sigaction(choice[i], NULL, &now) &&
+            !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL && !sigaction(choice[i], &ours, NULL))
             return choice[i];
     return 0;
 }
@@ -110,7 +111,7 @@ static enum way way_of(uint32_t tid, uint64_t *sp, uint64_t *pc)
     char text[512];
     long call = -1;
     uint64_t a[6] = {0};
-    if (!fdri_read_task(tid, "syscall", text, sizeof text)) return NO_WAY;
+    if (!fdri_system_read_task(tid, "syscall", text, sizeof text)) return NO_WAY;
     if (!strncmp(text, "running", 7)) return RUNS;
     int n = sscanf(text,
                    "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
@@ -125,7 +126,7 @@ static bool blocks(uint32_t tid, int number)
 {
     char text[4096];
     uint64_t set = ~0ull;
-    fdri_read_task(tid, "status", text, sizeof text);
+    fdri_system_read_task(tid, "status", text, sizeof text);
     const char *line = strstr(text, "SigBlk:");
     if (line) set = strtoull(line + 7, NULL, 16);
     return set >> (number - 1) & 1;
@@ -134,10 +135,10 @@ static bool blocks(uint32_t tid, int number)
 static void by_proc(struct slot *s, uint64_t sp, uint64_t pc)
 {
     memset(s->registers, 0, sizeof s->registers);
-    fdr_registers_place(s->registers, sp, pc);
-    s->head = (struct fdr_crash_thread){.tid = s->tid, .sp = sp, .pc = pc, .flags = FDR_THREAD_PLACE};
+    fdri_stack_registers_place(s->registers, sp, pc);
+    s->head = (struct fdri_arena_crash_thread){.tid = s->tid, .sp = sp, .pc = pc, .flags = FDRI_ARENA_THREAD_PLACE};
     scan(s);
-    fdr_store_relaxed(&s->state, DONE);
+    fdri_atomic_store_relaxed(&s->state, DONE);
 }
 
 /* ---- all of them ---- */
@@ -145,33 +146,34 @@ static void by_proc(struct slot *s, uint64_t sp, uint64_t pc)
 static void ask(uint32_t tid, int number)
 {
     uint64_t sp, pc;
-    while (used < THREADS && fdr_load_acquire(&slots[used].state) == WRITING) used++; /* A:stack - of a round before */
-    if (used == THREADS || tid == (uint32_t)fdr_raw_gettid()) return;
+    while (used < THREADS && fdri_atomic_load_acquire(&slots[used].state) == WRITING)
+        used++; /* A:stack - of a round before */
+    if (used == THREADS || tid == (uint32_t)fdri_system_gettid()) return;
     struct slot *s = &slots[used++];
-    s->head = (struct fdr_crash_thread){.tid = tid};
-    fdr_store_relaxed(&s->tid, tid);
+    s->head = (struct fdri_arena_crash_thread){.tid = tid};
+    fdri_atomic_store_relaxed(&s->tid, tid);
     bool hears = number && !blocks(tid, number);
     enum way way = way_of(tid, &sp, &pc); /* last: a call that begins behind this look ends early */
     hears &= way != NO_WAY;
     if (way == WAITS_ONCE || (way == WAITS_AGAIN && !hears)) {
         by_proc(s, sp, pc);
     } else if (hears) {
-        fdr_store_release(&s->state, ASKED); /* R:stack - the slot is clear */
-        fdr_raw_tgkill(fdri_pid(), (int)tid, number);
+        fdri_atomic_store_release(&s->state, ASKED); /* R:stack - the slot is clear */
+        fdri_system_tgkill(fdri_export_pid(), (int)tid, number);
     }
 }
 
-static bool is_among(const struct fdri_tids *these, uint32_t tid)
+static bool is_among(const struct fdri_trigger_tids *these, uint32_t tid)
 {
     for (uint32_t i = 0; i < these->count; i++)
         if (these->tid[i] == tid) return true;
     return false;
 }
 
-static void ask_all(int number, const struct fdri_tids *first)
+static void ask_all(int number, const struct fdri_trigger_tids *first)
 {
     for (uint32_t i = 0; i < first->count; i++) ask(first->tid[i], number);
-    DIR *d = fdri_open_folder("/proc/self/task");
+    DIR *d = fdri_system_open_folder("/proc/self/task");
     for (struct dirent *e; d && (e = readdir(d));) {
         uint32_t tid = (uint32_t)strtoul(e->d_name, NULL, 10); /* 0 for . and .. */
         if (tid && !is_among(first, tid)) ask(tid, number);
@@ -183,7 +185,7 @@ static bool all_answered(void)
 {
     bool all = true;
     for (uint32_t i = 0; i < used; i++) {
-        uint32_t state = fdr_load_acquire(&slots[i].state); /* A:stack */
+        uint32_t state = fdri_atomic_load_acquire(&slots[i].state); /* A:stack */
         all &= state != ASKED && state != WRITING;
     }
     return all;
@@ -192,14 +194,14 @@ static bool all_answered(void)
 static bool runs(uint32_t tid)
 {
     char text[512];
-    return fdri_read_task(tid, "syscall", text, sizeof text) && !strncmp(text, "running", 7);
+    return fdri_system_read_task(tid, "syscall", text, sizeof text) && !strncmp(text, "running", 7);
 }
 
 /* Where many want a processor one that was asked may have had none yet. */
 static bool one_may_answer(void)
 {
     for (uint32_t i = 0; i < used; i++) {
-        uint32_t state = fdr_load_acquire(&slots[i].state); /* A:stack */
+        uint32_t state = fdri_atomic_load_acquire(&slots[i].state); /* A:stack */
         if ((state == ASKED || state == WRITING) && runs(slots[i].tid)) return true;
     }
     return false;
@@ -207,14 +209,14 @@ static bool one_may_answer(void)
 
 static void await_answers(void)
 {
-    uint64_t since = fdr_clock_ns(CLOCK_MONOTONIC), now = since;
+    uint64_t since = fdri_clock_ns(CLOCK_MONOTONIC), now = since;
     while (!all_answered() && now - since < WAIT_NS) {
         usleep(500);
-        now = fdr_clock_ns(CLOCK_MONOTONIC);
+        now = fdri_clock_ns(CLOCK_MONOTONIC);
     }
-    while (!fdri_dumper_stops() && one_may_answer() && now - since < (uint64_t)WAIT_LONG * WAIT_NS) {
+    while (!fdri_trigger_dumper_stops() && one_may_answer() && now - since < (uint64_t)WAIT_LONG * WAIT_NS) {
         usleep(20000);
-        now = fdr_clock_ns(CLOCK_MONOTONIC);
+        now = fdri_clock_ns(CLOCK_MONOTONIC);
     }
 }
 
@@ -223,62 +225,64 @@ static void settle(struct slot *s)
 {
     uint64_t sp, pc;
     uint32_t asked = ASKED;
-    if (fdr_cas_acq_rel_u32(&s->state, &asked, FREE) || asked == FREE) /* L:stack */
+    if (fdri_atomic_cas_acq_rel_u32(&s->state, &asked, FREE) || asked == FREE) /* L:stack */
         if (way_of(s->tid, &sp, &pc) >= WAITS_AGAIN) by_proc(s, sp, pc);
 }
 
-static void add(struct fdri_section *to, struct slot *s, uint32_t most)
+static void add(struct fdri_crash_section *to, struct slot *s, uint32_t most)
 {
     static uint8_t body[sizeof s->registers + sizeof s->word];
     struct slot silent = {.head = {.tid = s->tid}};
-    if (fdr_load_acquire(&s->state) != DONE) s = &silent; /* A:stack */
+    if (fdri_atomic_load_acquire(&s->state) != DONE) s = &silent; /* A:stack */
     if (s->head.words > most) {
         s->head.words = most;
         s->head.looked = s->place[most] & ~7u;
-        s->head.flags |= FDR_THREAD_CUT;
+        s->head.flags |= FDRI_ARENA_THREAD_CUT;
     }
     uint32_t registers = s->head.registers * 8, words = s->head.words * 8;
     char name[32];
-    size_t n = fdri_read_task(s->head.tid, "comm", name, sizeof name);
+    size_t n = fdri_system_read_task(s->head.tid, "comm", name, sizeof name);
     memset(s->head.name, 0, sizeof s->head.name);
     memcpy(s->head.name, name, n && n <= sizeof s->head.name ? n - 1 : 0);
     memcpy(body, s->registers, registers);
     memcpy(body + registers, s->word, words);
-    fdri_section_put(to, FDR_CRASH_THREAD, &s->head, sizeof s->head, body, registers + words, s->place,
-                     s->head.words * 4);
+    fdri_crash_section_put(to, FDRI_ARENA_CRASH_THREAD, &s->head, sizeof s->head, body, registers + words, s->place,
+                           s->head.words * 4);
 }
 
-static void put_all(struct fdri_section *to)
+static void put_all(struct fdri_crash_section *to)
 {
-    uint32_t fixed = sizeof(struct fdr_crash_entry) + sizeof(struct fdr_crash_thread) + 8 * FDR_REGISTERS + 8;
+    uint32_t fixed = sizeof(struct fdri_arena_crash_entry) + sizeof(struct fdri_arena_crash_thread) +
+                     8 * FDRI_STACK_REGISTERS + 8;
     uint32_t each = used ? (to->room - to->used) / used : 0;
-    uint32_t most = each > fixed ? (uint32_t)fdr_min((each - fixed) / 12, WORDS) : 0;
+    uint32_t most = each > fixed ? (uint32_t)fdri_bits_min((each - fixed) / 12, WORDS) : 0;
     for (uint32_t i = 0; i < used; i++) add(to, &slots[i], most);
     if (to->room - to->used > 256) { /* modules loaded since the recording knows: what there is room for */
         uint32_t room = to->room - to->used - 64;
-        fdri_section_put(to, FDR_CRASH_TEXT, "maps", 5, maps.text, fdri_maps_fit(&maps, room), NULL, 0);
+        fdri_crash_section_put(to, FDRI_ARENA_CRASH_TEXT, "maps", 5, maps.text, fdri_crash_maps_fit(&maps, room), NULL,
+                               0);
     }
 }
 
-uint32_t fdri_stacks_take(uint8_t *bytes, uint32_t room, const struct fdri_tids *first)
+uint32_t fdri_trigger_stacks_take(uint8_t *bytes, uint32_t room, const struct fdri_trigger_tids *first)
 {
-    struct fdri_section section = {.bytes = bytes, .room = room};
+    struct fdri_crash_section section = {.bytes = bytes, .room = room};
     if (room < 4096) return 0;
     bool busy = false; /* one of a round before still writes: it reads the maps and the memory's descriptor */
-    for (uint32_t i = 0; i < THREADS; i++) busy |= fdr_load_acquire(&slots[i].state) == WRITING; /* A:stack */
+    for (uint32_t i = 0; i < THREADS; i++) busy |= fdri_atomic_load_acquire(&slots[i].state) == WRITING; /* A:stack */
     if (busy) return 0;
-    for (uint32_t i = 0; i < THREADS; i++) fdr_store_relaxed(&slots[i].state, (uint32_t)FREE);
+    for (uint32_t i = 0; i < THREADS; i++) fdri_atomic_store_relaxed(&slots[i].state, (uint32_t)FREE);
     used = 0;
-    memory = fdri_open(AT_FDCWD, "/proc/thread-self/mem", O_RDONLY, 0); /* the first thread may have ended */
+    memory = fdri_fd_open(AT_FDCWD, "/proc/thread-self/mem", O_RDONLY, 0); /* the first thread may have ended */
     if (memory < 0) return 0;
-    fdri_maps_read(&maps);
+    fdri_crash_maps_read(&maps);
     int number = install();
     ask_all(number, first);
     await_answers();
     for (uint32_t i = 0; i < used; i++) settle(&slots[i]);
-    fdri_section_open(&section);
+    fdri_crash_section_open(&section);
     put_all(&section);
-    fdri_section_close(&section);
+    fdri_crash_section_close(&section);
     uninstall(number);
     close(memory);
     return section.used;

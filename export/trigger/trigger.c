@@ -29,12 +29,12 @@ enum { FREE, ARMED, SEEING, PENDING };
 static struct slot {
     uint32_t state; /* atomic */
     uint32_t armed; /* how often this place was given to a trigger */
-    struct fdri_trigger trigger;
-    struct fdri_seen seen;   /* published by PENDING */
-    uint64_t due_ns;         /* CLOCK_MONOTONIC: end of the window */
-    uint64_t quiet_until_ns; /* atomic */
-    uint64_t seen_count;     /* atomic: how often, also while pending or quiet */
-} slots[FDRI_TRIGGERS];
+    struct fdri_export_trigger trigger;
+    struct fdri_export_seen seen; /* published by PENDING */
+    uint64_t due_ns;              /* CLOCK_MONOTONIC: end of the window */
+    uint64_t quiet_until_ns;      /* atomic */
+    uint64_t seen_count;          /* atomic: how often, also while pending or quiet */
+} slots[FDRI_EXPORT_TRIGGERS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what a trigger is; not needed for seeing something */
 
 void fdri_trigger_fork(int phase)
@@ -44,65 +44,66 @@ void fdri_trigger_fork(int phase)
 
 bool fdri_trigger_any(void)
 {
-    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++)
-        if (fdr_load_relaxed(&slots[i].state) != FREE) return true;
+    for (uint32_t i = 0; i < FDRI_EXPORT_TRIGGERS; i++)
+        if (fdri_atomic_load_relaxed(&slots[i].state) != FREE) return true;
     return false;
 }
 
-void fdri_trigger_arm(uint32_t i, const struct fdri_trigger *t)
+void fdri_trigger_arm(uint32_t i, const struct fdri_export_trigger *t)
 {
     struct slot *s = &slots[i];
     pthread_mutex_lock(&lock); /* the dumper may still be at the one that was here before */
     s->trigger = *t;
     s->armed++;
-    fdr_store_relaxed(&s->quiet_until_ns, (uint64_t)0);
-    fdr_store_relaxed(&s->seen_count, (uint64_t)0);
+    fdri_atomic_store_relaxed(&s->quiet_until_ns, (uint64_t)0);
+    fdri_atomic_store_relaxed(&s->seen_count, (uint64_t)0);
     /* R:trigger - pairs with A:trigger: what it is before it can be seen */
-    fdr_store_release(&s->state, (uint32_t)ARMED);
+    fdri_atomic_store_release(&s->state, (uint32_t)ARMED);
     pthread_mutex_unlock(&lock);
 }
 
 /* Nobody reports to it any more. What is pending is not taken. */
-void fdri_trigger_disarm(uint32_t i) { fdr_store_release(&slots[i].state, (uint32_t)FREE); } /* R:trigger */
+void fdri_trigger_disarm(uint32_t i) { fdri_atomic_store_release(&slots[i].state, (uint32_t)FREE); } /* R:trigger */
 
-uint64_t fdri_trigger_count(uint32_t i) { return fdr_load_relaxed(&slots[i].seen_count); }
+uint64_t fdri_trigger_count(uint32_t i) { return fdri_atomic_load_relaxed(&slots[i].seen_count); }
 
-void fdri_trigger_seen(uint32_t i, const struct fdri_seen *seen)
+void fdri_trigger_seen(uint32_t i, const struct fdri_export_seen *seen)
 {
     struct slot *s = &slots[i];
     uint32_t armed = ARMED;
-    if (fdr_load_acquire(&s->state) == FREE) return; /* A:trigger */
-    fdr_add_relaxed(&s->seen_count, 1u);
-    uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
-    if (now < fdr_load_relaxed(&s->quiet_until_ns)) return;
-    if (!fdr_cas_acq_rel_u32(&s->state, &armed, SEEING)) return; /* L:trigger */
+    if (fdri_atomic_load_acquire(&s->state) == FREE) return; /* A:trigger */
+    fdri_atomic_add_relaxed(&s->seen_count, 1u);
+    uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
+    if (now < fdri_atomic_load_relaxed(&s->quiet_until_ns)) return;
+    if (!fdri_atomic_cas_acq_rel_u32(&s->state, &armed, SEEING)) return; /* L:trigger */
     s->seen = *seen;
     s->due_ns = now + s->trigger.window_ns;
-    uint32_t seeing = SEEING;                             /* else it was disarmed meanwhile, and stays so */
-    if (fdr_cas_acq_rel_u32(&s->state, &seeing, PENDING)) /* R:seen - pairs with A:seen: the dumper finds all of it */
-        fdri_dumper_wake();
+    uint32_t seeing = SEEING; /* else it was disarmed meanwhile, and stays so */
+    if (fdri_atomic_cas_acq_rel_u32(&s->state, &seeing,
+                                    PENDING)) /* R:seen - pairs with A:seen: the dumper finds all of it */
+        fdri_trigger_dumper_wake();
 }
 
 /* ---- the dumper thread ---- */
 
-static const char *value_text(char *text, size_t bytes, const struct fdri_seen *v)
+static const char *value_text(char *text, size_t bytes, const struct fdri_export_seen *v)
 {
     double f;
     char number[40];
     memcpy(&f, &v->value, sizeof f);
-    if (v->unit == FDRI_UNIT_NS) {
+    if (v->unit == FDRI_EXPORT_UNIT_NS) {
         uint64_t ns = v->value;
         double unit = ns < 10000000 ? 1e3 : ns < 10000000000u ? 1e6 : 1e9;
-        fdri_number_text(number, sizeof number, 3, (double)ns / unit);
+        fdri_text_print_number(number, sizeof number, 3, (double)ns / unit);
         if (ns < 10000) snprintf(text, bytes, "%" PRIu64 " ns", ns);
         else snprintf(text, bytes, "%s %s", number, ns < 10000000 ? "us" : ns < 10000000000u ? "ms" : "s");
-    } else if (v->type == FDR_VALUE_F64) {
-        fdri_number_text(number, sizeof number, -1, f);
-        snprintf(text, bytes, "%s%s", number, v->unit == FDRI_UNIT_PER_SECOND ? "/s" : "");
-    } else if (v->type == FDR_VALUE_I64) {
+    } else if (v->type == FDRI_ARENA_VALUE_F64) {
+        fdri_text_print_number(number, sizeof number, -1, f);
+        snprintf(text, bytes, "%s%s", number, v->unit == FDRI_EXPORT_UNIT_PER_SECOND ? "/s" : "");
+    } else if (v->type == FDRI_ARENA_VALUE_I64) {
         snprintf(text, bytes, "%" PRId64, (int64_t)v->value);
     } else {
-        snprintf(text, bytes, "%" PRIu64 "%s", v->value, v->unit == FDRI_UNIT_BYTES ? " bytes" : "");
+        snprintf(text, bytes, "%" PRIu64 "%s", v->value, v->unit == FDRI_EXPORT_UNIT_BYTES ? " bytes" : "");
     }
     return text;
 }
@@ -111,7 +112,7 @@ static const char *value_text(char *text, size_t bytes, const struct fdri_seen *
 static bool look_at(const struct slot *s, struct slot *copy)
 {
     pthread_mutex_lock(&lock);
-    bool pending = fdr_load_acquire(&s->state) == PENDING; /* A:seen */
+    bool pending = fdri_atomic_load_acquire(&s->state) == PENDING; /* A:seen */
     if (pending) copy->trigger = s->trigger, copy->seen = s->seen, copy->armed = s->armed;
     pthread_mutex_unlock(&lock);
     return pending;
@@ -125,10 +126,10 @@ static void done(struct slot *s, const struct slot *taken, bool written)
     uint32_t pending = PENDING;
     pthread_mutex_lock(&lock);
     if (s->armed == taken->armed) {
-        uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC), quiet = s->trigger.holdoff_ns;
-        if (!written) quiet = fdr_max(quiet, (uint64_t)REFUSED_NS);
-        fdr_store_relaxed(&s->quiet_until_ns, now + quiet);
-        fdr_cas_acq_rel_u32(&s->state, &pending, ARMED); /* L:trigger - unless it was disarmed meanwhile */
+        uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC), quiet = s->trigger.holdoff_ns;
+        if (!written) quiet = fdri_bits_max(quiet, (uint64_t)REFUSED_NS);
+        fdri_atomic_store_relaxed(&s->quiet_until_ns, now + quiet);
+        fdri_atomic_cas_acq_rel_u32(&s->state, &pending, ARMED); /* L:trigger - unless it was disarmed meanwhile */
     }
     pthread_mutex_unlock(&lock);
 }
@@ -137,35 +138,35 @@ static void take(uint32_t i)
 {
     struct slot s;
     if (!look_at(&slots[i], &s)) return;
-    struct fdri_why why = {.kind = FDR_REASON_TRIGGER,
-                           .tick = s.seen.tick,
-                           .value = s.seen.value,
-                           .value_type = s.seen.type,
-                           .location = s.seen.location};
+    struct fdri_snapshot_why why = {.kind = FDRI_ARENA_REASON_TRIGGER,
+                                    .tick = s.seen.tick,
+                                    .value = s.seen.value,
+                                    .value_type = s.seen.type,
+                                    .location = s.seen.location};
     char value[48], name[96] = "";
-    fdri_name_of(s.seen.key, name, sizeof name);
+    fdri_trigger_name_of(s.seen.key, name, sizeof name);
     snprintf(why.name, sizeof why.name, "%s", s.trigger.name);
-    fdri_add_field_name(s.seen.key, s.seen.field, name, sizeof name);
+    fdri_trigger_add_field_name(s.seen.key, s.seen.field, name, sizeof name);
     bool named = strncmp(s.trigger.name, s.trigger.what, sizeof s.trigger.name - 1) !=
                  0; /* else it is called by that */
     snprintf(why.reason, sizeof why.reason, "trigger %.40s%s%.70s (%.70s%s%.40s)", named ? s.trigger.name : "",
              named ? ": " : "", s.trigger.what, name, name[0] ? ": " : "", value_text(value, sizeof value, &s.seen));
-    struct fdri_quota quota = {.owner = (uint64_t)s.armed * (FDRI_TRIGGERS + 1) + i + 1,
-                               .keep = s.trigger.keep,
-                               .keep_newest = s.trigger.keep_newest,
-                               .name = s.trigger.name};
-    done(&slots[i], &s, fdri_take(&why, &quota, false) == 0);
+    struct fdri_snapshot_quota quota = {.owner = (uint64_t)s.armed * (FDRI_EXPORT_TRIGGERS + 1) + i + 1,
+                                        .keep = s.trigger.keep,
+                                        .keep_newest = s.trigger.keep_newest,
+                                        .name = s.trigger.name};
+    done(&slots[i], &s, fdri_snapshot_take(&why, &quota, false) == 0);
 }
 
 /* Takes what is due at `now`; when to come again. */
 uint64_t fdri_trigger_serve(uint64_t now)
 {
     uint64_t next = UINT64_MAX;
-    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++) {
+    for (uint32_t i = 0; i < FDRI_EXPORT_TRIGGERS; i++) {
         struct slot *s = &slots[i];
-        if (fdr_load_acquire(&s->state) != PENDING) continue; /* A:seen */
+        if (fdri_atomic_load_acquire(&s->state) != PENDING) continue; /* A:seen */
         if (s->due_ns > now) {
-            next = fdr_min(next, s->due_ns);
+            next = fdri_bits_min(next, s->due_ns);
             continue;
         }
         take(i);

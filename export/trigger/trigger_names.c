@@ -13,46 +13,47 @@
 #include "export/view.h"
 #include "format/arena/arena.h"
 
-static const struct fdr_def *find(uint32_t kind, uint32_t id)
+static const struct fdri_arena_def *find(uint32_t kind, uint32_t id)
 {
-    const struct fdr_superblock *s = (const void *)fdri_view.base;
-    for (uint32_t off = fdr_load_acquire(&s->defs_first); off;) { /* A:defs */
-        const struct fdr_defs_block *b = (const void *)(fdri_view.base + off);
-        uint32_t used = fdr_load_acquire(&b->used); /* A:defs */
+    const struct fdri_arena_superblock *s = (const void *)fdri_snapshot_view.base;
+    for (uint32_t off = fdri_atomic_load_acquire(&s->defs_first); off;) { /* A:defs */
+        const struct fdri_arena_defs_block *b = (const void *)(fdri_snapshot_view.base + off);
+        uint32_t used = fdri_atomic_load_acquire(&b->used); /* A:defs */
         for (uint32_t at = 0; at < used;) {
-            const struct fdr_def *d = (const void *)((const uint8_t *)(b + 1) + at);
+            const struct fdri_arena_def *d = (const void *)((const uint8_t *)(b + 1) + at);
             if (d->kind == kind && d->id == id) return d;
             if (!d->bytes) break;
             at += d->bytes;
         }
-        off = fdr_load_acquire(&b->next); /* A:defs */
+        off = fdri_atomic_load_acquire(&b->next); /* A:defs */
     }
     return NULL;
 }
 
-bool fdri_name_of(uint32_t key, char *name, size_t bytes)
+bool fdri_trigger_name_of(uint32_t key, char *name, size_t bytes)
 {
     uint32_t kind = key >> 24, id = key & 0xffffffu;
     name[0] = 0;
-    if (key == FDRI_NO_KEY) return false;
+    if (key == FDRI_EXPORT_NO_KEY) return false;
     if (kind == 0) {
         snprintf(name, bytes, "%s", id == 1 ? "send" : "recv");
         return true;
     }
-    const struct fdr_def *d = find(kind, id);
+    const struct fdri_arena_def *d = find(kind, id);
     if (!d) return false;
     if (d->name_bytes) snprintf(name, bytes, "%.*s", (int)d->name_bytes, (const char *)(d + 1));
     else snprintf(name, bytes, "0x%llx", (unsigned long long)d->value);
     return d->name_bytes != 0;
 }
 
-void fdri_add_field_name(uint32_t key, uint32_t field, char *name, size_t bytes)
+void fdri_trigger_add_field_name(uint32_t key, uint32_t field, char *name, size_t bytes)
 {
-    const struct fdr_def *d = key >> 24 == FDR_DEF_EVENT ? find(FDR_DEF_EVENT, key & 0xffffffu) : NULL;
+    const struct fdri_arena_def *d = key >> 24 == FDRI_ARENA_DEF_EVENT ? find(FDRI_ARENA_DEF_EVENT, key & 0xffffffu)
+                                                                       : NULL;
     size_t used = strlen(name);
-    if (!d || field >= d->payload_bytes / sizeof(struct fdr_def_field)) return;
+    if (!d || field >= d->payload_bytes / sizeof(struct fdri_arena_def_field)) return;
     const char *names = (const char *)(d + 1);
-    const struct fdr_def_field *f = (const void *)(names +
-                                                   fdr_align_up((uint64_t)d->name_bytes + d->file_bytes + 2, 8));
+    const struct fdri_arena_def_field *f = (const void *)(names + fdri_bits_align_up(
+                                                                      (uint64_t)d->name_bytes + d->file_bytes + 2, 8));
     snprintf(name + used, bytes - used, ".%.27s", f[field].name);
 }

@@ -53,13 +53,15 @@ static bool usage_of(uint32_t tid, struct usage *u)
     char text[512];
     unsigned long long run, delay = 0;
     *u = (struct usage){.state = '?'};
-    if (!fdri_read_task(tid, "stat", text, sizeof text) && fdr_raw_is_gone(fdri_pid(), (int)tid)) return false;
+    if (!fdri_system_read_task(tid, "stat", text, sizeof text) &&
+        fdri_system_thread_has_ended(fdri_export_pid(), (int)tid))
+        return false;
     const char *p = strrchr(text, ')');
     if (p && p[1]) u->state = p[2];
     struct timespec t;
     clockid_t clock = (clockid_t)(~tid << 3 | 6); /* a thread's processor time, as pthread_getcpuclockid makes it */
     if (clock_gettime(clock, &t) == 0) u->cpu_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-    if (fdri_read_task(tid, "schedstat", text, sizeof text) && sscanf(text, "%llu %llu", &run, &delay) == 2)
+    if (fdri_system_read_task(tid, "schedstat", text, sizeof text) && sscanf(text, "%llu %llu", &run, &delay) == 2)
         u->delay_ns = delay;
     return true;
 }
@@ -84,9 +86,9 @@ static bool grow(void)
     return true;
 }
 
-FDR_RACY static struct watched *entry(const struct fdr_location *l)
+FDRI_RACY static struct watched *entry(const struct fdri_arena_location *l)
 {
-    uint32_t off = (uint32_t)((const uint8_t *)l - fdri_view.base);
+    uint32_t off = (uint32_t)((const uint8_t *)l - fdri_snapshot_view.base);
     struct watched *w = room ? slot_of(all, room, off) : NULL;
     if (!w || !w->off) {
         if (taken * 2 >= room && !grow()) return NULL;
@@ -97,16 +99,17 @@ FDR_RACY static struct watched *entry(const struct fdr_location *l)
     return w;
 }
 
-FDR_RACY static const struct fdr_level *level_of(const struct fdr_location *l, uint32_t depth)
+FDRI_RACY static const struct fdri_arena_level *level_of(const struct fdri_arena_location *l, uint32_t depth)
 {
-    const struct fdr_levels_block *b = (const void *)(fdri_view.base + l->levels_off[fdr_level_block(depth)]);
-    return &b->level[fdr_level_entry(depth)];
+    const struct fdri_arena_levels_block *b = (const void *)(fdri_snapshot_view.base +
+                                                             l->levels_off[fdri_arena_level_block(depth)]);
+    return &b->level[fdri_arena_level_entry(depth)];
 }
 
-FDR_RACY static uint32_t innermost(const struct fdr_location *l)
+FDRI_RACY static uint32_t innermost(const struct fdri_arena_location *l)
 {
-    uint32_t depth = fdr_load_acquire(&l->depth); /* A:frame */
-    return depth && depth <= fdr_levels_in(l->level_blocks) ? level_of(l, depth)->region : 0;
+    uint32_t depth = fdri_atomic_load_acquire(&l->depth); /* A:frame */
+    return depth && depth <= fdri_arena_levels_in(l->level_blocks) ? level_of(l, depth)->region : 0;
 }
 
 /* Does a word go on from one letter to the next? Not in "_l", "4l" or "dL". */
@@ -146,7 +149,7 @@ static bool waits_by_name(uint32_t region)
     static const char *const words[] = {"lock", "trylock", "timedlock", "clocklock", "rdlock", "wrlock",  "spinlock",
                                         "join", "poll",    "ppoll",     "polling",   "spin",   "spinning"};
     char name[256];
-    if (!fdri_name_of((uint32_t)FDR_DEF_REGION << 24 | region, name, sizeof name)) return false;
+    if (!fdri_trigger_name_of((uint32_t)FDRI_ARENA_DEF_REGION << 24 | region, name, sizeof name)) return false;
     for (size_t i = 0; i < sizeof anywhere / sizeof anywhere[0]; i++)
         if (strcasestr(name, anywhere[i])) return true;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
@@ -154,15 +157,15 @@ static bool waits_by_name(uint32_t region)
     return false;
 }
 
-FDR_RACY static void begin(struct watched *w, const struct fdr_location *l, uint64_t now)
+FDRI_RACY static void begin(struct watched *w, const struct fdri_arena_location *l, uint64_t now)
 {
     struct usage u;
     usage_of(l->tid, &u);
     *w = (struct watched){.off = w->off,
                           .id = w->id,
                           .known = true,
-                          .last_tick = fdr_load_relaxed(&l->last_tick),
-                          .depth = fdr_load_relaxed(&l->depth),
+                          .last_tick = fdri_atomic_load_relaxed(&l->last_tick),
+                          .depth = fdri_atomic_load_relaxed(&l->depth),
                           .since_ns = now,
                           .cpu_ns = u.cpu_ns,
                           .delay_ns = u.delay_ns};
@@ -170,7 +173,8 @@ FDR_RACY static void begin(struct watched *w, const struct fdr_location *l, uint
 
 /* More than a tenth of the time on a processor, or on its way to one now: it computes. More than half of the time
  * running or waiting for a processor: the host is busy. (The kernel counts a wait when it is over.) */
-FDR_RACY static enum verdict judge(const struct watched *w, const struct fdr_location *l, uint64_t now, struct usage *u)
+FDRI_RACY static enum verdict judge(const struct watched *w, const struct fdri_arena_location *l, uint64_t now,
+                                    struct usage *u)
 {
     uint64_t passed = now - w->since_ns;
     if (!usage_of(l->tid, u)) return MOVES;
@@ -182,27 +186,29 @@ FDR_RACY static enum verdict judge(const struct watched *w, const struct fdr_loc
 
 /* Calls that are only counted (deeper than FDR_DEPTH, in a pause, kept out by rules) leave time and depth as they are.
  * What was presented is looked at where those stood still for a look: it is in as many lines as there are levels. */
-static bool counts(struct watched *w, const struct fdr_location *l)
+static bool counts(struct watched *w, const struct fdri_arena_location *l)
 {
-    uint64_t presented = fdri_presented_of(l);
+    uint64_t presented = fdri_snapshot_presented_of(l);
     bool moved = w->stands && w->presented != presented;
     w->presented = presented;
     w->stands = true;
     return moved;
 }
 
-FDR_RACY static enum verdict look_at(const struct fdr_location *l, uint64_t now, uint64_t limit, struct usage *u)
+FDRI_RACY static enum verdict look_at(const struct fdri_arena_location *l, uint64_t now, uint64_t limit,
+                                      struct usage *u)
 {
-    uint32_t flags = fdr_load_acquire(&l->flags); /* A:location - what it is, before that it lives */
-    uint32_t depth = fdr_load_relaxed(&l->depth);
-    if (!(flags & FDR_LOCATION_LIVE) || (flags & FDR_LOCATION_LANE)) return MOVES; /* it may have no number, or 0 */
+    uint32_t flags = fdri_atomic_load_acquire(&l->flags); /* A:location - what it is, before that it lives */
+    uint32_t depth = fdri_atomic_load_relaxed(&l->depth);
+    if (!(flags & FDRI_ARENA_LOCATION_LIVE) || (flags & FDRI_ARENA_LOCATION_LANE))
+        return MOVES; /* it may have no number, or 0 */
     struct watched *w = entry(l);
     if (!w) return MOVES;
     if (!depth) {
         w->known = false;
         return MOVES;
     }
-    if (!w->known || w->last_tick != fdr_load_relaxed(&l->last_tick) || w->depth != depth || counts(w, l)) {
+    if (!w->known || w->last_tick != fdri_atomic_load_relaxed(&l->last_tick) || w->depth != depth || counts(w, l)) {
         begin(w, l, now);
         return MOVES;
     }
@@ -212,69 +218,73 @@ FDR_RACY static enum verdict look_at(const struct fdr_location *l, uint64_t now,
     return v;
 }
 
-static const struct fdr_location *next(uint32_t off) { return off ? (const void *)(fdri_view.base + off) : NULL; }
-static const struct fdr_location *first(void)
+static const struct fdri_arena_location *next(uint32_t off)
 {
-    const struct fdr_superblock *s = (const void *)fdri_view.base;
-    return next(fdr_load_acquire(&s->location_first)); /* A:location */
+    return off ? (const void *)(fdri_snapshot_view.base + off) : NULL;
+}
+static const struct fdri_arena_location *first(void)
+{
+    const struct fdri_arena_superblock *s = (const void *)fdri_snapshot_view.base;
+    return next(fdri_atomic_load_acquire(&s->location_first)); /* A:location */
 }
 
-FDR_RACY static void describe(struct fdri_why *why, const struct fdr_location *l, const struct usage *u, uint64_t stood)
+FDRI_RACY static void describe(struct fdri_snapshot_why *why, const struct fdri_arena_location *l,
+                               const struct usage *u, uint64_t stood)
 {
-    static_assert(offsetof(struct fdr_location, name) % 8 == 0 && sizeof l->name % 8 == 0, "copied in words");
+    static_assert(offsetof(struct fdri_arena_location, name) % 8 == 0 && sizeof l->name % 8 == 0, "copied in words");
     _Alignas(8) char name[sizeof l->name];
     char region[160] = "";
-    fdr_copy_racy(name, l->name, sizeof name); /* its thread may be naming itself */
+    fdri_racy_copy(name, l->name, sizeof name); /* its thread may be naming itself */
     name[sizeof name - 1] = 0;
-    fdri_name_of((uint32_t)FDR_DEF_REGION << 24 | innermost(l), region, sizeof region);
+    fdri_trigger_name_of((uint32_t)FDRI_ARENA_DEF_REGION << 24 | innermost(l), region, sizeof region);
     why->value = stood;
     why->location = l->id;
     char seconds[40], of_processor[40];
-    fdri_number_text(seconds, sizeof seconds, 3, (double)stood / 1e9);
-    fdri_number_text(of_processor, sizeof of_processor, 3, (double)u->cpu_ns / 1e9);
+    fdri_text_print_number(seconds, sizeof seconds, 3, (double)stood / 1e9);
+    fdri_text_print_number(of_processor, sizeof of_processor, 3, (double)u->cpu_ns / 1e9);
     snprintf(why->reason, sizeof why->reason,
              "watchdog: thread %u (%.31s) has stood in %.110s for %.16s s, state %c, %.16s s of processor time", l->tid,
              name, region[0] ? region : "a region", seconds, u->state, of_processor);
 }
 
 /* All that hang by now are in this one. The one that stood first is named. */
-FDR_RACY static void report(uint64_t now)
+FDRI_RACY static void report(uint64_t now)
 {
-    struct fdri_why why = {.kind = FDR_REASON_WATCHDOG, .location = UINT32_MAX, .name = "watchdog"};
-    struct fdri_quota quota = fdri_whole_quota();
-    static struct fdri_tids who; /* of those that hang, as many as have a stack in the file */
+    struct fdri_snapshot_why why = {.kind = FDRI_ARENA_REASON_WATCHDOG, .location = UINT32_MAX, .name = "watchdog"};
+    struct fdri_snapshot_quota quota = fdri_snapshot_whole_quota();
+    static struct fdri_trigger_tids who; /* of those that hang, as many as have a stack in the file */
     struct usage u;
     uint32_t hanging = 0;
     who.count = 0;
-    why.tick = fdri_tick_of(fdri_view.ticks ? fdr_ticks() : now);
-    for (const struct fdr_location *l = first(); l; l = next(l->next)) {
-        if (look_at(l, now, fdri_view.watchdog_ns / 2, &u) != HANGS) continue;
+    why.tick = fdri_snapshot_tick_of(fdri_snapshot_view.ticks ? fdri_clock_ticks() : now);
+    for (const struct fdri_arena_location *l = first(); l; l = next(l->next)) {
+        if (look_at(l, now, fdri_snapshot_view.watchdog_ns / 2, &u) != HANGS) continue;
         struct watched *w = entry(l);
         if (!w) continue;
         if (!hanging++ || now - w->since_ns > why.value) describe(&why, l, &u, now - w->since_ns);
         w->reported = true;
-        if (who.count < FDRI_STACKS) who.tid[who.count++] = l->tid;
+        if (who.count < FDRI_TRIGGER_STACKS) who.tid[who.count++] = l->tid;
     }
     if (!hanging) return;
     size_t used = strlen(why.reason);
     if (hanging > 1) snprintf(why.reason + used, sizeof why.reason - used, "; and %u more", hanging - 1);
-    static uint8_t stacks[FDR_TAIL_MAX_BYTES] __attribute__((aligned(8)));
+    static uint8_t stacks[FDRI_ARENA_TAIL_MAX_BYTES] __attribute__((aligned(8)));
     why.section = stacks;
-    why.section_bytes = fdri_stacks_take(stacks, fdri_section_room(), &who);
-    int e = fdri_take(&why, &quota, false);
-    fdri_say("%s; %s", why.reason, e ? "no snapshot was written" : fdri_files_last());
+    why.section_bytes = fdri_trigger_stacks_take(stacks, fdri_snapshot_section_room(), &who);
+    int e = fdri_snapshot_take(&why, &quota, false);
+    fdri_text_message("%s; %s", why.reason, e ? "no snapshot was written" : fdri_snapshot_files_last());
 }
 
-FDR_RACY static bool any_hangs(uint64_t now)
+FDRI_RACY static bool any_hangs(uint64_t now)
 {
     struct usage u;
     bool found = false;
-    for (const struct fdr_location *l = first(); l; l = next(l->next))
-        found |= look_at(l, now, fdri_view.watchdog_ns, &u) == HANGS;
+    for (const struct fdri_arena_location *l = first(); l; l = next(l->next))
+        found |= look_at(l, now, fdri_snapshot_view.watchdog_ns, &u) == HANGS;
     return found;
 }
 
-void fdri_watchdog_start(void)
+void fdri_trigger_watchdog_start(void)
 {
     look_ns = due_ns = 0;
     taken = 0;
@@ -283,19 +293,19 @@ void fdri_watchdog_start(void)
 
 /* Every wake-up is late by some microseconds, on a crowded machine by milliseconds; with a trigger that is polled there
  * are a thousand a second. That is no stop, and must not add up to one. */
-void fdri_watchdog_late(uint64_t ns)
+void fdri_trigger_watchdog_late(uint64_t ns)
 {
-    if (ns < fdr_min(fdri_view.watchdog_ns / 4, 100000000)) return;
+    if (ns < fdri_bits_min(fdri_snapshot_view.watchdog_ns / 4, 100000000)) return;
     if (due_ns) due_ns += ns;
     for (uint32_t i = 0; i < room; i++)
         if (all[i].off) all[i].since_ns += ns;
 }
 
 /* A quarter of the time between looks; others that hang for the same reason have one look's time to be found, too. */
-uint64_t fdri_watchdog_look(uint64_t now)
+uint64_t fdri_trigger_watchdog_look(uint64_t now)
 {
-    uint64_t often = fdr_min(fdr_max(fdri_view.watchdog_ns / 4, 10000000), 1000000000);
-    if (!fdri_view.watchdog_ns) return UINT64_MAX;
+    uint64_t often = fdri_bits_min(fdri_bits_max(fdri_snapshot_view.watchdog_ns / 4, 10000000), 1000000000);
+    if (!fdri_snapshot_view.watchdog_ns) return UINT64_MAX;
     if (now < look_ns) return look_ns;
     if (due_ns && now >= due_ns) {
         report(now);

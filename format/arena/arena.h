@@ -5,15 +5,15 @@
  *   0                superblock (4096 bytes)
  *   bins_off ..      bins, bin_bytes each, handed out upwards
  *   .. arena_bytes   meta blocks (definitions, locations, levels, partitions, totals), handed out downwards
- *   arena_bytes ..   only in snapshots: the tail (struct fdr_tail), at most 256 KiB
+ *   arena_bytes ..   only in snapshots: the tail (struct fdri_arena_tail), at most 256 KiB
  *
  * All integers are little-endian and of fixed width. Positions are byte offsets from the start of the
  * arena (`off`, 0 = none); never pointers. A reader trusts none of it. docs/FORMAT.md is the specification.
  *
  * Words: a *tick* is the unit of the location's clock (TSC ticks, or ns); a *stored tick* is a tick
  * shifted right by `shift` (FDR_RESOLUTION). Every time below is a stored tick unless it says otherwise. */
-#ifndef FDR_FORMAT_ARENA_ARENA_H
-#define FDR_FORMAT_ARENA_ARENA_H
+#ifndef FDRI_FORMAT_ARENA_ARENA_H
+#define FDRI_FORMAT_ARENA_ARENA_H
 
 #include "format/arena/bin_header.h"
 #include "format/arena/checksum.h"

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* The check over bytes that every other part of the arena uses. */
-#ifndef FDR_FORMAT_ARENA_CHECKSUM_H
-#define FDR_FORMAT_ARENA_CHECKSUM_H
+#ifndef FDRI_FORMAT_ARENA_CHECKSUM_H
+#define FDRI_FORMAT_ARENA_CHECKSUM_H
 
 #include <stdint.h>
 
 /* ---- tail of a snapshot: each location's accounts after its bins were copied ---- */
 /* Multiply-and-rotate check over whole bytes; not for secrets. In one go, or begun with the number of all bytes. */
-static inline uint64_t fdr_check32_begin(uint32_t count) { return 0x9E3779B97F4A7C15u ^ count; }
-static inline uint64_t fdr_check32_add(uint64_t h, const void *bytes, uint32_t count)
+static inline uint64_t fdri_arena_check32_begin(uint32_t count) { return 0x9E3779B97F4A7C15u ^ count; }
+static inline uint64_t fdri_arena_check32_add(uint64_t h, const void *bytes, uint32_t count)
 {
     const uint8_t *p = (const uint8_t *)bytes;
     for (uint32_t i = 0; i < count; i++) h = (h ^ p[i]) * 0x100000001B3u + (h >> 41);
     return h;
 }
-static inline uint32_t fdr_check32_end(uint64_t h) { return (uint32_t)(h ^ h >> 32); }
-static inline uint32_t fdr_check32(const void *bytes, uint32_t count)
+static inline uint32_t fdri_arena_check32_end(uint64_t h) { return (uint32_t)(h ^ h >> 32); }
+static inline uint32_t fdri_arena_check32(const void *bytes, uint32_t count)
 {
-    return fdr_check32_end(fdr_check32_add(fdr_check32_begin(count), bytes, count));
+    return fdri_arena_check32_end(fdri_arena_check32_add(fdri_arena_check32_begin(count), bytes, count));
 }
 
 #endif

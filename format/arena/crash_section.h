@@ -2,33 +2,33 @@
 /* The crash section: what a fatal signal adds behind the arena (at arena_bytes), instead of a snapshot's tail.
  * A header, then entries, each at a multiple of 8. It holds registers, and of stacks only words that are
  * addresses of code or of the same stack, with their places: enough to unwind offline. docs/FORMAT.md, section 15. */
-#ifndef FDR_FORMAT_ARENA_CRASH_SECTION_H
-#define FDR_FORMAT_ARENA_CRASH_SECTION_H
+#ifndef FDRI_FORMAT_ARENA_CRASH_SECTION_H
+#define FDRI_FORMAT_ARENA_CRASH_SECTION_H
 
 #include <assert.h>
 #include <stdint.h>
 
-#define FDR_CRASH_MAGIC     0x48535243u /* "CRSH" */
-#define FDR_CRASH_MAX_BYTES (1u << 20)  /* of the section */
+#define FDRI_ARENA_CRASH_MAGIC     0x48535243u /* "CRSH" */
+#define FDRI_ARENA_CRASH_MAX_BYTES (1u << 20)  /* of the section */
 
-struct fdr_crash {
+struct fdri_arena_crash {
     uint32_t magic;
     uint32_t count; /* entries that follow */
     uint64_t bytes; /* whole section, this header included */
     uint64_t check; /* sum over the 8-byte words of the entries: the running check of 9.6 over them */
     uint64_t reserved;
 };
-static_assert(sizeof(struct fdr_crash) == 32, "crash section");
+static_assert(sizeof(struct fdri_arena_crash) == 32, "crash section");
 
-enum fdr_crash_kind { FDR_CRASH_CAUSE = 1, FDR_CRASH_THREAD, FDR_CRASH_TEXT };
-struct fdr_crash_entry {
-    uint32_t kind;  /* enum fdr_crash_kind */
+enum fdri_arena_crash_kind { FDRI_ARENA_CRASH_CAUSE = 1, FDRI_ARENA_CRASH_THREAD, FDRI_ARENA_CRASH_TEXT };
+struct fdri_arena_crash_entry {
+    uint32_t kind;  /* enum fdri_arena_crash_kind */
     uint32_t bytes; /* of what follows, without padding to 8 */
 };
-static_assert(sizeof(struct fdr_crash_entry) == 8, "crash entry");
+static_assert(sizeof(struct fdri_arena_crash_entry) == 8, "crash entry");
 
 /* One per signal that was seen: first the one the process died of. */
-struct fdr_crash_cause {
+struct fdri_arena_crash_cause {
     int32_t signal;
     int32_t code;  /* si_code */
     int32_t error; /* si_errno */
@@ -38,22 +38,22 @@ struct fdr_crash_cause {
     uint64_t realtime_ns;
     uint32_t sender_pid; /* of a signal that was sent */
     uint32_t sender_uid;
-    uint32_t flags; /* enum fdr_crash_cause_flags */
+    uint32_t flags; /* enum fdri_arena_crash_cause_flags */
     uint32_t reserved;
 };
-static_assert(sizeof(struct fdr_crash_cause) == 56, "crash cause");
-enum fdr_crash_cause_flags {
-    FDR_CAUSE_SENT = 1,   /* by kill, raise, ...: not by an instruction */
-    FDR_CAUSE_ALSO = 2,   /* another thread's, while the first was being handled */
-    FDR_CAUSE_BEFORE = 4, /* given to the application's handler, which then did what ended the process */
-    FDR_CAUSE_HANDLER = 8 /* a fault inside the crash handler itself; it went on behind it */
+static_assert(sizeof(struct fdri_arena_crash_cause) == 56, "crash cause");
+enum fdri_arena_crash_cause_flags {
+    FDRI_ARENA_CAUSE_SENT = 1,   /* by kill, raise, ...: not by an instruction */
+    FDRI_ARENA_CAUSE_ALSO = 2,   /* another thread's, while the first was being handled */
+    FDRI_ARENA_CAUSE_BEFORE = 4, /* given to the application's handler, which then did what ended the process */
+    FDRI_ARENA_CAUSE_HANDLER = 8 /* a fault inside the crash handler itself; it went on behind it */
 };
 
 /* Followed by registers (8 bytes each), then words (8 bytes each), then their places (4 bytes each): bits 3..31
  * are the distance from `sp` in bytes, bit 0 says that a call instruction stands before the address. */
-struct fdr_crash_thread {
+struct fdri_arena_crash_thread {
     uint32_t tid;
-    uint32_t flags; /* enum fdr_crash_thread_flags */
+    uint32_t flags; /* enum fdri_arena_crash_thread_flags */
     uint64_t sp, pc, fp;
     uint64_t stack_end; /* of the mapping that sp lies in; 0: it lies in none */
     uint32_t machine;   /* ELF number: 62 x86-64, 183 aarch64 */
@@ -62,12 +62,12 @@ struct fdr_crash_thread {
     uint32_t looked; /* bytes of the stack, from sp on, whose words are here; 0: not told */
     char name[16];
 };
-static_assert(sizeof(struct fdr_crash_thread) == 72, "crash thread");
-enum fdr_crash_thread_flags {
-    FDR_THREAD_FAULTING = 1, /* the one of the first cause */
-    FDR_THREAD_ANSWERED = 2, /* registers and words are there */
-    FDR_THREAD_CUT = 4,      /* the stack held more than was kept */
-    FDR_THREAD_PLACE = 8     /* of its registers only sp and pc are known; the others are 0 */
+static_assert(sizeof(struct fdri_arena_crash_thread) == 72, "crash thread");
+enum fdri_arena_crash_thread_flags {
+    FDRI_ARENA_THREAD_FAULTING = 1, /* the one of the first cause */
+    FDRI_ARENA_THREAD_ANSWERED = 2, /* registers and words are there */
+    FDRI_ARENA_THREAD_CUT = 4,      /* the stack held more than was kept */
+    FDRI_ARENA_THREAD_PLACE = 8     /* of its registers only sp and pc are known; the others are 0 */
 };
 
 /* Text: a name, NUL, then the text to the end of the entry. Names: "cmdline" (NUL between arguments), "environment"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Strategy `first`: the calls that were open when storing stopped. */
-#ifndef FDR_FORMAT_ARENA_FROZEN_STACK_H
-#define FDR_FORMAT_ARENA_FROZEN_STACK_H
+#ifndef FDRI_FORMAT_ARENA_FROZEN_STACK_H
+#define FDRI_FORMAT_ARENA_FROZEN_STACK_H
 
 #include <stdint.h>
 
@@ -9,27 +9,27 @@
 
 /* ---- location: one thread's stream ---- */
 /* Strategy `first`: what was open when the location stopped storing. These calls count as kept; the same frames on
- * the live stack carry FDR_LEVEL_SETTLED and do not. */
-struct fdr_frozen {
-    struct fdr_meta_head head;
+ * the live stack carry FDRI_ARENA_LEVEL_SETTLED and do not. */
+struct fdri_arena_frozen {
+    struct fdri_arena_meta_head head;
     uint64_t tick; /* full ticks: the moment it stopped */
     uint32_t count;
     uint32_t next; /* off of the block with the frames inside of these; 0: these are all */
     struct {
         uint64_t enter_tick;
         uint32_t region, flags;
-    } frame[]; /* outermost first; flags: FDR_LEVEL_UNTIMED, FDR_LEVEL_ORDINAL */
+    } frame[]; /* outermost first; flags: FDRI_ARENA_LEVEL_UNTIMED, FDRI_ARENA_LEVEL_ORDINAL */
 };
-static inline uint32_t fdr_frozen_bytes(uint32_t frames)
+static inline uint32_t fdri_arena_frozen_bytes(uint32_t frames)
 {
-    return (uint32_t)(sizeof(struct fdr_frozen) + frames * sizeof((struct fdr_frozen *)0)->frame[0]);
+    return (uint32_t)(sizeof(struct fdri_arena_frozen) + frames * sizeof((struct fdri_arena_frozen *)0)->frame[0]);
 }
-static inline uint32_t fdr_frozen_room(const struct fdr_frozen *f)
+static inline uint32_t fdri_arena_frozen_room(const struct fdri_arena_frozen *f)
 {
     return (uint32_t)((f->head.bytes - sizeof *f) / sizeof f->frame[0]);
 }
 /* The ordinal stands in the flags from this bit on. */
-#define FDR_FROZEN_ORDINAL     8
-#define FDR_FROZEN_ORDINAL_MAX (UINT32_MAX >> FDR_FROZEN_ORDINAL) /* this one or a greater one */
+#define FDRI_ARENA_FROZEN_ORDINAL     8
+#define FDRI_ARENA_FROZEN_ORDINAL_MAX (UINT32_MAX >> FDRI_ARENA_FROZEN_ORDINAL) /* this one or a greater one */
 
 #endif

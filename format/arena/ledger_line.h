@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Lines of the ledger: each step that gave memory back, and its reason. */
-#ifndef FDR_FORMAT_ARENA_LEDGER_LINE_H
-#define FDR_FORMAT_ARENA_LEDGER_LINE_H
+#ifndef FDRI_FORMAT_ARENA_LEDGER_LINE_H
+#define FDRI_FORMAT_ARENA_LEDGER_LINE_H
 
 #include <assert.h>
 #include <stdint.h>
@@ -9,39 +9,39 @@
 #include "format/arena/meta_block.h"
 
 /* ---- location: one thread's stream ---- */
-#define FDR_REDUCTION_LINES 48
-/* There the count of lines goes on at FDR_REDUCTION_LINES: all are there, and the next is the same. */
-#define FDR_REDUCTION_COUNT_END (UINT32_MAX / FDR_REDUCTION_LINES * FDR_REDUCTION_LINES)
+#define FDRI_ARENA_REDUCTION_LINES 48
+/* There the count of lines goes on at FDRI_ARENA_REDUCTION_LINES: all are there, and the next is the same. */
+#define FDRI_ARENA_REDUCTION_COUNT_END (UINT32_MAX / FDRI_ARENA_REDUCTION_LINES * FDRI_ARENA_REDUCTION_LINES)
 /* One line of the reduction ledger. Consecutive steps of the same kind on the same partition share a line. */
-struct fdr_reduction {
+struct fdri_arena_reduction {
     uint64_t tick;   /* of the first step */
     uint64_t events; /* given back */
     uint64_t bytes;
     uint64_t from_tick, to_tick; /* the stretch of time the given-back bins covered */
     uint32_t steps;
-    uint8_t step; /* enum fdr_step: 1 duration 2 depth 3 class 4 epoch 5 stop 6 claim 8 thin */
+    uint8_t step; /* enum fdri_arena_step: 1 duration 2 depth 3 class 4 epoch 5 stop 6 claim 8 thin */
     uint8_t class_;
     uint8_t band;
-    uint8_t reason;  /* enum fdri_reason of policies/ */
+    uint8_t reason;  /* enum fdri_policies_reason of policies/ */
     uint32_t depth;  /* claim: id of the location whose bins were taken */
     uint32_t closed; /* 1: the partition is gone and its storage gate closed */
 };
-static_assert(sizeof(struct fdr_reduction) == 56, "reduction line");
-struct fdr_reductions_block {
-    struct fdr_meta_head head;
+static_assert(sizeof(struct fdri_arena_reduction) == 56, "reduction line");
+struct fdri_arena_reductions_block {
+    struct fdri_arena_meta_head head;
     uint8_t pad[48];
-    struct fdr_reduction line[FDR_REDUCTION_LINES];
+    struct fdri_arena_reduction line[FDRI_ARENA_REDUCTION_LINES];
 };
 
 /* ---- tail of a snapshot: each location's accounts after its bins were copied ---- */
-enum fdr_step {
-    FDR_STEP_DURATION = 1,
-    FDR_STEP_DEPTH,
-    FDR_STEP_CLASS,
-    FDR_STEP_EPOCH,
-    FDR_STEP_STOP,
-    FDR_STEP_CLAIM,
-    FDR_STEP_THIN = 8
+enum fdri_arena_step {
+    FDRI_ARENA_STEP_DURATION = 1,
+    FDRI_ARENA_STEP_DEPTH,
+    FDRI_ARENA_STEP_CLASS,
+    FDRI_ARENA_STEP_EPOCH,
+    FDRI_ARENA_STEP_STOP,
+    FDRI_ARENA_STEP_CLAIM,
+    FDRI_ARENA_STEP_THIN = 8
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A location: one thread's stream of events, with its accounts. */
-#ifndef FDR_FORMAT_ARENA_LOCATION_H
-#define FDR_FORMAT_ARENA_LOCATION_H
+#ifndef FDRI_FORMAT_ARENA_LOCATION_H
+#define FDRI_FORMAT_ARENA_LOCATION_H
 
 #include <assert.h>
 #include <stdint.h>
@@ -11,34 +11,35 @@
 #include "format/arena/meta_block.h"
 
 /* ---- location: one thread's stream ---- */
-#define FDR_EPOCH_CUTS     16
-#define FDR_READING_DEPTHS 32 /* depth of readings of level 0; those of level 31 and above: 1 */
-enum fdr_location_flags {
-    FDR_LOCATION_LIVE = 1,
-    FDR_LOCATION_LANE = 2,
-    FDR_LOCATION_NS = 4,
-    FDR_LOCATION_STOPPED = 8,
-    FDR_LOCATION_FREE = 16, /* nobody's: to be skipped */
-    FDR_LOCATION_SAMPLES = 32,
-    FDR_LOCATION_FOLDING = 64, /* is being given back */
-    FDR_LOCATION_ENDED = 128,  /* stands for `tid` threads that ended */
-    FDR_LOCATION_READINGS =
-        256, /* user events at depth d > 0 are readings of level FDR_READING_DEPTHS - d, in no call */
-    FDR_LOCATION_REWINDS = 512,       /* its thread has set a mark to rewind to */
-    FDR_LOCATION_JOINED = 1024,       /* calls of band 1 are stored in band 2: since when is not said */
-    FDR_LOCATION_JOINED_LONG = 2048,  /* those of bands 1 and 2 in band 3 */
-    FDR_LOCATION_JOINED_ALL = 4096,   /* all in band 3, those of length 0 as well */
-    FDR_LOCATION_MOVING = 8192,       /* being given back: its accounts are on their way just now */
-    FDR_LOCATION_ANEW = 16384,        /* recovered: some of its accounts are made anew of what was found */
-    FDR_LOCATION_TOTALS_LOST = 32768, /* recovered: rows of its totals were damaged and are not there */
-    FDR_LOCATION_PARTS_LOST = 65536   /* recovered: the chain of its partitions was broken, and some may not be there */
+#define FDRI_ARENA_EPOCH_CUTS     16
+#define FDRI_ARENA_READING_DEPTHS 32 /* depth of readings of level 0; those of level 31 and above: 1 */
+enum fdri_arena_location_flags {
+    FDRI_ARENA_LOCATION_LIVE = 1,
+    FDRI_ARENA_LOCATION_LANE = 2,
+    FDRI_ARENA_LOCATION_NS = 4,
+    FDRI_ARENA_LOCATION_STOPPED = 8,
+    FDRI_ARENA_LOCATION_FREE = 16, /* nobody's: to be skipped */
+    FDRI_ARENA_LOCATION_SAMPLES = 32,
+    FDRI_ARENA_LOCATION_FOLDING = 64, /* is being given back */
+    FDRI_ARENA_LOCATION_ENDED = 128,  /* stands for `tid` threads that ended */
+    FDRI_ARENA_LOCATION_READINGS =
+        256, /* user events at depth d > 0 are readings of level FDRI_ARENA_READING_DEPTHS - d, in no call */
+    FDRI_ARENA_LOCATION_REWINDS = 512,       /* its thread has set a mark to rewind to */
+    FDRI_ARENA_LOCATION_JOINED = 1024,       /* calls of band 1 are stored in band 2: since when is not said */
+    FDRI_ARENA_LOCATION_JOINED_LONG = 2048,  /* those of bands 1 and 2 in band 3 */
+    FDRI_ARENA_LOCATION_JOINED_ALL = 4096,   /* all in band 3, those of length 0 as well */
+    FDRI_ARENA_LOCATION_MOVING = 8192,       /* being given back: its accounts are on their way just now */
+    FDRI_ARENA_LOCATION_ANEW = 16384,        /* recovered: some of its accounts are made anew of what was found */
+    FDRI_ARENA_LOCATION_TOTALS_LOST = 32768, /* recovered: rows of its totals were damaged and are not there */
+    FDRI_ARENA_LOCATION_PARTS_LOST =
+        65536 /* recovered: the chain of its partitions was broken, and some may not be there */
 };
-struct fdr_location {
-    struct fdr_meta_head head;
+struct fdri_arena_location {
+    struct fdri_arena_meta_head head;
     uint32_t id;
     uint32_t next;       /* off of the location attached before this one */
-    uint32_t tid;        /* FDR_LOCATION_ENDED: how many locations it stands for */
-    uint32_t flags;      /* atomic: enum fdr_location_flags */
+    uint32_t tid;        /* FDRI_ARENA_LOCATION_ENDED: how many locations it stands for */
+    uint32_t flags;      /* atomic: enum fdri_arena_location_flags */
     uint32_t parent;     /* a lane: id of the location it belongs to; else UINT32_MAX */
     uint32_t numa_node;  /* the kernel's number: where the thread ran when it last took a bin */
     uint64_t start_tick; /* stored ticks */
@@ -51,11 +52,11 @@ struct fdr_location {
     uint16_t pause;        /* not 0: paused, by fdr_pause or outside of phases */
     uint16_t refused_from; /* depth of the first call that memory held no level for; 0: none, or behind all levels */
     uint32_t level_blocks; /* how many of levels_off[] are there */
-    uint32_t levels_off[FDR_LEVEL_BLOCKS_MAX]; /* fdr_level_block(d): level d from 1 on */
-    uint32_t level0_off;                       /* the level of events outside any region (depth 0) */
-    uint32_t parts_first;                      /* off of the newest partition; they chain by `next` */
-    uint32_t rows_table_off;                   /* off of the hash table (struct fdr_rowtable) */
-    uint32_t slab_off;                         /* where the next totals row comes from */
+    uint32_t levels_off[FDRI_ARENA_LEVEL_BLOCKS_MAX]; /* fdri_arena_level_block(d): level d from 1 on */
+    uint32_t level0_off;                              /* the level of events outside any region (depth 0) */
+    uint32_t parts_first;                             /* off of the newest partition; they chain by `next` */
+    uint32_t rows_table_off;                          /* off of the hash table (struct fdri_arena_rowtable) */
+    uint32_t slab_off;                                /* where the next totals row comes from */
     uint32_t slab_end;
     uint32_t rest_row_off; /* the row that folded regions share, 0 = none */
     /* accounts beside the per-level ones; owner writes */
@@ -70,29 +71,30 @@ struct fdr_location {
     uint32_t abandoned;          /* operations left by longjmp from a handler */
     uint32_t meta_units;         /* atomic: 512 bytes each: what of its bins and pieces its accounts lie in */
     /* ties: events at tick tie_tick so far that carry no duration */
-    uint64_t point_tick;               /* stored tick of the newest point event */
-    uint32_t point_count;              /* how many point events had that tick */
-    uint32_t epoch;                    /* number of the current epoch, from 0 */
-    uint64_t cut_tick[FDR_EPOCH_CUTS]; /* epoch e began at cut_tick[e % 16] */
+    uint64_t point_tick;                      /* stored tick of the newest point event */
+    uint32_t point_count;                     /* how many point events had that tick */
+    uint32_t epoch;                           /* number of the current epoch, from 0 */
+    uint64_t cut_tick[FDRI_ARENA_EPOCH_CUTS]; /* epoch e began at cut_tick[e % 16] */
     uint64_t floor_tick;      /* records with leave <= this are given back, whatever bin still holds them (0 = none) */
     uint32_t epoch_floor;     /* oldest epoch still held */
     uint32_t bins_held;       /* bins of bin_bytes this location holds now */
     uint32_t strewn_units;    /* 512 bytes each: what it has of bins that belong to several locations */
     uint32_t piece_free[7];   /* off of free pieces by log2(bytes) - 9: halves of a bin not in use */
     uint32_t counting;        /* off of the histogram's counter that the newest call is not in yet; 0: it is */
-    uint32_t reduction_count; /* lines begun, up to FDR_REDUCTION_COUNT_END; n is at [n % .._LINES] */
-    uint32_t reductions_off;  /* off of struct fdr_reductions_block, 0 = none yet */
+    uint32_t reduction_count; /* lines begun, up to FDRI_ARENA_REDUCTION_COUNT_END; n is at [n % .._LINES] */
+    uint32_t reductions_off;  /* off of struct fdri_arena_reductions_block, 0 = none yet */
     uint32_t epochs_off;      /* struct fdr_epochs, 0 = none yet */
     uint64_t reductions_dropped_events; /* sums of lines that were overwritten or found no block */
     uint64_t reductions_dropped_bytes;
-    uint32_t gate_depth[FDR_BANDS]; /* calls of band b deeper than or at this are not stored; 0 = open */
-    uint32_t class_closed;          /* bit per class: storage gate closed */
-    uint32_t reduction_steps;       /* steps that gave bins back; closed gates */
-    uint32_t epoch_bins;            /* bins opened in the current epoch */
+    uint32_t gate_depth[FDRI_ARENA_BANDS]; /* calls of band b deeper than or at this are not stored; 0 = open */
+    uint32_t class_closed;                 /* bit per class: storage gate closed */
+    uint32_t reduction_steps;              /* steps that gave bins back; closed gates */
+    uint32_t epoch_bins;                   /* bins opened in the current epoch */
     uint32_t meta_free[9]; /* given-back meta blocks by bytes / 64 - 1, chained through the word behind their head */
     uint32_t meta_off;     /* rest of the newest slab */
     uint32_t meta_end;
-    uint32_t frozen_off;  /* FDR_LOCATION_STOPPED: the open calls when storing stopped (struct fdr_frozen) */
+    uint32_t
+        frozen_off; /* FDRI_ARENA_LOCATION_STOPPED: the open calls when storing stopped (struct fdri_arena_frozen) */
     uint32_t piece_units; /* 512 bytes each: free pieces */
     char name[32];
     /* fair shares; not needed to read */
@@ -104,10 +106,10 @@ struct fdr_location {
     uint32_t ended_next;      /* the location that ended after this one */
     uint32_t fold_from;       /* how far its accounts were folded */
     uint32_t slabs;           /* off of the newest block of further meta */
-    uint32_t samples_off;     /* FDR_LOCATION_SAMPLES: struct fdr_samples */
+    uint32_t samples_off;     /* FDRI_ARENA_LOCATION_SAMPLES: struct fdri_arena_samples */
     uint64_t reduction_ticks; /* time its owner has spent giving memory back: full ticks of the recording's clock */
     uint64_t reduction_worst; /* the longest of these steps, and of cuts and merges of epochs */
 };
-static_assert(sizeof(struct fdr_location) == 832, "location");
+static_assert(sizeof(struct fdri_arena_location) == 832, "location");
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Notes: the application's facts about itself, as keys and values. */
-#ifndef FDR_FORMAT_ARENA_NOTE_BLOCK_H
-#define FDR_FORMAT_ARENA_NOTE_BLOCK_H
+#ifndef FDRI_FORMAT_ARENA_NOTE_BLOCK_H
+#define FDRI_FORMAT_ARENA_NOTE_BLOCK_H
 
 #include <assert.h>
 #include <stdint.h>
@@ -12,33 +12,33 @@
 /* ---- notes: what the application says about itself, the newest value of each key ----
  * A value is written beside the one that counts, then `state` is changed: a kill leaves the old or the new one, and who
  * copies it meanwhile finds the same state before and after, or tries again. */
-#define FDR_NOTE_KEY_BYTES   40
-#define FDR_NOTE_VALUE_BYTES 104
-#define FDR_NOTES_PER_BLOCK  15
-struct fdr_note_entry {
-    uint64_t state; /* FDR_NOTE_STATE */
-    char key[FDR_NOTE_KEY_BYTES];
-    char value[2][FDR_NOTE_VALUE_BYTES];
+#define FDRI_ARENA_NOTE_KEY_BYTES   40
+#define FDRI_ARENA_NOTE_VALUE_BYTES 104
+#define FDRI_ARENA_NOTES_PER_BLOCK  15
+struct fdri_arena_note_entry {
+    uint64_t state; /* FDRI_ARENA_NOTE_STATE */
+    char key[FDRI_ARENA_NOTE_KEY_BYTES];
+    char value[2][FDRI_ARENA_NOTE_VALUE_BYTES];
 };
-static_assert(sizeof(struct fdr_note_entry) == 256, "note");
+static_assert(sizeof(struct fdri_arena_note_entry) == 256, "note");
 /* which: 0 no note, else value[which - 1] counts; times: how often one was set. */
-#define FDR_NOTE_STATE(which, times) ((uint64_t)(times) << 32 | (uint32_t)(which))
-#define FDR_NOTE_WHICH(state)        ((uint32_t)(state))
-#define FDR_NOTE_TIMES(state)        ((uint32_t)((state) >> 32))
-#define FDR_NOTE_CHANGING            "[changing]" /* the value, in a copy that found no whole one */
-static inline void fdr_note_give_up(struct fdr_note_entry *n)
+#define FDRI_ARENA_NOTE_STATE(which, times) ((uint64_t)(times) << 32 | (uint32_t)(which))
+#define FDRI_ARENA_NOTE_WHICH(state)        ((uint32_t)(state))
+#define FDRI_ARENA_NOTE_TIMES(state)        ((uint32_t)((state) >> 32))
+#define FDRI_ARENA_NOTE_CHANGING            "[changing]" /* the value, in a copy that found no whole one */
+static inline void fdri_arena_note_give_up(struct fdri_arena_note_entry *n)
 {
-    n->state = FDR_NOTE_STATE(1, 0);
+    n->state = FDRI_ARENA_NOTE_STATE(1, 0);
     memset(n->value, 0, sizeof n->value);
-    memcpy(n->value[0], FDR_NOTE_CHANGING, sizeof FDR_NOTE_CHANGING);
+    memcpy(n->value[0], FDRI_ARENA_NOTE_CHANGING, sizeof FDRI_ARENA_NOTE_CHANGING);
 }
-struct fdr_notes_block {
-    struct fdr_meta_head head;
+struct fdri_arena_notes_block {
+    struct fdri_arena_meta_head head;
     uint32_t next; /* off of the block made before this one */
     uint32_t used; /* notes in it */
     uint8_t pad[40];
-    struct fdr_note_entry note[FDR_NOTES_PER_BLOCK];
+    struct fdri_arena_note_entry note[FDRI_ARENA_NOTES_PER_BLOCK];
 };
-static_assert(sizeof(struct fdr_notes_block) == 64 + 256 * FDR_NOTES_PER_BLOCK, "notes");
+static_assert(sizeof(struct fdri_arena_notes_block) == 64 + 256 * FDRI_ARENA_NOTES_PER_BLOCK, "notes");
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The free bins of each NUMA node. */
-#ifndef FDR_FORMAT_ARENA_NUMA_BLOCK_H
-#define FDR_FORMAT_ARENA_NUMA_BLOCK_H
+#ifndef FDRI_FORMAT_ARENA_NUMA_BLOCK_H
+#define FDRI_FORMAT_ARENA_NUMA_BLOCK_H
 
 #include <assert.h>
 #include <stdint.h>
@@ -9,20 +9,20 @@
 #include "format/arena/meta_block.h"
 
 /* ---- NUMA nodes: the stripe of `stripe_bytes` at offset k * stripe_bytes lies on node[k % node_count] ---- */
-struct fdr_node {
+struct fdri_arena_node {
     uint64_t free_stack; /* atomic, as in the superblock: bins of this node that were given back; informative */
     uint32_t free_bins;  /* atomic: their number; informative */
     uint32_t id;         /* the kernel's number of the node */
     uint8_t pad[48];     /* nodes do not share cache lines */
 };
-static_assert(sizeof(struct fdr_node) == 64, "node");
-struct fdr_nodes_block {
-    struct fdr_meta_head head;
+static_assert(sizeof(struct fdri_arena_node) == 64, "node");
+struct fdri_arena_nodes_block {
+    struct fdri_arena_meta_head head;
     uint32_t count;
     uint32_t stripe_bytes;
     uint8_t pad[40];
-    struct fdr_node node[];
+    struct fdri_arena_node node[];
 };
-static_assert(sizeof(struct fdr_nodes_block) == 64, "nodes block");
+static_assert(sizeof(struct fdri_arena_nodes_block) == 64, "nodes block");
 
 #endif

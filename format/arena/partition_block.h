@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A partition: the list of bins of one class, depth and band of one location. */
-#ifndef FDR_FORMAT_ARENA_PARTITION_BLOCK_H
-#define FDR_FORMAT_ARENA_PARTITION_BLOCK_H
+#ifndef FDRI_FORMAT_ARENA_PARTITION_BLOCK_H
+#define FDRI_FORMAT_ARENA_PARTITION_BLOCK_H
 
 #include <assert.h>
 #include <stddef.h>
@@ -15,8 +15,8 @@
  *   reduced             = first_index(head bin)            (all of them when the list is empty)
  *   kept                = records of the listed bins
  * A bin whose seq is below head_seq was given back and must not rise again. */
-struct fdr_part {
-    struct fdr_meta_head head;
+struct fdri_arena_part {
+    struct fdri_arena_meta_head head;
     uint64_t list_head;  /* atomic {seq:32, off:32} of the oldest bin held; off 0: empty */
     uint64_t total;      /* records stored in sealed bins, ever (= first_index of the next bin) */
     uint64_t floor_tick; /* newest leave that was given back from this partition; 0 = nothing was */
@@ -26,8 +26,8 @@ struct fdr_part {
     uint8_t class_;
     uint8_t band;
     uint8_t size_log2;  /* size of the open bin; grows up to bin_bytes */
-    uint8_t flags;      /* enum fdr_part_flags */
-    uint16_t aside_how; /* set aside: FDR_ASIDE_... */
+    uint8_t flags;      /* enum fdri_arena_part_flags */
+    uint16_t aside_how; /* set aside: FDRI_ARENA_PINNED_... */
     uint32_t bins;      /* bins and pieces held */
     uint32_t bytes;     /* their sum / 512 */
     /* one cache line: all that storing a record touches; see format/codec/record_codec.h */
@@ -45,20 +45,21 @@ struct fdr_part {
     uint64_t aside_tick;
     uint64_t forgets; /* records that a rewind under way takes away, at most; 0 = none is */
 };
-static_assert(sizeof(struct fdr_part) == 128 && offsetof(struct fdr_part, progress) == 64, "partition");
-enum fdr_part_flags {
-    FDR_PART_CLOSED = 1,
-    FDR_PART_COUNTED = 2 /* its newest bin is counted in an epoch */,
-    FDR_PART_UNTOLD = 4,   /* more is missing than accounts tell, T is floor_tick (FORMAT 7.2); only recovery sets it */
-    FDR_PART_REWOUND = 8,  /* a rewind ended the newest bin: the next one is small */
-    FDR_PART_GROWING = 16, /* twice as large as the one before, until the size is right again */
-    FDR_PART_ASIDE = 32,   /* set aside: of the first moments (FDR_PIN), and nothing is given back of it */
-    FDR_PART_PLACED = 64,  /* it stands in its owner's order of worth */
-    FDR_PART_SHORT = 128   /* the newest bins were lost; only recovery sets it */
+static_assert(sizeof(struct fdri_arena_part) == 128 && offsetof(struct fdri_arena_part, progress) == 64, "partition");
+enum fdri_arena_part_flags {
+    FDRI_ARENA_PART_CLOSED = 1,
+    FDRI_ARENA_PART_COUNTED = 2 /* its newest bin is counted in an epoch */,
+    FDRI_ARENA_PART_UNACCOUNTED =
+        4, /* more is missing than accounts tell, T is floor_tick (FORMAT 7.2); only recovery sets it */
+    FDRI_ARENA_PART_REWOUND = 8,  /* a rewind ended the newest bin: the next one is small */
+    FDRI_ARENA_PART_GROWING = 16, /* twice as large as the one before, until the size is right again */
+    FDRI_ARENA_PART_PINNED = 32,  /* set aside: of the first moments (FDR_PIN), and nothing is given back of it */
+    FDRI_ARENA_PART_PLACED = 64,  /* it stands in its owner's order of worth */
+    FDRI_ARENA_PART_SHORT = 128   /* the newest bins were lost; only recovery sets it */
 };
-enum fdr_aside {
-    FDR_ASIDE_CUT = 1,    /* before its time was over: it had used up its share */
-    FDR_ASIDE_PARENTS = 2 /* no call one level less deep had been lost by then */
+enum fdri_arena_pinned {
+    FDRI_ARENA_PINNED_EARLY = 1,  /* before its time was over: it had used up its share */
+    FDRI_ARENA_PINNED_PARENTS = 2 /* no call one level less deep had been lost by then */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A second copy of the superblock, and checks of a snapshot's meta blocks: a flipped bit must not go unnoticed. */
-#ifndef FDR_FORMAT_ARENA_SPARE_H
-#define FDR_FORMAT_ARENA_SPARE_H
+#ifndef FDRI_FORMAT_ARENA_SPARE_H
+#define FDRI_FORMAT_ARENA_SPARE_H
 
 #include <assert.h>
 #include <stddef.h>
@@ -15,27 +15,29 @@
  * writes it once, at its start; a reader of such a file believes of it only what never changes (FORMAT.md, 3.1). A
  * snapshot has its own, written last, with checks of the whole header, of the tail, and of every chunk of the file that
  * holds meta blocks. */
-#define FDR_SPARE_MAGIC 0x52415053u /* "SPAR" */
-#define FDR_SPARE_OFF   (FDR_SUPERBLOCK_BYTES - 512u)
-#define FDR_SPARE_COPY  400u /* the superblock up to `host` */
-struct fdr_spare {
+#define FDRI_ARENA_SPARE_MAGIC 0x52415053u /* "SPAR" */
+#define FDRI_ARENA_SPARE_OFF   (FDRI_ARENA_SUPERBLOCK_BYTES - 512u)
+#define FDRI_ARENA_SPARE_COPY  400u /* the superblock up to `host` */
+struct fdri_arena_spare {
     uint32_t magic;
-    uint32_t check;        /* fdr_check32 of this struct with this field 0 */
+    uint32_t check;        /* fdri_arena_check32 of this struct with this field 0 */
     uint32_t header_check; /* snapshots: of the bytes before the spare */
     uint32_t tail_check;   /* snapshots: of the tail */
     uint32_t tail_bytes;
     uint32_t chunk_log2;   /* snapshots: bytes of a chunk */
     uint32_t chunk_count;  /* 0 in a running recording */
-    uint32_t chunks_check; /* of the array of struct fdr_chunk */
+    uint32_t chunks_check; /* of the array of struct fdri_arena_chunk */
     uint64_t chunks_off;   /* of that array, in the file */
-    uint8_t copy[FDR_SPARE_COPY];
+    uint8_t copy[FDRI_ARENA_SPARE_COPY];
 };
-static_assert(sizeof(struct fdr_spare) <= 512 && offsetof(struct fdr_superblock, host) == FDR_SPARE_COPY, "spare");
-static_assert(sizeof(struct fdr_superblock) <= FDR_SPARE_OFF, "the superblock ends before its spare");
+static_assert(sizeof(struct fdri_arena_spare) <= 512 &&
+                  offsetof(struct fdri_arena_superblock, host) == FDRI_ARENA_SPARE_COPY,
+              "spare");
+static_assert(sizeof(struct fdri_arena_superblock) <= FDRI_ARENA_SPARE_OFF, "the superblock ends before its spare");
 /* Chunks are aligned, in order, and do not overlap; the last ends with the arena. */
-struct fdr_chunk {
+struct fdri_arena_chunk {
     uint32_t off;
-    uint32_t check; /* fdr_check32 of its bytes */
+    uint32_t check; /* fdri_arena_check32 of its bytes */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The superblock: the first 4 KiB of a file. It says how to read everything else. */
-#ifndef FDR_FORMAT_ARENA_SUPERBLOCK_H
-#define FDR_FORMAT_ARENA_SUPERBLOCK_H
+#ifndef FDRI_FORMAT_ARENA_SUPERBLOCK_H
+#define FDRI_FORMAT_ARENA_SUPERBLOCK_H
 
 #include <assert.h>
 #include <stdint.h>
@@ -9,28 +9,28 @@
 #include "format/arena/meta_block.h"
 
 /* ---- superblock ---- */
-enum fdr_state { FDR_STATE_RECORDING = 1, FDR_STATE_FINALIZED = 2, FDR_STATE_CRASHED = 3 };
-enum fdr_cut { FDR_CUT_NOT = 0, FDR_CUT_DEADLINE, FDR_CUT_DISK };
-enum fdr_clock_kind { FDR_CLOCK_TSC = 0, FDR_CLOCK_NS = 1 };
+enum fdri_arena_state { FDRI_ARENA_STATE_RECORDING = 1, FDRI_ARENA_STATE_FINALIZED = 2, FDRI_ARENA_STATE_CRASHED = 3 };
+enum fdri_arena_truncated { FDRI_ARENA_TRUNCATED_NOT = 0, FDRI_ARENA_TRUNCATED_DEADLINE, FDRI_ARENA_TRUNCATED_DISK };
+enum fdri_arena_clock_kind { FDRI_ARENA_CLOCK_TSC = 0, FDRI_ARENA_CLOCK_NS = 1 };
 /* One reading of all clocks at once. */
-struct fdr_clock_pair {
+struct fdri_arena_clock_pair {
     uint64_t tick; /* full ticks, not shifted */
     uint64_t monotonic_ns;
     uint64_t realtime_ns;
     uint64_t reserved;
 };
-static_assert(sizeof(struct fdr_clock_pair) == 32, "clock pair");
+static_assert(sizeof(struct fdri_arena_clock_pair) == 32, "clock pair");
 /* The recording's clock stepped back. */
-#define FDR_CLOCK_STEPS 8u
-struct fdr_clock_step {
+#define FDRI_ARENA_CLOCK_STEPS 8u
+struct fdri_arena_clock_step {
     uint64_t tick; /* full ticks: where time went on; 0: not known */
     uint64_t back; /* full ticks: how far back the clock had gone */
 };
-static_assert(sizeof(struct fdr_clock_step) == 16, "clock step");
-struct fdr_superblock {
+static_assert(sizeof(struct fdri_arena_clock_step) == 16, "clock step");
+struct fdri_arena_superblock {
     char magic[8];
     uint32_t format_version;
-    uint32_t header_bytes; /* FDR_SUPERBLOCK_BYTES */
+    uint32_t header_bytes; /* FDRI_ARENA_SUPERBLOCK_BYTES */
     uint64_t arena_bytes;
     uint64_t bins_off;         /* first bin */
     uint32_t bin_bytes;        /* power of two, 512 .. 65536 */
@@ -39,17 +39,17 @@ struct fdr_superblock {
                                    64-byte units [hi, arena_bytes/64) are meta; both from bins_off/64 resp. 0 */
     uint64_t free_stack;       /* atomic {tag:32, bin index + 1:32}: bins given back; informative */
     uint32_t free_bins;        /* atomic: bins on the free stack; informative */
-    uint32_t state;            /* enum fdr_state */
-    uint32_t clock_kind;       /* enum fdr_clock_kind */
+    uint32_t state;            /* enum fdri_arena_state */
+    uint32_t clock_kind;       /* enum fdri_arena_clock_kind */
     uint32_t shift;            /* resolution: stored tick = tick >> shift */
-    uint64_t ticks_per_second; /* calibrated at start; 10^9 for FDR_CLOCK_NS */
-    struct fdr_clock_pair clock_start;
-    struct fdr_clock_pair clock_last; /* taken at every snapshot and at finalize */
-    uint32_t location_first;          /* off of the newest location; they chain by `next` */
-    uint32_t location_count;          /* atomic; also the next id */
-    uint32_t defs_first;              /* off of the first definition block */
+    uint64_t ticks_per_second; /* calibrated at start; 10^9 for FDRI_ARENA_CLOCK_NS */
+    struct fdri_arena_clock_pair clock_start;
+    struct fdri_arena_clock_pair clock_last; /* taken at every snapshot and at finalize */
+    uint32_t location_first;                 /* off of the newest location; they chain by `next` */
+    uint32_t location_count;                 /* atomic; also the next id */
+    uint32_t defs_first;                     /* off of the first definition block */
     uint32_t defs_last;
-    uint32_t def_count[16]; /* definitions by enum fdr_def_kind; also the next id of the kind */
+    uint32_t def_count[16]; /* definitions by enum fdri_arena_def_kind; also the next id of the kind */
     uint32_t pid;
     int32_t rank; /* -1: unknown */
     uint64_t created_realtime_ns;
@@ -59,10 +59,10 @@ struct fdr_superblock {
     uint64_t lost_unattached;  /* events of such threads */
     uint64_t lost_definitions; /* definitions asked for that found no room; their events name id 0 */
     uint64_t snapshots_taken;
-    uint32_t strategy;        /* enum fdr_strategy */
+    uint32_t strategy;        /* enum fdri_arena_strategy */
     uint32_t band_edge_count; /* 3 */
     uint64_t band_edge[3];    /* durations in stored ticks: band of d = number of edges <= d */
-    uint32_t reason_kind;     /* in a snapshot: enum fdr_reason_kind */
+    uint32_t reason_kind;     /* in a snapshot: enum fdri_arena_reason_kind */
     uint32_t cause_signal;    /* crash: signal number, else 0 */
     int32_t cause_code;
     uint32_t cause_tid;
@@ -77,17 +77,17 @@ struct fdr_superblock {
     char reason[256];           /* why this snapshot was taken */
     char config[1024];          /* the configuration as text: NAME=VALUE lines */
     uint32_t node_count;        /* NUMA nodes the arena lies on; 0 and 1: one */
-    uint32_t nodes_off;         /* off of struct fdr_nodes_block, 0 with one node */
+    uint32_t nodes_off;         /* off of struct fdri_arena_nodes_block, 0 with one node */
     uint32_t notes_off;         /* off of the newest block of notes, 0 = none */
     uint32_t handlers;          /* bit s - 1: signal s is caught when it would end the process */
     uint32_t handlers_lost;     /* of these: another handler stood there when it was looked at last */
-    uint32_t cut;               /* a bundle that is not complete: enum fdr_cut */
+    uint32_t cut;               /* a bundle that is not complete: enum fdri_arena_truncated */
     uint64_t cause_realtime_ns; /* when the cause was seen, since 1970 */
     uint64_t faults_survived;   /* faults that the application's own handler returned from */
     /* in a snapshot taken by a trigger or the watchdog: what they saw */
     uint64_t trigger_tick;       /* full ticks of the recording's clock; 0: no trigger */
     uint64_t trigger_value;      /* as trigger_value_type says */
-    uint32_t trigger_value_type; /* enum fdr_value_type */
+    uint32_t trigger_value_type; /* enum fdri_arena_value_type */
     uint32_t trigger_location;   /* id of the location that it was seen on, UINT32_MAX: none */
     char trigger_name[64];
     /* how the process ended, as its parent saw it: added to the file of a dead process by `fdr run` */
@@ -96,13 +96,14 @@ struct fdr_superblock {
     uint32_t end_oom_kills; /* processes that the cgroup killed for memory meanwhile */
     uint32_t end_reserved;
     uint64_t end_realtime_ns;
-    uint32_t fold_off;       /* off of struct fdr_fold, or 0 */
+    uint32_t fold_off;       /* off of struct fdri_arena_fold, or 0 */
     uint32_t locations_sure; /* locations that find room whatever others hold */
     /* the clock stepped back by more than a millisecond, and time goes on from where it stood */
     uint64_t clock_offset; /* atomic: what is added to every reading of the recording's clock, modulo 2^64 */
     uint32_t clock_steps;  /* atomic: how often */
     uint32_t clock_reserved;
-    struct fdr_clock_step clock_step[FDR_CLOCK_STEPS]; /* step n (from 0) is at [n % FDR_CLOCK_STEPS] */
+    struct fdri_arena_clock_step
+        clock_step[FDRI_ARENA_CLOCK_STEPS]; /* step n (from 0) is at [n % FDRI_ARENA_CLOCK_STEPS] */
     /* In a snapshot: where in the file a section as a bundle's lies (format/arena/crash_section.h), 0 none. State crashed:
      * arena_bytes, stored before the section is written; 0: the process was gone before. */
     uint64_t section_off;
@@ -113,28 +114,33 @@ struct fdr_superblock {
     uint32_t over;
     uint32_t over_error;
 };
-enum fdr_reason_kind {
-    FDR_REASON_UNKNOWN = 0,
-    FDR_REASON_API,
-    FDR_REASON_SIGNAL,
-    FDR_REASON_FINALIZE,
-    FDR_REASON_TRIGGER,
-    FDR_REASON_WATCHDOG,
-    FDR_REASON_OUTSIDE
+enum fdri_arena_reason_kind {
+    FDRI_ARENA_REASON_UNKNOWN = 0,
+    FDRI_ARENA_REASON_API,
+    FDRI_ARENA_REASON_SIGNAL,
+    FDRI_ARENA_REASON_FINALIZE,
+    FDRI_ARENA_REASON_TRIGGER,
+    FDRI_ARENA_REASON_WATCHDOG,
+    FDRI_ARENA_REASON_EXTERNAL
 };
-static_assert(sizeof(struct fdr_superblock) <= FDR_SUPERBLOCK_BYTES, "superblock");
+static_assert(sizeof(struct fdri_arena_superblock) <= FDRI_ARENA_SUPERBLOCK_BYTES, "superblock");
 /* A recording of nothing: no location, no definition, no note, no bin. Async-signal-safe. */
-static inline void fdr_superblock_forget(struct fdr_superblock *s)
+static inline void fdri_arena_superblock_forget(struct fdri_arena_superblock *s)
 {
     s->location_first = s->location_count = s->fold_off = 0;
     s->defs_first = s->defs_last = s->notes_off = 0;
     for (int i = 0; i < 16; i++) s->def_count[i] = 0;
     s->node_count = s->nodes_off = s->free_bins = 0;
     s->free_stack = s->alive_tick = 0;
-    s->virgin = s->arena_bytes / FDR_META_ALIGN << 32;
+    s->virgin = s->arena_bytes / FDRI_ARENA_META_ALIGN << 32;
 }
 
 /* ---- tail of a snapshot: each location's accounts after its bins were copied ---- */
-enum fdr_strategy { FDR_STRATEGY_WHOLE = 0, FDR_STRATEGY_LAST = 1, FDR_STRATEGY_FIRST = 2, FDR_STRATEGY_TELESCOPE = 3 };
+enum fdri_arena_strategy {
+    FDRI_ARENA_STRATEGY_WHOLE = 0,
+    FDRI_ARENA_STRATEGY_LAST = 1,
+    FDRI_ARENA_STRATEGY_FIRST = 2,
+    FDRI_ARENA_STRATEGY_TELESCOPE = 3
+};
 
 #endif

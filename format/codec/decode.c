@@ -8,34 +8,36 @@
 #include "format/codec/record_codec.h"
 #include "format/codec/sample_codec.h"
 
-bool fdr_decode_begin(struct fdr_decoder *d, const struct fdr_bin *h, const uint8_t *payload, uint32_t payload_bytes)
+bool fdri_codec_decode_begin(struct fdri_codec_decoder *d, const struct fdri_arena_bin *h, const uint8_t *payload,
+                             uint32_t payload_bytes)
 {
     uint64_t commit = h->commit;
     d->payload = payload;
-    d->bits = FDR_COMMIT_BITS(commit);
-    d->records = FDR_COMMIT_RECORDS(commit);
-    d->check = FDR_COMMIT_CHECK(commit);
+    d->bits = FDRI_ARENA_COMMIT_BITS(commit);
+    d->records = FDRI_ARENA_COMMIT_RECORDS(commit);
+    d->check = FDRI_ARENA_COMMIT_CHECK(commit);
     d->depth = h->depth;
     d->class_ = h->class_;
-    d->contexts = fdr_contexts(1u << h->size_log2);
+    d->contexts = fdri_codec_contexts(1u << h->size_log2);
     d->bit = d->done = d->context = 0;
-    d->newest = fdr_entry(0, FDR_INITIAL_LENGTH, FDR_INITIAL_LENGTH);
+    d->newest = fdri_codec_entry(0, FDRI_CODEC_INITIAL_LENGTH, FDRI_CODEC_INITIAL_LENGTH);
     d->last = h->base_tick;
-    d->hash = FDR_HASH_SEED;
+    d->hash = FDRI_CODEC_HASH_SEED;
     d->zero_tick = h->base_tick;
     d->zero_count = h->base_ordinal;
     d->bad = false;
     d->field_count = 0;
-    for (uint32_t i = 0; i < d->contexts; i++) d->table.t.slot[i] = (uint64_t)FDR_ENTRY_EMPTY << 32 | FDR_ENTRY_EMPTY;
-    if (h->class_ == FDR_CLASS_SAMPLE && !d->sample) return !(d->bad = true);
-    if (h->class_ == FDR_CLASS_SAMPLE) fdr_sample_decode_begin(d->sample, 1u << h->size_log2);
-    else if (h->class_ != FDR_CLASS_REGION) memset(d->table.value, 0, sizeof d->table.value);
+    for (uint32_t i = 0; i < d->contexts; i++)
+        d->table.t.slot[i] = (uint64_t)FDRI_CODEC_ENTRY_EMPTY << 32 | FDRI_CODEC_ENTRY_EMPTY;
+    if (h->class_ == FDRI_ARENA_CLASS_SAMPLE && !d->sample) return !(d->bad = true);
+    if (h->class_ == FDRI_ARENA_CLASS_SAMPLE) fdri_codec_sample_decode_begin(d->sample, 1u << h->size_log2);
+    else if (h->class_ != FDRI_ARENA_CLASS_REGION) memset(d->table.value, 0, sizeof d->table.value);
     /* 8 bytes of slack: every load stays inside the payload */
     if (payload_bytes < 16 || d->bits > (payload_bytes - 8) * 8 || d->records > d->bits) return !(d->bad = true);
     return true;
 }
 
-static inline uint64_t peek(const struct fdr_decoder *d)
+static inline uint64_t peek(const struct fdri_codec_decoder *d)
 {
     uint64_t w;
     memcpy(&w, d->payload + (d->bit >> 3), 8);
@@ -43,7 +45,7 @@ static inline uint64_t peek(const struct fdr_decoder *d)
 }
 
 /* n <= 56. Past the end it reads zeros and marks the bin bad. */
-static inline uint64_t get(struct fdr_decoder *d, uint32_t n)
+static inline uint64_t get(struct fdri_codec_decoder *d, uint32_t n)
 {
     if (d->bit + n > d->bits) {
         d->bad = true;
@@ -55,12 +57,12 @@ static inline uint64_t get(struct fdr_decoder *d, uint32_t n)
 }
 
 /* A code whose length is known only while it is read: look at the bits, then take them as the encoder put them. */
-static inline uint64_t look(const struct fdr_decoder *d, uint32_t n)
+static inline uint64_t look(const struct fdri_codec_decoder *d, uint32_t n)
 {
     return d->bit >= d->bits ? 0 : peek(d) & ((1ull << n) - 1);
 }
 
-static uint32_t get_length(struct fdr_decoder *d, uint32_t predicted)
+static uint32_t get_length(struct fdri_codec_decoder *d, uint32_t predicted)
 {
     uint64_t w = look(d, 3);
     if (!(w & 1)) {
@@ -78,7 +80,7 @@ static uint32_t get_length(struct fdr_decoder *d, uint32_t predicted)
     return (uint32_t)(get(d, 9) >> 3);
 }
 
-static uint64_t get_low(struct fdr_decoder *d, uint32_t len)
+static uint64_t get_low(struct fdri_codec_decoder *d, uint32_t len)
 {
     if (len < 2) return len;
     uint64_t v;
@@ -91,7 +93,7 @@ static uint64_t get_low(struct fdr_decoder *d, uint32_t len)
     return v | 1ull << (len - 1);
 }
 
-static uint32_t get_gamma(struct fdr_decoder *d)
+static uint32_t get_gamma(struct fdri_codec_decoder *d)
 {
     uint64_t w = look(d, 33);
     if (!w) {
@@ -109,41 +111,42 @@ struct span {
 };
 
 /* Of a candidate's bits, behind a start of `bits` bits. */
-static void get_fitting(struct fdr_decoder *d, uint32_t entry, uint32_t bits, struct span *s)
+static void get_fitting(struct fdri_codec_decoder *d, uint32_t entry, uint32_t bits, struct span *s)
 {
-    uint32_t for_gap = fdr_entry_gap(entry);
-    uint64_t chunk = get(d, bits + for_gap + fdr_entry_bits(entry));
-    s->gap = chunk >> bits & fdr_mask(for_gap);
-    s->duration = entry & FDR_ENTRY_ZERO ? 0 : (chunk >> (bits + for_gap)) + 1;
-    d->hash = fdr_hash_step(d->hash, chunk);
+    uint32_t for_gap = fdri_codec_entry_gap(entry);
+    uint64_t chunk = get(d, bits + for_gap + fdri_codec_entry_bits(entry));
+    s->gap = chunk >> bits & fdri_codec_mask(for_gap);
+    s->duration = entry & FDRI_CODEC_ENTRY_ZERO ? 0 : (chunk >> (bits + for_gap)) + 1;
+    d->hash = fdri_codec_hash_step(d->hash, chunk);
 }
 
-static uint32_t get_id(struct fdr_decoder *d)
+static uint32_t get_id(struct fdri_codec_decoder *d)
 {
     uint32_t len = (uint32_t)(get(d, 9) >> 4);
-    if (len <= FDR_ID_BITS) return (uint32_t)get_low(d, len);
+    if (len <= FDRI_CODEC_ID_BITS) return (uint32_t)get_low(d, len);
     d->bad = true;
     return 0;
 }
 
 /* Returns the record's entry. */
-static uint32_t get_spelled(struct fdr_decoder *d, uint32_t seen, bool known, bool timed, struct span *s)
+static uint32_t get_spelled(struct fdri_codec_decoder *d, uint32_t seen, bool known, bool timed, struct span *s)
 {
-    uint32_t lg = get_length(d, fdr_entry_gap(seen)), ld = timed ? get_length(d, fdr_entry_duration(seen)) : 0;
+    uint32_t lg = get_length(d, fdri_codec_entry_gap(seen)),
+             ld = timed ? get_length(d, fdri_codec_entry_duration(seen)) : 0;
     s->gap = get_low(d, lg);
     s->duration = ld ? get_low(d, ld - 1) + 1 : 0;
-    d->hash = fdr_hash_record(d->hash, s->id, s->gap, s->duration);
-    return fdr_entry_after(seen, known, s->id, lg, ld);
+    d->hash = fdri_codec_hash_record(d->hash, s->id, s->gap, s->duration);
+    return fdri_codec_entry_after(seen, known, s->id, lg, ld);
 }
 
 /* Id, gap and duration; the newest entry and the context follow them, and the slot what is spelled out. */
-static void get_record(struct fdr_decoder *d, bool timed, struct span *s)
+static void get_record(struct fdri_codec_decoder *d, bool timed, struct span *s)
 {
     uint64_t *slot = &d->table.t.slot[d->context], w = look(d, 4);
     uint32_t first = (uint32_t)*slot, second = (uint32_t)(*slot >> 32), entry;
     bool one = !(w & 1) || (w & 7) == 3, two = (w & 3) == 1 || w == 7, fitting = !(w & 1) || (w & 3) == 1;
     uint32_t seen = one ? first : two ? second : d->newest;
-    s->id = fdr_entry_id(seen);
+    s->id = fdri_codec_entry_id(seen);
     if (fitting) {
         get_fitting(d, entry = seen, one ? 1 : 2, s);
     } else {
@@ -152,41 +155,41 @@ static void get_record(struct fdr_decoder *d, bool timed, struct span *s)
         entry = get_spelled(d, seen, one || two, timed, s);
         *slot = (uint64_t)(one ? second : first) << 32 | entry;
     }
-    if (s->id == FDR_ENTRY_EMPTY) d->bad = true;
+    if (s->id == FDRI_CODEC_ENTRY_EMPTY) d->bad = true;
     d->newest = entry;
-    d->context = fdr_context(d->context, s->id, d->contexts - 1);
+    d->context = fdri_codec_context(d->context, s->id, d->contexts - 1);
 }
 
-static void get_parent(struct fdr_decoder *d, struct fdr_tie *tie)
+static void get_parent(struct fdri_codec_decoder *d, struct fdri_codec_tie *tie)
 {
     tie->in_tick = get(d, 1);
     tie->parent = tie->in_tick ? get_gamma(d) - 1 : 0;
 }
 
-static void finish_zero(struct fdr_decoder *d, struct fdr_record *r)
+static void finish_zero(struct fdri_codec_decoder *d, struct fdri_codec_record *r)
 {
     if (d->zero_tick != r->enter) {
         d->zero_tick = r->enter;
         d->zero_count = 0;
     }
-    if (r->ordinal != FDR_ORDINAL_COUNTED) d->zero_count = r->ordinal;
+    if (r->ordinal != FDRI_CODEC_ORDINAL_COUNTED) d->zero_count = r->ordinal;
     r->ordinal = d->zero_count++;
-    r->tie = (struct fdr_tie){0};
+    r->tie = (struct fdri_codec_tie){0};
     if (d->depth <= 1) return;
     get_parent(d, &r->tie);
-    d->hash = fdr_hash_parent(d->hash, &r->tie);
+    d->hash = fdri_codec_hash_parent(d->hash, &r->tie);
 }
 
-static void get_ordinal(struct fdr_decoder *d, struct fdr_record *r)
+static void get_ordinal(struct fdri_codec_decoder *d, struct fdri_codec_record *r)
 {
-    r->ordinal = FDR_ORDINAL_COUNTED;
-    if (look(d, 9) != FDR_ORDINAL_MARK) return;
+    r->ordinal = FDRI_CODEC_ORDINAL_COUNTED;
+    if (look(d, 9) != FDRI_CODEC_ORDINAL_MARK) return;
     get(d, 9);
     r->ordinal = get_gamma(d) - 1;
-    d->hash = fdr_hash_ordinal(d->hash, r->ordinal);
+    d->hash = fdri_codec_hash_ordinal(d->hash, r->ordinal);
 }
 
-static int next_call(struct fdr_decoder *d, struct fdr_record *r)
+static int next_call(struct fdri_codec_decoder *d, struct fdri_codec_record *r)
 {
     struct span s;
     get_ordinal(d, r);
@@ -200,7 +203,7 @@ static int next_call(struct fdr_decoder *d, struct fdr_record *r)
     return d->bad ? -1 : 1;
 }
 
-static void get_place(struct fdr_decoder *d, struct fdr_standing *place)
+static void get_place(struct fdri_codec_decoder *d, struct fdri_codec_standing *place)
 {
     place->tied = get(d, 1);
     place->links = 0;
@@ -209,15 +212,15 @@ static void get_place(struct fdr_decoder *d, struct fdr_standing *place)
     if (!place->tied) return;
     while (!place->cut && get(d, 1)) {
         uint32_t link = get_gamma(d) - 1;
-        place->cut = link == FDR_LINKS_CUT;
-        if (!place->cut && place->links == FDR_LINKS_MAX) d->bad = place->cut = true;
+        place->cut = link == FDRI_CODEC_LINKS_CUT;
+        if (!place->cut && place->links == FDRI_CODEC_LINKS_MAX) d->bad = place->cut = true;
         if (!place->cut) place->link[place->links++] = link;
     }
     place->sibling = get_gamma(d) - 1;
     place->point = get_gamma(d) - 1;
 }
 
-static int next_point(struct fdr_decoder *d, struct fdr_record *r)
+static int next_point(struct fdri_codec_decoder *d, struct fdri_codec_record *r)
 {
     struct span s;
     get_record(d, false, &s);
@@ -225,41 +228,41 @@ static int next_point(struct fdr_decoder *d, struct fdr_record *r)
     r->leave = d->last = r->enter;
     r->id = s.id;
     r->ordinal = 0;
-    r->tie = (struct fdr_tie){0};
+    r->tie = (struct fdri_codec_tie){0};
     get_place(d, &d->place);
-    d->hash = fdr_hash_standing(d->hash, &d->place);
-    uint32_t count = fdr_point_fields(d->class_, s.id);
+    d->hash = fdri_codec_hash_standing(d->hash, &d->place);
+    uint32_t count = fdri_codec_point_fields(d->class_, s.id);
     if (count == UINT32_MAX) count = (uint32_t)get(d, 5);
-    if (count > FDR_FIELDS_MAX) return -1;
-    uint64_t *newest = d->table.value[s.id % FDR_VALUE_SLOTS];
+    if (count > FDRI_CODEC_FIELDS_MAX) return -1;
+    uint64_t *newest = d->table.value[s.id % FDRI_CODEC_VALUE_SLOTS];
     for (uint32_t i = 0; i < count; i++) {
         uint64_t w = look(d, 1);
         if (!w) {
             get(d, 1);
         } else {
             uint32_t len = (uint32_t)(get(d, 7) >> 1) + 1;
-            newest[i] += fdr_unzigzag(get_low(d, len));
+            newest[i] += fdri_codec_unzigzag(get_low(d, len));
         }
         d->fields[i] = newest[i];
-        d->hash = fdr_hash_step(d->hash, newest[i]);
+        d->hash = fdri_codec_hash_step(d->hash, newest[i]);
     }
     d->field_count = count;
     d->done++;
     return d->bad ? -1 : 1;
 }
 
-static int at_end(const struct fdr_decoder *d)
+static int at_end(const struct fdri_codec_decoder *d)
 {
-    return d->bit == d->bits && fdr_check24(d->hash) == d->check ? 0 : -1;
+    return d->bit == d->bits && fdri_codec_check24(d->hash) == d->check ? 0 : -1;
 }
 
-int fdr_decode_next(struct fdr_decoder *d, struct fdr_record *r)
+int fdri_codec_decode_next(struct fdri_codec_decoder *d, struct fdri_codec_record *r)
 {
     if (d->bad) return -1;
     if (d->done == d->records) return at_end(d);
-    int result = d->class_ == FDR_CLASS_REGION   ? next_call(d, r)
-                 : d->class_ == FDR_CLASS_SAMPLE ? fdr_sample_decode_next(d, r)
-                                                 : next_point(d, r);
+    int result = d->class_ == FDRI_ARENA_CLASS_REGION   ? next_call(d, r)
+                 : d->class_ == FDRI_ARENA_CLASS_SAMPLE ? fdri_codec_sample_decode_next(d, r)
+                                                        : next_point(d, r);
     if (result < 0) d->bad = true;
     return result;
 }

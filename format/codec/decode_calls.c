@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Call records a chunk at a time, with the decoder's state in registers and few branches: those that fit a candidate,
  * and those spelled out whose region is one. One load holds such a record nearly always. Everything else, and
- * everything doubtful, goes to fdr_decode_next. What comes out bad here is decoded slowly before it counts as damage
+ * everything doubtful, goes to fdri_codec_decode_next. What comes out bad here is decoded slowly before it counts as damage
  * (reader/file/read_bins.c). */
 #include "format/codec/record_codec.h"
 
@@ -19,7 +19,7 @@ struct running {
     bool nested; /* depth > 1: zero-length calls say who their parent is */
 };
 
-static inline uint64_t load(const struct fdr_decoder *d, uint32_t bit)
+static inline uint64_t load(const struct fdri_codec_decoder *d, uint32_t bit)
 {
     uint64_t w;
     memcpy(&w, d->payload + (bit >> 3), 8);
@@ -43,7 +43,7 @@ struct span {
 
 static inline __attribute__((always_inline)) struct span read_fitting(uint64_t w, uint32_t entry, uint32_t start)
 {
-    uint32_t for_gap = fdr_entry_gap(entry), bits = start + for_gap + fdr_entry_bits(entry);
+    uint32_t for_gap = fdri_codec_entry_gap(entry), bits = start + for_gap + fdri_codec_entry_bits(entry);
     uint64_t chunk = w & ((1ull << bits) - 1), zero = entry >> 20 & 1;
     return (struct span){.bits = bits,
                          .entry = entry,
@@ -61,25 +61,25 @@ static inline uint64_t low_bits(uint64_t x, uint32_t n, uint32_t there)
 /* Of a candidate's region, behind a start of 3 or 4 bits. false: longer than what is read here. */
 static inline bool read_spelled(uint64_t w, uint32_t seen, uint32_t start, struct span *s)
 {
-    uint32_t gap_code, duration_code, id = fdr_entry_id(seen);
-    uint32_t lg = read_length(w >> start, fdr_entry_gap(seen), &gap_code);
-    uint32_t ld = read_length(w >> (start + gap_code), fdr_entry_duration(seen), &duration_code);
+    uint32_t gap_code, duration_code, id = fdri_codec_entry_id(seen);
+    uint32_t lg = read_length(w >> start, fdri_codec_entry_gap(seen), &gap_code);
+    uint32_t ld = read_length(w >> (start + gap_code), fdri_codec_entry_duration(seen), &duration_code);
     uint32_t head = start + gap_code + duration_code, gap_bits = lg - (lg != 0), duration_bits = ld - (ld != 0);
     duration_bits -= duration_bits != 0;
-    if ((gap_bits > LOW_MOST) | (duration_bits > LOW_MOST) | (head + gap_bits + duration_bits > FDR_CHUNK_MAX))
+    if ((gap_bits > LOW_MOST) | (duration_bits > LOW_MOST) | (head + gap_bits + duration_bits > FDRI_CODEC_CHUNK_MAX))
         return false;
     s->bits = head + gap_bits + duration_bits;
     s->gap = low_bits(w >> head, gap_bits, lg != 0);
     s->duration = ld ? low_bits(w >> (head + gap_bits), duration_bits, ld > 1) + 1 : 0;
-    s->hashed = fdr_hashed(id, s->gap, s->duration);
-    s->entry = fdr_entry_after(seen, true, id, lg, ld);
+    s->hashed = fdri_codec_hashed(id, s->gap, s->duration);
+    s->entry = fdri_codec_entry_after(seen, true, id, lg, ld);
     return true;
 }
 
 /* The parent of a zero-length call; returns the bits it takes. */
-static inline uint32_t read_parent(uint64_t x, struct fdr_tie *tie)
+static inline uint32_t read_parent(uint64_t x, struct fdri_codec_tie *tie)
 {
-    *tie = (struct fdr_tie){.in_tick = x & 1};
+    *tie = (struct fdri_codec_tie){.in_tick = x & 1};
     if (!tie->in_tick) return 1;
     x >>= 1;
     uint32_t k = (uint32_t)__builtin_ctzll(x | 1ull << 30);
@@ -87,7 +87,7 @@ static inline uint32_t read_parent(uint64_t x, struct fdr_tie *tie)
     return 1 + 2 * k + 1;
 }
 
-static inline void read_zero(struct running *s, struct fdr_record *r)
+static inline void read_zero(struct running *s, struct fdri_codec_record *r)
 {
     if (s->zero_tick != r->enter) {
         s->zero_tick = r->enter;
@@ -97,7 +97,8 @@ static inline void read_zero(struct running *s, struct fdr_record *r)
 }
 
 /* One record; false: it is of another kind, and nothing but *r was changed. */
-static inline __attribute__((always_inline)) bool one(struct fdr_decoder *d, struct running *s, struct fdr_record *r)
+static inline __attribute__((always_inline)) bool one(struct fdri_codec_decoder *d, struct running *s,
+                                                      struct fdri_codec_record *r)
 {
     uint64_t w = load(d, s->bit), *slot = &d->table.t.slot[s->context];
     uint32_t first = (uint32_t)*slot, second = (uint32_t)(*slot >> 32);
@@ -105,32 +106,32 @@ static inline __attribute__((always_inline)) bool one(struct fdr_decoder *d, str
     bool one = (w & 7) == 3, spelled = (w & 3) == 3;
     if (!spelled) x = read_fitting(w, w & 1 ? second : first, 1 + (w & 1));
     else if ((w & 15) == 15 || !read_spelled(w, one ? first : second, one ? 3 : 4, &x)) return false;
-    uint32_t id = fdr_entry_id(x.entry), bits = x.bits;
-    if (id == FDR_ENTRY_EMPTY) return false;
+    uint32_t id = fdri_codec_entry_id(x.entry), bits = x.bits;
+    if (id == FDRI_CODEC_ENTRY_EMPTY) return false;
     bool zero = x.duration == 0;
     if (zero) {
-        r->tie = (struct fdr_tie){0};
+        r->tie = (struct fdri_codec_tie){0};
         if (s->nested) bits += read_parent(w >> bits, &r->tie);
-        if (bits > FDR_CHUNK_MAX) return false;
+        if (bits > FDRI_CODEC_CHUNK_MAX) return false;
     }
     if (spelled) *slot = (uint64_t)(one ? second : first) << 32 | x.entry;
     s->bit += bits;
-    s->hash = fdr_hash_step(s->hash, x.hashed);
+    s->hash = fdri_codec_hash_step(s->hash, x.hashed);
     r->enter = s->last + x.gap;
     r->leave = s->last = r->enter + x.duration;
     r->id = id;
-    r->ordinal = FDR_ORDINAL_COUNTED;
+    r->ordinal = FDRI_CODEC_ORDINAL_COUNTED;
     if (zero) {
         read_zero(s, r);
-        if (s->nested) s->hash = fdr_hash_parent(s->hash, &r->tie);
+        if (s->nested) s->hash = fdri_codec_hash_parent(s->hash, &r->tie);
     }
     s->newest = x.entry;
-    s->context = fdr_context(s->context, id, d->contexts - 1);
+    s->context = fdri_codec_context(s->context, id, d->contexts - 1);
     return true;
 }
 
 /* As many as there are before one of another kind. */
-static uint32_t run(struct fdr_decoder *d, struct fdr_record *out, uint32_t most)
+static uint32_t run(struct fdri_codec_decoder *d, struct fdri_codec_record *out, uint32_t most)
 {
     struct running s = {.hash = d->hash,
                         .last = d->last,
@@ -155,14 +156,14 @@ static uint32_t run(struct fdr_decoder *d, struct fdr_record *out, uint32_t most
     return n;
 }
 
-int fdr_decode_calls(struct fdr_decoder *d, struct fdr_record *out, uint32_t most, bool slowly)
+int fdri_codec_decode_calls(struct fdri_codec_decoder *d, struct fdri_codec_record *out, uint32_t most, bool slowly)
 {
     uint32_t n = 0;
     while (n < most) {
         uint32_t left = d->records - d->done;
         if (!slowly) n += run(d, out + n, left < most - n ? left : most - n);
         if (n == most) break;
-        int result = fdr_decode_next(d, &out[n]);
+        int result = fdri_codec_decode_next(d, &out[n]);
         if (result < 0) return -1;
         if (result == 0) break;
         n++;

@@ -23,10 +23,10 @@
  *
  * Running check: over the bits of a record that fits, over what any other means.
  *
- * Invariant after every commit: bits, records and the 24-bit running check in fdr_bin.commit describe a prefix of
+ * Invariant after every commit: bits, records and the 24-bit running check in fdri_arena_bin.commit describe a prefix of
  * complete records. */
-#ifndef FDR_FORMAT_CODEC_RECORD_CODEC_H
-#define FDR_FORMAT_CODEC_RECORD_CODEC_H
+#ifndef FDRI_FORMAT_CODEC_RECORD_CODEC_H
+#define FDRI_FORMAT_CODEC_RECORD_CODEC_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,88 +35,96 @@
 #include "format/arena/arena.h"
 #include "format/codec/sample_codec.h"
 
-#define FDR_ID_BITS         20
-#define FDR_ID_MAX          ((1u << FDR_ID_BITS) - 2u)
-#define FDR_ENTRY_EMPTY     ((1u << FDR_ID_BITS) - 1u) /* id of an empty slot, lengths 0 */
-#define FDR_INITIAL_LENGTH  4u                         /* of gap and duration, foretold for the first record of a bin */
-#define FDR_CONTEXTS_MAX    64u
-#define FDR_FIELDS_MAX      16u
-#define FDR_VALUE_SLOTS     8u     /* newest field values are kept per id % 8 */
-#define FDR_CHUNK_MAX       56u    /* bits of one put */
-#define FDR_CALL_BITS_MAX   320u   /* no call record is longer */
-#define FDR_POINT_BITS_MAX  2960u  /* no point record is longer */
-#define FDR_ORDINAL_MARK    0x1ffu /* 9 bits before a call record: no id is that long; its ordinal follows as a gamma */
-#define FDR_ORDINAL_COUNTED UINT32_MAX /* the record does not say its ordinal */
-#define FDR_HASH_SEED       0x243F6A8885A308D3u
-#define FDR_HASH_MUL        0x9E3779B97F4A7C15u
+#define FDRI_CODEC_ID_BITS        20
+#define FDRI_CODEC_ID_MAX         ((1u << FDRI_CODEC_ID_BITS) - 2u)
+#define FDRI_CODEC_ENTRY_EMPTY    ((1u << FDRI_CODEC_ID_BITS) - 1u) /* id of an empty slot, lengths 0 */
+#define FDRI_CODEC_INITIAL_LENGTH 4u /* of gap and duration, foretold for the first record of a bin */
+#define FDRI_CODEC_CONTEXTS_MAX   64u
+#define FDRI_CODEC_FIELDS_MAX     16u
+#define FDRI_CODEC_VALUE_SLOTS    8u    /* newest field values are kept per id % 8 */
+#define FDRI_CODEC_CHUNK_MAX      56u   /* bits of one put */
+#define FDRI_CODEC_CALL_BITS_MAX  320u  /* no call record is longer */
+#define FDRI_CODEC_POINT_BITS_MAX 2960u /* no point record is longer */
+#define FDRI_CODEC_ORDINAL_MARK                                                                                        \
+    0x1ffu /* 9 bits before a call record: no id is that long; its ordinal follows as a gamma */
+#define FDRI_CODEC_ORDINAL_COUNTED UINT32_MAX /* the record does not say its ordinal */
+#define FDRI_CODEC_HASH_SEED       0x243F6A8885A308D3u
+#define FDRI_CODEC_HASH_MUL        0x9E3779B97F4A7C15u
 
 /* Prediction state of one open bin. The encoder's lies in a meta block, the decoder's anywhere. */
-struct fdr_table {
-    uint64_t slot[FDR_CONTEXTS_MAX]; /* two candidates: low 32 bits the newer */
+struct fdri_codec_table {
+    uint64_t slot[FDRI_CODEC_CONTEXTS_MAX]; /* two candidates: low 32 bits the newer */
 };
-struct fdr_point_table {
-    struct fdr_table t;
-    uint64_t value[FDR_VALUE_SLOTS][FDR_FIELDS_MAX];
+struct fdri_codec_point_table {
+    struct fdri_codec_table t;
+    uint64_t value[FDRI_CODEC_VALUE_SLOTS][FDRI_CODEC_FIELDS_MAX];
 };
 /* The encoder's has as many slots as the bin has contexts, and right behind them the newest values, so many fields for
- * each of FDR_VALUE_SLOTS ids. */
-static inline uint32_t fdr_point_table_bytes(uint32_t contexts, uint32_t fields)
+ * each of FDRI_CODEC_VALUE_SLOTS ids. */
+static inline uint32_t fdri_codec_point_table_bytes(uint32_t contexts, uint32_t fields)
 {
-    return (contexts + FDR_VALUE_SLOTS * fields) * 8;
+    return (contexts + FDRI_CODEC_VALUE_SLOTS * fields) * 8;
 }
-static inline uint32_t fdr_point_table_fields(uint32_t bytes, uint32_t contexts)
+static inline uint32_t fdri_codec_point_table_fields(uint32_t bytes, uint32_t contexts)
 {
-    uint32_t fields = (bytes / 8 - contexts) / FDR_VALUE_SLOTS;
-    return fields < FDR_FIELDS_MAX ? fields : FDR_FIELDS_MAX;
+    uint32_t fields = (bytes / 8 - contexts) / FDRI_CODEC_VALUE_SLOTS;
+    return fields < FDRI_CODEC_FIELDS_MAX ? fields : FDRI_CODEC_FIELDS_MAX;
 }
 
-static inline uint32_t fdr_contexts(uint32_t bin_bytes)
+static inline uint32_t fdri_codec_contexts(uint32_t bin_bytes)
 {
     uint32_t n = bin_bytes >> 6;
-    return n > FDR_CONTEXTS_MAX ? FDR_CONTEXTS_MAX : n; /* 512 B bins: 8 */
+    return n > FDRI_CODEC_CONTEXTS_MAX ? FDRI_CODEC_CONTEXTS_MAX : n; /* 512 B bins: 8 */
 }
 /* An entry: region, and in how many bits gap and duration - 1 go; or: the duration is 0. `duration_length` as
- * fdr_duration_length says. */
-#define FDR_ENTRY_ZERO  (1u << 20) /* the duration is 0 and has no bits */
-#define FDR_WIDTH_MAX   27u        /* bits for one of them: both fit into one chunk */
-#define FDR_SPELL_EVERY 64u        /* records */
-static inline uint32_t fdr_entry(uint32_t id, uint32_t gap_length, uint32_t duration_length)
+ * fdri_codec_duration_length says. */
+#define FDRI_CODEC_ENTRY_ZERO  (1u << 20) /* the duration is 0 and has no bits */
+#define FDRI_CODEC_WIDTH_MAX   27u        /* bits for one of them: both fit into one chunk */
+#define FDRI_CODEC_SPELL_EVERY 64u        /* records */
+static inline uint32_t fdri_codec_entry(uint32_t id, uint32_t gap_length, uint32_t duration_length)
 {
     return id | (uint32_t)(duration_length == 0) << 20 | gap_length << 21 |
            (duration_length - (duration_length != 0)) << 26;
 }
-static inline uint32_t fdr_entry_id(uint32_t entry) { return entry & FDR_ENTRY_EMPTY; }
-static inline uint32_t fdr_entry_gap(uint32_t entry) { return entry >> 21 & 31; }
-static inline uint32_t fdr_entry_bits(uint32_t entry) { return entry >> 26; } /* of the duration */
-static inline uint32_t fdr_entry_duration(uint32_t entry) { return (entry >> 26) + 1 - (entry >> 20 & 1); }
+static inline uint32_t fdri_codec_entry_id(uint32_t entry) { return entry & FDRI_CODEC_ENTRY_EMPTY; }
+static inline uint32_t fdri_codec_entry_gap(uint32_t entry) { return entry >> 21 & 31; }
+static inline uint32_t fdri_codec_entry_bits(uint32_t entry) { return entry >> 26; } /* of the duration */
+static inline uint32_t fdri_codec_entry_duration(uint32_t entry) { return (entry >> 26) + 1 - (entry >> 20 & 1); }
 /* One bit nearer to what was needed: an outlier does not spoil what follows it. */
-static inline uint32_t fdr_nearer(uint32_t width, uint32_t length)
+static inline uint32_t fdri_codec_width_nearer(uint32_t width, uint32_t length)
 {
     uint32_t next = width + (length > width) - (length < width);
-    return next < FDR_WIDTH_MAX ? next : FDR_WIDTH_MAX;
+    return next < FDRI_CODEC_WIDTH_MAX ? next : FDRI_CODEC_WIDTH_MAX;
 }
 /* The entry of a record that was spelled out. `seen`: that of the candidate; `known`: it was one. */
-static inline uint32_t fdr_entry_after(uint32_t seen, bool known, uint32_t id, uint32_t gap_length,
-                                       uint32_t duration_length)
+static inline uint32_t fdri_codec_entry_after(uint32_t seen, bool known, uint32_t id, uint32_t gap_length,
+                                              uint32_t duration_length)
 {
-    uint32_t before = fdr_entry_duration(seen), most = FDR_WIDTH_MAX + 1;
-    uint32_t gap = known ? fdr_nearer(fdr_entry_gap(seen), gap_length) : gap_length;
+    uint32_t before = fdri_codec_entry_duration(seen), most = FDRI_CODEC_WIDTH_MAX + 1;
+    uint32_t gap = known ? fdri_codec_width_nearer(fdri_codec_entry_gap(seen), gap_length) : gap_length;
     uint32_t duration = duration_length;
-    if (known && before && duration) duration = 1 + fdr_nearer(before - 1, duration - 1);
-    return fdr_entry(id, gap < FDR_WIDTH_MAX ? gap : FDR_WIDTH_MAX, duration < most ? duration : most);
+    if (known && before && duration) duration = 1 + fdri_codec_width_nearer(before - 1, duration - 1);
+    return fdri_codec_entry(id, gap < FDRI_CODEC_WIDTH_MAX ? gap : FDRI_CODEC_WIDTH_MAX,
+                            duration < most ? duration : most);
 }
-static inline uint32_t fdr_context(uint32_t context, uint32_t id, uint32_t mask) { return (context << 3 ^ id) & mask; }
+static inline uint32_t fdri_codec_context(uint32_t context, uint32_t id, uint32_t mask)
+{
+    return (context << 3 ^ id) & mask;
+}
 /* v < 2^63; no branch for 0 */
-static inline uint32_t fdr_bitlen(uint64_t v) { return 63u ^ (uint32_t)__builtin_clzll(v << 1 | 1); }
+static inline uint32_t fdri_codec_bitlen(uint64_t v) { return 63u ^ (uint32_t)__builtin_clzll(v << 1 | 1); }
 /* 0 for a duration of 0, else one more than what duration - 1 takes; a length has six bits. duration <= 2^62 */
-static inline uint32_t fdr_duration_length(uint64_t duration) { return duration ? fdr_bitlen(duration - 1) + 1 : 0; }
-static inline uint64_t fdr_zigzag(uint64_t v) { return v << 1 ^ (0 - (v >> 63)); }
-static inline uint64_t fdr_unzigzag(uint64_t v) { return v >> 1 ^ (0 - (v & 1)); }
-static inline uint64_t fdr_mask(uint32_t bits) { return bits >= 64 ? ~0ull : (1ull << bits) - 1; }
-static inline uint32_t fdr_check24(uint64_t hash) { return (uint32_t)(hash >> 40); }
+static inline uint32_t fdri_codec_duration_length(uint64_t duration)
+{
+    return duration ? fdri_codec_bitlen(duration - 1) + 1 : 0;
+}
+static inline uint64_t fdri_codec_zigzag(uint64_t v) { return v << 1 ^ (0 - (v >> 63)); }
+static inline uint64_t fdri_codec_unzigzag(uint64_t v) { return v >> 1 ^ (0 - (v & 1)); }
+static inline uint64_t fdri_codec_mask(uint32_t bits) { return bits >= 64 ? ~0ull : (1ull << bits) - 1; }
+static inline uint32_t fdri_codec_check24(uint64_t hash) { return (uint32_t)(hash >> 40); }
 
 /* Where a call stands among the events of its tick. */
-struct fdr_tie {
+struct fdri_codec_tie {
     bool in_tick;     /* zero-length calls: the enclosing call was entered in this same tick, too */
     bool said;        /* the record says the call's ordinal */
     uint32_t parent;  /* with in_tick: ordinal of that call among the calls of its depth entered in this tick */
@@ -124,27 +132,30 @@ struct fdr_tie {
 };
 
 /* Where a point event stands among the events of its tick. */
-#define FDR_LINKS_MAX  64u         /* links named at most, */
-#define FDR_LINKS_BITS 1536u       /* in so many bits */
-#define FDR_LINKS_CUT  0x7fffffffu /* stands for a link: there are more */
-struct fdr_standing {
-    bool tied;                    /* not the first event of its tick on this location */
-    bool cut;                     /* there are more links than these */
-    uint8_t links;                /* calls around it that were entered in this same tick */
-    uint32_t sibling;             /* ordinals given one level deeper in this tick before it */
-    uint32_t point;               /* point events of the location in this tick before it */
-    uint32_t link[FDR_LINKS_MAX]; /* their ordinals, innermost first */
+#define FDRI_CODEC_LINKS_MAX  64u         /* links named at most, */
+#define FDRI_CODEC_LINKS_BITS 1536u       /* in so many bits */
+#define FDRI_CODEC_LINKS_CUT  0x7fffffffu /* stands for a link: there are more */
+struct fdri_codec_standing {
+    bool tied;                           /* not the first event of its tick on this location */
+    bool cut;                            /* there are more links than these */
+    uint8_t links;                       /* calls around it that were entered in this same tick */
+    uint32_t sibling;                    /* ordinals given one level deeper in this tick before it */
+    uint32_t point;                      /* point events of the location in this tick before it */
+    uint32_t link[FDRI_CODEC_LINKS_MAX]; /* their ordinals, innermost first */
 };
 
 /* ======================================== encoder ======================================== */
 
 /* Restarts the encoder of partition p on a new, empty bin. */
-void fdr_encode_begin(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t bin_bytes,
-                      uint32_t record_bits_max);
+void fdri_codec_encode_begin(struct fdri_arena_part *p, struct fdri_codec_table *table, uint8_t *payload,
+                             uint32_t bin_bytes, uint32_t record_bits_max);
 
 /* Has the open bin no room for one more record? Also when it was closed, or there is none. */
-static inline bool fdr_encode_full(const struct fdr_part *p) { return FDR_COMMIT_BITS(p->progress) > p->limit; }
-static inline void fdr_encode_close(struct fdr_part *p)
+static inline bool fdri_codec_encode_full(const struct fdri_arena_part *p)
+{
+    return FDRI_ARENA_COMMIT_BITS(p->progress) > p->limit;
+}
+static inline void fdri_codec_encode_close(struct fdri_arena_part *p)
 {
     p->progress = 1;
     p->limit = 0;
@@ -152,65 +163,70 @@ static inline void fdr_encode_close(struct fdr_part *p)
 
 /* Records given back of a partition whose list is empty. Its newest bin may have been taken while the owner sleeps:
  * those in it are not in `total`, or are on the way there. */
-static inline uint64_t fdr_part_given(const struct fdr_part *p)
+static inline uint64_t fdri_codec_part_given(const struct fdri_arena_part *p)
 {
     bool taken = p->open_off && !p->limit && (!p->aside_tick || p->aside_tick != p->total);
-    return p->total + (taken ? FDR_COMMIT_RECORDS(p->progress) : 0);
+    return p->total + (taken ? FDRI_ARENA_COMMIT_RECORDS(p->progress) : 0);
 }
 
 /* One step of the running check. */
-static inline uint64_t fdr_hash_step(uint64_t hash, uint64_t v) { return (hash ^ v) * FDR_HASH_MUL; }
-static inline uint64_t fdr_hashed(uint32_t id, uint64_t gap, uint64_t duration)
+static inline uint64_t fdri_codec_hash_step(uint64_t hash, uint64_t v) { return (hash ^ v) * FDRI_CODEC_HASH_MUL; }
+static inline uint64_t fdri_codec_hashed(uint32_t id, uint64_t gap, uint64_t duration)
 {
     return (gap << 32 | gap >> 32) ^ duration ^ (uint64_t)id << 44;
 }
-static inline uint64_t fdr_hash_record(uint64_t hash, uint32_t id, uint64_t gap, uint64_t duration)
+static inline uint64_t fdri_codec_hash_record(uint64_t hash, uint32_t id, uint64_t gap, uint64_t duration)
 {
-    return fdr_hash_step(hash, fdr_hashed(id, gap, duration));
+    return fdri_codec_hash_step(hash, fdri_codec_hashed(id, gap, duration));
 }
-static inline uint64_t fdr_hash_parent(uint64_t hash, const struct fdr_tie *tie)
+static inline uint64_t fdri_codec_hash_parent(uint64_t hash, const struct fdri_codec_tie *tie)
 {
-    return fdr_hash_step(hash, tie->in_tick | (uint64_t)tie->parent << 1);
+    return fdri_codec_hash_step(hash, tie->in_tick | (uint64_t)tie->parent << 1);
 }
-static inline uint64_t fdr_hash_standing(uint64_t hash, const struct fdr_standing *place)
+static inline uint64_t fdri_codec_hash_standing(uint64_t hash, const struct fdri_codec_standing *place)
 {
-    for (uint32_t i = 0; i < place->links; i++) hash = fdr_hash_step(hash, 1 | (uint64_t)place->link[i] << 1);
-    if (place->cut) hash = fdr_hash_step(hash, 1 | (uint64_t)FDR_LINKS_CUT << 1);
-    return fdr_hash_step(hash, place->tied | (uint64_t)place->sibling << 1 | (uint64_t)place->point << 33);
-}
-
-static inline uint64_t fdr_hash_ordinal(uint64_t hash, uint32_t ordinal)
-{
-    return fdr_hash_step(hash, (uint64_t)ordinal << 32 | 1);
+    for (uint32_t i = 0; i < place->links; i++) hash = fdri_codec_hash_step(hash, 1 | (uint64_t)place->link[i] << 1);
+    if (place->cut) hash = fdri_codec_hash_step(hash, 1 | (uint64_t)FDRI_CODEC_LINKS_CUT << 1);
+    return fdri_codec_hash_step(hash, place->tied | (uint64_t)place->sibling << 1 | (uint64_t)place->point << 33);
 }
 
-#define FDR_ONE_RECORD FDR_COMMIT(0, 1, 0)
+static inline uint64_t fdri_codec_hash_ordinal(uint64_t hash, uint32_t ordinal)
+{
+    return fdri_codec_hash_step(hash, (uint64_t)ordinal << 32 | 1);
+}
 
-/* Appends `bits` <= FDR_CHUNK_MAX bits and adds them, and `records`, to the progress; returns that. What lies behind
+#define FDRI_CODEC_ONE_RECORD FDRI_ARENA_COMMIT(0, 1, 0)
+
+/* Appends `bits` <= FDRI_CODEC_CHUNK_MAX bits and adds them, and `records`, to the progress; returns that. What lies behind
  * the newest bit in its byte is 0: every put writes 8 bytes, and the bin began with a 0. */
-static inline uint64_t fdr_put(struct fdr_part *p, uint8_t *payload, uint64_t value, uint32_t bits, uint64_t records)
+static inline uint64_t fdri_codec_put_bits(struct fdri_arena_part *p, uint8_t *payload, uint64_t value, uint32_t bits,
+                                           uint64_t records)
 {
     uint64_t progress = p->progress;
-    uint8_t *at = payload + (FDR_COMMIT_BITS(progress) >> 3);
+    uint8_t *at = payload + (FDRI_ARENA_COMMIT_BITS(progress) >> 3);
     uint64_t word = *at | value << (progress & 7);
     memcpy(at, &word, 8);
     return p->progress = progress + bits + records;
 }
 
-/* What was encoded becomes part of the bin: the caller stores the result in fdr_bin.commit (release). */
-static inline uint64_t fdr_commit_word(const struct fdr_part *p) { return p->progress | (p->hash & ~fdr_mask(40)); }
+/* What was encoded becomes part of the bin: the caller stores the result in fdri_arena_bin.commit (release). */
+static inline uint64_t fdri_codec_commit_word(const struct fdri_arena_part *p)
+{
+    return p->progress | (p->hash & ~fdri_codec_mask(40));
+}
 
 /* The record of a call that fits a candidate. */
-struct fdr_foreseen {
+struct fdri_codec_foreseen {
     uint64_t chunk;
     uint32_t bits, entry;
 };
 
 /* Does it fit this one, behind a start of `bits` bits? */
-static inline __attribute__((always_inline)) bool fdr_fits(uint32_t entry, uint64_t start, uint32_t bits, uint64_t gap,
-                                                           uint64_t duration, struct fdr_foreseen *f)
+static inline __attribute__((always_inline)) bool fdri_codec_fits(uint32_t entry, uint64_t start, uint32_t bits,
+                                                                  uint64_t gap, uint64_t duration,
+                                                                  struct fdri_codec_foreseen *f)
 {
-    uint32_t for_gap = fdr_entry_gap(entry), for_duration = fdr_entry_bits(entry);
+    uint32_t for_gap = fdri_codec_entry_gap(entry), for_duration = fdri_codec_entry_bits(entry);
     if (__builtin_expect((gap >> for_gap | (duration - 1) >> for_duration) != 0, 0)) return false;
     f->chunk = (gap | (duration - 1) << for_gap) << bits | start;
     f->bits = bits + for_gap + for_duration;
@@ -220,87 +236,92 @@ static inline __attribute__((always_inline)) bool fdr_fits(uint32_t entry, uint6
 
 /* Does it fit one of the two? Most do; one of duration 0 never does here. `slot` is what the partition's context
  * selects, `progress` the partition's. */
-static inline __attribute__((always_inline)) bool fdr_foresee(uint64_t slot, uint64_t progress, uint32_t id,
-                                                              uint64_t gap, uint64_t duration, struct fdr_foreseen *f)
+static inline __attribute__((always_inline)) bool fdri_codec_foresee(uint64_t slot, uint64_t progress, uint32_t id,
+                                                                     uint64_t gap, uint64_t duration,
+                                                                     struct fdri_codec_foreseen *f)
 {
-    const uint32_t first = (uint32_t)slot, second = (uint32_t)(slot >> 32), key = FDR_ENTRY_EMPTY | FDR_ENTRY_ZERO;
-    if (__builtin_expect(FDR_COMMIT_RECORDS(progress) % FDR_SPELL_EVERY == 0, 0)) return false;
-    if (((first ^ id) & key) == 0) return fdr_fits(first, 0, 1, gap, duration, f);
-    return __builtin_expect(((second ^ id) & key) == 0, 1) && fdr_fits(second, 1, 2, gap, duration, f);
+    const uint32_t first = (uint32_t)slot, second = (uint32_t)(slot >> 32),
+                   key = FDRI_CODEC_ENTRY_EMPTY | FDRI_CODEC_ENTRY_ZERO;
+    if (__builtin_expect(FDRI_ARENA_COMMIT_RECORDS(progress) % FDRI_CODEC_SPELL_EVERY == 0, 0)) return false;
+    if (((first ^ id) & key) == 0) return fdri_codec_fits(first, 0, 1, gap, duration, f);
+    return __builtin_expect(((second ^ id) & key) == 0, 1) && fdri_codec_fits(second, 1, 2, gap, duration, f);
 }
 
 /* Appends it. Returns the commit word. */
-static inline __attribute__((always_inline)) uint64_t fdr_put_foreseen(struct fdr_part *p, uint8_t *payload,
-                                                                       uint32_t id, const struct fdr_foreseen *f)
+static inline __attribute__((always_inline)) uint64_t
+fdri_codec_put_foreseen(struct fdri_arena_part *p, uint8_t *payload, uint32_t id, const struct fdri_codec_foreseen *f)
 {
-    uint64_t progress = p->progress, hash = p->hash = fdr_hash_step(p->hash, f->chunk);
-    uint8_t *at = payload + (FDR_COMMIT_BITS(progress) >> 3);
+    uint64_t progress = p->progress, hash = p->hash = fdri_codec_hash_step(p->hash, f->chunk);
+    uint8_t *at = payload + (FDRI_ARENA_COMMIT_BITS(progress) >> 3);
     uint64_t word = *at | f->chunk << (progress & 7);
     memcpy(at, &word, 8);
     p->newest = f->entry;
-    p->context = fdr_context(p->context, id, p->context_mask);
-    p->progress = progress += f->bits + FDR_ONE_RECORD;
-    return progress | (hash & ~fdr_mask(40));
+    p->context = fdri_codec_context(p->context, id, p->context_mask);
+    p->progress = progress += f->bits + FDRI_CODEC_ONE_RECORD;
+    return progress | (hash & ~fdri_codec_mask(40));
 }
 
 /* Is there room for this call in a bin that is full, which only means that the longest one does not fit any more?
  * Nearly all are a sixth of that: without this an eighth of a bin of 512 bytes would stay empty. `tied`: it may say
  * where it stands in its tick. */
-static inline bool fdr_tail_holds(const struct fdr_part *p, uint32_t id, uint64_t gap, uint64_t duration, bool tied)
+static inline bool fdri_codec_tail_holds(const struct fdri_arena_part *p, uint32_t id, uint64_t gap, uint64_t duration,
+                                         bool tied)
 {
     /* spelled out, or in as many bits as the slot has for it; an ordinal and a parent */
-    uint32_t bits = 27 + fdr_bitlen(id) + fdr_bitlen(gap) + fdr_bitlen(duration);
-    bits = (bits < FDR_CHUNK_MAX ? FDR_CHUNK_MAX : bits) + (tied ? 9 + 64 + 2 + 64 : 0);
-    return p->limit && FDR_COMMIT_BITS(p->progress) + bits <= p->limit + FDR_CALL_BITS_MAX;
+    uint32_t bits = 27 + fdri_codec_bitlen(id) + fdri_codec_bitlen(gap) + fdri_codec_bitlen(duration);
+    bits = (bits < FDRI_CODEC_CHUNK_MAX ? FDRI_CODEC_CHUNK_MAX : bits) + (tied ? 9 + 64 + 2 + 64 : 0);
+    return p->limit && FDRI_ARENA_COMMIT_BITS(p->progress) + bits <= p->limit + FDRI_CODEC_CALL_BITS_MAX;
 }
 
-/* Appends one call. Precondition: not full, or fdr_tail_holds; id <= FDR_ID_MAX, gap < 2^63, duration <= 2^62. */
-void fdr_encode_call(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
-                     uint64_t duration, const struct fdr_tie *tie);
+/* Appends one call. Precondition: not full, or fdri_codec_tail_holds; id <= FDRI_CODEC_ID_MAX, gap < 2^63, duration <= 2^62. */
+void fdri_codec_encode_call(struct fdri_arena_part *p, struct fdri_codec_table *table, uint8_t *payload, uint32_t id,
+                            uint64_t gap, uint64_t duration, const struct fdri_codec_tie *tie);
 /* The same for one with a duration, that does not say its ordinal and is not foreseen. Returns the commit word. */
-uint64_t fdr_encode_longer(struct fdr_part *p, struct fdr_table *table, uint8_t *payload, uint32_t id, uint64_t gap,
-                           uint64_t duration);
+uint64_t fdri_codec_encode_longer(struct fdri_arena_part *p, struct fdri_codec_table *table, uint8_t *payload,
+                                  uint32_t id, uint64_t gap, uint64_t duration);
 
 /* No record of such a point is longer. */
-static inline uint32_t fdr_point_bits(const struct fdr_standing *at, uint32_t fields)
+static inline uint32_t fdri_codec_point_bits(const struct fdri_codec_standing *at, uint32_t fields)
 {
     uint32_t bits =
         107 + 70 * fields; /* id 28, gap's length 9, gap 62; tied, end of links, number of fields; each field 7 + 63 */
-    for (uint32_t i = 0; i < at->links; i++) bits += 2 * fdr_bitlen(at->link[i] + 1ull);
+    for (uint32_t i = 0; i < at->links; i++) bits += 2 * fdri_codec_bitlen(at->link[i] + 1ull);
     if (at->cut) bits += 64;
-    return bits + 2 * fdr_bitlen(at->sibling + 1ull) + 2 * fdr_bitlen(at->point + 1ull);
+    return bits + 2 * fdri_codec_bitlen(at->sibling + 1ull) + 2 * fdri_codec_bitlen(at->point + 1ull);
 }
 
-/* Appends one event without duration. Precondition: fdr_point_bits fit below the limit. fields[count], count <=
- * table_fields, which the table has room for and which stays the same for all of a bin, <= FDR_FIELDS_MAX. `count` is
+/* Appends one event without duration. Precondition: fdri_codec_point_bits fit below the limit. fields[count], count <=
+ * table_fields, which the table has room for and which stays the same for all of a bin, <= FDRI_CODEC_FIELDS_MAX. `count` is
  * stored only when store_count is set (user events). */
-void fdr_encode_point(struct fdr_part *p, struct fdr_table *table, uint32_t table_fields, uint8_t *payload, uint32_t id,
-                      uint64_t gap, const struct fdr_standing *place, const uint64_t *fields, uint32_t count,
-                      bool store_count);
+void fdri_codec_encode_point(struct fdri_arena_part *p, struct fdri_codec_table *table, uint32_t table_fields,
+                             uint8_t *payload, uint32_t id, uint64_t gap, const struct fdri_codec_standing *place,
+                             const uint64_t *fields, uint32_t count, bool store_count);
 
 /* How many fields a point of this class and id carries; UINT32_MAX: the count is in the record (user events). */
-static inline uint32_t fdr_point_fields(uint32_t class_, uint32_t id)
+static inline uint32_t fdri_codec_point_fields(uint32_t class_, uint32_t id)
 {
     switch (class_) {
-    case FDR_CLASS_MESSAGE: return 4;                 /* peer, zigzag tag, comm, bytes; id 1 send, 2 recv */
-    case FDR_CLASS_COLLECTIVE: return id & 1 ? 4 : 0; /* id = operation << 1 | end; comm, zigzag root, sent, received */
-    case FDR_CLASS_METRIC:
-    case FDR_CLASS_MARKER: return 1;
+    case FDRI_ARENA_CLASS_MESSAGE: return 4; /* peer, zigzag tag, comm, bytes; id 1 send, 2 recv */
+    case FDRI_ARENA_CLASS_COLLECTIVE:
+        return id & 1 ? 4 : 0; /* id = operation << 1 | end; comm, zigzag root, sent, received */
+    case FDRI_ARENA_CLASS_METRIC:
+    case FDRI_ARENA_CLASS_MARKER: return 1;
     default: return UINT32_MAX;
     }
 }
 
 /* ======================================== decoder ======================================== */
 
-struct fdr_record {
+struct fdri_codec_record {
     uint64_t enter; /* stored ticks; points: their time */
     uint64_t leave; /* = enter for points */
     uint32_t id;
-    uint32_t ordinal;   /* of a call among those of its depth in its tick; FDR_ORDINAL_COUNTED: longer calls, mostly */
-    struct fdr_tie tie; /* zero-length calls */
+    uint32_t
+        ordinal; /* of a call among those of its depth in its tick; FDRI_CODEC_ORDINAL_COUNTED: longer calls, mostly */
+    struct fdri_codec_tie tie; /* zero-length calls */
 };
 
-struct fdr_decoder {
+struct fdri_codec_decoder {
     const uint8_t *payload;
     uint32_t bits, records; /* what commit promises */
     uint32_t check;
@@ -311,26 +332,27 @@ struct fdr_decoder {
     uint64_t zero_tick;
     uint32_t zero_count;
     bool bad;
-    struct fdr_point_table table; /* calls use .t only */
-    /* The caller's, for a bin of samples, and set before fdr_decode_begin: it is six times as large as all the rest,
+    struct fdri_codec_point_table table; /* calls use .t only */
+    /* The caller's, for a bin of samples, and set before fdri_codec_decode_begin: it is six times as large as all the rest,
      * and a reader has a decoder for each partition. NULL: a bin of samples is bad. */
-    struct fdr_sample_decoder *sample;
-    struct fdr_standing place; /* of the newest point */
-    uint64_t fields[FDR_FIELDS_MAX];
+    struct fdri_codec_sample_decoder *sample;
+    struct fdri_codec_standing place; /* of the newest point */
+    uint64_t fields[FDRI_CODEC_FIELDS_MAX];
     uint32_t field_count;
 };
 
 /* Prepares to decode the bin whose header is `h` and whose payload_bytes of payload follow. Returns false when
  * the commit word promises more than there is. Reads 8 bytes at a time but never beyond payload_bytes. */
-bool fdr_decode_begin(struct fdr_decoder *d, const struct fdr_bin *h, const uint8_t *payload, uint32_t payload_bytes);
+bool fdri_codec_decode_begin(struct fdri_codec_decoder *d, const struct fdri_arena_bin *h, const uint8_t *payload,
+                             uint32_t payload_bytes);
 
 /* The next record: 1, 0 at the end (all records seen, check right), -1 when the bin is not what commit promised.
  * Nothing of a bin that ends in -1 is to be believed. Time stays monotonic: enter >= the last leave. */
-int fdr_decode_next(struct fdr_decoder *d, struct fdr_record *r);
+int fdri_codec_decode_next(struct fdri_codec_decoder *d, struct fdri_codec_record *r);
 
-/* The next call records, `most` at most, into out[]: how many, 0 at the end, -1 as above. The same as fdr_decode_next
+/* The next call records, `most` at most, into out[]: how many, 0 at the end, -1 as above. The same as fdri_codec_decode_next
  * again and again, several times as fast; `slowly`: without the fast way, which has the last word about what is
  * damage. */
-int fdr_decode_calls(struct fdr_decoder *d, struct fdr_record *out, uint32_t most, bool slowly);
+int fdri_codec_decode_calls(struct fdri_codec_decoder *d, struct fdri_codec_record *out, uint32_t most, bool slowly);
 
 #endif

@@ -7,7 +7,7 @@
 #include "format/codec/sample_codec.h"
 #include "format/codec/sample_state.h"
 
-void fdr_sample_decode_begin(struct fdr_sample_decoder *d, uint32_t bin_bytes)
+void fdri_codec_sample_decode_begin(struct fdri_codec_sample_decoder *d, uint32_t bin_bytes)
 {
     reset(&d->s, d->site, d->node, bin_bytes);
     d->before = 0;
@@ -15,7 +15,7 @@ void fdr_sample_decode_begin(struct fdr_sample_decoder *d, uint32_t bin_bytes)
 }
 
 /* n <= 63. Past the end it gives zeros and marks the bin bad. */
-static uint64_t take(struct fdr_decoder *d, uint32_t n)
+static uint64_t take(struct fdri_codec_decoder *d, uint32_t n)
 {
     uint64_t word, v = 0;
     if (d->bit + n > d->bits) {
@@ -25,28 +25,28 @@ static uint64_t take(struct fdr_decoder *d, uint32_t n)
     for (uint32_t got = 0, most; got < n; got += most) {
         most = n - got > 32 ? 32 : n - got;
         memcpy(&word, d->payload + (d->bit >> 3), 8);
-        v |= (word >> (d->bit & 7) & fdr_mask(most)) << got;
+        v |= (word >> (d->bit & 7) & fdri_codec_mask(most)) << got;
         d->bit += most;
     }
     return v;
 }
 
-static uint64_t take_low(struct fdr_decoder *d, uint32_t len)
+static uint64_t take_low(struct fdri_codec_decoder *d, uint32_t len)
 {
     if (len < 2) return len;
     return take(d, len - 1) | 1ull << (len - 1);
 }
 
-static uint64_t take_sized(struct fdr_decoder *d) { return take_low(d, (uint32_t)take(d, 6)); }
+static uint64_t take_sized(struct fdri_codec_decoder *d) { return take_low(d, (uint32_t)take(d, 6)); }
 
-static uint32_t take_gamma(struct fdr_decoder *d)
+static uint32_t take_gamma(struct fdri_codec_decoder *d)
 {
     uint32_t k = 0;
     while (k < 31 && !d->bad && !take(d, 1)) k++;
     return (uint32_t)take_low(d, k + 1);
 }
 
-static uint64_t take_by_length(struct fdr_decoder *d, uint32_t *length)
+static uint64_t take_by_length(struct fdri_codec_decoder *d, uint32_t *length)
 {
     if (take(d, 1)) {
         if (!take(d, 1)) --*length;
@@ -57,17 +57,18 @@ static uint64_t take_by_length(struct fdr_decoder *d, uint32_t *length)
     return d->bad ? 0 : take_low(d, *length);
 }
 
-static uint64_t take_gap(struct fdr_decoder *d, struct fdr_sample_state *s)
+static uint64_t take_gap(struct fdri_codec_decoder *d, struct fdri_codec_sample_state *s)
 {
-    uint64_t gap = s->pace && take(d, 1) ? s->stride * s->pace + fdr_unzigzag(take_by_length(d, &s->drift_length))
-                                         : take_by_length(d, &s->gap_length);
+    uint64_t gap = s->pace && take(d, 1)
+                       ? s->stride * s->pace + fdri_codec_unzigzag(take_by_length(d, &s->drift_length))
+                       : take_by_length(d, &s->gap_length);
     if (gap >> 63) d->bad = true;
     if (d->bad) return 0;
     gap_in(s, gap);
     return gap;
 }
 
-static void take_number(struct fdr_decoder *d, struct fdr_sample_decoder *t)
+static void take_number(struct fdri_codec_decoder *d, struct fdri_codec_sample_decoder *t)
 {
     if (t->s.first) {
         t->s.number = take_sized(d);
@@ -79,10 +80,10 @@ static void take_number(struct fdr_decoder *d, struct fdr_sample_decoder *t)
         t->s.number += t->s.stride;
         if (!t->s.stride) d->bad = true;
     }
-    if (t->s.number > FDR_SAMPLE_NUMBER_MAX) d->bad = true;
+    if (t->s.number > FDRI_CODEC_SAMPLE_NUMBER_MAX) d->bad = true;
 }
 
-static uint32_t take_index(struct fdr_decoder *d, uint32_t count)
+static uint32_t take_index(struct fdri_codec_decoder *d, uint32_t count)
 {
     uint32_t i = (uint32_t)take(d, index_bits(count));
     if (i < count) return i;
@@ -90,41 +91,42 @@ static uint32_t take_index(struct fdr_decoder *d, uint32_t count)
     return 0;
 }
 
-static uint64_t take_address(struct fdr_decoder *d, const struct fdr_sample_state *s, uint64_t reference)
+static uint64_t take_address(struct fdri_codec_decoder *d, const struct fdri_codec_sample_state *s, uint64_t reference)
 {
     uint32_t len = (uint32_t)take(d, 5);
     uint64_t address;
     if (len <= NEAR_BITS) {
-        address = reference + fdr_unzigzag(take_low(d, len));
+        address = reference + fdri_codec_unzigzag(take_low(d, len));
     } else if (len == TO_FAR) {
         len = (uint32_t)take(d, 5);
-        address = s->far + fdr_unzigzag(take_low(d, len));
+        address = s->far + fdri_codec_unzigzag(take_low(d, len));
     } else {
         address = take(d, 48);
     }
-    if (address > FDR_SAMPLE_ADDRESS) d->bad = true;
-    return address & FDR_SAMPLE_ADDRESS;
+    if (address > FDRI_CODEC_SAMPLE_ADDRESS) d->bad = true;
+    return address & FDRI_CODEC_SAMPLE_ADDRESS;
 }
 
 /* One that came behind the same site, or a site by its index. */
-static uint64_t take_site(struct fdr_decoder *d, const struct fdr_sample_decoder *t, uint32_t *at, uint32_t code)
+static uint64_t take_site(struct fdri_codec_decoder *d, const struct fdri_codec_sample_decoder *t, uint32_t *at,
+                          uint32_t code)
 {
-    const struct fdr_sample_site *inside = t->s.inside == NOWHERE ? &t->site[0] : &t->site[t->s.inside];
+    const struct fdri_codec_sample_site *inside = t->s.inside == NOWHERE ? &t->site[0] : &t->site[t->s.inside];
     if (code == SITE) *at = take_index(d, t->s.sites);
     else if (t->s.inside != NOWHERE) *at = code == FIRST ? inside->first : inside->second;
     if (!*at) d->bad = true;
     return t->site[*at].step;
 }
 
-static uint64_t take_step(struct fdr_decoder *d, struct fdr_sample_decoder *t)
+static uint64_t take_step(struct fdri_codec_decoder *d, struct fdri_codec_sample_decoder *t)
 {
     uint32_t at = 0, code = (uint32_t)take(d, 2);
     uint64_t step;
     if (code == ADDRESS) {
         step = take_address(d, &t->s, reference(&t->s, t->site, t->s.address));
     } else if (code == RARE && take(d, 1)) {
-        step = FDR_SAMPLE_REGION | (uint64_t)(take_gamma(d) - 1);
-        if ((step & FDR_SAMPLE_ADDRESS) > FDR_ID_MAX) d->bad = true;
+        step = FDRI_CODEC_SAMPLE_REGION | (uint64_t)(take_gamma(d) - 1);
+        if ((step & FDRI_CODEC_SAMPLE_ADDRESS) > FDRI_CODEC_ID_MAX) d->bad = true;
     } else {
         step = take_site(d, t, &at, code);
     }
@@ -134,11 +136,11 @@ static uint64_t take_step(struct fdr_decoder *d, struct fdr_sample_decoder *t)
 }
 
 /* The path of a node into step[]; d->bad when it is longer than any. */
-static void spell(struct fdr_decoder *d, struct fdr_sample_decoder *t, uint32_t node)
+static void spell(struct fdri_codec_decoder *d, struct fdri_codec_sample_decoder *t, uint32_t node)
 {
     uint32_t n = 0;
     for (uint32_t i = node; i; i = t->node[i].parent) n++; /* ends: parents are older */
-    if (n > FDR_SAMPLE_STEPS_MAX) {
+    if (n > FDRI_CODEC_SAMPLE_STEPS_MAX) {
         d->bad = true;
         n = 0;
         node = 0;
@@ -147,19 +149,19 @@ static void spell(struct fdr_decoder *d, struct fdr_sample_decoder *t, uint32_t 
     for (uint32_t i = node; i; i = t->node[i].parent) t->step[--n] = t->site[t->node[i].site].step;
 }
 
-static void take_news(struct fdr_decoder *d, struct fdr_sample_decoder *t, uint32_t news)
+static void take_news(struct fdri_codec_decoder *d, struct fdri_codec_sample_decoder *t, uint32_t news)
 {
-    if (news > FDR_SAMPLE_STEPS_MAX - t->steps) d->bad = true;
+    if (news > FDRI_CODEC_SAMPLE_STEPS_MAX - t->steps) d->bad = true;
     for (uint32_t i = 0; i < news && !d->bad; i++) {
         uint64_t step = take_step(d, t);
         t->step[t->steps++] = step;
-        d->hash = fdr_hash_step(d->hash, step);
+        d->hash = fdri_codec_hash_step(d->hash, step);
     }
 }
 
-int fdr_sample_decode_next(struct fdr_decoder *d, struct fdr_record *r)
+int fdri_codec_sample_decode_next(struct fdri_codec_decoder *d, struct fdri_codec_record *r)
 {
-    struct fdr_sample_decoder *t = d->sample;
+    struct fdri_codec_sample_decoder *t = d->sample;
     take_number(d, t);
     uint64_t gap = d->bad ? 0 : take_gap(d, &t->s);
     uint32_t news = 0, node = t->s.newest;
@@ -179,9 +181,9 @@ int fdr_sample_decode_next(struct fdr_decoder *d, struct fdr_record *r)
     if (__builtin_add_overflow(d->last, gap, &r->enter)) d->bad = true;
     r->leave = d->last = r->enter;
     r->id = r->ordinal = 0;
-    r->tie = (struct fdr_tie){0};
-    d->place = (struct fdr_standing){.tied = true,
-                                     .point = (uint32_t)t->s.number}; /* of one tick: in order of number */
+    r->tie = (struct fdri_codec_tie){0};
+    d->place = (struct fdri_codec_standing){.tied = true,
+                                            .point = (uint32_t)t->s.number}; /* of one tick: in order of number */
     d->field_count = 0;
     d->done++;
     return d->bad ? -1 : 1;

@@ -9,32 +9,38 @@
 #include "format/codec/sample_codec.h"
 #include "format/codec/sample_state.h"
 
-static struct fdr_sample_node *nodes_of(struct fdr_sample_table *t) { return (void *)(t->site + t->s.capacity); }
-static const struct fdr_sample_node *nodes_in(const struct fdr_sample_table *t)
+static struct fdri_codec_sample_node *nodes_of(struct fdri_codec_sample_table *t)
+{
+    return (void *)(t->site + t->s.capacity);
+}
+static const struct fdri_codec_sample_node *nodes_in(const struct fdri_codec_sample_table *t)
 {
     return (const void *)(t->site + t->s.capacity);
 }
-static uint16_t *hash_of(struct fdr_sample_table *t) { return (uint16_t *)(void *)(nodes_of(t) + t->s.capacity); }
-static const uint16_t *hash_in(const struct fdr_sample_table *t)
+static uint16_t *hash_of(struct fdri_codec_sample_table *t)
+{
+    return (uint16_t *)(void *)(nodes_of(t) + t->s.capacity);
+}
+static const uint16_t *hash_in(const struct fdri_codec_sample_table *t)
 {
     return (const uint16_t *)(const void *)(nodes_in(t) + t->s.capacity);
 }
 
-static uint32_t slot_of(const struct fdr_sample_table *t, uint64_t what)
+static uint32_t slot_of(const struct fdri_codec_sample_table *t, uint64_t what)
 {
-    return (uint32_t)(what * FDR_HASH_MUL >> 40) & (2 * t->s.capacity - 1);
+    return (uint32_t)(what * FDRI_CODEC_HASH_MUL >> 40) & (2 * t->s.capacity - 1);
 }
 
-void fdr_sample_begin(struct fdr_sample_table *t, uint32_t bin_bytes, uint64_t before)
+void fdri_codec_sample_begin(struct fdri_codec_sample_table *t, uint32_t bin_bytes, uint64_t before)
 {
-    t->s.capacity = fdr_sample_nodes(bin_bytes);
+    t->s.capacity = fdri_codec_sample_nodes(bin_bytes);
     reset(&t->s, t->site, nodes_of(t), bin_bytes);
     t->before = before;
     memset(hash_of(t), 0, 4 * t->s.capacity * sizeof(uint16_t));
 }
 
 /* Both tables are at most half full: the one of sites, behind it that of nodes. */
-static uint32_t site_of(const struct fdr_sample_table *t, uint64_t step)
+static uint32_t site_of(const struct fdri_codec_sample_table *t, uint64_t step)
 {
     const uint16_t *hash = hash_in(t);
     uint32_t i = slot_of(t, step);
@@ -42,26 +48,27 @@ static uint32_t site_of(const struct fdr_sample_table *t, uint64_t step)
     return hash[i];
 }
 
-static uint32_t child_of(const struct fdr_sample_table *t, uint32_t parent, uint32_t site)
+static uint32_t child_of(const struct fdri_codec_sample_table *t, uint32_t parent, uint32_t site)
 {
     const uint16_t *hash = hash_in(t) + 2 * t->s.capacity;
-    const struct fdr_sample_node *node = nodes_in(t);
+    const struct fdri_codec_sample_node *node = nodes_in(t);
     uint32_t i = slot_of(t, parent << 16 | site);
     while (hash[i] && (node[hash[i]].parent != parent || node[hash[i]].site != site))
         i = (i + 1) & (2 * t->s.capacity - 1);
     return hash[i];
 }
 
-static void index_in(const struct fdr_sample_table *t, uint16_t *hash, uint64_t what, uint32_t index)
+static void index_in(const struct fdri_codec_sample_table *t, uint16_t *hash, uint64_t what, uint32_t index)
 {
     uint32_t i = slot_of(t, what);
     while (hash[i]) i = (i + 1) & (2 * t->s.capacity - 1);
     hash[i] = (uint16_t)index;
 }
 
-struct fdr_sample_match fdr_sample_find(const struct fdr_sample_table *t, const struct fdr_sample_record *r)
+struct fdri_codec_sample_match fdri_codec_sample_find(const struct fdri_codec_sample_table *t,
+                                                      const struct fdri_codec_sample_record *r)
 {
-    struct fdr_sample_match m = {0, 0};
+    struct fdri_codec_sample_match m = {0, 0};
     for (uint32_t site, child; m.steps < r->steps; m.steps++) {
         if (!(site = site_of(t, r->step[m.steps])) || !(child = child_of(t, m.node, site))) break;
         m.node = child;
@@ -70,35 +77,35 @@ struct fdr_sample_match fdr_sample_find(const struct fdr_sample_table *t, const 
 }
 
 struct writer {
-    struct fdr_part *p;
+    struct fdri_arena_part *p;
     uint8_t *payload;
 };
 
 static void put(struct writer *w, uint64_t value, uint32_t bits)
 {
     if (bits > 32) {
-        fdr_put(w->p, w->payload, value & 0xffffffffu, 32, 0);
-        fdr_put(w->p, w->payload, value >> 32, bits - 32, 0);
+        fdri_codec_put_bits(w->p, w->payload, value & 0xffffffffu, 32, 0);
+        fdri_codec_put_bits(w->p, w->payload, value >> 32, bits - 32, 0);
     } else if (bits) {
-        fdr_put(w->p, w->payload, value, bits, 0);
+        fdri_codec_put_bits(w->p, w->payload, value, bits, 0);
     }
 }
 
 static void put_low(struct writer *w, uint64_t v, uint32_t len)
 {
-    if (len > 1) put(w, v & fdr_mask(len - 1), len - 1);
+    if (len > 1) put(w, v & fdri_codec_mask(len - 1), len - 1);
 }
 
 static void put_sized(struct writer *w, uint64_t v)
 {
-    uint32_t len = fdr_bitlen(v);
+    uint32_t len = fdri_codec_bitlen(v);
     put(w, len, 6);
     put_low(w, v, len);
 }
 
 static void put_gamma(struct writer *w, uint32_t n)
 {
-    uint32_t k = fdr_bitlen(n) - 1;
+    uint32_t k = fdri_codec_bitlen(n) - 1;
     put(w, 1ull << k, k + 1);
     put_low(w, n, k + 1);
 }
@@ -112,16 +119,16 @@ static uint32_t length_bits(uint32_t length, uint32_t before)
 static void put_by_length(struct writer *w, uint64_t v, uint32_t *before)
 {
     static const uint8_t prefix[] = {0, 0, 1, 3};
-    uint32_t length = fdr_bitlen(v), bits = length_bits(length, *before);
+    uint32_t length = fdri_codec_bitlen(v), bits = length_bits(length, *before);
     put(w, bits == 9 ? 7u | length << 3 : prefix[bits], bits);
     put_low(w, v, length);
     *before = length;
 }
 
-static void put_gap(struct writer *w, struct fdr_sample_state *s, uint64_t gap)
+static void put_gap(struct writer *w, struct fdri_codec_sample_state *s, uint64_t gap)
 {
-    uint64_t drift = fdr_zigzag(gap - s->stride * s->pace);
-    uint32_t plain = fdr_bitlen(gap), other = fdr_bitlen(drift);
+    uint64_t drift = fdri_codec_zigzag(gap - s->stride * s->pace);
+    uint32_t plain = fdri_codec_bitlen(gap), other = fdri_codec_bitlen(drift);
     bool paced = s->pace && other < DRIFT_BITS &&
                  other + length_bits(other, s->drift_length) < plain + length_bits(plain, s->gap_length);
     if (s->pace) put(w, paced, 1);
@@ -130,7 +137,7 @@ static void put_gap(struct writer *w, struct fdr_sample_state *s, uint64_t gap)
     gap_in(s, gap);
 }
 
-static void put_number(struct writer *w, struct fdr_sample_table *t, uint64_t number)
+static void put_number(struct writer *w, struct fdri_codec_sample_table *t, uint64_t number)
 {
     uint64_t distance = number - (t->s.first ? t->before : t->s.number);
     if (t->s.first) {
@@ -146,25 +153,25 @@ static void put_number(struct writer *w, struct fdr_sample_table *t, uint64_t nu
     t->s.number = number;
 }
 
-static void put_address(struct writer *w, const struct fdr_sample_state *s, uint64_t address, uint64_t reference)
+static void put_address(struct writer *w, const struct fdri_codec_sample_state *s, uint64_t address, uint64_t reference)
 {
-    uint64_t distance = fdr_zigzag(address - reference), other = fdr_zigzag(address - s->far);
+    uint64_t distance = fdri_codec_zigzag(address - reference), other = fdri_codec_zigzag(address - s->far);
     if (is_near(address, reference)) {
-        put(w, fdr_bitlen(distance), 5);
-        put_low(w, distance, fdr_bitlen(distance));
+        put(w, fdri_codec_bitlen(distance), 5);
+        put_low(w, distance, fdri_codec_bitlen(distance));
     } else if (is_near(address, s->far)) {
-        put(w, TO_FAR | (uint64_t)fdr_bitlen(other) << 5, 10);
-        put_low(w, other, fdr_bitlen(other));
+        put(w, TO_FAR | (uint64_t)fdri_codec_bitlen(other) << 5, 10);
+        put_low(w, other, fdri_codec_bitlen(other));
     } else {
         put(w, IN_FULL, 5);
         put(w, address, 48);
     }
 }
 
-static void put_step(struct writer *w, struct fdr_sample_table *t, uint64_t step)
+static void put_step(struct writer *w, struct fdri_codec_sample_table *t, uint64_t step)
 {
-    struct fdr_sample_state *s = &t->s;
-    const struct fdr_sample_site *inside = s->inside == NOWHERE ? NULL : &t->site[s->inside];
+    struct fdri_codec_sample_state *s = &t->s;
+    const struct fdri_codec_sample_site *inside = s->inside == NOWHERE ? NULL : &t->site[s->inside];
     uint32_t at = site_of(t, step), nodes = s->nodes, parent = s->newest;
     if (at && inside && inside->first == at) {
         put(w, FIRST, 2);
@@ -172,9 +179,9 @@ static void put_step(struct writer *w, struct fdr_sample_table *t, uint64_t step
         put(w, RARE, 3);
     } else if (at) {
         put(w, SITE | (uint64_t)at << 2, 2 + index_bits(s->sites));
-    } else if (step & FDR_SAMPLE_REGION) {
+    } else if (step & FDRI_CODEC_SAMPLE_REGION) {
         put(w, RARE | 4, 3);
-        put_gamma(w, (uint32_t)(step & FDR_SAMPLE_ADDRESS) + 1);
+        put_gamma(w, (uint32_t)(step & FDRI_CODEC_SAMPLE_ADDRESS) + 1);
     } else {
         put(w, ADDRESS, 2);
         put_address(w, s, step, reference(s, t->site, s->address));
@@ -183,7 +190,7 @@ static void put_step(struct writer *w, struct fdr_sample_table *t, uint64_t step
     if (s->nodes > nodes) index_in(t, hash_of(t) + 2 * s->capacity, parent << 16 | s->inside, nodes);
 }
 
-static void put_pc(struct writer *w, struct fdr_sample_table *t, uint64_t pc)
+static void put_pc(struct writer *w, struct fdri_codec_sample_table *t, uint64_t pc)
 {
     uint64_t near = reference(&t->s, t->site, t->s.leaf);
     put(w, pc != near, 1);
@@ -191,12 +198,12 @@ static void put_pc(struct writer *w, struct fdr_sample_table *t, uint64_t pc)
     pc_in(&t->s, t->site, pc);
 }
 
-void fdr_sample_encode(struct fdr_part *p, struct fdr_sample_table *t, uint8_t *payload, uint64_t gap,
-                       const struct fdr_sample_record *r, struct fdr_sample_match m)
+void fdri_codec_sample_encode(struct fdri_arena_part *p, struct fdri_codec_sample_table *t, uint8_t *payload,
+                              uint64_t gap, const struct fdri_codec_sample_record *r, struct fdri_codec_sample_match m)
 {
     struct writer w = {p, payload};
-    uint32_t news = r->steps - m.steps, flags = r->flags & FDR_SAMPLE_ALL_FLAGS;
-    uint64_t pc = r->pc & FDR_SAMPLE_ADDRESS;
+    uint32_t news = r->steps - m.steps, flags = r->flags & FDRI_CODEC_SAMPLE_ALL_FLAGS;
+    uint64_t pc = r->pc & FDRI_CODEC_SAMPLE_ADDRESS;
     put_number(&w, t, r->number);
     put_gap(&w, &t->s, gap);
     p->hash = hash_head(p->hash, gap, &t->s, m.node, news);
@@ -210,10 +217,10 @@ void fdr_sample_encode(struct fdr_part *p, struct fdr_sample_table *t, uint8_t *
     arrive(&t->s, nodes_of(t) + m.node, m.node);
     for (uint32_t i = m.steps; i < r->steps; i++) {
         put_step(&w, t, r->step[i]);
-        p->hash = fdr_hash_step(p->hash, r->step[i]);
+        p->hash = fdri_codec_hash_step(p->hash, r->step[i]);
     }
     put_pc(&w, t, pc);
     put(&w, flags ? 1u | flags << 1 : 0, flags ? 4 : 1);
-    p->progress += FDR_ONE_RECORD;
+    p->progress += FDRI_CODEC_ONE_RECORD;
     p->hash = hash_tail(p->hash, pc, flags);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What encoder and decoder of samples do alike: the codes, and how each record changes what the next is told
  * against. */
-#ifndef FDR_FORMAT_CODEC_SAMPLE_STATE_H
-#define FDR_FORMAT_CODEC_SAMPLE_STATE_H
+#ifndef FDRI_FORMAT_CODEC_SAMPLE_STATE_H
+#define FDRI_FORMAT_CODEC_SAMPLE_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,36 +27,36 @@ enum { FIRST = 0, ADDRESS = 1, RARE = 2, SITE = 3 };
 #define NOWHERE   UINT32_MAX
 #define STEP_MASK ((1ull << STEP_BITS) - 1)
 
-static inline void reset(struct fdr_sample_state *s, struct fdr_sample_site *site, struct fdr_sample_node *node,
-                         uint32_t bin_bytes)
+static inline void reset(struct fdri_codec_sample_state *s, struct fdri_codec_sample_site *site,
+                         struct fdri_codec_sample_node *node, uint32_t bin_bytes)
 {
-    *s = (struct fdr_sample_state){.nodes = 1,
-                                   .sites = 1,
-                                   .capacity = fdr_sample_nodes(bin_bytes),
-                                   .gap_length = INITIAL_GAP,
-                                   .drift_length = INITIAL_GAP,
-                                   .first = true};
-    site[0] = (struct fdr_sample_site){.step = 0};
-    node[0] = (struct fdr_sample_node){0, 0};
+    *s = (struct fdri_codec_sample_state){.nodes = 1,
+                                          .sites = 1,
+                                          .capacity = fdri_codec_sample_nodes(bin_bytes),
+                                          .gap_length = INITIAL_GAP,
+                                          .drift_length = INITIAL_GAP,
+                                          .first = true};
+    site[0] = (struct fdri_codec_sample_site){.step = 0};
+    node[0] = (struct fdri_codec_sample_node){0, 0};
 }
 
 /* Bits of an index while there are `count` of them. */
-static inline uint32_t index_bits(uint32_t count) { return fdr_bitlen(count - 1); }
+static inline uint32_t index_bits(uint32_t count) { return fdri_codec_bitlen(count - 1); }
 
-static inline uint64_t hash_head(uint64_t hash, uint64_t gap, const struct fdr_sample_state *s, uint32_t node,
+static inline uint64_t hash_head(uint64_t hash, uint64_t gap, const struct fdri_codec_sample_state *s, uint32_t node,
                                  uint32_t news)
 {
-    hash = fdr_hash_step(hash, (gap << 32 | gap >> 32) ^ s->number);
-    hash = fdr_hash_step(hash, s->stride);
-    return fdr_hash_step(hash, node | (uint64_t)news << 16);
+    hash = fdri_codec_hash_step(hash, (gap << 32 | gap >> 32) ^ s->number);
+    hash = fdri_codec_hash_step(hash, s->stride);
+    return fdri_codec_hash_step(hash, node | (uint64_t)news << 16);
 }
 static inline uint64_t hash_tail(uint64_t hash, uint64_t pc, uint32_t flags)
 {
-    return fdr_hash_step(hash, pc | (uint64_t)flags << 48);
+    return fdri_codec_hash_step(hash, pc | (uint64_t)flags << 48);
 }
 
 /* Two rates in a row that differ by no more than a thirty-second are the pace. */
-static inline void gap_in(struct fdr_sample_state *s, uint64_t gap)
+static inline void gap_in(struct fdri_codec_sample_state *s, uint64_t gap)
 {
     uint64_t rate = gap / s->stride, off = rate > s->rate ? rate - s->rate : s->rate - rate;
     if (!s->first && off <= rate >> 5) s->pace = (s->rate + rate) / 2;
@@ -65,7 +65,7 @@ static inline void gap_in(struct fdr_sample_state *s, uint64_t gap)
 }
 
 /* The address that the next one is told against: in the same function if one is known, else `otherwise`. */
-static inline uint64_t reference(const struct fdr_sample_state *s, const struct fdr_sample_site *site,
+static inline uint64_t reference(const struct fdri_codec_sample_state *s, const struct fdri_codec_sample_site *site,
                                  uint64_t otherwise)
 {
     return s->inside != NOWHERE && site[s->inside].leaf ? site[s->inside].leaf : otherwise;
@@ -73,27 +73,27 @@ static inline uint64_t reference(const struct fdr_sample_state *s, const struct 
 
 static inline bool is_near(uint64_t address, uint64_t reference)
 {
-    return fdr_bitlen(fdr_zigzag(address - reference)) <= NEAR_BITS;
+    return fdri_codec_bitlen(fdri_codec_zigzag(address - reference)) <= NEAR_BITS;
 }
 
-static inline void address_in(struct fdr_sample_state *s, struct fdr_sample_site *site, uint64_t address)
+static inline void address_in(struct fdri_codec_sample_state *s, struct fdri_codec_sample_site *site, uint64_t address)
 {
     if (!is_near(address, s->near)) s->far = s->near;
     s->near = address;
-    if (s->inside != NOWHERE) site[s->inside].leaf = address & FDR_SAMPLE_ADDRESS;
+    if (s->inside != NOWHERE) site[s->inside].leaf = address & FDRI_CODEC_SAMPLE_ADDRESS;
 }
 
 /* A step was told; `at`: its site, 0 where it has none yet. It becomes a site and a node while there is room. True: a
  * site did. */
-static inline bool step_in(struct fdr_sample_state *s, struct fdr_sample_site *site, struct fdr_sample_node *node,
-                           uint64_t step, uint32_t at)
+static inline bool step_in(struct fdri_codec_sample_state *s, struct fdri_codec_sample_site *site,
+                           struct fdri_codec_sample_node *node, uint64_t step, uint32_t at)
 {
     bool fresh = !at && s->sites < s->capacity;
-    if (!(step & FDR_SAMPLE_REGION)) {
+    if (!(step & FDRI_CODEC_SAMPLE_REGION)) {
         s->address = step;
         address_in(s, site, step);
     }
-    if (fresh) site[at = s->sites++] = (struct fdr_sample_site){.step = step};
+    if (fresh) site[at = s->sites++] = (struct fdri_codec_sample_site){.step = step};
     if (at && s->inside != NOWHERE && site[s->inside].first != at) {
         site[s->inside].second = site[s->inside].first & 0x7fff;
         site[s->inside].first = at & 0xffff;
@@ -101,19 +101,19 @@ static inline bool step_in(struct fdr_sample_state *s, struct fdr_sample_site *s
     s->inside = at ? at : NOWHERE;
     s->whole = s->whole && at && s->nodes < s->capacity;
     if (!s->whole) return fresh;
-    node[s->nodes] = (struct fdr_sample_node){(uint16_t)s->newest, (uint16_t)at};
+    node[s->nodes] = (struct fdri_codec_sample_node){(uint16_t)s->newest, (uint16_t)at};
     s->newest = s->nodes++;
     return fresh;
 }
 
-static inline void arrive(struct fdr_sample_state *s, const struct fdr_sample_node *at, uint32_t node)
+static inline void arrive(struct fdri_codec_sample_state *s, const struct fdri_codec_sample_node *at, uint32_t node)
 {
     s->newest = node;
     s->inside = at->site;
     s->whole = true;
 }
 
-static inline void pc_in(struct fdr_sample_state *s, struct fdr_sample_site *site, uint64_t pc)
+static inline void pc_in(struct fdri_codec_sample_state *s, struct fdri_codec_sample_site *site, uint64_t pc)
 {
     s->leaf = pc;
     address_in(s, site, pc);

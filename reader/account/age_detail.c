@@ -29,17 +29,17 @@ static void add_to(struct sums *s, uint64_t calls, uint64_t inclusive, uint64_t 
 
 static struct fdr_epoch_info *new_epoch(struct fdr_file *f)
 {
-    if (!fdri_reader_room(&f->epoch, f->epoch_count, &f->epoch_room, sizeof *f->epoch)) return NULL;
+    if (!fdri_file_grow(&f->epoch, f->epoch_count, &f->epoch_room, sizeof *f->epoch)) return NULL;
     return memset(&f->epoch[f->epoch_count++], 0, sizeof *f->epoch);
 }
 
-static void add_total(struct fdr_file *f, const struct fdri_reader_location *l, uint32_t index, uint32_t key,
+static void add_total(struct fdr_file *f, const struct fdri_file_location *l, uint32_t index, uint32_t key,
                       bool at_least, const struct sums *s)
 {
     if (!s->calls ||
-        !fdri_reader_room(&f->epoch_total, f->epoch_total_count, &f->epoch_total_room, sizeof *f->epoch_total))
+        !fdri_file_grow(&f->epoch_total, f->epoch_total_count, &f->epoch_total_room, sizeof *f->epoch_total))
         return;
-    bool rest = key == FDR_ROW_KEY_REST;
+    bool rest = key == FDRI_ARENA_ROW_KEY_REST;
     f->epoch_total[f->epoch_total_count++] = (struct fdr_epoch_total){
         .location = l->id,
         .epoch = index,
@@ -47,39 +47,39 @@ static void add_total(struct fdr_file *f, const struct fdri_reader_location *l, 
         .rest = rest,
         .at_least = at_least,
         .calls = s->calls,
-        .inclusive_ns = fdri_reader_duration_ns(&l->clock, s->inclusive),
-        .exclusive_ns = fdri_reader_duration_ns(&l->clock, s->exclusive)};
+        .inclusive_ns = fdri_file_duration_ns(&l->clock, s->inclusive),
+        .exclusive_ns = fdri_file_duration_ns(&l->clock, s->exclusive)};
 }
 
 /* ---- totals ---- */
 
 static bool suspect(const struct fdr_file *f, const void *p, uint64_t bytes)
 {
-    return fdri_reader_suspect(f, (uint64_t)((const uint8_t *)p - f->bytes), bytes);
+    return fdri_file_is_suspect(f, (uint64_t)((const uint8_t *)p - f->bytes), bytes);
 }
 
-bool fdri_reader_epoch_rows_lost(const struct fdr_file *f, const struct fdr_epoch *e)
+bool fdri_account_epoch_rows_lost(const struct fdr_file *f, const struct fdri_arena_epoch *e)
 {
-    const struct fdr_epoch_rows *b = e->rows_off ? fdri_reader_at(f, e->rows_off, sizeof *b) : NULL;
-    return b && suspect(f, b, fdr_max(b->head.bytes, sizeof *b));
+    const struct fdri_arena_epoch_rows *b = e->rows_off ? fdri_file_at(f, e->rows_off, sizeof *b) : NULL;
+    return b && suspect(f, b, fdri_bits_max(b->head.bytes, sizeof *b));
 }
 
 /* Rows and rest of an epoch that is over; `rows` NULL: all is rest. */
 struct told {
-    const struct fdr_epoch_rows *rows;
+    const struct fdri_arena_epoch_rows *rows;
     struct sums rest;
 };
 
 /* false: they are not its sums. */
-static bool told_of(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epoch *e,
+static bool told_of(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_epoch *e,
                     struct told *out)
 {
-    const struct fdr_epoch_rows *b = NULL;
+    const struct fdri_arena_epoch_rows *b = NULL;
     *out = (struct told){.rest = {e->calls, e->inclusive, e->exclusive}};
-    if (e->rows_off && !fdri_reader_epoch_rows_lost(f, e)) {
-        b = (const void *)fdri_reader_meta_at(f, e->rows_off, FDR_META_EPOCHROWS, l->id, sizeof *b);
-        if (!b || b->head.bytes < sizeof *b || b->head.bytes > FDR_EPOCH_ROWS_MOST ||
-            b->count > (b->head.bytes - sizeof *b) / sizeof b->row[0] || !fdri_reader_at(f, e->rows_off, b->head.bytes))
+    if (e->rows_off && !fdri_account_epoch_rows_lost(f, e)) {
+        b = (const void *)fdri_file_meta_at(f, e->rows_off, FDRI_ARENA_META_EPOCHROWS, l->id, sizeof *b);
+        if (!b || b->head.bytes < sizeof *b || b->head.bytes > FDRI_ARENA_EPOCH_ROWS_MOST ||
+            b->count > (b->head.bytes - sizeof *b) / sizeof b->row[0] || !fdri_file_at(f, e->rows_off, b->head.bytes))
             return false; /* one without end would be gone through for each row of the totals */
         *out = (struct told){b, {b->rest_calls, b->rest_inclusive, b->rest_exclusive}};
     }
@@ -89,37 +89,39 @@ static bool told_of(struct fdr_file *f, const struct fdri_reader_location *l, co
     return all.calls == e->calls && all.inclusive == e->inclusive && all.exclusive == e->exclusive;
 }
 
-static bool rows_of(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epoch *e, uint32_t index)
+static bool rows_of(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_epoch *e,
+                    uint32_t index)
 {
     struct told told;
     if (!told_of(f, l, e, &told)) return false;
     for (uint32_t i = 0; told.rows && i < told.rows->count; i++) {
-        const struct fdr_epoch_row *r = &told.rows->row[i];
+        const struct fdri_arena_epoch_row *r = &told.rows->row[i];
         add_total(f, l, index, r->key, r->flags & 1, &(struct sums){r->calls, r->inclusive, r->exclusive});
     }
-    add_total(f, l, index, FDR_ROW_KEY_REST, false, &told.rest);
+    add_total(f, l, index, FDRI_ARENA_ROW_KEY_REST, false, &told.rest);
     return true;
 }
 
-const struct fdr_epoch_base *fdri_reader_epoch_base(const struct fdr_file *f, const struct fdri_reader_location *l,
-                                                    uint64_t off, size_t *most)
+const struct fdri_arena_epoch_base *
+fdri_account_epoch_base(const struct fdr_file *f, const struct fdri_file_location *l, uint64_t off, size_t *most)
 {
-    const struct fdr_epoch_base *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_EPOCHBASE, l->id, sizeof *b);
+    const struct fdri_arena_epoch_base *b = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_EPOCHBASE, l->id,
+                                                                            sizeof *b);
     if (!b || b->head.bytes < sizeof *b || b->count > (b->head.bytes - sizeof *b) / sizeof b->row[0] ||
-        !fdri_reader_at(f, off, b->head.bytes) || b->count > *most || suspect(f, b, b->head.bytes))
+        !fdri_file_at(f, off, b->head.bytes) || b->count > *most || suspect(f, b, b->head.bytes))
         return NULL;
     *most -= b->count ? b->count : 1; /* a chain that goes round ends here */
     return *most ? b : NULL;
 }
 
 /* Of one region: what it has gained, and what the epoch that is not told alone has of it. */
-static void add_gained(struct fdr_file *f, const struct fdri_reader_location *l, uint32_t index, uint32_t key,
+static void add_gained(struct fdr_file *f, const struct fdri_file_location *l, uint32_t index, uint32_t key,
                        struct sums gained, const struct told *before)
 {
-    bool rest = key == FDR_ROW_KEY_REST, found = false;
+    bool rest = key == FDRI_ARENA_ROW_KEY_REST, found = false;
     if (rest) add_to(&gained, before->rest.calls, before->rest.inclusive, before->rest.exclusive);
     for (uint32_t i = 0; before->rows && !found && !rest && i < before->rows->count; i++) {
-        const struct fdr_epoch_row *r = &before->rows->row[i];
+        const struct fdri_arena_epoch_row *r = &before->rows->row[i];
         if (!(found = r->key == key)) continue;
         add_to(&gained, r->calls, r->inclusive, r->exclusive);
     }
@@ -127,26 +129,27 @@ static void add_gained(struct fdr_file *f, const struct fdri_reader_location *l,
 }
 
 /* The current epoch: what the totals say beyond the base, and what `before` has. */
-static bool rows_since(struct fdr_file *f, struct fdri_reader_location *l, const struct fdr_epochs *e, uint32_t index,
+static bool rows_since(struct fdr_file *f, struct fdri_file_location *l, const struct fdr_epochs *e, uint32_t index,
                        const struct told *before, struct sums *sum)
 {
-    size_t most = f->end / sizeof(struct fdr_row);
+    size_t most = f->end / sizeof(struct fdri_arena_row);
     for (uint64_t off = e->base_first; off;) {
-        const struct fdr_epoch_base *b = fdri_reader_epoch_base(f, l, off, &most);
+        const struct fdri_arena_epoch_base *b = fdri_account_epoch_base(f, l, off, &most);
         if (!b) return false;
         for (uint32_t i = 0; i < b->count; i++) {
             uint64_t at = b->row[i].row_off;
-            const struct fdr_row *r = fdri_reader_row_at(f, at);
+            const struct fdri_arena_row *r = fdri_account_row_at(f, at);
             if (!r) return false;
-            bool damaged = fdri_reader_row_suspect(f, r);
+            bool damaged = fdri_account_row_suspect(f, r);
             l->epoch_rows_lost |= damaged;
             if (damaged) continue;
-            if (!fdr_row_of_calls(r->key))
+            if (!fdri_arena_row_of_calls(r->key))
                 continue; /* a kind of point in the place of a region that went to the rest */
             if (r->calls < b->row[i].calls) return false;
-            if (!r->calls && r->key != FDR_ROW_KEY_REST) continue; /* left in its making: another row has its region */
+            if (!r->calls && r->key != FDRI_ARENA_ROW_KEY_REST)
+                continue; /* left in its making: another row has its region */
             struct sums d = {r->calls - b->row[i].calls, r->sum - b->row[i].sum, r->exclusive - b->row[i].exclusive};
-            d.exclusive = fdr_min(d.exclusive, d.inclusive); /* killed in between: the sum comes last */
+            d.exclusive = fdri_bits_min(d.exclusive, d.inclusive); /* killed in between: the sum comes last */
             add_to(sum, d.calls, d.inclusive, d.exclusive);
             add_gained(f, l, index, r->key, d, before);
         }
@@ -156,17 +159,17 @@ static bool rows_since(struct fdr_file *f, struct fdri_reader_location *l, const
 }
 
 /* What the last epoch that is told has beside its rows: nothing, unless it is two. */
-static bool begun_of(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_epochs *e,
-                     uint32_t index, struct told *out)
+static bool begun_of(struct fdr_file *f, const struct fdri_file_location *l, const struct fdr_epochs *e, uint32_t index,
+                     struct told *out)
 {
     *out = (struct told){0};
     return index + 1 == e->count || told_of(f, l, &e->epoch[index], out);
 }
 
-static void set_totals(struct fdr_file *f, struct fdri_reader_location *l, const struct fdr_epochs *e, uint32_t index,
+static void set_totals(struct fdr_file *f, struct fdri_file_location *l, const struct fdr_epochs *e, uint32_t index,
                        struct fdr_epoch_info *out)
 {
-    const struct fdr_epoch *raw = &e->epoch[index];
+    const struct fdri_arena_epoch *raw = &e->epoch[index];
     struct sums s = {0}; /* of the current one all is in rows */
     struct told begun;
     if (index + 1 < e->count) s = (struct sums){raw->calls, raw->inclusive, raw->exclusive};
@@ -179,37 +182,37 @@ static void set_totals(struct fdr_file *f, struct fdri_reader_location *l, const
     if (good) {
         out->exact = out->exact && !(out->current && l->epoch_rows_lost);
         out->calls = s.calls;
-        out->inclusive_ns = fdri_reader_duration_ns(&l->clock, s.inclusive);
-        out->exclusive_ns = fdri_reader_duration_ns(&l->clock, s.exclusive);
+        out->inclusive_ns = fdri_file_duration_ns(&l->clock, s.inclusive);
+        out->exclusive_ns = fdri_file_duration_ns(&l->clock, s.exclusive);
         return;
     }
     f->epoch_total_count = before;
     out->exact = false;
-    if (l->settled) fdri_reader_damage(f, "location %u: the totals of epoch %u are damaged", l->id, index);
+    if (l->settled) fdri_file_damage(f, "location %u: the totals of epoch %u are damaged", l->id, index);
 }
 
 /* ---- what is kept ---- */
 
 static uint32_t epoch_of(const struct fdr_epochs *e, uint64_t tick)
 {
-    uint32_t i = fdri_reader_epochs_told(e) - 1;
+    uint32_t i = fdri_account_epochs_shown(e) - 1;
     while (i && e->epoch[i].from_tick >= tick) i--;
     return i;
 }
 
 /* How many of its records count as kept and left at or before each epoch's end, but for those behind the cut. */
-static void count_bin(struct fdr_file *f, struct fdri_reader_location *l, const struct fdri_reader_part *p,
-                      struct fdri_reader_bin *b, const struct fdr_epochs *e, struct fdr_epoch_info *out)
+static void count_bin(struct fdr_file *f, struct fdri_file_location *l, const struct fdri_file_part *p,
+                      struct fdri_file_bin *b, const struct fdr_epochs *e, struct fdr_epoch_info *out)
 {
     uint64_t gone, before, newest, shown = b->records;
-    if (!fdri_reader_bin_read(f, l, b, p->min_leave, &gone, &newest) || !b->records) return;
-    if (l->moving && newest > l->cut) shown = fdri_reader_bin_up_to(f, b, l->cut, &newest);
+    if (!fdri_file_bin_read(f, l, b, p->min_leave, &gone, &newest) || !b->records) return;
+    if (l->moving && newest > l->cut) shown = fdri_file_bin_up_to(f, b, l->cut, &newest);
     if (shown < gone || !shown) return;
-    uint32_t last = epoch_of(e, newest), weight = p->class_ == FDR_CLASS_REGION ? 2 : 1;
+    uint32_t last = epoch_of(e, newest), weight = p->class_ == FDRI_ARENA_CLASS_REGION ? 2 : 1;
     out[last].bytes += 1u << b->size_log2;
     for (uint32_t i = epoch_of(e, b->base_tick); i < last; i++) {
         uint64_t end = e->epoch[i + 1].from_tick + 1;
-        if (!fdri_reader_bin_read(f, l, b, end, &before, &newest) || before <= gone) continue;
+        if (!fdri_file_bin_read(f, l, b, end, &before, &newest) || before <= gone) continue;
         out[i].kept_events += weight * (before - gone);
         gone = before;
     }
@@ -217,11 +220,11 @@ static void count_bin(struct fdr_file *f, struct fdri_reader_location *l, const 
 }
 
 /* Is a bin of the partition damaged or missing that may have held something of this stretch? */
-static bool missing_in(const struct fdri_reader_part *p, uint64_t from, uint64_t to)
+static bool missing_in(const struct fdri_file_part *p, uint64_t from, uint64_t to)
 {
     for (uint32_t i = 0; i < p->bin_count; i++) {
-        const struct fdri_reader_bin *b = &p->bin[i];
-        bool bad = fdr_load_relaxed(&b->state) == FDRI_READER_BIN_BAD;
+        const struct fdri_file_bin *b = &p->bin[i];
+        bool bad = fdri_atomic_load_relaxed(&b->state) == FDRI_FILE_BIN_BAD;
         uint64_t begin = b->gap ? i ? b[-1].base_tick : 0 : b->base_tick;
         uint64_t end = !bad ? b->base_tick : i + 1 < p->bin_count ? b[1].base_tick : UINT64_MAX;
         if ((bad || b->gap) && begin <= to && end >= from) return true;
@@ -231,16 +234,17 @@ static bool missing_in(const struct fdri_reader_part *p, uint64_t from, uint64_t
 
 /* By band: down to which depth every call of the epoch is kept. A call needs all shallower ones of its band or
  * longer. */
-static void set_complete(const struct fdri_reader_location *l, uint64_t from, uint64_t to, struct fdr_epoch_info *out)
+static void set_complete(const struct fdri_file_location *l, uint64_t from, uint64_t to, struct fdr_epoch_info *out)
 {
     uint32_t deepest = 0;
-    for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) deepest = l->part[i].depth;
+    for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDRI_ARENA_CLASS_REGION; i++)
+        deepest = l->part[i].depth;
     out->deepest = deepest;
     if (l->moving && from >= l->end_tick) return; /* made while the snapshot was: only some of it is there */
     if (l->parts_missing) return;
-    for (uint32_t b = 0; b < FDR_BANDS; b++) out->complete_depth[b] = deepest;
-    for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) {
-        const struct fdri_reader_part *p = &l->part[i];
+    for (uint32_t b = 0; b < FDRI_ARENA_BANDS; b++) out->complete_depth[b] = deepest;
+    for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDRI_ARENA_CLASS_REGION; i++) {
+        const struct fdri_file_part *p = &l->part[i];
         if (p->floor <= from && !p->floor_unknown && !missing_in(p, from, to)) continue;
         for (uint32_t b = 0; b <= p->band; b++)
             if (out->complete_depth[b] >= p->depth) out->complete_depth[b] = p->depth - 1u;
@@ -249,9 +253,9 @@ static void set_complete(const struct fdri_reader_location *l, uint64_t from, ui
 
 /* ---- a location ---- */
 
-static bool believable(const struct fdri_reader_location *l, const struct fdr_epochs *e)
+static bool believable(const struct fdri_file_location *l, const struct fdr_epochs *e)
 {
-    if (!e->count || e->count > FDR_EPOCHS_MAX) return false;
+    if (!e->count || e->count > FDRI_ARENA_EPOCHS_MAX) return false;
     for (uint32_t i = 0; i < e->count; i++)
         if (e->epoch[i].from_tick > l->clock.stored_max || e->epoch[i].tier >= 32 ||
             (i && e->epoch[i].from_tick < e->epoch[i - 1].from_tick))
@@ -260,24 +264,24 @@ static bool believable(const struct fdri_reader_location *l, const struct fdr_ep
 }
 
 /* The totals have all up to the newest event, also of what is not kept. */
-static uint64_t newest_of(const struct fdri_reader_location *l)
+static uint64_t newest_of(const struct fdri_file_location *l)
 {
     uint64_t last = l->raw.last_tick >> l->clock.shift;
     return l->moving || last <= l->end_tick || last > l->clock.stored_max ? l->end_tick : last;
 }
 
-static void collect(struct fdr_file *f, struct fdri_reader_location *l)
+static void collect(struct fdr_file *f, struct fdri_file_location *l)
 {
     uint64_t off = l->raw.epochs_off;
     if (!l->off || !off) return;
-    const struct fdr_epochs *e = (const void *)fdri_reader_meta_at(f, off, FDR_META_EPOCHS, l->id, sizeof *e);
+    const struct fdr_epochs *e = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_EPOCHS, l->id, sizeof *e);
     if (e && e->version & 1) return; /* killed, or copied, while they were rearranged */
     if (!e || suspect(f, e, offsetof(struct fdr_epochs, epoch)) || !believable(l, e)) {
-        fdri_reader_damage(f, "location %u: its epochs are damaged", l->id);
+        fdri_file_damage(f, "location %u: its epochs are damaged", l->id);
         return;
     }
     size_t first = f->epoch_count;
-    uint32_t count = fdri_reader_epochs_told(e);
+    uint32_t count = fdri_account_epochs_shown(e);
     for (uint32_t i = 0; i < count; i++) {
         struct fdr_epoch_info *out = new_epoch(f);
         if (!out) return;
@@ -286,8 +290,8 @@ static void collect(struct fdr_file *f, struct fdri_reader_location *l)
         out->tier = e->epoch[i].tier;
         out->current = i + 1 == count;
         uint64_t to = out->current ? newest_of(l) : e->epoch[i + 1].from_tick;
-        out->from_ns = fdri_reader_ns(&l->clock, e->epoch[i].from_tick);
-        out->to_ns = fdri_reader_ns(&l->clock, to > e->epoch[i].from_tick ? to : e->epoch[i].from_tick);
+        out->from_ns = fdri_file_ns(&l->clock, e->epoch[i].from_tick);
+        out->to_ns = fdri_file_ns(&l->clock, to > e->epoch[i].from_tick ? to : e->epoch[i].from_tick);
         set_totals(f, l, e, i, out);
     }
     for (size_t i = 0; i < l->part_count; i++)
@@ -296,10 +300,10 @@ static void collect(struct fdr_file *f, struct fdri_reader_location *l)
     for (uint32_t i = 0; i < count; i++) /* once it is known which bins are damaged */
         set_complete(l, i ? e->epoch[i].from_tick : 0, i + 1 < count ? e->epoch[i + 1].from_tick : UINT64_MAX,
                      &f->epoch[first + i]);
-    fdri_reader_find_unplaced(f, l);
+    fdri_events_find_unplaced(f, l);
     for (size_t i = 0; i < l->unplaced_count; i++) {
         struct fdr_epoch_info *of = &f->epoch[first + epoch_of(e, l->unplaced[i].leave)];
-        of->kept_events -= fdr_min(of->kept_events, 2);
+        of->kept_events -= fdri_bits_min(of->kept_events, 2);
     }
 }
 

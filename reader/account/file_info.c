@@ -17,16 +17,18 @@
 
 static const char *state_name(uint32_t state)
 {
-    return state == FDR_STATE_FINALIZED ? "finalized" : state == FDR_STATE_CRASHED ? "crashed" : "recording";
+    return state == FDRI_ARENA_STATE_FINALIZED ? "finalized"
+           : state == FDRI_ARENA_STATE_CRASHED ? "crashed"
+                                               : "recording";
 }
 
 static const char *strategy_name(uint32_t strategy)
 {
     switch (strategy) {
-    case FDR_STRATEGY_WHOLE: return "whole";
-    case FDR_STRATEGY_LAST: return "last";
-    case FDR_STRATEGY_FIRST: return "first";
-    case FDR_STRATEGY_TELESCOPE: return "telescope";
+    case FDRI_ARENA_STRATEGY_WHOLE: return "whole";
+    case FDRI_ARENA_STRATEGY_LAST: return "last";
+    case FDRI_ARENA_STRATEGY_FIRST: return "first";
+    case FDRI_ARENA_STRATEGY_TELESCOPE: return "telescope";
     default: return "unknown";
     }
 }
@@ -37,47 +39,49 @@ static const char *reason_kind_name(uint32_t kind)
     return kind < sizeof names / sizeof names[0] ? names[kind] : "";
 }
 
-static void open_calls(struct fdri_reader_location *l)
+static void open_calls(struct fdri_file_location *l)
 {
-    l->open = fdri_reader_calloc(l->live_count ? l->live_count : 1, sizeof *l->open);
-    l->info.samples = (l->raw.flags & FDR_LOCATION_SAMPLES) != 0;
+    l->open = fdri_file_calloc(l->live_count ? l->live_count : 1, sizeof *l->open);
+    l->info.samples = (l->raw.flags & FDRI_ARENA_LOCATION_SAMPLES) != 0;
     l->info.open = l->open;
     if (!l->open) return;
     uint32_t count = l->stopped || l->frame_count > l->live_count ? l->live_count : l->frame_count;
     for (uint32_t i = 0; i < count; i++)
         l->open[i] = (struct fdr_open_call){.region = l->live[i].region,
                                             .depth = i + 1,
-                                            .enter_ns = fdri_reader_ns(&l->clock, l->live[i].enter),
-                                            .untimed = l->live[i].flags & FDR_LEVEL_UNTIMED};
+                                            .enter_ns = fdri_file_ns(&l->clock, l->live[i].enter),
+                                            .untimed = l->live[i].flags & FDRI_ARENA_LEVEL_UNTIMED};
     l->info.open_count = count;
 }
 
-static uint64_t clipped_ns(const struct fdri_reader_location *l, uint64_t stored)
+static uint64_t clipped_ns(const struct fdri_file_location *l, uint64_t stored)
 {
-    return fdri_reader_ns(&l->clock, stored < l->clock.stored_max ? stored : l->clock.stored_max);
+    return fdri_file_ns(&l->clock, stored < l->clock.stored_max ? stored : l->clock.stored_max);
 }
 
-static uint32_t epochs_held(const struct fdr_file *f, const struct fdri_reader_location *l)
+static uint32_t epochs_held(const struct fdr_file *f, const struct fdri_file_location *l)
 {
     const struct fdr_epochs *e = NULL;
     if (l->raw.epochs_off)
-        e = (const void *)fdri_reader_meta_at(f, l->raw.epochs_off, FDR_META_EPOCHS, l->id, sizeof *e);
-    if (e) return fdri_reader_epochs_told(e);
-    if (f->sb.strategy == FDR_STRATEGY_TELESCOPE) return 1; /* its table is gone, or there was none: all is one */
+        e = (const void *)fdri_file_meta_at(f, l->raw.epochs_off, FDRI_ARENA_META_EPOCHS, l->id, sizeof *e);
+    if (e) return fdri_account_epochs_shown(e);
+    if (f->sb.strategy == FDRI_ARENA_STRATEGY_TELESCOPE)
+        return 1; /* its table is gone, or there was none: all is one */
     return l->raw.epoch >= l->raw.epoch_floor ? l->raw.epoch - l->raw.epoch_floor + 1 : 1;
 }
 
-static void describe_pinned(const struct fdr_file *f, struct fdri_reader_location *l, const struct fdri_reader_part *p)
+static void describe_pinned(const struct fdr_file *f, struct fdri_file_location *l, const struct fdri_file_part *p)
 {
-    const struct fdr_part *raw = (const void *)fdri_reader_meta_at(f, p->off, FDR_META_PART, l->id, sizeof *raw);
+    const struct fdri_arena_part *raw = (const void *)fdri_file_meta_at(f, p->off, FDRI_ARENA_META_PART, l->id,
+                                                                        sizeof *raw);
     struct fdr_location_info *i = &l->info;
     if (!p->aside || !raw) return;
     if (l->moving && raw->aside_tick > l->cut) return; /* while it was copied, and not in all of the copy */
     i->pinned_given |= p->given_back || p->floor;      /* without bins it may be empty for a rewind */
     i->pinned_to_ns = clipped_ns(l, raw->aside_tick);
-    i->pinned_cut |= (raw->aside_how & FDR_ASIDE_CUT) != 0;
+    i->pinned_cut |= (raw->aside_how & FDRI_ARENA_PINNED_EARLY) != 0;
     for (uint32_t b = 0; b < p->bin_count; b++) {
-        i->pinned_events += (p->class_ == FDR_CLASS_REGION ? 2 : 1) * p->bin[b].records;
+        i->pinned_events += (p->class_ == FDRI_ARENA_CLASS_REGION ? 2 : 1) * p->bin[b].records;
         i->pinned_bytes += 1u << p->bin[b].size_log2;
     }
 }
@@ -89,20 +93,20 @@ static void forget_pinned(struct fdr_location_info *i)
     i->pinned_cut = false;
 }
 
-static void describe(const struct fdr_file *f, struct fdri_reader_location *l)
+static void describe(const struct fdr_file *f, struct fdri_file_location *l)
 {
     struct fdr_location_info *i = &l->info;
     i->id = l->id;
     i->name = l->raw.name;
-    bool stands_for_ended = l->raw.flags & FDR_LOCATION_ENDED;
+    bool stands_for_ended = l->raw.flags & FDRI_ARENA_LOCATION_ENDED;
     *(stands_for_ended ? &i->ended_threads : &i->tid) = l->raw.tid;
     i->parent = l->raw.parent;
     i->numa_node = l->raw.numa_node;
-    i->live = l->off && l->raw.flags & FDR_LOCATION_LIVE;
+    i->live = l->off && l->raw.flags & FDRI_ARENA_LOCATION_LIVE;
     i->start_ns = !l->off ? i->from_ns : l->raw.start_tick ? clipped_ns(l, l->raw.start_tick) : 0;
     i->end_ns = l->raw.end_tick ? clipped_ns(l, l->raw.end_tick) : 0;
     i->epochs = epochs_held(f, l);
-    i->moved_ns = l->off ? fdri_reader_full_ns(&l->clock, l->raw.last_tick) : 0;
+    i->moved_ns = l->off ? fdri_file_full_ns(&l->clock, l->raw.last_tick) : 0;
     i->clamped = l->raw.clamped;
     i->unbalanced = l->raw.unbalanced;
     i->stray_leaves = l->raw.stray_leaves;
@@ -110,51 +114,51 @@ static void describe(const struct fdr_file *f, struct fdri_reader_location *l)
     i->hists_dropped = l->raw.hists_dropped;
     i->rows_folded = l->raw.rows_folded;
     i->levels_refused = l->raw.presented_overflow;
-    i->levels_refused_from = i->levels_refused ? fdri_reader_refused_from(l) : 0;
-    i->totals_lost = fdri_reader_rows_doubted(l);
+    i->levels_refused_from = i->levels_refused ? fdri_account_without_level_from(l) : 0;
+    i->totals_lost = fdri_account_rows_doubted(l);
     i->points_without_row = l->raw.points_without_row;
     for (size_t p = 0; p < l->part_count; p++) {
         describe_pinned(f, l, &l->part[p]);
         i->bins += l->part[p].bin_count;
         for (uint32_t b = 0; b < l->part[p].bin_count; b++) i->bytes_stored += 1u << l->part[p].bin[b].size_log2;
     }
-    i->folding = l->raw.flags & FDR_LOCATION_FOLDING && !i->bins; /* they go when the bins are gone */
+    i->folding = l->raw.flags & FDRI_ARENA_LOCATION_FOLDING && !i->bins; /* they go when the bins are gone */
     if (i->pinned_given) forget_pinned(i);
     open_calls(l);
 }
 
-static bool any_kept(const struct fdri_reader_location *l)
+static bool any_kept(const struct fdri_file_location *l)
 {
     for (size_t p = 0; p < l->part_count; p++)
         if (l->part[p].any) return true;
     return l->frame_count > 0;
 }
 
-static bool level_lost(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
+static bool level_lost(const struct fdr_file *f, const struct fdri_file_location *l, uint32_t depth)
 {
-    const struct fdr_level *v = depth ? fdri_reader_level(f, l, depth) : NULL;
-    const struct fdr_level_points *p = fdri_reader_points(f, l, depth);
+    const struct fdri_arena_level *v = depth ? fdri_file_level(f, l, depth) : NULL;
+    const struct fdri_arena_level_points *p = fdri_file_points(f, l, depth);
     if (v && (v->reduced_gate || v->lost)) return true;
-    for (uint32_t c = 0; p && c < FDR_CLASS_COUNT; c++)
+    for (uint32_t c = 0; p && c < FDRI_ARENA_CLASS_COUNT; c++)
         if (p->by_class[c].reduced_gate || p->by_class[c].lost) return true;
     return false;
 }
 
 /* All that was to be stored of it is there: so it reaches back to where it began, whenever that was. */
-static bool is_whole(const struct fdr_file *f, const struct fdri_reader_location *l)
+static bool is_whole(const struct fdr_file *f, const struct fdri_file_location *l)
 {
-    const struct fdr_samples *samples = fdri_reader_samples(f, l);
+    const struct fdri_arena_samples *samples = fdri_events_samples(f, l);
     if (!l->off || l->suspect || l->levels_lost || l->parts_missing || l->raw.lost_overflow || f->sb.dropped_bins)
         return false;
     for (size_t i = 0; i < l->part_count; i++) {
-        const struct fdri_reader_part *p = &l->part[i];
+        const struct fdri_file_part *p = &l->part[i];
         if (p->given_back || p->floor || p->floor_unknown || (p->tail_gap && !p->tail_moved) ||
-            fdri_reader_bins_missing(p))
+            fdri_file_bins_missing(p))
             return false;
     }
-    for (uint32_t d = 0; d <= fdr_levels_in(l->raw.level_blocks); d++)
+    for (uint32_t d = 0; d <= fdri_arena_levels_in(l->raw.level_blocks); d++)
         if (level_lost(f, l, d)) return false;
-    for (uint32_t d = 0; samples && d < FDR_SAMPLE_LEVELS; d++)
+    for (uint32_t d = 0; samples && d < FDRI_ARENA_SAMPLE_LEVELS; d++)
         if (samples->level[d].reduced_gate || samples->level[d].lost) return false;
     return true;
 }
@@ -164,29 +168,30 @@ static void window(struct fdr_file *f)
     struct fdr_file_info *i = &f->info;
     bool any = false;
     for (size_t n = 0; n < f->location_count; n++) {
-        const struct fdri_reader_location *l = &f->location[n];
+        const struct fdri_file_location *l = &f->location[n];
         if (!any_kept(l)) continue;
         if (!any || l->info.from_ns < i->first_ns) i->first_ns = l->info.from_ns;
         if (l->info.to_ns > i->last_ns) i->last_ns = l->info.to_ns;
         if (l->info.from_ns > i->common_from_ns && !is_whole(f, l)) i->common_from_ns = l->info.from_ns;
         any = true;
     }
-    i->common_from_ns = fdr_max(i->common_from_ns, i->first_ns);
+    i->common_from_ns = fdri_bits_max(i->common_from_ns, i->first_ns);
 }
 
-static void hex(const struct fdr_superblock *sb, char *text)
+static void hex(const struct fdri_arena_superblock *sb, char *text)
 {
     uint32_t n = sb->build_id_bytes <= sizeof sb->build_id ? sb->build_id_bytes : 0;
     for (uint32_t i = 0; i < n; i++) snprintf(text + 2 * i, 3, "%02x", sb->build_id[i]);
 }
 
 /* Of meta blocks that found room in pieces of bins only. */
-static uint64_t meta_in_bins(const struct fdr_file *f, const struct fdri_reader_location *l)
+static uint64_t meta_in_bins(const struct fdr_file *f, const struct fdri_file_location *l)
 {
-    uint64_t sum = 0, most = f->meta_first / FDR_BIN_MIN_BYTES; /* a chain that goes round ends here */
+    uint64_t sum = 0, most = f->meta_first / FDRI_ARENA_BIN_MIN_BYTES; /* a chain that goes round ends here */
     for (uint64_t off = l->off ? l->raw.slabs : 0; off && most--;) {
-        const struct fdr_slab *s = (const void *)fdri_reader_meta_at(f, off, FDR_META_SLAB, l->id, sizeof *s);
-        if (!s || s->head.bytes > FDR_BIN_MAX_BYTES) break;
+        const struct fdri_arena_slab *s = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_SLAB, l->id,
+                                                                          sizeof *s);
+        if (!s || s->head.bytes > FDRI_ARENA_BIN_MAX_BYTES) break;
         if (off < f->meta_first) sum += s->head.bytes;
         off = s->next;
     }
@@ -196,7 +201,7 @@ static uint64_t meta_in_bins(const struct fdr_file *f, const struct fdri_reader_
 static void memory(struct fdr_file *f)
 {
     struct fdr_file_info *i = &f->info;
-    const struct fdr_superblock *sb = &f->sb;
+    const struct fdri_arena_superblock *sb = &f->sb;
     uint64_t unused = f->meta_first > f->bins_end ? (f->meta_first - f->bins_end) / sb->bin_bytes : 0;
     i->buffer_bytes = sb->arena_bytes;
     i->bin_bytes = sb->bin_bytes;
@@ -209,22 +214,22 @@ static void memory(struct fdr_file *f)
         i->meta_bytes += meta_in_bins(f, &f->location[n]);
     }
     for (size_t n = 0; n < f->found_count; n++) i->unlisted_bins += !f->found[n].listed;
-    fdri_reader_balance(f);
+    fdri_account_balance(f);
 }
 
 static void why_and_end(struct fdr_file *f)
 {
     struct fdr_file_info *i = &f->info;
-    const struct fdr_superblock *sb = &f->sb;
-    i->taken_ns = sb->snapshot_number ? fdri_reader_full_ns(&f->clock, sb->clock_last.tick) : 0;
+    const struct fdri_arena_superblock *sb = &f->sb;
+    i->taken_ns = sb->snapshot_number ? fdri_file_full_ns(&f->clock, sb->clock_last.tick) : 0;
     i->reason_kind = reason_kind_name(sb->reason_kind);
     i->has_trigger = sb->trigger_tick != 0;
     i->trigger_name = sb->trigger_name;
-    i->trigger_time_ns = i->has_trigger ? fdri_reader_full_ns(&f->clock, sb->trigger_tick) : 0;
+    i->trigger_time_ns = i->has_trigger ? fdri_file_full_ns(&f->clock, sb->trigger_tick) : 0;
     i->trigger_value = sb->trigger_value;
     i->trigger_value_type = sb->trigger_value_type;
     i->trigger_location = sb->trigger_location;
-    i->alive_ns = sb->alive_tick ? fdri_reader_full_ns(&f->clock, sb->alive_tick) : 0;
+    i->alive_ns = sb->alive_tick ? fdri_file_full_ns(&f->clock, sb->alive_tick) : 0;
     i->has_end = sb->end_known == 1;
     i->end_status = sb->end_status;
     i->end_oom_kills = sb->end_oom_kills;
@@ -234,22 +239,23 @@ static void why_and_end(struct fdr_file *f)
 static void clock_steps(struct fdr_file *f)
 {
     struct fdr_file_info *i = &f->info;
-    uint32_t n = i->clock_steps = f->sb.clock_steps, first = n > FDR_CLOCK_STEPS ? n - FDR_CLOCK_STEPS : 0;
-    static_assert(FDR_CLOCK_STEPS == sizeof i->clock_step / sizeof *i->clock_step, "room for all that are told");
+    uint32_t n = i->clock_steps = f->sb.clock_steps,
+             first = n > FDRI_ARENA_CLOCK_STEPS ? n - FDRI_ARENA_CLOCK_STEPS : 0;
+    static_assert(FDRI_ARENA_CLOCK_STEPS == sizeof i->clock_step / sizeof *i->clock_step, "room for all that are told");
     for (uint32_t k = first; k != n; k++) {
-        const struct fdr_clock_step *s = &f->sb.clock_step[k % FDR_CLOCK_STEPS];
+        const struct fdri_arena_clock_step *s = &f->sb.clock_step[k % FDRI_ARENA_CLOCK_STEPS];
         if (s->tick)
             i->clock_step[i->clock_step_count++] = (struct fdr_clock_step_info){
-                fdri_reader_full_ns(&f->clock, s->tick), fdri_reader_duration_ns(&f->clock, s->back)};
+                fdri_file_full_ns(&f->clock, s->tick), fdri_file_duration_ns(&f->clock, s->back)};
     }
 }
 
 /* A handler may also leave by longjmp, and nobody tells: a thread that recorded since then is not in it. */
 static void handled(struct fdr_file *f)
 {
-    const struct fdr_superblock *sb = &f->sb;
-    if (sb->state != FDR_STATE_RECORDING || !sb->cause_signal) return;
-    uint64_t when = fdri_reader_full_ns(&f->clock, sb->cause_tick);
+    const struct fdri_arena_superblock *sb = &f->sb;
+    if (sb->state != FDRI_ARENA_STATE_RECORDING || !sb->cause_signal) return;
+    uint64_t when = fdri_file_full_ns(&f->clock, sb->cause_tick);
     for (size_t n = 0; n < f->location_count; n++) {
         const struct fdr_location_info *l = &f->location[n].info;
         if (l->tid == sb->cause_tid && l->parent == UINT32_MAX && l->live && l->moved_ns > when) return;
@@ -270,16 +276,16 @@ static void make_plain(char *text, size_t bytes)
  * times in ns. */
 static uint64_t edge_ns(const struct fdr_file *f, uint32_t b)
 {
-    const struct fdri_reader_clock *c = &f->clock;
+    const struct fdri_file_clock *c = &f->clock;
     uint64_t stored = f->sb.band_edge[b] <= c->stored_max ? f->sb.band_edge[b] : 0;
-    uint64_t edge = fdri_reader_duration_ns(c, stored << c->shift) + (c->num != c->den);
-    return fdr_max(edge, fdr_max(fdr_band_edge_ns(b) >> c->shift, 1) << c->shift);
+    uint64_t edge = fdri_file_duration_ns(c, stored << c->shift) + (c->num != c->den);
+    return fdri_bits_max(edge, fdri_bits_max(fdri_arena_band_edge_ns(b) >> c->shift, 1) << c->shift);
 }
 
-void fdri_reader_info(struct fdr_file *f)
+void fdri_account_info(struct fdr_file *f)
 {
     struct fdr_file_info *i = &f->info;
-    struct fdr_superblock *sb = &f->sb;
+    struct fdri_arena_superblock *sb = &f->sb;
     make_plain(sb->reason, sizeof sb->reason);
     make_plain(sb->exe, sizeof sb->exe);
     make_plain(sb->host, sizeof sb->host);
@@ -290,17 +296,17 @@ void fdri_reader_info(struct fdr_file *f)
     i->format = sb->format_version;
     i->state = state_name(sb->state);
     i->reason = sb->reason;
-    i->has_cause = sb->state == FDR_STATE_CRASHED && (sb->cause_signal || sb->cause_realtime_ns);
+    i->has_cause = sb->state == FDRI_ARENA_STATE_CRASHED && (sb->cause_signal || sb->cause_realtime_ns);
     i->killed_in_handler = f->without_section && !sb->section_off && !sb->over;
     for (size_t n = 0; n < f->location_count; n++)
-        i->accounts_anew += (f->location[n].raw.flags & FDR_LOCATION_ANEW) != 0;
+        i->accounts_anew += (f->location[n].raw.flags & FDRI_ARENA_LOCATION_ANEW) != 0;
     for (size_t n = 0; n < f->location_count; n++) i->totals_lost += f->location[n].info.totals_lost;
     i->over = sb->over;
     i->over_error = (int)sb->over_error;
     i->cause_signal = (int)sb->cause_signal;
     i->cause_code = sb->cause_code;
     i->cause_addr = sb->cause_addr;
-    i->cause_time_ns = i->has_cause ? fdri_reader_full_ns(&f->clock, sb->cause_tick) : 0;
+    i->cause_time_ns = i->has_cause ? fdri_file_full_ns(&f->clock, sb->cause_tick) : 0;
     i->cause_tid = sb->cause_tid;
     i->pid = sb->pid;
     i->rank = sb->rank;
@@ -311,7 +317,7 @@ void fdri_reader_info(struct fdr_file *f)
     i->strategy = f->strategy;
     i->created_realtime_ns = sb->created_realtime_ns;
     i->time_unit_ns = (double)((uint64_t)1 << f->clock.shift) * (double)f->clock.num / (double)f->clock.den;
-    for (uint32_t b = 0; b < FDR_BANDS - 1; b++) i->band_edge_ns[b] = edge_ns(f, b);
+    for (uint32_t b = 0; b < FDRI_ARENA_BANDS - 1; b++) i->band_edge_ns[b] = edge_ns(f, b);
     i->lost_locations = sb->lost_locations;
     i->lost_unattached = sb->lost_unattached;
     i->lost_definitions = sb->lost_definitions;

@@ -23,7 +23,7 @@ static uint64_t at_least(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* Records that lie in bins are good: no word that may be damaged hides them. A floor is never later than the newest
  * event; that of a location that went on was copied before the tail. */
-uint64_t fdri_reader_floor(const struct fdri_reader_location *l)
+uint64_t fdri_account_floor(const struct fdri_file_location *l)
 {
     uint64_t floor = l->raw.floor_tick, newest = l->raw.last_tick;
     if (l->moving) newest = l->in_tail ? at_least(newest, l->tail.end_tick) : UINT64_MAX;
@@ -32,70 +32,71 @@ uint64_t fdri_reader_floor(const struct fdri_reader_location *l)
 
 /* Of those that were set aside, or of the others; what left by `all` is not kept. Partitions are sorted by class, then
  * depth, then band; region calls come first. */
-static void keep_rule(struct fdri_reader_location *l, bool aside, uint64_t all)
+static void keep_rule(struct fdri_file_location *l, bool aside, uint64_t all)
 {
-    uint64_t above[FDR_BANDS] = {0}; /* over shallower depths and bands >= the index */
+    uint64_t above[FDRI_ARENA_BANDS] = {0}; /* over shallower depths and bands >= the index */
     size_t i = 0;
-    while (i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION) {
-        uint64_t here[FDR_BANDS] = {0};
+    while (i < l->part_count && l->part[i].class_ == FDRI_ARENA_CLASS_REGION) {
+        uint64_t here[FDRI_ARENA_BANDS] = {0};
         size_t first = i;
-        for (; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION && l->part[i].depth == l->part[first].depth;
+        for (; i < l->part_count && l->part[i].class_ == FDRI_ARENA_CLASS_REGION &&
+               l->part[i].depth == l->part[first].depth;
              i++)
             if (l->part[i].aside == aside) here[l->part[i].band] = l->part[i].floor;
         for (size_t j = first; j < i; j++) {
             uint64_t floor = at_least(above[l->part[j].band], all);
-            for (uint32_t b = l->part[j].band + 1u; b < FDR_BANDS; b++) floor = at_least(floor, here[b]);
+            for (uint32_t b = l->part[j].band + 1u; b < FDRI_ARENA_BANDS; b++) floor = at_least(floor, here[b]);
             if (l->part[j].aside == aside) l->part[j].min_leave = floor ? floor + 1 : 0;
         }
-        for (uint32_t b = 0; b < FDR_BANDS; b++)
-            for (uint32_t longer = b; longer < FDR_BANDS; longer++) above[b] = at_least(above[b], here[longer]);
+        for (uint32_t b = 0; b < FDRI_ARENA_BANDS; b++)
+            for (uint32_t longer = b; longer < FDRI_ARENA_BANDS; longer++) above[b] = at_least(above[b], here[longer]);
     }
     for (; i < l->part_count; i++)
         if (l->part[i].aside == aside) l->part[i].min_leave = all ? all + 1 : 0;
 }
 
-void fdri_reader_keep_rule(struct fdri_reader_location *l)
+void fdri_account_keep_rule(struct fdri_file_location *l)
 {
     keep_rule(l, true, 0);
-    keep_rule(l, false, fdri_reader_floor(l));
-    fdri_reader_keep_samples(l);
+    keep_rule(l, false, fdri_account_floor(l));
+    fdri_events_keep_samples(l);
 }
 
 /* The oldest kept record's enter. */
-static bool oldest(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
-                   struct fdri_reader_cursor *c)
+static bool oldest(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
+                   struct fdri_events_cursor *c)
 {
-    fdri_reader_cursor_init(c, f, l, p, p->min_leave, 1);
-    bool any = fdri_reader_cursor_fill(c);
+    fdri_events_cursor_init(c, f, l, p, p->min_leave, 1);
+    bool any = fdri_events_cursor_fill(c);
     if (any) p->first_tick = c->at->enter;
-    fdri_reader_cursor_done(c);
+    fdri_events_cursor_done(c);
     return any;
 }
 
 /* The newest kept record's leave: in the newest good bin that has any record. */
-static bool newest(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p)
+static bool newest(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p)
 {
     uint64_t gone;
     for (uint32_t i = p->bin_count; i-- > 0;)
-        if (fdri_reader_bin_read(f, l, &p->bin[i], 0, &gone, &p->last_tick) && p->bin[i].records)
+        if (fdri_file_bin_read(f, l, &p->bin[i], 0, &gone, &p->last_tick) && p->bin[i].records)
             return p->last_tick >= p->min_leave;
     return false;
 }
 
 /* Everything ever stored in partition p. */
-static uint64_t stored(const struct fdri_reader_part *p)
+static uint64_t stored(const struct fdri_file_part *p)
 {
-    const struct fdri_reader_bin *b = p->bin_count ? &p->bin[p->bin_count - 1] : NULL;
+    const struct fdri_file_bin *b = p->bin_count ? &p->bin[p->bin_count - 1] : NULL;
     return b ? b->first_index + b->records : p->given_back;
 }
 
-uint64_t fdri_reader_accounted(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
+uint64_t fdri_account_stored_ever(const struct fdr_file *f, const struct fdri_file_location *l, uint32_t depth)
 {
-    const struct fdr_level *v = fdri_reader_level(f, l, depth);
+    const struct fdri_arena_level *v = fdri_file_level(f, l, depth);
     if (!v || l->suspect || l->parts_missing) return UINT64_MAX;
     uint64_t sum = v->filtered + v->reduced_gate + v->lost;
-    for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
-        const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, depth, i / 2, i & 1);
+    for (uint32_t i = 0; i < FDRI_ARENA_BANDS * 2; i++) {
+        const struct fdri_file_part *p = fdri_file_part(l, FDRI_ARENA_CLASS_REGION, depth, i / 2, i & 1);
         if (p && (p->forgets || p->tail_gap || p->untold)) return UINT64_MAX;
         if (p) sum += stored(p);
     }
@@ -103,18 +104,18 @@ uint64_t fdri_reader_accounted(const struct fdr_file *f, const struct fdri_reade
 }
 
 /* How many calls presented at this depth have no account, being open? UINT64_MAX: not known. */
-static uint64_t without_account(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
+static uint64_t without_account(const struct fdr_file *f, const struct fdri_file_location *l, uint32_t depth)
 {
-    uint64_t sum = fdri_reader_accounted(f, l, depth);
-    return sum == UINT64_MAX ? sum : fdri_reader_level(f, l, depth)->presented - sum;
+    uint64_t sum = fdri_account_stored_ever(f, l, depth);
+    return sum == UINT64_MAX ? sum : fdri_file_level(f, l, depth)->presented - sum;
 }
 
 /* Does nothing but the floor say that something ended at the frame's depth after it began, and the accounts that it is
  * open? An operation that a handler left by longjmp has moved the newest tick of the partition, and stored nothing. */
-static bool open_for_all_that(const struct fdr_file *f, const struct fdri_reader_location *l,
-                              const struct fdri_reader_part *p, const struct fdri_reader_frame *frame)
+static bool open_for_all_that(const struct fdr_file *f, const struct fdri_file_location *l,
+                              const struct fdri_file_part *p, const struct fdri_file_frame *frame)
 {
-    return !l->moving && !l->stopped && fdri_reader_frame_kept(frame) && (!p->any || p->last_tick <= frame->enter) &&
+    return !l->moving && !l->stopped && fdri_events_frame_kept(frame) && (!p->any || p->last_tick <= frame->enter) &&
            without_account(f, l, p->depth) == 1;
 }
 
@@ -122,15 +123,15 @@ static bool open_for_all_that(const struct fdr_file *f, const struct fdri_reader
  * since, ended before it began, and those around it are believed. What ended in the tick in which it began was before
  * it, or is itself, killed before it was off the stack: that is told by the accounts. (Where the location went on:
  * snapshot_cut.c.) */
-static void believe_frames(const struct fdr_file *f, struct fdri_reader_location *l)
+static void believe_frames(const struct fdr_file *f, struct fdri_file_location *l)
 {
     for (size_t i = 0; i < l->part_count; i++) {
-        const struct fdri_reader_part *p = &l->part[i];
-        if (p->class_ != FDR_CLASS_REGION || p->depth > l->frame_count) continue;
+        const struct fdri_file_part *p = &l->part[i];
+        if (p->class_ != FDRI_ARENA_CLASS_REGION || p->depth > l->frame_count) continue;
         uint64_t newest_leave = p->any && p->last_tick > p->floor ? p->last_tick : p->floor;
-        const struct fdri_reader_frame *frame = &l->frame[p->depth - 1];
-        if (frame->flags & FDR_LEVEL_UNTIMED || newest_leave < frame->enter) continue;
-        bool own = fdri_reader_frame_kept(frame) &&
+        const struct fdri_file_frame *frame = &l->frame[p->depth - 1];
+        if (frame->flags & FDRI_ARENA_LEVEL_UNTIMED || newest_leave < frame->enter) continue;
+        bool own = fdri_events_frame_kept(frame) &&
                    !without_account(f, l, p->depth); /* else it has an account already */
         if ((newest_leave > frame->enter && !open_for_all_that(f, l, p, frame)) || (own && !l->stopped))
             l->frame_count = p->depth - 1u;
@@ -138,22 +139,23 @@ static void believe_frames(const struct fdr_file *f, struct fdri_reader_location
 }
 
 /* Without payload the bins' headers and the partition's block say it. */
-static bool by_headers(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p)
+static bool by_headers(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p)
 {
-    const struct fdr_part *raw = (const void *)fdri_reader_meta_at(f, p->off, FDR_META_PART, l->id, sizeof *raw);
+    const struct fdri_arena_part *raw = (const void *)fdri_file_meta_at(f, p->off, FDRI_ARENA_META_PART, l->id,
+                                                                        sizeof *raw);
     if (!p->bin_count || !raw) return false;
     p->first_tick = p->bin[0].base_tick;
     p->last_tick = raw->last_tick;
     return true;
 }
 
-void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l)
+void fdri_account_reach(struct fdr_file *f, struct fdri_file_location *l)
 {
-    struct fdri_reader_cursor *c = fdri_reader_malloc(sizeof *c);
+    struct fdri_events_cursor *c = fdri_file_malloc(sizeof *c);
     if (!c) return;
     uint64_t from = UINT64_MAX, to = 0;
     for (size_t i = 0; i < l->part_count; i++) {
-        struct fdri_reader_part *p = &l->part[i];
+        struct fdri_file_part *p = &l->part[i];
         p->any = f->headers_only ? by_headers(f, l, p) : newest(f, l, p) && oldest(f, l, p, c);
         if (!p->any) continue;
         if (p->first_tick < from) from = p->first_tick;
@@ -161,20 +163,20 @@ void fdri_reader_reach(struct fdr_file *f, struct fdri_reader_location *l)
     }
     free(c);
     if (!f->headers_only) { /* what was open when it was looked at */
-        if (l->moving && !l->stopped) fdri_reader_cut(f, l);
+        if (l->moving && !l->stopped) fdri_events_snapshot_cut(f, l);
         else believe_frames(f, l);
     }
     for (uint32_t i = 0; i < l->frame_count; i++) {
-        if (!fdri_reader_frame_kept(&l->frame[i])) continue;
+        if (!fdri_events_frame_kept(&l->frame[i])) continue;
         if (l->frame[i].enter < from) from = l->frame[i].enter;
         if (l->frame[i].enter > to) to = l->frame[i].enter;
     }
     bool none = from == UINT64_MAX;
-    if (l->moving && !none) to = fdr_min(to, fdr_max(l->cut, from)); /* what came later is not shown */
+    if (l->moving && !none) to = fdri_bits_min(to, fdri_bits_max(l->cut, from)); /* what came later is not shown */
     uint64_t start = l->raw.start_tick <= l->clock.stored_max ? l->raw.start_tick : 0;
     l->from_tick = none ? start : from;
     l->end_tick = none ? start : to;
-    l->info.from_ns = fdri_reader_ns(&l->clock, l->from_tick);
-    l->info.to_ns = fdri_reader_ns(&l->clock, l->end_tick);
-    l->careful = fdri_reader_needs_care(f, l);
+    l->info.from_ns = fdri_file_ns(&l->clock, l->from_tick);
+    l->info.to_ns = fdri_file_ns(&l->clock, l->end_tick);
+    l->careful = fdri_events_may_lack_parents(f, l);
 }

@@ -17,25 +17,25 @@
 
 static struct fdr_ledger_row *new_row(struct fdr_file *f, uint32_t location, uint32_t class_, uint32_t depth)
 {
-    if (!fdri_reader_room(&f->ledger, f->ledger_count, &f->ledger_room, sizeof *f->ledger)) return NULL;
+    if (!fdri_file_grow(&f->ledger, f->ledger_count, &f->ledger_room, sizeof *f->ledger)) return NULL;
     struct fdr_ledger_row *r = &f->ledger[f->ledger_count++];
     *r = (struct fdr_ledger_row){.location = location, .class_ = class_, .depth = depth};
     return r;
 }
 
 /* The accounts the recorder kept; false: there is no such level. */
-static bool accounts(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdr_ledger_row *r)
+static bool accounts(const struct fdr_file *f, const struct fdri_file_location *l, struct fdr_ledger_row *r)
 {
-    const struct fdr_samples *samples = r->class_ == FDR_CLASS_SAMPLE ? fdri_reader_samples(f, l) : NULL;
-    if (samples && r->depth < FDR_SAMPLE_LEVELS) {
+    const struct fdri_arena_samples *samples = r->class_ == FDRI_ARENA_CLASS_SAMPLE ? fdri_events_samples(f, l) : NULL;
+    if (samples && r->depth < FDRI_ARENA_SAMPLE_LEVELS) {
         r->presented = samples->level[r->depth].presented;
         r->filtered = samples->level[r->depth].filtered;
         r->reduced = samples->level[r->depth].reduced_gate;
         r->lost = samples->level[r->depth].lost;
         return true;
     }
-    if (r->class_ == FDR_CLASS_REGION) {
-        const struct fdr_level *v = fdri_reader_level(f, l, r->depth);
+    if (r->class_ == FDRI_ARENA_CLASS_REGION) {
+        const struct fdri_arena_level *v = fdri_file_level(f, l, r->depth);
         if (!v) return false;
         r->presented = v->presented;
         r->filtered = v->filtered;
@@ -43,7 +43,7 @@ static bool accounts(const struct fdr_file *f, const struct fdri_reader_location
         r->lost = v->lost;
         return true;
     }
-    const struct fdr_level_points *p = fdri_reader_points(f, l, r->depth);
+    const struct fdri_arena_level_points *p = fdri_file_points(f, l, r->depth);
     if (!p) return false;
     r->presented = p->by_class[r->class_].presented;
     r->filtered = p->by_class[r->class_].filtered;
@@ -53,21 +53,21 @@ static bool accounts(const struct fdr_file *f, const struct fdri_reader_location
 }
 
 /* How many records are left out, as they came behind the cut. */
-static uint64_t count_part(const struct fdr_file *f, const struct fdri_reader_location *l,
-                           const struct fdri_reader_part *p, struct fdr_ledger_row *r)
+static uint64_t count_part(const struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_file_part *p,
+                           struct fdr_ledger_row *r)
 {
     uint64_t later = 0;
     r->reduced += p->given_back;
     for (uint32_t i = 0; i < p->bin_count; i++) {
-        struct fdri_reader_bin *b = &p->bin[i];
+        struct fdri_file_bin *b = &p->bin[i];
         uint64_t gone, newest, shown = b->records;
         if (f->headers_only) {
             r->kept += b->records;
             continue;
         }
-        if (!fdri_reader_bin_read(f, l, b, p->min_leave, &gone, &newest)) continue;
-        if (l->moving && newest > l->cut) shown = fdri_reader_bin_up_to(f, b, l->cut, &newest);
-        gone = fdr_min(gone, shown);
+        if (!fdri_file_bin_read(f, l, b, p->min_leave, &gone, &newest)) continue;
+        if (l->moving && newest > l->cut) shown = fdri_file_bin_up_to(f, b, l->cut, &newest);
+        gone = fdri_bits_min(gone, shown);
         r->kept += shown - gone;
         r->reduced += gone;
         later += b->records - shown;
@@ -79,45 +79,45 @@ static uint64_t count_part(const struct fdr_file *f, const struct fdri_reader_lo
 static void count_forgotten(struct fdr_ledger_row *r, uint64_t most, uint64_t later)
 {
     uint64_t sum = r->kept + r->filtered + r->reduced + r->lost + later;
-    if (sum < r->presented) r->filtered += fdr_min(r->presented - sum, most);
+    if (sum < r->presented) r->filtered += fdri_bits_min(r->presented - sum, most);
 }
 
-static void count_cell(struct fdr_file *f, const struct fdri_reader_location *l, uint32_t class_, uint32_t depth)
+static void count_cell(struct fdr_file *f, const struct fdri_file_location *l, uint32_t class_, uint32_t depth)
 {
     struct fdr_ledger_row r = {.location = l->id, .class_ = class_, .depth = depth};
     uint64_t forgets = 0, later = 0;
     accounts(f, l, &r);
-    if (class_ == FDR_CLASS_REGION && depth == fdri_reader_refused_from(l)) {
+    if (class_ == FDRI_ARENA_CLASS_REGION && depth == fdri_account_without_level_from(l)) {
         r.presented += l->raw.presented_overflow;
         r.lost += l->raw.lost_overflow;
     }
-    for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
-        const struct fdri_reader_part *p = fdri_reader_part(l, class_, depth, i / 2, i & 1);
+    for (uint32_t i = 0; i < FDRI_ARENA_BANDS * 2; i++) {
+        const struct fdri_file_part *p = fdri_file_part(l, class_, depth, i / 2, i & 1);
         if (!p) continue;
         later += count_part(f, l, p, &r);
         forgets += p->forgets;
     }
-    if (class_ == FDR_CLASS_REGION && depth > 0 && depth <= l->frame_count)
-        r.kept += fdri_reader_frame_kept(&l->frame[depth - 1]);
+    if (class_ == FDRI_ARENA_CLASS_REGION && depth > 0 && depth <= l->frame_count)
+        r.kept += fdri_events_frame_kept(&l->frame[depth - 1]);
     if (forgets) count_forgotten(&r, forgets, later);
     if (!(r.presented | r.kept | r.filtered | r.reduced | r.lost)) return;
     struct fdr_ledger_row *row = new_row(f, l->id, class_, depth);
     if (row) *row = r;
 }
 
-static uint32_t deepest_of(const struct fdri_reader_location *l)
+static uint32_t deepest_of(const struct fdri_file_location *l)
 {
     uint32_t deepest = 0;
     for (uint32_t i = 0; i < l->raw.level_blocks; i++)
-        if (l->levels_off[i]) deepest = fdr_levels_in(i + 1);
+        if (l->levels_off[i]) deepest = fdri_arena_levels_in(i + 1);
     for (size_t i = 0; i < l->part_count; i++)
         if (l->part[i].depth > deepest) deepest = l->part[i].depth;
     return deepest;
 }
 
-uint32_t fdri_reader_refused_from(const struct fdri_reader_location *l)
+uint32_t fdri_account_without_level_from(const struct fdri_file_location *l)
 {
-    uint32_t behind = (uint32_t)fdr_max(fdr_levels_in(l->raw.level_blocks), deepest_of(l)) + 1,
+    uint32_t behind = (uint32_t)fdri_bits_max(fdri_arena_levels_in(l->raw.level_blocks), deepest_of(l)) + 1,
              from = l->raw.refused_from;
     if (!(l->raw.presented_overflow | l->raw.lost_overflow)) return 0;
     return from && from < behind ? from : behind;
@@ -125,15 +125,16 @@ uint32_t fdri_reader_refused_from(const struct fdri_reader_location *l)
 
 /* Those that have no place are lost, as their parents are. The location's calls have the rows from `first` on, by
  * depth. */
-static void count_unplaced(struct fdr_file *f, struct fdri_reader_location *l, size_t first)
+static void count_unplaced(struct fdr_file *f, struct fdri_file_location *l, size_t first)
 {
     size_t rows = f->ledger_count - first;
-    fdri_reader_find_unplaced(f, l);
+    fdri_events_find_unplaced(f, l);
     if (!rows) return;
     struct fdr_ledger_row *row = f->ledger + first;
     for (size_t i = 0; i < l->unplaced_count; i++) {
         uint32_t depth = l->unplaced[i].depth;
-        size_t k = fdr_min(depth - fdr_min(depth, row->depth), rows - 1); /* or before: not every depth has one */
+        size_t k = fdri_bits_min(depth - fdri_bits_min(depth, row->depth),
+                                 rows - 1); /* or before: not every depth has one */
         while (k && row[k].depth > depth) k--;
         if (row[k].depth != depth || !row[k].kept) continue;
         row[k].kept--;
@@ -141,14 +142,14 @@ static void count_unplaced(struct fdr_file *f, struct fdri_reader_location *l, s
     }
 }
 
-static void count_location(struct fdr_file *f, struct fdri_reader_location *l)
+static void count_location(struct fdr_file *f, struct fdri_file_location *l)
 {
     size_t first = f->ledger_count;
-    uint32_t deepest = deepest_of(l), refused = fdri_reader_refused_from(l);
-    for (uint32_t d = 1; d <= fdr_max(deepest, refused); d++) count_cell(f, l, FDR_CLASS_REGION, d);
+    uint32_t deepest = deepest_of(l), refused = fdri_account_without_level_from(l);
+    for (uint32_t d = 1; d <= fdri_bits_max(deepest, refused); d++) count_cell(f, l, FDRI_ARENA_CLASS_REGION, d);
     count_unplaced(f, l, first);
-    if (fdri_reader_samples(f, l) && deepest < FDR_SAMPLE_LEVELS - 1) deepest = FDR_SAMPLE_LEVELS - 1;
-    for (uint32_t c = FDR_CLASS_REGION + 1; c < FDR_CLASS_COUNT; c++)
+    if (fdri_events_samples(f, l) && deepest < FDRI_ARENA_SAMPLE_LEVELS - 1) deepest = FDRI_ARENA_SAMPLE_LEVELS - 1;
+    for (uint32_t c = FDRI_ARENA_CLASS_REGION + 1; c < FDRI_ARENA_CLASS_COUNT; c++)
         for (uint32_t d = 0; d <= deepest; d++) count_cell(f, l, c, d);
 }
 
@@ -165,7 +166,7 @@ size_t fdr_ledger(struct fdr_file *f, const struct fdr_ledger_row **rows)
 
 /* An operation that is under way, all through the copy or when the process was killed, may have counted its event and
  * not put it anywhere yet, or the other way round. */
-static void bounds(const struct fdri_reader_location *l, uint64_t *before, uint64_t *after)
+static void bounds(const struct fdri_file_location *l, uint64_t *before, uint64_t *after)
 {
     if (l->moving && !l->in_tail) { /* the tail had no room for it */
         *before = 0;
@@ -187,16 +188,16 @@ void fdr_ledger_bounds(const struct fdr_file *f, uint32_t location, uint64_t *be
 
 /* ---- every bin once ---- */
 
-static void verify_part(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_part *p,
+static void verify_part(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_file_part *p,
                         bool unread)
 {
     for (uint32_t i = 0; i < p->bin_count; i++) {
-        struct fdri_reader_bin *b = &p->bin[i];
-        if (!unread && fdr_load_relaxed(&b->state) != FDRI_READER_BIN_BAD) continue;
-        if (b->told || fdri_reader_bin_good(f, l, b)) continue;
+        struct fdri_file_bin *b = &p->bin[i];
+        if (!unread && fdri_atomic_load_relaxed(&b->state) != FDRI_FILE_BIN_BAD) continue;
+        if (b->told || fdri_file_bin_good(f, l, b)) continue;
         b->told = true;
-        fdri_reader_damage(f, "bin at %u (location %u, %s depth %u band %u seq %u) is damaged: %u records lost", b->off,
-                           l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq, b->records);
+        fdri_file_damage(f, "bin at %u (location %u, %s depth %u band %u seq %u) is damaged: %u records lost", b->off,
+                         l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq, b->records);
     }
 }
 
@@ -209,7 +210,7 @@ static enum fdr_verdict verify(struct fdr_file *f, bool unread)
                 verify_part(f, &f->location[i], &f->location[i].part[j], unread);
     f->verified |= unread;
     pthread_mutex_unlock(&f->lock);
-    if (fdri_reader_memory_short(f)) return FDR_UNREADABLE;
+    if (fdri_file_memory_short(f)) return FDR_UNREADABLE;
     return f->sound ? FDR_WHOLE : FDR_DAMAGED;
 }
 

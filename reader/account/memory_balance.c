@@ -12,20 +12,21 @@
 /* What begins at `off`: its size, and how much of it records take; *events false: a meta block, not for events. */
 static uint32_t place(const struct fdr_file *f, uint64_t off, uint32_t room, uint64_t *used, bool *events)
 {
-    struct fdr_bin h;
+    struct fdri_arena_bin h;
     *used = 0;
     *events = true;
-    if (fdri_reader_bin_header(f, off, &h) && 1u << h.size_log2 <= room) {
-        *used = h.generation & 1 ? (FDR_COMMIT_BITS(h.commit) + 7) / 8 : 0;
+    if (fdri_file_bin_header(f, off, &h) && 1u << h.size_log2 <= room) {
+        *used = h.generation & 1 ? (FDRI_ARENA_COMMIT_BITS(h.commit) + 7) / 8 : 0;
         return 1u << h.size_log2;
     }
-    const struct fdr_meta_head *m = fdri_reader_meta_at(f, off, 0, UINT32_MAX, 64);
-    if (!m || m->bytes < FDR_BIN_MIN_BYTES || m->bytes > room || m->bytes & (m->bytes - 1)) return FDR_BIN_MIN_BYTES;
+    const struct fdri_arena_meta_head *m = fdri_file_meta_at(f, off, 0, UINT32_MAX, 64);
+    if (!m || m->bytes < FDRI_ARENA_BIN_MIN_BYTES || m->bytes > room || m->bytes & (m->bytes - 1))
+        return FDRI_ARENA_BIN_MIN_BYTES;
     *events = false;
     return m->bytes;
 }
 
-void fdri_reader_balance(struct fdr_file *f)
+void fdri_account_balance(struct fdr_file *f)
 {
     uint64_t all = 0, sum = 0, used, end = f->sb.bins_off + (uint64_t)(uint32_t)f->sb.virgin * f->sb.bin_bytes;
     double most = 0;

@@ -24,35 +24,36 @@ static uint64_t counted(const struct fdr_total *t)
 }
 
 /* The newest call, if it is of this row and in no counter yet: as it says which one. */
-static void count_newest(const struct fdri_reader_location *l, const struct fdr_row *r, struct fdr_total *t)
+static void count_newest(const struct fdri_file_location *l, const struct fdri_arena_row *r, struct fdr_total *t)
 {
     uint32_t bucket = (l->raw.counting - (uint32_t)r->histogram) / (uint32_t)sizeof(uint64_t);
-    uint32_t first = fdr_histogram_first(r->histogram), n = fdr_histogram_count(r->histogram) & 0xff;
+    uint32_t first = fdri_arena_histogram_first(r->histogram), n = fdri_arena_histogram_count(r->histogram) & 0xff;
     if (!l->raw.counting || bucket < first || bucket >= first + n || counted(t) >= r->calls) return;
     t->histogram[bucket]++;
 }
 
 /* Counts of buckets first .. first + n - 1. false: they are not where the row says. Damaged ones are none. */
-static bool histogram(const struct fdr_file *f, const struct fdr_row *r, struct fdr_total *t)
+static bool histogram(const struct fdr_file *f, const struct fdri_arena_row *r, struct fdr_total *t)
 {
-    uint64_t off = fdr_histogram_off(r->histogram);
-    uint32_t first = fdr_histogram_first(r->histogram), n = fdr_histogram_count(r->histogram) & 0xff;
-    const void *counts = off % 8 || off < f->sb.bins_off ? NULL : fdri_reader_at(f, off, n * sizeof(uint64_t));
+    uint64_t off = fdri_arena_histogram_off(r->histogram);
+    uint32_t first = fdri_arena_histogram_first(r->histogram), n = fdri_arena_histogram_count(r->histogram) & 0xff;
+    const void *counts = off % 8 || off < f->sb.bins_off ? NULL : fdri_file_at(f, off, n * sizeof(uint64_t));
     if (!counts || first + n > 64) return false;
-    if (fdri_reader_suspect(f, off, n * sizeof(uint64_t))) return true;
+    if (fdri_file_is_suspect(f, off, n * sizeof(uint64_t))) return true;
     memcpy(&t->histogram[first], counts, n * sizeof(uint64_t));
     t->has_histogram = true;
     return true;
 }
 
-static void set_sums(const struct fdri_reader_location *l, const struct fdr_row *r, struct fdr_total *t)
+static void set_sums(const struct fdri_file_location *l, const struct fdri_arena_row *r, struct fdr_total *t)
 {
     uint64_t min = r->min < r->max ? r->min : r->max; /* killed between the two: the first call has no min yet */
     if (t->class_ == FDR_IN_REGION) {
-        t->inclusive_ns = fdri_reader_duration_ns(&l->clock, r->sum);
-        t->exclusive_ns = fdri_reader_duration_ns(&l->clock, fdr_min(r->exclusive, r->sum)); /* the sum comes last */
-        t->min_ns = r->calls ? fdri_reader_duration_ns(&l->clock, min) : 0;
-        t->max_ns = fdri_reader_duration_ns(&l->clock, r->max);
+        t->inclusive_ns = fdri_file_duration_ns(&l->clock, r->sum);
+        t->exclusive_ns = fdri_file_duration_ns(&l->clock,
+                                                fdri_bits_min(r->exclusive, r->sum)); /* the sum comes last */
+        t->min_ns = r->calls ? fdri_file_duration_ns(&l->clock, min) : 0;
+        t->max_ns = fdri_file_duration_ns(&l->clock, r->max);
     } else {
         t->sum_u = r->sum;
         t->min_u = r->calls ? r->min : 0; /* of the metric's type: not ours to compare */
@@ -67,46 +68,46 @@ static void leave_out(struct fdr_file *f, struct fdr_total *t)
     f->info.histograms_left_out++;
 }
 
-static void add_row(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_row *r)
+static void add_row(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_row *r)
 {
     if (f->total_count > f->end / sizeof *r) return; /* more rows than fit: some are named many times */
-    if (!fdri_reader_row_wanted(r) || !fdri_reader_room(&f->total, f->total_count, &f->total_room, sizeof *f->total))
+    if (!fdri_account_row_wanted(r) || !fdri_file_grow(&f->total, f->total_count, &f->total_room, sizeof *f->total))
         return;
     struct fdr_total *t = &f->total[f->total_count++];
     memset(t, 0, sizeof *t);
     t->location = l->id;
-    t->class_ = fdri_reader_row_class(r->key);
-    t->rest = r->key == FDR_ROW_KEY_REST;
+    t->class_ = fdri_account_row_class(r->key);
+    t->rest = r->key == FDRI_ARENA_ROW_KEY_REST;
     t->id = t->rest ? 0 : t->class_ == FDR_IN_COLLECTIVE ? KEY_ID(r->key) >> 1 : KEY_ID(r->key);
     /* of each thread that ended a row is exact or in its rest; of all of them together nobody knows */
     uint64_t without = t->class_ == FDR_IN_REGION ? l->raw.rows_folded : l->raw.points_without_row;
-    t->at_least = l->raw.flags & FDR_LOCATION_ENDED && ((!t->rest && without) || f->info.threads_gone);
+    t->at_least = l->raw.flags & FDRI_ARENA_LOCATION_ENDED && ((!t->rest && without) || f->info.threads_gone);
     t->calls = r->calls;
     t->untimed = r->untimed;
-    t->saturated = r->flags & FDR_ROW_SATURATED;
+    t->saturated = r->flags & FDRI_ARENA_ROW_SATURATED;
     set_sums(l, r, t);
     if (r->histogram && !histogram(f, r, t)) {
         if (!l->settled) leave_out(f, t); /* it moved to where the copy had been already */
-        else fdri_reader_damage(f, "location %u: the histogram of row %08x is damaged", l->id, r->key);
+        else fdri_file_damage(f, "location %u: the histogram of row %08x is damaged", l->id, r->key);
     }
     if (t->has_histogram) count_newest(l, r, t);
-    if (t->has_histogram && !fdri_reader_counts_go_with(f, l, counted(t), t->calls)) leave_out(f, t);
+    if (t->has_histogram && !fdri_account_counts_plausible(f, l, counted(t), t->calls)) leave_out(f, t);
 }
 
-static void say_damaged(struct fdr_file *f, const struct fdri_reader_location *l)
+static void say_damaged(struct fdr_file *f, const struct fdri_file_location *l)
 {
-    fdri_reader_damage(f, "location %u: the table of totals is damaged", l->id);
+    fdri_file_damage(f, "location %u: the table of totals is damaged", l->id);
 }
 
 /* All rows the table names that are believed; false: there is no table. */
-static bool from_table(struct fdr_file *f, struct fdri_reader_location *l)
+static bool from_table(struct fdr_file *f, struct fdri_file_location *l)
 {
-    struct fdri_reader_rows t;
-    enum fdri_reader_slot slot;
+    struct fdri_account_rows t;
+    enum fdri_account_slot slot;
     if (!l->raw.rows_table_off) return true;
-    if (!fdri_reader_rows_begin(f, l, &f->total_slots, &t)) return false;
-    while ((slot = fdri_reader_rows_next(f, l, &t)) != FDRI_READER_SLOT_END)
-        if (slot == FDRI_READER_SLOT_ROW) add_row(f, l, t.row);
+    if (!fdri_account_rows_begin(f, l, &f->total_slots, &t)) return false;
+    while ((slot = fdri_account_rows_next(f, l, &t)) != FDRI_ACCOUNT_SLOT_END)
+        if (slot == FDRI_ACCOUNT_SLOT_ROW) add_row(f, l, t.row);
     l->rows_lost |= t.lost;
     if (t.doubted) say_damaged(f, l);
     return true;
@@ -114,23 +115,23 @@ static bool from_table(struct fdr_file *f, struct fdri_reader_location *l)
 
 /* No table says that it is a row: what has no counters that go with it is none. Nobody knows that there is not another
  * of its region. */
-static void add_found(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_row *r)
+static void add_found(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_row *r)
 {
     size_t before = f->total_count;
-    if (!r->histogram || fdri_reader_row_suspect(f, r) || !fdri_reader_row_agrees(f, l, r)) return;
+    if (!r->histogram || fdri_account_row_suspect(f, r) || !fdri_account_row_plausible(f, l, r)) return;
     add_row(f, l, r);
     if (f->total_count > before) f->total[before].at_least = true;
 }
 
-static void from_slabs(struct fdr_file *f, const struct fdri_reader_location *l)
+static void from_slabs(struct fdr_file *f, const struct fdri_file_location *l)
 {
     size_t count;
-    const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_ROWS, l->id, &count);
+    const struct fdri_file_meta *m = fdri_file_meta_scan(f, FDRI_ARENA_META_ROWS, l->id, &count);
     for (size_t i = 0; i < count; i++) {
-        const struct fdr_meta_head *h = fdri_reader_at(f, m[i].off, sizeof *h);
+        const struct fdri_arena_meta_head *h = fdri_file_at(f, m[i].off, sizeof *h);
         for (uint64_t at = 64; h && at + 64 <= h->bytes; at += 64) {
             if (f->total_looks++ > f->end / 64) return; /* blocks that overlap: no recorder wrote them */
-            const struct fdr_row *r = fdri_reader_at(f, m[i].off + at, sizeof *r);
+            const struct fdri_arena_row *r = fdri_file_at(f, m[i].off + at, sizeof *r);
             if (!r) break;
             add_found(f, l, r);
         }
@@ -157,7 +158,7 @@ static void drop_twins(struct fdr_file *f)
 
 /* Regions and kinds of points may have had rows that are not there any more: as if they were in a rest of which nobody
  * knows how much it is. */
-static void lack_rows(struct fdr_file *f, struct fdri_reader_location *l, size_t before)
+static void lack_rows(struct fdr_file *f, struct fdri_file_location *l, size_t before)
 {
     if (!l->info.totals_lost) f->info.totals_lost++;
     l->info.totals_lost = true;
@@ -166,24 +167,24 @@ static void lack_rows(struct fdr_file *f, struct fdri_reader_location *l, size_t
         f->total[i].at_least = true;
         return;
     }
-    if (!fdri_reader_room(&f->total, f->total_count, &f->total_room, sizeof *f->total)) return;
+    if (!fdri_file_grow(&f->total, f->total_count, &f->total_room, sizeof *f->total)) return;
     f->total[f->total_count++] = (struct fdr_total){
         .location = l->id, .class_ = FDR_IN_REGION, .rest = true, .at_least = true};
 }
 
-static void add_rest(struct fdr_file *f, const struct fdri_reader_location *l, size_t before)
+static void add_rest(struct fdr_file *f, const struct fdri_file_location *l, size_t before)
 {
-    const struct fdr_row *r = l->raw.rest_row_off ? fdri_reader_row_at(f, l->raw.rest_row_off) : NULL;
+    const struct fdri_arena_row *r = l->raw.rest_row_off ? fdri_account_row_at(f, l->raw.rest_row_off) : NULL;
     for (size_t i = before; i < f->total_count; i++)
         if (f->total[i].rest) return;
-    if (!r || r->key != FDR_ROW_KEY_REST || l->suspect || fdri_reader_row_suspect(f, r)) return;
-    if (!l->rows_lost || fdri_reader_row_agrees(f, l, r)) add_row(f, l, r);
+    if (!r || r->key != FDRI_ARENA_ROW_KEY_REST || l->suspect || fdri_account_row_suspect(f, r)) return;
+    if (!l->rows_lost || fdri_account_row_plausible(f, l, r)) add_row(f, l, r);
 }
 
-static void collect(struct fdr_file *f, struct fdri_reader_location *l)
+static void collect(struct fdr_file *f, struct fdri_file_location *l)
 {
     size_t before = f->total_count;
-    l->rows_lost = fdri_reader_rows_doubted(l);
+    l->rows_lost = fdri_account_rows_doubted(l);
     if (l->off && !from_table(f, l)) {
         say_damaged(f, l);
         l->rows_lost = true;

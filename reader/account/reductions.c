@@ -15,39 +15,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const class_names[FDR_CLASS_COUNT] = {"region", "message", "collective", "metric", "marker",
-                                                         "sample", "io",      "task",       "user"};
+static const char *const class_names[FDRI_ARENA_CLASS_COUNT] = {"region", "message", "collective", "metric", "marker",
+                                                                "sample", "io",      "task",       "user"};
 
-const char *fdr_class_name(uint32_t class_) { return class_ < FDR_CLASS_COUNT ? class_names[class_] : "unknown"; }
+const char *fdr_class_name(uint32_t class_)
+{
+    return class_ < FDRI_ARENA_CLASS_COUNT ? class_names[class_] : "unknown";
+}
 
 static const char *step_name(uint32_t step)
 {
     switch (step) {
-    case FDR_STEP_DURATION: return "duration";
-    case FDR_STEP_DEPTH: return "depth";
-    case FDR_STEP_CLASS: return "class";
-    case FDR_STEP_EPOCH: return "epoch";
-    case FDR_STEP_STOP: return "stop";
-    case FDR_STEP_CLAIM: return "claim";
-    case FDR_STEP_THIN: return "thin";
+    case FDRI_ARENA_STEP_DURATION: return "duration";
+    case FDRI_ARENA_STEP_DEPTH: return "depth";
+    case FDRI_ARENA_STEP_CLASS: return "class";
+    case FDRI_ARENA_STEP_EPOCH: return "epoch";
+    case FDRI_ARENA_STEP_STOP: return "stop";
+    case FDRI_ARENA_STEP_CLAIM: return "claim";
+    case FDRI_ARENA_STEP_THIN: return "thin";
     default: return NULL;
     }
 }
 
 /* The shortest band whose calls may lie in this one. */
-static uint32_t from_band(const struct fdri_reader_location *l, uint32_t band)
+static uint32_t from_band(const struct fdri_file_location *l, uint32_t band)
 {
     uint32_t flags = l->raw.flags;
-    if (band == FDR_BANDS - 1 && flags & FDR_LOCATION_JOINED_ALL) return 0;
-    if (band == FDR_BANDS - 1 && flags & FDR_LOCATION_JOINED_LONG) return 1;
-    return band == 2 && flags & FDR_LOCATION_JOINED ? 1 : band;
+    if (band == FDRI_ARENA_BANDS - 1 && flags & FDRI_ARENA_LOCATION_JOINED_ALL) return 0;
+    if (band == FDRI_ARENA_BANDS - 1 && flags & FDRI_ARENA_LOCATION_JOINED_LONG) return 1;
+    return band == 2 && flags & FDRI_ARENA_LOCATION_JOINED ? 1 : band;
 }
 
 /* "< 256 ns", "256 ns .. 4.096 us", ">= 65.536 us" */
-static void duration_text(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t band, char *text,
+static void duration_text(const struct fdr_file *f, const struct fdri_file_location *l, uint32_t band, char *text,
                           size_t bytes)
 {
-    const struct fdri_reader_clock *c = &f->clock;
+    const struct fdri_file_clock *c = &f->clock;
     char edge[2][24];
     uint32_t edges = f->sb.band_edge_count, from = from_band(l, band);
     for (uint32_t i = 0; i < 2; i++) {
@@ -66,73 +69,73 @@ static void duration_text(const struct fdr_file *f, const struct fdri_reader_loc
     else text[0] = 0;
 }
 
-static void say_what(const struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_reduction *r,
+static void say_what(const struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_reduction *r,
                      struct fdr_reduction_info *out)
 {
     char duration[60] = "";
-    if (r->step == FDR_STEP_STOP) {
+    if (r->step == FDRI_ARENA_STEP_STOP) {
         snprintf(out->what, sizeof out->what, "nothing is stored from here on");
-    } else if (r->step == FDR_STEP_CLAIM) {
+    } else if (r->step == FDRI_ARENA_STEP_CLAIM) {
         snprintf(out->what, sizeof out->what, "taken from location %u, which held more than its share", r->depth);
-    } else if (r->class_ >= FDR_CLASS_COUNT) {
+    } else if (r->class_ >= FDRI_ARENA_CLASS_COUNT) {
         snprintf(out->what, sizeof out->what, "everything of the oldest epoch");
-    } else if (r->class_ == FDR_CLASS_REGION) {
+    } else if (r->class_ == FDRI_ARENA_CLASS_REGION) {
         duration_text(f, l, r->band, duration, sizeof duration);
         snprintf(out->what, sizeof out->what, "region calls%s at depth %u", duration, r->depth);
-    } else if (r->class_ == FDR_CLASS_SAMPLE) {
+    } else if (r->class_ == FDRI_ARENA_CLASS_SAMPLE) {
         snprintf(out->what, sizeof out->what, "samples of level %u", r->depth);
-    } else if (fdri_reader_is_reading(l, r->class_, r->depth)) {
-        snprintf(out->what, sizeof out->what, "readings of level %u", FDR_READING_DEPTHS - r->depth);
+    } else if (fdri_events_is_reading(l, r->class_, r->depth)) {
+        snprintf(out->what, sizeof out->what, "readings of level %u", FDRI_ARENA_READING_DEPTHS - r->depth);
     } else {
         snprintf(out->what, sizeof out->what, "%s events at depth %u", fdr_class_name(r->class_), r->depth);
     }
 }
 
-static void add_line(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_reduction *r)
+static void add_line(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_reduction *r)
 {
-    if (!fdri_reader_room(&f->reduction, f->reduction_count, &f->reduction_room, sizeof *f->reduction)) return;
+    if (!fdri_file_grow(&f->reduction, f->reduction_count, &f->reduction_room, sizeof *f->reduction)) return;
     struct fdr_reduction_info *out = &f->reduction[f->reduction_count++];
     uint64_t most = l->clock.stored_max, from = r->from_tick > r->to_tick ? r->to_tick : r->from_tick;
     memset(out, 0, sizeof *out);
     out->location = l->id;
     out->step = step_name(r->step);
-    out->time_ns = fdri_reader_ns(&l->clock, r->tick < most ? r->tick : most);
+    out->time_ns = fdri_file_ns(&l->clock, r->tick < most ? r->tick : most);
     out->events = r->events;
     out->bytes = r->bytes;
-    out->from_ns = fdri_reader_ns(&l->clock, from < most ? from : most);
-    out->to_ns = fdri_reader_ns(&l->clock, r->to_tick < most ? r->to_tick : most);
+    out->from_ns = fdri_file_ns(&l->clock, from < most ? from : most);
+    out->to_ns = fdri_file_ns(&l->clock, r->to_tick < most ? r->to_tick : most);
     out->steps = r->steps;
     out->gone = r->closed != 0;
     say_what(f, l, r, out);
 }
 
-static uint64_t newest_tick(const struct fdri_reader_location *l)
+static uint64_t newest_tick(const struct fdri_file_location *l)
 {
     uint64_t last = l->raw.last_tick >> l->clock.shift;
-    return fdr_max(last <= l->clock.stored_max ? last : 0, l->end_tick);
+    return fdri_bits_max(last <= l->clock.stored_max ? last : 0, l->end_tick);
 }
 
-bool fdri_reader_reduction_good(const struct fdr_file *f, const struct fdr_reduction *r)
+bool fdri_account_reduction_good(const struct fdr_file *f, const struct fdri_arena_reduction *r)
 {
-    bool of_a_class = r->class_ < FDR_CLASS_COUNT || r->step >= FDR_STEP_EPOCH;
-    return step_name(r->step) && of_a_class && r->band < FDR_BANDS &&
-           !fdri_reader_suspect(f, (uint64_t)((const uint8_t *)r - f->bytes), sizeof *r);
+    bool of_a_class = r->class_ < FDRI_ARENA_CLASS_COUNT || r->step >= FDRI_ARENA_STEP_EPOCH;
+    return step_name(r->step) && of_a_class && r->band < FDRI_ARENA_BANDS &&
+           !fdri_file_is_suspect(f, (uint64_t)((const uint8_t *)r - f->bytes), sizeof *r);
 }
 
 /* One line for what the block had no room for, or a step that found no block. */
-static void add_dropped(struct fdr_file *f, const struct fdri_reader_location *l, uint64_t oldest_tick)
+static void add_dropped(struct fdr_file *f, const struct fdri_file_location *l, uint64_t oldest_tick)
 {
     if (!l->raw.reductions_dropped_events && !l->raw.reductions_dropped_bytes) return;
     if (l->suspect) {
-        fdri_reader_damage(f, "location %u: what it gave back before its oldest line is not known", l->id);
+        fdri_file_damage(f, "location %u: what it gave back before its oldest line is not known", l->id);
         return;
     }
-    struct fdr_reduction none = {.tick = oldest_tick,
-                                 .step = FDR_STEP_EPOCH,
-                                 .events = l->raw.reductions_dropped_events,
-                                 .bytes = l->raw.reductions_dropped_bytes,
-                                 .from_tick = l->raw.start_tick,
-                                 .to_tick = newest_tick(l)};
+    struct fdri_arena_reduction none = {.tick = oldest_tick,
+                                        .step = FDRI_ARENA_STEP_EPOCH,
+                                        .events = l->raw.reductions_dropped_events,
+                                        .bytes = l->raw.reductions_dropped_bytes,
+                                        .from_tick = l->raw.start_tick,
+                                        .to_tick = newest_tick(l)};
     size_t before = f->reduction_count;
     add_line(f, l, &none);
     if (f->reduction_count == before) return;
@@ -142,17 +145,17 @@ static void add_dropped(struct fdr_file *f, const struct fdri_reader_location *l
 }
 
 /* When the first of them happened that can be read: what has no line came before. */
-static uint64_t oldest_tick(const struct fdr_file *f, const struct fdri_reader_location *l,
-                            const struct fdr_reductions_block *b, uint32_t first)
+static uint64_t oldest_tick(const struct fdr_file *f, const struct fdri_file_location *l,
+                            const struct fdri_arena_reductions_block *b, uint32_t first)
 {
     for (uint32_t i = first; i < l->raw.reduction_count; i++) {
-        const struct fdr_reduction *r = &b->line[i % FDR_REDUCTION_LINES];
-        if (fdri_reader_reduction_good(f, r)) return r->tick;
+        const struct fdri_arena_reduction *r = &b->line[i % FDRI_ARENA_REDUCTION_LINES];
+        if (fdri_account_reduction_good(f, r)) return r->tick;
     }
     return newest_tick(l);
 }
 
-static void collect(struct fdr_file *f, const struct fdri_reader_location *l)
+static void collect(struct fdr_file *f, const struct fdri_file_location *l)
 {
     uint64_t off = l->raw.reductions_off;
     uint32_t count = l->raw.reduction_count;
@@ -160,18 +163,18 @@ static void collect(struct fdr_file *f, const struct fdri_reader_location *l)
         add_dropped(f, l, newest_tick(l));
         return;
     }
-    const struct fdr_reductions_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_REDUCTIONS, l->id,
-                                                                             sizeof *b);
+    const struct fdri_arena_reductions_block *b = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_REDUCTIONS,
+                                                                                  l->id, sizeof *b);
     if (!b) {
-        fdri_reader_damage(f, "location %u: the lines of its reductions are missing", l->id);
+        fdri_file_damage(f, "location %u: the lines of its reductions are missing", l->id);
         return;
     }
-    uint32_t first = count > FDR_REDUCTION_LINES ? count - FDR_REDUCTION_LINES : 0;
+    uint32_t first = count > FDRI_ARENA_REDUCTION_LINES ? count - FDRI_ARENA_REDUCTION_LINES : 0;
     add_dropped(f, l, oldest_tick(f, l, b, first));
     for (uint32_t i = first; i < count; i++) {
-        const struct fdr_reduction *r = &b->line[i % FDR_REDUCTION_LINES];
-        if (fdri_reader_reduction_good(f, r)) add_line(f, l, r);
-        else if (l->settled && i + 1 < count) fdri_reader_damage(f, "location %u: a reduction line is damaged", l->id);
+        const struct fdri_arena_reduction *r = &b->line[i % FDRI_ARENA_REDUCTION_LINES];
+        if (fdri_account_reduction_good(f, r)) add_line(f, l, r);
+        else if (l->settled && i + 1 < count) fdri_file_damage(f, "location %u: a reduction line is damaged", l->id);
     }
 }
 

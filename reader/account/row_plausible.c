@@ -16,30 +16,30 @@
 #define KEY_KIND(key) ((key) >> 24)
 #define NO_FLAGS      0xcf8u /* reserved */
 
-bool fdri_reader_among_rows(struct fdr_file *f, const struct fdri_reader_location *l, uint64_t off, uint64_t bytes)
+bool fdri_account_among_rows(struct fdr_file *f, const struct fdri_file_location *l, uint64_t off, uint64_t bytes)
 {
     size_t count, low = 0;
-    const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_ROWS, l->id, &count);
+    const struct fdri_file_meta *m = fdri_file_meta_scan(f, FDRI_ARENA_META_ROWS, l->id, &count);
     for (size_t high = count; low < high;) { /* the first that begins before it: they go downwards */
         size_t half = low + (high - low) / 2;
         if (m[half].off > off) low = half + 1;
         else high = half;
     }
-    const struct fdr_meta_head *h = low < count ? fdri_reader_at(f, m[low].off, sizeof *h) : NULL;
-    return h && off > m[low].off && off + bytes <= m[low].off + h->bytes && fdri_reader_at(f, off, bytes);
+    const struct fdri_arena_meta_head *h = low < count ? fdri_file_at(f, m[low].off, sizeof *h) : NULL;
+    return h && off > m[low].off && off + bytes <= m[low].off + h->bytes && fdri_file_at(f, off, bytes);
 }
 
-static uint32_t type_of(const struct fdr_row *r) { return r->flags >> FDR_ROW_VALUE_SHIFT & 3; }
+static uint32_t type_of(const struct fdri_arena_row *r) { return r->flags >> FDRI_ARENA_ROW_VALUE_SHIFT & 3; }
 
 /* Is there what it counts? Where definitions are lost it may be one of these. */
-static bool defined(const struct fdr_file *f, const struct fdr_row *r)
+static bool defined(const struct fdr_file *f, const struct fdri_arena_row *r)
 {
     uint32_t kind = KEY_KIND(r->key), id = KEY_ID(r->key);
-    if (r->key == FDR_ROW_KEY_REST || !kind) return true;
-    if (kind == FDR_DEF_COLLECTIVE) id >>= 1;
-    const struct fdri_reader_definition *d = fdri_reader_definition(f, kind, id);
+    if (r->key == FDRI_ARENA_ROW_KEY_REST || !kind) return true;
+    if (kind == FDRI_ARENA_DEF_COLLECTIVE) id >>= 1;
+    const struct fdri_file_definition *d = fdri_file_definition(f, kind, id);
     if (!d) return id && f->definitions[kind].count < f->sb.def_count[kind] && id <= f->sb.def_count[kind];
-    return kind != FDR_DEF_METRIC || d->d.value_type == type_of(r);
+    return kind != FDRI_ARENA_DEF_METRIC || d->d.value_type == type_of(r);
 }
 
 static double double_of(uint64_t bits)
@@ -51,13 +51,13 @@ static double double_of(uint64_t bits)
 
 /* Is the sum one of so many values from the least to the greatest? It may lack the newest of the calls, which come
  * first: a kill, or a copy, may have come in between. */
-static bool sum_between(const struct fdr_row *r)
+static bool sum_between(const struct fdri_arena_row *r)
 {
     __extension__ typedef unsigned __int128 wide;
     __extension__ typedef __int128 wide_signed;
-    bool any_sum = r->flags & FDR_ROW_SATURATED;
-    if (type_of(r) == FDR_VALUE_F64) return !(double_of(r->min) > double_of(r->max));
-    if (type_of(r) == FDR_VALUE_I64) {
+    bool any_sum = r->flags & FDRI_ARENA_ROW_SATURATED;
+    if (type_of(r) == FDRI_ARENA_VALUE_F64) return !(double_of(r->min) > double_of(r->max));
+    if (type_of(r) == FDRI_ARENA_VALUE_I64) {
         wide_signed n = r->calls, sum = (int64_t)r->sum;
         if ((int64_t)r->calls < 0 || (int64_t)r->min > (int64_t)r->max) return false;
         return any_sum || (n * (int64_t)r->min <= sum && sum <= n * (int64_t)r->max);
@@ -66,26 +66,26 @@ static bool sum_between(const struct fdr_row *r)
     return any_sum || ((wide)(r->calls - 1) * r->min <= r->sum && r->sum <= (wide)r->calls * r->max);
 }
 
-static bool sums_agree(const struct fdr_row *r)
+static bool sums_agree(const struct fdri_arena_row *r)
 {
-    bool region = fdri_reader_row_class(r->key) == FDR_IN_REGION;
-    if (r->flags & NO_FLAGS || type_of(r) > FDR_VALUE_F64) return false;
+    bool region = fdri_account_row_class(r->key) == FDR_IN_REGION;
+    if (r->flags & NO_FLAGS || type_of(r) > FDRI_ARENA_VALUE_F64) return false;
     if (!region && r->exclusive | r->untimed) return false;
-    if (region && (type_of(r) != FDR_VALUE_U64 || (r->exclusive > r->sum && r->exclusive - r->sum > r->max)))
+    if (region && (type_of(r) != FDRI_ARENA_VALUE_U64 || (r->exclusive > r->sum && r->exclusive - r->sum > r->max)))
         return false;
     return r->calls ? sum_between(r) : !(r->sum | r->max | r->histogram);
 }
 
 /* No row has more of its class; false: this is not known. */
-static bool presented(const struct fdri_reader_location *l, uint32_t class_, uint64_t *most)
+static bool presented(const struct fdri_file_location *l, uint32_t class_, uint64_t *most)
 {
-    bool doubted = l->suspect || l->raw.flags & FDR_LOCATION_ANEW; /* anew: a least number */
+    bool doubted = l->suspect || l->raw.flags & FDRI_ARENA_LOCATION_ANEW; /* anew: a least number */
     *most = l->settled ? l->presented_in[class_] : l->tail.presented;
     return !doubted && (l->settled ? !l->presented_doubted : l->in_tail);
 }
 
-bool fdri_reader_counts_go_with(const struct fdr_file *f, const struct fdri_reader_location *l, uint64_t counted,
-                                uint64_t calls)
+bool fdri_account_counts_plausible(const struct fdr_file *f, const struct fdri_file_location *l, uint64_t counted,
+                                   uint64_t calls)
 {
     uint64_t before, after, most = 1ull + l->raw.abandoned;
     uint64_t apart = counted > calls ? counted - calls : calls - counted;
@@ -96,24 +96,24 @@ bool fdri_reader_counts_go_with(const struct fdr_file *f, const struct fdri_read
 }
 
 /* Does it lead to counters, and is each call in one? */
-static bool counters_agree(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_row *r)
+static bool counters_agree(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_row *r)
 {
-    uint64_t off = fdr_histogram_off(r->histogram), counted = 0;
-    uint32_t first = fdr_histogram_first(r->histogram), n = fdr_histogram_count(r->histogram);
-    if (!n || n > 64 || first + n > 64 || off % 8 || !fdri_reader_among_rows(f, l, off, n * 8ull)) return false;
-    if (r->flags & FDR_ROW_NO_HISTOGRAM || fdri_reader_suspect(f, off, n * 8ull)) return false;
+    uint64_t off = fdri_arena_histogram_off(r->histogram), counted = 0;
+    uint32_t first = fdri_arena_histogram_first(r->histogram), n = fdri_arena_histogram_count(r->histogram);
+    if (!n || n > 64 || first + n > 64 || off % 8 || !fdri_account_among_rows(f, l, off, n * 8ull)) return false;
+    if (r->flags & FDRI_ARENA_ROW_NO_HISTOGRAM || fdri_file_is_suspect(f, off, n * 8ull)) return false;
     const uint64_t *count = (const void *)(f->bytes + off);
     for (uint32_t i = 0; i < n; i++)
         if (__builtin_add_overflow(counted, count[i], &counted)) return false;
-    return fdri_reader_counts_go_with(f, l, counted, r->calls);
+    return fdri_account_counts_plausible(f, l, counted, r->calls);
 }
 
-bool fdri_reader_row_agrees(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdr_row *r)
+bool fdri_account_row_plausible(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_row *r)
 {
     uint64_t most, all;
-    if (!fdri_reader_row_wanted(r) || !sums_agree(r) || !defined(f, r)) return false;
-    bool known = presented(l, fdri_reader_row_class(r->key), &most);
+    if (!fdri_account_row_wanted(r) || !sums_agree(r) || !defined(f, r)) return false;
+    bool known = presented(l, fdri_account_row_class(r->key), &most);
     if (__builtin_add_overflow(r->calls, r->untimed, &all) || (known && all > most)) return false;
     if (r->histogram) return counters_agree(f, l, r);
-    return known && (!r->calls || r->flags & FDR_ROW_NO_HISTOGRAM);
+    return known && (!r->calls || r->flags & FDRI_ARENA_ROW_NO_HISTOGRAM);
 }

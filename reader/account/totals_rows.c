@@ -12,54 +12,58 @@
 #define KEY_ID(key)   ((key)&0xffffffu)
 #define KEY_KIND(key) ((key) >> 24)
 
-uint32_t fdri_reader_row_class(uint32_t key)
+uint32_t fdri_account_row_class(uint32_t key)
 {
-    if (key == FDR_ROW_KEY_REST) return FDR_IN_REGION;
+    if (key == FDRI_ARENA_ROW_KEY_REST) return FDR_IN_REGION;
     switch (KEY_KIND(key)) {
-    case 0: return KEY_ID(key) == 1 || KEY_ID(key) == 2 ? FDR_IN_MESSAGE : FDRI_READER_ROW_NO_CLASS;
-    case FDR_DEF_REGION: return FDR_IN_REGION;
-    case FDR_DEF_METRIC: return FDR_IN_METRIC;
-    case FDR_DEF_MARKER: return FDR_IN_MARKER;
-    case FDR_DEF_EVENT: return FDR_IN_USER;
-    case FDR_DEF_COLLECTIVE: return FDR_IN_COLLECTIVE;
-    default: return FDRI_READER_ROW_NO_CLASS;
+    case 0: return KEY_ID(key) == 1 || KEY_ID(key) == 2 ? FDR_IN_MESSAGE : FDRI_ACCOUNT_ROW_NO_CLASS;
+    case FDRI_ARENA_DEF_REGION: return FDR_IN_REGION;
+    case FDRI_ARENA_DEF_METRIC: return FDR_IN_METRIC;
+    case FDRI_ARENA_DEF_MARKER: return FDR_IN_MARKER;
+    case FDRI_ARENA_DEF_EVENT: return FDR_IN_USER;
+    case FDRI_ARENA_DEF_COLLECTIVE: return FDR_IN_COLLECTIVE;
+    default: return FDRI_ACCOUNT_ROW_NO_CLASS;
     }
 }
 
 /* A collective's begins are skipped: its ends stand for the operation. */
-bool fdri_reader_row_wanted(const struct fdr_row *r)
+bool fdri_account_row_wanted(const struct fdri_arena_row *r)
 {
-    uint32_t class_ = fdri_reader_row_class(r->key);
-    if (class_ == FDRI_READER_ROW_NO_CLASS || !(r->calls | r->untimed)) return false;
+    uint32_t class_ = fdri_account_row_class(r->key);
+    if (class_ == FDRI_ACCOUNT_ROW_NO_CLASS || !(r->calls | r->untimed)) return false;
     return class_ != FDR_IN_COLLECTIVE || (r->key & 1);
 }
 
-const struct fdr_row *fdri_reader_row_at(const struct fdr_file *f, uint64_t off)
+const struct fdri_arena_row *fdri_account_row_at(const struct fdr_file *f, uint64_t off)
 {
-    return off % 64 || off < f->sb.bins_off ? NULL : fdri_reader_at(f, off, sizeof(struct fdr_row));
+    return off % 64 || off < f->sb.bins_off ? NULL : fdri_file_at(f, off, sizeof(struct fdri_arena_row));
 }
 
 static bool damaged(const struct fdr_file *f, const void *p, uint64_t bytes)
 {
-    return fdri_reader_suspect(f, (uint64_t)((const uint8_t *)p - f->bytes), bytes);
+    return fdri_file_is_suspect(f, (uint64_t)((const uint8_t *)p - f->bytes), bytes);
 }
 
-bool fdri_reader_row_suspect(const struct fdr_file *f, const struct fdr_row *r) { return damaged(f, r, sizeof *r); }
+bool fdri_account_row_suspect(const struct fdr_file *f, const struct fdri_arena_row *r)
+{
+    return damaged(f, r, sizeof *r);
+}
 
 /* ---- the table ---- */
 
 /* Is slot `at`, with `run` slots before it that are taken, where a search for the key would come? */
-static bool reachable(const struct fdri_reader_rows *t, uint32_t key)
+static bool reachable(const struct fdri_account_rows *t, uint32_t key)
 {
     uint32_t home = (uint32_t)((uint64_t)(key * 0x9E3779B1u) >> (32 - t->log2));
     return ((t->at - home) & ((1u << t->log2) - 1)) <= t->run;
 }
 
 /* Where a row was to come the copy may have been already: what stands there is none of this table's. */
-static bool foreign(const struct fdri_reader_location *l, const struct fdr_row *r, const struct fdri_reader_rows *t)
+static bool foreign(const struct fdri_file_location *l, const struct fdri_arena_row *r,
+                    const struct fdri_account_rows *t)
 {
     if (l->settled || !l->in_tail) return false;
-    bool anew = l->raw.flags & FDR_LOCATION_ANEW; /* then what was presented is a least number */
+    bool anew = l->raw.flags & FDRI_ARENA_LOCATION_ANEW; /* then what was presented is a least number */
     return (!anew && r->calls + r->untimed > l->tail.presented) || !reachable(t, r->key);
 }
 
@@ -72,45 +76,46 @@ static uint32_t taken_at_end(const uint32_t *slot, uint32_t count)
 }
 
 /* Of slot t->at, whose bytes or table are damaged: it may lead to a row of another thread, or to counters. */
-static bool led_right(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_rows *t)
+static bool led_right(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_account_rows *t)
 {
-    return t->row && reachable(t, t->row->key) && fdri_reader_among_rows(f, l, t->slot[t->at], sizeof *t->row) &&
-           fdri_reader_row_agrees(f, l, t->row);
+    return t->row && reachable(t, t->row->key) && fdri_account_among_rows(f, l, t->slot[t->at], sizeof *t->row) &&
+           fdri_account_row_plausible(f, l, t->row);
 }
 
 /* To the next slot that is taken; false: there is none. */
-static bool step(struct fdr_file *f, struct fdri_reader_rows *t)
+static bool step(struct fdr_file *f, struct fdri_account_rows *t)
 {
     uint32_t count = 1u << t->log2;
     for (t->at++, t->run++; t->at < count && !t->slot[t->at]; t->at++, t->run = 0)
         ;
-    t->row = t->at < count ? fdri_reader_row_at(f, t->slot[t->at]) : NULL;
+    t->row = t->at < count ? fdri_account_row_at(f, t->slot[t->at]) : NULL;
     return t->at < count;
 }
 
 /* Does a slot lead to what cannot be its row, where no check says that this is damage? Then none of them is believed by
  * itself. */
-static bool any_wrong(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_rows t)
+static bool any_wrong(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_account_rows t)
 {
     while (l->settled && step(f, &t)) {
-        if (damaged(f, &t.slot[t.at], sizeof t.slot[0]) || (t.row && fdri_reader_row_suspect(f, t.row))) continue;
-        if (!t.row || fdri_reader_row_class(t.row->key) == FDRI_READER_ROW_NO_CLASS || !reachable(&t, t.row->key))
+        if (damaged(f, &t.slot[t.at], sizeof t.slot[0]) || (t.row && fdri_account_row_suspect(f, t.row))) continue;
+        if (!t.row || fdri_account_row_class(t.row->key) == FDRI_ACCOUNT_ROW_NO_CLASS || !reachable(&t, t.row->key))
             return true;
     }
     return false;
 }
 
-bool fdri_reader_rows_begin(struct fdr_file *f, const struct fdri_reader_location *l, uint64_t *looked,
-                            struct fdri_reader_rows *t)
+bool fdri_account_rows_begin(struct fdr_file *f, const struct fdri_file_location *l, uint64_t *looked,
+                             struct fdri_account_rows *t)
 {
     uint64_t off = l->raw.rows_table_off;
-    const struct fdr_rowtable *head = (const void *)fdri_reader_meta_at(f, off, FDR_META_ROWTABLE, l->id, sizeof *head);
+    const struct fdri_arena_rowtable *head = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_ROWTABLE, l->id,
+                                                                             sizeof *head);
     if (!head || head->log2 > 24) return false;
     uint32_t count = 1u << head->log2;
-    const uint32_t *slot = fdri_reader_at(f, off + sizeof *head, count * (uint64_t)sizeof *slot);
+    const uint32_t *slot = fdri_file_at(f, off + sizeof *head, count * (uint64_t)sizeof *slot);
     *looked += count;
     if (!slot || *looked > f->end) return false; /* tables that overlap: no recorder wrote them */
-    *t = (struct fdri_reader_rows){.slot = slot, .log2 = head->log2, .at = UINT32_MAX};
+    *t = (struct fdri_account_rows){.slot = slot, .log2 = head->log2, .at = UINT32_MAX};
     t->run = taken_at_end(slot, count) - 1;
     t->doubted = any_wrong(f, l, *t);
     /* a slot that says 0 may have led to one */
@@ -118,30 +123,30 @@ bool fdri_reader_rows_begin(struct fdr_file *f, const struct fdri_reader_locatio
     return true;
 }
 
-enum fdri_reader_slot fdri_reader_rows_next(struct fdr_file *f, const struct fdri_reader_location *l,
-                                            struct fdri_reader_rows *t)
+enum fdri_account_slot fdri_account_rows_next(struct fdr_file *f, const struct fdri_file_location *l,
+                                              struct fdri_account_rows *t)
 {
-    if (!step(f, t)) return FDRI_READER_SLOT_END;
+    if (!step(f, t)) return FDRI_ACCOUNT_SLOT_END;
     bool doubt = t->doubted || damaged(f, &t->slot[t->at], sizeof t->slot[0]);
     t->doubted |= !t->row && !doubt; /* of a location that went on: that is no copy's fault */
-    if (!t->row || fdri_reader_row_suspect(f, t->row) || (doubt && !led_right(f, l, t))) {
+    if (!t->row || fdri_account_row_suspect(f, t->row) || (doubt && !led_right(f, l, t))) {
         t->lost = true;
-        return FDRI_READER_SLOT_LOST;
+        return FDRI_ACCOUNT_SLOT_LOST;
     }
-    return foreign(l, t->row, t) ? FDRI_READER_SLOT_FOREIGN : FDRI_READER_SLOT_ROW;
+    return foreign(l, t->row, t) ? FDRI_ACCOUNT_SLOT_FOREIGN : FDRI_ACCOUNT_SLOT_ROW;
 }
 
 /* ---- what is not there ---- */
 
 /* Samples are in no totals. */
-static bool has_totals(const struct fdri_reader_location *l)
+static bool has_totals(const struct fdri_file_location *l)
 {
-    bool samples = l->raw.flags & FDR_LOCATION_SAMPLES;
-    for (size_t i = 0; !l->off && i < l->part_count; i++) samples |= l->part[i].class_ == FDR_CLASS_SAMPLE;
+    bool samples = l->raw.flags & FDRI_ARENA_LOCATION_SAMPLES;
+    for (size_t i = 0; !l->off && i < l->part_count; i++) samples |= l->part[i].class_ == FDRI_ARENA_CLASS_SAMPLE;
     return !samples;
 }
 
-bool fdri_reader_rows_doubted(const struct fdri_reader_location *l)
+bool fdri_account_rows_doubted(const struct fdri_file_location *l)
 {
-    return has_totals(l) && (!l->off || l->suspect || l->raw.flags & FDR_LOCATION_TOTALS_LOST);
+    return has_totals(l) && (!l->off || l->suspect || l->raw.flags & FDRI_ARENA_LOCATION_TOTALS_LOST);
 }

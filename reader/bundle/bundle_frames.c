@@ -16,7 +16,7 @@
 
 enum { GUESSES = 24, X86_64 = 62, RBP = 10 /* among its registers */ };
 
-bool fdri_reader_word(const struct fdri_reader_thread *t, uint64_t address, uint64_t *value)
+bool fdri_bundle_word(const struct fdri_bundle_thread *t, uint64_t address, uint64_t *value)
 {
     uint64_t distance = address - t->raw.sp;
     uint32_t low = 0, high = t->raw.words;
@@ -34,25 +34,25 @@ bool fdri_reader_word(const struct fdri_reader_thread *t, uint64_t address, uint
     return false;
 }
 
-uint64_t fdri_reader_kept_bytes(const struct fdri_reader_thread *t)
+uint64_t fdri_bundle_kept_bytes(const struct fdri_bundle_thread *t)
 {
     if (t->raw.looked || !t->raw.words) return t->raw.looked;
     return (t->place[t->raw.words - 1] & ~7u) + 8ull;
 }
 
-struct fdr_crash_frame *fdri_reader_frame(struct fdri_reader_thread *t)
+struct fdr_crash_frame *fdri_bundle_frame(struct fdri_bundle_thread *t)
 {
-    if (t->frame_count >= FDRI_READER_FRAMES_MAX ||
-        !fdri_reader_room(&t->frame, t->frame_count, &t->frame_room, sizeof *t->frame))
+    if (t->frame_count >= FDRI_BUNDLE_FRAMES_MAX ||
+        !fdri_file_grow(&t->frame, t->frame_count, &t->frame_room, sizeof *t->frame))
         return NULL;
     struct fdr_crash_frame *r = &t->frame[t->frame_count++];
     *r = (struct fdr_crash_frame){.function = "", .file = "", .module = ""};
     return r;
 }
 
-const struct fdri_reader_definition *fdri_reader_module_at(const struct fdr_file *f, uint64_t address)
+const struct fdri_file_definition *fdri_bundle_module_at(const struct fdr_file *f, uint64_t address)
 {
-    const struct fdri_reader_definitions *all = &f->definitions[FDR_DEF_MODULE];
+    const struct fdri_file_definitions *all = &f->definitions[FDRI_ARENA_DEF_MODULE];
     for (size_t i = all->count; i-- > 0;) /* newer ones lie where older ones were unloaded */
         if (address >= all->row[i].d.address && address - all->row[i].d.address < all->row[i].bytes)
             return &all->row[i];
@@ -60,37 +60,37 @@ const struct fdri_reader_definition *fdri_reader_module_at(const struct fdr_file
 }
 
 /* rbp or x29: the caller's at *fp, the return address behind it. */
-static void by_frame_pointers(struct fdr_file *f, struct fdri_reader_thread *t)
+static void by_frame_pointers(struct fdr_file *f, struct fdri_bundle_thread *t)
 {
     uint64_t fp = t->raw.fp, next, back;
-    for (int i = 0; i < 256 && fdri_reader_word(t, fp + 8, &back); i++) {
-        if (!fdri_reader_module_at(f, back)) break;
-        fdri_reader_frame_at(f, t, back, true, false);
-        if (!fdri_reader_word(t, fp, &next) || next <= fp) break;
+    for (int i = 0; i < 256 && fdri_bundle_word(t, fp + 8, &back); i++) {
+        if (!fdri_bundle_module_at(f, back)) break;
+        fdri_bundle_frame_at(f, t, back, true, false);
+        if (!fdri_bundle_word(t, fp, &next) || next <= fp) break;
         fp = next;
     }
 }
 
-static void by_guess(struct fdr_file *f, struct fdri_reader_thread *t)
+static void by_guess(struct fdr_file *f, struct fdri_bundle_thread *t)
 {
     int n = 0;
     for (uint32_t i = 0; i < t->raw.words && n < GUESSES; i++) {
         if (!(t->place[i] & 1)) continue;
-        fdri_reader_frame_at(f, t, t->word[i], true, true);
+        fdri_bundle_frame_at(f, t, t->word[i], true, true);
         n++;
     }
 }
 
 /* Of a thread that was not asked, sp and pc are all there is. Functions with frame pointers leave a chain of them on
  * the stack: what the call it waits in found in the register is where that begins. */
-static void guess_frame_pointer(struct fdri_reader_thread *t)
+static void guess_frame_pointer(struct fdri_bundle_thread *t)
 {
     uint64_t back, next;
-    if (!(t->raw.flags & FDR_THREAD_PLACE) || t->raw.machine != X86_64 || t->raw.registers <= RBP) return;
+    if (!(t->raw.flags & FDRI_ARENA_THREAD_PLACE) || t->raw.machine != X86_64 || t->raw.registers <= RBP) return;
     for (uint32_t i = 0; i + 1 < t->raw.words; i++) {
         uint64_t at = t->raw.sp + (t->place[i] & ~7u);
-        bool pair = t->place[i + 1] == ((t->place[i] & ~7u) + 8) + 1 && fdri_reader_word(t, at, &next) && next > at &&
-                    fdri_reader_word(t, next + 8, &back);
+        bool pair = t->place[i + 1] == ((t->place[i] & ~7u) + 8) + 1 && fdri_bundle_word(t, at, &next) && next > at &&
+                    fdri_bundle_word(t, next + 8, &back);
         if (!pair) continue;
         t->registers[RBP] = t->raw.fp = at;
         return;
@@ -98,37 +98,37 @@ static void guess_frame_pointer(struct fdri_reader_thread *t)
 }
 
 /* What is left of earlier calls in the part that was kept tells nothing of callers that lie behind it. */
-static bool unwound(const struct fdri_reader_thread *t)
+static bool unwound(const struct fdri_bundle_thread *t)
 {
-    bool ends_there = t->raw.flags & FDR_THREAD_CUT && t->beyond;
+    bool ends_there = t->raw.flags & FDRI_ARENA_THREAD_CUT && t->beyond;
     return t->frame_count > 1 || (t->frame_count && ends_there);
 }
 
-static void find_frames(struct fdr_file *f, struct fdri_reader_thread *t)
+static void find_frames(struct fdr_file *f, struct fdri_bundle_thread *t)
 {
     guess_frame_pointer(t);
-    fdri_reader_unwind(f, t);
+    fdri_bundle_unwind(f, t);
     if (unwound(t)) return;
     t->frame_count = 0;
-    fdri_reader_frame_at(f, t, t->raw.pc, false, false);
+    fdri_bundle_frame_at(f, t, t->raw.pc, false, false);
     size_t self = t->frame_count;
     by_frame_pointers(f, t);
     if (t->frame_count == self) by_guess(f, t);
 }
 
 /* A mapping may go on behind a stack that is there to its end: then nothing is missing. */
-static void stack_of(struct fdr_file *f, struct fdri_reader_thread *t)
+static void stack_of(struct fdr_file *f, struct fdri_bundle_thread *t)
 {
-    if (!(t->raw.flags & FDR_THREAD_ANSWERED)) return;
+    if (!(t->raw.flags & FDRI_ARENA_THREAD_ANSWERED)) return;
     find_frames(f, t);
-    if (t->raw.flags & FDR_THREAD_CUT && !t->whole && t->frame_count) t->frame[t->frame_count - 1].cut = true;
+    if (t->raw.flags & FDRI_ARENA_THREAD_CUT && !t->whole && t->frame_count) t->frame[t->frame_count - 1].cut = true;
 }
 
 size_t fdr_crash_frames(struct fdr_file *f, size_t thread, const struct fdr_crash_frame **rows)
 {
     *rows = NULL;
     if (!f->bundle || thread >= f->bundle->thread_count) return 0;
-    struct fdri_reader_thread *t = &f->bundle->thread[thread];
+    struct fdri_bundle_thread *t = &f->bundle->thread[thread];
     pthread_mutex_lock(&f->lock);
     if (!t->unwound) stack_of(f, t);
     t->unwound = true;

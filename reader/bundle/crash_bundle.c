@@ -22,7 +22,7 @@
 static const char *copy_text(struct fdr_file *f, const char *from, size_t most)
 {
     size_t n = strnlen(from, most);
-    char *to = fdri_reader_keep(f, n + 1);
+    char *to = fdri_file_alloc(f, n + 1);
     if (!to) return "";
     for (size_t i = 0; i < n; i++) { /* what the application said must not steer a terminal */
         bool plain = (unsigned char)from[i] >= 0x20 && from[i] != 0x7f;
@@ -31,37 +31,37 @@ static const char *copy_text(struct fdr_file *f, const char *from, size_t most)
     return to;
 }
 
-static void add_note(struct fdr_file *f, const struct fdr_note_entry *n)
+static void add_note(struct fdr_file *f, const struct fdri_arena_note_entry *n)
 {
-    uint32_t which = FDR_NOTE_WHICH(n->state);
+    uint32_t which = FDRI_ARENA_NOTE_WHICH(n->state);
     if (which < 1 || which > 2 || !n->key[0]) return;
-    if (!fdri_reader_room(&f->note, f->note_count, &f->note_room, sizeof *f->note)) return;
+    if (!fdri_file_grow(&f->note, f->note_count, &f->note_room, sizeof *f->note)) return;
     f->note[f->note_count++] = (struct fdr_note_info){copy_text(f, n->key, sizeof n->key),
                                                       copy_text(f, n->value[which - 1], sizeof n->value[0])};
 }
 
-void fdri_reader_notes(struct fdr_file *f)
+void fdri_bundle_notes(struct fdr_file *f)
 {
     uint64_t *block = NULL, off = f->sb.notes_off; /* the chain goes from new to old */
     size_t blocks = 0, room = 0;
-    struct fdri_reader_chain chain = {0};
-    while (off && fdri_reader_room(&block, blocks, &room, sizeof *block)) {
-        if (fdri_reader_goes_round(&chain, off)) {
-            fdri_reader_damage(f, "the blocks of notes go round");
+    struct fdri_file_chain chain = {0};
+    while (off && fdri_file_grow(&block, blocks, &room, sizeof *block)) {
+        if (fdri_file_goes_round(&chain, off)) {
+            fdri_file_damage(f, "the blocks of notes go round");
             break;
         }
-        const struct fdr_notes_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_NOTES, UINT32_MAX,
-                                                                            sizeof *b);
+        const struct fdri_arena_notes_block *b = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_NOTES,
+                                                                                 UINT32_MAX, sizeof *b);
         if (!b) {
-            fdri_reader_damage(f, "a block of notes is missing");
+            fdri_file_damage(f, "a block of notes is missing");
             break;
         }
         block[blocks++] = off;
         off = b->next;
     }
     while (blocks) {
-        const struct fdr_notes_block *b = (const void *)(f->bytes + block[--blocks]);
-        for (uint32_t i = 0; i < b->used && i < FDR_NOTES_PER_BLOCK; i++) add_note(f, &b->note[i]);
+        const struct fdri_arena_notes_block *b = (const void *)(f->bytes + block[--blocks]);
+        for (uint32_t i = 0; i < b->used && i < FDRI_ARENA_NOTES_PER_BLOCK; i++) add_note(f, &b->note[i]);
     }
     free(block);
 }
@@ -76,29 +76,29 @@ size_t fdr_notes(const struct fdr_file *f, const struct fdr_note_info **rows)
 
 static void add_cause(struct fdr_file *f, const uint8_t *bytes, uint32_t count)
 {
-    struct fdri_reader_bundle *b = f->bundle;
-    struct fdr_crash_cause c;
-    if (count < sizeof c || !fdri_reader_room(&b->cause, b->cause_count, &b->cause_room, sizeof *b->cause)) return;
+    struct fdri_bundle *b = f->bundle;
+    struct fdri_arena_crash_cause c;
+    if (count < sizeof c || !fdri_file_grow(&b->cause, b->cause_count, &b->cause_room, sizeof *b->cause)) return;
     memcpy(&c, bytes, sizeof c);
     b->cause[b->cause_count++] = (struct fdr_crash_cause_info){c.signal,
                                                                c.code,
                                                                c.error,
                                                                c.tid,
                                                                c.addr,
-                                                               fdri_reader_full_ns(&f->clock, c.tick),
+                                                               fdri_file_full_ns(&f->clock, c.tick),
                                                                c.realtime_ns,
                                                                c.sender_pid,
                                                                c.sender_uid,
-                                                               c.flags & FDR_CAUSE_SENT,
-                                                               c.flags & FDR_CAUSE_ALSO,
-                                                               c.flags & FDR_CAUSE_BEFORE,
-                                                               c.flags & FDR_CAUSE_HANDLER};
+                                                               c.flags & FDRI_ARENA_CAUSE_SENT,
+                                                               c.flags & FDRI_ARENA_CAUSE_ALSO,
+                                                               c.flags & FDRI_ARENA_CAUSE_BEFORE,
+                                                               c.flags & FDRI_ARENA_CAUSE_HANDLER};
 }
 
 /* Copies an array out of an entry and moves on. */
 static void *take(struct fdr_file *f, const uint8_t **at, uint64_t bytes)
 {
-    void *to = fdri_reader_keep(f, bytes);
+    void *to = fdri_file_alloc(f, bytes);
     if (to && bytes) memcpy(to, *at, bytes);
     *at += bytes;
     return to;
@@ -106,10 +106,10 @@ static void *take(struct fdr_file *f, const uint8_t **at, uint64_t bytes)
 
 static void add_thread(struct fdr_file *f, const uint8_t *bytes, uint32_t count)
 {
-    struct fdri_reader_bundle *b = f->bundle;
-    struct fdri_reader_thread t = {0};
-    if (count < sizeof t.raw || !fdri_reader_room(&b->thread, b->thread_count, &b->thread_room, sizeof *b->thread) ||
-        !fdri_reader_room(&b->info, b->thread_count, &b->info_room, sizeof *b->info))
+    struct fdri_bundle *b = f->bundle;
+    struct fdri_bundle_thread t = {0};
+    if (count < sizeof t.raw || !fdri_file_grow(&b->thread, b->thread_count, &b->thread_room, sizeof *b->thread) ||
+        !fdri_file_grow(&b->info, b->thread_count, &b->info_room, sizeof *b->info))
         return;
     memcpy(&t.raw, bytes, sizeof t.raw);
     if (sizeof t.raw + 8ull * t.raw.registers + 12ull * t.raw.words > count) return;
@@ -120,29 +120,29 @@ static void add_thread(struct fdr_file *f, const uint8_t *bytes, uint32_t count)
     if (!t.registers || !t.word || !t.place) return;
     b->info[b->thread_count] = (struct fdr_crash_thread_info){.tid = t.raw.tid,
                                                               .name = copy_text(f, t.raw.name, sizeof t.raw.name),
-                                                              .faulting = t.raw.flags & FDR_THREAD_FAULTING,
-                                                              .answered = t.raw.flags & FDR_THREAD_ANSWERED,
+                                                              .faulting = t.raw.flags & FDRI_ARENA_THREAD_FAULTING,
+                                                              .answered = t.raw.flags & FDRI_ARENA_THREAD_ANSWERED,
                                                               .machine = t.raw.machine,
                                                               .pc = t.raw.pc,
                                                               .sp = t.raw.sp,
                                                               .fp = t.raw.fp,
                                                               .register_count = t.raw.registers,
                                                               .registers = t.registers,
-                                                              .cut = t.raw.flags & FDR_THREAD_CUT,
+                                                              .cut = t.raw.flags & FDRI_ARENA_THREAD_CUT,
                                                               .kept_words = t.raw.words,
-                                                              .kept_bytes = fdri_reader_kept_bytes(&t)};
-    b->info[b->thread_count].own = fdr_is_helper(b->info[b->thread_count].name);
+                                                              .kept_bytes = fdri_bundle_kept_bytes(&t)};
+    b->info[b->thread_count].own = fdri_system_is_helper(b->info[b->thread_count].name);
     b->thread[b->thread_count++] = t;
 }
 
 /* A type's mangled name stands alone; demanglers want what it is the name of: here what describes the type. */
-static void name_type(struct fdr_file *f, struct fdri_reader_text *t)
+static void name_type(struct fdr_file *f, struct fdri_bundle_text *t)
 {
     static const char prefix[] = "typeinfo for ";
-    char *mangled = fdri_reader_malloc(t->bytes + sizeof "_ZTI");
+    char *mangled = fdri_file_malloc(t->bytes + sizeof "_ZTI");
     if (!mangled) return;
     snprintf(mangled, t->bytes + sizeof "_ZTI", "_ZTI%s", t->text);
-    char *plain = fdri_reader_demangle(mangled);
+    char *plain = fdri_symbol_demangle(mangled);
     if (plain && strncmp(plain, prefix, sizeof prefix - 1) == 0) {
         t->text = copy_text(f, plain + sizeof prefix - 1, strlen(plain));
         t->bytes = strlen(t->text);
@@ -153,17 +153,17 @@ static void name_type(struct fdr_file *f, struct fdri_reader_text *t)
 
 static void add_text(struct fdr_file *f, const uint8_t *bytes, uint32_t count)
 {
-    struct fdri_reader_bundle *b = f->bundle;
+    struct fdri_bundle *b = f->bundle;
     size_t name = strnlen((const char *)bytes, count);
-    char *copy = fdri_reader_keep(f, (size_t)count + 1);
-    if (name == count || !copy || !fdri_reader_room(&b->text, b->text_count, &b->text_room, sizeof *b->text)) return;
+    char *copy = fdri_file_alloc(f, (size_t)count + 1);
+    if (name == count || !copy || !fdri_file_grow(&b->text, b->text_count, &b->text_room, sizeof *b->text)) return;
     memcpy(copy, bytes, count);
-    struct fdri_reader_text t = {copy, copy + name + 1, count - name - 1};
+    struct fdri_bundle_text t = {copy, copy + name + 1, count - name - 1};
     if (strcmp(t.name, "exception") == 0) name_type(f, &t);
     b->text[b->text_count++] = t;
 }
 
-static bool check_right(const struct fdr_crash *head, const uint8_t *from)
+static bool check_right(const struct fdri_arena_crash *head, const uint8_t *from)
 {
     uint64_t hash = 0x243F6A8885A308D3u;
     for (uint64_t i = sizeof *head; i + 8 <= head->bytes; i += 8) {
@@ -174,40 +174,40 @@ static bool check_right(const struct fdr_crash *head, const uint8_t *from)
     return hash == head->check;
 }
 
-void fdri_reader_bundle(struct fdr_file *f)
+void fdri_bundle_read(struct fdr_file *f)
 {
-    struct fdr_crash head;
+    struct fdri_arena_crash head;
     uint64_t off = f->has_crash ? f->end : f->sb.section_off;
-    bool promised = f->sb.state == FDR_STATE_CRASHED && off == f->sb.arena_bytes && !f->has_crash;
-    if (promised && !f->spare.chunk_count && f->size > f->end) fdri_reader_damage(f, "crash section: cut off");
+    bool promised = f->sb.state == FDRI_ARENA_STATE_CRASHED && off == f->sb.arena_bytes && !f->has_crash;
+    if (promised && !f->spare.chunk_count && f->size > f->end) fdri_file_damage(f, "crash section: cut off");
     if (!off || promised) return;
     if (off < f->end || off % 8 || off > f->size || f->size - off < sizeof head) {
-        if (!f->has_crash) fdri_reader_damage(f, "crash section: cut off");
+        if (!f->has_crash) fdri_file_damage(f, "crash section: cut off");
         return;
     }
     const uint8_t *from = f->bytes + off;
     memcpy(&head, from, sizeof head);
-    if (head.magic != FDR_CRASH_MAGIC || head.bytes > f->size - off || head.bytes > FDR_CRASH_MAX_BYTES ||
+    if (head.magic != FDRI_ARENA_CRASH_MAGIC || head.bytes > f->size - off || head.bytes > FDRI_ARENA_CRASH_MAX_BYTES ||
         head.bytes < sizeof head) {
-        fdri_reader_damage(f, "crash section: cut off");
+        fdri_file_damage(f, "crash section: cut off");
         return;
     }
     f->section_end = off + head.bytes;
     if (!check_right(&head, from)) {
-        fdri_reader_damage(f, "crash section: its check is wrong");
+        fdri_file_damage(f, "crash section: its check is wrong");
         return;
     }
-    if (!(f->bundle = fdri_reader_calloc(1, sizeof *f->bundle))) return;
+    if (!(f->bundle = fdri_file_calloc(1, sizeof *f->bundle))) return;
     uint64_t at = sizeof head;
     for (uint32_t i = 0; i < head.count; i++) {
-        struct fdr_crash_entry e;
+        struct fdri_arena_crash_entry e;
         if (head.bytes - at < sizeof e) break;
         memcpy(&e, from + at, sizeof e);
         at += sizeof e;
         if (e.bytes > head.bytes - at) break;
-        if (e.kind == FDR_CRASH_CAUSE) add_cause(f, from + at, e.bytes);
-        if (e.kind == FDR_CRASH_THREAD) add_thread(f, from + at, e.bytes);
-        if (e.kind == FDR_CRASH_TEXT) add_text(f, from + at, e.bytes);
+        if (e.kind == FDRI_ARENA_CRASH_CAUSE) add_cause(f, from + at, e.bytes);
+        if (e.kind == FDRI_ARENA_CRASH_THREAD) add_thread(f, from + at, e.bytes);
+        if (e.kind == FDRI_ARENA_CRASH_TEXT) add_text(f, from + at, e.bytes);
         at += (e.bytes + 7ull) & ~7ull;
         if (at > head.bytes) break;
     }
@@ -219,22 +219,23 @@ static bool section_known(const struct fdr_file *f)
     return f->section_end || (!f->has_crash && (!f->sb.section_off || f->without_section));
 }
 
-void fdri_reader_behind(struct fdr_file *f)
+void fdri_bundle_bytes_behind(struct fdr_file *f)
 {
-    const struct fdr_spare *s = &f->spare;
-    uint64_t own = fdr_max(f->sb.arena_bytes, f->section_end), checks = s->chunk_count * sizeof(struct fdr_chunk);
+    const struct fdri_arena_spare *s = &f->spare;
+    uint64_t own = fdri_bits_max(f->sb.arena_bytes, f->section_end),
+             checks = s->chunk_count * sizeof(struct fdri_arena_chunk);
     if (!s->magic || (f->has_tail && !s->chunk_count) || !section_known(f)) return;
-    own = fdr_max(own, f->sb.arena_bytes + s->tail_bytes);
-    if (checks && s->chunks_off <= f->size) own = fdr_max(own, s->chunks_off + checks);
+    own = fdri_bits_max(own, f->sb.arena_bytes + s->tail_bytes);
+    if (checks && s->chunks_off <= f->size) own = fdri_bits_max(own, s->chunks_off + checks);
     if (f->size > own)
-        fdri_reader_damage(f, "%llu bytes behind the recording are not of it", (unsigned long long)(f->size - own));
+        fdri_file_damage(f, "%llu bytes behind the recording are not of it", (unsigned long long)(f->size - own));
 }
 
-void fdri_reader_bundle_free(struct fdr_file *f)
+void fdri_bundle_free(struct fdr_file *f)
 {
-    struct fdri_reader_bundle *b = f->bundle;
+    struct fdri_bundle *b = f->bundle;
     if (!b) return;
-    fdri_reader_unwind_end(b);
+    fdri_bundle_unwind_end(b);
     for (size_t i = 0; i < b->thread_count; i++) free(b->thread[i].frame);
     free(b->cause);
     free(b->thread);

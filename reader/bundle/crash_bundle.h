@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The crash section as the reader holds it: crash_bundle.c parses, bundle_frames.c and unwind_*.c make call stacks. */
-#ifndef FDR_READER_BUNDLE_CRASH_BUNDLE_H
-#define FDR_READER_BUNDLE_CRASH_BUNDLE_H
+#ifndef FDRI_READER_BUNDLE_CRASH_BUNDLE_H
+#define FDRI_READER_BUNDLE_CRASH_BUNDLE_H
 
 #include <fdr/reader.h>
 #include <stdbool.h>
@@ -11,10 +11,10 @@
 #include "format/arena/crash_section.h"
 #include "reader/file/file.h"
 
-struct fdri_reader_definition;
+struct fdri_file_definition;
 
-struct fdri_reader_thread {
-    struct fdr_crash_thread raw;
+struct fdri_bundle_thread {
+    struct fdri_arena_crash_thread raw;
     uint64_t *registers, *word; /* of the kept memory; as many as `raw` says, which may be any number */
     uint32_t *place;            /* ascending distances from sp; bit 0: behind a call */
     struct fdr_crash_frame *frame;
@@ -23,42 +23,42 @@ struct fdri_reader_thread {
     bool whole;  /* its frames reach to where it began */
     bool beyond; /* the unwinder asked for what lies behind all words that were kept */
 };
-struct fdri_reader_text {
+struct fdri_bundle_text {
     const char *name, *text;
     size_t bytes;
 };
-struct fdri_reader_bundle {
+struct fdri_bundle {
     struct fdr_crash_cause_info *cause;
     size_t cause_count, cause_room;
-    struct fdri_reader_thread *thread;
+    struct fdri_bundle_thread *thread;
     size_t thread_count, thread_room;
     struct fdr_crash_thread_info *info; /* parallel to thread */
     size_t info_room;
-    struct fdri_reader_text *text;
+    struct fdri_bundle_text *text;
     size_t text_count, text_room;
     void *unwinder; /* of unwind_dw.c */
 };
 
-#define FDRI_READER_FRAMES_MAX 512u
+#define FDRI_BUNDLE_FRAMES_MAX 512u
 
 /* The word of the stack at this address, if it was kept. */
-bool fdri_reader_word(const struct fdri_reader_thread *t, uint64_t address, uint64_t *value);
+bool fdri_bundle_word(const struct fdri_bundle_thread *t, uint64_t address, uint64_t *value);
 /* So many from sp on; where the file does not tell, to the end of the last word that was kept. */
-uint64_t fdri_reader_kept_bytes(const struct fdri_reader_thread *t);
+uint64_t fdri_bundle_kept_bytes(const struct fdri_bundle_thread *t);
 /* NULL without memory or when there are enough. */
-struct fdr_crash_frame *fdri_reader_frame(struct fdri_reader_thread *t);
+struct fdr_crash_frame *fdri_bundle_frame(struct fdri_bundle_thread *t);
 /* The module an address lies in, by the definitions; NULL: none. */
-const struct fdri_reader_definition *fdri_reader_module_at(const struct fdr_file *f, uint64_t address);
+const struct fdri_file_definition *fdri_bundle_module_at(const struct fdr_file *f, uint64_t address);
 
 /* ---- unwind_*.c ---- */
 /* Frames by the modules' unwind tables; none where it cannot. */
-void fdri_reader_unwind(struct fdr_file *f, struct fdri_reader_thread *t);
+void fdri_bundle_unwind(struct fdr_file *f, struct fdri_bundle_thread *t);
 /* Name, file and line of an address, and the functions inlined there, as frames. `after`: it is a return address. */
-void fdri_reader_frame_at(struct fdr_file *f, struct fdri_reader_thread *t, uint64_t address, bool after, bool guessed);
-void fdri_reader_unwind_end(struct fdri_reader_bundle *b);
+void fdri_bundle_frame_at(struct fdr_file *f, struct fdri_bundle_thread *t, uint64_t address, bool after, bool guessed);
+void fdri_bundle_unwind_end(struct fdri_bundle *b);
 
-void fdri_reader_notes(struct fdr_file *f);
-void fdri_reader_bundle(struct fdr_file *f);
-void fdri_reader_behind(struct fdr_file *f); /* what lies behind all of that */
-void fdri_reader_bundle_free(struct fdr_file *f);
+void fdri_bundle_notes(struct fdr_file *f);
+void fdri_bundle_read(struct fdr_file *f);
+void fdri_bundle_bytes_behind(struct fdr_file *f); /* what lies behind all of that */
+void fdri_bundle_free(struct fdr_file *f);
 #endif

@@ -30,7 +30,7 @@ struct walk {
     Dwfl *dwfl;
     bool attached;
     struct fdr_file *file;
-    struct fdri_reader_thread *thread;
+    struct fdri_bundle_thread *thread;
     uint64_t pc, sp; /* where it begins */
     bool called;     /* through a pointer to nowhere: the caller is where it begins */
 };
@@ -70,11 +70,11 @@ static void report(Dwfl *dwfl, const char *name, const char *path, int fd, uint6
 /* Recorded modules, newest first: a later one lies where an earlier one was unloaded. */
 static void report_recorded(const struct fdr_file *f, Dwfl *dwfl)
 {
-    const struct fdri_reader_definitions *all = &f->definitions[FDR_DEF_MODULE];
-    bool *taken = fdri_reader_modules_taken(f);
+    const struct fdri_file_definitions *all = &f->definitions[FDRI_ARENA_DEF_MODULE];
+    bool *taken = fdri_symbol_modules_taken(f);
     for (size_t i = all->count; taken && i-- > 0;) {
-        const struct fdri_reader_definition *m = &all->row[i];
-        int fd = m->d.name[0] == '/' && !taken[i] ? fdri_reader_symbols_fd(m->d.name) : -1;
+        const struct fdri_file_definition *m = &all->row[i];
+        int fd = m->d.name[0] == '/' && !taken[i] ? fdri_symbol_symbols_fd(m->d.name) : -1;
         if (fd < 0) continue;
         if (is_file(fd, m->d.file)) report(dwfl, m->d.file, m->d.name, fd, m->d.address);
         else close(fd);
@@ -96,8 +96,8 @@ static void report_mapped(const struct fdr_file *f, Dwfl *dwfl)
             (size_t)path < line && p[path] == '/' && off == 0 && line - (size_t)path < sizeof name) {
             memcpy(name, p + path, line - (size_t)path);
             name[line - (size_t)path] = 0;
-            bool known = fdri_reader_module_at(f, from) || there(dwfl, from, to);
-            int fd = known ? -1 : fdri_reader_symbols_fd(name);
+            bool known = fdri_bundle_module_at(f, from) || there(dwfl, from, to);
+            int fd = known ? -1 : fdri_symbol_symbols_fd(name);
             if (fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == inode) report(dwfl, "", name, fd, from);
             else if (fd >= 0) close(fd);
         }
@@ -109,7 +109,7 @@ static Dwfl *process_of(struct fdr_file *f)
 {
     struct walk *w = f->bundle->unwinder;
     if (w) return w->dwfl;
-    if (!fdri_reader_symbols_allowed() || !(w = fdri_reader_keep(f, sizeof *w))) return NULL;
+    if (!fdri_symbol_symbols_allowed() || !(w = fdri_file_alloc(f, sizeof *w))) return NULL;
     f->bundle->unwinder = w;
     Dwfl *dwfl = w->dwfl = dwfl_begin(&callbacks);
     if (!dwfl) return NULL;
@@ -124,10 +124,10 @@ static Dwfl *process_of(struct fdr_file *f)
 
 static Dwfl_Module *module_at(Dwfl *dwfl, uint64_t address) { return dwfl ? dwfl_addrmodule(dwfl, address) : NULL; }
 
-void fdri_reader_unwind_end(struct fdri_reader_bundle *b)
+void fdri_bundle_unwind_end(struct fdri_bundle *b)
 {
     struct walk *w = b->unwinder;
-    if (w && w->dwfl) fdri_reader_code_end(w->dwfl);
+    if (w && w->dwfl) fdri_symbol_code_end(w->dwfl);
     b->unwinder = NULL;
 }
 
@@ -135,27 +135,27 @@ void fdri_reader_unwind_end(struct fdri_reader_bundle *b)
 
 static const char *keep_name(struct fdr_file *f, const char *text)
 {
-    char *plain = text ? fdri_reader_demangle(text) : NULL;
+    char *plain = text ? fdri_symbol_demangle(text) : NULL;
     const char *use = plain ? plain : text ? text : "";
-    char *copy = fdri_reader_keep(f, strlen(use) + 1);
+    char *copy = fdri_file_alloc(f, strlen(use) + 1);
     if (copy) strcpy(copy, use);
     free(plain);
     return copy ? copy : "";
 }
 
-static void put(struct fdri_reader_thread *t, const struct fdr_crash_frame *frame)
+static void put(struct fdri_bundle_thread *t, const struct fdr_crash_frame *frame)
 {
-    struct fdr_crash_frame *r = fdri_reader_frame(t);
+    struct fdr_crash_frame *r = fdri_bundle_frame(t);
     if (r) *r = *frame;
 }
 
 /* Functions inlined at this address are frames of their own, innermost first. */
-static void put_all(struct fdr_file *f, struct fdri_reader_thread *t, struct fdr_crash_frame *frame,
-                    const struct fdri_reader_code *code)
+static void put_all(struct fdr_file *f, struct fdri_bundle_thread *t, struct fdr_crash_frame *frame,
+                    const struct fdri_symbol_code *code)
 {
     const char *symbol = frame->function;
     for (uint32_t i = 0; i < code->count; i++) {
-        const struct fdri_reader_inlined *call = &code->inlined[i];
+        const struct fdri_symbol_inlined *call = &code->inlined[i];
         frame->function = call->function ? keep_name(f, call->function) : "";
         frame->is_inline = true;
         put(t, frame);
@@ -167,9 +167,9 @@ static void put_all(struct fdr_file *f, struct fdri_reader_thread *t, struct fdr
     put(t, frame);
 }
 
-void fdri_reader_frame_at(struct fdr_file *f, struct fdri_reader_thread *t, uint64_t address, bool after, bool guessed)
+void fdri_bundle_frame_at(struct fdr_file *f, struct fdri_bundle_thread *t, uint64_t address, bool after, bool guessed)
 {
-    const struct fdri_reader_definition *recorded = fdri_reader_module_at(f, address);
+    const struct fdri_file_definition *recorded = fdri_bundle_module_at(f, address);
     struct fdr_crash_frame frame = {.address = address, .function = "", .file = "", .module = "", .guessed = guessed};
     uint64_t at = address - after; /* the call, not what comes behind it */
     Dwfl_Module *m = module_at(process_of(f), at);
@@ -189,9 +189,9 @@ void fdri_reader_frame_at(struct fdr_file *f, struct fdri_reader_thread *t, uint
     }
     GElf_Off offset;
     GElf_Sym symbol;
-    struct fdri_reader_code code;
+    struct fdri_symbol_code code;
     frame.function = keep_name(f, dwfl_module_addrinfo(m, at, &offset, &symbol, NULL, NULL, NULL));
-    fdri_reader_code_at(m, at, &code);
+    fdri_symbol_code_at(m, at, &code);
     if (code.file) frame.file = keep_name(f, code.file);
     frame.line = code.line;
     put_all(f, t, &frame, &code);
@@ -211,9 +211,9 @@ static pid_t next_thread(Dwfl *dwfl, void *argument, void **thread)
 static bool read_memory(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *result, void *argument)
 {
     (void)dwfl;
-    struct fdri_reader_thread *t = ((struct walk *)argument)->thread;
-    if (fdri_reader_word(t, address, result)) return true;
-    t->beyond |= address >= t->raw.sp && address - t->raw.sp >= fdri_reader_kept_bytes(t);
+    struct fdri_bundle_thread *t = ((struct walk *)argument)->thread;
+    if (fdri_bundle_word(t, address, result)) return true;
+    t->beyond |= address >= t->raw.sp && address - t->raw.sp >= fdri_bundle_kept_bytes(t);
     return false;
 }
 
@@ -246,11 +246,11 @@ static int on_frame(Dwfl_Frame *state, void *argument)
     if (!dwfl_frame_pc(state, &pc, &activation) || !pc) return DWARF_CB_ABORT;
     bool after = !activation || w->called;
     w->called = false;
-    fdri_reader_frame_at(w->file, w->thread, pc, after, false);
-    return w->thread->frame_count < FDRI_READER_FRAMES_MAX ? DWARF_CB_OK : DWARF_CB_ABORT;
+    fdri_bundle_frame_at(w->file, w->thread, pc, after, false);
+    return w->thread->frame_count < FDRI_BUNDLE_FRAMES_MAX ? DWARF_CB_OK : DWARF_CB_ABORT;
 }
 
-void fdri_reader_unwind(struct fdr_file *f, struct fdri_reader_thread *t)
+void fdri_bundle_unwind(struct fdr_file *f, struct fdri_bundle_thread *t)
 {
     static const Dwfl_Thread_Callbacks ways = {next_thread, NULL, read_memory, set_registers, NULL, NULL};
     uint64_t back;
@@ -262,8 +262,8 @@ void fdri_reader_unwind(struct fdr_file *f, struct fdri_reader_thread *t)
     w->pc = t->raw.pc;
     w->sp = t->raw.sp;
     w->called = false;
-    if (!module_at(dwfl, w->pc) && fdri_reader_word(t, w->sp, &back) && module_at(dwfl, back)) {
-        fdri_reader_frame_at(f, t, w->pc, false, false);
+    if (!module_at(dwfl, w->pc) && fdri_bundle_word(t, w->sp, &back) && module_at(dwfl, back)) {
+        fdri_bundle_frame_at(f, t, w->pc, false, false);
         w->pc = back;
         w->sp += 8;
         w->called = true;

@@ -7,13 +7,13 @@
 #include "reader/bundle/crash_bundle.h"
 #include "reader/file/file.h"
 
-void fdri_reader_unwind(struct fdr_file *f, struct fdri_reader_thread *t) { (void)f, (void)t; }
+void fdri_bundle_unwind(struct fdr_file *f, struct fdri_bundle_thread *t) { (void)f, (void)t; }
 
-void fdri_reader_frame_at(struct fdr_file *f, struct fdri_reader_thread *t, uint64_t address, bool after, bool guessed)
+void fdri_bundle_frame_at(struct fdr_file *f, struct fdri_bundle_thread *t, uint64_t address, bool after, bool guessed)
 {
     (void)after;
-    struct fdr_crash_frame *r = fdri_reader_frame(t);
-    const struct fdri_reader_definition *m = fdri_reader_module_at(f, address);
+    struct fdr_crash_frame *r = fdri_bundle_frame(t);
+    const struct fdri_file_definition *m = fdri_bundle_module_at(f, address);
     if (!r) return;
     r->address = address;
     r->guessed = guessed;
@@ -22,4 +22,4 @@ void fdri_reader_frame_at(struct fdr_file *f, struct fdri_reader_thread *t, uint
     r->offset = address - m->d.address;
 }
 
-void fdri_reader_unwind_end(struct fdri_reader_bundle *b) { (void)b; }
+void fdri_bundle_unwind_end(struct fdri_bundle *b) { (void)b; }

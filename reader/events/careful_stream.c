@@ -19,13 +19,13 @@
 #define NEVER UINT64_MAX
 
 /* Sorts by enter. A zero-length call whose parent began earlier goes before whatever begins in its tick. */
-static uint64_t key_of(const struct fdr_record *r)
+static uint64_t key_of(const struct fdri_codec_record *r)
 {
-    if (r->enter >= FDRI_READER_OPEN >> 1) return NEVER;
+    if (r->enter >= FDRI_EVENTS_OPEN >> 1) return NEVER;
     return r->enter << 1 | !(r->enter == r->leave && !r->tie.in_tick);
 }
 
-void fdri_reader_careful_update(struct fdri_reader_stream *s, uint32_t d)
+void fdri_events_careful_update(struct fdri_events_stream *s, uint32_t d)
 {
     uint32_t i = s->tree_size + (d - s->base);
     s->tree[i] = key_of(s->level[d].head);
@@ -33,11 +33,11 @@ void fdri_reader_careful_update(struct fdri_reader_stream *s, uint32_t d)
 }
 
 /* Leaf d - base of the tree is depth d. */
-bool fdri_reader_careful_start(struct fdri_reader_stream *s)
+bool fdri_events_careful_start(struct fdri_events_stream *s)
 {
     uint32_t depths = s->depth_max - s->base + 1, size = 1;
     while (size < depths + 1) size *= 2;
-    if (!s->tree) s->tree = fdri_reader_malloc(2 * size * sizeof *s->tree);
+    if (!s->tree) s->tree = fdri_file_malloc(2 * size * sizeof *s->tree);
     if (!s->tree) return false;
     s->tree_size = size;
     for (uint32_t i = 0; i < size; i++) {
@@ -54,7 +54,7 @@ bool fdri_reader_careful_start(struct fdri_reader_stream *s)
 static bool deeper_first(uint64_t key) { return !(key & 1); }
 
 /* The depth of the first head at depth `from` or deeper; 0: none. */
-static uint32_t first_head(const struct fdri_reader_stream *s, uint32_t from)
+static uint32_t first_head(const struct fdri_events_stream *s, uint32_t from)
 {
     if (from > s->depth_max) return 0;
     uint32_t best = s->tree_size + (from - s->base);
@@ -71,7 +71,7 @@ static uint32_t first_head(const struct fdri_reader_stream *s, uint32_t from)
 enum place { INSIDE, AFTER, NOWHERE };
 
 /* A zero-length call whose parent must be c itself. */
-static enum place place_child(const struct fdri_reader_call *c, const struct fdr_record *r)
+static enum place place_child(const struct fdri_events_call *c, const struct fdri_codec_record *r)
 {
     if (!r->tie.in_tick) {
         if (c->enter < r->enter && r->enter <= c->leave) return INSIDE;
@@ -81,10 +81,10 @@ static enum place place_child(const struct fdri_reader_call *c, const struct fdr
     return r->enter >= c->leave ? AFTER : NOWHERE;
 }
 
-bool fdri_reader_careful_gaps(struct fdri_reader_stream *s, uint32_t d)
+bool fdri_events_careful_gaps(struct fdri_events_stream *s, uint32_t d)
 {
-    struct fdri_reader_depth *v = &s->level[d];
-    if (!v->looked) v->gaps = fdri_reader_gaps(s->file, s->location, d);
+    struct fdri_events_depth *v = &s->level[d];
+    if (!v->looked) v->gaps = fdri_events_gaps(s->file, s->location, d);
     v->looked = true;
     return v->gaps;
 }
@@ -92,21 +92,21 @@ bool fdri_reader_careful_gaps(struct fdri_reader_stream *s, uint32_t d)
 /* The parent of the head of depth d, a zero-length call, is missing. Of what was set aside, and counts as kept, only
  * those parents are missing that were still open at a moment that this tells (a filter keeps none out that is named);
  * 0: of others. */
-static uint64_t parents_open_at(struct fdri_reader_stream *s, uint32_t d, bool *lost)
+static uint64_t parents_open_at(struct fdri_events_stream *s, uint32_t d, bool *lost)
 {
-    const struct fdri_reader_depth *v = &s->level[d];
-    const struct fdri_reader_part *p = v->cursors ? v->cursor[v->from]->part : NULL;
-    const struct fdr_level *missing = fdri_reader_level(s->file, s->location, d - 1);
-    bool gaps = fdri_reader_careful_gaps(s, d - 1);
+    const struct fdri_events_depth *v = &s->level[d];
+    const struct fdri_file_part *p = v->cursors ? v->cursor[v->from]->part : NULL;
+    const struct fdri_arena_level *missing = fdri_file_level(s->file, s->location, d - 1);
+    bool gaps = fdri_events_careful_gaps(s, d - 1);
     *lost = gaps || (missing && missing->lost);
     if (!p || !p->aside || v->head->enter > p->aside_tick || !missing) return 0;
     return !gaps && (p->aside_parents || !*lost) ? p->aside_tick : 0;
 }
 
 /* A zero-length call deeper than a child of c: c must span its tick beyond doubt. */
-static enum place place_orphan(struct fdri_reader_stream *s, const struct fdri_reader_call *c, uint32_t d)
+static enum place place_orphan(struct fdri_events_stream *s, const struct fdri_events_call *c, uint32_t d)
 {
-    const struct fdr_record *r = s->level[d].head;
+    const struct fdri_codec_record *r = s->level[d].head;
     bool lost;
     uint64_t open_at = parents_open_at(s, d, &lost);
     if (open_at && c->leave > open_at && r->tie.in_tick && c->enter == r->enter)
@@ -117,50 +117,50 @@ static enum place place_orphan(struct fdri_reader_stream *s, const struct fdri_r
 }
 
 /* Is the call at depth k the one that the copied stack has there? Of those of length 0 the ordinal tells. */
-static bool was_on_stack(const struct fdri_reader_stream *s, uint32_t k)
+static bool was_on_stack(const struct fdri_events_stream *s, uint32_t k)
 {
-    const struct fdri_reader_location *l = s->location;
-    const struct fdri_reader_call *c = &s->stack[k];
+    const struct fdri_file_location *l = s->location;
+    const struct fdri_events_call *c = &s->stack[k];
     if (k > l->frame_count || l->frame[k - 1].enter != c->enter) return false;
     return c->enter < c->leave || l->frame[k - 1].ordinal == c->ordinal;
 }
 
 /* Where does the head of depth d stand, seen from the real call at depth k? */
-static enum place place(struct fdri_reader_stream *s, uint32_t k, uint32_t d)
+static enum place place(struct fdri_events_stream *s, uint32_t k, uint32_t d)
 {
-    const struct fdri_reader_call *c = &s->stack[k];
-    const struct fdr_record *r = s->level[d].head;
+    const struct fdri_events_call *c = &s->stack[k];
+    const struct fdri_codec_record *r = s->level[d].head;
     if (r->enter < s->now) return NOWHERE;
     if (k == s->base) return INSIDE;
     if (r->enter == r->leave) return d == k + 1 ? place_child(c, r) : place_orphan(s, c, d);
     if (r->leave <= c->leave) return INSIDE;
-    if (s->location->moving && r->leave == FDRI_READER_OPEN && c->leave >= s->location->cut &&
+    if (s->location->moving && r->leave == FDRI_EVENTS_OPEN && c->leave >= s->location->cut &&
         (r->enter < c->leave || (r->enter == c->leave && was_on_stack(s, k))))
         return INSIDE; /* open at the cut, as c was, whose record came since */
     return r->enter >= c->leave ? AFTER : NOWHERE;
 }
 
 /* Behind the cut a snapshot may not hold a call's ancestors yet. */
-static bool beyond_cut(const struct fdri_reader_stream *s, uint32_t k, uint32_t d)
+static bool beyond_cut(const struct fdri_events_stream *s, uint32_t k, uint32_t d)
 {
-    const struct fdri_reader_location *l = s->location;
-    const struct fdr_record *r = s->level[d].head;
-    return l->moving && d > k + 1 && r->leave > l->cut && r->leave < FDRI_READER_OPEN;
+    const struct fdri_file_location *l = s->location;
+    const struct fdri_codec_record *r = s->level[d].head;
+    return l->moving && d > k + 1 && r->leave > l->cut && r->leave < FDRI_EVENTS_OPEN;
 }
 
-enum fdri_reader_step fdri_reader_careful_step(struct fdri_reader_stream *s, uint32_t *d)
+enum fdri_events_step fdri_events_careful_step(struct fdri_events_stream *s, uint32_t *d)
 {
     uint32_t k = s->stack[s->depth].real;
     for (;;) {
         *d = first_head(s, k + 1);
         enum place where = *d ? place(s, k, *d) : AFTER;
-        if (where == AFTER) return s->depth == s->base ? FDRI_READER_END : FDRI_READER_LEAVE;
+        if (where == AFTER) return s->depth == s->base ? FDRI_EVENTS_END : FDRI_EVENTS_LEAVE;
         if (where == NOWHERE || beyond_cut(s, k, *d)) {
-            if (s->unplaced) fdri_reader_unplaced_add(s->unplaced, *d, s->level[*d].head->leave);
-            fdri_reader_stream_advance(s, *d);
+            if (s->unplaced) fdri_events_unplaced_add(s->unplaced, *d, s->level[*d].head->leave);
+            fdri_events_stream_advance(s, *d);
             continue;
         }
-        if (*d <= s->depth) return FDRI_READER_LEAVE; /* a made-up call in its place ends */
-        return *d == s->depth + 1 ? FDRI_READER_CALL : FDRI_READER_MAKE_UP;
+        if (*d <= s->depth) return FDRI_EVENTS_LEAVE; /* a made-up call in its place ends */
+        return *d == s->depth + 1 ? FDRI_EVENTS_CALL : FDRI_EVENTS_MAKE_UP;
     }
 }

@@ -15,8 +15,8 @@
 
 #define WHOLE_MOST 16384u /* records */
 
-void fdri_reader_cursor_init(struct fdri_reader_cursor *c, struct fdr_file *f, struct fdri_reader_location *l,
-                             struct fdri_reader_part *p, uint64_t min_leave, uint32_t chunk)
+void fdri_events_cursor_init(struct fdri_events_cursor *c, struct fdr_file *f, struct fdri_file_location *l,
+                             struct fdri_file_part *p, uint64_t min_leave, uint32_t chunk)
 {
     c->at = c->end = c->record;
     c->file = f;
@@ -33,10 +33,10 @@ void fdri_reader_cursor_init(struct fdri_reader_cursor *c, struct fdr_file *f, s
     c->may_keep_whole = false;
     c->whole = NULL;
     c->whole_room = 0;
-    c->decoder.sample = p->class_ == FDR_CLASS_SAMPLE ? fdri_reader_malloc(sizeof *c->decoder.sample) : NULL;
+    c->decoder.sample = p->class_ == FDRI_ARENA_CLASS_SAMPLE ? fdri_file_malloc(sizeof *c->decoder.sample) : NULL;
 }
 
-void fdri_reader_cursor_done(struct fdri_reader_cursor *c)
+void fdri_events_cursor_done(struct fdri_events_cursor *c)
 {
     free(c->whole);
     free(c->decoder.sample);
@@ -45,7 +45,7 @@ void fdri_reader_cursor_done(struct fdri_reader_cursor *c)
 }
 
 /* Between the newest record seen and `to` something is missing. */
-static void note_gap(struct fdri_reader_cursor *c, uint64_t to)
+static void note_gap(struct fdri_events_cursor *c, uint64_t to)
 {
     if (!c->gapped || c->gap_to < c->newest) c->gap_from = c->newest;
     c->gap_to = to;
@@ -53,9 +53,9 @@ static void note_gap(struct fdri_reader_cursor *c, uint64_t to)
 }
 
 /* What began after the stack of a moving location was copied may lack its parent: the location ends there. */
-static void stop_at_cut(struct fdri_reader_cursor *c)
+static void stop_at_cut(struct fdri_events_cursor *c)
 {
-    const struct fdr_record *r = c->at;
+    const struct fdri_codec_record *r = c->at;
     while (r < c->end && r->enter <= c->max_enter) r++;
     if (r == c->end) return;
     c->end = r;
@@ -64,7 +64,7 @@ static void stop_at_cut(struct fdri_reader_cursor *c)
 }
 
 /* Drops what is not to be shown; false when nothing is left. */
-static bool skip_old(struct fdri_reader_cursor *c)
+static bool skip_old(struct fdri_events_cursor *c)
 {
     if (c->max_enter != UINT64_MAX) stop_at_cut(c);
     while (c->at < c->end && c->at->leave < c->min_leave) c->at++;
@@ -72,31 +72,32 @@ static bool skip_old(struct fdri_reader_cursor *c)
 }
 
 /* All calls of a bin nobody has decoded yet into c->whole. false: that was not possible, and nothing is known of it. */
-static bool keep_whole(struct fdri_reader_cursor *c, struct fdri_reader_bin *b)
+static bool keep_whole(struct fdri_events_cursor *c, struct fdri_file_bin *b)
 {
-    if (!c->may_keep_whole || b->records > WHOLE_MOST || fdr_load_relaxed(&b->state)) return false;
+    if (!c->may_keep_whole || b->records > WHOLE_MOST || fdri_atomic_load_relaxed(&b->state)) return false;
     if (b->records > c->whole_room) {
-        struct fdr_record *wider = fdri_reader_realloc(c->whole, b->records * sizeof *wider);
+        struct fdri_codec_record *wider = fdri_file_realloc(c->whole, b->records * sizeof *wider);
         if (!wider) return false;
         c->whole = wider;
         c->whole_room = b->records;
     }
-    if (!fdri_reader_bin_begin(c->file, b, &c->decoder) || c->decoder.records > c->whole_room) return false;
-    int n = fdr_decode_calls(&c->decoder, c->whole, c->whole_room, false);
-    if (n <= 0 || fdr_decode_next(&c->decoder, c->record) != 0 || c->whole[n - 1].leave > c->location->clock.stored_max)
+    if (!fdri_file_bin_begin(c->file, b, &c->decoder) || c->decoder.records > c->whole_room) return false;
+    int n = fdri_codec_decode_calls(&c->decoder, c->whole, c->whole_room, false);
+    if (n <= 0 || fdri_codec_decode_next(&c->decoder, c->record) != 0 ||
+        c->whole[n - 1].leave > c->location->clock.stored_max)
         return false;
-    fdr_store_relaxed(&b->state, FDRI_READER_BIN_GOOD);
+    fdri_atomic_store_relaxed(&b->state, FDRI_FILE_BIN_GOOD);
     c->at = c->whole;
     c->end = c->whole + n;
     return true;
 }
 
 /* Begins to decode the next bin that has something to show. */
-static bool next_bin(struct fdri_reader_cursor *c)
+static bool next_bin(struct fdri_events_cursor *c)
 {
-    struct fdri_reader_part *p = c->part;
+    struct fdri_file_part *p = c->part;
     while (c->next_bin < p->bin_count) {
-        struct fdri_reader_bin *b = &p->bin[c->next_bin++];
+        struct fdri_file_bin *b = &p->bin[c->next_bin++];
         bool last = c->next_bin == p->bin_count;
         if (b->gap) note_gap(c, b->base_tick);
         if (!last && !b[1].gap && b[1].base_tick < c->min_leave) continue;
@@ -105,13 +106,13 @@ static bool next_bin(struct fdri_reader_cursor *c)
             continue;
         }
         bool whole = keep_whole(c, b);
-        if (!fdri_reader_bin_good(c->file, c->location, b)) {
+        if (!fdri_file_bin_good(c->file, c->location, b)) {
             if (c->newest < b->base_tick) c->newest = b->base_tick;
             note_gap(c, last ? UINT64_MAX : b[1].base_tick);
             continue;
         }
-        c->slowly = fdr_load_relaxed(&b->state) == FDRI_READER_BIN_SLOW;
-        if (whole ? skip_old(c) : fdri_reader_bin_begin(c->file, b, &c->decoder) && c->decoder.records) {
+        c->slowly = fdri_atomic_load_relaxed(&b->state) == FDRI_FILE_BIN_SLOW;
+        if (whole ? skip_old(c) : fdri_file_bin_begin(c->file, b, &c->decoder) && c->decoder.records) {
             c->decoding = !whole;
             return true;
         }
@@ -122,16 +123,17 @@ static bool next_bin(struct fdri_reader_cursor *c)
 }
 
 /* Decodes up to a chunk. */
-static void decode(struct fdri_reader_cursor *c)
+static void decode(struct fdri_events_cursor *c)
 {
-    int n = c->part->class_ == FDR_CLASS_REGION ? fdr_decode_calls(&c->decoder, c->record, c->chunk, c->slowly)
-                                                : fdr_decode_next(&c->decoder, c->record);
+    int n = c->part->class_ == FDRI_ARENA_CLASS_REGION
+                ? fdri_codec_decode_calls(&c->decoder, c->record, c->chunk, c->slowly)
+                : fdri_codec_decode_next(&c->decoder, c->record);
     if (n < (int)c->chunk) c->decoding = false;
     c->at = c->record;
     c->end = c->record + (n > 0 ? n : 0);
 }
 
-bool fdri_reader_cursor_fill(struct fdri_reader_cursor *c)
+bool fdri_events_cursor_fill(struct fdri_events_cursor *c)
 {
     do {
         if (!c->decoding && !next_bin(c)) {

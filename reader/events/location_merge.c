@@ -12,7 +12,7 @@
 #include <string.h>
 
 struct source {
-    struct fdri_reader_stream *stream;
+    struct fdri_events_stream *stream;
     struct fdr_read_event next;
 };
 
@@ -21,8 +21,8 @@ struct fdr_iter {
     struct fdr_select select;
     bool in_turn; /* one location after another */
     size_t turn;  /* in turn: the next location to open */
-    struct fdri_reader_stream *current;
-    struct fdri_reader_stream *ended; /* gave its last event just now, which may lie in its memory */
+    struct fdri_events_stream *current;
+    struct fdri_events_stream *ended; /* gave its last event just now, which may lie in its memory */
     struct source *source;
     struct source **heap;
     size_t source_count, heap_count;
@@ -36,9 +36,9 @@ static bool names(const struct fdr_select *s, uint32_t location)
 }
 
 /* Who asks for samples of a thread means those that others took of it. */
-static bool selected(const struct fdr_select *s, const struct fdri_reader_location *l)
+static bool selected(const struct fdr_select *s, const struct fdri_file_location *l)
 {
-    bool of_thread = s->classes == 1u << FDR_CLASS_SAMPLE && l->raw.flags & FDR_LOCATION_SAMPLES;
+    bool of_thread = s->classes == 1u << FDRI_ARENA_CLASS_SAMPLE && l->raw.flags & FDRI_ARENA_LOCATION_SAMPLES;
     return !s->locations || names(s, l->id) || (of_thread && names(s, l->raw.parent));
 }
 
@@ -73,19 +73,19 @@ static void sift(struct fdr_iter *it, size_t i)
 static bool open_all(struct fdr_iter *it)
 {
     struct fdr_file *f = it->file;
-    it->source = fdri_reader_calloc(f->location_count + 1, sizeof *it->source);
-    it->heap = fdri_reader_calloc(f->location_count + 1, sizeof *it->heap);
+    it->source = fdri_file_calloc(f->location_count + 1, sizeof *it->source);
+    it->heap = fdri_file_calloc(f->location_count + 1, sizeof *it->heap);
     if (!it->source || !it->heap) return false;
     for (size_t i = 0; i < f->location_count; i++) {
         if (!selected(&it->select, &f->location[i])) continue;
         struct source *s = &it->source[it->source_count++];
-        s->stream = fdri_reader_stream_open(f, &f->location[i], &it->select);
+        s->stream = fdri_events_stream_open(f, &f->location[i], &it->select);
         if (!s->stream) return false;
-        if (fdri_reader_stream_next(s->stream, &s->next)) {
+        if (fdri_events_stream_next(s->stream, &s->next)) {
             it->heap[it->heap_count++] = s;
             continue;
         }
-        fdri_reader_stream_close(s->stream);
+        fdri_events_stream_close(s->stream);
         s->stream = NULL;
     }
     for (size_t i = it->heap_count / 2; i-- > 0;) sift(it, i);
@@ -94,7 +94,7 @@ static bool open_all(struct fdr_iter *it)
 
 struct fdr_iter *fdr_iter_open(struct fdr_file *f, const struct fdr_select *select)
 {
-    struct fdr_iter *it = fdri_reader_calloc(1, sizeof *it);
+    struct fdr_iter *it = fdri_file_calloc(1, sizeof *it);
     if (!it) return NULL;
     it->file = f;
     if (select) it->select = *select;
@@ -107,12 +107,12 @@ struct fdr_iter *fdr_iter_open(struct fdr_file *f, const struct fdr_select *sele
 static bool next_in_turn(struct fdr_iter *it, struct fdr_read_event *e)
 {
     for (;;) {
-        if (it->current && fdri_reader_stream_next(it->current, e)) return true;
-        fdri_reader_stream_close(it->current);
+        if (it->current && fdri_events_stream_next(it->current, e)) return true;
+        fdri_events_stream_close(it->current);
         it->current = NULL;
         if (it->turn >= it->file->location_count) return false;
-        struct fdri_reader_location *l = &it->file->location[it->turn++];
-        if (selected(&it->select, l)) it->current = fdri_reader_stream_open(it->file, l, &it->select);
+        struct fdri_file_location *l = &it->file->location[it->turn++];
+        if (selected(&it->select, l)) it->current = fdri_events_stream_open(it->file, l, &it->select);
     }
 }
 
@@ -122,9 +122,9 @@ bool fdr_iter_next(struct fdr_iter *it, struct fdr_read_event *e)
     if (!it->heap_count) return false;
     struct source *s = it->heap[0];
     copy_event(e, &s->next);
-    fdri_reader_stream_close(it->ended);
+    fdri_events_stream_close(it->ended);
     it->ended = NULL;
-    if (!fdri_reader_stream_next(s->stream, &s->next)) {
+    if (!fdri_events_stream_next(s->stream, &s->next)) {
         it->ended = s->stream;
         s->stream = NULL;
         it->heap[0] = it->heap[--it->heap_count];
@@ -136,9 +136,9 @@ bool fdr_iter_next(struct fdr_iter *it, struct fdr_read_event *e)
 void fdr_iter_close(struct fdr_iter *it)
 {
     if (!it) return;
-    fdri_reader_stream_close(it->current);
-    fdri_reader_stream_close(it->ended);
-    for (size_t i = 0; i < it->source_count; i++) fdri_reader_stream_close(it->source[i].stream);
+    fdri_events_stream_close(it->current);
+    fdri_events_stream_close(it->ended);
+    for (size_t i = 0; i < it->source_count; i++) fdri_events_stream_close(it->source[i].stream);
     free(it->source);
     free(it->heap);
     free(it);

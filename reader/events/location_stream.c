@@ -21,16 +21,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct fdr_record no_more = {.enter = UINT64_MAX, .leave = UINT64_MAX};
+static const struct fdri_codec_record no_more = {.enter = UINT64_MAX, .leave = UINT64_MAX};
 
 /* ---- heads ---- */
 
-static inline void pick_head(struct fdri_reader_depth *v)
+static inline void pick_head(struct fdri_events_depth *v)
 {
-    const struct fdr_record *best = v->cursor[0]->at;
+    const struct fdri_codec_record *best = v->cursor[0]->at;
     uint32_t from = 0;
     for (uint32_t i = 1; i < v->cursors; i++) {
-        const struct fdr_record *r = v->cursor[i]->at;
+        const struct fdri_codec_record *r = v->cursor[i]->at;
         bool less = r->enter < best->enter || (r->enter == best->enter && r->leave < best->leave);
         best = less ? r : best;
         from = less ? i : from;
@@ -39,61 +39,61 @@ static inline void pick_head(struct fdri_reader_depth *v)
     v->from = from;
 }
 
-static void no_cursor_left(struct fdri_reader_depth *v)
+static void no_cursor_left(struct fdri_events_depth *v)
 {
     v->head = v->has_frame ? &v->frame : &no_more;
     v->has_frame = false;
 }
 
-void fdri_reader_stream_head(struct fdri_reader_depth *v)
+void fdri_events_stream_head(struct fdri_events_depth *v)
 {
     if (v->cursors) pick_head(v);
     else no_cursor_left(v);
 }
 
 /* Is something missing before what comes next? */
-static __attribute__((noinline)) bool refill(struct fdri_reader_depth *v)
+static __attribute__((noinline)) bool refill(struct fdri_events_depth *v)
 {
-    struct fdri_reader_cursor *c = v->cursor[v->from];
-    if (!fdri_reader_cursor_fill(c)) /* in their order: of calls of length 0 those of the shorter band come first */
+    struct fdri_events_cursor *c = v->cursor[v->from];
+    if (!fdri_events_cursor_fill(c)) /* in their order: of calls of length 0 those of the shorter band come first */
         memmove(&v->cursor[v->from], &v->cursor[v->from + 1],
-                (--v->cursors - v->from) * sizeof(struct fdri_reader_cursor *));
+                (--v->cursors - v->from) * sizeof(struct fdri_events_cursor *));
     return c->gapped;
 }
 
-static inline void advance(struct fdri_reader_stream *s, uint32_t d)
+static inline void advance(struct fdri_events_stream *s, uint32_t d)
 {
-    struct fdri_reader_depth *v = &s->level[d];
-    const struct fdr_record *r = v->head;
+    struct fdri_events_depth *v = &s->level[d];
+    const struct fdri_codec_record *r = v->head;
     bool gap = false;
     if (r->enter == r->leave) {
         v->zero_tick = r->enter;
         v->zero_next = r->ordinal + 1;
     }
     if (v->cursors) {
-        struct fdri_reader_cursor *c = v->cursor[v->from];
+        struct fdri_events_cursor *c = v->cursor[v->from];
         if (__builtin_expect(++c->at == c->end, 0)) gap = refill(v);
     }
     if (v->cursors) pick_head(v);
     else no_cursor_left(v);
-    if (__builtin_expect(gap && !s->careful, 0)) s->careful = fdri_reader_careful_start(s); /* looks at all heads */
-    else if (__builtin_expect(s->careful, 0)) fdri_reader_careful_update(s, d);
+    if (__builtin_expect(gap && !s->careful, 0)) s->careful = fdri_events_careful_start(s); /* looks at all heads */
+    else if (__builtin_expect(s->careful, 0)) fdri_events_careful_update(s, d);
 }
 
-void fdri_reader_stream_advance(struct fdri_reader_stream *s, uint32_t d) { advance(s, d); }
+void fdri_events_stream_advance(struct fdri_events_stream *s, uint32_t d) { advance(s, d); }
 
 /* ---- who is whose child ---- */
 
 /* Is the zero-length call with this tie at `tick` directly inside `top`? */
-static inline bool tie_fits(const struct fdri_reader_call *top, const struct fdr_tie *tie, uint64_t tick)
+static inline bool tie_fits(const struct fdri_events_call *top, const struct fdri_codec_tie *tie, uint64_t tick)
 {
     if (top->made_up || top->leave < tick) return false;
     if (!tie->in_tick) return top->enter < tick;
     return top->enter == tick && top->ordinal_known && top->ordinal == tie->parent;
 }
 
-static inline bool is_child(const struct fdri_reader_stream *s, const struct fdri_reader_call *top,
-                            const struct fdr_record *r)
+static inline bool is_child(const struct fdri_events_stream *s, const struct fdri_events_call *top,
+                            const struct fdri_codec_record *r)
 {
     if (r->enter < s->now || r->leave > top->leave) return false;
     return r->enter != r->leave || top == s->stack + s->base || tie_fits(top, &r->tie, r->enter);
@@ -101,26 +101,26 @@ static inline bool is_child(const struct fdri_reader_stream *s, const struct fdr
 
 #define ANYWHERE UINT64_MAX /* a place that is not known */
 
-static inline uint32_t ordinal_of(const struct fdri_reader_depth *v, const struct fdr_record *r)
+static inline uint32_t ordinal_of(const struct fdri_events_depth *v, const struct fdri_codec_record *r)
 {
-    if (r->ordinal != FDR_ORDINAL_COUNTED) return r->ordinal;
+    if (r->ordinal != FDRI_CODEC_ORDINAL_COUNTED) return r->ordinal;
     return v->zero_tick == r->enter ? v->zero_next : 0;
 }
 
-static bool gapped_at(const struct fdri_reader_cursor *c, uint64_t tick)
+static bool gapped_at(const struct fdri_events_cursor *c, uint64_t tick)
 {
     return c->gapped && c->gap_from <= tick && tick <= c->gap_to;
 }
 
 /* Of a longer call that began in the cut's tick the copied stack says the ordinal, if it was on it. It was not where
  * what was on it has been seen, as one of length 0. */
-static bool as_frame(const struct fdri_reader_stream *s, const struct fdri_reader_depth *v,
-                     struct fdri_reader_call *call, const struct fdr_record *r)
+static bool as_frame(const struct fdri_events_stream *s, const struct fdri_events_depth *v,
+                     struct fdri_events_call *call, const struct fdri_codec_record *r)
 {
-    const struct fdri_reader_location *l = s->location;
+    const struct fdri_file_location *l = s->location;
     uint32_t i = (uint32_t)(call - s->stack) - 1;
-    const struct fdri_reader_frame *frame = i < l->frame_count ? &l->frame[i] : NULL;
-    if (!frame || frame->enter != r->enter || frame->region != r->id || frame->ordinal == FDR_ORDINAL_COUNTED)
+    const struct fdri_file_frame *frame = i < l->frame_count ? &l->frame[i] : NULL;
+    if (!frame || frame->enter != r->enter || frame->region != r->id || frame->ordinal == FDRI_CODEC_ORDINAL_COUNTED)
         return false;
     if (v->zero_tick == r->enter && v->zero_next > frame->ordinal) return false;
     call->ordinal = frame->ordinal;
@@ -129,14 +129,14 @@ static bool as_frame(const struct fdri_reader_stream *s, const struct fdri_reade
 
 /* A longer call comes after the zero-length ones of its depth that entered in the same tick. Where some of those
  * may be missing its ordinal is not known. */
-static void give_ordinal(const struct fdri_reader_stream *s, const struct fdri_reader_depth *v,
-                         struct fdri_reader_call *call, const struct fdr_record *r)
+static void give_ordinal(const struct fdri_events_stream *s, const struct fdri_events_depth *v,
+                         struct fdri_events_call *call, const struct fdri_codec_record *r)
 {
     call->ordinal_known = true;
-    call->place = r->ordinal == FDRI_READER_NO_ORDINAL ? ANYWHERE : r->ordinal + 1ull;
+    call->place = r->ordinal == FDRI_FILE_NO_ORDINAL ? ANYWHERE : r->ordinal + 1ull;
     call->ordinal = ordinal_of(v, r);
     if (r->enter == r->leave) return;
-    if (__builtin_expect(!s->careful, 1) || r->ordinal != FDR_ORDINAL_COUNTED) return;
+    if (__builtin_expect(!s->careful, 1) || r->ordinal != FDRI_CODEC_ORDINAL_COUNTED) return;
     for (uint32_t i = 0; i < v->zeros_count; i++)
         if (gapped_at(v->zeros[i], r->enter)) call->ordinal_known = false;
     if (r->enter < v->unnumbered) call->ordinal_known = false;
@@ -145,7 +145,7 @@ static void give_ordinal(const struct fdri_reader_stream *s, const struct fdri_r
 
 /* ---- what is shown ---- */
 
-static bool passes(const struct fdri_reader_stream *s, const struct fdri_reader_call *c, uint64_t enter_ns)
+static bool passes(const struct fdri_events_stream *s, const struct fdri_events_call *c, uint64_t enter_ns)
 {
     const struct fdr_select *w = s->select;
     if (w->from_ns && c->leave_ns < w->from_ns) return false;
@@ -154,13 +154,13 @@ static bool passes(const struct fdri_reader_stream *s, const struct fdri_reader_
     return !w->regions || (c->id < w->region_count && w->regions[c->id]);
 }
 
-static inline void fill(const struct fdri_reader_stream *s, struct fdr_read_event *e, uint8_t kind, uint64_t ns,
-                        const struct fdri_reader_call *c)
+static inline void fill(const struct fdri_events_stream *s, struct fdr_read_event *e, uint8_t kind, uint64_t ns,
+                        const struct fdri_events_call *c)
 {
     e->time_ns = ns;
     e->location = s->location->id;
     e->kind = kind;
-    e->class_ = FDR_CLASS_REGION;
+    e->class_ = FDRI_ARENA_CLASS_REGION;
     e->repaired = c->made_up;
     e->reduced = c->made_up;
     e->filtered = c->filtered;
@@ -176,19 +176,19 @@ static inline void fill(const struct fdri_reader_stream *s, struct fdr_read_even
 /* ---- steps ---- */
 
 /* Puts the head of depth d on the stack. true: *e is its enter. */
-static inline bool enter_call(struct fdri_reader_stream *s, struct fdr_read_event *e)
+static inline bool enter_call(struct fdri_events_stream *s, struct fdr_read_event *e)
 {
-    struct fdri_reader_depth *v = &s->level[s->depth + 1];
-    struct fdri_reader_call *c = &s->stack[s->depth + 1];
-    const struct fdr_record *r = v->head;
-    uint64_t enter_ns = fdri_reader_ns(&s->clock, r->enter);
+    struct fdri_events_depth *v = &s->level[s->depth + 1];
+    struct fdri_events_call *c = &s->stack[s->depth + 1];
+    const struct fdri_codec_record *r = v->head;
+    uint64_t enter_ns = fdri_file_ns(&s->clock, r->enter);
     c->enter = r->enter;
     c->leave = r->leave;
     c->id = r->id;
     c->made_up = c->filtered = c->not_over = c->placed = false;
     c->real = s->depth + 1;
-    c->open = r->leave == FDRI_READER_OPEN;
-    c->leave_ns = c->open ? s->location->info.to_ns : fdri_reader_ns(&s->clock, r->leave);
+    c->open = r->leave == FDRI_EVENTS_OPEN;
+    c->leave_ns = c->open ? s->location->info.to_ns : fdri_file_ns(&s->clock, r->leave);
     c->duration_ns = c->open ? 0 : c->leave_ns - enter_ns;
     give_ordinal(s, v, c, r);
     s->depth++;
@@ -202,50 +202,50 @@ static inline bool enter_call(struct fdri_reader_stream *s, struct fdr_read_even
 
 /* Of the calls of depth d, all that may have been around one that entered and left then: was none lost or given back,
  * nor open at the cut, so that the missing one can only have been kept out by a filter? */
-static bool only_filtered(struct fdri_reader_stream *s, uint32_t d, uint64_t enter, uint64_t leave)
+static bool only_filtered(struct fdri_events_stream *s, uint32_t d, uint64_t enter, uint64_t leave)
 {
-    const struct fdri_reader_location *l = s->location;
-    const struct fdr_level *v = fdri_reader_level(s->file, l, d);
+    const struct fdri_file_location *l = s->location;
+    const struct fdri_arena_level *v = fdri_file_level(s->file, l, d);
     if (!v || !v->filtered || v->reduced_gate || v->lost || l->suspect || l->levels_lost || l->parts_missing)
         return false;
-    if (leave <= fdri_reader_floor(l)) return false;
+    if (leave <= fdri_account_floor(l)) return false;
     if (l->moving && (leave > l->cut || !l->over || l->over[d] <= enter)) return false;
-    for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
-        const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, d, i / 2, i & 1);
+    for (uint32_t i = 0; i < FDRI_ARENA_BANDS * 2; i++) {
+        const struct fdri_file_part *p = fdri_file_part(l, FDRI_ARENA_CLASS_REGION, d, i / 2, i & 1);
         if (p && leave <= p->floor) return false;
     }
-    return !fdri_reader_careful_gaps(s, d);
+    return !fdri_events_careful_gaps(s, d);
 }
 
-static bool longer(const struct fdr_record *enters) { return enters->enter != enters->leave; }
+static bool longer(const struct fdri_codec_record *enters) { return enters->enter != enters->leave; }
 
-static bool will_pass(const struct fdri_reader_stream *s, const struct fdr_record *r)
+static bool will_pass(const struct fdri_events_stream *s, const struct fdri_codec_record *r)
 {
-    uint64_t to = r->leave < FDRI_READER_OPEN ? fdri_reader_ns(&s->clock, r->leave) : s->location->info.to_ns;
-    struct fdri_reader_call like = {.leave_ns = to, .id = r->id};
-    return passes(s, &like, fdri_reader_ns(&s->clock, r->enter));
+    uint64_t to = r->leave < FDRI_EVENTS_OPEN ? fdri_file_ns(&s->clock, r->leave) : s->location->info.to_ns;
+    struct fdri_events_call like = {.leave_ns = to, .id = r->id};
+    return passes(s, &like, fdri_file_ns(&s->clock, r->enter));
 }
 
 /* A parent that is not held any more, or never was. */
-static bool enter_made_up(struct fdri_reader_stream *s, uint32_t for_depth, struct fdr_read_event *e)
+static bool enter_made_up(struct fdri_events_stream *s, uint32_t for_depth, struct fdr_read_event *e)
 {
-    const struct fdr_record *r = s->level[for_depth].head;
-    struct fdri_reader_call *c = &s->stack[s->depth + 1];
+    const struct fdri_codec_record *r = s->level[for_depth].head;
+    struct fdri_events_call *c = &s->stack[s->depth + 1];
     s->now = r->enter;
-    s->now_ns = fdri_reader_ns(&s->clock, r->enter);
+    s->now_ns = fdri_file_ns(&s->clock, r->enter);
     bool began_before = !longer(r) && !r->tie.in_tick; /* its parent, and so all of them */
-    *c = (struct fdri_reader_call){.enter = r->enter,
+    *c = (struct fdri_events_call){.enter = r->enter,
                                    .leave = UINT64_MAX - 1,
                                    .id = 0,
                                    .made_up = true,
                                    .place = began_before ? 0 : ANYWHERE,
                                    .placed = began_before || s->stack[s->depth].placed,
                                    .real = s->stack[s->depth].real};
-    const struct fdri_reader_depth *v = &s->level[for_depth];
-    const struct fdri_reader_part *p = v->cursors && r->leave < FDRI_READER_OPEN ? v->cursor[v->from]->part : NULL;
-    uint64_t leave = r->leave < FDRI_READER_OPEN ? r->leave : r->enter;
-    c->not_over = fdri_reader_not_over(s->file, s->location, s->depth + 1, p, r) &&
-                  !fdri_reader_careful_gaps(s, s->depth + 1);
+    const struct fdri_events_depth *v = &s->level[for_depth];
+    const struct fdri_file_part *p = v->cursors && r->leave < FDRI_EVENTS_OPEN ? v->cursor[v->from]->part : NULL;
+    uint64_t leave = r->leave < FDRI_EVENTS_OPEN ? r->leave : r->enter;
+    c->not_over = fdri_events_not_over(s->file, s->location, s->depth + 1, p, r) &&
+                  !fdri_events_careful_gaps(s, s->depth + 1);
     c->filtered = !c->not_over && only_filtered(s, s->depth + 1, r->enter, leave);
     c->shown = s->plain || will_pass(s, r);
     s->depth++;
@@ -255,22 +255,22 @@ static bool enter_made_up(struct fdri_reader_stream *s, uint32_t for_depth, stru
 
 /* Made-up calls are not shown before something in them is. Is that what r will be? Then the outermost of those on top
  * of the stack enters. */
-static bool show_made_up(struct fdri_reader_stream *s, const struct fdr_record *r, struct fdr_read_event *e)
+static bool show_made_up(struct fdri_events_stream *s, const struct fdri_codec_record *r, struct fdr_read_event *e)
 {
     uint32_t hidden = 0;
     for (uint32_t d = s->depth; s->stack[d].made_up && !s->stack[d].shown; d--) hidden = d;
     if (!hidden) return false;
     if (!(s->stack[hidden].shown = will_pass(s, r))) return false;
     s->now = r->enter;
-    s->now_ns = fdri_reader_ns(&s->clock, r->enter);
+    s->now_ns = fdri_file_ns(&s->clock, r->enter);
     fill(s, e, FDR_ENTER, s->now_ns, &s->stack[hidden]);
     e->depth = hidden;
     return true;
 }
 
-static inline bool leave_top(struct fdri_reader_stream *s, struct fdr_read_event *e)
+static inline bool leave_top(struct fdri_events_stream *s, struct fdr_read_event *e)
 {
-    const struct fdri_reader_call *c = &s->stack[s->depth];
+    const struct fdri_events_call *c = &s->stack[s->depth];
     if (__builtin_expect(c->made_up || c->open, 0)) {
         uint64_t end = c->not_over ? s->location->info.to_ns : c->open ? c->leave_ns : 0;
         uint64_t ns = end > s->now_ns ? end : s->now_ns;
@@ -289,7 +289,7 @@ static inline bool leave_top(struct fdri_reader_stream *s, struct fdr_read_event
 /* ---- points ---- */
 
 /* Where the call around the point at depth d stands in the tick: 0 it began before; else its ordinal + 1. */
-static uint64_t place_of(const struct fdri_reader_point *p, uint32_t d)
+static uint64_t place_of(const struct fdri_events_point *p, uint32_t d)
 {
     uint32_t i = p->depth - d;
     if (i < p->place.links) return p->place.link[i] + 1ull;
@@ -298,7 +298,7 @@ static uint64_t place_of(const struct fdri_reader_point *p, uint32_t d)
 
 /* Between the stack and the call of depth `at` that enters calls are missing, and are made up. Does the point stand
  * before all that? */
-static bool before_made_up(const struct fdri_reader_point *p, uint32_t at, const struct fdr_record *enters)
+static bool before_made_up(const struct fdri_events_point *p, uint32_t at, const struct fdri_codec_record *enters)
 {
     if (p->depth + 1u < at) { /* in one of those missing, or around all of them */
         if (longer(enters)) return true;
@@ -312,15 +312,15 @@ static bool before_made_up(const struct fdri_reader_point *p, uint32_t at, const
 }
 
 /* Is the call of depth d around the point, if its record names it, still to come? */
-static bool comes(const struct fdri_reader_stream *s, const struct fdri_reader_point *p, uint32_t d, uint64_t tick)
+static bool comes(const struct fdri_events_stream *s, const struct fdri_events_point *p, uint32_t d, uint64_t tick)
 {
     uint32_t i = p->depth - d;
-    const struct fdri_reader_depth *v = d <= s->depth_max && i < p->place.links ? &s->level[d] : NULL;
+    const struct fdri_events_depth *v = d <= s->depth_max && i < p->place.links ? &s->level[d] : NULL;
     return v && v->head->enter == tick && ordinal_of(v, v->head) <= p->place.link[i];
 }
 
 /* Is one of the calls around the point that its record names still to come? */
-static bool is_to_come(const struct fdri_reader_stream *s, const struct fdri_reader_point *p, uint64_t tick)
+static bool is_to_come(const struct fdri_events_stream *s, const struct fdri_events_point *p, uint64_t tick)
 {
     for (uint32_t d = p->depth; d > s->depth && p->depth - d < p->place.links; d--)
         if (comes(s, p, d, tick)) return true;
@@ -329,12 +329,12 @@ static bool is_to_come(const struct fdri_reader_stream *s, const struct fdri_rea
 
 /* Does the point stand before the step at its tick? The calls around it are compared with those on the stack, then with
  * the one of depth `at` that enters. */
-static bool stands_before(const struct fdri_reader_stream *s, const struct fdri_reader_point *p, uint64_t tick,
-                          const struct fdr_record *enters, uint32_t at)
+static bool stands_before(const struct fdri_events_stream *s, const struct fdri_events_point *p, uint64_t tick,
+                          const struct fdri_codec_record *enters, uint32_t at)
 {
     uint32_t k = s->depth;
     for (uint32_t d = s->base + 1; d <= k && d <= p->depth; d++) {
-        const struct fdri_reader_call *c = &s->stack[d];
+        const struct fdri_events_call *c = &s->stack[d];
         /* one that was made up may stand for several: in later ticks nobody knows for which */
         uint64_t want = place_of(p, d), have = c->enter == tick ? c->place : c->made_up ? ANYWHERE : 0;
         if (have == ANYWHERE && c->made_up && comes(s, p, d, tick)) return false; /* it does not stand for that one */
@@ -342,7 +342,7 @@ static bool stands_before(const struct fdri_reader_stream *s, const struct fdri_
         return want < have;
     }
     if (p->depth < k) { /* inside of its sibling a longer call could not be over by then */
-        const struct fdri_reader_call *c = &s->stack[p->depth + 1];
+        const struct fdri_events_call *c = &s->stack[p->depth + 1];
         if (enters && longer(enters)) return true;
         if (enters && c->made_up && p->depth + 1u == k && at == k + 1 && enters->tie.in_tick &&
             enters->tie.parent >= p->place.sibling)
@@ -357,7 +357,7 @@ static bool stands_before(const struct fdri_reader_stream *s, const struct fdri_
 }
 
 /* Is the point in this call of length 0, by its record? `unknown`: what to take where that does not tell. */
-static bool is_inside(const struct fdri_reader_point *p, const struct fdr_record *r, uint32_t at, bool unknown)
+static bool is_inside(const struct fdri_events_point *p, const struct fdri_codec_record *r, uint32_t at, bool unknown)
 {
     if (p->depth < at) return false;
     uint64_t place = place_of(p, at);
@@ -366,13 +366,13 @@ static bool is_inside(const struct fdri_reader_point *p, const struct fdr_record
 
 /* Must the first pending point come before the step at `tick`? Any pending one that must takes those before it
  * along. */
-static bool point_is_due(const struct fdri_reader_stream *s, uint64_t tick, const struct fdr_record *enters,
+static bool point_is_due(const struct fdri_events_stream *s, uint64_t tick, const struct fdri_codec_record *enters,
                          uint32_t at)
 {
-    const struct fdri_reader_points *q = &s->points;
+    const struct fdri_events_points *q = &s->points;
     if (q->tick != tick) return q->tick < tick;
     for (uint32_t i = 0; i < q->count; i++) {
-        const struct fdri_reader_point *p = &q->pending[(q->first + i) % FDRI_READER_PENDING];
+        const struct fdri_events_point *p = &q->pending[(q->first + i) % FDRI_EVENTS_PENDING];
         if (!p->place.tied || stands_before(s, p, tick, enters, at)) return true;
         /* it is in the call that enters, and those before it that are not came earlier */
         if (i && enters && !longer(enters) && is_inside(p, enters, at, false) &&
@@ -382,18 +382,18 @@ static bool point_is_due(const struct fdri_reader_stream *s, uint64_t tick, cons
     return false;
 }
 
-static void kind_of(struct fdr_read_event *e, const struct fdri_reader_point *p)
+static void kind_of(struct fdr_read_event *e, const struct fdri_events_point *p)
 {
     e->id = p->record.id;
     switch (p->class_) {
-    case FDR_CLASS_MESSAGE: e->kind = p->record.id == 1 ? FDR_SEND : FDR_RECV; break;
-    case FDR_CLASS_COLLECTIVE:
+    case FDRI_ARENA_CLASS_MESSAGE: e->kind = p->record.id == 1 ? FDR_SEND : FDR_RECV; break;
+    case FDRI_ARENA_CLASS_COLLECTIVE:
         e->kind = p->record.id & 1 ? FDR_COLL_END : FDR_COLL_BEGIN;
         e->id = p->record.id >> 1;
         break;
-    case FDR_CLASS_METRIC: e->kind = FDR_METRIC; break;
-    case FDR_CLASS_MARKER: e->kind = FDR_MARKER; break;
-    case FDR_CLASS_SAMPLE:
+    case FDRI_ARENA_CLASS_METRIC: e->kind = FDR_METRIC; break;
+    case FDRI_ARENA_CLASS_MARKER: e->kind = FDR_MARKER; break;
+    case FDRI_ARENA_CLASS_SAMPLE:
         e->kind = FDR_SAMPLE;
         e->id = p->path && p->path->region_count ? p->path->region[p->path->region_count - 1] : 0;
         break;
@@ -402,21 +402,21 @@ static void kind_of(struct fdr_read_event *e, const struct fdri_reader_point *p)
 }
 
 /* Tags and roots are stored as zigzag. */
-static void copy_fields(struct fdr_read_event *e, const struct fdri_reader_point *p)
+static void copy_fields(struct fdr_read_event *e, const struct fdri_events_point *p)
 {
     e->field_count = p->field_count;
     memcpy(e->field, p->field, p->field_count * sizeof *e->field);
-    if (p->field_count == 4 && (p->class_ == FDR_CLASS_MESSAGE || p->class_ == FDR_CLASS_COLLECTIVE))
-        e->field[1] = fdr_unzigzag(e->field[1]);
+    if (p->field_count == 4 && (p->class_ == FDRI_ARENA_CLASS_MESSAGE || p->class_ == FDRI_ARENA_CLASS_COLLECTIVE))
+        e->field[1] = fdri_codec_unzigzag(e->field[1]);
 }
 
-static bool show_point(struct fdri_reader_stream *s, struct fdr_read_event *e)
+static bool show_point(struct fdri_events_stream *s, struct fdr_read_event *e)
 {
-    const struct fdri_reader_point *p = &s->points.pending[s->points.first];
+    const struct fdri_events_point *p = &s->points.pending[s->points.first];
     const struct fdr_select *w = s->select;
-    uint64_t ns = fdri_reader_ns(&s->clock, p->record.enter);
+    uint64_t ns = fdri_file_ns(&s->clock, p->record.enter);
     bool shown = (!w->from_ns || ns >= w->from_ns) && (!w->to_ns || ns <= w->to_ns);
-    if (p->path) shown = shown && fdri_reader_sample_wanted(w, p->path);
+    if (p->path) shown = shown && fdri_events_sample_wanted(w, p->path);
     if (s->location->moving && p->depth < s->depth)
         shown = false; /* calls that were over by then; their records are not here yet */
     s->now = p->record.enter;
@@ -424,18 +424,18 @@ static bool show_point(struct fdri_reader_stream *s, struct fdr_read_event *e)
     if (shown) {
         *e = (struct fdr_read_event){
             .time_ns = ns, .location = s->location->id, .class_ = p->class_, .depth = p->depth};
-        if (p->path) fdri_reader_show_sample(e, p->path);
+        if (p->path) fdri_events_show_sample(e, p->path);
         kind_of(e, p);
         copy_fields(e, p);
     }
-    fdri_reader_points_next(&s->points);
+    fdri_events_points_next(&s->points);
     return shown;
 }
 
 /* ---- the next event ---- */
 
 /* Nothing that begins from here on is wanted; points before that still are. */
-static bool stop_entering(struct fdri_reader_stream *s)
+static bool stop_entering(struct fdri_events_stream *s)
 {
     for (uint32_t d = s->base; d <= s->depth_max; d++) {
         s->level[d].cursors = 0;
@@ -443,18 +443,18 @@ static bool stop_entering(struct fdri_reader_stream *s)
         s->level[d].head = &no_more;
     }
     s->points.tick = UINT64_MAX;
-    return !s->careful || fdri_reader_careful_start(s);
+    return !s->careful || fdri_events_careful_start(s);
 }
 
 /* Is the call on top made up, and over by the time of the first point, which is less deep? */
-static bool stands_outside(const struct fdri_reader_stream *s)
+static bool stands_outside(const struct fdri_events_stream *s)
 {
     return s->stack[s->depth].made_up && s->points.pending[s->points.first].depth < s->depth;
 }
 
 /* From the first call that is over in it, one that was made up may stand for another: its place is not known any
  * more. */
-static bool leave_careful(struct fdri_reader_stream *s, struct fdr_read_event *e)
+static bool leave_careful(struct fdri_events_stream *s, struct fdr_read_event *e)
 {
     bool shown = leave_top(s, e);
     for (uint32_t d = s->depth; d > s->base && s->stack[d].placed; d--)
@@ -462,7 +462,7 @@ static bool leave_careful(struct fdri_reader_stream *s, struct fdr_read_event *e
     return shown;
 }
 
-static __attribute__((noinline)) bool careful_next(struct fdri_reader_stream *s, struct fdr_read_event *e)
+static __attribute__((noinline)) bool careful_next(struct fdri_events_stream *s, struct fdr_read_event *e)
 {
     for (;;) {
         if (s->point_next) {
@@ -472,37 +472,38 @@ static __attribute__((noinline)) bool careful_next(struct fdri_reader_stream *s,
             continue;
         }
         uint32_t d = 0;
-        enum fdri_reader_step step = fdri_reader_careful_step(s, &d);
-        const struct fdri_reader_call *top = &s->stack[s->depth];
-        const struct fdr_record *r = step == FDRI_READER_CALL || step == FDRI_READER_MAKE_UP ? s->level[d].head : NULL;
+        enum fdri_events_step step = fdri_events_careful_step(s, &d);
+        const struct fdri_events_call *top = &s->stack[s->depth];
+        const struct fdri_codec_record *r = step == FDRI_EVENTS_CALL || step == FDRI_EVENTS_MAKE_UP ? s->level[d].head
+                                                                                                    : NULL;
         uint64_t end = top->not_over && s->location->cut > s->now ? s->location->cut : s->now;
-        uint64_t tick = r ? r->enter : step == FDRI_READER_END ? UINT64_MAX - 1 : top->made_up ? end : top->leave;
+        uint64_t tick = r ? r->enter : step == FDRI_EVENTS_END ? UINT64_MAX - 1 : top->made_up ? end : top->leave;
         if (r && r->enter > s->stop && s->points.tick > s->stop) {
             if (stop_entering(s)) continue;
             return false;
         }
         if (tick >= s->points.tick && point_is_due(s, tick, r, d)) {
             s->point_next = true;
-        } else if (step == FDRI_READER_END) {
+        } else if (step == FDRI_EVENTS_END) {
             return false;
         } else if (r && show_made_up(s, r, e)) {
             return true;
-        } else if (step == FDRI_READER_CALL      ? enter_call(s, e)
-                   : step == FDRI_READER_MAKE_UP ? enter_made_up(s, d, e)
+        } else if (step == FDRI_EVENTS_CALL      ? enter_call(s, e)
+                   : step == FDRI_EVENTS_MAKE_UP ? enter_made_up(s, d, e)
                                                  : leave_careful(s, e)) {
             return true;
         }
     }
 }
 
-bool fdri_reader_stream_next(struct fdri_reader_stream *s, struct fdr_read_event *e)
+bool fdri_events_stream_next(struct fdri_events_stream *s, struct fdr_read_event *e)
 {
     while (!s->careful) {
-        const struct fdri_reader_call *top = &s->stack[s->depth];
-        const struct fdr_record *r = s->level[s->depth + 1].head;
+        const struct fdri_events_call *top = &s->stack[s->depth];
+        const struct fdri_codec_record *r = s->level[s->depth + 1].head;
         bool child = is_child(s, top, r);
         if (__builtin_expect(!child && r->enter < top->leave, 0)) { /* neither inside nor after: something is missing */
-            s->careful = fdri_reader_careful_start(s);
+            s->careful = fdri_events_careful_start(s);
             if (!s->careful) return false;
             break;
         }

@@ -15,88 +15,88 @@
 /* What is kept of the calls of one depth: from the first enter to the last leave; and the call that is open there. */
 struct kept {
     uint64_t from, to;
-    const struct fdri_reader_frame *open;
+    const struct fdri_file_frame *open;
 };
 
-static struct kept kept_of(const struct fdri_reader_location *l, uint32_t depth)
+static struct kept kept_of(const struct fdri_file_location *l, uint32_t depth)
 {
     struct kept k = {.from = UINT64_MAX, .open = depth <= l->frame_count ? &l->frame[depth - 1] : NULL};
-    for (uint32_t i = 0; i < FDR_BANDS; i++) {
-        const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, depth, i, false);
+    for (uint32_t i = 0; i < FDRI_ARENA_BANDS; i++) {
+        const struct fdri_file_part *p = fdri_file_part(l, FDRI_ARENA_CLASS_REGION, depth, i, false);
         if (!p || !p->any) continue;
-        k.from = fdr_min(k.from, p->first_tick);
-        k.to = fdr_max(k.to, p->last_tick);
+        k.from = fdri_bits_min(k.from, p->first_tick);
+        k.to = fdri_bits_max(k.to, p->last_tick);
     }
     return k;
 }
 
 /* Of partition p, the enter of the first call that leaves behind `tick`; UINT64_MAX: none does. */
-static uint64_t enter_behind(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
-                             uint64_t tick, struct fdri_reader_cursor *c)
+static uint64_t enter_behind(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p, uint64_t tick,
+                             struct fdri_events_cursor *c)
 {
-    fdri_reader_cursor_init(c, f, l, p, fdr_max(p->min_leave, tick + 1), 1);
-    uint64_t enter = fdri_reader_cursor_fill(c) ? c->at->enter : UINT64_MAX;
-    fdri_reader_cursor_done(c);
+    fdri_events_cursor_init(c, f, l, p, fdri_bits_max(p->min_leave, tick + 1), 1);
+    uint64_t enter = fdri_events_cursor_fill(c) ? c->at->enter : UINT64_MAX;
+    fdri_events_cursor_done(c);
     return enter;
 }
 
 /* Every kept call's parent is kept (kept_records.c) or open. Is there one of partition p that lies in none of those of the
  * depth above? Calls of one depth follow each other: so it is the first, the last, or the first behind them. */
-static bool outside(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
-                    struct fdri_reader_cursor *c)
+static bool outside(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
+                    struct fdri_events_cursor *c)
 {
     struct kept above = kept_of(l, p->depth - 1u);
     if (!above.open) return p->first_tick < above.from || p->last_tick > above.to;
-    if (p->first_tick < fdr_min(above.from, above.open->enter)) return true;
+    if (p->first_tick < fdri_bits_min(above.from, above.open->enter)) return true;
     return p->last_tick > above.to && enter_behind(f, l, p, above.to, c) < above.open->enter;
 }
 
 /* Words that change with every event have no check in a live file: a call that is said not to be open, or to have begun
  * later than it did, is told by the calls inside of it. */
-static bool any_outside(struct fdr_file *f, struct fdri_reader_location *l)
+static bool any_outside(struct fdr_file *f, struct fdri_file_location *l)
 {
-    struct fdri_reader_cursor *c = f->headers_only ? NULL : fdri_reader_malloc(sizeof *c);
+    struct fdri_events_cursor *c = f->headers_only ? NULL : fdri_file_malloc(sizeof *c);
     bool any = false;
-    for (size_t i = 0; c && !any && i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++)
+    for (size_t i = 0; c && !any && i < l->part_count && l->part[i].class_ == FDRI_ARENA_CLASS_REGION; i++)
         any = l->part[i].any && l->part[i].depth > 1 && outside(f, l, &l->part[i], c);
     free(c);
     return any;
 }
 
 /* Was a call open that nobody can read any more? */
-static bool open_lost(const struct fdri_reader_location *l)
+static bool open_lost(const struct fdri_file_location *l)
 {
-    if (l->raw.flags & FDR_LOCATION_STOPPED && !l->stopped) return true; /* who was open then is not known */
+    if (l->raw.flags & FDRI_ARENA_LOCATION_STOPPED && !l->stopped) return true; /* who was open then is not known */
     return l->stopped ? l->frozen_lost : l->live_count < l->raw.depth;
 }
 
-static bool partitions_need_it(const struct fdri_reader_location *l)
+static bool partitions_need_it(const struct fdri_file_location *l)
 {
     uint32_t deepest = 0;
-    for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++) {
-        const struct fdri_reader_part *p = &l->part[i];
+    for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDRI_ARENA_CLASS_REGION; i++) {
+        const struct fdri_file_part *p = &l->part[i];
         if (p->aside) return true;
-        if (fdri_reader_bins_missing(p) || p->tail_gap || p->floor_unknown) return true;
+        if (fdri_file_bins_missing(p) || p->tail_gap || p->floor_unknown) return true;
         if (p->bin_count && p->depth > deepest + 1 && p->depth > l->frame_count + 1) return true;
         if (p->bin_count) deepest = p->depth;
     }
     return false;
 }
 
-static bool levels_need_it(const struct fdr_file *f, const struct fdri_reader_location *l)
+static bool levels_need_it(const struct fdr_file *f, const struct fdri_file_location *l)
 {
-    for (uint32_t d = 1; d <= fdr_levels_in(l->raw.level_blocks); d++) {
-        const struct fdr_level *v = fdri_reader_level(f, l, d);
+    for (uint32_t d = 1; d <= fdri_arena_levels_in(l->raw.level_blocks); d++) {
+        const struct fdri_arena_level *v = fdri_file_level(f, l, d);
         if (v && (v->lost || v->filtered)) return true;
-        if (d <= l->frame_count && !fdri_reader_frame_kept(&l->frame[d - 1])) return true;
+        if (d <= l->frame_count && !fdri_events_frame_kept(&l->frame[d - 1])) return true;
     }
     return false;
 }
 
-bool fdri_reader_needs_care(struct fdr_file *f, struct fdri_reader_location *l)
+bool fdri_events_may_lack_parents(struct fdr_file *f, struct fdri_file_location *l)
 {
     if (!l->off || l->suspect || l->parts_missing || l->levels_lost || l->moving || l->raw.presented_overflow ||
-        l->raw.pause || l->raw.flags & FDR_LOCATION_ANEW)
+        l->raw.pause || l->raw.flags & FDRI_ARENA_LOCATION_ANEW)
         return true;
     return open_lost(l) || partitions_need_it(l) || levels_need_it(f, l) || any_outside(f, l);
 }

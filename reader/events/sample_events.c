@@ -17,59 +17,59 @@
 #include <stdlib.h>
 #include <string.h>
 
-void fdri_reader_keep_samples(struct fdri_reader_location *l)
+void fdri_events_keep_samples(struct fdri_file_location *l)
 {
-    uint64_t floor = fdri_reader_floor(l);
+    uint64_t floor = fdri_account_floor(l);
     for (size_t i = l->part_count; i-- > 0;) { /* sorted by class and depth, which is the level */
-        struct fdri_reader_part *p = &l->part[i];
-        if (p->class_ != FDR_CLASS_SAMPLE) continue;
+        struct fdri_file_part *p = &l->part[i];
+        if (p->class_ != FDRI_ARENA_CLASS_SAMPLE) continue;
         p->min_leave = floor ? floor + 1 : 0;
         if (p->floor > floor && p->bin_count) floor = p->floor;
     }
 }
 
-const struct fdr_samples *fdri_reader_samples(const struct fdr_file *f, const struct fdri_reader_location *l)
+const struct fdri_arena_samples *fdri_events_samples(const struct fdr_file *f, const struct fdri_file_location *l)
 {
-    if (!(l->raw.flags & FDR_LOCATION_SAMPLES) || !l->raw.samples_off) return NULL;
-    return (const void *)fdri_reader_meta_at(f, l->raw.samples_off, FDR_META_SAMPLES, l->id,
-                                             sizeof(struct fdr_samples));
+    if (!(l->raw.flags & FDRI_ARENA_LOCATION_SAMPLES) || !l->raw.samples_off) return NULL;
+    return (const void *)fdri_file_meta_at(f, l->raw.samples_off, FDRI_ARENA_META_SAMPLES, l->id,
+                                           sizeof(struct fdri_arena_samples));
 }
 
 /* The number of the partition's newest record before its oldest listed bin. */
-static uint64_t before_first(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p)
+static uint64_t before_first(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p)
 {
-    struct fdr_sample_decoder sample;
-    struct fdr_decoder d = {.sample = &sample};
-    struct fdr_record r;
+    struct fdri_codec_sample_decoder sample;
+    struct fdri_codec_decoder d = {.sample = &sample};
+    struct fdri_codec_record r;
     for (uint32_t i = 0; i < p->bin_count; i++)
-        if (fdri_reader_bin_good(f, l, &p->bin[i]) && fdri_reader_bin_begin(f, &p->bin[i], &d) &&
-            fdr_decode_next(&d, &r) > 0)
+        if (fdri_file_bin_good(f, l, &p->bin[i]) && fdri_file_bin_begin(f, &p->bin[i], &d) &&
+            fdri_codec_decode_next(&d, &r) > 0)
             return sample.before;
     return 0;
 }
 
-uint64_t fdri_reader_samples_from(struct fdr_file *f, struct fdri_reader_location *l)
+uint64_t fdri_events_samples_from(struct fdr_file *f, struct fdri_file_location *l)
 {
     uint64_t from = UINT64_MAX;
     for (size_t i = 0; i < l->part_count; i++) {
-        struct fdri_reader_part *p = &l->part[i];
-        if (p->class_ != FDR_CLASS_SAMPLE || !p->any) continue;
+        struct fdri_file_part *p = &l->part[i];
+        if (p->class_ != FDRI_ARENA_CLASS_SAMPLE || !p->any) continue;
         uint64_t before = p->given_back ? before_first(f, l, p) : 0;
         if (before < from) from = before;
     }
     return from == UINT64_MAX ? 0 : from;
 }
 
-const struct fdr_sample_path *fdri_reader_path(struct fdri_reader_paths *p, const struct fdr_sample_decoder *d)
+const struct fdr_sample_path *fdri_events_path(struct fdri_events_paths *p, const struct fdri_codec_sample_decoder *d)
 {
     uint32_t i = p->next, regions = 0;
     struct fdr_sample_path *out = &p->path[i];
     p->next = (i + 1) % 3;
-    while (regions < d->steps && d->step[regions] & FDR_SAMPLE_REGION) {
-        p->region[i][regions] = (uint32_t)(d->step[regions] & FDR_SAMPLE_ADDRESS);
+    while (regions < d->steps && d->step[regions] & FDRI_CODEC_SAMPLE_REGION) {
+        p->region[i][regions] = (uint32_t)(d->step[regions] & FDRI_CODEC_SAMPLE_ADDRESS);
         regions++;
     }
-    for (uint32_t k = regions; k < d->steps; k++) p->frame[i][k - regions] = d->step[k] & FDR_SAMPLE_ADDRESS;
+    for (uint32_t k = regions; k < d->steps; k++) p->frame[i][k - regions] = d->step[k] & FDRI_CODEC_SAMPLE_ADDRESS;
     *out = (struct fdr_sample_path){.pc = d->pc,
                                     .number = d->s.number,
                                     .flags = d->flags,
@@ -82,13 +82,13 @@ const struct fdr_sample_path *fdri_reader_path(struct fdri_reader_paths *p, cons
     return out;
 }
 
-void fdri_reader_show_sample(struct fdr_read_event *e, const struct fdr_sample_path *path)
+void fdri_events_show_sample(struct fdr_read_event *e, const struct fdr_sample_path *path)
 {
     e->depth = path->region_count;
     e->sample = path;
 }
 
-bool fdri_reader_sample_wanted(const struct fdr_select *w, const struct fdr_sample_path *path)
+bool fdri_events_sample_wanted(const struct fdr_select *w, const struct fdr_sample_path *path)
 {
     if (path->region_count < w->depth_min || (w->depth_max && path->region_count > w->depth_max)) return false;
     if (!w->regions) return true;
@@ -99,53 +99,53 @@ bool fdri_reader_sample_wanted(const struct fdr_select *w, const struct fdr_samp
 
 /* ---- what streams there are ---- */
 
-static void sum_up(struct fdr_file *f, struct fdri_reader_location *l, struct fdr_sample_stream *out)
+static void sum_up(struct fdr_file *f, struct fdri_file_location *l, struct fdr_sample_stream *out)
 {
-    struct fdr_select all = {.classes = 1u << FDR_CLASS_SAMPLE};
-    struct fdri_reader_points q;
-    out->from = out->to = fdri_reader_samples_from(f, l);
-    if (fdri_reader_points_open(&q, f, l, &all, 0) && q.paths) {
-        for (; q.count; fdri_reader_points_next(&q)) {
+    struct fdr_select all = {.classes = 1u << FDRI_ARENA_CLASS_SAMPLE};
+    struct fdri_events_points q;
+    out->from = out->to = fdri_events_samples_from(f, l);
+    if (fdri_events_points_open(&q, f, l, &all, 0) && q.paths) {
+        for (; q.count; fdri_events_points_next(&q)) {
             out->kept++;
             out->to = q.pending[q.first].path->number;
         }
     }
-    fdri_reader_points_close(&q);
+    fdri_events_points_close(&q);
 }
 
 /* Of the thread: without what says that these are its samples. */
-static const char *plain_name(struct fdr_file *f, const struct fdri_reader_location *l)
+static const char *plain_name(struct fdr_file *f, const struct fdri_file_location *l)
 {
     static const char suffix[] = " (samples)";
     size_t bytes = strlen(l->raw.name), ends = sizeof suffix - 1;
-    char *name = fdri_reader_keep(f, bytes + 1);
+    char *name = fdri_file_alloc(f, bytes + 1);
     if (!name) return "";
     memcpy(name, l->raw.name, bytes);
     if (bytes >= ends && !strcmp(name + bytes - ends, suffix)) name[bytes - ends] = 0;
     return name;
 }
 
-static void add_stream(struct fdr_file *f, struct fdri_reader_location *l)
+static void add_stream(struct fdr_file *f, struct fdri_file_location *l)
 {
-    const struct fdr_samples *s = fdri_reader_samples(f, l);
-    bool any = s || l->raw.flags & FDR_LOCATION_SAMPLES;
-    for (size_t i = 0; i < l->part_count; i++) any |= l->part[i].class_ == FDR_CLASS_SAMPLE;
-    if (!any || !fdri_reader_room(&f->stream, f->stream_count, &f->stream_room, sizeof *f->stream)) return;
+    const struct fdri_arena_samples *s = fdri_events_samples(f, l);
+    bool any = s || l->raw.flags & FDRI_ARENA_LOCATION_SAMPLES;
+    for (size_t i = 0; i < l->part_count; i++) any |= l->part[i].class_ == FDRI_ARENA_CLASS_SAMPLE;
+    if (!any || !fdri_file_grow(&f->stream, f->stream_count, &f->stream_room, sizeof *f->stream)) return;
     struct fdr_sample_stream *out = &f->stream[f->stream_count++];
     *out = (struct fdr_sample_stream){
         .location = l->id, .parent = l->raw.parent, .tid = l->raw.tid, .name = plain_name(f, l)};
     for (size_t i = 0; i < l->part_count; i++)
-        for (uint32_t b = 0; l->part[i].class_ == FDR_CLASS_SAMPLE && b < l->part[i].bin_count; b++)
+        for (uint32_t b = 0; l->part[i].class_ == FDRI_ARENA_CLASS_SAMPLE && b < l->part[i].bin_count; b++)
             out->bytes += 1ull << l->part[i].bin[b].size_log2;
     sum_up(f, l, out);
     out->periods = out->to;
     if (!s) return;
-    out->by = s->clock <= FDR_SAMPLE_EVENTS ? s->clock : FDR_SAMPLE_EVENTS;
+    out->by = s->clock <= FDRI_ARENA_SAMPLE_EVENTS ? s->clock : FDRI_ARENA_SAMPLE_EVENTS;
     out->period = s->period;
     out->periods = s->number > out->to ? s->number : out->to;
     out->low = s->low;
     out->unpathed = s->unpathed;
-    for (uint32_t i = 0; i < FDR_SAMPLE_LEVELS; i++) out->presented += s->level[i].presented;
+    for (uint32_t i = 0; i < FDRI_ARENA_SAMPLE_LEVELS; i++) out->presented += s->level[i].presented;
     if (out->presented < out->kept) out->presented = out->kept; /* the accounts were copied before the bins */
 }
 

@@ -17,44 +17,45 @@
 #include <stdlib.h>
 
 /* The newest kept record that began at the cut or before. */
-static bool newest(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
-                   struct fdri_reader_cursor *c, struct fdr_record *r)
+static bool newest(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
+                   struct fdri_events_cursor *c, struct fdri_codec_record *r)
 {
     bool any = false;
     for (uint32_t i = p->bin_count; i-- > 0 && !any;) {
         if (p->bin[i].base_tick > l->cut) continue;
-        fdri_reader_cursor_init(c, f, l, p, p->min_leave, p->class_ == FDR_CLASS_REGION ? FDRI_READER_CHUNK : 1);
+        fdri_events_cursor_init(c, f, l, p, p->min_leave, p->class_ == FDRI_ARENA_CLASS_REGION ? FDRI_EVENTS_CHUNK : 1);
         c->next_bin = i;
-        while (fdri_reader_cursor_fill(c)) {
+        while (fdri_events_cursor_fill(c)) {
             *r = c->end[-1];
             c->at = c->end;
             any = true;
         }
-        fdri_reader_cursor_done(c);
+        fdri_events_cursor_done(c);
     }
     return any;
 }
 
 /* A frame whose record is there is that record. The frames inside it were open at the cut all the same. */
-static void believe_frame(struct fdri_reader_location *l, const struct fdri_reader_part *p, const struct fdr_record *r)
+static void believe_frame(struct fdri_file_location *l, const struct fdri_file_part *p,
+                          const struct fdri_codec_record *r)
 {
-    if (p->class_ != FDR_CLASS_REGION || p->depth > l->frame_count) return;
-    struct fdri_reader_frame *frame = &l->frame[p->depth - 1];
-    if (frame->flags & FDR_LEVEL_UNTIMED) return;
+    if (p->class_ != FDRI_ARENA_CLASS_REGION || p->depth > l->frame_count) return;
+    struct fdri_file_frame *frame = &l->frame[p->depth - 1];
+    if (frame->flags & FDRI_ARENA_LEVEL_UNTIMED) return;
     if (p->floor > frame->enter) l->frame_count = p->depth - 1u; /* it may have been given back since */
-    else if (r && r->leave > frame->enter) frame->flags |= FDR_LEVEL_SETTLED;
+    else if (r && r->leave > frame->enter) frame->flags |= FDRI_ARENA_LEVEL_SETTLED;
 }
 
 /* Did other calls of the frame's depth end when it began, or may it have been given back? *its: its own record, of a
  * call of length 0, is kept or was before the newest one: they are numbered. */
-static bool is_unclear(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_cursor *c, uint32_t depth,
-                       const struct fdri_reader_frame *frame, bool *its)
+static bool is_unclear(struct fdr_file *f, struct fdri_file_location *l, struct fdri_events_cursor *c, uint32_t depth,
+                       const struct fdri_file_frame *frame, bool *its)
 {
-    struct fdr_record r;
+    struct fdri_codec_record r;
     bool unclear = *its = false;
     for (size_t i = 0; i < l->part_count; i++) {
-        struct fdri_reader_part *p = &l->part[i];
-        if (p->class_ != FDR_CLASS_REGION || p->depth != depth) continue;
+        struct fdri_file_part *p = &l->part[i];
+        if (p->class_ != FDRI_ARENA_CLASS_REGION || p->depth != depth) continue;
         unclear |= p->floor >= frame->enter || p->min_leave > frame->enter;
         if (!p->any || !newest(f, l, p, c, &r) || r.leave != frame->enter) continue;
         unclear = true;
@@ -65,37 +66,37 @@ static bool is_unclear(struct fdr_file *f, struct fdri_reader_location *l, struc
 
 /* Whether it was given back, where times do not tell, the accounts of the frame's level do, which were copied with it:
  * it is the newest call that they count as presented. */
-static void believe_accounts(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_cursor *c)
+static void believe_accounts(struct fdr_file *f, struct fdri_file_location *l, struct fdri_events_cursor *c)
 {
     bool its;
     for (uint32_t d = 1; d <= l->frame_count; d++) {
-        struct fdri_reader_frame *frame = &l->frame[d - 1];
-        if (!fdri_reader_frame_kept(frame) || !is_unclear(f, l, c, d, frame, &its)) continue;
-        uint64_t accounted = its ? UINT64_MAX : fdri_reader_accounted(f, l, d);
-        if (its) frame->flags |= FDR_LEVEL_SETTLED;
-        else if (accounted != UINT64_MAX && accounted >= fdri_reader_level(f, l, d)->presented) l->frame_count = d - 1;
+        struct fdri_file_frame *frame = &l->frame[d - 1];
+        if (!fdri_events_frame_kept(frame) || !is_unclear(f, l, c, d, frame, &its)) continue;
+        uint64_t accounted = its ? UINT64_MAX : fdri_account_stored_ever(f, l, d);
+        if (its) frame->flags |= FDRI_ARENA_LEVEL_SETTLED;
+        else if (accounted != UINT64_MAX && accounted >= fdri_file_level(f, l, d)->presented) l->frame_count = d - 1;
     }
 }
 
-static void note(struct fdri_reader_location *l, uint32_t depth, uint64_t tick)
+static void note(struct fdri_file_location *l, uint32_t depth, uint64_t tick)
 {
     if (tick > l->over[depth]) l->over[depth] = tick;
 }
 
 /* A call is there, so others of its depth were over when it began, and deeper ones when it ended. */
-static void note_record(struct fdri_reader_location *l, const struct fdri_reader_part *p, const struct fdr_record *r)
+static void note_record(struct fdri_file_location *l, const struct fdri_file_part *p, const struct fdri_codec_record *r)
 {
-    if (p->class_ == FDR_CLASS_REGION) note(l, p->depth, r->leave <= l->cut ? r->leave : r->enter);
-    else if (p->class_ != FDR_CLASS_SAMPLE) note(l, p->depth + 1u, r->enter);
+    if (p->class_ == FDRI_ARENA_CLASS_REGION) note(l, p->depth, r->leave <= l->cut ? r->leave : r->enter);
+    else if (p->class_ != FDRI_ARENA_CLASS_SAMPLE) note(l, p->depth + 1u, r->enter);
 }
 
-void fdri_reader_cut(struct fdr_file *f, struct fdri_reader_location *l)
+void fdri_events_snapshot_cut(struct fdr_file *f, struct fdri_file_location *l)
 {
-    struct fdri_reader_cursor *c = fdri_reader_malloc(sizeof *c);
-    struct fdr_record r;
-    l->over = fdri_reader_calloc(FDRI_READER_DEPTH_MAX + 2, sizeof *l->over);
+    struct fdri_events_cursor *c = fdri_file_malloc(sizeof *c);
+    struct fdri_codec_record r;
+    l->over = fdri_file_calloc(FDRI_FILE_DEPTH_MAX + 2, sizeof *l->over);
     for (size_t i = 0; c && l->over && i < l->part_count; i++) {
-        struct fdri_reader_part *p = &l->part[i];
+        struct fdri_file_part *p = &l->part[i];
         bool any = p->any && newest(f, l, p, c, &r);
         believe_frame(l, p, any ? &r : NULL);
         if (any) note_record(l, p, &r);
@@ -103,49 +104,48 @@ void fdri_reader_cut(struct fdr_file *f, struct fdri_reader_location *l)
     if (c && l->over) believe_accounts(f, l, c);
     free(c);
     for (uint32_t d = 1; l->over && d <= l->frame_count; d++)
-        if (fdri_reader_frame_kept(&l->frame[d - 1])) note(l, d, fdr_min(l->frame[d - 1].enter, l->cut));
-    for (uint32_t d = 1; l->over && d <= FDRI_READER_DEPTH_MAX + 1; d++) note(l, d, l->over[d - 1]);
+        if (fdri_events_frame_kept(&l->frame[d - 1])) note(l, d, fdri_bits_min(l->frame[d - 1].enter, l->cut));
+    for (uint32_t d = 1; l->over && d <= FDRI_FILE_DEPTH_MAX + 1; d++) note(l, d, l->over[d - 1]);
 }
 
 /* Calls of band `band` and longer, of this depth: are they all stored? */
-static bool gates_open(const struct fdri_reader_location *l, uint32_t depth, uint32_t band)
+static bool gates_open(const struct fdri_file_location *l, uint32_t depth, uint32_t band)
 {
-    for (uint32_t b = band; b < FDR_BANDS; b++)
+    for (uint32_t b = band; b < FDRI_ARENA_BANDS; b++)
         if (l->raw.gate_depth[b] && depth >= l->raw.gate_depth[b]) return false;
-    return !(l->raw.class_closed & 1u << FDR_CLASS_REGION);
+    return !(l->raw.class_closed & 1u << FDRI_ARENA_CLASS_REGION);
 }
 
 /* As a cursor goes by them, to the end: what was decoded before must make no difference. */
-static bool gap_between(const struct fdr_file *f, const struct fdri_reader_location *l,
-                        const struct fdri_reader_part *p)
+static bool gap_between(const struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_file_part *p)
 {
     uint64_t gone, read, newest = 0;
     for (uint32_t b = 0; b < p->bin_count; b++) {
         if (p->bin[b].gap || p->bin[b].base_tick < newest) return true;
-        if (!fdri_reader_bin_read(f, l, &p->bin[b], 0, &gone, &read)) return true;
-        newest = fdr_max(newest, read);
+        if (!fdri_file_bin_read(f, l, &p->bin[b], 0, &gone, &read)) return true;
+        newest = fdri_bits_max(newest, read);
     }
     return false;
 }
 
-bool fdri_reader_gaps(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth)
+bool fdri_events_gaps(const struct fdr_file *f, const struct fdri_file_location *l, uint32_t depth)
 {
-    if (fdri_reader_zeros_from(l, depth) == UINT64_MAX) return true;
-    for (uint32_t i = 0; i < FDR_BANDS * 2; i++) {
-        const struct fdri_reader_part *p = fdri_reader_part(l, FDR_CLASS_REGION, depth, i / 2, i & 1);
+    if (fdri_file_zeros_from(l, depth) == UINT64_MAX) return true;
+    for (uint32_t i = 0; i < FDRI_ARENA_BANDS * 2; i++) {
+        const struct fdri_file_part *p = fdri_file_part(l, FDRI_ARENA_CLASS_REGION, depth, i / 2, i & 1);
         if (p && (p->tail_gap || p->untold || gap_between(f, l, p))) return true;
     }
     return false;
 }
 
-bool fdri_reader_not_over(const struct fdr_file *f, const struct fdri_reader_location *l, uint32_t depth,
-                          const struct fdri_reader_part *p, const struct fdr_record *r)
+bool fdri_events_not_over(const struct fdr_file *f, const struct fdri_file_location *l, uint32_t depth,
+                          const struct fdri_file_part *p, const struct fdri_codec_record *r)
 {
     if (!l->moving || !l->over || l->stopped || l->suspect || l->levels_lost || l->parts_missing) return false;
     if (l->over[depth] > r->enter || (l->over[depth] == r->enter && r->leave == r->enter)) return false;
     if (p && p->aside) return false; /* those around it may have been given back */
-    const struct fdr_level *v = fdri_reader_level(f, l, depth);
+    const struct fdri_arena_level *v = fdri_file_level(f, l, depth);
     if (!v || v->filtered || v->lost) return false;
-    return gates_open(l, depth,
-                      p ? p->band : FDR_BANDS - 1); /* an open call ends in any band; those around it are longer */
+    return gates_open(
+        l, depth, p ? p->band : FDRI_ARENA_BANDS - 1); /* an open call ends in any band; those around it are longer */
 }

@@ -11,40 +11,40 @@
 #include "reader/file/file.h"
 
 /* Was it missing when the file was recovered? */
-static bool gaps_told(const struct fdri_reader_part *p)
+static bool gaps_told(const struct fdri_file_part *p)
 {
     bool told = p->tail_told || p->untold;
     for (uint32_t i = 0; i < p->bin_count && !told; i++) told = p->bin[i].gap_told;
     return told;
 }
 
-static bool any_lost(const struct fdr_file *f, const struct fdri_reader_location *l)
+static bool any_lost(const struct fdr_file *f, const struct fdri_file_location *l)
 {
-    for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDR_CLASS_REGION; i++)
+    for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDRI_ARENA_CLASS_REGION; i++)
         if (gaps_told(&l->part[i])) return true;
     if (l->parts_missing) return true;
-    for (uint32_t d = 1; d <= fdr_levels_in(l->raw.level_blocks); d++) {
-        const struct fdr_level *v = fdri_reader_level(f, l, d);
+    for (uint32_t d = 1; d <= fdri_arena_levels_in(l->raw.level_blocks); d++) {
+        const struct fdri_arena_level *v = fdri_file_level(f, l, d);
         if (v && v->lost) return true;
     }
     return false;
 }
 
-void fdri_reader_find_unplaced(struct fdr_file *f, struct fdri_reader_location *l)
+void fdri_events_find_unplaced(struct fdr_file *f, struct fdri_file_location *l)
 {
     const struct fdr_select calls = {.classes = 1u << FDR_IN_REGION};
     struct fdr_read_event e;
     if (l->unplaced_known || f->headers_only || l->moving || !l->careful || !any_lost(f, l)) return;
     l->unplaced_known = true;
-    struct fdri_reader_stream *s = fdri_reader_stream_open(f, l, &calls);
+    struct fdri_events_stream *s = fdri_events_stream_open(f, l, &calls);
     if (!s) return;
     s->unplaced = l;
-    while (fdri_reader_stream_next(s, &e)) continue;
-    fdri_reader_stream_close(s);
+    while (fdri_events_stream_next(s, &e)) continue;
+    fdri_events_stream_close(s);
 }
 
-void fdri_reader_unplaced_add(struct fdri_reader_location *l, uint32_t depth, uint64_t leave)
+void fdri_events_unplaced_add(struct fdri_file_location *l, uint32_t depth, uint64_t leave)
 {
-    if (!fdri_reader_room(&l->unplaced, l->unplaced_count, &l->unplaced_room, sizeof *l->unplaced)) return;
-    l->unplaced[l->unplaced_count++] = (struct fdri_reader_unplaced){depth, leave};
+    if (!fdri_file_grow(&l->unplaced, l->unplaced_count, &l->unplaced_room, sizeof *l->unplaced)) return;
+    l->unplaced[l->unplaced_count++] = (struct fdri_file_unplaced){depth, leave};
 }

@@ -17,35 +17,35 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-static bool matches(const struct fdr_bin *h, uint32_t location, const struct fdri_reader_part *p)
+static bool matches(const struct fdri_arena_bin *h, uint32_t location, const struct fdri_file_part *p)
 {
     return h->location == location && h->class_ == p->class_ && h->depth == p->depth && h->band == p->band;
 }
 
 /* Not a bin that another list holds: that of the partition that was set aside before this one, or followed it. */
-static bool accept(struct fdr_file *f, struct fdri_reader_part *p, uint64_t off, const struct fdr_bin *h, bool gap)
+static bool accept(struct fdr_file *f, struct fdri_file_part *p, uint64_t off, const struct fdri_arena_bin *h, bool gap)
 {
     size_t room = p->bin_room;
-    if (!fdri_reader_room(&p->bin, p->bin_count, &room, sizeof *p->bin) || !fdri_reader_listed(f, off)) return false;
+    if (!fdri_file_grow(&p->bin, p->bin_count, &room, sizeof *p->bin) || !fdri_file_mark_listed(f, off)) return false;
     p->bin_room = (uint32_t)room;
-    p->bin[p->bin_count++] = (struct fdri_reader_bin){.base_tick = h->base_tick,
-                                                      .first_index = h->first_index,
-                                                      .off = (uint32_t)off,
-                                                      .seq = h->seq,
-                                                      .records = FDR_COMMIT_RECORDS(h->commit),
-                                                      .size_log2 = h->size_log2,
-                                                      .gap = gap,
-                                                      .gap_told = h->flags & FDR_BIN_GAP};
+    p->bin[p->bin_count++] = (struct fdri_file_bin){.base_tick = h->base_tick,
+                                                    .first_index = h->first_index,
+                                                    .off = (uint32_t)off,
+                                                    .seq = h->seq,
+                                                    .records = FDRI_ARENA_COMMIT_RECORDS(h->commit),
+                                                    .size_log2 = h->size_log2,
+                                                    .gap = gap,
+                                                    .gap_told = h->flags & FDRI_ARENA_BIN_GAP};
     return true;
 }
 
 /* Follows the links from `off`, whose bin must have seq `*expect`. true: the list ended as lists do. */
-static bool follow(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p, uint64_t off,
+static bool follow(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p, uint64_t off,
                    uint32_t *expect)
 {
-    struct fdr_bin h;
+    struct fdri_arena_bin h;
     while (off) {
-        if (!fdri_reader_bin_header(f, off, &h) || !matches(&h, l->id, p) || h.seq != *expect) return false;
+        if (!fdri_file_bin_header(f, off, &h) || !matches(&h, l->id, p) || h.seq != *expect) return false;
         if (!accept(f, p, off, &h, false)) return false;
         (*expect)++;
         off = h.next;
@@ -53,13 +53,13 @@ static bool follow(struct fdr_file *f, const struct fdri_reader_location *l, str
     return true;
 }
 
-static size_t first_of(struct fdri_reader_found **all, size_t count, const struct fdri_reader_location *l,
-                       const struct fdri_reader_part *p, uint32_t seq)
+static size_t first_of(struct fdri_file_found **all, size_t count, const struct fdri_file_location *l,
+                       const struct fdri_file_part *p, uint32_t seq)
 {
     size_t low = 0, high = count;
     while (low < high) {
         size_t i = low + (high - low) / 2;
-        const struct fdri_reader_found *a = all[i];
+        const struct fdri_file_found *a = all[i];
         bool below = a->location != l->id     ? a->location < l->id
                      : a->class_ != p->class_ ? a->class_ < p->class_
                      : a->depth != p->depth   ? a->depth < p->depth
@@ -72,15 +72,15 @@ static size_t first_of(struct fdri_reader_found **all, size_t count, const struc
 }
 
 /* Adds what the scan found with a seq from `*expect` on; true when there was any. */
-static bool gather(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p, uint32_t *expect,
+static bool gather(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p, uint32_t *expect,
                    uint32_t last)
 {
-    struct fdri_reader_found **all = fdri_reader_by_identity(f);
-    struct fdr_bin h;
+    struct fdri_file_found **all = fdri_file_by_identity(f);
+    struct fdri_arena_bin h;
     bool any = false;
     if (!all) return false;
     for (size_t i = first_of(all, f->found_count, l, p, *expect); i < f->found_count; i++) {
-        if (!fdri_reader_bin_header(f, all[i]->off, &h) || !matches(&h, l->id, p)) break;
+        if (!fdri_file_bin_header(f, all[i]->off, &h) || !matches(&h, l->id, p)) break;
         if (h.seq < *expect) continue; /* a second one of the same seq */
         if (all[i]->listed) continue;
         if (p->aside && h.seq > last) break; /* of the partition that followed */
@@ -91,23 +91,23 @@ static bool gather(struct fdr_file *f, struct fdri_reader_location *l, struct fd
     return any;
 }
 
-static void complain(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_part *p,
+static void complain(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_file_part *p,
                      const char *what)
 {
-    fdri_reader_damage(f, "location %u, %s depth %u band %u: %s", l->id, fdr_class_name(p->class_), p->depth, p->band,
-                       what);
+    fdri_file_damage(f, "location %u, %s depth %u band %u: %s", l->id, fdr_class_name(p->class_), p->depth, p->band,
+                     what);
 }
 
 /* Did all records of this bin come after the cut? Then the bins before it may have been opened after their place was
  * copied. A bin that does not follow the one before it was opened after a rewind if the location rewinds, and that
  * after the other one was copied. */
-static bool after_cut(const struct fdri_reader_location *l, const struct fdri_reader_bin *b)
+static bool after_cut(const struct fdri_file_location *l, const struct fdri_file_bin *b)
 {
-    return l->moving && (b->base_tick >= l->cut || l->raw.flags & FDR_LOCATION_REWINDS);
+    return l->moving && (b->base_tick >= l->cut || l->raw.flags & FDRI_ARENA_LOCATION_REWINDS);
 }
 
 /* Bin number `from` and those behind it were gathered. */
-static void tell_rebuilt(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_part *p,
+static void tell_rebuilt(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_file_part *p,
                          uint32_t from)
 {
     uint32_t holes = 0;
@@ -116,29 +116,29 @@ static void tell_rebuilt(struct fdr_file *f, const struct fdri_reader_location *
     if (l->settled || holes) complain(f, l, p, "the list of bins is broken, rebuilt from the bins");
 }
 
-static void tell_short(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p)
+static void tell_short(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p)
 {
     p->tail_gap = true;
     complain(f, l, p, "the newest bins are missing");
 }
 
 /* Of a location that went on they may have been opened after their place was copied, so that nothing is damaged. */
-static void doubt_end(struct fdri_reader_part *p, uint32_t expect, uint32_t last)
+static void doubt_end(struct fdri_file_part *p, uint32_t expect, uint32_t last)
 {
     if (expect <= last) p->tail_gap = p->tail_moved = true;
 }
 
 /* Bins were gathered, and the next would have seq `expect`: is one missing behind them? The newest may be one whose
  * opening was broken off, which finish() lets pass; behind damage it is doubted. */
-static void tell_end(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p,
-                     uint32_t expect, uint32_t last)
+static void tell_end(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p, uint32_t expect,
+                     uint32_t last)
 {
     if (!l->settled) doubt_end(p, expect, last);
     else if (expect <= last) tell_short(f, l, p);
 }
 
 /* The list broke where seq `expect` should be. */
-static void mend(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p, uint32_t expect,
+static void mend(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p, uint32_t expect,
                  uint32_t last)
 {
     uint32_t from = p->bin_count;
@@ -155,12 +155,12 @@ static void mend(struct fdr_file *f, struct fdri_reader_location *l, struct fdri
 /* The list does not begin as its head says. The number there is right, or the bin at the place there is the oldest and
  * has the right one: the lower of both, so that nothing is lost for a wrong one. All there is, where the block is known
  * to be damaged (`doubt`) and neither leads to anything. */
-static bool rebuild(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
-                    const struct fdr_part *raw, bool doubt)
+static bool rebuild(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
+                    const struct fdri_arena_part *raw, bool doubt)
 {
-    struct fdr_bin h;
+    struct fdri_arena_bin h;
     uint32_t off = (uint32_t)raw->list_head, seq = (uint32_t)(raw->list_head >> 32);
-    bool there = fdri_reader_bin_header(f, off, &h) && matches(&h, l->id, p);
+    bool there = fdri_file_bin_header(f, off, &h) && matches(&h, l->id, p);
     uint32_t expect = there && h.seq < seq && (doubt || !l->moving) ? h.seq : seq, zero = 0;
     if (!gather(f, l, p, &expect, raw->open_seq) && !(doubt && off && gather(f, l, p, &zero, raw->open_seq)))
         return false;
@@ -171,16 +171,16 @@ static bool rebuild(struct fdr_file *f, struct fdri_reader_location *l, struct f
 }
 
 /* A list that ended as lists do may still miss its newest bin, or have been cut by a damaged link. */
-static void finish(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
-                   const struct fdr_part *raw, uint32_t expect)
+static void finish(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
+                   const struct fdri_arena_part *raw, uint32_t expect)
 {
-    struct fdr_bin h;
+    struct fdri_arena_bin h;
     if (p->bin_count && p->bin[p->bin_count - 1].seq >= raw->open_seq) return;
-    if (p->bin_count && p->bin[p->bin_count - 1].off == raw->open_off && fdri_reader_suspect(f, p->off, sizeof *raw))
+    if (p->bin_count && p->bin[p->bin_count - 1].off == raw->open_off && fdri_file_is_suspect(f, p->off, sizeof *raw))
         return; /* it ends with the open bin, whose number is damaged */
     if (!p->bin_count && expect == raw->open_seq + 1)
         return; /* all was given back: a bin of a later seq was never linked (its opening was broken off) */
-    if (raw->open_off && fdri_reader_bin_header(f, raw->open_off, &h) && matches(&h, l->id, p) &&
+    if (raw->open_off && fdri_file_bin_header(f, raw->open_off, &h) && matches(&h, l->id, p) &&
         (h.seq == expect || (p->bin_count == 0 && h.seq == raw->open_seq && h.seq >= expect))) {
         if (accept(f, p, raw->open_off, &h, false)) expect = h.seq + 1;
         if (expect > raw->open_seq) return;
@@ -199,28 +199,28 @@ static void finish(struct fdr_file *f, struct fdri_reader_location *l, struct fd
 
 /* Time never steps back along a list: a bin that does is of another one, or its time is damaged. It stays, as bad, so
  * that what was given back before it keeps its border. */
-static bool steps_back(struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_part *p,
-                       struct fdri_reader_bin *b, uint64_t newest)
+static bool steps_back(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_file_part *p,
+                       struct fdri_file_bin *b, uint64_t newest)
 {
     if (b->base_tick >= newest) return false;
-    fdri_reader_damage(f,
-                       "bin at %u (location %u, %s depth %u band %u seq %u) begins before the one before it: "
-                       "%u records lost",
-                       b->off, l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq, b->records);
-    fdr_store_relaxed(&b->state, FDRI_READER_BIN_BAD);
+    fdri_file_damage(f,
+                     "bin at %u (location %u, %s depth %u band %u seq %u) begins before the one before it: "
+                     "%u records lost",
+                     b->off, l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq, b->records);
+    fdri_atomic_store_relaxed(&b->state, FDRI_FILE_BIN_BAD);
     b->told = true;
     return true;
 }
 
 /* first_index of each bin follows from the bin before; where it does not, records are missing in between. In a moving
  * snapshot the list ends there: they came after the cut. */
-static void check_indices(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p)
+static void check_indices(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p)
 {
     if (p->bin_count && l->moving) p->bin[0].gap = false; /* given back, or not there yet, when its place was copied */
     uint64_t newest = p->bin_count ? p->bin[0].base_tick : 0;
     for (uint32_t i = 1; i < p->bin_count; i++) {
-        struct fdri_reader_bin *b = &p->bin[i];
-        const struct fdri_reader_bin *a = b - 1;
+        struct fdri_file_bin *b = &p->bin[i];
+        const struct fdri_file_bin *a = b - 1;
         bool follows = b->first_index == a->first_index + a->records;
         if ((!follows || b->gap || b->base_tick < newest) && after_cut(l, b)) {
             p->bin_count = i;
@@ -228,25 +228,25 @@ static void check_indices(struct fdr_file *f, const struct fdri_reader_location 
         }
         if (!steps_back(f, l, p, b, newest)) newest = b->base_tick;
         if (!follows && !b->gap)
-            fdri_reader_damage(f, "bin at %u (location %u, %s depth %u band %u seq %u): records before it are missing",
-                               b->off, l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq);
+            fdri_file_damage(f, "bin at %u (location %u, %s depth %u band %u seq %u): records before it are missing",
+                             b->off, l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq);
         b->gap |= !follows;
     }
 }
 
 /* The oldest bins are damaged. If it is one, and its records can be counted, what was given back ended where it began;
  * bins that were the first of all had none before them. Else it is lost, not given back, as far as one can tell. */
-static void behind_damage(const struct fdr_file *f, struct fdri_reader_part *p, const struct fdr_part *raw,
+static void behind_damage(const struct fdr_file *f, struct fdri_file_part *p, const struct fdri_arena_part *raw,
                           uint64_t said)
 {
-    const struct fdri_reader_bin *oldest = &p->bin[0];
+    const struct fdri_file_bin *oldest = &p->bin[0];
     uint32_t seq = (uint32_t)(raw->list_head >> 32);
     uint64_t records, span = 0;
     p->floor = said;
     if (seq == 1) {
         p->given_back = p->floor = 0;
     } else if (oldest->seq == seq + 1 &&
-               fdri_reader_bin_headless(f, (uint32_t)raw->list_head, p->class_, p->depth, &records, &span) &&
+               fdri_file_bin_headless(f, (uint32_t)raw->list_head, p->class_, p->depth, &records, &span) &&
                records <= oldest->first_index && span <= oldest->base_tick) {
         p->given_back = oldest->first_index - records;
         p->floor = p->given_back ? oldest->base_tick - span : 0;
@@ -255,26 +255,28 @@ static void behind_damage(const struct fdr_file *f, struct fdri_reader_part *p, 
     }
 }
 
-uint64_t fdri_reader_floor_told(const struct fdri_reader_bin *oldest, uint64_t given_back)
+uint64_t fdri_file_floor_of_bin(const struct fdri_file_bin *oldest, uint64_t given_back)
 {
     return given_back ? oldest->base_tick : 0;
 }
 
 /* What was given back ends where the oldest bin held begins to count. floor_tick may be one bin ahead when the
  * recorder was killed while giving back. */
-static void set_floor(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_part *p,
-                      const struct fdr_part *raw)
+static void set_floor(const struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p,
+                      const struct fdri_arena_part *raw)
 {
-    const struct fdri_reader_bin *oldest = p->bin_count ? &p->bin[0] : NULL;
+    const struct fdri_file_bin *oldest = p->bin_count ? &p->bin[0] : NULL;
     bool taken = raw && raw->open_off && !raw->limit && !(uint32_t)raw->list_head; /* while the owner sleeps */
-    uint64_t says = raw ? fdr_max(raw->floor_tick, taken ? raw->last_tick : 0) : 0;
+    uint64_t says = raw ? fdri_bits_max(raw->floor_tick, taken ? raw->last_tick : 0) : 0;
     uint64_t said = says <= l->clock.stored_max ? says : 0;
-    p->floor_unknown = p->untold = raw && raw->flags & FDR_PART_UNTOLD;
+    p->floor_unknown = p->untold = raw && raw->flags & FDRI_ARENA_PART_UNACCOUNTED;
     if (!oldest) {
-        bool doubt = raw && fdri_reader_suspect(f, p->off, sizeof *raw); /* it may be of another partition, too */
+        bool doubt = raw && fdri_file_is_suspect(f, p->off, sizeof *raw); /* it may be of another partition, too */
         p->floor = doubt ? 0 : said;
         p->floor_unknown |= raw && raw->total && (doubt || (l->moving && (uint32_t)raw->list_head));
-        p->given_back = taken ? fdr_part_given(raw) : raw && (l->moving || !(uint32_t)raw->list_head) ? raw->total : 0;
+        p->given_back = taken                                             ? fdri_codec_part_given(raw)
+                        : raw && (l->moving || !(uint32_t)raw->list_head) ? raw->total
+                                                                          : 0;
         return;
     }
     p->given_back = oldest->first_index;
@@ -282,8 +284,8 @@ static void set_floor(const struct fdr_file *f, const struct fdri_reader_locatio
         behind_damage(f, p, raw, said);
         return;
     }
-    p->floor = fdri_reader_floor_told(oldest, p->given_back);
-    if (p->untold && !fdri_reader_suspect(f, p->off, sizeof *raw)) { /* bins before the oldest were damaged, once */
+    p->floor = fdri_file_floor_of_bin(oldest, p->given_back);
+    if (p->untold && !fdri_file_is_suspect(f, p->off, sizeof *raw)) { /* bins before the oldest were damaged, once */
         p->floor = said;
         return;
     }
@@ -292,19 +294,19 @@ static void set_floor(const struct fdr_file *f, const struct fdri_reader_locatio
 }
 
 /* What was missing when the file was recovered: it is in the accounts, and the indices go on over it. */
-static void add_told(struct fdri_reader_part *p, const struct fdr_part *raw)
+static void add_told(struct fdri_file_part *p, const struct fdri_arena_part *raw)
 {
     for (uint32_t i = 0; i < p->bin_count; i++) {
-        struct fdri_reader_bin *b = &p->bin[i];
+        struct fdri_file_bin *b = &p->bin[i];
         b->gap_told &= !b->gap; /* else more is missing there than was */
         b->gap |= b->gap_told;
     }
-    p->tail_told = !p->tail_gap && raw && raw->flags & FDR_PART_SHORT;
+    p->tail_told = !p->tail_gap && raw && raw->flags & FDRI_ARENA_PART_SHORT;
     p->tail_gap |= p->tail_told;
 }
 
-void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct fdri_reader_part *p,
-                      const struct fdr_part *raw)
+void fdri_file_list_bins(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
+                         const struct fdri_arena_part *raw)
 {
     uint32_t expect = 0;
     if (!raw) {
@@ -313,7 +315,7 @@ void fdri_reader_list(struct fdr_file *f, struct fdri_reader_location *l, struct
     } else {
         expect = (uint32_t)(raw->list_head >> 32);
         bool ended = follow(f, l, p, (uint32_t)raw->list_head, &expect), empty = !p->bin_count;
-        bool doubt = fdri_reader_suspect(f, p->off, sizeof *raw);
+        bool doubt = fdri_file_is_suspect(f, p->off, sizeof *raw);
         if (empty && (doubt || !ended) && rebuild(f, l, p, raw, doubt)) expect = p->bin[p->bin_count - 1].seq + 1;
         else if (ended) finish(f, l, p, raw, expect);
         else mend(f, l, p, expect, raw->open_seq);

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool fdri_reader_room(void *array, size_t count, size_t *room, size_t size)
+bool fdri_file_grow(void *array, size_t count, size_t *room, size_t size)
 {
     if (count < *room) return true;
     size_t more = *room ? *room * 2 : 16;
     void *old, *grown;
     memcpy(&old, array, sizeof old);
-    grown = fdri_reader_realloc(old, more * size);
+    grown = fdri_file_realloc(old, more * size);
     if (!grown) return false;
     memcpy(array, &grown, sizeof grown);
     *room = more;
@@ -24,26 +24,26 @@ bool fdri_reader_room(void *array, size_t count, size_t *room, size_t size)
     return true;
 }
 
-void fdri_reader_damage(struct fdr_file *f, const char *format, ...)
+void fdri_file_damage(struct fdr_file *f, const char *format, ...)
 {
     f->sound = false;
-    if (f->damage_count > FDRI_READER_DAMAGE_MAX) return;
-    if (!fdri_reader_room(&f->damage, f->damage_count, &f->damage_room, sizeof *f->damage)) return;
+    if (f->damage_count > FDRI_FILE_DAMAGE_MAX) return;
+    if (!fdri_file_grow(&f->damage, f->damage_count, &f->damage_room, sizeof *f->damage)) return;
     char line[256];
     va_list args;
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    const char *text = f->damage_count == FDRI_READER_DAMAGE_MAX ? "more damage follows that is not listed" : line;
-    char *copy = fdri_reader_strdup(text);
+    const char *text = f->damage_count == FDRI_FILE_DAMAGE_MAX ? "more damage follows that is not listed" : line;
+    char *copy = fdri_file_strdup(text);
     if (copy) f->damage[f->damage_count++] = copy;
 }
 
 /* That memory was short is the last line. */
-size_t fdr_file_damage_count(const struct fdr_file *f) { return f->damage_count + fdri_reader_memory_short(f); }
+size_t fdr_file_damage_count(const struct fdr_file *f) { return f->damage_count + fdri_file_memory_short(f); }
 
 const char *fdr_file_damage(const struct fdr_file *f, size_t index)
 {
     if (index < f->damage_count) return f->damage[index];
-    return index == f->damage_count && fdri_reader_memory_short(f) ? FDRI_READER_NO_MEMORY : "";
+    return index == f->damage_count && fdri_file_memory_short(f) ? FDRI_FILE_NO_MEMORY : "";
 }

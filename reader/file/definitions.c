@@ -15,7 +15,7 @@
 
 static char *keep_text(struct fdr_file *f, const char *text, size_t bytes)
 {
-    char *copy = fdri_reader_keep(f, bytes + 1);
+    char *copy = fdri_file_alloc(f, bytes + 1);
     if (copy) memcpy(copy, text, bytes);
     return copy;
 }
@@ -27,38 +27,39 @@ static char *keep_text(struct fdr_file *f, const char *text, size_t bytes)
 enum { VAIN_MOST = 64 << 20, USUAL_BYTES = 1024 };
 
 /* A record of at most `room` bytes whose check is right, or NULL. */
-static const struct fdr_def *def_at(const uint8_t *bytes, uint32_t room, uint64_t *vain)
+static const struct fdri_arena_def *def_at(const uint8_t *bytes, uint32_t room, uint64_t *vain)
 {
-    const struct fdr_def *d = (const void *)bytes;
+    const struct fdri_arena_def *d = (const void *)bytes;
     if (room < sizeof *d || d->bytes < sizeof *d || d->bytes % 8 || d->bytes > room) return NULL;
     uint64_t need = sizeof *d + (uint64_t)d->name_bytes + d->file_bytes + 2;
     need = ((need + 7) & ~(uint64_t)7) + d->payload_bytes;
     if (need > d->bytes || (*vain >= VAIN_MOST && d->bytes > USUAL_BYTES)) return NULL;
-    uint8_t *copy = fdri_reader_malloc(d->bytes);
+    uint8_t *copy = fdri_file_malloc(d->bytes);
     if (!copy) return NULL;
     memcpy(copy, bytes, d->bytes);
-    memset(copy + offsetof(struct fdr_def, check), 0, sizeof d->check);
-    bool right = fdr_check32(copy, d->bytes) == d->check;
+    memset(copy + offsetof(struct fdri_arena_def, check), 0, sizeof d->check);
+    bool right = fdri_arena_check32(copy, d->bytes) == d->check;
     free(copy);
     if (!right) *vain += d->bytes;
     return right ? d : NULL;
 }
 
-uint32_t fdri_reader_def_bytes(const uint8_t *bytes, uint32_t room, uint64_t *vain)
+uint32_t fdri_file_def_bytes(const uint8_t *bytes, uint32_t room, uint64_t *vain)
 {
-    const struct fdr_def *d = def_at(bytes, room, vain);
+    const struct fdri_arena_def *d = def_at(bytes, room, vain);
     return d ? d->bytes : 0;
 }
 
-static void fields(struct fdr_file *f, const struct fdr_def *d, const uint8_t *payload, struct fdr_definition *out)
+static void fields(struct fdr_file *f, const struct fdri_arena_def *d, const uint8_t *payload,
+                   struct fdr_definition *out)
 {
-    uint32_t count = d->payload_bytes / sizeof(struct fdr_def_field);
-    if (count > FDR_FIELDS_MAX) count = FDR_FIELDS_MAX;
-    const char **names = fdri_reader_keep(f, count * sizeof *names);
-    uint8_t *types = fdri_reader_keep(f, count);
+    uint32_t count = d->payload_bytes / sizeof(struct fdri_arena_def_field);
+    if (count > FDRI_CODEC_FIELDS_MAX) count = FDRI_CODEC_FIELDS_MAX;
+    const char **names = fdri_file_alloc(f, count * sizeof *names);
+    uint8_t *types = fdri_file_alloc(f, count);
     if (!names || !types) return;
     for (uint32_t i = 0; i < count; i++) {
-        struct fdr_def_field field;
+        struct fdri_arena_def_field field;
         memcpy(&field, payload + i * sizeof field, sizeof field);
         names[i] = keep_text(f, field.name, strnlen(field.name, sizeof field.name));
         types[i] = (uint8_t)field.type;
@@ -69,24 +70,24 @@ static void fields(struct fdr_file *f, const struct fdr_def *d, const uint8_t *p
     out->field_type = types;
 }
 
-static void take(struct fdr_file *f, const struct fdr_def *d)
+static void take(struct fdr_file *f, const struct fdri_arena_def *d)
 {
-    if (d->kind == 0 || d->kind >= FDRI_READER_KINDS || d->id > FDR_ID_MAX) return;
-    struct fdri_reader_definitions *all = &f->definitions[d->kind];
-    if (!fdri_reader_room(&all->row, all->count, &all->room, sizeof *all->row)) return;
+    if (d->kind == 0 || d->kind >= FDRI_FILE_KINDS || d->id > FDRI_CODEC_ID_MAX) return;
+    struct fdri_file_definitions *all = &f->definitions[d->kind];
+    if (!fdri_file_grow(&all->row, all->count, &all->room, sizeof *all->row)) return;
     const char *name = (const char *)(d + 1), *file = name + d->name_bytes + 1;
     const uint8_t *payload = (const uint8_t *)d + sizeof *d + (((uint32_t)d->name_bytes + d->file_bytes + 2 + 7) & ~7u);
-    bool region = d->kind == FDR_DEF_REGION, module = d->kind == FDR_DEF_MODULE;
-    struct fdri_reader_definition out = {.module = region ? (uint32_t)d->value2 : 0, .bytes = module ? d->value2 : 0};
+    bool region = d->kind == FDRI_ARENA_DEF_REGION, module = d->kind == FDRI_ARENA_DEF_MODULE;
+    struct fdri_file_definition out = {.module = region ? (uint32_t)d->value2 : 0, .bytes = module ? d->value2 : 0};
     out.d = (struct fdr_definition){.kind = (enum fdr_definition_kind)d->kind,
                                     .id = d->id,
                                     .line = d->line,
                                     .address = region || module ? d->value : 0,
-                                    .value_type = d->kind == FDR_DEF_METRIC ? (uint32_t)d->value : 0};
+                                    .value_type = d->kind == FDRI_ARENA_DEF_METRIC ? (uint32_t)d->value : 0};
     out.d.name = keep_text(f, name, strnlen(name, d->name_bytes));
     out.d.file = keep_text(f, file, strnlen(file, d->file_bytes));
     if (!out.d.name || !out.d.file) return;
-    if (d->kind == FDR_DEF_EVENT) fields(f, d, payload, &out.d);
+    if (d->kind == FDRI_ARENA_DEF_EVENT) fields(f, d, payload, &out.d);
     if (module && d->payload_bytes == sizeof out.from) memcpy(&out.from, payload, sizeof out.from);
     all->row[all->count++] = out;
     if (d->id > all->id_max) all->id_max = d->id;
@@ -96,22 +97,22 @@ static void take(struct fdr_file *f, const struct fdr_def *d)
 
 static void take_block(struct fdr_file *f, uint64_t off)
 {
-    const struct fdr_defs_block *b = fdri_reader_at(f, off, sizeof *b);
+    const struct fdri_arena_defs_block *b = fdri_file_at(f, off, sizeof *b);
     uint64_t there = f->end - off - sizeof *b;
     uint32_t used = b->used, at = 0;
     if (used > there || (b->head.bytes >= sizeof *b && used > b->head.bytes - sizeof *b) || used % 8) {
-        fdri_reader_damage(f, "definitions at %llu are damaged", (unsigned long long)off);
+        fdri_file_damage(f, "definitions at %llu are damaged", (unsigned long long)off);
         used = (uint32_t)(there < 4096 ? there & ~(uint64_t)7 : 4096 - sizeof *b);
     }
     bool complained = false;
     f->defs_bytes += used;
     if (f->defs_bytes > 2 * f->end) return; /* blocks that overlap: no recorder wrote them */
-    if (!fdri_reader_room(&f->defs, f->defs_count, &f->defs_room, sizeof *f->defs)) return;
-    f->defs[f->defs_count++] = (struct fdri_reader_defs){off, used};
+    if (!fdri_file_grow(&f->defs, f->defs_count, &f->defs_room, sizeof *f->defs)) return;
+    f->defs[f->defs_count++] = (struct fdri_file_defs){off, used};
     while (at < used) {
-        const struct fdr_def *d = def_at((const uint8_t *)(b + 1) + at, used - at, &f->defs_vain);
+        const struct fdri_arena_def *d = def_at((const uint8_t *)(b + 1) + at, used - at, &f->defs_vain);
         if (d) take(f, d);
-        else if (!complained) fdri_reader_damage(f, "a definition at %llu is damaged", (unsigned long long)(off + at));
+        else if (!complained) fdri_file_damage(f, "a definition at %llu is damaged", (unsigned long long)(off + at));
         complained = !d;
         at += d ? d->bytes : 8;
     }
@@ -120,9 +121,10 @@ static void take_block(struct fdr_file *f, uint64_t off)
 /* true: the chain ended as chains do. */
 static bool along_chain(struct fdr_file *f)
 {
-    uint64_t off = f->sb.defs_first, most = f->end / sizeof(struct fdr_defs_block), n = 0;
-    const struct fdr_defs_block *b;
-    while (off && (b = (const void *)fdri_reader_meta_at(f, off, FDR_META_DEFS, UINT32_MAX, sizeof *b)) && n++ < most) {
+    uint64_t off = f->sb.defs_first, most = f->end / sizeof(struct fdri_arena_defs_block), n = 0;
+    const struct fdri_arena_defs_block *b;
+    while (off && (b = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_DEFS, UINT32_MAX, sizeof *b)) &&
+           n++ < most) {
         take_block(f, off);
         off = b->next;
     }
@@ -133,39 +135,39 @@ static void find_all(struct fdr_file *f)
 {
     size_t count;
     if (along_chain(f)) return;
-    fdri_reader_damage(f, "the chain of definitions is broken");
+    fdri_file_damage(f, "the chain of definitions is broken");
     f->defs_count = f->defs_bytes = 0; /* those seen come again; twins are dropped by id */
-    const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_DEFS, UINT32_MAX, &count);
+    const struct fdri_file_meta *m = fdri_file_meta_scan(f, FDRI_ARENA_META_DEFS, UINT32_MAX, &count);
     for (size_t i = 0; i < count; i++)
-        if (fdri_reader_at(f, m[i].off, sizeof(struct fdr_defs_block))) take_block(f, m[i].off);
+        if (fdri_file_at(f, m[i].off, sizeof(struct fdri_arena_defs_block))) take_block(f, m[i].off);
 }
 
 static int by_id(const void *x, const void *y)
 {
-    const struct fdri_reader_definition *a = x, *b = y;
+    const struct fdri_file_definition *a = x, *b = y;
     return a->d.id < b->d.id ? -1 : a->d.id > b->d.id;
 }
 
-void fdri_reader_definitions(struct fdr_file *f)
+void fdri_file_definitions(struct fdr_file *f)
 {
     find_all(f);
-    for (uint32_t kind = 1; kind < FDRI_READER_KINDS; kind++) {
-        struct fdri_reader_definitions *all = &f->definitions[kind];
+    for (uint32_t kind = 1; kind < FDRI_FILE_KINDS; kind++) {
+        struct fdri_file_definitions *all = &f->definitions[kind];
         size_t kept = 0;
         if (all->count) qsort(all->row, all->count, sizeof *all->row, by_id);
         for (size_t i = 0; i < all->count; i++)
             if (!kept || all->row[kept - 1].d.id != all->row[i].d.id) all->row[kept++] = all->row[i];
         all->count = kept;
         if (f->sb.def_count[kind] > kept + 1)
-            fdri_reader_damage(f, "%zu of %u definitions of kind %u are there", kept, f->sb.def_count[kind], kind);
+            fdri_file_damage(f, "%zu of %u definitions of kind %u are there", kept, f->sb.def_count[kind], kind);
     }
 }
 
 /* ---- asking for them ---- */
 
-const struct fdri_reader_definition *fdri_reader_definition(const struct fdr_file *f, uint32_t kind, uint32_t id)
+const struct fdri_file_definition *fdri_file_definition(const struct fdr_file *f, uint32_t kind, uint32_t id)
 {
-    const struct fdri_reader_definitions *all = &f->definitions[kind];
+    const struct fdri_file_definitions *all = &f->definitions[kind];
     if (id - 1 < all->count && all->row[id - 1].d.id == id) return &all->row[id - 1]; /* the rule: ids count from 1 */
     size_t low = 0, high = all->count;
     while (low < high) {
@@ -187,7 +189,7 @@ static bool grow_unknown(struct fdr_file *f)
 {
     if (f->unknown_slots && f->unknown_count < f->unknown_slots / 2) return true;
     size_t slots = f->unknown_slots ? f->unknown_slots * 2 : 64;
-    struct fdr_definition **wider = fdri_reader_calloc(slots, sizeof *wider);
+    struct fdr_definition **wider = fdri_file_calloc(slots, sizeof *wider);
     if (!wider) return false;
     for (size_t i = 0; i < f->unknown_slots; i++)
         if (f->unknown[i])
@@ -208,7 +210,7 @@ static const struct fdr_definition *unknown(struct fdr_file *f, uint32_t kind, u
     struct {
         struct fdr_definition d;
         char name[32];
-    } *made = fdri_reader_calloc(1, sizeof *made);
+    } *made = fdri_file_calloc(1, sizeof *made);
     if (!made) return &nobody;
     if (id) snprintf(made->name, sizeof made->name, "[unknown %u]", id);
     else snprintf(made->name, sizeof made->name, "[unknown]"); /* no region */
@@ -220,14 +222,14 @@ static const struct fdr_definition *unknown(struct fdr_file *f, uint32_t kind, u
 
 size_t fdr_definition_count(const struct fdr_file *f, enum fdr_definition_kind kind)
 {
-    return (uint32_t)kind < FDRI_READER_KINDS ? f->definitions[kind].id_max : 0;
+    return (uint32_t)kind < FDRI_FILE_KINDS ? f->definitions[kind].id_max : 0;
 }
 
 const struct fdr_definition *fdr_definition(const struct fdr_file *file, enum fdr_definition_kind kind, uint32_t id)
 {
     struct fdr_file *f = (struct fdr_file *)(uintptr_t)file; /* names for ids without one are made on first use */
-    uint32_t k = (uint32_t)kind < FDRI_READER_KINDS ? (uint32_t)kind : 0;
-    const struct fdri_reader_definition *known = fdri_reader_definition(f, k, id);
+    uint32_t k = (uint32_t)kind < FDRI_FILE_KINDS ? (uint32_t)kind : 0;
+    const struct fdri_file_definition *known = fdri_file_definition(f, k, id);
     if (known) return &known->d;
     pthread_mutex_lock(&f->lock);
     const struct fdr_definition *d = unknown(f, k, id);

@@ -17,111 +17,115 @@
 /* ---- levels ---- */
 
 /* Block number `index` of the location's levels, if that is what stands there. */
-static const struct fdr_levels_block *levels_at(const struct fdr_file *f, uint64_t off, uint32_t location,
-                                                uint32_t index)
+static const struct fdri_arena_levels_block *levels_at(const struct fdr_file *f, uint64_t off, uint32_t location,
+                                                       uint32_t index)
 {
-    uint32_t bytes = fdr_levels_bytes(fdr_levels_of(index));
-    const struct fdr_levels_block *b = (const void *)fdri_reader_meta_at(f, off, FDR_META_LEVELS, location, bytes);
+    uint32_t bytes = fdri_arena_levels_bytes(fdri_arena_levels_of(index));
+    const struct fdri_arena_levels_block *b = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_LEVELS, location,
+                                                                              bytes);
     return b && b->index == index && b->head.bytes == bytes ? b : NULL;
 }
 
-const struct fdr_level *fdri_reader_level(const struct fdr_file *f, const struct fdri_reader_location *l,
-                                          uint32_t depth)
+const struct fdri_arena_level *fdri_file_level(const struct fdr_file *f, const struct fdri_file_location *l,
+                                               uint32_t depth)
 {
     if (depth == 0) {
-        const uint64_t head = offsetof(struct fdr_levels_block, level), off = l->raw.level0_off;
-        if (off < head || !fdri_reader_meta_at(f, off - head, FDR_META_LEVELS, l->id, head + sizeof(struct fdr_level)))
+        const uint64_t head = offsetof(struct fdri_arena_levels_block, level), off = l->raw.level0_off;
+        if (off < head ||
+            !fdri_file_meta_at(f, off - head, FDRI_ARENA_META_LEVELS, l->id, head + sizeof(struct fdri_arena_level)))
             return NULL;
         return (const void *)(f->bytes + off);
     }
-    uint32_t block = fdr_level_block(depth);
+    uint32_t block = fdri_arena_level_block(depth);
     if (block >= l->raw.level_blocks || !l->levels_off[block]) return NULL;
-    const struct fdr_levels_block *b = levels_at(f, l->levels_off[block], l->id, block);
-    return b ? &b->level[fdr_level_entry(depth)] : NULL;
+    const struct fdri_arena_levels_block *b = levels_at(f, l->levels_off[block], l->id, block);
+    return b ? &b->level[fdri_arena_level_entry(depth)] : NULL;
 }
 
-const struct fdr_level_points *fdri_reader_points(const struct fdr_file *f, const struct fdri_reader_location *l,
-                                                  uint32_t depth)
+const struct fdri_arena_level_points *fdri_file_points(const struct fdr_file *f, const struct fdri_file_location *l,
+                                                       uint32_t depth)
 {
-    const struct fdr_level *v = fdri_reader_level(f, l, depth);
+    const struct fdri_arena_level *v = fdri_file_level(f, l, depth);
     if (!v || !v->points_off) return NULL;
-    return (const void *)fdri_reader_meta_at(f, v->points_off, FDR_META_POINTS, l->id, sizeof(struct fdr_level_points));
+    return (const void *)fdri_file_meta_at(f, v->points_off, FDRI_ARENA_META_POINTS, l->id,
+                                           sizeof(struct fdri_arena_level_points));
 }
 
 static bool whole(const struct fdr_file *f, const void *p, uint64_t bytes)
 {
-    return p && !fdri_reader_suspect(f, (uint64_t)((const uint8_t *)p - f->bytes), bytes);
+    return p && !fdri_file_is_suspect(f, (uint64_t)((const uint8_t *)p - f->bytes), bytes);
 }
 
 /* Blocks the location does not lead to any more; in damaged bytes what looks like one may lie over something else. */
-static uint32_t claim_levels(struct fdr_file *f, struct fdri_reader_location *l)
+static uint32_t claim_levels(struct fdr_file *f, struct fdri_file_location *l)
 {
     size_t count;
     uint32_t missing = 0;
-    const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_LEVELS, l->id, &count);
+    const struct fdri_file_meta *m = fdri_file_meta_scan(f, FDRI_ARENA_META_LEVELS, l->id, &count);
     for (uint32_t b = 0; b < l->raw.level_blocks; b++) {
         for (size_t i = 0; i < count && !l->levels_off[b]; i++)
-            if (levels_at(f, m[i].off, l->id, b) && whole(f, f->bytes + m[i].off, sizeof(struct fdr_levels_block)))
+            if (levels_at(f, m[i].off, l->id, b) &&
+                whole(f, f->bytes + m[i].off, sizeof(struct fdri_arena_levels_block)))
                 l->levels_off[b] = m[i].off;
         missing += !l->levels_off[b];
     }
     return missing;
 }
 
-static void find_levels(struct fdr_file *f, struct fdri_reader_location *l)
+static void find_levels(struct fdr_file *f, struct fdri_file_location *l)
 {
     uint32_t missing = 0;
-    if (l->raw.level_blocks > FDR_LEVEL_BLOCKS_MAX) {
-        fdri_reader_damage(f, "location %u: %u blocks of levels", l->id, l->raw.level_blocks);
-        l->raw.level_blocks = FDR_LEVEL_BLOCKS_MAX;
+    if (l->raw.level_blocks > FDRI_ARENA_LEVEL_BLOCKS_MAX) {
+        fdri_file_damage(f, "location %u: %u blocks of levels", l->id, l->raw.level_blocks);
+        l->raw.level_blocks = FDRI_ARENA_LEVEL_BLOCKS_MAX;
         while (l->raw.level_blocks && !l->raw.levels_off[l->raw.level_blocks - 1]) l->raw.level_blocks--;
     }
     for (uint32_t i = 0; i < l->raw.level_blocks; i++) {
         l->levels_off[i] = levels_at(f, l->raw.levels_off[i], l->id, i) ? l->raw.levels_off[i] : 0;
         missing += !l->levels_off[i];
     }
-    if (missing) fdri_reader_damage(f, "location %u: levels are missing", l->id);
+    if (missing) fdri_file_damage(f, "location %u: levels are missing", l->id);
     if (missing) l->levels_lost = claim_levels(f, l) != 0;
-    if (!fdri_reader_level(f, l, 0)) fdri_reader_damage(f, "location %u: level 0 is missing", l->id);
+    if (!fdri_file_level(f, l, 0)) fdri_file_damage(f, "location %u: level 0 is missing", l->id);
 }
 
 /* ---- open calls ---- */
 
-static bool add_frame(struct fdr_file *f, const struct fdri_reader_location *l, struct fdri_reader_frame *frame,
+static bool add_frame(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_frame *frame,
                       uint32_t *count, uint64_t enter_tick, uint32_t region, uint32_t flags, uint32_t ordinal)
 {
     uint64_t enter = enter_tick >> l->clock.shift, before = *count ? frame[*count - 1].enter : 0;
-    if (flags & FDR_LEVEL_UNTIMED) enter = before;
+    if (flags & FDRI_ARENA_LEVEL_UNTIMED) enter = before;
     if (enter < before || enter > l->clock.stored_max) {
         if (l->settled)
-            fdri_reader_damage(f, "location %u: the stack of open calls is damaged at depth %u", l->id, *count + 1);
+            fdri_file_damage(f, "location %u: the stack of open calls is damaged at depth %u", l->id, *count + 1);
         return false;
     }
-    if (!(flags & FDR_LEVEL_ORDINAL)) ordinal = FDR_ORDINAL_COUNTED;
-    frame[(*count)++] = (struct fdri_reader_frame){enter, region, flags, ordinal};
+    if (!(flags & FDRI_ARENA_LEVEL_ORDINAL)) ordinal = FDRI_CODEC_ORDINAL_COUNTED;
+    frame[(*count)++] = (struct fdri_file_frame){enter, region, flags, ordinal};
     return true;
 }
 
-static void find_live(struct fdr_file *f, struct fdri_reader_location *l)
+static void find_live(struct fdr_file *f, struct fdri_file_location *l)
 {
-    uint32_t depth = l->raw.depth, most = fdr_levels_in(l->raw.level_blocks);
+    uint32_t depth = l->raw.depth, most = fdri_arena_levels_in(l->raw.level_blocks);
     if (depth > most) {
-        if (l->settled) fdri_reader_damage(f, "location %u: %u open calls on a stack of %u", l->id, depth, most);
+        if (l->settled) fdri_file_damage(f, "location %u: %u open calls on a stack of %u", l->id, depth, most);
         depth = 0;
     }
     if (l->suspect) return;
-    if (!depth || !(l->live = fdri_reader_calloc(depth, sizeof *l->live))) return;
+    if (!depth || !(l->live = fdri_file_calloc(depth, sizeof *l->live))) return;
     for (uint32_t d = 1; d <= depth; d++) {
-        const struct fdr_level *v = fdri_reader_level(f, l, d);
+        const struct fdri_arena_level *v = fdri_file_level(f, l, d);
         uint32_t flags = v ? v->flags : 0;
         /* The cut was read before the stack. What was entered in between ends behind it: its record may be there,
          * too. */
         if (v && l->moving && v->enter_tick >> l->clock.shift > l->cut) return;
         /* What came in its tick since then may name it. */
-        if (v && l->moving && v->enter_tick >> l->clock.shift == l->cut) flags |= FDR_LEVEL_ORDINAL;
+        if (v && l->moving && v->enter_tick >> l->clock.shift == l->cut) flags |= FDRI_ARENA_LEVEL_ORDINAL;
         /* It stopped storing while it was copied: what was open is nowhere else. */
-        if (l->moving && !(l->raw.flags & FDR_LOCATION_STOPPED)) flags &= ~(uint32_t)FDR_LEVEL_SETTLED;
-        if (!v || fdri_reader_suspect(f, (uint64_t)((const uint8_t *)v - f->bytes), sizeof *v) ||
+        if (l->moving && !(l->raw.flags & FDRI_ARENA_LOCATION_STOPPED)) flags &= ~(uint32_t)FDRI_ARENA_LEVEL_SETTLED;
+        if (!v || fdri_file_is_suspect(f, (uint64_t)((const uint8_t *)v - f->bytes), sizeof *v) ||
             !add_frame(f, l, l->live, &l->live_count, v->enter_tick, v->region, flags,
                        v->zero_tick == v->enter_tick >> l->clock.shift ? v->zero_count : 0))
             return;
@@ -129,57 +133,58 @@ static void find_live(struct fdr_file *f, struct fdri_reader_location *l)
 }
 
 /* One block of what was open when storing stopped; NULL: damaged. */
-static const struct fdr_frozen *frozen_at(struct fdr_file *f, const struct fdri_reader_location *l, uint64_t off)
+static const struct fdri_arena_frozen *frozen_at(struct fdr_file *f, const struct fdri_file_location *l, uint64_t off)
 {
-    const struct fdr_frozen *z = (const void *)fdri_reader_meta_at(f, off, FDR_META_FROZEN, l->id, sizeof *z);
-    if (!z || z->count > FDRI_READER_DEPTH_MAX || !fdri_reader_at(f, off, fdr_frozen_bytes(z->count)) ||
-        fdri_reader_suspect(f, off, fdr_frozen_bytes(z->count)))
+    const struct fdri_arena_frozen *z = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_FROZEN, l->id,
+                                                                        sizeof *z);
+    if (!z || z->count > FDRI_FILE_DEPTH_MAX || !fdri_file_at(f, off, fdri_arena_frozen_bytes(z->count)) ||
+        fdri_file_is_suspect(f, off, fdri_arena_frozen_bytes(z->count)))
         return NULL;
     return z;
 }
 
 /* How many calls that were; false: not all of them can be read. */
-static bool count_frozen(struct fdr_file *f, const struct fdri_reader_location *l, uint32_t *count)
+static bool count_frozen(struct fdr_file *f, const struct fdri_file_location *l, uint32_t *count)
 {
-    const struct fdr_frozen *z;
+    const struct fdri_arena_frozen *z;
     uint32_t blocks = 0;
     *count = 0;
     for (uint64_t off = l->raw.frozen_off; off; off = z->next) {
-        if (blocks++ == FDR_LEVEL_BLOCKS_MAX || !(z = frozen_at(f, l, off))) return false;
+        if (blocks++ == FDRI_ARENA_LEVEL_BLOCKS_MAX || !(z = frozen_at(f, l, off))) return false;
         *count += z->count;
-        if (*count > FDRI_READER_DEPTH_MAX) return false;
+        if (*count > FDRI_FILE_DEPTH_MAX) return false;
     }
     return true;
 }
 
-static bool add_frozen(struct fdr_file *f, struct fdri_reader_location *l, const struct fdr_frozen *z)
+static bool add_frozen(struct fdr_file *f, struct fdri_file_location *l, const struct fdri_arena_frozen *z)
 {
     for (uint32_t i = 0; i < z->count; i++) {
-        uint32_t flags = z->frame[i].flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_ORDINAL);
-        uint32_t ordinal = z->frame[i].flags >> FDR_FROZEN_ORDINAL;
-        if (ordinal == FDR_FROZEN_ORDINAL_MAX) ordinal = FDRI_READER_NO_ORDINAL;
+        uint32_t flags = z->frame[i].flags & (FDRI_ARENA_LEVEL_UNTIMED | FDRI_ARENA_LEVEL_ORDINAL);
+        uint32_t ordinal = z->frame[i].flags >> FDRI_ARENA_FROZEN_ORDINAL;
+        if (ordinal == FDRI_ARENA_FROZEN_ORDINAL_MAX) ordinal = FDRI_FILE_NO_ORDINAL;
         if (!add_frame(f, l, l->frozen, &l->frozen_count, z->frame[i].enter_tick, z->frame[i].region, flags, ordinal))
             return false;
     }
     return true;
 }
 
-static void find_frozen(struct fdr_file *f, struct fdri_reader_location *l)
+static void find_frozen(struct fdr_file *f, struct fdri_file_location *l)
 {
     uint32_t count;
     if (!l->raw.frozen_off) return;
     if (!count_frozen(f, l, &count)) {
-        fdri_reader_damage(f, "location %u: what was open when it stopped is damaged", l->id);
+        fdri_file_damage(f, "location %u: what was open when it stopped is damaged", l->id);
         return;
     }
     l->stopped = true;
-    if (!count || !(l->frozen = fdri_reader_calloc(count, sizeof *l->frozen))) return;
-    const struct fdr_frozen *z;
+    if (!count || !(l->frozen = fdri_file_calloc(count, sizeof *l->frozen))) return;
+    const struct fdri_arena_frozen *z;
     for (uint64_t off = l->raw.frozen_off; off && !l->frozen_lost; off = z->next)
         l->frozen_lost = !add_frozen(f, l, z = frozen_at(f, l, off));
 }
 
-static void find_frames(struct fdr_file *f, struct fdri_reader_location *l)
+static void find_frames(struct fdr_file *f, struct fdri_file_location *l)
 {
     find_live(f, l);
     find_frozen(f, l);
@@ -189,41 +194,41 @@ static void find_frames(struct fdr_file *f, struct fdri_reader_location *l)
 
 /* ---- the tail, and what was presented ---- */
 
-static uint64_t presented(struct fdr_file *f, struct fdri_reader_location *l)
+static uint64_t presented(struct fdr_file *f, struct fdri_file_location *l)
 {
     uint64_t sum = l->raw.presented_overflow;
-    l->presented_in[FDR_CLASS_REGION] = sum;
-    for (uint32_t d = 0; d <= fdr_levels_in(l->raw.level_blocks); d++) {
-        const struct fdr_level *v = fdri_reader_level(f, l, d);
-        const struct fdr_level_points *p = fdri_reader_points(f, l, d);
+    l->presented_in[FDRI_ARENA_CLASS_REGION] = sum;
+    for (uint32_t d = 0; d <= fdri_arena_levels_in(l->raw.level_blocks); d++) {
+        const struct fdri_arena_level *v = fdri_file_level(f, l, d);
+        const struct fdri_arena_level_points *p = fdri_file_points(f, l, d);
         if (v && v->points_off && !p && !f->has_tail)
-            fdri_reader_damage(f, "location %u: the accounts of points at depth %u are missing", l->id, d);
+            fdri_file_damage(f, "location %u: the accounts of points at depth %u are missing", l->id, d);
         l->presented_doubted |= !whole(f, v, sizeof *v) || (v->points_off && !whole(f, p, sizeof *p));
-        if (v && d > 0) sum += v->presented, l->presented_in[FDR_CLASS_REGION] += v->presented;
-        for (uint32_t c = 1; p && c < FDR_CLASS_COUNT; c++) {
+        if (v && d > 0) sum += v->presented, l->presented_in[FDRI_ARENA_CLASS_REGION] += v->presented;
+        for (uint32_t c = 1; p && c < FDRI_ARENA_CLASS_COUNT; c++) {
             sum += p->by_class[c].presented;
             l->presented_in[c] += p->by_class[c].presented;
         }
     }
-    const struct fdr_samples *samples = fdri_reader_samples(f, l);
-    for (uint32_t i = 0; samples && i < FDR_SAMPLE_LEVELS; i++) sum += samples->level[i].presented;
+    const struct fdri_arena_samples *samples = fdri_events_samples(f, l);
+    for (uint32_t i = 0; samples && i < FDRI_ARENA_SAMPLE_LEVELS; i++) sum += samples->level[i].presented;
     return sum;
 }
 
 static void read_tail(struct fdr_file *f)
 {
-    struct fdr_tail tail;
+    struct fdri_arena_tail tail;
     if (!f->has_tail || f->tail_bad) return;
     memcpy(&tail, f->bytes + f->end, sizeof tail);
-    uint64_t fit = (f->size - f->end - sizeof tail) / sizeof(struct fdr_tail_entry);
+    uint64_t fit = (f->size - f->end - sizeof tail) / sizeof(struct fdri_arena_tail_entry);
     for (uint64_t i = 0; i < tail.count && i < fit; i++) {
-        struct fdr_tail_entry e;
+        struct fdri_arena_tail_entry e;
         memcpy(&e, f->bytes + f->end + sizeof tail + i * sizeof e, sizeof e);
-        struct fdri_reader_location *l = fdri_reader_location(f, e.location);
+        struct fdri_file_location *l = fdri_file_location(f, e.location);
         f->info.threads_gone += e.location == UINT32_MAX;
         if (!l) continue;
         if (e.presented < l->presented_before)
-            fdri_reader_damage(f, "location %u: the tail says fewer events than the levels", l->id);
+            fdri_file_damage(f, "location %u: the tail says fewer events than the levels", l->id);
         l->in_tail = true;
         l->tail = e;
         l->cut = e.cut_tick >> l->clock.shift;
@@ -232,22 +237,22 @@ static void read_tail(struct fdr_file *f)
 
 /* Calls deeper than the stack are counted in the location's block only. Where that is damaged they are believed if the
  * tail has as many events. */
-static void doubt_overflow(struct fdri_reader_location *l)
+static void doubt_overflow(struct fdri_file_location *l)
 {
     if (!l->suspect) return;
     if (!l->in_tail || l->presented_before > l->tail.presented) {
         l->presented_before -= l->raw.presented_overflow;
         l->raw.presented_overflow = 0;
     }
-    l->raw.lost_overflow = fdr_min(l->raw.lost_overflow, l->raw.presented_overflow);
+    l->raw.lost_overflow = fdri_bits_min(l->raw.lost_overflow, l->raw.presented_overflow);
 }
 
 /* Did this location go on while it was copied? It may have ended meanwhile, or before its header was copied and after
  * what belongs to it. Where the tail has no room for it nobody knows, nor where the tail is lost. */
-static bool went_on(const struct fdr_file *f, const struct fdri_reader_location *l)
+static bool went_on(const struct fdr_file *f, const struct fdri_file_location *l)
 {
     if (!f->has_tail || f->tail_bad) return false;
-    if (!l->in_tail) return l->raw.flags & FDR_LOCATION_LIVE;
+    if (!l->in_tail) return l->raw.flags & FDRI_ARENA_LOCATION_LIVE;
     uint64_t rested = l->tail.completed + l->raw.depth + l->raw.overflow + 1;
     return l->tail.presented > rested || l->tail.presented != l->presented_before ||
            l->raw.last_tick != l->tail.cut_tick || l->tail.end_tick != l->tail.cut_tick;
@@ -256,7 +261,7 @@ static bool went_on(const struct fdr_file *f, const struct fdri_reader_location 
 /* ---- where they are ---- */
 
 /* Among the first `count`, which are sorted. */
-static struct fdri_reader_location *find(struct fdr_file *f, size_t count, uint32_t id)
+static struct fdri_file_location *find(struct fdr_file *f, size_t count, uint32_t id)
 {
     size_t low = 0, high = count;
     while (low < high) {
@@ -267,15 +272,15 @@ static struct fdri_reader_location *find(struct fdr_file *f, size_t count, uint3
     return low < count && f->location[low].id == id ? &f->location[low] : NULL;
 }
 
-struct fdri_reader_location *fdri_reader_location(struct fdr_file *f, uint32_t id)
+struct fdri_file_location *fdri_file_location(struct fdr_file *f, uint32_t id)
 {
     return find(f, f->location_count, id);
 }
 
-static struct fdri_reader_location *add(struct fdr_file *f, uint32_t id)
+static struct fdri_file_location *add(struct fdr_file *f, uint32_t id)
 {
-    if (!fdri_reader_room(&f->location, f->location_count, &f->location_room, sizeof *f->location)) return NULL;
-    struct fdri_reader_location *l = &f->location[f->location_count++];
+    if (!fdri_file_grow(&f->location, f->location_count, &f->location_room, sizeof *f->location)) return NULL;
+    struct fdri_file_location *l = &f->location[f->location_count++];
     memset(l, 0, sizeof *l);
     l->id = id;
     l->raw.parent = UINT32_MAX;
@@ -283,10 +288,11 @@ static struct fdri_reader_location *add(struct fdr_file *f, uint32_t id)
 }
 
 /* Its id stands in the block twice. Where they differ it is the one that its partitions have. */
-static uint32_t id_of(const struct fdr_file *f, const struct fdr_location *raw)
+static uint32_t id_of(const struct fdr_file *f, const struct fdri_arena_location *raw)
 {
     uint32_t other = raw->head.location;
-    if (raw->id == other || !fdri_reader_meta_at(f, raw->parts_first, FDR_META_PART, other, sizeof(struct fdr_part)))
+    if (raw->id == other ||
+        !fdri_file_meta_at(f, raw->parts_first, FDRI_ARENA_META_PART, other, sizeof(struct fdri_arena_part)))
         return raw->id;
     return other;
 }
@@ -294,26 +300,26 @@ static uint32_t id_of(const struct fdr_file *f, const struct fdr_location *raw)
 /* true: a location block was there, and *next is the one attached before it. */
 static bool take(struct fdr_file *f, uint64_t off, uint64_t *next)
 {
-    struct fdr_location raw;
-    if (!fdri_reader_meta_at(f, off, FDR_META_LOCATION, UINT32_MAX, sizeof raw)) return false;
+    struct fdri_arena_location raw;
+    if (!fdri_file_meta_at(f, off, FDRI_ARENA_META_LOCATION, UINT32_MAX, sizeof raw)) return false;
     memcpy(&raw, f->bytes + off, sizeof raw);
     *next = raw.next;
-    if (raw.flags & FDR_LOCATION_FREE) return true;
-    struct fdri_reader_location *l = add(f, id_of(f, &raw));
+    if (raw.flags & FDRI_ARENA_LOCATION_FREE) return true;
+    struct fdri_file_location *l = add(f, id_of(f, &raw));
     if (!l) return false;
-    if (l->id != raw.id) fdri_reader_damage(f, "location %u: its block says it is %u", l->id, raw.id);
+    if (l->id != raw.id) fdri_file_damage(f, "location %u: its block says it is %u", l->id, raw.id);
     raw.id = l->id;
     l->off = off;
     l->raw = raw;
     l->raw.name[sizeof l->raw.name - 1] = 0;
-    l->suspect = fdri_reader_suspect(f, off, sizeof raw);
+    l->suspect = fdri_file_is_suspect(f, off, sizeof raw);
     *next = raw.next;
     return true;
 }
 
 static int by_id(const void *x, const void *y)
 {
-    const struct fdri_reader_location *a = x, *b = y;
+    const struct fdri_file_location *a = x, *b = y;
     if (a->id != b->id) return a->id < b->id ? -1 : 1;
     return a->off < b->off ? -1 : a->off > b->off;
 }
@@ -326,7 +332,7 @@ static void put_in_order(struct fdr_file *f)
     for (size_t i = 0; i < f->location_count; i++) {
         if (kept && f->location[kept - 1].id == f->location[i].id) {
             if (f->location[kept - 1].off != f->location[i].off)
-                fdri_reader_damage(f, "location %u is there twice", f->location[i].id);
+                fdri_file_damage(f, "location %u is there twice", f->location[i].id);
             continue;
         }
         if (kept != i) f->location[kept] = f->location[i];
@@ -338,9 +344,9 @@ static void put_in_order(struct fdr_file *f)
 /* Do bins belong to locations that are not on the chain? */
 static bool any_left(struct fdr_file *f)
 {
-    struct fdri_reader_found **b = fdri_reader_by_identity(f);
+    struct fdri_file_found **b = fdri_file_by_identity(f);
     for (size_t i = 0; b && i < f->found_count; i++)
-        if ((i == 0 || b[i]->location != b[i - 1]->location) && !fdri_reader_location(f, b[i]->location)) return true;
+        if ((i == 0 || b[i]->location != b[i - 1]->location) && !fdri_file_location(f, b[i]->location)) return true;
     return false;
 }
 
@@ -349,9 +355,9 @@ static void by_scan(struct fdr_file *f)
 {
     size_t count, known = f->location_count;
     uint64_t next;
-    const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_LOCATION, UINT32_MAX, &count);
+    const struct fdri_file_meta *m = fdri_file_meta_scan(f, FDRI_ARENA_META_LOCATION, UINT32_MAX, &count);
     for (size_t i = 0; i < count; i++) {
-        const struct fdr_location *raw = fdri_reader_at(f, m[i].off, sizeof *raw);
+        const struct fdri_arena_location *raw = fdri_file_at(f, m[i].off, sizeof *raw);
         if (raw && raw->id == raw->head.location && raw->parts_first && !find(f, known, raw->id))
             take(f, m[i].off, &next);
     }
@@ -361,17 +367,17 @@ static void by_scan(struct fdr_file *f)
 static void find_all(struct fdr_file *f)
 {
     uint64_t off = f->sb.location_first;
-    size_t most = f->end / sizeof(struct fdr_location) + 1;
+    size_t most = f->end / sizeof(struct fdri_arena_location) + 1;
     while (off && most-- && take(f, off, &off)) continue;
     put_in_order(f);
     if (off) {
-        fdri_reader_damage(f, "the chain of locations is broken");
+        fdri_file_damage(f, "the chain of locations is broken");
         f->locations_lost = true;
         by_scan(f);
     } else if (f->location_count < f->sb.location_count && !f->has_tail && any_left(f)) {
         size_t known = f->location_count;
         by_scan(f);
-        if (f->location_count > known) fdri_reader_damage(f, "locations were off their chain");
+        if (f->location_count > known) fdri_file_damage(f, "locations were off their chain");
     }
     /* In a damaged block: a bit of its flags, or both ids. */
     if (f->bad_count && !f->locations_lost) f->locations_lost = any_left(f);
@@ -380,12 +386,12 @@ static void find_all(struct fdr_file *f)
 /* Locations that nobody describes any more but whose bins are there. */
 static void from_bins(struct fdr_file *f)
 {
-    struct fdri_reader_found **b = fdri_reader_by_identity(f);
+    struct fdri_file_found **b = fdri_file_by_identity(f);
     size_t known = f->location_count;
     for (size_t i = 0; b && i < f->found_count; i++) {
         if (i && b[i]->location == b[i - 1]->location) continue;
         if (find(f, known, b[i]->location) || !add(f, b[i]->location)) continue;
-        fdri_reader_damage(f, "location %u is known from its bins only", b[i]->location);
+        fdri_file_damage(f, "location %u is known from its bins only", b[i]->location);
     }
     put_in_order(f);
 }
@@ -395,11 +401,11 @@ static void from_bins(struct fdr_file *f)
 static void settle_units(struct fdr_file *f)
 {
     for (size_t i = 0; i < f->found_count; i++) {
-        struct fdri_reader_location *l = fdri_reader_location(f, f->found[i].location);
-        bool ns = f->found[i].flags & FDR_BIN_NS;
-        if (!l || ns == ((l->raw.flags & FDR_LOCATION_NS) != 0)) continue;
+        struct fdri_file_location *l = fdri_file_location(f, f->found[i].location);
+        bool ns = f->found[i].flags & FDRI_ARENA_BIN_NS;
+        if (!l || ns == ((l->raw.flags & FDRI_ARENA_LOCATION_NS) != 0)) continue;
         l->other_unit = true;
-        l->raw.flags ^= FDR_LOCATION_NS;
+        l->raw.flags ^= FDRI_ARENA_LOCATION_NS;
     }
 }
 
@@ -409,9 +415,9 @@ struct thread_key {
     size_t at;
 };
 
-static uint64_t key_of(const struct fdr_location *l)
+static uint64_t key_of(const struct fdri_arena_location *l)
 {
-    return (uint64_t)l->tid << 1 | ((l->flags & FDR_LOCATION_LIVE) != 0);
+    return (uint64_t)l->tid << 1 | ((l->flags & FDRI_ARENA_LOCATION_LIVE) != 0);
 }
 
 static int by_key(const void *a, const void *b)
@@ -436,51 +442,51 @@ static const struct thread_key *last_of(const struct thread_key *threads, size_t
 /* Samples the kernel took know their thread by its id only: the one that was attached last before the stream ended. */
 static void find_parents(struct fdr_file *f)
 {
-    struct thread_key *threads = fdri_reader_malloc((f->location_count + 1) * sizeof *threads);
+    struct thread_key *threads = fdri_file_malloc((f->location_count + 1) * sizeof *threads);
     size_t count = 0;
     if (!threads) return;
     for (size_t i = 0; i < f->location_count; i++) {
-        const struct fdr_location *l = &f->location[i].raw;
-        bool thread = f->location[i].off &&
-                      !(l->flags & (FDR_LOCATION_SAMPLES | FDR_LOCATION_LANE | FDR_LOCATION_ENDED));
+        const struct fdri_arena_location *l = &f->location[i].raw;
+        bool thread = f->location[i].off && !(l->flags & (FDRI_ARENA_LOCATION_SAMPLES | FDRI_ARENA_LOCATION_LANE |
+                                                          FDRI_ARENA_LOCATION_ENDED));
         if (thread) threads[count++] = (struct thread_key){key_of(l), i};
     }
     qsort(threads, count, sizeof *threads, by_key);
     for (size_t i = 0; i < f->location_count; i++) {
-        struct fdr_location *s = &f->location[i].raw;
-        if (!(s->flags & FDR_LOCATION_SAMPLES) || s->parent != UINT32_MAX || !s->tid) continue;
+        struct fdri_arena_location *s = &f->location[i].raw;
+        if (!(s->flags & FDRI_ARENA_LOCATION_SAMPLES) || s->parent != UINT32_MAX || !s->tid) continue;
         const struct thread_key *found = last_of(threads, count, key_of(s));
         if (found) s->parent = f->location[found->at].raw.id;
     }
     free(threads);
 }
 
-void fdri_reader_locations(struct fdr_file *f)
+void fdri_file_locations(struct fdr_file *f)
 {
     find_all(f);
     if (f->locations_lost) from_bins(f);
     find_parents(f);
     settle_units(f);
     for (size_t i = 0; i < f->location_count; i++) {
-        struct fdri_reader_location *l = &f->location[i];
-        if (l->raw.flags & FDR_LOCATION_NS) fdri_reader_clock_ns(&l->clock, f->sb.shift);
+        struct fdri_file_location *l = &f->location[i];
+        if (l->raw.flags & FDRI_ARENA_LOCATION_NS) fdri_file_clock_ns(&l->clock, f->sb.shift);
         else l->clock = f->clock;
-        l->info.given_times = (l->raw.flags & FDR_LOCATION_NS) && f->sb.clock_kind == FDR_CLOCK_TSC;
+        l->info.given_times = (l->raw.flags & FDRI_ARENA_LOCATION_NS) && f->sb.clock_kind == FDRI_ARENA_CLOCK_TSC;
         if (l->off) find_levels(f, l);
         l->presented_before = presented(f, l);
     }
     read_tail(f);
     for (size_t i = 0; i < f->location_count; i++) {
-        struct fdri_reader_location *l = &f->location[i];
+        struct fdri_file_location *l = &f->location[i];
         doubt_overflow(l);
         l->moving = went_on(f, l);
         l->settled = !l->moving && !(l->in_tail && l->tail.under_way);
         if (l->moving && !l->in_tail) l->cut = l->raw.last_tick >> l->clock.shift;
         if (l->other_unit && l->off && l->settled)
-            fdri_reader_damage(f, "location %u: its unit of time is not that of its bins", l->id);
+            fdri_file_damage(f, "location %u: its unit of time is not that of its bins", l->id);
         if (l->off) find_frames(f, l);
-        fdri_reader_parts(f, l);
-        fdri_reader_keep_rule(l);
-        fdri_reader_reach(f, l);
+        fdri_file_parts(f, l);
+        fdri_account_keep_rule(l);
+        fdri_account_reach(f, l);
     }
 }

@@ -21,10 +21,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-void *fdri_reader_keep(struct fdr_file *f, size_t bytes)
+void *fdri_file_alloc(struct fdr_file *f, size_t bytes)
 {
-    if (!fdri_reader_room(&f->kept_memory, f->kept_count, &f->kept_room, sizeof *f->kept_memory)) return NULL;
-    void *p = fdri_reader_calloc(1, bytes ? bytes : 1);
+    if (!fdri_file_grow(&f->kept_memory, f->kept_count, &f->kept_room, sizeof *f->kept_memory)) return NULL;
+    void *p = fdri_file_calloc(1, bytes ? bytes : 1);
     if (p) f->kept_memory[f->kept_count++] = p;
     return p;
 }
@@ -38,23 +38,23 @@ static void first_line(const struct fdr_file *f, char *message, size_t message_b
 static enum fdr_verdict assemble(struct fdr_file *f, struct fdr_file **out, char *message, size_t message_bytes)
 {
     f->sound = true;
-    fdri_reader_memory_begin(f);
+    fdri_file_memory_begin(f);
     pthread_mutex_init(&f->lock, NULL);
-    if (!fdri_reader_superblock(f, message, message_bytes)) {
+    if (!fdri_file_superblock(f, message, message_bytes)) {
         fdr_file_close(f);
         return FDR_UNREADABLE;
     }
-    fdri_reader_undo(f);
-    fdri_reader_scan(f);
-    fdri_reader_definitions(f);
-    fdri_reader_locations(f);
-    fdri_reader_info(f);
-    fdri_reader_notes(f);
-    fdri_reader_bundle(f);
-    fdri_reader_behind(f);
+    fdri_file_undo_fold(f);
+    fdri_file_scan(f);
+    fdri_file_definitions(f);
+    fdri_file_locations(f);
+    fdri_account_info(f);
+    fdri_bundle_notes(f);
+    fdri_bundle_read(f);
+    fdri_bundle_bytes_behind(f);
     fdr_file_symbolise(f);
-    if (fdri_reader_memory_short(f)) {
-        snprintf(message, message_bytes, "%s", FDRI_READER_NO_MEMORY);
+    if (fdri_file_memory_short(f)) {
+        snprintf(message, message_bytes, "%s", FDRI_FILE_NO_MEMORY);
         fdr_file_close(f);
         return FDR_UNREADABLE;
     }
@@ -67,9 +67,9 @@ enum fdr_verdict fdr_file_open_memory(const void *bytes, size_t count, struct fd
                                       size_t message_bytes)
 {
     *out = NULL;
-    struct fdr_file *f = fdri_reader_calloc(1, sizeof *f);
+    struct fdr_file *f = fdri_file_calloc(1, sizeof *f);
     if (f && (uintptr_t)bytes % 64) { /* structures are read in place */
-        f->owned = fdri_reader_aligned(64, (count + 64) & ~(size_t)63);
+        f->owned = fdri_file_aligned(64, (count + 64) & ~(size_t)63);
         if (f->owned) memcpy(f->owned, bytes, count);
     }
     if (!f || ((uintptr_t)bytes % 64 && !f->owned)) {
@@ -117,9 +117,9 @@ static bool map_in(struct fdr_file *f, int fd)
 
 static bool still_written(int fd)
 {
-    struct fdr_superblock sb;
+    struct fdri_arena_superblock sb;
     ssize_t got = pread(fd, &sb, sizeof sb, 0);
-    return got == (ssize_t)sizeof sb && sb.state != FDR_STATE_FINALIZED && sb.snapshot_number == 0;
+    return got == (ssize_t)sizeof sb && sb.state != FDRI_ARENA_STATE_FINALIZED && sb.snapshot_number == 0;
 }
 
 static bool bring_in(struct fdr_file *f, int fd, char *message, size_t message_bytes)
@@ -135,10 +135,10 @@ static bool bring_in(struct fdr_file *f, int fd, char *message, size_t message_b
     return false;
 }
 
-enum fdr_verdict fdri_reader_open_fd(int fd, bool headers_only, struct fdr_file **out, char *message,
-                                     size_t message_bytes)
+enum fdr_verdict fdri_file_open_fd(int fd, bool headers_only, struct fdr_file **out, char *message,
+                                   size_t message_bytes)
 {
-    struct fdr_file *f = fdri_reader_calloc(1, sizeof *f);
+    struct fdr_file *f = fdri_file_calloc(1, sizeof *f);
     if (!f) snprintf(message, message_bytes, "out of memory");
     if (!f || !bring_in(f, fd, message, message_bytes)) {
         free(f);
@@ -158,7 +158,7 @@ enum fdr_verdict fdr_file_open(const char *path, struct fdr_file **out, char *me
         snprintf(message, message_bytes, "cannot open: %s", strerror(errno));
         return FDR_UNREADABLE;
     }
-    enum fdr_verdict verdict = fdri_reader_open_fd(fd, false, out, message, message_bytes);
+    enum fdr_verdict verdict = fdri_file_open_fd(fd, false, out, message, message_bytes);
     close(fd);
     return verdict;
 }
@@ -166,7 +166,7 @@ enum fdr_verdict fdr_file_open(const char *path, struct fdr_file **out, char *me
 static void free_locations(struct fdr_file *f)
 {
     for (size_t i = 0; i < f->location_count; i++) {
-        struct fdri_reader_location *l = &f->location[i];
+        struct fdri_file_location *l = &f->location[i];
         for (size_t j = 0; j < l->part_count; j++) free(l->part[j].bin);
         free(l->part);
         free(l->live);
@@ -181,9 +181,9 @@ static void free_locations(struct fdr_file *f)
 void fdr_file_close(struct fdr_file *f)
 {
     if (!f) return;
-    fdri_reader_bundle_free(f);
+    fdri_bundle_free(f);
     free_locations(f);
-    for (int i = 0; i < FDRI_READER_KINDS; i++) free(f->definitions[i].row);
+    for (int i = 0; i < FDRI_FILE_KINDS; i++) free(f->definitions[i].row);
     for (size_t i = 0; i < f->unknown_slots; i++) free(f->unknown[i]);
     for (size_t i = 0; i < f->kept_count; i++) free(f->kept_memory[i]);
     for (size_t i = 0; i < f->damage_count; i++) free(f->damage[i]);
@@ -202,7 +202,7 @@ void fdr_file_close(struct fdr_file *f)
     free(f->total);
     free(f->reduction);
     free(f->stream);
-    fdri_reader_places_close(f);
+    fdri_symbol_places_close(f);
     pthread_mutex_destroy(&f->lock);
     if (f->mapped) munmap(f->owned, f->size);
     else free(f->owned);

@@ -13,14 +13,14 @@
 #include <string.h>
 
 /* Of each kind there is one, and perhaps an older one that was set aside, which comes before it. */
-#define IDENTITIES (FDR_CLASS_COUNT * (FDRI_READER_DEPTH_MAX + 1u) * FDR_BANDS * 2)
+#define IDENTITIES (FDRI_ARENA_CLASS_COUNT * (FDRI_FILE_DEPTH_MAX + 1u) * FDRI_ARENA_BANDS * 2)
 struct seen {
     uint8_t bit[(IDENTITIES + 7) / 8];
 };
 
 static uint32_t identity(uint32_t class_, uint32_t depth, uint32_t band, bool aside)
 {
-    return ((class_ * (FDRI_READER_DEPTH_MAX + 1u) + depth) * FDR_BANDS + band) * 2 + !aside;
+    return ((class_ * (FDRI_FILE_DEPTH_MAX + 1u) + depth) * FDRI_ARENA_BANDS + band) * 2 + !aside;
 }
 
 /* true the first time. */
@@ -33,27 +33,27 @@ static bool first_time(struct seen *s, uint32_t class_, uint32_t depth, uint32_t
     return fresh;
 }
 
-static bool is_seen(const struct seen *s, const struct fdri_reader_found *b, bool aside)
+static bool is_seen(const struct seen *s, const struct fdri_file_found *b, bool aside)
 {
     uint32_t i = identity(b->class_, b->depth, b->band, aside);
     return s->bit[i / 8] >> (i & 7) & 1;
 }
 
-static struct fdri_reader_part *new_part(struct fdri_reader_location *l, uint32_t class_, uint32_t depth, uint32_t band)
+static struct fdri_file_part *new_part(struct fdri_file_location *l, uint32_t class_, uint32_t depth, uint32_t band)
 {
-    if (!fdri_reader_room(&l->part, l->part_count, &l->part_room, sizeof *l->part)) return NULL;
-    struct fdri_reader_part *p = &l->part[l->part_count++];
-    *p = (struct fdri_reader_part){.depth = (uint16_t)depth, .class_ = (uint8_t)class_, .band = (uint8_t)band};
+    if (!fdri_file_grow(&l->part, l->part_count, &l->part_room, sizeof *l->part)) return NULL;
+    struct fdri_file_part *p = &l->part[l->part_count++];
+    *p = (struct fdri_file_part){.depth = (uint16_t)depth, .class_ = (uint8_t)class_, .band = (uint8_t)band};
     return p;
 }
 
 /* The block is damaged: where its oldest bin and its open one say of the same partition that they are of it, and the
  * oldest has the right number, they are believed. */
-static void believe_bins(const struct fdr_file *f, const struct fdri_reader_location *l, struct fdr_part *raw)
+static void believe_bins(const struct fdr_file *f, const struct fdri_file_location *l, struct fdri_arena_part *raw)
 {
-    struct fdr_bin h, open;
-    if (!fdri_reader_bin_header(f, (uint32_t)raw->list_head, &h) || h.location != l->id ||
-        h.seq != (uint32_t)(raw->list_head >> 32) || !fdri_reader_bin_header(f, raw->open_off, &open) ||
+    struct fdri_arena_bin h, open;
+    if (!fdri_file_bin_header(f, (uint32_t)raw->list_head, &h) || h.location != l->id ||
+        h.seq != (uint32_t)(raw->list_head >> 32) || !fdri_file_bin_header(f, raw->open_off, &open) ||
         open.location != l->id || open.class_ != h.class_ || open.depth != h.depth || open.band != h.band)
         return;
     raw->class_ = h.class_;
@@ -62,53 +62,53 @@ static void believe_bins(const struct fdr_file *f, const struct fdri_reader_loca
 }
 
 /* The partition block at off; false when it is none of this location. */
-static bool get_block(const struct fdr_file *f, const struct fdri_reader_location *l, uint64_t off,
-                      struct fdr_part *raw)
+static bool get_block(const struct fdr_file *f, const struct fdri_file_location *l, uint64_t off,
+                      struct fdri_arena_part *raw)
 {
-    if (!fdri_reader_meta_at(f, off, FDR_META_PART, l->id, sizeof *raw)) return false;
+    if (!fdri_file_meta_at(f, off, FDRI_ARENA_META_PART, l->id, sizeof *raw)) return false;
     memcpy(raw, f->bytes + off, sizeof *raw);
-    if (fdri_reader_suspect(f, off, sizeof *raw)) believe_bins(f, l, raw);
-    return raw->class_ < FDR_CLASS_COUNT && raw->band < FDR_BANDS && raw->depth <= FDRI_READER_DEPTH_MAX &&
-           (raw->class_ != FDR_CLASS_REGION || raw->depth > 0);
+    if (fdri_file_is_suspect(f, off, sizeof *raw)) believe_bins(f, l, raw);
+    return raw->class_ < FDRI_ARENA_CLASS_COUNT && raw->band < FDRI_ARENA_BANDS && raw->depth <= FDRI_FILE_DEPTH_MAX &&
+           (raw->class_ != FDRI_ARENA_CLASS_REGION || raw->depth > 0);
 }
 
 /* A damaged block that leads to no bin: nothing else says that it is of the partition it names. It comes after all
  * others, so that it takes the place of none, and none of their bins. */
-static bool is_doubtful(const struct fdr_file *f, const struct fdri_reader_location *l, uint64_t off,
-                        const struct fdr_part *raw)
+static bool is_doubtful(const struct fdr_file *f, const struct fdri_file_location *l, uint64_t off,
+                        const struct fdri_arena_part *raw)
 {
-    struct fdr_bin h;
+    struct fdri_arena_bin h;
     uint32_t head = (uint32_t)raw->list_head;
-    bool leads = head && fdri_reader_bin_header(f, head, &h) && h.location == l->id && h.class_ == raw->class_ &&
+    bool leads = head && fdri_file_bin_header(f, head, &h) && h.location == l->id && h.class_ == raw->class_ &&
                  h.depth == raw->depth && h.band == raw->band;
-    return !leads && fdri_reader_suspect(f, off, sizeof *raw);
+    return !leads && fdri_file_is_suspect(f, off, sizeof *raw);
 }
 
 /* Takes the block in; false when there is one of its kind. */
-static bool take_block(struct fdr_file *f, struct fdri_reader_location *l, struct seen *s, uint64_t off,
-                       const struct fdr_part *raw)
+static bool take_block(struct fdr_file *f, struct fdri_file_location *l, struct seen *s, uint64_t off,
+                       const struct fdri_arena_part *raw)
 {
-    if (!first_time(s, raw->class_, raw->depth, raw->band, raw->flags & FDR_PART_ASIDE)) return false;
-    struct fdri_reader_part *p = new_part(l, raw->class_, raw->depth, raw->band);
+    if (!first_time(s, raw->class_, raw->depth, raw->band, raw->flags & FDRI_ARENA_PART_PINNED)) return false;
+    struct fdri_file_part *p = new_part(l, raw->class_, raw->depth, raw->band);
     if (!p) return false;
     p->off = off;
-    p->aside = raw->flags & FDR_PART_ASIDE;
-    p->aside_parents = raw->aside_how & FDR_ASIDE_PARENTS;
+    p->aside = raw->flags & FDRI_ARENA_PART_PINNED;
+    p->aside_parents = raw->aside_how & FDRI_ARENA_PINNED_PARENTS;
     p->aside_tick = raw->aside_tick;
     p->forgets = raw->forgets;
-    fdri_reader_list(f, l, p, raw);
+    fdri_file_list_bins(f, l, p, raw);
     return true;
 }
 
 /* The doubtful ones, or all others. */
-static bool along_chain(struct fdr_file *f, struct fdri_reader_location *l, struct seen *s, bool doubtful)
+static bool along_chain(struct fdr_file *f, struct fdri_file_location *l, struct seen *s, bool doubtful)
 {
-    struct fdr_part raw;
+    struct fdri_arena_part raw;
     uint64_t mark = 0; /* moved on after 1, 2, 4, ... blocks: a chain that comes back to it has no end */
     uint32_t n = 0;
     for (uint64_t off = l->raw.parts_first; off; off = raw.next) {
         if (off == mark || n++ == IDENTITIES || !get_block(f, l, off, &raw)) return false;
-        if (fdr_is_pow2(n)) mark = off;
+        if (fdri_bits_is_pow2(n)) mark = off;
         if (is_doubtful(f, l, off, &raw) != doubtful) continue;
         if (!take_block(f, l, s, off, &raw) && !doubtful) return false;
     }
@@ -117,18 +117,18 @@ static bool along_chain(struct fdr_file *f, struct fdri_reader_location *l, stru
 
 /* Does m[i] begin inside of the block before it, which is the next one in the list? Bytes written to a wrong place may
  * look like a block there: only one of the two can be mended. */
-static bool is_inside(const struct fdr_file *f, const struct fdri_reader_location *l, const struct fdri_reader_meta *m,
+static bool is_inside(const struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_file_meta *m,
                       size_t i, size_t count)
 {
-    struct fdr_part raw;
+    struct fdri_arena_part raw;
     return i + 1 < count && m[i].off - m[i + 1].off < sizeof raw && get_block(f, l, m[i + 1].off, &raw);
 }
 
-static size_t by_scan(struct fdr_file *f, struct fdri_reader_location *l, struct seen *s)
+static size_t by_scan(struct fdr_file *f, struct fdri_file_location *l, struct seen *s)
 {
-    struct fdr_part raw;
+    struct fdri_arena_part raw;
     size_t before = l->part_count, count;
-    const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, FDR_META_PART, l->id, &count);
+    const struct fdri_file_meta *m = fdri_file_meta_scan(f, FDRI_ARENA_META_PART, l->id, &count);
     for (int doubtful = 0; doubtful < 2; doubtful++)
         for (size_t i = 0; i < count; i++)
             if (!is_inside(f, l, m, i, count) && get_block(f, l, m[i].off, &raw) &&
@@ -138,9 +138,9 @@ static size_t by_scan(struct fdr_file *f, struct fdri_reader_location *l, struct
 }
 
 /* The bins found of this location; *count of them. */
-static struct fdri_reader_found **its_bins(struct fdr_file *f, const struct fdri_reader_location *l, size_t *count)
+static struct fdri_file_found **its_bins(struct fdr_file *f, const struct fdri_file_location *l, size_t *count)
 {
-    struct fdri_reader_found **all = fdri_reader_by_identity(f);
+    struct fdri_file_found **all = fdri_file_by_identity(f);
     size_t low = 0, high = all ? f->found_count : 0;
     while (low < high) {
         size_t i = low + (high - low) / 2;
@@ -154,16 +154,16 @@ static struct fdri_reader_found **its_bins(struct fdr_file *f, const struct fdri
 }
 
 /* Does a bin of this location belong to a partition nobody told us of? */
-static bool any_left(struct fdr_file *f, const struct fdri_reader_location *l, const struct seen *s)
+static bool any_left(struct fdr_file *f, const struct fdri_file_location *l, const struct seen *s)
 {
     size_t count;
-    struct fdri_reader_found **b = its_bins(f, l, &count);
+    struct fdri_file_found **b = its_bins(f, l, &count);
     for (size_t i = 0; i < count; i++)
         if (!b[i]->listed && !is_seen(s, b[i], false) && !is_seen(s, b[i], true)) return true;
     return false;
 }
 
-static bool sets_aside(const struct fdri_reader_location *l)
+static bool sets_aside(const struct fdri_file_location *l)
 {
     for (size_t i = 0; i < l->part_count; i++)
         if (l->part[i].aside) return true;
@@ -172,25 +172,25 @@ static bool sets_aside(const struct fdri_reader_location *l)
 
 /* The partitions of bins that no list holds: where one of two is there it is the other one, that was set aside before
  * it or followed it. */
-static void from_bins(struct fdr_file *f, struct fdri_reader_location *l, struct seen *s)
+static void from_bins(struct fdr_file *f, struct fdri_file_location *l, struct seen *s)
 {
     size_t count;
-    struct fdri_reader_found **b = its_bins(f, l, &count);
+    struct fdri_file_found **b = its_bins(f, l, &count);
     bool twins = sets_aside(l);
     for (size_t i = 0; i < count; i++) {
         bool aside = is_seen(s, b[i], false);
         if (b[i]->listed || (aside && !twins)) continue;
         if (!first_time(s, b[i]->class_, b[i]->depth, b[i]->band, aside)) continue;
-        struct fdri_reader_part *p = new_part(l, b[i]->class_, b[i]->depth, b[i]->band);
+        struct fdri_file_part *p = new_part(l, b[i]->class_, b[i]->depth, b[i]->band);
         if (!p) return;
         p->aside = aside;
-        fdri_reader_list(f, l, p, NULL);
+        fdri_file_list_bins(f, l, p, NULL);
     }
 }
 
 static int by_place(const void *x, const void *y)
 {
-    const struct fdri_reader_part *a = x, *b = y;
+    const struct fdri_file_part *a = x, *b = y;
     uint32_t i = identity(a->class_, a->depth, a->band, a->aside), j = identity(b->class_, b->depth, b->band, b->aside);
     return i < j ? -1 : i > j;
 }
@@ -198,64 +198,63 @@ static int by_place(const void *x, const void *y)
 /* A location without its block does not say that it has readings; its partitions do: of user events at depths without a
  * gap between, the deepest of them near the deepest that readings have, where no call ever was. Events of a program lie
  * so deep in calls only, and some of these would be there. */
-static void tell_readings(struct fdr_file *f, struct fdri_reader_location *l)
+static void tell_readings(struct fdr_file *f, struct fdri_file_location *l)
 {
     enum { NEAR = 8 };
     uint32_t depths = 0, deepest = 0, first = 0;
     for (size_t i = 0; i < l->part_count; i++) { /* in order of depth */
-        const struct fdri_reader_part *p = &l->part[i];
-        if (p->class_ == FDR_CLASS_REGION) return;
-        if (p->class_ != FDR_CLASS_USER || p->depth == deepest) continue;
+        const struct fdri_file_part *p = &l->part[i];
+        if (p->class_ == FDRI_ARENA_CLASS_REGION) return;
+        if (p->class_ != FDRI_ARENA_CLASS_USER || p->depth == deepest) continue;
         deepest = p->depth;
         if (!depths++) first = deepest;
     }
-    bool readings = depths && deepest <= FDR_READING_DEPTHS && deepest > FDR_READING_DEPTHS - NEAR;
+    bool readings = depths && deepest <= FDRI_ARENA_READING_DEPTHS && deepest > FDRI_ARENA_READING_DEPTHS - NEAR;
     if (!readings || depths != deepest - first + 1) return;
-    l->raw.flags |= FDR_LOCATION_READINGS;
-    fdri_reader_damage(f, "location %u: user events at %u depths and no call: taken as readings, in none", l->id,
-                       depths);
+    l->raw.flags |= FDRI_ARENA_LOCATION_READINGS;
+    fdri_file_damage(f, "location %u: user events at %u depths and no call: taken as readings, in none", l->id, depths);
 }
 
-void fdri_reader_parts(struct fdr_file *f, struct fdri_reader_location *l)
+void fdri_file_parts(struct fdr_file *f, struct fdri_file_location *l)
 {
-    struct seen *s = fdri_reader_calloc(1, sizeof *s);
+    struct seen *s = fdri_file_calloc(1, sizeof *s);
     if (!s) return;
     bool whole = l->off && along_chain(f, l, s, false) && along_chain(f, l, s, true);
     if (!whole) {
         l->parts_lost = true;
-        if (l->off) fdri_reader_damage(f, "location %u: the chain of partitions is broken", l->id);
+        if (l->off) fdri_file_damage(f, "location %u: the chain of partitions is broken", l->id);
         by_scan(f, l, s);
         from_bins(f, l, s);
     } else if (!l->moving && any_left(f, l, s) && by_scan(f, l, s)) {
-        fdri_reader_damage(f, "location %u: partitions were off their chain", l->id);
+        fdri_file_damage(f, "location %u: partitions were off their chain", l->id);
     }
     free(s);
-    l->parts_missing = l->parts_lost || l->raw.flags & FDR_LOCATION_PARTS_LOST;
+    l->parts_missing = l->parts_lost || l->raw.flags & FDRI_ARENA_LOCATION_PARTS_LOST;
     if (l->part_count) qsort(l->part, l->part_count, sizeof *l->part, by_place);
     if (!l->off) tell_readings(f, l);
 }
 
-uint64_t fdri_reader_zeros_from(const struct fdri_reader_location *l, uint32_t depth)
+uint64_t fdri_file_zeros_from(const struct fdri_file_location *l, uint32_t depth)
 {
-    uint32_t band = l->raw.flags & FDR_LOCATION_JOINED_ALL ? FDR_BANDS - 1 : 0;
+    uint32_t band = l->raw.flags & FDRI_ARENA_LOCATION_JOINED_ALL ? FDRI_ARENA_BANDS - 1 : 0;
     uint64_t from = 0;
     if (!l->parts_missing) return 0;
-    if (!fdri_reader_part(l, FDR_CLASS_REGION, depth, band, false)) return UINT64_MAX;
-    if (fdri_reader_part(l, FDR_CLASS_REGION, depth, band, true)) return 0;
+    if (!fdri_file_part(l, FDRI_ARENA_CLASS_REGION, depth, band, false)) return UINT64_MAX;
+    if (fdri_file_part(l, FDRI_ARENA_CLASS_REGION, depth, band, true)) return 0;
     for (size_t i = 0; i < l->part_count; i++)
-        if (l->part[i].aside) from = fdr_max(from, fdr_min(l->part[i].aside_tick, UINT64_MAX - 1) + 1);
+        if (l->part[i].aside) from = fdri_bits_max(from, fdri_bits_min(l->part[i].aside_tick, UINT64_MAX - 1) + 1);
     return from;
 }
 
-const struct fdri_reader_part *fdri_reader_part(const struct fdri_reader_location *l, uint32_t class_, uint32_t depth,
-                                                uint32_t band, bool aside)
+const struct fdri_file_part *fdri_file_part(const struct fdri_file_location *l, uint32_t class_, uint32_t depth,
+                                            uint32_t band, bool aside)
 {
     size_t low = 0, high = l->part_count;
     uint32_t want = identity(class_, depth, band, aside);
-    if (depth > FDRI_READER_DEPTH_MAX) return NULL; /* refused: nothing is stored of it, and this is another's */
+    if (depth > FDRI_FILE_DEPTH_MAX) return NULL; /* refused: nothing is stored of it, and this is another's */
     while (low < high) {
         size_t i = low + (high - low) / 2;
-        const struct fdri_reader_part *p = &l->part[i];
+        const struct fdri_file_part *p = &l->part[i];
         uint32_t is = identity(p->class_, p->depth, p->band, p->aside);
         if (is == want) return p;
         if (is < want) low = i + 1;

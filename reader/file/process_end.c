@@ -15,15 +15,15 @@
 static bool is_recording(const uint8_t *page)
 {
     uint32_t version;
-    memcpy(&version, page + offsetof(struct fdr_superblock, format_version), sizeof version);
-    return memcmp(page, FDR_ARENA_MAGIC, 8) == 0 && version == FDR_FORMAT_VERSION;
+    memcpy(&version, page + offsetof(struct fdri_arena_superblock, format_version), sizeof version);
+    return memcmp(page, FDRI_ARENA_MAGIC, 8) == 0 && version == FDRI_ARENA_FORMAT_VERSION;
 }
 
 int fdr_file_add_end(const char *path, int wait_status, uint32_t oom_kills, uint64_t realtime_ns)
 {
-    _Alignas(8) uint8_t page[FDR_SUPERBLOCK_BYTES];
-    struct fdr_superblock *s = (void *)page;
-    struct fdr_spare spare;
+    _Alignas(8) uint8_t page[FDRI_ARENA_SUPERBLOCK_BYTES];
+    struct fdri_arena_superblock *s = (void *)page;
+    struct fdri_arena_spare spare;
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return -errno;
     int e = pread(fd, page, sizeof page, 0) == (ssize_t)sizeof page && is_recording(page) ? 0 : -EINVAL;
@@ -32,8 +32,9 @@ int fdr_file_add_end(const char *path, int wait_status, uint32_t oom_kills, uint
         s->end_status = wait_status;
         s->end_oom_kills = oom_kills;
         s->end_realtime_ns = realtime_ns;
-        memcpy(&spare, page + FDR_SPARE_OFF, sizeof spare);
-        if (spare.magic == FDR_SPARE_MAGIC && spare.chunk_count) fdr_spare_finish(page, &spare); /* it has checks */
+        memcpy(&spare, page + FDRI_ARENA_SPARE_OFF, sizeof spare);
+        if (spare.magic == FDRI_ARENA_SPARE_MAGIC && spare.chunk_count)
+            fdri_arena_spare_finish(page, &spare); /* it has checks */
         ssize_t n = pwrite(fd, page, sizeof page, 0);
         if (n != (ssize_t)sizeof page) e = n < 0 ? -errno : -EIO;
     }

@@ -18,29 +18,29 @@ static bool pow2_between(uint64_t v, uint64_t low, uint64_t high)
     return v >= low && v <= high && (v & (v - 1)) == 0;
 }
 
-static bool sane_sizes(const struct fdr_superblock *sb)
+static bool sane_sizes(const struct fdri_arena_superblock *sb)
 {
-    return sb->header_bytes == FDR_SUPERBLOCK_BYTES &&
-           pow2_between(sb->bin_bytes, FDR_BIN_MIN_BYTES, FDR_BIN_MAX_BYTES) && sb->bins_off >= FDR_SUPERBLOCK_BYTES &&
-           sb->bins_off < sb->arena_bytes;
+    return sb->header_bytes == FDRI_ARENA_SUPERBLOCK_BYTES &&
+           pow2_between(sb->bin_bytes, FDRI_ARENA_BIN_MIN_BYTES, FDRI_ARENA_BIN_MAX_BYTES) &&
+           sb->bins_off >= FDRI_ARENA_SUPERBLOCK_BYTES && sb->bins_off < sb->arena_bytes;
 }
 
 /* Is this one of ours, and of a version this build knows? */
 static bool ours(const struct fdr_file *f, char *message, size_t message_bytes)
 {
-    const struct fdr_superblock *sb = &f->sb;
-    bool magic = memcmp(sb->magic, FDR_ARENA_MAGIC, 8) == 0;
-    if (!magic && !(sb->format_version == FDR_FORMAT_VERSION && sane_sizes(sb))) {
+    const struct fdri_arena_superblock *sb = &f->sb;
+    bool magic = memcmp(sb->magic, FDRI_ARENA_MAGIC, 8) == 0;
+    if (!magic && !(sb->format_version == FDRI_ARENA_FORMAT_VERSION && sane_sizes(sb))) {
         snprintf(message, message_bytes, "not an fdr recording");
         return false;
     }
-    if (sb->format_version == FDR_FORMAT_VERSION) return true;
+    if (sb->format_version == FDRI_ARENA_FORMAT_VERSION) return true;
     snprintf(message, message_bytes, "format version %u, but this reader knows version %u only", sb->format_version,
-             FDR_FORMAT_VERSION);
+             FDRI_ARENA_FORMAT_VERSION);
     return false;
 }
 
-static void end_texts(struct fdr_superblock *sb)
+static void end_texts(struct fdri_arena_superblock *sb)
 {
     sb->host[sizeof sb->host - 1] = sb->exe[sizeof sb->exe - 1] = 0;
     sb->reason[sizeof sb->reason - 1] = sb->config[sizeof sb->config - 1] = 0;
@@ -50,112 +50,115 @@ static void end_texts(struct fdr_superblock *sb)
 /* Where does the arena end in this file? */
 static void find_end(struct fdr_file *f)
 {
-    struct fdr_superblock *sb = &f->sb;
-    struct fdr_tail tail = {0};
+    struct fdri_arena_superblock *sb = &f->sb;
+    struct fdri_arena_tail tail = {0};
     uint64_t said = sb->arena_bytes;
-    if (sb->cut == FDR_CUT_DEADLINE)
-        fdri_reader_damage(f, "cut off: FDR_CRASH_DEADLINE was over before all was written");
-    if (sb->cut == FDR_CUT_DISK)
-        fdri_reader_damage(f, "cut off: the disk or a quota was full, or RLIMIT_FSIZE reached, before all was written");
-    f->cut_off = sb->cut != FDR_CUT_NOT;
-    bool fits = said >= FDR_SUPERBLOCK_BYTES && said <= f->size && said % FDR_META_ALIGN == 0 && said <= ARENA_MOST;
+    if (sb->cut == FDRI_ARENA_TRUNCATED_DEADLINE)
+        fdri_file_damage(f, "cut off: FDR_CRASH_DEADLINE was over before all was written");
+    if (sb->cut == FDRI_ARENA_TRUNCATED_DISK)
+        fdri_file_damage(f, "cut off: the disk or a quota was full, or RLIMIT_FSIZE reached, before all was written");
+    f->cut_off = sb->cut != FDRI_ARENA_TRUNCATED_NOT;
+    bool fits = said >= FDRI_ARENA_SUPERBLOCK_BYTES && said <= f->size && said % FDRI_ARENA_META_ALIGN == 0 &&
+                said <= ARENA_MOST;
     if (fits && f->size - said >= sizeof tail) memcpy(&tail, f->bytes + said, sizeof tail);
-    f->has_tail = tail.magic == FDR_TAIL_MAGIC;
-    f->has_crash = tail.magic == FDR_CRASH_MAGIC;
+    f->has_tail = tail.magic == FDRI_ARENA_TAIL_MAGIC;
+    f->has_crash = tail.magic == FDRI_ARENA_CRASH_MAGIC;
     bool known = f->spare.magic; /* both copies say so: what else follows is not of this recording */
     if (fits && (said == f->size || f->has_tail || f->has_crash || known)) {
         f->end = said;
-    } else if (said < FDR_SUPERBLOCK_BYTES || said % FDR_META_ALIGN || said < f->size || said > ARENA_MOST) {
-        fdri_reader_damage(f, "superblock: arena of %llu bytes in a file of %llu bytes", (unsigned long long)said,
-                           (unsigned long long)f->size);
-        f->end = sb->arena_bytes = f->size & ~(uint64_t)(FDR_META_ALIGN - 1);
+    } else if (said < FDRI_ARENA_SUPERBLOCK_BYTES || said % FDRI_ARENA_META_ALIGN || said < f->size ||
+               said > ARENA_MOST) {
+        fdri_file_damage(f, "superblock: arena of %llu bytes in a file of %llu bytes", (unsigned long long)said,
+                         (unsigned long long)f->size);
+        f->end = sb->arena_bytes = f->size & ~(uint64_t)(FDRI_ARENA_META_ALIGN - 1);
     } else {
-        fdri_reader_damage(f, "cut off: %llu of %llu bytes are there", (unsigned long long)f->size,
-                           (unsigned long long)said);
+        fdri_file_damage(f, "cut off: %llu of %llu bytes are there", (unsigned long long)f->size,
+                         (unsigned long long)said);
         f->end = f->size;
         f->cut_off = true;
     }
-    f->tail_bad = f->has_tail && (f->size - f->end - sizeof tail) / sizeof(struct fdr_tail_entry) < tail.count;
-    if (f->tail_bad) fdri_reader_damage(f, "cut off: the tail is not complete");
+    f->tail_bad = f->has_tail && (f->size - f->end - sizeof tail) / sizeof(struct fdri_arena_tail_entry) < tail.count;
+    if (f->tail_bad) fdri_file_damage(f, "cut off: the tail is not complete");
     else if (sb->snapshot_number && !f->has_tail && f->size >= sb->arena_bytes)
-        fdri_reader_damage(f, "cut off: the tail is missing");
-    else if (sb->state == FDR_STATE_CRASHED && !f->has_tail && !f->has_crash && !sb->cut)
+        fdri_file_damage(f, "cut off: the tail is missing");
+    else if (sb->state == FDRI_ARENA_STATE_CRASHED && !f->has_tail && !f->has_crash && !sb->cut)
         f->without_section = f->spare.chunk_count ? !sb->section_off : f->size == said;
     if (f->without_section && sb->section_off)
-        fdri_reader_damage(f, "the crash section is missing: stacks, registers, memory map and messages of the death");
+        fdri_file_damage(f, "the crash section is missing: stacks, registers, memory map and messages of the death");
 }
 
 static void repair_sizes(struct fdr_file *f)
 {
-    struct fdr_superblock *sb = &f->sb;
-    if (memcmp(sb->magic, FDR_ARENA_MAGIC, 8)) fdri_reader_damage(f, "superblock: the magic is damaged");
-    if (sb->header_bytes != FDR_SUPERBLOCK_BYTES)
-        fdri_reader_damage(f, "superblock: header of %u bytes", sb->header_bytes);
-    if (sb->bins_off < FDR_SUPERBLOCK_BYTES || sb->bins_off % FDR_BIN_MIN_BYTES || sb->bins_off > sb->arena_bytes) {
-        fdri_reader_damage(f, "superblock: bins at offset %llu", (unsigned long long)sb->bins_off);
-        sb->bins_off = FDR_SUPERBLOCK_BYTES;
+    struct fdri_arena_superblock *sb = &f->sb;
+    if (memcmp(sb->magic, FDRI_ARENA_MAGIC, 8)) fdri_file_damage(f, "superblock: the magic is damaged");
+    if (sb->header_bytes != FDRI_ARENA_SUPERBLOCK_BYTES)
+        fdri_file_damage(f, "superblock: header of %u bytes", sb->header_bytes);
+    if (sb->bins_off < FDRI_ARENA_SUPERBLOCK_BYTES || sb->bins_off % FDRI_ARENA_BIN_MIN_BYTES ||
+        sb->bins_off > sb->arena_bytes) {
+        fdri_file_damage(f, "superblock: bins at offset %llu", (unsigned long long)sb->bins_off);
+        sb->bins_off = FDRI_ARENA_SUPERBLOCK_BYTES;
     }
-    if (!pow2_between(sb->bin_bytes, FDR_BIN_MIN_BYTES, FDR_BIN_MAX_BYTES)) {
-        fdri_reader_damage(f, "superblock: bins of %u bytes", sb->bin_bytes);
-        sb->bin_bytes = fdri_reader_scan_bin_bytes(f);
+    if (!pow2_between(sb->bin_bytes, FDRI_ARENA_BIN_MIN_BYTES, FDRI_ARENA_BIN_MAX_BYTES)) {
+        fdri_file_damage(f, "superblock: bins of %u bytes", sb->bin_bytes);
+        sb->bin_bytes = fdri_file_scan_bin_bytes(f);
     }
 }
 
 /* Bins below bins_end, meta blocks from meta_first; where that is not known, both may be anywhere. */
 static void find_bounds(struct fdr_file *f)
 {
-    const struct fdr_superblock *sb = &f->sb;
+    const struct fdri_arena_superblock *sb = &f->sb;
     uint64_t low = sb->bins_off + (sb->virgin & UINT32_MAX) * sb->bin_bytes;
-    uint64_t high = (sb->virgin >> 32) * FDR_META_ALIGN;
+    uint64_t high = (sb->virgin >> 32) * FDRI_ARENA_META_ALIGN;
     if (low <= high && high <= sb->arena_bytes && high >= sb->bins_off) {
         f->bins_end = low;
         f->meta_first = high;
         return;
     }
-    fdri_reader_damage(f, "superblock: the border between bins and meta blocks is damaged");
+    fdri_file_damage(f, "superblock: the border between bins and meta blocks is damaged");
     f->bins_end = sb->arena_bytes;
     f->meta_first = sb->bins_off;
 }
 
 static void repair_clock(struct fdr_file *f)
 {
-    struct fdr_superblock *sb = &f->sb;
+    struct fdri_arena_superblock *sb = &f->sb;
     if (sb->shift > 40) {
-        fdri_reader_damage(f, "superblock: the time unit is damaged, times are in stored ticks");
+        fdri_file_damage(f, "superblock: the time unit is damaged, times are in stored ticks");
         sb->shift = 0;
     }
-    if (sb->clock_kind > FDR_CLOCK_NS || !fdri_reader_clock_init(&f->clock, sb)) {
-        fdri_reader_damage(f, "superblock: the clock is damaged, times are in ticks");
-        fdri_reader_clock_ns(&f->clock, sb->shift);
-        sb->clock_kind = FDR_CLOCK_NS; /* as they are shown; what is recovered says nothing else */
+    if (sb->clock_kind > FDRI_ARENA_CLOCK_NS || !fdri_file_clock_init(&f->clock, sb)) {
+        fdri_file_damage(f, "superblock: the clock is damaged, times are in ticks");
+        fdri_file_clock_ns(&f->clock, sb->shift);
+        sb->clock_kind = FDRI_ARENA_CLOCK_NS; /* as they are shown; what is recovered says nothing else */
     }
     if (sb->band_edge_count > 3) sb->band_edge_count = 3;
-    if (sb->state < FDR_STATE_RECORDING || sb->state > FDR_STATE_CRASHED) {
-        fdri_reader_damage(f, "superblock: state %u", sb->state);
-        sb->state = FDR_STATE_RECORDING;
+    if (sb->state < FDRI_ARENA_STATE_RECORDING || sb->state > FDRI_ARENA_STATE_CRASHED) {
+        fdri_file_damage(f, "superblock: state %u", sb->state);
+        sb->state = FDRI_ARENA_STATE_RECORDING;
     }
 }
 
-bool fdri_reader_superblock(struct fdr_file *f, char *message, size_t message_bytes)
+bool fdri_file_superblock(struct fdr_file *f, char *message, size_t message_bytes)
 {
-    if (f->size < 8 || memcmp(f->bytes, FDR_ARENA_MAGIC, 8)) {
-        if (f->size < FDR_SUPERBLOCK_BYTES) {
+    if (f->size < 8 || memcmp(f->bytes, FDRI_ARENA_MAGIC, 8)) {
+        if (f->size < FDRI_ARENA_SUPERBLOCK_BYTES) {
             snprintf(message, message_bytes, "not an fdr recording");
             return false;
         }
     }
     memcpy(&f->sb, f->bytes, f->size < sizeof f->sb ? f->size : sizeof f->sb);
     if (!ours(f, message, message_bytes)) return false;
-    if (f->size < FDR_SUPERBLOCK_BYTES) {
+    if (f->size < FDRI_ARENA_SUPERBLOCK_BYTES) {
         snprintf(message, message_bytes, "cut off inside the superblock: %llu bytes", (unsigned long long)f->size);
         return false;
     }
-    fdri_reader_spare(f);
+    fdri_file_spare(f);
     end_texts(&f->sb);
     find_end(f);
     repair_sizes(f);
     find_bounds(f);
     repair_clock(f);
-    fdri_reader_checks(f);
+    fdri_file_checks(f);
     return true;
 }

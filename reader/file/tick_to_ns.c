@@ -10,7 +10,7 @@
 #define LEAST_SPAN_NS 10000000u           /* two clock readings closer than this are worse than the calibration */
 
 /* mult = num / den in fixed point with as many bits as fit; what a stored tick may be follows. */
-static void set_rate(struct fdri_reader_clock *c, uint64_t num, uint64_t den)
+static void set_rate(struct fdri_file_clock *c, uint64_t num, uint64_t den)
 {
     c->num = num;
     c->den = den;
@@ -23,9 +23,9 @@ static void set_rate(struct fdri_reader_clock *c, uint64_t num, uint64_t den)
     c->stored_max = most >> c->shift;
 }
 
-void fdri_reader_clock_ns(struct fdri_reader_clock *c, uint32_t shift)
+void fdri_file_clock_ns(struct fdri_file_clock *c, uint32_t shift)
 {
-    *c = (struct fdri_reader_clock){.shift = (uint8_t)shift};
+    *c = (struct fdri_file_clock){.shift = (uint8_t)shift};
     set_rate(c, 1, 1);
 }
 
@@ -38,11 +38,11 @@ static bool near(uint64_t num, uint64_t den, uint64_t ticks_per_second)
     return a > b * 0.99L && a < b * 1.01L;
 }
 
-bool fdri_reader_clock_init(struct fdri_reader_clock *c, const struct fdr_superblock *sb)
+bool fdri_file_clock_init(struct fdri_file_clock *c, const struct fdri_arena_superblock *sb)
 {
-    fdri_reader_clock_ns(c, sb->shift);
-    if (sb->clock_kind == FDR_CLOCK_NS) return true;
-    const struct fdr_clock_pair *a = &sb->clock_start, *b = &sb->clock_last;
+    fdri_file_clock_ns(c, sb->shift);
+    if (sb->clock_kind == FDRI_ARENA_CLOCK_NS) return true;
+    const struct fdri_arena_clock_pair *a = &sb->clock_start, *b = &sb->clock_last;
     bool calibrated = sane_rate(1000000000u, sb->ticks_per_second);
     bool ordered = b->tick > a->tick && b->monotonic_ns > a->monotonic_ns && b->tick < MOST && b->monotonic_ns < MOST;
     uint64_t num = b->monotonic_ns - a->monotonic_ns, den = b->tick - a->tick;
@@ -56,20 +56,20 @@ bool fdri_reader_clock_init(struct fdri_reader_clock *c, const struct fdr_superb
     return true;
 }
 
-uint64_t fdri_reader_full_ns(const struct fdri_reader_clock *c, uint64_t tick)
+uint64_t fdri_file_full_ns(const struct fdri_file_clock *c, uint64_t tick)
 {
-    struct fdri_reader_clock full = *c;
+    struct fdri_file_clock full = *c;
     full.shift = 0;
     uint64_t most = c->stored_max << c->shift;
-    return fdri_reader_ns(&full, tick < most ? tick : most);
+    return fdri_file_ns(&full, tick < most ? tick : most);
 }
 
-uint64_t fdri_reader_stored_before(const struct fdri_reader_clock *c, uint64_t ns)
+uint64_t fdri_file_stored_before(const struct fdri_file_clock *c, uint64_t ns)
 {
     uint64_t low = 0, high = c->stored_max; /* the last stored tick whose time is below ns, or 0 */
     while (low < high) {
         uint64_t middle = low + (high - low + 1) / 2;
-        if (fdri_reader_ns(c, middle) < ns) low = middle;
+        if (fdri_file_ns(c, middle) < ns) low = middle;
         else high = middle - 1;
     }
     return low;

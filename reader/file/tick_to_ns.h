@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Stored ticks to ns: one straight line for each location. */
-#ifndef FDR_READER_FILE_TICK_TO_NS_H
-#define FDR_READER_FILE_TICK_TO_NS_H
+#ifndef FDRI_READER_FILE_TICK_TO_NS_H
+#define FDRI_READER_FILE_TICK_TO_NS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,13 +9,13 @@
 #include "format/arena/arena.h"
 
 /* ns = ns0 + (tick - tick0) * mult >> shift_right, and exactly num / den for durations. */
-struct fdri_reader_clock {
+struct fdri_file_clock {
     uint64_t tick0, ns0, mult;
     uint64_t num, den;
     uint64_t stored_max; /* no believable stored tick is greater; up to here nothing overflows */
     uint8_t shift, shift_right;
 };
-static inline uint64_t fdri_reader_ns(const struct fdri_reader_clock *c, uint64_t stored)
+static inline uint64_t fdri_file_ns(const struct fdri_file_clock *c, uint64_t stored)
 {
     uint64_t tick = stored << c->shift;
     if (__builtin_expect(tick >= c->tick0, 1))
@@ -24,17 +24,17 @@ static inline uint64_t fdri_reader_ns(const struct fdri_reader_clock *c, uint64_
     return back < c->ns0 ? c->ns0 - back : 0;
 }
 /* The same for any full tick, saturating. */
-uint64_t fdri_reader_full_ns(const struct fdri_reader_clock *c, uint64_t tick);
+uint64_t fdri_file_full_ns(const struct fdri_file_clock *c, uint64_t tick);
 /* A duration in full ticks, rounded down. */
-static inline uint64_t fdri_reader_duration_ns(const struct fdri_reader_clock *c, uint64_t ticks)
+static inline uint64_t fdri_file_duration_ns(const struct fdri_file_clock *c, uint64_t ticks)
 {
     unsigned __int128 ns = (unsigned __int128)ticks * c->num / c->den;
     return ns > UINT64_MAX ? UINT64_MAX : (uint64_t)ns;
 }
 /* A stored tick that is not after `ns`. */
-uint64_t fdri_reader_stored_before(const struct fdri_reader_clock *c, uint64_t ns);
-void fdri_reader_clock_ns(struct fdri_reader_clock *c, uint32_t shift);
+uint64_t fdri_file_stored_before(const struct fdri_file_clock *c, uint64_t ns);
+void fdri_file_clock_ns(struct fdri_file_clock *c, uint32_t shift);
 /* false: the fields make no sense and ticks are shown as ns. */
-bool fdri_reader_clock_init(struct fdri_reader_clock *c, const struct fdr_superblock *sb);
+bool fdri_file_clock_init(struct fdri_file_clock *c, const struct fdri_arena_superblock *sb);
 
 #endif

@@ -16,7 +16,7 @@
 static uint8_t *own(struct fdr_file *f)
 {
     if (!f->owned) {
-        f->owned = fdri_reader_aligned(64, (f->size + 63) & ~(uint64_t)63);
+        f->owned = fdri_file_aligned(64, (f->size + 63) & ~(uint64_t)63);
         if (f->owned) memcpy(f->owned, f->bytes, f->size);
         if (f->owned) f->bytes = f->owned;
     } else if (f->mapped && mprotect(f->owned, f->size, PROT_READ | PROT_WRITE)) {
@@ -25,24 +25,25 @@ static uint8_t *own(struct fdr_file *f)
     return f->owned;
 }
 
-void fdri_reader_undo(struct fdr_file *f)
+void fdri_file_undo_fold(struct fdr_file *f)
 {
     uint64_t off = f->sb.fold_off;
-    const struct fdr_fold *z = (const void *)fdri_reader_meta_at(f, off, FDR_META_FOLD, UINT32_MAX, sizeof *z);
-    if (off && !z) fdri_reader_damage(f, "the list of words under way is missing");
+    const struct fdri_arena_fold *z = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_FOLD, UINT32_MAX,
+                                                                      sizeof *z);
+    if (off && !z) fdri_file_damage(f, "the list of words under way is missing");
     if (!z || !z->count) return;
-    uint8_t *bytes = z->count <= FDR_FOLD_WORDS ? own(f) : NULL;
+    uint8_t *bytes = z->count <= FDRI_ARENA_FOLD_WORDS ? own(f) : NULL;
     if (!bytes) {
-        fdri_reader_damage(f, "the list of words under way is damaged");
+        fdri_file_damage(f, "the list of words under way is damaged");
         return;
     }
-    struct fdr_fold *w = (void *)(bytes + off);
+    struct fdri_arena_fold *w = (void *)(bytes + off);
     for (uint32_t i = w->count; i-- > 0;) {
         uint64_t at = w->word[i].off;
-        bool good = at % 8 == 0 && at >= f->sb.bins_off && fdri_reader_at(f, at, 8) &&
+        bool good = at % 8 == 0 && at >= f->sb.bins_off && fdri_file_at(f, at, 8) &&
                     (at < off || at >= off + sizeof *w);
         if (good) memcpy(bytes + at, &w->word[i].was, 8);
-        else fdri_reader_damage(f, "word %u under way is nowhere", i);
+        else fdri_file_damage(f, "word %u under way is nowhere", i);
     }
     w->count = 0;
 }

@@ -16,42 +16,42 @@
 
 /* ---- the superblock ---- */
 
-void fdri_reader_spare(struct fdr_file *f)
+void fdri_file_spare(struct fdr_file *f)
 {
-    struct fdr_spare s;
-    memcpy(&s, f->bytes + FDR_SPARE_OFF, sizeof s);
-    if (s.magic != FDR_SPARE_MAGIC || s.check != fdr_spare_check(&s)) {
-        fdri_reader_damage(f, "superblock: its spare is damaged, nothing is checked against it");
+    struct fdri_arena_spare s;
+    memcpy(&s, f->bytes + FDRI_ARENA_SPARE_OFF, sizeof s);
+    if (s.magic != FDRI_ARENA_SPARE_MAGIC || s.check != fdri_arena_spare_check(&s)) {
+        fdri_file_damage(f, "superblock: its spare is damaged, nothing is checked against it");
         return;
     }
     f->spare = s;
     bool same = true;
     uint8_t *sb = (uint8_t *)&f->sb;
     if (s.chunk_count) {
-        same = fdr_check32(f->bytes, FDR_SPARE_OFF) == s.header_check;
+        same = fdri_arena_check32(f->bytes, FDRI_ARENA_SPARE_OFF) == s.header_check;
         if (!same) memcpy(sb, s.copy, sizeof s.copy);
     } else {
-        for (int i = 0; i < FDR_SPARE_FIXED; i++) {
-            uint32_t from = fdr_spare_fixed[i].from, bytes = fdr_spare_fixed[i].to - from;
+        for (int i = 0; i < FDRI_ARENA_SPARE_FIXED; i++) {
+            uint32_t from = fdri_arena_spare_fixed[i].from, bytes = fdri_arena_spare_fixed[i].to - from;
             same = same && memcmp(sb + from, s.copy + from, bytes) == 0;
             memcpy(sb + from, s.copy + from, bytes);
         }
     }
-    if (!same) fdri_reader_damage(f, "superblock: not what was written; its spare is believed");
+    if (!same) fdri_file_damage(f, "superblock: not what was written; its spare is believed");
 }
 
 /* ---- meta blocks and tail ---- */
 
 static bool add_bad(struct fdr_file *f, uint64_t off, uint64_t end)
 {
-    if (!fdri_reader_room(&f->bad, f->bad_count, &f->bad_room, sizeof *f->bad)) return false;
-    f->bad[f->bad_count++] = (struct fdri_reader_bad){off, end};
+    if (!fdri_file_grow(&f->bad, f->bad_count, &f->bad_room, sizeof *f->bad)) return false;
+    f->bad[f->bad_count++] = (struct fdri_file_bad){off, end};
     return true;
 }
 
 static int by_off(const void *a, const void *b)
 {
-    const struct fdri_reader_bad *x = a, *y = b;
+    const struct fdri_file_bad *x = a, *y = b;
     return x->off < y->off ? -1 : x->off > y->off;
 }
 
@@ -63,30 +63,30 @@ static void join_bad(struct fdr_file *f)
     qsort(f->bad, f->bad_count, sizeof *f->bad, by_off);
     for (size_t i = 1; i < f->bad_count; i++) {
         if (f->bad[i].off > f->bad[used].end) f->bad[++used] = f->bad[i];
-        else f->bad[used].end = fdr_max(f->bad[used].end, f->bad[i].end);
+        else f->bad[used].end = fdri_bits_max(f->bad[used].end, f->bad[i].end);
     }
     f->bad_count = used + 1;
 }
 
-static uint32_t bytes_of(const struct fdr_file *f, const struct fdr_chunk *c)
+static uint32_t bytes_of(const struct fdr_file *f, const struct fdri_arena_chunk *c)
 {
-    return fdr_chunk_bytes(c->off, f->spare.chunk_log2, f->sb.arena_bytes);
+    return fdri_arena_chunk_bytes(c->off, f->spare.chunk_log2, f->sb.arena_bytes);
 }
 
 /* Its bytes, or NULL: they are cut off, which was said, or there can be no chunk. */
-static const void *chunk_at(const struct fdr_file *f, const struct fdr_chunk *c)
+static const void *chunk_at(const struct fdr_file *f, const struct fdri_arena_chunk *c)
 {
     bool can_be = c->off % 64 == 0 && c->off >= f->sb.bins_off && c->off < f->end;
-    return can_be ? fdri_reader_at(f, c->off, bytes_of(f, c)) : NULL;
+    return can_be ? fdri_file_at(f, c->off, bytes_of(f, c)) : NULL;
 }
 
-static bool fits(const struct fdr_file *f, const struct fdr_chunk *c)
+static bool fits(const struct fdr_file *f, const struct fdri_arena_chunk *c)
 {
     const void *p = chunk_at(f, c);
-    return p && fdr_check32(p, bytes_of(f, c)) == c->check;
+    return p && fdri_arena_check32(p, bytes_of(f, c)) == c->check;
 }
 
-static void check_each(struct fdr_file *f, const struct fdr_chunk *chunk)
+static void check_each(struct fdr_file *f, const struct fdri_arena_chunk *chunk)
 {
     for (uint32_t i = 0; i < f->spare.chunk_count; i++) {
         if (!chunk_at(f, &chunk[i]) || fits(f, &chunk[i])) continue;
@@ -94,7 +94,7 @@ static void check_each(struct fdr_file *f, const struct fdr_chunk *chunk)
     }
 }
 
-static bool most_fit(const struct fdr_file *f, const struct fdr_chunk *chunk)
+static bool most_fit(const struct fdr_file *f, const struct fdri_arena_chunk *chunk)
 {
     uint32_t good = 0;
     for (uint32_t i = 0; i < f->spare.chunk_count; i++) good += fits(f, &chunk[i]);
@@ -104,16 +104,16 @@ static bool most_fit(const struct fdr_file *f, const struct fdr_chunk *chunk)
 /* Where the list itself is damaged, what it finds fault with may be good, and where an entry leads nobody knows: all
  * between those that fit and come in order is suspect where one does not, but nothing before all meta blocks. Of a list
  * that is lost nothing is said. */
-static void check_between(struct fdr_file *f, const struct fdr_chunk *chunk)
+static void check_between(struct fdr_file *f, const struct fdri_arena_chunk *chunk)
 {
-    uint64_t from = f->sb.bins_off, lowest = fdri_reader_meta_lowest(f);
+    uint64_t from = f->sb.bins_off, lowest = fdri_file_meta_lowest(f);
     bool any = false;
     for (uint32_t i = 0; i < f->spare.chunk_count; i++) {
         bool before = i + 1 == f->spare.chunk_count || chunk[i].off < chunk[i + 1].off;
         bool good = chunk[i].off >= from && before && fits(f, &chunk[i]);
         any |= !good;
         if (!good) continue;
-        uint64_t doubted = fdr_max(from, lowest);
+        uint64_t doubted = fdri_bits_max(from, lowest);
         if (any && chunk[i].off > doubted && !add_bad(f, doubted, chunk[i].off)) return;
         from = chunk[i].off + bytes_of(f, &chunk[i]);
         any = false;
@@ -121,36 +121,36 @@ static void check_between(struct fdr_file *f, const struct fdr_chunk *chunk)
     if (any && from < f->end) add_bad(f, from, f->end);
 }
 
-static void check_chunks(struct fdr_file *f, const struct fdr_chunk *chunk, uint32_t chunks_bytes)
+static void check_chunks(struct fdr_file *f, const struct fdri_arena_chunk *chunk, uint32_t chunks_bytes)
 {
-    bool good = fdr_check32(chunk, chunks_bytes) == f->spare.chunks_check;
-    if (!good) fdri_reader_damage(f, "the checks of meta blocks are damaged");
+    bool good = fdri_arena_check32(chunk, chunks_bytes) == f->spare.chunks_check;
+    if (!good) fdri_file_damage(f, "the checks of meta blocks are damaged");
     if (good) check_each(f, chunk);
     else if (most_fit(f, chunk)) check_between(f, chunk);
     join_bad(f);
     for (size_t i = 0; i < f->bad_count; i++)
-        fdri_reader_damage(f, "bytes %llu to %llu (meta blocks) %s", (unsigned long long)f->bad[i].off,
-                           (unsigned long long)f->bad[i].end - 1,
-                           good ? "are not what was written" : "have no check that can be believed");
+        fdri_file_damage(f, "bytes %llu to %llu (meta blocks) %s", (unsigned long long)f->bad[i].off,
+                         (unsigned long long)f->bad[i].end - 1,
+                         good ? "are not what was written" : "have no check that can be believed");
 }
 
-void fdri_reader_checks(struct fdr_file *f)
+void fdri_file_checks(struct fdr_file *f)
 {
-    const struct fdr_spare *s = &f->spare;
+    const struct fdri_arena_spare *s = &f->spare;
     if (!s->chunk_count) return;
     if (f->has_tail && f->size - f->end >= s->tail_bytes &&
-        fdr_check32(f->bytes + f->end, s->tail_bytes) != s->tail_check) {
-        fdri_reader_damage(f, "the tail is not what was written");
+        fdri_arena_check32(f->bytes + f->end, s->tail_bytes) != s->tail_check) {
+        fdri_file_damage(f, "the tail is not what was written");
         f->tail_bad = true;
     }
-    uint64_t bytes = (uint64_t)s->chunk_count * sizeof(struct fdr_chunk);
-    if (s->chunk_log2 > 31 || s->chunk_count > FDR_TAIL_MAX_BYTES / sizeof(struct fdr_chunk) || s->chunks_off % 8 ||
-        s->chunks_off > f->size || f->size - s->chunks_off < bytes)
-        fdri_reader_damage(f, "cut off: the checks of meta blocks are not there");
+    uint64_t bytes = (uint64_t)s->chunk_count * sizeof(struct fdri_arena_chunk);
+    if (s->chunk_log2 > 31 || s->chunk_count > FDRI_ARENA_TAIL_MAX_BYTES / sizeof(struct fdri_arena_chunk) ||
+        s->chunks_off % 8 || s->chunks_off > f->size || f->size - s->chunks_off < bytes)
+        fdri_file_damage(f, "cut off: the checks of meta blocks are not there");
     else check_chunks(f, (const void *)(f->bytes + s->chunks_off), (uint32_t)bytes);
 }
 
-bool fdri_reader_suspect(const struct fdr_file *f, uint64_t off, uint64_t bytes)
+bool fdri_file_is_suspect(const struct fdr_file *f, uint64_t off, uint64_t bytes)
 {
     size_t low = 0, high = f->bad_count; /* the first that ends behind off */
     while (low < high) {

@@ -15,14 +15,14 @@
 
 enum { NUMBER_BYTES = 32, NAME_BYTES = 255 };
 
-int fdri_newfile_begin(struct fdri_newfile *n, const char *path)
+int fdri_file_whole_begin(struct fdri_file_whole *n, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     size_t keep = strlen(name) + NUMBER_BYTES < NAME_BYTES ? strlen(path)
                                                            : (size_t)(name - path) + NAME_BYTES - NUMBER_BYTES;
     size_t bytes = keep + NUMBER_BYTES;
     /* nobody's who writes beside us, nor a file that is there */
-    unsigned long long unique = fdr_clock_ns(CLOCK_REALTIME);
+    unsigned long long unique = fdri_clock_ns(CLOCK_REALTIME);
     n->fd = -1;
     n->part = malloc(bytes);
     if (!n->part) return -ENOMEM;
@@ -35,12 +35,12 @@ int fdri_newfile_begin(struct fdri_newfile *n, const char *path)
     return -e;
 }
 
-int fdri_newfile_end(struct fdri_newfile *n, const char *path, int error, bool replace)
+int fdri_file_whole_end(struct fdri_file_whole *n, const char *path, int error, bool replace)
 {
     int e = error;
     if (close(n->fd) && !e) e = -errno;
     if (!e && replace && rename(n->part, path)) e = -errno;
-    if (!e && !replace) e = fdr_raw_rename_new(AT_FDCWD, n->part, AT_FDCWD, path);
+    if (!e && !replace) e = fdri_system_rename_new(AT_FDCWD, n->part, AT_FDCWD, path);
     if (e) unlink(n->part);
     free(n->part);
     n->part = NULL;

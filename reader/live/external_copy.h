@@ -2,8 +2,8 @@
 /* What the parts of a copy from outside share: external_copy.c (the order of it, meta, bins), external_stacks.c (locations,
  * open calls, tail), external_notes.c (notes), external_epochs.c (epochs with their rows), external_checks.c (checks of
  * the finished file). */
-#ifndef FDR_READER_LIVE_EXTERNAL_COPY_H
-#define FDR_READER_LIVE_EXTERNAL_COPY_H
+#ifndef FDRI_READER_LIVE_EXTERNAL_COPY_H
+#define FDRI_READER_LIVE_EXTERNAL_COPY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "format/arena/checks.h"
 #include "reader/live/find_process.h"
 
-enum { BATCH = 256 * 1024, STACK_MAX = FDR_LEVELS_MAX };
+enum { BATCH = 256 * 1024, STACK_MAX = FDRI_ARENA_LEVELS_MAX };
 
 struct kept_stack {
     uint64_t location_off; /* 0: not read */
@@ -24,63 +24,64 @@ struct kept_stack {
     uint64_t presented;    /* when the copy began, if its thread had ended by then */
     uint32_t fold_from;    /* likewise */
     uint32_t parts_first;  /* when its new blocks were copied */
-    uint32_t believed, levels_off[FDR_LEVEL_BLOCKS_MAX];
+    uint32_t believed, levels_off[FDRI_ARENA_LEVEL_BLOCKS_MAX];
     size_t first; /* of its frames */
 };
 
 struct copy {
-    const struct fdri_process *from;
+    const struct fdri_live_process *from;
     int fd, error;
-    enum fdri_outside_mode mode;
-    struct fdr_superblock super;
+    enum fdri_live_external_mode mode;
+    struct fdri_arena_superblock super;
     uint64_t bytes, virgin, dropped;
     uint64_t gets;           /* reads that are left */
     uint8_t *first, *second; /* batches */
     struct {
-        struct fdr_tail head;
-        struct fdr_tail_entry entry[FDR_TAIL_ENTRIES];
+        struct fdri_arena_tail head;
+        struct fdri_arena_tail_entry entry[FDRI_ARENA_TAIL_ENTRIES];
     } tail;
-    uint64_t location_off[FDR_TAIL_ENTRIES];
-    struct fdr_level *frames, *frames_again; /* of one stack, while it is read */
+    uint64_t location_off[FDRI_ARENA_TAIL_ENTRIES];
+    struct fdri_arena_level *frames, *frames_again; /* of one stack, while it is read */
     struct kept_stack *stacks;
-    struct fdr_level *kept_frames;
+    struct fdri_arena_level *kept_frames;
     size_t kept_count, kept_room;
-    struct fdr_chunk chunks[FDR_CHUNKS_MOST];
-    struct fdr_chunk_list chunk_list;
+    struct fdri_arena_chunk chunks[FDRI_ARENA_CHUNKS_MOST];
+    struct fdri_arena_chunk_list chunk_list;
 };
 
 /* What is read goes to `to`; false at an error, or where there is nothing at that place: a chain that leads out of the
  * arena ends there. */
-bool fdri_outside_get(struct copy *c, uint64_t off, void *to, size_t count);
-void fdri_outside_put(struct copy *c, uint64_t off, const void *from, size_t count);
-#define GET_FIELD(c, off, type, field, to) fdri_outside_get(c, (off) + offsetof(type, field), to, sizeof *(to))
+bool fdri_live_external_get(struct copy *c, uint64_t off, void *to, size_t count);
+void fdri_live_external_put(struct copy *c, uint64_t off, const void *from, size_t count);
+#define GET_FIELD(c, off, type, field, to) fdri_live_external_get(c, (off) + offsetof(type, field), to, sizeof *(to))
 
 /* Is what was read there a block of this kind of that location? Memory of a thread that ended may serve others by now,
  * for bins also: what is put into the copy unchecked would lie over what is good. */
-static inline bool fdri_outside_is(uint64_t off, const struct fdr_meta_head *h, uint32_t kind, uint32_t location)
+static inline bool fdri_live_external_is(uint64_t off, const struct fdri_arena_meta_head *h, uint32_t kind,
+                                         uint32_t location)
 {
-    return off % FDR_META_ALIGN == 0 && off >= FDR_SUPERBLOCK_BYTES && h->magic == FDR_META_MAGIC && h->kind == kind &&
-           h->location == location;
+    return off % FDRI_ARENA_META_ALIGN == 0 && off >= FDRI_ARENA_SUPERBLOCK_BYTES &&
+           h->magic == FDRI_ARENA_META_MAGIC && h->kind == kind && h->location == location;
 }
 
-static inline uint32_t fdri_outside_tail_bytes(const struct copy *c)
+static inline uint32_t fdri_live_external_tail_bytes(const struct copy *c)
 {
     return (uint32_t)(sizeof c->tail.head + c->tail.head.count * sizeof c->tail.entry[0]);
 }
 
 /* ---- external_stacks.c ---- */
-void fdri_outside_note_bounds(struct copy *c);
-void fdri_outside_read_stacks(struct copy *c);
-void fdri_outside_write_stacks(struct copy *c);
-void fdri_outside_finish_locations(struct copy *c);
+void fdri_live_external_note_bounds(struct copy *c);
+void fdri_live_external_read_stacks(struct copy *c);
+void fdri_live_external_write_stacks(struct copy *c);
+void fdri_live_external_finish_locations(struct copy *c);
 
 /* ---- external_notes.c ---- */
-void fdri_outside_copy_notes(struct copy *c);
+void fdri_live_external_copy_notes(struct copy *c);
 
 /* ---- external_epochs.c ---- */
-void fdri_outside_copy_epochs(struct copy *c, const struct fdr_location *l);
+void fdri_live_external_copy_epochs(struct copy *c, const struct fdri_arena_location *l);
 
 /* ---- external_checks.c ---- */
-void fdri_outside_put_checks(struct copy *c, struct fdr_spare *spare);
+void fdri_live_external_put_checks(struct copy *c, struct fdri_arena_spare *spare);
 
 #endif

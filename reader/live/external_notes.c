@@ -13,34 +13,36 @@ enum { NOTE_TRIES = 64 };
 
 /* Two readings say the same of the half that counts: a library that does not say how often it was set is believed
  * then, too. */
-static bool same(const struct fdr_note_entry *a, const struct fdr_note_entry *b)
+static bool same(const struct fdri_arena_note_entry *a, const struct fdri_arena_note_entry *b)
 {
-    uint32_t which = FDR_NOTE_WHICH(a->state);
+    uint32_t which = FDRI_ARENA_NOTE_WHICH(a->state);
     if (a->state != b->state) return false;
     return which < 1 || which > 2 || !memcmp(a->value[which - 1], b->value[which - 1], sizeof a->value[0]);
 }
 
-static void read_note(struct copy *c, uint64_t off, struct fdr_note_entry *to)
+static void read_note(struct copy *c, uint64_t off, struct fdri_arena_note_entry *to)
 {
-    struct fdr_note_entry again;
+    struct fdri_arena_note_entry again;
     bool whole = false;
     for (int n = 0; n < NOTE_TRIES && !whole; n++) {
-        if (!fdri_outside_get(c, off, to, sizeof *to) || !fdri_outside_get(c, off, &again, sizeof again)) return;
+        if (!fdri_live_external_get(c, off, to, sizeof *to) || !fdri_live_external_get(c, off, &again, sizeof again))
+            return;
         whole = same(to, &again);
     }
-    if (!whole) fdr_note_give_up(to);
+    if (!whole) fdri_arena_note_give_up(to);
 }
 
-void fdri_outside_copy_notes(struct copy *c)
+void fdri_live_external_copy_notes(struct copy *c)
 {
-    struct fdr_notes_block b;
+    struct fdri_arena_notes_block b;
     uint64_t off = c->super.notes_off, most = c->super.arena_bytes / sizeof b; /* else the chain is broken */
-    for (uint64_t n = 0; n < most && off >= FDR_SUPERBLOCK_BYTES; n++, off = b.next) {
-        if (!fdri_outside_get(c, off, &b, sizeof b) || b.head.magic != FDR_META_MAGIC || b.head.kind != FDR_META_NOTES)
+    for (uint64_t n = 0; n < most && off >= FDRI_ARENA_SUPERBLOCK_BYTES; n++, off = b.next) {
+        if (!fdri_live_external_get(c, off, &b, sizeof b) || b.head.magic != FDRI_ARENA_META_MAGIC ||
+            b.head.kind != FDRI_ARENA_META_NOTES)
             return;
-        uint32_t used = (uint32_t)fdr_min(b.used, FDR_NOTES_PER_BLOCK);
+        uint32_t used = (uint32_t)fdri_bits_min(b.used, FDRI_ARENA_NOTES_PER_BLOCK);
         for (uint32_t i = 0; i < used; i++)
-            read_note(c, off + offsetof(struct fdr_notes_block, note) + i * sizeof b.note[0], &b.note[i]);
-        fdri_outside_put(c, off, &b, sizeof b);
+            read_note(c, off + offsetof(struct fdri_arena_notes_block, note) + i * sizeof b.note[0], &b.note[i]);
+        fdri_live_external_put(c, off, &b, sizeof b);
     }
 }

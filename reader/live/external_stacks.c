@@ -16,59 +16,61 @@
 
 /* ---- locations ---- */
 
-static uint64_t level_off(const struct fdr_location *l, uint32_t depth)
+static uint64_t level_off(const struct fdri_arena_location *l, uint32_t depth)
 {
-    return l->levels_off[fdr_level_block(depth)] + offsetof(struct fdr_levels_block, level) +
-           fdr_level_entry(depth) * sizeof(struct fdr_level);
+    return l->levels_off[fdri_arena_level_block(depth)] + offsetof(struct fdri_arena_levels_block, level) +
+           fdri_arena_level_entry(depth) * sizeof(struct fdri_arena_level);
 }
 
-static bool get_location(struct copy *c, uint64_t off, struct fdr_location *l)
+static bool get_location(struct copy *c, uint64_t off, struct fdri_arena_location *l)
 {
-    if (!fdri_outside_get(c, off, l, sizeof *l) || l->head.magic != FDR_META_MAGIC || l->head.kind != FDR_META_LOCATION)
+    if (!fdri_live_external_get(c, off, l, sizeof *l) || l->head.magic != FDRI_ARENA_META_MAGIC ||
+        l->head.kind != FDRI_ARENA_META_LOCATION)
         return false;
-    if (l->level_blocks > FDR_LEVEL_BLOCKS_MAX) l->level_blocks = FDR_LEVEL_BLOCKS_MAX;
+    if (l->level_blocks > FDRI_ARENA_LEVEL_BLOCKS_MAX) l->level_blocks = FDRI_ARENA_LEVEL_BLOCKS_MAX;
     return true;
 }
 
-static uint64_t presented_of_level(struct copy *c, const struct fdr_level *v)
+static uint64_t presented_of_level(struct copy *c, const struct fdri_arena_level *v)
 {
-    struct fdr_level_points points;
+    struct fdri_arena_level_points points;
     uint64_t n = v->presented;
-    if (!v->points_off || !fdri_outside_get(c, v->points_off, &points, sizeof points)) return n;
-    for (int i = 0; i < FDR_CLASS_COUNT; i++) n += points.by_class[i].presented;
+    if (!v->points_off || !fdri_live_external_get(c, v->points_off, &points, sizeof points)) return n;
+    for (int i = 0; i < FDRI_ARENA_CLASS_COUNT; i++) n += points.by_class[i].presented;
     return n;
 }
 
-static uint64_t filtered_of_level(struct copy *c, const struct fdr_level *v)
+static uint64_t filtered_of_level(struct copy *c, const struct fdri_arena_level *v)
 {
-    struct fdr_level_points points;
+    struct fdri_arena_level_points points;
     uint64_t n = v->filtered;
-    if (!v->points_off || !fdri_outside_get(c, v->points_off, &points, sizeof points)) return n;
-    for (int i = 0; i < FDR_CLASS_COUNT; i++) n += points.by_class[i].filtered;
+    if (!v->points_off || !fdri_live_external_get(c, v->points_off, &points, sizeof points)) return n;
+    for (int i = 0; i < FDRI_ARENA_CLASS_COUNT; i++) n += points.by_class[i].filtered;
     return n;
 }
 
-static uint64_t presented_of_samples(struct copy *c, const struct fdr_location *l)
+static uint64_t presented_of_samples(struct copy *c, const struct fdri_arena_location *l)
 {
-    struct fdr_samples samples;
+    struct fdri_arena_samples samples;
     uint64_t n = 0;
-    if (!l->samples_off || !fdri_outside_get(c, l->samples_off, &samples, sizeof samples)) return 0;
-    for (int i = 0; i < FDR_SAMPLE_LEVELS; i++) n += samples.level[i].presented;
+    if (!l->samples_off || !fdri_live_external_get(c, l->samples_off, &samples, sizeof samples)) return 0;
+    for (int i = 0; i < FDRI_ARENA_SAMPLE_LEVELS; i++) n += samples.level[i].presented;
     return n;
 }
 
 /* Those of block number b, into `level`; how many. */
-static uint32_t get_levels(struct copy *c, uint64_t off, uint32_t b, struct fdr_level *level)
+static uint32_t get_levels(struct copy *c, uint64_t off, uint32_t b, struct fdri_arena_level *level)
 {
-    uint32_t count = fdr_levels_of(b);
-    return fdri_outside_get(c, off + sizeof(struct fdr_levels_block), level, count * sizeof *level) ? count : 0;
+    uint32_t count = fdri_arena_levels_of(b);
+    return fdri_live_external_get(c, off + sizeof(struct fdri_arena_levels_block), level, count * sizeof *level) ? count
+                                                                                                                 : 0;
 }
 
-static uint64_t presented_of(struct copy *c, const struct fdr_location *l)
+static uint64_t presented_of(struct copy *c, const struct fdri_arena_location *l)
 {
-    struct fdr_level level[FDR_LEVELS_LARGE], outside;
+    struct fdri_arena_level level[FDRI_ARENA_LEVELS_LARGE], outside;
     uint64_t n = l->presented_overflow + presented_of_samples(c, l);
-    if (fdri_outside_get(c, l->level0_off, &outside, sizeof outside)) n += presented_of_level(c, &outside);
+    if (fdri_live_external_get(c, l->level0_off, &outside, sizeof outside)) n += presented_of_level(c, &outside);
     for (uint32_t b = 0; b < l->level_blocks && !c->error; b++) {
         uint32_t count = get_levels(c, l->levels_off[b], b, level);
         for (uint32_t i = 0; i < count; i++) n += presented_of_level(c, &level[i]);
@@ -76,11 +78,11 @@ static uint64_t presented_of(struct copy *c, const struct fdr_location *l)
     return n;
 }
 
-static uint64_t filtered_of(struct copy *c, const struct fdr_location *l)
+static uint64_t filtered_of(struct copy *c, const struct fdri_arena_location *l)
 {
-    struct fdr_level level[FDR_LEVELS_LARGE], outside;
+    struct fdri_arena_level level[FDRI_ARENA_LEVELS_LARGE], outside;
     uint64_t n = 0;
-    if (fdri_outside_get(c, l->level0_off, &outside, sizeof outside)) n += filtered_of_level(c, &outside);
+    if (fdri_live_external_get(c, l->level0_off, &outside, sizeof outside)) n += filtered_of_level(c, &outside);
     for (uint32_t b = 0; b < l->level_blocks && !c->error; b++) {
         uint32_t count = get_levels(c, l->levels_off[b], b, level);
         for (uint32_t i = 0; i < count; i++) n += filtered_of_level(c, &level[i]);
@@ -89,40 +91,41 @@ static uint64_t filtered_of(struct copy *c, const struct fdr_location *l)
 }
 
 /* How many events were over: the open calls are read after the accounts, so there are never too many of them. */
-static uint64_t completed_of(struct copy *c, uint64_t off, const struct fdr_location *l)
+static uint64_t completed_of(struct copy *c, uint64_t off, const struct fdri_arena_location *l)
 {
     uint64_t presented = presented_of(c, l);
     struct {
         uint32_t depth, overflow;
     } open = {0, 0};
-    fdri_outside_get(c, off + offsetof(struct fdr_location, depth), &open, sizeof open);
+    fdri_live_external_get(c, off + offsetof(struct fdri_arena_location, depth), &open, sizeof open);
     uint64_t closed = (uint64_t)open.depth + open.overflow + 1; /* one may be on its way */
     return presented > closed ? presented - closed : 0;
 }
-static_assert(offsetof(struct fdr_location, overflow) == offsetof(struct fdr_location, depth) + 4, "read together");
+static_assert(offsetof(struct fdri_arena_location, overflow) == offsetof(struct fdri_arena_location, depth) + 4,
+              "read together");
 
 /* Nobody's, or of a thread that came while the copy was made: the copy has half of it at most. */
-static bool is_free(const struct copy *c, const struct fdr_location *l)
+static bool is_free(const struct copy *c, const struct fdri_arena_location *l)
 {
-    return (l->flags & FDR_LOCATION_FREE) || l->id >= c->super.location_count;
+    return (l->flags & FDRI_ARENA_LOCATION_FREE) || l->id >= c->super.location_count;
 }
 
-void fdri_outside_note_bounds(struct copy *c)
+void fdri_live_external_note_bounds(struct copy *c)
 {
-    struct fdr_location l;
-    c->tail.head = (struct fdr_tail){.magic = FDR_TAIL_MAGIC};
+    struct fdri_arena_location l;
+    c->tail.head = (struct fdri_arena_tail){.magic = FDRI_ARENA_TAIL_MAGIC};
     uint64_t off = c->super.location_first;
-    for (; off && c->tail.head.count < FDR_TAIL_ENTRIES && get_location(c, off, &l); off = l.next) {
+    for (; off && c->tail.head.count < FDRI_ARENA_TAIL_ENTRIES && get_location(c, off, &l); off = l.next) {
         if (is_free(c, &l)) continue;
         uint32_t i = c->tail.head.count++;
         c->location_off[i] = off;
         c->stacks[i].level_blocks = l.level_blocks;
         c->stacks[i].rows_table = l.rows_table_off;
         c->stacks[i].slabs = l.slabs;
-        c->stacks[i].presented = l.flags & FDR_LOCATION_LIVE ? UINT64_MAX : presented_of(c, &l);
+        c->stacks[i].presented = l.flags & FDRI_ARENA_LOCATION_LIVE ? UINT64_MAX : presented_of(c, &l);
         c->stacks[i].fold_from = l.fold_from;
-        c->stacks[i].filtered = l.flags & FDR_LOCATION_REWINDS ? filtered_of(c, &l) : 0;
-        c->tail.entry[i] = (struct fdr_tail_entry){
+        c->stacks[i].filtered = l.flags & FDRI_ARENA_LOCATION_REWINDS ? filtered_of(c, &l) : 0;
+        c->tail.entry[i] = (struct fdri_arena_tail_entry){
             .location = l.id, .under_way = l.busy != 0, .completed = completed_of(c, off, &l)};
     }
 }
@@ -132,40 +135,42 @@ void fdri_outside_note_bounds(struct copy *c)
 /* What is there is another's by now, or on its way there: the copy has pieces of both. Nothing stops that from outside.
  * A thread that ended may have begun to give its memory back long ago: as long as nothing of its accounts goes to those
  * of [ended] it is as good as any. What went is seen by what is left, and what is on its way by the flag. */
-static bool is_gone(struct copy *c, uint32_t i, const struct fdr_location *l)
+static bool is_gone(struct copy *c, uint32_t i, const struct fdri_arena_location *l)
 {
-    if (l->id != c->tail.entry[i].location || l->flags & FDR_LOCATION_FREE) return true;
-    if (!(l->flags & FDR_LOCATION_FOLDING)) return false;
-    if (l->flags & FDR_LOCATION_MOVING) return true;
+    if (l->id != c->tail.entry[i].location || l->flags & FDRI_ARENA_LOCATION_FREE) return true;
+    if (!(l->flags & FDRI_ARENA_LOCATION_FOLDING)) return false;
+    if (l->flags & FDRI_ARENA_LOCATION_MOVING) return true;
     return l->fold_from != c->stacks[i].fold_from || presented_of(c, l) != c->stacks[i].presented;
 }
 
 /* Blocks of levels that came while the copy was made: the header may have them, and where they lie was copied
  * before. */
-static void copy_new_levels(struct copy *c, uint64_t off, const struct fdr_location *l, uint32_t *known)
+static void copy_new_levels(struct copy *c, uint64_t off, const struct fdri_arena_location *l, uint32_t *known)
 {
-    uint8_t block[sizeof(struct fdr_levels_block) + FDR_LEVELS_LARGE * sizeof(struct fdr_level)];
+    uint8_t block[sizeof(struct fdri_arena_levels_block) + FDRI_ARENA_LEVELS_LARGE * sizeof(struct fdri_arena_level)];
     uint32_t before = *known;
     if (l->level_blocks <= before) return;
     *known = l->level_blocks;
     for (uint32_t b = before; b < l->level_blocks; b++) {
-        uint32_t bytes = fdr_levels_bytes(fdr_levels_of(b));
-        if (fdri_outside_get(c, l->levels_off[b], block, bytes) &&
-            fdri_outside_is(l->levels_off[b], (const void *)block, FDR_META_LEVELS, l->id))
-            fdri_outside_put(c, l->levels_off[b], block, bytes);
+        uint32_t bytes = fdri_arena_levels_bytes(fdri_arena_levels_of(b));
+        if (fdri_live_external_get(c, l->levels_off[b], block, bytes) &&
+            fdri_live_external_is(l->levels_off[b], (const void *)block, FDRI_ARENA_META_LEVELS, l->id))
+            fdri_live_external_put(c, l->levels_off[b], block, bytes);
     }
-    fdri_outside_put(c, off + offsetof(struct fdr_location, levels_off), l->levels_off, sizeof l->levels_off);
-    fdri_outside_put(c, off + offsetof(struct fdr_location, level_blocks), &l->level_blocks, sizeof l->level_blocks);
+    fdri_live_external_put(c, off + offsetof(struct fdri_arena_location, levels_off), l->levels_off,
+                           sizeof l->levels_off);
+    fdri_live_external_put(c, off + offsetof(struct fdri_arena_location, level_blocks), &l->level_blocks,
+                           sizeof l->level_blocks);
 }
 
 /* A bin that the copy has at `at`, if it reaches behind `until`, is not there any more. */
 static void hide_bin(struct copy *c, uint64_t at, uint64_t until)
 {
     static const uint32_t none = 0;
-    struct fdr_bin b;
-    bool is = pread(c->fd, &b, sizeof b, (off_t)at) == sizeof b && b.magic == FDR_BIN_MAGIC && b.size_log2 < 32;
+    struct fdri_arena_bin b;
+    bool is = pread(c->fd, &b, sizeof b, (off_t)at) == sizeof b && b.magic == FDRI_ARENA_BIN_MAGIC && b.size_log2 < 32;
     if (is && at + (1ull << b.size_log2) > until)
-        fdri_outside_put(c, at + offsetof(struct fdr_bin, magic), &none, sizeof none);
+        fdri_live_external_put(c, at + offsetof(struct fdri_arena_bin, magic), &none, sizeof none);
 }
 
 static void hide_bins(struct copy *c, uint64_t off, uint64_t bytes)
@@ -173,21 +178,24 @@ static void hide_bins(struct copy *c, uint64_t off, uint64_t bytes)
     uint64_t bins_off = c->super.bins_off;
     for (uint64_t size = bytes * 2; bytes && size <= c->super.bin_bytes; size *= 2)
         if ((off - bins_off) % size) hide_bin(c, off - (off - bins_off) % size, off);
-    for (uint64_t at = off + FDR_BIN_MIN_BYTES; at < off + bytes; at += FDR_BIN_MIN_BYTES) hide_bin(c, at, at);
+    for (uint64_t at = off + FDRI_ARENA_BIN_MIN_BYTES; at < off + bytes; at += FDRI_ARENA_BIN_MIN_BYTES)
+        hide_bin(c, at, at);
 }
 
 /* Memory that serves for its accounts since. */
-static void copy_new_slabs(struct copy *c, const struct fdr_location *l, uint32_t *known)
+static void copy_new_slabs(struct copy *c, const struct fdri_arena_location *l, uint32_t *known)
 {
-    struct fdr_slab s;
+    struct fdri_arena_slab s;
     uint64_t left = c->bytes;
     for (uint64_t off = l->slabs; off && off != *known; off = s.next) {
-        if (!fdri_outside_get(c, off, &s, sizeof s) || !fdri_outside_is(off, &s.head, FDR_META_SLAB, l->id)) return;
+        if (!fdri_live_external_get(c, off, &s, sizeof s) ||
+            !fdri_live_external_is(off, &s.head, FDRI_ARENA_META_SLAB, l->id))
+            return;
         if (s.head.bytes < sizeof s || s.head.bytes > left) return;
         left -= s.head.bytes;
         for (uint64_t at = 0, n; at < s.head.bytes; at += n) {
-            n = fdr_min(s.head.bytes - at, BATCH);
-            if (fdri_outside_get(c, off + at, c->first, n)) fdri_outside_put(c, off + at, c->first, n);
+            n = fdri_bits_min(s.head.bytes - at, BATCH);
+            if (fdri_live_external_get(c, off + at, c->first, n)) fdri_live_external_put(c, off + at, c->first, n);
         }
         if (s.in_bins && off >= c->super.bins_off) hide_bins(c, off, s.head.bytes);
     }
@@ -196,18 +204,19 @@ static void copy_new_slabs(struct copy *c, const struct fdr_location *l, uint32_
 
 /* ---- stacks ---- */
 
-static uint32_t read_frames(struct copy *c, const struct fdr_location *l, uint32_t depth, struct fdr_level *frames)
+static uint32_t read_frames(struct copy *c, const struct fdri_arena_location *l, uint32_t depth,
+                            struct fdri_arena_level *frames)
 {
     uint32_t d = 0;
     while (d < depth) {
-        uint32_t n = (uint32_t)fdr_min(depth - d, fdr_levels_of(fdr_level_block(d + 1)));
-        if (!fdri_outside_get(c, level_off(l, d + 1), frames + d, n * sizeof *frames)) break;
+        uint32_t n = (uint32_t)fdri_bits_min(depth - d, fdri_arena_levels_of(fdri_arena_level_block(d + 1)));
+        if (!fdri_live_external_get(c, level_off(l, d + 1), frames + d, n * sizeof *frames)) break;
         d += n;
     }
     return d;
 }
 
-static bool same_frame(const struct fdr_level *a, const struct fdr_level *b)
+static bool same_frame(const struct fdri_arena_level *a, const struct fdri_arena_level *b)
 {
     return a->enter_tick == b->enter_tick && a->region == b->region && a->flags == b->flags && a->address == b->address;
 }
@@ -233,16 +242,16 @@ static bool keep_frames(struct copy *c, uint32_t count)
 /* The longest prefix that two readings agree on. */
 static void read_stack(struct copy *c, uint32_t i)
 {
-    struct fdr_location l;
+    struct fdri_arena_location l;
     struct kept_stack *s = &c->stacks[i];
     uint64_t off = c->location_off[i];
     uint32_t depth = 0, again = 0, believed = 0;
-    if (!GET_FIELD(c, off, struct fdr_location, last_tick, &c->tail.entry[i].cut_tick)) return;
-    if (!GET_FIELD(c, off, struct fdr_location, depth, &depth) || !get_location(c, off, &l)) return;
-    if (depth > fdr_levels_in(l.level_blocks) || depth > STACK_MAX) depth = 0;
+    if (!GET_FIELD(c, off, struct fdri_arena_location, last_tick, &c->tail.entry[i].cut_tick)) return;
+    if (!GET_FIELD(c, off, struct fdri_arena_location, depth, &depth) || !get_location(c, off, &l)) return;
+    if (depth > fdri_arena_levels_in(l.level_blocks) || depth > STACK_MAX) depth = 0;
     depth = read_frames(c, &l, depth, c->frames);
     uint32_t there = read_frames(c, &l, depth, c->frames_again);
-    GET_FIELD(c, off, struct fdr_location, depth, &again);
+    GET_FIELD(c, off, struct fdri_arena_location, depth, &again);
     if (again < there) there = again;
     while (believed < there && same_frame(&c->frames[believed], &c->frames_again[believed])) believed++;
     s->location_off = off;
@@ -252,15 +261,15 @@ static void read_stack(struct copy *c, uint32_t i)
     if (!keep_frames(c, believed)) s->believed = 0;
 }
 
-void fdri_outside_read_stacks(struct copy *c)
+void fdri_live_external_read_stacks(struct copy *c)
 {
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) read_stack(c, i);
 }
 
 /* Levels that came by now come first: what is believed of the open calls is written over them, and not they over it. */
-void fdri_outside_write_stacks(struct copy *c)
+void fdri_live_external_write_stacks(struct copy *c)
 {
-    struct fdr_location l;
+    struct fdri_arena_location l;
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) {
         struct kept_stack *s = &c->stacks[i];
         if (!s->location_off) continue;
@@ -269,8 +278,9 @@ void fdri_outside_write_stacks(struct copy *c)
         copy_new_levels(c, s->location_off, &l, &s->level_blocks);
         memcpy(l.levels_off, s->levels_off, sizeof l.levels_off);
         for (uint32_t d = 1; d <= s->believed; d++)
-            fdri_outside_put(c, level_off(&l, d), &c->kept_frames[s->first + d - 1], sizeof *c->kept_frames);
-        fdri_outside_put(c, s->location_off + offsetof(struct fdr_location, depth), &s->believed, sizeof s->believed);
+            fdri_live_external_put(c, level_off(&l, d), &c->kept_frames[s->first + d - 1], sizeof *c->kept_frames);
+        fdri_live_external_put(c, s->location_off + offsetof(struct fdri_arena_location, depth), &s->believed,
+                               sizeof s->believed);
     }
 }
 
@@ -280,110 +290,115 @@ void fdri_outside_write_stacks(struct copy *c)
 static uint64_t copy_parts(struct copy *c, uint32_t i, uint32_t first)
 {
     uint64_t location_off = c->location_off[i];
-    struct fdr_part part;
+    struct fdri_arena_part part;
     uint64_t floor = 0, most = c->bytes / sizeof part, forgets = 0;
-    fdri_outside_put(c, location_off + offsetof(struct fdr_location, parts_first), &first, sizeof first);
-    for (uint64_t off = first; off && most-- && fdri_outside_get(c, off, &part, sizeof part); off = part.next) {
-        if (!fdri_outside_is(off, &part.head, FDR_META_PART, c->tail.entry[i].location)) break;
-        GET_FIELD(c, off, struct fdr_part, list_head, &part.list_head); /* with the fields before it, not older */
-        GET_FIELD(c, off, struct fdr_part, forgets, &part.forgets);     /* likewise */
-        fdri_outside_put(c, off, &part, sizeof part);
+    fdri_live_external_put(c, location_off + offsetof(struct fdri_arena_location, parts_first), &first, sizeof first);
+    for (uint64_t off = first; off && most-- && fdri_live_external_get(c, off, &part, sizeof part); off = part.next) {
+        if (!fdri_live_external_is(off, &part.head, FDRI_ARENA_META_PART, c->tail.entry[i].location)) break;
+        GET_FIELD(c, off, struct fdri_arena_part, list_head,
+                  &part.list_head);                                        /* with the fields before it, not older */
+        GET_FIELD(c, off, struct fdri_arena_part, forgets, &part.forgets); /* likewise */
+        fdri_live_external_put(c, off, &part, sizeof part);
         forgets += part.forgets;
     }
-    if (GET_FIELD(c, location_off, struct fdr_location, floor_tick, &floor))
-        fdri_outside_put(c, location_off + offsetof(struct fdr_location, floor_tick), &floor, sizeof floor);
+    if (GET_FIELD(c, location_off, struct fdri_arena_location, floor_tick, &floor))
+        fdri_live_external_put(c, location_off + offsetof(struct fdri_arena_location, floor_tick), &floor,
+                               sizeof floor);
     return forgets;
 }
 
 /* What was open when it stopped storing: the header may have it, and its place was copied before. It never changes. */
 static void copy_frozen(struct copy *c, uint32_t location, uint32_t off)
 {
-    struct fdr_frozen f = {0};
-    uint8_t part[FDR_META_ALIGN];
-    for (uint32_t most = FDR_LEVEL_BLOCKS_MAX; off && most--; off = f.next) {
-        if (!fdri_outside_get(c, off, &f, sizeof f) || !fdri_outside_is(off, &f.head, FDR_META_FROZEN, location))
+    struct fdri_arena_frozen f = {0};
+    uint8_t part[FDRI_ARENA_META_ALIGN];
+    for (uint32_t most = FDRI_ARENA_LEVEL_BLOCKS_MAX; off && most--; off = f.next) {
+        if (!fdri_live_external_get(c, off, &f, sizeof f) ||
+            !fdri_live_external_is(off, &f.head, FDRI_ARENA_META_FROZEN, location))
             return;
         for (uint64_t end = (uint64_t)off + f.head.bytes, at = off;
-             at < end && fdri_outside_get(c, at, part, sizeof part); at += sizeof part)
-            fdri_outside_put(c, at, part, sizeof part);
+             at < end && fdri_live_external_get(c, at, part, sizeof part); at += sizeof part)
+            fdri_live_external_put(c, at, part, sizeof part);
     }
 }
 
 /* A location that does nothing but rewind moves, too. */
-static void take_rewound(struct fdr_tail_entry *e, uint64_t records)
+static void take_rewound(struct fdri_arena_tail_entry *e, uint64_t records)
 {
-    e->completed -= fdr_min(e->completed, records);
+    e->completed -= fdri_bits_min(e->completed, records);
     e->end_tick += records != 0;
 }
 
 static void leave_out_newcomers(struct copy *c)
 {
-    const uint32_t nobodys = FDR_LOCATION_FREE;
-    struct fdr_location l;
+    const uint32_t nobodys = FDRI_ARENA_LOCATION_FREE;
+    struct fdri_arena_location l;
     uint64_t most = c->bytes / sizeof l;
     uint32_t i = 0;
-    bool all_have_entries = c->tail.head.count < FDR_TAIL_ENTRIES;
+    bool all_have_entries = c->tail.head.count < FDRI_ARENA_TAIL_ENTRIES;
     for (uint64_t off = c->super.location_first; off && most-- && get_location(c, off, &l); off = l.next) {
         bool noted = i < c->tail.head.count && c->location_off[i] == off;
         i += noted;
         if (is_free(c, &l) || (!noted && all_have_entries))
-            fdri_outside_put(c, off + offsetof(struct fdr_location, flags), &nobodys, sizeof nobodys);
+            fdri_live_external_put(c, off + offsetof(struct fdri_arena_location, flags), &nobodys, sizeof nobodys);
     }
 }
 
 static void leave_out(struct copy *c, uint32_t i)
 {
-    const uint32_t nobodys = FDR_LOCATION_FREE;
-    fdri_outside_put(c, c->location_off[i] + offsetof(struct fdr_location, flags), &nobodys, sizeof nobodys);
-    c->tail.entry[i] = (struct fdr_tail_entry){.location = UINT32_MAX};
+    const uint32_t nobodys = FDRI_ARENA_LOCATION_FREE;
+    fdri_live_external_put(c, c->location_off[i] + offsetof(struct fdri_arena_location, flags), &nobodys,
+                           sizeof nobodys);
+    c->tail.entry[i] = (struct fdri_arena_tail_entry){.location = UINT32_MAX};
 }
 
 /* What is newer may lie where the copy had been already: export/snapshot/snapshot_locations.c says more. */
-static void name_old_table(struct copy *c, uint64_t off, const struct fdr_location *l, uint32_t before)
+static void name_old_table(struct copy *c, uint64_t off, const struct fdri_arena_location *l, uint32_t before)
 {
     if (l->rows_table_off == before) return;
-    fdri_outside_put(c, off + offsetof(struct fdr_location, rows_table_off), &before, sizeof before);
+    fdri_live_external_put(c, off + offsetof(struct fdri_arena_location, rows_table_off), &before, sizeof before);
 }
 
 /* What its first event says, read behind all times of what is copied of it, and whether it rewinds: likewise. */
-static void copy_beginning(struct copy *c, uint64_t off, const struct fdr_location *l)
+static void copy_beginning(struct copy *c, uint64_t off, const struct fdri_arena_location *l)
 {
-    uint64_t flags_at = off + offsetof(struct fdr_location, flags);
-    uint32_t since = l->flags & (FDR_LOCATION_NS | FDR_LOCATION_REWINDS), flags;
-    fdri_outside_put(c, off + offsetof(struct fdr_location, start_tick), &l->start_tick, sizeof l->start_tick);
+    uint64_t flags_at = off + offsetof(struct fdri_arena_location, flags);
+    uint32_t since = l->flags & (FDRI_ARENA_LOCATION_NS | FDRI_ARENA_LOCATION_REWINDS), flags;
+    fdri_live_external_put(c, off + offsetof(struct fdri_arena_location, start_tick), &l->start_tick,
+                           sizeof l->start_tick);
     if (!since || pread(c->fd, &flags, sizeof flags, (off_t)flags_at) != sizeof flags || !(since & ~flags)) return;
     flags |= since;
-    fdri_outside_put(c, flags_at, &flags, sizeof flags);
+    fdri_live_external_put(c, flags_at, &flags, sizeof flags);
 }
 
 /* All that came while the copy was made, before the first list head is read: export/snapshot/snapshot_locations.c says why. */
 static void copy_new_blocks(struct copy *c)
 {
-    struct fdr_location l;
+    struct fdri_arena_location l;
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) {
         uint64_t off = c->location_off[i];
         uint32_t *parts = &c->stacks[i].parts_first;
         bool there = get_location(c, off, &l) && !is_gone(c, i, &l);
         if (there) copy_new_slabs(c, &l, &c->stacks[i].slabs);
-        if (there && GET_FIELD(c, off, struct fdr_location, parts_first, parts)) copy_parts(c, i, *parts);
+        if (there && GET_FIELD(c, off, struct fdri_arena_location, parts_first, parts)) copy_parts(c, i, *parts);
         if (!there || !get_location(c, off, &l) || is_gone(c, i, &l)) {
             leave_out(c, i);
             continue;
         }
-        if (c->mode != FDRI_OUTSIDE_HEADERS) fdri_outside_copy_epochs(c, &l);
+        if (c->mode != FDRI_LIVE_EXTERNAL_HEADERS) fdri_live_external_copy_epochs(c, &l);
         copy_new_levels(c, off, &l, &c->stacks[i].level_blocks);
         copy_frozen(c, l.id, l.frozen_off);
         name_old_table(c, off, &l, c->stacks[i].rows_table);
         uint32_t slabs = c->stacks[i].slabs;
         if (get_location(c, off, &l) && !is_gone(c, i, &l)) copy_new_slabs(c, &l, &c->stacks[i].slabs);
-        if (slabs != c->stacks[i].slabs && c->mode != FDRI_OUTSIDE_HEADERS) fdri_outside_copy_epochs(c, &l);
+        if (slabs != c->stacks[i].slabs && c->mode != FDRI_LIVE_EXTERNAL_HEADERS) fdri_live_external_copy_epochs(c, &l);
     }
 }
 
 static void finish_location(struct copy *c, uint32_t i)
 {
-    struct fdr_location l;
-    struct fdr_tail_entry *e = &c->tail.entry[i];
+    struct fdri_arena_location l;
+    struct fdri_arena_tail_entry *e = &c->tail.entry[i];
     uint64_t off = c->location_off[i], busy = 0;
     uint64_t forgets = copy_parts(c, i, c->stacks[i].parts_first);
     if (!get_location(c, off, &l) || is_gone(c, i, &l)) {
@@ -392,16 +407,16 @@ static void finish_location(struct copy *c, uint32_t i)
     }
     copy_beginning(c, off, &l);
     e->presented = presented_of(c, &l);
-    GET_FIELD(c, off, struct fdr_location, busy, &busy);
+    GET_FIELD(c, off, struct fdri_arena_location, busy, &busy);
     e->under_way |= busy != 0;
-    GET_FIELD(c, off, struct fdr_location, last_tick, &e->end_tick);
+    GET_FIELD(c, off, struct fdri_arena_location, last_tick, &e->end_tick);
     e->end_tick += l.depth != c->stacks[i].believed; /* calls ended in that tick */
-    if (l.flags & FDR_LOCATION_REWINDS) take_rewound(e, forgets + filtered_of(c, &l) - c->stacks[i].filtered);
+    if (l.flags & FDRI_ARENA_LOCATION_REWINDS) take_rewound(e, forgets + filtered_of(c, &l) - c->stacks[i].filtered);
 }
 
-void fdri_outside_finish_locations(struct copy *c)
+void fdri_live_external_finish_locations(struct copy *c)
 {
-    struct fdr_location l;
+    struct fdri_arena_location l;
     leave_out_newcomers(c);
     copy_new_blocks(c);
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++)
@@ -409,5 +424,5 @@ void fdri_outside_finish_locations(struct copy *c)
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) /* what one had may be in the copy as another's */
         if (c->tail.entry[i].location != UINT32_MAX && get_location(c, c->location_off[i], &l) && is_gone(c, i, &l))
             leave_out(c, i);
-    fdri_outside_put(c, c->bytes, &c->tail, fdri_outside_tail_bytes(c));
+    fdri_live_external_put(c, c->bytes, &c->tail, fdri_live_external_tail_bytes(c));
 }

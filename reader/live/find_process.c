@@ -26,7 +26,7 @@ struct mapping {
     char path[4096]; /* "" where there is none */
 };
 
-int fdri_process_read(const struct fdri_process *p, uint64_t off, void *to, size_t count)
+int fdri_live_process_read(const struct fdri_live_process *p, uint64_t off, void *to, size_t count)
 {
     uint8_t *at = to;
     while (count) {
@@ -42,7 +42,7 @@ int fdri_process_read(const struct fdri_process *p, uint64_t off, void *to, size
     return 0;
 }
 
-void fdri_process_close(struct fdri_process *p)
+void fdri_live_process_close(struct fdri_live_process *p)
 {
     if (p->fd >= 0) close(p->fd);
     p->fd = -1;
@@ -54,7 +54,7 @@ static bool read_text(uint32_t pid, const char *name, char *text, size_t bytes)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%u/%s", pid, name);
-    return fdri_read_text(path, text, bytes) > 0;
+    return fdri_system_read_text(path, text, bytes) > 0;
 }
 
 /* The pid as the process itself knows it: the last one of "NSpid:", which has one per pid namespace. */
@@ -75,25 +75,27 @@ static uint64_t start_time(uint32_t pid)
 {
     char text[1024];
     if (!read_text(pid, "stat", text, sizeof text)) return 0;
-    return fdri_stat_start(text);
+    return fdri_system_stat_start_time(text);
 }
 
 /* A forked child may still map its parent's arena, a pid may be used again. */
-static bool its_own(const struct fdri_process *p)
+static bool its_own(const struct fdri_live_process *p)
 {
-    const struct fdr_superblock *s = &p->super;
+    const struct fdri_arena_superblock *s = &p->super;
     return s->pid == own_pid(p->pid) && (!s->process_start_time || s->process_start_time == start_time(p->pid));
 }
 
 /* An arena that is spread over NUMA nodes is several mappings in a row. */
-static bool usable(const struct fdri_process *p)
+static bool usable(const struct fdri_live_process *p)
 {
-    const struct fdr_superblock *s = &p->super;
+    const struct fdri_arena_superblock *s = &p->super;
     uint64_t last;
-    return memcmp(s->magic, FDR_ARENA_MAGIC, sizeof s->magic) == 0 && s->arena_bytes <= UINT32_MAX &&
-           s->arena_bytes >= 65536 && fdri_process_read(p, s->arena_bytes - sizeof last, &last, sizeof last) == 0 &&
-           s->arena_bytes >= s->bins_off && s->bins_off >= FDR_SUPERBLOCK_BYTES && s->bin_bytes >= FDR_BIN_MIN_BYTES &&
-           s->bin_bytes <= FDR_BIN_MAX_BYTES && (s->bin_bytes & (s->bin_bytes - 1)) == 0;
+    return memcmp(s->magic, FDRI_ARENA_MAGIC, sizeof s->magic) == 0 && s->arena_bytes <= UINT32_MAX &&
+           s->arena_bytes >= 65536 &&
+           fdri_live_process_read(p, s->arena_bytes - sizeof last, &last, sizeof last) == 0 &&
+           s->arena_bytes >= s->bins_off && s->bins_off >= FDRI_ARENA_SUPERBLOCK_BYTES &&
+           s->bin_bytes >= FDRI_ARENA_BIN_MIN_BYTES && s->bin_bytes <= FDRI_ARENA_BIN_MAX_BYTES &&
+           (s->bin_bytes & (s->bin_bytes - 1)) == 0;
 }
 
 /* ---- its mappings ---- */
@@ -153,13 +155,13 @@ static bool candidate(const char *line, struct mapping *m)
 }
 
 /* 1: found; 0: it is none of ours; else -errno of looking. */
-static int look(const struct mapping *m, struct fdri_process *p)
+static int look(const struct mapping *m, struct fdri_live_process *p)
 {
     p->address = m->from;
     p->fd = m->inode ? open_mapped(p->task, m) : -1;
-    int e = fdri_process_read(p, 0, &p->super, sizeof p->super);
+    int e = fdri_live_process_read(p, 0, &p->super, sizeof p->super);
     if (!e && usable(p)) return 1;
-    fdri_process_close(p);
+    fdri_live_process_close(p);
     return e == -EPERM || e == -EACCES ? e : 0;
 }
 
@@ -195,14 +197,14 @@ static bool elsewhere(uint32_t pid)
     return stat("/proc/self/ns/time", &ours) == 0 && stat(path, &its) == 0 && ours.st_ino != its.st_ino;
 }
 
-bool fdri_process_find(uint32_t pid, struct fdri_process *p, char *message, size_t message_bytes)
+bool fdri_live_process_find(uint32_t pid, struct fdri_live_process *p, char *message, size_t message_bytes)
 {
     char path[64], *line = NULL;
     size_t room = 0;
     struct mapping m;
     int found = 0, refused = 0;
     bool others = false;
-    *p = (struct fdri_process){.pid = pid, .task = living_task(pid), .fd = -1};
+    *p = (struct fdri_live_process){.pid = pid, .task = living_task(pid), .fd = -1};
     snprintf(path, sizeof path, "/proc/%u/maps", p->task);
     FILE *maps = fopen(path, "re");
     if (!maps) return fail(message, message_bytes, pid, errno == ENOENT ? "there is no such process" : strerror(errno));
@@ -212,17 +214,17 @@ bool fdri_process_find(uint32_t pid, struct fdri_process *p, char *message, size
         found = look(&m, p);
         refused = found < 0 ? found : refused;
         if (found != 1 || its_own(p)) continue;
-        fdri_process_close(p);
+        fdri_live_process_close(p);
         others = true;
         found = 0;
     }
     int e = ferror(maps) ? errno : 0;
     free(line);
     fclose(maps);
-    if (found == 1 && p->super.format_version != FDR_FORMAT_VERSION) {
-        fdri_process_close(p);
+    if (found == 1 && p->super.format_version != FDRI_ARENA_FORMAT_VERSION) {
+        fdri_live_process_close(p);
         snprintf(message, message_bytes, "process %u: format version %u, but this reader knows version %u only", pid,
-                 p->super.format_version, FDR_FORMAT_VERSION);
+                 p->super.format_version, FDRI_ARENA_FORMAT_VERSION);
         return false;
     }
     if (found == 1) return true;

@@ -17,13 +17,13 @@
 #include "reader/file/whole_file.h"
 #include "reader/live/find_process.h"
 
-static int copy_of(uint32_t pid, int fd, const char *reason, enum fdri_outside_mode mode, char *message,
+static int copy_of(uint32_t pid, int fd, const char *reason, enum fdri_live_external_mode mode, char *message,
                    size_t message_bytes)
 {
-    struct fdri_process p;
-    if (!fdri_process_find(pid, &p, message, message_bytes)) return -ESRCH;
-    int e = fdri_outside_copy(&p, fd, reason, mode);
-    fdri_process_close(&p);
+    struct fdri_live_process p;
+    if (!fdri_live_process_find(pid, &p, message, message_bytes)) return -ESRCH;
+    int e = fdri_live_external_copy(&p, fd, reason, mode);
+    fdri_live_process_close(&p);
     if (e)
         snprintf(message, message_bytes, "process %u: %s", pid,
                  e == -ESRCH || e == -ESTALE ? "ended, or ended its recording, while it was copied" : strerror(-e));
@@ -41,8 +41,9 @@ enum fdr_verdict fdr_process_open(uint32_t pid, bool events, struct fdr_file **o
         return FDR_UNREADABLE;
     }
     enum fdr_verdict verdict = FDR_UNREADABLE;
-    if (!copy_of(pid, fd, "live", events ? FDRI_OUTSIDE_LOOK : FDRI_OUTSIDE_HEADERS, message, message_bytes))
-        verdict = fdri_reader_open_fd(fd, !events, out, message, message_bytes);
+    if (!copy_of(pid, fd, "live", events ? FDRI_LIVE_EXTERNAL_LOOK : FDRI_LIVE_EXTERNAL_HEADERS, message,
+                 message_bytes))
+        verdict = fdri_file_open_fd(fd, !events, out, message, message_bytes);
     close(fd);
     return verdict;
 }
@@ -50,14 +51,14 @@ enum fdr_verdict fdr_process_open(uint32_t pid, bool events, struct fdr_file **o
 int fdr_process_snapshot(uint32_t pid, const char *path, const char *reason, char *message, size_t message_bytes)
 {
     char none[1];
-    struct fdri_newfile n;
+    struct fdri_file_whole n;
     if (!message || !message_bytes) message = none, message_bytes = sizeof none;
     message[0] = 0;
-    int e = fdri_newfile_begin(&n, path);
+    int e = fdri_file_whole_begin(&n, path);
     if (!e) {
-        e = copy_of(pid, n.fd, reason && *reason ? reason : "outside", FDRI_OUTSIDE_FILE, message, message_bytes);
+        e = copy_of(pid, n.fd, reason && *reason ? reason : "outside", FDRI_LIVE_EXTERNAL_FILE, message, message_bytes);
         if (e == -ENOSPC || e == -EDQUOT || e == -EFBIG) message[0] = 0; /* no fault of the process */
-        e = fdri_newfile_end(&n, path, e, false);
+        e = fdri_file_whole_end(&n, path, e, false);
     }
     if (e && !message[0]) snprintf(message, message_bytes, "%s: %s", path, strerror(-e));
     return e;

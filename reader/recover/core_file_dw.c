@@ -54,7 +54,7 @@ static void add_segment(struct core *c, const GElf_Phdr *p, uint64_t *left)
     if (p->p_type != PT_LOAD) return;
     if (p->p_filesz && (p->p_offset >= c->bytes || p->p_filesz > c->bytes - p->p_offset)) c->cut = true;
     if (p->p_offset >= c->bytes) return;
-    uint64_t bytes = fdr_min(fdr_min(p->p_filesz, c->bytes - p->p_offset), *left);
+    uint64_t bytes = fdri_bits_min(fdri_bits_min(p->p_filesz, c->bytes - p->p_offset), *left);
     if (!bytes || bytes > UINT64_MAX - p->p_vaddr) return;
     *left -= bytes;
     c->segment[c->count++] = (struct segment){p->p_vaddr, p->p_offset, bytes};
@@ -88,21 +88,22 @@ static const struct segment *segment_of(const struct core *c, uint64_t address)
     return s && address - s->address < s->bytes ? s : NULL;
 }
 
-static bool is_arena(int fd, uint64_t off, struct fdr_superblock *s)
+static bool is_arena(int fd, uint64_t off, struct fdri_arena_superblock *s)
 {
-    return read_at(fd, off, s, sizeof *s) && memcmp(s->magic, FDR_ARENA_MAGIC, sizeof s->magic) == 0 &&
-           s->format_version == FDR_FORMAT_VERSION && s->header_bytes == FDR_SUPERBLOCK_BYTES &&
+    return read_at(fd, off, s, sizeof *s) && memcmp(s->magic, FDRI_ARENA_MAGIC, sizeof s->magic) == 0 &&
+           s->format_version == FDRI_ARENA_FORMAT_VERSION && s->header_bytes == FDRI_ARENA_SUPERBLOCK_BYTES &&
            s->arena_bytes >= 65536 && s->arena_bytes <= UINT32_MAX && s->bins_off < s->arena_bytes;
 }
 
 /* Its address; 0: there is none. */
-static uint64_t find_arena(const struct core *c, struct fdr_superblock *s)
+static uint64_t find_arena(const struct core *c, struct fdri_arena_superblock *s)
 {
     char magic[8];
     for (size_t i = 0; i < c->count; i++)
-        for (uint64_t at = 0, bytes = c->segment[i].bytes; at < bytes && bytes - at >= FDR_SUPERBLOCK_BYTES; at += 4096)
-            if (read_at(c->fd, c->segment[i].off + at, magic, sizeof magic) && memcmp(magic, FDR_ARENA_MAGIC, 8) == 0 &&
-                is_arena(c->fd, c->segment[i].off + at, s))
+        for (uint64_t at = 0, bytes = c->segment[i].bytes; at < bytes && bytes - at >= FDRI_ARENA_SUPERBLOCK_BYTES;
+             at += 4096)
+            if (read_at(c->fd, c->segment[i].off + at, magic, sizeof magic) &&
+                memcmp(magic, FDRI_ARENA_MAGIC, 8) == 0 && is_arena(c->fd, c->segment[i].off + at, s))
                 return c->segment[i].address + at;
     return 0;
 }
@@ -129,8 +130,8 @@ static int copy_arena(const struct core *c, uint64_t address, uint64_t bytes, in
 
 static int extract(struct core *c, const char *core, const char *out, char *message, size_t message_bytes)
 {
-    struct fdr_superblock s;
-    struct fdri_newfile n;
+    struct fdri_arena_superblock s;
+    struct fdri_file_whole n;
     uint64_t lacks = 0;
     uint64_t address = find_segments(c) ? find_arena(c, &s) : 0;
     if (!address) {
@@ -140,8 +141,8 @@ static int extract(struct core *c, const char *core, const char *out, char *mess
                              : "no arena in it; a mapped one is in its live file, not in the core");
         return -ENOENT;
     }
-    int e = fdri_newfile_begin(&n, out);
-    if (!e) e = fdri_newfile_end(&n, out, copy_arena(c, address, s.arena_bytes, n.fd, &lacks), false);
+    int e = fdri_file_whole_begin(&n, out);
+    if (!e) e = fdri_file_whole_end(&n, out, copy_arena(c, address, s.arena_bytes, n.fd, &lacks), false);
     if (e) snprintf(message, message_bytes, "%s: %s", out, strerror(-e));
     else if (lacks)
         snprintf(message, message_bytes, "%" PRIu64 " of the %" PRIu64 " bytes of the arena are not in the core%s",

@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
-static void relink(struct fdri_reader_image *m, const struct fdri_reader_location *l, const struct fdri_reader_part *p,
-                   struct fdr_part *raw)
+static void relink(struct fdri_recover_image *m, const struct fdri_file_location *l, const struct fdri_file_part *p,
+                   struct fdri_arena_part *raw)
 {
     uint64_t index = p->given_back;
     uint32_t seq = p->bin_count ? p->bin[0].seq : (uint32_t)(raw->list_head >> 32);
@@ -26,51 +26,53 @@ static void relink(struct fdri_reader_image *m, const struct fdri_reader_locatio
     raw->total = index;
     uint64_t newest = 0;
     for (uint32_t i = 0; i < p->bin_count; i++) {
-        const struct fdri_reader_bin *b = &p->bin[i];
-        struct fdr_bin *h = fdri_reader_image_at(m, b->off);
+        const struct fdri_file_bin *b = &p->bin[i];
+        struct fdri_arena_bin *h = fdri_recover_image_at(m, b->off);
         h->seq = seq + i;
         h->first_index = index;
         h->location = l->id;
         /* damaged bins may disagree: all are read by the unit that the location was found to have */
-        bool gap = b->gap || (i && b[-1].state == FDRI_READER_BIN_BAD);
-        h->flags = (uint8_t)((l->raw.flags & FDR_LOCATION_NS ? FDR_BIN_NS : 0) | (gap ? FDR_BIN_GAP : 0));
-        if (b->state == FDRI_READER_BIN_BAD) h->base_tick = fdr_max(h->base_tick, newest);
+        bool gap = b->gap || (i && b[-1].state == FDRI_FILE_BIN_BAD);
+        h->flags = (uint8_t)((l->raw.flags & FDRI_ARENA_LOCATION_NS ? FDRI_ARENA_BIN_NS : 0) |
+                             (gap ? FDRI_ARENA_BIN_GAP : 0));
+        if (b->state == FDRI_FILE_BIN_BAD) h->base_tick = fdri_bits_max(h->base_tick, newest);
         newest = h->base_tick;
-        h->check = fdr_check32((const uint8_t *)h + 8, 40);
+        h->check = fdri_arena_check32((const uint8_t *)h + 8, 40);
         h->next = i + 1 < p->bin_count ? p->bin[i + 1].off : 0;
         h->generation |= 1;
-        if (b->state == FDRI_READER_BIN_BAD) h->commit = FDR_COMMIT(0, 0, fdr_check24(FDR_HASH_SEED));
+        if (b->state == FDRI_FILE_BIN_BAD)
+            h->commit = FDRI_ARENA_COMMIT(0, 0, fdri_codec_check24(FDRI_CODEC_HASH_SEED));
         raw->open_off = b->off;
         raw->open_seq = h->seq;
         raw->total = index;
         raw->bytes += 1u << (b->size_log2 - 9);
-        index += FDR_COMMIT_RECORDS(h->commit);
+        index += FDRI_ARENA_COMMIT_RECORDS(h->commit);
     }
     raw->total = index;
-    fdr_encode_close(raw);
+    fdri_codec_encode_close(raw);
     raw->floor_tick = p->floor;
-    bool cut = p->tail_gap || (p->bin_count && p->bin[p->bin_count - 1].state == FDRI_READER_BIN_BAD);
-    raw->flags &= (uint8_t) ~(FDR_PART_UNTOLD | FDR_PART_SHORT);
-    if (cut) raw->flags |= FDR_PART_SHORT;
+    bool cut = p->tail_gap || (p->bin_count && p->bin[p->bin_count - 1].state == FDRI_FILE_BIN_BAD);
+    raw->flags &= (uint8_t) ~(FDRI_ARENA_PART_UNACCOUNTED | FDRI_ARENA_PART_SHORT);
+    if (cut) raw->flags |= FDRI_ARENA_PART_SHORT;
     /* earlier than where the oldest begins: what was between them is damaged, not given back, and hides no calls */
-    bool earlier = p->bin_count && p->floor < fdri_reader_floor_told(&p->bin[0], p->given_back);
-    if (p->floor_unknown || earlier) raw->flags |= FDR_PART_UNTOLD;
+    bool earlier = p->bin_count && p->floor < fdri_file_floor_of_bin(&p->bin[0], p->given_back);
+    if (p->floor_unknown || earlier) raw->flags |= FDRI_ARENA_PART_UNACCOUNTED;
     raw->last_tick = p->any ? p->last_tick : p->floor;
 }
 
-void fdri_reader_recover_parts(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw)
+void fdri_recover_parts(struct fdri_recover_image *m, struct fdri_file_location *l, struct fdri_arena_location *raw)
 {
     uint32_t *link = &raw->parts_first;
     for (size_t i = 0; i < l->part_count; i++) {
-        struct fdri_reader_part *p = &l->part[i];
+        struct fdri_file_part *p = &l->part[i];
         uint32_t off = (uint32_t)p->off;
-        if (!off) off = fdri_reader_image_meta(m, FDR_META_PART, sizeof(struct fdr_part), l->id);
+        if (!off) off = fdri_recover_image_meta(m, FDRI_ARENA_META_PART, sizeof(struct fdri_arena_part), l->id);
         if (!off) continue;
-        struct fdr_part *part = fdri_reader_image_at(m, off);
+        struct fdri_arena_part *part = fdri_recover_image_at(m, off);
         part->depth = p->depth;
         part->class_ = p->class_;
         part->band = p->band;
-        if (p->aside) part->flags |= FDR_PART_ASIDE;
+        if (p->aside) part->flags |= FDRI_ARENA_PART_PINNED;
         relink(m, l, p, part);
         *link = off;
         link = &part->next;
@@ -81,23 +83,23 @@ void fdri_reader_recover_parts(struct fdri_reader_image *m, struct fdri_reader_l
 /* Is it within a bin? */
 static bool is_held(const struct fdr_file *f, uint64_t off)
 {
-    struct fdr_bin h;
+    struct fdri_arena_bin h;
     for (size_t i = 0; i < f->found_count; i++)
-        if (f->found[i].listed && f->found[i].off < off && fdri_reader_bin_header(f, f->found[i].off, &h) &&
+        if (f->found[i].listed && f->found[i].off < off && fdri_file_bin_header(f, f->found[i].off, &h) &&
             off - f->found[i].off < 1ull << h.size_log2)
             return true;
     return false;
 }
 
-void fdri_reader_recover_unlisted(struct fdri_reader_image *m)
+void fdri_recover_unlisted(struct fdri_recover_image *m)
 {
     const struct fdr_file *f = m->file;
     for (size_t i = 0; i < f->found_count; i++)
-        if (!f->found[i].listed) memset(fdri_reader_image_at(m, f->found[i].off), 0, FDR_BIN_HEADER);
+        if (!f->found[i].listed) memset(fdri_recover_image_at(m, f->found[i].off), 0, FDRI_ARENA_BIN_HEADER);
     /* of a header in which the file ends what is missing may have been zero */
-    uint64_t last = f->end & ~(uint64_t)(FDR_BIN_MIN_BYTES - 1), there = f->end - last;
-    const uint32_t magic = FDR_BIN_MAGIC;
-    if (there >= sizeof magic && there < FDR_BIN_HEADER && !memcmp(f->bytes + last, &magic, sizeof magic) &&
+    uint64_t last = f->end & ~(uint64_t)(FDRI_ARENA_BIN_MIN_BYTES - 1), there = f->end - last;
+    const uint32_t magic = FDRI_ARENA_BIN_MAGIC;
+    if (there >= sizeof magic && there < FDRI_ARENA_BIN_HEADER && !memcmp(f->bytes + last, &magic, sizeof magic) &&
         !is_held(f, last))
-        memset(fdri_reader_image_at(m, last), 0, there);
+        memset(fdri_recover_image_at(m, last), 0, there);
 }

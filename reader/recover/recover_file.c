@@ -41,9 +41,9 @@ static uint64_t first_meta(struct fdr_file *f, uint64_t after)
 {
     if (f->meta_first > f->sb.bins_off || f->bins_end == f->meta_first) return f->meta_first;
     uint64_t first = f->sb.arena_bytes;
-    for (uint32_t kind = 1; kind < FDR_META_FREE; kind++) {
+    for (uint32_t kind = 1; kind < FDRI_ARENA_META_FREE; kind++) {
         size_t count;
-        const struct fdri_reader_meta *m = fdri_reader_meta_scan(f, kind, UINT32_MAX, &count);
+        const struct fdri_file_meta *m = fdri_file_meta_scan(f, kind, UINT32_MAX, &count);
         for (size_t i = 0; i < count; i++)
             if (m[i].off >= after && m[i].off < first) first = m[i].off;
     }
@@ -54,22 +54,22 @@ static uint64_t first_meta(struct fdr_file *f, uint64_t after)
 static uint64_t grow_to(uint64_t arena_bytes)
 {
     enum { LEAST = 1 << 20 };
-    uint64_t most = UINT32_MAX & ~(uint64_t)(FDR_META_ALIGN - 1);
-    return fdr_max(arena_bytes, fdr_min(arena_bytes + fdr_max(arena_bytes, LEAST), most));
+    uint64_t most = UINT32_MAX & ~(uint64_t)(FDRI_ARENA_META_ALIGN - 1);
+    return fdri_bits_max(arena_bytes, fdri_bits_min(arena_bytes + fdri_bits_max(arena_bytes, LEAST), most));
 }
 
-static void lay_out(struct fdri_reader_image *m)
+static void lay_out(struct fdri_recover_image *m)
 {
     struct fdr_file *f = m->file;
-    struct fdr_superblock *sb = fdri_reader_image_at(m, 0);
+    struct fdri_arena_superblock *sb = fdri_recover_image_at(m, 0);
     uint64_t end = bins_end(f);
     memcpy(sb, &f->sb, sizeof *sb);
-    memcpy(sb->magic, FDR_ARENA_MAGIC, 8);
-    sb->header_bytes = FDR_SUPERBLOCK_BYTES;
+    memcpy(sb->magic, FDRI_ARENA_MAGIC, 8);
+    sb->header_bytes = FDRI_ARENA_SUPERBLOCK_BYTES;
     if (f->bins_end > end && f->bins_end <= f->meta_first) end = f->bins_end;
     m->meta_first = first_meta(f, end);
     /* Where the file was cut off is room, and the gap between bins and meta blocks. */
-    uint64_t cut = (f->end + FDR_META_ALIGN - 1) & ~(uint64_t)(FDR_META_ALIGN - 1);
+    uint64_t cut = (f->end + FDRI_ARENA_META_ALIGN - 1) & ~(uint64_t)(FDRI_ARENA_META_ALIGN - 1);
     m->room[0].low = cut > end ? cut : end;
     m->room[0].high = f->end < m->arena_bytes ? m->arena_bytes : 0;
     m->room[1].low = end;
@@ -79,84 +79,84 @@ static void lay_out(struct fdri_reader_image *m)
     sb->virgin = end;
 }
 
-static void finish_superblock(struct fdri_reader_image *m)
+static void finish_superblock(struct fdri_recover_image *m)
 {
-    struct fdr_superblock *sb = fdri_reader_image_at(m, 0);
+    struct fdri_arena_superblock *sb = fdri_recover_image_at(m, 0);
     uint64_t end = sb->virgin;
     if (m->meta_first < end) m->meta_first = end;
-    sb->virgin = m->meta_first / FDR_META_ALIGN << 32 | (end - sb->bins_off) / sb->bin_bytes;
+    sb->virgin = m->meta_first / FDRI_ARENA_META_ALIGN << 32 | (end - sb->bins_off) / sb->bin_bytes;
     if (m->arena_bytes != sb->arena_bytes) sb->bins_total = (uint32_t)((m->arena_bytes - sb->bins_off) / sb->bin_bytes);
     sb->arena_bytes = m->arena_bytes;
     /* this one is to be kept; that the section of a death is another file still holds */
-    if (sb->state != FDR_STATE_CRASHED) sb->over = sb->over_error = 0;
+    if (sb->state != FDRI_ARENA_STATE_CRASHED) sb->over = sb->over_error = 0;
     sb->free_stack = 0;
     sb->free_bins = 0;
     sb->nodes_off = 0;
-    sb->cut = FDR_CUT_NOT; /* what is missing was said, and is booked as lost: the new file is complete */
-    fdr_spare_begin(sb);
+    sb->cut = FDRI_ARENA_TRUNCATED_NOT; /* what is missing was said, and is booked as lost: the new file is complete */
+    fdri_arena_spare_begin(sb);
 }
 
 /* ---- accounts ---- */
 
 /* That no account tells of: those of a recovery before do. */
-static bool has_gaps(const struct fdri_reader_part *p)
+static bool has_gaps(const struct fdri_file_part *p)
 {
     bool any = p->tail_gap && !p->tail_told;
     for (uint32_t i = 0; i < p->bin_count && !any; i++)
-        any = (p->bin[i].gap && !p->bin[i].gap_told) || p->bin[i].state == FDRI_READER_BIN_BAD;
+        any = (p->bin[i].gap && !p->bin[i].gap_told) || p->bin[i].state == FDRI_FILE_BIN_BAD;
     return any;
 }
 
 /* Where records of this depth are missing, and the accounts, which were copied before its bins, do not tell, the
  * partitions that lack them say it. l: as it is in the image. */
-static void mark_untold(struct fdri_reader_image *m, const struct fdri_reader_location *l, uint32_t depth)
+static void mark_untold(struct fdri_recover_image *m, const struct fdri_file_location *l, uint32_t depth)
 {
-    const struct fdri_reader_location *was = fdri_reader_location(m->file, l->id);
-    for (uint32_t i = 0; was && i < FDR_BANDS * 2; i++) {
-        const struct fdri_reader_part *p = fdri_reader_part(was, FDR_CLASS_REGION, depth, i / 2, i & 1);
-        const struct fdri_reader_part *is = fdri_reader_part(l, FDR_CLASS_REGION, depth, i / 2, i & 1);
+    const struct fdri_file_location *was = fdri_file_location(m->file, l->id);
+    for (uint32_t i = 0; was && i < FDRI_ARENA_BANDS * 2; i++) {
+        const struct fdri_file_part *p = fdri_file_part(was, FDRI_ARENA_CLASS_REGION, depth, i / 2, i & 1);
+        const struct fdri_file_part *is = fdri_file_part(l, FDRI_ARENA_CLASS_REGION, depth, i / 2, i & 1);
         if (!p || !is || !is->off || !has_gaps(p)) continue;
-        struct fdr_part *raw = fdri_reader_image_at(m, is->off);
-        raw->flags |= FDR_PART_UNTOLD;
+        struct fdri_arena_part *raw = fdri_recover_image_at(m, is->off);
+        raw->flags |= FDRI_ARENA_PART_UNACCOUNTED;
     }
 }
 
 /* What was presented and is in no account any more was lost; but what a thread did while it was copied may be in some
  * accounts only: where nothing is damaged nothing is gone. Returns how many are presented then; first: nothing was
  * booked as lost yet; *changed: the account was not that before. */
-static uint64_t settle(struct fdri_reader_image *m, const struct fdr_file *g, const struct fdr_ledger_row *r,
+static uint64_t settle(struct fdri_recover_image *m, const struct fdr_file *g, const struct fdr_ledger_row *r,
                        bool first, bool *changed)
 {
-    uint64_t sum = r->kept + r->filtered + r->reduced + r->lost, most = fdr_max(sum, r->presented);
-    const struct fdri_reader_location *l = fdri_reader_location((struct fdr_file *)(uintptr_t)g, r->location);
+    uint64_t sum = r->kept + r->filtered + r->reduced + r->lost, most = fdri_bits_max(sum, r->presented);
+    const struct fdri_file_location *l = fdri_file_location((struct fdr_file *)(uintptr_t)g, r->location);
     uint64_t *presented, *lost;
-    if (first && r->class_ == FDR_CLASS_REGION && sum >= r->presented) mark_untold(m, l, r->depth);
+    if (first && r->class_ == FDRI_ARENA_CLASS_REGION && sum >= r->presented) mark_untold(m, l, r->depth);
     /* those that begin anew make it look as if it had been moving: the tail has what they were */
-    const struct fdri_reader_location *was = fdri_reader_location(m->file, r->location);
+    const struct fdri_file_location *was = fdri_file_location(m->file, r->location);
     bool moving = l->moving && !(was && was->accounts_dropped);
     if (sum == r->presented || (moving && (sum > r->presented || !fdr_file_damage_count(m->file)))) return most;
-    if (r->class_ == FDR_CLASS_REGION) {
-        const struct fdr_level *v = fdri_reader_level(g, l, r->depth);
+    if (r->class_ == FDRI_ARENA_CLASS_REGION) {
+        const struct fdri_arena_level *v = fdri_file_level(g, l, r->depth);
         if (!v) { /* deeper than the stack: all of it is lost */
-            struct fdr_location *raw = fdri_reader_image_at(m, l->off);
+            struct fdri_arena_location *raw = fdri_recover_image_at(m, l->off);
             if (!l->off) return r->presented;
             *changed |= raw->lost_overflow != raw->presented_overflow;
             raw->lost_overflow = raw->presented_overflow;
             return r->presented;
         }
-        struct fdr_level *w = fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - g->bytes));
+        struct fdri_arena_level *w = fdri_recover_image_at(m, (uint64_t)((const uint8_t *)v - g->bytes));
         presented = &w->presented;
         lost = &w->lost;
-    } else if (r->class_ == FDR_CLASS_SAMPLE && fdri_reader_samples(g, l)) {
-        const struct fdr_samples *v = fdri_reader_samples(g, l);
-        if (r->depth >= FDR_SAMPLE_LEVELS) return most;
-        struct fdr_samples *w = fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - g->bytes));
+    } else if (r->class_ == FDRI_ARENA_CLASS_SAMPLE && fdri_events_samples(g, l)) {
+        const struct fdri_arena_samples *v = fdri_events_samples(g, l);
+        if (r->depth >= FDRI_ARENA_SAMPLE_LEVELS) return most;
+        struct fdri_arena_samples *w = fdri_recover_image_at(m, (uint64_t)((const uint8_t *)v - g->bytes));
         presented = &w->level[r->depth].presented;
         lost = &w->level[r->depth].lost;
     } else {
-        const struct fdr_level_points *v = fdri_reader_points(g, l, r->depth);
+        const struct fdri_arena_level_points *v = fdri_file_points(g, l, r->depth);
         if (!v) return most;
-        struct fdr_level_points *w = fdri_reader_image_at(m, (uint64_t)((const uint8_t *)v - g->bytes));
+        struct fdri_arena_level_points *w = fdri_recover_image_at(m, (uint64_t)((const uint8_t *)v - g->bytes));
         presented = &w->by_class[r->class_].presented;
         lost = &w->by_class[r->class_].lost;
     }
@@ -167,26 +167,26 @@ static uint64_t settle(struct fdri_reader_image *m, const struct fdr_file *g, co
 }
 
 /* Its accounts come to less than what was over before it was copied: some of them were damaged. */
-static void lower(struct fdri_reader_image *m, const struct fdri_reader_location *l, struct fdr_tail_entry *e,
+static void lower(struct fdri_recover_image *m, const struct fdri_file_location *l, struct fdri_arena_tail_entry *e,
                   uint64_t presented)
 {
-    struct fdr_location *raw = fdri_reader_image_at(m, l->off);
+    struct fdri_arena_location *raw = fdri_recover_image_at(m, l->off);
     if (!l->off || !fdr_file_damage_count(m->file)) return;
     e->completed = presented;
-    raw->flags |= FDR_LOCATION_ANEW;
+    raw->flags |= FDRI_ARENA_LOCATION_ANEW;
 }
 
 /* What the tail says of a location whose accounts are others now; true: it says something else. */
-static bool settle_tail(struct fdri_reader_image *m, uint32_t location, uint64_t presented)
+static bool settle_tail(struct fdri_recover_image *m, uint32_t location, uint64_t presented)
 {
-    const struct fdri_reader_location *l = fdri_reader_location(m->file, location);
-    struct fdr_tail *tail = fdri_reader_image_at(m, m->arena_bytes);
-    struct fdr_tail_entry *e = (void *)(tail + 1);
+    const struct fdri_file_location *l = fdri_file_location(m->file, location);
+    struct fdri_arena_tail *tail = fdri_recover_image_at(m, m->arena_bytes);
+    struct fdri_arena_tail_entry *e = (void *)(tail + 1);
     bool changed = false;
     if (!l || m->bytes_all == m->arena_bytes) return false;
     for (uint32_t i = 0; i < tail->count; i++) {
         if (e[i].location != location) continue;
-        const struct fdr_tail_entry was = e[i];
+        const struct fdri_arena_tail_entry was = e[i];
         if (l->accounts_dropped || e[i].presented < presented) {
             e[i].presented = presented;
             e[i].completed = l->moving ? 0 : presented;
@@ -199,7 +199,7 @@ static bool settle_tail(struct fdri_reader_image *m, uint32_t location, uint64_t
 }
 
 /* again: what the accounts and the tail say now may have other records count as kept. */
-static bool settle_all(struct fdri_reader_image *m, bool first, bool *again)
+static bool settle_all(struct fdri_recover_image *m, bool first, bool *again)
 {
     char message[128];
     *again = false;
@@ -223,46 +223,46 @@ static bool settle_all(struct fdri_reader_image *m, bool first, bool *again)
 
 /* Where the tail is lost, or the location was not in it: as if it had been quiet. One that is not in a tail has nothing
  * to show. */
-static struct fdr_tail_entry tail_entry(const struct fdr_file *f, const struct fdri_reader_location *l)
+static struct fdri_arena_tail_entry tail_entry(const struct fdr_file *f, const struct fdri_file_location *l)
 {
     if (l->in_tail || (f->has_tail && !f->tail_bad)) {
-        struct fdr_tail_entry e = l->tail;
+        struct fdri_arena_tail_entry e = l->tail;
         if (e.completed > e.presented) e.completed = 0; /* one of them is damaged: this bounds nothing */
         return e;
     }
-    return (struct fdr_tail_entry){.location = l->id,
-                                   .presented = l->presented_before,
-                                   .completed = l->presented_before,
-                                   .cut_tick = l->raw.last_tick,
-                                   .end_tick = l->raw.last_tick};
+    return (struct fdri_arena_tail_entry){.location = l->id,
+                                          .presented = l->presented_before,
+                                          .completed = l->presented_before,
+                                          .cut_tick = l->raw.last_tick,
+                                          .end_tick = l->raw.last_tick};
 }
 
-static void write_tail(struct fdri_reader_image *m)
+static void write_tail(struct fdri_recover_image *m)
 {
     const struct fdr_file *f = m->file;
-    struct fdr_tail tail = {.magic = FDR_TAIL_MAGIC};
+    struct fdri_arena_tail tail = {.magic = FDRI_ARENA_TAIL_MAGIC};
     uint8_t *to = m->bytes + m->arena_bytes;
-    for (size_t i = 0; i < f->location_count && tail.count < FDR_TAIL_ENTRIES; i++) {
-        const struct fdri_reader_location *l = &f->location[i];
-        struct fdr_tail_entry e = tail_entry(f, l);
-        if (!l->in_tail && !(e.presented && l->raw.flags & FDR_LOCATION_LIVE)) continue;
+    for (size_t i = 0; i < f->location_count && tail.count < FDRI_ARENA_TAIL_ENTRIES; i++) {
+        const struct fdri_file_location *l = &f->location[i];
+        struct fdri_arena_tail_entry e = tail_entry(f, l);
+        if (!l->in_tail && !(e.presented && l->raw.flags & FDRI_ARENA_LOCATION_LIVE)) continue;
         memcpy(to + sizeof tail + tail.count++ * sizeof e, &e, sizeof e);
     }
-    const struct fdr_tail_entry gone = {.location = UINT32_MAX};
-    for (uint64_t i = 0; i < f->info.threads_gone && tail.count < FDR_TAIL_ENTRIES; i++)
+    const struct fdri_arena_tail_entry gone = {.location = UINT32_MAX};
+    for (uint64_t i = 0; i < f->info.threads_gone && tail.count < FDRI_ARENA_TAIL_ENTRIES; i++)
         memcpy(to + sizeof tail + tail.count++ * sizeof gone, &gone, sizeof gone);
     memcpy(to, &tail, sizeof tail);
-    m->bytes_all = m->arena_bytes + sizeof tail + tail.count * sizeof(struct fdr_tail_entry);
+    m->bytes_all = m->arena_bytes + sizeof tail + tail.count * sizeof(struct fdri_arena_tail_entry);
 }
 
 /* What a bundle tells of the death, or the watchdog of all stacks, where it is whole: its own check is in it. A bundle
  * has no tail. */
-static void write_crash(struct fdri_reader_image *m)
+static void write_crash(struct fdri_recover_image *m)
 {
     const struct fdr_file *f = m->file;
-    struct fdr_superblock *sb = fdri_reader_image_at(m, 0);
-    struct fdr_crash head;
-    bool lost = f->sb.state == FDR_STATE_CRASHED && !(f->without_section && !f->sb.section_off);
+    struct fdri_arena_superblock *sb = fdri_recover_image_at(m, 0);
+    struct fdri_arena_crash head;
+    bool lost = f->sb.state == FDRI_ARENA_STATE_CRASHED && !(f->without_section && !f->sb.section_off);
     sb->section_off = lost && !f->bundle ? m->arena_bytes : 0; /* promised: so it is not said that it was never begun */
     if (!f->bundle || (f->has_crash && m->bytes_all != m->arena_bytes)) return;
     uint64_t from = f->has_crash ? f->end : f->sb.section_off, to = (m->bytes_all + 7) & ~7ull;
@@ -275,39 +275,39 @@ static void write_crash(struct fdri_reader_image *m)
 /* ---- checks ---- */
 
 /* Meta blocks that lie in pieces of bins are told by their head. */
-static void add_pieces(const struct fdri_reader_image *m, struct fdr_chunk_list *l)
+static void add_pieces(const struct fdri_recover_image *m, struct fdri_arena_chunk_list *l)
 {
-    const struct fdr_superblock *sb = fdri_reader_image_at(m, 0);
+    const struct fdri_arena_superblock *sb = fdri_recover_image_at(m, 0);
     uint64_t end = sb->bins_off + (sb->virgin & UINT32_MAX) * sb->bin_bytes;
-    for (uint64_t off = sb->bins_off; off < end; off += FDR_BIN_MIN_BYTES) {
-        const struct fdr_meta_head *h = fdri_reader_image_at(m, off);
-        if (h->magic == FDR_META_MAGIC && h->bytes <= sb->bin_bytes && off + h->bytes <= end)
-            fdr_chunks_add(l, off, off + h->bytes);
+    for (uint64_t off = sb->bins_off; off < end; off += FDRI_ARENA_BIN_MIN_BYTES) {
+        const struct fdri_arena_meta_head *h = fdri_recover_image_at(m, off);
+        if (h->magic == FDRI_ARENA_META_MAGIC && h->bytes <= sb->bin_bytes && off + h->bytes <= end)
+            fdri_arena_chunks_add(l, off, off + h->bytes);
     }
 }
 
-static void write_checks(struct fdri_reader_image *m)
+static void write_checks(struct fdri_recover_image *m)
 {
-    struct fdr_superblock *sb = fdri_reader_image_at(m, 0);
+    struct fdri_arena_superblock *sb = fdri_recover_image_at(m, 0);
     uint32_t tail = (uint32_t)(m->bytes_all - m->arena_bytes);
     uint64_t off = (m->bytes_all + 7) & ~7ull;
-    struct fdr_chunk_list l = {
-        .chunk = fdri_reader_image_at(m, off), .log2 = FDR_CHUNK_LOG2_LEAST, .most = FDR_CHUNKS_MOST};
+    struct fdri_arena_chunk_list l = {
+        .chunk = fdri_recover_image_at(m, off), .log2 = FDRI_ARENA_CHUNK_LOG2_LEAST, .most = FDRI_ARENA_CHUNKS_MOST};
     add_pieces(m, &l);
-    fdr_chunks_add(&l, (sb->virgin >> 32) * FDR_META_ALIGN, m->arena_bytes);
+    fdri_arena_chunks_add(&l, (sb->virgin >> 32) * FDRI_ARENA_META_ALIGN, m->arena_bytes);
     for (uint32_t i = 0; i < l.count; i++)
-        l.chunk[i].check = fdr_check32(m->bytes + l.chunk[i].off,
-                                       fdr_chunk_bytes(l.chunk[i].off, l.log2, m->arena_bytes));
+        l.chunk[i].check = fdri_arena_check32(m->bytes + l.chunk[i].off,
+                                              fdri_arena_chunk_bytes(l.chunk[i].off, l.log2, m->arena_bytes));
     /* with nothing that has a check a missing section could not be told from one cut off */
     if (!l.count && m->bytes_all == m->arena_bytes) sb->section_off = 0;
     uint32_t bytes = l.count * (uint32_t)sizeof l.chunk[0];
-    struct fdr_spare spare = {.tail_check = fdr_check32(m->bytes + m->arena_bytes, tail),
-                              .tail_bytes = tail,
-                              .chunk_log2 = l.log2,
-                              .chunk_count = l.count,
-                              .chunks_check = fdr_check32(l.chunk, bytes),
-                              .chunks_off = off};
-    fdr_spare_finish(m->bytes, &spare);
+    struct fdri_arena_spare spare = {.tail_check = fdri_arena_check32(m->bytes + m->arena_bytes, tail),
+                                     .tail_bytes = tail,
+                                     .chunk_log2 = l.log2,
+                                     .chunk_count = l.count,
+                                     .chunks_check = fdri_arena_check32(l.chunk, bytes),
+                                     .chunks_off = off};
+    fdri_arena_spare_finish(m->bytes, &spare);
     m->bytes_all = off + bytes;
 }
 
@@ -329,11 +329,11 @@ static int write_sparse(int fd, const uint8_t *bytes, uint64_t count)
     return 0;
 }
 
-static int write_file(const struct fdri_reader_image *m, const char *path)
+static int write_file(const struct fdri_recover_image *m, const char *path)
 {
-    struct fdri_newfile n;
-    int e = fdri_newfile_begin(&n, path);
-    return e ? e : fdri_newfile_end(&n, path, write_sparse(n.fd, m->bytes, m->bytes_all), true);
+    struct fdri_file_whole n;
+    int e = fdri_file_whole_begin(&n, path);
+    return e ? e : fdri_file_whole_end(&n, path, write_sparse(n.fd, m->bytes, m->bytes_all), true);
 }
 
 static void summary(struct fdr_file *f, char *message, size_t message_bytes)
@@ -342,35 +342,35 @@ static void summary(struct fdr_file *f, char *message, size_t message_bytes)
     for (size_t i = 0; i < f->location_count; i++)
         for (size_t j = 0; j < f->location[i].part_count; j++)
             for (uint32_t k = 0; k < f->location[i].part[j].bin_count; k++)
-                *(f->location[i].part[j].bin[k].state == FDRI_READER_BIN_BAD ? &bad : &good) += 1;
+                *(f->location[i].part[j].bin[k].state == FDRI_FILE_BIN_BAD ? &bad : &good) += 1;
     snprintf(message, message_bytes, "%llu of %llu bins recovered, %zu findings", (unsigned long long)good,
              (unsigned long long)(good + bad), f->damage_count);
 }
 
 /* The image, but for what makes a file of it. */
-static void rebuild(struct fdri_reader_image *m)
+static void rebuild(struct fdri_recover_image *m)
 {
     const struct fdr_file *f = m->file;
     memcpy(m->bytes, f->bytes, f->end);
     lay_out(m);
-    fdri_reader_recover_definitions(m);
-    fdri_reader_recover_notes(m);
-    fdri_reader_recover_locations(m);
-    fdri_reader_recover_unlisted(m);
+    fdri_recover_definitions(m);
+    fdri_recover_notes(m);
+    fdri_recover_locations(m);
+    fdri_recover_unlisted(m);
     finish_superblock(m);
     m->bytes_all = m->arena_bytes;
 }
 
 enum { ROUNDS = 8 }; /* three are known to have been needed */
 
-static int settle_and_write(struct fdri_reader_image *m, const char *out_path)
+static int settle_and_write(struct fdri_recover_image *m, const char *out_path)
 {
     const struct fdr_file *f = m->file;
-    if (fdri_reader_memory_short(f)) return -ENOMEM;
+    if (fdri_file_memory_short(f)) return -ENOMEM;
     if (f->has_tail || f->sb.snapshot_number) write_tail(m);
     bool again = true, settled = true;
     for (int i = 0; i < ROUNDS && again && settled; i++) settled = settle_all(m, i == 0, &again);
-    if (fdri_reader_memory_short(f)) return -ENOMEM;
+    if (fdri_file_memory_short(f)) return -ENOMEM;
     if (!settled) return -EBADMSG;
     write_crash(m);
     write_checks(m);
@@ -382,9 +382,10 @@ int fdr_file_recover(struct fdr_file *f, const char *out_path, char *message, si
     char none[1];
     if (!message || !message_bytes) message = none, message_bytes = sizeof none;
     fdr_file_verify(f);
-    struct fdri_reader_image m = {.file = f, .arena_bytes = f->sb.arena_bytes, .grow_to = grow_to(f->sb.arena_bytes)};
-    uint64_t room = m.grow_to + sizeof(struct fdr_tail) + FDR_TAIL_ENTRIES * sizeof(struct fdr_tail_entry) + 16 +
-                    FDR_CHUNKS_MOST * sizeof(struct fdr_chunk) + FDR_CRASH_MAX_BYTES;
+    struct fdri_recover_image m = {.file = f, .arena_bytes = f->sb.arena_bytes, .grow_to = grow_to(f->sb.arena_bytes)};
+    uint64_t room = m.grow_to + sizeof(struct fdri_arena_tail) +
+                    FDRI_ARENA_TAIL_ENTRIES * sizeof(struct fdri_arena_tail_entry) + 16 +
+                    FDRI_ARENA_CHUNKS_MOST * sizeof(struct fdri_arena_chunk) + FDRI_ARENA_CRASH_MAX_BYTES;
     m.bytes = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (m.bytes == MAP_FAILED) {
         snprintf(message, message_bytes, "out of memory");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The image of a recovery under construction. */
-#ifndef FDR_READER_RECOVER_RECOVER_IMAGE_H
-#define FDR_READER_RECOVER_RECOVER_IMAGE_H
+#ifndef FDRI_READER_RECOVER_RECOVER_IMAGE_H
+#define FDRI_READER_RECOVER_RECOVER_IMAGE_H
 
 #include <fdr/reader.h>
 #include <stdbool.h>
@@ -11,9 +11,9 @@
 #include "format/arena/arena.h"
 #include "reader/file/file.h"
 
-struct fdri_reader_location;
+struct fdri_file_location;
 
-struct fdri_reader_image {
+struct fdri_recover_image {
     struct fdr_file *file;           /* what is read */
     uint8_t *bytes;                  /* what is written: arena_bytes, then the tail */
     uint64_t arena_bytes, bytes_all; /* arena_bytes: may grow until the superblock is finished */
@@ -26,23 +26,23 @@ struct fdri_reader_image {
     bool short_of_room;
 };
 
-static inline void *fdri_reader_image_at(const struct fdri_reader_image *m, uint64_t off) { return m->bytes + off; }
+static inline void *fdri_recover_image_at(const struct fdri_recover_image *m, uint64_t off) { return m->bytes + off; }
 /* A zeroed meta block; 0: no room, and nothing is to be written. */
-uint32_t fdri_reader_image_meta(struct fdri_reader_image *m, enum fdr_meta_kind kind, uint64_t bytes,
-                                uint32_t location);
+uint32_t fdri_recover_image_meta(struct fdri_recover_image *m, enum fdri_arena_meta_kind kind, uint64_t bytes,
+                                 uint32_t location);
 
 /* recover_bins.c: partitions of location l (its block at l_off of the image) with good bins only. */
-void fdri_reader_recover_parts(struct fdri_reader_image *m, struct fdri_reader_location *l, struct fdr_location *raw);
-void fdri_reader_recover_unlisted(struct fdri_reader_image *m);
+void fdri_recover_parts(struct fdri_recover_image *m, struct fdri_file_location *l, struct fdri_arena_location *raw);
+void fdri_recover_unlisted(struct fdri_recover_image *m);
 /* The first row of a location in rows sorted by location, whose number lies at `at` in each. */
-size_t fdri_reader_first_of(const void *rows, size_t count, size_t bytes, size_t at, uint32_t location);
+size_t fdri_recover_first_of(const void *rows, size_t count, size_t bytes, size_t at, uint32_t location);
 /* recover_meta.c: definitions, notes, locations, levels, the superblock. */
-void fdri_reader_recover_definitions(struct fdri_reader_image *m);
-void fdri_reader_recover_notes(struct fdri_reader_image *m);
-void fdri_reader_recover_locations(struct fdri_reader_image *m);
+void fdri_recover_definitions(struct fdri_recover_image *m);
+void fdri_recover_notes(struct fdri_recover_image *m);
+void fdri_recover_locations(struct fdri_recover_image *m);
 /* recover_rows.c: rows of totals that are believed; epochs that are counted with others. */
-void fdri_reader_recover_totals(struct fdri_reader_image *m, const struct fdri_reader_location *l,
-                                struct fdr_location *raw);
-void fdri_reader_recover_epochs(struct fdri_reader_image *m, const struct fdri_reader_location *l,
-                                struct fdr_location *raw);
+void fdri_recover_totals(struct fdri_recover_image *m, const struct fdri_file_location *l,
+                         struct fdri_arena_location *raw);
+void fdri_recover_epochs(struct fdri_recover_image *m, const struct fdri_file_location *l,
+                         struct fdri_arena_location *raw);
 #endif

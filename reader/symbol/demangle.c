@@ -20,8 +20,8 @@ static char *of_module(const char *name)
     return plain;
 }
 
-char *fdri_reader_demangle(const char *name)
+char *fdri_symbol_demangle(const char *name)
 {
     char *plain = of_module(name);
-    return plain ? plain : fdri_reader_demangle_cxx(name);
+    return plain ? plain : fdri_symbol_demangle_cxx(name);
 }

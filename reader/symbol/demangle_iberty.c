@@ -3,4 +3,4 @@
 
 #include <libiberty/demangle.h>
 
-char *fdri_reader_demangle_cxx(const char *name) { return cplus_demangle(name, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO); }
+char *fdri_symbol_demangle_cxx(const char *name) { return cplus_demangle(name, DMGL_PARAMS | DMGL_ANSI | DMGL_AUTO); }

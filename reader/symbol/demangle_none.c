@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-char *fdri_reader_demangle_cxx(const char *name)
+char *fdri_symbol_demangle_cxx(const char *name)
 {
     (void)name;
     return NULL;

@@ -46,7 +46,7 @@ static void add_ranges(struct table *t, Dwarf_Die *die, uint64_t of)
     Dwarf_Addr base, from, to;
     for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &from, &to)) > 0;) {
         if (from >= to) continue; /* linkers mark code that they left out */
-        if (!fdri_reader_room(&t->range, t->count, &t->room, sizeof *t->range)) return;
+        if (!fdri_file_grow(&t->range, t->count, &t->room, sizeof *t->range)) return;
         t->range[t->count++] = (struct range){from, to, of};
     }
 }
@@ -81,7 +81,7 @@ static void add_units(struct module *m)
     Dwarf_CU *unit = NULL;
     Dwarf_Die die;
     while (dwarf_get_units(m->dwarf, unit, &unit, NULL, NULL, &die, NULL) == 0) {
-        if (!fdri_reader_room(&m->unit, m->count, &m->room, sizeof *m->unit)) break;
+        if (!fdri_file_grow(&m->unit, m->count, &m->room, sizeof *m->unit)) break;
         size_t before = m->ranges.count;
         add_ranges(&m->ranges, &die, m->count);
         m->unit[m->count++] = (struct unit){.die = die, .placed = m->ranges.count > before};
@@ -97,7 +97,7 @@ static struct module *module_of(Dwfl_Module *dwfl_module)
     dwfl_module_info(dwfl_module, &mine, NULL, NULL, NULL, NULL, NULL, NULL);
     if (*mine) return *mine;
     Dwarf *dwarf = dwfl_module_getdwarf(dwfl_module, &bias);
-    struct module *m = dwarf ? fdri_reader_calloc(1, sizeof *m) : NULL;
+    struct module *m = dwarf ? fdri_file_calloc(1, sizeof *m) : NULL;
     if (!m) return NULL;
     *m = (struct module){.dwarf = dwarf, .bias = bias};
     add_units(m);
@@ -169,14 +169,14 @@ static uint32_t number_of(Dwarf_Die *die, unsigned attribute)
     return dwarf_formudata(dwarf_attr(die, attribute, &a), &v) == 0 ? (uint32_t)v : 0;
 }
 
-static void add_inlined(struct fdri_reader_code *out, struct unit *u, Dwarf_Die *die)
+static void add_inlined(struct fdri_symbol_code *out, struct unit *u, Dwarf_Die *die)
 {
     Dwarf_Files *files;
     size_t count;
     uint32_t file = number_of(die, DW_AT_call_file);
-    if (out->count >= FDRI_READER_INLINED_MAX) return;
-    struct fdri_reader_inlined *i = &out->inlined[out->count++];
-    *i = (struct fdri_reader_inlined){.function = name_of(die), .line = number_of(die, DW_AT_call_line)};
+    if (out->count >= FDRI_SYMBOL_INLINED_MAX) return;
+    struct fdri_symbol_inlined *i = &out->inlined[out->count++];
+    *i = (struct fdri_symbol_inlined){.function = name_of(die), .line = number_of(die, DW_AT_call_line)};
     if (dwarf_getsrcfiles(&u->die, &files, &count) == 0 && file < count)
         i->file = dwarf_filesrc(files, file, NULL, NULL);
 }
@@ -192,7 +192,7 @@ static bool may_contain(Dwarf_Die *die, int tag, Dwarf_Addr address)
 }
 
 /* Entries lie in each other as the calls did: whether something inlined below `in` has the address. */
-static bool find_inlined(struct fdri_reader_code *out, struct unit *u, Dwarf_Die *in, Dwarf_Addr address, int depth)
+static bool find_inlined(struct fdri_symbol_code *out, struct unit *u, Dwarf_Die *in, Dwarf_Addr address, int depth)
 {
     Dwarf_Die die;
     if (depth >= DEPTH_MAX || dwarf_child(in, &die)) return false;
@@ -208,7 +208,7 @@ static bool find_inlined(struct fdri_reader_code *out, struct unit *u, Dwarf_Die
 
 /* ---- for both ---- */
 
-const char *fdri_reader_code_line(Dwfl_Module *dwfl_module, uint64_t address, uint32_t *line)
+const char *fdri_symbol_code_line(Dwfl_Module *dwfl_module, uint64_t address, uint32_t *line)
 {
     struct module *m = module_of(dwfl_module);
     struct unit *u = m ? unit_at(m, dwfl_module, address) : NULL;
@@ -216,7 +216,7 @@ const char *fdri_reader_code_line(Dwfl_Module *dwfl_module, uint64_t address, ui
     return u ? line_at(u, address - m->bias, line) : NULL;
 }
 
-void fdri_reader_code_at(Dwfl_Module *dwfl_module, uint64_t address, struct fdri_reader_code *out)
+void fdri_symbol_code_at(Dwfl_Module *dwfl_module, uint64_t address, struct fdri_symbol_code *out)
 {
     Dwarf_Die function;
     struct module *m = module_of(dwfl_module);
@@ -241,7 +241,7 @@ static int forget(Dwfl_Module *dwfl_module, void **mine, const char *name, Dwarf
     return DWARF_CB_OK;
 }
 
-void fdri_reader_code_end(Dwfl *dwfl)
+void fdri_symbol_code_end(Dwfl *dwfl)
 {
     dwfl_getmodules(dwfl, forget, NULL, 0);
     dwfl_end(dwfl);

@@ -15,23 +15,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool fdri_reader_symbols_allowed(void)
+bool fdri_symbol_symbols_allowed(void)
 {
     const char *said = getenv("FDR_SYMBOLS");
     return !said || strcmp(said, "0") != 0;
 }
 
-bool fdri_reader_symbol_wanted(const struct fdr_file *f, const struct fdri_reader_definition *region,
-                               const struct fdri_reader_definition **module)
+bool fdri_symbol_wanted(const struct fdr_file *f, const struct fdri_file_definition *region,
+                        const struct fdri_file_definition **module)
 {
     *module = NULL;
     if (region->d.name[0] || !region->d.address) return false;
-    const struct fdri_reader_definition *m = fdri_reader_definition(f, FDR_DEF_MODULE, region->module);
+    const struct fdri_file_definition *m = fdri_file_definition(f, FDRI_ARENA_DEF_MODULE, region->module);
     if (region->module && m && m->d.address <= region->d.address) *module = m;
     return true;
 }
 
-int fdri_reader_symbols_fd(const char *path)
+int fdri_symbol_symbols_fd(const char *path)
 {
     struct stat st;
     if (stat(path, &st) || !S_ISREG(st.st_mode)) return -1;
@@ -49,7 +49,7 @@ static int ascending(const void *x, const void *y)
     return a < b ? -1 : a > b;
 }
 
-static uint64_t end_of(const struct fdri_reader_definition *m)
+static uint64_t end_of(const struct fdri_file_definition *m)
 {
     return m->bytes > UINT64_MAX - m->d.address ? UINT64_MAX : m->d.address + m->bytes;
 }
@@ -72,13 +72,13 @@ static size_t free_from(size_t *next, size_t i)
     return end;
 }
 
-bool *fdri_reader_modules_taken(const struct fdr_file *f)
+bool *fdri_symbol_modules_taken(const struct fdr_file *f)
 {
-    const struct fdri_reader_definitions *all = &f->definitions[FDR_DEF_MODULE];
+    const struct fdri_file_definitions *all = &f->definitions[FDRI_ARENA_DEF_MODULE];
     size_t edges = 2 * all->count, kept = 0;
-    bool *taken = fdri_reader_calloc(all->count, sizeof *taken);
-    uint64_t *edge = fdri_reader_calloc(edges, sizeof *edge);
-    size_t *next = fdri_reader_calloc(edges, sizeof *next); /* of the stretch behind each edge: itself, or look there */
+    bool *taken = fdri_file_calloc(all->count, sizeof *taken);
+    uint64_t *edge = fdri_file_calloc(edges, sizeof *edge);
+    size_t *next = fdri_file_calloc(edges, sizeof *next); /* of the stretch behind each edge: itself, or look there */
     if (!taken || !edge || !next) return free(taken), free(edge), free(next), NULL;
     for (size_t i = 0; i < all->count; i++) {
         edge[2 * i] = all->row[i].d.address;
@@ -104,22 +104,21 @@ bool *fdri_reader_modules_taken(const struct fdr_file *f)
 
 /* ---- without a file ---- */
 
-static void name_one(struct fdr_file *f, struct fdri_reader_definition *region,
-                     const struct fdri_reader_definition *module)
+static void name_one(struct fdr_file *f, struct fdri_file_definition *region, const struct fdri_file_definition *module)
 {
     const char *path = module ? module->d.name : "", *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     size_t bytes = strlen(base) + 24;
-    char *name = fdri_reader_keep(f, bytes);
+    char *name = fdri_file_alloc(f, bytes);
     if (!name) return;
     if (*base) snprintf(name, bytes, "%s+0x%llx", base, (unsigned long long)(region->d.address - module->d.address));
     else snprintf(name, bytes, "0x%llx", (unsigned long long)region->d.address);
     region->d.name = name;
 }
 
-void fdri_reader_symbols_fallback(struct fdr_file *f)
+void fdri_symbol_symbols_fallback(struct fdr_file *f)
 {
-    struct fdri_reader_definitions *regions = &f->definitions[FDR_DEF_REGION];
-    const struct fdri_reader_definition *module;
+    struct fdri_file_definitions *regions = &f->definitions[FDRI_ARENA_DEF_REGION];
+    const struct fdri_file_definition *module;
     for (size_t i = 0; i < regions->count; i++)
-        if (fdri_reader_symbol_wanted(f, &regions->row[i], &module)) name_one(f, &regions->row[i], module);
+        if (fdri_symbol_wanted(f, &regions->row[i], &module)) name_one(f, &regions->row[i], module);
 }

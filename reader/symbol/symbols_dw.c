@@ -37,9 +37,9 @@ static bool same_build_id(Dwfl_Module *m, const char *hex)
 }
 
 /* The module's file as elfutils sees it, or NULL. *bias: add to an address of the file. */
-static Dwfl_Module *report(Dwfl *dwfl, const struct fdri_reader_definition *module, GElf_Addr *bias)
+static Dwfl_Module *report(Dwfl *dwfl, const struct fdri_file_definition *module, GElf_Addr *bias)
 {
-    int fd = fdri_reader_symbols_fd(module->d.name);
+    int fd = fdri_symbol_symbols_fd(module->d.name);
     if (fd < 0) return NULL;
     dwfl_report_begin(dwfl);
     Dwfl_Module *m = dwfl_report_offline(dwfl, module->d.name, module->d.name, fd);
@@ -51,7 +51,7 @@ static Dwfl_Module *report(Dwfl *dwfl, const struct fdri_reader_definition *modu
 
 static const char *keep_copy(struct fdr_file *f, const char *text)
 {
-    char *copy = fdri_reader_keep(f, strlen(text) + 1);
+    char *copy = fdri_file_alloc(f, strlen(text) + 1);
     return copy ? strcpy(copy, text) : NULL;
 }
 
@@ -60,7 +60,7 @@ static const char *keep_copy(struct fdr_file *f, const char *text)
 static char *source_name(const char *symbol)
 {
     static const char *const made[] = {".constprop.", ".isra.", ".part.", ".cold", ".lto_priv.", ".llvm."};
-    char *name = fdri_reader_strdup(symbol), *at = name ? strchr(name, '@') : NULL;
+    char *name = fdri_file_strdup(symbol), *at = name ? strchr(name, '@') : NULL;
     if (at && at > name) *at = 0;
     for (size_t i = 0; name && i < sizeof made / sizeof *made; i++)
         if ((at = strstr(name, made[i])) && at > name) *at = 0;
@@ -69,14 +69,14 @@ static char *source_name(const char *symbol)
 
 static const char *plain_name(struct fdr_file *f, const char *symbol)
 {
-    char *name = symbol ? source_name(symbol) : NULL, *plain = name ? fdri_reader_demangle(name) : NULL;
+    char *name = symbol ? source_name(symbol) : NULL, *plain = name ? fdri_symbol_demangle(name) : NULL;
     const char *kept = name ? keep_copy(f, plain ? plain : name) : NULL;
     free(plain);
     free(name);
     return kept;
 }
 
-static void name_region(struct fdr_file *f, struct fdri_reader_definition *region, Dwfl_Module *m, GElf_Addr address)
+static void name_region(struct fdr_file *f, struct fdri_file_definition *region, Dwfl_Module *m, GElf_Addr address)
 {
     GElf_Off offset;
     GElf_Sym symbol;
@@ -85,7 +85,7 @@ static void name_region(struct fdr_file *f, struct fdri_reader_definition *regio
     const char *kept = plain_name(f, name);
     if (kept) region->d.name = kept;
     uint32_t line;
-    const char *file = region->d.file[0] ? NULL : fdri_reader_code_line(m, address, &line);
+    const char *file = region->d.file[0] ? NULL : fdri_symbol_code_line(m, address, &line);
     const char *kept_file = file ? keep_copy(f, file) : NULL;
     if (!kept_file) return;
     region->d.file = kept_file;
@@ -93,8 +93,8 @@ static void name_region(struct fdr_file *f, struct fdri_reader_definition *regio
 }
 
 struct wanted {
-    const struct fdri_reader_definition *module;
-    struct fdri_reader_definition *region;
+    const struct fdri_file_definition *module;
+    struct fdri_file_definition *region;
 };
 
 static int by_module(const void *x, const void *y)
@@ -112,18 +112,18 @@ static void name_module(struct fdr_file *f, const struct wanted *w, size_t count
     Dwfl_Module *m = dwfl ? report(dwfl, w->module, &bias) : NULL;
     for (size_t i = 0; m && i < count; i++)
         name_region(f, w[i].region, m, w[i].region->d.address - w[i].module->d.address + bias);
-    if (dwfl) fdri_reader_code_end(dwfl);
+    if (dwfl) fdri_symbol_code_end(dwfl);
 }
 
 /* A recording may name any number of modules and regions: these are put in order once. */
 static void name_all(struct fdr_file *f)
 {
-    struct fdri_reader_definitions *regions = &f->definitions[FDR_DEF_REGION];
-    const struct fdri_reader_definition *module;
-    struct wanted *w = fdri_reader_calloc(regions->count, sizeof *w);
+    struct fdri_file_definitions *regions = &f->definitions[FDRI_ARENA_DEF_REGION];
+    const struct fdri_file_definition *module;
+    struct wanted *w = fdri_file_calloc(regions->count, sizeof *w);
     size_t count = 0, same;
     for (size_t i = 0; w && i < regions->count; i++)
-        if (fdri_reader_symbol_wanted(f, &regions->row[i], &module) && module && module->d.name[0] && module->d.file[0])
+        if (fdri_symbol_wanted(f, &regions->row[i], &module) && module && module->d.name[0] && module->d.file[0])
             w[count++] = (struct wanted){module, &regions->row[i]};
     if (count) qsort(w, count, sizeof *w, by_module);
     for (size_t i = 0; i < count; i += same) {
@@ -135,8 +135,8 @@ static void name_all(struct fdr_file *f)
 
 void fdr_file_symbolise(struct fdr_file *f)
 {
-    if (fdri_reader_symbols_allowed()) name_all(f);
-    fdri_reader_symbols_fallback(f);
+    if (fdri_symbol_symbols_allowed()) name_all(f);
+    fdri_symbol_symbols_fallback(f);
 }
 
 /* ---- samples: any address, with what is inlined there ---- */
@@ -147,8 +147,8 @@ struct opened {
     Dwfl_Module *m; /* NULL: not there, or of another build */
     GElf_Addr bias;
 };
-struct fdri_reader_symbols {
-    const struct fdri_reader_definition *first; /* of all modules */
+struct fdri_symbol_symbols {
+    const struct fdri_file_definition *first; /* of all modules */
     size_t count;
     size_t *file_of; /* by module: where in `file`. One that came back is the same file */
     struct opened *file;
@@ -156,24 +156,24 @@ struct fdri_reader_symbols {
 
 static int by_file(const void *x, const void *y)
 {
-    const struct fdri_reader_definition *a = *(struct fdri_reader_definition *const *)x,
-                                        *b = *(struct fdri_reader_definition *const *)y;
+    const struct fdri_file_definition *a = *(struct fdri_file_definition *const *)x,
+                                      *b = *(struct fdri_file_definition *const *)y;
     int d = strcmp(a->d.name, b->d.name);
     return d ? d : strcmp(a->d.file, b->d.file);
 }
 
-struct fdri_reader_symbols *fdri_reader_symbols_open(const struct fdr_file *f)
+struct fdri_symbol_symbols *fdri_symbol_symbols_open(const struct fdr_file *f)
 {
-    const struct fdri_reader_definitions *all = &f->definitions[FDR_DEF_MODULE];
-    struct fdri_reader_symbols *s = fdri_reader_calloc(1, sizeof *s);
-    const struct fdri_reader_definition **m = fdri_reader_calloc(all->count, sizeof *m);
+    const struct fdri_file_definitions *all = &f->definitions[FDRI_ARENA_DEF_MODULE];
+    struct fdri_symbol_symbols *s = fdri_file_calloc(1, sizeof *s);
+    const struct fdri_file_definition **m = fdri_file_calloc(all->count, sizeof *m);
     if (s) {
-        *s = (struct fdri_reader_symbols){.first = all->row, .count = all->count};
-        s->file_of = fdri_reader_calloc(all->count, sizeof *s->file_of);
-        s->file = fdri_reader_calloc(all->count, sizeof *s->file);
+        *s = (struct fdri_symbol_symbols){.first = all->row, .count = all->count};
+        s->file_of = fdri_file_calloc(all->count, sizeof *s->file_of);
+        s->file = fdri_file_calloc(all->count, sizeof *s->file);
     }
     if (!s || !m || !s->file_of || !s->file) {
-        if (s) fdri_reader_symbols_close(s);
+        if (s) fdri_symbol_symbols_close(s);
         return free(m), NULL;
     }
     for (size_t i = 0; i < all->count; i++) m[i] = &all->row[i];
@@ -184,16 +184,16 @@ struct fdri_reader_symbols *fdri_reader_symbols_open(const struct fdr_file *f)
     return s;
 }
 
-void fdri_reader_symbols_close(struct fdri_reader_symbols *s)
+void fdri_symbol_symbols_close(struct fdri_symbol_symbols *s)
 {
     for (size_t i = 0; s->file && i < s->count; i++)
-        if (s->file[i].dwfl) fdri_reader_code_end(s->file[i].dwfl);
+        if (s->file[i].dwfl) fdri_symbol_code_end(s->file[i].dwfl);
     free(s->file);
     free(s->file_of);
     free(s);
 }
 
-static const struct opened *open_module(struct fdri_reader_symbols *s, const struct fdri_reader_definition *module)
+static const struct opened *open_module(struct fdri_symbol_symbols *s, const struct fdri_file_definition *module)
 {
     struct opened *o = &s->file[s->file_of[module - s->first]];
     if (o->tried || !module->d.name[0] || !module->d.file[0]) return o;
@@ -204,13 +204,13 @@ static const struct opened *open_module(struct fdri_reader_symbols *s, const str
 }
 
 /* The functions inlined at the address, innermost first. */
-static void keep_inlined(struct fdr_file *f, const struct fdri_reader_code *code, struct fdr_place *out)
+static void keep_inlined(struct fdr_file *f, const struct fdri_symbol_code *code, struct fdr_place *out)
 {
     const char *file = out->file;
     uint32_t line = out->line;
-    struct fdr_place *kept = code->count ? fdri_reader_keep(f, code->count * sizeof *kept) : NULL;
+    struct fdr_place *kept = code->count ? fdri_file_alloc(f, code->count * sizeof *kept) : NULL;
     for (uint32_t i = 0; kept && i < code->count; i++) {
-        const struct fdri_reader_inlined *call = &code->inlined[i];
+        const struct fdri_symbol_inlined *call = &code->inlined[i];
         const char *name = plain_name(f, call->function);
         kept[i] = (struct fdr_place){
             .function = name ? name : "[inlined]", .file = file, .line = line, .module = out->module};
@@ -223,8 +223,8 @@ static void keep_inlined(struct fdr_file *f, const struct fdri_reader_code *code
     out->inlined_count = code->count;
 }
 
-void fdri_reader_symbols_place(struct fdri_reader_symbols *s, struct fdr_file *f,
-                               const struct fdri_reader_definition *module, uint64_t recorded, struct fdr_place *out)
+void fdri_symbol_symbols_place(struct fdri_symbol_symbols *s, struct fdr_file *f,
+                               const struct fdri_file_definition *module, uint64_t recorded, struct fdr_place *out)
 {
     const struct opened *o = open_module(s, module);
     if (!o->m) return;
@@ -233,8 +233,8 @@ void fdri_reader_symbols_place(struct fdri_reader_symbols *s, struct fdr_file *f
     GElf_Sym symbol;
     const char *name = dwfl_module_addrinfo(o->m, address, &offset, &symbol, NULL, NULL, NULL);
     if (name && *name) out->function = plain_name(f, name);
-    struct fdri_reader_code code;
-    fdri_reader_code_at(o->m, address, &code);
+    struct fdri_symbol_code code;
+    fdri_symbol_code_at(o->m, address, &code);
     const char *kept = code.file ? keep_copy(f, code.file) : NULL;
     if (kept) {
         out->file = kept;

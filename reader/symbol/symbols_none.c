@@ -7,16 +7,16 @@
 #include "reader/file/file.h"
 #include "reader/symbol/symbols.h"
 
-struct fdri_reader_symbols *fdri_reader_symbols_open(const struct fdr_file *f)
+struct fdri_symbol_symbols *fdri_symbol_symbols_open(const struct fdr_file *f)
 {
     (void)f;
     return NULL;
 }
-void fdri_reader_symbols_close(struct fdri_reader_symbols *s) { (void)s; }
-void fdri_reader_symbols_place(struct fdri_reader_symbols *s, struct fdr_file *f,
-                               const struct fdri_reader_definition *module, uint64_t address, struct fdr_place *out)
+void fdri_symbol_symbols_close(struct fdri_symbol_symbols *s) { (void)s; }
+void fdri_symbol_symbols_place(struct fdri_symbol_symbols *s, struct fdr_file *f,
+                               const struct fdri_file_definition *module, uint64_t address, struct fdr_place *out)
 {
     (void)s, (void)f, (void)module, (void)address, (void)out;
 }
 
-void fdr_file_symbolise(struct fdr_file *f) { fdri_reader_symbols_fallback(f); }
+void fdr_file_symbolise(struct fdr_file *f) { fdri_symbol_symbols_fallback(f); }

@@ -84,7 +84,7 @@ proctype ender(byte ends)
         };
         if
         :: l != 0 ->
-            atomic { pinned[l] = false; presented++; late = 1 }; /* fdri_location_publish; its event */
+            atomic { pinned[l] = false; presented++; late = 1 }; /* fdri_thread_location_publish; its event */
             append(l);
             if
             :: mutant == 4 -> atomic { accounts[l] = accounts[l] + late; late = 0; l = 0 }
@@ -221,7 +221,7 @@ proctype claimer()
     fi;
     if
     :: mutant == 6 -> out = pinned[l]; inside[l]++
-    :: else -> inside[l]++; out = pinned[l] /* fdri_claim_enter: its word, then the pin */
+    :: else -> inside[l]++; out = pinned[l] /* fdri_bins_claim_enter: its word, then the pin */
     fi;
     if
     :: !out ->

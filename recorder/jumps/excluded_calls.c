@@ -3,7 +3,7 @@
  * of another call that skips theirs (longjmp, exceptions) must not be taken for one of them. So they are listed in the
  * order of their enters, each with the depth of the call that it is directly inside of. Those by id that a longjmp
  * leaves where their caller never ends stay; a list that cannot grow any more forgets its older half. Where memory
- * holds none at all they are counted (fdr_level.skipped).
+ * holds none at all they are counted (fdri_arena_level.skipped).
  *
  * A call that a longjmp left is gone when another is kept out in its place, or when a leave might be its own and the
  * newest function that was stored directly inside of the same call stands in its place: what is stored does not look
@@ -25,31 +25,32 @@
 enum { FIRST_ROOM = 15, LAST_ROOM = 1920 }; /* the first finds room in the smallest bin */
 
 struct entry {
-    uint64_t frame; /* as fdr_level.frame */
+    uint64_t frame; /* as fdri_arena_level.frame */
     uint32_t depth, region, caller, site;
 };
-struct fdri_skipped {
+struct fdri_jumps_excluded {
     uint32_t count, room;
     struct entry at[];
 };
 
 static bool grow(struct fdri_thread *t)
 {
-    struct fdri_skipped *was = t->skipped;
-    uint32_t room = was ? was->room * 2 : FIRST_ROOM, head = sizeof(struct fdr_meta_head);
+    struct fdri_jumps_excluded *was = t->skipped;
+    uint32_t room = was ? was->room * 2 : FIRST_ROOM, head = sizeof(struct fdri_arena_meta_head);
     if (t->no_more_skipped || room > LAST_ROOM) return false;
-    uint32_t off = fdri_meta(t, FDR_META_FREE, head + (uint32_t)sizeof *was + room * (uint32_t)sizeof was->at[0]);
+    uint32_t off = fdri_memory_meta(t, FDRI_ARENA_META_FREE,
+                                    head + (uint32_t)sizeof *was + room * (uint32_t)sizeof was->at[0]);
     if (!off) return !(t->no_more_skipped = true);
-    struct fdri_skipped *s = fdri_off(t, off + head);
+    struct fdri_jumps_excluded *s = fdri_thread_at(t, off + head);
     if (was) memcpy(s, was, sizeof *was + was->count * sizeof was->at[0]);
     s->room = room;
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     t->skipped = s;
-    if (was) fdri_meta_give(t, fdri_off_of(t, was) - head);
+    if (was) fdri_memory_meta_give(t, fdri_thread_offset_of(t, was) - head);
     return true;
 }
 
-static void forget_older_half(struct fdri_skipped *s)
+static void forget_older_half(struct fdri_jumps_excluded *s)
 {
     uint32_t half = s->count / 2;
     memmove(s->at, s->at + half, (s->count - half) * sizeof s->at[0]);
@@ -57,70 +58,71 @@ static void forget_older_half(struct fdri_skipped *s)
 }
 
 /* The newest of the list is over. */
-static void drop(struct fdri_thread *t, struct fdri_skipped *s)
+static void drop(struct fdri_thread *t, struct fdri_jumps_excluded *s)
 {
     uint32_t depth = s->at[--s->count].depth;
-    if (!s->count || s->at[s->count - 1].depth != depth) fdri_level(t, depth)->flags &= ~(uint32_t)FDR_LEVEL_SKIPS;
+    if (!s->count || s->at[s->count - 1].depth != depth)
+        fdri_thread_level(t, depth)->flags &= ~(uint32_t)FDRI_ARENA_LEVEL_HAS_EXCLUDED;
 }
 
 /* Was the call left by a jump? f, entered behind it, stands where it stood, or above. As in abandoned_calls.c a part of it has its
  * return address. */
-static bool is_gone(const struct entry *e, const struct fdri_function *f)
+static bool is_gone(const struct entry *e, const struct fdri_record_function *f)
 {
     bool again = f->frame == e->frame && (uint32_t)f->site == e->site;
     bool over = f->upper < e->frame && (uint32_t)f->caller != e->caller;
-    return (f->frame < e->frame || again || over) && e->frame != FDRI_UNTOLD && fdri_own_frame(e->frame) &&
-           fdri_own_frame(f->frame);
+    return (f->frame < e->frame || again || over) && e->frame != FDRI_RECORD_FRAME_UNKNOWN &&
+           fdri_jumps_is_own_frame(e->frame) && fdri_jumps_is_own_frame(f->frame);
 }
 
 /* The function that was stored last directly inside of the call at that depth, if it was after the newest that was kept
  * out there. */
-static bool newest_stored(const struct fdri_thread *t, uint32_t depth, struct fdri_function *f)
+static bool newest_stored(const struct fdri_thread *t, uint32_t depth, struct fdri_record_function *f)
 {
-    if (depth == fdr_levels_in(t->loc->level_blocks)) return false;
-    const struct fdr_level *v = fdri_level(t, depth + 1);
-    *f = (struct fdri_function){v->address, v->frame, v->caller, v->site, v->frame};
-    if (!v->address || v->frame == FDRI_UNTOLD) return false;
-    f->upper -= fdr_min(fdri_known_frame(&fdri_self, f), v->frame);
+    if (depth == fdri_arena_levels_in(t->loc->level_blocks)) return false;
+    const struct fdri_arena_level *v = fdri_thread_level(t, depth + 1);
+    *f = (struct fdri_record_function){v->address, v->frame, v->caller, v->site, v->frame};
+    if (!v->address || v->frame == FDRI_RECORD_FRAME_UNKNOWN) return false;
+    f->upper -= fdri_bits_min(fdri_names_cache_frame(&fdri_record_self, f), v->frame);
     return true;
 }
 
-void fdri_skipped_add(struct fdri_thread *t, uint32_t region, const struct fdri_function *f)
+void fdri_jumps_excluded_add(struct fdri_thread *t, uint32_t region, const struct fdri_record_function *f)
 {
     uint32_t depth = t->loc->depth;
-    bool told = f && f->frame != FDRI_UNTOLD;
-    struct fdri_skipped *s = t->skipped;
+    bool told = f && f->frame != FDRI_RECORD_FRAME_UNKNOWN;
+    struct fdri_jumps_excluded *s = t->skipped;
     while (s && told && s->count && s->at[s->count - 1].depth == depth && is_gone(&s->at[s->count - 1], f)) drop(t, s);
     if ((!s || s->count == s->room) && !grow(t) && s) forget_older_half(s);
     s = t->skipped;
-    t->top->flags |= FDR_LEVEL_SKIPS;
+    t->top->flags |= FDRI_ARENA_LEVEL_HAS_EXCLUDED;
     if (s)
-        s->at[s->count++] = (struct entry){told ? f->frame : FDRI_UNTOLD, depth, region, told ? (uint32_t)f->caller : 0,
-                                           told ? (uint32_t)f->site : 0};
+        s->at[s->count++] = (struct entry){told ? f->frame : FDRI_RECORD_FRAME_UNKNOWN, depth, region,
+                                           told ? (uint32_t)f->caller : 0, told ? (uint32_t)f->site : 0};
     else t->top->skipped++;
 }
 
-void fdri_skipped_close(struct fdri_thread *t, uint32_t from)
+void fdri_jumps_excluded_close(struct fdri_thread *t, uint32_t from)
 {
-    struct fdri_skipped *s = t->skipped;
+    struct fdri_jumps_excluded *s = t->skipped;
     while (s && s->count && s->at[s->count - 1].depth >= from) s->count--;
 }
 
-uint32_t fdri_skipped_find(struct fdri_thread *t, uint32_t region)
+uint32_t fdri_jumps_excluded_find(struct fdri_thread *t, uint32_t region)
 {
-    struct fdri_skipped *s = t->skipped;
-    struct fdri_function f;
+    struct fdri_jumps_excluded *s = t->skipped;
+    struct fdri_record_function f;
     while (s && s->count && newest_stored(t, s->at[s->count - 1].depth, &f) && is_gone(&s->at[s->count - 1], &f))
         drop(t, s);
     for (uint32_t i = s ? s->count : 0; i; i--)
         if (s->at[i - 1].region == region) return s->at[i - 1].depth;
-    return !s && t->top->skipped ? t->loc->depth : FDRI_NOT_SKIPPED;
+    return !s && t->top->skipped ? t->loc->depth : FDRI_JUMPS_NOT_EXCLUDED;
 }
 
-void fdri_skipped_leave(struct fdri_thread *t, uint32_t region)
+void fdri_jumps_excluded_leave(struct fdri_thread *t, uint32_t region)
 {
-    struct fdri_skipped *s = t->skipped;
-    if (!s && --t->top->skipped == 0) t->top->flags &= ~(uint32_t)FDR_LEVEL_SKIPS;
+    struct fdri_jumps_excluded *s = t->skipped;
+    if (!s && --t->top->skipped == 0) t->top->flags &= ~(uint32_t)FDRI_ARENA_LEVEL_HAS_EXCLUDED;
     for (bool it = false; s && s->count && !it;) {
         it = s->at[s->count - 1].region == region;
         drop(t, s);

@@ -24,38 +24,38 @@ struct accounts {
 
 static struct accounts accounts_of(const struct fdri_thread *t)
 {
-    const struct fdr_location *l = t->loc;
+    const struct fdri_arena_location *l = t->loc;
     struct accounts a = {.presented = l->presented_overflow};
     for (uint32_t i = 0; i < 1u << (32 - t->row_shift); i++) {
-        const struct fdr_row *r = fdri_off(t, t->row_slot[i]);
-        if (!t->row_slot[i] || !fdr_row_of_calls(r->key)) continue;
+        const struct fdri_arena_row *r = fdri_thread_at(t, t->row_slot[i]);
+        if (!t->row_slot[i] || !fdri_arena_row_of_calls(r->key)) continue;
         a.calls += r->calls + r->untimed;
         a.own += r->exclusive;
     }
-    for (uint32_t d = 0; d <= fdr_levels_in(l->level_blocks); d++) {
-        const struct fdr_level *v = fdri_level(t, d);
+    for (uint32_t d = 0; d <= fdri_arena_levels_in(l->level_blocks); d++) {
+        const struct fdri_arena_level *v = fdri_thread_level(t, d);
         if (d <= l->depth && d <= t->depth_limit) a.children += v->child_ticks;
         if (!d) continue;
         a.presented += v->presented;
-        a.calls += d <= l->depth && !(v->flags & FDR_LEVEL_UNTIMED);
+        a.calls += d <= l->depth && !(v->flags & FDRI_ARENA_LEVEL_UNTIMED);
     }
     return a;
 }
 
 /* All of the top call's leave is in the totals from now on. In the order of a leave: this may be left in its turn. */
-static void finish(struct fdri_thread *t, struct fdr_level *v, uint64_t moved)
+static void finish(struct fdri_thread *t, struct fdri_arena_level *v, uint64_t moved)
 {
-    struct fdr_location *l = t->loc;
-    struct fdr_level *parent = fdri_level(t, l->depth - 1);
-    struct fdr_row *r = fdri_off(t, v->row_off);
+    struct fdri_arena_location *l = t->loc;
+    struct fdri_arena_level *parent = fdri_thread_level(t, l->depth - 1);
+    struct fdri_arena_row *r = fdri_thread_at(t, v->row_off);
     uint64_t duration = l->last_tick > v->enter_tick ? l->last_tick - v->enter_tick : 0;
     uint64_t own = duration - v->child_ticks;
     bool summed = r->sum != t->sum_before;
-    if (!summed && moved != own) fdr_bump_relaxed(&r->exclusive, own);
-    fdr_signal_fence();
-    if (!summed) fdr_bump_relaxed(&r->sum, duration);
-    fdr_signal_fence();
-    if (!summed || moved == own) fdr_bump_relaxed(&parent->child_ticks, duration);
+    if (!summed && moved != own) fdri_atomic_bump_relaxed(&r->exclusive, own);
+    fdri_atomic_signal_fence();
+    if (!summed) fdri_atomic_bump_relaxed(&r->sum, duration);
+    fdri_atomic_signal_fence();
+    if (!summed || moved == own) fdri_atomic_bump_relaxed(&parent->child_ticks, duration);
     if (duration < r->min) r->min = duration;
     if (duration > r->max) r->max = duration;
 }
@@ -64,10 +64,10 @@ static void finish(struct fdri_thread *t, struct fdr_level *v, uint64_t moved)
 static bool lacks_one(const struct fdri_thread *t, uint32_t counter)
 {
     for (uint32_t i = 0; i < 1u << (32 - t->row_shift); i++) {
-        const struct fdr_row *r = fdri_off(t, t->row_slot[i]);
-        uint32_t from = fdr_histogram_off(r->histogram), count = fdr_histogram_count(r->histogram);
+        const struct fdri_arena_row *r = fdri_thread_at(t, t->row_slot[i]);
+        uint32_t from = fdri_arena_histogram_off(r->histogram), count = fdri_arena_histogram_count(r->histogram);
         if (!t->row_slot[i] || !r->histogram || counter - from >= count * sizeof(uint64_t)) continue;
-        const uint64_t *in = fdri_off(t, from);
+        const uint64_t *in = fdri_thread_at(t, from);
         uint64_t sum = 0;
         for (uint32_t k = 0; k < count; k++) sum += in[k];
         return sum < r->calls;
@@ -75,26 +75,26 @@ static bool lacks_one(const struct fdri_thread *t, uint32_t counter)
     return false;
 }
 
-bool fdri_totals_left(struct fdri_thread *t)
+bool fdri_jumps_finish_leave(struct fdri_thread *t)
 {
-    struct fdr_location *l = t->loc;
-    struct fdr_level *v = fdri_level(t, l->depth);
+    struct fdri_arena_location *l = t->loc;
+    struct fdri_arena_level *v = fdri_thread_level(t, l->depth);
     struct accounts a = accounts_of(t);
-    bool over = a.calls == a.presented + 1 && l->depth && !(v->flags & FDR_LEVEL_UNTIMED);
+    bool over = a.calls == a.presented + 1 && l->depth && !(v->flags & FDRI_ARENA_LEVEL_UNTIMED);
     if (over) finish(t, v, a.own - a.children);
-    else if (v->flags & FDR_LEVEL_UNTIMED && a.children - a.own == v->child_ticks)
+    else if (v->flags & FDRI_ARENA_LEVEL_UNTIMED && a.children - a.own == v->child_ticks)
         v->child_ticks = 0; /* what a pause inside of it let through is its caller's already */
     if (l->counting && !lacks_one(t, l->counting)) l->counting = 0;
-    fdri_count_late(t->base, l);
+    fdri_totals_count_pending(t->base, l);
     return over;
 }
 
-void fdri_totals_entered(struct fdri_thread *t)
+void fdri_jumps_finish_enter(struct fdri_thread *t)
 {
-    const struct fdr_location *l = t->loc;
+    const struct fdri_arena_location *l = t->loc;
     struct accounts a = accounts_of(t);
     if (a.presented != a.calls + 1) return;
-    bool kept = l->depth < fdr_levels_in(l->level_blocks);
-    uint32_t row = kept ? fdri_level(t, l->depth + 1)->row_off : 0;
-    fdr_bump_relaxed(&((struct fdr_row *)fdri_off(t, row ? row : l->rest_row_off))->untimed, 1);
+    bool kept = l->depth < fdri_arena_levels_in(l->level_blocks);
+    uint32_t row = kept ? fdri_thread_level(t, l->depth + 1)->row_off : 0;
+    fdri_atomic_bump_relaxed(&((struct fdri_arena_row *)fdri_thread_at(t, row ? row : l->rest_row_off))->untimed, 1);
 }

@@ -14,8 +14,8 @@
 #include "recorder/life/grace_period.h"
 #include "recorder/life/life.h"
 
-uint32_t fdri_grace_word;
-bool fdri_forked;
+uint32_t fdri_life_grace_word;
+bool fdri_life_forked;
 
 struct later {
     void (*what)(void *);
@@ -26,25 +26,26 @@ static void *wait_and_do(void *argument)
 {
     struct later later = *(struct later *)argument;
     free(argument);
-    pthread_setname_np(pthread_self(), FDR_RECLAIM); /* here: who made it must not touch a thread that may be over */
+    pthread_setname_np(pthread_self(),
+                       FDRI_SYSTEM_THREAD_RECLAIM); /* here: who made it must not touch a thread that may be over */
     urcu_bp_synchronize_rcu();
-    fdr_take_over(&fdri_grace_word);
+    fdri_racy_take_over(&fdri_life_grace_word);
     later.what(later.with);
     return NULL;
 }
 
-void fdri_after_grace(void (*what)(void *), void *with)
+void fdri_life_after_grace(void (*what)(void *), void *with)
 {
     pthread_t helper;
     pthread_attr_t detached;
     sigset_t old;
-    struct later *later = fdri_forked ? NULL : malloc(sizeof *later);
+    struct later *later = fdri_life_forked ? NULL : malloc(sizeof *later);
     if (!later) return; /* a child must not wait: the parent's threads are in the registry. It stays where it is */
     *later = (struct later){what, with};
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    fdr_signals_block(&old); /* the application's signals are not ours to take */
+    fdri_system_signals_block(&old); /* the application's signals are not ours to take */
     if (pthread_create(&helper, &detached, wait_and_do, later)) free(later);
-    fdr_signals_restore(&old);
+    fdri_system_signals_restore(&old);
     pthread_attr_destroy(&detached);
 }

@@ -33,7 +33,7 @@ enum { SOON_LOOKS = 100 }; /* the first thread may take that long from where it 
 static bool first_left(void)
 {
     char text[512];
-    fdri_read_text("/proc/self/stat", text, sizeof text);
+    fdri_system_read_text("/proc/self/stat", text, sizeof text);
     const char *name_end = strrchr(text, ')');
     return name_end && name_end[1] == ' ' && name_end[2] == 'Z';
 }
@@ -42,23 +42,26 @@ static bool is_ours(const char *tid)
 {
     char path[300], name[20];
     snprintf(path, sizeof path, "/proc/self/task/%s/comm", tid);
-    size_t n = fdri_read_text(path, name, sizeof name);
+    size_t n = fdri_system_read_text(path, name, sizeof name);
     if (n && name[n - 1] == '\n') name[n - 1] = 0;
-    return fdr_is_helper(name);
+    return fdri_system_is_helper(name);
 }
 
 /* A program may call its threads as ours are called: so many names are ours, and no more. */
-static uint32_t most_ours(void) { return 1u + fdri_sampler_wanted() + (fdri_rec.set.counters.sampled[0] != 0); }
+static uint32_t most_ours(void)
+{
+    return 1u + fdri_samples_sampler_wanted() + (fdri_life_recording.set.counters.sampled[0] != 0);
+}
 
 static bool only_ours_left(void)
 {
     bool only = true;
     uint32_t ours = 0, most = most_ours();
-    DIR *tasks = fdri_open_folder("/proc/self/task");
+    DIR *tasks = fdri_system_open_folder("/proc/self/task");
     if (!tasks) return false;
     for (struct dirent *e; only && (e = readdir(tasks));) {
         int tid = atoi(e->d_name); /* 0 for . and .. */
-        if (tid && tid != fdri_rec.pid) only = is_ours(e->d_name) && ++ours <= most;
+        if (tid && tid != fdri_life_recording.pid) only = is_ours(e->d_name) && ++ours <= most;
     }
     closedir(tasks);
     return only;
@@ -74,14 +77,14 @@ static void *end_program(void *unused)
     exit(0);
 }
 
-uint64_t fdri_alone_poll(uint64_t now_ns)
+uint64_t fdri_life_poll_last_thread(uint64_t now_ns)
 {
     static bool over;
     pthread_t last;
-    uint32_t soon = fdr_load_relaxed(&suspects);
+    uint32_t soon = fdri_atomic_load_relaxed(&suspects);
     if (over) return UINT64_MAX;
     if (!soon && now_ns < next_ns && next_ns - now_ns <= often_ns) return next_ns;
-    if (soon) fdr_sub_relaxed(&suspects, 1u);
+    if (soon) fdri_atomic_sub_relaxed(&suspects, 1u);
     bool left = first_left();
     over = left && only_ours_left() && !pthread_create(&last, NULL, end_program, NULL);
     if (over) pthread_detach(last);
@@ -89,8 +92,8 @@ uint64_t fdri_alone_poll(uint64_t now_ns)
     return next_ns;
 }
 
-void fdri_alone_suspect(void)
+void fdri_life_suspect_last_thread(void)
 {
-    fdr_store_relaxed(&suspects, (uint32_t)SOON_LOOKS);
-    fdri_dumper_wake();
+    fdri_atomic_store_relaxed(&suspects, (uint32_t)SOON_LOOKS);
+    fdri_trigger_dumper_wake();
 }

@@ -15,7 +15,7 @@
 
 enum { PREFIX = 4 /* FDR_ */, LONGEST = 40, SHORT = PREFIX + 6 };
 
-static uint32_t least3(uint32_t a, uint32_t b, uint32_t c) { return (uint32_t)fdr_min(fdr_min(a, b), c); }
+static uint32_t least3(uint32_t a, uint32_t b, uint32_t c) { return (uint32_t)fdri_bits_min(fdri_bits_min(a, b), c); }
 
 /* Letters to be changed, left out, put in or swapped with their neighbour to make `a` (length n) of `b`; both of
  * LONGEST letters at most. */
@@ -30,7 +30,7 @@ static uint32_t letters_apart(const char *a, size_t n, const char *b)
         for (size_t j = 1; j <= m; j++) {
             now[j] = least3(before[j] + 1, now[j - 1] + 1, before[j - 1] + (a[i - 1] != b[j - 1]));
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                now[j] = (uint32_t)fdr_min(now[j], earlier[j - 2] + 1);
+                now[j] = (uint32_t)fdri_bits_min(now[j], earlier[j - 2] + 1);
         }
     }
     return row[n % 3][m];
@@ -60,13 +60,14 @@ static const char *meant(const char *name, size_t length, const char *const *kno
     return near ? near : begins;
 }
 
-void fdri_misspelt_look(const char *const *known, size_t count)
+void fdri_life_check_misspelt(const char *const *known, size_t count)
 {
     if (getauxval(AT_SECURE)) return; /* as with secure_getenv */
     for (char **e = environ; e && *e; e++) {
         size_t length = strcspn(*e, "=");
         if (strncmp(*e, "FDR_", PREFIX) || length > LONGEST) continue;
         const char *setting = meant(*e, length, known, count);
-        if (setting) fdri_say("%.*s: no setting of that name, ignored; did you mean %s?", (int)length, *e, setting);
+        if (setting)
+            fdri_text_message("%.*s: no setting of that name, ignored; did you mean %s?", (int)length, *e, setting);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The recording of this process: its settings and its state. */
-#ifndef FDR_RECORDER_LIFE_RECORDING_H
-#define FDR_RECORDER_LIFE_RECORDING_H
+#ifndef FDRI_RECORDER_LIFE_RECORDING_H
+#define FDRI_RECORDER_LIFE_RECORDING_H
 
 #include <fdr/fdr.h>
 #include <stdbool.h>
@@ -19,19 +19,19 @@
 #include "sampler/counters/counter_view.h"
 
 /* ---- settings: what the configuration says, parsed ---- */
-enum fdri_arena_kind { FDRI_MAPPED, FDRI_ANONYMOUS };
-struct fdri_settings {
+enum fdri_life_arena_kind { FDRI_LIFE_MAPPED, FDRI_LIFE_ANONYMOUS };
+struct fdri_life_settings {
     bool enable, live_force, final_snapshot, keep_newest;
     uint64_t buffer_bytes; /* 0: default rule */
     char buffer_text[32];  /* as it was given, to name it where it cannot be */
     uint32_t bin_bytes;
-    enum fdri_arena_kind arena;
-    enum fdr_strategy strategy;
-    struct fdri_chain chain;
-    struct fdri_tier_shares tiers; /* FDR_TELESCOPE */
+    enum fdri_life_arena_kind arena;
+    enum fdri_arena_strategy strategy;
+    struct fdri_policies_chain chain;
+    struct fdri_policies_tier_shares tiers; /* FDR_TELESCOPE */
     uint64_t min_duration_ns, resolution_ns, holdoff_ns, disk_bytes;
     uint32_t depth; /* calls deeper are only counted */
-    int crash;      /* enum fdri_crash_mode */
+    int crash;      /* enum fdri_export_crash_mode */
     uint64_t crash_deadline_ns;
     bool monotonic;
     int signal; /* 0: none */
@@ -40,50 +40,50 @@ struct fdri_settings {
     char triggers[1024];
     uint64_t watchdog_ns; /* 0: off */
     uint64_t pin_ns;      /* FDR_PIN */
-    struct fdri_counter_plan counters;
+    struct fdri_counters_plan counters;
     char edge_regions[512]; /* FDR_EDGE_REGIONS: patterns of names */
     char text[1024];        /* NAME=VALUE lines, for the superblock */
 };
-bool fdri_parse_size(const char *text, uint64_t *bytes);
-bool fdri_parse_duration(const char *text, uint64_t *ns);
+bool fdri_life_parse_size(const char *text, uint64_t *bytes);
+bool fdri_life_parse_duration(const char *text, uint64_t *ns);
 /* 0, or -EINVAL where a value made no sense and the caller is strict. */
-int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *config);
+int fdri_life_settings_parse(struct fdri_life_settings *s, const struct fdr_config *config);
 
-void fdri_misspelt_look(const char *const *known, size_t count);
+void fdri_life_check_misspelt(const char *const *known, size_t count);
 /* Of the program; "" where nobody knows. */
-void fdri_own_path(char *path, size_t bytes);
+void fdri_life_program_path(char *path, size_t bytes);
 
 /* ---- the recording ---- */
 /* What tells a process from a copy of itself that goes on from a checkpoint. 0: unknown. */
-struct fdri_life {
+struct fdri_life_identity {
     int pid;
     uint64_t boot, start_time; /* a hash of the boot's id; field 22 of /proc/self/stat */
 };
-struct fdri_recorder {
-    struct fdri_arena arena;
-    struct fdr_topology topology;
-    struct fdri_settings set;
+struct fdri_life_recorder {
+    struct fdri_bins_arena arena;
+    struct fdri_system_topology topology;
+    struct fdri_life_settings set;
     uint32_t number; /* of this recording in this process, from 1 */
     bool ticks;      /* TSC or counter; else ns */
     uint32_t shift;
-    struct fdr_clock_reading start;
+    struct fdri_clock_reading start;
     uint64_t began; /* tick (or ns) from which on things are recorded: FDR_PIN counts from there */
     uint64_t ticks_per_second;
-    uint64_t tick_to_ns;                    /* 32.32 */
-    struct fdri_held live, at_live, at_dir; /* the arena's file, FDR_LIVE_DIR, FDR_DIR */
+    uint64_t tick_to_ns;                       /* 32.32 */
+    struct fdri_fd_kept live, at_live, at_dir; /* the arena's file, FDR_LIVE_DIR, FDR_DIR */
     char live_path[512];
     uint32_t bin_reserve;  /* bins that serve first bins only */
     uint64_t meta_in_bins; /* atomic: bytes of meta blocks that lie in pieces of bins */
     struct fdri_shares shares;
     uint32_t sample_share; /* atomic: bins kept for samples once there are any */
     uint32_t sample_bins;  /* atomic: bins that locations of samples hold */
-    struct fdri_slabs slabs;
+    struct fdri_bins_slabs slabs;
     bool running;
     /* it is over, but somebody was still in the middle of a record: its memory stays as it is until they are not */
     bool left;
     int pid;
-    struct fdri_life life;
+    struct fdri_life_identity life;
 };
-extern struct fdri_recorder fdri_rec;
+extern struct fdri_life_recorder fdri_life_recording;
 
 #endif

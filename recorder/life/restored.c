@@ -29,69 +29,72 @@ static uint32_t suspected; /* atomic */
 static int number(void)
 {
     char text[1024];
-    int pid = fdri_pid();
+    int pid = fdri_export_pid();
     if (pid > 0) return pid;
-    fdri_read_text("/proc/self/stat", text, sizeof text);
+    fdri_system_read_text("/proc/self/stat", text, sizeof text);
     return atoi(text);
 }
 
 static uint64_t start_time(void)
 {
     char text[1024];
-    fdri_read_text("/proc/self/stat", text, sizeof text);
-    return fdri_stat_start(text);
+    fdri_system_read_text("/proc/self/stat", text, sizeof text);
+    return fdri_system_stat_start_time(text);
 }
 
 static uint64_t boot(void)
 {
     char text[64];
-    size_t n = fdri_read_text("/proc/sys/kernel/random/boot_id", text, sizeof text);
+    size_t n = fdri_system_read_text("/proc/sys/kernel/random/boot_id", text, sizeof text);
     uint64_t h = n ? 14695981039346656037u : 0;
     for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)text[i]) * 1099511628211u;
     return h;
 }
 
-struct fdri_life fdri_life_now(void) { return (struct fdri_life){number(), boot(), start_time()}; }
+struct fdri_life_identity fdri_life_identity_now(void)
+{
+    return (struct fdri_life_identity){number(), boot(), start_time()};
+}
 
 static bool other(uint64_t a, uint64_t b) { return a && b && a != b; }
 
 /* A child that shares our memory (vfork) has a number of its own, too; it is no other life. */
-bool fdri_life_differs(const struct fdri_life *now)
+bool fdri_life_identity_differs(const struct fdri_life_identity *now)
 {
-    const struct fdri_life *then = &fdri_rec.life;
+    const struct fdri_life_identity *then = &fdri_life_recording.life;
     if (now->pid != then->pid && getppid() == then->pid) return false;
     return now->pid != then->pid || other(now->boot, then->boot) || other(now->start_time, then->start_time);
 }
 
-void fdri_life_look(void)
+void fdri_life_check_restored(void)
 {
-    struct fdri_life now = fdri_life_now();
-    if (fdri_life_differs(&now)) fdri_begin_anew();
+    struct fdri_life_identity now = fdri_life_identity_now();
+    if (fdri_life_identity_differs(&now)) fdri_life_begin_anew();
 }
 
 /* The dumper cannot wait for its own end. */
 static void *begin_anew(void *unused)
 {
-    pthread_setname_np(pthread_self(), FDR_RESTART);
-    fdri_begin_anew();
+    pthread_setname_np(pthread_self(), FDRI_SYSTEM_THREAD_RESTART);
+    fdri_life_begin_anew();
     return unused;
 }
 
-uint64_t fdri_life_poll(uint64_t now_ns)
+uint64_t fdri_life_poll_restored(uint64_t now_ns)
 {
     pthread_t helper;
-    if (fdr_load_relaxed(&suspected)) fdr_store_relaxed(&suspected, 0u);
+    if (fdri_atomic_load_relaxed(&suspected)) fdri_atomic_store_relaxed(&suspected, 0u);
     else if (now_ns < next_ns && next_ns - now_ns <= often_ns) return next_ns;
-    fdr_store_relaxed(&fdri_rec.arena.super->alive_tick, fdri_tick_now());
-    fdri_crash_look(); /* has somebody taken the handlers of fatal signals? */
-    struct fdri_life now = fdri_life_now();
-    if (fdri_life_differs(&now) && !pthread_create(&helper, NULL, begin_anew, NULL)) pthread_detach(helper);
+    fdri_atomic_store_relaxed(&fdri_life_recording.arena.super->alive_tick, fdri_record_tick_now());
+    fdri_crash_check_handlers(); /* has somebody taken the handlers of fatal signals? */
+    struct fdri_life_identity now = fdri_life_identity_now();
+    if (fdri_life_identity_differs(&now) && !pthread_create(&helper, NULL, begin_anew, NULL)) pthread_detach(helper);
     next_ns = now_ns + often_ns;
     return next_ns;
 }
 
-void fdri_life_suspect(void)
+void fdri_life_suspect_restored(void)
 {
-    fdr_store_relaxed(&suspected, 1u);
-    fdri_dumper_wake();
+    fdri_atomic_store_relaxed(&suspected, 1u);
+    fdri_trigger_dumper_wake();
 }

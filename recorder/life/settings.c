@@ -27,7 +27,7 @@
 
 struct source {
     const struct fdr_config *config;
-    struct fdri_settings *s;
+    struct fdri_life_settings *s;
     size_t text_used, known_count;
     const char *known[64]; /* what was asked for: names of all settings in the end */
 };
@@ -55,8 +55,8 @@ static const char *get(struct source *in, const char *variable, const char *fiel
 static void bad(const char *variable, const char *value, const char *why, const char *instead)
 {
     const int most = 200; /* the end of the line is what it is for */
-    fdri_say("%s=%.*s%s: %s%s%s", variable, most, value, strlen(value) > (size_t)most ? "..." : "", why,
-             strict ? "" : "; using ", strict ? "" : instead);
+    fdri_text_message("%s=%.*s%s: %s%s%s", variable, most, value, strlen(value) > (size_t)most ? "..." : "", why,
+                      strict ? "" : "; using ", strict ? "" : instead);
     refused++;
 }
 
@@ -64,7 +64,7 @@ static void bad(const char *variable, const char *value, const char *why, const 
 static bool parse_scaled(const char *text, const char *const *units, const double *scale, uint64_t *out)
 {
     const char *end;
-    double v = fdri_number(text, &end);
+    double v = fdri_text_number(text, &end);
     if (end == text || !(v >= 0)) return false;
     for (int i = 0; units[i]; i++) {
         if (strcmp(end, units[i])) continue;
@@ -77,7 +77,7 @@ static bool parse_scaled(const char *text, const char *const *units, const doubl
 }
 
 /* With an exponent, or a fraction of a byte, it is a slip more often than not. */
-bool fdri_parse_size(const char *text, uint64_t *out)
+bool fdri_life_parse_size(const char *text, uint64_t *out)
 {
     static const char *const units[] = {"", "K", "M", "G", "k", "m", "g", "KiB", "MiB", "GiB", NULL};
     static const double scale[] = {1, 1024, 1048576, 1073741824, 1024, 1048576, 1073741824, 1024, 1048576, 1073741824};
@@ -88,7 +88,7 @@ bool fdri_parse_size(const char *text, uint64_t *out)
     return true;
 }
 
-bool fdri_parse_duration(const char *text, uint64_t *out)
+bool fdri_life_parse_duration(const char *text, uint64_t *out)
 {
     static const char *const units[] = {"ns", "us", "ms", "s", NULL};
     static const double scale[] = {1, 1e3, 1e6, 1e9};
@@ -106,14 +106,15 @@ static uint64_t size_setting(struct source *in, const char *variable, const char
 {
     const char *v = get(in, variable, field);
     uint64_t out = fallback;
-    if (*v && !fdri_parse_size(v, &out)) bad(variable, v, not_a_size, shown);
+    if (*v && !fdri_life_parse_size(v, &out)) bad(variable, v, not_a_size, shown);
     return out;
 }
 
 static uint64_t duration_of(const char *variable, const char *v, uint64_t fallback, const char *shown)
 {
     uint64_t out = fallback;
-    if (*v && !fdri_parse_duration(v, &out)) bad(variable, v, "not a duration (a number with ns, us, ms or s)", shown);
+    if (*v && !fdri_life_parse_duration(v, &out))
+        bad(variable, v, "not a duration (a number with ns, us, ms or s)", shown);
     return out;
 }
 
@@ -131,7 +132,7 @@ static uint64_t resolution_setting(struct source *in, const char *field)
     uint64_t ns = duration_of("FDR_RESOLUTION", v, 0, lossless);
     if (ns && ns <= 3600000000000ull) return ns;
     if (ns) bad("FDR_RESOLUTION", v, "more than an hour", lossless);
-    else if (fdri_number(v, &end) > 0 && fdri_parse_duration(v, &ns))
+    else if (fdri_text_number(v, &end) > 0 && fdri_life_parse_duration(v, &ns))
         bad("FDR_RESOLUTION", v, "less than half a ns", lossless);
     return 0;
 }
@@ -165,7 +166,7 @@ static void parse_buffer(struct source *in, const char *field)
     uint64_t *out = &in->s->buffer_bytes;
     *out = 0;
     snprintf(in->s->buffer_text, sizeof in->s->buffer_text, "%s", *v ? v : "(default)");
-    if (*v && !fdri_parse_size(v, out)) bad("FDR_BUFFER", v, not_a_size, "the default");
+    if (*v && !fdri_life_parse_size(v, out)) bad("FDR_BUFFER", v, not_a_size, "the default");
     else if (*v && !*out) bad("FDR_BUFFER", v, "a recording needs memory (FDR_ENABLE=0 turns it off)", "the default");
 }
 
@@ -173,11 +174,11 @@ static void parse_bin(struct source *in, const char *field)
 {
     const char *text = get(in, "FDR_BIN", field);
     uint64_t v = 4096;
-    if (*text && !fdri_parse_size(text, &v)) bad("FDR_BIN", text, not_a_size, "4K");
-    else if (!fdr_is_pow2(v) || v < FDR_BIN_MIN_BYTES || v > FDR_BIN_MAX_BYTES) {
-        uint64_t near = v < FDR_BIN_MIN_BYTES   ? FDR_BIN_MIN_BYTES
-                        : v > FDR_BIN_MAX_BYTES ? FDR_BIN_MAX_BYTES
-                                                : 1ull << fdr_log2_floor(v);
+    if (*text && !fdri_life_parse_size(text, &v)) bad("FDR_BIN", text, not_a_size, "4K");
+    else if (!fdri_bits_is_pow2(v) || v < FDRI_ARENA_BIN_MIN_BYTES || v > FDRI_ARENA_BIN_MAX_BYTES) {
+        uint64_t near = v < FDRI_ARENA_BIN_MIN_BYTES   ? FDRI_ARENA_BIN_MIN_BYTES
+                        : v > FDRI_ARENA_BIN_MAX_BYTES ? FDRI_ARENA_BIN_MAX_BYTES
+                                                       : 1ull << fdri_bits_log2_floor(v);
         char instead[24];
         snprintf(instead, sizeof instead, "%" PRIu64, near);
         bad("FDR_BIN", text, "not a power of two from 512 to 64K", instead);
@@ -202,9 +203,10 @@ static bool is_word(const char *word, size_t length, const char *name)
 static void parse_chain(struct source *in, const char *field)
 {
     static const char *const names[] = {"", "duration", "depth", "class", "epoch"};
-    static const struct fdri_chain standard = {{FDRI_BY_DURATION, FDRI_BY_DEPTH, FDRI_BY_CLASS, FDRI_BY_EPOCH}, {0}};
+    static const struct fdri_policies_chain standard = {
+        {FDRI_POLICIES_BY_DURATION, FDRI_POLICIES_BY_DEPTH, FDRI_POLICIES_BY_CLASS, FDRI_POLICIES_BY_EPOCH}, {0}};
     const char *v = get(in, "FDR_REDUCE", field);
-    struct fdri_chain *c = &in->s->chain;
+    struct fdri_policies_chain *c = &in->s->chain;
     *c = standard;
     if (!*v) return;
     int n = 0;
@@ -216,7 +218,7 @@ static void parse_chain(struct source *in, const char *field)
             if (is_word(w, length, names[i])) step = i;
         for (int i = 0; i < n; i++)
             if (c->step[i] == step) step = 0;
-        if (!step || n == FDRI_STEPS) {
+        if (!step || n == FDRI_POLICIES_STEPS) {
             bad("FDR_REDUCE", v, "expected duration, depth, class, epoch, each at most once",
                 "duration,depth,class,epoch");
             *c = standard;
@@ -233,13 +235,13 @@ static void parse_chain(struct source *in, const char *field)
 static void parse_shares(struct source *in, const char *field)
 {
     const char *v = get(in, "FDR_TELESCOPE", field);
-    struct fdri_tier_shares *s = &in->s->tiers;
+    struct fdri_policies_tier_shares *s = &in->s->tiers;
     s->count = 0;
     if (!*v || !strcmp(v, "equal")) return;
     for (const char *at = v;; at++) {
         char *end;
         unsigned long share = *at >= '0' && *at <= '9' ? strtoul(at, &end, 10) : 0;
-        if (share < 1 || share > 1000 || s->count == FDRI_SHARES || (*end && *end != ',')) {
+        if (share < 1 || share > 1000 || s->count == FDRI_POLICIES_SHARES || (*end && *end != ',')) {
             bad("FDR_TELESCOPE", v, "expected up to 16 shares from 1 to 1000 (newest tier first), or equal", "equal");
             s->count = 0;
             return;
@@ -260,7 +262,7 @@ static void parse_classes(struct source *in, const char *field)
     char first[24] = "", why[96];
     for (const char *w = next_word(v, &length); length; w = next_word(w + length, &length)) {
         int class_ = -1;
-        for (int i = 0; i < FDRI_CLASSES; i++)
+        for (int i = 0; i < FDRI_POLICIES_CLASSES; i++)
             if (is_word(w, length, names[i])) class_ = i;
         if (class_ >= 0 && !in->s->chain.class_rank[class_]) in->s->chain.class_rank[class_] = rank++;
         else if (!wrong++) snprintf(first, sizeof first, "%.*s", (int)length, w);
@@ -325,9 +327,9 @@ static void parse_keep(struct source *in, const char *field)
         bad("FDR_KEEP", v, "expected a count, then ,oldest or ,newest", "8,oldest");
         return;
     }
-    in->s->keep = (uint32_t)fdr_min(n, FDRI_KEEP_MAX);
+    in->s->keep = (uint32_t)fdri_bits_min(n, FDRI_EXPORT_KEEP_MAX);
     in->s->keep_newest = !strcmp(end, ",newest");
-    if (n > FDRI_KEEP_MAX)
+    if (n > FDRI_EXPORT_KEEP_MAX)
         bad("FDR_KEEP", v, "no more than 256 snapshots are kept", in->s->keep_newest ? "256,newest" : "256,oldest");
 }
 
@@ -360,14 +362,15 @@ static void copy_counters(struct source *in, char *to, size_t bytes, const char 
 
 static void parse_counters(struct source *in, const struct fdr_config *c)
 {
-    struct fdri_counter_plan *p = &in->s->counters;
+    struct fdri_counters_plan *p = &in->s->counters;
     copy_counters(in, p->sampled, sizeof p->sampled, "FDR_COUNTERS", c->counters);
     copy_counters(in, p->edges, sizeof p->edges, "FDR_EDGE_COUNTERS", c->edge_counters);
     copy_counters(in, p->papi, sizeof p->papi, "FDR_PAPI", c->papi);
     copy_list(in, in->s->edge_regions, sizeof in->s->edge_regions, "FDR_EDGE_REGIONS", c->edge_regions);
     const char *v = get(in, "FDR_COUNTER_INTERVAL", c->counter_interval);
     p->interval_ns = 1000000;
-    if (!*v || (fdri_parse_duration(v, &p->interval_ns) && p->interval_ns >= 100000 && p->interval_ns <= 10000000000u))
+    if (!*v ||
+        (fdri_life_parse_duration(v, &p->interval_ns) && p->interval_ns >= 100000 && p->interval_ns <= 10000000000u))
         return;
     bad("FDR_COUNTER_INTERVAL", v, "not a duration from 100us to 10s", "1ms");
     p->interval_ns = 1000000;
@@ -378,7 +381,7 @@ static void parse_watchdog(struct source *in, const char *field)
     const char *v = get(in, "FDR_WATCHDOG", field);
     in->s->watchdog_ns = 0;
     if (!*v || !strcmp(v, "off") || !strcmp(v, "0")) return;
-    if (!fdri_parse_duration(v, &in->s->watchdog_ns) || in->s->watchdog_ns < 10000000) {
+    if (!fdri_life_parse_duration(v, &in->s->watchdog_ns) || in->s->watchdog_ns < 10000000) {
         bad("FDR_WATCHDOG", v, "not a duration of at least 10ms", "off");
         in->s->watchdog_ns = 0;
     }
@@ -407,18 +410,19 @@ static void make_absolute(char *path, size_t bytes, const char *variable, const 
 
 /* What is wrong with it now may be right when a snapshot is taken, so it is used all the same. Nothing is made to find
  * out: several processes begin at once. */
-static void look_at_dir(const struct fdri_settings *s)
+static void look_at_dir(const struct fdri_life_settings *s)
 {
     struct stat st;
     int e = stat(s->dir, &st) ? errno : !S_ISDIR(st.st_mode) ? ENOTDIR : 0;
     if (!e && faccessat(AT_FDCWD, s->dir, W_OK | X_OK, AT_EACCESS)) e = errno;
     if (e)
-        fdri_say("FDR_DIR=%s: %s; the recording goes on, snapshots fail until that changes, and a bundle of a crash "
-                 "stays where the live file is",
-                 s->dir, strerror(e));
+        fdri_text_message(
+            "FDR_DIR=%s: %s; the recording goes on, snapshots fail until that changes, and a bundle of a crash "
+            "stays where the live file is",
+            s->dir, strerror(e));
 }
 
-void fdri_own_path(char *path, size_t bytes)
+void fdri_life_program_path(char *path, size_t bytes)
 {
     ssize_t n = readlink("/proc/self/exe", path, bytes - 1);
     if (n < 0) n = readlink("/proc/thread-self/exe", path, bytes - 1); /* the first thread has ended */
@@ -426,20 +430,20 @@ void fdri_own_path(char *path, size_t bytes)
 }
 
 /* Of a path only what is behind the last '/': it would name another directory. */
-static bool name_of(struct fdri_settings *s, const char *path)
+static bool name_of(struct fdri_life_settings *s, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     if (*name) snprintf(s->name, sizeof s->name, "%.63s", name);
     return *name;
 }
-static void default_name(struct fdri_settings *s)
+static void default_name(struct fdri_life_settings *s)
 {
     char path[512];
-    fdri_own_path(path, sizeof path);
+    fdri_life_program_path(path, sizeof path);
     if (!name_of(s, path)) snprintf(s->name, sizeof s->name, "program");
 }
 
-int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
+int fdri_life_settings_parse(struct fdri_life_settings *s, const struct fdr_config *given)
 {
     static const char *const onoff[] = {"0", "1", NULL}, *const arenas[] = {"mapped", "anonymous", NULL};
     static const char *const strategies[] = {"whole", "last", "first", "telescope", NULL}, *const timers[] = {
@@ -455,8 +459,9 @@ int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
     s->enable = choice(&in, "FDR_ENABLE", c.enable, onoff, 1);
     parse_buffer(&in, c.buffer);
     parse_bin(&in, c.bin);
-    s->arena = choice(&in, "FDR_ARENA", c.arena, arenas, 0) ? FDRI_ANONYMOUS : FDRI_MAPPED;
-    s->strategy = (enum fdr_strategy)choice(&in, "FDR_STRATEGY", c.strategy, strategies, FDR_STRATEGY_TELESCOPE);
+    s->arena = choice(&in, "FDR_ARENA", c.arena, arenas, 0) ? FDRI_LIFE_ANONYMOUS : FDRI_LIFE_MAPPED;
+    s->strategy = (enum fdri_arena_strategy)choice(&in, "FDR_STRATEGY", c.strategy, strategies,
+                                                   FDRI_ARENA_STRATEGY_TELESCOPE);
     parse_chain(&in, c.reduce);
     parse_shares(&in, c.telescope);
     parse_classes(&in, c.classes);
@@ -490,6 +495,6 @@ int fdri_settings_parse(struct fdri_settings *s, const struct fdr_config *given)
     parse_watchdog(&in, c.watchdog);
     s->pin_ns = duration_setting(&in, "FDR_PIN", c.pin, 0, "0");
     if (!c.name || !name_of(s, c.name)) default_name(s);
-    if (!c.ignore_environment) fdri_misspelt_look(in.known, in.known_count);
+    if (!c.ignore_environment) fdri_life_check_misspelt(in.known, in.known_count);
     return strict && refused ? -EINVAL : 0;
 }

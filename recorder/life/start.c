@@ -48,14 +48,14 @@
 struct fdr_switch_page_ fdr_switch_ __attribute__((aligned(65536)));
 static_assert(sizeof fdr_switch_ == 65536, "nothing else in its page");
 
-struct fdri_recorder fdri_rec = {.live = {.fd = -1}, .at_live = {.fd = -1}, .at_dir = {.fd = -1}};
+struct fdri_life_recorder fdri_life_recording = {.live = {.fd = -1}, .at_live = {.fd = -1}, .at_dir = {.fd = -1}};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t recordings;
 
-uint64_t fdri_ns_to_ticks(uint64_t ns)
+uint64_t fdri_life_ns_to_ticks(uint64_t ns)
 {
-    if (!fdri_rec.ticks) return ns;
-    return (uint64_t)((unsigned __int128)ns * fdri_rec.ticks_per_second / 1000000000u);
+    if (!fdri_life_recording.ticks) return ns;
+    return (uint64_t)((unsigned __int128)ns * fdri_life_recording.ticks_per_second / 1000000000u);
 }
 
 /* ---- fork ---- */
@@ -72,23 +72,24 @@ static bool wiped;       /* the switch is off in every child with memory of its 
  * parent's, and stays.) */
 static bool bare(void)
 {
-    return fdri_rec.running && fdri_rec.pid != fdri_pid() && !(wiped && fdr_load_relaxed(&fdr_switch_.on));
+    return fdri_life_recording.running && fdri_life_recording.pid != fdri_export_pid() &&
+           !(wiped && fdri_atomic_load_relaxed(&fdr_switch_.on));
 }
 
 struct held {
     sigset_t mask;
-    struct fdr_cancel cancel;
+    struct fdri_system_cancel cancel;
 };
 
-static bool holds_lock(void) { return fdr_load_relaxed(&at_lock); }
+static bool holds_lock(void) { return fdri_atomic_load_relaxed(&at_lock); }
 
 static bool try_lock(void)
 {
-    fdr_store_relaxed(&at_lock, true);
-    fdr_signal_fence();
+    fdri_atomic_store_relaxed(&at_lock, true);
+    fdri_atomic_signal_fence();
     bool got = !pthread_mutex_trylock(&lock);
-    fdr_signal_fence();
-    if (!got) fdr_store_relaxed(&at_lock, false);
+    fdri_atomic_signal_fence();
+    if (!got) fdri_atomic_store_relaxed(&at_lock, false);
     return got;
 }
 
@@ -96,14 +97,14 @@ static bool try_lock(void)
  * thread, as always. */
 static void wait_for_lock(void)
 {
-    while (!try_lock()) fdr_raw_sleep(1000000);
+    while (!try_lock()) fdri_system_sleep(1000000);
 }
 
 static struct held take_lock(void)
 {
     struct held h;
-    fdr_signals_block_handled(&h.mask, fdri_export_handles);
-    h.cancel = fdr_cancel_off();
+    fdri_system_signals_block_handled(&h.mask, fdri_trigger_handles);
+    h.cancel = fdri_system_cancel_off();
     wait_for_lock();
     return h;
 }
@@ -111,34 +112,34 @@ static struct held take_lock(void)
 static void give_lock(void)
 {
     pthread_mutex_unlock(&lock);
-    fdr_signal_fence();
-    fdr_store_relaxed(&at_lock, false);
+    fdri_atomic_signal_fence();
+    fdri_atomic_store_relaxed(&at_lock, false);
 }
 
 static void release_lock(const struct held *h)
 {
     give_lock();
-    fdr_cancel_defer(h->cancel);
-    fdr_signals_restore(&h->mask); /* a handler that waited for it may leave by longjmp */
-    fdr_cancel_restore(h->cancel);
+    fdri_system_cancel_defer(h->cancel);
+    fdri_system_signals_restore(&h->mask); /* a handler that waited for it may leave by longjmp */
+    fdri_system_cancel_restore(h->cancel);
 }
 
 /* No handler may come while this thread holds all the locks: it might define something. */
 static void take_all(void)
 {
     sigset_t old;
-    fdr_signals_block(&old);
+    fdri_system_signals_block(&old);
     pthread_mutex_lock(&lock);
     fork_mask = old;
-    fdr_store_relaxed(&in_fork, 1u);
+    fdri_atomic_store_relaxed(&in_fork, 1u);
     fdri_counters_fork(0);
-    fdri_sampler_fork(0);
-    fdri_export_fork(0);
-    fdri_address_fork(0);
-    fdri_modules_fork(0);
-    fdri_define_fork(0);
+    fdri_samples_sampler_fork(0);
+    fdri_trigger_dumper_fork(0);
+    fdri_names_address_fork(0);
+    fdri_names_modules_fork(0);
+    fdri_names_define_fork(0);
     fdri_watch_fork(0);
-    fdri_low_fork(0);
+    fdri_fd_low_fork(0);
 }
 static void bare_child(void);
 static void fork_prepare(void)
@@ -149,22 +150,22 @@ static void fork_prepare(void)
 static void release_all(int phase)
 {
     fdri_crash_fork(phase);
-    fdri_low_fork(phase);
+    fdri_fd_low_fork(phase);
     fdri_watch_fork(phase);
-    fdri_define_fork(phase);
-    fdri_modules_fork(phase);
-    fdri_address_fork(phase);
-    fdri_export_fork(phase);
+    fdri_names_define_fork(phase);
+    fdri_names_modules_fork(phase);
+    fdri_names_address_fork(phase);
+    fdri_trigger_dumper_fork(phase);
     fdri_counters_fork(phase);
-    fdri_sampler_fork(phase);
+    fdri_samples_sampler_fork(phase);
     pthread_mutex_unlock(&lock);
 }
 static void fork_done(int phase)
 {
     sigset_t old = fork_mask;
-    if (!fdr_swap_acq_rel(&in_fork, 0u)) return; /* L:fork: at_exit() did not wait any longer */
+    if (!fdri_atomic_swap_acq_rel(&in_fork, 0u)) return; /* L:fork: at_exit() did not wait any longer */
     release_all(phase);
-    fdr_signals_restore(&old);
+    fdri_system_signals_restore(&old);
 }
 static void fork_parent(void)
 {
@@ -175,15 +176,15 @@ static void fork_parent(void)
 static void make_locks_anew(void)
 {
     pthread_mutex_init(&lock, NULL);
-    fdr_store_relaxed(&at_lock, false);
+    fdri_atomic_store_relaxed(&at_lock, false);
     fdri_crash_fork(3);
-    fdri_low_fork(3);
+    fdri_fd_low_fork(3);
     fdri_counters_fork(3);
-    fdri_sampler_fork(3);
-    fdri_export_fork(3);
-    fdri_address_fork(3);
-    fdri_modules_fork(3);
-    fdri_define_fork(3);
+    fdri_samples_sampler_fork(3);
+    fdri_trigger_dumper_fork(3);
+    fdri_names_address_fork(3);
+    fdri_names_modules_fork(3);
+    fdri_names_define_fork(3);
     fdri_watch_fork(3);
     take_all();
 }
@@ -191,7 +192,7 @@ static void make_locks_anew(void)
 /* A handler interrupted a record and called fork: the child goes back into that record, or into a snapshot. */
 static bool goes_back(const struct fdri_thread *t)
 {
-    return t->loc && t->recording == fdri_rec.number && fdr_load_relaxed(&t->loc->busy);
+    return t->loc && t->recording == fdri_life_recording.number && fdri_atomic_load_relaxed(&t->loc->busy);
 }
 
 static int exit_status; /* of exit(), when it runs */
@@ -203,18 +204,19 @@ static void fork_child(void)
 {
     bool inside = holds_lock(); /* nothing of what it interrupted is given back */
     if (inside) make_locks_anew();
-    fdr_store_relaxed(&fdr_switch_.on, 0u);
-    fdri_passing_fork();
+    fdri_atomic_store_relaxed(&fdr_switch_.on, 0u);
+    fdri_thread_holders_fork();
     fdri_crash_fork(3);
     exit_status = 0;
     exiting = false;
-    bool own = fdri_rec.live.fd < 0 || fdri_crash_own_view();
-    bool back = own && fdri_rec.running &&
-                (inside || goes_back(&fdri_self) || goes_back(&fdri_lane) || fdri_export_is_here());
-    if (fdri_rec.running) fdri_define_save();
-    if (back) fdri_arena_leave(&fdri_rec, false);
-    else if (fdri_rec.running || fdri_rec.left) fdri_arena_drop(&fdri_rec, false);
-    fdri_rec.running = fdri_rec.left = false;
+    bool own = fdri_life_recording.live.fd < 0 || fdri_crash_own_view();
+    bool back = own && fdri_life_recording.running &&
+                (inside || goes_back(&fdri_record_self) || goes_back(&fdri_record_lane) || fdri_snapshot_is_here());
+    if (fdri_life_recording.running) fdri_names_define_save();
+    if (back) fdri_memory_arena_abandon(&fdri_life_recording, false);
+    else if (fdri_life_recording.running || fdri_life_recording.left)
+        fdri_memory_arena_drop(&fdri_life_recording, false);
+    fdri_life_recording.running = fdri_life_recording.left = false;
     fork_done(2);
 }
 
@@ -234,11 +236,13 @@ static void note_status(int status, void *unused)
 
 /* Called by fdr_init and with the first thread that attaches: what is registered before main, in a constructor, would
  * run behind the destructor that needs it. The library is never unloaded. */
-void fdri_note_exit(bool attaching)
+void fdri_life_watch_exit(bool attaching)
 {
     static uint32_t noted[2]; /* atomic */
     uint32_t no = 0;
-    if (fdri_rec.set.crash != FDRI_CRASH_EXIT || !fdr_cas_acq_rel_u32(&noted[attaching], &no, 1)) return; /* L:noted */
+    if (fdri_life_recording.set.crash != FDRI_EXPORT_CRASH_EXIT ||
+        !fdri_atomic_cas_acq_rel_u32(&noted[attaching], &no, 1))
+        return; /* L:noted */
 #ifdef __GLIBC__
     on_exit(note_status, NULL);
 #endif
@@ -250,8 +254,8 @@ static void once(void)
      * handlers below still do it for fork() */
     bool own = sysconf(_SC_PAGESIZE) <= (long)sizeof fdr_switch_; /* else what is beside it would go as well */
     wiped = own && madvise(&fdr_switch_, sizeof fdr_switch_, MADV_WIPEONFORK) == 0;
-    fdr_raw_barrier_register();
-    fdri_attach_once();
+    fdri_system_barrier_register();
+    fdri_thread_attach_once();
     pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
@@ -267,50 +271,51 @@ static int rank_of_environment(void)
     return -1;
 }
 
-static void set_clock(struct fdri_recorder *r)
+static void set_clock(struct fdri_life_recorder *r)
 {
-    r->ticks = !r->set.monotonic && FDR_HAVE_TICKS && fdr_ticks_usable();
+    r->ticks = !r->set.monotonic && FDRI_CLOCK_HAVE_TICKS && fdri_clock_ticks_usable();
     if (!r->set.monotonic && !r->ticks)
-        fdri_say("FDR_TIMER=tsc: the tick counter is not known to be a reliable clock here; using monotonic");
-    r->ticks_per_second = r->ticks ? fdr_ticks_rate(5000000) : 1000000000u;
+        fdri_text_message("FDR_TIMER=tsc: the tick counter is not known to be a reliable clock here; using monotonic");
+    r->ticks_per_second = r->ticks ? fdri_clock_ticks_rate(5000000) : 1000000000u;
     r->tick_to_ns = (uint64_t)(((unsigned __int128)1000000000u << 32) / r->ticks_per_second);
-    r->start = fdr_clock_read(r->ticks);
-    uint64_t resolution = fdri_ns_to_ticks(r->set.resolution_ns);
-    r->shift = resolution > 1 ? fdr_log2_floor(resolution) : 0;
+    r->start = fdri_clock_read(r->ticks);
+    uint64_t resolution = fdri_life_ns_to_ticks(r->set.resolution_ns);
+    r->shift = resolution > 1 ? fdri_bits_log2_floor(resolution) : 0;
     if (r->shift > 40) r->shift = 40;
 }
 
-static void fill_superblock(struct fdri_recorder *r)
+static void fill_superblock(struct fdri_life_recorder *r)
 {
-    struct fdr_superblock *s = r->arena.super;
-    s->state = FDR_STATE_RECORDING;
-    s->clock_kind = r->ticks ? FDR_CLOCK_TSC : FDR_CLOCK_NS;
+    struct fdri_arena_superblock *s = r->arena.super;
+    s->state = FDRI_ARENA_STATE_RECORDING;
+    s->clock_kind = r->ticks ? FDRI_ARENA_CLOCK_TSC : FDRI_ARENA_CLOCK_NS;
     s->shift = r->shift;
     s->ticks_per_second = r->ticks_per_second;
-    s->clock_start = (struct fdr_clock_pair){r->start.tick, r->start.monotonic_ns, r->start.realtime_ns, 0};
+    s->clock_start = (struct fdri_arena_clock_pair){r->start.tick, r->start.monotonic_ns, r->start.realtime_ns, 0};
     s->clock_last = s->clock_start;
     s->pid = (uint32_t)r->life.pid;
     s->rank = rank_of_environment();
     s->created_realtime_ns = r->start.realtime_ns;
     s->process_start_time = r->life.start_time;
     s->strategy = r->set.strategy;
-    s->band_edge_count = FDR_BANDS - 1;
-    for (uint32_t i = 0; i < FDR_BANDS - 1; i++)
-        s->band_edge[i] = fdr_max(fdri_ns_to_ticks(fdr_band_edge_ns(i)) >> r->shift, 1);
+    s->band_edge_count = FDRI_ARENA_BANDS - 1;
+    for (uint32_t i = 0; i < FDRI_ARENA_BANDS - 1; i++)
+        s->band_edge[i] = fdri_bits_max(fdri_life_ns_to_ticks(fdri_arena_band_edge_ns(i)) >> r->shift, 1);
     gethostname(s->host, sizeof s->host - 1);
     memcpy(s->config, r->set.text, sizeof s->config - 1);
-    fdr_spare_begin(s);
+    fdri_arena_spare_begin(s);
 }
 
 /* Whoever works there is done in microseconds; on a busy machine it may have to wait for a processor in between. */
-static bool hold_accounts(void) { return fdri_ended_still(1000000000); }
+static bool hold_accounts(void) { return fdri_ended_freeze(1000000000); }
 
 static uint64_t poll_all(uint64_t now_ns)
 {
-    return fdr_min(fdri_watch_poll(now_ns), fdr_min(fdri_life_poll(now_ns), fdri_alone_poll(now_ns)));
+    return fdri_bits_min(fdri_watch_poll(now_ns),
+                         fdri_bits_min(fdri_life_poll_restored(now_ns), fdri_life_poll_last_thread(now_ns)));
 }
 
-static void start_export(struct fdri_recorder *r)
+static void start_export(struct fdri_life_recorder *r)
 {
     struct fdri_export_view v = {.base = r->arena.base,
                                  .bytes = r->arena.super->arena_bytes,
@@ -323,25 +328,26 @@ static void start_export(struct fdri_recorder *r)
                                  .keep = r->set.keep,
                                  .keep_newest = r->set.keep_newest,
                                  .watchdog_ns = r->set.watchdog_ns,
-                                 .company = fdri_sampler_wanted() || r->set.counters.sampled[0],
+                                 .company = fdri_samples_sampler_wanted() || r->set.counters.sampled[0],
                                  .poll = poll_all,
-                                 .look = fdri_life_look,
-                                 .settle = fdri_settle_own};
+                                 .look = fdri_life_check_restored,
+                                 .settle = fdri_thread_settle_own};
     memcpy(v.name, r->set.name, sizeof v.name);
     memcpy(v.dir, r->set.dir, sizeof v.dir);
     memcpy(v.live_path, r->live_path, sizeof v.live_path);
-    r->at_dir = fdri_hold(fdri_open(AT_FDCWD, r->set.dir, O_PATH | O_DIRECTORY, 0));
+    r->at_dir = fdri_fd_keep(fdri_fd_open(AT_FDCWD, r->set.dir, O_PATH | O_DIRECTORY, 0));
     v.live = r->live;
     v.at_live = r->at_live;
     v.at_dir = r->at_dir;
     v.hold = hold_accounts;
-    v.release = fdri_ended_go_on;
-    v.crash = (enum fdri_crash_mode)r->set.crash;
+    v.release = fdri_ended_unfreeze;
+    v.crash = (enum fdri_export_crash_mode)r->set.crash;
     v.crash_deadline_ns = r->set.crash_deadline_ns;
-    int e = fdri_export_start(&v);
+    int e = fdri_trigger_start(&v);
     if (e)
-        fdri_say("no thread for snapshots by signal: %s; such a signal does nothing, fdr_snapshot() still works",
-                 strerror(-e));
+        fdri_text_message(
+            "no thread for snapshots by signal: %s; such a signal does nothing, fdr_snapshot() still works",
+            strerror(-e));
     fdri_crash_start();
 }
 
@@ -349,51 +355,55 @@ enum { AT_END_NS = 10000000, AT_START_NS = 200000000 };
 
 /* Is anybody else in the middle of a record? What threads that are gone left half-done does not count; nor does what
  * this one left by a longjmp, or interrupted to get here. */
-static bool quiet(const struct fdri_arena *a)
+static bool quiet(const struct fdri_bins_arena *a)
 {
-    if (fdri_passing()) return false;
+    if (fdri_thread_holders()) return false;
     /* another recording's may have lain at the same address */
-    const struct fdr_location *own = fdri_self.recording == fdri_rec.number ? fdri_self.loc : NULL,
-                              *lane = fdri_lane.recording == fdri_rec.number ? fdri_lane.loc : NULL;
-    for (uint32_t off = fdr_load_acquire(&a->super->location_first); off;) { /* A:location */
-        const struct fdr_location *l = fdri_at(a, off);
-        uint32_t flags = fdr_load_acquire(&l->flags);  /* A:location */
-        bool inside = fdr_load_acquire(&l->busy) != 0; /* A:busy */
-        if (inside && flags & FDR_LOCATION_LIVE && l != own && l != lane) return false;
+    const struct fdri_arena_location *own = fdri_record_self.recording == fdri_life_recording.number
+                                                ? fdri_record_self.loc
+                                                : NULL,
+                                     *lane = fdri_record_lane.recording == fdri_life_recording.number
+                                                 ? fdri_record_lane.loc
+                                                 : NULL;
+    for (uint32_t off = fdri_atomic_load_acquire(&a->super->location_first); off;) { /* A:location */
+        const struct fdri_arena_location *l = fdri_bins_at(a, off);
+        uint32_t flags = fdri_atomic_load_acquire(&l->flags);  /* A:location */
+        bool inside = fdri_atomic_load_acquire(&l->busy) != 0; /* A:busy */
+        if (inside && flags & FDRI_ARENA_LOCATION_LIVE && l != own && l != lane) return false;
         off = l->next;
     }
     return true;
 }
 
 /* Records under way finish; a thread that was stopped in the middle of one is not waited for. */
-static bool quiesce(const struct fdri_arena *a, uint64_t most_ns)
+static bool quiesce(const struct fdri_bins_arena *a, uint64_t most_ns)
 {
-    uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + most_ns;
+    uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + most_ns;
     while (!quiet(a)) {
-        if (fdr_clock_ns(CLOCK_MONOTONIC) >= until) return false;
+        if (fdri_clock_ns(CLOCK_MONOTONIC) >= until) return false;
         sched_yield();
     }
     return true;
 }
 
 /* The memory of the recording before, where a thread was in the middle of a record when that ended. */
-static int drop_left(struct fdri_recorder *r)
+static int drop_left(struct fdri_life_recorder *r)
 {
     if (!r->left) return 0;
     if (!quiesce(&r->arena, AT_START_NS)) {
-        fdri_say("a thread is still in the middle of a record of the last recording; no other one is started");
+        fdri_text_message("a thread is still in the middle of a record of the last recording; no other one is started");
         return -EBUSY;
     }
-    fdri_arena_drop(r, false);
+    fdri_memory_arena_drop(r, false);
     r->left = false;
     return 0;
 }
 
 /* Samples and counters load libraries and unwind stacks. */
-static void without_loader(struct fdri_settings *s)
+static void without_loader(struct fdri_life_settings *s)
 {
     s->sample[0] = s->counters.sampled[0] = s->counters.edges[0] = s->counters.papi[0] = 0;
-    fdri_say(
+    fdri_text_message(
         "this process was forked while a thread of its parent loaded or closed a library, which the C library never "
         "recovers from, or has no thread left to find out: addresses have no names, and there are neither samples "
         "nor counters");
@@ -402,33 +412,33 @@ static void without_loader(struct fdri_settings *s)
 /* By the settings that are there. */
 static int begin(void)
 {
-    struct fdri_recorder *r = &fdri_rec;
-    if (!fdr_loader_works()) without_loader(&r->set);
+    struct fdri_life_recorder *r = &fdri_life_recording;
+    if (!fdri_system_loader_works()) without_loader(&r->set);
     set_clock(r);
-    r->life = fdri_life_now();
-    int e = fdri_arena_make(r);
+    r->life = fdri_life_identity_now();
+    int e = fdri_memory_arena_make(r);
     if (e) return e;
     fill_superblock(r);
-    fdri_rules_load(r->set.filter, r->set.counters.edges[0] || r->set.counters.papi[0], r->set.edge_regions);
+    fdri_names_rules_load(r->set.filter, r->set.counters.edges[0] || r->set.counters.papi[0], r->set.edge_regions);
     fdri_watch_start(r->set.triggers);
     r->number = ++recordings;
     r->pid = r->life.pid;
-    fdr_store_relaxed(&fdr_switch_.pid, (uint32_t)r->pid);
-    fdri_note_reset();
-    fdri_no_room_reset();
-    fdri_modules_reset();
-    fdri_define_reset();
-    fdri_address_reset(); /* here: the table before may say of a function that nobody took its definition */
-    fdri_define_modules();
-    fdri_sampler_prepare(r->set.sample, r->set.counters.papi);
-    fdri_arena_publish(r);
-    r->began = fdri_tick_now();
+    fdri_atomic_store_relaxed(&fdr_switch_.pid, (uint32_t)r->pid);
+    fdri_names_note_reset();
+    fdri_thread_no_room_reset();
+    fdri_names_modules_reset();
+    fdri_names_define_reset();
+    fdri_names_address_reset(); /* here: the table before may say of a function that nobody took its definition */
+    fdri_names_define_modules();
+    fdri_samples_sampler_prepare(r->set.sample, r->set.counters.papi);
+    fdri_memory_arena_publish(r);
+    r->began = fdri_record_tick_now();
     /* R:on - everything above is in place; pairs with A:on in attach.c: a thread that attaches finds it */
-    fdr_store_release(&fdr_switch_.on, r->number);
+    fdri_atomic_store_release(&fdr_switch_.on, r->number);
     start_export(r);
-    fdri_note_exit(false);
+    fdri_life_watch_exit(false);
     fdri_counters_start(&r->set.counters);
-    fdri_sampler_start(r->set.signal);
+    fdri_samples_sampler_start(r->set.signal);
     return 0;
 }
 
@@ -438,11 +448,11 @@ static void finalize(void);
 static int start(const struct fdr_config *config)
 {
     finalize();
-    int busy = fdri_rec.running ? -EBUSY : drop_left(&fdri_rec);
+    int busy = fdri_life_recording.running ? -EBUSY : drop_left(&fdri_life_recording);
     if (busy) return busy;
-    int wrong = fdri_settings_parse(&fdri_rec.set, config);
+    int wrong = fdri_life_settings_parse(&fdri_life_recording.set, config);
     if (wrong) return wrong;
-    return fdri_rec.set.enable ? begin() : 0;
+    return fdri_life_recording.set.enable ? begin() : 0;
 }
 
 int fdr_init(const struct fdr_config *config)
@@ -450,15 +460,16 @@ int fdr_init(const struct fdr_config *config)
     static pthread_once_t control = PTHREAD_ONCE_INIT;
     pthread_once(&control, once);
     if (config && config->size < offsetof(struct fdr_config, enable)) {
-        fdri_say("fdr_init: size of the configuration is %zu, not sizeof(struct fdr_config); nothing is recorded",
-                 config->size);
+        fdri_text_message(
+            "fdr_init: size of the configuration is %zu, not sizeof(struct fdr_config); nothing is recorded",
+            config->size);
         return -EINVAL;
     }
     if (bare()) bare_child();
     struct held h = take_lock();
-    fdri_inside++; /* an instrumented allocator waits until everything is in place */
-    int result = fdr_load_relaxed(&fdr_switch_.on) ? 0 : start(config);
-    fdri_inside--;
+    fdri_thread_inside++; /* an instrumented allocator waits until everything is in place */
+    int result = fdri_atomic_load_relaxed(&fdr_switch_.on) ? 0 : start(config);
+    fdri_thread_inside--;
     release_lock(&h);
     return result;
 }
@@ -468,43 +479,43 @@ int fdr_init(const struct fdr_config *config)
 static void stop_recording(void)
 {
     fdri_counters_stop(); /* its last readings are recorded */
-    fdri_sampler_stop();
-    fdr_store_relaxed(&fdr_switch_.on, 0u);
-    fdr_raw_barrier(); /* whoever marks a location busy from here on finds the switch off, or is seen below */
-    quiesce(&fdri_rec.arena, AT_END_NS);
+    fdri_samples_sampler_stop();
+    fdri_atomic_store_relaxed(&fdr_switch_.on, 0u);
+    fdri_system_barrier(); /* whoever marks a location busy from here on finds the switch off, or is seen below */
+    quiesce(&fdri_life_recording.arena, AT_END_NS);
 }
 
 /* over: nothing was recorded any more, and what is in memory may be gone. */
 static void give_memory_back(bool over, bool unlink_live)
 {
-    fdri_export_stop(!over);
+    fdri_trigger_stop(!over);
     fdri_watch_stop();
-    fdri_define_end();
-    fdri_rec.left = !quiesce(&fdri_rec.arena, AT_END_NS);
+    fdri_names_define_end();
+    fdri_life_recording.left = !quiesce(&fdri_life_recording.arena, AT_END_NS);
     fdri_crash_stop(); /* a thread that crashes until here leaves a bundle */
-    if (fdri_rec.left) fdri_arena_leave(&fdri_rec, unlink_live);
-    else fdri_arena_drop(&fdri_rec, unlink_live);
-    if (!exiting) fdri_export_leave(); /* else who asks for a snapshot too late would end the process by a signal */
+    if (fdri_life_recording.left) fdri_memory_arena_abandon(&fdri_life_recording, unlink_live);
+    else fdri_memory_arena_drop(&fdri_life_recording, unlink_live);
+    if (!exiting) fdri_trigger_leave(); /* else who asks for a snapshot too late would end the process by a signal */
 }
 
 /* Under the lock. The switch may be off already: fdr_ending() has left a bundle, or the arena is gone. A process that
  * dies keeps what its bundle is made of. */
 static void finalize(void)
 {
-    if (!fdri_rec.running || fdri_rec.pid != fdri_pid() || fdri_crash_under_way()) return;
-    bool over = !fdr_load_relaxed(&fdr_switch_.on) || (exit_status && fdri_crash_end("exit", exit_status));
+    if (!fdri_life_recording.running || fdri_life_recording.pid != fdri_export_pid() || fdri_crash_under_way()) return;
+    bool over = !fdri_atomic_load_relaxed(&fdr_switch_.on) || (exit_status && fdri_crash_end("exit", exit_status));
     stop_recording();
-    if (!over) fdri_rec.arena.super->state = FDR_STATE_FINALIZED;
-    if (fdri_rec.set.final_snapshot && !over) fdri_export_final("finalize");
+    if (!over) fdri_life_recording.arena.super->state = FDRI_ARENA_STATE_FINALIZED;
+    if (fdri_life_recording.set.final_snapshot && !over) fdri_snapshot_final("finalize");
     /* a bundle left by exit is the live file, or took its place: then another try says why it did not go */
-    bool again = fdr_load_relaxed(&fdri_rec.arena.super->over_error) != 0;
+    bool again = fdri_atomic_load_relaxed(&fdri_life_recording.arena.super->over_error) != 0;
     give_memory_back(over, !fdri_crash_ended() || again);
 }
 
 void fdr_finalize(void)
 {
     if (bare()) return; /* whoever holds the lock may be no thread of this process */
-    fdri_settle_own((uint64_t)(uintptr_t)__builtin_frame_address(0));
+    fdri_thread_settle_own((uint64_t)(uintptr_t)__builtin_frame_address(0));
     struct held h = take_lock();
     finalize();
     release_lock(&h);
@@ -514,29 +525,29 @@ void fdr_finalize(void)
 int fdr_ending(const char *by, int status)
 {
     bool left = false;
-    if (!fdr_load_relaxed(&fdr_switch_.on) || (int)fdr_load_relaxed(&fdr_switch_.pid) != fdri_pid() || holds_lock() ||
-        !try_lock())
+    if (!fdri_atomic_load_relaxed(&fdr_switch_.on) ||
+        (int)fdri_atomic_load_relaxed(&fdr_switch_.pid) != fdri_export_pid() || holds_lock() || !try_lock())
         return 0;
-    if (fdr_load_relaxed(&fdr_switch_.on)) left = fdri_crash_end(by ? by : "?", status);
+    if (fdri_atomic_load_relaxed(&fdr_switch_.on)) left = fdri_crash_end(by ? by : "?", status);
     give_lock();
     return left;
 }
 
 /* The memory of the recording before is a file's whose process may be running still: it stays as it is. */
-void fdri_begin_anew(void)
+void fdri_life_begin_anew(void)
 {
     struct held h = take_lock();
-    struct fdri_life now = fdri_life_now();
-    if (fdr_load_relaxed(&fdr_switch_.on) && fdri_life_differs(&now)) {
-        fdri_inside++;
-        fdr_raw_barrier_register(); /* the kernel may have forgotten */
+    struct fdri_life_identity now = fdri_life_identity_now();
+    if (fdri_atomic_load_relaxed(&fdr_switch_.on) && fdri_life_identity_differs(&now)) {
+        fdri_thread_inside++;
+        fdri_system_barrier_register(); /* the kernel may have forgotten */
         stop_recording();
         give_memory_back(false, false);
-        int e = drop_left(&fdri_rec);
+        int e = drop_left(&fdri_life_recording);
         if (!e) e = begin();
-        fdri_say("this process was restored from a checkpoint; %s",
-                 e ? "it is not recorded any more" : "a new recording begins");
-        fdri_inside--;
+        fdri_text_message("this process was restored from a checkpoint; %s",
+                          e ? "it is not recorded any more" : "a new recording begins");
+        fdri_thread_inside--;
     }
     release_lock(&h);
 }
@@ -548,14 +559,14 @@ __attribute__((destructor(101))) static void at_exit(void)
     bool held = false;
     struct held h;
     if (bare() || holds_lock()) return; /* exit() in the handler of a fault in there */
-    fdri_settle_own((uint64_t)(uintptr_t)__builtin_frame_address(0));
-    fdr_signals_block_handled(&h.mask, fdri_export_handles);
-    h.cancel = fdr_cancel_off();
-    for (int i = 0; i < 1000 && !(held = try_lock()); i++) fdr_raw_sleep(1000000);
-    if (!held && fdr_swap_acq_rel(&in_fork, 0u)) release_all(1); /* L:fork */
+    fdri_thread_settle_own((uint64_t)(uintptr_t)__builtin_frame_address(0));
+    fdri_system_signals_block_handled(&h.mask, fdri_trigger_handles);
+    h.cancel = fdri_system_cancel_off();
+    for (int i = 0; i < 1000 && !(held = try_lock()); i++) fdri_system_sleep(1000000);
+    if (!held && fdri_atomic_swap_acq_rel(&in_fork, 0u)) release_all(1); /* L:fork */
     if (!held) wait_for_lock();
     exiting = true;
-    fdri_export_abandon();
+    fdri_snapshot_abandon();
     finalize();
     release_lock(&h);
 }

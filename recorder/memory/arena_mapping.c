@@ -38,7 +38,7 @@
 uint64_t fdri_memory_limit(void)
 {
     uint64_t limit = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    return fdr_min(limit, fdr_cgroup_memory_limit(""));
+    return fdri_bits_min(limit, fdri_system_cgroup_memory_limit(""));
 }
 
 static uint64_t local_ranks(void)
@@ -53,17 +53,17 @@ static uint64_t local_ranks(void)
 
 /* The least of 64 MiB and, divided by the ranks here, 2 % of the memory limit and half the live directory's room;
  * whole MiB, at least 4. */
-static uint64_t default_bytes(const struct fdri_settings *s)
+static uint64_t default_bytes(const struct fdri_life_settings *s)
 {
-    uint64_t bytes = fdr_min(64u << 20, fdri_memory_limit() / 50 / local_ranks());
+    uint64_t bytes = fdri_bits_min(64u << 20, fdri_memory_limit() / 50 / local_ranks());
     struct statfs f;
     char above[256]; /* where the directory is still to be made */
     snprintf(above, sizeof above, "%s", s->live_dir);
     char *slash = strrchr(above, '/');
     if (slash) slash[slash == above] = 0;
-    if (s->arena == FDRI_MAPPED && (statfs(s->live_dir, &f) == 0 || statfs(above, &f) == 0))
-        bytes = fdr_min(bytes, (uint64_t)f.f_bavail * (uint64_t)f.f_bsize / 2 / local_ranks());
-    return fdr_max(bytes & ~0xfffffull, 4u << 20);
+    if (s->arena == FDRI_LIFE_MAPPED && (statfs(s->live_dir, &f) == 0 || statfs(above, &f) == 0))
+        bytes = fdri_bits_min(bytes, (uint64_t)f.f_bavail * (uint64_t)f.f_bsize / 2 / local_ranks());
+    return fdri_bits_max(bytes & ~0xfffffull, 4u << 20);
 }
 
 static bool ram_backed(int fd)
@@ -74,7 +74,7 @@ static bool ram_backed(int fd)
 
 /* The live directory, made if need be; -errno with *why. Only ours is used: no links, our own uid, nobody else's
  * write. */
-static int open_live_dir(const struct fdri_settings *s, const char **why)
+static int open_live_dir(const struct fdri_life_settings *s, const char **why)
 {
     struct stat st;
     bool made = mkdir(s->live_dir, 0700) == 0;
@@ -82,7 +82,7 @@ static int open_live_dir(const struct fdri_settings *s, const char **why)
         *why = strerror(errno);
         return -errno;
     }
-    int fd = fdri_open(AT_FDCWD, s->live_dir, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+    int fd = fdri_fd_open(AT_FDCWD, s->live_dir, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
     if (fd < 0 || fstat(fd, &st)) {
         *why = strerror(fd < 0 ? -fd : errno);
         if (fd >= 0) close(fd);
@@ -101,19 +101,19 @@ static int open_live_dir(const struct fdri_settings *s, const char **why)
 /* ---- NUMA: each stripe of the arena is allocated on its node, once and for all ---- */
 
 /* Calls `allocate` for every stripe of [0, bytes) while its node is preferred. 0 or the first error. */
-static int by_stripe(const struct fdri_recorder *r, uint64_t bytes, int (*allocate)(void *to, uint64_t off, uint64_t n),
-                     void *to)
+static int by_stripe(const struct fdri_life_recorder *r, uint64_t bytes,
+                     int (*allocate)(void *to, uint64_t off, uint64_t n), void *to)
 {
-    const struct fdr_topology *t = &r->topology;
-    uint64_t stripe = fdri_stripe_bytes(t, r->set.bin_bytes);
+    const struct fdri_system_topology *t = &r->topology;
+    uint64_t stripe = fdri_bins_stripe_bytes(t, r->set.bin_bytes);
     int e = 0;
     for (uint32_t node = 0; node < t->nodes && !e; node++) {
         static unsigned said;
-        if (!t->prefer(t->id[node]) && fdri_once(&said))
-            fdri_say("memory of NUMA node %u cannot be asked for: %s; the kernel places it", t->id[node],
-                     strerror(errno));
+        if (!t->prefer(t->id[node]) && fdri_text_once(&said))
+            fdri_text_message("memory of NUMA node %u cannot be asked for: %s; the kernel places it", t->id[node],
+                              strerror(errno));
         for (uint64_t off = node * stripe; off < bytes && !e; off += stripe * t->nodes)
-            e = allocate(to, off, fdr_min(stripe, bytes - off));
+            e = allocate(to, off, fdri_bits_min(stripe, bytes - off));
     }
     t->prefer(UINT32_MAX);
     return e;
@@ -131,21 +131,21 @@ static int touch(void *memory, uint64_t off, uint64_t n)
     return 0;
 }
 
-static int allocate_file(const struct fdri_recorder *r, int fd, uint64_t bytes)
+static int allocate_file(const struct fdri_life_recorder *r, int fd, uint64_t bytes)
 {
     int e = r->topology.nodes > 1 ? by_stripe(r, bytes, allocate_in_file, &fd) : 0;
     return e ? e : posix_fallocate(fd, 0, (off_t)bytes);
 }
 
-static void *map_anonymous(const struct fdri_recorder *r, uint64_t bytes)
+static void *map_anonymous(const struct fdri_life_recorder *r, uint64_t bytes)
 {
-    void *m = fdri_pages_map(bytes, -1);
+    void *m = fdri_memory_pages_map(bytes, -1);
     if (m == MAP_FAILED) return m;
     if (r->topology.nodes > 1) {
         madvise(m, bytes, MADV_NOHUGEPAGE); /* a huge page lies on one node */
         by_stripe(r, bytes, touch, m);
     } else {
-        fdri_pages_large(m, bytes, -1);
+        fdri_memory_pages_large(m, bytes, -1);
         touch(m, 0, bytes);
     }
     return m;
@@ -155,7 +155,7 @@ static void *map_anonymous(const struct fdri_recorder *r, uint64_t bytes)
 
 /* NAME.HOST.PID.N.live.fdr for the lowest N that is free: containers and self-exec repeat pids; what is there is
  * evidence. `take` makes it; 0 or more when it could, -EEXIST to go on. */
-static int name_live(struct fdri_recorder *r, int dir, int (*take)(int dir, const char *name, int fd), int fd)
+static int name_live(struct fdri_life_recorder *r, int dir, int (*take)(int dir, const char *name, int fd), int fd)
 {
     char host[64] = "host", name[192];
     int e = -EEXIST;
@@ -171,7 +171,7 @@ static int name_live(struct fdri_recorder *r, int dir, int (*take)(int dir, cons
 static int take_new(int dir, const char *name, int unused)
 {
     (void)unused;
-    return fdri_open(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    return fdri_fd_open(dir, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 }
 
 static int take_link(int dir, const char *name, int fd)
@@ -183,77 +183,78 @@ static int take_link(int dir, const char *name, int fd)
 
 /* Without a name until all that a reader needs is in it, where the file system can do that. Nothing is allocated
  * yet. */
-static int open_live(struct fdri_recorder *r, int dir, uint64_t bytes)
+static int open_live(struct fdri_life_recorder *r, int dir, uint64_t bytes)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) return -EFBIG; /* exceeding it is a signal */
-    int fd = fdri_open(dir, ".", O_TMPFILE | O_RDWR, 0600);
+    int fd = fdri_fd_open(dir, ".", O_TMPFILE | O_RDWR, 0600);
     return fd < 0 ? name_live(r, dir, take_new, -1) : fd;
 }
 
-void fdri_arena_publish(struct fdri_recorder *r)
+void fdri_memory_arena_publish(struct fdri_life_recorder *r)
 {
     if (r->live.fd < 0 || r->live_path[0]) return;
     int e = name_live(r, r->at_live.fd, take_link, r->live.fd);
-    if (e < 0) fdri_say("FDR_LIVE_DIR=%s: %s; a SIGKILL takes the recording along", r->set.live_dir, strerror(-e));
+    if (e < 0)
+        fdri_text_message("FDR_LIVE_DIR=%s: %s; a SIGKILL takes the recording along", r->set.live_dir, strerror(-e));
 }
 
 /* MAP_FAILED, with errno, and the file is gone: a full file system is an error now, not SIGBUS at hour 300. */
-static void *map_file(struct fdri_recorder *r, int fd, uint64_t bytes)
+static void *map_file(struct fdri_life_recorder *r, int fd, uint64_t bytes)
 {
     /* hugetlbfs is told by its last byte only of a size that is no whole number of pages */
     int e = ftruncate(fd, (off_t)bytes) ? posix_fallocate(fd, (off_t)bytes - 1, 1) : 0;
-    void *m = e ? MAP_FAILED : fdri_pages_map(bytes, fd);
-    if (m != MAP_FAILED && r->topology.nodes <= 1) fdri_pages_large(m, bytes, fd);
+    void *m = e ? MAP_FAILED : fdri_memory_pages_map(bytes, fd);
+    if (m != MAP_FAILED && r->topology.nodes <= 1) fdri_memory_pages_large(m, bytes, fd);
     if (!e) e = m == MAP_FAILED ? errno : allocate_file(r, fd, bytes);
     if (!e) {
         touch(m, 0, bytes);
         return m;
     }
-    if (m != MAP_FAILED) fdri_pages_unmap();
+    if (m != MAP_FAILED) fdri_memory_pages_unmap();
     if (r->live_path[0]) unlink(r->live_path);
     close(fd);
     errno = e;
     return MAP_FAILED;
 }
 
-static void let_go(struct fdri_recorder *r)
+static void let_go(struct fdri_life_recorder *r)
 {
-    fdri_let_go(&r->live);
-    fdri_let_go(&r->at_live);
-    fdri_let_go(&r->at_dir);
+    fdri_fd_release(&r->live);
+    fdri_fd_release(&r->at_live);
+    fdri_fd_release(&r->at_dir);
     r->live_path[0] = 0;
 }
 
-static void *map_live(struct fdri_recorder *r, uint64_t bytes)
+static void *map_live(struct fdri_life_recorder *r, uint64_t bytes)
 {
     const char *why = NULL;
     int dir = open_live_dir(&r->set, &why), fd = -1;
     void *m = MAP_FAILED;
     if (dir >= 0) {
-        r->at_live = fdri_hold(dir);
+        r->at_live = fdri_fd_keep(dir);
         fd = open_live(r, r->at_live.fd, bytes);
         if (fd < 0) why = strerror(-fd);
     }
     if (fd >= 0 && (m = map_file(r, fd, bytes)) == MAP_FAILED) why = strerror(errno);
     if (m == MAP_FAILED) {
-        fdri_say("FDR_LIVE_DIR=%s: %s; recording into anonymous memory, which a SIGKILL takes along", r->set.live_dir,
-                 why ? why : "unusable");
+        fdri_text_message("FDR_LIVE_DIR=%s: %s; recording into anonymous memory, which a SIGKILL takes along",
+                          r->set.live_dir, why ? why : "unusable");
         let_go(r);
         return NULL;
     }
-    r->live = fdri_hold(fd);
+    r->live = fdri_fd_keep(fd);
     return m;
 }
 
-static void keep_in_place(const struct fdri_recorder *r, void *memory, uint64_t bytes)
+static void keep_in_place(const struct fdri_life_recorder *r, void *memory, uint64_t bytes)
 {
     static unsigned said;
-    if (r->topology.nodes > 1 && !r->topology.stay(memory, bytes) && fdri_once(&said))
-        fdri_say("the kernel may move memory between NUMA nodes: %s", strerror(errno));
+    if (r->topology.nodes > 1 && !r->topology.stay(memory, bytes) && fdri_text_once(&said))
+        fdri_text_message("the kernel may move memory between NUMA nodes: %s", strerror(errno));
 }
 
-int fdri_arena_make(struct fdri_recorder *r)
+int fdri_memory_arena_make(struct fdri_life_recorder *r)
 {
     const uint64_t most = 3ull << 30;
     uint64_t bytes = r->set.buffer_bytes ? r->set.buffer_bytes : default_bytes(&r->set);
@@ -262,63 +263,63 @@ int fdri_arena_make(struct fdri_recorder *r)
         uint64_t used = bytes > most ? most : least;
         char text[24] = "3G";
         if (used == least) snprintf(text, sizeof text, "%" PRIu64 "K", least >> 10);
-        fdri_say("FDR_BUFFER=%s: outside %" PRIu64 "K .. 3G for bins of %u bytes; using %s", r->set.buffer_text,
-                 least >> 10, r->set.bin_bytes, text);
+        fdri_text_message("FDR_BUFFER=%s: outside %" PRIu64 "K .. 3G for bins of %u bytes; using %s",
+                          r->set.buffer_text, least >> 10, r->set.bin_bytes, text);
         bytes = used;
     }
     bytes &= ~4095ull;
-    r->live = r->at_live = r->at_dir = FDRI_HOLDS_NONE;
+    r->live = r->at_live = r->at_dir = FDRI_FD_KEPT_NONE;
     r->live_path[0] = 0;
-    fdr_topology_read(&r->topology);
-    void *m = r->set.arena == FDRI_MAPPED ? map_live(r, bytes) : NULL;
+    fdri_system_topology_read(&r->topology);
+    void *m = r->set.arena == FDRI_LIFE_MAPPED ? map_live(r, bytes) : NULL;
     if (!m) {
         m = map_anonymous(r, bytes);
         if (m == MAP_FAILED) {
             int e = errno;
-            fdri_say("FDR_BUFFER=%s: %" PRIu64 " bytes: %s; nothing is recorded", r->set.buffer_text, bytes,
-                     strerror(e));
+            fdri_text_message("FDR_BUFFER=%s: %" PRIu64 " bytes: %s; nothing is recorded", r->set.buffer_text, bytes,
+                              strerror(e));
             return -e;
         }
-        r->set.arena = FDRI_ANONYMOUS;
+        r->set.arena = FDRI_LIFE_ANONYMOUS;
     }
-    int e = fdri_arena_format(&r->arena, m, bytes, r->set.bin_bytes);
+    int e = fdri_bins_format(&r->arena, m, bytes, r->set.bin_bytes);
     if (e) {
-        fdri_pages_unmap();
+        fdri_memory_pages_unmap();
         return e;
     }
-    fdri_arena_divide(&r->arena, &r->topology);
+    fdri_bins_divide(&r->arena, &r->topology);
     fdri_arena_strew(&r->arena);
     keep_in_place(r, m, bytes);
     r->meta_in_bins = 0;
     r->shares = (struct fdri_shares){0};
     r->sample_share = r->sample_bins = 0;
-    r->slabs = (struct fdri_slabs){.reserve = r->arena.meta_reserve / 16 * 13};
+    r->slabs = (struct fdri_bins_slabs){.reserve = r->arena.meta_reserve / 16 * 13};
     r->arena.slot_bytes = r->slabs.reserve;
     /* a sleeping location holds its block, two bins for its accounts and one for its calls; three sixteenths and 96 KiB
      * are left to the others. With bins of less than 4 KiB the first of its accounts lie beside its block. */
-    uint64_t each = sizeof(struct fdr_location) + 3 * fdr_max(r->arena.super->bin_bytes, 4096);
-    uint64_t block = r->arena.super->bin_bytes < 4096 ? 4096 : sizeof(struct fdr_location);
-    uint64_t room = bytes / 16 * 13 - fdr_min(bytes / 16 * 13, 98304);
-    r->arena.super->locations_sure = (uint32_t)fdr_min(r->slabs.reserve / block, fdr_max(room / each, 1));
-    if (fdri_fold_start())
-        for (int i = 0; i < 2; i++) r->shares.spare[i] = fdri_location_new();
+    uint64_t each = sizeof(struct fdri_arena_location) + 3 * fdri_bits_max(r->arena.super->bin_bytes, 4096);
+    uint64_t block = r->arena.super->bin_bytes < 4096 ? 4096 : sizeof(struct fdri_arena_location);
+    uint64_t room = bytes / 16 * 13 - fdri_bits_min(bytes / 16 * 13, 98304);
+    r->arena.super->locations_sure = (uint32_t)fdri_bits_min(r->slabs.reserve / block, fdri_bits_max(room / each, 1));
+    if (fdri_ended_fold_start())
+        for (int i = 0; i < 2; i++) r->shares.spare[i] = fdri_thread_location_new();
     uint32_t bins = r->arena.super->bins_total;
-    r->bin_reserve = (uint32_t)fdr_max(fdr_min(bins / 32, 64), fdr_min(bins / 8, 4));
+    r->bin_reserve = (uint32_t)fdri_bits_max(fdri_bits_min(bins / 32, 64), fdri_bits_min(bins / 8, 4));
     return 0;
 }
 
 /* empty: nobody is in the middle of a record. */
-static void remove_live(const struct fdri_recorder *r, bool empty)
+static void remove_live(const struct fdri_life_recorder *r, bool empty)
 {
     if (!r->live_path[0]) return;
-    int e = fdri_live_remove(empty);
-    bool over = fdr_load_relaxed(&r->arena.super->over) != 0;
+    int e = fdri_crash_live_remove(empty);
+    bool over = fdri_atomic_load_relaxed(&r->arena.super->over) != 0;
     if (e)
-        fdri_say("%s: the live file cannot be removed: %s; it stays, %s", r->live_path, strerror(-e),
-                 over ? "and says that it is over" : "as somebody has given it another name, too");
+        fdri_text_message("%s: the live file cannot be removed: %s; it stays, %s", r->live_path, strerror(-e),
+                          over ? "and says that it is over" : "as somebody has given it another name, too");
 }
 
-void fdri_arena_leave(struct fdri_recorder *r, bool unlink_live)
+void fdri_memory_arena_abandon(struct fdri_life_recorder *r, bool unlink_live)
 {
     if (unlink_live) remove_live(r, false);
     let_go(r);
@@ -326,10 +327,10 @@ void fdri_arena_leave(struct fdri_recorder *r, bool unlink_live)
 
 /* The memory stays mapped, and empty: a thread that saw the switch on long ago finds no open call and no region in
  * it. */
-void fdri_arena_drop(struct fdri_recorder *r, bool unlink_live)
+void fdri_memory_arena_drop(struct fdri_life_recorder *r, bool unlink_live)
 {
     if (!r->arena.base) return;
     if (unlink_live) remove_live(r, true);
-    fdri_pages_empty();
+    fdri_memory_pages_empty();
     let_go(r);
 }

@@ -43,17 +43,17 @@ static uint64_t page_of(int fd)
 {
     struct statfs f;
     bool huge = fd >= 0 && fstatfs(fd, &f) == 0 && f.f_type == HUGETLBFS_MAGIC;
-    return huge ? fdr_max((uint64_t)f.f_bsize, LARGE) : LARGE;
+    return huge ? fdri_bits_max((uint64_t)f.f_bsize, LARGE) : LARGE;
 }
 
 /* Where a large page may begin. Pages nobody may touch on both sides keep the kernel from joining anonymous
  * memory with a neighbour: so it is found at the start of a mapping, by who looks from outside and in a core file. */
-void *fdri_pages_map(uint64_t bytes, int fd)
+void *fdri_memory_pages_map(uint64_t bytes, int fd)
 {
-    uint64_t page = page_of(fd), room = fdr_align_up(bytes, page) + page + 2 * GUARD;
+    uint64_t page = page_of(fd), room = fdri_bits_align_up(bytes, page) + page + 2 * GUARD;
     uint8_t *whole = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (whole == MAP_FAILED) return MAP_FAILED;
-    uint8_t *at = whole + (fdr_align_up((uintptr_t)whole + GUARD, page) - (uintptr_t)whole);
+    uint8_t *at = whole + (fdri_bits_align_up((uintptr_t)whole + GUARD, page) - (uintptr_t)whole);
     int flags = MAP_FIXED | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
     void *m = mmap(at, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
     int saved = errno;
@@ -67,14 +67,14 @@ void *fdri_pages_map(uint64_t bytes, int fd)
     return m;
 }
 
-void fdri_pages_unmap(void)
+void fdri_memory_pages_unmap(void)
 {
     munmap(place.at, place.bytes);
     place.bytes = 0; /* another's from now on */
 }
 
 /* With what is around it: so the kernel makes one mapping of all that is left of many recordings. */
-void fdri_pages_empty(void)
+void fdri_memory_pages_empty(void)
 {
     void *m = mmap(place.at, place.bytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -105,9 +105,10 @@ static void *make_all(void *unused)
     do {
         if (madvise(job.memory + off, LARGE, MADV_COLLAPSE)) break;
         off += LARGE;
-    } while (off < job.bytes && fdr_clock_ns(CLOCK_MONOTONIC) < job.until);
+    } while (off < job.bytes && fdri_clock_ns(CLOCK_MONOTONIC) < job.until);
     sem_post(&job.over);
-    fdr_store_release(&under_way, 0u); /* R:pages - pairs with A:pages: nothing of the job is touched any more */
+    fdri_atomic_store_release(&under_way,
+                              0u); /* R:pages - pairs with A:pages: nothing of the job is touched any more */
     return unused;
 }
 
@@ -122,24 +123,25 @@ static bool over_in_time(void)
 /* Where memory is in small pieces the kernel may take long to gather it, and on a busy machine many seconds for one
  * page: it waits until each processor has emptied its lists. So a thread of its own asks, and who starts the recording
  * waits so long and no longer: what that thread is about it finishes, and asks for no more. */
-void fdri_pages_large(void *memory, uint64_t bytes, int fd)
+void fdri_memory_pages_large(void *memory, uint64_t bytes, int fd)
 {
     int saved = errno;
     pthread_t asks;
     sigset_t old;
     if (bytes < LARGE) return;
-    uint32_t pid = (uint32_t)fdr_raw_getpid();
-    if (fdr_load_acquire(&under_way) == pid) return; /* A:pages - that of an earlier recording is waiting still */
+    uint32_t pid = (uint32_t)fdri_system_getpid();
+    if (fdri_atomic_load_acquire(&under_way) == pid)
+        return; /* A:pages - that of an earlier recording is waiting still */
     job.memory = memory;
     job.bytes = begin_each(memory, bytes, fd);
-    job.until = fdr_clock_ns(CLOCK_MONOTONIC) + MOST_NS;
+    job.until = fdri_clock_ns(CLOCK_MONOTONIC) + MOST_NS;
     sem_init(&job.over, 0, 0);
-    fdr_store_relaxed(&under_way, pid);
-    fdr_signals_block(&old); /* the application's signals are not its to take */
+    fdri_atomic_store_relaxed(&under_way, pid);
+    fdri_system_signals_block(&old); /* the application's signals are not its to take */
     int e = pthread_create(&asks, NULL, make_all, NULL);
-    if (!e) fdri_name_thread(asks, FDR_PAGES);
-    fdr_signals_restore(&old);
-    if (e) fdr_store_relaxed(&under_way, 0u); /* small pages will do */
+    if (!e) fdri_fd_name_thread(asks, FDRI_SYSTEM_THREAD_PAGES);
+    fdri_system_signals_restore(&old);
+    if (e) fdri_atomic_store_relaxed(&under_way, 0u); /* small pages will do */
     else if (over_in_time()) pthread_join(asks, NULL);
     else pthread_detach(asks);
     errno = saved;

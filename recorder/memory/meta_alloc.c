@@ -22,21 +22,21 @@
 
 /* The first slab holds what a location begins with: level 0, 7 levels, the table of rows and a few rows. With the
  * location itself it makes 4 KiB; among very many threads it is half a bin, of which there are more. */
-enum { SLAB_BYTES = 1024, FIRST_BYTES = 4096 - sizeof(struct fdr_location), CROWDED_BYTES = 2048 };
+enum { SLAB_BYTES = 1024, FIRST_BYTES = 4096 - sizeof(struct fdri_arena_location), CROWDED_BYTES = 2048 };
 enum { SMALL_BYTES = 640, REST_BYTES = 128 };
 enum { ROUNDS = 64, TRIES = 8, EACH = 4096, ENDED_STEPS = 8, ALL_ENDED = 256, LARGER_ROUNDS = 2 };
 
-static uint32_t full_log2(void) { return fdri_rec.arena.bin_log2; }
+static uint32_t full_log2(void) { return fdri_life_recording.arena.bin_log2; }
 
-static uint32_t set_head(struct fdri_thread *t, uint32_t off, enum fdr_meta_kind kind, uint32_t bytes)
+static uint32_t set_head(struct fdri_thread *t, uint32_t off, enum fdri_arena_meta_kind kind, uint32_t bytes)
 {
-    struct fdr_meta_head *h = fdri_off(t, off);
-    fdr_clear_racy(h, bytes);
+    struct fdri_arena_meta_head *h = fdri_thread_at(t, off);
+    fdri_racy_clear(h, bytes);
     h->kind = (uint16_t)kind;
     h->bytes = bytes;
     h->location = t->loc->id;
-    fdr_signal_fence();
-    h->magic = FDR_META_MAGIC;
+    fdri_atomic_signal_fence();
+    h->magic = FDRI_ARENA_META_MAGIC;
     return off;
 }
 
@@ -47,19 +47,19 @@ enum source { END_ONLY, BINS, BINS_OF_ALL, BINS_OF_ALL_NOW };
 /* A piece of a bin of its own; for it something else may be given back: so many times. */
 static uint32_t fair_piece(struct fdri_thread *t, uint32_t want, int most)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
-    const struct fdri_size size = {want, want, 0};
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    const struct fdri_shares_size size = {want, want, 0};
     uint32_t got = 0, off = 0;
     for (int tries = 0; tries < most; tries++) {
-        off = fdri_take_free(t, want);
-        if (!off) off = fdri_piece_own(a, t->loc, want);
-        if (off || (off = fdri_share_any(t, size, &got))) break;
+        off = fdri_memory_take_free(t, want);
+        if (!off) off = fdri_bins_piece_own(a, t->loc, want);
+        if (off || (off = fdri_shares_any_room(t, size, &got))) break;
         /* what those hold that ended need not have aged: it is detail of a few threads, and this the accounts of one
          * that goes on */
-        if (tries < ENDED_STEPS && fdri_ended_room(t, FDRI_POOR)) continue;
-        off = t->loc->level_blocks ? fdri_reduce(t, NULL, want, &got) : 0;
+        if (tries < ENDED_STEPS && fdri_ended_room(t, FDRI_ENDED_FOR_POOR)) continue;
+        off = t->loc->level_blocks ? fdri_strategy_reduce(t, NULL, want, &got) : 0;
         if (!off || got == want) break;
-        fdri_piece_give(a, t->loc, off, got); /* too small; its neighbours may follow */
+        fdri_bins_piece_give(a, t->loc, off, got); /* too small; its neighbours may follow */
         off = 0;
     }
     return off;
@@ -70,9 +70,9 @@ static uint32_t piece_of_all(struct fdri_thread *t, uint32_t want)
 {
     uint32_t got, off = 0;
     for (uint32_t must = 1; must <= TRIES && !off; must++)
-        off = fdri_share_any(t, (struct fdri_size){want, want, must}, &got);
-    for (int tries = 0; tries < ALL_ENDED && !off && fdri_ended_room(t, FDRI_POOR); tries++)
-        off = fdri_piece_take(&fdri_rec.arena, t->loc, want);
+        off = fdri_shares_any_room(t, (struct fdri_shares_size){want, want, must}, &got);
+    for (int tries = 0; tries < ALL_ENDED && !off && fdri_ended_room(t, FDRI_ENDED_FOR_POOR); tries++)
+        off = fdri_bins_piece_take(&fdri_life_recording.arena, t->loc, want);
     return off;
 }
 
@@ -82,10 +82,10 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want, enum source source)
     if (source == BINS) return t->meta_search.pause ? 0 : fair_piece(t, want, LARGER_ROUNDS);
     /* who is only coming has patience of its own: attach.c */
     bool pauses = source == BINS_OF_ALL && (t->loc->level_blocks || t->loc->samples_off);
-    if (pauses && fdri_search_pauses(&t->meta_search, t->loc->last_tick)) return 0;
+    if (pauses && fdri_memory_search_pauses(&t->meta_search, t->loc->last_tick)) return 0;
     uint32_t off = fair_piece(t, want, ROUNDS);
     if (!off) off = piece_of_all(t, want);
-    if (pauses) fdri_search_over(&t->meta_search, off, t->loc->last_tick + t->pause_ticks);
+    if (pauses) fdri_memory_search_over(&t->meta_search, off, t->loc->last_tick + t->pause_ticks);
     return off;
 }
 
@@ -94,37 +94,38 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want, enum source source)
  * by other strategies, which may have nothing to give back for what must have a place. */
 static uint64_t left_to_bins(const struct fdri_thread *t, uint32_t want)
 {
-    uint64_t bin = fdri_rec.arena.super->bin_bytes, held = fdr_load_relaxed(&t->loc->bins_held) * bin;
-    if (fdri_rec.set.strategy != FDR_STRATEGY_TELESCOPE) return 0;
-    return want <= bin && held >= (uint64_t)t->live_parts * EACH ? fdri_rec.bin_reserve * bin : 0;
+    uint64_t bin = fdri_life_recording.arena.super->bin_bytes,
+             held = fdri_atomic_load_relaxed(&t->loc->bins_held) * bin;
+    if (fdri_life_recording.set.strategy != FDRI_ARENA_STRATEGY_TELESCOPE) return 0;
+    return want <= bin && held >= (uint64_t)t->live_parts * EACH ? fdri_life_recording.bin_reserve * bin : 0;
 }
 
 /* From the meta end. What a location begins with and no bin can hold comes from what is reserved there, else from those
  * that ended: it waits for some of them. */
 static uint32_t from_end(struct fdri_thread *t, uint32_t want, uint64_t to_bins)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
     bool begins = !t->loc->level_blocks && !t->loc->samples_off && want > a->super->bin_bytes;
-    uint64_t leave = begins ? 0 : fdri_rec.slabs.reserve + to_bins;
-    uint32_t off = fdri_slab_take(a, &fdri_rec.slabs, want, leave);
+    uint64_t leave = begins ? 0 : fdri_life_recording.slabs.reserve + to_bins;
+    uint32_t off = fdri_bins_slab_take(a, &fdri_life_recording.slabs, want, leave);
     for (int i = 0; i < ROUNDS && !off && begins; i++) {
-        off = fdri_slab_take_larger(a, &fdri_rec.slabs, want);
-        if (off || !fdri_ended_room(t, FDRI_ATTACHING_WHOLE)) break;
-        off = fdri_slab_take(a, &fdri_rec.slabs, want, 0);
+        off = fdri_bins_slab_take_larger(a, &fdri_life_recording.slabs, want);
+        if (off || !fdri_ended_room(t, FDRI_ENDED_FOR_ATTACH_WHOLE)) break;
+        off = fdri_bins_slab_take(a, &fdri_life_recording.slabs, want, 0);
     }
     return off;
 }
 
 /* A slab of at least `bytes` in all, on the location's chain; 0: no room. */
-static struct fdr_slab *new_slab(struct fdri_thread *t, uint32_t bytes, enum source source)
+static struct fdri_arena_slab *new_slab(struct fdri_thread *t, uint32_t bytes, enum source source)
 {
     bool from_bins = source != END_ONLY;
-    struct fdr_location *l = t->loc;
-    uint32_t want = fdri_slab_bytes(bytes), log2 = (uint32_t)fdr_max(fdr_log2_ceil(bytes), 9);
+    struct fdri_arena_location *l = t->loc;
+    uint32_t want = fdri_bins_slab_bytes(bytes), log2 = (uint32_t)fdri_bits_max(fdri_bits_log2_ceil(bytes), 9);
     uint64_t to_bins = from_bins ? left_to_bins(t, want) : 0;
     /* who has one or two bins among many threads uses up what is left of them first */
-    bool own = from_bins && log2 < full_log2() && fdri_poor(t) && fdri_crowded();
-    uint32_t off = own ? fdri_piece_own(&fdri_rec.arena, l, log2) : 0;
+    bool own = from_bins && log2 < full_log2() && fdri_shares_poor(t) && fdri_shares_crowded();
+    uint32_t off = own ? fdri_bins_piece_own(&fdri_life_recording.arena, l, log2) : 0;
     bool in_bins = off;
     if (!off) off = from_end(t, want, to_bins);
     if (!off) in_bins = from_bins && (off = piece(t, log2, source));
@@ -132,59 +133,61 @@ static struct fdr_slab *new_slab(struct fdri_thread *t, uint32_t bytes, enum sou
     if (!off) return NULL;
     if (in_bins) {
         want = 1u << log2;
-        fdr_add_relaxed(&fdri_rec.meta_in_bins, want);
-        fdr_add_relaxed(&l->meta_units, want >> 9);
+        fdri_atomic_add_relaxed(&fdri_life_recording.meta_in_bins, want);
+        fdri_atomic_add_relaxed(&l->meta_units, want >> 9);
     }
-    struct fdr_slab *s = fdri_off(t, off); /* from the meta end it is zero, and others may still look at its `next` */
-    if (in_bins) set_head(t, off, FDR_META_SLAB, want);
+    struct fdri_arena_slab *s = fdri_thread_at(
+        t, off); /* from the meta end it is zero, and others may still look at its `next` */
+    if (in_bins) set_head(t, off, FDRI_ARENA_META_SLAB, want);
     s->head.location = l->id;
-    s->head.kind = FDR_META_SLAB;
+    s->head.kind = FDRI_ARENA_META_SLAB;
     s->in_bins = in_bins;
-    fdr_store_relaxed(&s->next, l->slabs);
-    fdr_signal_fence();
-    fdr_store_release(&l->slabs, off); /* R:block */
+    fdri_atomic_store_relaxed(&s->next, l->slabs);
+    fdri_atomic_signal_fence();
+    fdri_atomic_store_release(&l->slabs, off); /* R:block */
     return s;
 }
 
 static void keep_for_reuse(struct fdri_thread *t, uint32_t off, uint32_t bytes)
 {
-    uint32_t *list = &t->loc->meta_free[bytes / FDR_META_ALIGN - 1];
-    struct fdr_meta_head *h = fdri_off(t, off);
+    uint32_t *list = &t->loc->meta_free[bytes / FDRI_ARENA_META_ALIGN - 1];
+    struct fdri_arena_meta_head *h = fdri_thread_at(t, off);
     memcpy(h + 1, list, sizeof *list);
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     *list = off;
 }
 
 /* What is left of the current slab serves small blocks. */
 static void use_slab(struct fdri_thread *t, uint32_t off, uint32_t end)
 {
-    struct fdr_location *l = t->loc;
+    struct fdri_arena_location *l = t->loc;
     while (l->meta_end - l->meta_off >= REST_BYTES) {
         uint32_t rest = l->meta_off;
         l->meta_off += REST_BYTES;
-        fdr_signal_fence(); /* left here by longjmp it is lost, and not handed out twice */
-        keep_for_reuse(t, set_head(t, rest, FDR_META_FREE, REST_BYTES), REST_BYTES);
+        fdri_atomic_signal_fence(); /* left here by longjmp it is lost, and not handed out twice */
+        keep_for_reuse(t, set_head(t, rest, FDRI_ARENA_META_FREE, REST_BYTES), REST_BYTES);
     }
-    fdri_set_stretch(l, offsetof(struct fdr_location, meta_off), off, end);
+    fdri_memory_set_stretch(l, offsetof(struct fdri_arena_location, meta_off), off, end);
 }
 
-static uint32_t take(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes, enum source source)
+static uint32_t take(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes, enum source source)
 {
-    struct fdr_location *l = t->loc;
-    bytes = (uint32_t)fdr_align_up(bytes, FDR_META_ALIGN);
-    uint32_t *reuse = bytes < SMALL_BYTES ? &l->meta_free[bytes / FDR_META_ALIGN - 1] : NULL;
+    struct fdri_arena_location *l = t->loc;
+    bytes = (uint32_t)fdri_bits_align_up(bytes, FDRI_ARENA_META_ALIGN);
+    uint32_t *reuse = bytes < SMALL_BYTES ? &l->meta_free[bytes / FDRI_ARENA_META_ALIGN - 1] : NULL;
     if (reuse && *reuse) {
         uint32_t off = *reuse;
-        memcpy(reuse, (uint8_t *)fdri_off(t, off) + sizeof(struct fdr_meta_head), sizeof *reuse);
+        memcpy(reuse, (uint8_t *)fdri_thread_at(t, off) + sizeof(struct fdri_arena_meta_head), sizeof *reuse);
         return set_head(t, off, kind, bytes);
     }
     if (l->meta_end - l->meta_off < bytes) {
-        uint32_t least = bytes + (uint32_t)sizeof(struct fdr_slab), most = SLAB_BYTES;
-        if (!l->slabs) most = fdri_crowded() ? CROWDED_BYTES : FIRST_BYTES;
-        struct fdr_slab *s = least < most ? new_slab(t, most, source ? BINS : END_ONLY) : NULL;
+        uint32_t least = bytes + (uint32_t)sizeof(struct fdri_arena_slab), most = SLAB_BYTES;
+        if (!l->slabs) most = fdri_shares_crowded() ? CROWDED_BYTES : FIRST_BYTES;
+        struct fdri_arena_slab *s = least < most ? new_slab(t, most, source ? BINS : END_ONLY) : NULL;
         if (!s) s = new_slab(t, least, source);
         if (!s) return 0;
-        uint32_t off = fdri_off_of(t, s) + (uint32_t)sizeof *s, end = fdri_off_of(t, s) + s->head.bytes;
+        uint32_t off = fdri_thread_offset_of(t, s) + (uint32_t)sizeof *s,
+                 end = fdri_thread_offset_of(t, s) + s->head.bytes;
         if (end - off - bytes < l->meta_end - l->meta_off) return set_head(t, off, kind, bytes);
         use_slab(t, off, end);
     }
@@ -193,60 +196,64 @@ static uint32_t take(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t by
     return set_head(t, off, kind, bytes);
 }
 
-uint32_t fdri_meta(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes)
+uint32_t fdri_memory_meta(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes)
 {
-    bool of_levels = kind == FDR_META_LEVELS || kind == FDR_META_FROZEN;
+    bool of_levels = kind == FDRI_ARENA_META_LEVELS || kind == FDRI_ARENA_META_FROZEN;
     return take(t, kind, bytes, of_levels ? BINS_OF_ALL_NOW : BINS_OF_ALL);
 }
 
-uint32_t fdri_meta_larger(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes)
+uint32_t fdri_memory_meta_larger(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes)
 {
     return take(t, kind, bytes, BINS);
 }
 
-uint32_t fdri_meta_calm(struct fdri_thread *t, enum fdr_meta_kind kind, uint32_t bytes)
+uint32_t fdri_memory_meta_without_reduction(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes)
 {
     return take(t, kind, bytes, END_ONLY);
 }
 
-void fdri_meta_ahead(struct fdri_thread *t)
+void fdri_memory_meta_prepare(struct fdri_thread *t)
 {
-    struct fdr_location *l = t->loc;
+    struct fdri_arena_location *l = t->loc;
     if (l->meta_end - l->meta_off >= SLAB_BYTES / 2) return;
-    struct fdr_slab *s = new_slab(t, SLAB_BYTES, BINS);
-    if (s) use_slab(t, fdri_off_of(t, s) + (uint32_t)sizeof *s, fdri_off_of(t, s) + s->head.bytes);
+    struct fdri_arena_slab *s = new_slab(t, SLAB_BYTES, BINS);
+    if (s) use_slab(t, fdri_thread_offset_of(t, s) + (uint32_t)sizeof *s, fdri_thread_offset_of(t, s) + s->head.bytes);
 }
 
-bool fdri_meta_reusable(uint32_t bytes) { return fdr_align_up(bytes, FDR_META_ALIGN) < SMALL_BYTES; }
-
-void fdri_meta_give(struct fdri_thread *t, uint32_t off)
+bool fdri_memory_meta_reusable(uint32_t bytes)
 {
-    struct fdr_meta_head *h = fdri_off(t, off);
-    h->kind = FDR_META_FREE;
+    return fdri_bits_align_up(bytes, FDRI_ARENA_META_ALIGN) < SMALL_BYTES;
+}
+
+void fdri_memory_meta_give(struct fdri_thread *t, uint32_t off)
+{
+    struct fdri_arena_meta_head *h = fdri_thread_at(t, off);
+    h->kind = FDRI_ARENA_META_FREE;
     if (h->bytes < SMALL_BYTES) keep_for_reuse(t, off, h->bytes); /* else rare: a row table that grew */
 }
 
-uint64_t fdri_meta_bytes(void)
+uint64_t fdri_memory_meta_bytes(void)
 {
-    const struct fdri_recorder *r = &fdri_rec;
-    return fdri_meta_used(&r->arena) + fdr_load_relaxed(&r->meta_in_bins) - fdr_load_relaxed(&r->slabs.free_bytes);
+    const struct fdri_life_recorder *r = &fdri_life_recording;
+    return fdri_bins_meta_used(&r->arena) + fdri_atomic_load_relaxed(&r->meta_in_bins) -
+           fdri_atomic_load_relaxed(&r->slabs.free_bytes);
 }
 
-void fdri_meta_release(struct fdri_thread *t)
+void fdri_memory_meta_release(struct fdri_thread *t)
 {
-    struct fdr_location *l = t->loc;
+    struct fdri_arena_location *l = t->loc;
     for (uint32_t off = l->slabs, next; off; off = next) {
-        struct fdr_slab *s = fdri_off(t, off);
+        struct fdri_arena_slab *s = fdri_thread_at(t, off);
         next = s->next;
         l->slabs = next;
         if (!s->in_bins) {
-            fdri_slab_give(&fdri_rec.arena, &fdri_rec.slabs, off);
+            fdri_bins_slab_give(&fdri_life_recording.arena, &fdri_life_recording.slabs, off);
             continue;
         }
         uint32_t bytes = s->head.bytes;
-        fdr_clear_racy(s, bytes);
-        fdr_sub_relaxed(&fdri_rec.meta_in_bins, bytes);
-        fdr_sub_relaxed(&l->meta_units, bytes >> 9);
-        fdri_piece_give(&fdri_rec.arena, l, off, fdr_log2_floor(bytes));
+        fdri_racy_clear(s, bytes);
+        fdri_atomic_sub_relaxed(&fdri_life_recording.meta_in_bins, bytes);
+        fdri_atomic_sub_relaxed(&l->meta_units, bytes >> 9);
+        fdri_bins_piece_give(&fdri_life_recording.arena, l, off, fdri_bits_log2_floor(bytes));
     }
 }

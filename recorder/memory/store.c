@@ -23,37 +23,38 @@
 #include "recorder/strategy/strategy.h"
 #include "recorder/thread/thread_state.h"
 
-static uint32_t full_log2(void) { return fdri_rec.arena.bin_log2; }
+static uint32_t full_log2(void) { return fdri_life_recording.arena.bin_log2; }
 
-bool fdri_may_take(const struct fdri_thread *t)
+bool fdri_memory_may_take(const struct fdri_thread *t)
 {
-    if (t->loc->flags & FDR_LOCATION_ENDED)
+    if (t->loc->flags & FDRI_ARENA_LOCATION_ENDED)
         return true; /* the last one is for it: what it takes makes room for others */
     /* among very many half of these wait for the accounts that a thread begins with, half a bin of 4 KiB */
-    uint32_t left = t->loc->level_blocks && fdri_crowded() ? fdri_rec.bin_reserve / 2 : 1;
-    if (fdri_poor(t)) return fdri_bins_free(&fdri_rec.arena) > left;
-    return fdri_bins_free(&fdri_rec.arena) > fdri_rec.bin_reserve + fdri_sample_bins_due();
+    uint32_t left = t->loc->level_blocks && fdri_shares_crowded() ? fdri_life_recording.bin_reserve / 2 : 1;
+    if (fdri_shares_poor(t)) return fdri_bins_free_count(&fdri_life_recording.arena) > left;
+    return fdri_bins_free_count(&fdri_life_recording.arena) >
+           fdri_life_recording.bin_reserve + fdri_record_sample_bins_due();
 }
 
-uint32_t fdri_take_free(struct fdri_thread *t, uint32_t size_log2)
+uint32_t fdri_memory_take_free(struct fdri_thread *t, uint32_t size_log2)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint32_t off = 0;
-    if (fdri_poor(t) && fdri_bins_free(a) <= fdri_rec.bin_reserve) {
+    if (fdri_shares_poor(t) && fdri_bins_free_count(a) <= fdri_life_recording.bin_reserve) {
         fdri_piece_collect(a, t->loc);
-        off = fdri_piece_own(a, t->loc, size_log2);
-        if (!off) off = fdri_share_returned(t, size_log2);
+        off = fdri_bins_piece_own(a, t->loc, size_log2);
+        if (!off) off = fdri_shares_take_returned(t, size_log2);
     }
-    return !off && fdri_may_take(t) ? fdri_piece_take(a, t->loc, size_log2) : off;
+    return !off && fdri_memory_may_take(t) ? fdri_bins_piece_take(a, t->loc, size_log2) : off;
 }
 
 /* Small bins breed small ones. So for who wants a whole one, and where something can be given back instead, free pieces
  * wait for their neighbours, unless too much is waiting. */
-bool fdri_pieces_wait(const struct fdri_thread *t)
+bool fdri_memory_pieces_may_wait(const struct fdri_thread *t)
 {
     uint64_t waiting = (uint64_t)t->loc->piece_units << 9,
-             held = (uint64_t)fdr_load_relaxed(&t->loc->bins_held) * fdri_rec.arena.super->bin_bytes;
-    return fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE && waiting < held / 64;
+             held = (uint64_t)fdri_atomic_load_relaxed(&t->loc->bins_held) * fdri_life_recording.arena.super->bin_bytes;
+    return fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_TELESCOPE && waiting < held / 64;
 }
 
 /* Where bands were joined for want of memory bins stay small, and mostly of one size: so pieces that were given back
@@ -61,18 +62,19 @@ bool fdri_pieces_wait(const struct fdri_thread *t)
 enum { SMALLEST_BELOW = 5120, SMALL_BELOW = 12288, SMALL_BELOW_LATER = 24576 };
 static uint32_t most_size(const struct fdri_thread *t)
 {
-    uint32_t flags = t->loc->flags, live = fdr_load_relaxed(&fdri_rec.shares.live);
-    if (FDR_LIKELY(!(flags & FDR_LOCATION_JOINED))) return full_log2();
-    if (live > FDRI_MANY_THREADS || live * 8 > fdri_rec.arena.super->locations_sure) return full_log2();
+    uint32_t flags = t->loc->flags, live = fdri_atomic_load_relaxed(&fdri_life_recording.shares.live);
+    if (FDRI_LIKELY(!(flags & FDRI_ARENA_LOCATION_JOINED))) return full_log2();
+    if (live > FDRI_SHARES_MANY_THREADS || live * 8 > fdri_life_recording.arena.super->locations_sure)
+        return full_log2();
     uint64_t room = fdri_join_room(t), parts = t->live_parts;
     if (room < parts * SMALLEST_BELOW) return 9;
-    bool small = room < parts * (flags & FDR_LOCATION_JOINED_LONG ? SMALL_BELOW_LATER : SMALL_BELOW);
-    return small ? (uint32_t)fdr_min(10, full_log2()) : full_log2();
+    bool small = room < parts * (flags & FDRI_ARENA_LOCATION_JOINED_LONG ? SMALL_BELOW_LATER : SMALL_BELOW);
+    return small ? (uint32_t)fdri_bits_min(10, full_log2()) : full_log2();
 }
 
 static uint32_t least_size(const struct fdri_thread *t, uint32_t want)
 {
-    if (want == 9 || !fdri_pieces_wait(t)) return 9;
+    if (want == 9 || !fdri_memory_pieces_may_wait(t)) return 9;
     if (want == full_log2()) return want - 1;
     return most_size(t) < full_log2() ? want : 9;
 }
@@ -80,59 +82,62 @@ static uint32_t least_size(const struct fdri_thread *t, uint32_t want)
 /* Newcomers took what is kept for them: who holds more than the others gives some of it back with each bin it fills,
  * until that is there again. It is what they can get of bins that nobody can claim, open ones and pieces. */
 enum { PIECES_MORE = 3 };
-static void refill(struct fdri_thread *t, struct fdr_part *p)
+static void refill(struct fdri_thread *t, struct fdri_arena_part *p)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
-    uint32_t got = 0, more = fdr_load_relaxed(&fdri_rec.shares.live) > 1 ? PIECES_MORE : 0;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    uint32_t got = 0, more = fdri_atomic_load_relaxed(&fdri_life_recording.shares.live) > 1 ? PIECES_MORE : 0;
     fdri_piece_collect(a, t->loc);
-    if (fdri_bins_free(a) >= fdri_rec.bin_reserve || fdri_rec.set.strategy == FDR_STRATEGY_FIRST || !fdri_share_rich(t))
+    if (fdri_bins_free_count(a) >= fdri_life_recording.bin_reserve ||
+        fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST || !fdri_shares_rich(t))
         return;
-    uint32_t off = fdri_reduce(t, p, full_log2(), &got);
-    if (off) fdri_piece_give(a, t->loc, off, got);
+    uint32_t off = fdri_strategy_reduce(t, p, full_log2(), &got);
+    if (off) fdri_bins_piece_give(a, t->loc, off, got);
     for (; off && got < full_log2() && more; more--) /* their neighbours may follow */
-        if ((off = fdri_reduce(t, p, full_log2(), &got))) fdri_piece_give(a, t->loc, off, got);
+        if ((off = fdri_strategy_reduce(t, p, full_log2(), &got))) fdri_bins_piece_give(a, t->loc, off, got);
     /* what the same step left ready spares the asker one for as many bins to come: so much is given at once */
-    while (fdri_bins_free(a) < fdri_rec.bin_reserve && (off = fdri_ready_take(t, full_log2())))
-        fdri_piece_give(a, t->loc, off, full_log2());
+    while (fdri_bins_free_count(a) < fdri_life_recording.bin_reserve && (off = fdri_ready_take(t, full_log2())))
+        fdri_bins_piece_give(a, t->loc, off, full_log2());
 }
 
 /* Who has less than two of the smallest bins for each band of each level, and whose share is no more, loses a part to
  * others before it comes back to it. */
-enum { LEVEL_UNITS = 2 * FDR_BANDS };
+enum { LEVEL_UNITS = 2 * FDRI_ARENA_BANDS };
 static bool starves(const struct fdri_thread *t)
 {
-    uint64_t bins = fdr_max(fdri_full_share(), fdri_share_held(t->loc));
-    return !fdri_share_alone(t) &&
-           bins << (full_log2() - 9) < (uint64_t)fdr_levels_in(t->loc->level_blocks) * LEVEL_UNITS;
+    uint64_t bins = fdri_bits_max(fdri_shares_fair_when_full(), fdri_shares_bins_of(t->loc));
+    return !fdri_shares_only_location(t) &&
+           bins << (full_log2() - 9) < (uint64_t)fdri_arena_levels_in(t->loc->level_blocks) * LEVEL_UNITS;
 }
 
 /* `p` asks, or NULL: a meta block does. */
-static uint32_t find_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t want, uint32_t *got)
+static uint32_t find_bin(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t want, uint32_t *got)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
     *got = want;
-    if (t->ready && want == full_log2() && (!t->loc->piece_units || fdri_pieces_wait(t)))
+    if (t->ready && want == full_log2() && (!t->loc->piece_units || fdri_memory_pieces_may_wait(t)))
         return fdri_ready_take(t, want);
-    uint32_t off = fdri_take_free(t, want);
-    if (!off && fdri_poor(t)) off = fdri_piece_own(a, t->loc, want);
-    if (!off) off = fdri_piece_any(a, t->loc, want, least_size(t, want), got);
-    if (!off && !fdri_pieces_wait(t)) off = fdri_piece_own(a, t->loc, *got = want); /* of a larger one */
+    uint32_t off = fdri_memory_take_free(t, want);
+    if (!off && fdri_shares_poor(t)) off = fdri_bins_piece_own(a, t->loc, want);
+    if (!off) off = fdri_bins_piece_any(a, t->loc, want, least_size(t, want), got);
+    if (!off && !fdri_memory_pieces_may_wait(t))
+        off = fdri_bins_piece_own(a, t->loc, *got = want); /* of a larger one */
     if (off) {
-        fdri_share_note(t);
+        fdri_shares_note_taken(t);
         return off;
     }
     if ((off = fdri_ready_take(t, *got = want))) return off;
-    fdr_add_relaxed(&fdri_rec.shares.turn, 1ull);
-    if (starves(t)) t->room_search.credit -= FDRI_SEARCH_COST;
+    fdri_atomic_add_relaxed(&fdri_life_recording.shares.turn, 1ull);
+    if (starves(t)) t->room_search.credit -= FDRI_MEMORY_SEARCH_COST;
     refill(t, p);
-    off = fdri_share_any(t, (struct fdri_size){want, 9, 0}, got);
-    if (!off) off = fdri_reduce(t, p, want, got);
-    if (a->nodes > 1 && off && *got == full_log2()) off = fdri_bin_nearer(a, off, fdri_node_here(a, t->loc));
-    if (off) fdri_share_note(t);
+    off = fdri_shares_any_room(t, (struct fdri_shares_size){want, 9, 0}, got);
+    if (!off) off = fdri_strategy_reduce(t, p, want, got);
+    if (a->nodes > 1 && off && *got == full_log2())
+        off = fdri_bins_exchange_nearer(a, off, fdri_bins_node_here(a, t->loc));
+    if (off) fdri_shares_note_taken(t);
     return off;
 }
 
-void fdri_find_ahead(struct fdri_thread *t)
+void fdri_memory_prepare_bin(struct fdri_thread *t)
 {
     t->barriers = 0;
     bool may = t->asker && !t->ready && !t->room_search.pause && t->room_search.credit >= 0;
@@ -146,143 +151,146 @@ void fdri_find_ahead(struct fdri_thread *t)
 static uint32_t table_of_closed(struct fdri_thread *t, uint32_t bytes)
 {
     for (uint32_t off = t->loc->parts_first; off;) {
-        struct fdr_part *p = fdri_off(t, off);
-        uint32_t table = p->table_off, head = sizeof(struct fdr_meta_head);
+        struct fdri_arena_part *p = fdri_thread_at(t, off);
+        uint32_t table = p->table_off, head = sizeof(struct fdri_arena_meta_head);
         off = p->next;
-        if (!table || !(p->flags & FDR_PART_CLOSED) || !fdri_is_reading(t->loc, p->class_, p->depth)) continue;
-        if (((const struct fdr_meta_head *)fdri_off(t, table - head))->bytes < head + bytes) continue;
+        if (!table || !(p->flags & FDRI_ARENA_PART_CLOSED) || !fdri_record_is_reading(t->loc, p->class_, p->depth))
+            continue;
+        if (((const struct fdri_arena_meta_head *)fdri_thread_at(t, table - head))->bytes < head + bytes) continue;
         p->table_off = 0;
         return table - head;
     }
     return 0;
 }
 
-void fdri_give_table(struct fdri_thread *t, struct fdr_part *p, uint32_t instead)
+void fdri_memory_give_table(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t instead)
 {
     uint32_t old = p->table_off;
     p->table_off = instead;
-    fdr_signal_fence(); /* left here by longjmp it is lost, and not given twice */
-    if (old) fdri_meta_give(t, old - (uint32_t)sizeof(struct fdr_meta_head));
+    fdri_atomic_signal_fence(); /* left here by longjmp it is lost, and not given twice */
+    if (old) fdri_memory_meta_give(t, old - (uint32_t)sizeof(struct fdri_arena_meta_head));
 }
 
 /* Those of points may be larger than what is kept for reuse: one that was set aside leaves its own to the partition
  * that follows. */
-static uint32_t table_of_aside(struct fdri_thread *t, const struct fdr_part *p, uint32_t bytes)
+static uint32_t table_of_aside(struct fdri_thread *t, const struct fdri_arena_part *p, uint32_t bytes)
 {
-    const uint32_t head = sizeof(struct fdr_meta_head);
-    if (p->class_ == FDR_CLASS_REGION || p->table_off) return 0;
-    struct fdr_part *before = fdri_aside_of(t, p->depth, p->class_, p->band);
+    const uint32_t head = sizeof(struct fdri_arena_meta_head);
+    if (p->class_ == FDRI_ARENA_CLASS_REGION || p->table_off) return 0;
+    struct fdri_arena_part *before = fdri_aside_of(t, p->depth, p->class_, p->band);
     uint32_t table = before ? before->table_off : 0;
-    if (!table || ((const struct fdr_meta_head *)fdri_off(t, table - head))->bytes < head + bytes) return 0;
+    if (!table || ((const struct fdri_arena_meta_head *)fdri_thread_at(t, table - head))->bytes < head + bytes)
+        return 0;
     before->table_off = 0;
-    fdr_signal_fence(); /* left here by longjmp it is lost, and not given twice */
+    fdri_atomic_signal_fence(); /* left here by longjmp it is lost, and not given twice */
     return table - head;
 }
 
 static uint32_t table_bytes(uint32_t class_, uint32_t contexts)
 {
     switch (class_) {
-    case FDR_CLASS_REGION: return contexts * 8;
-    case FDR_CLASS_USER: return fdr_point_table_bytes(contexts, fdri_event_fields());
-    case FDR_CLASS_MESSAGE:
-    case FDR_CLASS_COLLECTIVE: return fdr_point_table_bytes(contexts, 4);
-    default: return fdr_point_table_bytes(contexts, 1);
+    case FDRI_ARENA_CLASS_REGION: return contexts * 8;
+    case FDRI_ARENA_CLASS_USER: return fdri_codec_point_table_bytes(contexts, fdri_names_event_fields());
+    case FDRI_ARENA_CLASS_MESSAGE:
+    case FDRI_ARENA_CLASS_COLLECTIVE: return fdri_codec_point_table_bytes(contexts, 4);
+    default: return fdri_codec_point_table_bytes(contexts, 1);
     }
 }
 
 /* A new table with room for `need` bytes. One that is too large to be used again once the partition has outgrown it
  * is made for the largest bins at once. Nice: not if others have to give something for it. */
-static uint32_t new_table(struct fdri_thread *t, const struct fdr_part *p, uint32_t need, bool nice)
+static uint32_t new_table(struct fdri_thread *t, const struct fdri_arena_part *p, uint32_t need, bool nice)
 {
-    const uint32_t head = sizeof(struct fdr_meta_head);
-    uint32_t last = table_bytes(p->class_, fdr_contexts(1u << fdri_rec.arena.bin_log2)), off = 0;
-    if (last > need && !fdri_meta_reusable(head + need)) off = fdri_meta_larger(t, FDR_META_TABLE, head + last);
-    return off ? off : (nice ? fdri_meta_larger : fdri_meta)(t, FDR_META_TABLE, head + need);
+    const uint32_t head = sizeof(struct fdri_arena_meta_head);
+    uint32_t last = table_bytes(p->class_, fdri_codec_contexts(1u << fdri_life_recording.arena.bin_log2)), off = 0;
+    if (last > need && !fdri_memory_meta_reusable(head + need))
+        off = fdri_memory_meta_larger(t, FDRI_ARENA_META_TABLE, head + last);
+    return off ? off : (nice ? fdri_memory_meta_larger : fdri_memory_meta)(t, FDRI_ARENA_META_TABLE, head + need);
 }
 
 /* The encoder's table of partition p, large enough for bins of 1 << size_log2 bytes. */
-static bool have_table(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2)
+static bool have_table(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t size_log2)
 {
-    const uint32_t head = sizeof(struct fdr_meta_head);
-    uint32_t need = table_bytes(p->class_, fdr_contexts(1u << size_log2));
+    const uint32_t head = sizeof(struct fdri_arena_meta_head);
+    uint32_t need = table_bytes(p->class_, fdri_codec_contexts(1u << size_log2));
     if (p->table_off) {
-        const struct fdr_meta_head *h = fdri_off(t, p->table_off - head);
+        const struct fdri_arena_meta_head *h = fdri_thread_at(t, p->table_off - head);
         if (h->bytes - head >= need) return true;
     }
-    bool reading = fdri_is_reading(t->loc, p->class_, p->depth);
+    bool reading = fdri_record_is_reading(t->loc, p->class_, p->depth);
     uint32_t off = reading ? table_of_closed(t, need) : 0;
     if (!off) off = table_of_aside(t, p, need);
     bool nice = p->table_off && size_log2 > 9; /* else no smaller one does, too */
     if (!off) off = new_table(t, p, need, nice);
     if (!off) return false;
-    fdri_give_table(t, p, off + head);
+    fdri_memory_give_table(t, p, off + head);
     return true;
 }
 
-struct fdr_part *fdri_make_part(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band)
+struct fdri_arena_part *fdri_memory_make_part(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band)
 {
-    uint32_t off = fdri_meta(t, FDR_META_PART, sizeof(struct fdr_part));
+    uint32_t off = fdri_memory_meta(t, FDRI_ARENA_META_PART, sizeof(struct fdri_arena_part));
     if (!off) return NULL;
-    struct fdr_part *p = fdri_off(t, off);
+    struct fdri_arena_part *p = fdri_thread_at(t, off);
     p->depth = (uint16_t)depth;
     p->class_ = (uint8_t)class_;
     p->band = (uint8_t)band;
-    const struct fdr_part *before = fdri_aside_of(t, depth, class_, band);
+    const struct fdri_arena_part *before = fdri_aside_of(t, depth, class_, band);
     p->open_seq = before ? before->open_seq : 0;
     p->last_tick = before ? before->last_tick : 0;
     p->list_head = (p->open_seq + 1ull) << 32; /* the first bin has seq 1 */
-    fdr_encode_close(p);                       /* asks for a bin */
+    fdri_codec_encode_close(p);                /* asks for a bin */
     p->next = t->loc->parts_first;
-    fdr_signal_fence();
-    fdr_store_release(&t->loc->parts_first, off);        /* R:part - pairs with A:part in export/ */
-    t->victim = NULL;                                    /* the new one may be worth less */
-    if (!t->loc->samples_off) fdri_telescope_part(t, p); /* those thin in a way of their own */
+    fdri_atomic_signal_fence();
+    fdri_atomic_store_release(&t->loc->parts_first, off);         /* R:part - pairs with A:part in export/ */
+    t->victim = NULL;                                             /* the new one may be worth less */
+    if (!t->loc->samples_off) fdri_strategy_telescope_part(t, p); /* those thin in a way of their own */
     return p;
 }
 
 static bool gate_closed(const struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band)
 {
-    const struct fdr_location *l = t->loc;
-    if (l->flags & FDR_LOCATION_STOPPED) return true;
-    if (fdri_is_reading(l, class_, depth)) {
-        uint32_t gate = fdri_level(t, 0)->reading_gate;
+    const struct fdri_arena_location *l = t->loc;
+    if (l->flags & FDRI_ARENA_LOCATION_STOPPED) return true;
+    if (fdri_record_is_reading(l, class_, depth)) {
+        uint32_t gate = fdri_thread_level(t, 0)->reading_gate;
         return gate && depth >= gate;
     }
     if (l->class_closed >> class_ & 1) return true;
-    return class_ == FDR_CLASS_REGION && l->gate_depth[band] && depth >= l->gate_depth[band];
+    return class_ == FDRI_ARENA_CLASS_REGION && l->gate_depth[band] && depth >= l->gate_depth[band];
 }
 
-bool fdri_part_ready(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_)
+bool fdri_memory_part_ready(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_)
 {
-    if (*slot == FDRI_GATE_CLOSED || (!*slot && gate_closed(t, depth, class_, 0))) return true;
-    struct fdr_part *p = *slot ? fdri_off(t, *slot) : fdri_make_part(t, depth, class_, 0);
+    if (*slot == FDRI_THREAD_GATE_CLOSED || (!*slot && gate_closed(t, depth, class_, 0))) return true;
+    struct fdri_arena_part *p = *slot ? fdri_thread_at(t, *slot) : fdri_memory_make_part(t, depth, class_, 0);
     if (!p) return false;
-    if (!*slot) *slot = fdri_off_of(t, p);
+    if (!*slot) *slot = fdri_thread_offset_of(t, p);
     return p->table_off || have_table(t, p, 9);
 }
 
-uint32_t *fdri_slot_of(struct fdri_thread *t, const struct fdr_part *p)
+uint32_t *fdri_memory_slot_of(struct fdri_thread *t, const struct fdri_arena_part *p)
 {
-    struct fdr_level *v = fdri_level(t, p->depth);
-    if (p->class_ == FDR_CLASS_REGION) return &v->part[p->band];
-    struct fdr_level_points *points = fdri_off(t, v->points_off);
+    struct fdri_arena_level *v = fdri_thread_level(t, p->depth);
+    if (p->class_ == FDRI_ARENA_CLASS_REGION) return &v->part[p->band];
+    struct fdri_arena_level_points *points = fdri_thread_at(t, v->points_off);
     return &points->by_class[p->class_].part;
 }
 
 /* One that was linked, and left before its slot said so, or whose slot a join had emptied: else there would be a second
  * one of its kind, and no file with it is whole. */
-void fdri_find_slots(struct fdri_thread *t)
+void fdri_memory_relink_slots(struct fdri_thread *t)
 {
     t->live_parts = t->aside_units = 0;
     for (uint32_t off = t->loc->parts_first, next; off; off = next) {
-        const struct fdr_part *p = fdri_off(t, off);
+        const struct fdri_arena_part *p = fdri_thread_at(t, off);
         next = p->next;
-        if (p->flags & FDR_PART_ASIDE) {
-            t->aside_units += fdr_load_relaxed(&p->bytes);
+        if (p->flags & FDRI_ARENA_PART_PINNED) {
+            t->aside_units += fdri_atomic_load_relaxed(&p->bytes);
             fdri_leave_slots(t, p);
         }
-        if (p->flags & FDR_PART_ASIDE || fdri_joined_away(t, p)) continue;
-        uint32_t *slot = fdri_slot_of(t, p);
+        if (p->flags & FDRI_ARENA_PART_PINNED || fdri_joined_away(t, p)) continue;
+        uint32_t *slot = fdri_memory_slot_of(t, p);
         if (!*slot) *slot = off;
         t->live_parts++;
     }
@@ -290,7 +298,7 @@ void fdri_find_slots(struct fdri_thread *t)
 
 /* Of this kind, and of all that may be called by it, of which there may be no partition yet: who calls is stored,
  * too. */
-static void close_gates(struct fdr_location *l, const struct fdr_part *p)
+static void close_gates(struct fdri_arena_location *l, const struct fdri_arena_part *p)
 {
     for (uint32_t band = 0; band <= p->band; band++) {
         uint32_t *gate = &l->gate_depth[band], depth = p->depth + (band < p->band);
@@ -298,15 +306,15 @@ static void close_gates(struct fdr_location *l, const struct fdr_part *p)
     }
 }
 
-void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p)
+void fdri_memory_close_gate(struct fdri_thread *t, struct fdri_arena_part *p)
 {
-    struct fdr_location *l = t->loc;
-    *fdri_slot_of(t, p) = FDRI_GATE_CLOSED;
-    p->flags |= FDR_PART_CLOSED;
-    if (p->class_ == FDR_CLASS_REGION) {
+    struct fdri_arena_location *l = t->loc;
+    *fdri_memory_slot_of(t, p) = FDRI_THREAD_GATE_CLOSED;
+    p->flags |= FDRI_ARENA_PART_CLOSED;
+    if (p->class_ == FDRI_ARENA_CLASS_REGION) {
         close_gates(l, p);
-    } else if (fdri_is_reading(l, p->class_, p->depth)) {
-        fdri_level(t, 0)->reading_gate = p->depth;
+    } else if (fdri_record_is_reading(l, p->class_, p->depth)) {
+        fdri_thread_level(t, 0)->reading_gate = p->depth;
     } else {
         l->class_closed |= 1u << p->class_;
     }
@@ -316,40 +324,41 @@ void fdri_close_gate(struct fdri_thread *t, struct fdr_part *p)
  * store more in less. Among many threads whole bins soon, which others can claim at once; among so many that each has
  * next to nothing, small ones, as accounts grow with the size, for who has not much more than that. */
 enum { CROWDED_SMALL = 2, NOT_MUCH = 8 };
-static uint32_t best_size(const struct fdri_thread *t, const struct fdr_part *p)
+static uint32_t best_size(const struct fdri_thread *t, const struct fdri_arena_part *p)
 {
-    uint32_t units = fdr_load_relaxed(&p->bytes) / 3, most = most_size(t);
-    if (most == full_log2() && fdri_crowded()) {
-        bool little = fdri_full_share() < NOT_MUCH && fdri_share_held(t->loc) < NOT_MUCH;
+    uint32_t units = fdri_atomic_load_relaxed(&p->bytes) / 3, most = most_size(t);
+    if (most == full_log2() && fdri_shares_crowded()) {
+        bool little = fdri_shares_fair_when_full() < NOT_MUCH && fdri_shares_bins_of(t->loc) < NOT_MUCH;
         return little || p->open_seq < CROWDED_SMALL ? 9 : most;
     }
-    return units ? (uint32_t)fdr_min(9 + fdr_log2_floor(units), most) : 9;
+    return units ? (uint32_t)fdri_bits_min(9 + fdri_bits_log2_floor(units), most) : 9;
 }
 
 /* Nobody can claim the newest bin of a partition while its owner records, nor pieces that it has not listed. Where many
  * threads hold much in this way bins stay small until the partition has shown that it needs more. */
-static bool stays_small(const struct fdr_part *p)
+static bool stays_small(const struct fdri_arena_part *p)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
-    if (p->open_seq >= 8 || fdr_load_relaxed(&fdri_rec.shares.live) <= FDRI_MANY_THREADS) return false;
-    return fdr_load_relaxed(&a->pinned) > (uint32_t)fdr_load_relaxed(&a->super->virgin) / 4;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    if (p->open_seq >= 8 || fdri_atomic_load_relaxed(&fdri_life_recording.shares.live) <= FDRI_SHARES_MANY_THREADS)
+        return false;
+    return fdri_atomic_load_relaxed(&a->pinned) > (uint32_t)fdri_atomic_load_relaxed(&a->super->virgin) / 4;
 }
 
 /* Each rewind ends an open bin. A program that rewinds again and again has bins as large as what it stores in
  * between. */
-static uint32_t size_after_rewind(struct fdr_part *p, uint32_t best)
+static uint32_t size_after_rewind(struct fdri_arena_part *p, uint32_t best)
 {
-    uint32_t want = p->flags & FDR_PART_REWOUND ? 9 : p->size_log2 + 1u;
-    p->flags &= (uint8_t) ~(FDR_PART_REWOUND | FDR_PART_GROWING);
+    uint32_t want = p->flags & FDRI_ARENA_PART_REWOUND ? 9 : p->size_log2 + 1u;
+    p->flags &= (uint8_t) ~(FDRI_ARENA_PART_REWOUND | FDRI_ARENA_PART_GROWING);
     if (want >= best) return best;
-    p->flags |= FDR_PART_GROWING;
+    p->flags |= FDRI_ARENA_PART_GROWING;
     return want;
 }
 
-static uint32_t next_size(struct fdri_thread *t, struct fdr_part *p)
+static uint32_t next_size(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     uint32_t want = stays_small(p) ? 9 : best_size(t, p);
-    if (p->flags & (FDR_PART_REWOUND | FDR_PART_GROWING)) want = size_after_rewind(p, want);
+    if (p->flags & (FDRI_ARENA_PART_REWOUND | FDRI_ARENA_PART_GROWING)) want = size_after_rewind(p, want);
     while (!have_table(t, p, want)) {
         if (want == 9 || !p->table_off) return 0;
         want--;
@@ -359,71 +368,76 @@ static uint32_t next_size(struct fdri_thread *t, struct fdr_part *p)
 
 /* It holds nothing yet: so it was none that could give while its table or its bin, or others', were looked for, and
  * calls around its own may have gone instead. */
-static bool closed_meanwhile(const struct fdri_thread *t, const struct fdr_part *p)
+static bool closed_meanwhile(const struct fdri_thread *t, const struct fdri_arena_part *p)
 {
-    return !(uint32_t)fdr_load_relaxed(&p->list_head) && gate_closed(t, p->depth, p->class_, p->band);
+    return !(uint32_t)fdri_atomic_load_relaxed(&p->list_head) && gate_closed(t, p->depth, p->class_, p->band);
 }
 
 /* The slot's partition, which is made with its first record. NULL: there is none, or no room is looked for now. That
  * accounts find none, as a table larger than any bin, is no reason not to look for bins: meta_alloc.c pauses by itself. */
-static struct fdr_part *part_of(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_, uint32_t band)
+static struct fdri_arena_part *part_of(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_,
+                                       uint32_t band)
 {
-    if (*slot == 0 && gate_closed(t, depth, class_, band)) *slot = FDRI_GATE_CLOSED;
-    if (*slot == FDRI_GATE_CLOSED || fdri_search_pauses(&t->room_search, t->loc->last_tick)) return NULL;
-    if (*slot) return fdri_off(t, *slot);
-    struct fdr_part *p = fdri_make_part(t, depth, class_, band);
-    if (p) *slot = fdri_off_of(t, p);
+    if (*slot == 0 && gate_closed(t, depth, class_, band)) *slot = FDRI_THREAD_GATE_CLOSED;
+    if (*slot == FDRI_THREAD_GATE_CLOSED || fdri_memory_search_pauses(&t->room_search, t->loc->last_tick)) return NULL;
+    if (*slot) return fdri_thread_at(t, *slot);
+    struct fdri_arena_part *p = fdri_memory_make_part(t, depth, class_, band);
+    if (p) *slot = fdri_thread_offset_of(t, p);
     return p;
 }
 
 /* A bin for it, which is not open yet, or 0. */
-static uint32_t next_bin(struct fdri_thread *t, struct fdr_part *p, uint32_t *slot, uint32_t *got)
+static uint32_t next_bin(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t *slot, uint32_t *got)
 {
-    fdri_search_yields(&t->room_search, FDR_COMMIT_RECORDS(p->progress));
-    fdri_part_seal(&fdri_rec.arena, p);
-    fdri_telescope_sealed(t, p);
+    fdri_memory_search_yields(&t->room_search, FDRI_ARENA_COMMIT_RECORDS(p->progress));
+    fdri_bins_part_seal(&fdri_life_recording.arena, p);
+    fdri_strategy_telescope_sealed(t, p);
     uint32_t want = next_size(t, p), off = want ? find_bin(t, p, want, got) : 0;
-    if (*slot != FDRI_GATE_CLOSED && closed_meanwhile(t, p)) {
-        *slot = FDRI_GATE_CLOSED;
-        p->flags |= FDR_PART_CLOSED;
+    if (*slot != FDRI_THREAD_GATE_CLOSED && closed_meanwhile(t, p)) {
+        *slot = FDRI_THREAD_GATE_CLOSED;
+        p->flags |= FDRI_ARENA_PART_CLOSED;
     }
-    if (want) fdri_search_over(&t->room_search, off || *slot == FDRI_GATE_CLOSED, t->loc->last_tick + t->pause_ticks);
-    if (!off || *slot != FDRI_GATE_CLOSED) return off;
-    fdri_piece_give(&fdri_rec.arena, t->loc, off, *got); /* closed by what its own table or bin took */
+    if (want)
+        fdri_memory_search_over(&t->room_search, off || *slot == FDRI_THREAD_GATE_CLOSED,
+                                t->loc->last_tick + t->pause_ticks);
+    if (!off || *slot != FDRI_THREAD_GATE_CLOSED) return off;
+    fdri_bins_piece_give(&fdri_life_recording.arena, t->loc, off, *got); /* closed by what its own table or bin took */
     return 0;
 }
 
-struct fdr_part *fdri_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_, uint32_t band,
-                           uint64_t *reduced, uint64_t *lost)
+struct fdri_arena_part *fdri_memory_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_,
+                                         uint32_t band, uint64_t *reduced, uint64_t *lost)
 {
     uint32_t got = 0;
     t->barriers = 0;
-    if (fdri_rec.set.pin_ns) fdri_aside_look(t);
+    if (fdri_life_recording.set.pin_ns) fdri_aside_look(t);
     fdri_join_look(t);
     uint32_t *joined = *slot ? NULL : fdri_joined_slot(t, depth, class_, &band);
     if (joined) *slot = *joined;
-    if (joined && *slot > FDRI_GATE_CLOSED && !fdr_encode_full(fdri_off(t, *slot))) return fdri_off(t, *slot);
-    struct fdr_part *p = part_of(t, slot, depth, class_, band);
+    if (joined && *slot > FDRI_THREAD_GATE_CLOSED && !fdri_codec_encode_full(fdri_thread_at(t, *slot)))
+        return fdri_thread_at(t, *slot);
+    struct fdri_arena_part *p = part_of(t, slot, depth, class_, band);
     if (joined) *joined = *slot;
     uint32_t off = p ? next_bin(t, p, slot, &got) : 0;
-    const struct fdr_level *v = fdri_level(t, depth);
-    bool calls = class_ == FDR_CLASS_REGION;
-    if (!off && *slot != FDRI_GATE_CLOSED && fdri_rec.set.strategy == FDR_STRATEGY_FIRST)
-        fdri_stop(t, t->loc->last_tick);
+    const struct fdri_arena_level *v = fdri_thread_level(t, depth);
+    bool calls = class_ == FDRI_ARENA_CLASS_REGION;
+    if (!off && *slot != FDRI_THREAD_GATE_CLOSED && fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST)
+        fdri_strategy_stop(t, t->loc->last_tick);
     if (!off) {
         /* when storing stopped on account of this very call, it was settled with the frozen ones */
-        bool settled = calls && (v->flags & FDR_LEVEL_SETTLED);
-        if (!settled) fdr_bump_relaxed(*slot == FDRI_GATE_CLOSED ? reduced : lost, 1);
+        bool settled = calls && (v->flags & FDRI_ARENA_LEVEL_SETTLED);
+        if (!settled) fdri_atomic_bump_relaxed(*slot == FDRI_THREAD_GATE_CLOSED ? reduced : lost, 1);
         return NULL;
     }
-    if (fdr_load_relaxed(&t->loc->bins_held) >= 8) fdri_reserve_ledger(t);
-    if (calls && t->loc->flags & FDR_LOCATION_JOINED_ALL) fdri_join_zero(t, p); /* before its header is written */
+    if (fdri_atomic_load_relaxed(&t->loc->bins_held) >= 8) fdri_strategy_reserve_ledger(t);
+    if (calls && t->loc->flags & FDRI_ARENA_LOCATION_JOINED_ALL)
+        fdri_join_zero(t, p); /* before its header is written */
     uint32_t ordinal = calls && v->zero_tick == p->last_tick ? v->zero_count : 0;
-    fdri_part_open(&fdri_rec.arena, t->loc, p, off, got, ordinal,
-                   calls ? FDR_CALL_BITS_MAX : 0); /* of points each knows what it needs */
+    fdri_bins_part_open(&fdri_life_recording.arena, t->loc, p, off, got, ordinal,
+                        calls ? FDRI_CODEC_CALL_BITS_MAX : 0); /* of points each knows what it needs */
     fdri_ready_look(t);
-    fdri_maybe_cut(t, p->last_tick);
-    fdri_telescope_opened(t, p);
+    fdri_strategy_maybe_cut(t, p->last_tick);
+    fdri_strategy_telescope_opened(t, p);
     t->asker = p;
     return p;
 }

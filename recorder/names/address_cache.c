@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions a thread calls, remembered by the thread: see fdri_known. The table starts empty and small with the
+/* The functions a thread calls, remembered by the thread: see fdri_names_cached. The table starts empty and small with the
  * first function; it grows while it forgets much and the buffer is large enough. */
 #include <fdr/fdr.h>
 #include <stdbool.h>
@@ -19,21 +19,27 @@
 #include "recorder/thread/thread_state.h"
 
 enum { PLACE_SHIFT = 16, PLACE_BITS = 0xffff, PLACE_MOST = (1 << 18) - 8 };
-enum { FIRST_LOG2 = 6, LAST_LOG2 = 10, BYTES_SHARE = 512, AGAIN = 7, ENTRY_BYTES = sizeof(struct fdri_known) + 8 };
+enum {
+    FIRST_LOG2 = 6,
+    LAST_LOG2 = 10,
+    BYTES_SHARE = 512,
+    AGAIN = 7,
+    ENTRY_BYTES = sizeof(struct fdri_names_cached) + 8
+};
 
-uint32_t fdri_address_version;
+uint32_t fdri_names_address_version;
 
 /* What no function has: the slots where address 0, which a free one holds, would be looked for. */
 enum { NO_ADDRESS = 1 };
-static struct fdri_known nothing[2] = {{.address = NO_ADDRESS}, {.address = NO_ADDRESS}};
+static struct fdri_names_cached nothing[2] = {{.address = NO_ADDRESS}, {.address = NO_ADDRESS}};
 
-void fdri_known_start(struct fdri_thread *t)
+void fdri_names_cache_start(struct fdri_thread *t)
 {
     t->known_shift = 31; /* left here by longjmp, it looks at the first entries of what was there */
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     t->known = nothing;
     t->known_misses = 0;
-    t->known_version = fdr_load_relaxed(&fdri_address_version);
+    t->known_version = fdri_atomic_load_relaxed(&fdri_names_address_version);
 }
 
 static void make_empty(struct fdri_thread *t) { t->known[0].address = t->known[1].address = NO_ADDRESS; }
@@ -46,37 +52,37 @@ static uint64_t *places(const struct fdri_thread *t, uint32_t log2) { return (ui
 /* An old table is given back to the location's other meta blocks. */
 static void make(struct fdri_thread *t, uint32_t log2)
 {
-    const uint32_t head = sizeof(struct fdr_meta_head), bytes = ENTRY_BYTES << log2;
-    struct fdri_known *old = t->known == nothing ? NULL : t->known;
-    uint32_t off = bytes <= fdri_rec.arena.super->arena_bytes / BYTES_SHARE
-                       ? fdri_meta_calm(t, FDR_META_TABLE, head + bytes)
+    const uint32_t head = sizeof(struct fdri_arena_meta_head), bytes = ENTRY_BYTES << log2;
+    struct fdri_names_cached *old = t->known == nothing ? NULL : t->known;
+    uint32_t off = bytes <= fdri_life_recording.arena.super->arena_bytes / BYTES_SHARE
+                       ? fdri_memory_meta_without_reduction(t, FDRI_ARENA_META_TABLE, head + bytes)
                        : 0;
     t->known_misses = 0;
     if (!off) return;
-    t->known = (void *)((uint8_t *)fdri_off(t, off) + head);
-    fdr_signal_fence(); /* no slot is looked for behind the smaller one */
+    t->known = (void *)((uint8_t *)fdri_thread_at(t, off) + head);
+    fdri_atomic_signal_fence(); /* no slot is looked for behind the smaller one */
     t->known_shift = 32 - log2;
     make_empty(t);
-    if (old) fdri_meta_give(t, fdri_off_of(t, old) - head);
+    if (old) fdri_memory_meta_give(t, fdri_thread_offset_of(t, old) - head);
 }
 
 /* An entry of which the frame is still measured has the address's complement, and in the low bits of the frame's size
  * how often that is to be done. */
-static struct fdri_known *measured(const struct fdri_thread *t, const struct fdri_function *f)
+static struct fdri_names_cached *measured(const struct fdri_thread *t, const struct fdri_record_function *f)
 {
-    uint32_t slot = fdri_known_slot(t, f->address);
-    for (uint32_t way = 0; way < FDRI_KNOWN_WAYS; way++) {
-        struct fdri_known *k = &t->known[slot ^ way];
+    uint32_t slot = fdri_names_cache_slot(t, f->address);
+    for (uint32_t way = 0; way < FDRI_NAMES_CACHE_WAYS; way++) {
+        struct fdri_names_cached *k = &t->known[slot ^ way];
         if (k->address == ~f->address && k->site == (uint32_t)f->site) return k;
     }
     return NULL;
 }
 
 /* Room for a function in its first slot; who is there goes to the other one, which is his second, too. */
-static struct fdri_known *make_room(const struct fdri_thread *t, uint64_t address)
+static struct fdri_names_cached *make_room(const struct fdri_thread *t, uint64_t address)
 {
-    uint32_t slot = fdri_known_slot(t, address);
-    struct fdri_known *k = &t->known[slot], *other = &t->known[slot ^ 1];
+    uint32_t slot = fdri_names_cache_slot(t, address);
+    struct fdri_names_cached *k = &t->known[slot], *other = &t->known[slot ^ 1];
     bool own = k->address == address || k->address == ~address;
     if (k->address > NO_ADDRESS && !own) *other = *k;
     return k;
@@ -85,71 +91,73 @@ static struct fdri_known *make_room(const struct fdri_thread *t, uint64_t addres
 /* The place in the high bits, the size of the frame in eights, and is it a function's own? */
 static uint64_t place(uint64_t site, uint64_t address)
 {
-    uint64_t bytes = fdr_frame_bytes(site);
+    uint64_t bytes = fdri_stack_frame_bytes(site);
     if (bytes % 8 || bytes > PLACE_MOST) bytes = 0;
-    return site << PLACE_SHIFT | bytes / 8 << 1 | (fdr_function_begin(site) == address);
+    return site << PLACE_SHIFT | bytes / 8 << 1 | (fdri_stack_function_begin(site) == address);
 }
 
 /* Written behind the busy mark only: a handler may give the table back. Where another operation is under way, or this
  * is a part of one, nothing is remembered. */
-struct fdri_place fdri_known_place(struct fdri_thread *t, const struct fdri_function *f)
+struct fdri_names_place fdri_names_cache_place(struct fdri_thread *t, const struct fdri_record_function *f)
 {
-    struct fdr_location *l = t->loc;
+    struct fdri_arena_location *l = t->loc;
     bool mine = !l->busy;
-    if (mine) fdr_store_relaxed(&l->busy, FDRI_HERE());
-    fdr_signal_fence();
+    if (mine) fdri_atomic_store_relaxed(&l->busy, FDRI_RECORD_HERE());
+    fdri_atomic_signal_fence();
     uint32_t log2 = log2_of(t);
-    uint64_t *p = log2 ? &places(t, log2)[fdri_known_slot(t, f->site)] : NULL, word = p ? *p : 0;
-    bool known = p && t->known_version == fdr_load_relaxed(&fdri_address_version);
+    uint64_t *p = log2 ? &places(t, log2)[fdri_names_cache_slot(t, f->site)] : NULL, word = p ? *p : 0;
+    bool known = p && t->known_version == fdri_atomic_load_relaxed(&fdri_names_address_version);
     if (!known || word >> PLACE_SHIFT != (f->site & UINT64_MAX >> PLACE_SHIFT)) word = place(f->site, f->address);
     if (mine && known) *p = word;
-    fdr_signal_fence();
-    if (mine) fdr_store_release(&l->busy, 0); /* R:busy */
-    return (struct fdri_place){.frame_bytes = (word & PLACE_BITS) >> 1 << 3, .whole = word & 1};
+    fdri_atomic_signal_fence();
+    if (mine) fdri_atomic_store_release(&l->busy, 0); /* R:busy */
+    return (struct fdri_names_place){.frame_bytes = (word & PLACE_BITS) >> 1 << 3, .whole = word & 1};
 }
 
-uint64_t fdri_known_frame(const struct fdri_thread *t, const struct fdri_function *f)
+uint64_t fdri_names_cache_frame(const struct fdri_thread *t, const struct fdri_record_function *f)
 {
-    const struct fdri_known *k = fdri_known_of(t, f->address);
-    bool here = t->known_version == fdr_load_relaxed(&fdri_address_version) && k->site == (uint32_t)f->site;
+    const struct fdri_names_cached *k = fdri_names_cache_find(t, f->address);
+    bool here = t->known_version == fdri_atomic_load_relaxed(&fdri_names_address_version) &&
+                k->site == (uint32_t)f->site;
     return here && k->address == f->address ? k->frame_bytes : 0;
 }
 
-static void measure(struct fdri_known *k, const struct fdri_function *f)
+static void measure(struct fdri_names_cached *k, const struct fdri_record_function *f)
 {
     uint32_t again = (k->frame_bytes & AGAIN) - 1;
-    k->frame_bytes = (uint32_t)fdr_max(k->frame_bytes & ~AGAIN, f->frame - f->upper) | again;
+    k->frame_bytes = (uint32_t)fdri_bits_max(k->frame_bytes & ~AGAIN, f->frame - f->upper) | again;
     if (!again) k->address = f->address;
 }
 
-void fdri_known_add(struct fdri_thread *t, const struct fdri_function *f, fdr_region region, const struct fdr_row *row)
+void fdri_names_cache_add(struct fdri_thread *t, const struct fdri_record_function *f, fdr_region region,
+                          const struct fdri_arena_row *row)
 {
-    uint32_t version = fdr_load_relaxed(&fdri_address_version), log2 = log2_of(t);
+    uint32_t version = fdri_atomic_load_relaxed(&fdri_names_address_version), log2 = log2_of(t);
     if (t->known_version != version) {
         if (log2) memset(t->known, 0, ENTRY_BYTES << log2), make_empty(t);
         t->known_version = version;
     }
     if (!f->address) return;
-    struct fdri_known *k = measured(t, f);
-    if (k && k->row_off == fdri_off_of(t, row)) {
+    struct fdri_names_cached *k = measured(t, f);
+    if (k && k->row_off == fdri_thread_offset_of(t, row)) {
         measure(k, f);
         return;
     }
     if (!log2) make(t, FIRST_LOG2);
     else if (++t->known_misses > 8u << log2 && log2 < LAST_LOG2) make(t, log2 + 2);
-    if (!log2_of(t) || row->flags & FDR_ROW_GATED || row->key == FDR_ROW_KEY_REST) return;
-    bool known = f->frame == FDRI_UNTOLD || fdri_known_place(t, f).frame_bytes;
-    *make_room(t, f->address) = (struct fdri_known){
+    if (!log2_of(t) || row->flags & FDRI_ARENA_ROW_GATED || row->key == FDRI_ARENA_ROW_KEY_REST) return;
+    bool known = f->frame == FDRI_RECORD_FRAME_UNKNOWN || fdri_names_cache_place(t, f).frame_bytes;
+    *make_room(t, f->address) = (struct fdri_names_cached){
         .address = known ? f->address : ~f->address,
-        .row_off = fdri_off_of(t, row),
+        .row_off = fdri_thread_offset_of(t, row),
         .region = region,
         .site = (uint32_t)f->site,
-        .frame_bytes = (uint32_t)fdr_max(f->frame - f->upper, FDRI_LEAST_FRAME) | (known ? 0 : AGAIN)};
+        .frame_bytes = (uint32_t)fdri_bits_max(f->frame - f->upper, FDRI_NAMES_LEAST_FRAME) | (known ? 0 : AGAIN)};
 }
 
-void fdri_known_drop(struct fdri_thread *t, uint32_t row_off)
+void fdri_names_cache_drop(struct fdri_thread *t, uint32_t row_off)
 {
     for (uint32_t i = 0, log2 = log2_of(t); log2 && i < 1u << log2; i++)
         if (t->known[i].row_off == row_off)
-            t->known[i] = (struct fdri_known){.address = i < FDRI_KNOWN_WAYS ? NO_ADDRESS : 0};
+            t->known[i] = (struct fdri_names_cached){.address = i < FDRI_NAMES_CACHE_WAYS ? NO_ADDRESS : 0};
 }

@@ -63,8 +63,8 @@ static inline uint64_t probe(struct table *t, uint64_t address)
 {
     uint32_t mask = (1u << t->log2) - 1;
     for (uint32_t i = slot_of(address, t->log2), n = 0; n <= mask; i = (i + 1) & mask, n++) {
-        uint64_t a = fdr_load_acquire(&t->entry[i].address); /* A:address - pairs with R:address */
-        if (a == address) return fdr_load_relaxed(&t->entry[i].region);
+        uint64_t a = fdri_atomic_load_acquire(&t->entry[i].address); /* A:address - pairs with R:address */
+        if (a == address) return fdri_atomic_load_relaxed(&t->entry[i].region);
         if (!a) return 0;
     }
     return 0;
@@ -75,8 +75,8 @@ static void put(struct table *t, uint64_t address, uint64_t region)
     uint32_t mask = (1u << t->log2) - 1, i = slot_of(address, t->log2);
     while (t->entry[i].address && t->entry[i].address != address) i = (i + 1) & mask; /* at most 3/4 are used */
     t->used += !t->entry[i].address;
-    fdr_store_relaxed(&t->entry[i].region, region);
-    fdr_store_release(&t->entry[i].address, address); /* R:address - the region is there before its address */
+    fdri_atomic_store_relaxed(&t->entry[i].region, region);
+    fdri_atomic_store_release(&t->entry[i].address, address); /* R:address - the region is there before its address */
 }
 
 static void free_tables(void *newest)
@@ -90,7 +90,7 @@ static void free_tables(void *newest)
 /* A child leaves them where they are. */
 static void retire(struct table *newest)
 {
-    if (newest) fdri_after_grace(free_tables, newest);
+    if (newest) fdri_life_after_grace(free_tables, newest);
 }
 
 static struct table *writable(void)
@@ -107,30 +107,30 @@ static struct table *writable(void)
 }
 
 /* What the loader knows is asked before our lock is taken: another thread may hold the loader's and wait for ours. */
-static FDR_NOINLINE fdr_region insert(uint64_t address)
+static FDRI_NOINLINE fdr_region insert(uint64_t address)
 {
     const char *name = "";
     Dl_info info;
     sigset_t old;
-    if (fdri_inside) return 0; /* an instrumented allocator, called by what follows */
+    if (fdri_thread_inside) return 0; /* an instrumented allocator, called by what follows */
     int saved = errno;
-    fdr_signals_block(&old);
-    fdri_inside++;
-    uint32_t module = fdri_module_of(address);
+    fdri_system_signals_block(&old);
+    fdri_thread_inside++;
+    uint32_t module = fdri_names_module_of(address);
     /* names are found offline; only rules need one now, and they get what the dynamic symbol table has */
-    if ((fdri_rules_any() || fdri_watch_regions()) && dladdr((void *)(uintptr_t)address, &info) && info.dli_sname)
+    if ((fdri_names_rules_any() || fdri_watch_regions()) && dladdr((void *)(uintptr_t)address, &info) && info.dli_sname)
         name = info.dli_sname;
     pthread_mutex_lock(&lock);
     struct table *t = writable();
     uint64_t found = t ? probe(t, address) : 0;
     fdr_region region = (fdr_region)found;
     if (t && !found) {
-        region = fdri_define_function(address, module, name);
+        region = fdri_names_define_function(address, module, name);
         put(t, address, region ? region : REFUSED);
     }
     pthread_mutex_unlock(&lock);
-    fdri_inside--;
-    fdr_signals_restore(&old); /* last: a handler that waited for it may leave by longjmp */
+    fdri_thread_inside--;
+    fdri_system_signals_restore(&old); /* last: a handler that waited for it may leave by longjmp */
     errno = saved;
     return region;
 }
@@ -140,43 +140,46 @@ extern __thread struct urcu_bp_reader *urcu_bp_reader __attribute__((tls_model("
 
 static __thread bool registered; /* once, by us */
 
-bool fdri_is_reader(void) { return fdri_forked || urcu_bp_reader || (!registered && !fdri_thread_ends()); }
+bool fdri_names_is_reader(void)
+{
+    return fdri_life_forked || urcu_bp_reader || (!registered && !fdri_thread_is_ending());
+}
 
 /* By a thread that liburcu does not know any more. It would put it on its list again, under locks that this thread may
  * hold: liburcu's destructor calls a pthread_mutex_unlock of the program's own, which may be instrumented. */
 static uint64_t probe_locked(uint64_t address)
 {
     sigset_t old;
-    fdr_signals_block(&old);
-    fdri_inside++;
+    fdri_system_signals_block(&old);
+    fdri_thread_inside++;
     pthread_mutex_lock(&lock);
     uint64_t found = current ? probe(current, address) : 0;
     pthread_mutex_unlock(&lock);
-    fdri_inside--;
-    fdr_signals_restore(&old);
+    fdri_thread_inside--;
+    fdri_system_signals_restore(&old);
     return found;
 }
 
 static uint64_t probe_shared(uint64_t address)
 {
-    fdri_read_begin();
+    fdri_life_read_begin();
     struct table *t = rcu_dereference(current);
     uint64_t found = t ? probe(t, address) : 0;
-    fdri_read_end();
+    fdri_life_read_end();
     return found;
 }
 
-fdr_region fdri_address_region(uint64_t address)
+fdr_region fdri_names_address_region(uint64_t address)
 {
-    bool reader = fdri_is_reader();
-    if (!address || (fdri_inside && !reader)) return 0;
+    bool reader = fdri_names_is_reader();
+    if (!address || (fdri_thread_inside && !reader)) return 0;
     uint64_t found = reader ? probe_shared(address) : probe_locked(address);
-    return FDR_LIKELY(found) ? (fdr_region)found : insert(address);
+    return FDRI_LIKELY(found) ? (fdr_region)found : insert(address);
 }
 
 fdr_region fdr_region_define_address(const void *function)
 {
-    return fdri_attached() ? fdri_address_region((uint64_t)(uintptr_t)function) : 0;
+    return fdri_thread_attached() ? fdri_names_address_region((uint64_t)(uintptr_t)function) : 0;
 }
 
 /* In place: an address without a region is looked up, and then defined, anew. */
@@ -185,29 +188,29 @@ static void forget(uint64_t from, uint64_t to)
     struct table *t = current;
     for (uint32_t i = 0; t && i < 1u << t->log2; i++)
         if (t->entry[i].address >= from && t->entry[i].address < to)
-            fdr_store_relaxed(&t->entry[i].region, (uint64_t)0);
-    fdr_add_relaxed(&fdri_address_version, 1u);
+            fdri_atomic_store_relaxed(&t->entry[i].region, (uint64_t)0);
+    fdri_atomic_add_relaxed(&fdri_names_address_version, 1u);
 }
 
 void fdr_modules_changed(void)
 {
     sigset_t old;
-    if (!fdr_load_relaxed(&fdr_switch_.on) || fdri_inside) return;
+    if (!fdri_atomic_load_relaxed(&fdr_switch_.on) || fdri_thread_inside) return;
     int saved = errno;
-    struct fdr_cancel cancel = fdr_cancel_off();
-    fdr_signals_block(&old);
-    fdri_inside++;
-    uint32_t look = fdri_modules_look(); /* takes the loader's lock: before ours */
+    struct fdri_system_cancel cancel = fdri_system_cancel_off();
+    fdri_system_signals_block(&old);
+    fdri_thread_inside++;
+    uint32_t look = fdri_names_modules_look(); /* takes the loader's lock: before ours */
     pthread_mutex_lock(&lock);
-    fdri_modules_forget(look, forget);
+    fdri_names_modules_forget(look, forget);
     pthread_mutex_unlock(&lock);
-    fdri_inside--;
-    fdr_cancel_restore(cancel);
-    fdr_signals_restore(&old); /* last: a handler that waited for it may leave by longjmp */
+    fdri_thread_inside--;
+    fdri_system_cancel_restore(cancel);
+    fdri_system_signals_restore(&old); /* last: a handler that waited for it may leave by longjmp */
     errno = saved;
 }
 
-void fdri_address_reset(void)
+void fdri_names_address_reset(void)
 {
     pthread_mutex_lock(&lock);
     struct table *t = current;
@@ -221,11 +224,11 @@ static uint32_t readers; /* threads that are, of all recordings */
 /* liburcu maps room for its readers, 256 bytes each, and twice as much when all of it is in use; it aborts where that
  * is refused (RLIMIT_AS, RLIMIT_DATA). So it is asked for first: what twice as many threads take as it knows of us, and
  * some that are readers without recording. */
-bool fdri_address_room(void)
+bool fdri_names_address_room(void)
 {
     enum { OTHERS = 64 << 10, EACH = 2 * 2 * 256 };
-    if (fdri_forked || registered) return true;
-    uint64_t room = OTHERS + EACH * (uint64_t)fdr_load_relaxed(&readers);
+    if (fdri_life_forked || registered) return true;
+    uint64_t room = OTHERS + EACH * (uint64_t)fdri_atomic_load_relaxed(&readers);
     void *m = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (m == MAP_FAILED) return false;
     munmap(m, room);
@@ -234,33 +237,33 @@ bool fdri_address_room(void)
 
 /* Once per thread, not once per recording, nor once more by its destructors; liburcu itself sees it end. In a forked
  * child nobody registers and nobody waits for a grace period: the registry still names the parent's threads. */
-void fdri_address_thread(void)
+void fdri_names_address_thread(void)
 {
-    if (fdri_forked || registered || fdri_thread_ends()) return;
+    if (fdri_life_forked || registered || fdri_thread_is_ending()) return;
     urcu_bp_register_thread();
     registered = true;
-    fdr_add_relaxed(&readers, 1u);
+    fdri_atomic_add_relaxed(&readers, 1u);
 }
 
-void fdri_address_again(void)
+void fdri_names_address_resume(void)
 {
-    if (fdri_is_reader()) return;
-    fdri_inside++;
+    if (fdri_names_is_reader()) return;
+    fdri_thread_inside++;
     urcu_bp_register_thread();
-    fdri_inside--;
+    fdri_thread_inside--;
 }
 
-void fdri_address_thread_ends(void)
+void fdri_names_address_thread_ends(void)
 {
-    if (fdri_forked || !registered) return;
+    if (fdri_life_forked || !registered) return;
     registered = false;
-    fdr_sub_relaxed(&readers, 1u);
+    fdri_atomic_sub_relaxed(&readers, 1u);
 }
 
-void fdri_address_fork(int phase)
+void fdri_names_address_fork(int phase)
 {
     if (phase == 3) pthread_mutex_init(&lock, NULL);
     else if (phase == 0) pthread_mutex_lock(&lock);
     else pthread_mutex_unlock(&lock);
-    if (phase == 2) fdri_forked = true;
+    if (phase == 2) fdri_life_forked = true;
 }

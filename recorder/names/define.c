@@ -40,10 +40,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
  * signal handler that interrupted the program's allocator. */
 static uint32_t *index_off;
 static uint32_t index_log2, index_used;
-static uint64_t block_bytes;                    /* of all blocks of definitions */
-static bool out_of_ids[FDR_DEF_COLLECTIVE + 1]; /* a saved definition found no room: the ids behind it stay theirs */
+static uint64_t block_bytes; /* of all blocks of definitions */
+static bool
+    out_of_ids[FDRI_ARENA_DEF_COLLECTIVE + 1]; /* a saved definition found no room: the ids behind it stay theirs */
 static uint8_t metric_type[METRICS_MAX];
-static struct fdri_event_shape shapes[EVENTS_MAX];
+static struct fdri_names_event_shape shapes[EVENTS_MAX];
 static uint32_t fields_most; /* of all types; before the shape of one says so */
 struct held {
     sigset_t mask;
@@ -53,27 +54,27 @@ struct held {
 static struct held enter_lock(void)
 {
     struct held h = {.error = errno};
-    fdr_signals_block(&h.mask);
-    fdri_inside++;
+    fdri_system_signals_block(&h.mask);
+    fdri_thread_inside++;
     pthread_mutex_lock(&lock);
     return h;
 }
 static void leave_lock(const struct held *h)
 {
     pthread_mutex_unlock(&lock);
-    fdri_inside--;
-    fdr_signals_restore(&h->mask);
+    fdri_thread_inside--;
+    fdri_system_signals_restore(&h->mask);
     errno = h->error;
 }
 
 /* For what the program defines. False, and nothing is held: nothing records. In a child that no handler of fork() saw
  * the switch is off, and the lock may be held by a thread that it has not. Behind the lock it is looked at once more:
- * where it is on definitions are taken until the lock is given back (fdri_define_end). */
+ * where it is on definitions are taken until the lock is given back (fdri_names_define_end). */
 static bool enter_on(struct held *h)
 {
-    if (!fdr_load_relaxed(&fdr_switch_.on)) return false;
+    if (!fdri_atomic_load_relaxed(&fdr_switch_.on)) return false;
     *h = enter_lock();
-    if (fdr_load_relaxed(&fdr_switch_.on)) return true;
+    if (fdri_atomic_load_relaxed(&fdr_switch_.on)) return true;
     leave_lock(h);
     return false;
 }
@@ -100,18 +101,18 @@ static uint64_t hash_of(const struct wanted *w)
     return hash_text(h, (const char *)&w->value, 8) * 0x9E3779B97F4A7C15u;
 }
 
-static const char *text_of(const struct fdr_def *d) { return (const char *)(d + 1); }
+static const char *text_of(const struct fdri_arena_def *d) { return (const char *)(d + 1); }
 
-static bool same(const struct fdr_def *d, const struct wanted *w)
+static bool same(const struct fdri_arena_def *d, const struct wanted *w)
 {
     return d->kind == w->kind && d->line == w->line && d->value == w->value &&
-           (d->kind != FDR_DEF_REGION || d->value2 == w->value2) && /* its module: addresses are used again */
+           (d->kind != FDRI_ARENA_DEF_REGION || d->value2 == w->value2) && /* its module: addresses are used again */
            d->name_bytes == w->name_bytes && d->file_bytes == w->file_bytes &&
            !memcmp(text_of(d), w->name, w->name_bytes) &&
            !memcmp(text_of(d) + w->name_bytes + 1, w->file, w->file_bytes);
 }
 
-static struct wanted wanted_of(const struct fdr_def *d)
+static struct wanted wanted_of(const struct fdri_arena_def *d)
 {
     return (struct wanted){d->kind,  text_of(d), text_of(d) + d->name_bytes + 1, d->name_bytes, d->file_bytes, d->line,
                            d->value, d->value2};
@@ -121,7 +122,7 @@ static uint32_t *find(const struct wanted *w)
 {
     uint32_t mask = (1u << index_log2) - 1, i = (uint32_t)(hash_of(w) >> (64 - index_log2));
     for (; index_off[i]; i = (i + 1) & mask)
-        if (same(fdri_at(&fdri_rec.arena, index_off[i]), w)) break;
+        if (same(fdri_bins_at(&fdri_life_recording.arena, index_off[i]), w)) break;
     return &index_off[i];
 }
 
@@ -138,7 +139,7 @@ static bool grow_index(void)
     if (wider == MAP_FAILED) return index_off && index_used < (1u << index_log2) - 1;
     for (uint32_t i = 0; index_off && i < 1u << index_log2; i++) {
         if (!index_off[i]) continue;
-        const struct wanted known = wanted_of(fdri_at(&fdri_rec.arena, index_off[i]));
+        const struct wanted known = wanted_of(fdri_bins_at(&fdri_life_recording.arena, index_off[i]));
         uint32_t j = (uint32_t)(hash_of(&known) >> (64 - log2));
         while (wider[j]) j = (j + 1) & mask;
         wider[j] = index_off[i];
@@ -153,32 +154,36 @@ static bool grow_index(void)
  * record calls of them are worth nothing. */
 static bool too_many(uint32_t more)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
     return block_bytes + more > a->meta_limit - a->meta_limit / 8;
 }
 
 /* Room for `bytes` at the end of the newest block; the block is linked before it is used. */
-static struct fdr_def *append(uint32_t bytes, struct fdr_defs_block **block)
+static struct fdri_arena_def *append(uint32_t bytes, struct fdri_arena_defs_block **block)
 {
-    struct fdr_superblock *s = fdri_rec.arena.super;
-    struct fdr_defs_block *b = s->defs_last ? fdri_at(&fdri_rec.arena, s->defs_last) : NULL;
+    struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
+    struct fdri_arena_defs_block *b = s->defs_last ? fdri_bins_at(&fdri_life_recording.arena, s->defs_last) : NULL;
     if (!b || b->head.bytes - sizeof *b - b->used < bytes) {
         uint32_t want = bytes + (uint32_t)sizeof *b > BLOCK_BYTES ? bytes + (uint32_t)sizeof *b : BLOCK_BYTES;
-        uint32_t off = too_many(want) ? 0 : fdri_meta_take(&fdri_rec.arena, FDR_META_DEFS, want, UINT32_MAX);
+        uint32_t off = too_many(want)
+                           ? 0
+                           : fdri_bins_meta_take(&fdri_life_recording.arena, FDRI_ARENA_META_DEFS, want, UINT32_MAX);
         if (!off) return NULL;
         block_bytes += want;
-        if (b) fdr_store_release(&b->next, off);     /* R:defs */
-        else fdr_store_release(&s->defs_first, off); /* R:defs */
+        if (b) fdri_atomic_store_release(&b->next, off);     /* R:defs */
+        else fdri_atomic_store_release(&s->defs_first, off); /* R:defs */
         s->defs_last = off;
-        b = fdri_at(&fdri_rec.arena, off);
+        b = fdri_bins_at(&fdri_life_recording.arena, off);
     }
     *block = b;
-    return (struct fdr_def *)(void *)((uint8_t *)(b + 1) + b->used);
+    return (struct fdri_arena_def *)(void *)((uint8_t *)(b + 1) + b->used);
 }
 
 static uint32_t most_of(uint32_t kind)
 {
-    return kind == FDR_DEF_METRIC ? METRICS_MAX - 1 : kind == FDR_DEF_EVENT ? EVENTS_MAX - 1 : FDR_ID_MAX;
+    return kind == FDRI_ARENA_DEF_METRIC  ? METRICS_MAX - 1
+           : kind == FDRI_ARENA_DEF_EVENT ? EVENTS_MAX - 1
+                                          : FDRI_CODEC_ID_MAX;
 }
 
 /* Said once for each reason. */
@@ -186,46 +191,49 @@ static void say_lost(const struct wanted *w, bool indexed)
 {
     static unsigned said_full, said_most, said_index;
     uint32_t most = most_of(w->kind);
-    bool full = fdri_rec.arena.super->def_count[w->kind] < most;
-    if (!fdri_once(!indexed ? &said_index : full ? &said_full : &said_most)) return;
+    bool full = fdri_life_recording.arena.super->def_count[w->kind] < most;
+    if (!fdri_text_once(!indexed ? &said_index : full ? &said_full : &said_most)) return;
     if (!indexed)
-        fdri_say("'%.80s' is not defined: no memory for the index of names; events of it are recorded as [unknown]",
-                 w->name);
+        fdri_text_message(
+            "'%.80s' is not defined: no memory for the index of names; events of it are recorded as [unknown]",
+            w->name);
     else if (full)
-        fdri_say("no room for the definition of '%.80s'; events of it are recorded as [unknown] (FDR_BUFFER makes "
-                 "room)",
-                 w->name);
+        fdri_text_message(
+            "no room for the definition of '%.80s'; events of it are recorded as [unknown] (FDR_BUFFER makes "
+            "room)",
+            w->name);
     else
-        fdri_say("'%.80s' is not defined: there are %u of its kind already; events of it are recorded as [unknown]",
-                 w->name, most);
+        fdri_text_message(
+            "'%.80s' is not defined: there are %u of its kind already; events of it are recorded as [unknown]", w->name,
+            most);
 }
 
 static uint32_t write_def(const struct wanted *w, const void *payload, uint32_t payload_bytes)
 {
-    struct fdr_superblock *s = fdri_rec.arena.super;
-    uint32_t text = (uint32_t)fdr_align_up(w->name_bytes + w->file_bytes + 2, 8);
-    uint32_t bytes = (uint32_t)sizeof(struct fdr_def) + text + (uint32_t)fdr_align_up(payload_bytes, 8);
-    struct fdr_defs_block *block;
+    struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
+    uint32_t text = (uint32_t)fdri_bits_align_up(w->name_bytes + w->file_bytes + 2, 8);
+    uint32_t bytes = (uint32_t)sizeof(struct fdri_arena_def) + text + (uint32_t)fdri_bits_align_up(payload_bytes, 8);
+    struct fdri_arena_defs_block *block;
     bool allowed = !out_of_ids[w->kind] && s->def_count[w->kind] < most_of(w->kind);
-    struct fdr_def *d = allowed ? append(bytes, &block) : NULL;
+    struct fdri_arena_def *d = allowed ? append(bytes, &block) : NULL;
     if (!d) return 0;
-    *d = (struct fdr_def){.bytes = bytes,
-                          .kind = w->kind,
-                          .id = s->def_count[w->kind] + 1,
-                          .line = w->line,
-                          .value = w->value,
-                          .value2 = w->value2,
-                          .name_bytes = (uint16_t)w->name_bytes,
-                          .file_bytes = (uint16_t)w->file_bytes,
-                          .payload_bytes = payload_bytes};
+    *d = (struct fdri_arena_def){.bytes = bytes,
+                                 .kind = w->kind,
+                                 .id = s->def_count[w->kind] + 1,
+                                 .line = w->line,
+                                 .value = w->value,
+                                 .value2 = w->value2,
+                                 .name_bytes = (uint16_t)w->name_bytes,
+                                 .file_bytes = (uint16_t)w->file_bytes,
+                                 .payload_bytes = payload_bytes};
     char *p = (char *)(d + 1);
     memcpy(p, w->name, w->name_bytes);
     memcpy(p + w->name_bytes + 1, w->file, w->file_bytes);
     if (payload_bytes) memcpy(p + text, payload, payload_bytes);
-    d->check = fdr_check32(d, bytes);
-    fdr_bump_relaxed(&s->def_count[w->kind], 1u);
-    fdr_store_release(&block->used, block->used + bytes); /* R:defs - a copier reads `used` first */
-    return (uint32_t)((uint8_t *)d - fdri_rec.arena.base);
+    d->check = fdri_arena_check32(d, bytes);
+    fdri_atomic_bump_relaxed(&s->def_count[w->kind], 1u);
+    fdri_atomic_store_release(&block->used, block->used + bytes); /* R:defs - a copier reads `used` first */
+    return (uint32_t)((uint8_t *)d - fdri_life_recording.arena.base);
 }
 
 /* The rest is under the lock, where definitions are taken. */
@@ -241,19 +249,19 @@ static uint32_t *place_of(const struct wanted *w)
 static uint32_t find_or_write(const struct wanted *w, const void *payload, uint32_t payload_bytes)
 {
     uint32_t *slot = place_of(w);
-    if (slot && *slot) return ((struct fdr_def *)fdri_at(&fdri_rec.arena, *slot))->id;
+    if (slot && *slot) return ((struct fdri_arena_def *)fdri_bins_at(&fdri_life_recording.arena, *slot))->id;
     uint32_t off = slot ? write_def(w, payload, payload_bytes) : 0;
     if (!off) {
-        fdr_add_relaxed(&fdri_rec.arena.super->lost_definitions, 1u);
+        fdri_atomic_add_relaxed(&fdri_life_recording.arena.super->lost_definitions, 1u);
         say_lost(w, slot);
         return 0;
     }
     *slot = off;
     index_used++;
-    return ((struct fdr_def *)fdri_at(&fdri_rec.arena, off))->id;
+    return ((struct fdri_arena_def *)fdri_bins_at(&fdri_life_recording.arena, off))->id;
 }
 
-static struct wanted want(enum fdr_def_kind kind, const char *name, const char *file)
+static struct wanted want(enum fdri_arena_def_kind kind, const char *name, const char *file)
 {
     struct wanted w = {.kind = (uint16_t)kind, .name = name ? name : "", .file = file ? file : ""};
     w.name_bytes = strnlen(w.name, NAME_MAX_BYTES);
@@ -261,38 +269,38 @@ static struct wanted want(enum fdr_def_kind kind, const char *name, const char *
     return w;
 }
 
-static uint32_t defined(enum fdr_def_kind kind) { return fdri_rec.arena.super->def_count[kind]; }
+static uint32_t defined(enum fdri_arena_def_kind kind) { return fdri_life_recording.arena.super->def_count[kind]; }
 
 static uint32_t define(const struct wanted *w, const void *payload, uint32_t payload_bytes)
 {
-    uint32_t before = defined((enum fdr_def_kind)w->kind), id = find_or_write(w, payload, payload_bytes);
+    uint32_t before = defined((enum fdri_arena_def_kind)w->kind), id = find_or_write(w, payload, payload_bytes);
     if (id > before && w->name_bytes)
-        fdri_watch_define((enum fdr_def_kind)w->kind, id, w->name, payload, payload_bytes);
+        fdri_watch_define((enum fdri_arena_def_kind)w->kind, id, w->name, payload, payload_bytes);
     return id;
 }
 
-uint32_t fdri_define(enum fdr_def_kind kind, const char *name, const char *file, uint32_t line, uint64_t value,
-                     uint64_t value2, const void *payload, uint32_t payload_bytes)
+uint32_t fdri_names_define(enum fdri_arena_def_kind kind, const char *name, const char *file, uint32_t line,
+                           uint64_t value, uint64_t value2, const void *payload, uint32_t payload_bytes)
 {
     struct wanted w = want(kind, name, file);
     w.line = line;
     w.value = value;
     w.value2 = value2;
     struct held h = enter_lock();
-    uint32_t id = fdri_rec.running ? define(&w, payload, payload_bytes) : 0;
+    uint32_t id = fdri_life_recording.running ? define(&w, payload, payload_bytes) : 0;
     leave_lock(&h);
     return id;
 }
 
-uint32_t fdri_define_function(uint64_t address, uint32_t module, const char *name)
+uint32_t fdri_names_define_function(uint64_t address, uint32_t module, const char *name)
 {
-    struct wanted w = want(FDR_DEF_REGION, "", "");
+    struct wanted w = want(FDRI_ARENA_DEF_REGION, "", "");
     w.value = address;
     w.value2 = module;
     struct held h = enter_lock();
-    uint32_t id = fdri_rec.running ? define(&w, NULL, 0) : 0;
-    if (id) fdri_rules_define(id, name, "", true);
-    if (id && *name) fdri_watch_define(FDR_DEF_REGION, id, name, NULL, 0);
+    uint32_t id = fdri_life_recording.running ? define(&w, NULL, 0) : 0;
+    if (id) fdri_names_rules_define(id, name, "", true);
+    if (id && *name) fdri_watch_define(FDRI_ARENA_DEF_REGION, id, name, NULL, 0);
     leave_lock(&h);
     return id;
 }
@@ -302,57 +310,58 @@ uint32_t fdri_define_function(uint64_t address, uint32_t module, const char *nam
 static uint8_t *saved;
 static size_t saved_bytes;
 
-void fdri_define_save(void)
+void fdri_names_define_save(void)
 {
-    const struct fdr_superblock *s = fdri_rec.arena.super;
-    if (memcmp(s->magic, FDR_ARENA_MAGIC, sizeof s->magic) != 0) return; /* its file was cut: nothing is there */
+    const struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
+    if (memcmp(s->magic, FDRI_ARENA_MAGIC, sizeof s->magic) != 0) return; /* its file was cut: nothing is there */
     free(saved);
     saved = NULL;
     saved_bytes = 0;
     for (uint32_t off = s->defs_first; off;) {
-        const struct fdr_defs_block *b = fdri_at(&fdri_rec.arena, off);
-        uint32_t used = fdr_load_acquire(&b->used); /* A:defs - in a forked child the parent may be adding more */
+        const struct fdri_arena_defs_block *b = fdri_bins_at(&fdri_life_recording.arena, off);
+        uint32_t used = fdri_atomic_load_acquire(
+            &b->used); /* A:defs - in a forked child the parent may be adding more */
         uint8_t *wider = realloc(saved, saved_bytes + used);
         if (!wider) return;
         saved = wider;
         memcpy(saved + saved_bytes, b + 1, used);
         saved_bytes += used;
-        off = fdr_load_acquire(&b->next); /* A:defs */
+        off = fdri_atomic_load_acquire(&b->next); /* A:defs */
     }
 }
 
-void fdri_define_end(void)
+void fdri_names_define_end(void)
 {
     struct held h = enter_lock();
-    fdri_define_save();
-    fdr_store_relaxed(&fdri_rec.running, false); /* nobody defines anything after this */
+    fdri_names_define_save();
+    fdri_atomic_store_relaxed(&fdri_life_recording.running, false); /* nobody defines anything after this */
     leave_lock(&h);
 }
 
 /* One that does not fit here any more keeps its id, with the beginning of its name: else those behind it would get
  * others. Where that does not fit either nothing of its kind is defined any more. */
-static void define_cut(const struct fdr_def *d)
+static void define_cut(const struct fdri_arena_def *d)
 {
     char name[40] = "";
     struct wanted w = {.kind = d->kind, .name = name, .file = "", .value = d->value};
-    w.name_bytes = fdr_min(d->name_bytes, sizeof name - 4);
+    w.name_bytes = fdri_bits_min(d->name_bytes, sizeof name - 4);
     memcpy(name, text_of(d), w.name_bytes);
     if (w.name_bytes < d->name_bytes) memcpy(name + w.name_bytes, "...", 3), w.name_bytes += 3;
-    if (fdri_rec.arena.super->def_count[d->kind] + 1 == d->id) write_def(&w, NULL, 0);
+    if (fdri_life_recording.arena.super->def_count[d->kind] + 1 == d->id) write_def(&w, NULL, 0);
 }
 
-static void define_again(const struct fdr_def *d)
+static void define_again(const struct fdri_arena_def *d)
 {
     const struct wanted w = wanted_of(d);
-    uint32_t id = define(&w, w.name + fdr_align_up(d->name_bytes + d->file_bytes + 2u, 8), d->payload_bytes);
+    uint32_t id = define(&w, w.name + fdri_bits_align_up(d->name_bytes + d->file_bytes + 2u, 8), d->payload_bytes);
     /* rules may have changed; a code address gets its decision when it is first seen again */
-    if (d->kind == FDR_DEF_REGION && !d->value && id) fdri_rules_define(id, w.name, w.file, false);
+    if (d->kind == FDRI_ARENA_DEF_REGION && !d->value && id) fdri_names_rules_define(id, w.name, w.file, false);
     if (id != d->id) define_cut(d);
-    out_of_ids[d->kind] = defined((enum fdr_def_kind)d->kind) < d->id;
+    out_of_ids[d->kind] = defined((enum fdri_arena_def_kind)d->kind) < d->id;
 }
 
 /* Nobody defines anything before all that was saved is there: its ids are those of the recording before. */
-void fdri_define_reset(void)
+void fdri_names_define_reset(void)
 {
     struct held h = enter_lock();
     drop_index();
@@ -360,15 +369,15 @@ void fdri_define_reset(void)
     block_bytes = 0;
     memset(out_of_ids, 0, sizeof out_of_ids);
     for (size_t at = 0; at < saved_bytes;) {
-        const struct fdr_def *d = (const void *)(saved + at);
+        const struct fdri_arena_def *d = (const void *)(saved + at);
         define_again(d);
         at += d->bytes;
     }
-    fdr_store_relaxed(&fdri_rec.running, true);
+    fdri_atomic_store_relaxed(&fdri_life_recording.running, true);
     leave_lock(&h);
 }
 
-void fdri_define_fork(int phase)
+void fdri_names_define_fork(int phase)
 {
     if (phase == 3) pthread_mutex_init(&lock, NULL);
     else if (phase == 0) pthread_mutex_lock(&lock);
@@ -379,39 +388,39 @@ void fdri_define_fork(int phase)
 
 fdr_region fdr_region_define(const char *name, const char *file, unsigned line)
 {
-    struct wanted w = want(FDR_DEF_REGION, name, file);
+    struct wanted w = want(FDRI_ARENA_DEF_REGION, name, file);
     struct held h;
     w.line = line;
     if (!enter_on(&h)) return 0;
     fdr_region id = define(&w, NULL, 0);
-    if (id) fdri_rules_define(id, w.name, w.file, false);
+    if (id) fdri_names_rules_define(id, w.name, w.file, false);
     leave_lock(&h);
     return id;
 }
 
 fdr_metric_id fdr_metric_define(const char *name, const char *unit, enum fdr_type type, enum fdr_metric_kind kind)
 {
-    static const uint8_t wide[] = {FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64,
-                                   FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64};
-    uint8_t stored = (unsigned)type < sizeof wide ? wide[type] : FDR_VALUE_U64;
-    struct wanted w = want(FDR_DEF_METRIC, name, unit);
+    static const uint8_t wide[] = {FDRI_ARENA_VALUE_U64, FDRI_ARENA_VALUE_I64, FDRI_ARENA_VALUE_F64,
+                                   FDRI_ARENA_VALUE_U64, FDRI_ARENA_VALUE_I64, FDRI_ARENA_VALUE_F64};
+    uint8_t stored = (unsigned)type < sizeof wide ? wide[type] : FDRI_ARENA_VALUE_U64;
+    struct wanted w = want(FDRI_ARENA_DEF_METRIC, name, unit);
     struct held h;
     w.line = kind == FDR_METRIC_COUNTER;
     w.value = stored;
     if (!enter_on(&h)) return 0;
     uint32_t id = define(&w, NULL, 0);
-    if (id) fdr_store_relaxed(&metric_type[id], stored);
+    if (id) fdri_atomic_store_relaxed(&metric_type[id], stored);
     leave_lock(&h);
     return id;
 }
-uint32_t fdri_metric_type(uint32_t metric)
+uint32_t fdri_names_metric_type(uint32_t metric)
 {
-    return metric < METRICS_MAX ? fdr_load_relaxed(&metric_type[metric]) : FDR_VALUE_U64;
+    return metric < METRICS_MAX ? fdri_atomic_load_relaxed(&metric_type[metric]) : FDRI_ARENA_VALUE_U64;
 }
 
 fdr_marker_id fdr_marker_define(const char *name)
 {
-    const struct wanted w = want(FDR_DEF_MARKER, name, "");
+    const struct wanted w = want(FDRI_ARENA_DEF_MARKER, name, "");
     struct held h;
     if (!enter_on(&h)) return 0;
     uint32_t id = define(&w, NULL, 0);
@@ -424,11 +433,12 @@ static fdr_comm_id refuse_group(const char *name, size_t size)
     static unsigned said;
     struct held h;
     if (!enter_on(&h)) return 0;
-    fdr_add_relaxed(&fdri_rec.arena.super->lost_definitions, 1u);
-    if (fdri_once(&said))
-        fdri_say("communicator '%.80s' is not defined: it has %zu ranks, more than %d; its events are recorded as the "
-                 "world's",
-                 name ? name : "", size, RANKS_MAX);
+    fdri_atomic_add_relaxed(&fdri_life_recording.arena.super->lost_definitions, 1u);
+    if (fdri_text_once(&said))
+        fdri_text_message(
+            "communicator '%.80s' is not defined: it has %zu ranks, more than %d; its events are recorded as the "
+            "world's",
+            name ? name : "", size, RANKS_MAX);
     leave_lock(&h);
     return 0;
 }
@@ -436,7 +446,7 @@ static fdr_comm_id refuse_group(const char *name, size_t size)
 fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_t size)
 {
     if (!world_ranks) size = 0;
-    struct wanted w = want(FDR_DEF_COMM, name, "");
+    struct wanted w = want(FDRI_ARENA_DEF_COMM, name, "");
     struct held h;
     if (size > RANKS_MAX) return refuse_group(name, size);
     w.line = (uint32_t)size;
@@ -448,30 +458,30 @@ fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_
 }
 
 /* Once: events of the type may be recorded from then on. */
-static void publish_shape(struct fdri_event_shape *to, const struct fdri_event_shape *shape)
+static void publish_shape(struct fdri_names_event_shape *to, const struct fdri_names_event_shape *shape)
 {
     memcpy(to->type, shape->type, sizeof to->type);
     memcpy(to->offset, shape->offset, sizeof to->offset);
-    fdr_store_release(&to->count, shape->count); /* R:shape */
+    fdri_atomic_store_release(&to->count, shape->count); /* R:shape */
 }
 
 fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields, size_t count)
 {
-    struct fdr_def_field described[FDR_FIELDS_MAX];
-    struct fdri_event_shape shape = {0};
-    static const uint8_t wide[] = {FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64,
-                                   FDR_VALUE_U64, FDR_VALUE_I64, FDR_VALUE_F64};
-    if (!fdr_load_relaxed(&fdr_switch_.on)) return 0;
+    struct fdri_arena_def_field described[FDRI_CODEC_FIELDS_MAX];
+    struct fdri_names_event_shape shape = {0};
+    static const uint8_t wide[] = {FDRI_ARENA_VALUE_U64, FDRI_ARENA_VALUE_I64, FDRI_ARENA_VALUE_F64,
+                                   FDRI_ARENA_VALUE_U64, FDRI_ARENA_VALUE_I64, FDRI_ARENA_VALUE_F64};
+    if (!fdri_atomic_load_relaxed(&fdr_switch_.on)) return 0;
     if (!fields) count = 0;
     size_t given = count;
-    count = fdr_min(count, FDR_FIELDS_MAX);
+    count = fdri_bits_min(count, FDRI_CODEC_FIELDS_MAX);
     memset(described, 0, sizeof described);
     for (size_t i = 0; i < count; i++) {
         if ((unsigned)fields[i].type >= sizeof wide || fields[i].offset > UINT16_MAX) {
             static unsigned said;
-            if (fdri_once(&said))
-                fdri_say("event '%.60s': field %zu has type %d at offset %zu; the event is not defined",
-                         name ? name : "", i, (int)fields[i].type, fields[i].offset);
+            if (fdri_text_once(&said))
+                fdri_text_message("event '%.60s': field %zu has type %d at offset %zu; the event is not defined",
+                                  name ? name : "", i, (int)fields[i].type, fields[i].offset);
             return 0;
         }
         described[i].type = wide[fields[i].type];
@@ -482,23 +492,23 @@ fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields
     }
     shape.count = (uint8_t)count;
     /* Where the fields lie belongs to it: two structures of one name are two events. */
-    struct wanted w = want(FDR_DEF_EVENT, name, "");
+    struct wanted w = want(FDRI_ARENA_DEF_EVENT, name, "");
     struct held h;
     w.line = (uint32_t)count;
     w.value = hash_text(hash_text(2, (const char *)described, count * sizeof *described), (const char *)&shape,
                         sizeof shape);
     if (!enter_on(&h)) return 0;
-    uint32_t before = defined(FDR_DEF_EVENT);
+    uint32_t before = defined(FDRI_ARENA_DEF_EVENT);
     uint32_t id = define(&w, described, (uint32_t)(count * sizeof *described));
-    if (count > fdri_event_fields()) fdr_store_relaxed(&fields_most, (uint32_t)count);
+    if (count > fdri_names_event_fields()) fdri_atomic_store_relaxed(&fields_most, (uint32_t)count);
     if (id > before) publish_shape(&shapes[id], &shape);
     leave_lock(&h);
     if (id > before && given > count)
-        fdri_say("event '%.60s' has %zu fields; the first %zu are recorded", w.name, given, count);
+        fdri_text_message("event '%.60s' has %zu fields; the first %zu are recorded", w.name, given, count);
     return id;
 }
-uint32_t fdri_event_fields(void) { return fdr_load_relaxed(&fields_most); }
-const struct fdri_event_shape *fdri_event_shape(uint32_t type)
+uint32_t fdri_names_event_fields(void) { return fdri_atomic_load_relaxed(&fields_most); }
+const struct fdri_names_event_shape *fdri_names_event_shape(uint32_t type)
 {
     return type && type < EVENTS_MAX ? &shapes[type] : NULL;
 }

@@ -27,7 +27,7 @@
 enum { RULES_MAX = 255, PHASES_MAX = 32, LINE_MOST = 511, COUNT_MAX = (1 << 20) - 1 };
 
 struct pattern {
-    struct fdri_rule rule;
+    struct fdri_names_rule rule;
     bool by_file, named; /* named: not for regions known by address */
     bool yields;         /* where another rule leaves calls out it decides */
     char glob[200];
@@ -38,34 +38,34 @@ static char phases[PHASES_MAX][64];
 static uint32_t phase_count; /* atomic, as any */
 static uint8_t *decision;    /* by region id: 0 none, else pattern index + 1; reserved, touched as regions come */
 
-bool fdri_rules_any(void) { return fdr_load_relaxed(&any); }
-bool fdri_rules_phases(void) { return fdr_load_relaxed(&phase_count) != 0; }
+bool fdri_names_rules_any(void) { return fdri_atomic_load_relaxed(&any); }
+bool fdri_names_rules_phases(void) { return fdri_atomic_load_relaxed(&phase_count) != 0; }
 
-bool fdri_rules_phase(const char *name)
+bool fdri_names_rules_phase(const char *name)
 {
     for (uint32_t i = 0; i < phase_count; i++)
-        if (fdr_glob(phases[i], name)) return true;
+        if (fdri_text_glob(phases[i], name)) return true;
     return false;
 }
 
-const struct fdri_rule *fdri_rule_of(uint32_t region)
+const struct fdri_names_rule *fdri_names_rule_of(uint32_t region)
 {
-    if (!decision || region > FDR_ID_MAX) return NULL;
-    uint8_t d = fdr_load_relaxed(&decision[region]);
+    if (!decision || region > FDRI_CODEC_ID_MAX) return NULL;
+    uint8_t d = fdri_atomic_load_relaxed(&decision[region]);
     return d ? &patterns[d - 1].rule : NULL;
 }
 
-void fdri_rules_define(uint32_t region, const char *name, const char *file, bool by_address)
+void fdri_names_rules_define(uint32_t region, const char *name, const char *file, bool by_address)
 {
-    if (!decision || region > FDR_ID_MAX) return;
+    if (!decision || region > FDRI_CODEC_ID_MAX) return;
     uint8_t d = 0;
     for (uint32_t i = 0; i < pattern_count; i++) { /* the last one that matches decides */
         const char *text = patterns[i].by_file ? file : name;
-        if (!fdr_glob(patterns[i].glob, text) || (patterns[i].named && by_address)) continue;
-        if (patterns[i].yields && d && patterns[d - 1].rule.mode != FDRI_RULE_COUNTERS) continue;
-        d = patterns[i].rule.mode == FDRI_RULE_NONE ? 0 : (uint8_t)(i + 1);
+        if (!fdri_text_glob(patterns[i].glob, text) || (patterns[i].named && by_address)) continue;
+        if (patterns[i].yields && d && patterns[d - 1].rule.mode != FDRI_NAMES_RULE_COUNTERS) continue;
+        d = patterns[i].rule.mode == FDRI_NAMES_RULE_NONE ? 0 : (uint8_t)(i + 1);
     }
-    fdr_store_relaxed(&decision[region], d);
+    fdri_atomic_store_relaxed(&decision[region], d);
 }
 
 static bool parse_count(const char *text, uint32_t *count)
@@ -83,15 +83,16 @@ static const char *parse_rule(char **words, int n, struct pattern *p)
 {
     int next = 1;
     memset(p, 0, sizeof *p);
-    if (!strcmp(words[0], "exclude")) p->rule.mode = FDRI_RULE_EXCLUDE;
-    else if (!strcmp(words[0], "include")) p->rule.mode = FDRI_RULE_NONE;
-    else if (!strcmp(words[0], "counters")) p->rule.mode = FDRI_RULE_COUNTERS;
+    if (!strcmp(words[0], "exclude")) p->rule.mode = FDRI_NAMES_RULE_EXCLUDE;
+    else if (!strcmp(words[0], "include")) p->rule.mode = FDRI_NAMES_RULE_NONE;
+    else if (!strcmp(words[0], "counters")) p->rule.mode = FDRI_NAMES_RULE_COUNTERS;
     else if (!strcmp(words[0], "first") || !strcmp(words[0], "every")) {
-        p->rule.mode = words[0][0] == 'f' ? FDRI_RULE_FIRST : FDRI_RULE_EVERY;
+        p->rule.mode = words[0][0] == 'f' ? FDRI_NAMES_RULE_FIRST : FDRI_NAMES_RULE_EVERY;
         if (n < 2 || !parse_count(words[next++], &p->rule.count)) return "a count from 1 to 1048575 must follow";
     } else if (!strcmp(words[0], "min")) {
-        p->rule.mode = FDRI_RULE_MIN;
-        if (n < 2 || !fdri_parse_duration(words[next++], &p->rule.min_ns)) return "a duration such as 5us must follow";
+        p->rule.mode = FDRI_NAMES_RULE_MIN;
+        if (n < 2 || !fdri_life_parse_duration(words[next++], &p->rule.min_ns))
+            return "a duration such as 5us must follow";
     } else {
         return "unknown verb; known are include, exclude, first, every, min, counters, phase";
     }
@@ -114,7 +115,7 @@ static const char *add_line(char *line)
         if (n != 2 || strlen(words[1]) >= sizeof phases[0]) return "expected: phase NAME (under 64 bytes)";
         if (phase_count == PHASES_MAX) return "more than 32 phases";
         strcpy(phases[phase_count], words[1]);
-        fdr_store_relaxed(&phase_count, phase_count + 1);
+        fdri_atomic_store_relaxed(&phase_count, phase_count + 1);
         return NULL;
     }
     if (pattern_count == RULES_MAX) return "more than 255 rules";
@@ -125,9 +126,10 @@ static const char *add_line(char *line)
 
 static void load_file(const char *path)
 {
-    FILE *f = fdri_open_lines(path);
+    FILE *f = fdri_text_open_lines(path);
     if (!f) {
-        fdri_say("FDR_FILTER=%s: %s; recording everything", path, errno == EINVAL ? "not a file" : strerror(errno));
+        fdri_text_message("FDR_FILTER=%s: %s; recording everything", path,
+                          errno == EINVAL ? "not a file" : strerror(errno));
         return;
     }
     char line[LINE_MOST + 3]; /* with what ends it, and one byte that shows that it is longer */
@@ -135,9 +137,9 @@ static void load_file(const char *path)
         bool read = strchr(line, '\n') || feof(f);
         const char *wrong = strcspn(line, "#\n") > LINE_MOST ? "longer than 511 bytes" : add_line(line);
         for (int c = 0; !read && c != '\n' && c != EOF;) c = getc(f); /* what follows is no line */
-        if (wrong) fdri_say("FDR_FILTER=%s line %u: %s; this line is ignored", path, number, wrong);
+        if (wrong) fdri_text_message("FDR_FILTER=%s line %u: %s; this line is ignored", path, number, wrong);
     }
-    if (ferror(f)) fdri_say("FDR_FILTER=%s: %s; what was read before that holds", path, strerror(errno));
+    if (ferror(f)) fdri_text_message("FDR_FILTER=%s: %s; what was read before that holds", path, strerror(errno));
     fclose(f);
 }
 
@@ -148,9 +150,9 @@ static void add_edges(bool edges, const char *regions)
     char copy[512], *save = NULL;
     bool chosen = false;
     for (uint32_t i = 0; i < pattern_count; i++) {
-        if (patterns[i].rule.mode != FDRI_RULE_COUNTERS) continue;
+        if (patterns[i].rule.mode != FDRI_NAMES_RULE_COUNTERS) continue;
         chosen = true;
-        if (!edges) patterns[i].rule.mode = FDRI_RULE_NONE;
+        if (!edges) patterns[i].rule.mode = FDRI_NAMES_RULE_NONE;
     }
     if (!edges) return;
     snprintf(copy, sizeof copy, "%s", regions);
@@ -158,62 +160,63 @@ static void add_edges(bool edges, const char *regions)
         struct pattern *p = &patterns[pattern_count];
         chosen = true;
         if (pattern_count == RULES_MAX || strlen(glob) >= sizeof p->glob) {
-            fdri_say("FDR_EDGE_REGIONS: %.40s: %s; it is ignored", glob,
-                     pattern_count == RULES_MAX ? "more than 255 rules" : "pattern longer than 199 bytes");
+            fdri_text_message("FDR_EDGE_REGIONS: %.40s: %s; it is ignored", glob,
+                              pattern_count == RULES_MAX ? "more than 255 rules" : "pattern longer than 199 bytes");
             continue;
         }
-        *p = (struct pattern){.rule.mode = FDRI_RULE_COUNTERS, .yields = true};
+        *p = (struct pattern){.rule.mode = FDRI_NAMES_RULE_COUNTERS, .yields = true};
         strcpy(p->glob, glob);
         pattern_count++;
     }
     if (chosen || pattern_count == RULES_MAX) return;
     memmove(patterns + 1, patterns, pattern_count++ * sizeof *patterns); /* first, so that every other rule decides */
-    patterns[0] = (struct pattern){.rule.mode = FDRI_RULE_COUNTERS, .named = true, .glob = "*"};
+    patterns[0] = (struct pattern){.rule.mode = FDRI_NAMES_RULE_COUNTERS, .named = true, .glob = "*"};
 }
 
-void fdri_rules_load(const char *path, bool edges, const char *edge_regions)
+void fdri_names_rules_load(const char *path, bool edges, const char *edge_regions)
 {
     pattern_count = 0;
-    fdr_store_relaxed(&phase_count, 0u);
-    if (decision) memset(decision, 0, FDR_ID_MAX + 1); /* of an earlier recording of this process */
+    fdri_atomic_store_relaxed(&phase_count, 0u);
+    if (decision) memset(decision, 0, FDRI_CODEC_ID_MAX + 1); /* of an earlier recording of this process */
     if (*path) load_file(path);
     add_edges(edges, edge_regions);
-    fdr_store_relaxed(&any, pattern_count);
+    fdri_atomic_store_relaxed(&any, pattern_count);
     if (!pattern_count || decision) return;
-    void *m = mmap(NULL, FDR_ID_MAX + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (m == MAP_FAILED) fdri_say("FDR_FILTER=%s: no memory for rules; recording everything", path);
+    void *m = mmap(NULL, FDRI_CODEC_ID_MAX + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                   0);
+    if (m == MAP_FAILED) fdri_text_message("FDR_FILTER=%s: no memory for rules; recording everything", path);
     else decision = m;
 }
 
 /* Of a thread for which there is no room yet. */
 static void phase_before(const char *name, bool begin)
 {
-    struct fdri_said *said = fdri_said();
+    struct fdri_thread_wishes *said = fdri_thread_wishes();
     sigset_t old;
     if (!said) return;
-    fdr_signals_block(&old); /* no handler may leave by longjmp */
-    if (fdri_pass(said->recording)) {
-        if (fdri_rules_phase(name)) fdri_nest(&said->phases, begin);
-        fdri_passed();
+    fdri_system_signals_block(&old); /* no handler may leave by longjmp */
+    if (fdri_thread_hold_recording(said->recording)) {
+        if (fdri_names_rules_phase(name)) fdri_thread_nest(&said->phases, begin);
+        fdri_thread_release_recording();
     }
-    fdr_signals_restore(&old);
+    fdri_system_signals_restore(&old);
 }
 
 /* A phase that rules name begins or ends. Phases nest; an end without a begin is nothing. Handlers' lanes are not
  * paused. The names are another recording's only when nobody is in the middle of anything. */
 static void phase(const char *name, bool begin)
 {
-    struct fdri_thread *t = fdri_rules_phases() ? fdri_begin(FDRI_NO_EVENT) : NULL;
+    struct fdri_thread *t = fdri_names_rules_phases() ? fdri_thread_begin(FDRI_THREAD_NO_EVENT) : NULL;
     if (!name) name = "";
     if (!t) {
         phase_before(name, begin);
         return;
     }
-    if (fdri_rules_phase(name)) {
-        fdri_nest(&t->phases, begin);
-        fdri_set_pause(t);
+    if (fdri_names_rules_phase(name)) {
+        fdri_thread_nest(&t->phases, begin);
+        fdri_thread_update_pause(t);
     }
-    fdri_end(t);
+    fdri_thread_end(t);
 }
 void fdr_phase_begin(const char *name) { phase(name, true); }
 void fdr_phase_end(const char *name) { phase(name, false); }

@@ -64,21 +64,21 @@ static bool displaces(uint64_t from, uint64_t to, uint32_t def)
  * nothing else. */
 static uint32_t define_module(const char *name, const char *id, uint64_t bias, uint64_t from, uint64_t to)
 {
-    const struct fdr_superblock *s = fdri_rec.arena.super;
-    uint32_t before = fdr_load_relaxed(&fdri_rec.running) ? s->def_count[FDR_DEF_MODULE] : 0;
-    uint64_t tick = displaces(from, to, UINT32_MAX) ? fdri_tick_now() : 0, bytes = tick ? sizeof tick : 0;
-    uint32_t def = fdri_define(FDR_DEF_MODULE, name, id, 0, bias, to - from, &tick, (uint32_t)bytes);
+    const struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
+    uint32_t before = fdri_atomic_load_relaxed(&fdri_life_recording.running) ? s->def_count[FDRI_ARENA_DEF_MODULE] : 0;
+    uint64_t tick = displaces(from, to, UINT32_MAX) ? fdri_record_tick_now() : 0, bytes = tick ? sizeof tick : 0;
+    uint32_t def = fdri_names_define(FDRI_ARENA_DEF_MODULE, name, id, 0, bias, to - from, &tick, (uint32_t)bytes);
     if (!def || def > before || def > MODULES_MAX || modules[def - 1].to || !displaces(from, to, def)) return def;
     if (returns >= RETURNS_MAX || returns >= s->arena_bytes >> 12) return def;
-    tick = fdri_tick_now();
-    fdri_define(FDR_DEF_MODULE, name, id, ++returns, bias, to - from, &tick, sizeof tick);
+    tick = fdri_record_tick_now();
+    fdri_names_define(FDRI_ARENA_DEF_MODULE, name, id, ++returns, bias, to - from, &tick, sizeof tick);
     return def;
 }
 
 /* When the recording begins; it stays the same. Under the lock. */
 static void note_executable(const char *path, const char *id)
 {
-    struct fdr_superblock *s = fdri_rec.arena.super;
+    struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
     if (s->exe[0]) return;
     for (uint32_t k = 0; id[2 * k] && k < sizeof s->build_id; k++) {
         unsigned byte;
@@ -97,15 +97,15 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *first)
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
         if (ph->p_type != PT_LOAD) continue;
-        from = fdr_min(from, info->dlpi_addr + ph->p_vaddr);
-        to = fdr_max(to, info->dlpi_addr + ph->p_vaddr + ph->p_memsz);
+        from = fdri_bits_min(from, info->dlpi_addr + ph->p_vaddr);
+        to = fdri_bits_max(to, info->dlpi_addr + ph->p_vaddr + ph->p_memsz);
     }
     if (from >= to) return 0;
     hex_build_id(info, id, sizeof id);
     const char *name = info->dlpi_name;
     bool executable = *(bool *)first; /* it comes first, without a name */
     if (executable) {
-        fdri_own_path(path, sizeof path);
+        fdri_life_program_path(path, sizeof path);
         name = path;
         *(bool *)first = false;
     }
@@ -125,7 +125,7 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *first)
 }
 
 /* Where they were a reader is told; where they are is looked at anew. */
-void fdri_modules_reset(void)
+void fdri_names_modules_reset(void)
 {
     pthread_mutex_lock(&lock);
     module_count = returns = 0;
@@ -133,23 +133,23 @@ void fdri_modules_reset(void)
     pthread_mutex_unlock(&lock);
 }
 
-void fdri_define_modules(void)
+void fdri_names_define_modules(void)
 {
     bool first = true;
-    fdr_loaded(add_module, &first);
+    fdri_system_each_module(add_module, &first);
 }
 
-uint32_t fdri_modules_look(void)
+uint32_t fdri_names_modules_look(void)
 {
     pthread_mutex_lock(&lock);
     uint32_t look = ++looks;
     pthread_mutex_unlock(&lock);
-    fdri_define_modules();
+    fdri_names_define_modules();
     return look;
 }
 
 /* What another look saw since this one began is loaded, too. */
-void fdri_modules_forget(uint32_t look, void (*forget)(uint64_t from, uint64_t to))
+void fdri_names_modules_forget(uint32_t look, void (*forget)(uint64_t from, uint64_t to))
 {
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < module_count; i++) {
@@ -170,15 +170,15 @@ static uint32_t find_module(uint64_t address)
     return found;
 }
 
-uint32_t fdri_module_of(uint64_t address)
+uint32_t fdri_names_module_of(uint64_t address)
 {
     uint32_t found = find_module(address);
     if (found) return found;
-    fdri_define_modules(); /* loaded since we looked */
+    fdri_names_define_modules(); /* loaded since we looked */
     return find_module(address);
 }
 
-void fdri_modules_fork(int phase)
+void fdri_names_modules_fork(int phase)
 {
     if (phase == 3) pthread_mutex_init(&lock, NULL);
     else if (phase == 0) pthread_mutex_lock(&lock);

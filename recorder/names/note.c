@@ -22,65 +22,72 @@
 
 static uint32_t held; /* a lock that a forked child can simply take off */
 
-void fdri_note_reset(void) { fdr_store_relaxed(&held, 0u); }
+void fdri_names_note_reset(void) { fdri_atomic_store_relaxed(&held, 0u); }
 
 /* With signals blocked. */
 static void enter_lock(void)
 {
     uint32_t none = 0;
-    for (int i = 0; !fdr_cas_acq_rel_u32(&held, &none, 1u); i++, none = 0) /* L:note - pairs with R:note */
-        fdr_raw_wait(i);
+    for (int i = 0; !fdri_atomic_cas_acq_rel_u32(&held, &none, 1u); i++, none = 0) /* L:note - pairs with R:note */
+        fdri_system_wait(i);
 }
 
-static void leave_lock(void) { fdr_store_release(&held, 0u); /* R:note */ }
+static void leave_lock(void) { fdri_atomic_store_release(&held, 0u); /* R:note */ }
 
-static struct fdr_notes_block *block_at(uint32_t off) { return off ? fdri_at(&fdri_rec.arena, off) : NULL; }
-
-static struct fdr_note_entry *find(const char *key)
+static struct fdri_arena_notes_block *block_at(uint32_t off)
 {
-    for (struct fdr_notes_block *b = block_at(fdri_rec.arena.super->notes_off); b; b = block_at(b->next))
+    return off ? fdri_bins_at(&fdri_life_recording.arena, off) : NULL;
+}
+
+static struct fdri_arena_note_entry *find(const char *key)
+{
+    for (struct fdri_arena_notes_block *b = block_at(fdri_life_recording.arena.super->notes_off); b;
+         b = block_at(b->next))
         for (uint32_t i = 0; i < b->used; i++)
             if (!strcmp(b->note[i].key, key)) return &b->note[i];
     return NULL;
 }
 
-static struct fdr_note_entry *make(const char *key)
+static struct fdri_arena_note_entry *make(const char *key)
 {
-    struct fdr_superblock *s = fdri_rec.arena.super;
-    struct fdr_notes_block *b = block_at(s->notes_off);
-    if (!b || b->used == FDR_NOTES_PER_BLOCK) {
-        bool room = !b || fdri_meta_spares(&fdri_rec.arena, &fdri_rec.slabs, FDRI_NOTES,
-                                           sizeof *b); /* threads to come need it */
-        uint32_t off = room ? fdri_meta_take(&fdri_rec.arena, FDR_META_NOTES, sizeof *b, UINT32_MAX) : 0;
+    struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
+    struct fdri_arena_notes_block *b = block_at(s->notes_off);
+    if (!b || b->used == FDRI_ARENA_NOTES_PER_BLOCK) {
+        bool room = !b || fdri_bins_meta_spares(&fdri_life_recording.arena, &fdri_life_recording.slabs,
+                                                FDRI_BINS_SPARE_NOTES, sizeof *b); /* threads to come need it */
+        uint32_t off = room ? fdri_bins_meta_take(&fdri_life_recording.arena, FDRI_ARENA_META_NOTES, sizeof *b,
+                                                  UINT32_MAX)
+                            : 0;
         if (!off) return NULL;
         b = block_at(off);
         b->next = s->notes_off;
-        fdr_store_release(&s->notes_off, off); /* R:notes - pairs with A:notes: a block before it is on the chain */
+        fdri_atomic_store_release(&s->notes_off,
+                                  off); /* R:notes - pairs with A:notes: a block before it is on the chain */
     }
-    struct fdr_note_entry *n = &b->note[b->used];
+    struct fdri_arena_note_entry *n = &b->note[b->used];
     memcpy(n->key, key, strlen(key) + 1);
-    fdr_store_release(&b->used, b->used + 1); /* R:notes - its key before it is one */
+    fdri_atomic_store_release(&b->used, b->used + 1); /* R:notes - its key before it is one */
     return n;
 }
 
 /* Into the half that does not count; then it does. */
-static void set(struct fdr_note_entry *n, const char *value)
+static void set(struct fdri_arena_note_entry *n, const char *value)
 {
     uint64_t state = n->state;
-    uint32_t half = FDR_NOTE_WHICH(state) == 1;
-    size_t bytes = strnlen(value, FDR_NOTE_VALUE_BYTES - 1);
-    fdr_fence_release(); /* R:value - who copies a byte of what follows finds the state that was set before it */
-    memset(n->value[half], 0, FDR_NOTE_VALUE_BYTES);
+    uint32_t half = FDRI_ARENA_NOTE_WHICH(state) == 1;
+    size_t bytes = strnlen(value, FDRI_ARENA_NOTE_VALUE_BYTES - 1);
+    fdri_atomic_fence_release(); /* R:value - who copies a byte of what follows finds the state that was set before it */
+    memset(n->value[half], 0, FDRI_ARENA_NOTE_VALUE_BYTES);
     memcpy(n->value[half], value, bytes);
     /* R:value - pairs with A:value: the value before it counts */
-    fdr_store_release(&n->state, FDR_NOTE_STATE(half + 1, FDR_NOTE_TIMES(state) + 1));
+    fdri_atomic_store_release(&n->state, FDRI_ARENA_NOTE_STATE(half + 1, FDRI_ARENA_NOTE_TIMES(state) + 1));
 }
 
 /* False: no room. */
 static bool put(const char *key, const char *value)
 {
     enter_lock();
-    struct fdr_note_entry *n = find(key);
+    struct fdri_arena_note_entry *n = find(key);
     if (!n) n = make(key);
     if (n) set(n, value);
     leave_lock();
@@ -98,19 +105,21 @@ static size_t cut(const char *text, size_t most)
 
 void fdr_note(const char *key, const char *value)
 {
-    char name[FDR_NOTE_KEY_BYTES] = "", text[FDR_NOTE_VALUE_BYTES] = ""; /* where they fault nothing is held yet */
+    char name[FDRI_ARENA_NOTE_KEY_BYTES] = "",
+         text[FDRI_ARENA_NOTE_VALUE_BYTES] = ""; /* where they fault nothing is held yet */
     sigset_t old;
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     bool here = false, noted = false;
     if (!key || !*key || !on) return;
     memcpy(name, key, cut(key, sizeof name - 1));
     if (value) memcpy(text, value, cut(value, sizeof text - 1));
-    fdr_signals_block(&old);
-    if ((here = fdri_pass(on))) {
+    fdri_system_signals_block(&old);
+    if ((here = fdri_thread_hold_recording(on))) {
         noted = put(name, text);
-        fdri_passed();
+        fdri_thread_release_recording();
     }
-    fdr_signals_restore(&old);
+    fdri_system_signals_restore(&old);
     static unsigned said;
-    if (here && !noted && fdri_once(&said)) fdri_say("no room for the note '%s' (FDR_BUFFER makes room)", name);
+    if (here && !noted && fdri_text_once(&said))
+        fdri_text_message("no room for the note '%s' (FDR_BUFFER makes room)", name);
 }

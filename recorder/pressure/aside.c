@@ -26,21 +26,21 @@
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 
-static struct fdr_part *first_of(const struct fdri_thread *t)
+static struct fdri_arena_part *first_of(const struct fdri_thread *t)
 {
-    return t->loc->parts_first ? fdri_off(t, t->loc->parts_first) : NULL;
+    return t->loc->parts_first ? fdri_thread_at(t, t->loc->parts_first) : NULL;
 }
-static struct fdr_part *next_of(const struct fdri_thread *t, const struct fdr_part *p)
+static struct fdri_arena_part *next_of(const struct fdri_thread *t, const struct fdri_arena_part *p)
 {
-    return p->next ? fdri_off(t, p->next) : NULL;
+    return p->next ? fdri_thread_at(t, p->next) : NULL;
 }
 
 /* Since the recording began; times of the caller's: since the location's first one. */
 static bool time_is_over(const struct fdri_thread *t)
 {
-    const struct fdri_recorder *r = &fdri_rec;
+    const struct fdri_life_recorder *r = &fdri_life_recording;
     uint64_t now = t->loc->last_tick >> t->shift, start = t->loc->start_tick;
-    uint64_t pin = (t->ticks ? fdri_ns_to_ticks(r->set.pin_ns) : r->set.pin_ns) >> t->shift;
+    uint64_t pin = (t->ticks ? fdri_life_ns_to_ticks(r->set.pin_ns) : r->set.pin_ns) >> t->shift;
     uint64_t began = r->began >> t->shift;
     if (!t->times_given && began <= start) start = began;
     return now >= start && now - start >= pin;
@@ -48,65 +48,67 @@ static bool time_is_over(const struct fdri_thread *t)
 
 static bool share_is_used(const struct fdri_thread *t)
 {
-    uint64_t live = fdr_max(fdr_load_relaxed(&fdri_rec.shares.live), 1);
-    return fdr_load_relaxed(&t->loc->bins_held) * live * 4 >= fdri_rec.arena.super->bins_total;
+    uint64_t live = fdri_bits_max(fdri_atomic_load_relaxed(&fdri_life_recording.shares.live), 1);
+    return fdri_atomic_load_relaxed(&t->loc->bins_held) * live * 4 >= fdri_life_recording.arena.super->bins_total;
 }
 
 static bool is_whole(const struct fdri_thread *t)
 {
     if (t->loc->floor_tick) return false;
-    for (const struct fdr_part *p = first_of(t); p; p = next_of(t, p)) {
-        uint32_t head = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
-        if (head ? fdri_bin(&fdri_rec.arena, head)->first_index : p->total) return false;
+    for (const struct fdri_arena_part *p = first_of(t); p; p = next_of(t, p)) {
+        uint32_t head = (uint32_t)fdri_atomic_load_acquire(&p->list_head); /* A:claim */
+        if (head ? fdri_bins_bin(&fdri_life_recording.arena, head)->first_index : p->total) return false;
     }
     return true;
 }
 
-static void set_aside(struct fdri_thread *t, struct fdr_part *p, bool cut)
+static void set_aside(struct fdri_thread *t, struct fdri_arena_part *p, bool cut)
 {
-    fdri_part_seal(&fdri_rec.arena, p);
-    bool whole = p->class_ != FDR_CLASS_REGION || p->depth < 2 || !fdri_level(t, p->depth - 1u)->lost;
-    p->aside_how = (uint16_t)((cut ? FDR_ASIDE_CUT : 0) | (whole ? FDR_ASIDE_PARENTS : 0));
+    fdri_bins_part_seal(&fdri_life_recording.arena, p);
+    bool whole = p->class_ != FDRI_ARENA_CLASS_REGION || p->depth < 2 || !fdri_thread_level(t, p->depth - 1u)->lost;
+    p->aside_how = (uint16_t)((cut ? FDRI_ARENA_PINNED_EARLY : 0) | (whole ? FDRI_ARENA_PINNED_PARENTS : 0));
     p->aside_tick = t->loc->last_tick >> t->shift;
-    fdr_signal_fence();
-    p->flags |= FDR_PART_ASIDE;
+    fdri_atomic_signal_fence();
+    p->flags |= FDRI_ARENA_PART_PINNED;
     fdri_leave_slots(t, p);
-    if (p->class_ == FDR_CLASS_REGION)
-        fdri_give_table(t, p, 0); /* one of points waits for the partition that follows */
-    t->aside_units += fdr_load_relaxed(&p->bytes);
+    if (p->class_ == FDRI_ARENA_CLASS_REGION)
+        fdri_memory_give_table(t, p, 0); /* one of points waits for the partition that follows */
+    t->aside_units += fdri_atomic_load_relaxed(&p->bytes);
 }
 
 void fdri_aside_look(struct fdri_thread *t)
 {
-    if (t->aside_done || t->aside_due || t->loc->samples_off || fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return;
+    if (t->aside_done || t->aside_due || t->loc->samples_off ||
+        fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST)
+        return;
     if (!time_is_over(t) && !share_is_used(t)) return;
     t->aside_due = true;
-    fdri_set_soft(t);
+    fdri_thread_update_soft(t);
 }
 
 static void set_all_aside(struct fdri_thread *t)
 {
-    for (struct fdr_part *p = first_of(t); p; p = next_of(t, p))
-        if ((uint32_t)p->list_head && !(p->flags & FDR_PART_ASIDE)) set_aside(t, p, t->setting_aside > 1);
+    for (struct fdri_arena_part *p = first_of(t); p; p = next_of(t, p))
+        if ((uint32_t)p->list_head && !(p->flags & FDRI_ARENA_PART_PINNED)) set_aside(t, p, t->setting_aside > 1);
 }
 
 static void end_setting(struct fdri_thread *t)
 {
-    fdri_claim_unpin(t->loc);
+    fdri_bins_claim_unpin(t->loc);
     t->victim = NULL;
-    fdri_set_soft(t);
-    if (t->aside_units) fdri_telescope_aside(t);
-    fdr_signal_fence();
+    fdri_thread_update_soft(t);
+    if (t->aside_units) fdri_strategy_telescope_pinned(t);
+    fdri_atomic_signal_fence();
     t->setting_aside = 0;
 }
 
 void fdri_aside(struct fdri_thread *t, uint64_t tick)
 {
     if (t->loc->last_tick >> t->shift == tick >> t->shift) return;
-    bool over = time_is_over(t), alone = fdri_claim_pin(&fdri_rec.arena, t->loc);
+    bool over = time_is_over(t), alone = fdri_bins_claim_pin(&fdri_life_recording.arena, t->loc);
     bool whole = alone && is_whole(t);
     if (whole) t->setting_aside = over ? 1 : 2;
-    fdr_signal_fence(); /* left from here on it goes on where it was */
+    fdri_atomic_signal_fence(); /* left from here on it goes on where it was */
     t->aside_done = alone;
     t->aside_due = !alone;
     if (whole) set_all_aside(t);
@@ -118,14 +120,14 @@ void fdri_aside_left(struct fdri_thread *t)
     if (!t->setting_aside) return;
     t->aside_done = true; /* first: once more, and there would be two of a kind */
     t->aside_due = false;
-    fdr_signal_fence();
-    if (fdri_claim_pin(&fdri_rec.arena, t->loc) && is_whole(t)) set_all_aside(t);
+    fdri_atomic_signal_fence();
+    if (fdri_bins_claim_pin(&fdri_life_recording.arena, t->loc) && is_whole(t)) set_all_aside(t);
     end_setting(t);
 }
 
-struct fdr_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band)
+struct fdri_arena_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band)
 {
-    for (struct fdr_part *p = t->aside_units ? first_of(t) : NULL; p; p = next_of(t, p))
-        if (p->flags & FDR_PART_ASIDE && p->depth == depth && p->class_ == class_ && p->band == band) return p;
+    for (struct fdri_arena_part *p = t->aside_units ? first_of(t) : NULL; p; p = next_of(t, p))
+        if (p->flags & FDRI_ARENA_PART_PINNED && p->depth == depth && p->class_ == class_ && p->band == band) return p;
     return NULL;
 }

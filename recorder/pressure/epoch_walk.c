@@ -25,10 +25,13 @@ enum { AT_ONCE = 512, STEP_LEAST = 64 };
 
 /* ---- what rows were at the cut: by hash of their off, in a block as epochs have them for rows ---- */
 
-static struct fdr_epoch_rows *kept_of(struct fdri_thread *t) { return fdri_off(t, t->walk.kept); }
-static uint32_t slots_log2(const struct fdr_epoch_rows *b) { return fdr_log2_floor(fdri_epoch_room(b)); }
+static struct fdri_arena_epoch_rows *kept_of(struct fdri_thread *t) { return fdri_thread_at(t, t->walk.kept); }
+static uint32_t slots_log2(const struct fdri_arena_epoch_rows *b)
+{
+    return fdri_bits_log2_floor(fdri_strategy_epoch_room(b));
+}
 
-static struct fdr_epoch_row *place_of(struct fdr_epoch_rows *b, uint32_t row_off)
+static struct fdri_arena_epoch_row *place_of(struct fdri_arena_epoch_rows *b, uint32_t row_off)
 {
     uint32_t log2 = slots_log2(b), i = row_off * 0x9E3779B1u >> (32 - log2);
     while (b->row[i].key && b->row[i].key != row_off) i = (i + 1) & ((1u << log2) - 1);
@@ -38,8 +41,8 @@ static struct fdr_epoch_row *place_of(struct fdr_epoch_rows *b, uint32_t row_off
 /* The first time counts. */
 static void keep(struct fdri_thread *t, uint32_t row_off)
 {
-    const struct fdr_row *r = fdri_off(t, row_off);
-    struct fdr_epoch_row *k = place_of(kept_of(t), row_off);
+    const struct fdri_arena_row *r = fdri_thread_at(t, row_off);
+    struct fdri_arena_epoch_row *k = place_of(kept_of(t), row_off);
     if (k->key) return;
     k->calls = r->calls;
     k->inclusive = r->sum;
@@ -52,38 +55,39 @@ static void keep(struct fdri_thread *t, uint32_t row_off)
  * calls are open. */
 static bool begin_keeping(struct fdri_thread *t, struct fdr_epochs *e)
 {
-    struct fdri_walk *w = &t->walk;
-    if (!(w->kept = fdri_epoch_block(t, e))) return false;
-    struct fdr_epoch_rows *b = kept_of(t);
+    struct fdri_thread_walk *w = &t->walk;
+    if (!(w->kept = fdri_strategy_epoch_block(t, e))) return false;
+    struct fdri_arena_epoch_rows *b = kept_of(t);
     uint32_t most = (1u << slots_log2(b)) / 4 * 3;
     memset(b->row, 0, b->head.bytes - sizeof *b);
     for (uint32_t d = t->loc->depth; d && b->count <= most / 2; d--) {
-        const struct fdr_level *v = fdri_level(t, d);
-        if (!(v->flags & FDR_LEVEL_UNTIMED)) keep(t, v->row_off);
+        const struct fdri_arena_level *v = fdri_thread_level(t, d);
+        if (!(v->flags & FDRI_ARENA_LEVEL_UNTIMED)) keep(t, v->row_off);
     }
-    w->step = (uint32_t)fdr_max(STEP_LEAST, e->tracked / (most - fdr_min(b->count, most - 1)) + 1);
+    w->step = (uint32_t)fdri_bits_max(STEP_LEAST, e->tracked / (most - fdri_bits_min(b->count, most - 1)) + 1);
     if (b->count <= most / 2) return true;
-    fdri_epoch_block_give(t, e, w->kept);
+    fdri_strategy_epoch_block_give(t, e, w->kept);
     w->kept = 0;
     return false;
 }
 
 /* ---- the walk ---- */
 
-static struct fdr_epoch_row now_of(struct fdri_thread *t, const struct fdr_row *r, uint32_t row_off)
+static struct fdri_arena_epoch_row now_of(struct fdri_thread *t, const struct fdri_arena_row *r, uint32_t row_off)
 {
-    const struct fdr_epoch_row *k = t->walk.kept ? place_of(kept_of(t), row_off) : NULL;
+    const struct fdri_arena_epoch_row *k = t->walk.kept ? place_of(kept_of(t), row_off) : NULL;
     if (k && k->key) return *k;
-    return (struct fdr_epoch_row){.calls = r->calls, .inclusive = r->sum, .exclusive = r->exclusive};
+    return (struct fdri_arena_epoch_row){.calls = r->calls, .inclusive = r->sum, .exclusive = r->exclusive};
 }
 
-static void walk_row(struct fdri_thread *t, struct fdr_epoch *epoch, struct fdr_base_row *base)
+static void walk_row(struct fdri_thread *t, struct fdri_arena_epoch *epoch, struct fdri_arena_base_row *base)
 {
-    const struct fdr_row *r = fdri_off(t, base->row_off);
-    if (!fdr_row_of_calls(r->key)) return; /* its region went to the rest, and a kind of point came in its place */
-    const struct fdr_epoch_row now = now_of(t, r, base->row_off);
-    struct fdr_epoch_row d = {r->key, 0, now.calls - base->calls, now.inclusive - base->sum,
-                              now.exclusive - base->exclusive};
+    const struct fdri_arena_row *r = fdri_thread_at(t, base->row_off);
+    if (!fdri_arena_row_of_calls(r->key))
+        return; /* its region went to the rest, and a kind of point came in its place */
+    const struct fdri_arena_epoch_row now = now_of(t, r, base->row_off);
+    struct fdri_arena_epoch_row d = {r->key, 0, now.calls - base->calls, now.inclusive - base->sum,
+                                     now.exclusive - base->exclusive};
     if (!d.calls) return;
     base->calls = now.calls;
     base->sum = now.inclusive;
@@ -91,22 +95,22 @@ static void walk_row(struct fdri_thread *t, struct fdr_epoch *epoch, struct fdr_
     epoch->calls += d.calls;
     epoch->inclusive += d.inclusive;
     epoch->exclusive += d.exclusive;
-    if (epoch->rows_off) fdri_epoch_offer(fdri_off(t, epoch->rows_off), &t->walk.heap, &d);
+    if (epoch->rows_off) fdri_strategy_epoch_offer(fdri_thread_at(t, epoch->rows_off), &t->walk.heap, &d);
 }
 
-static void walk_rows(struct fdri_thread *t, struct fdr_epoch *epoch, uint32_t most)
+static void walk_rows(struct fdri_thread *t, struct fdri_arena_epoch *epoch, uint32_t most)
 {
-    struct fdri_walk *w = &t->walk;
+    struct fdri_thread_walk *w = &t->walk;
     while (w->block && most) {
-        struct fdr_epoch_base *b = fdri_off(t, w->block);
+        struct fdri_arena_epoch_base *b = fdri_thread_at(t, w->block);
         bool last = w->block == w->last;
         if (w->at == (last ? w->end : b->count)) {
             w->block = last ? 0 : b->next;
             w->at = 0;
             continue;
         }
-        if (w->at + FDRI_ROWS_AHEAD < b->count)
-            __builtin_prefetch(fdri_off(t, b->row[w->at + FDRI_ROWS_AHEAD].row_off));
+        if (w->at + FDRI_TOTALS_ROWS_PREFETCHED < b->count)
+            __builtin_prefetch(fdri_thread_at(t, b->row[w->at + FDRI_TOTALS_ROWS_PREFETCHED].row_off));
         walk_row(t, epoch, &b->row[w->at++]);
         most--;
     }
@@ -114,33 +118,33 @@ static void walk_rows(struct fdri_thread *t, struct fdr_epoch *epoch, uint32_t m
 
 void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i)
 {
-    e->epoch[i].rows_off = fdri_epoch_block(t, e);
-    t->walk = (struct fdri_walk){.block = e->base_first, .last = e->base_last};
-    if (e->base_last) t->walk.end = ((struct fdr_epoch_base *)fdri_off(t, e->base_last))->count;
+    e->epoch[i].rows_off = fdri_strategy_epoch_block(t, e);
+    t->walk = (struct fdri_thread_walk){.block = e->base_first, .last = e->base_last};
+    if (e->base_last) t->walk.end = ((struct fdri_arena_epoch_base *)fdri_thread_at(t, e->base_last))->count;
     if (e->tracked <= AT_ONCE || !begin_keeping(t, e)) {
         walk_rows(t, &e->epoch[i], UINT32_MAX);
         return;
     }
     e->walking = 1;
-    fdri_set_soft(t);
+    fdri_thread_update_soft(t);
 }
 
 /* enters: off of the row of a call that does, or 0. What it was is kept in the same change, so that as many steps as
  * places for it are all: whoever is left between the two begins anew. */
 static void walk_on(struct fdri_thread *t, uint32_t most, uint32_t enters)
 {
-    struct fdr_epochs *e = fdri_epochs(t);
-    uint64_t since = fdri_tick_now();
-    fdri_epoch_begin_change(e);
+    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    uint64_t since = fdri_record_tick_now();
+    fdri_strategy_epoch_begin_change(e);
     if (enters) keep(t, enters);
     walk_rows(t, &e->epoch[e->count - 2], most);
     if (!t->walk.block) {
-        fdri_epoch_block_give(t, e, t->walk.kept);
+        fdri_strategy_epoch_block_give(t, e, t->walk.kept);
         t->walk.kept = e->walking = 0;
     }
-    fdri_epoch_end_change(e);
-    if (!t->walk.block) fdri_set_soft(t);
-    fdri_reduction_took(t, since);
+    fdri_strategy_epoch_end_change(e);
+    if (!t->walk.block) fdri_thread_update_soft(t);
+    fdri_strategy_reduction_took(t, since);
 }
 
 void fdri_epoch_walk(struct fdri_thread *t)
@@ -153,7 +157,7 @@ void fdri_epoch_walk_all(struct fdri_thread *t)
     if (t->walk.block) walk_on(t, UINT32_MAX, 0);
 }
 
-void fdri_epoch_enters(struct fdri_thread *t, const struct fdr_row *row)
+void fdri_epoch_enters(struct fdri_thread *t, const struct fdri_arena_row *row)
 {
-    walk_on(t, t->walk.step, fdri_off_of(t, row));
+    walk_on(t, t->walk.step, fdri_thread_offset_of(t, row));
 }

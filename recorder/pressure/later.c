@@ -23,12 +23,12 @@ bool fdri_leave_for_later(struct fdri_thread *t, uint32_t what)
 
 void fdri_do_later(void)
 {
-    if (fdri_self.recording != fdr_load_relaxed(&fdr_switch_.on)) return;
-    struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
+    if (fdri_record_self.recording != fdri_atomic_load_relaxed(&fdr_switch_.on)) return;
+    struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_NO_EVENT);
     if (!t) return;
     uint32_t what = t->later & -(uint32_t)t->later;
     t->later &= (uint8_t)~what; /* first: left here by longjmp it comes up again by itself */
-    if (what == FDRI_LATER_EPOCH) fdri_telescope_epoch(t);
-    else if (what) fdri_find_ahead(t);
-    fdri_end(t);
+    if (what == FDRI_LATER_EPOCH) fdri_strategy_telescope_epoch(t);
+    else if (what) fdri_memory_prepare_bin(t);
+    fdri_thread_end(t);
 }

@@ -29,28 +29,31 @@ enum { SHARE = 32, SHARE_FEW = 64, FEW = 512, RUN_MOST = 32, LOOKS = 4 /* in a s
 
 uint32_t fdri_ready_most(const struct fdri_thread *t)
 {
-    uint32_t held = fdr_load_relaxed(&t->loc->bins_held);
-    return (uint32_t)fdr_min(held / (held < FEW ? SHARE_FEW : SHARE), RUN_MOST);
+    uint32_t held = fdri_atomic_load_relaxed(&t->loc->bins_held);
+    return (uint32_t)fdri_bits_min(held / (held < FEW ? SHARE_FEW : SHARE), RUN_MOST);
 }
 
-uint32_t fdri_ready_run(const struct fdri_thread *t, const struct fdr_part *asking)
+uint32_t fdri_ready_run(const struct fdri_thread *t, const struct fdri_arena_part *asking)
 {
     return asking && !t->ready ? fdri_ready_most(t) : 0;
 }
 
-static struct fdri_run *run_of(const struct fdri_thread *t) { return t->run_off ? fdri_off(t, t->run_off) : NULL; }
+static struct fdri_bins_run *run_of(const struct fdri_thread *t)
+{
+    return t->run_off ? fdri_thread_at(t, t->run_off) : NULL;
+}
 
 /* With room for `most` bins, or less where memory is short; NULL: none. */
-static struct fdri_run *make_run(struct fdri_thread *t, uint32_t most)
+static struct fdri_bins_run *make_run(struct fdri_thread *t, uint32_t most)
 {
-    struct fdri_run *r = run_of(t);
-    const uint32_t head = sizeof(struct fdr_meta_head), room = most + most / 2;
+    struct fdri_bins_run *r = run_of(t);
+    const uint32_t head = sizeof(struct fdri_arena_meta_head), room = most + most / 2;
     if (r && r->room >= most) return r;
     uint32_t bytes = head + (uint32_t)sizeof *r + (room + 1) * (uint32_t)sizeof r->bin[0];
-    uint32_t off = fdri_meta_calm(t, FDR_META_TABLE, bytes), old = t->run_off;
+    uint32_t off = fdri_memory_meta_without_reduction(t, FDRI_ARENA_META_TABLE, bytes), old = t->run_off;
     if (!off) return r;
     t->run_off = off + head;
-    if (old) fdri_meta_give(t, old - head);
+    if (old) fdri_memory_meta_give(t, old - head);
     r = run_of(t);
     r->room = room;
     return r;
@@ -58,18 +61,18 @@ static struct fdri_run *make_run(struct fdri_thread *t, uint32_t most)
 
 void fdri_ready_look(struct fdri_thread *t)
 {
-    if (t->run_off) fdri_run_look(&fdri_rec.arena, run_of(t));
+    if (t->run_off) fdri_bins_run_look(&fdri_life_recording.arena, run_of(t));
 }
 
 void fdri_ready_forget(struct fdri_thread *t)
 {
-    if (t->run_off) fdri_run_forget(run_of(t));
+    if (t->run_off) fdri_bins_run_forget(run_of(t));
 }
 
-static uint32_t whole_ones(const struct fdri_run *r)
+static uint32_t whole_ones(const struct fdri_bins_run *r)
 {
     uint32_t whole = 0;
-    for (uint32_t i = 0; i < r->gone; i++) whole += r->bin[i].size_log2 == fdri_rec.arena.bin_log2;
+    for (uint32_t i = 0; i < r->gone; i++) whole += r->bin[i].size_log2 == fdri_life_recording.arena.bin_log2;
     return whole;
 }
 
@@ -80,89 +83,89 @@ static void set_ready(struct fdri_thread *t, uint32_t off)
     enum { FETCHED_MOST = 4096 }; /* behind that the processor knows by itself where this leads */
     t->ready = off;
     t->fetch_at = off;
-    t->fetch_end = off ? off + (uint32_t)fdr_min(fdri_rec.arena.super->bin_bytes, FETCHED_MOST) : 0;
+    t->fetch_end = off ? off + (uint32_t)fdri_bits_min(fdri_life_recording.arena.super->bin_bytes, FETCHED_MOST) : 0;
 }
 
 /* In front of those that wait. They are chained already, as they were in the list. */
-static void keep_all(struct fdri_thread *t, const struct fdri_run *r)
+static void keep_all(struct fdri_thread *t, const struct fdri_bins_run *r)
 {
-    fdr_store_relaxed(&fdri_bin(&fdri_rec.arena, r->bin[r->gone - 1].off)->next, t->ready);
-    fdr_signal_fence();
+    fdri_atomic_store_relaxed(&fdri_bins_bin(&fdri_life_recording.arena, r->bin[r->gone - 1].off)->next, t->ready);
+    fdri_atomic_signal_fence();
     set_ready(t, r->bin[0].off);
 }
 
 /* In front of those that wait. */
 void fdri_ready_keep(struct fdri_thread *t, uint32_t off, uint32_t size_log2)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
     if (size_log2 != a->bin_log2) {
-        fdri_piece_give(a, t->loc, off, size_log2);
+        fdri_bins_piece_give(a, t->loc, off, size_log2);
         return;
     }
-    fdr_store_relaxed(&fdri_bin(a, off)->next, t->ready);
-    fdr_signal_fence();
+    fdri_atomic_store_relaxed(&fdri_bins_bin(a, off)->next, t->ready);
+    fdri_atomic_signal_fence();
     set_ready(t, off);
 }
 
-static void keep_each(struct fdri_thread *t, const struct fdri_run *r)
+static void keep_each(struct fdri_thread *t, const struct fdri_bins_run *r)
 {
     for (uint32_t i = 0; i < r->gone; i++) fdri_ready_keep(t, r->bin[i].off, r->bin[i].size_log2);
 }
 
-static void keep(struct fdri_thread *t, const struct fdri_run *r)
+static void keep(struct fdri_thread *t, const struct fdri_bins_run *r)
 {
     uint32_t whole = whole_ones(r);
-    if (whole) fdr_add_relaxed(&fdri_rec.shares.turn, whole - 1ull);
-    fdri_run_empty(&fdri_rec.arena,
-                   r); /* behind it, as a locked instruction waits until all that is stored is written */
+    if (whole) fdri_atomic_add_relaxed(&fdri_life_recording.shares.turn, whole - 1ull);
+    fdri_bins_run_empty(&fdri_life_recording.arena,
+                        r); /* behind it, as a locked instruction waits until all that is stored is written */
     if (whole == r->gone) keep_all(t, r);
     else keep_each(t, r);
 }
 
-const struct fdri_run *fdri_ready_give(struct fdri_thread *t, struct fdr_part *p, uint64_t tick, uint32_t most,
-                                       bool small, struct fdri_given *given)
+const struct fdri_bins_run *fdri_ready_give(struct fdri_thread *t, struct fdri_arena_part *p, uint64_t tick,
+                                            uint32_t most, bool small, struct fdri_bins_given *given)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
-    struct fdri_run *r = make_run(t, most);
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    struct fdri_bins_run *r = make_run(t, most);
     if (!r) return NULL;
-    fdri_run_begin(a, p, tick, r);
+    fdri_bins_run_begin(a, p, tick, r);
     /* the step would wait for each: what was not seen by now goes another time */
-    while (r->seen < LOOKS && fdri_run_look(a, r)) continue;
-    if (!fdri_run_pop(a, p, most, small, r, given)) return NULL;
+    while (r->seen < LOOKS && fdri_bins_run_look(a, r)) continue;
+    if (!fdri_bins_run_pop(a, p, most, small, r, given)) return NULL;
     keep(t, r);
     return r;
 }
 
-void fdri_ready_ahead(struct fdri_thread *t, const struct fdr_part *p, uint64_t tick)
+void fdri_ready_ahead(struct fdri_thread *t, const struct fdri_arena_part *p, uint64_t tick)
 {
-    if (p && t->run_off) fdri_run_begin(&fdri_rec.arena, p, tick, run_of(t));
+    if (p && t->run_off) fdri_bins_run_begin(&fdri_life_recording.arena, p, tick, run_of(t));
 }
 
 /* One of them, as it is. */
 uint32_t fdri_ready_first(struct fdri_thread *t)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint32_t off = t->ready;
     if (!off) return 0;
-    set_ready(t, fdr_load_relaxed(&fdri_bin(a, off)->next));
-    fdr_signal_fence(); /* left here by longjmp it is lost, and not taken twice */
+    set_ready(t, fdri_atomic_load_relaxed(&fdri_bins_bin(a, off)->next));
+    fdri_atomic_signal_fence(); /* left here by longjmp it is lost, and not taken twice */
     if (!t->ready) fdri_leave_for_later(t, FDRI_LATER_BIN);
     return off;
 }
 
 uint32_t fdri_ready_take(struct fdri_thread *t, uint32_t size_log2)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
     fdri_ready_look(t);
     uint32_t off = fdri_ready_first(t);
     if (!off) return 0;
-    if (a->nodes > 1) off = fdri_bin_nearer(a, off, fdri_node_here(a, t->loc));
-    fdri_piece_split(a, t->loc, off, a->bin_log2, size_log2);
+    if (a->nodes > 1) off = fdri_bins_exchange_nearer(a, off, fdri_bins_node_here(a, t->loc));
+    fdri_bins_piece_split(a, t->loc, off, a->bin_log2, size_log2);
     return off;
 }
 
 void fdri_ready_release(struct fdri_thread *t)
 {
-    for (uint32_t off; (off = fdri_ready_take(t, fdri_rec.arena.bin_log2));)
-        fdri_piece_give(&fdri_rec.arena, t->loc, off, fdri_rec.arena.bin_log2);
+    for (uint32_t off; (off = fdri_ready_take(t, fdri_life_recording.arena.bin_log2));)
+        fdri_bins_piece_give(&fdri_life_recording.arena, t->loc, off, fdri_life_recording.arena.bin_log2);
 }

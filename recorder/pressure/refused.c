@@ -20,7 +20,7 @@ static uint16_t *kind_of(uint32_t region) { return &beyond[region % KINDS]; }
 uint32_t fdri_refused_enter(const struct fdri_thread *t, uint32_t region)
 {
     uint32_t open = t->loc->overflow;
-    if (t != &fdri_self) return open + 1;
+    if (t != &fdri_record_self) return open + 1;
     if (open == NAMED) memset(beyond, 0, sizeof beyond);
     if (open < NAMED) named[open] = (uint16_t)region;
     else if (*kind_of(region) < UINT16_MAX) ++*kind_of(region);
@@ -30,13 +30,13 @@ uint32_t fdri_refused_enter(const struct fdri_thread *t, uint32_t region)
 uint32_t fdri_refused_leave(const struct fdri_thread *t, uint32_t region)
 {
     uint32_t open = t->loc->overflow;
-    if (t != &fdri_self) return open - 1;
+    if (t != &fdri_record_self) return open - 1;
     uint16_t *kind = kind_of(region);
     if (open > NAMED && *kind) {
         if (*kind < UINT16_MAX) --*kind;
         return open - 1;
     }
-    for (uint32_t i = fdr_min(open, NAMED); i; i--)
+    for (uint32_t i = fdri_bits_min(open, NAMED); i; i--)
         if (named[i - 1] == (uint16_t)region) return i - 1;
     return open;
 }

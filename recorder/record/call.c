@@ -32,63 +32,64 @@
 #include "recorder/watch/watch.h"
 #include "sampler/counters/counter_view.h"
 
-__thread struct fdri_thread fdri_self;
-__thread struct fdri_thread fdri_lane;
+__thread struct fdri_thread fdri_record_self;
+__thread struct fdri_thread fdri_record_lane;
 
-static FDR_NOINLINE void enter_slow(fdr_region region, const struct fdri_function *f, bool live, uint64_t time_ns)
+static FDRI_NOINLINE void enter_slow(fdr_region region, const struct fdri_record_function *f, bool live,
+                                     uint64_t time_ns)
 {
-    struct fdri_thread *t = fdri_begin(live ? FDRI_LIVE : FDRI_NS);
+    struct fdri_thread *t = fdri_thread_begin(live ? FDRI_THREAD_LIVE : FDRI_THREAD_NS);
     if (!t) return;
-    bool opened = fdri_enter_tick(t, region, f, live, time_ns);
+    bool opened = fdri_record_enter(t, region, f, live, time_ns);
     uint32_t depth = t->loc->depth;
-    bool edges = live && opened && t->top->flags & FDR_LEVEL_EDGES && t == &fdri_self;
-    fdri_end(t);
-    if (edges) fdri_edge_enter(region, depth);
+    bool edges = live && opened && t->top->flags & FDRI_ARENA_LEVEL_EDGES && t == &fdri_record_self;
+    fdri_thread_end(t);
+    if (edges) fdri_counters_edge_enter(region, depth);
 }
 
 /* Counters of the call that is about to end: their record belongs into it, so the call is still open. */
 static void edge_before_leave(fdr_region region, uint64_t address)
 {
-    struct fdri_thread *t = &fdri_self;
-    if (!t->recording || t->recording != fdr_load_relaxed(&fdr_switch_.on) || t->loc->busy) return;
-    const struct fdr_level *v = t->top;
+    struct fdri_thread *t = &fdri_record_self;
+    if (!t->recording || t->recording != fdri_atomic_load_relaxed(&fdr_switch_.on) || t->loc->busy) return;
+    const struct fdri_arena_level *v = t->top;
     bool mine = address ? v->address == address : v->region == region;
-    if (v->flags & FDR_LEVEL_EDGES && mine) fdri_edge_leave(v->region, t->loc->depth);
+    if (v->flags & FDRI_ARENA_LEVEL_EDGES && mine) fdri_counters_edge_leave(v->region, t->loc->depth);
 }
 
-static FDR_NOINLINE void leave_slow(fdr_region region, uint64_t address, bool live, uint64_t time_ns)
+static FDRI_NOINLINE void leave_slow(fdr_region region, uint64_t address, bool live, uint64_t time_ns)
 {
     if (live) edge_before_leave(region, address);
-    struct fdri_thread *t = fdri_begin(live ? FDRI_LIVE : FDRI_NS);
+    struct fdri_thread *t = fdri_thread_begin(live ? FDRI_THREAD_LIVE : FDRI_THREAD_NS);
     if (!t) return;
-    fdri_leave_tick(t, region, address, live, time_ns);
-    fdri_end(t);
+    fdri_record_leave(t, region, address, live, time_ns);
+    fdri_thread_end(t);
 }
 
 /* The fast path calls nothing: whatever is rare leaves it by a tail call, before the first store that counts or, where
  * a record is spelled out, when all but that is done. The location is marked busy before anything of it is read: a
  * handler in between records into the lane and leaves all this as it is. The address is 0 for regions entered by id. */
-static inline __attribute__((always_inline)) void mark_busy(struct fdr_location *l)
+static inline __attribute__((always_inline)) void mark_busy(struct fdri_arena_location *l)
 {
-    fdr_store_relaxed(&l->busy, FDRI_HERE());
-    fdr_signal_fence();
+    fdri_atomic_store_relaxed(&l->busy, FDRI_RECORD_HERE());
+    fdri_atomic_signal_fence();
 }
 
-static inline __attribute__((always_inline)) bool not_busy(struct fdr_location *l)
+static inline __attribute__((always_inline)) bool not_busy(struct fdri_arena_location *l)
 {
-    fdr_store_release(&l->busy, 0); /* R:busy */
+    fdri_atomic_store_release(&l->busy, 0); /* R:busy */
     return false;
 }
 
-static inline __attribute__((always_inline)) struct fdr_level *child_of(struct fdri_thread *t, struct fdr_level *v,
-                                                                        uint32_t depth)
+static inline __attribute__((always_inline)) struct fdri_arena_level *
+child_of(struct fdri_thread *t, struct fdri_arena_level *v, uint32_t depth)
 {
-    return FDR_LIKELY(depth % FDR_LEVELS_STEP) ? v + 1 : fdri_level(t, depth + 1);
+    return FDRI_LIKELY(depth % FDRI_ARENA_LEVELS_STEP) ? v + 1 : fdri_thread_level(t, depth + 1);
 }
 
 /* The key alone where there is nothing special about the row. */
-static_assert(offsetof(struct fdr_row, flags) == offsetof(struct fdr_row, key) + 4, "read as one word");
-static inline uint64_t key_and_flags(const struct fdr_row *row)
+static_assert(offsetof(struct fdri_arena_row, flags) == offsetof(struct fdri_arena_row, key) + 4, "read as one word");
+static inline uint64_t key_and_flags(const struct fdri_arena_row *row)
 {
     uint64_t both;
     memcpy(&both, &row->key, sizeof both);
@@ -97,80 +98,82 @@ static inline uint64_t key_and_flags(const struct fdr_row *row)
 
 static inline __attribute__((always_inline)) bool enter_fast(struct fdri_thread *t, fdr_region region)
 {
-    struct fdr_location *l = t->loc;
-    uint32_t key = FDRI_KEY(FDR_DEF_REGION, region);
-    if (FDR_UNLIKELY(l->busy || region > FDR_ID_MAX)) return false;
+    struct fdri_arena_location *l = t->loc;
+    uint32_t key = FDRI_TOTALS_KEY(FDRI_ARENA_DEF_REGION, region);
+    if (FDRI_UNLIKELY(l->busy || region > FDRI_CODEC_ID_MAX)) return false;
     mark_busy(l);
-    if (FDR_UNLIKELY(l->depth >= t->soft)) return not_busy(l); /* a handler may leave calls open until it is marked */
+    if (FDRI_UNLIKELY(l->depth >= t->soft)) return not_busy(l); /* a handler may leave calls open until it is marked */
     /* The counter waits for what stands before it in program order: so the look-up comes behind it, and runs, where the
      * processor lets it, while the clock is read. soft is 0 where the location has another clock. */
-    uint64_t tick = fdr_ticks();
+    uint64_t tick = fdri_clock_ticks();
     uint32_t depth = l->depth, row_off = t->row_slot[key * 0x9E3779B1u >> t->row_shift];
-    const struct fdr_row *row = (void *)(t->base + row_off);
-    if (FDR_UNLIKELY(key_and_flags(row) != key || tick < l->last_tick)) return not_busy(l);
-    struct fdr_level *v = child_of(t, t->top, depth);
+    const struct fdri_arena_row *row = (void *)(t->base + row_off);
+    if (FDRI_UNLIKELY(key_and_flags(row) != key || tick < l->last_tick)) return not_busy(l);
+    struct fdri_arena_level *v = child_of(t, t->top, depth);
     v->address = 0;
-    fdri_push(t, l, v, depth, row_off, region, 0, tick);
+    fdri_record_push(t, l, v, depth, row_off, region, 0, tick);
     l->last_tick = tick;
-    fdr_store_release(&l->busy, 0); /* R:busy */
+    fdri_atomic_store_release(&l->busy, 0); /* R:busy */
     return true;
 }
 
 /* The compiler put f into the newest calls, which share its frame and return address, and not near its own beginning:
- * the usual case of what fdri_is_below finds out. */
-static inline __attribute__((always_inline)) bool is_plain_part(const struct fdr_level *v, uint32_t depth,
-                                                                const struct fdri_function *f, uint64_t bytes)
+ * the usual case of what fdri_jumps_is_below finds out. */
+static inline __attribute__((always_inline)) bool is_plain_part(const struct fdri_arena_level *v, uint32_t depth,
+                                                                const struct fdri_record_function *f, uint64_t bytes)
 {
-    if (f->site - f->address < FDRI_NEAR) return false;
+    if (f->site - f->address < FDRI_NAMES_HOOK_NEAR) return false;
     for (; v->frame == f->frame && v->address; v--, depth--)
-        if (v->caller != (uint32_t)f->caller || v->site == (uint32_t)f->site || depth % FDR_LEVELS_STEP == 1)
+        if (v->caller != (uint32_t)f->caller || v->site == (uint32_t)f->site || depth % FDRI_ARENA_LEVELS_STEP == 1)
             return false;
     return v->address && v->frame <= f->frame - bytes;
 }
 
 /* The newest call that has a frame: regions entered by id go with the function they are in. */
-static inline __attribute__((always_inline)) const struct fdr_level *
-newest_function(struct fdri_thread *t, struct fdr_level *v, uint32_t *depth)
+static inline __attribute__((always_inline)) const struct fdri_arena_level *
+newest_function(struct fdri_thread *t, struct fdri_arena_level *v, uint32_t *depth)
 {
-    while (FDR_UNLIKELY(!v->address)) v = fdri_parent_of(t, v, (*depth)--);
+    while (FDRI_UNLIKELY(!v->address)) v = fdri_record_parent_of(t, v, (*depth)--);
     return v;
 }
 
 /* How much of the stack is the call's own, at the least. */
-static inline __attribute__((always_inline)) uint64_t own_bytes(const struct fdri_known *k, uint64_t site)
+static inline __attribute__((always_inline)) uint64_t own_bytes(const struct fdri_names_cached *k, uint64_t site)
 {
-    return FDR_LIKELY(k->site == (uint32_t)site) ? k->frame_bytes : FDRI_LEAST_FRAME;
+    return FDRI_LIKELY(k->site == (uint32_t)site) ? k->frame_bytes : FDRI_NAMES_LEAST_FRAME;
 }
 
 /* Ends the operation. */
-static inline __attribute__((always_inline)) void push_known(struct fdri_thread *t, struct fdr_location *l,
-                                                             const struct fdri_known *k, const struct fdri_function *f,
-                                                             uint64_t tick)
+static inline __attribute__((always_inline)) void push_known(struct fdri_thread *t, struct fdri_arena_location *l,
+                                                             const struct fdri_names_cached *k,
+                                                             const struct fdri_record_function *f, uint64_t tick)
 {
     uint32_t depth = l->depth;
-    struct fdr_level *v = child_of(t, t->top, depth);
-    fdri_level_place(v, f);
-    fdri_push(t, l, v, depth, k->row_off, k->region, 0, tick);
+    struct fdri_arena_level *v = child_of(t, t->top, depth);
+    fdri_record_level_place(v, f);
+    fdri_record_push(t, l, v, depth, k->row_off, k->region, 0, tick);
     l->last_tick = tick;
-    fdr_store_release(&l->busy, 0); /* R:busy */
+    fdri_atomic_store_release(&l->busy, 0); /* R:busy */
 }
 
 static void enter_beside(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site, uint64_t tick,
-                         const struct fdri_known *k);
+                         const struct fdri_names_cached *k);
 
 /* The same for a function that this thread knows by its address. False: it does not. look: is the stack told? Then its
  * frame must be below that of the newest call; where it is not, or that one has none, enter_beside goes on from here,
  * busy. That takes more registers than there are for nothing, so it is a function of its own. */
-static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread *t, struct fdri_function f, bool look)
+static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread *t, struct fdri_record_function f,
+                                                              bool look)
 {
-    struct fdr_location *l = t->loc;
-    if (FDR_UNLIKELY(l->busy || t->known_version != fdr_load_relaxed(&fdri_address_version))) return false;
+    struct fdri_arena_location *l = t->loc;
+    if (FDRI_UNLIKELY(l->busy || t->known_version != fdri_atomic_load_relaxed(&fdri_names_address_version)))
+        return false;
     mark_busy(l);
-    if (FDR_UNLIKELY(l->depth >= t->soft)) return not_busy(l); /* a handler may leave calls open until it is marked */
-    uint64_t tick = fdr_ticks();
-    const struct fdri_known *k = fdri_known_of(t, f.address);
-    if (FDR_UNLIKELY(k->address != f.address || tick < l->last_tick)) return not_busy(l);
-    const struct fdr_level *newest = t->top;
+    if (FDRI_UNLIKELY(l->depth >= t->soft)) return not_busy(l); /* a handler may leave calls open until it is marked */
+    uint64_t tick = fdri_clock_ticks();
+    const struct fdri_names_cached *k = fdri_names_cache_find(t, f.address);
+    if (FDRI_UNLIKELY(k->address != f.address || tick < l->last_tick)) return not_busy(l);
+    const struct fdri_arena_level *newest = t->top;
     if (look && (!newest->address || f.frame - own_bytes(k, f.site) < newest->frame))
         enter_beside(f.address, f.frame, f.caller, f.site, tick, k);
     else push_known(t, l, k, &f, tick);
@@ -179,64 +182,66 @@ static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread
 
 /* Everything leave_fast left alone, with the tick it has taken. Works on what all share: not after fdr_finalize, which
  * sees that we are busy or is seen here. */
-static FDR_NOINLINE void leave_rest(struct fdri_thread *t, uint64_t tick)
+static FDRI_NOINLINE void leave_rest(struct fdri_thread *t, uint64_t tick)
 {
-    struct fdr_location *l = t->loc;
-    if (FDR_UNLIKELY(fdr_load_relaxed(&fdr_switch_.on) != t->recording)) {
+    struct fdri_arena_location *l = t->loc;
+    if (FDRI_UNLIKELY(fdri_atomic_load_relaxed(&fdr_switch_.on) != t->recording)) {
         not_busy(l);
         return;
     }
-    fdri_stay_awake(&fdri_rec.arena, l);
-    fdri_count_late(t->base, l);
-    tick = fdri_clamp_live(t, tick);
+    fdri_stay_awake(&fdri_life_recording.arena, l);
+    fdri_totals_count_pending(t->base, l);
+    tick = fdri_record_clamp_live(t, tick);
     l->last_tick = tick;
-    fdri_close_top(t, l, t->top, l->depth, tick);
-    fdri_end(t);
+    fdri_record_close_top(t, l, t->top, l->depth, tick);
+    fdri_thread_end(t);
 }
 
 /* Region and flags at once: they are neighbours. The region alone where there is nothing special about the open
  * call. */
-static inline uint64_t region_and_flags(const struct fdr_level *v)
+static inline uint64_t region_and_flags(const struct fdri_arena_level *v)
 {
     uint64_t both;
     memcpy(&both, &v->region, sizeof both);
     return both;
 }
-static_assert(offsetof(struct fdr_level, flags) == offsetof(struct fdr_level, region) + 4, "read as one word");
+static_assert(offsetof(struct fdri_arena_level, flags) == offsetof(struct fdri_arena_level, region) + 4,
+              "read as one word");
 
-static inline __attribute__((always_inline)) bool is_top(const struct fdr_level *v, fdr_region region, uint64_t address)
+static inline __attribute__((always_inline)) bool is_top(const struct fdri_arena_level *v, fdr_region region,
+                                                         uint64_t address)
 {
-    return address ? FDR_LIKELY(v->address == address) && FDR_LIKELY(!v->flags) : region_and_flags(v) == region;
+    return address ? FDRI_LIKELY(v->address == address) && FDRI_LIKELY(!v->flags) : region_and_flags(v) == region;
 }
 
 /* A duration between least and most of its row: there is a counter for it, the address of which is known late, behind
  * the clock. What the processor loads behind a store to it would wait for that (8 of 27 ns on AMD's): so the store is
  * left to the next call. */
-static inline __attribute__((always_inline)) void add_ordinary(struct fdri_thread *t, struct fdr_location *l,
-                                                               uint8_t *base, struct fdr_row *r, struct fdr_level *v,
-                                                               uint64_t duration)
+static inline __attribute__((always_inline)) void add_ordinary(struct fdri_thread *t, struct fdri_arena_location *l,
+                                                               uint8_t *base, struct fdri_arena_row *r,
+                                                               struct fdri_arena_level *v, uint64_t duration)
 {
     uint64_t ns = (uint64_t)((unsigned __int128)duration * t->to_ns >> 32);
     uint32_t before = l->counting;
-    if (FDR_LIKELY(before)) fdr_bump_relaxed((uint64_t *)(void *)(base + before), 1);
-    fdr_signal_fence();
-    l->counting = (uint32_t)r->histogram + fdri_bucket(ns) * (uint32_t)sizeof(uint64_t);
+    if (FDRI_LIKELY(before)) fdri_atomic_bump_relaxed((uint64_t *)(void *)(base + before), 1);
+    fdri_atomic_signal_fence();
+    l->counting = (uint32_t)r->histogram + fdri_totals_bucket(ns) * (uint32_t)sizeof(uint64_t);
     t->sum_before = r->sum;
-    fdr_signal_fence(); /* as fdri_count_late; and here as below the order is what unfinished_call.c relies on */
-    fdr_bump_relaxed(&r->calls, 1);
-    fdr_signal_fence();
-    fdr_bump_relaxed(&r->exclusive, duration - v->child_ticks);
-    fdr_signal_fence();
-    fdr_bump_relaxed(&r->sum, duration);
+    fdri_atomic_signal_fence(); /* as fdri_totals_count_pending; and here as below the order is what unfinished_call.c relies on */
+    fdri_atomic_bump_relaxed(&r->calls, 1);
+    fdri_atomic_signal_fence();
+    fdri_atomic_bump_relaxed(&r->exclusive, duration - v->child_ticks);
+    fdri_atomic_signal_fence();
+    fdri_atomic_bump_relaxed(&r->sum, duration);
 }
 
 /* The end of it: the time goes to the parent, the call from the stack. */
-static inline __attribute__((always_inline)) void end_ordinary(struct fdri_thread *t, struct fdr_location *l,
-                                                               struct fdr_level *v, uint64_t duration)
+static inline __attribute__((always_inline)) void end_ordinary(struct fdri_thread *t, struct fdri_arena_location *l,
+                                                               struct fdri_arena_level *v, uint64_t duration)
 {
-    struct fdr_level *parent = fdri_parent_of(t, v, l->depth);
-    fdr_bump_relaxed(&parent->child_ticks, duration);
-    fdri_pop(t, l, parent);
+    struct fdri_arena_level *parent = fdri_record_parent_of(t, v, l->depth);
+    fdri_atomic_bump_relaxed(&parent->child_ticks, duration);
+    fdri_record_pop(t, l, parent);
     not_busy(l);
 }
 
@@ -251,40 +256,40 @@ static inline void fetch_ahead(struct fdri_thread *t)
 
 /* A call whose record is spelled out: one of five, or of 64 at the least. So it does what bins opened before have left
  * to others. */
-static FDR_NOINLINE void store_spelled(struct fdri_thread *t, struct fdr_part *p, uint64_t gap, uint64_t tick)
+static FDRI_NOINLINE void store_spelled(struct fdri_thread *t, struct fdri_arena_part *p, uint64_t gap, uint64_t tick)
 {
-    struct fdr_level *v = t->top;
-    struct fdr_bin *bin = (void *)(t->base + p->open_off);
+    struct fdri_arena_level *v = t->top;
+    struct fdri_arena_bin *bin = (void *)(t->base + p->open_off);
     uint64_t leave = tick >> t->shift, stored = leave - (v->enter_tick >> t->shift);
-    uint64_t commit = fdr_encode_longer(p, (void *)(t->base + p->table_off), (uint8_t *)(bin + 1), v->region, gap,
-                                        stored);
+    uint64_t commit = fdri_codec_encode_longer(p, (void *)(t->base + p->table_off), (uint8_t *)(bin + 1), v->region,
+                                               gap, stored);
     p->last_tick = leave;
-    fdr_signal_fence();
-    fdr_store_release(&bin->commit, commit); /* R:commit */
+    fdri_atomic_signal_fence();
+    fdri_atomic_store_release(&bin->commit, commit); /* R:commit */
     if (t->fetch_at < t->fetch_end) fetch_ahead(t);
     end_ordinary(t, t->loc, v, tick - v->enter_tick);
-    if (FDR_UNLIKELY(t->later)) fdri_do_later();
+    if (FDRI_UNLIKELY(t->later)) fdri_do_later();
 }
 
 /* Stores the top call, which has a duration, and ends it. What it needs it loads anew, here and behind each fence: a
  * register that is kept for it through all of the leave would have to be saved, a store for each; loads cost less. */
-static inline __attribute__((always_inline)) void store_ordinary(struct fdri_thread *t, struct fdr_part *p,
+static inline __attribute__((always_inline)) void store_ordinary(struct fdri_thread *t, struct fdri_arena_part *p,
                                                                  uint64_t tick, uint32_t shift)
 {
-    const struct fdr_level *v = t->top;
+    const struct fdri_arena_level *v = t->top;
     uint64_t entered = v->enter_tick >> shift, stored = (tick >> shift) - entered, gap = entered - p->last_tick;
-    const struct fdr_table *table = (const void *)(t->base + p->table_off);
-    struct fdr_foreseen record;
-    if (FDR_UNLIKELY(!fdr_foresee(table->slot[p->context], p->progress, v->region, gap, stored, &record))) {
+    const struct fdri_codec_table *table = (const void *)(t->base + p->table_off);
+    struct fdri_codec_foreseen record;
+    if (FDRI_UNLIKELY(!fdri_codec_foresee(table->slot[p->context], p->progress, v->region, gap, stored, &record))) {
         store_spelled(t, p, gap, tick);
         return;
     }
-    fdr_signal_fence();
-    struct fdr_bin *bin = (void *)(t->base + p->open_off);
-    uint64_t commit = fdr_put_foreseen(p, (uint8_t *)(bin + 1), t->top->region, &record);
+    fdri_atomic_signal_fence();
+    struct fdri_arena_bin *bin = (void *)(t->base + p->open_off);
+    uint64_t commit = fdri_codec_put_foreseen(p, (uint8_t *)(bin + 1), t->top->region, &record);
     p->last_tick = tick >> shift;
-    fdr_signal_fence();
-    fdr_store_release(&bin->commit, commit); /* R:commit */
+    fdri_atomic_signal_fence();
+    fdri_atomic_store_release(&bin->commit, commit); /* R:commit */
     end_ordinary(t, t->loc, t->top, tick - t->top->enter_tick);
 }
 
@@ -294,114 +299,116 @@ enum leave_result { LEFT, NOT_MINE, REST };
 static inline __attribute__((always_inline)) enum leave_result
 leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t shift, uint64_t *tick_out)
 {
-    struct fdr_location *l = t->loc;
-    if (FDR_UNLIKELY(l->busy)) return NOT_MINE;
+    struct fdri_arena_location *l = t->loc;
+    if (FDRI_UNLIKELY(l->busy)) return NOT_MINE;
     mark_busy(l);
-    uint64_t tick = *tick_out = fdr_ticks(); /* first: where the processor lets them the loads below run meanwhile */
-    struct fdr_level *v = t->top;
-    if (FDR_UNLIKELY(!is_top(v, region, address))) {
+    uint64_t tick = *tick_out =
+        fdri_clock_ticks(); /* first: where the processor lets them the loads below run meanwhile */
+    struct fdri_arena_level *v = t->top;
+    if (FDRI_UNLIKELY(!is_top(v, region, address))) {
         not_busy(l);
         return NOT_MINE;
     }
     uint8_t *base = t->base;
     uint64_t entered = v->enter_tick, duration = tick - entered;
-    struct fdr_row *r = (void *)(base + v->row_off);
-    if (FDR_UNLIKELY(tick < l->last_tick || duration < r->min || duration > r->max || !r->histogram)) return REST;
-    if (FDR_UNLIKELY(duration < t->min_ticks)) {
-        bool watched = duration >= fdr_load_relaxed(&fdri_watch_ticks);
-        if (FDR_UNLIKELY(watched || t->tied_to == (tick >> shift) + 1)) return REST;
+    struct fdri_arena_row *r = (void *)(base + v->row_off);
+    if (FDRI_UNLIKELY(tick < l->last_tick || duration < r->min || duration > r->max || !r->histogram)) return REST;
+    if (FDRI_UNLIKELY(duration < t->min_ticks)) {
+        bool watched = duration >= fdri_atomic_load_relaxed(&fdri_watch_ticks);
+        if (FDRI_UNLIKELY(watched || t->tied_to == (tick >> shift) + 1)) return REST;
         l->last_tick = tick;
         add_ordinary(t, l, base, r, v, duration);
-        fdr_bump_relaxed(&v->filtered, 1);
+        fdri_atomic_bump_relaxed(&v->filtered, 1);
         end_ordinary(t, l, v, duration);
         return LEFT;
     }
     uint64_t stored = (tick >> shift) - (entered >> shift);
     uint32_t off = v->part[0]; /* by branches: the loads behind it need not wait for the duration */
     if (stored >= t->edge[0]) {
-        if (FDR_UNLIKELY(duration >= fdr_load_relaxed(&fdri_watch_ticks))) return REST; /* a trigger may want it */
+        if (FDRI_UNLIKELY(duration >= fdri_atomic_load_relaxed(&fdri_watch_ticks)))
+            return REST; /* a trigger may want it */
         off = stored < t->edge[1] ? v->part[1] : stored < t->edge[2] ? v->part[2] : v->part[3];
     }
-    struct fdr_part *p = (void *)(base + off);
-    if (FDR_UNLIKELY(off <= FDRI_GATE_CLOSED || fdr_encode_full(p) || !stored)) return REST;
+    struct fdri_arena_part *p = (void *)(base + off);
+    if (FDRI_UNLIKELY(off <= FDRI_THREAD_GATE_CLOSED || fdri_codec_encode_full(p) || !stored)) return REST;
     l->last_tick = tick;
     add_ordinary(t, l, base, r, v, duration);
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     store_ordinary(t, p, tick, shift);
     return LEFT;
 }
 
 /* Region and flags of a call that is only counted, as one word. */
-static inline uint64_t untimed_word(fdr_region region) { return region | (uint64_t)FDR_LEVEL_UNTIMED << 32; }
+static inline uint64_t untimed_word(fdr_region region) { return region | (uint64_t)FDRI_ARENA_LEVEL_UNTIMED << 32; }
 
 /* Calls deeper than FDR_DEPTH: counted, no clock. far: also where the next level is in another block. False: there is
  * more to it. */
 static inline __attribute__((always_inline)) bool count_enter(struct fdri_thread *t, fdr_region region,
-                                                              const struct fdri_function *f, bool far)
+                                                              const struct fdri_record_function *f, bool far)
 {
-    struct fdr_location *l = t->loc;
-    if (FDR_UNLIKELY(l->busy || region > FDR_ID_MAX)) return false;
+    struct fdri_arena_location *l = t->loc;
+    if (FDRI_UNLIKELY(l->busy || region > FDRI_CODEC_ID_MAX)) return false;
     mark_busy(l);
-    uint32_t depth = l->depth, key = FDRI_KEY(FDR_DEF_REGION, region);
-    if (FDR_UNLIKELY(depth - t->depth_limit >= t->counted_levels)) return not_busy(l);
-    if (FDR_UNLIKELY(!far && depth % FDR_LEVELS_STEP == 0)) return not_busy(l);
+    uint32_t depth = l->depth, key = FDRI_TOTALS_KEY(FDRI_ARENA_DEF_REGION, region);
+    if (FDRI_UNLIKELY(depth - t->depth_limit >= t->counted_levels)) return not_busy(l);
+    if (FDRI_UNLIKELY(!far && depth % FDRI_ARENA_LEVELS_STEP == 0)) return not_busy(l);
     uint32_t row_off = t->row_slot[key * 0x9E3779B1u >> t->row_shift];
-    struct fdr_row *row = (void *)(t->base + row_off);
-    if (FDR_UNLIKELY(row->key != key || (row->flags & FDR_ROW_GATED))) return not_busy(l);
-    struct fdr_level *v = far ? fdri_level(t, depth + 1) : t->top + 1;
+    struct fdri_arena_row *row = (void *)(t->base + row_off);
+    if (FDRI_UNLIKELY(row->key != key || (row->flags & FDRI_ARENA_ROW_GATED))) return not_busy(l);
+    struct fdri_arena_level *v = far ? fdri_thread_level(t, depth + 1) : t->top + 1;
     uint64_t word = untimed_word(region), place = row_off; /* and none skipped */
     v->enter_tick = l->last_tick;
     memcpy(&v->region, &word, sizeof word);
     memcpy(&v->row_off, &place, sizeof place);
-    fdri_level_place(v, f);
-    fdr_signal_fence();
-    fdr_bump_relaxed(&v->presented, 1);
-    fdr_bump_relaxed(&v->filtered, 1);
-    fdr_signal_fence();
-    fdr_bump_relaxed(&row->untimed, 1);      /* behind what is presented: unfinished_call.c */
-    fdr_store_release(&l->depth, depth + 1); /* R:frame */
+    fdri_record_level_place(v, f);
+    fdri_atomic_signal_fence();
+    fdri_atomic_bump_relaxed(&v->presented, 1);
+    fdri_atomic_bump_relaxed(&v->filtered, 1);
+    fdri_atomic_signal_fence();
+    fdri_atomic_bump_relaxed(&row->untimed, 1);      /* behind what is presented: unfinished_call.c */
+    fdri_atomic_store_release(&l->depth, depth + 1); /* R:frame */
     t->top = v;
-    fdr_store_release(&l->busy, 0); /* R:busy */
+    fdri_atomic_store_release(&l->busy, 0); /* R:busy */
     return true;
 }
 
 static inline __attribute__((always_inline)) bool count_leave(struct fdri_thread *t, fdr_region region,
                                                               uint64_t address, bool far)
 {
-    struct fdr_location *l = t->loc;
-    if (FDR_UNLIKELY(l->busy)) return false;
+    struct fdri_arena_location *l = t->loc;
+    if (FDRI_UNLIKELY(l->busy)) return false;
     mark_busy(l);
-    struct fdr_level *v = t->top;
+    struct fdri_arena_level *v = t->top;
     uint32_t depth = l->depth;
-    if (FDR_UNLIKELY(depth - t->depth_limit - 1 >= t->counted_levels)) return not_busy(l);
-    if (FDR_UNLIKELY(!far && depth % FDR_LEVELS_STEP == 1)) return not_busy(l);
-    bool mine = address ? v->address == address && v->flags == FDR_LEVEL_UNTIMED
+    if (FDRI_UNLIKELY(depth - t->depth_limit - 1 >= t->counted_levels)) return not_busy(l);
+    if (FDRI_UNLIKELY(!far && depth % FDRI_ARENA_LEVELS_STEP == 1)) return not_busy(l);
+    bool mine = address ? v->address == address && v->flags == FDRI_ARENA_LEVEL_UNTIMED
                         : region_and_flags(v) == untimed_word(region);
-    if (FDR_UNLIKELY(!mine)) return not_busy(l);
-    fdri_pop(t, l, far ? fdri_level(t, depth - 1) : v - 1);
-    fdr_store_release(&l->busy, 0); /* R:busy */
+    if (FDRI_UNLIKELY(!mine)) return not_busy(l);
+    fdri_record_pop(t, l, far ? fdri_thread_level(t, depth - 1) : v - 1);
+    fdri_atomic_store_release(&l->busy, 0); /* R:busy */
     return true;
 }
 
-static FDR_NOINLINE void leave_address_slow(uint64_t address)
+static FDRI_NOINLINE void leave_address_slow(uint64_t address)
 {
-    if (fdri_attached()) leave_slow(fdri_address_region(address), address, true, 0);
+    if (fdri_thread_attached()) leave_slow(fdri_names_address_region(address), address, true, 0);
 }
 
-static FDR_NOINLINE void leave_by_name(fdr_region region, uint64_t address)
+static FDRI_NOINLINE void leave_by_name(fdr_region region, uint64_t address)
 {
     if (address) leave_address_slow(address);
     else leave_slow(region, 0, true, 0);
 }
 
 /* Where t->plain does not say that the fastest path may be taken: another unit of time, mostly. */
-static FDR_NOINLINE void leave_other(fdr_region region, uint64_t address, uint32_t on)
+static FDRI_NOINLINE void leave_other(fdr_region region, uint64_t address, uint32_t on)
 {
-    struct fdri_thread *t = &fdri_self;
+    struct fdri_thread *t = &fdri_record_self;
     uint64_t tick;
     enum leave_result result = NOT_MINE;
     if (t->rounded == on) {
-        if (FDR_UNLIKELY(t->loc->depth > t->depth_limit) && count_leave(t, region, address, true)) return;
+        if (FDRI_UNLIKELY(t->loc->depth > t->depth_limit) && count_leave(t, region, address, true)) return;
         result = leave_fast(t, region, address, t->shift, &tick);
     }
     if (result == REST) leave_rest(t, tick);
@@ -409,50 +416,50 @@ static FDR_NOINLINE void leave_other(fdr_region region, uint64_t address, uint32
 }
 
 /* Functions of their own, called by tail calls and before anything else: so who calls them saves no registers. */
-static FDR_NOINLINE void enter_other(fdr_region region) { enter_slow(region, NULL, true, 0); }
+static FDRI_NOINLINE void enter_other(fdr_region region) { enter_slow(region, NULL, true, 0); }
 
-static FDR_NOINLINE void enter_deep_far(fdr_region region)
+static FDRI_NOINLINE void enter_deep_far(fdr_region region)
 {
-    if (!count_enter(&fdri_self, region, NULL, true)) enter_slow(region, NULL, true, 0);
+    if (!count_enter(&fdri_record_self, region, NULL, true)) enter_slow(region, NULL, true, 0);
 }
 
-static FDR_NOINLINE void enter_deep(fdr_region region)
+static FDRI_NOINLINE void enter_deep(fdr_region region)
 {
-    if (FDR_UNLIKELY(!count_enter(&fdri_self, region, NULL, false))) enter_deep_far(region);
+    if (FDRI_UNLIKELY(!count_enter(&fdri_record_self, region, NULL, false))) enter_deep_far(region);
 }
 
-static FDR_NOINLINE void leave_deep_far(fdr_region region, uint64_t address)
+static FDRI_NOINLINE void leave_deep_far(fdr_region region, uint64_t address)
 {
-    if (!count_leave(&fdri_self, region, address, true)) leave_by_name(region, address);
+    if (!count_leave(&fdri_record_self, region, address, true)) leave_by_name(region, address);
 }
 
-static FDR_NOINLINE void leave_deep(fdr_region region)
+static FDRI_NOINLINE void leave_deep(fdr_region region)
 {
-    if (FDR_UNLIKELY(!count_leave(&fdri_self, region, 0, false))) leave_deep_far(region, 0);
+    if (FDRI_UNLIKELY(!count_leave(&fdri_record_self, region, 0, false))) leave_deep_far(region, 0);
 }
 
-static FDR_NOINLINE void leave_address_deep(uint64_t address)
+static FDRI_NOINLINE void leave_address_deep(uint64_t address)
 {
-    if (FDR_UNLIKELY(!count_leave(&fdri_self, 0, address, false))) leave_deep_far(0, address);
+    if (FDRI_UNLIKELY(!count_leave(&fdri_record_self, 0, address, false))) leave_deep_far(0, address);
 }
 
 void fdr_enter_(fdr_region region, uint32_t on)
 {
-    struct fdri_thread *t = &fdri_self;
-    if (FDR_UNLIKELY(t->recording != on)) enter_other(region);
-    else if (FDR_UNLIKELY(t->loc->depth >= t->soft)) enter_deep(region);
-    else if (FDR_UNLIKELY(!enter_fast(t, region))) enter_slow(region, NULL, true, 0);
+    struct fdri_thread *t = &fdri_record_self;
+    if (FDRI_UNLIKELY(t->recording != on)) enter_other(region);
+    else if (FDRI_UNLIKELY(t->loc->depth >= t->soft)) enter_deep(region);
+    else if (FDRI_UNLIKELY(!enter_fast(t, region))) enter_slow(region, NULL, true, 0);
 }
 
 void fdr_leave_(fdr_region region, uint32_t on)
 {
-    struct fdri_thread *t = &fdri_self;
+    struct fdri_thread *t = &fdri_record_self;
     uint64_t tick;
-    if (FDR_UNLIKELY(t->plain != on)) {
+    if (FDRI_UNLIKELY(t->plain != on)) {
         leave_other(region, 0, on);
         return;
     }
-    if (FDR_UNLIKELY(t->loc->depth > t->depth_limit)) {
+    if (FDRI_UNLIKELY(t->loc->depth > t->depth_limit)) {
         leave_deep(region);
         return;
     }
@@ -463,42 +470,44 @@ void fdr_leave_(fdr_region region, uint32_t on)
 
 /* The function, with what the stack tells of it. Four words, not the structure, lead here, and tail calls: so they stay
  * in registers where all is as usual. */
-static struct fdri_function function_of(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
+static struct fdri_record_function function_of(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
 {
-    struct fdri_function f = {address, frame, caller, site, frame};
-    if (frame != FDRI_UNTOLD) f.upper = fdri_frame_upper(&f);
+    struct fdri_record_function f = {address, frame, caller, site, frame};
+    if (frame != FDRI_RECORD_FRAME_UNKNOWN) f.upper = fdri_jumps_frame_upper(&f);
     return f;
 }
 
-static FDR_NOINLINE void enter_unknown(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
+static FDRI_NOINLINE void enter_unknown(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
 {
-    struct fdri_thread *t = &fdri_self;
-    const struct fdri_function f = function_of(address, frame, caller, site);
-    fdr_region region = fdri_address_region(address);
-    bool gone = frame != FDRI_UNTOLD && FDR_UNLIKELY(!fdri_is_below(t, &f)) && fdri_gone(t, &f);
+    struct fdri_thread *t = &fdri_record_self;
+    const struct fdri_record_function f = function_of(address, frame, caller, site);
+    fdr_region region = fdri_names_address_region(address);
+    bool gone = frame != FDRI_RECORD_FRAME_UNKNOWN && FDRI_UNLIKELY(!fdri_jumps_is_below(t, &f)) &&
+                fdri_jumps_first_abandoned(t, &f);
     if (gone || !count_enter(t, region, &f, true)) enter_slow(region, &f, true, 0); /* which closes those that are */
 }
 
 /* Frames that overlap, and it is no plain part: was the newest call left, or are they parts of one function all the
  * same? */
-static FDR_NOINLINE void enter_same_place(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
+static FDRI_NOINLINE void enter_same_place(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
 {
-    struct fdri_thread *t = &fdri_self;
-    const struct fdri_function f = function_of(address, frame, caller, site);
-    if (FDR_UNLIKELY(!fdri_is_below(t, &f)) || !enter_known(t, f, false)) enter_unknown(address, frame, caller, site);
+    struct fdri_thread *t = &fdri_record_self;
+    const struct fdri_record_function f = function_of(address, frame, caller, site);
+    if (FDRI_UNLIKELY(!fdri_jumps_is_below(t, &f)) || !enter_known(t, f, false))
+        enter_unknown(address, frame, caller, site);
 }
 
 /* A known function's frame is not below that of the newest call, or that one has none. Busy, with the tick. */
-static FDR_NOINLINE void enter_beside(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site, uint64_t tick,
-                                      const struct fdri_known *k)
+static FDRI_NOINLINE void enter_beside(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site, uint64_t tick,
+                                       const struct fdri_names_cached *k)
 {
-    struct fdri_thread *t = &fdri_self;
-    struct fdr_location *l = t->loc;
-    const struct fdri_function f = {address, frame, caller, site, 0};
+    struct fdri_thread *t = &fdri_record_self;
+    struct fdri_arena_location *l = t->loc;
+    const struct fdri_record_function f = {address, frame, caller, site, 0};
     uint64_t bytes = own_bytes(k, site);
     uint32_t depth = l->depth;
-    const struct fdr_level *newest = newest_function(t, t->top, &depth);
-    if (FDR_LIKELY(frame - bytes >= newest->frame || is_plain_part(newest, depth, &f, bytes))) {
+    const struct fdri_arena_level *newest = newest_function(t, t->top, &depth);
+    if (FDRI_LIKELY(frame - bytes >= newest->frame || is_plain_part(newest, depth, &f, bytes))) {
         push_known(t, l, k, &f, tick);
         return;
     }
@@ -507,25 +516,27 @@ static FDR_NOINLINE void enter_beside(uint64_t address, uint64_t frame, uint64_t
 }
 
 /* The thread's first function: an address is looked up by threads that liburcu knows, so it attaches before. */
-static FDR_NOINLINE void enter_first(uint64_t address, uint64_t pointer, uint64_t caller, uint64_t site)
+static FDRI_NOINLINE void enter_first(uint64_t address, uint64_t pointer, uint64_t caller, uint64_t site)
 {
-    if (fdri_attached()) enter_unknown(address, pointer ? fdri_self.stack_end - pointer : FDRI_UNTOLD, ~caller, site);
+    if (fdri_thread_attached())
+        enter_unknown(address, pointer ? fdri_record_self.stack_end - pointer : FDRI_RECORD_FRAME_UNKNOWN, ~caller,
+                      site);
 }
 
 /* pointer 0: nobody told. */
 static inline __attribute__((always_inline)) void enter_address(uint64_t address, uint64_t pointer, uint64_t caller,
                                                                 uint64_t site)
 {
-    struct fdri_thread *t = &fdri_self;
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    struct fdri_thread *t = &fdri_record_self;
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     if (!on) return;
-    if (FDR_UNLIKELY(t->recording != on)) {
+    if (FDRI_UNLIKELY(t->recording != on)) {
         enter_first(address, pointer, caller, site);
         return;
     }
-    uint64_t frame = pointer ? t->stack_end - pointer : FDRI_UNTOLD;
+    uint64_t frame = pointer ? t->stack_end - pointer : FDRI_RECORD_FRAME_UNKNOWN;
     caller = ~caller;
-    if (FDR_UNLIKELY(!enter_known(t, (struct fdri_function){address, frame, caller, site, 0}, pointer != 0)))
+    if (FDRI_UNLIKELY(!enter_known(t, (struct fdri_record_function){address, frame, caller, site, 0}, pointer != 0)))
         enter_unknown(address, frame, caller, site);
 }
 
@@ -540,16 +551,16 @@ void fdr_enter_function_(const void *function, const void *caller, const void *p
 
 void fdr_leave_address(const void *function)
 {
-    struct fdri_thread *t = &fdri_self;
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    struct fdri_thread *t = &fdri_record_self;
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     uint64_t address = (uint64_t)(uintptr_t)function;
     uint64_t tick;
     if (!on) return;
-    if (FDR_UNLIKELY(t->plain != on)) {
+    if (FDRI_UNLIKELY(t->plain != on)) {
         leave_other(0, address, on);
         return;
     }
-    if (FDR_UNLIKELY(t->loc->depth > t->depth_limit)) {
+    if (FDRI_UNLIKELY(t->loc->depth > t->depth_limit)) {
         leave_address_deep(address);
         return;
     }
@@ -560,19 +571,19 @@ void fdr_leave_address(const void *function)
 
 void fdr_enter(fdr_region region)
 {
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     if (on) fdr_enter_(region, on);
 }
 void fdr_leave(fdr_region region)
 {
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     if (on) fdr_leave_(region, on);
 }
 void fdr_enter_at(fdr_region region, uint64_t time_ns)
 {
-    if (fdr_load_relaxed(&fdr_switch_.on)) enter_slow(region, NULL, false, time_ns);
+    if (fdri_atomic_load_relaxed(&fdr_switch_.on)) enter_slow(region, NULL, false, time_ns);
 }
 void fdr_leave_at(fdr_region region, uint64_t time_ns)
 {
-    if (fdr_load_relaxed(&fdr_switch_.on)) leave_slow(region, 0, false, time_ns);
+    if (fdri_atomic_load_relaxed(&fdr_switch_.on)) leave_slow(region, 0, false, time_ns);
 }

@@ -24,12 +24,12 @@
 
 enum { STEP_NS = 1000000 };
 
-static uint64_t *shared_offset(void) { return &fdri_rec.arena.super->clock_offset; }
+static uint64_t *shared_offset(void) { return &fdri_life_recording.arena.super->clock_offset; }
 
-uint64_t fdri_tick_now(void)
+uint64_t fdri_record_tick_now(void)
 {
-    uint64_t offset = fdri_rec.arena.base ? fdr_load_relaxed(shared_offset()) : 0;
-    return (fdri_rec.ticks ? fdr_ticks() : fdr_clock_ns(CLOCK_MONOTONIC)) + offset;
+    uint64_t offset = fdri_life_recording.arena.base ? fdri_atomic_load_relaxed(shared_offset()) : 0;
+    return (fdri_life_recording.ticks ? fdri_clock_ticks() : fdri_clock_ns(CLOCK_MONOTONIC)) + offset;
 }
 
 static void take(struct fdri_thread *t, uint64_t offset)
@@ -39,53 +39,54 @@ static void take(struct fdri_thread *t, uint64_t offset)
 }
 
 /* A location that counts in the caller's ns beside the counter's ticks has a clock of its own. */
-void fdri_clock_adopt(struct fdri_thread *t)
+void fdri_record_clock_adopt(struct fdri_thread *t)
 {
-    take(t, t->ticks == fdri_rec.ticks ? fdr_load_relaxed(shared_offset()) : 0);
+    take(t, t->ticks == fdri_life_recording.ticks ? fdri_atomic_load_relaxed(shared_offset()) : 0);
 }
 
 /* Where the recording's clock would stand without the step; 0: there is no other clock to ask. */
 static uint64_t expected(void)
 {
-    const struct fdri_recorder *r = &fdri_rec;
+    const struct fdri_life_recorder *r = &fdri_life_recording;
     if (!r->ticks) return 0;
-    return r->start.tick + fdri_ns_to_ticks(fdr_clock_ns(CLOCK_MONOTONIC) - r->start.monotonic_ns);
+    return r->start.tick + fdri_life_ns_to_ticks(fdri_clock_ns(CLOCK_MONOTONIC) - r->start.monotonic_ns);
 }
 
 static void mark(uint64_t tick, uint64_t back)
 {
-    struct fdr_superblock *s = fdri_rec.arena.super;
-    struct fdr_clock_step *step = &s->clock_step[fdr_add_relaxed(&s->clock_steps, 1u) % FDR_CLOCK_STEPS];
-    fdr_store_relaxed(&step->back, back);
-    fdr_signal_fence();
-    fdr_store_relaxed(&step->tick, tick);
+    struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
+    struct fdri_arena_clock_step *step =
+        &s->clock_step[fdri_atomic_add_relaxed(&s->clock_steps, 1u) % FDRI_ARENA_CLOCK_STEPS];
+    fdri_atomic_store_relaxed(&step->back, back);
+    fdri_atomic_signal_fence();
+    fdri_atomic_store_relaxed(&step->tick, tick);
 }
 
 /* `reading`: what the clock itself says. */
 static void anchor(struct fdri_thread *t, uint64_t reading, uint64_t step)
 {
-    uint64_t last = t->loc->last_tick, shared = fdr_load_relaxed(shared_offset());
+    uint64_t last = t->loc->last_tick, shared = fdri_atomic_load_relaxed(shared_offset());
     bool another = shared != t->clock_offset; /* somebody met it before: theirs, where it is enough */
     if (!another || (int64_t)(last - (reading + shared)) > (int64_t)step) {
-        uint64_t back = last - (reading + shared), now = fdr_max(last, expected());
-        if (fdr_cas_acq_rel_u64(shared_offset(), &shared, now - reading)) { /* L:clock */
+        uint64_t back = last - (reading + shared), now = fdri_bits_max(last, expected());
+        if (fdri_atomic_cas_acq_rel_u64(shared_offset(), &shared, now - reading)) { /* L:clock */
             shared = now - reading;
             mark(now, back);
-            fdri_life_suspect();
+            fdri_life_suspect_restored();
         }
     }
     take(t, shared);
-    fdri_set_soft(t);
+    fdri_thread_update_soft(t);
 }
 
-uint64_t fdri_stepped_back(struct fdri_thread *t, uint64_t tick)
+uint64_t fdri_record_clock_stepped_back(struct fdri_thread *t, uint64_t tick)
 {
-    struct fdr_location *l = t->loc;
-    uint64_t step = t->ticks ? fdri_ns_to_ticks(STEP_NS) : STEP_NS;
+    struct fdri_arena_location *l = t->loc;
+    uint64_t step = t->ticks ? fdri_life_ns_to_ticks(STEP_NS) : STEP_NS;
     l->clamped++;
-    if (l->last_tick - tick <= step || l->last_tick == t->presented_tick || t->ticks != fdri_rec.ticks)
+    if (l->last_tick - tick <= step || l->last_tick == t->presented_tick || t->ticks != fdri_life_recording.ticks)
         return l->last_tick;
     uint64_t reading = tick - t->clock_offset;
     anchor(t, reading, step);
-    return fdr_max(reading + t->clock_offset, l->last_tick);
+    return fdri_bits_max(reading + t->clock_offset, l->last_tick);
 }

@@ -23,38 +23,40 @@
 
 static bool levelled(void)
 {
-    return fdri_rec.set.strategy == FDR_STRATEGY_WHOLE || fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE;
+    return fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_WHOLE ||
+           fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_TELESCOPE;
 }
 
 /* Not where user events inside calls are stored already: their depth is theirs. */
 static bool begin(struct fdri_thread *t)
 {
-    struct fdr_location *l = t->loc;
-    if (l->flags & FDR_LOCATION_READINGS) return true;
+    struct fdri_arena_location *l = t->loc;
+    if (l->flags & FDRI_ARENA_LOCATION_READINGS) return true;
     for (uint32_t off = l->parts_first; off;) {
-        const struct fdr_part *p = fdri_off(t, off);
-        if (p->class_ == FDR_CLASS_USER && p->depth) return false;
+        const struct fdri_arena_part *p = fdri_thread_at(t, off);
+        if (p->class_ == FDRI_ARENA_CLASS_USER && p->depth) return false;
         off = p->next;
     }
-    while (fdr_levels_in(l->level_blocks) < FDR_READING_DEPTHS)
-        if (!fdri_grow_levels(t)) return false;
-    fdr_store_relaxed(&l->flags, l->flags | FDR_LOCATION_READINGS);
+    while (fdri_arena_levels_in(l->level_blocks) < FDRI_ARENA_READING_DEPTHS)
+        if (!fdri_thread_grow_levels(t)) return false;
+    fdri_atomic_store_relaxed(&l->flags, l->flags | FDRI_ARENA_LOCATION_READINGS);
     return true;
 }
 
 static bool ready(struct fdri_thread *t, uint32_t depth)
 {
-    struct fdr_level_points *points = fdri_points_of(t, depth);
-    return points && fdri_part_ready(t, &points->by_class[FDR_CLASS_USER].part, depth, FDR_CLASS_USER);
+    struct fdri_arena_level_points *points = fdri_record_points_of(t, depth);
+    return points &&
+           fdri_memory_part_ready(t, &points->by_class[FDRI_ARENA_CLASS_USER].part, depth, FDRI_ARENA_CLASS_USER);
 }
 
 /* Where memory holds no further level what is rare is among what is less so. */
-uint32_t fdri_reading_depth(struct fdri_thread *t, uint64_t before, uint64_t number)
+uint32_t fdri_record_reading_depth(struct fdri_thread *t, uint64_t before, uint64_t number)
 {
     if (t->loc->depth || before == number || !levelled() || !begin(t))
-        return t->loc->flags & FDR_LOCATION_READINGS ? 0 : t->loc->depth;
-    uint32_t level = fdri_policy_sample_level(before, number);
-    uint32_t depth = FDR_READING_DEPTHS - (uint32_t)fdr_min(level, FDR_READING_DEPTHS - 1);
-    while (depth < FDR_READING_DEPTHS && !ready(t, depth)) depth++;
+        return t->loc->flags & FDRI_ARENA_LOCATION_READINGS ? 0 : t->loc->depth;
+    uint32_t level = fdri_policies_sample_level(before, number);
+    uint32_t depth = FDRI_ARENA_READING_DEPTHS - (uint32_t)fdri_bits_min(level, FDRI_ARENA_READING_DEPTHS - 1);
+    while (depth < FDRI_ARENA_READING_DEPTHS && !ready(t, depth)) depth++;
     return depth;
 }

@@ -25,151 +25,162 @@ struct point {
     uint32_t count;
     bool store_count, reading;
     uint64_t before, number; /* of a reading */
-    uint64_t field[FDR_FIELDS_MAX];
+    uint64_t field[FDRI_CODEC_FIELDS_MAX];
 };
 
 /* The depth at which it is stored: where it happens, but for readings. */
 static uint32_t depth_of(struct fdri_thread *t, const struct point *e)
 {
-    uint32_t depth = e->reading ? fdri_reading_depth(t, e->before, e->number) : t->loc->depth;
-    if (!e->reading && fdri_is_reading(t->loc, e->class_, depth)) return 0; /* what is deeper there are readings */
+    uint32_t depth = e->reading ? fdri_record_reading_depth(t, e->before, e->number) : t->loc->depth;
+    if (!e->reading && fdri_record_is_reading(t->loc, e->class_, depth))
+        return 0; /* what is deeper there are readings */
     return depth;
 }
 
-struct fdr_level_points *fdri_points_of(struct fdri_thread *t, uint32_t depth)
+struct fdri_arena_level_points *fdri_record_points_of(struct fdri_thread *t, uint32_t depth)
 {
-    struct fdr_level *v = depth == t->loc->depth ? t->top : fdri_level(t, depth);
+    struct fdri_arena_level *v = depth == t->loc->depth ? t->top : fdri_thread_level(t, depth);
     if (!v->points_off) t->barriers = 0;
-    if (!v->points_off) v->points_off = fdri_meta(t, FDR_META_POINTS, sizeof(struct fdr_level_points));
-    return v->points_off ? fdri_off(t, v->points_off) : NULL;
+    if (!v->points_off)
+        v->points_off = fdri_memory_meta(t, FDRI_ARENA_META_POINTS, sizeof(struct fdri_arena_level_points));
+    return v->points_off ? fdri_thread_at(t, v->points_off) : NULL;
 }
 
-static uint32_t ordinal_now(const struct fdr_level *v, uint64_t tick)
+static uint32_t ordinal_now(const struct fdri_arena_level *v, uint64_t tick)
 {
     return v->zero_tick == tick ? v->zero_count : 0;
 }
 
 /* The calls around it that began in this tick. Their records will say their ordinals: a longer one that says none is
  * named by no point, so nobody has to count those before it, which may be gone by then. */
-static void add_links(struct fdri_thread *t, uint64_t tick, struct fdr_standing *place)
+static void add_links(struct fdri_thread *t, uint64_t tick, struct fdri_codec_standing *place)
 {
     uint32_t bits = 0;
     for (uint32_t d = t->loc->depth; d; d--) {
-        struct fdr_level *v = fdri_level(t, d);
+        struct fdri_arena_level *v = fdri_thread_level(t, d);
         if (v->enter_tick >> t->shift != tick) break;
         uint32_t ordinal = ordinal_now(v, tick);
-        bits += 2 * fdr_bitlen(ordinal + 1ull);
-        place->cut = place->links == FDR_LINKS_MAX || bits > FDR_LINKS_BITS;
+        bits += 2 * fdri_codec_bitlen(ordinal + 1ull);
+        place->cut = place->links == FDRI_CODEC_LINKS_MAX || bits > FDRI_CODEC_LINKS_BITS;
         if (place->cut) break;
         place->link[place->links++] = ordinal;
-        if (!(v->flags & FDR_LEVEL_UNTIMED)) v->flags |= FDR_LEVEL_ORDINAL;
+        if (!(v->flags & FDRI_ARENA_LEVEL_UNTIMED)) v->flags |= FDRI_ARENA_LEVEL_ORDINAL;
     }
     if (place->links) t->tied_to = tick + 1;
 }
 
 /* Where the event stands among those of its tick. */
-static void find_place(struct fdri_thread *t, uint64_t tick, struct fdr_standing *place)
+static void find_place(struct fdri_thread *t, uint64_t tick, struct fdri_codec_standing *place)
 {
-    const struct fdr_location *l = t->loc;
+    const struct fdri_arena_location *l = t->loc;
     place->tied = l->last_tick >> t->shift == tick;
     place->links = 0;
     place->cut = false;
     place->sibling = place->point = 0;
     if (!place->tied) return;
     add_links(t, tick, place);
-    if (l->depth < fdr_levels_in(l->level_blocks)) place->sibling = ordinal_now(fdri_level(t, l->depth + 1), tick);
+    if (l->depth < fdri_arena_levels_in(l->level_blocks))
+        place->sibling = ordinal_now(fdri_thread_level(t, l->depth + 1), tick);
     place->point = l->point_tick == tick ? l->point_count : 0;
 }
 
 /* That the table of p's open bin has room for: less than an event has, where its type came after the table. */
-static uint32_t fields_of(struct fdri_thread *t, const struct fdr_part *p)
+static uint32_t fields_of(struct fdri_thread *t, const struct fdri_arena_part *p)
 {
-    const struct fdr_meta_head *h = fdri_off(t, p->table_off - (uint32_t)sizeof *h);
-    return fdr_point_table_fields(h->bytes - (uint32_t)sizeof *h, p->context_mask + 1);
+    const struct fdri_arena_meta_head *h = fdri_thread_at(t, p->table_off - (uint32_t)sizeof *h);
+    return fdri_codec_point_table_fields(h->bytes - (uint32_t)sizeof *h, p->context_mask + 1);
 }
 
-static void store(struct fdri_thread *t, const struct point *e, uint64_t full_tick, struct fdr_level_points *points,
-                  uint32_t depth)
+static void store(struct fdri_thread *t, const struct point *e, uint64_t full_tick,
+                  struct fdri_arena_level_points *points, uint32_t depth)
 {
-    struct fdr_location *l = t->loc;
+    struct fdri_arena_location *l = t->loc;
     uint64_t tick = full_tick >> t->shift;
-    struct fdr_standing place;
+    struct fdri_codec_standing place;
     find_place(t, tick, &place);
     uint32_t *slot = &points->by_class[e->class_].part;
     if (l->point_tick != tick) l->point_tick = tick, l->point_count = 0;
     l->point_count++;
-    struct fdr_part *p = *slot > FDRI_GATE_CLOSED ? fdri_off(t, *slot) : NULL;
-    if (!p || FDR_COMMIT_BITS(p->progress) + fdr_point_bits(&place, e->count) > p->limit || e->count > fields_of(t, p))
-        p = fdri_room(t, slot, depth, e->class_, 0, &points->by_class[e->class_].reduced_gate,
-                      &points->by_class[e->class_].lost);
+    struct fdri_arena_part *p = *slot > FDRI_THREAD_GATE_CLOSED ? fdri_thread_at(t, *slot) : NULL;
+    if (!p || FDRI_ARENA_COMMIT_BITS(p->progress) + fdri_codec_point_bits(&place, e->count) > p->limit ||
+        e->count > fields_of(t, p))
+        p = fdri_memory_room(t, slot, depth, e->class_, 0, &points->by_class[e->class_].reduced_gate,
+                             &points->by_class[e->class_].lost);
     if (!p) return;
-    struct fdr_bin *bin = fdri_off(t, p->open_off);
-    fdr_encode_point(p, fdri_off(t, p->table_off), fields_of(t, p), (uint8_t *)bin + FDR_BIN_HEADER, e->id,
-                     tick - p->last_tick, &place, e->field, e->count, e->store_count);
+    struct fdri_arena_bin *bin = fdri_thread_at(t, p->open_off);
+    fdri_codec_encode_point(p, fdri_thread_at(t, p->table_off), fields_of(t, p), (uint8_t *)bin + FDRI_ARENA_BIN_HEADER,
+                            e->id, tick - p->last_tick, &place, e->field, e->count, e->store_count);
     p->last_tick = tick;
-    fdr_signal_fence();
-    fdr_store_release(&bin->commit, fdr_commit_word(p)); /* R:commit */
+    fdri_atomic_signal_fence();
+    fdri_atomic_store_release(&bin->commit, fdri_codec_commit_word(p)); /* R:commit */
 }
 
 /* Presents one event. value/type/key: what the totals count of it. */
-static void present(const struct point *e, uint32_t key, enum fdr_value_type type, uint64_t value, bool live,
+static void present(const struct point *e, uint32_t key, enum fdri_arena_value_type type, uint64_t value, bool live,
                     uint64_t time_ns)
 {
-    if (!fdr_load_relaxed(&fdr_switch_.on)) return;
-    struct fdri_thread *t = fdri_begin(live ? FDRI_LIVE : FDRI_NS);
+    if (!fdri_atomic_load_relaxed(&fdr_switch_.on)) return;
+    struct fdri_thread *t = fdri_thread_begin(live ? FDRI_THREAD_LIVE : FDRI_THREAD_NS);
     if (!t) return;
-    struct fdr_location *l = t->loc;
+    struct fdri_arena_location *l = t->loc;
     uint32_t depth = depth_of(t, e);
-    struct fdr_level_points *points = fdri_points_of(t, depth);
-    if (points) fdr_bump_relaxed(&points->by_class[e->class_].presented, 1);
-    else fdr_add_relaxed(&fdri_rec.arena.super->lost_unattached, 1u); /* totals and triggers see it all the same */
+    struct fdri_arena_level_points *points = fdri_record_points_of(t, depth);
+    if (points) fdri_atomic_bump_relaxed(&points->by_class[e->class_].presented, 1);
+    else
+        fdri_atomic_add_relaxed(&fdri_life_recording.arena.super->lost_unattached,
+                                1u); /* totals and triggers see it all the same */
     if (l->pause) {
-        if (points) fdr_bump_relaxed(&points->by_class[e->class_].filtered, 1);
+        if (points) fdri_atomic_bump_relaxed(&points->by_class[e->class_].filtered, 1);
     } else {
-        uint64_t tick = live ? fdri_clamp_live(t, fdri_tick_live(t)) : fdri_tick_at(t, time_ns);
+        uint64_t tick = live ? fdri_record_clamp_live(t, fdri_thread_tick_live(t)) : fdri_thread_tick_at(t, time_ns);
         if (points) store(t, e, tick, points, depth);
-        fdri_total_point(t, key, type, value);
-        if (FDR_UNLIKELY(fdr_load_relaxed(&fdri_watch_classes) >> e->class_ & 1))
+        fdri_totals_count_point(t, key, type, value);
+        if (FDRI_UNLIKELY(fdri_atomic_load_relaxed(&fdri_watch_classes) >> e->class_ & 1))
             fdri_watch_point(t, key, type, value, e->field, e->count, tick);
         l->last_tick = tick;
     }
-    fdri_end(t);
+    fdri_thread_end(t);
 }
 
 /* ---- metrics ---- */
 
-static void metric(uint32_t id, enum fdr_value_type type, uint64_t value, bool live, uint64_t time_ns)
+static void metric(uint32_t id, enum fdri_arena_value_type type, uint64_t value, bool live, uint64_t time_ns)
 {
-    struct point e = {.class_ = FDR_CLASS_METRIC, .id = id > FDR_ID_MAX ? 0 : id, .count = 1, .field = {value}};
-    present(&e, FDRI_KEY(FDR_DEF_METRIC, e.id), type, value, live, time_ns);
+    struct point e = {
+        .class_ = FDRI_ARENA_CLASS_METRIC, .id = id > FDRI_CODEC_ID_MAX ? 0 : id, .count = 1, .field = {value}};
+    present(&e, FDRI_TOTALS_KEY(FDRI_ARENA_DEF_METRIC, e.id), type, value, live, time_ns);
 }
 
 /* A value given in another type than the metric's is converted to that; what does not fit becomes the nearest that
  * does, and a NaN 0. */
 static uint64_t of_double(uint32_t type, double v)
 {
-    if (type == FDR_VALUE_F64) return fdr_bits_of(v);
+    if (type == FDRI_ARENA_VALUE_F64) return fdri_bits_of_double(v);
     if (v != v) return 0;
-    if (type == FDR_VALUE_U64) return v >= 0x1p64 ? UINT64_MAX : v > 0 ? (uint64_t)v : 0;
+    if (type == FDRI_ARENA_VALUE_U64) return v >= 0x1p64 ? UINT64_MAX : v > 0 ? (uint64_t)v : 0;
     if (v < -0x1p63) return (uint64_t)INT64_MIN;
     return v >= 0x1p63 ? INT64_MAX : (uint64_t)(int64_t)v;
 }
 static void metric_u64(uint32_t id, uint64_t v, bool live, uint64_t time_ns)
 {
-    uint32_t type = fdri_metric_type(id);
-    uint64_t value = type == FDR_VALUE_F64 ? fdr_bits_of((double)v) : type == FDR_VALUE_I64 ? fdr_min(v, INT64_MAX) : v;
-    metric(id, (enum fdr_value_type)type, value, live, time_ns);
+    uint32_t type = fdri_names_metric_type(id);
+    uint64_t value = type == FDRI_ARENA_VALUE_F64   ? fdri_bits_of_double((double)v)
+                     : type == FDRI_ARENA_VALUE_I64 ? fdri_bits_min(v, INT64_MAX)
+                                                    : v;
+    metric(id, (enum fdri_arena_value_type)type, value, live, time_ns);
 }
 static void metric_i64(uint32_t id, int64_t v, bool live, uint64_t time_ns)
 {
-    uint32_t type = fdri_metric_type(id);
-    uint64_t value = type == FDR_VALUE_F64 ? fdr_bits_of((double)v) : type == FDR_VALUE_U64 && v < 0 ? 0 : (uint64_t)v;
-    metric(id, (enum fdr_value_type)type, value, live, time_ns);
+    uint32_t type = fdri_names_metric_type(id);
+    uint64_t value = type == FDRI_ARENA_VALUE_F64            ? fdri_bits_of_double((double)v)
+                     : type == FDRI_ARENA_VALUE_U64 && v < 0 ? 0
+                                                             : (uint64_t)v;
+    metric(id, (enum fdri_arena_value_type)type, value, live, time_ns);
 }
 static void metric_f64(uint32_t id, double v, bool live, uint64_t time_ns)
 {
-    uint32_t type = fdri_metric_type(id);
-    metric(id, (enum fdr_value_type)type, of_double(type, v), live, time_ns);
+    uint32_t type = fdri_names_metric_type(id);
+    metric(id, (enum fdri_arena_value_type)type, of_double(type, v), live, time_ns);
 }
 void fdr_metric_u64(fdr_metric_id id, uint64_t v) { metric_u64(id, v, true, 0); }
 void fdr_metric_i64(fdr_metric_id id, int64_t v) { metric_i64(id, v, true, 0); }
@@ -182,8 +193,9 @@ void fdr_metric_f64_at(fdr_metric_id id, double v, uint64_t time_ns) { metric_f6
 
 static void marker(uint32_t id, uint64_t value, bool live, uint64_t time_ns)
 {
-    struct point e = {.class_ = FDR_CLASS_MARKER, .id = id > FDR_ID_MAX ? 0 : id, .count = 1, .field = {value}};
-    present(&e, FDRI_KEY(FDR_DEF_MARKER, e.id), FDR_VALUE_U64, value, live, time_ns);
+    struct point e = {
+        .class_ = FDRI_ARENA_CLASS_MARKER, .id = id > FDRI_CODEC_ID_MAX ? 0 : id, .count = 1, .field = {value}};
+    present(&e, FDRI_TOTALS_KEY(FDRI_ARENA_DEF_MARKER, e.id), FDRI_ARENA_VALUE_U64, value, live, time_ns);
 }
 void fdr_marker(fdr_marker_id id, uint64_t value) { marker(id, value, true, 0); }
 void fdr_marker_at(fdr_marker_id id, uint64_t value, uint64_t time_ns) { marker(id, value, false, time_ns); }
@@ -194,11 +206,11 @@ enum { SEND = 1, RECV = 2 };
 
 static void message(uint32_t id, uint32_t peer, int32_t tag, uint32_t comm, uint64_t bytes, bool live, uint64_t time_ns)
 {
-    struct point e = {.class_ = FDR_CLASS_MESSAGE,
+    struct point e = {.class_ = FDRI_ARENA_CLASS_MESSAGE,
                       .id = id,
                       .count = 4,
-                      .field = {peer, fdr_zigzag((uint64_t)(int64_t)tag), comm, bytes}};
-    present(&e, FDRI_KEY(0, id), FDR_VALUE_U64, bytes, live, time_ns);
+                      .field = {peer, fdri_codec_zigzag((uint64_t)(int64_t)tag), comm, bytes}};
+    present(&e, FDRI_TOTALS_KEY(0, id), FDRI_ARENA_VALUE_U64, bytes, live, time_ns);
 }
 void fdr_message_send(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes)
 {
@@ -218,23 +230,25 @@ void fdr_message_recv_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t 
 }
 
 /* Two ids each, begin and end. */
-static uint32_t known_operation(uint32_t operation) { return operation < FDR_ID_MAX >> 1 ? operation : 0; }
+static uint32_t known_operation(uint32_t operation) { return operation < FDRI_CODEC_ID_MAX >> 1 ? operation : 0; }
 
 static void collective_begin(uint32_t operation, bool live, uint64_t time_ns)
 {
-    struct point e = {.class_ = FDR_CLASS_COLLECTIVE, .id = known_operation(operation) << 1};
-    present(&e, FDRI_KEY(FDR_DEF_COLLECTIVE, known_operation(operation) << 1), FDR_VALUE_U64, 0, live, time_ns);
+    struct point e = {.class_ = FDRI_ARENA_CLASS_COLLECTIVE, .id = known_operation(operation) << 1};
+    present(&e, FDRI_TOTALS_KEY(FDRI_ARENA_DEF_COLLECTIVE, known_operation(operation) << 1), FDRI_ARENA_VALUE_U64, 0,
+            live, time_ns);
 }
 static void collective_end(uint32_t operation, uint32_t comm, int32_t root, uint64_t sent, uint64_t received, bool live,
                            uint64_t time_ns)
 {
-    struct point e = {.class_ = FDR_CLASS_COLLECTIVE,
+    struct point e = {.class_ = FDRI_ARENA_CLASS_COLLECTIVE,
                       .id = known_operation(operation) << 1 | 1,
                       .count = 4,
-                      .field = {comm, fdr_zigzag((uint64_t)(int64_t)root), sent, received}};
+                      .field = {comm, fdri_codec_zigzag((uint64_t)(int64_t)root), sent, received}};
     uint64_t both = sent;
-    fdri_add(FDR_VALUE_U64, &both, received);
-    present(&e, FDRI_KEY(FDR_DEF_COLLECTIVE, known_operation(operation) << 1 | 1), FDR_VALUE_U64, both, live, time_ns);
+    fdri_totals_add_value(FDRI_ARENA_VALUE_U64, &both, received);
+    present(&e, FDRI_TOTALS_KEY(FDRI_ARENA_DEF_COLLECTIVE, known_operation(operation) << 1 | 1), FDRI_ARENA_VALUE_U64,
+            both, live, time_ns);
 }
 void fdr_collective_begin(uint32_t operation) { collective_begin(operation, true, 0); }
 void fdr_collective_begin_at(uint32_t operation, uint64_t time_ns) { collective_begin(operation, false, time_ns); }
@@ -259,22 +273,22 @@ static uint64_t read_field(const void *payload, uint8_t type, uint16_t offset)
     switch (type) {
     case FDR_U32: memcpy(&w, p, 4); return w;
     case FDR_I32: memcpy(&w, p, 4); return (uint64_t)(int64_t)(int32_t)w;
-    case FDR_F32: memcpy(&f, p, 4); return fdr_bits_of((double)f);
+    case FDR_F32: memcpy(&f, p, 4); return fdri_bits_of_double((double)f);
     default: memcpy(&u, p, 8); return u;
     }
 }
 
 static void user_event(struct point e, fdr_event_type type, const void *payload, bool live, uint64_t time_ns)
 {
-    const struct fdri_event_shape *shape = fdri_event_shape(type);
-    e.class_ = FDR_CLASS_USER;
-    e.id = type > FDR_ID_MAX ? 0 : type;
+    const struct fdri_names_event_shape *shape = fdri_names_event_shape(type);
+    e.class_ = FDRI_ARENA_CLASS_USER;
+    e.id = type > FDRI_CODEC_ID_MAX ? 0 : type;
     e.store_count = true;
     if (shape && payload) {
-        e.count = fdr_load_acquire(&shape->count); /* A:shape */
+        e.count = fdri_atomic_load_acquire(&shape->count); /* A:shape */
         for (uint32_t i = 0; i < e.count; i++) e.field[i] = read_field(payload, shape->type[i], shape->offset[i]);
     }
-    present(&e, FDRI_KEY(FDR_DEF_EVENT, e.id), FDR_VALUE_U64, 0, live, time_ns);
+    present(&e, FDRI_TOTALS_KEY(FDRI_ARENA_DEF_EVENT, e.id), FDRI_ARENA_VALUE_U64, 0, live, time_ns);
 }
 void fdr_event(fdr_event_type type, const void *payload)
 {

@@ -35,63 +35,64 @@ struct place {
 };
 /* Places lie in blocks that find room in the smallest bin, as where the buffer is full nothing larger is to be had. Two
  * tables lead to each: the place of an open call is looked for by depth. What a mark has it keeps for the next ones. */
-enum { BLOCK_BYTES = 512 - sizeof(struct fdr_slab), HEAD = sizeof(struct fdr_meta_head) };
+enum { BLOCK_BYTES = 512 - sizeof(struct fdri_arena_slab), HEAD = sizeof(struct fdri_arena_meta_head) };
 enum { EACH = (BLOCK_BYTES - HEAD) / sizeof(struct place), BLOCKS = (BLOCK_BYTES - HEAD) / 4, TABLES = 24 };
-struct fdri_mark {
+struct fdri_record_mark {
     uint32_t count, room, point_count;
     bool set;
     uint64_t point_tick;
     uint32_t open; /* calls that were: their places stand first, outermost first, then those of `count` partitions */
     uint32_t table[TABLES]; /* offs of tables of BLOCKS offs of EACH places */
 };
-static_assert(HEAD + sizeof(struct fdri_mark) <= BLOCK_BYTES, "the mark itself fits, too");
+static_assert(HEAD + sizeof(struct fdri_record_mark) <= BLOCK_BYTES, "the mark itself fits, too");
 /* Two partitions of each kind: one may be set aside (aside.c). */
-static_assert(TABLES * BLOCKS * EACH > FDR_LEVELS_MAX + 2 * (FDR_LEVELS_MAX + 1) * (FDR_BANDS + FDR_CLASS_COUNT),
+static_assert(TABLES * BLOCKS * EACH >
+                  FDRI_ARENA_LEVELS_MAX + 2 * (FDRI_ARENA_LEVELS_MAX + 1) * (FDRI_ARENA_BANDS + FDRI_ARENA_CLASS_COUNT),
               "room for all there can be");
 
-/* Of a call: part 0: it is still open; FDRI_GATE_CLOSED: it is not stored. */
-static struct place *place_at(const struct fdri_thread *t, const struct fdri_mark *m, uint32_t i)
+/* Of a call: part 0: it is still open; FDRI_THREAD_GATE_CLOSED: it is not stored. */
+static struct place *place_at(const struct fdri_thread *t, const struct fdri_record_mark *m, uint32_t i)
 {
-    const uint32_t *table = fdri_off(t, m->table[i / EACH / BLOCKS]);
-    struct place *block = fdri_off(t, table[i / EACH % BLOCKS]);
+    const uint32_t *table = fdri_thread_at(t, m->table[i / EACH / BLOCKS]);
+    struct place *block = fdri_thread_at(t, table[i / EACH % BLOCKS]);
     return &block[i % EACH];
 }
 
 static uint32_t count_parts(const struct fdri_thread *t)
 {
     uint32_t n = 0;
-    for (uint32_t off = t->loc->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next) n++;
+    for (uint32_t off = t->loc->parts_first; off; off = ((struct fdri_arena_part *)fdri_thread_at(t, off))->next) n++;
     return n;
 }
 
 static uint32_t block(struct fdri_thread *t, uint32_t bytes)
 {
-    uint32_t off = fdri_meta(t, FDR_META_FREE, HEAD + bytes);
+    uint32_t off = fdri_memory_meta(t, FDRI_ARENA_META_FREE, HEAD + bytes);
     return off ? off + HEAD : 0;
 }
 
 /* EACH places more. */
-static bool grow(struct fdri_thread *t, struct fdri_mark *m)
+static bool grow(struct fdri_thread *t, struct fdri_record_mark *m)
 {
     uint32_t n = m->room / EACH, *table = n / BLOCKS < TABLES ? &m->table[n / BLOCKS] : NULL;
     if (table && !*table) *table = block(t, BLOCKS * sizeof *table);
     uint32_t off = table && *table ? block(t, EACH * sizeof(struct place)) : 0;
     if (!off) return false;
-    ((uint32_t *)fdri_off(t, *table))[n % BLOCKS] = off;
-    fdr_signal_fence(); /* left here by longjmp the block is lost, and no place is in none */
+    ((uint32_t *)fdri_thread_at(t, *table))[n % BLOCKS] = off;
+    fdri_atomic_signal_fence(); /* left here by longjmp the block is lost, and no place is in none */
     m->room += EACH;
     return true;
 }
 
 /* Not set, with room for all there is now; NULL: there is none. What is given back for it may change what there is. */
-static struct fdri_mark *with_room(struct fdri_thread *t)
+static struct fdri_record_mark *with_room(struct fdri_thread *t)
 {
     uint32_t off = t->mark ? 0 : block(t, sizeof *t->mark);
-    if (off) t->mark = fdri_off(t, off);
-    struct fdri_mark *m = t->mark;
+    if (off) t->mark = fdri_thread_at(t, off);
+    struct fdri_record_mark *m = t->mark;
     if (!m) return NULL;
     m->set = false;
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     for (uint32_t n; m->room < (n = count_parts(t) + t->loc->depth);)
         while (m->room < n)
             if (!grow(t, m)) return NULL;
@@ -101,99 +102,100 @@ static struct fdri_mark *with_room(struct fdri_thread *t)
 static void say_no_room(const struct fdri_thread *t)
 {
     static unsigned said;
-    if (!fdri_once(&said)) return;
-    fdri_say("thread '%s' (%u): no room for a rewind mark of %u partitions and %u open calls; until there is, its "
-             "rewinds do nothing (FDR_BUFFER makes it)",
-             t->loc->name, t->loc->tid, count_parts(t), t->loc->depth);
+    if (!fdri_text_once(&said)) return;
+    fdri_text_message(
+        "thread '%s' (%u): no room for a rewind mark of %u partitions and %u open calls; until there is, its "
+        "rewinds do nothing (FDR_BUFFER makes it)",
+        t->loc->name, t->loc->tid, count_parts(t), t->loc->depth);
 }
 
-static struct place place_of(const struct fdri_thread *t, const struct fdr_part *p)
+static struct place place_of(const struct fdri_thread *t, const struct fdri_arena_part *p)
 {
-    const struct fdr_level *v = fdri_level(t, p->depth);
-    return (struct place){.part = fdri_off_of(t, p),
+    const struct fdri_arena_level *v = fdri_thread_level(t, p->depth);
+    return (struct place){.part = fdri_thread_offset_of(t, p),
                           .bin = p->open_off,
                           .seq = p->open_seq,
-                          .commit = p->open_off ? fdri_bin(&fdri_rec.arena, p->open_off)->commit : 0,
+                          .commit = p->open_off ? fdri_bins_bin(&fdri_life_recording.arena, p->open_off)->commit : 0,
                           .zero_tick = v->zero_tick,
                           .zero_count = v->zero_count};
 }
 
 void fdr_rewind_mark(void)
 {
-    struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
+    struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_NO_EVENT);
     if (!t) return;
-    struct fdri_mark *m = with_room(t);
+    struct fdri_record_mark *m = with_room(t);
     if (!m) {
         say_no_room(t);
-        fdri_end(t);
+        fdri_thread_end(t);
         return;
     }
     uint32_t open = t->loc->depth;
-    fdr_store_relaxed(&t->loc->flags, t->loc->flags | FDR_LOCATION_REWINDS);
+    fdri_atomic_store_relaxed(&t->loc->flags, t->loc->flags | FDRI_ARENA_LOCATION_REWINDS);
     m->count = 0;
     m->open = open;
     m->point_tick = t->loc->point_tick;
     m->point_count = t->loc->point_count;
     for (uint32_t d = 1; d <= open; d++) {
-        struct fdr_level *v = fdri_level(t, d);
+        struct fdri_arena_level *v = fdri_thread_level(t, d);
         place_at(t, m, d - 1)->part = 0;
-        if (!(v->flags & FDR_LEVEL_MARKED)) v->flags |= FDR_LEVEL_MARKED;
+        if (!(v->flags & FDRI_ARENA_LEVEL_MARKED)) v->flags |= FDRI_ARENA_LEVEL_MARKED;
     }
-    for (uint32_t off = t->loc->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next)
-        *place_at(t, m, open + m->count++) = place_of(t, fdri_off(t, off));
-    fdr_signal_fence();
+    for (uint32_t off = t->loc->parts_first; off; off = ((struct fdri_arena_part *)fdri_thread_at(t, off))->next)
+        *place_at(t, m, open + m->count++) = place_of(t, fdri_thread_at(t, off));
+    fdri_atomic_signal_fence();
     m->set = true;
-    fdri_end(t);
+    fdri_thread_end(t);
 }
 
-void fdri_rewind_ended(struct fdri_thread *t, const struct fdr_level *v, uint32_t depth, uint64_t tick)
+void fdri_record_rewind_ended(struct fdri_thread *t, const struct fdri_arena_level *v, uint32_t depth, uint64_t tick)
 {
-    struct fdri_mark *m = t->mark;
+    struct fdri_record_mark *m = t->mark;
     if (!m || !m->set || depth > m->open) return;
-    uint64_t duration = (fdr_max(tick, v->enter_tick) >> t->shift) - (v->enter_tick >> t->shift);
+    uint64_t duration = (fdri_bits_max(tick, v->enter_tick) >> t->shift) - (v->enter_tick >> t->shift);
     uint32_t band = (duration >= t->edge[0]) + (duration >= t->edge[1]) + (duration >= t->edge[2]), off = v->part[band];
     struct place *at = place_at(t, m, depth - 1), now = {.zero_tick = v->zero_tick, .zero_count = v->zero_count};
-    if (off > FDRI_GATE_CLOSED) now = place_of(t, fdri_off(t, off));
+    if (off > FDRI_THREAD_GATE_CLOSED) now = place_of(t, fdri_thread_at(t, off));
     now.part = 0; /* last: left here by longjmp nobody knows where it ended */
     *at = now;
-    fdr_signal_fence();
-    at->part = off > FDRI_GATE_CLOSED ? off : FDRI_GATE_CLOSED;
+    fdri_atomic_signal_fence();
+    at->part = off > FDRI_THREAD_GATE_CLOSED ? off : FDRI_THREAD_GATE_CLOSED;
 }
 
 /* A call that ended without a word of where stands as an open one: its record would go. Then nothing does. */
-void fdri_rewind_left(struct fdri_thread *t)
+void fdri_record_rewind_left(struct fdri_thread *t)
 {
-    struct fdri_mark *m = t->mark;
+    struct fdri_record_mark *m = t->mark;
     for (uint32_t d = t->loc->depth + 1; m && m->set && d <= m->open; d++)
         if (!place_at(t, m, d - 1)->part) m->set = false;
 }
 
 /* Gives back the bins from `off` on. */
-static void give_from(struct fdri_thread *t, struct fdr_part *p, uint32_t off)
+static void give_from(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t off)
 {
     while (off) {
-        struct fdr_bin *b = fdri_bin(&fdri_rec.arena, off);
+        struct fdri_arena_bin *b = fdri_bins_bin(&fdri_life_recording.arena, off);
         uint32_t next = b->next;
-        fdr_sub_relaxed(&p->bins, 1u);
-        fdr_sub_relaxed(&p->bytes, 1u << (b->size_log2 - 9));
-        fdr_store_release(&b->generation, (b->generation | 1u) + 1); /* G:give */
-        fdri_piece_give(&fdri_rec.arena, t->loc, off, b->size_log2);
+        fdri_atomic_sub_relaxed(&p->bins, 1u);
+        fdri_atomic_sub_relaxed(&p->bytes, 1u << (b->size_log2 - 9));
+        fdri_atomic_store_release(&b->generation, (b->generation | 1u) + 1); /* G:give */
+        fdri_bins_piece_give(&fdri_life_recording.arena, t->loc, off, b->size_log2);
         off = next;
     }
 }
 
 /* How many records the partition has stored, also in its open bin. */
-static uint64_t stored(const struct fdr_part *p)
+static uint64_t stored(const struct fdri_arena_part *p)
 {
-    const struct fdr_bin *b = p->open_off ? fdri_bin(&fdri_rec.arena, p->open_off) : NULL;
-    return b ? b->first_index + FDR_COMMIT_RECORDS(b->commit) : p->total;
+    const struct fdri_arena_bin *b = p->open_off ? fdri_bins_bin(&fdri_life_recording.arena, p->open_off) : NULL;
+    return b ? b->first_index + FDRI_ARENA_COMMIT_RECORDS(b->commit) : p->total;
 }
 
 /* Records are about to go that no account has yet. Killed before they are counted, a reader counts what is missing. */
-static void forget(struct fdr_part *p, uint64_t most)
+static void forget(struct fdri_arena_part *p, uint64_t most)
 {
-    fdr_store_release(&p->forgets, most); /* R:forget */
-    fdr_signal_fence();
+    fdri_atomic_store_release(&p->forgets, most); /* R:forget */
+    fdri_atomic_signal_fence();
 }
 
 /* Is the bin that had this number in the list that begins like this? Numbers may have turned over. */
@@ -203,39 +205,40 @@ static bool is_listed(uint64_t head, uint32_t seq)
 }
 
 /* Back to nothing: the partition was made, or all its marked bins were given back, since the mark. */
-static uint64_t cut_all(struct fdri_thread *t, struct fdr_part *p)
+static uint64_t cut_all(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     uint32_t head = (uint32_t)p->list_head, seq = (uint32_t)(p->list_head >> 32);
     if (!head) return 0;
-    const struct fdr_bin *oldest = fdri_bin(&fdri_rec.arena, head);
+    const struct fdri_arena_bin *oldest = fdri_bins_bin(&fdri_life_recording.arena, head);
     uint64_t first = oldest->first_index, forgotten = stored(p) - first;
     forget(p, forgotten);
-    fdri_telescope_uncount(t, p, head);
+    fdri_strategy_telescope_uncount(t, p, head);
     if (first) p->floor_tick = oldest->base_tick; /* the list said so while it had a bin */
     p->open_off = 0;
     p->open_seq = seq - 1; /* before the list ends: else a bin that ought to follow would be looked for */
-    fdr_signal_fence();
-    fdr_store_release(&p->list_head, (uint64_t)seq << 32); /* R:link */
+    fdri_atomic_signal_fence();
+    fdri_atomic_store_release(&p->list_head, (uint64_t)seq << 32); /* R:link */
     p->total = first;
-    fdr_encode_close(p);
+    fdri_codec_encode_close(p);
     give_from(t, p, head);
     return forgotten;
 }
 
-static uint64_t cut_to(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, uint64_t commit)
+static uint64_t cut_to(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t bin, uint64_t commit)
 {
-    struct fdr_bin *b = fdri_bin(&fdri_rec.arena, bin);
+    struct fdri_arena_bin *b = fdri_bins_bin(&fdri_life_recording.arena, bin);
     uint32_t behind = b->next;
-    uint64_t forgotten = stored(p) - b->first_index - FDR_COMMIT_RECORDS(commit);
+    uint64_t forgotten = stored(p) - b->first_index - FDRI_ARENA_COMMIT_RECORDS(commit);
     forget(p, forgotten);
-    fdri_telescope_uncount(t, p, bin);
+    fdri_strategy_telescope_uncount(t, p, bin);
     p->open_off = bin;
     p->open_seq = b->seq; /* before the list ends: else a bin that ought to follow would be looked for */
-    fdr_signal_fence();
-    fdr_store_release(&b->next, 0);        /* R:link */
-    fdr_store_release(&b->commit, commit); /* R:commit */
-    p->flags |= FDR_PART_REWOUND;
-    fdri_part_seal(&fdri_rec.arena, p); /* the encoder's tables have moved on: the next record needs a new bin */
+    fdri_atomic_signal_fence();
+    fdri_atomic_store_release(&b->next, 0);        /* R:link */
+    fdri_atomic_store_release(&b->commit, commit); /* R:commit */
+    p->flags |= FDRI_ARENA_PART_REWOUND;
+    fdri_bins_part_seal(&fdri_life_recording.arena,
+                        p); /* the encoder's tables have moved on: the next record needs a new bin */
     give_from(t, p, behind);
     return forgotten;
 }
@@ -243,66 +246,70 @@ static uint64_t cut_to(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, 
 /* A claimer is inside and does not leave: it may have read any link of the list. So all of the list goes at once, in a
  * way that makes its swap fail: the seqs go on, none comes back. What was stored before the mark counts as reduced. The
  * marked bin is still ours if the list that was taken begins no later: till then its header may be another's. */
-static uint64_t cut_beside_claimer(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, uint32_t seq,
+static uint64_t cut_beside_claimer(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t bin, uint32_t seq,
                                    uint64_t commit)
 {
-    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
+    uint64_t head = fdri_atomic_load_acquire(&p->list_head); /* A:claim */
     uint64_t end = stored(p);
-    fdri_part_seal(&fdri_rec.arena, p); /* killed below: all of it is in `total` */
+    fdri_bins_part_seal(&fdri_life_recording.arena, p); /* killed below: all of it is in `total` */
     forget(p, end);
     /* L:claim - fails once for each claimer that is inside */
-    while (!fdr_cas_acq_rel_u64(&p->list_head, &head, (uint64_t)(p->open_seq + 1) << 32)) continue;
-    uint64_t first = (uint32_t)head ? fdri_bin(&fdri_rec.arena, (uint32_t)head)->first_index : p->total, mark = first;
-    if (bin && is_listed(head, seq)) mark = fdri_bin(&fdri_rec.arena, bin)->first_index + FDR_COMMIT_RECORDS(commit);
-    fdri_telescope_uncount(t, p, (uint32_t)head);
+    while (!fdri_atomic_cas_acq_rel_u64(&p->list_head, &head, (uint64_t)(p->open_seq + 1) << 32)) continue;
+    uint64_t first = (uint32_t)head ? fdri_bins_bin(&fdri_life_recording.arena, (uint32_t)head)->first_index : p->total,
+             mark = first;
+    if (bin && is_listed(head, seq))
+        mark = fdri_bins_bin(&fdri_life_recording.arena, bin)->first_index + FDRI_ARENA_COMMIT_RECORDS(commit);
+    fdri_strategy_telescope_uncount(t, p, (uint32_t)head);
     p->floor_tick = p->last_tick;
     p->open_off = 0;
     p->total = mark;
-    fdr_encode_close(p);
+    fdri_codec_encode_close(p);
     give_from(t, p, (uint32_t)head);
     return end - mark;
 }
 
-void fdri_rewind_account(struct fdri_thread *t, const struct fdr_part *p, uint64_t forgotten)
+void fdri_record_rewind_account(struct fdri_thread *t, const struct fdri_arena_part *p, uint64_t forgotten)
 {
-    struct fdr_level *v = fdri_level(t, p->depth);
-    if (p->class_ == FDR_CLASS_REGION) {
-        fdr_bump_relaxed(&v->filtered, forgotten);
+    struct fdri_arena_level *v = fdri_thread_level(t, p->depth);
+    if (p->class_ == FDRI_ARENA_CLASS_REGION) {
+        fdri_atomic_bump_relaxed(&v->filtered, forgotten);
     } else {
-        struct fdr_level_points *points = fdri_off(t, v->points_off);
-        fdr_bump_relaxed(&points->by_class[p->class_].filtered, forgotten);
+        struct fdri_arena_level_points *points = fdri_thread_at(t, v->points_off);
+        fdri_atomic_bump_relaxed(&points->by_class[p->class_].filtered, forgotten);
     }
 }
 
 /* Partition p back to where the mark saw it; `seq` 0: it was not there or held nothing. */
-static void rewind_part(struct fdri_thread *t, struct fdr_part *p, uint32_t bin, uint32_t seq, uint64_t commit,
+static void rewind_part(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t bin, uint32_t seq, uint64_t commit,
                         bool alone)
 {
-    uint64_t head = fdr_load_acquire(&p->list_head); /* A:claim */
+    uint64_t head = fdri_atomic_load_acquire(&p->list_head); /* A:claim */
     bool held = bin && is_listed(head, seq);
-    if (held && p->open_off == bin && fdri_bin(&fdri_rec.arena, bin)->commit == commit) return; /* untouched */
-    if (alone) fdri_rewind_account(t, p, held ? cut_to(t, p, bin, commit) : cut_all(t, p));
-    else fdri_rewind_account(t, p, cut_beside_claimer(t, p, held ? bin : 0, seq, commit));
-    fdr_signal_fence();
+    if (held && p->open_off == bin && fdri_bins_bin(&fdri_life_recording.arena, bin)->commit == commit)
+        return; /* untouched */
+    if (alone) fdri_record_rewind_account(t, p, held ? cut_to(t, p, bin, commit) : cut_all(t, p));
+    else fdri_record_rewind_account(t, p, cut_beside_claimer(t, p, held ? bin : 0, seq, commit));
+    fdri_atomic_signal_fence();
     forget(p, 0);
 }
 
 /* Who comes next in this tick is numbered after those that stay. Calls of length 0 are all in the shortest band, or
  * where that was joined to. */
-static void renumber(struct fdri_thread *t, const struct fdr_part *p, const struct place *at)
+static void renumber(struct fdri_thread *t, const struct fdri_arena_part *p, const struct place *at)
 {
-    bool all = t->loc->flags & FDR_LOCATION_JOINED_ALL;
-    if (p->class_ != FDR_CLASS_REGION || (p->band && !(all && p->band == FDR_BANDS - 1))) return;
-    struct fdr_level *v = fdri_level(t, p->depth);
+    bool all = t->loc->flags & FDRI_ARENA_LOCATION_JOINED_ALL;
+    if (p->class_ != FDRI_ARENA_CLASS_REGION || (p->band && !(all && p->band == FDRI_ARENA_BANDS - 1))) return;
+    struct fdri_arena_level *v = fdri_thread_level(t, p->depth);
     v->zero_tick = at->zero_tick;
     v->zero_count = at->zero_count;
     v->zero_gap = 1; /* one left out before the mark may have been the newest */
 }
 
 /* Where the call of p's depth that was open at the mark ended; NULL: there was none, or it is still open. */
-static const struct place *ended_at(const struct fdri_thread *t, const struct fdri_mark *m, const struct fdr_part *p)
+static const struct place *ended_at(const struct fdri_thread *t, const struct fdri_record_mark *m,
+                                    const struct fdri_arena_part *p)
 {
-    if (p->class_ != FDR_CLASS_REGION || !p->depth || p->depth > m->open) return NULL;
+    if (p->class_ != FDRI_ARENA_CLASS_REGION || !p->depth || p->depth > m->open) return NULL;
     const struct place *at = place_at(t, m, p->depth - 1);
     return at->part ? at : NULL;
 }
@@ -313,18 +320,18 @@ static bool pin(struct fdri_thread *t)
 {
     enum { ROUNDS = 128 };
     for (int i = 0; i < ROUNDS; i++)
-        if (fdri_claim_pin(&fdri_rec.arena, t->loc)) return true;
+        if (fdri_bins_claim_pin(&fdri_life_recording.arena, t->loc)) return true;
     return false;
 }
 
-static void rewind_to(struct fdri_thread *t, const struct fdri_mark *m)
+static void rewind_to(struct fdri_thread *t, const struct fdri_record_mark *m)
 {
     static const struct place nothing;
     uint32_t next = m->open, end = next + m->count;
     uint32_t fresh = m->count ? place_at(t, m, next)->part : 0; /* newer partitions stand in front of this one */
     bool after = !fresh, alone = pin(t);
-    for (uint32_t off = t->loc->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next) {
-        struct fdr_part *p = fdri_off(t, off);
+    for (uint32_t off = t->loc->parts_first; off; off = ((struct fdri_arena_part *)fdri_thread_at(t, off))->next) {
+        struct fdri_arena_part *p = fdri_thread_at(t, off);
         if (off == fresh) after = true;
         const struct place *at = after && next < end ? place_at(t, m, next) : &nothing;
         if (at->part == off) next++;
@@ -335,40 +342,40 @@ static void rewind_to(struct fdri_thread *t, const struct fdri_mark *m)
         if (at->part && p->open_seq == at->seq && p->open_off == at->bin && !at->bin) continue; /* untouched, empty */
         rewind_part(t, p, at->bin, at->seq, at->commit, alone);
     }
-    fdri_claim_unpin(t->loc);
+    fdri_bins_claim_unpin(t->loc);
 }
 
-void fdri_number_open(struct fdri_thread *t)
+void fdri_record_number_open(struct fdri_thread *t)
 {
     uint64_t tick = t->loc->last_tick >> t->shift;
     for (uint32_t d = t->loc->depth; d; d--) {
-        struct fdr_level *v = fdri_level(t, d);
+        struct fdri_arena_level *v = fdri_thread_level(t, d);
         if (v->enter_tick >> t->shift != tick) return;
-        if (v->zero_tick == tick && !(v->flags & FDR_LEVEL_UNTIMED)) v->flags |= FDR_LEVEL_ORDINAL;
+        if (v->zero_tick == tick && !(v->flags & FDRI_ARENA_LEVEL_UNTIMED)) v->flags |= FDRI_ARENA_LEVEL_ORDINAL;
     }
 }
 
 void fdr_rewind(void)
 {
-    struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
+    struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_NO_EVENT);
     if (!t) return;
-    struct fdri_mark *m = t->mark && t->mark->set ? t->mark : NULL;
+    struct fdri_record_mark *m = t->mark && t->mark->set ? t->mark : NULL;
     if (!m) {
-        fdri_end(t);
+        fdri_thread_end(t);
         return;
     }
     t->loc->point_tick = m->point_tick;
     t->loc->point_count = m->point_count;
     m->set = false;
-    fdr_signal_fence(); /* what it says is gone from now on */
+    fdri_atomic_signal_fence(); /* what it says is gone from now on */
     fdri_ready_forget(t);
     rewind_to(t, m);
-    fdri_number_open(t);
+    fdri_record_number_open(t);
     t->tied_to = (t->loc->last_tick >> t->shift) + 1; /* who comes in this tick looks for gaps among the ordinals */
     t->soft = 0;
-    fdri_telescope_cut(t);
-    fdri_end(t);
+    fdri_strategy_telescope_cut(t);
+    fdri_thread_end(t);
 }
 
 /* The mark's memory belongs to the location and goes with it. */
-void fdri_rewind_release(struct fdri_thread *t) { t->mark = NULL; }
+void fdri_record_rewind_release(struct fdri_thread *t) { t->mark = NULL; }

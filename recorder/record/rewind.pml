@@ -94,7 +94,7 @@ proctype owner()
     store_one();
     atomic { mark_off = open_off; mark_seq = open_seq }; /* fdr_rewind_mark */
     store_one();
-    /* fdr_rewind: fdri_claim_pin */
+    /* fdr_rewind: fdri_bins_claim_pin */
     if
     :: mutant != 1 -> pinned = true
     :: else
@@ -164,7 +164,7 @@ proctype owner()
     store_one()
 }
 
-/* fdri_claim_enter, fdri_part_claim, fdri_claim_leave; then the bin is its own for good. */
+/* fdri_bins_claim_enter, fdri_bins_part_claim, fdri_bins_claim_leave; then the bin is its own for good. */
 proctype claimer()
 {
     byte s, o, nx;

@@ -32,65 +32,67 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { REGIONS_MAX = FDR_SAMPLE_STEPS_MAX / 2, SPARES = FDRI_SAMPLED_SPARES };
-static_assert(FDRI_SAMPLE_LEVELS == FDR_SAMPLE_LEVELS, "levels");
+enum { REGIONS_MAX = FDRI_CODEC_SAMPLE_STEPS_MAX / 2, SPARES = FDRI_RECORD_SAMPLED_SPARES };
+static_assert(FDRI_POLICIES_SAMPLE_LEVELS == FDRI_ARENA_SAMPLE_LEVELS, "levels");
 
-static bool whole(void) { return fdri_rec.set.strategy == FDR_STRATEGY_WHOLE; }
-static bool levelled(void) { return whole() || fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE; }
+static bool whole(void) { return fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_WHOLE; }
+static bool levelled(void) { return whole() || fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_TELESCOPE; }
 
 /* ---- memory: bins of the samples' share, and what is free while that is more than half ---- */
 
-uint32_t fdri_sample_bins_due(void)
+uint32_t fdri_record_sample_bins_due(void)
 {
-    uint32_t held = fdr_load_relaxed(&fdri_rec.sample_bins), share = fdr_load_relaxed(&fdri_rec.sample_share);
+    uint32_t held = fdri_atomic_load_relaxed(&fdri_life_recording.sample_bins),
+             share = fdri_atomic_load_relaxed(&fdri_life_recording.sample_share);
     return share > held ? share - held : 0;
 }
 
-static bool may_take(const struct fdr_location *l)
+static bool may_take(const struct fdri_arena_location *l)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
-    return fdr_load_relaxed(&l->bins_held) < 4 || fdri_sample_bins_due() ||
-           fdri_bins_free(a) > a->super->bins_total / 2;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    return fdri_atomic_load_relaxed(&l->bins_held) < 4 || fdri_record_sample_bins_due() ||
+           fdri_bins_free_count(a) > a->super->bins_total / 2;
 }
 
-static void count_bins(const struct fdr_location *l, uint32_t before)
+static void count_bins(const struct fdri_arena_location *l, uint32_t before)
 {
-    if (fdr_load_relaxed(&l->bins_held) != before)
-        fdr_add_relaxed(&fdri_rec.sample_bins, fdr_load_relaxed(&l->bins_held) - before); /* wraps when fewer */
+    if (fdri_atomic_load_relaxed(&l->bins_held) != before)
+        fdri_atomic_add_relaxed(&fdri_life_recording.sample_bins,
+                                fdri_atomic_load_relaxed(&l->bins_held) - before); /* wraps when fewer */
 }
 
 static void give(struct fdr_sampled *d, uint32_t off, uint32_t size_log2)
 {
-    uint32_t before = fdr_load_relaxed(&d->t.loc->bins_held);
-    fdri_piece_give(&fdri_rec.arena, d->t.loc, off, size_log2);
+    uint32_t before = fdri_atomic_load_relaxed(&d->t.loc->bins_held);
+    fdri_bins_piece_give(&fdri_life_recording.arena, d->t.loc, off, size_log2);
     count_bins(d->t.loc, before);
 }
 
 static uint32_t take(struct fdr_sampled *d, uint32_t want, uint32_t *got)
 {
-    struct fdr_location *l = d->t.loc;
-    uint32_t before = fdr_load_relaxed(&l->bins_held),
-             off = may_take(l) ? fdri_piece_take(&fdri_rec.arena, l, want) : 0;
+    struct fdri_arena_location *l = d->t.loc;
+    uint32_t before = fdri_atomic_load_relaxed(&l->bins_held),
+             off = may_take(l) ? fdri_bins_piece_take(&fdri_life_recording.arena, l, want) : 0;
     *got = want;
-    if (!off) off = fdri_piece_any(&fdri_rec.arena, l, want, 9, got);
-    if (!off && fdri_sample_bins_due() && (off = fdri_share_piece(&d->t, want))) *got = want;
+    if (!off) off = fdri_bins_piece_any(&fdri_life_recording.arena, l, want, 9, got);
+    if (!off && fdri_record_sample_bins_due() && (off = fdri_shares_claim_piece(&d->t, want))) *got = want;
     count_bins(l, before);
     return off;
 }
 
-static struct fdr_part *part_of(const struct fdr_sampled *d, uint32_t level)
+static struct fdri_arena_part *part_of(const struct fdr_sampled *d, uint32_t level)
 {
     uint32_t off = d->s->level[level].part;
-    return off > FDRI_GATE_CLOSED ? fdri_off(&d->t, off) : NULL;
+    return off > FDRI_THREAD_GATE_CLOSED ? fdri_thread_at(&d->t, off) : NULL;
 }
 
 /* ---- giving back ---- */
 
-static void keep_table(struct fdr_sampled *d, struct fdr_part *p)
+static void keep_table(struct fdr_sampled *d, struct fdri_arena_part *p)
 {
-    const struct fdr_meta_head *h = fdri_off(&d->t, p->table_off - (uint32_t)sizeof *h);
+    const struct fdri_arena_meta_head *h = fdri_thread_at(&d->t, p->table_off - (uint32_t)sizeof *h);
     for (uint32_t i = SPARES; p->table_off && i-- > 0;)
-        if (!d->spare[i] && sizeof *h + fdr_sample_table_bytes(512u << i) <= h->bytes) {
+        if (!d->spare[i] && sizeof *h + fdri_codec_sample_table_bytes(512u << i) <= h->bytes) {
             d->spare[i] = p->table_off;
             break;
         }
@@ -100,46 +102,47 @@ static void keep_table(struct fdr_sampled *d, struct fdr_part *p)
 /* A level goes as a whole: half of the samples, evenly. */
 static void drop_level(struct fdr_sampled *d, uint32_t level)
 {
-    struct fdr_part *p = part_of(d, level);
-    struct fdri_given given = FDRI_NOTHING_GIVEN;
+    struct fdri_arena_part *p = part_of(d, level);
+    struct fdri_bins_given given = FDRI_STRATEGY_NOTHING_GIVEN;
     uint32_t size, off;
-    fdri_part_seal(&fdri_rec.arena, p);
-    fdr_store_relaxed(&d->s->low, level + 1);
-    while ((off = fdri_part_pop(&fdri_rec.arena, p, &size, &given))) give(d, off, size);
-    p->flags |= FDR_PART_CLOSED;
-    d->s->level[level].part = FDRI_GATE_CLOSED;
+    fdri_bins_part_seal(&fdri_life_recording.arena, p);
+    fdri_atomic_store_relaxed(&d->s->low, level + 1);
+    while ((off = fdri_bins_part_pop(&fdri_life_recording.arena, p, &size, &given))) give(d, off, size);
+    p->flags |= FDRI_ARENA_PART_CLOSED;
+    d->s->level[level].part = FDRI_THREAD_GATE_CLOSED;
     keep_table(d, p);
-    fdri_reduction_note(&d->t, FDR_STEP_THIN, FDRI_REASON_OLDEST, p, &given, true);
+    fdri_strategy_reduction_note(&d->t, FDRI_ARENA_STEP_THIN, FDRI_POLICIES_REASON_OLDEST, p, &given, true);
 }
 
 static uint32_t drop_oldest(struct fdr_sampled *d, uint32_t level, uint32_t want, uint32_t *got)
 {
-    struct fdr_part *p = part_of(d, level);
-    struct fdri_given given = FDRI_NOTHING_GIVEN;
-    uint32_t size = 0, off = fdri_part_pop(&fdri_rec.arena, p, &size, &given);
+    struct fdri_arena_part *p = part_of(d, level);
+    struct fdri_bins_given given = FDRI_STRATEGY_NOTHING_GIVEN;
+    uint32_t size = 0, off = fdri_bins_part_pop(&fdri_life_recording.arena, p, &size, &given);
     if (!off) return 0;
-    fdri_reduction_note(&d->t, FDR_STEP_THIN, FDRI_REASON_OLDEST, p, &given, false);
-    if (size > want) fdri_piece_split(&fdri_rec.arena, d->t.loc, off, size, want);
+    fdri_strategy_reduction_note(&d->t, FDRI_ARENA_STEP_THIN, FDRI_POLICIES_REASON_OLDEST, p, &given, false);
+    if (size > want) fdri_bins_piece_split(&fdri_life_recording.arena, d->t.loc, off, size, want);
     *got = size < want ? size : want;
     return off;
 }
 
 static uint32_t victim(const struct fdr_sampled *d)
 {
-    struct fdri_sample_view view[FDRI_SAMPLE_LEVELS] = {{0, false}};
-    for (uint32_t i = 0; i < FDRI_SAMPLE_LEVELS; i++) {
-        const struct fdr_part *p = part_of(d, i);
-        if (p) view[i] = (struct fdri_sample_view){p->bytes << 9, fdri_part_has_sealed(p)};
+    struct fdri_policies_sample_view view[FDRI_POLICIES_SAMPLE_LEVELS] = {{0, false}};
+    for (uint32_t i = 0; i < FDRI_POLICIES_SAMPLE_LEVELS; i++) {
+        const struct fdri_arena_part *p = part_of(d, i);
+        if (p) view[i] = (struct fdri_policies_sample_view){p->bytes << 9, fdri_bins_part_has_sealed(p)};
     }
-    return fdri_policy_sample_victim(view, !whole());
+    return fdri_policies_sample_victim(view, !whole());
 }
 
 /* A bin for something else that this location holds; 0: it holds nothing, or `level` itself was closed. */
 static uint32_t reduce(struct fdr_sampled *d, uint32_t level, uint32_t want, uint32_t *got)
 {
     for (;;) { /* ends: each round gives a bin or closes a level for good */
-        uint32_t v = fdri_rec.set.strategy == FDR_STRATEGY_FIRST ? FDRI_SAMPLE_LEVELS : victim(d);
-        if (v == FDRI_SAMPLE_LEVELS) return 0;
+        uint32_t v = fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST ? FDRI_POLICIES_SAMPLE_LEVELS
+                                                                                   : victim(d);
+        if (v == FDRI_POLICIES_SAMPLE_LEVELS) return 0;
         if (!whole()) return drop_oldest(d, v, want, got);
         drop_level(d, v);
         if (v >= level) return 0;
@@ -150,22 +153,24 @@ static uint32_t reduce(struct fdr_sampled *d, uint32_t level, uint32_t want, uin
 
 /* ---- a place for the next sample ---- */
 
-static uint32_t payload_bits(uint32_t size_log2) { return ((1u << size_log2) - FDR_BIN_HEADER) * 8 - 64; }
+static uint32_t payload_bits(uint32_t size_log2) { return ((1u << size_log2) - FDRI_ARENA_BIN_HEADER) * 8 - 64; }
 
 /* The encoder's table for bins of 1 << size_log2 bytes; what the old one knew of numbers goes along. */
-static bool have_table(struct fdr_sampled *d, struct fdr_part *p, uint32_t size_log2)
+static bool have_table(struct fdr_sampled *d, struct fdri_arena_part *p, uint32_t size_log2)
 {
-    const uint32_t head = sizeof(struct fdr_meta_head), need = head + fdr_sample_table_bytes(1u << size_log2);
-    struct fdr_sample_table *old = p->table_off ? fdri_off(&d->t, p->table_off) : NULL, *table = NULL;
-    if (old && ((const struct fdr_meta_head *)fdri_off(&d->t, p->table_off - head))->bytes >= need) return true;
+    const uint32_t head = sizeof(struct fdri_arena_meta_head),
+                   need = head + fdri_codec_sample_table_bytes(1u << size_log2);
+    struct fdri_codec_sample_table *old = p->table_off ? fdri_thread_at(&d->t, p->table_off) : NULL, *table = NULL;
+    if (old && ((const struct fdri_arena_meta_head *)fdri_thread_at(&d->t, p->table_off - head))->bytes >= need)
+        return true;
     uint32_t off = 0;
     for (uint32_t i = size_log2 - 9; i < SPARES && !off; i++) {
         off = d->spare[i];
         d->spare[i] = 0;
     }
-    if (!off && (off = fdri_meta(&d->t, FDR_META_TABLE, need))) off += head;
+    if (!off && (off = fdri_memory_meta(&d->t, FDRI_ARENA_META_TABLE, need))) off += head;
     if (!off) return false;
-    table = fdri_off(&d->t, off);
+    table = fdri_thread_at(&d->t, off);
     memset(&table->s, 0, sizeof table->s);
     if (old) {
         table->s.number = old->s.number;
@@ -176,20 +181,20 @@ static bool have_table(struct fdr_sampled *d, struct fdr_part *p, uint32_t size_
 }
 
 /* Regions come first: of the addresses the outermost go. */
-static void cut(struct fdr_sampled *d, struct fdr_sample_record *r, uint32_t most)
+static void cut(struct fdr_sampled *d, struct fdri_codec_sample_record *r, uint32_t most)
 {
     uint32_t regions = 0;
     if (r->steps <= most) return;
-    while (regions < r->steps && d->step[regions] & FDR_SAMPLE_REGION) regions++;
+    while (regions < r->steps && d->step[regions] & FDRI_CODEC_SAMPLE_REGION) regions++;
     if (regions > most) regions = most;
     memmove(d->step + regions, d->step + r->steps - (most - regions), (most - regions) * sizeof d->step[0]);
     r->steps = most;
-    r->flags |= FDR_SAMPLE_CUT;
+    r->flags |= FDRI_CODEC_SAMPLE_CUT;
 }
 
-static uint32_t next_size(struct fdr_sampled *d, struct fdr_part *p, uint32_t bits)
+static uint32_t next_size(struct fdr_sampled *d, struct fdri_arena_part *p, uint32_t bits)
 {
-    uint32_t full = fdri_rec.arena.bin_log2;
+    uint32_t full = fdri_life_recording.arena.bin_log2;
     uint32_t want = p->size_log2 ? p->size_log2 + 1u : 9u;
     if (want > full) want = full;
     while (want < full && payload_bits(want) < bits) want++;
@@ -199,81 +204,82 @@ static uint32_t next_size(struct fdr_sampled *d, struct fdr_part *p, uint32_t bi
 }
 
 /* The partition of the level with room for the record, which may have been cut for it; NULL: none. */
-static struct fdr_part *place(struct fdr_sampled *d, uint32_t level, struct fdr_sample_record *r,
-                              struct fdr_sample_match *m)
+static struct fdri_arena_part *place(struct fdr_sampled *d, uint32_t level, struct fdri_codec_sample_record *r,
+                                     struct fdri_codec_sample_match *m)
 {
     uint32_t *slot = &d->s->level[level].part, got = 0;
     if (!*slot) {
-        struct fdr_part *made = fdri_make_part(&d->t, level, FDR_CLASS_SAMPLE, 0);
+        struct fdri_arena_part *made = fdri_memory_make_part(&d->t, level, FDRI_ARENA_CLASS_SAMPLE, 0);
         if (!made) return NULL;
-        *slot = fdri_off_of(&d->t, made);
+        *slot = fdri_thread_offset_of(&d->t, made);
     }
-    struct fdr_part *p = part_of(d, level);
-    if (!fdr_encode_full(p)) {
-        *m = fdr_sample_find(fdri_off(&d->t, p->table_off), r);
-        if (FDR_COMMIT_BITS(p->progress) + fdr_sample_bits(r->steps - m->steps) <= p->limit) return p;
+    struct fdri_arena_part *p = part_of(d, level);
+    if (!fdri_codec_encode_full(p)) {
+        *m = fdri_codec_sample_find(fdri_thread_at(&d->t, p->table_off), r);
+        if (FDRI_ARENA_COMMIT_BITS(p->progress) + fdri_codec_sample_bits(r->steps - m->steps) <= p->limit) return p;
     }
-    fdri_part_seal(&fdri_rec.arena, p);
-    uint32_t want = next_size(d, p, fdr_sample_bits(r->steps)), off = want ? take(d, want, &got) : 0;
+    fdri_bins_part_seal(&fdri_life_recording.arena, p);
+    uint32_t want = next_size(d, p, fdri_codec_sample_bits(r->steps)), off = want ? take(d, want, &got) : 0;
     if (!off && want) off = reduce(d, level, want, &got);
     if (!off) return NULL;
-    struct fdr_sample_table *table = fdri_off(&d->t, p->table_off);
+    struct fdri_codec_sample_table *table = fdri_thread_at(&d->t, p->table_off);
     uint64_t before = table->s.number;
-    if (fdr_load_relaxed(&d->t.loc->bins_held) >= 8) fdri_reserve_ledger(&d->t);
-    fdri_part_open(&fdri_rec.arena, d->t.loc, p, off, got, 0, 0);
-    fdr_sample_begin(table, 1u << got, before);
-    cut(d, r, (payload_bits(got) - fdr_sample_bits(0)) / 58);
-    *m = (struct fdr_sample_match){0, 0};
+    if (fdri_atomic_load_relaxed(&d->t.loc->bins_held) >= 8) fdri_strategy_reserve_ledger(&d->t);
+    fdri_bins_part_open(&fdri_life_recording.arena, d->t.loc, p, off, got, 0, 0);
+    fdri_codec_sample_begin(table, 1u << got, before);
+    cut(d, r, (payload_bits(got) - fdri_codec_sample_bits(0)) / 58);
+    *m = (struct fdri_codec_sample_match){0, 0};
     return p;
 }
 
-static void store(struct fdr_sampled *d, uint32_t level, struct fdr_sample_record *r, uint64_t tick)
+static void store(struct fdr_sampled *d, uint32_t level, struct fdri_codec_sample_record *r, uint64_t tick)
 {
-    struct fdr_sample_match m;
-    struct fdr_part *p = place(d, level, r, &m);
+    struct fdri_codec_sample_match m;
+    struct fdri_arena_part *p = place(d, level, r, &m);
     if (!p) {
-        bool closed = level < d->s->low || d->s->level[level].part == FDRI_GATE_CLOSED;
-        fdr_bump_relaxed(closed ? &d->s->level[level].reduced_gate : &d->s->level[level].lost, 1);
+        bool closed = level < d->s->low || d->s->level[level].part == FDRI_THREAD_GATE_CLOSED;
+        fdri_atomic_bump_relaxed(closed ? &d->s->level[level].reduced_gate : &d->s->level[level].lost, 1);
         return;
     }
-    struct fdr_bin *bin = fdri_off(&d->t, p->open_off);
+    struct fdri_arena_bin *bin = fdri_thread_at(&d->t, p->open_off);
     uint64_t gap = tick - p->last_tick;
-    fdr_sample_encode(p, fdri_off(&d->t, p->table_off), (uint8_t *)(bin + 1), gap, r, m);
+    fdri_codec_sample_encode(p, fdri_thread_at(&d->t, p->table_off), (uint8_t *)(bin + 1), gap, r, m);
     p->last_tick = tick;
-    fdr_signal_fence();
-    fdr_store_release(&bin->commit, fdr_commit_word(p)); /* R:commit */
+    fdri_atomic_signal_fence();
+    fdri_atomic_store_release(&bin->commit, fdri_codec_commit_word(p)); /* R:commit */
 }
 
 /* ---- the path ---- */
 
 /* What is open on the sampled thread's own stack: it stands still, for this is its handler. */
-static uint32_t open_regions(struct fdr_sampled *d, struct fdr_sample_record *r)
+static uint32_t open_regions(struct fdr_sampled *d, struct fdri_codec_sample_record *r)
 {
-    const struct fdri_thread *self = &fdri_self;
+    const struct fdri_thread *self = &fdri_record_self;
     if (self->recording != d->recording || self->loc->tid != d->tid) return 0;
-    const struct fdr_location *l = self->loc;
-    uint32_t depth = fdr_load_relaxed(&l->depth), n = depth < REGIONS_MAX ? depth : REGIONS_MAX;
+    const struct fdri_arena_location *l = self->loc;
+    uint32_t depth = fdri_atomic_load_relaxed(&l->depth), n = depth < REGIONS_MAX ? depth : REGIONS_MAX;
     if (d->t.loc->parent == UINT32_MAX && !d->several) d->t.loc->parent = l->id;
-    if (l->busy) r->flags |= FDR_SAMPLE_INSIDE;
-    if (n < depth) r->flags |= FDR_SAMPLE_CUT;
-    for (uint32_t i = 0; i < n; i++) d->step[i] = FDR_SAMPLE_REGION | fdri_level(self, i + 1)->region;
+    if (l->busy) r->flags |= FDRI_CODEC_SAMPLE_INSIDE;
+    if (n < depth) r->flags |= FDRI_CODEC_SAMPLE_CUT;
+    for (uint32_t i = 0; i < n; i++) d->step[i] = FDRI_CODEC_SAMPLE_REGION | fdri_thread_level(self, i + 1)->region;
     return n;
 }
 
-static uint32_t given_regions(struct fdr_sampled *d, const struct fdr_look *look, struct fdr_sample_record *r)
+static uint32_t given_regions(struct fdr_sampled *d, const struct fdr_look *look, struct fdri_codec_sample_record *r)
 {
     uint32_t n = look->path_count < REGIONS_MAX ? look->path_count : REGIONS_MAX;
-    if (n < look->path_count) r->flags |= FDR_SAMPLE_CUT;
-    for (uint32_t i = 0; i < n; i++) d->step[i] = FDR_SAMPLE_REGION | (look->path[i] <= FDR_ID_MAX ? look->path[i] : 0);
+    if (n < look->path_count) r->flags |= FDRI_CODEC_SAMPLE_CUT;
+    for (uint32_t i = 0; i < n; i++)
+        d->step[i] = FDRI_CODEC_SAMPLE_REGION | (look->path[i] <= FDRI_CODEC_ID_MAX ? look->path[i] : 0);
     return n;
 }
 
-static void fill_path(struct fdr_sampled *d, const struct fdr_look *look, struct fdr_sample_record *r)
+static void fill_path(struct fdr_sampled *d, const struct fdr_look *look, struct fdri_codec_sample_record *r)
 {
     uint32_t n = look->path ? given_regions(d, look, r) : open_regions(d, r);
-    uint32_t room = FDR_SAMPLE_STEPS_MAX - n, frames = look->stack_count < room ? look->stack_count : room;
-    if (frames < look->stack_count) r->flags |= FDR_SAMPLE_CUT;
-    for (uint32_t i = 0; i < frames; i++) d->step[n + i] = look->stack[frames - 1 - i] & FDR_SAMPLE_ADDRESS;
+    uint32_t room = FDRI_CODEC_SAMPLE_STEPS_MAX - n, frames = look->stack_count < room ? look->stack_count : room;
+    if (frames < look->stack_count) r->flags |= FDRI_CODEC_SAMPLE_CUT;
+    for (uint32_t i = 0; i < frames; i++) d->step[n + i] = look->stack[frames - 1 - i] & FDRI_CODEC_SAMPLE_ADDRESS;
     r->step = d->step;
     r->steps = n + frames;
 }
@@ -282,64 +288,66 @@ static void fill_path(struct fdr_sampled *d, const struct fdr_look *look, struct
 
 static bool paused(const struct fdr_sampled *d)
 {
-    return fdri_self.recording == d->recording && fdri_self.loc->tid == d->tid && fdri_self.loc->pause;
+    return fdri_record_self.recording == d->recording && fdri_record_self.loc->tid == d->tid &&
+           fdri_record_self.loc->pause;
 }
 
 static void present(struct fdr_sampled *d, const struct fdr_look *look, uint64_t weight, bool live, uint64_t time_ns)
 {
-    struct fdr_samples *s = d->s;
-    struct fdr_location *l = d->t.loc;
+    struct fdri_arena_samples *s = d->s;
+    struct fdri_arena_location *l = d->t.loc;
     uint64_t number = s->number + weight;
-    uint32_t level = levelled() ? fdri_policy_sample_level(s->number, number) : 0;
-    fdr_bump_relaxed(&s->level[level].presented, 1);
+    uint32_t level = levelled() ? fdri_policies_sample_level(s->number, number) : 0;
+    fdri_atomic_bump_relaxed(&s->level[level].presented, 1);
     if (live && paused(d)) {
-        fdr_bump_relaxed(&s->level[level].filtered, 1);
-    } else if (level < s->low || s->level[level].part == FDRI_GATE_CLOSED) {
-        fdr_bump_relaxed(&s->level[level].reduced_gate, 1);
+        fdri_atomic_bump_relaxed(&s->level[level].filtered, 1);
+    } else if (level < s->low || s->level[level].part == FDRI_THREAD_GATE_CLOSED) {
+        fdri_atomic_bump_relaxed(&s->level[level].reduced_gate, 1);
     } else {
-        struct fdr_sample_record r = {.number = number, .pc = look->pc, .flags = look->flags & FDR_LOOK_CUT};
-        uint64_t tick = live ? fdri_clamp_live(&d->t, fdri_tick_live(&d->t)) : fdri_tick_at(&d->t, time_ns);
+        struct fdri_codec_sample_record r = {.number = number, .pc = look->pc, .flags = look->flags & FDR_LOOK_CUT};
+        uint64_t tick = live ? fdri_record_clamp_live(&d->t, fdri_thread_tick_live(&d->t))
+                             : fdri_thread_tick_at(&d->t, time_ns);
         fill_path(d, look, &r);
-        if (!look->stack_count) fdr_bump_relaxed(&s->unpathed, 1);
+        if (!look->stack_count) fdri_atomic_bump_relaxed(&s->unpathed, 1);
         store(d, level, &r, tick >> d->t.shift);
         l->last_tick = tick;
     }
-    fdr_store_relaxed(&s->number, number);
+    fdri_atomic_store_relaxed(&s->number, number);
 }
 
 /* The stream's location, busy from now on; NULL: there is none any more, or a sample is under way. The memory of a
  * recording that is over stays mapped, and is empty or as it was: who comes late finds no location in it, or marks one
  * that nobody looks at and then sees that the switch is off, which it was before that memory went. As long as it was on
  * behind the mark fdr_finalize waits. */
-static struct fdr_location *claim(struct fdr_sampled *d, uint64_t here)
+static struct fdri_arena_location *claim(struct fdr_sampled *d, uint64_t here)
 {
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
-    if (!on || !d || fdr_load_relaxed(&d->recording) != on) return NULL;
-    struct fdr_location *l = fdr_load_relaxed(&d->t.loc);
-    if (!l || fdr_load_relaxed(&l->busy)) return NULL;
-    fdr_store_relaxed(&l->busy, here);
-    fdr_signal_fence();
-    if (fdr_load_relaxed(&fdr_switch_.on) == on) return l;
-    fdr_store_release(&l->busy, 0); /* R:busy */
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
+    if (!on || !d || fdri_atomic_load_relaxed(&d->recording) != on) return NULL;
+    struct fdri_arena_location *l = fdri_atomic_load_relaxed(&d->t.loc);
+    if (!l || fdri_atomic_load_relaxed(&l->busy)) return NULL;
+    fdri_atomic_store_relaxed(&l->busy, here);
+    fdri_atomic_signal_fence();
+    if (fdri_atomic_load_relaxed(&fdr_switch_.on) == on) return l;
+    fdri_atomic_store_release(&l->busy, 0); /* R:busy */
     return NULL;
 }
 
 static uint64_t sample(struct fdr_sampled *d, const struct fdr_look *look, bool live, uint64_t time_ns)
 {
-    struct fdr_location *l = claim(d, (uint64_t)(uintptr_t)__builtin_frame_address(0));
+    struct fdri_arena_location *l = claim(d, (uint64_t)(uintptr_t)__builtin_frame_address(0));
     if (!l) return 0;
     if (d->t.fresh) {
         if (!live) {
-            fdri_set_clock(&d->t, true);
+            fdri_thread_set_clock(&d->t, true);
             l->start_tick = 0; /* was of the other clock; the first sample sets it */
         }
         d->t.fresh = false;
     }
-    uint64_t most = FDR_SAMPLE_NUMBER_MAX - d->s->number;
+    uint64_t most = FDRI_CODEC_SAMPLE_NUMBER_MAX - d->s->number;
     bool good = look->weight && look->weight < most;
     if (good) present(d, look, look->weight, live, time_ns);
-    uint64_t wanted = good && d->s->low < FDR_SAMPLE_LEVELS ? 1ull << d->s->low : 0;
-    fdri_end(&d->t);
+    uint64_t wanted = good && d->s->low < FDRI_ARENA_SAMPLE_LEVELS ? 1ull << d->s->low : 0;
+    fdri_thread_end(&d->t);
     return wanted;
 }
 

@@ -38,23 +38,23 @@ static struct {
 /* Held by the process that took it: a forked child does not wait for what its parent was doing. */
 static void lock(uint32_t recording)
 {
-    uint32_t me = (uint32_t)fdri_pid(), held = 0;
-    for (int i = 0; !fdr_cas_acq_rel_u32(&streams.lock, &held, me);) { /* L:streams */
+    uint32_t me = (uint32_t)fdri_export_pid(), held = 0;
+    for (int i = 0; !fdri_atomic_cas_acq_rel_u32(&streams.lock, &held, me);) { /* L:streams */
         if (held != me) continue;
         held = 0;
-        fdr_raw_wait(i++);
+        fdri_system_wait(i++);
     }
     if (streams.recording == recording) return;
-    uint64_t bytes = fdri_rec.arena.super->arena_bytes;
+    uint64_t bytes = fdri_life_recording.arena.super->arena_bytes;
     streams.recording = recording;
     streams.first = streams.count = 0;
-    streams.most = (uint32_t)fdr_max(16, bytes >> 17); /* or where make() refuses */
+    streams.most = (uint32_t)fdri_bits_max(16, bytes >> 17); /* or where make() refuses */
 }
-static void unlock(void) { fdr_store_release(&streams.lock, 0u); /* L:streams */ }
+static void unlock(void) { fdri_atomic_store_release(&streams.lock, 0u); /* L:streams */ }
 
 /* ---- a new one ---- */
 
-static void set_name(struct fdr_location *l, const char *name)
+static void set_name(struct fdri_arena_location *l, const char *name)
 {
     char text[sizeof l->name] = "";
     snprintf(text, sizeof text, "%.20s (samples)", name ? name : "");
@@ -63,60 +63,68 @@ static void set_name(struct fdr_location *l, const char *name)
 
 static bool build(struct fdr_sampled *d, uint32_t off, const char *name, int clock, uint64_t period)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
-    struct fdr_location *l = fdri_at(a, off);
-    uint32_t zero = fdri_meta_take(a, FDR_META_LEVELS, 64 + sizeof(struct fdr_level), UINT32_MAX);
-    uint32_t samples = zero ? fdri_meta_take(a, FDR_META_SAMPLES, sizeof(struct fdr_samples), UINT32_MAX) : 0;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    struct fdri_arena_location *l = fdri_bins_at(a, off);
+    uint32_t zero = fdri_bins_meta_take(a, FDRI_ARENA_META_LEVELS, 64 + sizeof(struct fdri_arena_level), UINT32_MAX);
+    uint32_t samples = zero ? fdri_bins_meta_take(a, FDRI_ARENA_META_SAMPLES, sizeof(struct fdri_arena_samples),
+                                                  UINT32_MAX)
+                            : 0;
     if (!samples) return false;
-    l->id = fdr_add_relaxed(&a->super->location_count, 1u);
+    l->id = fdri_atomic_add_relaxed(&a->super->location_count, 1u);
     l->head.location = l->id;
-    ((struct fdr_meta_head *)fdri_at(a, zero))->location = l->id;
-    ((struct fdr_meta_head *)fdri_at(a, samples))->location = l->id;
+    ((struct fdri_arena_meta_head *)fdri_bins_at(a, zero))->location = l->id;
+    ((struct fdri_arena_meta_head *)fdri_bins_at(a, samples))->location = l->id;
     l->level0_off = zero + 64;
     l->samples_off = samples;
     l->tid = d->tid;
     l->parent = UINT32_MAX;
-    l->flags = FDR_LOCATION_LIVE | FDR_LOCATION_SAMPLES;
+    l->flags = FDRI_ARENA_LOCATION_LIVE | FDRI_ARENA_LOCATION_SAMPLES;
     set_name(l, name);
-    d->s = fdri_at(a, samples);
+    d->s = fdri_bins_at(a, samples);
     d->s->clock = (uint32_t)clock;
     d->s->period = period;
     d->t.loc = l;
     d->t.base = a->base;
     d->t.fresh = true;
-    fdri_set_clock(&d->t, false);
-    l->start_tick = fdri_tick_live(&d->t) >> d->t.shift;
-    fdri_link_location(l, off);
+    fdri_thread_set_clock(&d->t, false);
+    l->start_tick = fdri_thread_tick_live(&d->t) >> d->t.shift;
+    fdri_thread_link_location(l, off);
     return true;
 }
 
 enum {
     BINS_EACH = 8,
-    STREAM_BYTES = 64 + sizeof(struct fdr_sampled) + sizeof(struct fdr_location) + 64 + sizeof(struct fdr_level) +
-                   sizeof(struct fdr_samples) + 4 * FDR_META_ALIGN
+    STREAM_BYTES = 64 + sizeof(struct fdr_sampled) + sizeof(struct fdri_arena_location) + 64 +
+                   sizeof(struct fdri_arena_level) + sizeof(struct fdri_arena_samples) + 4 * FDRI_ARENA_META_ALIGN
 };
 
 static struct fdr_sampled *make(uint32_t tid, const char *name, int by, uint64_t period)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
     /* what threads to come begin with stays, and half of the bins: a stream takes four, which nobody else gets again */
-    if (!fdri_meta_spares(a, &fdri_rec.slabs, FDRI_STREAMS, STREAM_BYTES) ||
+    if (!fdri_bins_meta_spares(a, &fdri_life_recording.slabs, FDRI_BINS_SPARE_STREAMS, STREAM_BYTES) ||
         streams.count >= a->super->bins_total / BINS_EACH)
         return NULL;
-    uint32_t own = fdri_meta_take(a, FDR_META_FREE, 64 + sizeof(struct fdr_sampled), UINT32_MAX);
-    uint32_t off = own ? fdri_meta_take(a, FDR_META_LOCATION, sizeof(struct fdr_location), UINT32_MAX) : 0;
-    struct fdr_sampled *d = own ? fdri_at(a, own + 64) : NULL;
+    uint32_t own = fdri_bins_meta_take(a, FDRI_ARENA_META_FREE, 64 + sizeof(struct fdr_sampled), UINT32_MAX);
+    uint32_t off = own ? fdri_bins_meta_take(a, FDRI_ARENA_META_LOCATION, sizeof(struct fdri_arena_location),
+                                             UINT32_MAX)
+                       : 0;
+    struct fdr_sampled *d = own ? fdri_bins_at(a, own + 64) : NULL;
     if (d) d->tid = tid;
     if (off && build(d, off, name, by, period)) return d;
-    if (off) ((struct fdr_meta_head *)fdri_at(a, off))->kind = FDR_META_FREE; /* no reader may find it */
+    if (off)
+        ((struct fdri_arena_meta_head *)fdri_bins_at(a, off))->kind = FDRI_ARENA_META_FREE; /* no reader may find it */
     return NULL;
 }
 
 /* ---- one that ended ---- */
 
-static uint32_t offset_of(const struct fdr_sampled *d) { return (uint32_t)((const uint8_t *)d - fdri_rec.arena.base); }
+static uint32_t offset_of(const struct fdr_sampled *d)
+{
+    return (uint32_t)((const uint8_t *)d - fdri_life_recording.arena.base);
+}
 
-static bool of_name(const struct fdr_location *l, const char *name)
+static bool of_name(const struct fdri_arena_location *l, const char *name)
 {
     char text[sizeof l->name];
     snprintf(text, sizeof text, "%.20s (samples)", name ? name : "");
@@ -128,7 +136,7 @@ static struct fdr_sampled *choose(const char *name, int by, uint64_t period)
 {
     struct fdr_sampled *best = NULL, *best_before = NULL, *before = NULL;
     for (uint32_t off = streams.first; off; off = before->next) {
-        struct fdr_sampled *d = fdri_at(&fdri_rec.arena, off);
+        struct fdr_sampled *d = fdri_bins_at(&fdri_life_recording.arena, off);
         bool same = d->s->clock == (uint32_t)by && d->s->period == period, named = same && of_name(d->t.loc, name);
         if (named || (same && !best)) {
             best = d;
@@ -147,14 +155,14 @@ static struct fdr_sampled *go_on(uint32_t tid, const char *name, int by, uint64_
 {
     struct fdr_sampled *d = choose(name, by, period);
     if (!d) return NULL;
-    struct fdr_location *l = d->t.loc;
+    struct fdri_arena_location *l = d->t.loc;
     if (!of_name(l, name)) snprintf(l->name, sizeof l->name, "several threads (samples)");
     d->several = true;
     d->tid = tid;
     l->tid = 0;
     l->parent = UINT32_MAX;
     l->end_tick = 0;
-    fdr_store_relaxed(&l->flags, l->flags | FDR_LOCATION_LIVE);
+    fdri_atomic_store_relaxed(&l->flags, l->flags | FDRI_ARENA_LOCATION_LIVE);
     return d;
 }
 
@@ -166,58 +174,58 @@ static struct fdr_sampled *open_stream(uint32_t on, uint32_t tid, const char *na
     struct fdr_sampled *d = streams.count >= streams.most ? go_on(tid, name, by, period) : NULL;
     if (!d && (d = make(tid, name, by, period))) streams.count++;
     if (!d) d = go_on(tid, name, by, period);
-    if (!d) fdri_no_room(tid, false);
+    if (!d) fdri_thread_count_no_room(tid, false);
     unlock();
     if (!d) return NULL;
-    fdr_store_relaxed(&fdri_rec.sample_share, fdri_rec.arena.super->bins_total / 16);
-    fdr_store_relaxed(&d->recording, on);
+    fdri_atomic_store_relaxed(&fdri_life_recording.sample_share, fdri_life_recording.arena.super->bins_total / 16);
+    fdri_atomic_store_relaxed(&d->recording, on);
     return d;
 }
 
 struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enum fdr_sampled_by by, uint64_t period)
 {
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     struct fdr_sampled *d = NULL;
     sigset_t old;
     if (!on) return NULL;
-    fdr_signals_block(&old);
-    if (fdri_pass(on)) {
+    fdri_system_signals_block(&old);
+    if (fdri_thread_hold_recording(on)) {
         d = open_stream(on, tid, name, (int)by, period ? period : 1);
-        fdri_passed();
+        fdri_thread_release_recording();
     }
-    fdr_signals_restore(&old);
+    fdri_system_signals_restore(&old);
     return d;
 }
 
 static void name_stream(struct fdr_sampled *d, uint32_t on, const char *name)
 {
-    if (fdr_load_relaxed(&d->recording) != on || d->several) return;
-    struct fdr_location *l = fdr_load_relaxed(&d->t.loc);
+    if (fdri_atomic_load_relaxed(&d->recording) != on || d->several) return;
+    struct fdri_arena_location *l = fdri_atomic_load_relaxed(&d->t.loc);
     if (l && !of_name(l, name)) set_name(l, name);
 }
 
 void fdr_sampled_name(struct fdr_sampled *d, const char *name)
 {
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     sigset_t old;
     if (!on || !d) return;
-    fdr_signals_block(&old);
-    if (fdri_pass(on)) {
+    fdri_system_signals_block(&old);
+    if (fdri_thread_hold_recording(on)) {
         name_stream(d, on, name);
-        fdri_passed();
+        fdri_thread_release_recording();
     }
-    fdr_signals_restore(&old);
+    fdri_system_signals_restore(&old);
 }
 
 static void close_stream(struct fdr_sampled *d, uint32_t on)
 {
-    struct fdr_location *l = d->t.loc;
-    fdr_store_relaxed(&d->recording, 0u);
-    l->end_tick = fdr_max(l->last_tick >> d->t.shift, 1);
-    fdr_store_relaxed(&l->flags, l->flags & ~(uint32_t)FDR_LOCATION_LIVE);
+    struct fdri_arena_location *l = d->t.loc;
+    fdri_atomic_store_relaxed(&d->recording, 0u);
+    l->end_tick = fdri_bits_max(l->last_tick >> d->t.shift, 1);
+    fdri_atomic_store_relaxed(&l->flags, l->flags & ~(uint32_t)FDRI_ARENA_LOCATION_LIVE);
     lock(on);
     d->next = 0;
-    *(streams.first ? &((struct fdr_sampled *)fdri_at(&fdri_rec.arena, streams.last))->next
+    *(streams.first ? &((struct fdr_sampled *)fdri_bins_at(&fdri_life_recording.arena, streams.last))->next
                     : &streams.first) = offset_of(d);
     streams.last = offset_of(d);
     unlock();
@@ -225,13 +233,13 @@ static void close_stream(struct fdr_sampled *d, uint32_t on)
 
 void fdr_sampled_close(struct fdr_sampled *d)
 {
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     sigset_t old;
     if (!on || !d) return;
-    fdr_signals_block(&old);
-    if (fdri_pass(on)) {
-        if (fdr_load_relaxed(&d->recording) == on) close_stream(d, on);
-        fdri_passed();
+    fdri_system_signals_block(&old);
+    if (fdri_thread_hold_recording(on)) {
+        if (fdri_atomic_load_relaxed(&d->recording) == on) close_stream(d, on);
+        fdri_thread_release_recording();
     }
-    fdr_signals_restore(&old);
+    fdri_system_signals_restore(&old);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A stream of samples: what sample.c writes and sample_stream.c opens and closes. */
-#ifndef FDR_RECORDER_RECORD_SAMPLE_STREAM_H
-#define FDR_RECORDER_RECORD_SAMPLE_STREAM_H
+#ifndef FDRI_RECORDER_RECORD_SAMPLE_STREAM_H
+#define FDRI_RECORDER_RECORD_SAMPLE_STREAM_H
 
 #include <fdr/fdr.h>
 #include <stdbool.h>
@@ -11,15 +11,15 @@
 #include "format/codec/sample_codec.h"
 #include "recorder/thread/thread_state.h"
 
-enum { FDRI_SAMPLED_SPARES = 8 };
+enum { FDRI_RECORD_SAMPLED_SPARES = 8 };
 struct fdr_sampled {
     struct fdri_thread t;
-    struct fdr_samples *s;
+    struct fdri_arena_samples *s;
     uint32_t recording, tid;
-    uint32_t next;                       /* of the streams whose thread ended: offset, 0 none */
-    bool several;                        /* samples of several threads, one after the other */
-    uint32_t spare[FDRI_SAMPLED_SPARES]; /* tables of closed levels by log2 of the bin's size - 9 */
-    uint64_t step[FDR_SAMPLE_STEPS_MAX];
+    uint32_t next;                              /* of the streams whose thread ended: offset, 0 none */
+    bool several;                               /* samples of several threads, one after the other */
+    uint32_t spare[FDRI_RECORD_SAMPLED_SPARES]; /* tables of closed levels by log2 of the bin's size - 9 */
+    uint64_t step[FDRI_CODEC_SAMPLE_STEPS_MAX];
 };
 
 #endif

@@ -20,22 +20,23 @@
 enum { FEW_LEFT = 8 };
 
 /* Has it a bin to give, or, newest: only that one? */
-FDR_RACY static bool has_one(const struct fdr_part *p, uint32_t head, bool newest)
+FDRI_RACY static bool has_one(const struct fdri_arena_part *p, uint32_t head, bool newest)
 {
-    if (newest) return fdri_part_newest_only(&fdri_rec.arena, p);
-    return head && !(p->flags & FDR_PART_ASIDE) && fdri_bin(&fdri_rec.arena, head)->next;
+    if (newest) return fdri_part_newest_only(&fdri_life_recording.arena, p);
+    return head && !(p->flags & FDRI_ARENA_PART_PINNED) && fdri_bins_bin(&fdri_life_recording.arena, head)->next;
 }
 
 /* What of a location stays listed, in bins, where all that it had returned can be used: a fair share. Where anybody's
  * are taken half of that, unless it is next to nothing itself; of one whose thread ended, what makes a place for its
  * accounts. For what must have a place less and less, from try to try. */
-uint32_t fdri_share_leaves(const struct fdr_location *v, bool newest, enum fdri_whose whose, uint32_t must)
+uint32_t fdri_shares_must_leave(const struct fdri_arena_location *v, bool newest, enum fdri_shares_whose whose,
+                                uint32_t must)
 {
-    uint32_t fair = fdri_share_kept(FDRI_RICHER);
-    if (must) return fair >> fdr_min(must, 31);
-    if (whose != FDRI_RICHER && fdri_share_ended(v)) return fdri_ended_keeps(v);
-    if (!newest && !fdri_may_strew(&fdri_rec.arena, 9)) return 0;
-    if (whose != FDRI_ANYBODYS) return fair; /* or it has become another's since it was looked at */
+    uint32_t fair = fdri_shares_left_to_owner(FDRI_SHARES_RICHER);
+    if (must) return fair >> fdri_bits_min(must, 31);
+    if (whose != FDRI_SHARES_RICHER && fdri_shares_ended(v)) return fdri_ended_bins_reserved(v);
+    if (!newest && !fdri_may_strew(&fdri_life_recording.arena, 9)) return 0;
+    if (whose != FDRI_SHARES_ANY) return fair; /* or it has become another's since it was looked at */
     return fair < FEW_LEFT ? 0 : fair / 2;
 }
 
@@ -43,22 +44,22 @@ uint32_t fdri_share_leaves(const struct fdr_location *v, bool newest, enum fdri_
  * them meanwhile, or be over: then this says anything. */
 struct ages {
     uint32_t tiers; /* fewer than two: there is one age */
-    uint64_t begin[FDRI_TIERS], end[FDRI_TIERS], counted[FDRI_TIERS];
-    uint64_t held[FDRI_TIERS]; /* what is left, by how far back its partitions reach; 256 for each unit */
+    uint64_t begin[FDRI_POLICIES_TIERS], end[FDRI_POLICIES_TIERS], counted[FDRI_POLICIES_TIERS];
+    uint64_t held[FDRI_POLICIES_TIERS]; /* what is left, by how far back its partitions reach; 256 for each unit */
 };
 
-FDR_RACY static void ages_of(const struct fdr_location *v, struct ages *g)
+FDRI_RACY static void ages_of(const struct fdri_arena_location *v, struct ages *g)
 {
-    uint32_t off = fdr_load_relaxed(&v->epochs_off);
-    const struct fdr_epochs *e = off ? fdri_at(&fdri_rec.arena, off) : NULL;
-    uint32_t count = e ? (uint32_t)fdr_min(e->count, FDR_EPOCHS_MAX) : 0;
+    uint32_t off = fdri_atomic_load_relaxed(&v->epochs_off);
+    const struct fdr_epochs *e = off ? fdri_bins_at(&fdri_life_recording.arena, off) : NULL;
+    uint32_t count = e ? (uint32_t)fdri_bits_min(e->count, FDRI_ARENA_EPOCHS_MAX) : 0;
     *g = (struct ages){.tiers = 0};
-    if (fdri_rec.set.strategy != FDR_STRATEGY_TELESCOPE) return;
+    if (fdri_life_recording.set.strategy != FDRI_ARENA_STRATEGY_TELESCOPE) return;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t tier = e->epoch[i].tier % FDRI_TIERS;
+        uint32_t tier = e->epoch[i].tier % FDRI_POLICIES_TIERS;
         bool current = i + 1 == count;
         if (!g->counted[tier]) g->begin[tier] = e->epoch[i].from_tick;
-        g->tiers = (uint32_t)fdr_max(g->tiers, tier + 1);
+        g->tiers = (uint32_t)fdri_bits_max(g->tiers, tier + 1);
         g->end[tier] = current ? UINT64_MAX : e->epoch[i + 1].from_tick;
         g->counted[tier] += current ? e->opened : e->epoch[i].units;
     }
@@ -76,7 +77,7 @@ static uint32_t age_of(const struct ages *g, uint64_t tick)
  * that is open is of the tier in which it was written last. */
 static void spread(struct ages *g, uint64_t oldest, uint64_t last, uint32_t closed, uint32_t open)
 {
-    uint64_t part[FDRI_TIERS], sum = 0, each;
+    uint64_t part[FDRI_POLICIES_TIERS], sum = 0, each;
     uint32_t from = age_of(g, oldest);
     for (uint32_t t = 0; t <= from; t++) sum += part[t] = g->counted[t];
     if (from && oldest > g->begin[from]) {
@@ -89,76 +90,82 @@ static void spread(struct ages *g, uint64_t oldest, uint64_t last, uint32_t clos
     g->held[age_of(g, last)] += (uint64_t)open << 8;
 }
 
-FDR_RACY static uint64_t oldest_tick(const struct fdr_part *p)
+FDRI_RACY static uint64_t oldest_tick(const struct fdri_arena_part *p)
 {
-    uint32_t head = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
-    return head ? fdri_bin(&fdri_rec.arena, head)->base_tick : UINT64_MAX;
+    uint32_t head = (uint32_t)fdri_atomic_load_acquire(&p->list_head); /* A:claim */
+    return head ? fdri_bins_bin(&fdri_life_recording.arena, head)->base_tick : UINT64_MAX;
 }
 
 /* When its oldest bin ended; its link may be any by now. */
-FDR_RACY static uint64_t oldest_end(uint32_t head)
+FDRI_RACY static uint64_t oldest_end(uint32_t head)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
-    uint32_t next = fdri_bin(a, head)->next;
-    return next && fdri_may_be_bin(a, next) ? fdri_bin(a, next)->base_tick : UINT64_MAX;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    uint32_t next = fdri_bins_bin(a, head)->next;
+    return next && fdri_bins_may_be_bin(a, next) ? fdri_bins_bin(a, next)->base_tick : UINT64_MAX;
 }
 
 /* In this order of worth: is a less than b? */
-FDR_RACY static bool is_less(const struct fdr_part *a, const struct fdr_part *b, const uint64_t *class_bytes)
+FDRI_RACY static bool is_less(const struct fdri_arena_part *a, const struct fdri_arena_part *b,
+                              const uint64_t *class_bytes)
 {
-    static const struct fdri_chain oldest_first = {{0}, {0}};
-    const struct fdri_chain *chain = fdri_rec.set.strategy == FDR_STRATEGY_LAST ? &oldest_first : &fdri_rec.set.chain;
-    const struct fdri_part_view of_a = {a->depth, a->class_, a->band, class_bytes[a->class_], oldest_tick(a)},
-                                of_b = {b->depth, b->class_, b->band, class_bytes[b->class_], oldest_tick(b)};
-    enum fdri_reason why;
-    return fdri_policy_before(chain, &of_a, &of_b, &why);
+    static const struct fdri_policies_chain oldest_first = {{0}, {0}};
+    const struct fdri_policies_chain *chain = fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_LAST
+                                                  ? &oldest_first
+                                                  : &fdri_life_recording.set.chain;
+    const struct fdri_policies_part_view of_a = {a->depth, a->class_, a->band, class_bytes[a->class_], oldest_tick(a)},
+                                         of_b = {b->depth, b->class_, b->band, class_bytes[b->class_], oldest_tick(b)};
+    enum fdri_policies_reason why;
+    return fdri_policies_precedes(chain, &of_a, &of_b, &why);
 }
 
 /* `least`: the partition of each tier that is worth least. Of the tier furthest above its share, and all before it, the
  * one that is worth least of all; of the newest tier, too, where no other is above its share: its owner would cut it
  * again while it gives. */
-static struct fdr_part *of_age(const struct ages *g, struct fdr_part *const *least, const uint64_t *class_bytes)
+static struct fdri_arena_part *of_age(const struct ages *g, struct fdri_arena_part *const *least,
+                                      const uint64_t *class_bytes)
 {
     uint64_t total = 0, over;
     uint32_t without = 0;
-    struct fdr_part *best = NULL;
+    struct fdri_arena_part *best = NULL;
     for (uint32_t t = 0; t < g->tiers; t++) total += g->held[t];
     for (uint32_t tier; !best && g->tiers > 1;) {
-        if (!(tier = fdri_policy_tier(&fdri_rec.set.tiers, g->held, g->tiers, total, without, &over))) break;
+        if (!(tier = fdri_policies_tier_to_give(&fdri_life_recording.set.tiers, g->held, g->tiers, total, without,
+                                                &over)))
+            break;
         for (uint32_t t = over ? tier : 0; t < g->tiers; t++)
             if (least[t] && (!best || is_less(least[t], best, class_bytes))) best = least[t];
         without |= 1u << tier;
     }
-    for (uint32_t t = 0; !best && t < FDRI_TIERS; t++) best = least[t];
+    for (uint32_t t = 0; !best && t < FDRI_POLICIES_TIERS; t++) best = least[t];
     return best;
 }
 
 /* The partition of v to take from, if more than `leave` bins are listed. The last list of a location is never ended:
  * what it did outermost stays. What is read while others change it decides only which one it is. */
-FDR_RACY struct fdr_part *fdri_share_choose(const struct fdr_location *v, bool newest, uint32_t leave)
+FDRI_RACY struct fdri_arena_part *fdri_shares_choose(const struct fdri_arena_location *v, bool newest, uint32_t leave)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
-    uint64_t class_bytes[FDR_CLASS_COUNT] = {0};
-    struct fdr_part *least[FDRI_TIERS] = {NULL}, *p;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    uint64_t class_bytes[FDRI_ARENA_CLASS_COUNT] = {0};
+    struct fdri_arena_part *least[FDRI_POLICIES_TIERS] = {NULL}, *p;
     struct ages ages = {.tiers = 0};
     uint32_t lists = 0, units = 0;
-    uint32_t first = fdr_load_acquire(&v->parts_first); /* A:part */
+    uint32_t first = fdri_atomic_load_acquire(&v->parts_first); /* A:part */
     for (uint32_t off = first; off; off = p->next) {
-        p = fdri_at(a, off);
+        p = fdri_bins_at(a, off);
         class_bytes[p->class_] += p->bytes;
         units += p->bytes;
     }
     if (leave && units >> (a->bin_log2 - 9) <= leave) return NULL;
     if (!newest) ages_of(v, &ages);
     for (uint32_t off = first; off; off = p->next) {
-        p = fdri_at(a, off);
-        uint32_t head = (uint32_t)fdr_load_acquire(&p->list_head); /* A:claim */
+        p = fdri_bins_at(a, off);
+        uint32_t head = (uint32_t)fdri_atomic_load_acquire(&p->list_head); /* A:claim */
         lists += head != 0;
-        uint32_t open = p->open_off ? (uint32_t)fdr_min(p->bytes, (1u << (p->size_log2 & 31)) >> 9) : 0;
-        if (ages.tiers > 1 && !(p->flags & FDR_PART_ASIDE))
+        uint32_t open = p->open_off ? (uint32_t)fdri_bits_min(p->bytes, (1u << (p->size_log2 & 31)) >> 9) : 0;
+        if (ages.tiers > 1 && !(p->flags & FDRI_ARENA_PART_PINNED))
             spread(&ages, oldest_tick(p), p->last_tick, p->bytes - open, open);
         if (!has_one(p, head, newest)) continue;
-        struct fdr_part **l = &least[ages.tiers > 1 ? age_of(&ages, oldest_end(head)) : 0];
+        struct fdri_arena_part **l = &least[ages.tiers > 1 ? age_of(&ages, oldest_end(head)) : 0];
         if (!*l || is_less(p, *l, class_bytes)) *l = p;
     }
     return newest && lists < 2 ? NULL : of_age(&ages, least, class_bytes);

@@ -42,80 +42,83 @@ enum {
 };
 
 /* Both are decided by the first event. */
-FDR_RACY static uint64_t beginning(const struct fdr_location *l) { return l->start_tick; }
+FDRI_RACY static uint64_t beginning(const struct fdri_arena_location *l) { return l->start_tick; }
 
-FDR_RACY static bool same_unit(const struct fdr_location *a, const struct fdr_location *b)
+FDRI_RACY static bool same_unit(const struct fdri_arena_location *a, const struct fdri_arena_location *b)
 {
-    return !((a->flags ^ b->flags) & FDR_LOCATION_NS);
+    return !((a->flags ^ b->flags) & FDRI_ARENA_LOCATION_NS);
 }
 
 /* Has its owner not recorded for a while? Times that are presented do not tell: then a second look at it does. */
-FDR_RACY static bool sleeps(struct fdr_location *v)
+FDRI_RACY static bool sleeps(struct fdri_arena_location *v)
 {
-    bool ns = v->flags & FDR_LOCATION_NS;
+    bool ns = v->flags & FDRI_ARENA_LOCATION_NS;
     if (fdri_asleep(v)) return true;
-    if (!ns && fdri_tick_now() - v->last_tick < fdri_ns_to_ticks(ASLEEP_NS)) return false;
+    if (!ns && fdri_record_tick_now() - v->last_tick < fdri_life_ns_to_ticks(ASLEEP_NS)) return false;
     return fdri_fall_asleep(v) && !ns;
 }
 
 /* An operation may make others pass so many; fewer, where searches find nothing again and again. */
 static uint32_t barriers_left(const struct fdri_thread *t, uint32_t must)
 {
-    uint32_t weary = must ? fdr_max(fdri_search_weary(&t->meta_search), fdri_search_weary(&t->level_search))
-                          : fdri_search_weary(&t->room_search);
-    return (must ? BARRIERS_MUST : BARRIERS) >> fdr_min(weary, 4);
+    uint32_t weary = must ? fdri_bits_max(fdri_memory_search_failures(&t->meta_search),
+                                          fdri_memory_search_failures(&t->level_search))
+                          : fdri_memory_search_failures(&t->room_search);
+    return (must ? BARRIERS_MUST : BARRIERS) >> fdri_bits_min(weary, 4);
 }
 
 /* Only for who has next to nothing, or much less than the others, or must have it: it makes a system call. */
-static uint32_t claim_newest(struct fdri_thread *t, struct fdr_location *v, enum fdri_whose whose, uint32_t must,
-                             uint32_t *size, struct fdri_given *given)
+static uint32_t claim_newest(struct fdri_thread *t, struct fdri_arena_location *v, enum fdri_shares_whose whose,
+                             uint32_t must, uint32_t *size, struct fdri_bins_given *given)
 {
     bool attaches = !(t->loc->level_blocks | t->loc->samples_off), left = t->barriers < barriers_left(t, must);
-    bool may = (attaches || left) && (must || fdri_poor(t) || fdri_share_due(t));
-    struct fdr_part *p = may && sleeps(v) ? fdri_share_choose(v, true, fdri_share_leaves(v, true, whose, must)) : NULL;
+    bool may = (attaches || left) && (must || fdri_shares_poor(t) || fdri_shares_below_fair(t));
+    struct fdri_arena_part *p = may && sleeps(v)
+                                    ? fdri_shares_choose(v, true, fdri_shares_must_leave(v, true, whose, must))
+                                    : NULL;
     t->barriers += p != NULL;
-    return p ? fdri_part_claim_newest(&fdri_rec.arena, v, p, size, given) : 0;
+    return p ? fdri_part_claim_newest(&fdri_life_recording.arena, v, p, size, given) : 0;
 }
 
 /* May it make pieces of others its own? The accounts of threads that ended would keep them for good. */
-static bool may_adopt(const struct fdri_thread *t, struct fdri_size size)
+static bool may_adopt(const struct fdri_thread *t, struct fdri_shares_size size)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
-    if (t->loc->flags & FDR_LOCATION_ENDED && !fdri_share_nothing(t)) return false;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    if (t->loc->flags & FDRI_ARENA_LOCATION_ENDED && !fdri_shares_starving(t)) return false;
     return a->strewn && size.least < a->bin_log2 && !t->loc->samples_off;
 }
 
 /* May more bins become strewn? Whole ones, which newcomers and accounts need, come of those that are not. */
 static bool may_strew(const struct fdri_thread *t)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
-    bool more = fdri_share_due(t) && fdri_may_strew(a, 9);
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    bool more = fdri_shares_below_fair(t) && fdri_may_strew(a, 9);
     uint32_t most = a->super->bins_total / (more ? STREWN_SHARE_DUE : STREWN_SHARE);
-    return fdri_crowded() || fdr_load_relaxed(&a->strewn_bins) < most;
+    return fdri_shares_crowded() || fdri_atomic_load_relaxed(&a->strewn_bins) < most;
 }
 
 /* Of what was returned: what it may make its own. */
-static uint32_t fits(const struct fdri_thread *t, const struct fdri_returned *r)
+static uint32_t fits(const struct fdri_thread *t, const struct fdri_bins_returned *r)
 {
     return may_strew(t) ? r->fit : r->strewn;
 }
 
 /* More than a little of what v holds lies in pieces that it does not collect, as its owner sleeps, and others may have
  * them. Among very many threads each takes what it finds. */
-static bool waits(const struct fdri_thread *t, const struct fdr_location *v, const struct fdri_returned *r)
+static bool waits(const struct fdri_thread *t, const struct fdri_arena_location *v, const struct fdri_bins_returned *r)
 {
-    return !fdri_crowded() && fits(t, r) > fdri_share_units(v) / WAITS_SHARE;
+    return !fdri_shares_crowded() && fits(t, r) > fdri_shares_units(v) / WAITS_SHARE;
 }
 
 /* Nothing more of v's goes for this one: what was returned is used as it is, by who takes any piece; who needs more
  * leaves v what all keep. */
-static bool enough(const struct fdri_thread *t, const struct fdr_location *v, const struct fdri_returned *r,
-                   struct fdri_size size, enum fdri_whose whose)
+static bool enough(const struct fdri_thread *t, const struct fdri_arena_location *v, const struct fdri_bins_returned *r,
+                   struct fdri_shares_size size, enum fdri_shares_whose whose)
 {
     if (size.must || !waits(t, v, r)) return false;
     if (size.least == 9 && may_adopt(t, size)) return true;
-    uint32_t held = fdri_share_units(v), listed = held - (uint32_t)fdr_min(held, r->units);
-    return listed >> (fdri_rec.arena.bin_log2 - 9) <= fdri_share_kept(whose);
+    uint32_t held = fdri_shares_units(v), listed = held - (uint32_t)fdri_bits_min(held, r->units);
+    return listed >> (fdri_life_recording.arena.bin_log2 - 9) <= fdri_shares_left_to_owner(whose);
 }
 
 /* What comes of claims beside a bin: v GAVE pieces, which it has back; of those that wait there some are large enough
@@ -124,20 +127,20 @@ enum { GAVE = 1, WAITS = 2, FITS = 4 };
 
 /* What a claimer knows of v and has of it. */
 struct claims {
-    struct fdri_returned returned;
-    struct fdri_given given;
+    struct fdri_bins_returned returned;
+    struct fdri_bins_given given;
     bool look; /* at what was returned: it has become more, or there is nothing else */
 };
 
 /* A whole bin off the lists of v, or 0. */
-static uint32_t claim_some(struct fdri_thread *t, struct fdr_location *v, struct fdri_size size, enum fdri_whose whose,
-                           struct claims *c)
+static uint32_t claim_some(struct fdri_thread *t, struct fdri_arena_location *v, struct fdri_shares_size size,
+                           enum fdri_shares_whose whose, struct claims *c)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint32_t off = 0, got_log2 = 0;
     for (int i = 0; i < POPS && !off && !enough(t, v, &c->returned, size, whose); i++) {
-        struct fdr_part *p = fdri_share_choose(v, false, fdri_share_leaves(v, false, whose, size.must));
-        uint32_t got = p ? fdri_part_claim(a, p, &got_log2, &c->given)
+        struct fdri_arena_part *p = fdri_shares_choose(v, false, fdri_shares_must_leave(v, false, whose, size.must));
+        uint32_t got = p ? fdri_bins_part_claim(a, p, &got_log2, &c->given)
                          : claim_newest(t, v, whose, size.must, &got_log2, &c->given);
         if (!p) c->look = true;
         if (!p && !got) return 0;
@@ -152,33 +155,33 @@ static uint32_t claim_some(struct fdri_thread *t, struct fdr_location *v, struct
 /* A whole bin of what v had returned, or 0. Where others sleep thousands of pieces may wait there: whoever found no bin
  * among them does not look at each again before there is another one in front. What came behind that one, while
  * somebody else looked, is seen later. */
-static uint32_t whole_of(struct fdri_thread *t, struct fdr_location *v, struct fdri_returned *left)
+static uint32_t whole_of(struct fdri_thread *t, struct fdri_arena_location *v, struct fdri_bins_returned *left)
 {
-    struct fdri_looked *k = &t->looked[v->id % FDRI_LOOKED];
-    uint32_t first = fdr_load_relaxed(&v->returned);
+    struct fdri_thread_returned_seen *k = &t->looked[v->id % FDRI_THREAD_RETURNED_SEEN];
+    uint32_t first = fdri_atomic_load_relaxed(&v->returned);
     if (first && k->first == first && k->of == v->id) {
         *left = k->left;
         return 0;
     }
-    uint32_t off = fdri_piece_whole(&fdri_rec.arena, v, left);
-    *k = (struct fdri_looked){v->id, off ? 0 : first, *left, 0};
+    uint32_t off = fdri_piece_whole(&fdri_life_recording.arena, v, left);
+    *k = (struct fdri_thread_returned_seen){v->id, off ? 0 : first, *left, 0};
     return off;
 }
 
 /* Does it know that nothing of that size can be had of what waits there? */
-static bool failed(const struct fdri_thread *t, const struct fdr_location *v, struct fdri_size size)
+static bool failed(const struct fdri_thread *t, const struct fdri_arena_location *v, struct fdri_shares_size size)
 {
-    const struct fdri_looked *k = &t->looked[v->id % FDRI_LOOKED];
-    bool same = k->of == v->id && k->first && k->first == fdr_load_relaxed(&v->returned);
+    const struct fdri_thread_returned_seen *k = &t->looked[v->id % FDRI_THREAD_RETURNED_SEEN];
+    bool same = k->of == v->id && k->first && k->first == fdri_atomic_load_relaxed(&v->returned);
     return same && k->failed_log2 && size.least >= k->failed_log2;
 }
 
 /* One whole bin of v, or 0. */
-static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, struct fdri_size size, enum fdri_whose whose,
-                           uint32_t *came)
+static uint32_t claim_from(struct fdri_thread *t, struct fdri_arena_location *v, struct fdri_shares_size size,
+                           enum fdri_shares_whose whose, uint32_t *came)
 {
-    struct claims c = {{0, 0, 0}, {0, 0, UINT64_MAX, 0}, fdri_poor(t)};
-    uint32_t off = 0, place = fdri_claim_enter(&fdri_rec.arena, t->loc, v);
+    struct claims c = {{0, 0, 0}, {0, 0, UINT64_MAX, 0}, fdri_shares_poor(t)};
+    uint32_t off = 0, place = fdri_bins_claim_enter(&fdri_life_recording.arena, t->loc, v);
     if (!place) return 0;
     uint32_t giver = v->id; /* it may have got another one before */
     if (t->many_wait) off = whole_of(t, v, &c.returned);
@@ -186,16 +189,16 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, struct
     if (!off && c.look) off = whole_of(t, v, &c.returned);
     if (!off) t->many_wait = waits(t, v, &c.returned);
     if (off) {
-        fdr_sub_relaxed(&v->bins_held, 1u);
-        fdr_add_relaxed(&t->loc->bins_held, 1u);
+        fdri_atomic_sub_relaxed(&v->bins_held, 1u);
+        fdri_atomic_add_relaxed(&t->loc->bins_held, 1u);
     }
     bool same = same_unit(v, t->loc);
-    c.given.from_tick = fdr_max(c.given.from_tick, beginning(v)); /* a partition's first bin says 0 */
+    c.given.from_tick = fdri_bits_max(c.given.from_tick, beginning(v)); /* a partition's first bin says 0 */
     *came = (c.given.bytes ? GAVE : 0) | (!off && t->many_wait ? WAITS : 0);
     if (!off && fits(t, &c.returned) && !failed(t, v, size)) *came |= FITS;
-    fdri_claim_leave(&fdri_rec.arena, place);
+    fdri_bins_claim_leave(&fdri_life_recording.arena, place);
     if (!same) c.given.from_tick = c.given.to_tick = 0;
-    if (c.given.bytes) fdri_note_claim(t, giver, &c.given);
+    if (c.given.bytes) fdri_strategy_note_claim(t, giver, &c.given);
     return off;
 }
 
@@ -203,117 +206,124 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdr_location *v, struct
 static uint32_t adopted(struct fdri_thread *t, uint32_t off, uint32_t have, uint32_t want, uint32_t *got)
 {
     if (!off) return 0;
-    *got = (uint32_t)fdr_min(have, want);
-    fdr_add_relaxed(&t->loc->strewn_units, 1u << (have - 9));
-    fdri_piece_split(&fdri_rec.arena, t->loc, off, have, *got);
+    *got = (uint32_t)fdri_bits_min(have, want);
+    fdri_atomic_add_relaxed(&t->loc->strewn_units, 1u << (have - 9));
+    fdri_bins_piece_split(&fdri_life_recording.arena, t->loc, off, have, *got);
     return off;
 }
 
 /* No bin was whole among what waits there, nor is one with less: k still knows that. What others returned meanwhile is
  * seen when the next of them does. */
-static void looked_less(struct fdri_looked *k, const struct fdr_location *l, uint32_t units)
+static void looked_less(struct fdri_thread_returned_seen *k, const struct fdri_arena_location *l, uint32_t units)
 {
-    struct fdri_returned *left = &k->left;
-    left->units -= (uint32_t)fdr_min(left->units, units);
-    left->fit -= (uint32_t)fdr_min(left->fit, units);
-    left->strewn = (uint32_t)fdr_min(left->strewn, left->fit); /* or more: others of its bin may be among them */
-    k->first = fdr_load_relaxed(&l->returned);
+    struct fdri_bins_returned *left = &k->left;
+    left->units -= (uint32_t)fdri_bits_min(left->units, units);
+    left->fit -= (uint32_t)fdri_bits_min(left->fit, units);
+    left->strewn = (uint32_t)fdri_bits_min(left->strewn, left->fit); /* or more: others of its bin may be among them */
+    k->first = fdri_atomic_load_relaxed(&l->returned);
 }
 
-static uint32_t adopt_from(struct fdri_thread *t, struct fdr_location *l, struct fdri_size size, uint32_t *got)
+static uint32_t adopt_from(struct fdri_thread *t, struct fdri_arena_location *l, struct fdri_shares_size size,
+                           uint32_t *got)
 {
-    uint32_t have = 0, place = fdri_claim_enter(&fdri_rec.arena, t->loc, l);
+    uint32_t have = 0, place = fdri_bins_claim_enter(&fdri_life_recording.arena, t->loc, l);
     bool strew = size.must || may_strew(t);
     if (!place) return 0;
-    struct fdri_looked *k = &t->looked[l->id % FDRI_LOOKED];
-    bool known = k->of == l->id && k->first && k->first == fdr_load_relaxed(&l->returned);
-    uint32_t off = fdri_piece_adopt(&fdri_rec.arena, l, size.least, strew, &have);
+    struct fdri_thread_returned_seen *k = &t->looked[l->id % FDRI_THREAD_RETURNED_SEEN];
+    bool known = k->of == l->id && k->first && k->first == fdri_atomic_load_relaxed(&l->returned);
+    uint32_t off = fdri_piece_adopt(&fdri_life_recording.arena, l, size.least, strew, &have);
     if (known) looked_less(k, l, off ? 1u << (have - 9) : 0);
     else k->first = 0;
     if (known && !off && strew) k->failed_log2 = size.least;
-    fdri_claim_leave(&fdri_rec.arena, place);
+    fdri_bins_claim_leave(&fdri_life_recording.arena, place);
     return adopted(t, off, have, size.want, got);
 }
 
 /* Of what was given back for good. */
-static uint32_t take_given(struct fdri_thread *t, struct fdri_size size, uint32_t *got)
+static uint32_t take_given(struct fdri_thread *t, struct fdri_shares_size size, uint32_t *got)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint32_t have = 0;
     if (!may_adopt(t, size)) return 0;
     uint32_t off = fdri_strewn_take(a, fdri_strewn_least(a, size.least), &have);
     return adopted(t, off, have, size.want, got);
 }
 
-uint32_t fdri_share_returned(struct fdri_thread *t, uint32_t size_log2)
+uint32_t fdri_shares_take_returned(struct fdri_thread *t, uint32_t size_log2)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
-    const struct fdri_size size = {size_log2, size_log2, 0};
-    uint32_t at = fdr_load_acquire(&fdri_rec.shares.returned), off = 0, got; /* A:hint */
-    if (!may_adopt(t, size) || !fdri_share_nothing(t)) return 0;
-    for (int i = 0; i < FDRI_SHARE_LOOK && !off; i++) {
-        if (!at) at = fdr_load_acquire(&a->super->location_first); /* A:location */
-        struct fdr_location *l = fdri_at(a, at);
-        if (l != t->loc && !l->samples_off && fdr_load_relaxed(&l->returned)) off = adopt_from(t, l, size, &got);
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    const struct fdri_shares_size size = {size_log2, size_log2, 0};
+    uint32_t at = fdri_atomic_load_acquire(&fdri_life_recording.shares.returned), off = 0, got; /* A:hint */
+    if (!may_adopt(t, size) || !fdri_shares_starving(t)) return 0;
+    for (int i = 0; i < FDRI_SHARES_LOOK && !off; i++) {
+        if (!at) at = fdri_atomic_load_acquire(&a->super->location_first); /* A:location */
+        struct fdri_arena_location *l = fdri_bins_at(a, at);
+        if (l != t->loc && !l->samples_off && fdri_atomic_load_relaxed(&l->returned))
+            off = adopt_from(t, l, size, &got);
         if (!off) at = l->next; /* it may have more */
     }
-    fdr_store_release(&fdri_rec.shares.returned, at); /* R:hint */
-    return off ? off : take_given(t, size, &got);     /* last: left alone it is whole the sooner */
+    fdri_atomic_store_release(&fdri_life_recording.shares.returned, at); /* R:hint */
+    return off ? off : take_given(t, size, &got);                        /* last: left alone it is whole the sooner */
 }
 
 /* The part of a whole bin that is asked for; or of what became free on the way to one. */
-static uint32_t share_piece(struct fdri_thread *t, struct fdri_size size, enum fdri_whose whose, uint32_t *got)
+static uint32_t share_piece(struct fdri_thread *t, struct fdri_shares_size size, enum fdri_shares_whose whose,
+                            uint32_t *got)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
-    if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST || fdri_share_alone(t)) return 0; /* FIRST: what is there stays */
-    struct fdr_location *v = whose == FDRI_ENDED ? fdri_share_ended_one(t) : fdri_share_rich_one(t, whose);
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    if (fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST || fdri_shares_only_location(t))
+        return 0; /* FIRST: what is there stays */
+    struct fdri_arena_location *v = whose == FDRI_SHARES_ENDED ? fdri_shares_oldest_ended(t)
+                                                               : fdri_shares_richest(t, whose);
     uint32_t came = 0, off = v ? claim_from(t, v, size, whose, &came) : 0;
-    if (off) fdri_piece_split(a, t->loc, off, a->bin_log2, *got = size.want);
+    if (off) fdri_bins_piece_split(a, t->loc, off, a->bin_log2, *got = size.want);
     else if (v && may_adopt(t, size) &&
-             (size.must || came & WAITS || (came && (fdri_share_nothing(t) || fdri_share_due(t))))) {
+             (size.must || came & WAITS || (came && (fdri_shares_starving(t) || fdri_shares_below_fair(t))))) {
         off = adopt_from(t, v, size, got);
         if (!off) t->many_wait = false; /* they are too small: the next time more is claimed */
     }
-    if (v && !off && (size.must || !(came & GAVE))) {    /* not again and again the same */
-        fdr_store_release(&fdri_rec.shares.richest, 0u); /* R:hint */
-        t->passed_over = fdri_off_of(t, v);
+    if (v && !off && (size.must || !(came & GAVE))) {                       /* not again and again the same */
+        fdri_atomic_store_release(&fdri_life_recording.shares.richest, 0u); /* R:hint */
+        t->passed_over = fdri_thread_offset_of(t, v);
     }
     return off;
 }
 
-uint32_t fdri_share_piece(struct fdri_thread *t, uint32_t size_log2)
+uint32_t fdri_shares_claim_piece(struct fdri_thread *t, uint32_t size_log2)
 {
     uint32_t got;
-    return share_piece(t, (struct fdri_size){size_log2, size_log2, 0}, FDRI_RICHER, &got);
+    return share_piece(t, (struct fdri_shares_size){size_log2, size_log2, 0}, FDRI_SHARES_RICHER, &got);
 }
 
-static uint32_t ended_piece(struct fdri_thread *t, struct fdri_size size, enum fdri_urgency urgency, uint32_t *got)
+static uint32_t ended_piece(struct fdri_thread *t, struct fdri_shares_size size, enum fdri_ended_urgency urgency,
+                            uint32_t *got)
 {
     if (!fdri_ended_room(t, urgency)) return 0;
-    return fdri_piece_take(&fdri_rec.arena, t->loc, *got = size.want);
+    return fdri_bins_piece_take(&fdri_life_recording.arena, t->loc, *got = size.want);
 }
 
-uint32_t fdri_share_any(struct fdri_thread *t, struct fdri_size size, uint32_t *got)
+uint32_t fdri_shares_any_room(struct fdri_thread *t, struct fdri_shares_size size, uint32_t *got)
 {
-    bool poor = fdri_poor(t);
-    enum fdri_urgency urgency = (t->loc->level_blocks | t->loc->samples_off) ? FDRI_POOR : FDRI_ATTACHING;
-    uint32_t off = ended_piece(t, size, FDRI_IF_AGED, got);
-    int rounds = urgency == FDRI_ATTACHING ? ROUNDS : FDRI_SHARE_LOOK;
+    bool poor = fdri_shares_poor(t);
+    enum fdri_ended_urgency urgency = (t->loc->level_blocks | t->loc->samples_off) ? FDRI_ENDED_FOR_POOR
+                                                                                   : FDRI_ENDED_FOR_ATTACH;
+    uint32_t off = ended_piece(t, size, FDRI_ENDED_IF_AGED, got);
+    int rounds = urgency == FDRI_ENDED_FOR_ATTACH ? ROUNDS : FDRI_SHARES_LOOK;
     /* not for accounts of threads that ended, which have bins of their own to give */
-    bool own = t == &fdri_self || t == &fdri_lane, comes = poor && own;
+    bool own = t == &fdri_record_self || t == &fdri_record_lane, comes = poor && own;
     /* The first bin is looked for with patience: who only sleeps since it was looked at gives the second time. One that
      * has begun asks again with its next event. */
-    bool first = urgency == FDRI_ATTACHING || !t->sought;
+    bool first = urgency == FDRI_ENDED_FOR_ATTACH || !t->sought;
     int tries = first ? ROUNDS : 2;
     if (!off) off = take_given(t, size, got);
-    if (!off) off = share_piece(t, size, FDRI_RICHER, got);
-    for (int i = 0; i < rounds && !off && (poor || fdri_share_due(t)); i++) {
+    if (!off) off = share_piece(t, size, FDRI_SHARES_RICHER, got);
+    for (int i = 0; i < rounds && !off && (poor || fdri_shares_below_fair(t)); i++) {
         if (!fdri_ended_room(t, urgency)) break;
-        off = fdri_piece_take(&fdri_rec.arena, t->loc, *got = size.want);
+        off = fdri_bins_piece_take(&fdri_life_recording.arena, t->loc, *got = size.want);
     }
-    for (int i = 0; i < FDRI_SHARE_LOOK && !off && own && (poor || fdri_share_due(t)); i++)
-        off = share_piece(t, size, FDRI_ENDED, got);
-    for (int i = 0; i < tries && !off && comes; i++) off = share_piece(t, size, FDRI_ANYBODYS, got);
-    t->sought |= urgency != FDRI_ATTACHING && comes && !off;
+    for (int i = 0; i < FDRI_SHARES_LOOK && !off && own && (poor || fdri_shares_below_fair(t)); i++)
+        off = share_piece(t, size, FDRI_SHARES_ENDED, got);
+    for (int i = 0; i < tries && !off && comes; i++) off = share_piece(t, size, FDRI_SHARES_ANY, got);
+    t->sought |= urgency != FDRI_ENDED_FOR_ATTACH && comes && !off;
     return off;
 }

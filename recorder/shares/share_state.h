@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Who holds what of the buffer: the words that fair shares are computed from. */
-#ifndef FDR_RECORDER_SHARES_SHARE_STATE_H
-#define FDR_RECORDER_SHARES_SHARE_STATE_H
+#ifndef FDRI_RECORDER_SHARES_SHARE_STATE_H
+#define FDRI_RECORDER_SHARES_SHARE_STATE_H
 
 #include <stdint.h>
 
@@ -19,8 +19,8 @@ struct fdri_shares {
     uint32_t still;                 /* snapshots that walk: accounts stay where they are */
     uint32_t ended_last;            /* the queue of locations that ended: the newest, or 0 */
     uint32_t ended_in, ended_first; /* its oldest: where that was put into an empty queue; under the lock */
-    struct fdr_location *spare[2];  /* for the accounts of ended ones, by unit of time */
-    uint64_t turn;                  /* bins that were filled anew */
+    struct fdri_arena_location *spare[2]; /* for the accounts of ended ones, by unit of time */
+    uint64_t turn;                        /* bins that were filled anew */
 };
 
 #endif

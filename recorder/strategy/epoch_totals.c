@@ -20,29 +20,32 @@
 #include "recorder/thread/thread_state.h"
 
 enum { ROWS_SHARE = 16 }; /* all rows of a location: a sixteenth of its memory */
-enum { BLOCK_LEAST = 512, BLOCK_MOST = FDR_EPOCH_ROWS_MOST };
+enum { BLOCK_LEAST = 512, BLOCK_MOST = FDRI_ARENA_EPOCH_ROWS_MOST };
 enum { PARTLY = 1, INDEX = 128, ROWS_MOST = 128 };
 
-uint32_t fdri_epoch_room(const struct fdr_epoch_rows *b)
+uint32_t fdri_strategy_epoch_room(const struct fdri_arena_epoch_rows *b)
 {
     return (uint32_t)((b->head.bytes - sizeof *b) / sizeof b->row[0]);
 }
-static uint64_t weight(const struct fdr_epoch_row *r) { return r->inclusive + r->exclusive; }
-static struct fdr_epoch_rows *rows_at(struct fdri_thread *t, uint32_t off) { return off ? fdri_off(t, off) : NULL; }
+static uint64_t weight(const struct fdri_arena_epoch_row *r) { return r->inclusive + r->exclusive; }
+static struct fdri_arena_epoch_rows *rows_at(struct fdri_thread *t, uint32_t off)
+{
+    return off ? fdri_thread_at(t, off) : NULL;
+}
 
 /* ---- blocks of rows ---- */
 
-uint32_t fdri_epoch_block(struct fdri_thread *t, struct fdr_epochs *e)
+uint32_t fdri_strategy_epoch_block(struct fdri_thread *t, struct fdr_epochs *e)
 {
     uint32_t off = e->spare;
-    if (!off) return e->row_bytes ? fdri_meta(t, FDR_META_EPOCHROWS, e->row_bytes) : 0;
-    struct fdr_epoch_rows *b = fdri_off(t, off);
+    if (!off) return e->row_bytes ? fdri_memory_meta(t, FDRI_ARENA_META_EPOCHROWS, e->row_bytes) : 0;
+    struct fdri_arena_epoch_rows *b = fdri_thread_at(t, off);
     e->spare = b->count;
     memset(&b->head + 1, 0, sizeof *b - sizeof b->head);
     return off;
 }
 
-void fdri_epoch_block_give(struct fdri_thread *t, struct fdr_epochs *e, uint32_t off)
+void fdri_strategy_epoch_block_give(struct fdri_thread *t, struct fdr_epochs *e, uint32_t off)
 {
     if (!off) return;
     rows_at(t, off)->count = e->spare;
@@ -51,9 +54,9 @@ void fdri_epoch_block_give(struct fdri_thread *t, struct fdr_epochs *e, uint32_t
 
 /* ---- which rows a block keeps ---- */
 
-static void sift_down(struct fdr_epoch_rows *b, uint32_t i)
+static void sift_down(struct fdri_arena_epoch_rows *b, uint32_t i)
 {
-    struct fdr_epoch_row it = b->row[i];
+    struct fdri_arena_epoch_row it = b->row[i];
     for (uint32_t child; (child = 2 * i + 1) < b->count; i = child) {
         if (child + 1 < b->count && weight(&b->row[child + 1]) < weight(&b->row[child])) child++;
         if (weight(&b->row[child]) >= weight(&it)) break;
@@ -62,7 +65,7 @@ static void sift_down(struct fdr_epoch_rows *b, uint32_t i)
     b->row[i] = it;
 }
 
-static void to_rest(struct fdr_epoch_rows *b, const struct fdr_epoch_row *r)
+static void to_rest(struct fdri_arena_epoch_rows *b, const struct fdri_arena_epoch_row *r)
 {
     b->rest_calls += r->calls;
     b->rest_inclusive += r->inclusive;
@@ -71,13 +74,13 @@ static void to_rest(struct fdr_epoch_rows *b, const struct fdr_epoch_row *r)
 
 /* While there is room rows stand as they come. Then they are made a heap, of which the row that matters least is on
  * top. */
-void fdri_epoch_offer(struct fdr_epoch_rows *b, bool *heap, const struct fdr_epoch_row *r)
+void fdri_strategy_epoch_offer(struct fdri_arena_epoch_rows *b, bool *heap, const struct fdri_arena_epoch_row *r)
 {
-    if (r->key == FDR_ROW_KEY_REST) {
+    if (r->key == FDRI_ARENA_ROW_KEY_REST) {
         to_rest(b, r);
         return;
     }
-    if (b->count < fdri_epoch_room(b)) {
+    if (b->count < fdri_strategy_epoch_room(b)) {
         b->row[b->count++] = *r;
         return;
     }
@@ -94,62 +97,62 @@ void fdri_epoch_offer(struct fdr_epoch_rows *b, bool *heap, const struct fdr_epo
 
 /* ---- the base ---- */
 
-static struct fdr_epoch_base *base_with_room(struct fdri_thread *t, struct fdr_epochs *e)
+static struct fdri_arena_epoch_base *base_with_room(struct fdri_thread *t, struct fdr_epochs *e)
 {
-    struct fdr_epoch_base *b = e->base_last ? fdri_off(t, e->base_last) : NULL;
+    struct fdri_arena_epoch_base *b = e->base_last ? fdri_thread_at(t, e->base_last) : NULL;
     if (b && sizeof *b + (b->count + 1) * sizeof b->row[0] <= b->head.bytes) return b;
-    uint32_t off = fdri_meta(t, FDR_META_EPOCHBASE, (uint32_t)fdr_max(e->row_bytes, BLOCK_LEAST));
-    if (!off && e->row_bytes > BLOCK_LEAST) off = fdri_meta(t, FDR_META_EPOCHBASE, BLOCK_LEAST);
+    uint32_t off = fdri_memory_meta(t, FDRI_ARENA_META_EPOCHBASE, (uint32_t)fdri_bits_max(e->row_bytes, BLOCK_LEAST));
+    if (!off && e->row_bytes > BLOCK_LEAST) off = fdri_memory_meta(t, FDRI_ARENA_META_EPOCHBASE, BLOCK_LEAST);
     if (!off) return NULL;
     if (b) b->next = off;
     else e->base_first = off;
     e->base_last = off;
-    return fdri_off(t, off);
+    return fdri_thread_at(t, off);
 }
 
 static void track(struct fdri_thread *t, struct fdr_epochs *e, uint32_t row_off)
 {
-    const struct fdr_row *r = fdri_off(t, row_off);
-    if (!fdr_row_of_calls(r->key)) return;
-    struct fdr_epoch_base *b = base_with_room(t, e);
+    const struct fdri_arena_row *r = fdri_thread_at(t, row_off);
+    if (!fdri_arena_row_of_calls(r->key)) return;
+    struct fdri_arena_epoch_base *b = base_with_room(t, e);
     if (!b) {
         e->untracked++;
         return;
     }
     b->row[b->count].row_off = row_off;
     e->tracked++; /* first: never less than there are */
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     b->count++;
 }
 
-void fdri_epoch_row(struct fdri_thread *t, uint32_t row_off)
+void fdri_strategy_epoch_row(struct fdri_thread *t, uint32_t row_off)
 {
-    struct fdr_epochs *e = fdri_epochs(t);
+    struct fdr_epochs *e = fdri_strategy_epochs(t);
     if (e) track(t, e, row_off);
 }
 
-bool fdri_epoch_row_fits(struct fdri_thread *t, uint32_t key)
+bool fdri_strategy_epoch_row_fits(struct fdri_thread *t, uint32_t key)
 {
-    struct fdr_epochs *e = fdri_epochs(t);
-    return !e || !fdr_row_of_calls(key) || base_with_room(t, e);
+    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    return !e || !fdri_arena_row_of_calls(key) || base_with_room(t, e);
 }
 
 /* The largest that fits a piece of a bin with the slab around it: there are pieces when all memory is in use. */
 static uint32_t block_bytes(uint64_t most)
 {
-    uint32_t bytes = 1u << fdr_log2_floor((uint32_t)fdr_max(most, BLOCK_LEAST));
-    return bytes > BLOCK_LEAST ? bytes - (uint32_t)sizeof(struct fdr_slab) : bytes;
+    uint32_t bytes = 1u << fdri_bits_log2_floor((uint32_t)fdri_bits_max(most, BLOCK_LEAST));
+    return bytes > BLOCK_LEAST ? bytes - (uint32_t)sizeof(struct fdri_arena_slab) : bytes;
 }
 
 /* Rows get a share of what the location may hold when all others are as large; where that is little there are only
  * sums. The first epoch begins where the totals do. */
-void fdri_epoch_rows_start(struct fdri_thread *t, struct fdr_epochs *e)
+void fdri_strategy_epoch_rows_start(struct fdri_thread *t, struct fdr_epochs *e)
 {
-    const struct fdr_superblock *s = fdri_rec.arena.super;
-    uint64_t fair = s->arena_bytes / fdr_max(fdr_load_relaxed(&fdri_rec.shares.live), 1);
-    uint64_t bytes = fdr_min(fair / ROWS_SHARE / FDR_EPOCHS_MAX, fdr_min(BLOCK_MOST, s->bin_bytes));
+    const struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
+    uint64_t fair = s->arena_bytes / fdri_bits_max(fdri_atomic_load_relaxed(&fdri_life_recording.shares.live), 1);
+    uint64_t bytes = fdri_bits_min(fair / ROWS_SHARE / FDRI_ARENA_EPOCHS_MAX, fdri_bits_min(BLOCK_MOST, s->bin_bytes));
     e->row_bytes = bytes < BLOCK_LEAST / 2 ? 0 : block_bytes(bytes);
-    const struct fdr_rowtable *table = fdri_off(t, t->loc->rows_table_off);
+    const struct fdri_arena_rowtable *table = fdri_thread_at(t, t->loc->rows_table_off);
     const uint32_t *slot = (const void *)(table + 1), rest = t->loc->rest_row_off;
     track(t, e, rest); /* first: where row_eviction.c finds it */
     for (uint32_t i = 0; i < 1u << table->log2; i++)
@@ -166,19 +169,19 @@ static bool is_spare(struct fdri_thread *t, const struct fdr_epochs *e, uint32_t
 }
 
 /* Where they were left a block may be an epoch's and spare, or two epochs'. */
-void fdri_epoch_rows_anew(struct fdri_thread *t, struct fdr_epochs *e)
+void fdri_strategy_epoch_rows_anew(struct fdri_thread *t, struct fdr_epochs *e)
 {
-    if (!is_spare(t, e, t->walk.kept)) fdri_epoch_block_give(t, e, t->walk.kept);
+    if (!is_spare(t, e, t->walk.kept)) fdri_strategy_epoch_block_give(t, e, t->walk.kept);
     for (uint32_t i = 0; i < e->count; i++)
-        if (!is_spare(t, e, e->epoch[i].rows_off)) fdri_epoch_block_give(t, e, e->epoch[i].rows_off);
+        if (!is_spare(t, e, e->epoch[i].rows_off)) fdri_strategy_epoch_block_give(t, e, e->epoch[i].rows_off);
     for (uint32_t off = e->base_first; off;) {
-        struct fdr_epoch_base *b = fdri_off(t, off);
+        struct fdri_arena_epoch_base *b = fdri_thread_at(t, off);
         for (uint32_t k = 0; k < b->count; k++) /* which row it is stands all the time */
             b->row[k].calls = b->row[k].sum = b->row[k].exclusive = 0;
         off = b->next;
     }
     t->walk.block = t->walk.kept = e->walking = 0;
-    fdri_set_soft(t);
+    fdri_thread_update_soft(t);
 }
 
 /* ---- merge ---- */
@@ -187,12 +190,12 @@ void fdri_epoch_rows_anew(struct fdri_thread *t, struct fdr_epochs *e)
 struct finder {
     uint8_t head[INDEX], next[ROWS_MOST]; /* index + 1; 0: none */
 };
-static_assert((BLOCK_MOST - sizeof(struct fdr_epoch_rows)) / sizeof(struct fdr_epoch_row) <= ROWS_MOST,
+static_assert((BLOCK_MOST - sizeof(struct fdri_arena_epoch_rows)) / sizeof(struct fdri_arena_epoch_row) <= ROWS_MOST,
               "rows of a block");
 
 static uint32_t place_of(uint32_t key) { return key * 0x9E3779B1u >> 25; }
 
-static void index_rows(struct finder *f, const struct fdr_epoch_rows *b)
+static void index_rows(struct finder *f, const struct fdri_arena_epoch_rows *b)
 {
     memset(f->head, 0, sizeof f->head);
     for (uint32_t i = 0; i < b->count; i++) {
@@ -202,7 +205,7 @@ static void index_rows(struct finder *f, const struct fdr_epoch_rows *b)
     }
 }
 
-static struct fdr_epoch_row *find(const struct finder *f, struct fdr_epoch_rows *b, uint32_t key)
+static struct fdri_arena_epoch_row *find(const struct finder *f, struct fdri_arena_epoch_rows *b, uint32_t key)
 {
     for (uint32_t i = f->head[place_of(key)]; i; i = f->next[i - 1])
         if (b->row[i - 1].key == key) return &b->row[i - 1];
@@ -210,7 +213,7 @@ static struct fdr_epoch_row *find(const struct finder *f, struct fdr_epoch_rows 
 }
 
 /* Rows of `other` come to those of `b`. What stands in one only may be in the other's rest. */
-static void merge_rows(struct fdr_epoch_rows *b, struct fdr_epoch_rows *other)
+static void merge_rows(struct fdri_arena_epoch_rows *b, struct fdri_arena_epoch_rows *other)
 {
     bool b_rest = b->rest_calls != 0, other_rest = other->rest_calls != 0;
     struct finder f;
@@ -219,7 +222,7 @@ static void merge_rows(struct fdr_epoch_rows *b, struct fdr_epoch_rows *other)
     b->rest_inclusive += other->rest_inclusive;
     b->rest_exclusive += other->rest_exclusive;
     for (uint32_t i = 0; i < b->count; i++) {
-        struct fdr_epoch_row *r = &b->row[i], *o = find(&f, other, r->key);
+        struct fdri_arena_epoch_row *r = &b->row[i], *o = find(&f, other, r->key);
         if (!o) {
             if (other_rest) r->flags |= PARTLY;
             continue;
@@ -234,27 +237,27 @@ static void merge_rows(struct fdr_epoch_rows *b, struct fdr_epoch_rows *other)
     for (uint32_t i = 0; i < other->count; i++) {
         if (!other->row[i].key) continue;
         if (b_rest) other->row[i].flags |= PARTLY;
-        fdri_epoch_offer(b, &heap, &other->row[i]);
+        fdri_strategy_epoch_offer(b, &heap, &other->row[i]);
     }
 }
 
 /* An epoch that found no room for rows: all of it goes to the rest of the other. */
-static void merge_sums(struct fdr_epoch_rows *rows, const struct fdr_epoch *without)
+static void merge_sums(struct fdri_arena_epoch_rows *rows, const struct fdri_arena_epoch *without)
 {
-    struct fdr_epoch_row all = {0, 0, without->calls, without->inclusive, without->exclusive};
+    struct fdri_arena_epoch_row all = {0, 0, without->calls, without->inclusive, without->exclusive};
     if (!all.calls) return;
     to_rest(rows, &all);
     for (uint32_t i = 0; i < rows->count; i++) rows->row[i].flags |= PARTLY;
 }
 
-void fdri_epoch_rows_merge(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i)
+void fdri_strategy_epoch_rows_merge(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i)
 {
-    struct fdr_epoch *a = &e->epoch[i], *b = a + 1;
-    struct fdr_epoch_rows *x = rows_at(t, a->rows_off), *y = rows_at(t, b->rows_off);
+    struct fdri_arena_epoch *a = &e->epoch[i], *b = a + 1;
+    struct fdri_arena_epoch_rows *x = rows_at(t, a->rows_off), *y = rows_at(t, b->rows_off);
     if (x && y) merge_rows(x, y);
     else if (x) merge_sums(x, b);
     else if (y) merge_sums(y, a);
-    if (x) fdri_epoch_block_give(t, e, b->rows_off);
+    if (x) fdri_strategy_epoch_block_give(t, e, b->rows_off);
     else a->rows_off = b->rows_off;
     a->calls += b->calls;
     a->inclusive += b->inclusive;

@@ -22,54 +22,56 @@ enum { EPOCHS_WANTED = 12, BINS_A_STEP = 16 };
 
 /* No place for one more cut: every second one goes. While the location grows its epochs so grow along, and none becomes
  * most of what is held; where their number is odd the newest joins the current one. */
-static void merge_pairs(struct fdr_location *l)
+static void merge_pairs(struct fdri_arena_location *l)
 {
     uint32_t floor = l->epoch_floor, closed = l->epoch - floor, kept = 0;
     for (uint32_t i = 2; i <= closed; i += 2) {
         kept++;
-        l->cut_tick[(floor + kept) % FDR_EPOCH_CUTS] = l->cut_tick[(floor + i) % FDR_EPOCH_CUTS];
+        l->cut_tick[(floor + kept) % FDRI_ARENA_EPOCH_CUTS] = l->cut_tick[(floor + i) % FDRI_ARENA_EPOCH_CUTS];
     }
     l->epoch = floor + kept;
-    if (closed & 1) l->epoch_bins += fdr_load_relaxed(&l->bins_held) / (closed + 1);
+    if (closed & 1) l->epoch_bins += fdri_atomic_load_relaxed(&l->bins_held) / (closed + 1);
 }
 
-void fdri_maybe_cut(struct fdri_thread *t, uint64_t tick)
+void fdri_strategy_maybe_cut(struct fdri_thread *t, uint64_t tick)
 {
-    struct fdr_location *l = t->loc;
-    if (fdri_rec.set.strategy != FDR_STRATEGY_LAST) return;
-    if (!fdri_policy_cut(l->epoch_bins, fdr_max(fdr_load_relaxed(&l->bins_held), fdri_rec.arena.super->bins_total / 16),
-                         EPOCHS_WANTED))
+    struct fdri_arena_location *l = t->loc;
+    if (fdri_life_recording.set.strategy != FDRI_ARENA_STRATEGY_LAST) return;
+    if (!fdri_policies_begins_epoch(
+            l->epoch_bins,
+            fdri_bits_max(fdri_atomic_load_relaxed(&l->bins_held), fdri_life_recording.arena.super->bins_total / 16),
+            EPOCHS_WANTED))
         return;
-    if (l->epoch - l->epoch_floor >= FDR_EPOCH_CUTS - 1) {
+    if (l->epoch - l->epoch_floor >= FDRI_ARENA_EPOCH_CUTS - 1) {
         merge_pairs(l);
         return;
     }
-    l->cut_tick[(l->epoch + 1) % FDR_EPOCH_CUTS] = tick;
-    fdr_signal_fence();
+    l->cut_tick[(l->epoch + 1) % FDRI_ARENA_EPOCH_CUTS] = tick;
+    fdri_atomic_signal_fence();
     l->epoch++;
     l->epoch_bins = 0;
 }
 
 /* The oldest bin of p if it is below the floor, or many of them; else 0. */
-static uint32_t pop_dead(struct fdri_thread *t, struct fdr_part *p, uint32_t run, uint32_t *size_log2,
-                         struct fdri_given *given)
+static uint32_t pop_dead(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t run, uint32_t *size_log2,
+                         struct fdri_bins_given *given)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint64_t floor = t->loc->floor_tick;
     if (run < 2 || !fdri_ready_give(t, p, floor, run, false, given))
-        return fdri_part_pop_older(a, p, floor, size_log2, given);
+        return fdri_bins_part_pop_older(a, p, floor, size_log2, given);
     fdri_ready_ahead(t, p, floor);
     *size_log2 = a->bin_log2;
     return fdri_ready_first(t);
 }
 
 /* The next bin below the floor, or 0: there are none. */
-static uint32_t next_dead(struct fdri_thread *t, uint32_t run, uint32_t *size_log2, struct fdri_given *given)
+static uint32_t next_dead(struct fdri_thread *t, uint32_t run, uint32_t *size_log2, struct fdri_bins_given *given)
 {
     while (t->drain) {
-        struct fdr_part *p = fdri_off(t, t->drain);
-        if (p->open_off && p->last_tick <= t->loc->floor_tick) fdri_part_seal(&fdri_rec.arena, p);
-        uint32_t off = (uint32_t)fdr_load_relaxed(&p->list_head) && !(p->flags & FDR_PART_ASIDE)
+        struct fdri_arena_part *p = fdri_thread_at(t, t->drain);
+        if (p->open_off && p->last_tick <= t->loc->floor_tick) fdri_bins_part_seal(&fdri_life_recording.arena, p);
+        uint32_t off = (uint32_t)fdri_atomic_load_relaxed(&p->list_head) && !(p->flags & FDRI_ARENA_PART_PINNED)
                            ? pop_dead(t, p, run, size_log2, given)
                            : 0;
         if (off) return off;
@@ -79,68 +81,74 @@ static uint32_t next_dead(struct fdri_thread *t, uint32_t run, uint32_t *size_lo
 }
 
 /* A bin of what is below the floor. Small ones are collected until they are enough, or too many for one step. */
-static uint32_t take_dead(struct fdri_thread *t, const struct fdr_part *asking, uint32_t size_log2, uint32_t *got)
+static uint32_t take_dead(struct fdri_thread *t, const struct fdri_arena_part *asking, uint32_t size_log2,
+                          uint32_t *got)
 {
-    struct fdr_location *l = t->loc;
-    struct fdri_arena *a = &fdri_rec.arena;
-    struct fdri_given given = FDRI_NOTHING_GIVEN;
+    struct fdri_arena_location *l = t->loc;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    struct fdri_bins_given given = FDRI_STRATEGY_NOTHING_GIVEN;
     uint32_t off = 0, have = 0, most = asking ? BINS_A_STEP : 1, run = fdri_ready_run(t, asking);
     for (uint32_t i = 0; i < most && (off = next_dead(t, run, &have, &given)) && have < size_log2; i++) {
-        fdri_piece_give(a, l, off, have);
+        fdri_bins_piece_give(a, l, off, have);
         off = 0;
     }
-    if (given.bytes) fdri_reduction_note(t, FDR_STEP_EPOCH, FDRI_REASON_OLDEST, NULL, &given, false);
+    if (given.bytes)
+        fdri_strategy_reduction_note(t, FDRI_ARENA_STEP_EPOCH, FDRI_POLICIES_REASON_OLDEST, NULL, &given, false);
     *got = size_log2;
-    if (off) fdri_piece_split(a, l, off, have, size_log2);
-    else if (given.bytes && !(off = fdri_piece_take(a, l, size_log2))) off = fdri_piece_any(a, l, size_log2, 9, got);
+    if (off) fdri_bins_piece_split(a, l, off, have, size_log2);
+    else if (given.bytes && !(off = fdri_bins_piece_take(a, l, size_log2)))
+        off = fdri_bins_piece_any(a, l, size_log2, 9, got);
     return off;
 }
 
 /* The partition whose oldest bin is oldest; where none holds a full one, the one that wrote longest ago. */
-static struct fdr_part *oldest_part(struct fdri_thread *t, const struct fdr_part *asking)
+static struct fdri_arena_part *oldest_part(struct fdri_thread *t, const struct fdri_arena_part *asking)
 {
-    static const struct fdri_chain by_age = {{0}, {0}};
-    const uint64_t none[FDR_CLASS_COUNT] = {0};
-    struct fdr_part *best = NULL, *idle = NULL;
-    struct fdri_part_view best_view = {0};
-    for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next)) {
-        enum fdri_reason why;
-        if (!(uint32_t)fdr_load_relaxed(&p->list_head) || p->flags & FDR_PART_ASIDE) continue;
+    static const struct fdri_policies_chain by_age = {{0}, {0}};
+    const uint64_t none[FDRI_ARENA_CLASS_COUNT] = {0};
+    struct fdri_arena_part *best = NULL, *idle = NULL;
+    struct fdri_policies_part_view best_view = {0};
+    for (struct fdri_arena_part *p = fdri_strategy_part_at(t, t->loc->parts_first); p;
+         p = fdri_strategy_part_at(t, p->next)) {
+        enum fdri_policies_reason why;
+        if (!(uint32_t)fdri_atomic_load_relaxed(&p->list_head) || p->flags & FDRI_ARENA_PART_PINNED) continue;
         if (p != asking && p != t->opened && (!idle || p->last_tick < idle->last_tick)) idle = p;
-        struct fdri_part_view v = fdri_view_of(p, none);
-        if (!fdri_part_has_sealed(p) || (best && !fdri_policy_before(&by_age, &v, &best_view, &why))) continue;
+        struct fdri_policies_part_view v = fdri_strategy_view_of(p, none);
+        if (!fdri_bins_part_has_sealed(p) || (best && !fdri_policies_precedes(&by_age, &v, &best_view, &why))) continue;
         best = p;
         best_view = v;
     }
-    if (!best && idle) fdri_part_seal(&fdri_rec.arena, idle);
+    if (!best && idle) fdri_bins_part_seal(&fdri_life_recording.arena, idle);
     return best ? best : idle;
 }
 
 /* One epoch fills everything: the oldest bin of anything goes. */
-uint32_t fdri_pop_oldest(struct fdri_thread *t, const struct fdr_part *asking, uint32_t size_log2, uint32_t *got)
+uint32_t fdri_strategy_pop_oldest(struct fdri_thread *t, const struct fdri_arena_part *asking, uint32_t size_log2,
+                                  uint32_t *got)
 {
-    struct fdr_location *l = t->loc;
-    struct fdri_given given = FDRI_NOTHING_GIVEN;
-    struct fdr_part *p = oldest_part(t, asking);
-    bool newest = p && (uint32_t)fdr_load_relaxed(&p->list_head) == p->open_off;
-    uint32_t have, off = p ? fdri_part_pop(&fdri_rec.arena, p, &have, &given) : 0;
+    struct fdri_arena_location *l = t->loc;
+    struct fdri_bins_given given = FDRI_STRATEGY_NOTHING_GIVEN;
+    struct fdri_arena_part *p = oldest_part(t, asking);
+    bool newest = p && (uint32_t)fdri_atomic_load_relaxed(&p->list_head) == p->open_off;
+    uint32_t have, off = p ? fdri_bins_part_pop(&fdri_life_recording.arena, p, &have, &given) : 0;
     if (!off) return 0;
-    fdri_telescope_popped(t, p, newest, given.to_tick, have);
-    fdri_reduction_note(t, FDR_STEP_EPOCH, FDRI_REASON_OLDEST, NULL, &given, false);
-    if (have > size_log2) fdri_piece_split(&fdri_rec.arena, l, off, have, size_log2);
+    fdri_strategy_telescope_popped(t, p, newest, given.to_tick, have);
+    fdri_strategy_reduction_note(t, FDRI_ARENA_STEP_EPOCH, FDRI_POLICIES_REASON_OLDEST, NULL, &given, false);
+    if (have > size_log2) fdri_bins_piece_split(&fdri_life_recording.arena, l, off, have, size_log2);
     *got = have < size_log2 ? have : size_log2;
     return off;
 }
 
-uint32_t fdri_reduce_last(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got)
+uint32_t fdri_strategy_reduce_last(struct fdri_thread *t, struct fdri_arena_part *asking, uint32_t size_log2,
+                                   uint32_t *got)
 {
-    struct fdr_location *l = t->loc;
+    struct fdri_arena_location *l = t->loc;
     for (;;) {
         uint32_t off = take_dead(t, asking, size_log2, got);
         if (off) return off;
-        if (l->epoch_floor >= l->epoch) return fdri_pop_oldest(t, asking, size_log2, got);
-        l->floor_tick = fdr_max(l->floor_tick, l->cut_tick[(l->epoch_floor + 1) % FDR_EPOCH_CUTS]);
-        fdr_signal_fence();
+        if (l->epoch_floor >= l->epoch) return fdri_strategy_pop_oldest(t, asking, size_log2, got);
+        l->floor_tick = fdri_bits_max(l->floor_tick, l->cut_tick[(l->epoch_floor + 1) % FDRI_ARENA_EPOCH_CUTS]);
+        fdri_atomic_signal_fence();
         l->epoch_floor++;
         t->drain = l->parts_first;
     }

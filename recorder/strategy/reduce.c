@@ -20,47 +20,48 @@
 #include <stdint.h>
 #include <string.h>
 
-void fdri_reserve_ledger(struct fdri_thread *t)
+void fdri_strategy_reserve_ledger(struct fdri_thread *t)
 {
-    struct fdr_location *l = t->loc;
+    struct fdri_arena_location *l = t->loc;
     if (!l->reductions_off)
-        l->reductions_off = fdri_meta_calm(t, FDR_META_REDUCTIONS, sizeof(struct fdr_reductions_block));
+        l->reductions_off = fdri_memory_meta_without_reduction(t, FDRI_ARENA_META_REDUCTIONS,
+                                                               sizeof(struct fdri_arena_reductions_block));
 }
 
 /* The oldest one goes, and stands until it is written over: who is killed here leaves no line that says nothing. */
-static struct fdr_reduction *new_line(struct fdri_thread *t)
+static struct fdri_arena_reduction *new_line(struct fdri_thread *t)
 {
-    struct fdr_location *l = t->loc;
-    fdri_reserve_ledger(t);
+    struct fdri_arena_location *l = t->loc;
+    fdri_strategy_reserve_ledger(t);
     if (!l->reductions_off) return NULL;
-    struct fdr_reductions_block *b = fdri_off(t, l->reductions_off);
-    struct fdr_reduction *line = &b->line[l->reduction_count % FDR_REDUCTION_LINES];
-    if (l->reduction_count >= FDR_REDUCTION_LINES) {
+    struct fdri_arena_reductions_block *b = fdri_thread_at(t, l->reductions_off);
+    struct fdri_arena_reduction *line = &b->line[l->reduction_count % FDRI_ARENA_REDUCTION_LINES];
+    if (l->reduction_count >= FDRI_ARENA_REDUCTION_LINES) {
         l->reductions_dropped_events += line->events;
         l->reductions_dropped_bytes += line->bytes;
     }
     return line;
 }
 
-static bool same_line(const struct fdr_reduction *line, const struct fdr_reduction *wanted)
+static bool same_line(const struct fdri_arena_reduction *line, const struct fdri_arena_reduction *wanted)
 {
     return line->step == wanted->step && line->class_ == wanted->class_ && line->band == wanted->band &&
            line->depth == wanted->depth;
 }
 
 /* The line this step shares: the newest. Under telescope steps alternate between partitions: then any that is there. */
-static struct fdr_reduction *old_line(struct fdri_thread *t, const struct fdr_reduction *wanted)
+static struct fdri_arena_reduction *old_line(struct fdri_thread *t, const struct fdri_arena_reduction *wanted)
 {
-    struct fdr_location *l = t->loc;
+    struct fdri_arena_location *l = t->loc;
     if (!l->reduction_count || !l->reductions_off) return NULL;
-    struct fdr_reductions_block *b = fdri_off(t, l->reductions_off);
-    bool any = fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE;
-    uint32_t count = any ? fdr_min(l->reduction_count, FDR_REDUCTION_LINES) : 1;
+    struct fdri_arena_reductions_block *b = fdri_thread_at(t, l->reductions_off);
+    bool any = fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_TELESCOPE;
+    uint32_t count = any ? fdri_bits_min(l->reduction_count, FDRI_ARENA_REDUCTION_LINES) : 1;
     uint32_t newest = l->reduction_count - 1;
-    if (any && same_line(&b->line[t->line % FDR_REDUCTION_LINES], wanted))
-        return &b->line[t->line % FDR_REDUCTION_LINES];
+    if (any && same_line(&b->line[t->line % FDRI_ARENA_REDUCTION_LINES], wanted))
+        return &b->line[t->line % FDRI_ARENA_REDUCTION_LINES];
     for (uint32_t i = 0; i < count; i++) {
-        struct fdr_reduction *line = &b->line[(newest - i) % FDR_REDUCTION_LINES];
+        struct fdri_arena_reduction *line = &b->line[(newest - i) % FDRI_ARENA_REDUCTION_LINES];
         if (!same_line(line, wanted)) continue;
         t->line = newest - i;
         return line;
@@ -72,18 +73,19 @@ static struct fdr_reduction *old_line(struct fdri_thread *t, const struct fdr_re
  * One store: a kill or a copy finds the one or the other, which say the same. */
 static void line_begun(struct fdri_thread *t)
 {
-    struct fdr_location *l = t->loc;
+    struct fdri_arena_location *l = t->loc;
     uint32_t next = l->reduction_count + 1;
     t->line = l->reduction_count;
-    fdr_store_relaxed(&l->reduction_count, next == FDR_REDUCTION_COUNT_END ? FDR_REDUCTION_LINES : next);
+    fdri_atomic_store_relaxed(&l->reduction_count,
+                              next == FDRI_ARENA_REDUCTION_COUNT_END ? FDRI_ARENA_REDUCTION_LINES : next);
 }
 
-static void add_to_line(struct fdri_thread *t, const struct fdr_reduction *wanted, const struct fdri_given *g,
-                        bool closed)
+static void add_to_line(struct fdri_thread *t, const struct fdri_arena_reduction *wanted,
+                        const struct fdri_bins_given *g, bool closed)
 {
-    struct fdr_location *l = t->loc;
-    struct fdr_reduction *line = old_line(t, wanted);
-    l->reduction_steps = fdr_count_up(l->reduction_steps, 1);
+    struct fdri_arena_location *l = t->loc;
+    struct fdri_arena_reduction *line = old_line(t, wanted);
+    l->reduction_steps = fdri_bits_add_saturating(l->reduction_steps, 1);
     if (!line) {
         line = new_line(t);
         if (!line) {
@@ -98,64 +100,67 @@ static void add_to_line(struct fdri_thread *t, const struct fdr_reduction *wante
     }
     line->events += g->events;
     line->bytes += g->bytes;
-    line->steps = fdr_count_up(line->steps, 1);
+    line->steps = fdri_bits_add_saturating(line->steps, 1);
     line->closed |= closed;
     if (g->from_tick < line->from_tick) line->from_tick = g->from_tick;
     if (g->to_tick > line->to_tick) line->to_tick = g->to_tick;
 }
 
-void fdri_reduction_note(struct fdri_thread *t, uint8_t step, uint8_t reason, const struct fdr_part *p,
-                         const struct fdri_given *g, bool closed)
+void fdri_strategy_reduction_note(struct fdri_thread *t, uint8_t step, uint8_t reason, const struct fdri_arena_part *p,
+                                  const struct fdri_bins_given *g, bool closed)
 {
-    struct fdr_reduction wanted = {.step = step,
-                                   .reason = reason,
-                                   .class_ = p ? p->class_ : 255,
-                                   .band = p ? p->band : 0,
-                                   .depth = p ? p->depth : 0};
-    struct fdri_given since = *g;
-    since.from_tick = fdr_max(g->from_tick, t->loc->start_tick); /* a partition's first bin says 0 */
+    struct fdri_arena_reduction wanted = {.step = step,
+                                          .reason = reason,
+                                          .class_ = p ? p->class_ : 255,
+                                          .band = p ? p->band : 0,
+                                          .depth = p ? p->depth : 0};
+    struct fdri_bins_given since = *g;
+    since.from_tick = fdri_bits_max(g->from_tick, t->loc->start_tick); /* a partition's first bin says 0 */
     add_to_line(t, &wanted, &since, closed);
 }
 
-void fdri_note_claim(struct fdri_thread *t, uint32_t giver, const struct fdri_given *given)
+void fdri_strategy_note_claim(struct fdri_thread *t, uint32_t giver, const struct fdri_bins_given *given)
 {
-    struct fdr_reduction wanted = {.step = FDR_STEP_CLAIM, .reason = FDRI_REASON_OLDEST, .class_ = 255, .depth = giver};
+    struct fdri_arena_reduction wanted = {
+        .step = FDRI_ARENA_STEP_CLAIM, .reason = FDRI_POLICIES_REASON_OLDEST, .class_ = 255, .depth = giver};
     add_to_line(t, &wanted, given, false);
 }
 
-FDR_RACY struct fdri_part_view fdri_view_of(const struct fdr_part *p, const uint64_t *class_bytes)
+FDRI_RACY struct fdri_policies_part_view fdri_strategy_view_of(const struct fdri_arena_part *p,
+                                                               const uint64_t *class_bytes)
 {
     uint32_t head = (uint32_t)p->list_head;
-    return (struct fdri_part_view){.depth = p->depth,
-                                   .class_ = p->class_,
-                                   .band = p->band,
-                                   .class_bytes = class_bytes[p->class_],
-                                   .oldest = head ? fdri_bin(&fdri_rec.arena, head)->base_tick : UINT64_MAX};
+    return (struct fdri_policies_part_view){.depth = p->depth,
+                                            .class_ = p->class_,
+                                            .band = p->band,
+                                            .class_bytes = class_bytes[p->class_],
+                                            .oldest = head ? fdri_bins_bin(&fdri_life_recording.arena, head)->base_tick
+                                                           : UINT64_MAX};
 }
 
-uint64_t fdri_reduction_took(struct fdri_thread *t, uint64_t since)
+uint64_t fdri_strategy_reduction_took(struct fdri_thread *t, uint64_t since)
 {
-    uint64_t now = fdri_tick_now(), took = now > since ? now - since : 0;
-    if (took > t->loc->reduction_worst) fdr_store_relaxed(&t->loc->reduction_worst, took);
+    uint64_t now = fdri_record_tick_now(), took = now > since ? now - since : 0;
+    if (took > t->loc->reduction_worst) fdri_atomic_store_relaxed(&t->loc->reduction_worst, took);
     return took;
 }
 
-static uint32_t reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2, uint32_t *got_log2)
+static uint32_t reduce(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t size_log2, uint32_t *got_log2)
 {
-    switch (fdri_rec.set.strategy) {
-    case FDR_STRATEGY_LAST: return fdri_reduce_last(t, p, size_log2, got_log2);
-    case FDR_STRATEGY_TELESCOPE: return fdri_reduce_telescope(t, p, size_log2, got_log2);
-    default: return fdri_reduce_whole(t, p, size_log2, got_log2);
+    switch (fdri_life_recording.set.strategy) {
+    case FDRI_ARENA_STRATEGY_LAST: return fdri_strategy_reduce_last(t, p, size_log2, got_log2);
+    case FDRI_ARENA_STRATEGY_TELESCOPE: return fdri_strategy_reduce_telescope(t, p, size_log2, got_log2);
+    default: return fdri_strategy_reduce_whole(t, p, size_log2, got_log2);
     }
 }
 
-uint32_t fdri_reduce(struct fdri_thread *t, struct fdr_part *p, uint32_t size_log2, uint32_t *got_log2)
+uint32_t fdri_strategy_reduce(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t size_log2, uint32_t *got_log2)
 {
-    if (fdri_rec.set.strategy == FDR_STRATEGY_FIRST) return 0; /* the caller stops */
+    if (fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST) return 0; /* the caller stops */
     uint32_t off = fdri_ready_take(t, *got_log2 = size_log2);
     if (off) return off;
-    uint64_t since = fdri_tick_now();
+    uint64_t since = fdri_record_tick_now();
     off = reduce(t, p, size_log2, got_log2);
-    fdr_bump_relaxed(&t->loc->reduction_ticks, fdri_reduction_took(t, since));
+    fdri_atomic_bump_relaxed(&t->loc->reduction_ticks, fdri_strategy_reduction_took(t, since));
     return off;
 }

@@ -36,54 +36,54 @@
 
 enum { POPS = 8, LEFT_LEAST = 6, LEFT_MAX = 64 };
 
-static bool telescope(void) { return fdri_rec.set.strategy == FDR_STRATEGY_TELESCOPE; }
+static bool telescope(void) { return fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_TELESCOPE; }
 static uint64_t now_of(const struct fdri_thread *t) { return t->loc->last_tick >> t->shift; }
 
-void fdri_telescope_part(struct fdri_thread *t, struct fdr_part *p)
+void fdri_strategy_telescope_part(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     if (!telescope()) return;
     t->live_parts += !fdri_join_expected(t, p);
-    fdri_order_put(t, p);
+    fdri_strategy_order_put(t, p);
 }
 
 /* Those that thin in a way of their own stand in no order. */
-void fdri_telescope_mend(struct fdri_thread *t)
+void fdri_strategy_telescope_mend(struct fdri_thread *t)
 {
-    if (telescope() && !t->loc->samples_off) fdri_order_mend(t);
+    if (telescope() && !t->loc->samples_off) fdri_strategy_order_mend(t);
 }
 
 /* ---- choosing ---- */
 
 /* Does the partition at `o` hold a bin that ended by `limit` and may go? Else its bound rises. Without `open` only bins
  * behind which there is another, or which are full. */
-static bool may_give(struct fdri_thread *t, struct fdri_rank *o, uint64_t limit, const struct fdr_part *asking,
-                     bool open)
+static bool may_give(struct fdri_thread *t, struct fdri_strategy_rank *o, uint64_t limit,
+                     const struct fdri_arena_part *asking, bool open)
 {
-    struct fdr_part *p = fdri_off(t, o->part);
-    uint64_t list = fdr_load_relaxed(&p->list_head), end = o->end;
+    struct fdri_arena_part *p = fdri_thread_at(t, o->part);
+    uint64_t list = fdri_atomic_load_relaxed(&p->list_head), end = o->end;
     if (o->list != list) {
-        end = fdri_part_oldest_end(&fdri_rec.arena, p);
+        end = fdri_bins_part_oldest_end(&fdri_life_recording.arena, p);
         o->end = end == UINT64_MAX ? now_of(t) : end;
         o->list = (uint32_t)list == p->open_off ? 0 : list; /* the open one has not ended yet */
     }
     if (end > limit || end == UINT64_MAX) return false;
-    if (fdri_part_has_sealed(p)) return true;
+    if (fdri_bins_part_has_sealed(p)) return true;
     if (!open || p == asking || p == t->opened) return false;
-    fdri_part_seal(&fdri_rec.arena, p); /* it wrote last when that tier was young */
+    fdri_bins_part_seal(&fdri_life_recording.arena, p); /* it wrote last when that tier was young */
     return true;
 }
 
 /* *at: where it stands. */
-static const struct fdri_rank *least_worth(struct fdri_thread *t, uint64_t limit, const struct fdr_part *asking,
-                                           bool open, uint32_t *at)
+static const struct fdri_strategy_rank *least_worth(struct fdri_thread *t, uint64_t limit,
+                                                    const struct fdri_arena_part *asking, bool open, uint32_t *at)
 {
-    struct fdri_cursor c = FDRI_CURSOR_START;
-    const struct fdri_rank *oldest = NULL;
+    struct fdri_strategy_cursor c = FDRI_STRATEGY_CURSOR_START;
+    const struct fdri_strategy_rank *oldest = NULL;
     for (uint32_t i = 0; i < t->order_count; i++) {
-        struct fdri_rank *o = fdri_order_at(t, &c, i);
+        struct fdri_strategy_rank *o = fdri_strategy_order_at(t, &c, i);
         if (o->end > limit || (oldest && o->end >= oldest->end)) continue;
         if (!may_give(t, o, limit, asking, open)) continue;
-        bool first = o->step != FDRI_BY_EPOCH;
+        bool first = o->step != FDRI_POLICIES_BY_EPOCH;
         if (!first && oldest && o->end >= oldest->end) continue;
         oldest = o;
         *at = i;
@@ -92,19 +92,19 @@ static const struct fdri_rank *least_worth(struct fdri_thread *t, uint64_t limit
     return oldest;
 }
 
-static void take_as_victim(struct fdri_thread *t, const struct fdri_rank *o, uint32_t at, uint64_t limit,
+static void take_as_victim(struct fdri_thread *t, const struct fdri_strategy_rank *o, uint32_t at, uint64_t limit,
                            uint64_t over_units)
 {
-    uint64_t class_bytes[FDR_CLASS_COUNT] = {0}, bins = over_units * 128 >> fdri_rec.arena.bin_log2;
-    t->victim = fdri_off(t, o->part);
+    uint64_t class_bytes[FDRI_ARENA_CLASS_COUNT] = {0}, bins = over_units * 128 >> fdri_life_recording.arena.bin_log2;
+    t->victim = fdri_thread_at(t, o->part);
     t->victim_at = at;
     t->victim_limit = limit;
-    uint64_t least = fdr_max(fdri_ready_most(t), LEFT_LEAST);
-    t->victim_left = (uint32_t)fdr_min(fdr_max(bins, least),
-                                       LEFT_MAX); /* a quarter of what is too much, a run at least */
-    struct fdri_part_view v = fdri_view_of(t->victim, class_bytes);
+    uint64_t least = fdri_bits_max(fdri_ready_most(t), LEFT_LEAST);
+    t->victim_left = (uint32_t)fdri_bits_min(fdri_bits_max(bins, least),
+                                             LEFT_MAX); /* a quarter of what is too much, a run at least */
+    struct fdri_policies_part_view v = fdri_strategy_view_of(t->victim, class_bytes);
     uint32_t index;
-    struct fdri_verdict verdict = fdri_policy_step(&fdri_rec.set.chain, &v, &index);
+    struct fdri_policies_verdict verdict = fdri_policies_step(&fdri_life_recording.set.chain, &v, &index);
     t->victim_step = (uint8_t)verdict.step;
     t->victim_reason = (uint8_t)verdict.reason;
 }
@@ -112,28 +112,30 @@ static void take_as_victim(struct fdri_thread *t, const struct fdri_rank *o, uin
 /* Other locations claim the oldest bins without a word: what is counted too much is missing in the oldest tiers. */
 static void forget_claimed(const struct fdri_thread *t, uint64_t *held, uint32_t tiers)
 {
-    uint64_t most = fdri_share_held(t->loc) * (uint64_t)(fdri_rec.arena.super->bin_bytes >> 9), sum = 0;
-    most -= fdr_min(most, t->aside_units);
+    uint64_t most = fdri_shares_bins_of(t->loc) * (uint64_t)(fdri_life_recording.arena.super->bin_bytes >> 9), sum = 0;
+    most -= fdri_bits_min(most, t->aside_units);
     for (uint32_t i = 0; i < tiers; i++) sum += held[i];
     for (uint32_t i = tiers; i-- > 0 && sum > most;) {
-        uint64_t less = fdr_min(sum - most, held[i]);
+        uint64_t less = fdri_bits_min(sum - most, held[i]);
         held[i] -= less;
         sum -= less;
     }
 }
 
 /* The tier furthest above its share that has something to give. */
-static bool choose_old(struct fdri_thread *t, const struct fdr_epochs *e, const struct fdr_part *asking)
+static bool choose_old(struct fdri_thread *t, const struct fdr_epochs *e, const struct fdri_arena_part *asking)
 {
-    uint64_t held[FDRI_TIERS] = {0}, limit[FDRI_TIERS] = {0}, total = fdri_epoch_total(t), over;
-    uint32_t tiers = fdri_epoch_tiers(e), without = 0, at;
+    uint64_t held[FDRI_POLICIES_TIERS] = {0}, limit[FDRI_POLICIES_TIERS] = {0}, total = fdri_strategy_epoch_total(t),
+             over;
+    uint32_t tiers = fdri_strategy_epoch_tiers(e), without = 0, at;
     for (uint32_t i = 0; i + 1 < e->count; i++) {
         held[e->epoch[i].tier] += e->epoch[i].units;
         limit[e->epoch[i].tier] = e->epoch[i + 1].from_tick;
     }
     forget_claimed(t, held, tiers);
-    for (uint32_t tier; (tier = fdri_policy_tier(&fdri_rec.set.tiers, held, tiers, total, without, &over));) {
-        const struct fdri_rank *o = least_worth(t, limit[tier], asking, true, &at);
+    for (uint32_t tier;
+         (tier = fdri_policies_tier_to_give(&fdri_life_recording.set.tiers, held, tiers, total, without, &over));) {
+        const struct fdri_strategy_rank *o = least_worth(t, limit[tier], asking, true, &at);
         if (o) {
             take_as_victim(t, o, at, limit[tier], over);
             return true;
@@ -143,33 +145,34 @@ static bool choose_old(struct fdri_thread *t, const struct fdr_epochs *e, const 
     return false;
 }
 
-static bool choose(struct fdri_thread *t, const struct fdr_part *asking)
+static bool choose(struct fdri_thread *t, const struct fdri_arena_part *asking)
 {
-    const struct fdr_epochs *e = fdri_epochs(t);
+    const struct fdr_epochs *e = fdri_strategy_epochs(t);
     uint32_t at;
     if (!t->order_count) return false;
     if (e && choose_old(t, e, asking)) return true;
-    const struct fdri_rank *o = least_worth(t, UINT64_MAX - 1, asking, false, &at); /* there is only the newest tier */
+    const struct fdri_strategy_rank *o = least_worth(t, UINT64_MAX - 1, asking, false,
+                                                     &at); /* there is only the newest tier */
     if (o) take_as_victim(t, o, at, UINT64_MAX, 0);
     return o != NULL;
 }
 
 /* ---- giving ---- */
 
-static void gave(struct fdri_thread *t, const struct fdri_given *given)
+static void gave(struct fdri_thread *t, const struct fdri_bins_given *given)
 {
-    fdri_reduction_note(t, t->victim_step, t->victim_reason, t->victim, given, false);
+    fdri_strategy_reduction_note(t, t->victim_step, t->victim_reason, t->victim, given, false);
 }
 
 static void take_units(struct fdr_epochs *e, uint32_t epoch, uint32_t units)
 {
-    e->epoch[epoch].units -= (uint32_t)fdr_min(e->epoch[epoch].units, units);
+    e->epoch[epoch].units -= (uint32_t)fdri_bits_min(e->epoch[epoch].units, units);
 }
 
 /* Each bin belongs to the epoch in which it ended: where the one behind it begins to count. */
-static void take_run(struct fdr_epochs *e, const struct fdri_run *r)
+static void take_run(struct fdr_epochs *e, const struct fdri_bins_run *r)
 {
-    uint32_t epoch = fdri_epoch_of(e, r->bin[1].base_tick);
+    uint32_t epoch = fdri_strategy_epoch_of(e, r->bin[1].base_tick);
     for (uint32_t i = 0; i < r->gone; i++) {
         while (epoch + 1 < e->count && e->epoch[epoch + 1].from_tick < r->bin[i + 1].base_tick) epoch++;
         take_units(e, epoch, 1u << (r->bin[i].size_log2 - 9));
@@ -177,80 +180,85 @@ static void take_run(struct fdr_epochs *e, const struct fdri_run *r)
 }
 
 /* What was popped tells when the oldest bin left ends: nobody has to look there for it. */
-static void note_end(struct fdri_thread *t, const struct fdri_run *r)
+static void note_end(struct fdri_thread *t, const struct fdri_bins_run *r)
 {
-    struct fdri_cursor c = FDRI_CURSOR_START;
-    uint64_t end = fdri_run_left_end(r);
+    struct fdri_strategy_cursor c = FDRI_STRATEGY_CURSOR_START;
+    uint64_t end = fdri_bins_run_left_end(r);
     if (!end || t->victim_at >= t->order_count) return;
-    struct fdri_rank *o = fdri_order_at(t, &c, t->victim_at);
-    if (o->part != fdri_off_of(t, t->victim)) return;
+    struct fdri_strategy_rank *o = fdri_strategy_order_at(t, &c, t->victim_at);
+    if (o->part != fdri_thread_offset_of(t, t->victim)) return;
     o->end = end;
-    o->list = fdri_run_list(r);
+    o->list = fdri_bins_run_list(r);
 }
 
 /* Many bins at once; false: there are none. What is left of the victim, or the next one, is looked at from now on. */
-static bool pop_run(struct fdri_thread *t, const struct fdr_part *asking)
+static bool pop_run(struct fdri_thread *t, const struct fdri_arena_part *asking)
 {
-    struct fdr_epochs *e = fdri_epochs(t);
-    uint32_t most = (uint32_t)fdr_min(fdri_ready_run(t, asking), t->victim_left);
-    struct fdri_given given = FDRI_NOTHING_GIVEN;
-    const struct fdri_run *r = most < 2 ? NULL : fdri_ready_give(t, t->victim, t->victim_limit, most, true, &given);
+    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    uint32_t most = (uint32_t)fdri_bits_min(fdri_ready_run(t, asking), t->victim_left);
+    struct fdri_bins_given given = FDRI_STRATEGY_NOTHING_GIVEN;
+    const struct fdri_bins_run *r = most < 2 ? NULL
+                                             : fdri_ready_give(t, t->victim, t->victim_limit, most, true, &given);
     if (!r) return false;
     if (e) take_run(e, r);
     gave(t, &given);
     note_end(t, r);
-    t->victim_left -= (uint32_t)fdr_min(t->victim_left, r->gone);
-    if ((!t->victim_left || !fdri_run_more(r)) && !choose(t, asking)) t->victim = NULL;
+    t->victim_left -= (uint32_t)fdri_bits_min(t->victim_left, r->gone);
+    if ((!t->victim_left || !fdri_bins_run_more(r)) && !choose(t, asking)) t->victim = NULL;
     fdri_ready_ahead(t, t->victim, t->victim_limit);
     return true;
 }
 
-void fdri_telescope_popped(struct fdri_thread *t, struct fdr_part *p, bool newest, uint64_t end, uint32_t size_log2)
+void fdri_strategy_telescope_popped(struct fdri_thread *t, struct fdri_arena_part *p, bool newest, uint64_t end,
+                                    uint32_t size_log2)
 {
-    struct fdr_epochs *e = fdri_epochs(t);
-    bool counted = e && (!newest || p->flags & FDR_PART_COUNTED);
-    if (newest) p->flags &= (uint8_t)~FDR_PART_COUNTED;
-    if (counted) take_units(e, fdri_epoch_of(e, end), 1u << (size_log2 - 9));
+    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    bool counted = e && (!newest || p->flags & FDRI_ARENA_PART_COUNTED);
+    if (newest) p->flags &= (uint8_t)~FDRI_ARENA_PART_COUNTED;
+    if (counted) take_units(e, fdri_strategy_epoch_of(e, end), 1u << (size_log2 - 9));
 }
 
 /* One bin of the victim; 0: it has no more to give. */
 static uint32_t pop_one(struct fdri_thread *t, uint32_t *have)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
-    struct fdr_part *v = t->victim;
-    struct fdri_given given = FDRI_NOTHING_GIVEN;
-    bool newest = (uint32_t)fdr_load_relaxed(&v->list_head) == v->open_off;
-    uint32_t off = t->victim_left ? fdri_part_pop_older(a, v, t->victim_limit, have, &given) : 0;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    struct fdri_arena_part *v = t->victim;
+    struct fdri_bins_given given = FDRI_STRATEGY_NOTHING_GIVEN;
+    bool newest = (uint32_t)fdri_atomic_load_relaxed(&v->list_head) == v->open_off;
+    uint32_t off = t->victim_left ? fdri_bins_part_pop_older(a, v, t->victim_limit, have, &given) : 0;
     if (!off) return 0;
     t->victim_left--;
-    fdri_telescope_popped(t, v, newest, given.to_tick, *have);
+    fdri_strategy_telescope_popped(t, v, newest, given.to_tick, *have);
     gave(t, &given);
     /* where the bin after the next one to go begins tells when that one ended: nobody has looked there for long */
-    uint32_t next = (uint32_t)fdr_load_relaxed(&v->list_head),
-             after = next ? fdr_peek_acquire(&fdri_bin(a, next)->next) : 0; /* A:list - or a claimer's by now */
-    if (after) __builtin_prefetch(fdri_bin(a, after));
-    if (next && *have < a->bin_log2) __builtin_prefetch(fdri_piece_buddy(a, next, *have)); /* it may be free as well */
+    uint32_t next = (uint32_t)fdri_atomic_load_relaxed(&v->list_head),
+             after = next ? fdri_racy_peek_acquire(&fdri_bins_bin(a, next)->next)
+                          : 0; /* A:list - or a claimer's by now */
+    if (after) __builtin_prefetch(fdri_bins_bin(a, after));
+    if (next && *have < a->bin_log2)
+        __builtin_prefetch(fdri_bins_piece_buddy(a, next, *have)); /* it may be free as well */
     return off;
 }
 
 /* A bin of at least `size_log2` out of what was given, or 0. */
 static uint32_t take_given(struct fdri_thread *t, bool asked, uint32_t size_log2, uint32_t *got)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint32_t off = fdri_ready_first(t);
     *got = size_log2;
     if (off) {
-        fdri_piece_split(a, t->loc, off, a->bin_log2, size_log2);
+        fdri_bins_piece_split(a, t->loc, off, a->bin_log2, size_log2);
         return off;
     }
-    off = fdri_may_take(t) ? fdri_piece_take(a, t->loc, size_log2) : fdri_piece_own(a, t->loc, size_log2);
-    return off || !asked || fdri_pieces_wait(t) ? off : fdri_piece_any(a, t->loc, size_log2, 9, got);
+    off = fdri_memory_may_take(t) ? fdri_bins_piece_take(a, t->loc, size_log2)
+                                  : fdri_bins_piece_own(a, t->loc, size_log2);
+    return off || !asked || fdri_memory_pieces_may_wait(t) ? off : fdri_bins_piece_any(a, t->loc, size_log2, 9, got);
 }
 
 /* One round of giving; 0: it was not enough. */
-static uint32_t pop(struct fdri_thread *t, const struct fdr_part *asking, uint32_t size_log2, uint32_t *got)
+static uint32_t pop(struct fdri_thread *t, const struct fdri_arena_part *asking, uint32_t size_log2, uint32_t *got)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint32_t have, off;
     if (pop_run(t, asking)) return take_given(t, asking, size_log2, got);
     if (!(off = pop_one(t, &have))) {
@@ -259,14 +267,15 @@ static uint32_t pop(struct fdri_thread *t, const struct fdr_part *asking, uint32
     }
     *got = size_log2;
     if (have >= size_log2) {
-        fdri_piece_split(a, t->loc, off, have, size_log2);
+        fdri_bins_piece_split(a, t->loc, off, have, size_log2);
         return off;
     }
-    fdri_piece_give(a, t->loc, off, have); /* too small; with its neighbours it may do */
+    fdri_bins_piece_give(a, t->loc, off, have); /* too small; with its neighbours it may do */
     return take_given(t, asking, size_log2, got);
 }
 
-uint32_t fdri_reduce_telescope(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got)
+uint32_t fdri_strategy_reduce_telescope(struct fdri_thread *t, struct fdri_arena_part *asking, uint32_t size_log2,
+                                        uint32_t *got)
 {
     uint32_t off;
     bool popped = false;
@@ -276,93 +285,95 @@ uint32_t fdri_reduce_telescope(struct fdri_thread *t, struct fdr_part *asking, u
         popped = true;
     }
     t->victim = NULL;
-    off = fdri_piece_any(&fdri_rec.arena, t->loc, size_log2, 9, got);
+    off = fdri_bins_piece_any(&fdri_life_recording.arena, t->loc, size_log2, 9, got);
     if (off && !asking && !popped && *got < size_log2) { /* a block needs its size: asking on would bring this again */
-        fdri_piece_give(&fdri_rec.arena, t->loc, off, *got);
+        fdri_bins_piece_give(&fdri_life_recording.arena, t->loc, off, *got);
         return 0;
     }
-    return off ? off : fdri_pop_oldest(t, asking, size_log2, got);
+    return off ? off : fdri_strategy_pop_oldest(t, asking, size_log2, got);
 }
 
 /* ---- what the store tells ---- */
 
-void fdri_telescope_sealed(struct fdri_thread *t, struct fdr_part *p)
+void fdri_strategy_telescope_sealed(struct fdri_thread *t, struct fdri_arena_part *p)
 {
-    struct fdr_epochs *e = fdri_epochs(t);
-    if (!e || !p->open_off || p->flags & FDR_PART_COUNTED) return;
+    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    if (!e || !p->open_off || p->flags & FDRI_ARENA_PART_COUNTED) return;
     /* p->size_log2 may be of one that a rewind has taken */
-    uint32_t size_log2 = fdri_bin(&fdri_rec.arena, p->open_off)->size_log2;
-    e->epoch[fdri_epoch_of(e, p->last_tick)].units += 1u << (size_log2 - 9);
-    p->flags |= FDR_PART_COUNTED;
+    uint32_t size_log2 = fdri_bins_bin(&fdri_life_recording.arena, p->open_off)->size_log2;
+    e->epoch[fdri_strategy_epoch_of(e, p->last_tick)].units += 1u << (size_log2 - 9);
+    p->flags |= FDRI_ARENA_PART_COUNTED;
 }
 
-void fdri_telescope_epoch(struct fdri_thread *t)
+void fdri_strategy_telescope_epoch(struct fdri_thread *t)
 {
     t->later &= (uint8_t)~FDRI_LATER_EPOCH;
-    fdri_order_complete(t);
-    bool cut = fdri_epochs(t) && fdri_epoch_step(t);
-    if ((cut && t->loc->epoch % 8 == 0) || t->order_sorted) fdri_order_sort(t);
+    fdri_strategy_order_complete(t);
+    bool cut = fdri_strategy_epochs(t) && fdri_strategy_epoch_step(t);
+    if ((cut && t->loc->epoch % 8 == 0) || t->order_sorted) fdri_strategy_order_sort(t);
 }
 
 /* Its epochs can wait for a call behind, if one comes by before the next bin. Else what an epoch needs may have to be
  * given back for: not the new bin, which may look old and holds nothing yet. */
-void fdri_telescope_opened(struct fdri_thread *t, struct fdr_part *p)
+void fdri_strategy_telescope_opened(struct fdri_thread *t, struct fdri_arena_part *p)
 {
-    p->flags &= (uint8_t)~FDR_PART_COUNTED;
+    p->flags &= (uint8_t)~FDRI_ARENA_PART_COUNTED;
     t->opened = p;
-    bool due = telescope() && fdri_epoch_opened(t, 1u << (p->size_log2 - 9));
-    if (due && !fdri_leave_for_later(t, FDRI_LATER_EPOCH)) fdri_telescope_epoch(t);
+    bool due = telescope() && fdri_strategy_epoch_opened(t, 1u << (p->size_log2 - 9));
+    if (due && !fdri_leave_for_later(t, FDRI_LATER_EPOCH)) fdri_strategy_telescope_epoch(t);
     t->opened = NULL;
 }
 
-void fdri_telescope_aside(struct fdri_thread *t)
+void fdri_strategy_telescope_pinned(struct fdri_thread *t)
 {
-    fdri_order_aside(t);
-    fdri_find_slots(t);
-    fdri_telescope_recount(t);
+    fdri_strategy_order_drop_pinned(t);
+    fdri_memory_relink_slots(t);
+    fdri_strategy_telescope_recount(t);
 }
 
-static void count_part(struct fdr_epochs *e, struct fdr_part *p)
+static void count_part(struct fdr_epochs *e, struct fdri_arena_part *p)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
-    p->flags &= (uint8_t)~FDR_PART_COUNTED;
-    for (uint32_t off = (uint32_t)fdr_load_acquire(&p->list_head), next; off; off = next) { /* A:claim */
-        next = fdr_load_acquire(&fdri_bin(a, off)->next);                                   /* A:list */
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    p->flags &= (uint8_t)~FDRI_ARENA_PART_COUNTED;
+    for (uint32_t off = (uint32_t)fdri_atomic_load_acquire(&p->list_head), next; off; off = next) { /* A:claim */
+        next = fdri_atomic_load_acquire(&fdri_bins_bin(a, off)->next);                              /* A:list */
         if (!next) return;
-        e->epoch[fdri_epoch_of(e, fdri_bin(a, next)->base_tick)].units += 1u << (fdri_bin(a, off)->size_log2 - 9);
+        e->epoch[fdri_strategy_epoch_of(e, fdri_bins_bin(a, next)->base_tick)].units +=
+            1u << (fdri_bins_bin(a, off)->size_log2 - 9);
     }
 }
 
-void fdri_telescope_recount(struct fdri_thread *t)
+void fdri_strategy_telescope_recount(struct fdri_thread *t)
 {
-    struct fdr_epochs *e = fdri_epochs(t);
-    fdri_telescope_cut(t);
+    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    fdri_strategy_telescope_cut(t);
     if (!e) return;
     for (uint32_t i = 0; i < e->count; i++) e->epoch[i].units = 0;
     /* beside a claimer lists cannot be walked; they count from now on then */
-    if (fdri_claim_pin(&fdri_rec.arena, t->loc))
-        for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next))
-            if (!(p->flags & FDR_PART_ASIDE)) count_part(e, p);
-    fdri_claim_unpin(t->loc);
+    if (fdri_bins_claim_pin(&fdri_life_recording.arena, t->loc))
+        for (struct fdri_arena_part *p = fdri_strategy_part_at(t, t->loc->parts_first); p;
+             p = fdri_strategy_part_at(t, p->next))
+            if (!(p->flags & FDRI_ARENA_PART_PINNED)) count_part(e, p);
+    fdri_bins_claim_unpin(t->loc);
 }
 
-void fdri_telescope_cut(struct fdri_thread *t)
+void fdri_strategy_telescope_cut(struct fdri_thread *t)
 {
-    struct fdri_cursor c = FDRI_CURSOR_START;
-    for (uint32_t i = 0; i < t->order_count; i++) fdri_order_at(t, &c, i)->list = 0;
+    struct fdri_strategy_cursor c = FDRI_STRATEGY_CURSOR_START;
+    for (uint32_t i = 0; i < t->order_count; i++) fdri_strategy_order_at(t, &c, i)->list = 0;
 }
 
-void fdri_telescope_uncount(struct fdri_thread *t, struct fdr_part *p, uint32_t off)
+void fdri_strategy_telescope_uncount(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t off)
 {
-    const struct fdri_arena *a = &fdri_rec.arena;
-    struct fdr_epochs *e = fdri_epochs(t);
-    bool newest_counts = p->flags & FDR_PART_COUNTED;
-    p->flags &= (uint8_t)~FDR_PART_COUNTED;
-    if (!e || p->flags & FDR_PART_ASIDE) return;
+    const struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    bool newest_counts = p->flags & FDRI_ARENA_PART_COUNTED;
+    p->flags &= (uint8_t)~FDRI_ARENA_PART_COUNTED;
+    if (!e || p->flags & FDRI_ARENA_PART_PINNED) return;
     for (uint32_t next; off; off = next) {
-        const struct fdr_bin *b = fdri_bin(a, off);
+        const struct fdri_arena_bin *b = fdri_bins_bin(a, off);
         next = b->next;
-        uint64_t end = next ? fdri_bin(a, next)->base_tick : p->last_tick;
-        if (next || newest_counts) take_units(e, fdri_epoch_of(e, end), 1u << (b->size_log2 - 9));
+        uint64_t end = next ? fdri_bins_bin(a, next)->base_tick : p->last_tick;
+        if (next || newest_counts) take_units(e, fdri_strategy_epoch_of(e, end), 1u << (b->size_log2 - 9));
     }
 }

@@ -18,27 +18,29 @@
 #include "recorder/thread/thread_state.h"
 
 /* The partition worth least. `asking` counts although it may hold nothing yet. */
-static struct fdr_part *least_valuable(struct fdri_thread *t, const struct fdr_part *asking)
+static struct fdri_arena_part *least_valuable(struct fdri_thread *t, const struct fdri_arena_part *asking)
 {
-    uint64_t class_bytes[FDR_CLASS_COUNT] = {0};
-    struct fdr_part *best = NULL;
-    struct fdri_part_view best_view = {0};
-    const struct fdri_chain *chain = &fdri_rec.set.chain;
-    for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next))
-        class_bytes[p->class_] += fdr_load_relaxed(&p->bytes); /* claimers change it */
-    for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next)) {
-        if (p->flags & (FDR_PART_CLOSED | FDR_PART_ASIDE) ||
-            (!(uint32_t)fdr_load_relaxed(&p->list_head) && p != asking))
+    uint64_t class_bytes[FDRI_ARENA_CLASS_COUNT] = {0};
+    struct fdri_arena_part *best = NULL;
+    struct fdri_policies_part_view best_view = {0};
+    const struct fdri_policies_chain *chain = &fdri_life_recording.set.chain;
+    for (struct fdri_arena_part *p = fdri_strategy_part_at(t, t->loc->parts_first); p;
+         p = fdri_strategy_part_at(t, p->next))
+        class_bytes[p->class_] += fdri_atomic_load_relaxed(&p->bytes); /* claimers change it */
+    for (struct fdri_arena_part *p = fdri_strategy_part_at(t, t->loc->parts_first); p;
+         p = fdri_strategy_part_at(t, p->next)) {
+        if (p->flags & (FDRI_ARENA_PART_CLOSED | FDRI_ARENA_PART_PINNED) ||
+            (!(uint32_t)fdri_atomic_load_relaxed(&p->list_head) && p != asking))
             continue; /* claimers change it */
-        struct fdri_part_view v = fdri_view_of(p, class_bytes);
-        enum fdri_reason why;
-        if (best && !fdri_policy_before(chain, &v, &best_view, &why)) continue;
+        struct fdri_policies_part_view v = fdri_strategy_view_of(p, class_bytes);
+        enum fdri_policies_reason why;
+        if (best && !fdri_policies_precedes(chain, &v, &best_view, &why)) continue;
         best = p;
         best_view = v;
     }
     if (best) {
         uint32_t index;
-        struct fdri_verdict v = fdri_policy_step(chain, &best_view, &index);
+        struct fdri_policies_verdict v = fdri_policies_step(chain, &best_view, &index);
         t->victim_step = (uint8_t)v.step;
         t->victim_reason = (uint8_t)v.reason;
     }
@@ -46,65 +48,68 @@ static struct fdr_part *least_valuable(struct fdri_thread *t, const struct fdr_p
 }
 
 /* A level of readings goes as a whole: what is left is spread evenly. Its bins are free then; 0: others had them. */
-static uint32_t thin(struct fdri_thread *t, struct fdr_part *v, uint32_t size_log2, uint32_t *got)
+static uint32_t thin(struct fdri_thread *t, struct fdri_arena_part *v, uint32_t size_log2, uint32_t *got)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
-    struct fdri_given given = FDRI_NOTHING_GIVEN;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    struct fdri_bins_given given = FDRI_STRATEGY_NOTHING_GIVEN;
     uint32_t have, off;
-    fdri_part_seal(a, v);
-    fdri_close_gate(t, v);
-    while ((off = fdri_part_pop(a, v, &have, &given))) fdri_piece_give(a, t->loc, off, have);
-    fdri_reduction_note(t, FDR_STEP_THIN, FDRI_REASON_OLDEST, v, &given, true);
+    fdri_bins_part_seal(a, v);
+    fdri_memory_close_gate(t, v);
+    while ((off = fdri_bins_part_pop(a, v, &have, &given))) fdri_bins_piece_give(a, t->loc, off, have);
+    fdri_strategy_reduction_note(t, FDRI_ARENA_STEP_THIN, FDRI_POLICIES_REASON_OLDEST, v, &given, true);
     *got = size_log2;
-    off = fdri_may_take(t) ? fdri_piece_take(a, t->loc, size_log2) : fdri_piece_own(a, t->loc, size_log2);
-    return off ? off : fdri_piece_any(a, t->loc, size_log2, 9, got);
+    off = fdri_memory_may_take(t) ? fdri_bins_piece_take(a, t->loc, size_log2)
+                                  : fdri_bins_piece_own(a, t->loc, size_log2);
+    return off ? off : fdri_bins_piece_any(a, t->loc, size_log2, 9, got);
 }
 
 /* Many bins at once; which partition gives does not depend on how much it holds, but for the oldest step. */
-static uint32_t pop_run(struct fdri_thread *t, struct fdr_part *v, const struct fdr_part *asking,
-                        struct fdri_given *given)
+static uint32_t pop_run(struct fdri_thread *t, struct fdri_arena_part *v, const struct fdri_arena_part *asking,
+                        struct fdri_bins_given *given)
 {
     const uint64_t tick = UINT64_MAX - 1;
     uint32_t most = fdri_ready_run(t, asking);
-    if (most < 2 || t->victim_step == FDRI_BY_EPOCH || !fdri_ready_give(t, v, tick, most, false, given)) return 0;
+    if (most < 2 || t->victim_step == FDRI_POLICIES_BY_EPOCH || !fdri_ready_give(t, v, tick, most, false, given))
+        return 0;
     fdri_ready_ahead(t, v, tick);
     return fdri_ready_first(t);
 }
 
-uint32_t fdri_reduce_whole(struct fdri_thread *t, struct fdr_part *asking, uint32_t size_log2, uint32_t *got)
+uint32_t fdri_strategy_reduce_whole(struct fdri_thread *t, struct fdri_arena_part *asking, uint32_t size_log2,
+                                    uint32_t *got)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
     for (;;) { /* ends: each round gives a bin or closes a partition for good */
-        struct fdr_part *v = t->victim ? t->victim : least_valuable(t, asking);
+        struct fdri_arena_part *v = t->victim ? t->victim : least_valuable(t, asking);
         if (!v) return 0;
-        if (fdri_is_reading(t->loc, v->class_, v->depth)) {
+        if (fdri_record_is_reading(t->loc, v->class_, v->depth)) {
             uint32_t off = thin(t, v, size_log2, got);
             t->victim = NULL;
             if (off && v == asking)
-                fdri_piece_give(a, t->loc, off, *got); /* nobody may ask for a place there any more */
+                fdri_bins_piece_give(a, t->loc, off, *got); /* nobody may ask for a place there any more */
             if (v == asking) return 0;
             if (off) return off;
             continue;
         }
-        bool closes = fdri_policy_closes((enum fdri_step)t->victim_step), closed = false;
-        if (!fdri_part_has_sealed(v)) {
-            if (v == asking || !closes) fdri_part_seal(a, v);
+        bool closes = fdri_policies_closes_gate((enum fdri_policies_step)t->victim_step), closed = false;
+        if (!fdri_bins_part_has_sealed(v)) {
+            if (v == asking || !closes) fdri_bins_part_seal(a, v);
             if (closes) {
-                fdri_part_seal(a, v);
-                fdri_close_gate(t, v);
+                fdri_bins_part_seal(a, v);
+                fdri_memory_close_gate(t, v);
                 closed = true;
             }
         }
-        struct fdri_given given = FDRI_NOTHING_GIVEN;
+        struct fdri_bins_given given = FDRI_STRATEGY_NOTHING_GIVEN;
         uint32_t have = a->bin_log2, off = pop_run(t, v, asking, &given);
-        if (!off) off = fdri_part_pop(a, v, &have, &given);
+        if (!off) off = fdri_bins_part_pop(a, v, &have, &given);
         t->victim = closes && !closed ? v : NULL;
-        if (off || closed) fdri_reduction_note(t, t->victim_step, t->victim_reason, v, &given, closed);
+        if (off || closed) fdri_strategy_reduction_note(t, t->victim_step, t->victim_reason, v, &given, closed);
         if (off) {
-            if (have > size_log2) fdri_piece_split(a, t->loc, off, have, size_log2);
+            if (have > size_log2) fdri_bins_piece_split(a, t->loc, off, have, size_log2);
             *got = have < size_log2 ? have : size_log2;
             if (v == asking && closed) { /* nobody may ask for a place in what was just closed */
-                fdri_piece_give(a, t->loc, off, *got);
+                fdri_bins_piece_give(a, t->loc, off, *got);
                 return 0;
             }
             return off;

@@ -22,32 +22,32 @@ enum {
     SORT_MAX = 512,
     SORT_STEPS = 4096,
     PUT_MOST = 8,
-    HEAD = sizeof(struct fdr_meta_head)
+    HEAD = sizeof(struct fdri_arena_meta_head)
 };
 
 struct block {
     uint32_t next, before; /* offs, 0: none */
-    struct fdri_rank place[];
+    struct fdri_strategy_rank place[];
 };
 
-static struct block *block_at(const struct fdri_thread *t, uint32_t off) { return fdri_off(t, off); }
+static struct block *block_at(const struct fdri_thread *t, uint32_t off) { return fdri_thread_at(t, off); }
 
 static uint32_t room_of(const struct fdri_thread *t, uint32_t off)
 {
-    const struct fdr_meta_head *h = fdri_off(t, off - HEAD);
-    return (h->bytes - HEAD - (uint32_t)sizeof(struct block)) / (uint32_t)sizeof(struct fdri_rank);
+    const struct fdri_arena_meta_head *h = fdri_thread_at(t, off - HEAD);
+    return (h->bytes - HEAD - (uint32_t)sizeof(struct block)) / (uint32_t)sizeof(struct fdri_strategy_rank);
 }
 
-struct fdri_rank *fdri_order_at(struct fdri_thread *t, struct fdri_cursor *c, uint32_t i)
+struct fdri_strategy_rank *fdri_strategy_order_at(struct fdri_thread *t, struct fdri_strategy_cursor *c, uint32_t i)
 {
-    if (!c->block) *c = (struct fdri_cursor){t->order_off, 0, room_of(t, t->order_off)};
+    if (!c->block) *c = (struct fdri_strategy_cursor){t->order_off, 0, room_of(t, t->order_off)};
     while (i >= c->first + c->room) {
         uint32_t next = block_at(t, c->block)->next;
-        *c = (struct fdri_cursor){next, c->first + c->room, room_of(t, next)};
+        *c = (struct fdri_strategy_cursor){next, c->first + c->room, room_of(t, next)};
     }
     while (i < c->first) {
         uint32_t before = block_at(t, c->block)->before, room = room_of(t, before);
-        *c = (struct fdri_cursor){before, c->first - room, room};
+        *c = (struct fdri_strategy_cursor){before, c->first - room, room};
     }
     return &block_at(t, c->block)->place[i - c->first];
 }
@@ -55,9 +55,10 @@ struct fdri_rank *fdri_order_at(struct fdri_thread *t, struct fdri_cursor *c, ui
 /* As much again, or what fits a bin. */
 static uint32_t more_room(const struct fdri_thread *t)
 {
-    uint32_t most = fdri_rec.arena.super->bin_bytes - (uint32_t)sizeof(struct fdr_slab) - FDR_META_ALIGN - HEAD;
-    uint32_t fits = (most - (uint32_t)sizeof(struct block)) / (uint32_t)sizeof(struct fdri_rank);
-    return (uint32_t)fdr_min(t->order_room ? t->order_room : FIRST_ROOM, fits);
+    uint32_t most = fdri_life_recording.arena.super->bin_bytes - (uint32_t)sizeof(struct fdri_arena_slab) -
+                    FDRI_ARENA_META_ALIGN - HEAD;
+    uint32_t fits = (most - (uint32_t)sizeof(struct block)) / (uint32_t)sizeof(struct fdri_strategy_rank);
+    return (uint32_t)fdri_bits_min(t->order_room ? t->order_room : FIRST_ROOM, fits);
 }
 
 /* Room for one more; false: there is no memory. */
@@ -69,11 +70,12 @@ static bool grow(struct fdri_thread *t)
         t->order_room = have;
         return true;
     }
-    uint32_t room = more_room(t), bytes = HEAD + (uint32_t)(sizeof(struct block) + room * sizeof(struct fdri_rank));
-    uint32_t off = have + room <= ORDER_MAX ? fdri_meta(t, FDR_META_ORDER, bytes) : 0;
+    uint32_t room = more_room(t),
+             bytes = HEAD + (uint32_t)(sizeof(struct block) + room * sizeof(struct fdri_strategy_rank));
+    uint32_t off = have + room <= ORDER_MAX ? fdri_memory_meta(t, FDRI_ARENA_META_ORDER, bytes) : 0;
     if (!off) return false;
     block_at(t, off + HEAD)->before = last;
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     *link = off + HEAD;
     t->order_room = have + room_of(t, off + HEAD);
     return true;
@@ -81,109 +83,115 @@ static bool grow(struct fdri_thread *t)
 
 static void sum_classes(struct fdri_thread *t, uint64_t *bytes)
 {
-    struct fdri_cursor c = FDRI_CURSOR_START;
-    memset(bytes, 0, FDR_CLASS_COUNT * sizeof *bytes);
+    struct fdri_strategy_cursor c = FDRI_STRATEGY_CURSOR_START;
+    memset(bytes, 0, FDRI_ARENA_CLASS_COUNT * sizeof *bytes);
     for (uint32_t i = 0; i < t->order_count; i++) {
-        const struct fdr_part *p = fdri_off(t, fdri_order_at(t, &c, i)->part);
-        bytes[p->class_] += fdr_load_relaxed(&p->bytes); /* claimers change it */
+        const struct fdri_arena_part *p = fdri_thread_at(t, fdri_strategy_order_at(t, &c, i)->part);
+        bytes[p->class_] += fdri_atomic_load_relaxed(&p->bytes); /* claimers change it */
     }
 }
 
 /* Without the oldest: among those that only the age tells apart it is looked for when it is needed. */
-static struct fdri_part_view view_of(const struct fdri_rank *o, const uint64_t *class_bytes)
+static struct fdri_policies_part_view view_of(const struct fdri_strategy_rank *o, const uint64_t *class_bytes)
 {
     uint8_t class_ = o->kind >> 4;
-    return (struct fdri_part_view){o->depth, class_, o->kind & 15, class_bytes[class_], 0};
+    return (struct fdri_policies_part_view){o->depth, class_, o->kind & 15, class_bytes[class_], 0};
 }
 
-static bool worth_less(const struct fdri_rank *a, const struct fdri_rank *b, const uint64_t *class_bytes)
+static bool worth_less(const struct fdri_strategy_rank *a, const struct fdri_strategy_rank *b,
+                       const uint64_t *class_bytes)
 {
-    struct fdri_part_view x = view_of(a, class_bytes), y = view_of(b, class_bytes);
-    enum fdri_reason why;
-    return fdri_policy_before(&fdri_rec.set.chain, &x, &y, &why);
+    struct fdri_policies_part_view x = view_of(a, class_bytes), y = view_of(b, class_bytes);
+    enum fdri_policies_reason why;
+    return fdri_policies_precedes(&fdri_life_recording.set.chain, &x, &y, &why);
 }
 
 /* Puts place i where it belongs among those before it; how many places that took. */
 static uint32_t sink(struct fdri_thread *t, uint32_t i, const uint64_t *class_bytes)
 {
-    struct fdri_cursor c = FDRI_CURSOR_START;
-    struct fdri_rank it = *fdri_order_at(t, &c, i);
+    struct fdri_strategy_cursor c = FDRI_STRATEGY_CURSOR_START;
+    struct fdri_strategy_rank it = *fdri_strategy_order_at(t, &c, i);
     uint32_t from = i;
     for (; i; i--) {
-        struct fdri_rank *to = fdri_order_at(t, &c, i), *before = fdri_order_at(t, &c, i - 1);
+        struct fdri_strategy_rank *to = fdri_strategy_order_at(t, &c, i),
+                                  *before = fdri_strategy_order_at(t, &c, i - 1);
         if (!worth_less(&it, before, class_bytes)) break;
         *to = *before;
     }
-    *fdri_order_at(t, &c, i) = it;
+    *fdri_strategy_order_at(t, &c, i) = it;
     return from - i + 1;
 }
 
 /* Keeps the places whose partitions are wanted. */
-static void keep(struct fdri_thread *t, bool (*wanted)(const struct fdri_thread *, const struct fdr_part *))
+static void keep(struct fdri_thread *t, bool (*wanted)(const struct fdri_thread *, const struct fdri_arena_part *))
 {
-    struct fdri_cursor from = FDRI_CURSOR_START, to = FDRI_CURSOR_START;
+    struct fdri_strategy_cursor from = FDRI_STRATEGY_CURSOR_START, to = FDRI_STRATEGY_CURSOR_START;
     uint32_t count = 0;
     for (uint32_t i = 0; i < t->order_count; i++) {
-        const struct fdri_rank *o = fdri_order_at(t, &from, i);
-        struct fdr_part *p = fdri_off(t, o->part);
-        if (wanted(t, p)) *fdri_order_at(t, &to, count++) = *o;
-        else p->flags &= (uint8_t)~FDR_PART_PLACED;
+        const struct fdri_strategy_rank *o = fdri_strategy_order_at(t, &from, i);
+        struct fdri_arena_part *p = fdri_thread_at(t, o->part);
+        if (wanted(t, p)) *fdri_strategy_order_at(t, &to, count++) = *o;
+        else p->flags &= (uint8_t)~FDRI_ARENA_PART_PLACED;
     }
     t->order_count = count;
 }
 
 /* What was joined to others and is empty will not be asked for any more. */
-static bool asked_for(const struct fdri_thread *t, const struct fdr_part *p)
+static bool asked_for(const struct fdri_thread *t, const struct fdri_arena_part *p)
 {
-    return (uint32_t)fdr_load_relaxed(&p->list_head) || !fdri_joined_away(t, p);
+    return (uint32_t)fdri_atomic_load_relaxed(&p->list_head) || !fdri_joined_away(t, p);
 }
 
-static bool not_aside(const struct fdri_thread *t, const struct fdr_part *p)
+static bool not_aside(const struct fdri_thread *t, const struct fdri_arena_part *p)
 {
     (void)t;
-    return !(p->flags & FDR_PART_ASIDE);
+    return !(p->flags & FDRI_ARENA_PART_PINNED);
 }
 
 /* end: what it holds ended then or later. */
-static void put(struct fdri_thread *t, struct fdr_part *p, uint64_t end)
+static void put(struct fdri_thread *t, struct fdri_arena_part *p, uint64_t end)
 {
-    uint64_t class_bytes[FDR_CLASS_COUNT] = {0};
-    struct fdri_cursor c = FDRI_CURSOR_START;
+    uint64_t class_bytes[FDRI_ARENA_CLASS_COUNT] = {0};
+    struct fdri_strategy_cursor c = FDRI_STRATEGY_CURSOR_START;
     if (t->order_count == t->order_room) keep(t, asked_for);
     if (t->order_count == t->order_room && !grow(t)) {
         t->order_lacks = true; /* until then it goes when nothing else does */
         return;
     }
-    struct fdri_part_view v = fdri_view_of(p, class_bytes);
+    struct fdri_policies_part_view v = fdri_strategy_view_of(p, class_bytes);
     uint32_t index, last = t->order_count;
-    enum fdri_step step = fdri_policy_step(&fdri_rec.set.chain, &v, &index).step;
-    if (step == FDRI_BY_CLASS) sum_classes(t, class_bytes); /* else nobody asks what they hold */
-    *fdri_order_at(t, &c, last) = (struct fdri_rank){
-        end, 0, fdri_off_of(t, p), (uint8_t)step, (uint8_t)(p->class_ << 4 | p->band), p->depth};
-    p->flags |= FDR_PART_PLACED;
+    enum fdri_policies_step step = fdri_policies_step(&fdri_life_recording.set.chain, &v, &index).step;
+    if (step == FDRI_POLICIES_BY_CLASS) sum_classes(t, class_bytes); /* else nobody asks what they hold */
+    *fdri_strategy_order_at(t, &c, last) = (struct fdri_strategy_rank){
+        end, 0, fdri_thread_offset_of(t, p), (uint8_t)step, (uint8_t)(p->class_ << 4 | p->band), p->depth};
+    p->flags |= FDRI_ARENA_PART_PLACED;
     t->order_count = last + 1;
     sink(t, last, class_bytes);
 }
 
-void fdri_order_put(struct fdri_thread *t, struct fdr_part *p) { put(t, p, t->loc->last_tick >> t->shift); }
+void fdri_strategy_order_put(struct fdri_thread *t, struct fdri_arena_part *p)
+{
+    put(t, p, t->loc->last_tick >> t->shift);
+}
 
-void fdri_order_complete(struct fdri_thread *t)
+void fdri_strategy_order_complete(struct fdri_thread *t)
 {
     if (!t->order_lacks) return;
     t->order_lacks = false;
     uint32_t left = PUT_MOST;
-    for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next)) {
-        if (p->flags & FDR_PART_PLACED || !not_aside(t, p) || !asked_for(t, p)) continue;
+    for (struct fdri_arena_part *p = fdri_strategy_part_at(t, t->loc->parts_first); p;
+         p = fdri_strategy_part_at(t, p->next)) {
+        if (p->flags & FDRI_ARENA_PART_PLACED || !not_aside(t, p) || !asked_for(t, p)) continue;
         if (!left--) t->order_lacks = true; /* the others another time */
         else put(t, p, 0);                  /* it is to be looked at */
         if (t->order_lacks) return;
     }
 }
 
-void fdri_order_sort(struct fdri_thread *t)
+void fdri_strategy_order_sort(struct fdri_thread *t)
 {
-    uint64_t class_bytes[FDR_CLASS_COUNT];
-    uint32_t i = fdr_max(t->order_sorted, 1), steps = 0;
+    uint64_t class_bytes[FDRI_ARENA_CLASS_COUNT];
+    uint32_t i = fdri_bits_max(t->order_sorted, 1), steps = 0;
     t->order_sorted = 0;
     if (t->order_count > SORT_MAX) return;
     sum_classes(t, class_bytes);
@@ -191,23 +199,24 @@ void fdri_order_sort(struct fdri_thread *t)
     if (i < t->order_count) t->order_sorted = i;
 }
 
-void fdri_order_aside(struct fdri_thread *t) { keep(t, not_aside); }
+void fdri_strategy_order_drop_pinned(struct fdri_thread *t) { keep(t, not_aside); }
 
-/* Whoever stands there twice stays where it is first; who is missing comes with the next fdri_order_complete. What is
+/* Whoever stands there twice stays where it is first; who is missing comes with the next fdri_strategy_order_complete. What is
  * half copied is looked at anew. */
-void fdri_order_mend(struct fdri_thread *t)
+void fdri_strategy_order_mend(struct fdri_thread *t)
 {
-    struct fdri_cursor from = FDRI_CURSOR_START, to = FDRI_CURSOR_START;
+    struct fdri_strategy_cursor from = FDRI_STRATEGY_CURSOR_START, to = FDRI_STRATEGY_CURSOR_START;
     uint32_t count = 0;
-    for (struct fdr_part *p = fdri_part_at(t, t->loc->parts_first); p; p = fdri_part_at(t, p->next))
-        p->flags &= (uint8_t)~FDR_PART_PLACED;
+    for (struct fdri_arena_part *p = fdri_strategy_part_at(t, t->loc->parts_first); p;
+         p = fdri_strategy_part_at(t, p->next))
+        p->flags &= (uint8_t)~FDRI_ARENA_PART_PLACED;
     for (uint32_t i = 0; i < t->order_count; i++) {
-        struct fdri_rank o = *fdri_order_at(t, &from, i);
-        struct fdr_part *p = fdri_off(t, o.part);
-        if (p->flags & FDR_PART_PLACED) continue;
-        p->flags |= FDR_PART_PLACED;
+        struct fdri_strategy_rank o = *fdri_strategy_order_at(t, &from, i);
+        struct fdri_arena_part *p = fdri_thread_at(t, o.part);
+        if (p->flags & FDRI_ARENA_PART_PLACED) continue;
+        p->flags |= FDRI_ARENA_PART_PLACED;
         o.end = o.list = 0;
-        *fdri_order_at(t, &to, count++) = o;
+        *fdri_strategy_order_at(t, &to, count++) = o;
     }
     t->order_count = count;
     t->order_lacks = true;

@@ -49,7 +49,7 @@
 
 enum { LOOK_AGAIN = 1024 }; /* a thread that found no room looks again after so many events, at first sooner */
 
-__thread uint32_t fdri_inside;
+__thread uint32_t fdri_thread_inside;
 static pthread_key_t exit_key;
 static bool have_key;
 /* How often this thread's destructors have come round. Behind the last time nothing tells when it ends, and a handler
@@ -59,20 +59,20 @@ static __thread uint32_t rounds;
 /* A child that such a thread makes goes on as its first one. */
 static bool is_over(void)
 {
-    return FDR_UNLIKELY(rounds >= PTHREAD_DESTRUCTOR_ITERATIONS) && syscall(SYS_gettid) != getpid();
+    return FDRI_UNLIKELY(rounds >= PTHREAD_DESTRUCTOR_ITERATIONS) && syscall(SYS_gettid) != getpid();
 }
 
-bool fdri_thread_ends(void) { return rounds; }
+bool fdri_thread_is_ending(void) { return rounds; }
 
-void fdri_attach_once(void) { have_key = pthread_key_create(&exit_key, fdri_detach) == 0; }
+void fdri_thread_attach_once(void) { have_key = pthread_key_create(&exit_key, fdri_thread_detach) == 0; }
 
-static __thread struct fdri_said before;
+static __thread struct fdri_thread_wishes before;
 
-struct fdri_said *fdri_said(void)
+struct fdri_thread_wishes *fdri_thread_wishes(void)
 {
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
-    if (!on || fdri_self.recording == on || fdri_self.dead_for != on) return NULL;
-    if (before.recording != on) before = (struct fdri_said){.recording = on};
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
+    if (!on || fdri_record_self.recording == on || fdri_record_self.dead_for != on) return NULL;
+    if (before.recording != on) before = (struct fdri_thread_wishes){.recording = on};
     return &before;
 }
 
@@ -81,7 +81,7 @@ static void take_said(struct fdri_thread *t)
     t->pauses = before.pauses;
     t->phases = before.phases;
     if (before.name[0]) memcpy(t->loc->name, before.name, sizeof before.name);
-    before = (struct fdri_said){.recording = 0}; /* once: the thread may attach again, in a destructor */
+    before = (struct fdri_thread_wishes){.recording = 0}; /* once: the thread may attach again, in a destructor */
 }
 
 static bool build(struct fdri_thread *t, bool lane)
@@ -90,14 +90,14 @@ static bool build(struct fdri_thread *t, bool lane)
     prctl(PR_GET_NAME, name);
     name[16] = 0;
     if (lane) strcat(name, " (signals)");
-    if (!fdri_location_make(t, NULL, lane ? fdri_self.loc->id : UINT32_MAX, name)) return false;
-    if (!lane && before.recording == fdri_rec.number) take_said(t);
+    if (!fdri_thread_location_make(t, NULL, lane ? fdri_record_self.loc->id : UINT32_MAX, name)) return false;
+    if (!lane && before.recording == fdri_life_recording.number) take_said(t);
     /* lanes, and the thread that reads counters, are in no phase */
-    t->wants_phase = !lane && fdri_rules_phases() && !fdr_is_helper(name);
-    fdri_set_pause(t);
-    fdr_add_relaxed(&fdri_rec.shares.live, 1u);
-    fdri_location_number(t);
-    fdri_location_publish(t, FDR_LOCATION_LIVE | (lane ? (uint32_t)FDR_LOCATION_LANE : 0u));
+    t->wants_phase = !lane && fdri_names_rules_phases() && !fdri_system_is_helper(name);
+    fdri_thread_update_pause(t);
+    fdri_atomic_add_relaxed(&fdri_life_recording.shares.live, 1u);
+    fdri_thread_location_number(t);
+    fdri_thread_location_publish(t, FDRI_ARENA_LOCATION_LIVE | (lane ? (uint32_t)FDRI_ARENA_LOCATION_LANE : 0u));
     return true;
 }
 
@@ -105,17 +105,20 @@ static bool build(struct fdri_thread *t, bool lane)
  * those in the middle of a record. */
 static uint32_t passing;
 
-uint32_t fdri_passing(void) { return fdr_load_acquire(&passing); /* A:pass - pairs with L:pass */ }
+uint32_t fdri_thread_holders(void) { return fdri_atomic_load_acquire(&passing); /* A:pass - pairs with L:pass */ }
 
-bool fdri_pass(uint32_t number)
+bool fdri_thread_hold_recording(uint32_t number)
 {
-    fdr_add_acq_rel(&passing, 1u);                                /* L:pass */
-    if (fdr_load_acquire(&fdr_switch_.on) == number) return true; /* A:on - pairs with R:on in start.c */
-    fdr_sub_acq_rel(&passing, 1u);                                /* L:pass */
+    fdri_atomic_add_acq_rel(&passing, 1u);                                /* L:pass */
+    if (fdri_atomic_load_acquire(&fdr_switch_.on) == number) return true; /* A:on - pairs with R:on in start.c */
+    fdri_atomic_sub_acq_rel(&passing, 1u);                                /* L:pass */
     return false;
 }
-void fdri_passing_fork(void) { fdr_store_relaxed(&passing, 0u); }
-void fdri_passed(void) { fdr_sub_acq_rel(&passing, 1u); /* L:pass - what was done is seen by who waits */ }
+void fdri_thread_holders_fork(void) { fdri_atomic_store_relaxed(&passing, 0u); }
+void fdri_thread_release_recording(void)
+{
+    fdri_atomic_sub_acq_rel(&passing, 1u); /* L:pass - what was done is seen by who waits */
+}
 
 /* After 1, 2, 4, ... events, then every LOOK_AGAIN: who holds the memory makes room with each bin it fills, once it
  * runs. */
@@ -130,82 +133,83 @@ static bool look_again(struct fdri_thread *t)
 enum { BY_ITSELF = 1, BY_SAMPLER = 2 };
 static uint32_t refused[2048]; /* atomic: by thread id, who has counted it: two bits each */
 
-void fdri_no_room_reset(void) { memset(refused, 0, sizeof refused); }
+void fdri_thread_no_room_reset(void) { memset(refused, 0, sizeof refused); }
 
 /* A thread counts itself once (attach), so one of its number that counted before was another, which has ended. Only
  * what the sampler counted is taken for it, once. */
-void fdri_no_room(uint32_t tid, bool itself)
+void fdri_thread_count_no_room(uint32_t tid, bool itself)
 {
     uint32_t *word = &refused[tid / 16 % (sizeof refused / sizeof *refused)], at = tid % 16 * 2;
-    uint32_t old = fdr_load_relaxed(word), new, known;
+    uint32_t old = fdri_atomic_load_relaxed(word), new, known;
     do {
         known = old >> at & (itself ? BY_SAMPLER : BY_SAMPLER | BY_ITSELF);
         if (known && !itself) return;
         new = (old & ~((uint32_t)BY_SAMPLER << at)) | (uint32_t)(itself ? BY_ITSELF : BY_SAMPLER) << at;
-    } while (!fdr_cas_acq_rel_u32(word, &old, new)); /* L:refused */
-    if (!known) fdr_add_relaxed(&fdri_rec.arena.super->lost_locations, 1u);
+    } while (!fdri_atomic_cas_acq_rel_u32(word, &old, new)); /* L:refused */
+    if (!known) fdri_atomic_add_relaxed(&fdri_life_recording.arena.super->lost_locations, 1u);
 }
 
 /* memory: the system gave some, and it is the buffer that is full. */
 static void say_no_room(bool memory)
 {
     static unsigned said, said_memory;
-    if (!memory && fdri_once(&said_memory))
-        fdri_say("no memory for one more thread: %s; its events are only counted", strerror(ENOMEM));
-    if (memory && fdri_once(&said))
-        fdri_say("the buffer of %llu bytes has no room for one more thread; its events are only counted "
-                 "(FDR_BUFFER makes it larger)",
-                 (unsigned long long)fdri_rec.arena.super->arena_bytes);
+    if (!memory && fdri_text_once(&said_memory))
+        fdri_text_message("no memory for one more thread: %s; its events are only counted", strerror(ENOMEM));
+    if (memory && fdri_text_once(&said))
+        fdri_text_message("the buffer of %llu bytes has no room for one more thread; its events are only counted "
+                          "(FDR_BUFFER makes it larger)",
+                          (unsigned long long)fdri_life_recording.arena.super->arena_bytes);
 }
 
 static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
 {
-    if (fdri_inside || is_over() || (t->dead_for == number && !look_again(t))) return false;
+    if (fdri_thread_inside || is_over() || (t->dead_for == number && !look_again(t))) return false;
     int saved = errno; /* of the program, which did not ask for any of this */
     sigset_t old;
-    fdr_signals_block(&old);
-    fdri_inside++; /* first: what is called from here on may be a function of the program's that is instrumented */
+    fdri_system_signals_block(&old);
+    fdri_thread_inside++; /* first: what is called from here on may be a function of the program's that is instrumented */
     /* liburcu restores the mask by a function of the C library, which opens it for this signal */
-    struct fdr_cancel cancel = fdr_cancel_off();
-    bool here = fdri_pass(number), memory = here && (lane || fdri_address_room()), ok = memory && build(t, lane);
+    struct fdri_system_cancel cancel = fdri_system_cancel_off();
+    bool here = fdri_thread_hold_recording(number), memory = here && (lane || fdri_names_address_room()),
+         ok = memory && build(t, lane);
     if (here && !lane && have_key)
         pthread_setspecific(exit_key, t); /* without room, too: it may find some near its end */
     if (here && !ok) {
-        if (t->dead_for != number) fdri_no_room((uint32_t)syscall(SYS_gettid), true);
+        if (t->dead_for != number) fdri_thread_count_no_room((uint32_t)syscall(SYS_gettid), true);
         if (t->dead_for != number) t->dead_since = 0;
         t->dead_for = number;
         say_no_room(memory);
     } else if (ok && !lane) {
-        fdri_address_thread();
-        fdri_crash_look();
-        fdri_note_exit(true);
+        fdri_names_address_thread();
+        fdri_crash_check_handlers();
+        fdri_life_watch_exit(true);
         /* in a vfork child the kernel would set these up for the child, not for the thread it stands for */
-        if (fdri_pid() == fdri_rec.pid) {
+        if (fdri_export_pid() == fdri_life_recording.pid) {
             fdri_crash_thread_begin();
-            fdri_sampler_attached(t->loc->tid, &old);
+            fdri_samples_sampler_attached(t->loc->tid, &old);
         }
     }
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     if (ok) {
         t->recording = number;
         t->dead_for = 0;
-        fdri_set_soft(t);
+        fdri_thread_update_soft(t);
     }
-    if (here) fdri_passed();
-    fdr_cancel_defer(cancel);
-    fdri_inside--;
-    fdr_signals_restore(&old); /* a handler that waited for it may leave by longjmp */
+    if (here) fdri_thread_release_recording();
+    fdri_system_cancel_defer(cancel);
+    fdri_thread_inside--;
+    fdri_system_signals_restore(&old); /* a handler that waited for it may leave by longjmp */
     errno = saved;
-    fdr_cancel_restore(cancel); /* what was asked for meanwhile comes here, with the program's mask */
+    fdri_system_cancel_restore(cancel); /* what was asked for meanwhile comes here, with the program's mask */
     return ok;
 }
 
 /* All that was put anywhere of this class and depth, but for an open call; all partitions are sealed. */
 static uint64_t placed(const struct fdri_thread *t, uint32_t class_, uint32_t depth, uint64_t accounts)
 {
-    const struct fdr_part *p;
+    const struct fdri_arena_part *p;
     for (uint32_t off = t->loc->parts_first; off; off = p->next) {
-        p = fdri_off(t, off);
+        p = fdri_thread_at(t, off);
         if (p->class_ != class_ || p->depth != depth) continue;
         accounts += p->total;
     }
@@ -214,12 +218,13 @@ static uint64_t placed(const struct fdri_thread *t, uint32_t class_, uint32_t de
 
 static uint64_t calls_placed(const struct fdri_thread *t, uint32_t depth)
 {
-    const struct fdr_level *v = fdri_level(t, depth);
-    return placed(t, FDR_CLASS_REGION, depth, v->filtered + v->reduced_gate + v->lost + fdri_was_frozen(t, depth));
+    const struct fdri_arena_level *v = fdri_thread_level(t, depth);
+    return placed(t, FDRI_ARENA_CLASS_REGION, depth,
+                  v->filtered + v->reduced_gate + v->lost + fdri_strategy_was_frozen(t, depth));
 }
 
-static uint64_t points_placed(const struct fdri_thread *t, const struct fdr_level_points *points, uint32_t class_,
-                              uint32_t depth)
+static uint64_t points_placed(const struct fdri_thread *t, const struct fdri_arena_level_points *points,
+                              uint32_t class_, uint32_t depth)
 {
     return placed(t, class_, depth,
                   points->by_class[class_].filtered + points->by_class[class_].reduced_gate +
@@ -228,27 +233,28 @@ static uint64_t points_placed(const struct fdri_thread *t, const struct fdr_leve
 
 static bool is_open(const struct fdri_thread *t, uint32_t depth)
 {
-    return depth && depth <= t->loc->depth && !(fdri_level(t, depth)->flags & (FDR_LEVEL_UNTIMED | FDR_LEVEL_SETTLED));
+    return depth && depth <= t->loc->depth &&
+           !(fdri_thread_level(t, depth)->flags & (FDRI_ARENA_LEVEL_UNTIMED | FDRI_ARENA_LEVEL_SETTLED));
 }
 
 /* It was a rewind: what p lacks was taken away and had not been counted. A reader says the same where it is still under
  * way. */
-static void settle_rewind(struct fdri_thread *t, struct fdr_part *p)
+static void settle_rewind(struct fdri_thread *t, struct fdri_arena_part *p)
 {
-    const struct fdr_level *v = fdri_level(t, p->depth);
-    const struct fdr_level_points *points = v->points_off ? fdri_off(t, v->points_off) : NULL;
-    bool calls = p->class_ == FDR_CLASS_REGION;
+    const struct fdri_arena_level *v = fdri_thread_level(t, p->depth);
+    const struct fdri_arena_level_points *points = v->points_off ? fdri_thread_at(t, v->points_off) : NULL;
+    bool calls = p->class_ == FDRI_ARENA_CLASS_REGION;
     uint64_t presented = calls ? v->presented : points->by_class[p->class_].presented;
     uint64_t sum = calls ? calls_placed(t, p->depth) + is_open(t, p->depth)
                          : points_placed(t, points, p->class_, p->depth);
-    if (sum < presented) fdri_rewind_account(t, p, fdr_min(presented - sum, p->forgets));
-    fdr_signal_fence();
-    fdr_store_release(&p->forgets, 0); /* R:forget */
+    if (sum < presented) fdri_record_rewind_account(t, p, fdri_bits_min(presented - sum, p->forgets));
+    fdri_atomic_signal_fence();
+    fdri_atomic_store_release(&p->forgets, 0); /* R:forget */
 }
 
-static void settle_points(struct fdri_thread *t, struct fdr_level_points *points, uint32_t depth)
+static void settle_points(struct fdri_thread *t, struct fdri_arena_level_points *points, uint32_t depth)
 {
-    for (uint32_t c = FDR_CLASS_REGION + 1; points && c < FDR_CLASS_COUNT; c++)
+    for (uint32_t c = FDRI_ARENA_CLASS_REGION + 1; points && c < FDRI_ARENA_CLASS_COUNT; c++)
         if (points_placed(t, points, c, depth) + 1 == points->by_class[c].presented) points->by_class[c].lost++;
 }
 
@@ -256,21 +262,23 @@ static void settle_points(struct fdri_thread *t, struct fdr_level_points *points
  * over. */
 static void settle(struct fdri_thread *t)
 {
-    struct fdr_location *l = t->loc;
-    struct fdr_level *v = fdri_level(t, l->depth);
-    struct fdr_level_points *points = v->points_off ? fdri_off(t, v->points_off) : NULL;
-    for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next)
-        if (((struct fdr_part *)fdri_off(t, off))->forgets) settle_rewind(t, fdri_off(t, off));
+    struct fdri_arena_location *l = t->loc;
+    struct fdri_arena_level *v = fdri_thread_level(t, l->depth);
+    struct fdri_arena_level_points *points = v->points_off ? fdri_thread_at(t, v->points_off) : NULL;
+    for (uint32_t off = l->parts_first; off; off = ((struct fdri_arena_part *)fdri_thread_at(t, off))->next)
+        if (((struct fdri_arena_part *)fdri_thread_at(t, off))->forgets) settle_rewind(t, fdri_thread_at(t, off));
     l->lost_overflow = l->presented_overflow; /* all of them are */
     settle_points(t, points, l->depth);
-    bool readings = l->flags & FDR_LOCATION_READINGS; /* these, and events inside of calls there, are of other depths */
-    for (uint32_t d = 0; readings && d <= FDR_READING_DEPTHS && d <= fdr_levels_in(l->level_blocks); d++)
-        if (d != l->depth && fdri_level(t, d)->points_off)
-            settle_points(t, fdri_off(t, fdri_level(t, d)->points_off), d);
+    bool readings = l->flags &
+                    FDRI_ARENA_LOCATION_READINGS; /* these, and events inside of calls there, are of other depths */
+    for (uint32_t d = 0; readings && d <= FDRI_ARENA_READING_DEPTHS && d <= fdri_arena_levels_in(l->level_blocks); d++)
+        if (d != l->depth && fdri_thread_level(t, d)->points_off)
+            settle_points(t, fdri_thread_at(t, fdri_thread_level(t, d)->points_off), d);
     bool open = is_open(t, l->depth);
-    if (open && calls_placed(t, l->depth) == v->presented) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
-    if (l->depth == fdr_levels_in(l->level_blocks)) return;
-    v = fdri_level(t, l->depth + 1);
+    if (open && calls_placed(t, l->depth) == v->presented)
+        fdri_atomic_store_release(&l->depth, l->depth - 1); /* R:frame */
+    if (l->depth == fdri_arena_levels_in(l->level_blocks)) return;
+    v = fdri_thread_level(t, l->depth + 1);
     uint64_t calls = calls_placed(t, l->depth + 1);
     if (calls + 1 == v->presented) v->lost++;
     if (calls == v->presented + 1) v->presented++; /* when storing has stopped a call is counted as reduced first */
@@ -278,119 +286,120 @@ static void settle(struct fdri_thread *t)
 
 /* p says when a call left whose record was not committed, and which is open still: the next record would begin before
  * that. What was committed of this depth left before it was entered. */
-static void take_back_leave(const struct fdri_thread *t, struct fdr_part *p)
+static void take_back_leave(const struct fdri_thread *t, struct fdri_arena_part *p)
 {
-    if (p->class_ != FDR_CLASS_REGION || !p->depth || p->depth > t->loc->depth) return;
-    p->last_tick = fdr_min(p->last_tick, fdri_level(t, p->depth)->enter_tick >> t->shift);
+    if (p->class_ != FDRI_ARENA_CLASS_REGION || !p->depth || p->depth > t->loc->depth) return;
+    p->last_tick = fdri_bits_min(p->last_tick, fdri_thread_level(t, p->depth)->enter_tick >> t->shift);
 }
 
 /* The operation was at another depth, that of the call that is open or of the one it has just closed, and nothing is
  * left half-done here: the open bin, which costs memory, stays open. Points may have been at any depth. */
-static bool is_untouched(const struct fdr_part *p, uint32_t depth)
+static bool is_untouched(const struct fdri_arena_part *p, uint32_t depth)
 {
-    if (p->class_ != FDR_CLASS_REGION || p->depth == depth || p->depth == depth + 1) return false;
-    if (!p->open_off || !p->limit || !(uint32_t)fdr_load_relaxed(&p->list_head)) return false;
-    const struct fdr_bin *b = fdri_bin(&fdri_rec.arena, p->open_off);
-    return b->seq == p->open_seq && !b->next && b->commit == fdr_commit_word(p);
+    if (p->class_ != FDRI_ARENA_CLASS_REGION || p->depth == depth || p->depth == depth + 1) return false;
+    if (!p->open_off || !p->limit || !(uint32_t)fdri_atomic_load_relaxed(&p->list_head)) return false;
+    const struct fdri_arena_bin *b = fdri_bins_bin(&fdri_life_recording.arena, p->open_off);
+    return b->seq == p->open_seq && !b->next && b->commit == fdri_codec_commit_word(p);
 }
 
 /* An operation ended in the middle. A call that is in the totals is closed; what else was left half-done is sealed
  * away. */
 static void mend(struct fdri_thread *t)
 {
-    struct fdr_location *l = t->loc;
+    struct fdri_arena_location *l = t->loc;
     uint32_t depth = l->depth;
     bool rewound = false; /* in the middle of that: what is not sealed would count as gone */
-    for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next)
-        rewound |= ((struct fdr_part *)fdri_off(t, off))->forgets != 0;
+    for (uint32_t off = l->parts_first; off; off = ((struct fdri_arena_part *)fdri_thread_at(t, off))->next)
+        rewound |= ((struct fdri_arena_part *)fdri_thread_at(t, off))->forgets != 0;
     l->abandoned++;
-    fdri_awake(&fdri_rec.arena, l); /* also where it was left while waking up */
-    fdri_rows_again(t);
-    fdri_claim_abandoned(&fdri_rec.arena, l);
+    fdri_awake(&fdri_life_recording.arena, l); /* also where it was left while waking up */
+    fdri_totals_rows_mend(t);
+    fdri_bins_claim_abandoned(&fdri_life_recording.arena, l);
     fdri_ended_abandoned(l);
-    if (fdri_totals_left(t)) fdr_store_release(&l->depth, l->depth - 1); /* R:frame */
-    fdri_claim_pin(&fdri_rec.arena, l);
-    for (uint32_t off = l->parts_first; off; off = ((struct fdr_part *)fdri_off(t, off))->next) {
-        struct fdr_part *p = fdri_off(t, off);
+    if (fdri_jumps_finish_leave(t)) fdri_atomic_store_release(&l->depth, l->depth - 1); /* R:frame */
+    fdri_bins_claim_pin(&fdri_life_recording.arena, l);
+    for (uint32_t off = l->parts_first; off; off = ((struct fdri_arena_part *)fdri_thread_at(t, off))->next) {
+        struct fdri_arena_part *p = fdri_thread_at(t, off);
         if (!rewound && is_untouched(p, depth)) continue;
-        fdri_part_mend(&fdri_rec.arena, p);
+        fdri_bins_part_mend(&fdri_life_recording.arena, p);
         take_back_leave(t, p);
     }
-    if (!t->setting_aside) fdri_claim_unpin(l); /* else what is not aside yet must not be claimed before it is */
-    fdri_find_slots(t);
-    fdri_telescope_mend(t);
+    if (!t->setting_aside) fdri_bins_claim_unpin(l); /* else what is not aside yet must not be claimed before it is */
+    fdri_memory_relink_slots(t);
+    fdri_strategy_telescope_mend(t);
     settle(t);
-    fdri_totals_entered(t);
-    fdri_epochs_abandoned(t);
+    fdri_jumps_finish_enter(t);
+    fdri_strategy_epochs_mend(t);
     fdri_aside_left(t);
 }
 
 static void give_up(struct fdri_thread *t)
 {
-    struct fdr_location *l = t->loc;
+    struct fdri_arena_location *l = t->loc;
     mend(t);
-    t->top = fdri_level(t, l->depth);
-    fdri_rewind_left(t);
+    t->top = fdri_thread_level(t, l->depth);
+    fdri_record_rewind_left(t);
     t->untimed = 0;
     for (uint32_t d = 1; d <= l->depth && d <= t->depth_limit; d++)
-        t->untimed += fdri_level(t, d)->flags & FDR_LEVEL_UNTIMED;
-    fdri_set_pause(t);
+        t->untimed += fdri_thread_level(t, d)->flags & FDRI_ARENA_LEVEL_UNTIMED;
+    fdri_thread_update_pause(t);
 }
 
 /* From the push on the location is somebody else's. */
 static void end_location(struct fdri_thread *t)
 {
-    struct fdr_location *l = t->loc;
+    struct fdri_arena_location *l = t->loc;
     if (l->busy) give_up(t); /* the thread ended from a handler, in the middle of an operation */
-    fdr_store_relaxed(&l->busy, (uint64_t)(uintptr_t)__builtin_frame_address(0));
-    fdr_signal_fence();
-    fdri_stay_awake(&fdri_rec.arena, l);
-    fdri_count_late(t->base, l);
+    fdri_atomic_store_relaxed(&l->busy, (uint64_t)(uintptr_t)__builtin_frame_address(0));
+    fdri_atomic_signal_fence();
+    fdri_stay_awake(&fdri_life_recording.arena, l);
+    fdri_totals_count_pending(t->base, l);
     /* by pthread_exit or as it was cancelled: its calls are over, and count */
-    bool now = !t->times_given && t != &fdri_lane; /* of a handler: with its newest event */
-    if (l->depth) fdri_close_open(t, now ? fdri_clamp_live(t, fdri_tick_live(t)) : 0);
+    bool now = !t->times_given && t != &fdri_record_lane; /* of a handler: with its newest event */
+    if (l->depth) fdri_record_close_all(t, now ? fdri_record_clamp_live(t, fdri_thread_tick_live(t)) : 0);
     t->recording = t->plain = t->rounded = 0;
     fdri_ready_release(t);
     fdri_ended_prepare(t);
-    l->end_tick = fdr_max(l->last_tick >> t->shift, 1);
-    fdr_store_relaxed(&l->flags, l->flags & ~(uint32_t)FDR_LOCATION_LIVE);
-    fdr_store_release(&l->busy, 0); /* R:busy - who takes it for asleep from here on sees that it is not live */
-    fdr_sub_relaxed(&fdri_rec.shares.live, 1u);
+    l->end_tick = fdri_bits_max(l->last_tick >> t->shift, 1);
+    fdri_atomic_store_relaxed(&l->flags, l->flags & ~(uint32_t)FDRI_ARENA_LOCATION_LIVE);
+    fdri_atomic_store_release(&l->busy, 0); /* R:busy - who takes it for asleep from here on sees that it is not live */
+    fdri_atomic_sub_relaxed(&fdri_life_recording.shares.live, 1u);
     fdri_ended_push(l);
 }
 
 /* All signals are blocked: a handler would record into a location that is being given away. */
 static void detach(struct fdri_thread *t)
 {
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     fdri_crash_thread_end();
     if (!t->recording) return;
     sigset_t old;
-    fdr_signals_block(&old);
-    if (on && syscall(SYS_gettid) == fdri_rec.pid) fdri_alone_suspect();
-    if (on && t->recording == on && fdri_pass(on)) {
-        if (fdri_watch_regions()) fdri_address_again(); /* calls that end now are looked at by triggers */
-        if (fdri_lane.recording == on) end_location(&fdri_lane);
+    fdri_system_signals_block(&old);
+    if (on && syscall(SYS_gettid) == fdri_life_recording.pid) fdri_life_suspect_last_thread();
+    if (on && t->recording == on && fdri_thread_hold_recording(on)) {
+        if (fdri_watch_regions()) fdri_names_address_resume(); /* calls that end now are looked at by triggers */
+        if (fdri_record_lane.recording == on) end_location(&fdri_record_lane);
         end_location(t);
-        fdri_passed();
+        fdri_thread_release_recording();
     }
     t->recording = t->plain = t->rounded = 0;
-    fdri_lane.recording = fdri_lane.plain = fdri_lane.rounded = 0;
-    fdri_rewind_release(t);
-    fdr_signals_restore(&old);
+    fdri_record_lane.recording = fdri_record_lane.plain = fdri_record_lane.rounded = 0;
+    fdri_record_rewind_release(t);
+    fdri_system_signals_restore(&old);
 }
 
 /* Who records in a later destructor, or in a handler, attaches anew: so this is called as often as the C library calls
  * any. The first thread is the one that may run functions of exit() behind that. */
-void fdri_detach(void *unused)
+void fdri_thread_detach(void *unused)
 {
     (void)unused;
     bool first = syscall(SYS_gettid) == getpid();
     if (!first) rounds++;
-    fdr_signal_fence();
-    detach(&fdri_self);
-    if (!first) fdri_address_thread_ends(); /* liburcu may have seen it already: whoever records still asks again */
-    if (!first && rounds < PTHREAD_DESTRUCTOR_ITERATIONS) pthread_setspecific(exit_key, &fdri_self);
+    fdri_atomic_signal_fence();
+    detach(&fdri_record_self);
+    if (!first)
+        fdri_names_address_thread_ends(); /* liburcu may have seen it already: whoever records still asks again */
+    if (!first && rounds < PTHREAD_DESTRUCTOR_ITERATIONS) pthread_setspecific(exit_key, &fdri_record_self);
 }
 
 /* Does a handler run on an alternate stack? One that is disarmed meanwhile (SS_AUTODISARM) looks like none. */
@@ -399,7 +408,7 @@ static bool on_alternate(const struct fdri_thread *t, uint64_t here)
     stack_t s;
     if (sigaltstack(NULL, &s)) return false;
     if (s.ss_flags & SS_ONSTACK) return true;
-    uint64_t bytes = s.ss_flags & SS_DISABLE ? fdr_own_stack_bytes(fdri_is_first(t->loc)) : 0;
+    uint64_t bytes = s.ss_flags & SS_DISABLE ? fdri_stack_own_bytes(fdri_thread_is_first(t->loc)) : 0;
     return bytes && t->stack_end - here > bytes;
 }
 
@@ -411,60 +420,60 @@ static bool is_gone(const struct fdri_thread *t, uint64_t mark, uint64_t here)
     return here + 768 > mark && !on_alternate(t, here);
 }
 
-__thread struct fdri_reading fdri_reading;
+__thread struct fdri_thread_reading fdri_thread_reading;
 
-void fdri_read_abandoned(uint64_t here)
+void fdri_thread_read_abandoned(uint64_t here)
 {
-    if (!fdri_reading.count || fdri_self.recording != fdr_load_relaxed(&fdr_switch_.on)) return;
-    if (!is_gone(&fdri_self, fdri_reading.frame, here)) return;
-    for (; fdri_reading.count && urcu_bp_read_ongoing(); fdri_reading.count--) urcu_bp_read_unlock();
-    fdri_reading.count = 0;
+    if (!fdri_thread_reading.count || fdri_record_self.recording != fdri_atomic_load_relaxed(&fdr_switch_.on)) return;
+    if (!is_gone(&fdri_record_self, fdri_thread_reading.frame, here)) return;
+    for (; fdri_thread_reading.count && urcu_bp_read_ongoing(); fdri_thread_reading.count--) urcu_bp_read_unlock();
+    fdri_thread_reading.count = 0;
 }
 
 /* What a handler records while this thread is in the middle of a record is over when that is: it may hold what others
  * wait for, and what it has entered and not left, as it was left by longjmp, ended no later. */
 static void end_lane(uint64_t here)
 {
-    struct fdri_thread *lane = &fdri_lane;
-    if (FDR_LIKELY(lane->recording != fdri_self.recording)) return;
+    struct fdri_thread *lane = &fdri_record_lane;
+    if (FDRI_LIKELY(lane->recording != fdri_record_self.recording)) return;
     bool left = lane->loc->busy;
-    if (FDR_LIKELY(!left && !lane->loc->depth)) return;
-    fdr_store_relaxed(&lane->loc->busy, here);
-    fdr_signal_fence();
+    if (FDRI_LIKELY(!left && !lane->loc->depth)) return;
+    fdri_atomic_store_relaxed(&lane->loc->busy, here);
+    fdri_atomic_signal_fence();
     if (left) give_up(lane);
-    fdri_stay_awake(&fdri_rec.arena, lane->loc);
-    fdri_count_late(lane->base, lane->loc);
-    if (fdr_load_relaxed(&fdr_switch_.on) == lane->recording) fdri_close_open(lane, 0); /* as claim() */
-    fdri_end(lane);
+    fdri_stay_awake(&fdri_life_recording.arena, lane->loc);
+    fdri_totals_count_pending(lane->base, lane->loc);
+    if (fdri_atomic_load_relaxed(&fdr_switch_.on) == lane->recording) fdri_record_close_all(lane, 0); /* as claim() */
+    fdri_thread_end(lane);
 }
 
-static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri_domain domain)
+static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri_thread_domain domain)
 {
     bool left = t->loc->busy;
     /* inside: signals are blocked, so it is a function of the program's that we call ourselves */
-    if (left && (fdri_inside || !is_gone(t, t->loc->busy, here))) return NULL;
+    if (left && (fdri_thread_inside || !is_gone(t, t->loc->busy, here))) return NULL;
     /* that one's mark may lie far below: a handler that comes from here on is inside of this, and does not do the same
      * once more */
-    fdr_store_relaxed(&t->loc->busy, here);
-    fdr_signal_fence();
-    if (t == &fdri_self) end_lane(here);
+    fdri_atomic_store_relaxed(&t->loc->busy, here);
+    fdri_atomic_signal_fence();
+    if (t == &fdri_record_self) end_lane(here);
     if (left) {
         give_up(t);
-        fdri_read_abandoned(here);
+        fdri_thread_read_abandoned(here);
     }
     /* After fdr_finalize turned the switch off and had every thread pass a barrier, either it sees us busy or we see
      * this. */
-    if (fdr_load_relaxed(&fdr_switch_.on) != t->recording) {
-        fdri_end(t);
+    if (fdri_atomic_load_relaxed(&fdr_switch_.on) != t->recording) {
+        fdri_thread_end(t);
         return NULL;
     }
-    fdri_stay_awake(&fdri_rec.arena, t->loc);
-    fdri_count_late(t->base, t->loc);
-    if (t->fresh && domain != FDRI_NO_EVENT) {
-        if (domain == FDRI_NS) fdri_set_clock(t, true);
-        else t->loc->start_tick = fdri_tick_live(t) >> t->shift;
+    fdri_stay_awake(&fdri_life_recording.arena, t->loc);
+    fdri_totals_count_pending(t->base, t->loc);
+    if (t->fresh && domain != FDRI_THREAD_NO_EVENT) {
+        if (domain == FDRI_THREAD_NS) fdri_thread_set_clock(t, true);
+        else t->loc->start_tick = fdri_thread_tick_live(t) >> t->shift;
         t->fresh = false;
-        fdri_set_soft(t);
+        fdri_thread_update_soft(t);
     }
     return t;
 }
@@ -472,88 +481,88 @@ static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri
 /* An event that nothing will record, of recording `number` if that is not over. Nothing is held meanwhile: a handler
  * may leave by longjmp, and the thread be cancelled, at any moment. Where the recording ends just then it is counted in
  * memory that stays mapped. */
-FDR_RACY static void lose(uint32_t number)
+FDRI_RACY static void lose(uint32_t number)
 {
-    if (fdr_load_acquire(&fdr_switch_.on) != number) return; /* A:on */
+    if (fdri_atomic_load_acquire(&fdr_switch_.on) != number) return; /* A:on */
     /* A:on - this recording's, if that is still on behind it */
-    struct fdr_superblock *super = fdr_load_acquire(&fdri_rec.arena.super);
-    if (fdr_load_relaxed(&fdr_switch_.on) == number) fdr_add_relaxed(&super->lost_unattached, 1u);
+    struct fdri_arena_superblock *super = fdri_atomic_load_acquire(&fdri_life_recording.arena.super);
+    if (fdri_atomic_load_relaxed(&fdr_switch_.on) == number) fdri_atomic_add_relaxed(&super->lost_unattached, 1u);
 }
 
-bool fdri_attached(void)
+bool fdri_thread_attached(void)
 {
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
-    if (on && (fdri_self.recording == on || attach(&fdri_self, on, false))) return true;
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
+    if (on && (fdri_record_self.recording == on || attach(&fdri_record_self, on, false))) return true;
     if (on) lose(on);
     return false;
 }
 
-struct fdri_thread *fdri_begin(enum fdri_domain domain)
+struct fdri_thread *fdri_thread_begin(enum fdri_thread_domain domain)
 {
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     if (!on) return NULL;
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
-    struct fdri_thread *t = &fdri_self;
+    struct fdri_thread *t = &fdri_record_self;
     if (t->recording == on || attach(t, on, false)) {
         if (claim(t, here, domain)) return t;
-        if (fdr_load_relaxed(&fdr_switch_.on) != on) return NULL;
-        struct fdri_thread *lane = &fdri_lane;
+        if (fdri_atomic_load_relaxed(&fdr_switch_.on) != on) return NULL;
+        struct fdri_thread *lane = &fdri_record_lane;
         if ((lane->recording == on || attach(lane, on, true)) && claim(lane, here, domain)) return lane;
     }
-    if (domain != FDRI_NO_EVENT) lose(on);
+    if (domain != FDRI_THREAD_NO_EVENT) lose(on);
     return NULL;
 }
 
-struct fdri_thread *fdri_begin_attached(void)
+struct fdri_thread *fdri_thread_begin_attached(void)
 {
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
-    if (!on || fdri_self.recording != on) return NULL;
-    if (claim(&fdri_self, here, FDRI_NO_EVENT)) return &fdri_self;
-    return fdri_lane.recording == on ? claim(&fdri_lane, here, FDRI_NO_EVENT) : NULL;
+    if (!on || fdri_record_self.recording != on) return NULL;
+    if (claim(&fdri_record_self, here, FDRI_THREAD_NO_EVENT)) return &fdri_record_self;
+    return fdri_record_lane.recording == on ? claim(&fdri_record_lane, here, FDRI_THREAD_NO_EVENT) : NULL;
 }
 
-void fdri_settle_own(uint64_t here)
+void fdri_thread_settle_own(uint64_t here)
 {
-    struct fdri_thread *t = &fdri_self;
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
-    if (on && t->recording == on && claim(t, here, FDRI_NO_EVENT)) fdri_end(t);
+    struct fdri_thread *t = &fdri_record_self;
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
+    if (on && t->recording == on && claim(t, here, FDRI_THREAD_NO_EVENT)) fdri_thread_end(t);
 }
 
-uint64_t fdri_tick_at(struct fdri_thread *t, uint64_t time_ns)
+uint64_t fdri_thread_tick_at(struct fdri_thread *t, uint64_t time_ns)
 {
     const uint64_t far = 1ull << 62; /* 146 years; keeps every sum of times in the codec's range */
-    struct fdri_recorder *r = &fdri_rec;
-    uint64_t tick = fdr_min(time_ns, far);
-    if (FDR_UNLIKELY(!t->loc->start_tick))
-        t->loc->start_tick = fdr_max(tick >> t->shift, 1); /* ns: nobody read a clock; 0 is not known yet */
+    struct fdri_life_recorder *r = &fdri_life_recording;
+    uint64_t tick = fdri_bits_min(time_ns, far);
+    if (FDRI_UNLIKELY(!t->loc->start_tick))
+        t->loc->start_tick = fdri_bits_max(tick >> t->shift, 1); /* ns: nobody read a clock; 0 is not known yet */
     if (t->ticks) {
         uint64_t since = tick > r->start.monotonic_ns ? tick - r->start.monotonic_ns : 0;
-        tick = fdr_min(r->start.tick + fdri_ns_to_ticks(since), far);
+        tick = fdri_bits_min(r->start.tick + fdri_life_ns_to_ticks(since), far);
     }
     if (tick > t->loc->last_tick) t->presented_tick = tick;
-    return fdri_clamp(t->loc, tick);
+    return fdri_thread_clamp(t->loc, tick);
 }
 
 void fdr_thread_name(const char *name)
 {
-    struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
-    struct fdri_said *said = t ? NULL : fdri_said();
+    struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_NO_EVENT);
+    struct fdri_thread_wishes *said = t ? NULL : fdri_thread_wishes();
     if (!name) name = "";
     if (t) strncpy(t->loc->name, name, sizeof t->loc->name - 1);
-    if (t) fdri_end(t);
+    if (t) fdri_thread_end(t);
     if (said) strncpy(said->name, name, sizeof said->name - 1);
 }
 
 static void set_pause(bool begin)
 {
-    struct fdri_thread *t = fdri_begin(FDRI_NO_EVENT);
-    struct fdri_said *said = t ? NULL : fdri_said();
-    if (said) fdri_nest(&said->pauses, begin);
+    struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_NO_EVENT);
+    struct fdri_thread_wishes *said = t ? NULL : fdri_thread_wishes();
+    if (said) fdri_thread_nest(&said->pauses, begin);
     if (!t) return;
-    fdri_nest(&t->pauses, begin);
-    fdri_set_pause(t);
-    fdri_end(t);
+    fdri_thread_nest(&t->pauses, begin);
+    fdri_thread_update_pause(t);
+    fdri_thread_end(t);
 }
 void fdr_pause(void) { set_pause(true); }
 void fdr_resume(void) { set_pause(false); }

@@ -7,8 +7,8 @@
  * The owner brackets each operation with location.busy. A signal handler that finds it set records into the thread's
  * lane, a location of its own. Inside a bracket stores are ordered so that a handler, or a reader after a kill, sees
  * either the old or the new state. Neighbours: record/ calls this first; memory/ gives the blocks. */
-#ifndef FDR_RECORDER_THREAD_THREAD_H
-#define FDR_RECORDER_THREAD_THREAD_H
+#ifndef FDRI_RECORDER_THREAD_THREAD_H
+#define FDRI_RECORDER_THREAD_THREAD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,40 +20,41 @@
 #include "recorder/thread/thread_state.h"
 
 /* The thread state an operation may use now: this thread's, its lane when one is under way, or NULL (counted). On
- * success the state's location is marked busy; end with fdri_end. The first event decides whether the location counts
+ * success the state's location is marked busy; end with fdri_thread_end. The first event decides whether the location counts
  * in ns (an `_at` event) or in the clock's ticks. */
-enum fdri_domain { FDRI_LIVE, FDRI_NS, FDRI_NO_EVENT };
-struct fdri_thread *fdri_begin(enum fdri_domain domain);
-struct fdri_thread *fdri_begin_attached(void); /* no event; NULL as well where this thread is not attached */
+enum fdri_thread_domain { FDRI_THREAD_LIVE, FDRI_THREAD_NS, FDRI_THREAD_NO_EVENT };
+struct fdri_thread *fdri_thread_begin(enum fdri_thread_domain domain);
+struct fdri_thread *fdri_thread_begin_attached(void); /* no event; NULL as well where this thread is not attached */
 /* Mends this thread's accounts, where a handler left an operation of it in the middle. here: in the frame of the
  * function that the program called. */
-void fdri_settle_own(uint64_t here);
-static inline void fdri_end(struct fdri_thread *t)
+void fdri_thread_settle_own(uint64_t here);
+static inline void fdri_thread_end(struct fdri_thread *t)
 {
-    fdr_store_release(&t->loc->busy, 0); /* R:busy - pairs with A:busy in start.c: finalize sees the record whole */
+    fdri_atomic_store_release(&t->loc->busy,
+                              0); /* R:busy - pairs with A:busy in start.c: finalize sees the record whole */
 }
-bool fdri_attached(void); /* attaches this thread if need be */
+bool fdri_thread_attached(void); /* attaches this thread if need be */
 /* What this thread says of itself while there is no room for it: it holds when some is found. NULL: it has room, or
  * nothing records. */
-struct fdri_said *fdri_said(void);
-uint32_t fdri_passing(void); /* threads, and streams of samples, that are coming or going, or fire a trigger */
-/* False: recording `number` is over. True: it stays until fdri_passed. Not to be left by longjmp. */
-bool fdri_pass(uint32_t number);
-void fdri_passing_fork(void); /* in the child: who was coming or going is not there */
-void fdri_passed(void);
+struct fdri_thread_wishes *fdri_thread_wishes(void);
+uint32_t fdri_thread_holders(void); /* threads, and streams of samples, that are coming or going, or fire a trigger */
+/* False: recording `number` is over. True: it stays until fdri_thread_release_recording. Not to be left by longjmp. */
+bool fdri_thread_hold_recording(uint32_t number);
+void fdri_thread_holders_fork(void); /* in the child: who was coming or going is not there */
+void fdri_thread_release_recording(void);
 /* With the first recording of the process, before anybody attaches: an early key is one of the first 32, for which
  * glibc allocates nothing, so a handler may be what attaches a thread. */
-void fdri_attach_once(void);
-void fdri_detach(void *unused);
+void fdri_thread_attach_once(void);
+void fdri_thread_detach(void *unused);
 /* Counts a thread that found no room: itself, where it has not yet, or the sampler, which may come again and again.
  * Async-signal-safe. */
-void fdri_no_room(uint32_t tid, bool itself);
-void fdri_no_room_reset(void); /* before a recording begins */
+void fdri_thread_count_no_room(uint32_t tid, bool itself);
+void fdri_thread_no_room_reset(void); /* before a recording begins */
 /* The tick of an event: live clock or presented ns, in the location's unit, clamped to be monotonic. */
-uint64_t fdri_tick_at(struct fdri_thread *t, uint64_t time_ns);
-static inline uint64_t fdri_clamp(struct fdr_location *l, uint64_t tick)
+uint64_t fdri_thread_tick_at(struct fdri_thread *t, uint64_t time_ns);
+static inline uint64_t fdri_thread_clamp(struct fdri_arena_location *l, uint64_t tick)
 {
-    if (FDR_UNLIKELY(tick < l->last_tick)) {
+    if (FDRI_UNLIKELY(tick < l->last_tick)) {
         l->clamped++;
         return l->last_tick;
     }
@@ -61,20 +62,25 @@ static inline uint64_t fdri_clamp(struct fdr_location *l, uint64_t tick)
 }
 
 /* Is it the first thread's of the process, or its lane? */
-static inline bool fdri_is_first(const struct fdr_location *l) { return (int)l->tid == fdri_rec.pid; }
-struct fdr_location *fdri_location_new(void); /* an empty block, free and pinned, on the chain; NULL: no room */
+static inline bool fdri_thread_is_first(const struct fdri_arena_location *l)
+{
+    return (int)l->tid == fdri_life_recording.pid;
+}
+struct fdri_arena_location *
+fdri_thread_location_new(void); /* an empty block, free and pinned, on the chain; NULL: no room */
 /* A location with level 0 and what else it begins with, without an id and not shown yet; false: no room, nothing is
  * left behind. In block l, or where that is NULL in any. */
-bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t parent, const char *name);
-void fdri_location_number(struct fdri_thread *t); /* gives it its id */
-void fdri_location_publish(struct fdri_thread *t, uint32_t flags);
-void fdri_location_drop(struct fdri_thread *t);      /* it holds nothing but its meta blocks; all is given back */
-void fdri_set_clock(struct fdri_thread *t, bool ns); /* the location counts in ns, else in the recording's clock */
-void fdri_link_location(struct fdr_location *l, uint32_t off); /* from now on everybody sees it */
-bool fdri_grow_levels(struct fdri_thread *t);                  /* one more block of levels; false: no room */
-void fdri_set_soft(struct fdri_thread *t);                     /* recomputes when enter and leave must go slow */
-void fdri_set_pause(struct fdri_thread *t);                    /* and first whether it is paused */
+bool fdri_thread_location_make(struct fdri_thread *t, struct fdri_arena_location *l, uint32_t parent, const char *name);
+void fdri_thread_location_number(struct fdri_thread *t); /* gives it its id */
+void fdri_thread_location_publish(struct fdri_thread *t, uint32_t flags);
+void fdri_thread_location_drop(struct fdri_thread *t); /* it holds nothing but its meta blocks; all is given back */
+void fdri_thread_set_clock(struct fdri_thread *t,
+                           bool ns); /* the location counts in ns, else in the recording's clock */
+void fdri_thread_link_location(struct fdri_arena_location *l, uint32_t off); /* from now on everybody sees it */
+bool fdri_thread_grow_levels(struct fdri_thread *t);  /* one more block of levels; false: no room */
+void fdri_thread_update_soft(struct fdri_thread *t);  /* recomputes when enter and leave must go slow */
+void fdri_thread_update_pause(struct fdri_thread *t); /* and first whether it is paused */
 
-bool fdri_thread_ends(void); /* its destructors run, or have */
+bool fdri_thread_is_ending(void); /* its destructors run, or have */
 
 #endif

@@ -36,11 +36,12 @@
 
 enum { ROUNDS = 64, PATIENCE_NS = 20000000 };
 
-void fdri_set_soft(struct fdri_thread *t)
+void fdri_thread_update_soft(struct fdri_thread *t)
 {
-    struct fdr_location *l = t->loc;
-    uint32_t kept = fdr_levels_in(l->level_blocks);
-    bool slow = t->fresh || !t->quick || l->pause || l->overflow || t->walk.block || l->flags & FDR_LOCATION_STOPPED;
+    struct fdri_arena_location *l = t->loc;
+    uint32_t kept = fdri_arena_levels_in(l->level_blocks);
+    bool slow = t->fresh || !t->quick || l->pause || l->overflow || t->walk.block ||
+                l->flags & FDRI_ARENA_LOCATION_STOPPED;
     bool gaps = t->tied_to == (l->last_tick >> t->shift) + 1; /* may be: who comes in this tick says its ordinal */
     t->soft = slow || gaps || t->aside_due ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
     t->counted_levels = slow || kept < t->depth_limit ? 0 : kept - t->depth_limit;
@@ -49,116 +50,122 @@ void fdri_set_soft(struct fdri_thread *t)
     t->rounded = t->shift ? quick : 0;
 }
 
-void fdri_set_pause(struct fdri_thread *t)
+void fdri_thread_update_pause(struct fdri_thread *t)
 {
     t->loc->pause = t->pauses || (t->wants_phase && !t->phases);
-    fdri_set_soft(t);
+    fdri_thread_update_soft(t);
 }
 
 static bool grow(struct fdri_thread *t, bool may_stop)
 {
-    struct fdr_location *l = t->loc;
+    struct fdri_arena_location *l = t->loc;
     uint32_t off = 0;
-    if (l->level_blocks >= FDR_LEVEL_BLOCKS_MAX) return false;
-    if (!may_stop || fdri_frozen_ahead(t, fdr_levels_in(l->level_blocks + 1)))
-        off = fdri_meta(t, FDR_META_LEVELS, fdr_levels_bytes(fdr_levels_of(l->level_blocks)));
+    if (l->level_blocks >= FDRI_ARENA_LEVEL_BLOCKS_MAX) return false;
+    if (!may_stop || fdri_strategy_frozen_prepare(t, fdri_arena_levels_in(l->level_blocks + 1)))
+        off = fdri_memory_meta(t, FDRI_ARENA_META_LEVELS,
+                               fdri_arena_levels_bytes(fdri_arena_levels_of(l->level_blocks)));
     if (!off) return false;
-    ((struct fdr_levels_block *)fdri_off(t, off))->index = l->level_blocks;
+    ((struct fdri_arena_levels_block *)fdri_thread_at(t, off))->index = l->level_blocks;
     l->levels_off[l->level_blocks] = off;
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     l->level_blocks++;
-    fdri_set_soft(t);
+    fdri_thread_update_soft(t);
     return true;
 }
 
 /* Strategy `first` gives nothing back: what is not there when memory is full never comes. So who calls deep has more
  * than it needs. */
 enum { AHEAD_FROM = 2, AHEAD = 2 };
-bool fdri_grow_levels(struct fdri_thread *t)
+bool fdri_thread_grow_levels(struct fdri_thread *t)
 {
-    const struct fdr_location *l = t->loc;
-    bool may_stop = fdri_rec.set.strategy == FDR_STRATEGY_FIRST && !(l->flags & FDR_LOCATION_STOPPED);
+    const struct fdri_arena_location *l = t->loc;
+    bool may_stop = fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST &&
+                    !(l->flags & FDRI_ARENA_LOCATION_STOPPED);
     uint32_t ahead = may_stop && l->level_blocks >= AHEAD_FROM ? AHEAD : 0;
-    if (l->level_blocks >= FDR_LEVEL_BLOCKS_MAX) return false;
-    if (fdri_search_pauses(&t->level_search, l->last_tick)) return false;
+    if (l->level_blocks >= FDRI_ARENA_LEVEL_BLOCKS_MAX) return false;
+    if (fdri_memory_search_pauses(&t->level_search, l->last_tick)) return false;
     t->barriers = 0;
     bool grown = grow(t, may_stop);
-    fdri_search_over(&t->level_search, grown, l->last_tick + t->pause_ticks);
+    fdri_memory_search_over(&t->level_search, grown, l->last_tick + t->pause_ticks);
     if (!grown) return false;
     while (ahead-- && grow(t, may_stop)) continue;
     return true;
 }
 
-void fdri_set_clock(struct fdri_thread *t, bool ns)
+void fdri_thread_set_clock(struct fdri_thread *t, bool ns)
 {
-    struct fdri_recorder *r = &fdri_rec;
+    struct fdri_life_recorder *r = &fdri_life_recording;
     t->times_given = ns;
     t->ticks = r->ticks && !ns;
-    if (!t->ticks) fdr_store_relaxed(&t->loc->flags, t->loc->flags | FDR_LOCATION_NS);
-    fdr_fence_release(); /* R:unit - before every time that is in it */
-    fdri_clock_adopt(t);
+    if (!t->ticks) fdri_atomic_store_relaxed(&t->loc->flags, t->loc->flags | FDRI_ARENA_LOCATION_NS);
+    fdri_atomic_fence_release(); /* R:unit - before every time that is in it */
+    fdri_record_clock_adopt(t);
     t->presented_tick = 0;
     t->shift = r->shift;
     t->to_ns = t->ticks ? r->tick_to_ns : 1ull << 32;
-    for (uint32_t i = 0; i < FDR_BANDS - 1; i++) {
-        uint64_t least = fdr_band_edge_ns(i), full = t->ticks ? fdri_ns_to_ticks(least) : least;
-        t->edge[i] = fdr_max(full >> r->shift, 1); /* zero-length calls always lie in the shortest band */
+    for (uint32_t i = 0; i < FDRI_ARENA_BANDS - 1; i++) {
+        uint64_t least = fdri_arena_band_edge_ns(i), full = t->ticks ? fdri_life_ns_to_ticks(least) : least;
+        t->edge[i] = fdri_bits_max(full >> r->shift, 1); /* zero-length calls always lie in the shortest band */
     }
-    t->pause_ticks = t->ticks ? fdri_ns_to_ticks(FDRI_PAUSE_NS) : FDRI_PAUSE_NS;
-    t->min_ticks = t->ticks ? fdri_ns_to_ticks(r->set.min_duration_ns) : r->set.min_duration_ns;
+    t->pause_ticks = t->ticks ? fdri_life_ns_to_ticks(FDRI_MEMORY_PAUSE_NS) : FDRI_MEMORY_PAUSE_NS;
+    t->min_ticks = t->ticks ? fdri_life_ns_to_ticks(r->set.min_duration_ns) : r->set.min_duration_ns;
 }
 
-void fdri_link_location(struct fdr_location *l, uint32_t off)
+void fdri_thread_link_location(struct fdri_arena_location *l, uint32_t off)
 {
-    struct fdr_superblock *s = fdri_rec.arena.super;
-    uint32_t first = fdr_load_relaxed(&s->location_first);
+    struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
+    uint32_t first = fdri_atomic_load_relaxed(&s->location_first);
     do {
         l->next = first;
-    } while (!fdr_cas_acq_rel_u32(&s->location_first, &first, off)); /* R:location - pairs with A:location in export/ */
+    } while (!fdri_atomic_cas_acq_rel_u32(&s->location_first, &first,
+                                          off)); /* R:location - pairs with A:location in export/ */
 }
 
 /* A block for a location: on the chain, free and pinned. */
-struct fdr_location *fdri_location_new(void)
+struct fdri_arena_location *fdri_thread_location_new(void)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
-    uint32_t off = fdri_meta_take(a, FDR_META_LOCATION, sizeof(struct fdr_location), UINT32_MAX);
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    uint32_t off = fdri_bins_meta_take(a, FDRI_ARENA_META_LOCATION, sizeof(struct fdri_arena_location), UINT32_MAX);
     if (!off) return NULL;
-    struct fdr_location *l = fdri_at(a, off);
-    l->claim = FDRI_PINNED;
-    l->flags = FDR_LOCATION_FREE;
-    fdri_link_location(l, off);
+    struct fdri_arena_location *l = fdri_bins_at(a, off);
+    l->claim = FDRI_BINS_PINNED;
+    l->flags = FDRI_ARENA_LOCATION_FREE;
+    fdri_thread_link_location(l, off);
     return l;
 }
 
-static struct fdr_location *slot(struct fdri_thread *t)
+static struct fdri_arena_location *slot(struct fdri_thread *t)
 {
-    struct fdri_arena *a = &fdri_rec.arena;
-    uint32_t off = fdri_slot_take(a, &fdri_rec.slabs);
-    if (off) return fdri_at(a, off);
-    struct fdr_location *l = fdri_location_new();
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    uint32_t off = fdri_bins_location_slot_take(a, &fdri_life_recording.slabs);
+    if (off) return fdri_bins_at(a, off);
+    struct fdri_arena_location *l = fdri_thread_location_new();
     if (l) return l;
-    for (int i = 0; i < ROUNDS && !off && fdri_ended_room(t, FDRI_ATTACHING_WHOLE); i++)
-        off = fdri_slot_take(a, &fdri_rec.slabs);
-    return off ? fdri_at(a, off) : NULL;
+    for (int i = 0; i < ROUNDS && !off && fdri_ended_room(t, FDRI_ENDED_FOR_ATTACH_WHOLE); i++)
+        off = fdri_bins_location_slot_take(a, &fdri_life_recording.slabs);
+    return off ? fdri_bins_at(a, off) : NULL;
 }
 
-static_assert(offsetof(struct fdr_location, piece_free) == offsetof(struct fdr_location, bins_held) + 8 &&
-                  offsetof(struct fdr_location, strewn_units) == offsetof(struct fdr_location, bins_held) + 4,
+static_assert(offsetof(struct fdri_arena_location, piece_free) == offsetof(struct fdri_arena_location, bins_held) + 8 &&
+                  offsetof(struct fdri_arena_location, strewn_units) ==
+                      offsetof(struct fdri_arena_location, bins_held) + 4,
               "neighbours: cleared around");
 
 /* Whoever walks the chain looks at `next`, `claim`, `bins_held`, `strewn_units`, `meta_units` and `flags` of free ones,
  * too. */
-static void clear(struct fdr_location *l)
+static void clear(struct fdri_arena_location *l)
 {
     uint8_t *p = (uint8_t *)l;
-    const size_t held = offsetof(struct fdr_location, bins_held), from = offsetof(struct fdr_location, parent);
-    const size_t behind = offsetof(struct fdr_location, piece_free), end = offsetof(struct fdr_location, claim);
-    const size_t meta = offsetof(struct fdr_location, meta_units), on = meta + sizeof l->meta_units;
+    const size_t held = offsetof(struct fdri_arena_location, bins_held),
+                 from = offsetof(struct fdri_arena_location, parent);
+    const size_t behind = offsetof(struct fdri_arena_location, piece_free),
+                 end = offsetof(struct fdri_arena_location, claim);
+    const size_t meta = offsetof(struct fdri_arena_location, meta_units), on = meta + sizeof l->meta_units;
     memset(p + from, 0, meta - from);
     memset(p + on, 0, held - on);
     memset(p + behind, 0, end - behind);
-    fdr_store_relaxed(&l->strewn_units, 0u);
-    fdr_store_relaxed(&l->meta_units, 0u);
+    fdri_atomic_store_relaxed(&l->strewn_units, 0u);
+    fdri_atomic_store_relaxed(&l->meta_units, 0u);
     l->split_bins = 0;
     l->ended_turn = 0;
     l->fold_from = l->slabs = 0;
@@ -169,22 +176,23 @@ static void clear(struct fdr_location *l)
 static uint32_t thread_id(void)
 {
     clockid_t its;
-    if (fdri_pid() == fdri_rec.pid || pthread_getcpuclockid(pthread_self(), &its)) return (uint32_t)syscall(SYS_gettid);
+    if (fdri_export_pid() == fdri_life_recording.pid || pthread_getcpuclockid(pthread_self(), &its))
+        return (uint32_t)syscall(SYS_gettid);
     return (uint32_t) ~(its >> 3); /* such a clock is named ~tid << 3 | 6 */
 }
 
-bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t parent, const char *name)
+bool fdri_thread_location_make(struct fdri_thread *t, struct fdri_arena_location *l, uint32_t parent, const char *name)
 {
-    struct fdri_recorder *r = &fdri_rec;
+    struct fdri_life_recorder *r = &fdri_life_recording;
     t->loc = NULL;
-    if (t->dead_for != fdri_rec.number) t->patient_until = fdr_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
-    if (!l) fdri_ended_ahead(t);
+    if (t->dead_for != fdri_life_recording.number) t->patient_until = fdri_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+    if (!l) fdri_ended_make_room_early(t);
     if (!l && !(l = slot(t))) return false;
     clear(l);
     l->id = l->head.location = UINT32_MAX - 1;
     l->tid = thread_id();
     l->parent = parent;
-    l->numa_node = r->topology.nodes > 1 ? r->topology.id[fdr_topology_here(&r->topology)] : r->topology.id[0];
+    l->numa_node = r->topology.nodes > 1 ? r->topology.id[fdri_system_topology_here(&r->topology)] : r->topology.id[0];
     strncpy(l->name, name, sizeof l->name - 1);
     t->loc = l;
     t->base = r->arena.base;
@@ -195,7 +203,7 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->asker = NULL;
     t->later = 0;
     t->order_off = t->order_count = t->order_room = t->order_sorted = t->live_parts = 0;
-    t->walk = (struct fdri_walk){0};
+    t->walk = (struct fdri_thread_walk){0};
     t->aside_units = 0;
     t->aside_done = t->aside_due = t->order_lacks = false;
     t->setting_aside = 0;
@@ -204,66 +212,67 @@ bool fdri_location_make(struct fdri_thread *t, struct fdr_location *l, uint32_t 
     t->no_more_skipped = t->sought = t->many_wait = false;
     memset(t->looked, 0, sizeof t->looked);
     t->passed_over = t->barriers = 0;
-    t->room_search = t->meta_search = t->level_search = (struct fdri_search){.credit = FDRI_CREDIT};
-    t->hand = (struct fdri_hand){0};
+    t->room_search = t->meta_search = t->level_search = (struct fdri_thread_search){.credit = FDRI_MEMORY_CREDIT};
+    t->hand = (struct fdri_thread_eviction_hand){0};
     t->frozen_off = 0;
-    t->stack_end = fdr_own_stack_end(fdri_is_first(l));
-    fdri_known_start(t);
+    t->stack_end = fdri_stack_own_end(fdri_thread_is_first(l));
+    fdri_names_cache_start(t);
     t->untimed = t->phases = t->pauses = 0;
     t->fresh = true;
-    uint32_t zero = fdri_meta(t, FDR_META_LEVELS, fdr_levels_bytes(1));
+    uint32_t zero = fdri_memory_meta(t, FDRI_ARENA_META_LEVELS, fdri_arena_levels_bytes(1));
     if (zero) {
-        ((struct fdr_levels_block *)fdri_off(t, zero))->index = UINT32_MAX;
-        l->level0_off = zero + (uint32_t)sizeof(struct fdr_levels_block);
-        t->top = fdri_off(t, l->level0_off);
+        ((struct fdri_arena_levels_block *)fdri_thread_at(t, zero))->index = UINT32_MAX;
+        l->level0_off = zero + (uint32_t)sizeof(struct fdri_arena_levels_block);
+        t->top = fdri_thread_at(t, l->level0_off);
         t->top->region = UINT32_MAX;
-        t->top->address = UINT64_MAX;      /* no function's; its frame 0 is above all */
-        t->top->flags = FDR_LEVEL_OUTSIDE; /* the program may leave a region of that number, too */
-        fdri_set_clock(t, false);
-        if (fdri_rows_start(t) && fdri_grow_levels(t)) return true;
+        t->top->address = UINT64_MAX;             /* no function's; its frame 0 is above all */
+        t->top->flags = FDRI_ARENA_LEVEL_NO_CALL; /* the program may leave a region of that number, too */
+        fdri_thread_set_clock(t, false);
+        if (fdri_totals_rows_start(t) && fdri_thread_grow_levels(t)) return true;
     }
-    fdri_location_drop(t);
+    fdri_thread_location_drop(t);
     return false;
 }
 
 /* Every block of a location without accounts gets its id. */
-void fdri_location_number(struct fdri_thread *t)
+void fdri_thread_location_number(struct fdri_thread *t)
 {
-    struct fdr_location *l = t->loc;
+    struct fdri_arena_location *l = t->loc;
     uint32_t was = l->id;
-    l->id = l->head.location = fdr_add_relaxed(&fdri_rec.arena.super->location_count, 1u);
-    for (uint32_t off = l->slabs; off; off = ((struct fdr_slab *)fdri_off(t, off))->next) {
-        uint32_t bytes = ((struct fdr_meta_head *)fdri_off(t, off))->bytes;
-        for (uint32_t at = 0; at < bytes; at += FDR_META_ALIGN) {
-            struct fdr_meta_head *h = fdri_off(t, off + at);
-            if (h->magic == FDR_META_MAGIC && h->location == was) h->location = l->id;
+    l->id = l->head.location = fdri_atomic_add_relaxed(&fdri_life_recording.arena.super->location_count, 1u);
+    for (uint32_t off = l->slabs; off; off = ((struct fdri_arena_slab *)fdri_thread_at(t, off))->next) {
+        uint32_t bytes = ((struct fdri_arena_meta_head *)fdri_thread_at(t, off))->bytes;
+        for (uint32_t at = 0; at < bytes; at += FDRI_ARENA_META_ALIGN) {
+            struct fdri_arena_meta_head *h = fdri_thread_at(t, off + at);
+            if (h->magic == FDRI_ARENA_META_MAGIC && h->location == was) h->location = l->id;
         }
     }
 }
 
-void fdri_location_publish(struct fdri_thread *t, uint32_t flags)
+void fdri_thread_location_publish(struct fdri_thread *t, uint32_t flags)
 {
-    struct fdr_location *l = t->loc;
-    flags |= l->flags & FDR_LOCATION_NS;
-    fdr_store_release(&l->flags, flags); /* R:location */
-    fdri_claim_unpin(l);
+    struct fdri_arena_location *l = t->loc;
+    flags |= l->flags & FDRI_ARENA_LOCATION_NS;
+    fdri_atomic_store_release(&l->flags, flags); /* R:location */
+    fdri_bins_claim_unpin(l);
 }
 
-void fdri_location_drop(struct fdri_thread *t)
+void fdri_thread_location_drop(struct fdri_thread *t)
 {
-    struct fdr_location *l = t->loc;
-    struct fdri_arena *a = &fdri_rec.arena;
-    fdr_store_release(&l->flags, (uint32_t)FDR_LOCATION_FREE); /* R:location - no reader looks at what goes now */
-    fdr_signal_fence();
-    fdri_claim_pin(a, l);
+    struct fdri_arena_location *l = t->loc;
+    struct fdri_bins_arena *a = &fdri_life_recording.arena;
+    fdri_atomic_store_release(&l->flags,
+                              (uint32_t)FDRI_ARENA_LOCATION_FREE); /* R:location - no reader looks at what goes now */
+    fdri_atomic_signal_fence();
+    fdri_bins_claim_pin(a, l);
     fdri_piece_collect(a, l);
-    fdri_meta_release(t);
-    fdri_piece_leave(a, l);
-    fdr_sub_relaxed(&a->pinned, l->split_bins);
+    fdri_memory_meta_release(t);
+    fdri_bins_piece_leave(a, l);
+    fdri_atomic_sub_relaxed(&a->pinned, l->split_bins);
     /* what operations left by longjmp made unused is nobody's: who comes here next would count as one who has it */
-    fdr_store_relaxed(&l->bins_held, 0u);
+    fdri_atomic_store_relaxed(&l->bins_held, 0u);
     clear(l); /* nothing leads from here to what others have now */
-    if (l != fdri_rec.shares.spare[0] && l != fdri_rec.shares.spare[1])
-        fdri_slot_give(a, &fdri_rec.slabs, fdri_off_of(t, l));
+    if (l != fdri_life_recording.shares.spare[0] && l != fdri_life_recording.shares.spare[1])
+        fdri_bins_location_slot_give(a, &fdri_life_recording.slabs, fdri_thread_offset_of(t, l));
     t->loc = NULL;
 }

@@ -32,46 +32,47 @@
 enum { LOOK = 16, OPEN_MOST = 128, TRIES = 1000, BITS_LEAST = 512, BITS_MOST = 16384 };
 
 struct choice {
-    struct fdr_row *row;
-    struct fdr_base_row *base; /* NULL: there are no epochs */
+    struct fdri_arena_row *row;
+    struct fdri_arena_base_row *base; /* NULL: there are no epochs */
     uint64_t use, worth;
 };
 
 /* ---- who is in the rest ---- */
 
 /* Ids are dense: they are their own hash. Of kinds of points there are few. */
-static bool is_region(uint32_t key) { return key >> 24 == FDR_DEF_REGION; }
+static bool is_region(uint32_t key) { return key >> 24 == FDRI_ARENA_DEF_REGION; }
 static uint64_t point_bit(uint32_t key) { return 1ull << (key * 0x9E3779B1u >> 26); }
 
 enum { FEW = 64 }; /* these need no memory */
-static uint32_t bits_there(const struct fdri_hand *h) { return h->gone ? h->gone_bits : FEW; }
+static uint32_t bits_there(const struct fdri_thread_eviction_hand *h) { return h->gone ? h->gone_bits : FEW; }
 static uint64_t *bits_of(struct fdri_thread *t)
 {
-    return t->hand.gone ? fdri_off(t, t->hand.gone + sizeof(struct fdr_meta_head)) : &t->hand.few_gone;
+    return t->hand.gone ? fdri_thread_at(t, t->hand.gone + sizeof(struct fdri_arena_meta_head)) : &t->hand.few_gone;
 }
 
 /* Twice as many bits, or more: what two keys shared both have. */
 static void more_bits(struct fdri_thread *t, uint32_t want)
 {
-    struct fdri_hand *h = &t->hand;
-    uint32_t off = fdri_meta(t, FDR_META_TABLE, (uint32_t)sizeof(struct fdr_meta_head) + want / 8);
+    struct fdri_thread_eviction_hand *h = &t->hand;
+    uint32_t off = fdri_memory_meta(t, FDRI_ARENA_META_TABLE, (uint32_t)sizeof(struct fdri_arena_meta_head) + want / 8);
     if (!off) return;
-    uint64_t *to = fdri_off(t, off + sizeof(struct fdr_meta_head)), *from = bits_of(t);
+    uint64_t *to = fdri_thread_at(t, off + sizeof(struct fdri_arena_meta_head)), *from = bits_of(t);
     for (uint32_t at = 0; at < want; at += bits_there(h)) memcpy(to + at / 64, from, bits_there(h) / 8);
     uint32_t old = h->gone;
     if (!old) h->gone_bits = FEW;
-    fdr_signal_fence(); /* as long as gone_bits says less, its first bits are those of the old one */
+    fdri_atomic_signal_fence(); /* as long as gone_bits says less, its first bits are those of the old one */
     h->gone = off;
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     h->gone_bits = want;
-    if (old) fdri_meta_give(t, old);
+    if (old) fdri_memory_meta_give(t, old);
 }
 
 static void add_gone(struct fdri_thread *t, uint32_t key)
 {
-    struct fdri_hand *h = &t->hand;
+    struct fdri_thread_eviction_hand *h = &t->hand;
     uint32_t number = key & 0xffffffu, want = BITS_LEAST;
-    uint32_t regions = fdr_load_relaxed(&fdri_rec.arena.super->def_count[FDR_DEF_REGION]); /* how large ids get */
+    uint32_t regions = fdri_atomic_load_relaxed(
+        &fdri_life_recording.arena.super->def_count[FDRI_ARENA_DEF_REGION]); /* how large ids get */
     if (!is_region(key)) {
         h->points_gone |= point_bit(key);
         return;
@@ -82,47 +83,47 @@ static void add_gone(struct fdri_thread *t, uint32_t key)
     bits_of(t)[number % bits_there(h) / 64] |= 1ull << number % 64;
 }
 
-bool fdri_row_gone(struct fdri_thread *t, uint32_t key)
+bool fdri_totals_row_in_rest(struct fdri_thread *t, uint32_t key)
 {
-    const struct fdri_hand *h = &t->hand;
+    const struct fdri_thread_eviction_hand *h = &t->hand;
     uint32_t number = key & 0xffffffu;
     if (!is_region(key)) return h->points_gone & point_bit(key);
     return bits_of(t)[number % bits_there(h) / 64] >> number % 64 & 1;
 }
 
-struct fdr_row *fdri_row_rest(struct fdri_thread *t, uint32_t key)
+struct fdri_arena_row *fdri_totals_row_rest(struct fdri_thread *t, uint32_t key)
 {
-    if (!fdri_row_gone(t, key)) add_gone(t, key);
+    if (!fdri_totals_row_in_rest(t, key)) add_gone(t, key);
     if (is_region(key)) t->loc->rows_folded++;
     else t->loc->points_without_row++;
-    return fdri_off(t, t->loc->rest_row_off);
+    return fdri_thread_at(t, t->loc->rest_row_off);
 }
 
 /* ---- whose turn it is ---- */
 
-static uint64_t use_of(const struct fdr_row *r) { return r->calls + r->untimed; }
+static uint64_t use_of(const struct fdri_arena_row *r) { return r->calls + r->untimed; }
 
 /* Of a function that is called every hour, for an hour, the totals matter as much as of one that is called all the
  * time. */
-static uint64_t worth_of(const struct fdr_row *r)
+static uint64_t worth_of(const struct fdri_arena_row *r)
 {
-    return fdr_min(use_of(r), UINT32_MAX) * fdr_min((r->sum >> 10) + 1, UINT32_MAX);
+    return fdri_bits_min(use_of(r), UINT32_MAX) * fdri_bits_min((r->sum >> 10) + 1, UINT32_MAX);
 }
 
 /* With epochs the hand goes through their base: a row that is not in it stays. */
 static struct choice next_of_base(struct fdri_thread *t, const struct fdr_epochs *e)
 {
-    struct fdri_hand *h = &t->hand;
-    struct fdr_epoch_base *b = h->block ? fdri_off(t, h->block) : NULL;
+    struct fdri_thread_eviction_hand *h = &t->hand;
+    struct fdri_arena_epoch_base *b = h->block ? fdri_thread_at(t, h->block) : NULL;
     if (!b || h->index >= b->count) {
-        b = b && b->next ? fdri_off(t, b->next) : NULL; /* the last one may be empty */
-        h->block = b && b->count ? fdri_off_of(t, b) : e->base_first;
+        b = b && b->next ? fdri_thread_at(t, b->next) : NULL; /* the last one may be empty */
+        h->block = b && b->count ? fdri_thread_offset_of(t, b) : e->base_first;
         h->index = 0;
-        b = h->block ? fdri_off(t, h->block) : NULL;
+        b = h->block ? fdri_thread_at(t, h->block) : NULL;
     }
     if (!b || !b->count) return (struct choice){0};
-    struct fdr_base_row *base = &b->row[h->index++];
-    return (struct choice){.row = fdri_off(t, base->row_off), .base = base};
+    struct fdri_arena_base_row *base = &b->row[h->index++];
+    return (struct choice){.row = fdri_thread_at(t, base->row_off), .base = base};
 }
 
 static struct choice next_of_table(struct fdri_thread *t)
@@ -130,15 +131,15 @@ static struct choice next_of_table(struct fdri_thread *t)
     uint32_t mask = UINT32_MAX >> t->row_shift;
     for (uint32_t n = 0; n <= mask; n++) {
         uint32_t off = t->row_slot[t->hand.index++ & mask];
-        if (off) return (struct choice){.row = fdri_off(t, off)};
+        if (off) return (struct choice){.row = fdri_thread_at(t, off)};
     }
     return (struct choice){0};
 }
 
 static struct choice next_row(struct fdri_thread *t)
 {
-    struct fdri_hand *h = &t->hand;
-    const struct fdr_epochs *e = fdri_epochs(t);
+    struct fdri_thread_eviction_hand *h = &t->hand;
+    const struct fdr_epochs *e = fdri_strategy_epochs(t);
     if (h->epochs != t->loc->epochs_off) {
         h->epochs = t->loc->epochs_off;
         h->block = h->index = 0;
@@ -155,14 +156,14 @@ static uint64_t open_rows(struct fdri_thread *t)
 {
     uint64_t bits = 0;
     if (t->loc->depth > OPEN_MOST) return UINT64_MAX;
-    for (uint32_t d = t->loc->depth; d; d--) bits |= 1ull << (fdri_level(t, d)->row_off >> 6 & 63);
+    for (uint32_t d = t->loc->depth; d; d--) bits |= 1ull << (fdri_thread_level(t, d)->row_off >> 6 & 63);
     return bits;
 }
 
-static bool may_go(struct fdri_thread *t, const struct fdr_row *r, uint64_t open)
+static bool may_go(struct fdri_thread *t, const struct fdri_arena_row *r, uint64_t open)
 {
-    return is_region(r->key) && r->key != FDR_ROW_KEY_REST && !(r->flags & FDR_ROW_GATED) &&
-           !(open >> (fdri_off_of(t, r) >> 6 & 63) & 1);
+    return is_region(r->key) && r->key != FDRI_ARENA_ROW_KEY_REST && !(r->flags & FDRI_ARENA_ROW_GATED) &&
+           !(open >> (fdri_thread_offset_of(t, r) >> 6 & 63) & 1);
 }
 
 /* The one worth least among the next ones: that has a histogram, and that may go. */
@@ -181,68 +182,69 @@ static void look(struct fdri_thread *t, struct choice *histogram, struct choice 
 /* ---- giving up ---- */
 
 /* The cells of a histogram serve rows to come. */
-static void drop_histogram(struct fdri_thread *t, struct fdr_row *r)
+static void drop_histogram(struct fdri_thread *t, struct fdri_arena_row *r)
 {
-    struct fdr_location *l = t->loc;
-    uint32_t off = fdr_histogram_off(r->histogram);
-    uint32_t bytes = (uint32_t)fdr_align_up(fdr_histogram_count(r->histogram) * 8, 64);
+    struct fdri_arena_location *l = t->loc;
+    uint32_t off = fdri_arena_histogram_off(r->histogram);
+    uint32_t bytes = (uint32_t)fdri_bits_align_up(fdri_arena_histogram_count(r->histogram) * 8, 64);
     if (!r->histogram) return;
-    fdri_histogram_drop(t, r);
-    fdr_signal_fence();
-    memset(fdri_off(t, off), 0, bytes);
+    fdri_totals_histogram_drop(t, r);
+    fdri_atomic_signal_fence();
+    memset(fdri_thread_at(t, off), 0, bytes);
     if (bytes <= l->slab_end - l->slab_off) return;
-    fdri_set_stretch(l, offsetof(struct fdr_location, slab_off), off, off + bytes);
+    fdri_memory_set_stretch(l, offsetof(struct fdri_arena_location, slab_off), off, off + bytes);
 }
 
-static struct fdr_row *row_in_a_cell(struct fdri_thread *t, uint32_t key)
+static struct fdri_arena_row *row_in_a_cell(struct fdri_thread *t, uint32_t key)
 {
     uint32_t off = t->loc->slab_off;
-    t->loc->slab_off += sizeof(struct fdr_row);
-    return fdri_row_place(t, off, key);
+    t->loc->slab_off += sizeof(struct fdri_arena_row);
+    return fdri_totals_row_place(t, off, key);
 }
 
 /* Where the rest stands in the epochs' base: first. */
-static struct fdr_base_row *base_of_rest(struct fdri_thread *t)
+static struct fdri_arena_base_row *base_of_rest(struct fdri_thread *t)
 {
-    struct fdr_epoch_base *b = fdri_off(t, fdri_epochs(t)->base_first);
+    struct fdri_arena_epoch_base *b = fdri_thread_at(t, fdri_strategy_epochs(t)->base_first);
     return b->row[0].row_off == t->loc->rest_row_off ? &b->row[0] : NULL;
 }
 
 /* Its accounts are in the rest from now on. Left by longjmp in between it would be in no slot, or be there and in the
  * rest as well: so handlers wait. */
-static struct fdr_row *give_to(struct fdri_thread *t, const struct choice *c, uint32_t key)
+static struct fdri_arena_row *give_to(struct fdri_thread *t, const struct choice *c, uint32_t key)
 {
-    uint32_t off = fdri_off_of(t, c->row);
-    struct fdr_base_row *rest = c->base ? base_of_rest(t) : NULL;
+    uint32_t off = fdri_thread_offset_of(t, c->row);
+    struct fdri_arena_base_row *rest = c->base ? base_of_rest(t) : NULL;
     if (c->base && !rest) return NULL;    /* it found no room there */
     if (c->use) add_gone(t, c->row->key); /* else nothing of it is in the rest */
     drop_histogram(t, c->row);
     t->loc->rows_folded += c->use;
     sigset_t old;
-    fdr_signals_block(&old);
-    fdri_fold_to_rest(t, c->row, c->base, rest);
-    fdri_known_drop(t, off);
-    struct fdr_row *r = fdri_row_rename(t, off, key);
-    fdr_signals_restore(&old);
+    fdri_system_signals_block(&old);
+    fdri_ended_fold_to_rest(t, c->row, c->base, rest);
+    fdri_names_cache_drop(t, off);
+    struct fdri_arena_row *r = fdri_totals_row_rename(t, off, key);
+    fdri_system_signals_restore(&old);
     return r;
 }
 
-static struct fdr_row *instead(struct fdri_thread *t, uint32_t key)
+static struct fdri_arena_row *instead(struct fdri_thread *t, uint32_t key)
 {
     struct choice histogram, row;
     look(t, &histogram, &row);
-    if (histogram.row && !fdri_rows_full(t) && fdri_epoch_row_fits(t, key)) {
+    if (histogram.row && !fdri_totals_rows_full(t) && fdri_strategy_epoch_row_fits(t, key)) {
         drop_histogram(t, histogram.row);
         return row_in_a_cell(t, key);
     }
     return row.row ? give_to(t, &row, key) : NULL;
 }
 
-struct fdr_row *fdri_row_instead(struct fdri_thread *t, uint32_t key)
+struct fdri_arena_row *fdri_totals_row_evict(struct fdri_thread *t, uint32_t key)
 {
     fdri_epoch_walk_all(t);
-    if (!fdri_rec.arena.super->fold_off || !fdri_ended_lock(fdri_off_of(t, t->loc), TRIES)) return NULL;
-    struct fdr_row *r = instead(t, key);
+    if (!fdri_life_recording.arena.super->fold_off || !fdri_ended_lock(fdri_thread_offset_of(t, t->loc), TRIES))
+        return NULL;
+    struct fdri_arena_row *r = instead(t, key);
     fdri_ended_unlock();
     return r;
 }

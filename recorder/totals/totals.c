@@ -28,13 +28,16 @@ enum {
 };
 
 /* Totals share the buffer with events: rows may use half of it for all meta, histograms three eighths. */
-static bool within(uint64_t eighths) { return fdri_meta_bytes() < fdri_rec.arena.super->arena_bytes / 8 * eighths; }
+static bool within(uint64_t eighths)
+{
+    return fdri_memory_meta_bytes() < fdri_life_recording.arena.super->arena_bytes / 8 * eighths;
+}
 
 /* The same; those that ended make room before who goes on has to do without. */
 static bool have_within(struct fdri_thread *t, uint64_t eighths)
 {
     for (int i = 0; i < STEPS && !within(eighths); i++)
-        if (!fdri_ended_room(t, FDRI_ACCOUNTS)) break;
+        if (!fdri_ended_room(t, FDRI_ENDED_FOR_ACCOUNTS)) break;
     return within(eighths);
 }
 
@@ -42,10 +45,10 @@ static bool have_within(struct fdri_thread *t, uint64_t eighths)
  * copies the rows: it may have met the one that led here. */
 static void spare_cells(struct fdri_thread *t, uint32_t off, uint32_t bytes)
 {
-    uint32_t *spare = bytes / 64 <= FDRI_SPARE_CELLS ? &t->spare_cells[bytes / 64 - 1] : NULL;
-    if (!spare || *spare || !fdri_ended_lock(fdri_off_of(t, t->loc), 0)) return;
-    memset(fdri_off(t, off), 0, bytes);
-    fdr_signal_fence();
+    uint32_t *spare = bytes / 64 <= FDRI_THREAD_SPARE_CELLS ? &t->spare_cells[bytes / 64 - 1] : NULL;
+    if (!spare || *spare || !fdri_ended_lock(fdri_thread_offset_of(t, t->loc), 0)) return;
+    memset(fdri_thread_at(t, off), 0, bytes);
+    fdri_atomic_signal_fence();
     *spare = off;
     fdri_ended_unlock();
 }
@@ -53,21 +56,21 @@ static void spare_cells(struct fdri_thread *t, uint32_t off, uint32_t bytes)
 /* 64-byte multiples of zeroed memory, or 0. */
 static uint32_t cells(struct fdri_thread *t, uint32_t bytes)
 {
-    struct fdr_location *l = t->loc;
-    uint32_t *spare = bytes / 64 <= FDRI_SPARE_CELLS ? &t->spare_cells[bytes / 64 - 1] : NULL;
+    struct fdri_arena_location *l = t->loc;
+    uint32_t *spare = bytes / 64 <= FDRI_THREAD_SPARE_CELLS ? &t->spare_cells[bytes / 64 - 1] : NULL;
     if (spare && *spare) {
         uint32_t off = *spare;
         *spare = 0;
-        fdr_signal_fence(); /* left here by longjmp it is lost, and not handed out with something in it */
+        fdri_atomic_signal_fence(); /* left here by longjmp it is lost, and not handed out with something in it */
         return off;
     }
     if (l->slab_end - l->slab_off < bytes) {
         uint32_t want = l->slab_off ? NEXT_SLAB : FIRST_SLAB;
         if (want < bytes + 64) want = bytes + 64;
         t->barriers = 0;
-        uint32_t off = fdri_meta(t, FDR_META_ROWS, want);
+        uint32_t off = fdri_memory_meta(t, FDRI_ARENA_META_ROWS, want);
         if (!off) return 0;
-        fdri_set_stretch(l, offsetof(struct fdr_location, slab_off), off + 64, off + want);
+        fdri_memory_set_stretch(l, offsetof(struct fdri_arena_location, slab_off), off + 64, off + want);
     }
     uint32_t off = l->slab_off;
     l->slab_off += bytes;
@@ -76,47 +79,51 @@ static uint32_t cells(struct fdri_thread *t, uint32_t bytes)
 
 /* Where it is and how large it is the thread knows by itself: if the arena's file is cut, zeros take the place of what
  * is in it. */
-static struct fdr_rowtable *table_of(struct fdri_thread *t) { return (struct fdr_rowtable *)(void *)t->row_slot - 1; }
+static struct fdri_arena_rowtable *table_of(struct fdri_thread *t)
+{
+    return (struct fdri_arena_rowtable *)(void *)t->row_slot - 1;
+}
 static uint32_t log2_of(const struct fdri_thread *t) { return 32 - t->row_shift; }
 
-static struct fdr_rowtable *new_table(struct fdri_thread *t, uint32_t log2)
+static struct fdri_arena_rowtable *new_table(struct fdri_thread *t, uint32_t log2)
 {
-    uint32_t off = fdri_meta(t, FDR_META_ROWTABLE, (uint32_t)sizeof(struct fdr_rowtable) + (4u << log2));
+    uint32_t off = fdri_memory_meta(t, FDRI_ARENA_META_ROWTABLE,
+                                    (uint32_t)sizeof(struct fdri_arena_rowtable) + (4u << log2));
     if (!off) return NULL;
-    struct fdr_rowtable *table = fdri_off(t, off);
+    struct fdri_arena_rowtable *table = fdri_thread_at(t, off);
     table->log2 = log2;
     return table;
 }
 
-static uint32_t *slots_of(struct fdr_rowtable *table) { return (uint32_t *)(void *)(table + 1); }
+static uint32_t *slots_of(struct fdri_arena_rowtable *table) { return (uint32_t *)(void *)(table + 1); }
 
-static void insert(struct fdri_thread *t, struct fdr_rowtable *table, uint32_t log2, uint32_t off)
+static void insert(struct fdri_thread *t, struct fdri_arena_rowtable *table, uint32_t log2, uint32_t off)
 {
-    uint32_t key = ((struct fdr_row *)fdri_off(t, off))->key, mask = (1u << log2) - 1;
+    uint32_t key = ((struct fdri_arena_row *)fdri_thread_at(t, off))->key, mask = (1u << log2) - 1;
     uint32_t i = key * 0x9E3779B1u >> (32 - log2);
     uint32_t *slot = slots_of(table);
-    while (slot[i]) i = (i + 1) & mask; /* ends: the table is never full */
-    table->used++;                      /* first: left here by longjmp it would be fuller than it says */
-    fdr_store_release(&slot[i], off);   /* R:rows */
+    while (slot[i]) i = (i + 1) & mask;       /* ends: the table is never full */
+    table->used++;                            /* first: left here by longjmp it would be fuller than it says */
+    fdri_atomic_store_release(&slot[i], off); /* R:rows */
 }
 
 /* Where the search for a row begins. */
 static uint32_t home_of(const struct fdri_thread *t, uint32_t off)
 {
-    return ((const struct fdr_row *)(const void *)(t->base + off))->key * 0x9E3779B1u >> t->row_shift;
+    return ((const struct fdri_arena_row *)(const void *)(t->base + off))->key * 0x9E3779B1u >> t->row_shift;
 }
 
-static void use_table(struct fdri_thread *t, struct fdr_rowtable *table, uint32_t log2)
+static void use_table(struct fdri_thread *t, struct fdri_arena_rowtable *table, uint32_t log2)
 {
     t->row_slot = slots_of(table);
     t->row_shift = 32 - log2;
-    fdr_signal_fence();
-    fdr_store_release(&t->loc->rows_table_off, fdri_off_of(t, table)); /* R:rows */
+    fdri_atomic_signal_fence();
+    fdri_atomic_store_release(&t->loc->rows_table_off, fdri_thread_offset_of(t, table)); /* R:rows */
 }
 
-void fdri_rows_again(struct fdri_thread *t)
+void fdri_totals_rows_mend(struct fdri_thread *t)
 {
-    struct fdr_rowtable *table = fdri_off(t, t->loc->rows_table_off);
+    struct fdri_arena_rowtable *table = fdri_thread_at(t, t->loc->rows_table_off);
     if (table->log2) use_table(t, table, table->log2); /* else the arena's file was cut */
 }
 
@@ -124,17 +131,17 @@ void fdri_rows_again(struct fdri_thread *t)
 static bool grow(struct fdri_thread *t)
 {
     uint32_t log2 = log2_of(t);
-    struct fdr_rowtable *old = table_of(t), *table = new_table(t, log2 + 1);
+    struct fdri_arena_rowtable *old = table_of(t), *table = new_table(t, log2 + 1);
     if (!table) return false;
     const uint32_t *slot = slots_of(old), count = 1u << log2;
     for (uint32_t i = 0; i < count; i++) {
-        if (i + FDRI_ROWS_AHEAD < count && slot[i + FDRI_ROWS_AHEAD])
-            __builtin_prefetch(fdri_off(t, slot[i + FDRI_ROWS_AHEAD]));
+        if (i + FDRI_TOTALS_ROWS_PREFETCHED < count && slot[i + FDRI_TOTALS_ROWS_PREFETCHED])
+            __builtin_prefetch(fdri_thread_at(t, slot[i + FDRI_TOTALS_ROWS_PREFETCHED]));
         if (slot[i]) insert(t, table, log2 + 1, slot[i]);
     }
     use_table(t, table, log2 + 1);
     /* the old one stays as it is: a snapshot may be reading it */
-    if (log2 + 1 >= EPOCHS_TABLE_LOG2) fdri_epochs_early(t);
+    if (log2 + 1 >= EPOCHS_TABLE_LOG2) fdri_strategy_epochs_begin_early(t);
     return true;
 }
 
@@ -142,197 +149,199 @@ static bool grow(struct fdri_thread *t)
  * written over: at every moment there is a slot for each, and for some two. */
 static void take_out(struct fdri_thread *t, uint32_t off)
 {
-    struct fdr_rowtable *table = table_of(t);
+    struct fdri_arena_rowtable *table = table_of(t);
     uint32_t *slot = slots_of(table), mask = (1u << log2_of(t)) - 1, i = home_of(t, off);
     while (slot[i] && slot[i] != off) i = (i + 1) & mask;
     if (!slot[i]) return; /* its making was left by longjmp: it is in no slot */
     for (uint32_t k = (i + 1) & mask; slot[k]; k = (k + 1) & mask) {
         if (((k - home_of(t, slot[k])) & mask) < ((k - i) & mask)) continue;
-        fdr_store_release(&slot[i], slot[k]); /* R:rows */
+        fdri_atomic_store_release(&slot[i], slot[k]); /* R:rows */
         i = k;
     }
-    fdr_store_release(&slot[i], 0u); /* R:rows */
+    fdri_atomic_store_release(&slot[i], 0u); /* R:rows */
     table->used--;
 }
 
-bool fdri_rows_full(struct fdri_thread *t) { return table_of(t)->used >= (1u << log2_of(t)) / 8 * 7; }
+bool fdri_totals_rows_full(struct fdri_thread *t) { return table_of(t)->used >= (1u << log2_of(t)) / 8 * 7; }
 
-static struct fdr_row *blank_row(struct fdri_thread *t, uint32_t off, uint32_t key)
+static struct fdri_arena_row *blank_row(struct fdri_thread *t, uint32_t off, uint32_t key)
 {
-    struct fdr_row *r = fdri_off(t, off);
-    *r = (struct fdr_row){.min = UINT64_MAX, .key = key};
-    if (key >> 24 == FDR_DEF_REGION && fdri_rule_of(key & 0xffffffu)) r->flags |= FDR_ROW_GATED;
-    fdr_signal_fence();
+    struct fdri_arena_row *r = fdri_thread_at(t, off);
+    *r = (struct fdri_arena_row){.min = UINT64_MAX, .key = key};
+    if (key >> 24 == FDRI_ARENA_DEF_REGION && fdri_names_rule_of(key & 0xffffffu)) r->flags |= FDRI_ARENA_ROW_GATED;
+    fdri_atomic_signal_fence();
     return r;
 }
 
-struct fdr_row *fdri_row_place(struct fdri_thread *t, uint32_t off, uint32_t key)
+struct fdri_arena_row *fdri_totals_row_place(struct fdri_thread *t, uint32_t off, uint32_t key)
 {
-    struct fdr_row *r = blank_row(t, off, key);
-    fdri_epoch_row(t, off); /* first: left here by longjmp it is a row without a call that nobody finds */
-    fdr_signal_fence();
+    struct fdri_arena_row *r = blank_row(t, off, key);
+    fdri_strategy_epoch_row(t, off); /* first: left here by longjmp it is a row without a call that nobody finds */
+    fdri_atomic_signal_fence();
     insert(t, table_of(t), log2_of(t), off);
     return r;
 }
 
-struct fdr_row *fdri_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key)
+struct fdri_arena_row *fdri_totals_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key)
 {
     take_out(t, off);
-    fdr_signal_fence();
-    struct fdr_row *r = blank_row(t, off, key);
+    fdri_atomic_signal_fence();
+    struct fdri_arena_row *r = blank_row(t, off, key);
     insert(t, table_of(t), log2_of(t), off);
     return r;
 }
 
-static struct fdr_row *new_row(struct fdri_thread *t, uint32_t key)
+static struct fdri_arena_row *new_row(struct fdri_thread *t, uint32_t key)
 {
-    uint32_t off = fdri_epoch_row_fits(t, key) ? cells(t, sizeof(struct fdr_row)) : 0;
-    return off ? fdri_row_place(t, off, key) : NULL;
+    uint32_t off = fdri_strategy_epoch_row_fits(t, key) ? cells(t, sizeof(struct fdri_arena_row)) : 0;
+    return off ? fdri_totals_row_place(t, off, key) : NULL;
 }
 
-bool fdri_rows_start(struct fdri_thread *t)
+bool fdri_totals_rows_start(struct fdri_thread *t)
 {
     t->loc->slab_off = t->loc->slab_end = 0;
     memset(t->spare_cells, 0, sizeof t->spare_cells);
-    struct fdr_rowtable *table = new_table(t, FIRST_TABLE_LOG2);
+    struct fdri_arena_rowtable *table = new_table(t, FIRST_TABLE_LOG2);
     if (!table) return false;
     use_table(t, table, FIRST_TABLE_LOG2);
-    struct fdr_row *rest = new_row(t, FDR_ROW_KEY_REST);
+    struct fdri_arena_row *rest = new_row(t, FDRI_ARENA_ROW_KEY_REST);
     if (!rest) return false;
-    if (fdri_rules_any()) rest->flags |= FDR_ROW_GATED; /* of any of those it stands for */
-    t->loc->rest_row_off = fdri_off_of(t, rest);
+    if (fdri_names_rules_any()) rest->flags |= FDRI_ARENA_ROW_GATED; /* of any of those it stands for */
+    t->loc->rest_row_off = fdri_thread_offset_of(t, rest);
     return true;
 }
 
-static struct fdr_row *find(struct fdri_thread *t, uint32_t key)
+static struct fdri_arena_row *find(struct fdri_thread *t, uint32_t key)
 {
-    const struct fdr_rowtable *table = table_of(t);
+    const struct fdri_arena_rowtable *table = table_of(t);
     const uint32_t *slot = (const void *)(table + 1);
     uint32_t mask = (1u << log2_of(t)) - 1, i = key * 0x9E3779B1u >> t->row_shift;
     for (uint32_t n = 0; n <= mask && slot[i]; n++, i = (i + 1) & mask) {
-        struct fdr_row *r = fdri_off(t, slot[i]);
+        struct fdri_arena_row *r = fdri_thread_at(t, slot[i]);
         if (r->key == key) return r;
     }
     return NULL;
 }
 
 /* NULL: no room. */
-static struct fdr_row *make(struct fdri_thread *t, uint32_t key)
+static struct fdri_arena_row *make(struct fdri_thread *t, uint32_t key)
 {
     uint32_t mask = (1u << log2_of(t)) - 1;
-    bool room = table_of(t)->used < mask * 3 / 4 || (have_within(t, 4) && grow(t)) || !fdri_rows_full(t);
-    bool cell = t->loc->slab_end - t->loc->slab_off >= sizeof(struct fdr_row);
+    bool room = table_of(t)->used < mask * 3 / 4 || (have_within(t, 4) && grow(t)) || !fdri_totals_rows_full(t);
+    bool cell = t->loc->slab_end - t->loc->slab_off >= sizeof(struct fdri_arena_row);
     return room && (cell || have_within(t, 4)) ? new_row(t, key) : NULL;
 }
 
-struct fdr_row *fdri_row_slow(struct fdri_thread *t, uint32_t key)
+struct fdri_arena_row *fdri_totals_row_slow(struct fdri_thread *t, uint32_t key)
 {
-    struct fdr_row *r = find(t, key);
+    struct fdri_arena_row *r = find(t, key);
     if (r) return r;
-    if (fdri_row_gone(t, key)) return fdri_row_rest(t, key);
-    if (!(r = make(t, key))) r = fdri_row_instead(t, key);
-    return r ? r : fdri_row_rest(t, key);
+    if (fdri_totals_row_in_rest(t, key)) return fdri_totals_row_rest(t, key);
+    if (!(r = make(t, key))) r = fdri_totals_row_evict(t, key);
+    return r ? r : fdri_totals_row_rest(t, key);
 }
 
-bool fdri_row_ahead(struct fdri_thread *t, uint32_t key, uint32_t from, uint32_t end)
+bool fdri_totals_row_prepare(struct fdri_thread *t, uint32_t key, uint32_t from, uint32_t end)
 {
-    struct fdr_row *r = find(t, key);
-    if (!r && !fdri_row_gone(t, key)) r = make(t, key);
-    bool whole = r && (from == end || r->flags & FDR_ROW_NO_HISTOGRAM || fdri_histogram_cover(t, r, from, end));
-    return whole || !within(3) || fdri_row_gone(t, key);
+    struct fdri_arena_row *r = find(t, key);
+    if (!r && !fdri_totals_row_in_rest(t, key)) r = make(t, key);
+    bool whole = r && (from == end || r->flags & FDRI_ARENA_ROW_NO_HISTOGRAM ||
+                       fdri_totals_histogram_cover(t, r, from, end));
+    return whole || !within(3) || fdri_totals_row_in_rest(t, key);
 }
 
-static uint32_t cells_of(uint32_t buckets) { return (uint32_t)fdr_align_up(buckets * 8, 64); }
+static uint32_t cells_of(uint32_t buckets) { return (uint32_t)fdri_bits_align_up(buckets * 8, 64); }
 
 /* Buckets [first, last) and [*from, *end), and those more that fit the same cells: on the side where it grew. */
 static void widen(uint32_t first, uint32_t last, uint32_t *from, uint32_t *end)
 {
-    uint32_t low = (uint32_t)fdr_min(first, *from), high = (uint32_t)fdr_max(last, *end);
+    uint32_t low = (uint32_t)fdri_bits_min(first, *from), high = (uint32_t)fdri_bits_max(last, *end);
     uint32_t more = cells_of(high - low) / 8 - (high - low);
-    if (low < first) low -= (uint32_t)fdr_min(low, more);
-    else high = (uint32_t)fdr_min(high + more, 64);
+    if (low < first) low -= (uint32_t)fdri_bits_min(low, more);
+    else high = (uint32_t)fdri_bits_min(high + more, 64);
     *from = low;
     *end = high;
 }
 
-bool fdri_histogram_cover(struct fdri_thread *t, struct fdr_row *r, uint32_t from, uint32_t end)
+bool fdri_totals_histogram_cover(struct fdri_thread *t, struct fdri_arena_row *r, uint32_t from, uint32_t end)
 {
     uint64_t word = r->histogram;
-    uint32_t first = fdr_histogram_first(word), count = fdr_histogram_count(word);
-    if (r->flags & FDR_ROW_NO_HISTOGRAM) return false;
+    uint32_t first = fdri_arena_histogram_first(word), count = fdri_arena_histogram_count(word);
+    if (r->flags & FDRI_ARENA_ROW_NO_HISTOGRAM) return false;
     if (count && from >= first && end <= first + count) return true;
     if (count) widen(first, first + count, &from, &end);
     uint32_t bytes = cells_of(end - from);
     uint32_t off = have_within(t, 3) ? cells(t, bytes) : 0;
     if (!off) return false;
-    uint64_t *counts = fdri_off(t, off);
-    if (count) memcpy(counts + (first - from), fdri_off(t, fdr_histogram_off(word)), count * 8);
-    fdr_signal_fence();
+    uint64_t *counts = fdri_thread_at(t, off);
+    if (count) memcpy(counts + (first - from), fdri_thread_at(t, fdri_arena_histogram_off(word)), count * 8);
+    fdri_atomic_signal_fence();
     /* R:rows - the counters are there before their place is named */
-    fdr_store_release(&r->histogram, fdr_histogram_word(off, from, end - from));
-    if (count) spare_cells(t, fdr_histogram_off(word), cells_of(count));
+    fdri_atomic_store_release(&r->histogram, fdri_arena_histogram_word(off, from, end - from));
+    if (count) spare_cells(t, fdri_arena_histogram_off(word), cells_of(count));
     return true;
 }
 
-void fdri_histogram_drop(struct fdri_thread *t, struct fdr_row *r)
+void fdri_totals_histogram_drop(struct fdri_thread *t, struct fdri_arena_row *r)
 {
-    r->flags |= FDR_ROW_NO_HISTOGRAM;
+    r->flags |= FDRI_ARENA_ROW_NO_HISTOGRAM;
     r->histogram = 0;
     t->loc->hists_dropped++;
 }
 
-void fdri_histogram_slow(struct fdri_thread *t, struct fdr_row *r, uint32_t bucket)
+void fdri_totals_histogram_slow(struct fdri_thread *t, struct fdri_arena_row *r, uint32_t bucket)
 {
     uint64_t word = r->histogram;
     uint32_t from = bucket & ~(uint32_t)(HISTOGRAM_STEP / 2 - 1), end = from + HISTOGRAM_STEP;
-    if (r->flags & FDR_ROW_NO_HISTOGRAM) return;
+    if (r->flags & FDRI_ARENA_ROW_NO_HISTOGRAM) return;
     if (word) end = (bucket / 4 + 1) * 4;
-    if (!fdri_histogram_cover(t, r, from, end < 64 ? end : 64)) fdri_histogram_drop(t, r);
+    if (!fdri_totals_histogram_cover(t, r, from, end < 64 ? end : 64)) fdri_totals_histogram_drop(t, r);
 }
 
-bool fdri_add(uint32_t type, uint64_t *sum, uint64_t value)
+bool fdri_totals_add_value(uint32_t type, uint64_t *sum, uint64_t value)
 {
     int64_t both;
-    if (type == FDR_VALUE_F64) {
-        *sum = fdr_bits_of(fdr_double_of(*sum) + fdr_double_of(value));
+    if (type == FDRI_ARENA_VALUE_F64) {
+        *sum = fdri_bits_of_double(fdri_bits_to_double(*sum) + fdri_bits_to_double(value));
         return true;
     }
-    bool fits = type == FDR_VALUE_I64 ? !__builtin_add_overflow((int64_t)*sum, (int64_t)value, &both)
-                                      : *sum <= UINT64_MAX - value;
+    bool fits = type == FDRI_ARENA_VALUE_I64 ? !__builtin_add_overflow((int64_t)*sum, (int64_t)value, &both)
+                                             : *sum <= UINT64_MAX - value;
     if (fits) *sum += value;
-    else if (type == FDR_VALUE_I64) *sum = (int64_t)value < 0 ? (uint64_t)INT64_MIN : INT64_MAX;
+    else if (type == FDRI_ARENA_VALUE_I64) *sum = (int64_t)value < 0 ? (uint64_t)INT64_MIN : INT64_MAX;
     else *sum = UINT64_MAX;
     return fits;
 }
 
 /* A sum that met its bound stays there, also where what follows would bring it back. The flag comes first: what a kill
  * leaves is true. */
-static void add_value(struct fdr_row *r, enum fdr_value_type type, uint64_t value)
+static void add_value(struct fdri_arena_row *r, enum fdri_arena_value_type type, uint64_t value)
 {
     uint64_t sum = r->sum;
-    bool both = r->key >> 24 == FDR_DEF_COLLECTIVE && value == UINT64_MAX; /* sent and received did not fit together */
-    if (r->flags & FDR_ROW_SATURATED) return;
-    if (!fdri_add(type, &sum, value) || both) r->flags |= FDR_ROW_SATURATED;
-    fdr_signal_fence();
+    bool both = r->key >> 24 == FDRI_ARENA_DEF_COLLECTIVE &&
+                value == UINT64_MAX; /* sent and received did not fit together */
+    if (r->flags & FDRI_ARENA_ROW_SATURATED) return;
+    if (!fdri_totals_add_value(type, &sum, value) || both) r->flags |= FDRI_ARENA_ROW_SATURATED;
+    fdri_atomic_signal_fence();
     r->sum = sum;
 }
 
-void fdri_total_point(struct fdri_thread *t, uint32_t key, enum fdr_value_type type, uint64_t value)
+void fdri_totals_count_point(struct fdri_thread *t, uint32_t key, enum fdri_arena_value_type type, uint64_t value)
 {
-    struct fdr_row *r = fdri_row(t, key);
+    struct fdri_arena_row *r = fdri_totals_row(t, key);
     if (r->key != key) return; /* no room: bytes, values and times have no sum in common. The ledger counts it */
     bool first = r->calls == 0;
-    r->flags = (r->flags & ~(3u << FDR_ROW_VALUE_SHIFT)) | (uint32_t)type << FDR_ROW_VALUE_SHIFT;
-    fdr_bump_relaxed(&r->calls, 1);
+    r->flags = (r->flags & ~(3u << FDRI_ARENA_ROW_VALUE_SHIFT)) | (uint32_t)type << FDRI_ARENA_ROW_VALUE_SHIFT;
+    fdri_atomic_bump_relaxed(&r->calls, 1);
     add_value(r, type, value);
     uint64_t magnitude = value;
-    if (type == FDR_VALUE_F64) {
-        double v = fdr_double_of(value);
-        double low = fdr_double_of(r->min), high = fdr_double_of(r->max);
+    if (type == FDRI_ARENA_VALUE_F64) {
+        double v = fdri_bits_to_double(value);
+        double low = fdri_bits_to_double(r->min), high = fdri_bits_to_double(r->max);
         if (first || v < low || low != low) r->min = value; /* a NaN is no extreme once there is a number */
         if (first || v > high || high != high) r->max = value;
         magnitude = v >= 0x1p63 ? 1ull << 63 : v >= 1 ? (uint64_t)v : 0;
-    } else if (type == FDR_VALUE_I64) {
+    } else if (type == FDRI_ARENA_VALUE_I64) {
         if (first || (int64_t)value < (int64_t)r->min) r->min = value;
         if (first || (int64_t)value > (int64_t)r->max) r->max = value;
         magnitude = (int64_t)value > 0 ? value : 0;
@@ -340,6 +349,6 @@ void fdri_total_point(struct fdri_thread *t, uint32_t key, enum fdr_value_type t
         if (first || value < r->min) r->min = value;
         if (first || value > r->max) r->max = value;
     }
-    uint32_t counter = fdri_histogram_counter(t, r, fdri_bucket(magnitude));
-    if (counter) fdr_bump_relaxed((uint64_t *)fdri_off(t, counter), 1);
+    uint32_t counter = fdri_totals_histogram_counter(t, r, fdri_totals_bucket(magnitude));
+    if (counter) fdri_atomic_bump_relaxed((uint64_t *)fdri_thread_at(t, counter), 1);
 }

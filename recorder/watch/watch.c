@@ -37,20 +37,20 @@
 enum { FIRST_LOG2 = 6 };
 
 struct fdri_watch_table *fdri_watch_table;
-struct fdri_watching fdri_watching[FDRI_TRIGGERS];
+struct fdri_watch_slot fdri_watch_slots[FDRI_EXPORT_TRIGGERS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool full;        /* said that there was no memory for an entry */
 static uint32_t regions; /* atomic: there is a trigger on regions */
 
 void fdri_watch_lock(sigset_t *old)
 {
-    fdr_signals_block(old);
+    fdri_system_signals_block(old);
     pthread_mutex_lock(&lock);
 }
 void fdri_watch_unlock(const sigset_t *old)
 {
     pthread_mutex_unlock(&lock);
-    fdr_signals_restore(old);
+    fdri_system_signals_restore(old);
 }
 
 /* ---- the table; all under the lock ---- */
@@ -65,9 +65,9 @@ static void put(struct fdri_watch_table *t, const struct fdri_watch_entry *e)
     to->type = e->type;
     to->stuck_ns = e->stuck_ns;
     to->p99_factor = e->p99_factor;
-    fdr_store_relaxed(&to->threshold_ns, fdr_load_relaxed(&e->threshold_ns));
+    fdri_atomic_store_relaxed(&to->threshold_ns, fdri_atomic_load_relaxed(&e->threshold_ns));
     t->used++;
-    fdr_store_release(&to->key, e->key); /* R:watch - pairs with A:watch: the entry is whole before its key */
+    fdri_atomic_store_release(&to->key, e->key); /* R:watch - pairs with A:watch: the entry is whole before its key */
 }
 
 static size_t table_bytes(uint32_t log2)
@@ -98,7 +98,7 @@ static struct fdri_watch_table *writable(void)
     for (uint32_t i = 0; old && i < 1u << old->log2; i++)
         if (old->entry[i].key && !old->entry[i].gone) put(t, &old->entry[i]);
     t->older = old;
-    fdr_store_release(&fdri_watch_table, t); /* R:watch - the table is whole */
+    fdri_atomic_store_release(&fdri_watch_table, t); /* R:watch - the table is whole */
     return t;
 }
 
@@ -115,12 +115,12 @@ void fdri_watch_free_older(void)
     sigset_t old;
     fdri_watch_lock(&old);
     struct fdri_watch_table *t = fdri_watch_table, *older = t ? t->older : NULL;
-    if (older) fdr_store_relaxed(&t->older, (struct fdri_watch_table *)NULL);
+    if (older) fdri_atomic_store_relaxed(&t->older, (struct fdri_watch_table *)NULL);
     fdri_watch_unlock(&old);
-    if (older) fdri_after_grace(free_tables, older);
+    if (older) fdri_life_after_grace(free_tables, older);
 }
 
-static uint64_t to_ticks(uint64_t ns) { return ns > UINT64_MAX / 2 ? UINT64_MAX : fdri_ns_to_ticks(ns); }
+static uint64_t to_ticks(uint64_t ns) { return ns > UINT64_MAX / 2 ? UINT64_MAX : fdri_life_ns_to_ticks(ns); }
 
 struct least {
     uint64_t ns;
@@ -129,19 +129,20 @@ struct least {
 
 static void count_in(struct least *all, const struct fdri_watch_entry *e)
 {
-    static const uint8_t class_of[] = {[0] = FDR_CLASS_MESSAGE,
-                                       [FDR_DEF_METRIC] = FDR_CLASS_METRIC,
-                                       [FDR_DEF_MARKER] = FDR_CLASS_MARKER,
-                                       [FDR_DEF_EVENT] = FDR_CLASS_USER};
-    if (e->key >> 24 == FDR_DEF_REGION) all->ns = fdr_min(all->ns, fdr_load_relaxed(&e->threshold_ns));
+    static const uint8_t class_of[] = {[0] = FDRI_ARENA_CLASS_MESSAGE,
+                                       [FDRI_ARENA_DEF_METRIC] = FDRI_ARENA_CLASS_METRIC,
+                                       [FDRI_ARENA_DEF_MARKER] = FDRI_ARENA_CLASS_MARKER,
+                                       [FDRI_ARENA_DEF_EVENT] = FDRI_ARENA_CLASS_USER};
+    if (e->key >> 24 == FDRI_ARENA_DEF_REGION)
+        all->ns = fdri_bits_min(all->ns, fdri_atomic_load_relaxed(&e->threshold_ns));
     else all->classes |= 1u << class_of[e->key >> 24];
 }
 
 static void tell(const struct least *all)
 {
-    fdr_store_relaxed(&fdri_watch_ns, all->ns);
-    fdr_store_relaxed(&fdri_watch_ticks, to_ticks(all->ns));
-    fdr_store_relaxed(&fdri_watch_classes, all->classes);
+    fdri_atomic_store_relaxed(&fdri_watch_ns, all->ns);
+    fdri_atomic_store_relaxed(&fdri_watch_ticks, to_ticks(all->ns));
+    fdri_atomic_store_relaxed(&fdri_watch_classes, all->classes);
 }
 
 void fdri_watch_thresholds(void)
@@ -166,114 +167,115 @@ static bool there(uint32_t slot, uint32_t key, uint32_t field)
 {
     const struct fdri_watch_entry *e;
     if (!fdri_watch_table) return false;
-    FDRI_EACH_ENTRY(fdri_watch_table, key, e)
+    FDRI_WATCH_EACH_ENTRY(fdri_watch_table, key, e)
     if (e->slot == slot && e->field == field) return true;
     return false;
 }
 
 static void add_entry(uint32_t slot, uint32_t key, uint32_t field, uint32_t type)
 {
-    const struct fdri_watch *w = &fdri_watching[slot].watch;
+    const struct fdri_watch *w = &fdri_watch_slots[slot].watch;
     struct fdri_watch_entry e = {.key = key,
                                  .slot = (uint8_t)slot,
                                  .field = (uint8_t)field,
                                  .type = (uint8_t)type,
-                                 .threshold_ns = w->source == FDRI_BY_REGION ? w->ns : UINT64_MAX,
-                                 .stuck_ns = w->source == FDRI_BY_STUCK ? w->ns : UINT64_MAX,
-                                 .p99_factor = w->source == FDRI_BY_P99 ? w->limit : 0};
+                                 .threshold_ns = w->source == FDRI_WATCH_BY_REGION ? w->ns : UINT64_MAX,
+                                 .stuck_ns = w->source == FDRI_WATCH_BY_STUCK ? w->ns : UINT64_MAX,
+                                 .p99_factor = w->source == FDRI_WATCH_BY_P99 ? w->limit : 0};
     if (there(slot, key, field)) return;
     struct fdri_watch_table *t = writable();
     if (t) {
         put(t, &e);
         threshold_of(&e);
-    } else if (!full) fdri_say("trigger %s: no memory; it does not see everything", w->trigger.name);
+    } else if (!full) fdri_text_message("trigger %s: no memory; it does not see everything", w->trigger.name);
     full = full || !t;
 }
 
 /* ---- what is defined ---- */
 
-static bool matches(const char *glob, const char *name) { return *name && fdr_glob(glob, name); }
+static bool matches(const char *glob, const char *name) { return *name && fdri_text_glob(glob, name); }
 
 /* EVENT.FIELD */
-static void match_fields(uint32_t slot, uint32_t key, const char *event, const struct fdr_def_field *field,
+static void match_fields(uint32_t slot, uint32_t key, const char *event, const struct fdri_arena_def_field *field,
                          uint32_t count)
 {
     char name[256];
     for (uint32_t i = 0; i < count; i++) {
         snprintf(name, sizeof name, "%.200s.%.27s", event, field[i].name);
-        if (matches(fdri_watching[slot].watch.glob, name)) add_entry(slot, key, i, field[i].type);
+        if (matches(fdri_watch_slots[slot].watch.glob, name)) add_entry(slot, key, i, field[i].type);
     }
 }
 
 static bool of_regions(const struct fdri_watch *w)
 {
-    return w->source == FDRI_BY_REGION || w->source == FDRI_BY_P99 || w->source == FDRI_BY_STUCK;
+    return w->source == FDRI_WATCH_BY_REGION || w->source == FDRI_WATCH_BY_P99 || w->source == FDRI_WATCH_BY_STUCK;
 }
 
 static bool of_metrics(const struct fdri_watch *w)
 {
-    return w->source == FDRI_BY_METRIC || w->source == FDRI_BY_METRIC_RATE;
+    return w->source == FDRI_WATCH_BY_METRIC || w->source == FDRI_WATCH_BY_METRIC_RATE;
 }
 
-static void match(uint32_t slot, enum fdr_def_kind kind, uint32_t id, const char *name, const void *payload,
+static void match(uint32_t slot, enum fdri_arena_def_kind kind, uint32_t id, const char *name, const void *payload,
                   uint32_t bytes)
 {
-    const struct fdri_watch *w = &fdri_watching[slot].watch;
+    const struct fdri_watch *w = &fdri_watch_slots[slot].watch;
     bool of_metric = of_metrics(w);
-    bool of_event = w->source == FDRI_BY_COUNT || w->source == FDRI_BY_EVENT_RATE;
-    bool right = (of_regions(w) && kind == FDR_DEF_REGION) || (of_metric && kind == FDR_DEF_METRIC) ||
-                 (of_event && (kind == FDR_DEF_MARKER || kind == FDR_DEF_EVENT));
-    if (right && matches(w->glob, name)) add_entry(slot, FDRI_KEY(kind, id), FDRI_NO_FIELD, 0);
-    if (of_metric && kind == FDR_DEF_EVENT)
-        match_fields(slot, FDRI_KEY(kind, id), name, payload, bytes / sizeof(struct fdr_def_field));
+    bool of_event = w->source == FDRI_WATCH_BY_COUNT || w->source == FDRI_WATCH_BY_EVENT_RATE;
+    bool right = (of_regions(w) && kind == FDRI_ARENA_DEF_REGION) || (of_metric && kind == FDRI_ARENA_DEF_METRIC) ||
+                 (of_event && (kind == FDRI_ARENA_DEF_MARKER || kind == FDRI_ARENA_DEF_EVENT));
+    if (right && matches(w->glob, name)) add_entry(slot, FDRI_TOTALS_KEY(kind, id), FDRI_EXPORT_NO_FIELD, 0);
+    if (of_metric && kind == FDRI_ARENA_DEF_EVENT)
+        match_fields(slot, FDRI_TOTALS_KEY(kind, id), name, payload, bytes / sizeof(struct fdri_arena_def_field));
 }
 
 /* A trigger came or went; under the lock. */
 static void changed(void)
 {
     uint32_t any = 0;
-    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++)
-        any |= fdri_watching[i].state == FDRI_WATCH_USED && of_regions(&fdri_watching[i].watch);
-    fdr_store_relaxed(&regions, any);
+    for (uint32_t i = 0; i < FDRI_EXPORT_TRIGGERS; i++)
+        any |= fdri_watch_slots[i].state == FDRI_WATCH_USED && of_regions(&fdri_watch_slots[i].watch);
+    fdri_atomic_store_relaxed(&regions, any);
     fdri_watch_thresholds();
 }
 
-bool fdri_watch_regions(void) { return fdr_load_relaxed(&regions); }
+bool fdri_watch_regions(void) { return fdri_atomic_load_relaxed(&regions); }
 
-void fdri_watch_define(enum fdr_def_kind kind, uint32_t id, const char *name, const void *payload, uint32_t bytes)
+void fdri_watch_define(enum fdri_arena_def_kind kind, uint32_t id, const char *name, const void *payload,
+                       uint32_t bytes)
 {
     sigset_t old;
     fdri_watch_lock(&old);
-    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++)
-        if (fdri_watching[i].state == FDRI_WATCH_USED) match(i, kind, id, name, payload, bytes);
+    for (uint32_t i = 0; i < FDRI_EXPORT_TRIGGERS; i++)
+        if (fdri_watch_slots[i].state == FDRI_WATCH_USED) match(i, kind, id, name, payload, bytes);
     fdri_watch_unlock(&old);
 }
 
 /* The loader may know the name of what is known by its address. Its lock is never taken under ours. */
-static void match_def(uint32_t slot, const struct fdr_def *d)
+static void match_def(uint32_t slot, const struct fdri_arena_def *d)
 {
     const char *name = (const char *)(d + 1);
     Dl_info info;
     sigset_t old;
-    if (d->kind == FDR_DEF_REGION && !d->name_bytes && d->value && dladdr((void *)(uintptr_t)d->value, &info) &&
+    if (d->kind == FDRI_ARENA_DEF_REGION && !d->name_bytes && d->value && dladdr((void *)(uintptr_t)d->value, &info) &&
         info.dli_sname)
         name = info.dli_sname;
     fdri_watch_lock(&old);
-    match(slot, (enum fdr_def_kind)d->kind, d->id, name,
-          (const char *)(d + 1) + fdr_align_up(d->name_bytes + d->file_bytes + 2u, 8), d->payload_bytes);
+    match(slot, (enum fdri_arena_def_kind)d->kind, d->id, name,
+          (const char *)(d + 1) + fdri_bits_align_up(d->name_bytes + d->file_bytes + 2u, 8), d->payload_bytes);
     fdri_watch_unlock(&old);
 }
 
 /* Everything defined so far. What is defined meanwhile is matched there, too. */
 static void match_all(uint32_t slot)
 {
-    for (uint32_t off = fdr_load_acquire(&fdri_rec.arena.super->defs_first); off;) { /* A:defs */
-        const struct fdr_defs_block *b = fdri_at(&fdri_rec.arena, off);
-        uint32_t used = fdr_load_acquire(&b->used); /* A:defs */
+    for (uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.arena.super->defs_first); off;) { /* A:defs */
+        const struct fdri_arena_defs_block *b = fdri_bins_at(&fdri_life_recording.arena, off);
+        uint32_t used = fdri_atomic_load_acquire(&b->used); /* A:defs */
         for (uint32_t at = 0; at < used;
-             at += ((const struct fdr_def *)(const void *)((const char *)(b + 1) + at))->bytes)
+             at += ((const struct fdri_arena_def *)(const void *)((const char *)(b + 1) + at))->bytes)
             match_def(slot, (const void *)((const char *)(b + 1) + at));
-        off = fdr_load_acquire(&b->next); /* A:defs */
+        off = fdri_atomic_load_acquire(&b->next); /* A:defs */
     }
 }
 
@@ -282,20 +284,20 @@ static void match_all(uint32_t slot)
 /* Messages are not defined. */
 static void match_messages(uint32_t slot)
 {
-    const struct fdri_watch *w = &fdri_watching[slot].watch;
-    if (w->source != FDRI_BY_COUNT && w->source != FDRI_BY_EVENT_RATE) return;
-    if (matches(w->glob, "send")) add_entry(slot, FDRI_KEY(0, 1), FDRI_NO_FIELD, 0);
-    if (matches(w->glob, "recv")) add_entry(slot, FDRI_KEY(0, 2), FDRI_NO_FIELD, 0);
+    const struct fdri_watch *w = &fdri_watch_slots[slot].watch;
+    if (w->source != FDRI_WATCH_BY_COUNT && w->source != FDRI_WATCH_BY_EVENT_RATE) return;
+    if (matches(w->glob, "send")) add_entry(slot, FDRI_TOTALS_KEY(0, 1), FDRI_EXPORT_NO_FIELD, 0);
+    if (matches(w->glob, "recv")) add_entry(slot, FDRI_TOTALS_KEY(0, 2), FDRI_EXPORT_NO_FIELD, 0);
 }
 
 /* The first ids are 1 to 64; who has an old one does not meet the place's next owner. */
-static uint32_t new_id(uint32_t slot, uint32_t turn) { return (turn & 0xffffff) * FDRI_TRIGGERS + slot + 1; }
-static uint32_t slot_of(int trigger) { return ((uint32_t)trigger - 1) % FDRI_TRIGGERS; }
+static uint32_t new_id(uint32_t slot, uint32_t turn) { return (turn & 0xffffff) * FDRI_EXPORT_TRIGGERS + slot + 1; }
+static uint32_t slot_of(int trigger) { return ((uint32_t)trigger - 1) % FDRI_EXPORT_TRIGGERS; }
 
 /* Nobody is followed yet. The kernel's memory: pages nobody comes to cost nothing. */
-static bool follows_nobody(struct fdri_watching *p)
+static bool follows_nobody(struct fdri_watch_slot *p)
 {
-    size_t bytes = sizeof *p->followed * FDRI_FOLLOWED;
+    size_t bytes = sizeof *p->followed * FDRI_WATCH_FOLLOWED;
     if (p->followed) {
         if (madvise(p->followed, bytes, MADV_DONTNEED) != 0) memset(p->followed, 0, bytes); /* it is locked */
         return true;
@@ -311,20 +313,20 @@ static int add(const struct fdri_watch *w)
     sigset_t old;
     uint32_t slot = 0, id = 0;
     fdri_watch_lock(&old);
-    while (slot < FDRI_TRIGGERS && fdri_watching[slot].state != FDRI_WATCH_FREE) slot++;
-    bool room = slot == FDRI_TRIGGERS || !of_metrics(w) || follows_nobody(&fdri_watching[slot]);
-    if (slot < FDRI_TRIGGERS && room) {
-        struct fdri_watching *p = &fdri_watching[slot];
+    while (slot < FDRI_EXPORT_TRIGGERS && fdri_watch_slots[slot].state != FDRI_WATCH_FREE) slot++;
+    bool room = slot == FDRI_EXPORT_TRIGGERS || !of_metrics(w) || follows_nobody(&fdri_watch_slots[slot]);
+    if (slot < FDRI_EXPORT_TRIGGERS && room) {
+        struct fdri_watch_slot *p = &fdri_watch_slots[slot];
         uint32_t tenancy = p->tenancy + 1, turns = p->turns + 1;
         /* not its id, which others look at, and is 0 */
-        memset(&p->watch, 0, sizeof *p - offsetof(struct fdri_watching, watch));
+        memset(&p->watch, 0, sizeof *p - offsetof(struct fdri_watch_slot, watch));
         p->tenancy = tenancy;
         p->turns = turns;
         p->watch = *w;
         id = new_id(slot, turns - 1);
-        fdr_store_relaxed(&p->state, (uint32_t)FDRI_WATCH_USED);
+        fdri_atomic_store_relaxed(&p->state, (uint32_t)FDRI_WATCH_USED);
         fdri_trigger_arm(slot, &w->trigger);
-        fdr_store_relaxed(&p->id, id);
+        fdri_atomic_store_relaxed(&p->id, id);
         match_messages(slot);
         changed();
     }
@@ -338,7 +340,7 @@ static void finish_add(uint32_t slot)
     sigset_t old;
     match_all(slot);
     fdri_watch_lock(&old);
-    fdri_watching[slot].matched = true;
+    fdri_watch_slots[slot].matched = true;
     fdri_watch_unlock(&old);
 }
 
@@ -346,14 +348,14 @@ static void finish_add(uint32_t slot)
 static int add_line(const char *line)
 {
     struct fdri_watch w;
-    const char *wrong = fdri_watch_parse(line, &fdri_rec.set, &w);
+    const char *wrong = fdri_watch_parse(line, &fdri_life_recording.set, &w);
     if (!wrong && !w.trigger.name[0]) wrong = "nothing in it";
-    if (wrong) fdri_say("trigger '%.200s': %s; it is not set", line, wrong);
+    if (wrong) fdri_text_message("trigger '%.200s': %s; it is not set", line, wrong);
     int id = wrong ? -EINVAL : add(&w);
     if (id > 0) finish_add(slot_of(id));
-    int e = id > 0 ? fdri_dumper_start() : 0;
-    if (e) fdri_say("trigger %s: no thread for snapshots: %s", w.trigger.name, strerror(-e));
-    if (id > 0) fdri_dumper_wake(); /* it may have to look now and then */
+    int e = id > 0 ? fdri_trigger_dumper_start() : 0;
+    if (e) fdri_text_message("trigger %s: no thread for snapshots: %s", w.trigger.name, strerror(-e));
+    if (id > 0) fdri_trigger_dumper_wake(); /* it may have to look now and then */
     return id;
 }
 
@@ -361,28 +363,28 @@ static int add_line(const char *line)
  * recording begins, which does wait. */
 int fdr_trigger_add(const char *line)
 {
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     char copy[1024] = ""; /* where it faults nothing is held yet; one that is longer stays too long */
     sigset_t old;
     int id = -ESRCH;
     if (!on) return id;
     if (line) memcpy(copy, line, strnlen(line, sizeof copy - 1));
-    fdr_signals_block(&old);
-    struct fdr_cancel cancel = fdr_cancel_off();
-    if (fdri_pass(on)) {
+    fdri_system_signals_block(&old);
+    struct fdri_system_cancel cancel = fdri_system_cancel_off();
+    if (fdri_thread_hold_recording(on)) {
         id = add_line(copy);
-        if (id > 0 && fdr_load_relaxed(&fdr_switch_.on) != on) id = -ESRCH;
-        fdri_passed();
+        if (id > 0 && fdri_atomic_load_relaxed(&fdr_switch_.on) != on) id = -ESRCH;
+        fdri_thread_release_recording();
     }
-    fdr_cancel_defer(cancel);
-    fdr_signals_restore(&old);
-    fdr_cancel_restore(cancel);
+    fdri_system_cancel_defer(cancel);
+    fdri_system_signals_restore(&old);
+    fdri_system_cancel_restore(cancel);
     return id;
 }
 
 static bool there_is(int trigger)
 {
-    return trigger > 0 && fdr_load_relaxed(&fdri_watching[slot_of(trigger)].id) == (uint32_t)trigger;
+    return trigger > 0 && fdri_atomic_load_relaxed(&fdri_watch_slots[slot_of(trigger)].id) == (uint32_t)trigger;
 }
 
 /* After a grace period: nobody is looking at it any more. The recording may be over, and the place another
@@ -390,10 +392,10 @@ static bool there_is(int trigger)
 static void free_slot(void *which)
 {
     sigset_t old;
-    struct fdri_watching *w = &fdri_watching[(uintptr_t)which % FDRI_TRIGGERS];
+    struct fdri_watch_slot *w = &fdri_watch_slots[(uintptr_t)which % FDRI_EXPORT_TRIGGERS];
     fdri_watch_lock(&old);
-    if (w->state == FDRI_WATCH_LEAVING && w->tenancy == (uint32_t)((uintptr_t)which / FDRI_TRIGGERS))
-        fdr_store_relaxed(&w->state, (uint32_t)FDRI_WATCH_FREE);
+    if (w->state == FDRI_WATCH_LEAVING && w->tenancy == (uint32_t)((uintptr_t)which / FDRI_EXPORT_TRIGGERS))
+        fdri_atomic_store_relaxed(&w->state, (uint32_t)FDRI_WATCH_FREE);
     fdri_watch_unlock(&old);
 }
 
@@ -403,9 +405,9 @@ static void take_away(uint32_t slot)
     struct fdri_watch_table *t = fdri_watch_table;
     fdri_trigger_disarm(slot);
     for (uint32_t i = 0; t && i < 1u << t->log2; i++)
-        if (t->entry[i].slot == slot && t->entry[i].key) fdr_store_relaxed(&t->entry[i].gone, (uint8_t)1);
-    fdr_store_relaxed(&fdri_watching[slot].id, 0u);
-    fdr_store_relaxed(&fdri_watching[slot].state, (uint32_t)FDRI_WATCH_LEAVING);
+        if (t->entry[i].slot == slot && t->entry[i].key) fdri_atomic_store_relaxed(&t->entry[i].gone, (uint8_t)1);
+    fdri_atomic_store_relaxed(&fdri_watch_slots[slot].id, 0u);
+    fdri_atomic_store_relaxed(&fdri_watch_slots[slot].state, (uint32_t)FDRI_WATCH_LEAVING);
     changed();
 }
 
@@ -416,10 +418,10 @@ int fdr_trigger_remove(int trigger)
     uint32_t slot = slot_of(trigger);
     fdri_watch_lock(&old);
     bool there = there_is(trigger); /* and nobody else takes it away */
-    uintptr_t which = (uintptr_t)fdri_watching[slot].tenancy * FDRI_TRIGGERS + slot;
+    uintptr_t which = (uintptr_t)fdri_watch_slots[slot].tenancy * FDRI_EXPORT_TRIGGERS + slot;
     if (there) take_away(slot);
     fdri_watch_unlock(&old);
-    if (there) fdri_after_grace(free_slot, (void *)which);
+    if (there) fdri_life_after_grace(free_slot, (void *)which);
     return there ? 0 : -ENOENT;
 }
 
@@ -428,21 +430,22 @@ int fdr_trigger_remove(int trigger)
  * the section open until the thread's next record. */
 void fdr_trigger_fire(int trigger, double value)
 {
-    struct fdri_seen seen = {.type = FDR_VALUE_F64, .location = UINT32_MAX, .key = FDRI_NO_KEY, .field = FDRI_NO_FIELD};
+    struct fdri_export_seen seen = {
+        .type = FDRI_ARENA_VALUE_F64, .location = UINT32_MAX, .key = FDRI_EXPORT_NO_KEY, .field = FDRI_EXPORT_NO_FIELD};
     sigset_t old;
     memcpy(&seen.value, &value, sizeof value);
-    uint32_t on = fdr_load_relaxed(&fdr_switch_.on);
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     if (!on || !there_is(trigger)) return;
-    fdr_signals_block(&old);
-    if (fdri_pass(on)) {
-        bool known = fdri_self.recording == on && fdri_is_reader();
-        seen.tick = fdri_tick_now();
-        if (known) fdri_read_begin();
+    fdri_system_signals_block(&old);
+    if (fdri_thread_hold_recording(on)) {
+        bool known = fdri_record_self.recording == on && fdri_names_is_reader();
+        seen.tick = fdri_record_tick_now();
+        if (known) fdri_life_read_begin();
         if (there_is(trigger)) fdri_trigger_seen(slot_of(trigger), &seen);
-        if (known) fdri_read_end();
-        fdri_passed();
+        if (known) fdri_life_read_end();
+        fdri_thread_release_recording();
     }
-    fdr_signals_restore(&old);
+    fdri_system_signals_restore(&old);
 }
 
 uint64_t fdr_trigger_count(int trigger) { return there_is(trigger) ? fdri_trigger_count(slot_of(trigger)) : 0; }
@@ -452,23 +455,23 @@ uint64_t fdr_trigger_count(int trigger) { return there_is(trigger) ? fdri_trigge
 static void load_line(const char *where, unsigned number, const char *line)
 {
     struct fdri_watch w;
-    const char *wrong = fdri_watch_parse(line, &fdri_rec.set, &w);
+    const char *wrong = fdri_watch_parse(line, &fdri_life_recording.set, &w);
     if (!wrong && !w.trigger.name[0]) return;
     int id = wrong ? 0 : add(&w);
-    if (id > 0) fdri_watching[slot_of(id)].matched = true; /* nothing is defined yet */
+    if (id > 0) fdri_watch_slots[slot_of(id)].matched = true; /* nothing is defined yet */
     if (id < 0) wrong = id == -ENOMEM ? "no memory" : "there are 64 already";
     line += strspn(line, " \t");
     if (wrong)
-        fdri_say("FDR_TRIGGERS=%s line %u '%.*s': %s; this line is ignored", where, number,
-                 (int)strcspn(line, "\r\n") < 80 ? (int)strcspn(line, "\r\n") : 80, line, wrong);
+        fdri_text_message("FDR_TRIGGERS=%s line %u '%.*s': %s; this line is ignored", where, number,
+                          (int)strcspn(line, "\r\n") < 80 ? (int)strcspn(line, "\r\n") : 80, line, wrong);
 }
 
 static void load_file(const char *path)
 {
     char line[1024];
-    FILE *f = fdri_open_lines(path);
+    FILE *f = fdri_text_open_lines(path);
     if (!f) {
-        fdri_say("FDR_TRIGGERS=%s: %s; no triggers", path, errno == EINVAL ? "not a file" : strerror(errno));
+        fdri_text_message("FDR_TRIGGERS=%s: %s; no triggers", path, errno == EINVAL ? "not a file" : strerror(errno));
         return;
     }
     for (unsigned number = 1; fgets(line, sizeof line, f); number++) {
@@ -476,7 +479,7 @@ static void load_file(const char *path)
         load_line(path, number, line);
         for (int c = 0; !whole && c != '\n' && c != EOF;) c = getc(f); /* it was told that it is too long */
     }
-    if (ferror(f)) fdri_say("FDR_TRIGGERS=%s: %s; what was read before that holds", path, strerror(errno));
+    if (ferror(f)) fdri_text_message("FDR_TRIGGERS=%s: %s; what was read before that holds", path, strerror(errno));
     fclose(f);
 }
 
@@ -500,16 +503,16 @@ void fdri_watch_stop(void)
     sigset_t old;
     fdri_watch_lock(&old);
     struct fdri_watch_table *t = fdri_watch_table;
-    fdr_store_release(&fdri_watch_table, (struct fdri_watch_table *)NULL); /* R:watch */
-    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++) {
+    fdri_atomic_store_release(&fdri_watch_table, (struct fdri_watch_table *)NULL); /* R:watch */
+    for (uint32_t i = 0; i < FDRI_EXPORT_TRIGGERS; i++) {
         fdri_trigger_disarm(i);
-        fdr_store_relaxed(&fdri_watching[i].id, 0u);
-        fdr_store_relaxed(&fdri_watching[i].state, (uint32_t)FDRI_WATCH_FREE);
-        fdri_watching[i].turns = 0;
+        fdri_atomic_store_relaxed(&fdri_watch_slots[i].id, 0u);
+        fdri_atomic_store_relaxed(&fdri_watch_slots[i].state, (uint32_t)FDRI_WATCH_FREE);
+        fdri_watch_slots[i].turns = 0;
     }
     changed();
     fdri_watch_unlock(&old);
-    if (t) fdri_after_grace(free_tables, t);
+    if (t) fdri_life_after_grace(free_tables, t);
 }
 
 void fdri_watch_fork(int phase)

@@ -6,8 +6,8 @@
  *   watch_table.h   the table itself
  *
  * Neighbours: record/ calls the checks; export/trigger/ takes the snapshot. */
-#ifndef FDR_RECORDER_WATCH_WATCH_H
-#define FDR_RECORDER_WATCH_WATCH_H
+#ifndef FDRI_RECORDER_WATCH_WATCH_H
+#define FDRI_RECORDER_WATCH_WATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,11 +23,12 @@ extern uint32_t fdri_watch_classes __attribute__((visibility("hidden"))); /* ato
 void fdri_watch_call(struct fdri_thread *t, uint32_t region, uint64_t duration, uint64_t tick);
 void fdri_watch_point(struct fdri_thread *t, uint32_t key, uint32_t type, uint64_t value, const uint64_t *field,
                       uint32_t fields, uint64_t tick);
-void fdri_watch_define(enum fdr_def_kind kind, uint32_t id, const char *name, const void *payload, uint32_t bytes);
+void fdri_watch_define(enum fdri_arena_def_kind kind, uint32_t id, const char *name, const void *payload,
+                       uint32_t bytes);
 bool fdri_watch_regions(void);           /* is there a trigger on regions? */
 void fdri_watch_start(const char *text); /* FDR_TRIGGERS */
 void fdri_watch_stop(void);
-void fdri_watch_fork(int phase);           /* as fdri_define_fork */
+void fdri_watch_fork(int phase);           /* as fdri_names_define_fork */
 uint64_t fdri_watch_poll(uint64_t now_ns); /* watch_poll.c: in the dumper thread */
 
 #endif

@@ -33,7 +33,7 @@ static bool accept(struct words *w, const char *word)
 static bool number(const char *text, const char *end_is, double *out)
 {
     const char *end;
-    *out = fdri_number(text, &end);
+    *out = fdri_text_number(text, &end);
     return end != text && !strcmp(end, end_is) && isfinite(*out);
 }
 
@@ -42,31 +42,31 @@ static bool value(const char *text, double *out)
 {
     uint64_t bytes;
     if (number(text, "", out)) return true;
-    if (!fdri_parse_size(text, &bytes)) return false;
+    if (!fdri_life_parse_size(text, &bytes)) return false;
     *out = (double)bytes;
     return true;
 }
 
 static const char *region(struct words *w, struct fdri_watch *t)
 {
-    t->source = FDRI_BY_REGION;
+    t->source = FDRI_WATCH_BY_REGION;
     if (accept(w, "stuck")) {
-        t->source = FDRI_BY_STUCK;
-        return fdri_parse_duration(next(w), &t->ns) && t->ns ? NULL : "expected: region GLOB stuck DURATION";
+        t->source = FDRI_WATCH_BY_STUCK;
+        return fdri_life_parse_duration(next(w), &t->ns) && t->ns ? NULL : "expected: region GLOB stuck DURATION";
     }
     const char *limit = accept(w, "over") ? next(w) : "";
     if (number(limit, "p99", &t->limit) && t->limit > 0) {
-        t->source = FDRI_BY_P99;
+        t->source = FDRI_WATCH_BY_P99;
         return NULL;
     }
-    return fdri_parse_duration(limit, &t->ns) && t->ns
+    return fdri_life_parse_duration(limit, &t->ns) && t->ns
                ? NULL
                : "expected: region GLOB over DURATION, over Kp99, or stuck DURATION";
 }
 
 static const char *metric(struct words *w, struct fdri_watch *t)
 {
-    t->source = accept(w, "rate") ? FDRI_BY_METRIC_RATE : FDRI_BY_METRIC;
+    t->source = accept(w, "rate") ? FDRI_WATCH_BY_METRIC_RATE : FDRI_WATCH_BY_METRIC;
     t->below = accept(w, "below");
     t->ns = 100000000;
     bool good = (t->below || accept(w, "above")) && value(next(w), &t->limit);
@@ -77,48 +77,49 @@ static const char *event(struct words *w, struct fdri_watch *t)
 {
     static const char wrong[] = "expected: event GLOB count N, or event GLOB rate N/DURATION";
     char *slash = NULL;
-    t->source = accept(w, "rate") ? FDRI_BY_EVENT_RATE : FDRI_BY_COUNT;
-    if (t->source == FDRI_BY_COUNT && !accept(w, "count")) return wrong;
+    t->source = accept(w, "rate") ? FDRI_WATCH_BY_EVENT_RATE : FDRI_WATCH_BY_COUNT;
+    if (t->source == FDRI_WATCH_BY_COUNT && !accept(w, "count")) return wrong;
     const char *count = next(w);
     errno = 0;
     t->count = *count >= '0' && *count <= '9' ? strtoull(count, &slash, 10) : 0;
     if (!t->count || errno) return wrong;
-    if (t->source == FDRI_BY_COUNT) return *slash ? wrong : NULL;
-    return *slash == '/' && fdri_parse_duration(slash + 1, &t->ns) && t->ns ? NULL : wrong;
+    if (t->source == FDRI_WATCH_BY_COUNT) return *slash ? wrong : NULL;
+    return *slash == '/' && fdri_life_parse_duration(slash + 1, &t->ns) && t->ns ? NULL : wrong;
 }
 
 static const char *memory(struct words *w, struct fdri_watch *t)
 {
-    t->source = FDRI_BY_MEMORY;
+    t->source = FDRI_WATCH_BY_MEMORY;
     const char *limit = accept(w, "above") ? next(w) : "";
     uint64_t bytes;
     t->percent = number(limit, "%", &t->limit);
-    bool good = t->percent ? t->limit > 0 && t->limit < 100 : fdri_parse_size(limit, &bytes); /* never, always: none */
+    bool good = t->percent ? t->limit > 0 && t->limit < 100
+                           : fdri_life_parse_size(limit, &bytes); /* never, always: none */
     if (good && !t->percent) t->limit = (double)bytes;
     return good ? NULL : "expected: memory above SIZE, or above N%, N between 0 and 100";
 }
 
-static const char *keep(const char *text, struct fdri_trigger *t)
+static const char *keep(const char *text, struct fdri_export_trigger *t)
 {
     char *end;
     unsigned long n = strtoul(text, &end, 10);
     if (end == text || n < 1 || n > 1000000 || (*end && strcmp(end, ",oldest") && strcmp(end, ",newest")))
         return "expected: keep N, with ,oldest or ,newest behind it";
-    t->keep = (uint32_t)fdr_min(n, FDRI_KEEP_MAX);
+    t->keep = (uint32_t)fdri_bits_min(n, FDRI_EXPORT_KEEP_MAX);
     t->keep_newest = !strcmp(end, ",newest");
-    if (n > FDRI_KEEP_MAX)
-        fdri_say("trigger with keep %.40s: no more than 256 snapshots are kept; using 256%s", text, end);
+    if (n > FDRI_EXPORT_KEEP_MAX)
+        fdri_text_message("trigger with keep %.40s: no more than 256 snapshots are kept; using 256%s", text, end);
     return NULL;
 }
 
-static const char *options(struct words *w, struct fdri_trigger *t)
+static const char *options(struct words *w, struct fdri_export_trigger *t)
 {
     const char *wrong = NULL;
     while (w->at < w->count && !wrong) {
         if (accept(w, "window"))
-            wrong = fdri_parse_duration(next(w), &t->window_ns) ? NULL : "expected: window DURATION";
+            wrong = fdri_life_parse_duration(next(w), &t->window_ns) ? NULL : "expected: window DURATION";
         else if (accept(w, "holdoff"))
-            wrong = fdri_parse_duration(next(w), &t->holdoff_ns) ? NULL : "expected: holdoff DURATION";
+            wrong = fdri_life_parse_duration(next(w), &t->holdoff_ns) ? NULL : "expected: holdoff DURATION";
         else if (accept(w, "keep")) wrong = keep(next(w), t);
         else wrong = "unknown word behind the condition; known are window, holdoff, keep";
     }
@@ -127,7 +128,7 @@ static const char *options(struct words *w, struct fdri_trigger *t)
 
 static const char *source(struct words *w, struct fdri_watch *t)
 {
-    if (accept(w, "api")) return t->source = FDRI_BY_API, NULL;
+    if (accept(w, "api")) return t->source = FDRI_WATCH_BY_API, NULL;
     if (accept(w, "memory")) return memory(w, t);
     int which = accept(w, "region") ? 1 : accept(w, "metric") ? 2 : accept(w, "event") ? 3 : 0;
     if (!which) return "unknown source; known are region, metric, event, memory, api";
@@ -164,7 +165,7 @@ static bool cut_name(struct words *w)
 }
 
 /* The condition as text: the line without name and options. */
-static void what_it_says(const struct words *w, int from, int to, struct fdri_trigger *t)
+static void what_it_says(const struct words *w, int from, int to, struct fdri_export_trigger *t)
 {
     size_t used = 0;
     t->what[0] = 0;
@@ -172,7 +173,7 @@ static void what_it_says(const struct words *w, int from, int to, struct fdri_tr
         used += (size_t)snprintf(t->what + used, sizeof t->what - used, "%s%s", i > from ? " " : "", w->word[i]);
 }
 
-const char *fdri_watch_parse(const char *line, const struct fdri_settings *set, struct fdri_watch *t)
+const char *fdri_watch_parse(const char *line, const struct fdri_life_settings *set, struct fdri_watch *t)
 {
     struct words w;
     memset(t, 0, sizeof *t);

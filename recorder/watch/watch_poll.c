@@ -28,17 +28,20 @@
 
 enum { OFTEN_NS = 100000000, LEAST_NS = 1000000, MANY_CALLS = 100 };
 
-static uint64_t to_ns(uint64_t ticks) { return (uint64_t)((unsigned __int128)ticks * fdri_rec.tick_to_ns >> 32); }
+static uint64_t to_ns(uint64_t ticks)
+{
+    return (uint64_t)((unsigned __int128)ticks * fdri_life_recording.tick_to_ns >> 32);
+}
 
 /* ---- calls that do not end ---- */
 
 /* Each call once: when it has been open for long enough now, and had not been when this trigger looked last. Under the
  * lock the trigger cannot be taken away, and its place given to another one, in between. */
-static void report(const struct fdri_watch_entry *e, uint64_t enter_tick, const struct fdri_seen *seen)
+static void report(const struct fdri_watch_entry *e, uint64_t enter_tick, const struct fdri_export_seen *seen)
 {
     sigset_t old;
     fdri_watch_lock(&old);
-    const struct fdri_watching *w = &fdri_watching[e->slot];
+    const struct fdri_watch_slot *w = &fdri_watch_slots[e->slot];
     uint64_t looked = w->looked_tick;
     bool before = looked > enter_tick && to_ns(looked - enter_tick) >= e->stuck_ns;
     if (!e->gone && w->matched && !before) fdri_trigger_seen(e->slot, seen);
@@ -48,68 +51,72 @@ static void report(const struct fdri_watch_entry *e, uint64_t enter_tick, const 
 static void see_frame(uint32_t location, uint32_t region, uint64_t enter_tick, uint64_t now_tick)
 {
     const struct fdri_watch_entry *e;
-    uint32_t key = FDRI_KEY(FDR_DEF_REGION, region);
+    uint32_t key = FDRI_TOTALS_KEY(FDRI_ARENA_DEF_REGION, region);
     uint64_t open = now_tick > enter_tick ? now_tick - enter_tick : 0;
     uint64_t ns = to_ns(open);
-    const struct fdri_watch_table *table = fdr_load_acquire(&fdri_watch_table); /* A:watch - replaced as a whole */
+    const struct fdri_watch_table *table = fdri_atomic_load_acquire(
+        &fdri_watch_table); /* A:watch - replaced as a whole */
     if (!table) return;
-    FDRI_EACH_ENTRY(table, key, e)
+    FDRI_WATCH_EACH_ENTRY(table, key, e)
     if (e->stuck_ns != UINT64_MAX && ns >= e->stuck_ns)
         report(e, enter_tick,
-               &(struct fdri_seen){.tick = now_tick,
-                                   .value = ns,
-                                   .unit = FDRI_UNIT_NS,
-                                   .location = location,
-                                   .key = key,
-                                   .field = FDRI_NO_FIELD});
+               &(struct fdri_export_seen){.tick = now_tick,
+                                          .value = ns,
+                                          .unit = FDRI_EXPORT_UNIT_NS,
+                                          .location = location,
+                                          .key = key,
+                                          .field = FDRI_EXPORT_NO_FIELD});
 }
 
 /* A frame counts if it is the same before and after the depth was read again. */
-FDR_RACY static void see_stack(const struct fdr_location *l, uint64_t now_tick)
+FDRI_RACY static void see_stack(const struct fdri_arena_location *l, uint64_t now_tick)
 {
-    uint32_t depth = fdr_load_acquire(&l->depth); /* A:frame */
-    for (uint32_t d = 1; d <= depth && d <= fdr_levels_in(l->level_blocks); d++) {
-        const struct fdr_levels_block *b = fdri_at(&fdri_rec.arena, l->levels_off[fdr_level_block(d)]);
-        struct fdr_level v;
-        fdr_copy_racy(&v, &b->level[fdr_level_entry(d)], sizeof v);
-        fdr_fence_acquire();                         /* A:frame */
-        if (fdr_load_acquire(&l->depth) < d) return; /* A:frame */
-        if (!(v.flags & FDR_LEVEL_UNTIMED)) see_frame(l->id, v.region, v.enter_tick, now_tick);
+    uint32_t depth = fdri_atomic_load_acquire(&l->depth); /* A:frame */
+    for (uint32_t d = 1; d <= depth && d <= fdri_arena_levels_in(l->level_blocks); d++) {
+        const struct fdri_arena_levels_block *b = fdri_bins_at(&fdri_life_recording.arena,
+                                                               l->levels_off[fdri_arena_level_block(d)]);
+        struct fdri_arena_level v;
+        fdri_racy_copy(&v, &b->level[fdri_arena_level_entry(d)], sizeof v);
+        fdri_atomic_fence_acquire();                         /* A:frame */
+        if (fdri_atomic_load_acquire(&l->depth) < d) return; /* A:frame */
+        if (!(v.flags & FDRI_ARENA_LEVEL_UNTIMED)) see_frame(l->id, v.region, v.enter_tick, now_tick);
     }
 }
 
 /* Who was there with all its entries before a look began has now seen everything there is. */
 struct lookers {
-    uint32_t tenancy[FDRI_TRIGGERS]; /* 0: it was not */
+    uint32_t tenancy[FDRI_EXPORT_TRIGGERS]; /* 0: it was not */
 };
 static void begin_look(struct lookers *who)
 {
     sigset_t old;
     fdri_watch_lock(&old);
-    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++)
-        who->tenancy[i] = fdri_watching[i].matched ? fdri_watching[i].tenancy : 0;
+    for (uint32_t i = 0; i < FDRI_EXPORT_TRIGGERS; i++)
+        who->tenancy[i] = fdri_watch_slots[i].matched ? fdri_watch_slots[i].tenancy : 0;
     fdri_watch_unlock(&old);
 }
 static void end_look(const struct lookers *who, uint64_t tick)
 {
     sigset_t old;
     fdri_watch_lock(&old);
-    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++)
-        if (who->tenancy[i] && who->tenancy[i] == fdri_watching[i].tenancy) fdri_watching[i].looked_tick = tick;
+    for (uint32_t i = 0; i < FDRI_EXPORT_TRIGGERS; i++)
+        if (who->tenancy[i] && who->tenancy[i] == fdri_watch_slots[i].tenancy) fdri_watch_slots[i].looked_tick = tick;
     fdri_watch_unlock(&old);
 }
 
 /* Locations with times of their own have no now. */
-FDR_RACY static void see_stacks(void)
+FDRI_RACY static void see_stacks(void)
 {
     struct lookers who;
     begin_look(&who);
-    uint64_t now = fdri_tick_now();
-    if (!fdri_ended_look(UINT32_MAX, 1000)) return; /* accounts of ended threads are moving: next time */
-    for (uint32_t off = fdr_load_acquire(&fdri_rec.arena.super->location_first); off;) { /* A:location */
-        const struct fdr_location *l = fdri_at(&fdri_rec.arena, off);
-        uint32_t flags = fdr_load_relaxed(&l->flags);
-        if ((flags & FDR_LOCATION_LIVE) && !(flags & FDR_LOCATION_NS) == fdri_rec.ticks) see_stack(l, now);
+    uint64_t now = fdri_record_tick_now();
+    if (!fdri_ended_try_hold(UINT32_MAX, 1000)) return; /* accounts of ended threads are moving: next time */
+    for (uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.arena.super->location_first);
+         off;) { /* A:location */
+        const struct fdri_arena_location *l = fdri_bins_at(&fdri_life_recording.arena, off);
+        uint32_t flags = fdri_atomic_load_relaxed(&l->flags);
+        if ((flags & FDRI_ARENA_LOCATION_LIVE) && !(flags & FDRI_ARENA_LOCATION_NS) == fdri_life_recording.ticks)
+            see_stack(l, now);
         off = l->next;
     }
     fdri_ended_unlock();
@@ -125,9 +132,9 @@ static uint64_t resident(void)
     static unsigned said;
     errno = 0;
     /* /proc/self is empty when the first thread has ended */
-    if (!fdri_read_text("/proc/thread-self/statm", text, sizeof text) && fdri_once(&said))
-        fdri_say("/proc/thread-self/statm: %s; triggers by memory see nothing until it can be read",
-                 errno ? strerror(errno) : "empty");
+    if (!fdri_system_read_text("/proc/thread-self/statm", text, sizeof text) && fdri_text_once(&said))
+        fdri_text_message("/proc/thread-self/statm: %s; triggers by memory see nothing until it can be read",
+                          errno ? strerror(errno) : "empty");
     sscanf(text, "%*u %llu", &pages);
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
@@ -135,19 +142,19 @@ static uint64_t resident(void)
 /* Under the lock. */
 static void see_resident(uint32_t slot, uint64_t bytes)
 {
-    struct fdri_watching *w = &fdri_watching[slot];
+    struct fdri_watch_slot *w = &fdri_watch_slots[slot];
     static uint64_t whole;
     if (w->watch.percent && !whole) whole = fdri_memory_limit();
     double limit = w->watch.percent ? w->watch.limit / 100 * (double)whole : w->watch.limit;
     uint32_t above = (double)bytes > limit;
-    if (above && !fdr_load_relaxed(&w->above))
-        fdri_trigger_seen(slot, &(struct fdri_seen){.tick = fdri_tick_now(),
-                                                    .value = bytes,
-                                                    .unit = FDRI_UNIT_BYTES,
-                                                    .location = UINT32_MAX,
-                                                    .key = FDRI_NO_KEY,
-                                                    .field = FDRI_NO_FIELD});
-    fdr_store_relaxed(&w->above, above);
+    if (above && !fdri_atomic_load_relaxed(&w->above))
+        fdri_trigger_seen(slot, &(struct fdri_export_seen){.tick = fdri_record_tick_now(),
+                                                           .value = bytes,
+                                                           .unit = FDRI_EXPORT_UNIT_BYTES,
+                                                           .location = UINT32_MAX,
+                                                           .key = FDRI_EXPORT_NO_KEY,
+                                                           .field = FDRI_EXPORT_NO_FIELD});
+    fdri_atomic_store_relaxed(&w->above, above);
 }
 
 static void see_memory(void)
@@ -155,8 +162,8 @@ static void see_memory(void)
     sigset_t old;
     uint64_t bytes = resident();
     fdri_watch_lock(&old);
-    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++)
-        if (fdri_watching[i].state == FDRI_WATCH_USED && fdri_watching[i].watch.source == FDRI_BY_MEMORY)
+    for (uint32_t i = 0; i < FDRI_EXPORT_TRIGGERS; i++)
+        if (fdri_watch_slots[i].state == FDRI_WATCH_USED && fdri_watch_slots[i].watch.source == FDRI_WATCH_BY_MEMORY)
             see_resident(i, bytes);
     fdri_watch_unlock(&old);
 }
@@ -164,19 +171,20 @@ static void see_memory(void)
 /* ---- p99 ---- */
 
 /* Adds the row's histogram of durations in ns. */
-FDR_RACY static void add_histogram(const struct fdr_location *l, uint32_t key, uint64_t *count)
+FDRI_RACY static void add_histogram(const struct fdri_arena_location *l, uint32_t key, uint64_t *count)
 {
-    const struct fdr_rowtable *t = fdri_at(&fdri_rec.arena, fdr_load_acquire(&l->rows_table_off)); /* A:rows */
+    const struct fdri_arena_rowtable *t = fdri_bins_at(&fdri_life_recording.arena,
+                                                       fdri_atomic_load_acquire(&l->rows_table_off)); /* A:rows */
     const uint32_t *slot = (const void *)(t + 1);
     uint32_t mask = (1u << t->log2) - 1, i = key * 0x9E3779B1u >> (32 - t->log2);
     for (uint32_t n = 0; n <= mask; n++, i = (i + 1) & mask) {
-        uint32_t off = fdr_load_acquire(&slot[i]); /* A:rows */
+        uint32_t off = fdri_atomic_load_acquire(&slot[i]); /* A:rows */
         if (!off) return;
-        const struct fdr_row *r = fdri_at(&fdri_rec.arena, off);
+        const struct fdri_arena_row *r = fdri_bins_at(&fdri_life_recording.arena, off);
         if (r->key != key) continue;
-        uint64_t word = fdr_load_acquire(&r->histogram); /* A:rows */
-        uint32_t first = fdr_histogram_first(word), end = first + fdr_histogram_count(word);
-        const uint64_t *h = fdri_at(&fdri_rec.arena, (uint32_t)word);
+        uint64_t word = fdri_atomic_load_acquire(&r->histogram); /* A:rows */
+        uint32_t first = fdri_arena_histogram_first(word), end = first + fdri_arena_histogram_count(word);
+        const uint64_t *h = fdri_bins_at(&fdri_life_recording.arena, (uint32_t)word);
         for (uint32_t b = first; word && b < end && b < 64; b++) count[b] += h[b];
         return;
     }
@@ -187,10 +195,11 @@ FDR_RACY static void add_histogram(const struct fdr_location *l, uint32_t key, u
 static bool p99_of(uint32_t key, uint64_t *p99)
 {
     uint64_t count[64] = {0}, all = 0, above = 0;
-    if (!fdri_ended_look(UINT32_MAX, 1000)) return false;
-    for (uint32_t off = fdr_load_acquire(&fdri_rec.arena.super->location_first); off;) { /* A:location */
-        const struct fdr_location *l = fdri_at(&fdri_rec.arena, off);
-        bool free_one = fdr_load_acquire(&l->flags) & FDR_LOCATION_FREE; /* A:location */
+    if (!fdri_ended_try_hold(UINT32_MAX, 1000)) return false;
+    for (uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.arena.super->location_first);
+         off;) { /* A:location */
+        const struct fdri_arena_location *l = fdri_bins_at(&fdri_life_recording.arena, off);
+        bool free_one = fdri_atomic_load_acquire(&l->flags) & FDRI_ARENA_LOCATION_FREE; /* A:location */
         if (!free_one && l->rows_table_off) add_histogram(l, key, count);
         off = l->next;
     }
@@ -215,14 +224,14 @@ static void see_p99(void)
 {
     sigset_t old;
     uint64_t p99;
-    struct fdri_watch_table *t = fdr_load_acquire(&fdri_watch_table); /* A:watch */
+    struct fdri_watch_table *t = fdri_atomic_load_acquire(&fdri_watch_table); /* A:watch */
     for (uint32_t i = 0; t && i < 1u << t->log2; i++) {
         struct fdri_watch_entry *e = &t->entry[i];
-        uint32_t key = fdr_load_acquire(&e->key); /* A:watch */
-        if (!key || fdr_load_relaxed(&e->gone) || e->p99_factor <= 0 || !p99_of(key, &p99)) continue;
+        uint32_t key = fdri_atomic_load_acquire(&e->key); /* A:watch */
+        if (!key || fdri_atomic_load_relaxed(&e->gone) || e->p99_factor <= 0 || !p99_of(key, &p99)) continue;
         double limit = (double)p99 * e->p99_factor;
-        fdr_store_relaxed(&e->threshold_ns, p99 == UINT64_MAX || limit > 9e18 ? UINT64_MAX : (uint64_t)limit);
-        if (fdr_load_relaxed(&fdri_watch_table) != t) break;
+        fdri_atomic_store_relaxed(&e->threshold_ns, p99 == UINT64_MAX || limit > 9e18 ? UINT64_MAX : (uint64_t)limit);
+        if (fdri_atomic_load_relaxed(&fdri_watch_table) != t) break;
     }
     fdri_watch_lock(&old);
     fdri_watch_thresholds();
@@ -239,12 +248,13 @@ static struct plan plan(void)
     struct plan p = {.stuck = UINT64_MAX};
     sigset_t old;
     fdri_watch_lock(&old);
-    for (uint32_t i = 0; i < FDRI_TRIGGERS; i++) {
-        const struct fdri_watch *w = &fdri_watching[i].watch;
-        if (fdri_watching[i].state != FDRI_WATCH_USED) continue;
-        if (w->source == FDRI_BY_STUCK) p.stuck = fdr_min(p.stuck, fdr_min(OFTEN_NS, fdr_max(w->ns / 4, LEAST_NS)));
-        p.p99 |= w->source == FDRI_BY_P99;
-        p.memory |= w->source == FDRI_BY_MEMORY;
+    for (uint32_t i = 0; i < FDRI_EXPORT_TRIGGERS; i++) {
+        const struct fdri_watch *w = &fdri_watch_slots[i].watch;
+        if (fdri_watch_slots[i].state != FDRI_WATCH_USED) continue;
+        if (w->source == FDRI_WATCH_BY_STUCK)
+            p.stuck = fdri_bits_min(p.stuck, fdri_bits_min(OFTEN_NS, fdri_bits_max(w->ns / 4, LEAST_NS)));
+        p.p99 |= w->source == FDRI_WATCH_BY_P99;
+        p.memory |= w->source == FDRI_WATCH_BY_MEMORY;
     }
     fdri_watch_unlock(&old);
     return p;
@@ -265,6 +275,6 @@ uint64_t fdri_watch_poll(uint64_t now)
     if (p.memory && is_due(&memory_ns, now)) see_memory();
     if (p.p99 && is_due(&p99_ns, now)) see_p99();
     if (p.stuck != UINT64_MAX) see_stacks();
-    uint64_t every = p.memory || p.p99 ? fdr_min(OFTEN_NS, p.stuck) : p.stuck;
+    uint64_t every = p.memory || p.p99 ? fdri_bits_min(OFTEN_NS, p.stuck) : p.stuck;
     return every == UINT64_MAX ? every : now + every;
 }

@@ -24,75 +24,75 @@ uint32_t fdri_watch_classes;
 /* Ticks of the recording's clock: an `_at` event has its own time line. */
 static uint64_t tick_of(const struct fdri_thread *t, uint64_t tick)
 {
-    return t->ticks == fdri_rec.ticks ? tick : fdri_tick_now();
+    return t->ticks == fdri_life_recording.ticks ? tick : fdri_record_tick_now();
 }
 static uint64_t ns_of(const struct fdri_thread *t, uint64_t ticks)
 {
     return (uint64_t)((unsigned __int128)ticks * t->to_ns >> 32);
 }
 
-FDR_COLD void fdri_watch_call(struct fdri_thread *t, uint32_t region, uint64_t duration, uint64_t tick)
+FDRI_COLD void fdri_watch_call(struct fdri_thread *t, uint32_t region, uint64_t duration, uint64_t tick)
 {
     uint64_t ns = ns_of(t, duration);
-    uint32_t key = FDRI_KEY(FDR_DEF_REGION, region);
+    uint32_t key = FDRI_TOTALS_KEY(FDRI_ARENA_DEF_REGION, region);
     const struct fdri_watch_entry *e;
-    if (!fdri_is_reader()) return;
-    fdri_read_begin();
-    const struct fdri_watch_table *table = fdr_load_acquire(&fdri_watch_table); /* A:watch */
-    if (table) FDRI_EACH_ENTRY(table, key, e)
-    if (ns >= fdr_load_relaxed(&e->threshold_ns))
-        fdri_trigger_seen(e->slot, &(struct fdri_seen){.tick = tick_of(t, tick),
-                                                       .value = ns,
-                                                       .unit = FDRI_UNIT_NS,
-                                                       .location = t->loc->id,
-                                                       .key = key,
-                                                       .field = FDRI_NO_FIELD});
-    fdri_read_end();
+    if (!fdri_names_is_reader()) return;
+    fdri_life_read_begin();
+    const struct fdri_watch_table *table = fdri_atomic_load_acquire(&fdri_watch_table); /* A:watch */
+    if (table) FDRI_WATCH_EACH_ENTRY(table, key, e)
+    if (ns >= fdri_atomic_load_relaxed(&e->threshold_ns))
+        fdri_trigger_seen(e->slot, &(struct fdri_export_seen){.tick = tick_of(t, tick),
+                                                              .value = ns,
+                                                              .unit = FDRI_EXPORT_UNIT_NS,
+                                                              .location = t->loc->id,
+                                                              .key = key,
+                                                              .field = FDRI_EXPORT_NO_FIELD});
+    fdri_life_read_end();
 }
 
 /* ---- points ---- */
 
 static double as_double(uint64_t value, uint32_t type)
 {
-    if (type == FDR_VALUE_I64) return (double)(int64_t)value;
-    return type == FDR_VALUE_F64 ? fdr_double_of(value) : (double)value;
+    if (type == FDRI_ARENA_VALUE_I64) return (double)(int64_t)value;
+    return type == FDRI_ARENA_VALUE_F64 ? fdri_bits_to_double(value) : (double)value;
 }
 
 /* Who is followed: a metric, or a field of an event, on one location or (0) on all of them. */
 static uint64_t name_of(uint32_t location, uint32_t key, uint32_t field)
 {
-    return (uint64_t)location << 32 | (key & 0xFFFFFFu) << 6 | (uint32_t)(key >> 24 == FDR_DEF_EVENT) << 5 |
+    return (uint64_t)location << 32 | (key & 0xFFFFFFu) << 6 | (uint32_t)(key >> 24 == FDRI_ARENA_DEF_EVENT) << 5 |
            (field & 31);
 }
 
 enum { PLACES = 16 }; /* where it may be */
 
 /* Its place, or the one that was left alone longest, for longer than `stale_ns`. NULL: all are taken. */
-static struct fdri_followed *follow(struct fdri_watching *w, uint64_t whose, uint64_t now_ns, uint64_t stale_ns)
+static struct fdri_watch_followed *follow(struct fdri_watch_slot *w, uint64_t whose, uint64_t now_ns, uint64_t stale_ns)
 {
-    struct fdri_followed *oldest = NULL;
+    struct fdri_watch_followed *oldest = NULL;
     uint64_t oldest_ns = UINT64_MAX;
     uint32_t first = (uint32_t)((whose * 0x9E3779B97F4A7C15u) >> 32);
     for (uint32_t i = 0; i < PLACES; i++) {
-        struct fdri_followed *f = &w->followed[(first + i) % FDRI_FOLLOWED];
-        uint64_t is = fdr_load_relaxed(&f->whose), at = is ? fdr_load_relaxed(&f->at_ns) : 0;
+        struct fdri_watch_followed *f = &w->followed[(first + i) % FDRI_WATCH_FOLLOWED];
+        uint64_t is = fdri_atomic_load_relaxed(&f->whose), at = is ? fdri_atomic_load_relaxed(&f->at_ns) : 0;
         if (is == whose) return f;
         if (at < oldest_ns) oldest = f, oldest_ns = at;
     }
-    uint64_t before = fdr_load_relaxed(&oldest->whose);
+    uint64_t before = fdri_atomic_load_relaxed(&oldest->whose);
     if (before && (oldest_ns > now_ns || now_ns - oldest_ns < stale_ns)) return NULL;
-    if (!fdr_cas_acq_rel_u64(&oldest->whose, &before, whose)) return NULL; /* L:trigger - with its next event */
-    fdr_store_relaxed(&oldest->at_ns, (uint64_t)0);
-    fdr_store_relaxed(&oldest->above, 0u);
+    if (!fdri_atomic_cas_acq_rel_u64(&oldest->whose, &before, whose)) return NULL; /* L:trigger - with its next event */
+    fdri_atomic_store_relaxed(&oldest->at_ns, (uint64_t)0);
+    fdri_atomic_store_relaxed(&oldest->above, 0u);
     return oldest;
 }
 
 /* Fires when it comes to hold, not while it goes on holding. */
 static bool begins(uint32_t *above, bool holds)
 {
-    uint32_t before = fdr_load_relaxed(above);
+    uint32_t before = fdri_atomic_load_relaxed(above);
     if (before == holds) return false;
-    return fdr_cas_acq_rel_u32(above, &before, holds) && holds; /* L:trigger */
+    return fdri_atomic_cas_acq_rel_u32(above, &before, holds) && holds; /* L:trigger */
 }
 
 static bool beyond(const struct fdri_watch *w, double value) { return w->below ? value < w->limit : value > w->limit; }
@@ -100,92 +100,98 @@ static bool beyond(const struct fdri_watch *w, double value) { return w->below ?
 enum { FORGET_NS = 1000000000 };
 
 /* The metric came to lie beyond the limit; each of those that match for itself. */
-static bool level(struct fdri_watching *w, uint64_t whose, double value, uint64_t now_ns)
+static bool level(struct fdri_watch_slot *w, uint64_t whose, double value, uint64_t now_ns)
 {
     if (value != value) return false; /* unknown now: neither beyond nor back */
-    struct fdri_followed *f = follow(w, whose, now_ns, FORGET_NS);
-    if (f) fdr_store_relaxed(&f->at_ns, now_ns);
+    struct fdri_watch_followed *f = follow(w, whose, now_ns, FORGET_NS);
+    if (f) fdri_atomic_store_relaxed(&f->at_ns, now_ns);
     return begins(f ? &f->above : &w->above, beyond(&w->watch, value));
 }
 
 /* Its change per second, over at least the period, came to lie there. */
-static bool rate(struct fdri_watching *w, uint64_t whose, uint32_t type, uint64_t value, uint64_t now_ns,
+static bool rate(struct fdri_watch_slot *w, uint64_t whose, uint32_t type, uint64_t value, uint64_t now_ns,
                  double *per_second)
 {
-    struct fdri_followed *f = follow(w, whose, now_ns, FORGET_NS);
-    uint64_t at = f ? fdr_load_relaxed(&f->at_ns) : 0, passed = now_ns - at;
+    struct fdri_watch_followed *f = follow(w, whose, now_ns, FORGET_NS);
+    uint64_t at = f ? fdri_atomic_load_relaxed(&f->at_ns) : 0, passed = now_ns - at;
     if (!f || (at && passed < w->watch.ns)) return false;
-    double before = as_double(fdr_load_relaxed(&f->value), type);
-    fdr_store_relaxed(&f->value, value);
-    fdr_store_relaxed(&f->at_ns, fdr_max(now_ns, 1));
+    double before = as_double(fdri_atomic_load_relaxed(&f->value), type);
+    fdri_atomic_store_relaxed(&f->value, value);
+    fdri_atomic_store_relaxed(&f->at_ns, fdri_bits_max(now_ns, 1));
     if (!at || !passed) return false;
     *per_second = (as_double(value, type) - before) * 1e9 / (double)passed;
     return begins(&f->above, beyond(&w->watch, *per_second));
 }
 
-static bool counted(struct fdri_watching *w) { return (fdr_add_relaxed(&w->count, 1u) + 1) % w->watch.count == 0; }
+static bool counted(struct fdri_watch_slot *w)
+{
+    return (fdri_atomic_add_relaxed(&w->count, 1u) + 1) % w->watch.count == 0;
+}
 
 /* The last N events came within the period. The times of the last 255 steps are kept, a step is one event where N is
  * not greater; else what is seen comes up to a step late. Then the period is over before events count again. */
-static bool rated(struct fdri_watching *w, uint64_t now_ns)
+static bool rated(struct fdri_watch_slot *w, uint64_t now_ns)
 {
-    uint64_t many = w->watch.count, step = (many - 1) / (FDRI_PACED - 1) + 1, until = fdr_load_relaxed(&w->quiet_ns);
+    uint64_t many = w->watch.count, step = (many - 1) / (FDRI_WATCH_PACED - 1) + 1,
+             until = fdri_atomic_load_relaxed(&w->quiet_ns);
     if (until && now_ns <= until) return false;
-    uint64_t n = fdr_add_relaxed(&w->count, 1u) + 1;
-    if (n % step == 0) fdr_store_relaxed(&w->paced_ns[n / step % FDRI_PACED], now_ns);
+    uint64_t n = fdri_atomic_add_relaxed(&w->count, 1u) + 1;
+    if (n % step == 0) fdri_atomic_store_relaxed(&w->paced_ns[n / step % FDRI_WATCH_PACED], now_ns);
     uint64_t first = n < many ? 0 : (n - many + 1) / step;
-    if (first * step <= fdr_load_relaxed(&w->spent)) return false;
-    uint64_t from = fdr_load_relaxed(&w->paced_ns[first % FDRI_PACED]);
+    if (first * step <= fdri_atomic_load_relaxed(&w->spent)) return false;
+    uint64_t from = fdri_atomic_load_relaxed(&w->paced_ns[first % FDRI_WATCH_PACED]);
     if (now_ns > from && now_ns - from > w->watch.ns) return false;
-    if (!fdr_cas_acq_rel_u64(&w->quiet_ns, &until, from + w->watch.ns)) return false; /* L:trigger */
-    fdr_store_relaxed(&w->spent, n);
+    if (!fdri_atomic_cas_acq_rel_u64(&w->quiet_ns, &until, from + w->watch.ns)) return false; /* L:trigger */
+    fdri_atomic_store_relaxed(&w->spent, n);
     return true;
 }
 
 static void look(struct fdri_thread *t, const struct fdri_watch_entry *e, uint32_t key, uint32_t type, uint64_t value,
                  uint64_t tick)
 {
-    struct fdri_watching *w = &fdri_watching[e->slot];
-    struct fdri_seen seen = {.tick = tick_of(t, tick),
-                             .value = value,
-                             .type = type,
-                             .unit = FDRI_UNIT_NONE,
-                             .location = t->loc->id,
-                             .key = key,
-                             .field = e->field};
+    struct fdri_watch_slot *w = &fdri_watch_slots[e->slot];
+    struct fdri_export_seen seen = {.tick = tick_of(t, tick),
+                                    .value = value,
+                                    .type = type,
+                                    .unit = FDRI_EXPORT_UNIT_NONE,
+                                    .location = t->loc->id,
+                                    .key = key,
+                                    .field = e->field};
     double per_second = 0;
     bool fire = false;
     switch (w->watch.source) {
-    case FDRI_BY_METRIC: fire = level(w, name_of(0, key, e->field), as_double(value, type), ns_of(t, tick)); break;
-    case FDRI_BY_METRIC_RATE:
-        fire = rate(w, name_of(t->loc->id + 1, key, e->field), type, value, ns_of(t, tick), &per_second);
-        seen.value = fdr_bits_of(per_second);
-        seen.type = FDR_VALUE_F64;
-        seen.unit = FDRI_UNIT_PER_SECOND;
+    case FDRI_WATCH_BY_METRIC:
+        fire = level(w, name_of(0, key, e->field), as_double(value, type), ns_of(t, tick));
         break;
-    case FDRI_BY_COUNT:
-    case FDRI_BY_EVENT_RATE:
-        fire = w->watch.source == FDRI_BY_COUNT ? counted(w) : rated(w, ns_of(t, tick));
-        seen.value = w->watch.source == FDRI_BY_COUNT ? fdr_load_relaxed(&w->count) : w->watch.count;
-        seen.type = FDR_VALUE_U64;
-        seen.unit = FDRI_UNIT_COUNT;
+    case FDRI_WATCH_BY_METRIC_RATE:
+        fire = rate(w, name_of(t->loc->id + 1, key, e->field), type, value, ns_of(t, tick), &per_second);
+        seen.value = fdri_bits_of_double(per_second);
+        seen.type = FDRI_ARENA_VALUE_F64;
+        seen.unit = FDRI_EXPORT_UNIT_PER_SECOND;
+        break;
+    case FDRI_WATCH_BY_COUNT:
+    case FDRI_WATCH_BY_EVENT_RATE:
+        fire = w->watch.source == FDRI_WATCH_BY_COUNT ? counted(w) : rated(w, ns_of(t, tick));
+        seen.value = w->watch.source == FDRI_WATCH_BY_COUNT ? fdri_atomic_load_relaxed(&w->count) : w->watch.count;
+        seen.type = FDRI_ARENA_VALUE_U64;
+        seen.unit = FDRI_EXPORT_UNIT_COUNT;
         break;
     default: break;
     }
     if (fire) fdri_trigger_seen(e->slot, &seen);
 }
 
-FDR_NOINLINE void fdri_watch_point(struct fdri_thread *t, uint32_t key, uint32_t type, uint64_t value,
-                                   const uint64_t *field, uint32_t fields, uint64_t tick)
+FDRI_NOINLINE void fdri_watch_point(struct fdri_thread *t, uint32_t key, uint32_t type, uint64_t value,
+                                    const uint64_t *field, uint32_t fields, uint64_t tick)
 {
     const struct fdri_watch_entry *e;
-    if (!fdri_is_reader()) return;
-    fdri_read_begin();
-    const struct fdri_watch_table *table = fdr_load_acquire(&fdri_watch_table); /* A:watch */
-    if (table) FDRI_EACH_ENTRY(table, key, e)
+    if (!fdri_names_is_reader()) return;
+    fdri_life_read_begin();
+    const struct fdri_watch_table *table = fdri_atomic_load_acquire(&fdri_watch_table); /* A:watch */
+    if (table) FDRI_WATCH_EACH_ENTRY(table, key, e)
         {
-            bool of_field = key >> 24 == FDR_DEF_EVENT && e->field < fields;
+            bool of_field = key >> 24 == FDRI_ARENA_DEF_EVENT && e->field < fields;
             look(t, e, key, of_field ? e->type : type, of_field ? field[e->field] : value, tick);
         }
-    fdri_read_end();
+    fdri_life_read_end();
 }

@@ -6,20 +6,20 @@
 
 #include "sampler/counters/counter.h"
 
-static const struct fdri_counter derived_counters[] = {
-    [FDRI_IPC] = {"ipc", "", FDR_METRIC_GAUGE},
-    [FDRI_OFF_CPU] = {"off-cpu", "", FDR_METRIC_GAUGE},
+static const struct fdri_counters derived_counters[] = {
+    [FDRI_COUNTERS_IPC] = {"ipc", "", FDR_METRIC_GAUGE},
+    [FDRI_COUNTERS_OFF_CPU] = {"off-cpu", "", FDR_METRIC_GAUGE},
 };
-const char *const fdri_derived_of[2][2] = {
-    [FDRI_IPC] = {"instructions", "cycles"},
-    [FDRI_OFF_CPU] = {"task-clock|cpu-time", NULL},
+const char *const fdri_counters_derived_of[2][2] = {
+    [FDRI_COUNTERS_IPC] = {"instructions", "cycles"},
+    [FDRI_COUNTERS_OFF_CPU] = {"task-clock|cpu-time", NULL},
 };
 
 static int probe(uint32_t which, char *why, size_t bytes)
 {
-    struct fdri_choice found[1];
-    for (int i = 0; i < 2 && fdri_derived_of[which][i]; i++)
-        if (!fdri_counters_choose(fdri_derived_of[which][i], true, found, 1, why, bytes)) return -1;
+    struct fdri_counters_choice found[1];
+    for (int i = 0; i < 2 && fdri_counters_derived_of[which][i]; i++)
+        if (!fdri_counters_choose(fdri_counters_derived_of[which][i], true, found, 1, why, bytes)) return -1;
     return 0;
 }
 
@@ -28,12 +28,12 @@ static uint32_t descriptors(uint32_t wanted)
     (void)wanted;
     return 0;
 }
-static int open_nothing(struct fdri_handle *h)
+static int open_nothing(struct fdri_counters_handle *h)
 {
     (void)h;
     return 0;
 }
-static void close_nothing(struct fdri_handle *h) { (void)h; }
+static void close_nothing(struct fdri_counters_handle *h) { (void)h; }
 
-const struct fdri_source fdri_source_derived = {"derived",    true, derived_counters, 2, probe, descriptors,
-                                                open_nothing, NULL, close_nothing};
+const struct fdri_counters_source fdri_counters_source_derived = {
+    "derived", true, derived_counters, 2, probe, descriptors, open_nothing, NULL, close_nothing};

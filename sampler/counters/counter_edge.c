@@ -29,7 +29,7 @@ struct frame {
 };
 /* What is read; stays as it is while threads use it. */
 struct plan {
-    struct fdri_panel panel; /* the built-in counters */
+    struct fdri_counters_panel panel; /* the built-in counters */
     const struct fdr_counter_provider *provider;
     uint32_t provided, total; /* the provider's counters, behind the built-in ones */
     fdr_event_type event;
@@ -39,7 +39,7 @@ struct edge_thread {
     uint32_t generation;     /* of the counters it has open */
     uint32_t frames;
     bool busy, broken;
-    struct fdri_handle handle[MONITOR_SOURCES];
+    struct fdri_counters_handle handle[MONITOR_SOURCES];
     void *set; /* of the provider, which its plan may not name any more when it is closed */
     const struct fdr_counter_provider *provider;
     struct frame frame[EDGE_DEPTH];
@@ -58,7 +58,7 @@ static __thread struct edge_thread *mine;
 
 static void close_thread(struct edge_thread *t, bool with_set)
 {
-    for (uint32_t i = 0; i < MONITOR_SOURCES; i++) fdri_handle_close(&t->handle[i]);
+    for (uint32_t i = 0; i < MONITOR_SOURCES; i++) fdri_counters_handle_close(&t->handle[i]);
     if (t->set && with_set) t->provider->close(t->set);
     t->set = NULL;
     t->frames = 0;
@@ -99,18 +99,18 @@ static void open_counters(struct edge_thread *t)
     t->broken = false;
     const struct plan *p = t->plan;
     for (uint32_t i = 0; i < p->panel.readings && !e; i++)
-        e = fdri_handle_open(&t->handle[i], p->panel.reading[i].source, 0, p->panel.reading[i].wanted);
+        e = fdri_counters_handle_open(&t->handle[i], p->panel.reading[i].source, 0, p->panel.reading[i].wanted);
     t->provider = p->provider;
-    struct fdri_low low;
-    fdri_low_fill(&low); /* the provider opens perf events */
+    struct fdri_fd_placeholders low;
+    fdri_fd_fill_low(&low); /* the provider opens perf events */
     if (!e && p->provided && !(t->set = p->provider->open())) e = -ENODEV;
-    fdri_low_clear(&low);
+    fdri_fd_clear_low(&low);
     if (!e) return;
     close_thread(t, true);
     t->broken = true;
-    if (fdri_once(&said))
-        fdri_say("counters at the edges of calls cannot be read in every thread: %s%s", strerror(-e),
-                 e == -EMFILE ? " (a quarter of RLIMIT_NOFILE is in use)" : "");
+    if (fdri_text_once(&said))
+        fdri_text_message("counters at the edges of calls cannot be read in every thread: %s%s", strerror(-e),
+                          e == -EMFILE ? " (a quarter of RLIMIT_NOFILE is in use)" : "");
 }
 
 /* This thread's counters, open; NULL: none. mask: of signals, before all were blocked. */
@@ -118,11 +118,11 @@ static struct edge_thread *begin(const sigset_t *mask)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     static __thread bool making;
-    uint32_t now = fdr_load_acquire(&generation); /* A:edges */
+    uint32_t now = fdri_atomic_load_acquire(&generation); /* A:edges */
     if (!(now & 1)) return NULL;
     if (mine && mine->busy) return NULL;
-    if (FDR_UNLIKELY(!mine || mine->generation != now) && (making || fdri_in_handler(mask))) return NULL;
-    if (FDR_UNLIKELY(!mine)) {
+    if (FDRI_UNLIKELY(!mine || mine->generation != now) && (making || fdri_counters_in_handler(mask))) return NULL;
+    if (FDRI_UNLIKELY(!mine)) {
         making = true;
         pthread_once(&once, make_key);
         mine = have_key ? new_thread() : NULL;
@@ -131,8 +131,8 @@ static struct edge_thread *begin(const sigset_t *mask)
     }
     struct edge_thread *t = mine;
     t->busy = true;
-    fdr_signal_fence();
-    if (FDR_UNLIKELY(t->generation != now)) {
+    fdri_atomic_signal_fence();
+    if (FDRI_UNLIKELY(t->generation != now)) {
         close_thread(t, true);
         t->generation = now;
         t->plan = &plans[now / 2 % 2];
@@ -145,7 +145,7 @@ static struct edge_thread *begin(const sigset_t *mask)
 
 static void end(struct edge_thread *t)
 {
-    fdr_signal_fence();
+    fdri_atomic_signal_fence();
     t->busy = false;
 }
 
@@ -154,17 +154,17 @@ static void lost(struct edge_thread *t)
 {
     static unsigned said;
     t->broken = true;
-    if (fdri_once(&said))
-        fdri_say("FDR_PAPI: the program closed the counters of a thread; its calls are not read any more");
+    if (fdri_text_once(&said))
+        fdri_text_message("FDR_PAPI: the program closed the counters of a thread; its calls are not read any more");
 }
 
 static bool read_all(struct edge_thread *t, uint64_t *value)
 {
     const struct plan *p = t->plan;
     for (uint32_t i = 0; i < p->panel.readings; i++) {
-        const struct fdri_reading *r = &p->panel.reading[i];
-        uint64_t some[FDRI_SOURCE_COUNTERS];
-        int e = fdri_handle_read(&t->handle[i], some);
+        const struct fdri_counters_reading *r = &p->panel.reading[i];
+        uint64_t some[FDRI_COUNTERS_SOURCE_COUNTERS];
+        int e = fdri_counters_handle_read(&t->handle[i], some);
         if (e == -EBADF) t->generation = 0; /* the program closed them: they are opened again at the next edge */
         if (e) return false;
         for (uint32_t rest = r->wanted; rest; rest &= rest - 1) {
@@ -221,27 +221,27 @@ static void at_edge(void (*edge)(uint32_t region, uint32_t depth, const sigset_t
                     uint32_t depth)
 {
     sigset_t mask;
-    uint32_t now = fdr_load_relaxed(&generation);
+    uint32_t now = fdri_atomic_load_relaxed(&generation);
     if (!(now & 1) || (mine && mine->broken && mine->generation == now)) return; /* nothing works: no system call */
-    fdr_signals_block(&mask);
-    struct fdr_cancel cancel = fdr_cancel_off();
+    fdri_system_signals_block(&mask);
+    struct fdri_system_cancel cancel = fdri_system_cancel_off();
     edge(region, depth, &mask);
-    fdr_cancel_defer(cancel);
-    fdr_signals_restore(&mask);
-    fdr_cancel_restore(cancel);
+    fdri_system_cancel_defer(cancel);
+    fdri_system_signals_restore(&mask);
+    fdri_system_cancel_restore(cancel);
 }
 
-void fdri_edge_enter(uint32_t region, uint32_t depth) { at_edge(edge_enter, region, depth); }
-void fdri_edge_leave(uint32_t region, uint32_t depth) { at_edge(edge_leave, region, depth); }
+void fdri_counters_edge_enter(uint32_t region, uint32_t depth) { at_edge(edge_enter, region, depth); }
+void fdri_counters_edge_leave(uint32_t region, uint32_t depth) { at_edge(edge_leave, region, depth); }
 
 /* ---- start and stop ---- */
 
 static void choose_built_in(struct plan *p, const char *list)
 {
-    struct fdri_choice choice[EDGE_COUNTERS];
+    struct fdri_counters_choice choice[EDGE_COUNTERS];
     char missing[900];
     size_t n = fdri_counters_choose(list, true, choice, EDGE_COUNTERS, missing, sizeof missing);
-    fdri_panel_make(&p->panel, choice, n, missing, sizeof missing);
+    fdri_counters_panel_make(&p->panel, choice, n, missing, sizeof missing);
     fdri_counters_missing("FDR_EDGE_COUNTERS", list, missing);
 }
 
@@ -260,9 +260,9 @@ static void name_field(char name[64], const char *of, fdr_metric_id metric)
 static void choose_provided(struct plan *p, const char *list, char name[][64])
 {
     static struct fdr_counter_info info[EDGE_COUNTERS];
-    char missing[900] = "", why[FDRI_WHY_BYTES] = "";
+    char missing[900] = "", why[FDRI_COUNTERS_WHY_BYTES] = "";
     size_t used = 0, count = 0, room = EDGE_COUNTERS - p->panel.count;
-    p->provider = fdri_provider(why, sizeof why);
+    p->provider = fdri_counters_provider(why, sizeof why);
     if (p->provider) count = p->provider->choose(list, info, room);
     else snprintf(missing, sizeof missing, "%s", why);
     for (size_t i = 0; i < count && i < room; i++) {
@@ -287,29 +287,30 @@ static void define_event(struct plan *p, char name[][64])
     p->event = fdr_event_define("fdr.edges", field, p->total);
 }
 
-void fdri_edges_start(const char *counters, const char *papi)
+void fdri_counters_edges_start(const char *counters, const char *papi)
 {
     char name[EDGE_COUNTERS][64];
     struct plan *p = &plans[(generation + 1) / 2 % 2];
     if (!*counters && !*papi) return;
     memset(p, 0, sizeof *p);
     if (*counters) choose_built_in(p, counters);
-    for (uint32_t i = 0; i < p->panel.count; i++) fdri_counter_text(name[i], sizeof name[i], p->panel.choice[i]);
+    for (uint32_t i = 0; i < p->panel.count; i++) fdri_counters_text(name[i], sizeof name[i], p->panel.choice[i]);
     if (*papi) choose_provided(p, papi, name);
     p->total = p->panel.count + p->provided;
     if (!p->total) return;
     define_event(p, name);
-    fdri_in_handler_warm();
-    if (p->event) fdr_store_release(&generation, generation + 1); /* R:edges - the plan is made; pairs with A:edges */
+    fdri_counters_in_handler_warm();
+    if (p->event)
+        fdri_atomic_store_release(&generation, generation + 1); /* R:edges - the plan is made; pairs with A:edges */
 }
 
 /* Threads close what they have open when they next come here, or end. */
-void fdri_edges_stop(void)
+void fdri_counters_edges_stop(void)
 {
-    if (generation & 1) fdr_store_release(&generation, generation + 1); /* R:edges - nobody begins after this */
+    if (generation & 1) fdri_atomic_store_release(&generation, generation + 1); /* R:edges - nobody begins after this */
 }
 
-void fdri_edges_fork(int phase)
+void fdri_counters_edges_fork(int phase)
 {
     if (phase == 3) pthread_mutex_init(&lock, NULL);
     else if (phase == 0) pthread_mutex_lock(&lock);
@@ -317,6 +318,6 @@ void fdri_edges_fork(int phase)
     if (phase != 2) return;
     /* The other threads are not here; a provider's sets belong to the parent's threads and are left alone. */
     for (struct edge_thread *t = all; t; t = t->next) close_thread(t, false);
-    fdri_edges_stop();
+    fdri_counters_edges_stop();
     pthread_mutex_unlock(&lock);
 }

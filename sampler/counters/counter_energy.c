@@ -14,7 +14,7 @@
 #include "sampler/counters/counter.h"
 
 /* Zones that are looked for: packages, and what they are made of. */
-static const struct fdri_counter zones[] = {
+static const struct fdri_counters zones[] = {
     {"package-0", "uJ", FDR_METRIC_COUNTER},   {"package-0-0", "uJ", FDR_METRIC_COUNTER},
     {"package-0-1", "uJ", FDR_METRIC_COUNTER}, {"package-0-2", "uJ", FDR_METRIC_COUNTER},
     {"package-1", "uJ", FDR_METRIC_COUNTER},   {"package-1-0", "uJ", FDR_METRIC_COUNTER},
@@ -27,41 +27,41 @@ static const char *const folders[] = {
 };
 enum { ZONES = sizeof zones / sizeof *zones };
 
-const char *fdri_powercap = "/sys/class/powercap";
+const char *fdri_counters_powercap_folder = "/sys/class/powercap";
 
 static uint32_t descriptors(uint32_t wanted) { return (uint32_t)__builtin_popcount(wanted); }
 
 static void path_of(char *path, size_t bytes, uint32_t zone, const char *file)
 {
-    snprintf(path, bytes, "%s/%s/%s", fdri_powercap, folders[zone], file);
+    snprintf(path, bytes, "%s/%s/%s", fdri_counters_powercap_folder, folders[zone], file);
 }
 
 static int open_zone(uint32_t zone, const char *file)
 {
     char path[512];
     path_of(path, sizeof path, zone, file);
-    return fdri_open(AT_FDCWD, path, O_RDONLY, 0);
+    return fdri_fd_open(AT_FDCWD, path, O_RDONLY, 0);
 }
 
 static int number(int fd, uint64_t *value)
 {
     char text[32];
-    int n = fdri_proc_read(fd, text, sizeof text);
+    int n = fdri_counters_proc_read(fd, text, sizeof text);
     if (n < 0) return n;
     *value = strtoull(text, NULL, 10);
     return 0;
 }
 
-static void close_zones(struct fdri_handle *h)
+static void close_zones(struct fdri_counters_handle *h)
 {
     for (uint32_t i = 0; i < ZONES; i++) {
-        if (h->fd[i] >= 0) fdr_raw_close(h->fd[i]);
+        if (h->fd[i] >= 0) fdri_system_close(h->fd[i]);
         h->fd[i] = -1;
     }
 }
 
 /* state[i]: newest raw reading, and what was added for each time it wrapped. */
-static int open_zones(struct fdri_handle *h)
+static int open_zones(struct fdri_counters_handle *h)
 {
     for (uint32_t i = 0; i < ZONES; i++) {
         if (!(h->wanted >> i & 1)) continue;
@@ -76,7 +76,7 @@ static int open_zones(struct fdri_handle *h)
     return 0;
 }
 
-static int read_zones(struct fdri_handle *h, uint64_t *value)
+static int read_zones(struct fdri_counters_handle *h, uint64_t *value)
 {
     for (uint32_t i = 0; i < ZONES; i++) {
         uint64_t raw;
@@ -88,7 +88,7 @@ static int read_zones(struct fdri_handle *h, uint64_t *value)
             int fd = open_zone(i, "max_energy_range_uj");
             if (fd >= 0) {
                 number(fd, &range);
-                fdr_raw_close(fd);
+                fdri_system_close(fd);
             }
             h->state[i][1] += range ? range : h->state[i][0];
         }
@@ -110,5 +110,5 @@ static int probe_zone(uint32_t which, char *why, size_t bytes)
     return e;
 }
 
-const struct fdri_source fdri_source_energy = {"energy",    false,      zones,      ZONES,      probe_zone,
-                                               descriptors, open_zones, read_zones, close_zones};
+const struct fdri_counters_source fdri_counters_source_energy = {
+    "energy", false, zones, ZONES, probe_zone, descriptors, open_zones, read_zones, close_zones};

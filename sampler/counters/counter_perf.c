@@ -36,7 +36,7 @@ static const struct event software[] = {
     [MIGRATIONS] = {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, true},
     [TASK_CLOCK] = {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, false},
 };
-static const struct fdri_counter software_counters[] = {
+static const struct fdri_counters software_counters[] = {
     [PAGE_FAULTS] = {"page-faults", "", FDR_METRIC_COUNTER},
     [MINOR_FAULTS] = {"minor-faults", "", FDR_METRIC_COUNTER},
     [MAJOR_FAULTS] = {"major-faults", "", FDR_METRIC_COUNTER},
@@ -60,7 +60,7 @@ static const struct event hardware[] = {
     {PERF_TYPE_HW_CACHE, CACHE(L1D, READ, MISS), false},
     {PERF_TYPE_HW_CACHE, CACHE(DTLB, READ, MISS), false},
 };
-static const struct fdri_counter hardware_counters[] = {
+static const struct fdri_counters hardware_counters[] = {
     {"cycles", "", FDR_METRIC_COUNTER},          {"instructions", "", FDR_METRIC_COUNTER},
     {"ref-cycles", "", FDR_METRIC_COUNTER},      {"cache-references", "", FDR_METRIC_COUNTER},
     {"cache-misses", "", FDR_METRIC_COUNTER},    {"branches", "", FDR_METRIC_COUNTER},
@@ -80,10 +80,10 @@ static int perf_open(const struct event *e, int tid, int group, uint64_t format,
     a.exclude_hv = 1;
     a.disabled = off;
     a.read_format = format;
-    int fd = fdri_perf_open(&a, tid, group);
+    int fd = fdri_fd_perf_open(&a, tid, group);
     if (fd < 0 && (errno == EACCES || errno == EPERM) && !e->in_kernel) {
         a.exclude_kernel = 1;
-        fd = fdri_perf_open(&a, tid, group);
+        fd = fdri_fd_perf_open(&a, tid, group);
     }
     return fd < 0 ? -errno : fd;
 }
@@ -94,17 +94,17 @@ enum { GROUP = PERF_FORMAT_GROUP, TIMES = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_
 
 static uint32_t descriptors(uint32_t wanted) { return (uint32_t)__builtin_popcount(wanted); }
 
-static void perf_close(struct fdri_handle *h)
+static void perf_close(struct fdri_counters_handle *h)
 {
-    for (uint32_t i = 0; i < FDRI_SOURCE_COUNTERS; i++) {
-        if (h->fd[i] >= 0) fdr_raw_close(h->fd[i]);
+    for (uint32_t i = 0; i < FDRI_COUNTERS_SOURCE_COUNTERS; i++) {
+        if (h->fd[i] >= 0) fdri_system_close(h->fd[i]);
         h->fd[i] = -1;
     }
 }
 
 /* Who joins a group that counts already begins when its thread is next scheduled, and is 0 until then: the group begins
  * as a whole. */
-static int open_all(struct fdri_handle *h, const struct event *event, uint32_t count, uint64_t format)
+static int open_all(struct fdri_counters_handle *h, const struct event *event, uint32_t count, uint64_t format)
 {
     int leader = -1;
     bool together = (format & GROUP) != 0;
@@ -124,15 +124,15 @@ static int open_all(struct fdri_handle *h, const struct event *event, uint32_t c
     return error;
 }
 
-static int open_software(struct fdri_handle *h) { return open_all(h, software, SOFTWARE, GROUP); }
-static int open_hardware(struct fdri_handle *h) { return open_all(h, hardware, HARDWARE, TIMES); }
+static int open_software(struct fdri_counters_handle *h) { return open_all(h, software, SOFTWARE, GROUP); }
+static int open_hardware(struct fdri_counters_handle *h) { return open_all(h, hardware, HARDWARE, TIMES); }
 
 /* The group answers in the order it was opened in: that of the bits. */
-static int read_software(struct fdri_handle *h, uint64_t *value)
+static int read_software(struct fdri_counters_handle *h, uint64_t *value)
 {
     uint64_t answer[1 + SOFTWARE];
     uint32_t first = (uint32_t)__builtin_ctz(h->wanted), n = 0;
-    long got = fdr_raw_read(h->fd[first], answer, sizeof answer);
+    long got = fdri_system_read(h->fd[first], answer, sizeof answer);
     if (got < 0) return (int)got;
     if (got < (long)sizeof *answer || (uint64_t)got < 8 * (1 + answer[0])) return -EIO;
     for (uint32_t i = first; i < SOFTWARE; i++)
@@ -150,13 +150,13 @@ static uint64_t scaled(const uint64_t answer[3], uint64_t before)
     return count > before ? count : before;
 }
 
-static int read_hardware(struct fdri_handle *h, uint64_t *value)
+static int read_hardware(struct fdri_counters_handle *h, uint64_t *value)
 {
     for (uint32_t i = 0; i < HARDWARE; i++) {
         uint64_t answer[3];
         if (!(h->wanted >> i & 1)) continue;
-        if (!fdri_descriptor_is(h->fd[i], &h->mark[i])) return -EBADF; /* each is read: a part of them may be closed */
-        long got = fdr_raw_read(h->fd[i], answer, sizeof answer);
+        if (!fdri_fd_is(h->fd[i], &h->mark[i])) return -EBADF; /* each is read: a part of them may be closed */
+        long got = fdri_system_read(h->fd[i], answer, sizeof answer);
         if (got != sizeof answer) return got < 0 ? (int)got : -EIO;
         value[i] = h->state[i][0] = scaled(answer, h->state[i][0]);
     }
@@ -167,7 +167,7 @@ static int read_hardware(struct fdri_handle *h, uint64_t *value)
 
 static void explain(char *why, size_t bytes, const struct event *e, const char *name, int error)
 {
-    int paranoid = fdri_paranoid();
+    int paranoid = fdri_counters_paranoid();
     const char *hint = "";
     if (error == -ENOENT || error == -EOPNOTSUPP || error == -ENODEV)
         hint = e->type == PERF_TYPE_SOFTWARE ? "; this kernel has no such event"
@@ -195,8 +195,8 @@ static void provoke(uint32_t which)
         struct timespec a_moment = {0, 50000};
         nanosleep(&a_moment, NULL);
     } else {
-        uint64_t until = fdr_clock_ns(CLOCK_MONOTONIC) + 20000;
-        while (fdr_clock_ns(CLOCK_MONOTONIC) < until) {}
+        uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + 20000;
+        while (fdri_clock_ns(CLOCK_MONOTONIC) < until) {}
     }
 }
 
@@ -235,7 +235,7 @@ static int probe_hardware(uint32_t which, char *why, size_t bytes)
     return -ENODATA;
 }
 
-const struct fdri_source fdri_source_perf = {"perf",      true,          software_counters, SOFTWARE,  probe_software,
-                                             descriptors, open_software, read_software,     perf_close};
-const struct fdri_source fdri_source_hardware = {
+const struct fdri_counters_source fdri_counters_source_perf = {
+    "perf", true, software_counters, SOFTWARE, probe_software, descriptors, open_software, read_software, perf_close};
+const struct fdri_counters_source fdri_counters_source_hardware = {
     "hw", true, hardware_counters, HARDWARE, probe_hardware, descriptors, open_hardware, read_hardware, perf_close};

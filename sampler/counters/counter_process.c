@@ -14,15 +14,15 @@
 #include "base/system/syscall.h"
 #include "sampler/counters/counter.h"
 
-static const struct fdri_counter process_counters[] = {
+static const struct fdri_counters process_counters[] = {
     {"rss", "bytes", FDR_METRIC_GAUGE}, {"virtual", "bytes", FDR_METRIC_GAUGE}, {"threads", "", FDR_METRIC_GAUGE}};
-static const struct fdri_counter rusage_counters[] = {
+static const struct fdri_counters rusage_counters[] = {
     {"user-time", "ns", FDR_METRIC_COUNTER},        {"system-time", "ns", FDR_METRIC_COUNTER},
     {"minor-faults", "", FDR_METRIC_COUNTER},       {"major-faults", "", FDR_METRIC_COUNTER},
     {"voluntary-switches", "", FDR_METRIC_COUNTER}, {"involuntary-switches", "", FDR_METRIC_COUNTER},
     {"max-rss", "bytes", FDR_METRIC_GAUGE}};
 static const char *const io_names[] = {"rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes"};
-static const struct fdri_counter io_counters[] = {
+static const struct fdri_counters io_counters[] = {
     {"read", "bytes", FDR_METRIC_COUNTER},      {"written", "bytes", FDR_METRIC_COUNTER},
     {"read-calls", "", FDR_METRIC_COUNTER},     {"write-calls", "", FDR_METRIC_COUNTER},
     {"disk-read", "bytes", FDR_METRIC_COUNTER}, {"disk-written", "bytes", FDR_METRIC_COUNTER}};
@@ -39,17 +39,17 @@ static uint32_t no_descriptor(uint32_t wanted)
     return 0;
 }
 
-static int open_path(struct fdri_handle *h, const char *path)
+static int open_path(struct fdri_counters_handle *h, const char *path)
 {
-    int fd = fdri_open(AT_FDCWD, path, O_RDONLY, 0);
+    int fd = fdri_fd_open(AT_FDCWD, path, O_RDONLY, 0);
     if (fd < 0) return fd;
     h->fd[0] = fd;
     return 0;
 }
 
-static void close_path(struct fdri_handle *h)
+static void close_path(struct fdri_counters_handle *h)
 {
-    if (h->fd[0] >= 0) fdr_raw_close(h->fd[0]);
+    if (h->fd[0] >= 0) fdri_system_close(h->fd[0]);
     h->fd[0] = -1;
 }
 
@@ -57,17 +57,17 @@ static void close_path(struct fdri_handle *h)
 
 /* /proc/self is the process's first thread: one that left by pthread_exit has no memory, and its statm says 0. The
  * monitor's says it. */
-static int open_process(struct fdri_handle *h)
+static int open_process(struct fdri_counters_handle *h)
 {
     int e = open_path(h, "/proc/thread-self/statm");
     return e ? open_path(h, "/proc/self/statm") : 0;
 }
-static int read_process(struct fdri_handle *h, uint64_t *value)
+static int read_process(struct fdri_counters_handle *h, uint64_t *value)
 {
     char text[128], *end;
     struct stat s;
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    int n = fdri_proc_read(h->fd[0], text, sizeof text);
+    int n = fdri_counters_proc_read(h->fd[0], text, sizeof text);
     if (n < 0) return n;
     value[1] = strtoull(text, &end, 10) * page;
     value[0] = strtoull(end, NULL, 10) * page;
@@ -77,8 +77,8 @@ static int read_process(struct fdri_handle *h, uint64_t *value)
 
 static int probe_process(uint32_t which, char *why, size_t bytes)
 {
-    uint64_t value[FDRI_SOURCE_COUNTERS] = {0};
-    struct fdri_handle h = {.fd = {-1}};
+    uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS] = {0};
+    struct fdri_counters_handle h = {.fd = {-1}};
     int e = open_process(&h);
     if (!e) {
         e = read_process(&h, value);
@@ -91,16 +91,16 @@ static int probe_process(uint32_t which, char *why, size_t bytes)
 
 /* ---- getrusage ---- */
 
-static int open_nothing(struct fdri_handle *h)
+static int open_nothing(struct fdri_counters_handle *h)
 {
     (void)h;
     return 0;
 }
-static void close_nothing(struct fdri_handle *h) { (void)h; }
+static void close_nothing(struct fdri_counters_handle *h) { (void)h; }
 
 static uint64_t ns(struct timeval t) { return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_usec * 1000; }
 
-static int read_rusage(struct fdri_handle *h, uint64_t *value)
+static int read_rusage(struct fdri_counters_handle *h, uint64_t *value)
 {
     struct rusage r;
     (void)h;
@@ -117,7 +117,7 @@ static int read_rusage(struct fdri_handle *h, uint64_t *value)
 
 static int probe_rusage(uint32_t which, char *why, size_t bytes)
 {
-    uint64_t value[FDRI_SOURCE_COUNTERS] = {0};
+    uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS] = {0};
     (void)which;
     int e = read_rusage(NULL, value);
     if (e) snprintf(why, bytes, "getrusage: %s", strerror(-e));
@@ -126,11 +126,11 @@ static int probe_rusage(uint32_t which, char *why, size_t bytes)
 
 /* ---- I/O ---- */
 
-static int open_io(struct fdri_handle *h) { return open_path(h, "/proc/self/io"); }
-static int read_io(struct fdri_handle *h, uint64_t *value)
+static int open_io(struct fdri_counters_handle *h) { return open_path(h, "/proc/self/io"); }
+static int read_io(struct fdri_counters_handle *h, uint64_t *value)
 {
     char text[512];
-    int n = fdri_proc_read(h->fd[0], text, sizeof text);
+    int n = fdri_counters_proc_read(h->fd[0], text, sizeof text);
     if (n < 0) return n;
     for (uint32_t i = 0; i < IO; i++) {
         const char *p = text;
@@ -144,8 +144,8 @@ static int read_io(struct fdri_handle *h, uint64_t *value)
 
 static int probe_io(uint32_t which, char *why, size_t bytes)
 {
-    uint64_t value[FDRI_SOURCE_COUNTERS] = {0};
-    struct fdri_handle h = {.fd = {-1}};
+    uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS] = {0};
+    struct fdri_counters_handle h = {.fd = {-1}};
     int e = open_io(&h);
     if (!e) {
         e = read_io(&h, value);
@@ -157,9 +157,9 @@ static int probe_io(uint32_t which, char *why, size_t bytes)
     return e;
 }
 
-const struct fdri_source fdri_source_process = {
+const struct fdri_counters_source fdri_counters_source_process = {
     "process", false, process_counters, PROCESS, probe_process, one_descriptor, open_process, read_process, close_path};
-const struct fdri_source fdri_source_rusage = {"rusage",      false,        rusage_counters, RUSAGE,       probe_rusage,
-                                               no_descriptor, open_nothing, read_rusage,     close_nothing};
-const struct fdri_source fdri_source_io = {"io",           false,   io_counters, IO,        probe_io,
-                                           one_descriptor, open_io, read_io,     close_path};
+const struct fdri_counters_source fdri_counters_source_rusage = {
+    "rusage", false, rusage_counters, RUSAGE, probe_rusage, no_descriptor, open_nothing, read_rusage, close_nothing};
+const struct fdri_counters_source fdri_counters_source_io = {"io",           false,   io_counters, IO,        probe_io,
+                                                             one_descriptor, open_io, read_io,     close_path};

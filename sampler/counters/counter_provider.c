@@ -45,7 +45,7 @@ static void *load(void)
     return dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }
 
-const struct fdr_counter_provider *fdri_provider(char *why, size_t why_bytes)
+const struct fdr_counter_provider *fdri_counters_provider(char *why, size_t why_bytes)
 {
     static const struct fdr_counter_provider *loaded;
     if (known) return known;

@@ -10,19 +10,24 @@
 #include "sampler/counters/counter.h"
 
 /* A bare name means the first source of these that has it and where it works: the exact and cheap ones come first. */
-static const struct fdri_source *const built_in[] = {
-    &fdri_source_perf,    &fdri_source_hardware, &fdri_source_sched, &fdri_source_task,   &fdri_source_switches,
-    &fdri_source_derived, &fdri_source_process,  &fdri_source_io,    &fdri_source_energy, &fdri_source_rusage};
+static const struct fdri_counters_source *const built_in[] = {
+    &fdri_counters_source_perf,    &fdri_counters_source_hardware, &fdri_counters_source_sched,
+    &fdri_counters_source_task,    &fdri_counters_source_switches, &fdri_counters_source_derived,
+    &fdri_counters_source_process, &fdri_counters_source_io,       &fdri_counters_source_energy,
+    &fdri_counters_source_rusage};
 enum { BUILT_IN = sizeof built_in / sizeof *built_in };
-static const struct fdri_source *added[FDRI_SOURCES_MAX - BUILT_IN];
+static const struct fdri_counters_source *added[FDRI_COUNTERS_SOURCES_MAX - BUILT_IN];
 static size_t added_count;
 
 static const char default_list[] = "page-faults,context-switches,task-clock|cpu-time|user-time,run-delay,rss";
 
-size_t fdri_source_count(void) { return added_count + BUILT_IN; }
-const struct fdri_source *fdri_source_at(size_t i) { return i < added_count ? added[i] : built_in[i - added_count]; }
+size_t fdri_counters_source_count(void) { return added_count + BUILT_IN; }
+const struct fdri_counters_source *fdri_counters_source_at(size_t i)
+{
+    return i < added_count ? added[i] : built_in[i - added_count];
+}
 
-void fdri_source_add(const struct fdri_source *source)
+void fdri_counters_source_add(const struct fdri_counters_source *source)
 {
     if (!source) added_count = 0;
     else if (added_count < sizeof added / sizeof *added) added[added_count++] = source;
@@ -30,61 +35,62 @@ void fdri_source_add(const struct fdri_source *source)
 
 /* ---- handles ---- */
 
-int fdri_handle_open(struct fdri_handle *h, const struct fdri_source *source, int tid, uint32_t wanted)
+int fdri_counters_handle_open(struct fdri_counters_handle *h, const struct fdri_counters_source *source, int tid,
+                              uint32_t wanted)
 {
-    *h = (struct fdri_handle){.source = source, .tid = tid, .wanted = wanted};
-    for (size_t i = 0; i < FDRI_SOURCE_COUNTERS; i++) h->fd[i] = -1;
-    if (!fdri_descriptors_take(source->descriptors(wanted))) {
+    *h = (struct fdri_counters_handle){.source = source, .tid = tid, .wanted = wanted};
+    for (size_t i = 0; i < FDRI_COUNTERS_SOURCE_COUNTERS; i++) h->fd[i] = -1;
+    if (!fdri_fd_budget_take(source->descriptors(wanted))) {
         h->source = NULL;
         return -EMFILE;
     }
     int e = source->open(h);
     if (e) {
-        fdri_descriptors_give(source->descriptors(wanted));
+        fdri_fd_budget_give(source->descriptors(wanted));
         h->source = NULL;
     }
-    for (size_t i = 0; !e && i < FDRI_SOURCE_COUNTERS; i++)
-        if (h->fd[i] >= 0) h->mark[i] = fdri_descriptor_mark(h->fd[i]);
+    for (size_t i = 0; !e && i < FDRI_COUNTERS_SOURCE_COUNTERS; i++)
+        if (h->fd[i] >= 0) h->mark[i] = fdri_fd_identify(h->fd[i]);
     return e;
 }
 
 /* Who closes ours closes them all: the first one tells. */
-int fdri_handle_read(struct fdri_handle *h, uint64_t *value)
+int fdri_counters_handle_read(struct fdri_counters_handle *h, uint64_t *value)
 {
     size_t i = 0;
     if (!h->source) return -EBADF; /* could not be opened again */
-    while (i < FDRI_SOURCE_COUNTERS && h->fd[i] < 0) i++;
-    if (i < FDRI_SOURCE_COUNTERS && !fdri_descriptor_is(h->fd[i], &h->mark[i])) return -EBADF;
+    while (i < FDRI_COUNTERS_SOURCE_COUNTERS && h->fd[i] < 0) i++;
+    if (i < FDRI_COUNTERS_SOURCE_COUNTERS && !fdri_fd_is(h->fd[i], &h->mark[i])) return -EBADF;
     return h->source->read(h, value);
 }
 
-void fdri_handle_close(struct fdri_handle *h)
+void fdri_counters_handle_close(struct fdri_counters_handle *h)
 {
     if (!h->source) return;
-    for (size_t i = 0; i < FDRI_SOURCE_COUNTERS; i++)
-        if (h->fd[i] >= 0 && !fdri_descriptor_is(h->fd[i], &h->mark[i])) h->fd[i] = -1;
+    for (size_t i = 0; i < FDRI_COUNTERS_SOURCE_COUNTERS; i++)
+        if (h->fd[i] >= 0 && !fdri_fd_is(h->fd[i], &h->mark[i])) h->fd[i] = -1;
     h->source->close(h);
-    fdri_descriptors_give(h->source->descriptors(h->wanted));
+    fdri_fd_budget_give(h->source->descriptors(h->wanted));
     h->source = NULL;
 }
 
 /* ---- names ---- */
 
-void fdri_counter_text(char *text, size_t bytes, struct fdri_choice c)
+void fdri_counters_text(char *text, size_t bytes, struct fdri_counters_choice c)
 {
     snprintf(text, bytes, "%s:%s", c.source->name, c.source->counter[c.which].name);
 }
 
-fdr_metric_id fdri_counter_define(struct fdri_choice c)
+fdr_metric_id fdri_counters_define(struct fdri_counters_choice c)
 {
-    const struct fdri_counter *counter = &c.source->counter[c.which];
+    const struct fdri_counters *counter = &c.source->counter[c.which];
     char name[64];
-    fdri_counter_text(name, sizeof name, c);
-    return fdr_metric_define(name, counter->unit, fdri_counter_type(c), counter->kind);
+    fdri_counters_text(name, sizeof name, c);
+    return fdr_metric_define(name, counter->unit, fdri_counters_type(c), counter->kind);
 }
 
 struct list {
-    struct fdri_choice *out;
+    struct fdri_counters_choice *out;
     size_t count, most;
     bool threads_only;
     char *missing;
@@ -103,7 +109,7 @@ static void __attribute__((format(printf, 2, 3))) miss(struct list *l, const cha
     if (l->missing_used >= l->missing_bytes) l->missing_used = l->missing_bytes - 1;
 }
 
-static bool has(const struct list *l, struct fdri_choice c)
+static bool has(const struct list *l, struct fdri_counters_choice c)
 {
     for (size_t i = 0; i < l->count; i++)
         if (l->out[i].source == c.source && l->out[i].which == c.which) return true;
@@ -111,7 +117,7 @@ static bool has(const struct list *l, struct fdri_choice c)
 }
 
 /* Tries it and takes it. False: `why` says what stands in its way. */
-static bool take(struct list *l, struct fdri_choice c, char *why, size_t bytes)
+static bool take(struct list *l, struct fdri_counters_choice c, char *why, size_t bytes)
 {
     if (l->threads_only && !c.source->per_thread) {
         snprintf(why, bytes, "counts the whole process; a call belongs to a thread");
@@ -132,16 +138,16 @@ static bool take(struct list *l, struct fdri_choice c, char *why, size_t bytes)
 }
 
 /* The counter called `name`, with or without its source in front, from place *at on in the order of sources. */
-static bool find(const char *name, size_t *at, struct fdri_choice *c)
+static bool find(const char *name, size_t *at, struct fdri_counters_choice *c)
 {
     const char *colon = strchr(name, ':');
     size_t length = colon ? (size_t)(colon - name) : 0;
-    for (; *at < fdri_source_count(); ++*at) {
-        const struct fdri_source *s = fdri_source_at(*at);
+    for (; *at < fdri_counters_source_count(); ++*at) {
+        const struct fdri_counters_source *s = fdri_counters_source_at(*at);
         if (colon && (strncmp(s->name, name, length) || s->name[length])) continue;
         for (uint32_t i = 0; i < s->count; i++) {
             if (strcmp(s->counter[i].name, colon ? colon + 1 : name)) continue;
-            *c = (struct fdri_choice){s, i};
+            *c = (struct fdri_counters_choice){s, i};
             ++*at;
             return true;
         }
@@ -152,8 +158,8 @@ static bool find(const char *name, size_t *at, struct fdri_choice *c)
 /* One name; *why is about the first counter that has it. */
 static bool take_name(struct list *l, const char *name, char *why, size_t bytes)
 {
-    struct fdri_choice c;
-    char later[FDRI_WHY_BYTES];
+    struct fdri_counters_choice c;
+    char later[FDRI_COUNTERS_WHY_BYTES];
     bool any = false;
     for (size_t at = 0; find(name, &at, &c); any = true)
         if (take(l, c, any ? later : why, any ? sizeof later : bytes)) return true;
@@ -164,9 +170,9 @@ static bool take_name(struct list *l, const char *name, char *why, size_t bytes)
 /* "A|B|C" */
 static void take_alternatives(struct list *l, char *names)
 {
-    char why[FDRI_WHY_BYTES] = "", later[FDRI_WHY_BYTES], *save = NULL, *first = NULL;
+    char why[FDRI_COUNTERS_WHY_BYTES] = "", later[FDRI_COUNTERS_WHY_BYTES], *save = NULL, *first = NULL;
     for (char *name = strtok_r(names, "|", &save); name; name = strtok_r(NULL, "|", &save)) {
-        if (take_name(l, name, first ? later : why, FDRI_WHY_BYTES)) return;
+        if (take_name(l, name, first ? later : why, FDRI_COUNTERS_WHY_BYTES)) return;
         if (!first) first = name;
     }
     if (first) miss(l, "%s: %s", first, why);
@@ -174,14 +180,14 @@ static void take_alternatives(struct list *l, char *names)
 
 static void take_all(struct list *l)
 {
-    for (size_t i = 0; i < fdri_source_count(); i++) {
-        const struct fdri_source *s = fdri_source_at(i);
-        char why[FDRI_WHY_BYTES] = "", first_why[FDRI_WHY_BYTES] = "";
+    for (size_t i = 0; i < fdri_counters_source_count(); i++) {
+        const struct fdri_counters_source *s = fdri_counters_source_at(i);
+        char why[FDRI_COUNTERS_WHY_BYTES] = "", first_why[FDRI_COUNTERS_WHY_BYTES] = "";
         const char *first = NULL;
         uint32_t more = 0;
         if (l->threads_only && (!s->per_thread || !s->read)) continue;
         for (uint32_t k = 0; k < s->count; k++) {
-            if (take(l, (struct fdri_choice){s, k}, why, sizeof why)) continue;
+            if (take(l, (struct fdri_counters_choice){s, k}, why, sizeof why)) continue;
             if (first) {
                 more++;
                 continue;
@@ -205,8 +211,8 @@ static void take_list(struct list *l, const char *text)
     }
 }
 
-size_t fdri_counters_choose(const char *list, bool threads_only, struct fdri_choice *out, size_t most, char *missing,
-                            size_t missing_bytes)
+size_t fdri_counters_choose(const char *list, bool threads_only, struct fdri_counters_choice *out, size_t most,
+                            char *missing, size_t missing_bytes)
 {
     struct list l = {
         .out = out, .most = most, .threads_only = threads_only, .missing = missing, .missing_bytes = missing_bytes};

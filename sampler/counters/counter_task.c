@@ -16,17 +16,17 @@
 #include "base/system/syscall.h"
 #include "sampler/counters/counter.h"
 
-static const struct fdri_counter stat_counters[] = {
+static const struct fdri_counters stat_counters[] = {
     {"page-faults", "", FDR_METRIC_COUNTER},   {"minor-faults", "", FDR_METRIC_COUNTER},
     {"major-faults", "", FDR_METRIC_COUNTER},  {"user-time", "ns", FDR_METRIC_COUNTER},
     {"system-time", "ns", FDR_METRIC_COUNTER},
 };
-static const struct fdri_counter sched_counters[] = {
+static const struct fdri_counters sched_counters[] = {
     {"cpu-time", "ns", FDR_METRIC_COUNTER},
     {"run-delay", "ns", FDR_METRIC_COUNTER},
     {"timeslices", "", FDR_METRIC_COUNTER},
 };
-static const struct fdri_counter status_counters[] = {
+static const struct fdri_counters status_counters[] = {
     {"context-switches", "", FDR_METRIC_COUNTER},
     {"voluntary", "", FDR_METRIC_COUNTER},
     {"involuntary", "", FDR_METRIC_COUNTER},
@@ -37,22 +37,22 @@ enum {
     STATUS = sizeof status_counters / sizeof *status_counters
 };
 
-int fdri_proc_open(int tid, const char *name)
+int fdri_counters_proc_open(int tid, const char *name)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/task/%d/%s", tid ? tid : (int)syscall(SYS_gettid), name);
-    return fdri_open(AT_FDCWD, path, O_RDONLY, 0);
+    return fdri_fd_open(AT_FDCWD, path, O_RDONLY, 0);
 }
 
-int fdri_proc_read(int fd, char *text, size_t bytes)
+int fdri_counters_proc_read(int fd, char *text, size_t bytes)
 {
-    long n = fdr_raw_pread(fd, text, bytes - 1, 0);
+    long n = fdri_system_pread(fd, text, bytes - 1, 0);
     if (n < 0) return (int)n;
     text[n] = 0;
     return n ? (int)n : -ESRCH; /* the thread is gone */
 }
 
-int fdri_paranoid(void)
+int fdri_counters_paranoid(void)
 {
     char text[16] = "";
     int fd = open("/proc/sys/kernel/perf_event_paranoid", O_RDONLY | O_CLOEXEC);
@@ -64,17 +64,17 @@ int fdri_paranoid(void)
 
 static uint32_t one_descriptor(uint32_t wanted) { return wanted ? 1 : 0; }
 
-static int open_file(struct fdri_handle *h, const char *name)
+static int open_file(struct fdri_counters_handle *h, const char *name)
 {
-    int fd = fdri_proc_open(h->tid, name);
+    int fd = fdri_counters_proc_open(h->tid, name);
     if (fd < 0) return fd;
     h->fd[0] = fd;
     return 0;
 }
 
-static void close_file(struct fdri_handle *h)
+static void close_file(struct fdri_counters_handle *h)
 {
-    if (h->fd[0] >= 0) fdr_raw_close(h->fd[0]);
+    if (h->fd[0] >= 0) fdri_system_close(h->fd[0]);
     h->fd[0] = -1;
 }
 
@@ -103,22 +103,22 @@ static bool parse_stat(const char *text, uint64_t *value)
     return true;
 }
 
-static int open_stat(struct fdri_handle *h) { return open_file(h, "stat"); }
-static int read_stat(struct fdri_handle *h, uint64_t *value)
+static int open_stat(struct fdri_counters_handle *h) { return open_file(h, "stat"); }
+static int read_stat(struct fdri_counters_handle *h, uint64_t *value)
 {
     char text[1024];
-    int n = fdri_proc_read(h->fd[0], text, sizeof text);
+    int n = fdri_counters_proc_read(h->fd[0], text, sizeof text);
     if (n < 0) return n;
     return parse_stat(text, value) ? 0 : -EIO;
 }
 
 /* ---- schedstat ---- */
 
-static int open_sched(struct fdri_handle *h) { return open_file(h, "schedstat"); }
-static int read_sched(struct fdri_handle *h, uint64_t *value)
+static int open_sched(struct fdri_counters_handle *h) { return open_file(h, "schedstat"); }
+static int read_sched(struct fdri_counters_handle *h, uint64_t *value)
 {
     char text[128], *end;
-    int n = fdri_proc_read(h->fd[0], text, sizeof text);
+    int n = fdri_counters_proc_read(h->fd[0], text, sizeof text);
     if (n < 0) return n;
     value[0] = strtoull(text, &end, 10);
     value[1] = strtoull(end, &end, 10);
@@ -138,20 +138,21 @@ static bool parse_status(const char *text, uint64_t *value)
     return true;
 }
 
-static int open_status(struct fdri_handle *h) { return open_file(h, "status"); }
-static int read_status(struct fdri_handle *h, uint64_t *value)
+static int open_status(struct fdri_counters_handle *h) { return open_file(h, "status"); }
+static int read_status(struct fdri_counters_handle *h, uint64_t *value)
 {
     char text[4096];
-    int n = fdri_proc_read(h->fd[0], text, sizeof text);
+    int n = fdri_counters_proc_read(h->fd[0], text, sizeof text);
     if (n < 0) return n;
     return parse_status(text, value) ? 0 : -EIO;
 }
 
 /* ---- does it count? ---- */
 
-static int probe_file(const struct fdri_source *source, const char *file, uint64_t *value, char *why, size_t bytes)
+static int probe_file(const struct fdri_counters_source *source, const char *file, uint64_t *value, char *why,
+                      size_t bytes)
 {
-    struct fdri_handle h = {.source = source, .wanted = (1u << source->count) - 1, .fd = {-1}};
+    struct fdri_counters_handle h = {.source = source, .wanted = (1u << source->count) - 1, .fd = {-1}};
     int e = source->open(&h);
     if (!e) {
         e = source->read(&h, value);
@@ -163,17 +164,17 @@ static int probe_file(const struct fdri_source *source, const char *file, uint64
 
 static int probe_stat(uint32_t which, char *why, size_t bytes)
 {
-    uint64_t value[FDRI_SOURCE_COUNTERS] = {0};
+    uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS] = {0};
     (void)which; /* a thread may be without any of these by right */
-    return probe_file(&fdri_source_task, "stat", value, why, bytes);
+    return probe_file(&fdri_counters_source_task, "stat", value, why, bytes);
 }
 
 static int probe_status(uint32_t which, char *why, size_t bytes)
 {
-    uint64_t value[FDRI_SOURCE_COUNTERS] = {0};
+    uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS] = {0};
     struct timespec a_moment = {0, 50000};
     nanosleep(&a_moment, NULL); /* one voluntary switch at least */
-    int e = probe_file(&fdri_source_switches, "status", value, why, bytes);
+    int e = probe_file(&fdri_counters_source_switches, "status", value, why, bytes);
     if (e || value[1] || which == 2) return e;
     snprintf(why, bytes, "/proc/self/task/TID/status: a thread that slept has no voluntary switch");
     return -ENODATA;
@@ -181,19 +182,19 @@ static int probe_status(uint32_t which, char *why, size_t bytes)
 
 static int probe_sched(uint32_t which, char *why, size_t bytes)
 {
-    uint64_t value[FDRI_SOURCE_COUNTERS] = {0}, until = fdr_clock_ns(CLOCK_MONOTONIC) + 20000;
+    uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS] = {0}, until = fdri_clock_ns(CLOCK_MONOTONIC) + 20000;
     struct timespec a_moment = {0, 50000};
-    while (fdr_clock_ns(CLOCK_MONOTONIC) < until) {}
+    while (fdri_clock_ns(CLOCK_MONOTONIC) < until) {}
     nanosleep(&a_moment, NULL); /* the figures are brought up to date when the thread is switched off */
-    int e = probe_file(&fdri_source_sched, "schedstat", value, why, bytes);
+    int e = probe_file(&fdri_counters_source_sched, "schedstat", value, why, bytes);
     if (e || value[0] || which == 1) return e;
     snprintf(why, bytes, "/proc/self/task/TID/schedstat stays 0 (kernel without CONFIG_SCHED_INFO)");
     return -ENODATA;
 }
 
-const struct fdri_source fdri_source_task = {"task",         true,      stat_counters, STAT,      probe_stat,
-                                             one_descriptor, open_stat, read_stat,     close_file};
-const struct fdri_source fdri_source_sched = {"sched",        true,       sched_counters, SCHED,     probe_sched,
-                                              one_descriptor, open_sched, read_sched,     close_file};
-const struct fdri_source fdri_source_switches = {"switches",     true,        status_counters, STATUS,    probe_status,
-                                                 one_descriptor, open_status, read_status,     close_file};
+const struct fdri_counters_source fdri_counters_source_task = {
+    "task", true, stat_counters, STAT, probe_stat, one_descriptor, open_stat, read_stat, close_file};
+const struct fdri_counters_source fdri_counters_source_sched = {
+    "sched", true, sched_counters, SCHED, probe_sched, one_descriptor, open_sched, read_sched, close_file};
+const struct fdri_counters_source fdri_counters_source_switches = {
+    "switches", true, status_counters, STATUS, probe_status, one_descriptor, open_status, read_status, close_file};

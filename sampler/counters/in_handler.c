@@ -42,16 +42,16 @@ static enum found search(void)
     sigjmp_buf behind;
     struct search s = {0, NOT_TO_THE_END};
     if (!each_frame) return NOT_TO_THE_END;
-    bool guarded = fdri_guard_works();
+    bool guarded = fdri_stack_guard_works();
     if (guarded && sigsetjmp(behind, 0)) {
-        fdri_guard = NULL;
+        fdri_stack_guard = NULL;
         return NOT_TO_THE_END;
     }
-    if (guarded) fdri_guard = &behind;
-    fdr_signal_fence();
+    if (guarded) fdri_stack_guard = &behind;
+    fdri_atomic_signal_fence();
     each_frame(frame, &s);
-    fdr_signal_fence();
-    fdri_guard = NULL;
+    fdri_atomic_signal_fence();
+    fdri_stack_guard = NULL;
     return s.found;
 }
 
@@ -62,7 +62,7 @@ static bool has_handler(int number, unsigned flags)
            ((unsigned)a.sa_flags & flags) == flags;
 }
 
-bool fdri_in_handler(const sigset_t *blocked)
+bool fdri_counters_in_handler(const sigset_t *blocked)
 {
     stack_t alternate;
     if (sigaltstack(NULL, &alternate) == 0 && (alternate.ss_flags & SS_ONSTACK)) return true;
@@ -76,10 +76,10 @@ bool fdri_in_handler(const sigset_t *blocked)
 /* Linked statically the unwinder is in the program, and knows no frame before constructors without a priority have run:
  * it would abort. */
 extern const void *_Unwind_Find_FDE(void *pc, void *bases[3]) __attribute__((weak));
-bool fdri_unwinder_works(void)
+bool fdri_counters_unwinder_works(void)
 {
     void *bases[3];
-    return !_Unwind_Find_FDE || _Unwind_Find_FDE((void *)(uintptr_t)fdri_unwinder_works, bases);
+    return !_Unwind_Find_FDE || _Unwind_Find_FDE((void *)(uintptr_t)fdri_counters_unwinder_works, bases);
 }
 
 static _Unwind_Reason_Code four_frames(struct _Unwind_Context *context, void *frames)
@@ -88,20 +88,20 @@ static _Unwind_Reason_Code four_frames(struct _Unwind_Context *context, void *fr
     return ++*(int *)frames < 4 ? _URC_NO_REASON : _URC_NORMAL_STOP;
 }
 
-void fdri_unwinder_warm(_Unwind_Reason_Code (*frames_of)(_Unwind_Trace_Fn, void *))
+void fdri_counters_unwinder_warm(_Unwind_Reason_Code (*frames_of)(_Unwind_Trace_Fn, void *))
 {
     int frames = 0;
     frames_of(four_frames, &frames);
 }
 
-void fdri_in_handler_warm(void)
+void fdri_counters_in_handler_warm(void)
 {
-    if (!fdri_unwinder_works()) return;
+    if (!fdri_counters_unwinder_works()) return;
     void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
     void *each = library ? dlsym(library, "_Unwind_Backtrace") : NULL,
          *ip = each ? dlsym(library, "_Unwind_GetIPInfo") : NULL;
     if (!ip) return;
     memcpy(&ip_of, &ip, sizeof ip);
     memcpy(&each_frame, &each, sizeof each);
-    fdri_unwinder_warm(each_frame);
+    fdri_counters_unwinder_warm(each_frame);
 }

@@ -25,9 +25,9 @@
 static const uint64_t longest_interval_ns = 1000000000;
 enum { SLOW_ROUNDS = 16 }; /* so many slow rounds in a row make the interval longer */
 
-static struct fdri_counter_plan plan;
-static struct fdri_panel of_threads, of_process;
-static struct fdri_observed process;
+static struct fdri_counters_plan plan;
+static struct fdri_counters_panel of_threads, of_process;
+static struct fdri_counters_observed process;
 static pthread_t thread;
 static bool running;
 static sem_t stop, prepared;
@@ -37,7 +37,7 @@ void fdri_counters_missing(const char *variable, const char *list, const char *m
 {
     char text[1000];
     if (!*missing) return;
-    fdri_say("%s=%s: left out, cannot be counted here: %s", variable, list, missing);
+    fdri_text_message("%s=%s: left out, cannot be counted here: %s", variable, list, missing);
     snprintf(text, sizeof text, "fdr.counters.missing: %s", missing);
     fdr_marker_define(text);
 }
@@ -45,7 +45,7 @@ void fdri_counters_missing(const char *variable, const char *list, const char *m
 static void prepare(void)
 {
     enum { MOST = 4 * MONITOR_COUNTERS };
-    static struct fdri_choice all[MOST], threads[MOST], whole[MOST];
+    static struct fdri_counters_choice all[MOST], threads[MOST], whole[MOST];
     char missing[900];
     size_t n = fdri_counters_choose(plan.sampled, false, all, MOST, missing, sizeof missing);
     size_t of[2] = {0, 0};
@@ -53,43 +53,44 @@ static void prepare(void)
         bool of_thread = all[i].source->per_thread;
         (of_thread ? threads : whole)[of[of_thread]++] = all[i];
     }
-    fdri_panel_make(&of_threads, threads, of[1], missing, sizeof missing);
-    fdri_panel_make(&of_process, whole, of[0], missing, sizeof missing);
+    fdri_counters_panel_make(&of_threads, threads, of[1], missing, sizeof missing);
+    fdri_counters_panel_make(&of_process, whole, of[0], missing, sizeof missing);
     fdri_counters_missing("FDR_COUNTERS", plan.sampled, missing);
     process.tid = -1;
-    if (of_process.count && fdri_observe_begin(&process, &of_process, 0, 0)) process.tid = -1;
+    if (of_process.count && fdri_counters_observe_begin(&process, &of_process, 0, 0)) process.tid = -1;
 }
 
 static void round_of_readings(bool last)
 {
-    fdri_threads_scan(&of_threads, last);
-    fdri_threads_read(&of_threads, last);
-    if (process.tid == 0 && !fdri_observe(&process, &of_process, last) && process.lost)
-        fdri_observe_again(&process, &of_process);
+    fdri_counters_threads_scan(&of_threads, last);
+    fdri_counters_threads_read(&of_threads, last);
+    if (process.tid == 0 && !fdri_counters_observe(&process, &of_process, last) && process.lost)
+        fdri_counters_observe_again(&process, &of_process);
 }
 
 static uint64_t slower(uint64_t interval_ns)
 {
     uint64_t next = interval_ns * 2 < longest_interval_ns ? interval_ns * 2 : longest_interval_ns;
     static unsigned said;
-    if (next > interval_ns && fdri_once(&said))
-        fdri_say("FDR_COUNTER_INTERVAL: reading %u threads takes more than a quarter of %llu us; reading half as often",
-                 fdri_threads_observed(), (unsigned long long)interval_ns / 1000);
+    if (next > interval_ns && fdri_text_once(&said))
+        fdri_text_message(
+            "FDR_COUNTER_INTERVAL: reading %u threads takes more than a quarter of %llu us; reading half as often",
+            fdri_counters_threads_observed(), (unsigned long long)interval_ns / 1000);
     return next;
 }
 
 static void *monitor(void *unused)
 {
     (void)unused;
-    prctl(PR_SET_NAME, FDR_MONITOR);
+    prctl(PR_SET_NAME, FDRI_SYSTEM_THREAD_MONITOR);
     prctl(PR_SET_TIMERSLACK, 1000ul);
     prepare();
     sem_post(&prepared);
-    uint64_t interval = plan.interval_ns, due = fdr_clock_ns(CLOCK_MONOTONIC), slow = 0;
+    uint64_t interval = plan.interval_ns, due = fdri_clock_ns(CLOCK_MONOTONIC), slow = 0;
     while (of_threads.count || process.tid == 0) {
-        uint64_t began = fdr_clock_ns(CLOCK_MONOTONIC);
+        uint64_t began = fdri_clock_ns(CLOCK_MONOTONIC);
         round_of_readings(false);
-        uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
+        uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
         slow = now - began > interval / 4 ? slow + 1 : 0;
         if (slow == SLOW_ROUNDS) interval = slower(interval), slow = 0;
         due += interval;
@@ -100,8 +101,8 @@ static void *monitor(void *unused)
         if (!e) break;
     }
     if (of_threads.count || process.tid == 0) round_of_readings(true);
-    fdri_threads_end(&of_threads);
-    if (process.tid == 0) fdri_observe_end(&process, &of_process);
+    fdri_counters_threads_end(&of_threads);
+    if (process.tid == 0) fdri_counters_observe_end(&process, &of_process);
     return NULL;
 }
 
@@ -110,23 +111,24 @@ static int start_thread(void)
     sigset_t old;
     sem_init(&stop, 0, 0);
     sem_init(&prepared, 0, 0);
-    fdr_signals_block(&old); /* the application's signals are not ours to take */
+    fdri_system_signals_block(&old); /* the application's signals are not ours to take */
     int e = pthread_create(&thread, NULL, monitor, NULL);
     /* Trying what works here opens, reads and closes files: not beside a program that begins by closing all it did not
      * open. */
-    while (!e && sem_trywait(&prepared)) fdr_raw_sleep(100000); /* no cancellation point: base/system/signal_mask.h */
-    fdr_signals_restore(&old);
+    while (!e && sem_trywait(&prepared))
+        fdri_system_sleep(100000); /* no cancellation point: base/system/signal_mask.h */
+    fdri_system_signals_restore(&old);
     return e;
 }
 
-void fdri_counters_start(const struct fdri_counter_plan *given)
+void fdri_counters_start(const struct fdri_counters_plan *given)
 {
     plan = *given;
-    fdri_edges_start(plan.edges, plan.papi);
+    fdri_counters_edges_start(plan.edges, plan.papi);
     if (!plan.sampled[0]) return;
     int e = start_thread();
     running = !e;
-    if (e) fdri_say("FDR_COUNTERS: no thread to read counters: %s; they are not read", strerror(e));
+    if (e) fdri_text_message("FDR_COUNTERS: no thread to read counters: %s; they are not read", strerror(e));
 }
 
 void fdri_counters_stop(void)
@@ -136,15 +138,15 @@ void fdri_counters_stop(void)
         pthread_join(thread, NULL);
         running = false;
     }
-    fdri_edges_stop();
+    fdri_counters_edges_stop();
 }
 
 /* The child has no monitor thread; descriptors it inherited count its parent's threads. */
 void fdri_counters_fork(int phase)
 {
-    fdri_edges_fork(phase);
+    fdri_counters_edges_fork(phase);
     if (phase != 2 || !running) return;
-    fdri_threads_end(&of_threads);
-    if (process.tid == 0) fdri_observe_end(&process, &of_process);
+    fdri_counters_threads_end(&of_threads);
+    if (process.tid == 0) fdri_counters_observe_end(&process, &of_process);
     running = false;
 }

@@ -16,18 +16,19 @@
 
 enum { DERIVED_NS = 100000000 }; /* quotients are of this much time */
 
-static struct fdri_reading *reading_of(struct fdri_panel *p, const struct fdri_source *source)
+static struct fdri_counters_reading *reading_of(struct fdri_counters_panel *p,
+                                                const struct fdri_counters_source *source)
 {
     for (uint32_t i = 0; i < p->readings; i++)
         if (p->reading[i].source == source) return &p->reading[i];
     if (p->readings == MONITOR_SOURCES) return NULL;
-    struct fdri_reading *r = &p->reading[p->readings++];
-    *r = (struct fdri_reading){.source = source};
+    struct fdri_counters_reading *r = &p->reading[p->readings++];
+    *r = (struct fdri_counters_reading){.source = source};
     return r;
 }
 
 /* The kinds of events of one lane, defined when the first thread comes to it. */
-static void define_events(struct fdri_panel *p, uint32_t lane)
+static void define_events(struct fdri_counters_panel *p, uint32_t lane)
 {
     struct fdr_field field[16] = {
         {"thread", FDR_U64, 0}, {"series", FDR_U64, 8}, {"reading", FDR_U64, 16}, {"idle", FDR_U64, 24}};
@@ -36,9 +37,9 @@ static void define_events(struct fdri_panel *p, uint32_t lane)
     for (uint32_t e = 0; e < p->events; e++) {
         uint32_t first = e * MONITOR_PER_EVENT, n = 0;
         for (; n < MONITOR_PER_EVENT && first + n < p->count; n++) {
-            struct fdri_choice c = p->choice[first + n];
-            fdri_counter_text(text[n], sizeof text[n], c);
-            field[MONITOR_FIELDS + n] = (struct fdr_field){text[n], fdri_counter_type(c),
+            struct fdri_counters_choice c = p->choice[first + n];
+            fdri_counters_text(text[n], sizeof text[n], c);
+            field[MONITOR_FIELDS + n] = (struct fdr_field){text[n], fdri_counters_type(c),
                                                            8 * (size_t)(MONITOR_FIELDS + n)};
         }
         p->type[lane][e] = fdr_event_define(event, field, MONITOR_FIELDS + n);
@@ -46,11 +47,11 @@ static void define_events(struct fdri_panel *p, uint32_t lane)
 }
 
 /* The place of a counter in the panel, added if it is not there; MONITOR_COUNTERS: no room. */
-static uint32_t place_of(struct fdri_panel *p, struct fdri_choice c)
+static uint32_t place_of(struct fdri_counters_panel *p, struct fdri_counters_choice c)
 {
     for (uint32_t i = 0; i < p->count; i++)
         if (p->choice[i].source == c.source && p->choice[i].which == c.which) return i;
-    struct fdri_reading *r = p->count < MONITOR_COUNTERS ? reading_of(p, c.source) : NULL;
+    struct fdri_counters_reading *r = p->count < MONITOR_COUNTERS ? reading_of(p, c.source) : NULL;
     if (!r) return MONITOR_COUNTERS;
     r->wanted |= 1u << c.which;
     r->place[c.which] = (uint8_t)p->count;
@@ -59,12 +60,12 @@ static uint32_t place_of(struct fdri_panel *p, struct fdri_choice c)
 }
 
 /* A derived counter brings what it is made of. False: there is no room for a part, it could only be 0. */
-static bool add_parts(struct fdri_panel *p, uint32_t place)
+static bool add_parts(struct fdri_counters_panel *p, uint32_t place)
 {
-    char missing[FDRI_WHY_BYTES];
-    struct fdri_choice part;
+    char missing[FDRI_COUNTERS_WHY_BYTES];
+    struct fdri_counters_choice part;
     for (int i = 0; i < 2; i++) {
-        const char *name = fdri_derived_of[p->choice[place].which][i];
+        const char *name = fdri_counters_derived_of[p->choice[place].which][i];
         bool found = name && fdri_counters_choose(name, true, &part, 1, missing, sizeof missing);
         p->part[place][i] = (uint8_t)(found ? place_of(p, part) : MONITOR_COUNTERS);
         if (name && p->part[place][i] == MONITOR_COUNTERS) return false;
@@ -72,71 +73,72 @@ static bool add_parts(struct fdri_panel *p, uint32_t place)
     return true;
 }
 
-static bool add(struct fdri_panel *p, struct fdri_choice choice)
+static bool add(struct fdri_counters_panel *p, struct fdri_counters_choice choice)
 {
-    struct fdri_panel before = *p;
+    struct fdri_counters_panel before = *p;
     uint32_t place = place_of(p, choice);
-    bool added = place < MONITOR_COUNTERS && (choice.source != &fdri_source_derived || add_parts(p, place));
+    bool added = place < MONITOR_COUNTERS && (choice.source != &fdri_counters_source_derived || add_parts(p, place));
     if (!added) *p = before;
     return added;
 }
 
-void fdri_panel_make(struct fdri_panel *p, const struct fdri_choice *choice, size_t count, char *missing,
-                     size_t missing_bytes)
+void fdri_counters_panel_make(struct fdri_counters_panel *p, const struct fdri_counters_choice *choice, size_t count,
+                              char *missing, size_t missing_bytes)
 {
     char name[64];
     memset(p, 0, sizeof *p);
     for (size_t i = 0; i < count; i++) {
         size_t used = strlen(missing);
         if (add(p, choice[i])) continue;
-        fdri_counter_text(name, sizeof name, choice[i]);
+        fdri_counters_text(name, sizeof name, choice[i]);
         snprintf(missing + used, missing_bytes - used, "%s%s: more than %d counters of %s", used ? "; " : "", name,
                  MONITOR_COUNTERS, choice[i].source->per_thread ? "threads" : "the process");
     }
-    for (uint32_t i = 0; i < p->count; i++) fdri_counter_define(p->choice[i]);
+    for (uint32_t i = 0; i < p->count; i++) fdri_counters_define(p->choice[i]);
     p->events = (p->count + MONITOR_PER_EVENT - 1) / MONITOR_PER_EVENT;
 }
 
-int fdri_observe_begin(struct fdri_observed *o, struct fdri_panel *p, int tid, uint32_t series)
+int fdri_counters_observe_begin(struct fdri_counters_observed *o, struct fdri_counters_panel *p, int tid,
+                                uint32_t series)
 {
     if (!p->type[series % MONITOR_LANES][0]) define_events(p, series % MONITOR_LANES);
-    *o = (struct fdri_observed){.tid = tid, .series = series, .seen = true, .fresh = true};
+    *o = (struct fdri_counters_observed){.tid = tid, .series = series, .seen = true, .fresh = true};
     for (uint32_t i = 0; i < p->readings; i++) {
-        int e = fdri_handle_open(&o->handle[i], p->reading[i].source, tid, p->reading[i].wanted);
+        int e = fdri_counters_handle_open(&o->handle[i], p->reading[i].source, tid, p->reading[i].wanted);
         if (!e) continue;
-        fdri_observe_end(o, p);
+        fdri_counters_observe_end(o, p);
         return e;
     }
     return 0;
 }
 
-void fdri_observe_end(struct fdri_observed *o, const struct fdri_panel *p)
+void fdri_counters_observe_end(struct fdri_counters_observed *o, const struct fdri_counters_panel *p)
 {
-    for (uint32_t i = 0; i < p->readings; i++) fdri_handle_close(&o->handle[i]);
+    for (uint32_t i = 0; i < p->readings; i++) fdri_counters_handle_close(&o->handle[i]);
     o->tid = -1;
 }
 
 /* Sources of the process count on where they were. */
-void fdri_observe_again(struct fdri_observed *o, const struct fdri_panel *p)
+void fdri_counters_observe_again(struct fdri_counters_observed *o, const struct fdri_counters_panel *p)
 {
     o->lost = false;
     for (uint32_t i = 0; i < p->readings; i++) {
-        struct fdri_handle before = o->handle[i];
-        fdri_handle_close(&o->handle[i]);
-        if (fdri_handle_open(&o->handle[i], p->reading[i].source, o->tid, p->reading[i].wanted)) continue;
+        struct fdri_counters_handle before = o->handle[i];
+        fdri_counters_handle_close(&o->handle[i]);
+        if (fdri_counters_handle_open(&o->handle[i], p->reading[i].source, o->tid, p->reading[i].wanted)) continue;
         memcpy(o->handle[i].state, before.state, sizeof before.state);
     }
 }
 
 /* False: a source failed; its counters keep their newest values. */
-static bool read_sources(struct fdri_observed *o, const struct fdri_panel *p)
+static bool read_sources(struct fdri_counters_observed *o, const struct fdri_counters_panel *p)
 {
     bool all = true;
     for (uint32_t i = 0; i < p->readings; i++) {
-        const struct fdri_reading *r = &p->reading[i];
-        uint64_t value[FDRI_SOURCE_COUNTERS];
+        const struct fdri_counters_reading *r = &p->reading[i];
+        uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS];
         if (!r->source->read) continue;
-        int e = fdri_handle_read(&o->handle[i], value);
+        int e = fdri_counters_handle_read(&o->handle[i], value);
         if (e) {
             all = false;
             o->lost |= e == -EBADF;
@@ -150,36 +152,37 @@ static bool read_sources(struct fdri_observed *o, const struct fdri_panel *p)
     return all;
 }
 
-static uint64_t part_of(const struct fdri_observed *o, const struct fdri_panel *p, uint32_t place, int i)
+static uint64_t part_of(const struct fdri_counters_observed *o, const struct fdri_counters_panel *p, uint32_t place,
+                        int i)
 {
     return p->part[place][i] < MONITOR_COUNTERS ? o->value[p->part[place][i]] : 0;
 }
 
 static double quotient(uint32_t which, uint64_t a, uint64_t b, uint64_t ns)
 {
-    if (which == FDRI_IPC) return b ? (double)a / (double)b : 0;
+    if (which == FDRI_COUNTERS_IPC) return b ? (double)a / (double)b : 0;
     return a < ns ? 1 - (double)a / (double)ns : 0;
 }
 
 /* Derived counters, where their time is over; else they stay as they are. */
-static void derive(struct fdri_observed *o, const struct fdri_panel *p)
+static void derive(struct fdri_counters_observed *o, const struct fdri_counters_panel *p)
 {
-    uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC), ns = now - o->since_ns;
+    uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC), ns = now - o->since_ns;
     bool over = ns >= DERIVED_NS;
     if (!over && o->since_ns) return;
     for (uint32_t k = 0; k < p->count; k++) {
-        if (p->choice[k].source != &fdri_source_derived) continue;
+        if (p->choice[k].source != &fdri_counters_source_derived) continue;
         uint64_t a = part_of(o, p, k, 0), b = part_of(o, p, k, 1);
-        o->value[k] = !o->since_ns
-                          ? fdr_bits_of(__builtin_nan("")) /* not known yet */
-                          : fdr_bits_of(quotient(p->choice[k].which, a - o->since[k][0], b - o->since[k][1], ns));
+        o->value[k] = !o->since_ns ? fdri_bits_of_double(__builtin_nan("")) /* not known yet */
+                                   : fdri_bits_of_double(
+                                         quotient(p->choice[k].which, a - o->since[k][0], b - o->since[k][1], ns));
         o->since[k][0] = a;
         o->since[k][1] = b;
     }
     o->since_ns = now;
 }
 
-static void record(struct fdri_observed *o, const struct fdri_panel *p, uint32_t e, bool last)
+static void record(struct fdri_counters_observed *o, const struct fdri_counters_panel *p, uint32_t e, bool last)
 {
     uint32_t first = e * MONITOR_PER_EVENT, left = p->count - first;
     uint32_t n = left < MONITOR_PER_EVENT ? left : MONITOR_PER_EVENT;
@@ -198,7 +201,7 @@ static void record(struct fdri_observed *o, const struct fdri_panel *p, uint32_t
     if (type) fdr_reading(type, payload, before, o->number); /* 0: no room for its definition, which was said */
 }
 
-bool fdri_observe(struct fdri_observed *o, const struct fdri_panel *p, bool last)
+bool fdri_counters_observe(struct fdri_counters_observed *o, const struct fdri_counters_panel *p, bool last)
 {
     bool there = read_sources(o, p);
     if (!there && o->fresh) return false;

@@ -18,13 +18,13 @@
 
 enum { LOOK_EVERY = 64 }; /* scans: threads may come and go in equal numbers */
 
-static struct fdri_observed threads[MONITOR_THREADS];
+static struct fdri_counters_observed threads[MONITOR_THREADS];
 static uint32_t places; /* used so far, free ones among them */
 static uint32_t series;
 static uint32_t scans;
 static nlink_t links;
 
-uint32_t fdri_threads_observed(void)
+uint32_t fdri_counters_threads_observed(void)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < places; i++) n += threads[i].tid > 0;
@@ -35,15 +35,15 @@ uint32_t fdri_threads_observed(void)
 static bool ours(int tid)
 {
     char name[24] = "";
-    int fd = fdri_proc_open(tid, "comm");
+    int fd = fdri_counters_proc_open(tid, "comm");
     if (fd < 0) return true; /* gone already */
     ssize_t n = read(fd, name, sizeof name - 1);
     close(fd);
     if (n > 0) name[n - 1] = 0; /* the end of the line */
-    return n <= 0 || (tid != getpid() && fdr_is_helper(name));
+    return n <= 0 || (tid != getpid() && fdri_system_is_helper(name));
 }
 
-static struct fdri_observed *place_of(int tid, struct fdri_observed **free_place)
+static struct fdri_counters_observed *place_of(int tid, struct fdri_counters_observed **free_place)
 {
     for (uint32_t i = 0; i < places; i++) {
         if (threads[i].tid == tid) return &threads[i];
@@ -55,17 +55,19 @@ static struct fdri_observed *place_of(int tid, struct fdri_observed **free_place
 static void say_left_out(int tid, int error)
 {
     static unsigned said;
-    if (!fdri_once(&said)) return;
+    if (!fdri_text_once(&said)) return;
     if (error == -EMFILE)
-        fdri_say("FDR_COUNTERS: thread %d and perhaps more are not counted: a quarter of RLIMIT_NOFILE is in use", tid);
+        fdri_text_message(
+            "FDR_COUNTERS: thread %d and perhaps more are not counted: a quarter of RLIMIT_NOFILE is in use", tid);
     else if (error == -ENOSPC)
-        fdri_say("FDR_COUNTERS: thread %d and more are not counted: the limit is %d threads", tid, MONITOR_THREADS);
-    else fdri_say("FDR_COUNTERS: thread %d is not counted: %s", tid, strerror(-error));
+        fdri_text_message("FDR_COUNTERS: thread %d and more are not counted: the limit is %d threads", tid,
+                          MONITOR_THREADS);
+    else fdri_text_message("FDR_COUNTERS: thread %d is not counted: %s", tid, strerror(-error));
 }
 
-static void found(struct fdri_panel *p, int tid)
+static void found(struct fdri_counters_panel *p, int tid)
 {
-    struct fdri_observed *o, *free_place = NULL;
+    struct fdri_counters_observed *o, *free_place = NULL;
     if ((o = place_of(tid, &free_place))) {
         o->seen = true;
         return;
@@ -76,7 +78,7 @@ static void found(struct fdri_panel *p, int tid)
         return;
     }
     if (!free_place) free_place = &threads[places++];
-    int e = fdri_observe_begin(free_place, p, tid, series + 1);
+    int e = fdri_counters_observe_begin(free_place, p, tid, series + 1);
     if (!e) series++;
     else if (e != -ESRCH && e != -ENOENT && e != -ENODEV) say_left_out(tid, e); /* these: it is ending */
 }
@@ -88,13 +90,14 @@ struct entry { /* of getdents64 */
     char name[];
 };
 
-static void look(struct fdri_panel *p)
+static void look(struct fdri_counters_panel *p)
 {
     _Alignas(8) char list[4096];
-    int fd = fdri_open(AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY, 0);
+    int fd = fdri_fd_open(AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0) {
         static unsigned said;
-        if (fdri_once(&said)) fdri_say("FDR_COUNTERS: /proc/self/task: %s; no thread is counted", strerror(-fd));
+        if (fdri_text_once(&said))
+            fdri_text_message("FDR_COUNTERS: /proc/self/task: %s; no thread is counted", strerror(-fd));
         return;
     }
     for (uint32_t i = 0; i < places; i++) threads[i].seen = false;
@@ -111,12 +114,12 @@ static void look(struct fdri_panel *p)
     close(fd);
     for (uint32_t i = 0; i < places; i++) {
         if (threads[i].tid < 0 || threads[i].seen) continue;
-        fdri_observe(&threads[i], p, true); /* a descriptor outlives its thread and knows its final count */
-        fdri_observe_end(&threads[i], p);
+        fdri_counters_observe(&threads[i], p, true); /* a descriptor outlives its thread and knows its final count */
+        fdri_counters_observe_end(&threads[i], p);
     }
 }
 
-void fdri_threads_scan(struct fdri_panel *p, bool force)
+void fdri_counters_threads_scan(struct fdri_counters_panel *p, bool force)
 {
     struct stat s;
     if (!p->count) return;
@@ -126,20 +129,20 @@ void fdri_threads_scan(struct fdri_panel *p, bool force)
     look(p);
 }
 
-void fdri_threads_read(const struct fdri_panel *p, bool last)
+void fdri_counters_threads_read(const struct fdri_counters_panel *p, bool last)
 {
     for (uint32_t i = 0; i < places; i++)
-        if (threads[i].tid > 0 && !fdri_observe(&threads[i], p, last)) {
+        if (threads[i].tid > 0 && !fdri_counters_observe(&threads[i], p, last)) {
             links = 0; /* gone: the next scan ends it */
             if (threads[i].lost)
-                fdri_observe_end(&threads[i], p); /* or finds it again, as a series that begins there */
+                fdri_counters_observe_end(&threads[i], p); /* or finds it again, as a series that begins there */
         }
 }
 
-void fdri_threads_end(const struct fdri_panel *p)
+void fdri_counters_threads_end(const struct fdri_counters_panel *p)
 {
     for (uint32_t i = 0; i < places; i++)
-        if (threads[i].tid > 0) fdri_observe_end(&threads[i], p);
+        if (threads[i].tid > 0) fdri_counters_observe_end(&threads[i], p);
     places = scans = 0;
     links = 0;
 }

@@ -4,8 +4,8 @@
  *   papi_papi.c      which events work            papi_set_papi.c   event sets of a thread
  *   papi_descriptors.c      their descriptors            papi_provider.c   what libfdr calls
  *   papi_none.c, papi_set_none.c                  what stands in their place without PAPI */
-#ifndef FDR_SAMPLER_PAPI_PAPI_H
-#define FDR_SAMPLER_PAPI_PAPI_H
+#ifndef FDRI_SAMPLER_PAPI_PAPI_H
+#define FDRI_SAMPLER_PAPI_PAPI_H
 
 #include <fdr/counters.h>
 #include <pthread.h>

@@ -48,22 +48,22 @@ static int look_at_counts(struct dl_phdr_info *info, size_t size, void *changed)
     return 1; /* the first one tells */
 }
 
-bool fdri_walk_modules(void)
+bool fdri_samples_walk_modules(void)
 {
     bool changed = false;
-    fdr_loaded(look_at_counts, &changed);
+    fdri_system_each_module(look_at_counts, &changed);
     if (!changed) return false;
-    uint32_t next = fdr_load_relaxed(&current) + 1;
+    uint32_t next = fdri_atomic_load_relaxed(&current) + 1;
     table[next & 1].count = 0;
-    fdr_loaded(add_texts, &table[next & 1]);
-    fdr_store_release(&current, next); /* R:texts - pairs with A:texts */
+    fdri_system_each_module(add_texts, &table[next & 1]);
+    fdri_atomic_store_release(&current, next); /* R:texts - pairs with A:texts */
     return true;
 }
 
 /* `hint`: where the last one was found; the next one is often there, too. */
 static bool is_code(uint64_t address, uint32_t *hint)
 {
-    const struct texts *t = &table[fdr_load_acquire(&current) & 1]; /* A:texts - the table is whole */
+    const struct texts *t = &table[fdri_atomic_load_acquire(&current) & 1]; /* A:texts - the table is whole */
     uint32_t i = *hint, n = t->count;
     if (i < n && address >= t->at[i].from && address < t->at[i].to) return true;
     for (i = 0; i < n && (address < t->at[i].from || address >= t->at[i].to);) i++;
@@ -71,7 +71,7 @@ static bool is_code(uint64_t address, uint32_t *hint)
     return i < n;
 }
 
-bool fdri_walk_is_code(uint64_t address)
+bool fdri_samples_walk_is_code(uint64_t address)
 {
     uint32_t hint = 0;
     return is_code(address, &hint);
@@ -83,70 +83,73 @@ bool fdri_walk_is_code(uint64_t address)
  * pthread_exit. */
 static ssize_t own_memory(const struct iovec *here, const struct iovec *there)
 {
-    return process_vm_readv((pid_t)fdri_own_tid(), here, 1, there, 1, 0);
+    return process_vm_readv((pid_t)fdri_samples_own_tid(), here, 1, there, 1, 0);
 }
 
 /* As many of the bytes at `at` as come. */
-static ssize_t fetch(struct fdri_window *w, uint64_t at, uint64_t bytes)
+static ssize_t fetch(struct fdri_samples_window *w, uint64_t at, uint64_t bytes)
 {
     struct iovec here = {w->word, bytes}, there = {(void *)(uintptr_t)at, bytes};
     return own_memory(&here, &there);
 }
 
 /* 16 bytes at `at` are in the window, if they are anywhere. */
-static bool look_at(struct fdri_window *w, uint64_t at)
+static bool look_at(struct fdri_samples_window *w, uint64_t at)
 {
     if (at >= w->from && at + 16 <= w->to) return true;
     uint64_t first = PAGE - at % PAGE; /* what lies on one page comes or does not */
-    ssize_t n = fetch(w, at, FDRI_WINDOW);
-    if (n < 16 && first < FDRI_WINDOW) n = fetch(w, at, first); /* the stack ends with its page */
+    ssize_t n = fetch(w, at, FDRI_SAMPLES_WINDOW);
+    if (n < 16 && first < FDRI_SAMPLES_WINDOW) n = fetch(w, at, first); /* the stack ends with its page */
     w->from = at;
     w->to = n > 0 ? at + (uint64_t)n : at;
     return n >= 16;
 }
 
-void fdri_walk_probe(void)
+void fdri_samples_walk_probe(void)
 {
     uint64_t word = 0, copy = 0;
     struct iovec here = {&copy, sizeof copy}, there = {&word, sizeof word};
     if (own_memory(&here, &there) != (ssize_t)sizeof word)
-        fdri_say("stacks cannot be read here (process_vm_readv: %s): samples have regions and a program counter only",
-                 strerror(errno));
+        fdri_text_message(
+            "stacks cannot be read here (process_vm_readv: %s): samples have regions and a program counter only",
+            strerror(errno));
 }
 
 enum { FUNCTION_MOST = 65536 };
 
 /* Where the direct call before `address` goes, 0: there is none. Code may be gone: it is read through the kernel, too,
  * and remembered until something is loaded or unloaded. */
-static uint64_t called(struct fdri_calls *known, uint64_t address)
+static uint64_t called(struct fdri_samples_calls *known, uint64_t address)
 {
-    uint32_t tables = fdr_load_acquire(&current); /* A:texts */
-    if (known->tables != tables) *known = (struct fdri_calls){.tables = tables};
-    struct fdri_call *k = &known->call[address * 0x9E3779B97F4A7C15u >> 60];
+    uint32_t tables = fdri_atomic_load_acquire(&current); /* A:texts */
+    if (known->tables != tables) *known = (struct fdri_samples_calls){.tables = tables};
+    struct fdri_samples_call *k = &known->call[address * 0x9E3779B97F4A7C15u >> 60];
     if (k->address == address) return k->target;
-    uint8_t code[FDR_CALL_BYTES];
+    uint8_t code[FDRI_STACK_CALL_BYTES];
     struct iovec here = {code, sizeof code}, there = {(void *)(uintptr_t)(address - sizeof code), sizeof code};
-    if (!fdri_walk_is_code(address)) return 0;
+    if (!fdri_samples_walk_is_code(address)) return 0;
     bool came = own_memory(&here, &there) == (ssize_t)sizeof code;
-    *k = (struct fdri_call){address, came ? fdr_call_target(code, address) : 0};
+    *k = (struct fdri_samples_call){address, came ? fdri_stack_call_target(code, address) : 0};
     return k->target;
 }
 
-bool fdri_walk_is_caller(struct fdri_calls *known, uint64_t address, uint64_t pc)
+bool fdri_samples_walk_is_caller(struct fdri_samples_calls *known, uint64_t address, uint64_t pc)
 {
     uint64_t target = called(known, address);
     return target && target <= pc && pc - target < FUNCTION_MOST;
 }
 
-static void add_caller(struct fdri_frames *f, struct fdri_window *w, const struct fdr_context *c,
-                       struct fdri_calls *known)
+static void add_caller(struct fdri_samples_frames *f, struct fdri_samples_window *w, const struct fdri_stack_context *c,
+                       struct fdri_samples_calls *known)
 {
     uint64_t address = c->link;
     if (!address && look_at(w, c->sp)) address = w->word[0];
-    if (address && address != c->pc && fdri_walk_is_caller(known, address, c->pc)) f->address[f->count++] = address;
+    if (address && address != c->pc && fdri_samples_walk_is_caller(known, address, c->pc))
+        f->address[f->count++] = address;
 }
 
-void fdri_walk(struct fdri_frames *f, struct fdri_window *w, const struct fdr_context *c, struct fdri_calls *known)
+void fdri_samples_walk(struct fdri_samples_frames *f, struct fdri_samples_window *w, const struct fdri_stack_context *c,
+                       struct fdri_samples_calls *known)
 {
     uint32_t hint = 0;
     uint64_t below = c->sp, fp = c->fp;
@@ -154,7 +157,7 @@ void fdri_walk(struct fdri_frames *f, struct fdri_window *w, const struct fdr_co
     f->count = 0;
     f->cut = true;
     add_caller(f, w, c, known);
-    for (bool first = true; f->count < FDRI_FRAMES_MAX; first = false) {
+    for (bool first = true; f->count < FDRI_SAMPLES_FRAMES_MAX; first = false) {
         if (!fp && !first) f->cut = false; /* where threads begin there is a 0 */
         if (fp < below + (first ? 0 : 16) || fp - below > FRAME_MOST || fp % 8 || !look_at(w, fp)) return;
         uint64_t address = w->word[(fp - w->from) / 8 + 1];

@@ -40,10 +40,10 @@ static void drop(struct own *o)
     pthread_mutex_lock(&lock);
     *o->link = o->next;
     if (o->next) o->next->link = o->link;
-    bool there = fdri_descriptor_event(o->fd) == o->event;
+    bool there = fdri_fd_perf_id(o->fd) == o->event;
     pthread_mutex_unlock(&lock);
     if (there) o->provider->overflow_close(o->set);
-    fdri_descriptors_give(1);
+    fdri_fd_budget_give(1);
     free(o);
 }
 
@@ -63,19 +63,19 @@ static struct own *make(uint32_t tid, char *why, size_t why_bytes)
     struct own *o = calloc(1, sizeof *o);
     snprintf(why, why_bytes, "%s", strerror(ENOMEM));
     if (!o) return NULL;
-    bool room = fdri_descriptors_take(1);
+    bool room = fdri_fd_budget_take(1);
     snprintf(why, why_bytes, "a quarter of RLIMIT_NOFILE is in use");
     o->tid = tid;
     o->round = round_;
     o->provider = provider;
-    struct fdri_low low;
-    fdri_low_fill(&low); /* the provider opens perf events */
+    struct fdri_fd_placeholders low;
+    fdri_fd_fill_low(&low); /* the provider opens perf events */
     o->set = room ? provider->overflow_open(&o->fd, why, why_bytes) : NULL;
-    fdri_low_clear(&low);
-    o->event = o->set ? fdri_descriptor_event(o->fd) : 0;
+    fdri_fd_clear_low(&low);
+    o->event = o->set ? fdri_fd_perf_id(o->fd) : 0;
     if (o->event) return o;
     if (o->set) provider->overflow_close(o->set);
-    if (room) fdri_descriptors_give(1);
+    if (room) fdri_fd_budget_give(1);
     free(o);
     return NULL;
 }
@@ -83,17 +83,17 @@ static struct own *make(uint32_t tid, char *why, size_t why_bytes)
 static void say_not(uint32_t tid, const char *why)
 {
     static unsigned said;
-    if (fdri_once(&said))
-        fdri_say("FDR_SAMPLE: %s cannot be counted in thread %u: %s; it is not sampled", fdri_sampler.how.name, tid,
-                 why);
+    if (fdri_text_once(&said))
+        fdri_text_message("FDR_SAMPLE: %s cannot be counted in thread %u: %s; it is not sampled",
+                          fdri_samples_sampler.how.name, tid, why);
 }
 
-void fdri_own_begin(uint32_t tid, const sigset_t *blocked)
+void fdri_samples_own_begin(uint32_t tid, const sigset_t *blocked)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    char why[FDRI_WHY_BYTES] = "no key for what threads leave behind";
-    if (!fdri_sampler.how.provided) return;
-    if (fdri_in_handler(blocked)) {
+    char why[FDRI_COUNTERS_WHY_BYTES] = "no key for what threads leave behind";
+    if (!fdri_samples_sampler.how.provided) return;
+    if (fdri_counters_in_handler(blocked)) {
         say_not(tid, "its first event comes from a signal handler, which may have interrupted the allocator");
         return;
     }
@@ -122,22 +122,22 @@ static struct own *of(uint32_t tid)
     return o;
 }
 
-bool fdri_own_there(uint32_t tid)
+bool fdri_samples_own_there(uint32_t tid)
 {
     pthread_mutex_lock(&lock);
     struct own *o = of(tid);
-    bool there = o && fdri_descriptor_event(o->fd) == o->event;
+    bool there = o && fdri_fd_perf_id(o->fd) == o->event;
     pthread_mutex_unlock(&lock);
     return there;
 }
 
-int fdri_own_descriptor(uint32_t tid)
+int fdri_samples_own_descriptor(uint32_t tid)
 {
     pthread_mutex_lock(&lock);
     struct own *o = of(tid);
     int fd = -1;
     errno = ENOENT;
-    if (o && fdri_descriptor_event(o->fd) == o->event) fd = fcntl(o->fd, F_DUPFD_CLOEXEC, FDRI_LOW);
+    if (o && fdri_fd_perf_id(o->fd) == o->event) fd = fcntl(o->fd, F_DUPFD_CLOEXEC, FDRI_FD_LOW_COUNT);
     pthread_mutex_unlock(&lock);
     return fd;
 }
@@ -146,7 +146,7 @@ int fdri_own_descriptor(uint32_t tid)
 
 /* The provider makes one set of what is read (FDR_PAPI) and what overflows: it must know both before a thread makes
  * one. */
-static void choose(const struct fdri_sampling *how, const char *papi, struct fdr_counter_info *info)
+static void choose(const struct fdri_samples_settings *how, const char *papi, struct fdr_counter_info *info)
 {
     static struct fdr_counter_info read[16];
     struct fdr_counter_info none;
@@ -155,16 +155,16 @@ static void choose(const struct fdri_sampling *how, const char *papi, struct fdr
     provider->overflow_choose(how->name, how->period_ns, info);
 }
 
-void fdri_own_none(void)
+void fdri_samples_own_none(void)
 {
     struct fdr_counter_info none;
     if (provider) provider->overflow_choose("", 0, &none);
 }
 
-bool fdri_own_choose(struct fdri_sampling *how, const char *papi)
+bool fdri_samples_own_choose(struct fdri_samples_settings *how, const char *papi)
 {
     struct fdr_counter_info info = {.works = 0};
-    const struct fdr_counter_provider *p = fdri_provider(info.why, sizeof info.why);
+    const struct fdr_counter_provider *p = fdri_counters_provider(info.why, sizeof info.why);
     round_++;
     drop_last();
     bool can = p && p->size >= sizeof *p && p->overflow_choose;
@@ -172,19 +172,20 @@ bool fdri_own_choose(struct fdri_sampling *how, const char *papi)
     if (can) provider = p;
     if (can) choose(how, papi, &info);
     if (!info.works) {
-        fdri_say("FDR_SAMPLE: the overflow of %s is no source of samples here (%s); using off: no samples are taken",
-                 how->name, info.why);
+        fdri_text_message(
+            "FDR_SAMPLE: the overflow of %s is no source of samples here (%s); using off: no samples are taken",
+            how->name, info.why);
         return false;
     }
-    fdri_in_handler_warm();
-    fdri_say("FDR_SAMPLE: %s counts each thread by itself: threads that record are sampled, others are not",
-             provider->name);
+    fdri_counters_in_handler_warm();
+    fdri_text_message("FDR_SAMPLE: %s counts each thread by itself: threads that record are sampled, others are not",
+                      provider->name);
     return true;
 }
 
 /* In a child what is here counts its parent's threads. The descriptors are left as they are: the provider knows their
  * numbers. */
-void fdri_own_fork(int phase)
+void fdri_samples_own_fork(int phase)
 {
     if (phase == 0) pthread_mutex_lock(&lock);
     else if (phase == 3) pthread_mutex_init(&lock, NULL);
@@ -193,7 +194,7 @@ void fdri_own_fork(int phase)
             struct own *o = all;
             all = o->next;
             free(o);
-            fdri_descriptors_give(1);
+            fdri_fd_budget_give(1);
         }
         if (have_key) pthread_setspecific(key, NULL);
     }

@@ -21,9 +21,9 @@ static int open_ring(uint32_t tid, bool kernel)
     struct perf_event_attr a;
     memset(&a, 0, sizeof a);
     a.size = sizeof a;
-    a.type = fdri_sampler.how.events ? fdri_sampler.how.type : PERF_TYPE_SOFTWARE;
-    a.config = fdri_sampler.how.events ? fdri_sampler.how.config : PERF_COUNT_SW_TASK_CLOCK;
-    a.sample_period = fdri_sampler.how.period_ns;
+    a.type = fdri_samples_sampler.how.events ? fdri_samples_sampler.how.type : PERF_TYPE_SOFTWARE;
+    a.config = fdri_samples_sampler.how.events ? fdri_samples_sampler.how.config : PERF_COUNT_SW_TASK_CLOCK;
+    a.sample_period = fdri_samples_sampler.how.period_ns;
     a.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN |
                     PERF_SAMPLE_STACK_USER;
     a.sample_stack_user = STACK_BYTES;
@@ -32,16 +32,16 @@ static int open_ring(uint32_t tid, bool kernel)
     a.exclude_callchain_kernel = 1;
     a.use_clockid = 1;
     a.clockid = CLOCK_MONOTONIC;
-    return fdri_perf_open(&a, (int)tid, -1);
+    return fdri_fd_perf_open(&a, (int)tid, -1);
 }
 
-bool fdri_ring_open(struct fdri_target *t)
+bool fdri_samples_ring_open(struct fdri_samples_target *t)
 {
     long page = sysconf(_SC_PAGESIZE);
-    if (!fdri_descriptors_take(1)) return false;
-    int fd = open_ring(t->tid, fdri_sampler.perf_kernel);
+    if (!fdri_fd_budget_take(1)) return false;
+    int fd = open_ring(t->tid, fdri_samples_sampler.perf_kernel);
     if (fd < 0) {
-        fdri_descriptors_give(1);
+        fdri_fd_budget_give(1);
         return false;
     }
     t->ring_bytes = (uint64_t)(DATA_PAGES * page);
@@ -49,35 +49,35 @@ bool fdri_ring_open(struct fdri_target *t)
     if (t->ring == MAP_FAILED) {
         t->ring = NULL;
         close(fd);
-        fdri_descriptors_give(1);
+        fdri_fd_budget_give(1);
         return false;
     }
     madvise(t->ring, t->ring_bytes + (uint64_t)page, MADV_DONTFORK);
-    fdri_sampler.fds++;
+    fdri_samples_sampler.fds++;
     t->fd = fd;
-    t->event = fdri_descriptor_event(fd);
-    t->source = FDRI_BY_RING;
+    t->event = fdri_fd_perf_id(fd);
+    t->source = FDRI_SAMPLES_BY_RING;
     t->units = 0;
     t->beside_ns = 0;
-    t->opened_ns = fdri_source_cpu_ns(t->tid);
-    if (t->step > 1) fdri_source_rate(t);
+    t->opened_ns = fdri_samples_source_cpu_ns(t->tid);
+    if (t->step > 1) fdri_samples_source_rate(t);
     return true;
 }
 
-void fdri_ring_close(struct fdri_target *t)
+void fdri_samples_ring_close(struct fdri_samples_target *t)
 {
-    fdri_ring_drain(t);
+    fdri_samples_ring_drain(t);
     munmap(t->ring, t->ring_bytes + (uint64_t)sysconf(_SC_PAGESIZE));
     t->ring = NULL;
-    if (fdri_source_there(t)) close(t->fd);
+    if (fdri_samples_source_there(t)) close(t->fd);
     t->fd = -1;
-    fdri_sampler.fds--;
-    fdri_descriptors_give(1);
+    fdri_samples_sampler.fds--;
+    fdri_fd_budget_give(1);
 }
 
 /* ---- reading ---- */
 
-static void copy_out(const struct fdri_target *t, uint64_t at, void *to, uint64_t bytes)
+static void copy_out(const struct fdri_samples_target *t, uint64_t at, void *to, uint64_t bytes)
 {
     const uint8_t *data = (const uint8_t *)t->ring + sysconf(_SC_PAGESIZE);
     uint64_t from = at % t->ring_bytes, first = t->ring_bytes - from;
@@ -88,18 +88,18 @@ static void copy_out(const struct fdri_target *t, uint64_t at, void *to, uint64_
 
 /* ip, time, value of the clock, then the chain: marks above -4096 say whose frames follow; the first is the ip. Then
  * how much of the stack there is, and its lowest word: where a function without a frame returns to. */
-static void take(struct fdri_target *t, const uint64_t *word, uint64_t words)
+static void take(struct fdri_samples_target *t, const uint64_t *word, uint64_t words)
 {
-    struct fdri_frames f = {.count = 0};
-    uint64_t frames = word[3], pc = 0, units = (word[2] + t->beside_ns) / fdri_sampler.how.period_ns;
+    struct fdri_samples_frames f = {.count = 0};
+    uint64_t frames = word[3], pc = 0, units = (word[2] + t->beside_ns) / fdri_samples_sampler.how.period_ns;
     if (frames > words - 4) frames = words - 4;
     uint64_t stack = words - 4 - frames >= 2 && word[4 + frames] ? word[5 + frames] : 0;
-    for (uint64_t i = 0; i < frames && f.count < FDRI_FRAMES_MAX; i++) {
+    for (uint64_t i = 0; i < frames && f.count < FDRI_SAMPLES_FRAMES_MAX; i++) {
         if (word[4 + i] >= (uint64_t)-4096) continue;
         if (!pc) {
             pc = word[4 + i];
-            if (stack && fdri_walk_is_caller(&t->calls, stack, pc)) f.address[f.count++] = stack;
-        } else if (!(f.cut = !fdri_walk_is_code(word[4 + i]))) {
+            if (stack && fdri_samples_walk_is_caller(&t->calls, stack, pc)) f.address[f.count++] = stack;
+        } else if (!(f.cut = !fdri_samples_walk_is_code(word[4 + i]))) {
             f.address[f.count++] = word[4 + i];
         } else {
             break; /* code without frame pointers: what the kernel followed is none */
@@ -107,7 +107,7 @@ static void take(struct fdri_target *t, const uint64_t *word, uint64_t words)
     }
     if (!pc) pc = word[0] < 1ull << 47 ? word[0] : 0;
     if (units <= t->units) return;
-    bool stacks = fdri_sampler.how.stacks != FDRI_NO_STACKS;
+    bool stacks = fdri_samples_sampler.how.stacks != FDRI_SAMPLES_NO_STACKS;
     struct fdr_look look = {.weight = units - t->units,
                             .pc = pc,
                             .stack = f.address,
@@ -116,38 +116,39 @@ static void take(struct fdri_target *t, const uint64_t *word, uint64_t words)
     uint64_t step = fdr_sample_at(t->stream, &look, word[1]);
     if (!step) return;
     t->units = units;
-    fdr_bump_relaxed(&t->taken, 1u);
+    fdri_atomic_bump_relaxed(&t->taken, 1u);
     if (step == t->step) return;
     t->step = step;
-    fdri_source_rate(t);
+    fdri_samples_source_rate(t);
 }
 
 /* The task clock's event leaves out what switching to the thread costs, which is CPU time (10 us each time in virtual
  * machines). Its clock is read first: between the two the thread may run on, and nothing may be booked that it did not
  * use. */
-static void look_beside(struct fdri_target *t)
+static void look_beside(struct fdri_samples_target *t)
 {
-    if (fdri_sampler.how.events || !fdri_source_there(t)) return;
-    uint64_t counted, passed = fdri_source_cpu_ns(t->tid) - t->opened_ns;
-    if (fdr_raw_read(t->fd, &counted, sizeof counted) != sizeof counted || passed <= counted || passed >> 63) return;
-    t->beside_ns = fdr_max(t->beside_ns, passed - counted);
+    if (fdri_samples_sampler.how.events || !fdri_samples_source_there(t)) return;
+    uint64_t counted, passed = fdri_samples_source_cpu_ns(t->tid) - t->opened_ns;
+    if (fdri_system_read(t->fd, &counted, sizeof counted) != sizeof counted || passed <= counted || passed >> 63)
+        return;
+    t->beside_ns = fdri_bits_max(t->beside_ns, passed - counted);
 }
 
-void fdri_ring_drain(struct fdri_target *t)
+void fdri_samples_ring_drain(struct fdri_samples_target *t)
 {
     struct perf_event_mmap_page *head = t->ring;
-    uint64_t to = fdr_load_acquire(&head->data_head); /* A:ring - the kernel's release: the records */
+    uint64_t to = fdri_atomic_load_acquire(&head->data_head); /* A:ring - the kernel's release: the records */
     uint64_t at = head->data_tail;
-    uint64_t word[FDRI_FRAMES_MAX + 16];
+    uint64_t word[FDRI_SAMPLES_FRAMES_MAX + 16];
     if (at < to) look_beside(t);
     while (at < to) {
         struct perf_event_header h;
         copy_out(t, at, &h, sizeof h);
         if (h.size < sizeof h || h.size > to - at) break;
-        uint64_t bytes = fdr_min(h.size - sizeof h, sizeof word);
+        uint64_t bytes = fdri_bits_min(h.size - sizeof h, sizeof word);
         copy_out(t, at + sizeof h, word, bytes);
         if (h.type == PERF_RECORD_SAMPLE && bytes >= 4 * sizeof word[0]) take(t, word, bytes / sizeof word[0]);
         at += h.size;
     }
-    fdr_store_release(&head->data_tail, to); /* R:ring - the records were read: the kernel may write there */
+    fdri_atomic_store_release(&head->data_tail, to); /* R:ring - the records were read: the kernel may write there */
 }

@@ -16,37 +16,37 @@
 #include "base/system/signal_mask.h"
 #include "sampler/samples/sampler.h"
 
-struct fdri_sampler fdri_sampler;
+struct fdri_samples_sampler fdri_samples_sampler;
 static _Thread_local uint32_t own_tid;
 
 /* ---- the stack ---- */
 
-static void stack_of(struct fdri_target *t, const struct fdr_context *c)
+static void stack_of(struct fdri_samples_target *t, const struct fdri_stack_context *c)
 {
-    struct fdri_frames *f = &t->frames;
+    struct fdri_samples_frames *f = &t->frames;
     f->count = 0;
     f->cut = false;
-    if (fdri_sampler.how.stacks == FDRI_FRAME_POINTERS) fdri_walk(f, &t->window, c, &t->calls);
-    else if (fdri_sampler.how.stacks == FDRI_UNWINDER) fdri_unwind(f, c->pc);
+    if (fdri_samples_sampler.how.stacks == FDRI_SAMPLES_FRAME_POINTERS) fdri_samples_walk(f, &t->window, c, &t->calls);
+    else if (fdri_samples_sampler.how.stacks == FDRI_SAMPLES_UNWINDER) fdri_samples_unwind(f, c->pc);
 }
 
 /* ---- one sample ---- */
 
 /* CPU time is counted by its clock, events by their counter, not by signals: whatever was delayed or lost, the weights
  * sum to the time. */
-static uint64_t periods_passed(struct fdri_target *t)
+static uint64_t periods_passed(struct fdri_samples_target *t)
 {
-    if (fdri_sampler.how.wall) return fdri_source_rearm(t, fdr_clock_ns(CLOCK_MONOTONIC));
-    if (fdri_sampler.how.events) {
-        uint64_t units = fdri_source_events(t) / fdri_sampler.how.period_ns;
+    if (fdri_samples_sampler.how.wall) return fdri_samples_source_rearm(t, fdri_clock_ns(CLOCK_MONOTONIC));
+    if (fdri_samples_sampler.how.events) {
+        uint64_t units = fdri_samples_source_events(t) / fdri_samples_sampler.how.period_ns;
         return units > t->units ? units - t->units : 0;
     }
-    return fdr_clock_ns(CLOCK_THREAD_CPUTIME_ID) / fdri_sampler.how.period_ns - t->units;
+    return fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID) / fdri_samples_sampler.how.period_ns - t->units;
 }
 
-static void sample(struct fdri_target *t, const ucontext_t *context)
+static void sample(struct fdri_samples_target *t, const ucontext_t *context)
 {
-    struct fdr_context c = fdr_context_of(context);
+    struct fdri_stack_context c = fdri_stack_context_of(context);
     uint64_t weight = periods_passed(t);
     if (!weight) return;
     stack_of(t, &c);
@@ -58,69 +58,77 @@ static void sample(struct fdri_target *t, const ucontext_t *context)
     uint64_t step = fdr_sample(t->stream, &look);
     if (!step) return;
     t->units += weight;
-    fdr_bump_relaxed(&t->taken, 1u);
+    fdri_atomic_bump_relaxed(&t->taken, 1u);
     if (step != t->step) {
         t->step = step;
-        fdri_source_rate(t);
+        fdri_samples_source_rate(t);
     }
 }
 
 /* Whose signal is it? NULL: somebody else's. */
-static struct fdri_target *target_of(const siginfo_t *info)
+static struct fdri_samples_target *target_of(const siginfo_t *info)
 {
-    if (info->si_code == SI_TIMER) return fdri_is_target(info->si_value.sival_ptr) ? info->si_value.sival_ptr : NULL;
+    if (info->si_code == SI_TIMER)
+        return fdri_samples_is_target(info->si_value.sival_ptr) ? info->si_value.sival_ptr : NULL;
     if (info->si_code != POLL_IN && info->si_code != POLL_HUP) return NULL;
     uint32_t fd = (uint32_t)info->si_fd;
-    return fd < fdri_sampler.by_fd_count ? fdr_load_acquire(&fdri_sampler.by_fd[fd]) : NULL; /* A:target */
+    return fd < fdri_samples_sampler.by_fd_count ? fdri_atomic_load_acquire(&fdri_samples_sampler.by_fd[fd])
+                                                 : NULL; /* A:target */
 }
 
-uint32_t fdri_own_tid(void)
+uint32_t fdri_samples_own_tid(void)
 {
     if (!own_tid) own_tid = (uint32_t)syscall(SYS_gettid);
     return own_tid;
 }
 
 /* A signal may come late, when the target is another thread's. */
-static bool is_own(const struct fdri_target *t) { return fdr_load_relaxed(&t->tid) == fdri_own_tid(); }
+static bool is_own(const struct fdri_samples_target *t)
+{
+    return fdri_atomic_load_relaxed(&t->tid) == fdri_samples_own_tid();
+}
 
 /* The helper that ends a target waits for a handler that is inside. */
-static void visit(struct fdri_target *t, void *context)
+static void visit(struct fdri_samples_target *t, void *context)
 {
     if (!is_own(t)) return;
-    if (fdr_add_acq_rel(&t->live, FDRI_INSIDE) == FDRI_LIVE) { /* L:target */
-        uint64_t came = fdr_clock_ns(CLOCK_MONOTONIC);
+    if (fdri_atomic_add_acq_rel(&t->live, FDRI_SAMPLES_INSIDE) == FDRI_SAMPLES_LIVE) { /* L:target */
+        uint64_t came = fdri_clock_ns(CLOCK_MONOTONIC);
         sample(t, context);
-        fdri_source_crowded(t, came, fdr_clock_ns(CLOCK_MONOTONIC));
+        fdri_samples_source_crowded(t, came, fdri_clock_ns(CLOCK_MONOTONIC));
     }
-    fdr_sub_acq_rel(&t->live, FDRI_INSIDE); /* L:target */
+    fdri_atomic_sub_acq_rel(&t->live, FDRI_SAMPLES_INSIDE); /* L:target */
 }
 
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     int saved = errno;
-    bool again = fdr_previous_gives_back(number, __builtin_return_address(0));
-    struct fdri_target *t = again ? NULL : target_of(info);
-    if (!t) fdr_previous_pass(&fdri_sampler.previous, again, number, info, context);
-    else if (fdr_load_acquire(&fdri_sampler.active)) visit(t, context); /* A:target */
+    bool again = fdri_system_previous_gives_back(number, __builtin_return_address(0));
+    struct fdri_samples_target *t = again ? NULL : target_of(info);
+    if (!t) fdri_system_previous_pass(&fdri_samples_sampler.previous, again, number, info, context);
+    else if (fdri_atomic_load_acquire(&fdri_samples_sampler.active)) visit(t, context); /* A:target */
     errno = saved;
 }
 
-void fdri_handler_forked(void) { own_tid = 0; }
+void fdri_samples_handler_forked(void) { own_tid = 0; }
 
 /* ---- installing ---- */
 
-bool fdri_handler_install(int taken)
+bool fdri_samples_handler_install(int taken)
 {
     struct sigaction ours;
-    fdri_sampler.signal = taken == SIGURG ? SIGWINCH : SIGURG; /* both are ignored where nobody handles them */
+    fdri_samples_sampler.signal = taken == SIGURG ? SIGWINCH : SIGURG; /* both are ignored where nobody handles them */
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = on_signal;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    fdr_signals_but_faults(
+    fdri_system_signals_but_faults(
         &ours.sa_mask); /* blocked, a fault would kill without a bundle; and it may be ours: unwind.c */
-    return fdr_previous_install(&fdri_sampler.previous, fdri_sampler.signal, &ours);
+    return fdri_system_previous_install(&fdri_samples_sampler.previous, fdri_samples_sampler.signal, &ours);
 }
 
-bool fdri_handler_ours(void) { return fdr_previous_ours(fdri_sampler.signal, on_signal); }
+bool fdri_samples_handler_ours(void) { return fdri_system_previous_ours(fdri_samples_sampler.signal, on_signal); }
 
-void fdri_handler_remove(void) { fdr_previous_restore(&fdri_sampler.previous, fdri_sampler.signal, on_signal); }
+void fdri_samples_handler_remove(void)
+{
+    fdri_system_previous_restore(&fdri_samples_sampler.previous, fdri_samples_sampler.signal, on_signal);
+}

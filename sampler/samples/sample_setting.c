@@ -23,7 +23,7 @@ static uint64_t period_of(const char *text)
     } units[] = {{"Hz", 1e9, true}, {"kHz", 1e6, true}, {"khz", 1e6, true}, {"hz", 1e9, true},  {"MHz", 1e3, true},
                  {"GHz", 1, true},  {"ns", 1, false},   {"us", 1e3, false}, {"ms", 1e6, false}, {"s", 1e9, false}};
     const char *end;
-    double v = fdri_number(text, &end);
+    double v = fdri_text_number(text, &end);
     if (end == text || !(v > 0 && v < 1e18)) return 0;
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
         if (strcmp(end, units[i].unit)) continue;
@@ -41,7 +41,7 @@ static bool is_provided(const char *name, const char *end)
 }
 
 /* "page-faults/100": a sample whenever the thread has had that many of them. */
-static bool event(struct fdri_sampling *s, const char *w)
+static bool event(struct fdri_samples_settings *s, const char *w)
 {
     static const struct {
         const char *name;
@@ -83,7 +83,7 @@ static bool event(struct fdri_sampling *s, const char *w)
 enum kind { UNKNOWN, OTHER, PERIOD, CLOCK, STACKS, KINDS };
 
 /* Words that say how often by time, or which time: they go with no event. */
-static enum kind time_word(struct fdri_sampling *s, const char *w, uint64_t *period_ns)
+static enum kind time_word(struct fdri_samples_settings *s, const char *w, uint64_t *period_ns)
 {
     uint64_t period = period_of(w);
     if (period) return *period_ns = period, PERIOD;
@@ -92,10 +92,11 @@ static enum kind time_word(struct fdri_sampling *s, const char *w, uint64_t *per
     return s->wall = wall, CLOCK;
 }
 
-static enum kind word(struct fdri_sampling *s, const char *w, uint64_t *period_ns)
+static enum kind word(struct fdri_samples_settings *s, const char *w, uint64_t *period_ns)
 {
     bool unwind = !strcmp(w, "unwind");
-    if (unwind || !strcmp(w, "nostack")) return s->stacks = unwind ? FDRI_UNWINDER : FDRI_NO_STACKS, STACKS;
+    if (unwind || !strcmp(w, "nostack"))
+        return s->stacks = unwind ? FDRI_SAMPLES_UNWINDER : FDRI_SAMPLES_NO_STACKS, STACKS;
     if (!strcmp(w, "off") || !strcmp(w, "0")) return *period_ns = 0, OTHER;
     if (strcmp(w, "on") && strcmp(w, "1")) return !s->events && event(s, w) ? OTHER : UNKNOWN;
     if (!*period_ns) *period_ns = USUAL_NS; /* a period that was named stays */
@@ -105,20 +106,20 @@ static enum kind word(struct fdri_sampling *s, const char *w, uint64_t *period_n
 /* Two words of one kind: "cpu,wall", "1ms,2ms". */
 static void say_both(const char *text, const char *const pair[2])
 {
-    fdri_say("FDR_SAMPLE=%s: '%s' and '%s' exclude each other; using '%s'", text, pair[0], pair[1], pair[1]);
+    fdri_text_message("FDR_SAMPLE=%s: '%s' and '%s' exclude each other; using '%s'", text, pair[0], pair[1], pair[1]);
 }
 
 static void say_unknown(const char *text, const char *w)
 {
-    fdri_say("FDR_SAMPLE=%s: '%s' is no rate (1kHz), no period (1ms) and none of on, off, cpu, wall, unwind, "
-             "nostack, EVENT/COUNT; "
-             "using off: no samples are taken",
-             text, w);
+    fdri_text_message("FDR_SAMPLE=%s: '%s' is no rate (1kHz), no period (1ms) and none of on, off, cpu, wall, unwind, "
+                      "nostack, EVENT/COUNT; "
+                      "using off: no samples are taken",
+                      text, w);
 }
 
-struct fdri_sampling fdri_sampling_parse(const char *text)
+struct fdri_samples_settings fdri_samples_parse_setting(const char *text)
 {
-    struct fdri_sampling s = {.period_ns = 0};
+    struct fdri_samples_settings s = {.period_ns = 0};
     char copy[160], *save = NULL;
     const char *timed = NULL, *wrong = *text ? "" : NULL, *before[KINDS] = {NULL};
     const char *pair[2] = {NULL};
@@ -138,18 +139,21 @@ struct fdri_sampling fdri_sampling_parse(const char *text)
     }
     if (wrong) {
         say_unknown(text, wrong);
-        return (struct fdri_sampling){0};
+        return (struct fdri_samples_settings){0};
     }
     if (pair[0] && !(s.events && pair_of_time)) say_both(text, pair);
-    if (s.events && timed) fdri_say("FDR_SAMPLE=%s: what overflows is no time; using it without '%s'", text, timed);
+    if (s.events && timed)
+        fdri_text_message("FDR_SAMPLE=%s: what overflows is no time; using it without '%s'", text, timed);
     if (s.events) s.wall = false;
     if (!s.events || !period_ns) s.period_ns = period_ns; /* 0: "off", of an event, too */
     if (s.provided && strstr(s.name, "CLOCK") && s.period_ns < LEAST_NS) {
-        fdri_say("FDR_SAMPLE=%s: below 100000ns of %s leave a program no time for itself; using 100000", text, s.name);
+        fdri_text_message("FDR_SAMPLE=%s: below 100000ns of %s leave a program no time for itself; using 100000", text,
+                          s.name);
         s.period_ns = LEAST_NS;
     }
     if (s.period_ns && s.period_ns < LEAST_NS && !s.events) {
-        fdri_say("FDR_SAMPLE=%s: a period below 100us leaves a program no time for itself; using 100us (10kHz)", text);
+        fdri_text_message(
+            "FDR_SAMPLE=%s: a period below 100us leaves a program no time for itself; using 100us (10kHz)", text);
         s.period_ns = LEAST_NS;
     }
     return s;

@@ -27,7 +27,7 @@
  * only). */
 static clockid_t cpu_clock(uint32_t tid) { return (clockid_t)((~tid << 3) | 6u); }
 
-uint64_t fdri_source_cpu_ns(uint32_t tid)
+uint64_t fdri_samples_source_cpu_ns(uint32_t tid)
 {
     struct timespec t = {0, 0};
     clock_gettime(cpu_clock(tid), &t);
@@ -41,22 +41,22 @@ static int open_event(uint32_t tid, bool kernel)
     struct perf_event_attr a;
     memset(&a, 0, sizeof a);
     a.size = sizeof a;
-    a.type = fdri_sampler.how.events ? fdri_sampler.how.type : PERF_TYPE_SOFTWARE;
-    a.config = fdri_sampler.how.events ? fdri_sampler.how.config : PERF_COUNT_SW_TASK_CLOCK;
-    a.sample_period = fdri_sampler.how.period_ns;
+    a.type = fdri_samples_sampler.how.events ? fdri_samples_sampler.how.type : PERF_TYPE_SOFTWARE;
+    a.config = fdri_samples_sampler.how.events ? fdri_samples_sampler.how.config : PERF_COUNT_SW_TASK_CLOCK;
+    a.sample_period = fdri_samples_sampler.how.period_ns;
     a.disabled = 1;
     a.exclude_kernel = !kernel;
     a.exclude_hv = 1;
     a.wakeup_events = 1;
-    return fdri_perf_open(&a, (int)tid, -1);
+    return fdri_fd_perf_open(&a, (int)tid, -1);
 }
 
-void fdri_source_probe(void)
+void fdri_samples_source_probe(void)
 {
-    struct fdri_sampler *s = &fdri_sampler;
+    struct fdri_samples_sampler *s = &fdri_samples_sampler;
     struct rlimit files;
     uint32_t most = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < 65536 ? (uint32_t)files.rlim_cur : 65536;
-    fdri_descriptors_give(s->fds); /* in a forked child: its parent's */
+    fdri_fd_budget_give(s->fds); /* in a forked child: its parent's */
     s->fds = 0;
     s->fds_most = most / 4;
     s->perf = s->how.provided; /* which was tried already */
@@ -67,61 +67,66 @@ void fdri_source_probe(void)
     if (fd < 0) fd = open_event((uint32_t)syscall(SYS_gettid), false);
     s->perf = fd >= 0;
     if (!s->perf && s->how.events) {
-        fdri_say("FDR_SAMPLE: %s cannot be counted here (perf_event_open: %s); using off", s->how.name,
-                 strerror(errno));
+        fdri_text_message("FDR_SAMPLE: %s cannot be counted here (perf_event_open: %s); using off", s->how.name,
+                          strerror(errno));
         s->how.period_ns = 0;
     } else if (!s->perf)
-        fdri_say("perf events are not to be had (%s): samples come from CPU timers, which most kernels run at 100 to "
-                 "1000 Hz "
-                 "at most; each sample is weighed by the time that passed",
-                 strerror(errno));
+        fdri_text_message(
+            "perf events are not to be had (%s): samples come from CPU timers, which most kernels run at 100 to "
+            "1000 Hz "
+            "at most; each sample is weighed by the time that passed",
+            strerror(errno));
     if (fd >= 0) close(fd);
 }
 
 /* Fits the quarter of the process's descriptors that is ours, and the table. */
-static bool admit(struct fdri_target *t, int fd)
+static bool admit(struct fdri_samples_target *t, int fd)
 {
-    struct fdri_sampler *s = &fdri_sampler;
+    struct fdri_samples_sampler *s = &fdri_samples_sampler;
     if (fd < 0) return false;
-    bool taken = (uint32_t)fd < s->by_fd_count && fdri_descriptors_take(1);
+    bool taken = (uint32_t)fd < s->by_fd_count && fdri_fd_budget_take(1);
     if (!taken) {
         static unsigned said;
         close(fd);
-        if (fdri_once(&said))
-            fdri_say("more threads than a quarter of the file descriptors (%u): the others are %s", s->fds_most,
-                     s->how.events ? "not sampled" : "sampled by timers");
+        if (fdri_text_once(&said))
+            fdri_text_message("more threads than a quarter of the file descriptors (%u): the others are %s",
+                              s->fds_most, s->how.events ? "not sampled" : "sampled by timers");
         return false;
     }
     s->fds++;
     t->fd = fd;
-    t->event = fdri_descriptor_event(fd);
-    fdr_store_release(&s->by_fd[fd], t); /* R:target - its number is there */
+    t->event = fdri_fd_perf_id(fd);
+    fdri_atomic_store_release(&s->by_fd[fd], t); /* R:target - its number is there */
     return true;
 }
 
-bool fdri_source_there(const struct fdri_target *t) { return t->fd < 0 || fdri_descriptor_event(t->fd) == t->event; }
+bool fdri_samples_source_there(const struct fdri_samples_target *t)
+{
+    return t->fd < 0 || fdri_fd_perf_id(t->fd) == t->event;
+}
 
-static void drop_fd(struct fdri_target *t)
+static void drop_fd(struct fdri_samples_target *t)
 {
     if (t->fd < 0) return;
-    fdr_store_relaxed(&fdri_sampler.by_fd[t->fd], (struct fdri_target *)NULL);
-    bool there = fdri_source_there(t);
-    if (there && fdri_sampler.how.provided) { /* the event stays with its thread; others that it leads go on counting */
+    fdri_atomic_store_relaxed(&fdri_samples_sampler.by_fd[t->fd], (struct fdri_samples_target *)NULL);
+    bool there = fdri_samples_source_there(t);
+    if (there &&
+        fdri_samples_sampler.how.provided) { /* the event stays with its thread; others that it leads go on counting */
         uint64_t never = 1ull << 62;
         ioctl(t->fd, PERF_EVENT_IOC_PERIOD, &never);
         fcntl(t->fd, F_SETFL, fcntl(t->fd, F_GETFL) & ~O_ASYNC);
     }
     if (there) close(t->fd);
     t->fd = -1;
-    fdri_sampler.fds--;
-    fdri_descriptors_give(1);
+    fdri_samples_sampler.fds--;
+    fdri_fd_budget_give(1);
 }
 
 /* Everything the handler needs is there: from here on it may come. */
-static void go_live(struct fdri_target *t, enum fdri_by source)
+static void go_live(struct fdri_samples_target *t, enum fdri_samples_by source)
 {
     t->source = source;
-    fdr_or_acq_rel(&t->live, FDRI_LIVE); /* R:target - pairs with L:target in sample_handler.c */
+    fdri_atomic_or_acq_rel(&t->live, FDRI_SAMPLES_LIVE); /* R:target - pairs with L:target in sample_handler.c */
 }
 
 enum { WAITS = 1000, LOOKS_AT = 10 };
@@ -130,40 +135,42 @@ enum { WAITS = 1000, LOOKS_AT = 10 };
  * Bounded: a thread that is stopped in there does not come out, and one that was cancelled is gone. Its target is not
  * used again until it does (new_target), and the timer it may still arm is gone, which the kernel says: numbers of
  * timers are not used again for long. */
-static void shut_out(struct fdri_target *t)
+static void shut_out(struct fdri_samples_target *t)
 {
-    int pid = fdr_raw_getpid();
-    fdr_and_acq_rel(&t->live, ~FDRI_LIVE);                          /* L:target */
-    for (int i = 0; i < WAITS && fdr_load_acquire(&t->live); i++) { /* A:target - what the handler wrote */
-        if (i >= LOOKS_AT && fdr_raw_is_gone(pid, (int)t->tid)) break;
-        fdr_raw_sleep(1000000);
+    int pid = fdri_system_getpid();
+    fdri_atomic_and_acq_rel(&t->live, ~FDRI_SAMPLES_LIVE);                  /* L:target */
+    for (int i = 0; i < WAITS && fdri_atomic_load_acquire(&t->live); i++) { /* A:target - what the handler wrote */
+        if (i >= LOOKS_AT && fdri_system_thread_has_ended(pid, (int)t->tid)) break;
+        fdri_system_sleep(1000000);
     }
 }
 
-static bool start_event(struct fdri_target *t)
+static bool start_event(struct fdri_samples_target *t)
 {
     struct f_owner_ex owner = {F_OWNER_TID, (pid_t)t->tid};
-    bool provided = fdri_sampler.how.provided;
-    if (!fdri_sampler.perf) return false;
-    if (!admit(t, provided ? fdri_own_descriptor(t->tid) : open_event(t->tid, fdri_sampler.perf_kernel))) return false;
-    uint64_t period = fdri_sampler.how.period_ns * t->step;
-    bool good = fcntl(t->fd, F_SETOWN_EX, &owner) == 0 && fcntl(t->fd, F_SETSIG, fdri_sampler.signal) == 0 &&
+    bool provided = fdri_samples_sampler.how.provided;
+    if (!fdri_samples_sampler.perf) return false;
+    if (!admit(t,
+               provided ? fdri_samples_own_descriptor(t->tid) : open_event(t->tid, fdri_samples_sampler.perf_kernel)))
+        return false;
+    uint64_t period = fdri_samples_sampler.how.period_ns * t->step;
+    bool good = fcntl(t->fd, F_SETOWN_EX, &owner) == 0 && fcntl(t->fd, F_SETSIG, fdri_samples_sampler.signal) == 0 &&
                 fcntl(t->fd, F_SETFL, fcntl(t->fd, F_GETFL) | O_ASYNC) == 0 &&
                 (t->step == 1 || ioctl(t->fd, PERF_EVENT_IOC_PERIOD, &period) == 0);
     int fd = t->fd;
-    if (good) go_live(t, FDRI_BY_PERF);
+    if (good) go_live(t, FDRI_SAMPLES_BY_PERF);
     if (good && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0) return true;
     if (good) shut_out(t);
     drop_fd(t);
     return false;
 }
 
-uint64_t fdri_source_events(struct fdri_target *t)
+uint64_t fdri_samples_source_events(struct fdri_samples_target *t)
 {
     uint64_t *word = t->window.word; /* the count; of a group: how many there are, and each, its leader's first */
-    if (!fdri_source_there(t)) return 0;
+    if (!fdri_samples_source_there(t)) return 0;
     /* no cancellation point: the thread that the handler interrupted would end at any of its instructions */
-    long n = fdr_raw_read(t->fd, word, sizeof t->window.word) / (long)sizeof *word;
+    long n = fdri_system_read(t->fd, word, sizeof t->window.word) / (long)sizeof *word;
     return n == 1 ? word[0] : n > 1 ? word[1] : 0;
 }
 
@@ -174,7 +181,7 @@ static struct timespec timespec_of(uint64_t ns)
     return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 }
 
-static uint64_t next_random(struct fdri_target *t)
+static uint64_t next_random(struct fdri_samples_target *t)
 {
     t->random ^= t->random << 13; /* xorshift */
     t->random ^= t->random >> 7;
@@ -183,13 +190,13 @@ static uint64_t next_random(struct fdri_target *t)
 }
 
 /* A random moment of stretch t->armed. */
-static uint64_t moment(struct fdri_target *t)
+static uint64_t moment(struct fdri_samples_target *t)
 {
-    uint64_t length = fdri_sampler.how.period_ns * t->step * t->slow;
+    uint64_t length = fdri_samples_sampler.how.period_ns * t->step * t->slow;
     return t->zero_ns + t->armed * length + (uint64_t)((unsigned __int128)next_random(t) * length >> 53);
 }
 
-static void arm_at(struct fdri_target *t, uint64_t ns)
+static void arm_at(struct fdri_samples_target *t, uint64_t ns)
 {
     struct itimerspec when = {.it_value = timespec_of(ns)};
     timer_settime(t->timer, TIMER_ABSTIME, &when, NULL);
@@ -201,9 +208,9 @@ static void arm_at(struct fdri_target *t, uint64_t ns)
  *
  * One moment of each stretch is sampled. Those that went by while the thread could not be interrupted are of this
  * sample, too: it stood where it stands. */
-uint64_t fdri_source_rearm(struct fdri_target *t, uint64_t now_ns)
+uint64_t fdri_samples_source_rearm(struct fdri_samples_target *t, uint64_t now_ns)
 {
-    uint64_t length = fdri_sampler.how.period_ns * t->step * t->slow, at = (now_ns - t->zero_ns) / length,
+    uint64_t length = fdri_samples_sampler.how.period_ns * t->step * t->slow, at = (now_ns - t->zero_ns) / length,
              first = t->armed;
     if (at == t->armed) {
         t->armed = at + 1;
@@ -220,42 +227,42 @@ uint64_t fdri_source_rearm(struct fdri_target *t, uint64_t now_ns)
     return t->armed > first ? (t->armed - first) * t->step * t->slow : 0;
 }
 
-static struct itimerspec first_time(struct fdri_target *t)
+static struct itimerspec first_time(struct fdri_samples_target *t)
 {
-    struct timespec every = timespec_of(fdri_sampler.how.period_ns * t->step * t->slow);
-    if (fdri_sampler.how.wall) return (struct itimerspec){.it_value = timespec_of(moment(t))};
+    struct timespec every = timespec_of(fdri_samples_sampler.how.period_ns * t->step * t->slow);
+    if (fdri_samples_sampler.how.wall) return (struct itimerspec){.it_value = timespec_of(moment(t))};
     return (struct itimerspec){every, every};
 }
 
-static bool start_timer(struct fdri_target *t)
+static bool start_timer(struct fdri_samples_target *t)
 {
     struct sigevent e;
     memset(&e, 0, sizeof e);
     e.sigev_notify = SIGEV_THREAD_ID;
-    e.sigev_signo = fdri_sampler.signal;
+    e.sigev_signo = fdri_samples_sampler.signal;
     e.sigev_value.sival_ptr = t;
     e.sigev_notify_thread_id = (pid_t)t->tid;
-    if (timer_create(fdri_sampler.how.wall ? CLOCK_MONOTONIC : cpu_clock(t->tid), &e, &t->timer)) return false;
+    if (timer_create(fdri_samples_sampler.how.wall ? CLOCK_MONOTONIC : cpu_clock(t->tid), &e, &t->timer)) return false;
     struct itimerspec when = first_time(t);
     timer_t timer = t->timer;
-    go_live(t, FDRI_BY_TIMER);
-    timer_settime(timer, fdri_sampler.how.wall ? TIMER_ABSTIME : 0, &when, NULL);
+    go_live(t, FDRI_SAMPLES_BY_TIMER);
+    timer_settime(timer, fdri_samples_sampler.how.wall ? TIMER_ABSTIME : 0, &when, NULL);
     return true;
 }
 
 /* ---- both ---- */
 
-void fdri_source_rate(struct fdri_target *t)
+void fdri_samples_source_rate(struct fdri_samples_target *t)
 {
-    uint64_t period = fdri_sampler.how.period_ns * t->step * t->slow;
-    if (t->source == FDRI_BY_PERF || t->source == FDRI_BY_RING) {
-        if (fdri_source_there(t))
+    uint64_t period = fdri_samples_sampler.how.period_ns * t->step * t->slow;
+    if (t->source == FDRI_SAMPLES_BY_PERF || t->source == FDRI_SAMPLES_BY_RING) {
+        if (fdri_samples_source_there(t))
             ioctl(t->fd, PERF_EVENT_IOC_PERIOD, &period); /* it may be the program's event by now */
-    } else if (t->source == FDRI_BY_TIMER && fdri_sampler.how.wall) {
-        t->zero_ns = fdr_clock_ns(CLOCK_MONOTONIC);
+    } else if (t->source == FDRI_SAMPLES_BY_TIMER && fdri_samples_sampler.how.wall) {
+        t->zero_ns = fdri_clock_ns(CLOCK_MONOTONIC);
         t->armed = 0;
         arm_at(t, moment(t));
-    } else if (t->source == FDRI_BY_TIMER) {
+    } else if (t->source == FDRI_SAMPLES_BY_TIMER) {
         struct itimerspec every = {timespec_of(period), timespec_of(period)};
         timer_settime(t->timer, 0, &every, NULL);
     }
@@ -263,7 +270,7 @@ void fdri_source_rate(struct fdri_target *t)
 
 enum { CROWDED = 8 };
 
-void fdri_source_crowded(struct fdri_target *t, uint64_t came_ns, uint64_t left_ns)
+void fdri_samples_source_crowded(struct fdri_samples_target *t, uint64_t came_ns, uint64_t left_ns)
 {
     bool crowded = came_ns - t->left_ns < left_ns - came_ns;
     t->left_ns = left_ns;
@@ -271,31 +278,33 @@ void fdri_source_crowded(struct fdri_target *t, uint64_t came_ns, uint64_t left_
     if (t->crowded < CROWDED || t->slow > 1024) return;
     t->crowded = 0;
     t->slow *= 2;
-    fdri_source_rate(t);
+    fdri_samples_source_rate(t);
 }
 
-bool fdri_source_open(struct fdri_target *t, uint64_t step)
+bool fdri_samples_source_open(struct fdri_samples_target *t, uint64_t step)
 {
     t->fd = -1;
     t->step = step;
     t->slow = 1;
-    t->units = fdri_sampler.how.events ? 0 : fdri_source_cpu_ns(t->tid) / fdri_sampler.how.period_ns;
-    t->zero_ns = fdr_clock_ns(CLOCK_MONOTONIC);
+    t->units = fdri_samples_sampler.how.events
+                   ? 0
+                   : fdri_samples_source_cpu_ns(t->tid) / fdri_samples_sampler.how.period_ns;
+    t->zero_ns = fdri_clock_ns(CLOCK_MONOTONIC);
     t->armed = 0;
     t->random = (t->zero_ns * 0x9E3779B97F4A7C15u ^ t->tid) | 1;
     /* The kernel knows no unwinder: who asks for it gets the handler everywhere. */
-    bool ring = fdri_sampler.perf && !fdri_sampler.how.provided &&
-                (t->blocked || (!t->attached && fdri_sampler.how.stacks != FDRI_UNWINDER));
-    if (ring && fdri_ring_open(t)) return true;
+    bool ring = fdri_samples_sampler.perf && !fdri_samples_sampler.how.provided &&
+                (t->blocked || (!t->attached && fdri_samples_sampler.how.stacks != FDRI_SAMPLES_UNWINDER));
+    if (ring && fdri_samples_ring_open(t)) return true;
     if (start_event(t)) return true;
-    return !fdri_sampler.how.events && start_timer(t);
+    return !fdri_samples_sampler.how.events && start_timer(t);
 }
 
-void fdri_source_close(struct fdri_target *t)
+void fdri_samples_source_close(struct fdri_samples_target *t)
 {
     shut_out(t);
-    if (t->source == FDRI_BY_TIMER) timer_delete(t->timer);
-    if (t->source == FDRI_BY_RING) fdri_ring_close(t);
+    if (t->source == FDRI_SAMPLES_BY_TIMER) timer_delete(t->timer);
+    if (t->source == FDRI_SAMPLES_BY_RING) fdri_samples_ring_close(t);
     drop_fd(t);
-    t->source = FDRI_BY_NOTHING;
+    t->source = FDRI_SAMPLES_BY_NOTHING;
 }

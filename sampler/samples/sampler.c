@@ -34,10 +34,10 @@ enum {
 };
 
 /* Targets come in chunks that stay. */
-static struct fdri_target *chunk[CHUNKS_MOST];
-static uint32_t chunks;             /* atomic */
-static uint32_t used;               /* targets ever used */
-static struct fdri_target **of_tid; /* the helper's table: open addressing */
+static struct fdri_samples_target *chunk[CHUNKS_MOST];
+static uint32_t chunks;                     /* atomic */
+static uint32_t used;                       /* targets ever used */
+static struct fdri_samples_target **of_tid; /* the helper's table: open addressing */
 static uint32_t slots, count, round_, check_at;
 static uint8_t attached[ATTACHED_BITS / 8]; /* atomic bits by thread id */
 
@@ -50,17 +50,17 @@ static sem_t wake;
 static pthread_mutex_t loader = PTHREAD_MUTEX_INITIALIZER; /* the helper holds it where it asks the loader */
 static bool loader_held;                                   /* by who forks; under `control` */
 
-bool fdri_is_target(const void *p)
+bool fdri_samples_is_target(const void *p)
 {
-    const struct fdri_target *t = p;
-    for (uint32_t i = 0, n = fdr_load_acquire(&chunks); i < n; i++) /* A:chunk */
+    const struct fdri_samples_target *t = p;
+    for (uint32_t i = 0, n = fdri_atomic_load_acquire(&chunks); i < n; i++) /* A:chunk */
         if (t >= chunk[i] && t < chunk[i] + CHUNK) return true;
     return false;
 }
 
 /* ---- the table ---- */
 
-static uint32_t slot_of(struct fdri_target **table, uint32_t size, uint32_t tid)
+static uint32_t slot_of(struct fdri_samples_target **table, uint32_t size, uint32_t tid)
 {
     uint32_t i = tid * 0x9E3779B1u & (size - 1);
     while (table[i] && table[i]->tid != tid) i = (i + 1) & (size - 1);
@@ -70,7 +70,7 @@ static uint32_t slot_of(struct fdri_target **table, uint32_t size, uint32_t tid)
 /* A fresh table of `size` with what is there and still a thread. */
 static bool rebuild(uint32_t size)
 {
-    struct fdri_target **table = calloc(size, sizeof *table);
+    struct fdri_samples_target **table = calloc(size, sizeof *table);
     if (!table) return false;
     for (uint32_t i = 0; i < slots; i++)
         if (of_tid[i] && of_tid[i]->tid) table[slot_of(table, size, of_tid[i]->tid)] = of_tid[i];
@@ -80,23 +80,23 @@ static bool rebuild(uint32_t size)
     return true;
 }
 
-static struct fdri_target *new_target(void)
+static struct fdri_samples_target *new_target(void)
 {
     /* One whose thread ended; rare enough to look for. Not where a handler has not come out yet: it would go on with
      * what is another thread's then, a timer to arm and a clock that its own reading lies before. */
     for (uint32_t i = 0; i < used; i++) {
-        struct fdri_target *t = &chunk[i / CHUNK][i % CHUNK];
-        if (!t->tid && !fdr_load_acquire(&t->live)) return t; /* A:target */
+        struct fdri_samples_target *t = &chunk[i / CHUNK][i % CHUNK];
+        if (!t->tid && !fdri_atomic_load_acquire(&t->live)) return t; /* A:target */
     }
     if (used == chunks * CHUNK) {
         if (chunks == CHUNKS_MOST) return NULL;
-        void *memory = mmap(NULL, CHUNK * sizeof(struct fdri_target), PROT_READ | PROT_WRITE,
+        void *memory = mmap(NULL, CHUNK * sizeof(struct fdri_samples_target), PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory == MAP_FAILED) return NULL;
         chunk[chunks] = memory;
-        fdr_store_release(&chunks, chunks + 1); /* R:chunk - pairs with A:chunk */
+        fdri_atomic_store_release(&chunks, chunks + 1); /* R:chunk - pairs with A:chunk */
     }
-    struct fdri_target *t = &chunk[used / CHUNK][used % CHUNK];
+    struct fdri_samples_target *t = &chunk[used / CHUNK][used % CHUNK];
     used++;
     return t;
 }
@@ -111,32 +111,35 @@ static uint64_t look_up(uint32_t tid, char name[20])
 {
     char text[1024];
     errno = 0;
-    if (!fdri_read_task(tid, "stat", text, sizeof text))
+    if (!fdri_system_read_task(tid, "stat", text, sizeof text))
         return errno == EMFILE || errno == ENFILE || errno == ENOMEM ? unknown : 0;
     char *open = strchr(text, '('), *close = strrchr(text, ')');
     if (!open || !close) return 0;
     snprintf(name, 20, "%.*s", (int)(close - open - 1 < 19 ? close - open - 1 : 19), open + 1);
-    return fdri_stat_start(text);
+    return fdri_system_stat_start_time(text);
 }
 
-static bool has_attached(uint32_t tid) { return fdr_load_relaxed(&attached[tid % ATTACHED_BITS / 8]) >> tid % 8 & 1; }
-
-void fdri_sampler_attached(uint32_t tid, const sigset_t *blocked)
+static bool has_attached(uint32_t tid)
 {
-    fdri_own_begin(tid, blocked);
-    fdr_or_relaxed(&attached[tid % ATTACHED_BITS / 8], (uint8_t)(1u << tid % 8));
-    if (fdr_load_relaxed(&fdri_sampler.active)) sem_post(&wake);
+    return fdri_atomic_load_relaxed(&attached[tid % ATTACHED_BITS / 8]) >> tid % 8 & 1;
+}
+
+void fdri_samples_sampler_attached(uint32_t tid, const sigset_t *blocked)
+{
+    fdri_samples_own_begin(tid, blocked);
+    fdri_atomic_or_relaxed(&attached[tid % ATTACHED_BITS / 8], (uint8_t)(1u << tid % 8));
+    if (fdri_atomic_load_relaxed(&fdri_samples_sampler.active)) sem_post(&wake);
 }
 
 /* ---- targets come and go ---- */
 
-static void end_target(struct fdri_target *t)
+static void end_target(struct fdri_samples_target *t)
 {
-    fdri_source_close(t);
+    fdri_samples_source_close(t);
     fdr_sampled_close(t->stream);
     uint8_t bit = (uint8_t)(1u << t->tid % 8);
-    fdr_and_relaxed(&attached[t->tid % ATTACHED_BITS / 8], (uint8_t)~bit);
-    fdr_store_relaxed(&t->tid, 0u); /* free; the table forgets it when it is rebuilt */
+    fdri_atomic_and_relaxed(&attached[t->tid % ATTACHED_BITS / 8], (uint8_t)~bit);
+    fdri_atomic_store_relaxed(&t->tid, 0u); /* free; the table forgets it when it is rebuilt */
     t->stream = NULL;
     count--;
 }
@@ -144,8 +147,8 @@ static void end_target(struct fdri_target *t)
 static void say_no_descriptors(void)
 {
     static unsigned said;
-    if (fdri_once(&said))
-        fdri_say("/proc/self/task: %s; new threads are not sampled while that is so", strerror(errno));
+    if (fdri_text_once(&said))
+        fdri_text_message("/proc/self/task: %s; new threads are not sampled while that is so", strerror(errno));
 }
 
 static void begin_target(uint32_t tid)
@@ -153,64 +156,65 @@ static void begin_target(uint32_t tid)
     char name[20] = "";
     uint64_t start_time = look_up(tid, name);
     if (start_time == unknown) say_no_descriptors(); /* the next round tries again */
-    if (!start_time || start_time == unknown || (tid != (uint32_t)fdri_sampler.pid && fdr_is_helper(name)))
+    if (!start_time || start_time == unknown ||
+        (tid != (uint32_t)fdri_samples_sampler.pid && fdri_system_is_helper(name)))
         return; /* gone again, or one of our helpers */
     if (2 * (count + 1) > slots && !rebuild(slots ? slots * 2 : 256)) return;
-    struct fdri_target *t = new_target();
+    struct fdri_samples_target *t = new_target();
     if (!t) return;
     memset(&t->tid, 0,
-           offsetof(struct fdri_target, frames) -
-               offsetof(struct fdri_target, tid)); /* `live` may count a late signal's visit */
+           offsetof(struct fdri_samples_target, frames) -
+               offsetof(struct fdri_samples_target, tid)); /* `live` may count a late signal's visit */
     t->fd = -1;
     t->start_time = start_time;
     t->seen = round_;
     t->attached = has_attached(tid);
-    enum fdr_sampled_by by = fdri_sampler.how.events ? FDR_BY_EVENTS
-                             : fdri_sampler.how.wall ? FDR_BY_WALL_TIME
-                                                     : FDR_BY_CPU_TIME;
-    t->stream = fdr_sampled_open(tid, name, by, fdri_sampler.how.period_ns);
+    enum fdr_sampled_by by = fdri_samples_sampler.how.events ? FDR_BY_EVENTS
+                             : fdri_samples_sampler.how.wall ? FDR_BY_WALL_TIME
+                                                             : FDR_BY_CPU_TIME;
+    t->stream = fdr_sampled_open(tid, name, by, fdri_samples_sampler.how.period_ns);
     if (!t->stream) {
         static unsigned said;
-        if (fdri_once(&said))
-            fdri_say("the buffer has no room for samples of one more thread (FDR_BUFFER makes it larger)");
+        if (fdri_text_once(&said))
+            fdri_text_message("the buffer has no room for samples of one more thread (FDR_BUFFER makes it larger)");
         return;
     }
-    fdr_store_relaxed(&t->tid, tid);
+    fdri_atomic_store_relaxed(&t->tid, tid);
     count++;
     of_tid[slot_of(of_tid, slots, tid)] = t;
-    if (fdri_source_open(t, 1)) return;
+    if (fdri_samples_source_open(t, 1)) return;
     int why = errno;
     static unsigned said;
     if (look_up(tid, name) != start_time) return; /* it ended meanwhile; the next round drops the target */
     if (why == ENOENT) return;                    /* as good as ended: it gave its counter back */
-    const char *kind = fdri_sampler.how.events ? "event" : "timer";
-    if (fdri_once(&said))
-        fdri_say("no %s for thread %u (%s): %s; it is not sampled%s", kind, tid, name, strerror(why),
-                 fdri_sampler.how.provided ? "" : " until there is one");
+    const char *kind = fdri_samples_sampler.how.events ? "event" : "timer";
+    if (fdri_text_once(&said))
+        fdri_text_message("no %s for thread %u (%s): %s; it is not sampled%s", kind, tid, name, strerror(why),
+                          fdri_samples_sampler.how.provided ? "" : " until there is one");
 }
 
-static void open_again(struct fdri_target *t)
+static void open_again(struct fdri_samples_target *t)
 {
     static unsigned said;
     uint64_t step = t->step;
-    fdri_source_close(t);
-    if (!fdri_source_open(t, step) && fdri_sampler.how.provided && fdri_once(&said))
-        fdri_say("the program closed the event of thread %u (%s); it is not sampled any more", t->tid,
-                 fdri_sampler.how.name);
+    fdri_samples_source_close(t);
+    if (!fdri_samples_source_open(t, step) && fdri_samples_sampler.how.provided && fdri_text_once(&said))
+        fdri_text_message("the program closed the event of thread %u (%s); it is not sampled any more", t->tid,
+                          fdri_samples_sampler.how.name);
 }
 
 /* A thread that attached is sampled by its own handler from now on: that one sees what is open. */
-static void change_over(struct fdri_target *t)
+static void change_over(struct fdri_samples_target *t)
 {
     t->attached = true;
-    if (t->source == FDRI_BY_RING) open_again(t);
+    if (t->source == FDRI_SAMPLES_BY_RING) open_again(t);
 }
 
 /* A thread with this id that is another one than before. */
-static bool is_another(struct fdri_target *t)
+static bool is_another(struct fdri_samples_target *t)
 {
     char name[20];
-    uint32_t taken = fdr_load_relaxed(&t->taken);
+    uint32_t taken = fdri_atomic_load_relaxed(&t->taken);
     if (t->checked != taken) { /* it was sampled since: it lives */
         t->checked = taken;
         return false;
@@ -222,17 +226,17 @@ static bool is_another(struct fdri_target *t)
 static bool holds_back(uint32_t tid)
 {
     char text[4096];
-    const char *mask = fdri_read_task(tid, "status", text, sizeof text) ? strstr(text, "\nSigBlk:") : NULL;
-    return mask && strtoull(mask + sizeof "\nSigBlk:" - 1, NULL, 16) >> (fdri_sampler.signal - 1) & 1;
+    const char *mask = fdri_system_read_task(tid, "status", text, sizeof text) ? strstr(text, "\nSigBlk:") : NULL;
+    return mask && strtoull(mask + sizeof "\nSigBlk:" - 1, NULL, 16) >> (fdri_samples_sampler.signal - 1) & 1;
 }
 
 /* Should a handler have come since the last look? */
-static bool overdue(struct fdri_target *t)
+static bool overdue(struct fdri_samples_target *t)
 {
-    uint32_t taken = fdr_load_relaxed(&t->taken);
-    uint64_t cpu_ns = fdri_source_cpu_ns(t->tid) | 1, /* 0: not looked at yet */
-        least = 8 * t->step * t->slow * fdri_sampler.how.period_ns;
-    bool by_cpu = !fdri_sampler.how.wall && !fdri_sampler.how.events;
+    uint32_t taken = fdri_atomic_load_relaxed(&t->taken);
+    uint64_t cpu_ns = fdri_samples_source_cpu_ns(t->tid) | 1, /* 0: not looked at yet */
+        least = 8 * t->step * t->slow * fdri_samples_sampler.how.period_ns;
+    bool by_cpu = !fdri_samples_sampler.how.wall && !fdri_samples_sampler.how.events;
     bool first = !t->seen_ns, due = !first && taken == t->seen_taken && (!by_cpu || cpu_ns >= t->seen_ns + least);
     if (first || due || taken != t->seen_taken) t->seen_ns = cpu_ns;
     if (taken != t->seen_taken) t->looks = 0;
@@ -244,30 +248,32 @@ enum { LOOKS = 3 }; /* for a moment signals are blocked in many places */
 
 /* A thread that keeps our signal blocked (that blocks all, as those of servers do) is sampled by the kernel as long as
  * it does. */
-static void look_at_mask(struct fdri_target *t)
+static void look_at_mask(struct fdri_samples_target *t)
 {
     static unsigned said, said_not;
     char name[20] = "";
-    bool ring = fdri_sampler.perf && !fdri_sampler.how.provided;
-    if (!t->blocked && (t->source == FDRI_BY_RING || !overdue(t))) return;
+    bool ring = fdri_samples_sampler.perf && !fdri_samples_sampler.how.provided;
+    if (!t->blocked && (t->source == FDRI_SAMPLES_BY_RING || !overdue(t))) return;
     bool blocked = holds_back(t->tid);
     t->looks = blocked == t->blocked ? 0 : t->looks + 1;
     if (t->looks < (blocked ? LOOKS : 1)) return;
     t->looks = 0;
     t->blocked = blocked;
     if (ring) open_again(t);
-    if (!blocked || !look_up(t->tid, name) || fdr_is_helper(name)) return; /* ours, met before it had its name */
-    ring = t->source == FDRI_BY_RING;
-    if (fdri_once(ring ? &said : &said_not))
-        fdri_say("thread %u (%s) blocks signal %d, which samples it: %s", t->tid, name, fdri_sampler.signal,
-                 ring ? "the kernel does instead, and does not know its regions" : "it is not sampled while it does");
+    if (!blocked || !look_up(t->tid, name) || fdri_system_is_helper(name))
+        return; /* ours, met before it had its name */
+    ring = t->source == FDRI_SAMPLES_BY_RING;
+    if (fdri_text_once(ring ? &said : &said_not))
+        fdri_text_message(
+            "thread %u (%s) blocks signal %d, which samples it: %s", t->tid, name, fdri_samples_sampler.signal,
+            ring ? "the kernel does instead, and does not know its regions" : "it is not sampled while it does");
 }
 
 /* Threads are often named late, by themselves. */
-static void look_at_name(const struct fdri_target *t)
+static void look_at_name(const struct fdri_samples_target *t)
 {
     char name[20];
-    size_t n = fdri_read_task(t->tid, "comm", name, sizeof name);
+    size_t n = fdri_system_read_task(t->tid, "comm", name, sizeof name);
     if (!n) return;
     if (name[n - 1] == '\n') name[n - 1] = 0;
     fdr_sampled_name(t->stream, name);
@@ -275,25 +281,25 @@ static void look_at_name(const struct fdri_target *t)
 
 static void see(uint32_t tid)
 {
-    struct fdri_target *t = slots ? of_tid[slot_of(of_tid, slots, tid)] : NULL;
+    struct fdri_samples_target *t = slots ? of_tid[slot_of(of_tid, slots, tid)] : NULL;
     if (!t) {
-        if (!fdri_sampler.how.provided || fdri_own_there(tid)) begin_target(tid);
+        if (!fdri_samples_sampler.how.provided || fdri_samples_own_there(tid)) begin_target(tid);
         return;
     }
     t->seen = round_;
     if (!t->attached && has_attached(tid)) change_over(t);
-    if (!fdri_source_there(t)) open_again(t); /* the program closed descriptors that it did not open */
+    if (!fdri_samples_source_there(t)) open_again(t); /* the program closed descriptors that it did not open */
 }
 
 static void drop_gone(void)
 {
     uint32_t before = count, checks = 0;
     for (uint32_t i = 0; i < used; i++) {
-        struct fdri_target *t = &chunk[i / CHUNK][i % CHUNK];
+        struct fdri_samples_target *t = &chunk[i / CHUNK][i % CHUNK];
         if (t->tid && t->seen != round_) end_target(t);
     }
     for (uint32_t i = 0; i < used && checks < CHECKS_PER_ROUND; i++) {
-        struct fdri_target *t = &chunk[check_at / CHUNK][check_at % CHUNK];
+        struct fdri_samples_target *t = &chunk[check_at / CHUNK][check_at % CHUNK];
         check_at = (check_at + 1) % used;
         if (!t->tid) continue;
         checks++;
@@ -301,7 +307,8 @@ static void drop_gone(void)
             end_target(t); /* found as a new one in the next round */
             continue;
         }
-        if (t->source == FDRI_BY_NOTHING && !fdri_sampler.how.provided) fdri_source_open(t, 1); /* it got none before */
+        if (t->source == FDRI_SAMPLES_BY_NOTHING && !fdri_samples_sampler.how.provided)
+            fdri_samples_source_open(t, 1); /* it got none before */
         look_at_mask(t);
         look_at_name(t);
     }
@@ -311,7 +318,7 @@ static void drop_gone(void)
 /* The list is opened for each look: what is held longer the program may close, and have its number. */
 static void scan(void)
 {
-    DIR *tasks = fdri_open_folder("/proc/self/task");
+    DIR *tasks = fdri_system_open_folder("/proc/self/task");
     if (!tasks) {
         say_no_descriptors();
         return;
@@ -328,16 +335,16 @@ static void scan(void)
 static void drain(void)
 {
     for (uint32_t i = 0; i < used; i++) {
-        struct fdri_target *t = &chunk[i / CHUNK][i % CHUNK];
-        if (t->tid && t->source == FDRI_BY_RING) fdri_ring_drain(t);
+        struct fdri_samples_target *t = &chunk[i / CHUNK][i % CHUNK];
+        if (t->tid && t->source == FDRI_SAMPLES_BY_RING) fdri_samples_ring_drain(t);
     }
 }
 
 /* Somebody put another handler in place of ours: from now on it would get our signals. */
 static bool still_ours(void)
 {
-    if (fdri_handler_ours()) return true;
-    fdri_say("signal %d has another handler now; sampling ends here", fdri_sampler.signal);
+    if (fdri_samples_handler_ours()) return true;
+    fdri_text_message("signal %d has another handler now; sampling ends here", fdri_samples_sampler.signal);
     return false;
 }
 
@@ -346,16 +353,16 @@ static bool still_ours(void)
 /* Often enough that rings do not run over; seldom enough to cost next to nothing with many threads. */
 static struct timespec next_time(void)
 {
-    uint64_t ring = fdri_sampler.how.events ? RING_NS : 64 * fdri_sampler.how.period_ns,
-             scan_ns = fdr_max(SCAN_NS, (uint64_t)count * SCAN_EACH_NS);
-    uint64_t ns = fdr_clock_ns(CLOCK_MONOTONIC) + fdr_min(fdr_min(ring, MODULES_NS), scan_ns);
+    uint64_t ring = fdri_samples_sampler.how.events ? RING_NS : 64 * fdri_samples_sampler.how.period_ns,
+             scan_ns = fdri_bits_max(SCAN_NS, (uint64_t)count * SCAN_EACH_NS);
+    uint64_t ns = fdri_clock_ns(CLOCK_MONOTONIC) + fdri_bits_min(fdri_bits_min(ring, MODULES_NS), scan_ns);
     return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 }
 
 static void look_at_modules(void)
 {
     pthread_mutex_lock(&loader);
-    if (fdri_walk_modules()) fdr_modules_changed();
+    if (fdri_samples_walk_modules()) fdr_modules_changed();
     pthread_mutex_unlock(&loader);
 }
 
@@ -364,11 +371,11 @@ static void *help(void *unused)
     (void)unused;
     uint64_t scanned = 0;
     bool ours = true, called = true;
-    fdr_store_relaxed(&helper_tid, (uint32_t)syscall(SYS_gettid));
-    while (ours && !fdr_load_acquire(&stopping)) { /* A:stop */
-        uint64_t now = fdr_clock_ns(CLOCK_MONOTONIC);
+    fdri_atomic_store_relaxed(&helper_tid, (uint32_t)syscall(SYS_gettid));
+    while (ours && !fdri_atomic_load_acquire(&stopping)) { /* A:stop */
+        uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
         struct timespec until = next_time();
-        bool due = now - scanned >= fdr_max(SCAN_NS, (uint64_t)count * SCAN_EACH_NS);
+        bool due = now - scanned >= fdri_bits_max(SCAN_NS, (uint64_t)count * SCAN_EACH_NS);
         int e;
         look_at_modules();
         if (due) ours = still_ours();
@@ -380,7 +387,7 @@ static void *help(void *unused)
         while (sem_trywait(&wake) == 0) {}
     }
     for (uint32_t i = 0; i < used; i++) {
-        struct fdri_target *t = &chunk[i / CHUNK][i % CHUNK];
+        struct fdri_samples_target *t = &chunk[i / CHUNK][i % CHUNK];
         if (!t->tid) continue;
         look_at_name(t);
         end_target(t);
@@ -395,28 +402,28 @@ static bool start_helper(void)
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int e = pthread_create(&helper, NULL, help, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (e) fdri_say("no thread to look after samples: %s; none are taken", strerror(e));
-    else fdri_name_thread(helper, FDR_SAMPLER);
+    if (e) fdri_text_message("no thread to look after samples: %s; none are taken", strerror(e));
+    else fdri_fd_name_thread(helper, FDRI_SYSTEM_THREAD_SAMPLER);
     return !e;
 }
 
-void fdri_sampler_prepare(const char *setting, const char *papi)
+void fdri_samples_sampler_prepare(const char *setting, const char *papi)
 {
-    struct fdri_sampling *how = &fdri_sampler.how;
-    *how = fdri_sampling_parse(setting);
-    if (!how->provided) fdri_own_none();
-    else if (!fdri_own_choose(how, papi)) *how = (struct fdri_sampling){0};
+    struct fdri_samples_settings *how = &fdri_samples_sampler.how;
+    *how = fdri_samples_parse_setting(setting);
+    if (!how->provided) fdri_samples_own_none();
+    else if (!fdri_samples_own_choose(how, papi)) *how = (struct fdri_samples_settings){0};
 }
 
-bool fdri_sampler_wanted(void) { return fdri_sampler.how.period_ns != 0; }
+bool fdri_samples_sampler_wanted(void) { return fdri_samples_sampler.how.period_ns != 0; }
 
-void fdri_sampler_start(int signal)
+void fdri_samples_sampler_start(int signal)
 {
-    struct fdri_sampler *s = &fdri_sampler;
+    struct fdri_samples_sampler *s = &fdri_samples_sampler;
     if (!s->how.period_ns) return;
     pthread_mutex_lock(&control);
     s->pid = getpid();
-    fdri_source_probe();
+    fdri_samples_source_probe();
     if (!s->how.period_ns) {
         pthread_mutex_unlock(&control);
         return;
@@ -432,28 +439,28 @@ void fdri_sampler_start(int signal)
     of_tid = NULL;
     stopping = 0;
     sem_init(&wake, 0, 0);
-    fdri_walk_modules();
-    if (s->how.stacks == FDRI_UNWINDER) fdri_unwind_warm();
-    if (s->how.stacks == FDRI_FRAME_POINTERS) fdri_walk_probe();
-    running = fdri_handler_install(signal);
-    fdr_store_release(&s->active, running); /* R:target */
+    fdri_samples_walk_modules();
+    if (s->how.stacks == FDRI_SAMPLES_UNWINDER) fdri_samples_unwind_warm();
+    if (s->how.stacks == FDRI_SAMPLES_FRAME_POINTERS) fdri_samples_walk_probe();
+    running = fdri_samples_handler_install(signal);
+    fdri_atomic_store_release(&s->active, running); /* R:target */
     if (running && !start_helper()) {
-        fdr_store_relaxed(&s->active, 0u);
-        fdri_handler_remove();
+        fdri_atomic_store_relaxed(&s->active, 0u);
+        fdri_samples_handler_remove();
         running = false;
     }
     pthread_mutex_unlock(&control);
 }
 
-void fdri_sampler_stop(void)
+void fdri_samples_sampler_stop(void)
 {
     pthread_mutex_lock(&control);
     if (running) {
-        fdr_store_release(&stopping, 1u); /* R:stop */
+        fdri_atomic_store_release(&stopping, 1u); /* R:stop */
         sem_post(&wake);
         pthread_join(helper, NULL);
-        fdr_store_relaxed(&fdri_sampler.active, 0u);
-        fdri_handler_remove();
+        fdri_atomic_store_relaxed(&fdri_samples_sampler.active, 0u);
+        fdri_samples_handler_remove();
         running = false;
     }
     pthread_mutex_unlock(&control);
@@ -462,17 +469,17 @@ void fdri_sampler_stop(void)
 /* The child has no helper, no timers, and descriptors that look at its parent's threads. */
 static void in_child(void)
 {
-    fdri_handler_forked(); /* whether or not it runs now: the thread may have been sampled before */
+    fdri_samples_handler_forked(); /* whether or not it runs now: the thread may have been sampled before */
     if (!running) return;
-    fdr_store_relaxed(&fdri_sampler.active, 0u);
-    fdri_handler_remove();
+    fdri_atomic_store_relaxed(&fdri_samples_sampler.active, 0u);
+    fdri_samples_handler_remove();
     for (uint32_t i = 0; i < used; i++) {
-        struct fdri_target *t = &chunk[i / CHUNK][i % CHUNK];
-        if (t->tid && t->fd >= 0 && fdri_source_there(t)) close(t->fd);
-        memset(t, 0, offsetof(struct fdri_target, frames));
+        struct fdri_samples_target *t = &chunk[i / CHUNK][i % CHUNK];
+        if (t->tid && t->fd >= 0 && fdri_samples_source_there(t)) close(t->fd);
+        memset(t, 0, offsetof(struct fdri_samples_target, frames));
         t->fd = -1;
     }
-    memset(fdri_sampler.by_fd, 0, fdri_sampler.by_fd_count * sizeof *fdri_sampler.by_fd);
+    memset(fdri_samples_sampler.by_fd, 0, fdri_samples_sampler.by_fd_count * sizeof *fdri_samples_sampler.by_fd);
     running = false;
 }
 
@@ -483,7 +490,7 @@ enum { LOADER_WAITS = 1000 };
 static void keep_helper_from_loader(void)
 {
     for (int i = 0; !(loader_held = !pthread_mutex_trylock(&loader)) && i < LOADER_WAITS; i++)
-        fdr_raw_sleep(i < 20 ? 20000 : 1000000); /* no cancellation point: base/system/signal_mask.h */
+        fdri_system_sleep(i < 20 ? 20000 : 1000000); /* no cancellation point: base/system/signal_mask.h */
 }
 
 static void let_helper_to_loader(bool child)
@@ -492,21 +499,21 @@ static void let_helper_to_loader(bool child)
     else if (child) pthread_mutex_init(&loader, NULL);
 }
 
-void fdri_sampler_fork(int phase)
+void fdri_samples_sampler_fork(int phase)
 {
     if (phase == 3) {
         pthread_mutex_init(&control, NULL);
         pthread_mutex_init(&loader, NULL);
-        fdri_own_fork(phase);
+        fdri_samples_own_fork(phase);
         return;
     }
     if (phase == 0) {
         pthread_mutex_lock(&control);
         keep_helper_from_loader();
-        fdri_own_fork(phase);
+        fdri_samples_own_fork(phase);
         return;
     }
-    fdri_own_fork(phase);
+    fdri_samples_own_fork(phase);
     let_helper_to_loader(phase == 2);
     if (phase == 2) in_child();
     pthread_mutex_unlock(&control);

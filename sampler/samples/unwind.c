@@ -28,7 +28,7 @@ static void *thrower[THROWERS];
 static uint64_t lowest, highest; /* of the throwers: others are not asked for */
 
 struct unwinding {
-    struct fdri_frames *f;
+    struct fdri_samples_frames *f;
     uint64_t pc, ip, cfa;
     uint32_t ours;                   /* frames of this handler so far */
     bool reached, careful, doubtful; /* doubtful: behind one that throws */
@@ -47,7 +47,7 @@ static bool throws(uint64_t address)
 static _Unwind_Reason_Code frame(struct _Unwind_Context *context, void *argument)
 {
     struct unwinding *u = argument;
-    struct fdri_frames *f = u->f;
+    struct fdri_samples_frames *f = u->f;
     uint64_t ip = ip_of(context), cfa = cfa_of(context);
     if (!u->reached) {
         u->reached = ip == u->pc;
@@ -55,8 +55,8 @@ static _Unwind_Reason_Code frame(struct _Unwind_Context *context, void *argument
     } else if (!ip) {
         f->cut = false;
         return _URC_END_OF_STACK;
-    } else if (f->count == FDRI_FRAMES_MAX || (ip == u->ip && cfa == u->cfa) ||
-               (u->doubtful && !fdri_walk_is_code(ip))) {
+    } else if (f->count == FDRI_SAMPLES_FRAMES_MAX || (ip == u->ip && cfa == u->cfa) ||
+               (u->doubtful && !fdri_samples_walk_is_code(ip))) {
         return _URC_END_OF_STACK;
     } else {
         f->address[f->count++] = ip;
@@ -67,44 +67,45 @@ static _Unwind_Reason_Code frame(struct _Unwind_Context *context, void *argument
     return u->reached && !(u->careful && u->doubtful) ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
-void fdri_unwind(struct fdri_frames *f, uint64_t pc)
+void fdri_samples_unwind(struct fdri_samples_frames *f, uint64_t pc)
 {
     sigjmp_buf behind;
-    struct unwinding u = {.f = f, .pc = pc, .careful = !fdri_guard_works()};
+    struct unwinding u = {.f = f, .pc = pc, .careful = !fdri_stack_guard_works()};
     f->count = 0;
     f->cut = true;
     if (!each_frame) return;
     if (!u.careful && sigsetjmp(behind, 0) == 0) {
-        fdri_guard = &behind;
-        fdr_signal_fence();
+        fdri_stack_guard = &behind;
+        fdri_atomic_signal_fence();
         if (each_frame(frame, &u) == _URC_END_OF_STACK) f->cut = false;
     } else if (u.careful && each_frame(frame, &u) == _URC_END_OF_STACK) {
         f->cut = false;
     }
-    fdr_signal_fence();
-    fdri_guard = NULL;
+    fdri_atomic_signal_fence();
+    fdri_stack_guard = NULL;
     f->cut |= !u.reached;
 }
 
 static void *look_up(void *library, const char *name)
 {
     void *p = dlsym(library, name);
-    if (!p) fdri_say("FDR_SAMPLE: unwind: libgcc_s has no %s; samples have no return addresses", name);
+    if (!p) fdri_text_message("FDR_SAMPLE: unwind: libgcc_s has no %s; samples have no return addresses", name);
     return p;
 }
 
-void fdri_unwind_warm(void)
+void fdri_samples_unwind_warm(void)
 {
     static const char *const throwers[THROWERS] = {"_Unwind_RaiseException", "_Unwind_Resume",
                                                    "_Unwind_Resume_or_Rethrow", "_Unwind_ForcedUnwind"};
     enum { FUNCTION_MOST = 4096 };
-    if (!fdri_unwinder_works()) {
-        fdri_say("FDR_SAMPLE: unwind: this program is linked statically, and its unwinder is not ready before main; "
-                 "samples have no return addresses (fdr_init in main has them)");
+    if (!fdri_counters_unwinder_works()) {
+        fdri_text_message(
+            "FDR_SAMPLE: unwind: this program is linked statically, and its unwinder is not ready before main; "
+            "samples have no return addresses (fdr_init in main has them)");
         return;
     }
     void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) fdri_say("FDR_SAMPLE: unwind: %s; samples have no return addresses", dlerror());
+    if (!library) fdri_text_message("FDR_SAMPLE: unwind: %s; samples have no return addresses", dlerror());
     void *each = library ? look_up(library, "_Unwind_Backtrace") : NULL,
          *ip = each ? look_up(library, "_Unwind_GetIP") : NULL, *cfa = ip ? look_up(library, "_Unwind_GetCFA") : NULL,
          *enclose = cfa ? look_up(library, "_Unwind_FindEnclosingFunction") : NULL;
@@ -114,12 +115,12 @@ void fdri_unwind_warm(void)
     for (int i = 0; i < THROWERS; i++) {
         thrower[i] = look_up(library, throwers[i]);
         if (!thrower[i]) return;
-        lowest = fdr_min(lowest, (uint64_t)(uintptr_t)thrower[i]);
-        highest = fdr_max(highest, (uint64_t)(uintptr_t)thrower[i] + FUNCTION_MOST);
+        lowest = fdri_bits_min(lowest, (uint64_t)(uintptr_t)thrower[i]);
+        highest = fdri_bits_max(highest, (uint64_t)(uintptr_t)thrower[i] + FUNCTION_MOST);
     }
     memcpy(&ip_of, &ip, sizeof ip);
     memcpy(&cfa_of, &cfa, sizeof cfa);
     memcpy(&enclosing, &enclose, sizeof enclose);
     memcpy(&each_frame, &each, sizeof each);
-    fdri_unwinder_warm(each_frame);
+    fdri_counters_unwinder_warm(each_frame);
 }

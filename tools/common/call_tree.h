@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The call tree of the kept events, summed over locations. */
-#ifndef FDR_TOOLS_COMMON_CALL_TREE_H
-#define FDR_TOOLS_COMMON_CALL_TREE_H
+#ifndef FDRI_TOOLS_COMMON_CALL_TREE_H
+#define FDRI_TOOLS_COMMON_CALL_TREE_H
 
 #include "tools/common/verbs.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What counters of a recording come to: over the run, by thread, by region, over time, per call. */
-#ifndef FDR_TOOLS_COMMON_COUNTER_RATES_H
-#define FDR_TOOLS_COMMON_COUNTER_RATES_H
+#ifndef FDRI_TOOLS_COMMON_COUNTER_RATES_H
+#define FDRI_TOOLS_COMMON_COUNTER_RATES_H
 
 #include "tools/common/verbs.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Standard output for millions of lines: one buffer, integers formatted here. Not to be mixed with stdio. */
-#ifndef FDR_TOOLS_COMMON_FAST_OUTPUT_H
-#define FDR_TOOLS_COMMON_FAST_OUTPUT_H
+#ifndef FDRI_TOOLS_COMMON_FAST_OUTPUT_H
+#define FDRI_TOOLS_COMMON_FAST_OUTPUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

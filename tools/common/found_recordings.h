@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Recordings that lie about: found in directories, told apart, copied. */
-#ifndef FDR_TOOLS_COMMON_FOUND_RECORDINGS_H
-#define FDR_TOOLS_COMMON_FOUND_RECORDINGS_H
+#ifndef FDRI_TOOLS_COMMON_FOUND_RECORDINGS_H
+#define FDRI_TOOLS_COMMON_FOUND_RECORDINGS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which ranks of a job there is no recording of. */
-#ifndef FDR_TOOLS_COMMON_JOB_RANKS_H
-#define FDR_TOOLS_COMMON_JOB_RANKS_H
+#ifndef FDRI_TOOLS_COMMON_JOB_RANKS_H
+#define FDRI_TOOLS_COMMON_JOB_RANKS_H
 
 #include "tools/common/verbs.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef FDR_TOOLS_COMMON_LIVE_FILES_H
-#define FDR_TOOLS_COMMON_LIVE_FILES_H
+#ifndef FDRI_TOOLS_COMMON_LIVE_FILES_H
+#define FDRI_TOOLS_COMMON_LIVE_FILES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -13,8 +13,8 @@
  * sample that stands for many because the thread did not run says for all of them where it stood: the lesser of both
  * neighbours' weights counts. CPU time goes on while a signal is held back: there it is the mean of both squares. The
  * interval is Wilson's with the number of independent samples that would have this variance, p (1 - p) W^2 / V. */
-#ifndef FDR_TOOLS_COMMON_SAMPLE_TABLE_H
-#define FDR_TOOLS_COMMON_SAMPLE_TABLE_H
+#ifndef FDRI_TOOLS_COMMON_SAMPLE_TABLE_H
+#define FDRI_TOOLS_COMMON_SAMPLE_TABLE_H
 
 #include "tools/common/verbs.h"
 

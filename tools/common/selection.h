@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The filters of dump, tree, stats --events and export, as an argp child, and what they come to for one file. */
-#ifndef FDR_TOOLS_COMMON_SELECTION_H
-#define FDR_TOOLS_COMMON_SELECTION_H
+#ifndef FDRI_TOOLS_COMMON_SELECTION_H
+#define FDRI_TOOLS_COMMON_SELECTION_H
 
 #include "tools/common/verbs.h"
 

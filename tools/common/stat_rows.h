@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The rows of fdr stats: gathered from the exact totals or from the events that are kept. */
-#ifndef FDR_TOOLS_COMMON_STAT_ROWS_H
-#define FDR_TOOLS_COMMON_STAT_ROWS_H
+#ifndef FDRI_TOOLS_COMMON_STAT_ROWS_H
+#define FDRI_TOOLS_COMMON_STAT_ROWS_H
 
 #include "tools/common/verbs.h"
 

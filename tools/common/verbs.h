@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the verbs share: exit codes, opening a recording, messages, numbers in and out for people and for JSON. */
-#ifndef FDR_TOOLS_COMMON_VERBS_H
-#define FDR_TOOLS_COMMON_VERBS_H
+#ifndef FDRI_TOOLS_COMMON_VERBS_H
+#define FDRI_TOOLS_COMMON_VERBS_H
 
 #include <argp.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* An event stream in memory, ready to be replayed: what an .evt file or one location of a recording holds. */
-#ifndef FDR_TOOLS_REPLAY_EVENT_STREAM_H
-#define FDR_TOOLS_REPLAY_EVENT_STREAM_H
+#ifndef FDRI_TOOLS_REPLAY_EVENT_STREAM_H
+#define FDRI_TOOLS_REPLAY_EVENT_STREAM_H
 
 #include "tools/common/verbs.h"
 

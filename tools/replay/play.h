@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef FDR_TOOLS_REPLAY_PLAY_H
-#define FDR_TOOLS_REPLAY_PLAY_H
+#ifndef FDRI_TOOLS_REPLAY_PLAY_H
+#define FDRI_TOOLS_REPLAY_PLAY_H
 
 #include "tools/replay/event_stream.h"
 
