@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Model of bins/alloc.c: stacks of free bins, one per NUMA node, each a word {tag, top}; the two-ended virgin word; taking
- * (own stack, untouched memory, other stacks), giving, meta blocks. Checked by tests/test_models.sh.
+ * (own stack, untouched memory, other stacks), giving, meta blocks. Checked by tests/house/test_models.sh.
  *
  * Each thread does OPS operations of its choice, then gives all back. Interleavings are complete; the store of a
  * bin's `next` stays in its core's buffer until anything makes it visible (a release does at once). Loads are not

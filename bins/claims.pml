@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Model of bins/claims.c: claimers enter a location, which of two is any, take something there and leave; another
  * thread wants the first one alone. A claimer may be left in the middle, by longjmp: its word stays until its owner's
- * next operation, or its end. Checked by tests/test_models.sh.
+ * next operation, or its end. Checked by tests/house/test_models.sh.
  *
  * Interleavings are complete. A claimer's stores, of its word and of what it does inside, stay in its core's buffer
  * until they leave it by themselves or a release makes them visible; a read-modify-write sees the newest value of its

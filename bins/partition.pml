@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Model of one partition's list (bins/partition.c, bins/bin_run.c): its owner appends, records, gives back; claimers of other locations take the
- * oldest bin and use it for themselves; and at any moment all may be killed. Checked by tests/test_models.sh.
+ * oldest bin and use it for themselves; and at any moment all may be killed. Checked by tests/house/test_models.sh.
  *
  * Interleavings of single loads and stores are complete. A claimed bin's fields are overwritten by whoever has it, so
  * that whatever is read of it afterwards is wrong. Not modelled: stores out of order (what the list orders are the release

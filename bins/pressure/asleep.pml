@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Model of bins/pressure/asleep.c: the owner of a partition records, opens bins, gives back; claimers take its newest bin while it
- * sleeps; and at any moment all may be killed. Checked by tests/test_models.sh.
+ * sleeps; and at any moment all may be killed. Checked by tests/house/test_models.sh.
  *
  * Interleavings of single loads and stores are complete. The kernel's barrier makes them so in the code: the owner's fast path has no
  * fence of its own. Whoever took a bin writes its own into it. The owner's record is in two steps, look and write, as in the code:

@@ -2,7 +2,7 @@
 /* Model of bins/pressure/strewn.c and of the parts of bins/pressure/returned.c and bins/partition.c that pieces change owners by: one bin
  * of three pieces. At first all of it is one location's, two pieces of it on its stack; others adopt them, use them,
  * return them, take the whole; everybody ends at some moment, and what was given back then is taken again. Who adopts
- * may also leave the bin as it is: so `strew` of fdri_piece_adopt is any. Checked by tests/test_models.sh.
+ * may also leave the bin as it is: so `strew` of fdri_piece_adopt is any. Checked by tests/house/test_models.sh.
  *
  * Not modelled: the stack itself, which is swapped whole (L:return), and sizes.
  *

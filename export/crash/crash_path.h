@@ -9,7 +9,7 @@
  *                                        bundle_file.c         the file
  *                                        crash_epochs.c   epochs in it that moved while it was copied
  *
- * The second kind calls nothing but each other, base/system/syscall.h and what tests/test_crash_symbols.sh lists. */
+ * The second kind calls nothing but each other, base/system/syscall.h and what tests/export/crash/test_crash_path_symbols.sh lists. */
 #ifndef FDRI_EXPORT_CRASH_CRASH_PATH_H
 #define FDRI_EXPORT_CRASH_CRASH_PATH_H
 

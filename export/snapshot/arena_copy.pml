@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Model of one bin under the copier: fdri_bins_part_open, a record, fdri_bins_part_pop (bins/partition.c) against copy_bin
- * (export/snapshot/arena_copy.c). Checked by tests/test_models.sh.
+ * (export/snapshot/arena_copy.c). Checked by tests/house/test_models.sh.
  *
  * The owner's core has a buffer of stores that become visible in any order that its barriers allow: a release store after
  * everything before it, everything behind a fence after it, stores to one cell in order, and nothing else. So this is

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Model of recorder/ended/ended_threads.c: threads end and append their locations to a queue; under a try-lock others take off the oldest,
  * fold its accounts and let its memory become another thread's location, beside claimers (recorder/shares/claim_bin.c) that may come to any
- * location, at any time, by a hint that is old. Checked by tests/test_models.sh.
+ * location, at any time, by a hint that is old. Checked by tests/house/test_models.sh.
  *
  * Interleavings of single loads and stores are complete. A location's newest accounts stay in its core's buffer until a
  * release makes them visible; the link of a location that is free is what the stack of free ones made of it. Not modelled: bins

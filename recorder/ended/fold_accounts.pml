@@ -2,7 +2,7 @@
 /* Model of recorder/ended/fold_accounts.c and of the lock of recorder/ended/ended_threads.c: accounts of a location that ended are added to another's, a
  * number at a time; what changes is written into a list with what it was, so that whoever reads after a kill can take it back.
  * Threads fold, one of them is left in the middle by longjmp and mends that with its next operation; a snapshot
- * walks the accounts meanwhile. Checked by tests/test_models.sh.
+ * walks the accounts meanwhile. Checked by tests/house/test_models.sh.
  *
  * Interleavings of single loads and stores are complete; at any moment all may be killed, which leaves stores in program order.
  * Not modelled: histograms and rows (the same list, other words), a list that is too short.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Model of recorder/record/rewind.c and of the pin (bins/claims.c, also recorder/pressure/aside.c): the owner of a partition stores, marks,
- * rewinds; claimers of other locations take its oldest bin; and at any moment all may be killed. Checked by tests/test_models.sh.
+ * rewinds; claimers of other locations take its oldest bin; and at any moment all may be killed. Checked by tests/house/test_models.sh.
  *
  * Interleavings of single loads and stores are complete. Whoever claimed a bin writes its own into it. A seq comes back
  * when a rewind went back behind it, so a claimer that read an old head or an old link must not win with them. The owner

@@ -3,7 +3,7 @@
  * location's epochs (begin_change and end_change of recorder/strategy/epoch.c against read_epochs of
  * export/snapshot/snapshot_locations.c and put_once of export/crash/crash_epochs.c), and the value of a note (set of recorder/names/note.c
  * against read_note of export/snapshot/snapshot_notes.c), which is written into the half that does not count. Checked by
- * tests/test_models.sh.
+ * tests/house/test_models.sh.
  *
  * The writer's core has a buffer of stores, and the copier loads, as in export/snapshot/arena_copy.pml. What is copied is two
  * cells, which change to the same number. Not modelled: more than one writer (a location's owner; a lock), tries anew.

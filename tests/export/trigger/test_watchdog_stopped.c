@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=signals,threads timeout=60
+ * A process that was stopped (SIGSTOP, a debugger, a frozen cgroup) for longer than the watchdog's time has no thread
+ * that hangs: nobody stood in that time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/support/deaths.h"
+
+enum { STOPPED_S = 6 };
+
+/* A second, the stop, and two more: longer than from the first look behind it to the one that makes sure. */
+static void stand(void)
+{
+    fdr_enter(fdr_region_define("stands", NULL, 0));
+    sleep(1);
+    raise(SIGSTOP);
+    sleep(2);
+    fdr_finalize();
+    _exit(0);
+}
+
+static void a_stopped_process_has_nobody_who_hangs(void **state)
+{
+    (void)state;
+    int status = 0;
+    const struct death_place *p = death_place();
+    struct fdr_config c = death_config(p);
+    c.watchdog = "4s";
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        death_child();
+        if (fdr_init(&c)) _exit(98);
+        stand();
+    }
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status));
+    sleep(STOPPED_S);
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(death_count(p->dir, ".fdr"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_stopped_process_has_nobody_who_hangs)};
+    return cmocka_run_group_tests(tests, NULL, death_place_leave);
+}

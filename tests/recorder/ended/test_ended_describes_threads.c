@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=threads timeout=60 promise=P3,P5 without=tsan (its threads take turns)
+ * P3, P5: what [ended] says of the threads that it stands for is what they were: when the first of them began, and how
+ * many calls found no level. And a location that serves again holds nothing of what it was. */
+#include "base/atomic.h"
+#include "bins/bins.h"
+#include "recorder/life/recording.h"
+#include "recorder/thread/thread_state.h"
+#include "tests/support/api_fixture.h"
+#include "tests/support/random_numbers.h"
+
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BEGAN = 1000000000, LATER = 2000000000, SHALLOW = 3, DEEP = 60, DEEPER = 300, BINS = 4096 };
+static fdr_region region;
+static uint32_t taken[BINS], count;
+static sem_t there, go;
+
+static void calls(uint64_t *now, int deep)
+{
+    for (int i = 0; i < deep; i++) fdr_enter_at(region, *now += 10);
+    for (int i = 0; i < deep; i++) fdr_leave_at(region, *now += 10);
+}
+
+static void *records(void *deep)
+{
+    uint64_t now = BEGAN;
+    for (int i = 0; i < 50; i++) calls(&now, (int)(intptr_t)deep);
+    return NULL;
+}
+
+static void *only_names_itself(void *unused)
+{
+    fdr_thread_name("helper");
+    return unused;
+}
+
+static void one(void *(*work)(void *), intptr_t deep)
+{
+    pthread_t t;
+    assert_int_equal(pthread_create(&t, NULL, work, (void *)deep), 0);
+    pthread_join(t, NULL);
+}
+
+static void start(const char *buffer)
+{
+    begin(&(struct fdr_config){.strategy = "telescope", .buffer = buffer, .timer = "monotonic"});
+    region = fdr_region_define("r", "ended_says.c", 1);
+}
+
+/* All memory comes by once, so that of those that ended only [ended] is left. */
+static void fill(void)
+{
+    uint64_t now = LATER;
+    for (int i = 0; i < 400000; i++) calls(&now, SHALLOW);
+}
+
+static const struct fdr_location_info *the_ended(struct fdr_file *f, uint32_t threads)
+{
+    const struct fdr_location_info *l = NULL;
+    for (size_t i = 0; i < fdr_location_count(f); i++)
+        if (fdr_location_info(f, i)->ended_threads) l = fdr_location_info(f, i);
+    assert_non_null(l);
+    assert_int_equal(l->ended_threads, threads);
+    return l;
+}
+
+static void P5_when_the_first_began(void **state)
+{
+    (void)state;
+    for (int first = 0; first < 2; first++) { /* the one without events ends first, or last */
+        start("256K");
+        if (first) one(only_names_itself, 0);
+        one(records, SHALLOW);
+        if (!first) one(only_names_itself, 0);
+        fill();
+        struct fdr_file *f = take();
+        assert_int_equal(the_ended(f, 2)->start_ns, BEGAN + 10);
+        end(f);
+    }
+}
+
+/* Others have all that is free while it calls deep. */
+static void *finds_no_level(void *refused)
+{
+    uint64_t now = BEGAN;
+    uint32_t off;
+    calls(&now, SHALLOW);
+    for (count = 0; count < BINS && (off = fdri_bins_take(&fdri_life_recording.arena, 0)); count++) taken[count] = off;
+    for (int i = 0; i < 20; i++) calls(&now, DEEPER);
+    ((uint64_t *)refused)[0] = fdri_record_self.loc->presented_overflow;
+    ((uint64_t *)refused)[1] = fdri_record_self.loc->refused_from;
+    while (count) fdri_bins_give(&fdri_life_recording.arena, taken[--count]);
+    sem_post(&there);
+    sem_wait(&go);
+    return NULL;
+}
+
+/* Another one that ended before had levels that deep. */
+static void P3_how_many_found_no_level(void **state)
+{
+    uint64_t refused[2];
+    pthread_t t;
+    (void)state;
+    start("1M");
+    sem_init(&there, 0, 0);
+    sem_init(&go, 0, 0);
+    assert_int_equal(pthread_create(&t, NULL, finds_no_level, refused), 0);
+    sem_wait(&there);
+    assert_true(refused[0] > 0 && refused[1] < DEEP); /* else nothing is tried */
+    one(records, DEEP);
+    sem_post(&go);
+    pthread_join(t, NULL);
+    fill();
+    struct fdr_file *f = take();
+    const struct fdr_location_info *l = the_ended(f, 2);
+    assert_int_equal(l->levels_refused, refused[0]);
+    assert_int_equal(l->levels_refused_from, refused[1]);
+    assert_int_equal(row(f, l->id, FDR_IN_REGION, (uint32_t)refused[1])->presented, refused[0] + 50);
+    balance(f);
+    end(f);
+}
+
+/* Calls of many lengths: bins enough that who finds only its own loses some. */
+static void varied(uint64_t seed, int times)
+{
+    while (times--) {
+        uint32_t deep = 1 + (uint32_t)rnd(&seed, 6);
+        for (uint32_t i = 0; i < deep; i++) fdr_enter(1 + (uint32_t)rnd(&seed, 40));
+        while (fdri_record_self.loc && deep--) fdr_leave(fdri_record_self.top->region);
+    }
+}
+
+/* As a handler leaves it that comes when a bin is counted and in no use yet, many times. */
+static void *leaves_bins(void *where)
+{
+    enum { LEFT = 20 };
+    varied(11, 50);
+    *(void **)where = fdri_record_self.loc;
+    for (int i = 0; i < LEFT; i++)
+        if (fdri_bins_take(&fdri_life_recording.arena, 0))
+            fdri_atomic_add_relaxed(&fdri_record_self.loc->bins_held, 1u);
+    return NULL;
+}
+
+static void *comes_later(void *where)
+{
+    varied(17, 1);
+    assert_ptr_equal(fdri_record_self.loc, *(void **)where); /* else nothing is tried */
+    varied(19, 20000);
+    return NULL;
+}
+
+static void P3_what_was_left_is_nobodys(void **state)
+{
+    void *where = NULL;
+    (void)state;
+    start("256K");
+    one(leaves_bins, (intptr_t)&where);
+    varied(5, 200000);
+    uint64_t before = fdr_usage().presented, lost = fdr_usage().lost;
+    one(comes_later, (intptr_t)&where);
+    assert_in_range(fdr_usage().lost - lost, 0, (fdr_usage().presented - before) / 100);
+    fdr_finalize();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_when_the_first_began),
+                                       cmocka_unit_test(P3_how_many_found_no_level),
+                                       cmocka_unit_test(P3_what_was_left_is_nobodys)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

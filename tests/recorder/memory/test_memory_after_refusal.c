@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=unit timeout=60 promise=P3,P5
+ * P3, P5: what memory refused a thread once it gets when there is some again: partitions, levels, rows of totals.
+ * And what finds no room takes it from nothing else. */
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bins/bins.h"
+#include "format/arena/arena.h"
+#include "recorder/life/recording.h"
+#include "recorder/thread/thread_state.h"
+#include "tests/support/api_fixture.h"
+#include "tests/support/random_numbers.h"
+
+enum { REGIONS = 3000, FEW = 5, LATER = 300, DEEP = 300, BINS = 4096 };
+static fdr_region region[REGIONS];
+static uint64_t now;
+
+static void start(int regions)
+{
+    begin(&(struct fdr_config){.strategy = "telescope", .buffer = "1M", .timer = "monotonic"});
+    define_regions(region, regions);
+    now = 1000;
+}
+
+static void deep(int depth)
+{
+    for (int d = 0; d < depth; d++) fdr_enter_at(region[d % 4], now += 10);
+    while (depth--) fdr_leave_at(region[depth % 4], now += 10);
+}
+
+static void once(fdr_region r)
+{
+    fdr_enter_at(r, now += 10);
+    fdr_leave_at(r, now += 10);
+}
+
+/* Somebody else has all that is free; and then nobody. */
+static uint32_t taken[BINS], count;
+static void take_all(void)
+{
+    uint32_t off;
+    for (count = 0; count < BINS && (off = fdri_bins_take(&fdri_life_recording.arena, 0)); count++) taken[count] = off;
+    assert_in_range(count, 1, BINS - 1);
+}
+static void give_all(void)
+{
+    while (count) fdri_bins_give(&fdri_life_recording.arena, taken[--count]);
+}
+
+/* A burst made the thread look rarely; it records rarely itself. */
+static void P3_who_is_slow(void **state)
+{
+    enum { SLOW = 100, APART_NS = 20000000 };
+    (void)state;
+    start(REGIONS);
+    deep(3);
+    take_all();
+    for (int i = 0; i < 50; i++) deep(DEEP);
+    give_all();
+    fdr_marker_id marker = fdr_marker_define("slow");
+    uint64_t lost = fdr_usage().lost;
+    for (int i = 0; i < SLOW; i++) fdr_marker_at(marker, 1, now += APART_NS);
+    assert_in_range(fdr_usage().lost - lost, 0, 1);
+    fdr_finalize();
+}
+
+/* Calls that found no level stay where they are told, at the depth at which that began, when levels come behind it. */
+static void P3_levels(void **state)
+{
+    enum { AGAIN = 50, PAUSE_NS = 20000000 };
+    uint64_t lost = 0, presented = 0;
+    (void)state;
+    start(FEW);
+    deep(3);
+    take_all();
+    for (int i = 0; i < 20; i++) deep(DEEP);
+    uint32_t from = fdri_record_self.loc->refused_from,
+             levels = fdri_arena_levels_in(fdri_record_self.loc->level_blocks);
+    uint64_t refused = fdri_record_self.loc->presented_overflow;
+    assert_true(from == levels + 1 && from < DEEP); /* else nothing was tried */
+    assert_int_equal(refused, 20 * (DEEP - levels));
+    give_all();
+    now += PAUSE_NS;
+    for (int i = 0; i < AGAIN; i++) deep(DEEP);
+    assert_true(fdri_arena_levels_in(fdri_record_self.loc->level_blocks) >= DEEP);
+    struct fdr_file *f = take();
+    const struct fdr_location_info *l = fdr_location_info(f, 0);
+    assert_int_equal(l->levels_refused, refused);
+    assert_int_equal(l->levels_refused_from, from);
+    assert_int_equal(row(f, 0, FDR_IN_REGION, from)->presented, refused + AGAIN);
+    assert_true(row(f, 0, FDR_IN_REGION, from)->lost >= refused);
+    for (uint32_t d = 1; d <= DEEP; d++) {
+        if (d > from) assert_int_equal(row(f, 0, FDR_IN_REGION, d)->presented, AGAIN);
+        presented += row(f, 0, FDR_IN_REGION, d)->presented;
+        lost += row(f, 0, FDR_IN_REGION, d)->lost;
+    }
+    assert_int_equal(presented, 3 + (20 + AGAIN) * DEEP);
+    assert_int_equal(lost, fdr_usage().lost);
+    assert_true(row(f, 0, FDR_IN_REGION, DEEP)->kept);
+    balance(f);
+    end(f);
+}
+
+/* A handler left by longjmp when the call was presented, and in no other account. */
+static void left_when_presented(uint64_t *presented)
+{
+    ++*presented;
+    fdri_record_self.loc->busy = 1; /* by a frame that is gone */
+    once(region[0]);
+    assert_int_equal(fdri_record_self.loc->abandoned, 1);
+    struct fdr_file *f = take();
+    balance(f);
+    end(f);
+}
+
+static void P3_left_between_accounts(void **state)
+{
+    (void)state;
+    start(FEW);
+    deep(3);
+    take_all();
+    deep(DEEP);
+    assert_true(fdri_record_self.loc->presented_overflow > 0); /* it finds no level */
+    give_all();
+    left_when_presented(&fdri_record_self.loc->presented_overflow);
+    begin(&(struct fdr_config){.buffer = "1M", .timer = "monotonic", .depth = "2"});
+    region[0] = fdr_region_define("again", "room_again.c", 1);
+    for (int d = 1; d <= 2; d++) fdr_enter_at(region[0], now += 10);
+    left_when_presented(&fdri_thread_level(&fdri_record_self, 3)->presented); /* it is deeper than FDR_DEPTH */
+}
+
+static void P5_rows(void **state)
+{
+    (void)state;
+    int i = 0, own = 0;
+    start(REGIONS);
+    deep(3);
+    take_all();
+    while (!fdri_record_self.loc->rows_folded && i < REGIONS - LATER - FEW) once(region[i++]);
+    assert_true(fdri_record_self.loc->rows_folded); /* else nothing was tried */
+    for (int k = 0; k < FEW; k++, i++) once(region[i]);
+    give_all();
+    for (int k = 0; k < LATER; k++) once(region[i + k]);
+    struct fdr_file *f = take();
+    for (int k = 0; k < LATER; k++) own += total(f, FDR_IN_REGION, region[i + k])->calls == 1;
+    assert_in_range(own, LATER / 2, LATER);
+    end(f);
+}
+
+/* The table of an event with many fields may be larger than any bin, and come when the meta end is used up: then there
+ * is no place for such events, but for calls there is. */
+static void P3_an_event_without_room_costs_no_calls(void **state)
+{
+    enum { EVENTS = 300000, FIELDS = 16 };
+    static const uint64_t payload[FIELDS];
+    struct fdr_field field[FIELDS];
+    uint64_t seed = 5, calls = 0, events = 0;
+    (void)state;
+    begin(&(struct fdr_config){.strategy = "telescope", .buffer = "256K", .bin = "512", .timer = "monotonic"});
+    for (int i = 0; i < FIELDS; i++)
+        field[i] = (struct fdr_field){.name = "f", .type = FDR_U64, .offset = (size_t)i * sizeof payload[0]};
+    fdr_event_type wide = fdr_event_define("wide", field, FIELDS);
+    for (int i = 0; i < 8; i++) region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "room_again.c", 1);
+    now = 1000;
+    for (int i = 0; i < EVENTS; i++) {
+        uint32_t depth = fdri_record_self.loc ? fdri_record_self.loc->depth : 0;
+        now += 1 + rnd(&seed, 1ull << rnd(&seed, 16));
+        if (i > EVENTS / 2 && i % 10 == 0) fdr_event_at(wide, payload, now);
+        else if (!depth || (depth < 12 && rnd(&seed, 2))) fdr_enter_at(region[rnd(&seed, 8)], now);
+        else fdr_leave_at(fdri_record_self.top->region, now);
+    }
+    struct fdr_file *f = take();
+    for (uint32_t d = 0; d <= 12; d++) {
+        calls += row(f, 0, FDR_IN_REGION, d)->lost;
+        events += row(f, 0, FDR_IN_USER, d)->lost;
+    }
+    assert_true(events > 1000); /* else nothing was tried */
+    assert_int_equal(calls, 0);
+    balance(f);
+    end(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {/* the first ones: definitions come along, and there is no room for many */
+                                       cmocka_unit_test(P3_an_event_without_room_costs_no_calls),
+                                       cmocka_unit_test(P3_levels), cmocka_unit_test(P3_left_between_accounts),
+                                       cmocka_unit_test(P3_who_is_slow), cmocka_unit_test(P5_rows)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=stress,threads timeout=120 promise=P10
+ * P10: definitions of all kinds while recordings end and begin. Ids stay what they were in the first one, whoever comes
+ * first in the next. */
+#include "tests/support/api_fixture.h"
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
+enum { ROUNDS = 40 };
+#else
+enum { ROUNDS = 300 };
+#endif
+enum { OTHERS = 200 };
+
+/* A table that is new in a place where there was none: it is published by liburcu, which ThreadSanitizer cannot see. */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void) { return "race:fdri_names_address_region\n"; }
+
+static bool stop;
+
+static uint32_t define_others(uint32_t i)
+{
+    static const struct fdr_field field = {"n", FDR_U64, 0};
+    const uint32_t ranks[] = {i, i + 1};
+    char name[32];
+    snprintf(name, sizeof name, "other %u", i % OTHERS);
+    return fdr_metric_define(name, "1", FDR_F64, FDR_METRIC_GAUGE) | fdr_region_define(name, "file", i % OTHERS) |
+           fdr_marker_define(name) | fdr_comm_define(name, ranks, 1 + i % 2) | fdr_event_define(name, &field, 1) |
+           fdr_region_define_address((const void *)(uintptr_t)define_others);
+}
+
+static void *define(void *unused)
+{
+    for (uint32_t i = 0; !__atomic_load_n(&stop, __ATOMIC_RELAXED); i++) define_others(i);
+    return unused;
+}
+
+struct ids {
+    uint32_t metric, region, marker, comm, event;
+};
+
+static struct ids define_mine(void)
+{
+    static const struct fdr_field field = {"n", FDR_F64, 8};
+    static const uint32_t ranks[] = {1, 2, 3};
+    return (struct ids){fdr_metric_define("mine", "1", FDR_U64, FDR_METRIC_GAUGE), fdr_region_define("mine", "me", 1),
+                        fdr_marker_define("mine"), fdr_comm_define("mine", ranks, 3),
+                        fdr_event_define("mine", &field, 1)};
+}
+
+/* The first one who defines anything is there before the others. */
+static void P10_ids_stay_beside_those_who_define(void **state)
+{
+    pthread_t thread[2];
+    (void)state;
+    begin(NULL);
+    const struct ids mine = define_mine();
+    for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thread[i], NULL, define, NULL), 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        begin(i % 2 ? &(struct fdr_config){.buffer = "1M"} : NULL);
+        const struct ids again = define_mine();
+        assert_memory_equal(&again, &mine, sizeof mine);
+    }
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < 2; i++) pthread_join(thread[i], NULL);
+    end(take());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_ids_stay_beside_those_who_define)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=threads timeout=120 promise=P5
+ * P5: short threads with many functions, many levels deep, one after another in a buffer that holds some dozens of
+ * them. Detail of those that ended goes before those that come have to do without accounts of their own, also where
+ * hundreds come at once and one that is giving memory back waits for a processor. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tests/support/fair_share_fixture.h"
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
+enum { AT_ONCE = 32 }; /* they are so slow that all of them are in the middle of it, and need what they have */
+#else
+enum { AT_ONCE = 256 };
+#endif
+enum { REGIONS = 1000, DEEP = 12, CALLS = 250 };
+static fdr_region many[REGIONS];
+static uint64_t presented;
+static uint32_t regions;
+
+static uint32_t descend(uint64_t *seed, uint32_t depth, uint32_t left)
+{
+    fdr_region r = many[rnd(seed, regions)];
+    uint32_t made = 1;
+    fdr_enter(r);
+    while (depth < DEEP && made < left && rnd(seed, 4) > 0) made += descend(seed, depth + 1, left - made);
+    fdr_leave(r);
+    return made;
+}
+
+static void *brief(void *number)
+{
+    uint64_t seed = (uintptr_t)number * 7919 + 88172645463325252u;
+    uint32_t made = 0;
+    while (made < CALLS) made += descend(&seed, 1, CALLS - made);
+    __atomic_fetch_add(&presented, made, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+struct missing {
+    uint64_t folded, lost, histograms;
+};
+
+/* What `threads` of them, so many at a time, did not find a place for. */
+static struct missing storm(const char *buffer, uint64_t bytes, uint32_t threads, uint32_t at_once, uint32_t functions)
+{
+    struct missing m = {0};
+    uint64_t kept;
+    uint32_t bins;
+    char name[16];
+    const char *wrong = NULL;
+    pthread_t t[AT_ONCE];
+    pthread_attr_t small;
+    start("telescope", buffer);
+    presented = 0;
+    regions = functions;
+    for (uint32_t i = 0; i < functions; i++) {
+        snprintf(name, sizeof name, "many%u", i);
+        many[i] = fdr_region_define(name, "accounts", i);
+    }
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 256 * 1024);
+    for (uint32_t n = 0; n < threads; n += at_once) {
+        for (uint32_t i = 0; i < at_once; i++)
+            assert_int_equal(pthread_create(&t[i], &small, brief, (void *)(uintptr_t)(n + i + 1)), 0);
+        for (uint32_t i = 0; i < at_once; i++) pthread_join(t[i], NULL);
+    }
+    pthread_attr_destroy(&small);
+    check(bytes, presented, &kept, &bins, 1);
+    struct fdr_file *f = oracle_snapshot(bytes, &wrong);
+    assert_null(wrong);
+    for (size_t i = 0; i < fdr_location_count(f); i++) {
+        m.folded += fdr_location_info(f, i)->rows_folded;
+        m.histograms += fdr_location_info(f, i)->hists_dropped;
+    }
+    const struct fdr_ledger_row *rows;
+    for (size_t i = fdr_ledger(f, &rows); i; i--) m.lost += rows[i - 1].lost;
+    print_message("%s, %u at once: %llu presented, %llu in [rest], %llu lost, %llu histograms dropped\n", buffer,
+                  at_once, (unsigned long long)presented, (unsigned long long)m.folded, (unsigned long long)m.lost,
+                  (unsigned long long)m.histograms);
+    fdr_file_close(f);
+    fdr_finalize();
+    return m;
+}
+
+static void P5_threads_that_come_have_accounts_before_those_that_ended_have_detail(void **state)
+{
+    (void)state;
+    struct missing m = storm("4M", 4 << 20, 2000, 16, 40);
+    /* none, but where a thread that holds the lock of those that ended waits for a processor */
+    assert_true(m.folded < presented / 10 && m.lost < presented / 10);
+}
+
+/* Who comes makes room before it records, when it can wait for whoever is at it. */
+static void P5_hundreds_at_once(void **state)
+{
+    (void)state;
+    struct missing m = storm("16M", 16 << 20, 4096, AT_ONCE, REGIONS);
+    assert_true(m.folded < presented / 1000 && m.lost == 0);
+    assert_true(m.histograms < presented / 12);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P5_threads_that_come_have_accounts_before_those_that_ended_have_detail),
+        cmocka_unit_test(P5_hundreds_at_once)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* ctest: label=signals,threads timeout=60 promise=P10
+ * P10: a signal that arrives while a thread is attached, or while a function's address becomes a region, waits until
+ * that is done. Its handler may leave by longjmp then, and the thread is recorded as before. So may one that arrives
+ * while an event is only counted. */
+#include <dlfcn.h>
+#include <fdr/fdr.h>
+#include <fdr/reader.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/time.h>
+#include <cmocka.h>
+
+#include "recorder/life/recording.h"
+#include "tests/support/oracle.h"
+
+static volatile sig_atomic_t armed; /* what interrupts itself */
+static volatile sig_atomic_t jumps;
+static sigjmp_buf away;
+
+enum { BY_ATTACH = 1, BY_ADDRESS };
+
+static void interrupt(int by)
+{
+    if (armed != by) return;
+    armed = 0;
+    raise(SIGUSR2);
+}
+
+/* In place of the C library's: attaching and defining call them in their middle. */
+int pthread_setspecific(pthread_key_t key, const void *value)
+{
+    static int (*next)(pthread_key_t, const void *);
+    if (!next) next = (int (*)(pthread_key_t, const void *))dlsym(RTLD_NEXT, "pthread_setspecific");
+    interrupt(BY_ATTACH);
+    return next(key, value);
+}
+int dladdr(const void *address, Dl_info *info)
+{
+    static int (*next)(const void *, Dl_info *);
+    if (!next) next = (int (*)(const void *, Dl_info *))dlsym(RTLD_NEXT, "dladdr");
+    interrupt(BY_ADDRESS);
+    return next(address, info);
+}
+
+static void leave(int unused)
+{
+    (void)unused;
+    jumps++;
+    siglongjmp(away, 1);
+}
+
+static void interrupted(int by, fdr_region r)
+{
+    armed = (sig_atomic_t)by;
+    if (sigsetjmp(away, 1)) return;
+    if (by == BY_ADDRESS) fdr_region_define_address((const void *)(uintptr_t)&leave);
+    else fdr_enter(r);
+}
+
+/* A recording in which this thread does `by`, and some calls. */
+static void recording(int by, const char *rules)
+{
+    enum { CALLS = 1000 };
+    struct fdr_config c = oracle_config(oracle_directory());
+    const char *wrong;
+    const struct fdr_total *totals;
+    uint64_t calls = 0;
+    c.filter = rules;
+    assert_int_equal(fdr_init(&c), 0);
+    fdr_region r = fdr_region_define("work", NULL, 0);
+    jumps = 0;
+    if (by) interrupted(by, r);
+    assert_int_equal(jumps, by != 0);
+    for (int i = 0; i < CALLS; i++) fdr_enter(r), fdr_leave(r);
+    struct fdr_file *f = oracle_snapshot(8 << 20, &wrong);
+    assert_null(wrong);
+    size_t n = fdr_totals(f, &totals);
+    for (size_t i = 0; i < n; i++) calls += totals[i].calls;
+    assert_int_equal(calls, CALLS);
+    assert_int_equal(fdr_file_info(f)->lost_unattached, 0);
+    fdr_file_close(f);
+    fdr_finalize();
+}
+
+static void jump(int by)
+{
+    struct sigaction a = {.sa_handler = leave}, old;
+    char rules[600];
+    snprintf(rules, sizeof rules, "%s/rules", oracle_directory());
+    FILE *file = fopen(rules, "w");
+    fputs("exclude name nobody\n", file); /* with rules an address is named at once */
+    fclose(file);
+    assert_int_equal(sigaction(SIGUSR2, &a, &old), 0);
+    recording(by, rules);
+    recording(0, rules); /* the thread is attached anew */
+    sigaction(SIGUSR2, &old, NULL);
+}
+
+static void P10_a_jump_at_the_end_of_attaching(void **state)
+{
+    (void)state;
+    jump(BY_ATTACH);
+}
+
+static void P10_a_jump_at_the_end_of_defining_an_address(void **state)
+{
+    (void)state;
+    jump(BY_ADDRESS);
+}
+
+enum { JUMPS = 1000, THREADS = 300 };
+
+static void only_here(int how)
+{
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    pthread_sigmask(how, &alarm, NULL);
+}
+
+/* Its events are only counted, and some of them left in the middle. */
+static void *without_room(void *unused)
+{
+    struct itimerval often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_REAL, &often, NULL);
+    sigsetjmp(away, 1);
+    only_here(SIG_UNBLOCK);
+    while (jumps < JUMPS) fdr_enter(1);
+    only_here(SIG_BLOCK);
+    setitimer(ITIMER_REAL, &never, NULL);
+    return unused;
+}
+
+static pthread_barrier_t all_came;
+static void *comes_and_waits(void *unused)
+{
+    fdr_enter(1);
+    pthread_barrier_wait(&all_came);
+    pthread_barrier_wait(&all_came);
+    return unused;
+}
+
+/* More of them than there is room for. */
+static void P10_a_jump_out_of_an_event_that_finds_no_room(void **state)
+{
+    (void)state;
+    struct sigaction a = {.sa_handler = leave}, old;
+    struct fdr_config c = oracle_config(oracle_directory());
+    pthread_t thread[THREADS], last;
+    c.buffer = "192K";
+    jumps = 0;
+    assert_int_equal(sigaction(SIGALRM, &a, &old), 0);
+    assert_int_equal(fdr_init(&c), 0);
+    only_here(SIG_BLOCK);
+    pthread_barrier_init(&all_came, NULL, THREADS + 1);
+    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&thread[i], NULL, comes_and_waits, NULL), 0);
+    pthread_barrier_wait(&all_came);
+    assert_int_equal(pthread_create(&last, NULL, without_room, NULL), 0);
+    pthread_join(last, NULL);
+    pthread_barrier_wait(&all_came);
+    for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
+    assert_true(fdri_life_recording.arena.super->lost_unattached > JUMPS);
+    pthread_barrier_destroy(&all_came);
+    signal(SIGALRM, SIG_IGN); /* one that is pending goes */
+    only_here(SIG_UNBLOCK);
+    sigaction(SIGALRM, &old, NULL);
+    fdr_finalize();
+    assert_int_equal(fdr_init(&c), 0); /* nobody is taken for in the middle of anything */
+    fdr_finalize();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P10_a_jump_at_the_end_of_attaching),
+        cmocka_unit_test(P10_a_jump_at_the_end_of_defining_an_address),
+        cmocka_unit_test(P10_a_jump_out_of_an_event_that_finds_no_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

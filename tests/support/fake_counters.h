@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* Recordings with a source of counters that no machine has, whose values the test sets: what it says is known exactly.
+ * Included by tests. */
+#ifndef FDRI_TESTS_COUNTER_CHIP_H
+#define FDRI_TESTS_COUNTER_CHIP_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "sampler/counters/counter.h"
+#include "tests/support/oracle.h"
+
+/* ---- a source with cycles, instructions and energy ---- */
+
+static uint64_t cycles, instructions, temperature; /* shared with the monitor thread */
+static uint32_t opened, closed, reads;
+static int open_error;
+
+static const struct fdri_counters chip_counters[] = {{"cycles", "", FDR_METRIC_COUNTER},
+                                                     {"instructions", "", FDR_METRIC_COUNTER},
+                                                     {"temperature", "mK", FDR_METRIC_GAUGE}};
+
+static unsigned tries, try_us; /* how many were made; how long each takes */
+static inline int chip_probe(uint32_t which, char *why, size_t bytes)
+{
+    (void)which;
+    (void)why;
+    (void)bytes;
+    usleep(fdri_atomic_load_relaxed(&try_us));
+    fdri_atomic_add_relaxed(&tries, 1u);
+    return 0;
+}
+static inline uint32_t chip_descriptors(uint32_t wanted)
+{
+    (void)wanted;
+    return 1;
+}
+static inline int chip_open(struct fdri_counters_handle *h)
+{
+    (void)h;
+    if (open_error) return open_error;
+    fdri_atomic_add_relaxed(&opened, 1u);
+    return 0;
+}
+static inline int chip_read(struct fdri_counters_handle *h, uint64_t *value)
+{
+    (void)h;
+    fdri_atomic_add_relaxed(&reads, 1u);
+    value[0] = fdri_atomic_load_relaxed(&cycles);
+    value[1] = fdri_atomic_load_relaxed(&instructions);
+    value[2] = fdri_atomic_load_relaxed(&temperature);
+    return 0;
+}
+static inline void chip_close(struct fdri_counters_handle *h)
+{
+    (void)h;
+    fdri_atomic_add_relaxed(&closed, 1u);
+}
+static const struct fdri_counters_source chip = {"chip",           true,      chip_counters, 3,         chip_probe,
+                                                 chip_descriptors, chip_open, chip_read,     chip_close};
+
+/* ---- a recording ---- */
+
+static const char *triggers, *buffer = "16M", *strategy; /* of the next recording */
+
+static inline void start(const char *counters, const char *edges, const char *papi)
+{
+    struct fdr_config c = oracle_config(oracle_directory());
+    c.arena = "anonymous";
+    c.signal = "none";
+    c.buffer = buffer;
+    c.strategy = strategy;
+    c.counters = counters;
+    c.counter_interval = "100us";
+    c.edge_counters = edges;
+    c.papi = papi;
+    c.triggers = triggers;
+    fdr_finalize();
+    assert_int_equal(fdr_init(&c), 0);
+}
+
+static inline struct fdr_file *take(void)
+{
+    const char *wrong;
+    struct fdr_file *f = oracle_snapshot(16 << 20, &wrong);
+    if (!f) fail_msg("%s", wrong);
+    return f;
+}
+
+typedef void event_function(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d,
+                            void *p);
+static inline void each_event(struct fdr_file *f, event_function *call, void *p)
+{
+    struct fdr_select user = {.classes = 1u << FDR_IN_USER};
+    struct fdr_read_event e;
+    struct fdr_iter *it = fdr_iter_open(f, &user);
+    assert_non_null(it);
+    while (fdr_iter_next(it, &e)) call(f, &e, fdr_definition(f, FDR_EVENT_DEFINITION, e.id), p);
+    fdr_iter_close(it);
+}
+
+static inline uint32_t open_now(void) { return fdri_atomic_load_relaxed(&opened) - fdri_atomic_load_relaxed(&closed); }
+
+/* What stands now has been read of every thread, and recorded: in the second round from here on the first is over. */
+static inline void wait_for_rounds(void)
+{
+    uint32_t before = fdri_atomic_load_relaxed(&reads);
+    for (int i = 0; i < 30000 && fdri_atomic_load_relaxed(&reads) - before <= 2 * open_now(); i++) usleep(1000);
+}
+static inline void wait_for_readings(uint32_t threads)
+{
+    for (int i = 0; i < 30000 && open_now() < threads; i++) usleep(1000);
+    wait_for_rounds();
+}
+
+/* ---- readings ---- */
+
+/* Of one thread. */
+struct readings {
+    uint64_t count, last[16], idle, thread;
+    bool falls;
+};
+static inline void add_reading(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d,
+                               void *p)
+{
+    struct readings *r = p;
+    (void)f;
+    if (strncmp(d->name, "fdr.counters.", 13) || e->field[0] != r->thread) return;
+    assert_string_equal(d->field_name[4], "chip:cycles");
+    for (uint32_t i = 4; i < 6; i++) r->falls |= e->field[i] < r->last[i];
+    memcpy(r->last, e->field, sizeof r->last);
+    r->idle += e->field[3];
+    r->count++;
+}
+
+/* What a group of such tests begins with. */
+static inline int use_chip(void **state)
+{
+    (void)state;
+    fdri_counters_source_add(NULL);
+    fdri_counters_source_add(&chip);
+    return 0;
+}
+#endif
