@@ -163,8 +163,8 @@ void fdri_bins_give(struct fdri_bins_arena *a, uint32_t off)
 {
     struct fdri_arena_superblock *s = a->super;
     struct fdri_arena_bin *b = fdri_bins_bin(a, off);
-    fdri_atomic_store_release(&b->generation,
-                              (fdri_atomic_load_relaxed(&b->generation) | 1u) + 1); /* G:give - even: nobody's */
+    /* G:give - even: nobody's */
+    fdri_atomic_store_release(&b->generation, (fdri_atomic_load_relaxed(&b->generation) | 1u) + 1);
     uint32_t node = fdri_bins_node_of(a, off);
     uint64_t *stack = free_stack(a, node);
     fdri_atomic_add_relaxed(&s->free_bins, 1u);

@@ -34,8 +34,8 @@ bool fdri_bins_run_look(const struct fdri_bins_arena *a, struct fdri_bins_run *r
 void fdri_bins_run_forget(struct fdri_bins_run *r);
 /* May there be more to pop? */
 static inline bool fdri_bins_run_more(const struct fdri_bins_run *r) { return r->ahead || r->seen - r->gone > 1; }
-uint64_t
-fdri_bins_run_list(const struct fdri_bins_run *r); /* list_head behind those popped; something must have been seen */
+/* list_head behind those popped; something must have been seen */
+uint64_t fdri_bins_run_list(const struct fdri_bins_run *r);
 /* When the oldest bin that is left behind those popped ends; 0: that is not known. */
 static inline uint64_t fdri_bins_run_left_end(const struct fdri_bins_run *r)
 {

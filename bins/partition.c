@@ -157,8 +157,8 @@ void fdri_bins_piece_give(struct fdri_bins_arena *a, struct fdri_arena_location 
         struct fdri_arena_bin *b = fdri_bins_piece_buddy(a, off, size_log2);
         uint32_t buddy = (uint32_t)((uint8_t *)b - a->base);
         if (!may_join(b, size_log2) || !piece_unlink(a, l, buddy, size_log2)) break;
-        fdri_racy_clear(fdri_bins_bin(a, off < buddy ? buddy : off),
-                        FDRI_ARENA_BIN_HEADER); /* no header inside the whole */
+        /* no header inside the whole */
+        fdri_racy_clear(fdri_bins_bin(a, off < buddy ? buddy : off), FDRI_ARENA_BIN_HEADER);
         off = off < buddy ? off : buddy;
         size_log2++;
     }
@@ -239,8 +239,8 @@ void fdri_bins_part_open(struct fdri_bins_arena *a, struct fdri_arena_location *
     uint32_t newest = p->open_off;
     /* linked before it is the open one: an operation abandoned in between leaves an empty bin that the next one
      * replaces */
-    if (!(uint32_t)head)
-        fdri_atomic_store_release(&p->list_head, LIST(seq, off));         /* R:link - pairs with A:list in export/ */
+    /* R:link - pairs with A:list in export/ */
+    if (!(uint32_t)head) fdri_atomic_store_release(&p->list_head, LIST(seq, off));
     else fdri_atomic_store_release(&fdri_bins_bin(a, newest)->next, off); /* R:link */
     fdri_atomic_signal_fence();
     p->open_off = off;
@@ -262,8 +262,8 @@ void fdri_bins_part_mend(struct fdri_bins_arena *a, struct fdri_arena_part *p)
     uint32_t off = (uint32_t)head;
     /* the open one, if it is listed, was the newest, or one was linked behind it */
     if (off && p->open_off && (int32_t)(p->open_seq - (uint32_t)(head >> 32)) >= 0) off = p->open_off;
-    for (uint32_t next = off; next; next = fdri_atomic_load_acquire(&fdri_bins_bin(a, off)->next))
-        off = next; /* A:list */
+    /* A:list */
+    for (uint32_t next = off; next; next = fdri_atomic_load_acquire(&fdri_bins_bin(a, off)->next)) off = next;
     if (off) p->open_seq = fdri_bins_bin(a, off)->seq;
     p->open_off = off;
     if (off) fdri_bins_part_seal(a, p);
@@ -306,8 +306,8 @@ uint32_t fdri_bins_part_popped(struct fdri_bins_arena *a, struct fdri_arena_part
     *size_log2 = b->size_log2;
     fdri_atomic_sub_relaxed(&p->bins, 1u);
     fdri_atomic_sub_relaxed(&p->bytes, 1u << (b->size_log2 - 9));
-    fdri_atomic_store_release(&b->generation,
-                              (b->generation | 1u) + 1); /* G:give - until the caller opens it for somebody */
+    /* G:give - until the caller opens it for somebody */
+    fdri_atomic_store_release(&b->generation, (b->generation | 1u) + 1);
     return off;
 }
 
@@ -340,15 +340,16 @@ bool fdri_bins_part_older(const struct fdri_bins_arena *a, const struct fdri_are
 static uint32_t pop_before(struct fdri_bins_arena *a, struct fdri_arena_part *p, uint64_t tick, uint32_t *size_log2,
                            struct fdri_bins_given *given)
 {
-    uint64_t head = fdri_atomic_load_acquire(
-        &p->list_head); /* A:claim - pairs with L:claim: the bin as its writer left it */
+    /* A:claim - pairs with L:claim: the bin as its writer left it */
+    uint64_t head = fdri_atomic_load_acquire(&p->list_head);
     for (int i = 0; i < FDRI_BINS_TRIES && fdri_bins_part_has_sealed(p); i++) {
         struct oldest o = oldest_of(a, p, head);
         if (o.end > tick) return 0;
         if (o.off == p->open_off) { /* the last one, which no claimer takes: the list's own floor is all that is left */
             fdri_bins_part_seal(a, p);
             p->floor_tick = o.end;
-            fdri_atomic_signal_fence(); /* killed here: the floor is up and the bin's records count as reduced by their times */
+            /* killed here: the floor is up and the bin's records count as reduced by their times */
+            fdri_atomic_signal_fence();
         }
         /* L:claim */
         if (!fdri_atomic_cas_acq_rel_u64(&p->list_head, &head, LIST((uint32_t)(head >> 32) + 1, o.next))) continue;
@@ -388,7 +389,7 @@ uint32_t fdri_bins_part_claim(struct fdri_bins_arena *a, struct fdri_arena_part 
     uint64_t head = fdri_atomic_load_acquire(&p->list_head); /* A:claim */
     struct oldest o = oldest_claimable(a, head);
     if (!o.next) return 0;
-    if (!fdri_atomic_cas_acq_rel_u64(&p->list_head, &head, LIST((uint32_t)(head >> 32) + 1, o.next)))
-        return 0; /* L:claim */
+    /* L:claim */
+    if (!fdri_atomic_cas_acq_rel_u64(&p->list_head, &head, LIST((uint32_t)(head >> 32) + 1, o.next))) return 0;
     return popped(a, p, &o, size_log2, given);
 }

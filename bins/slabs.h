@@ -19,20 +19,21 @@ struct fdri_bins_slabs {                                              /* atomic 
     uint64_t slots;                                                   /* locations */
     uint64_t free_bytes;
     uint64_t reserve; /* bytes at the meta end that slabs leave to locations, what those begin with, and definitions */
-    uint64_t
-        spared[2]; /* atomic: bytes that others got when nothing was left beside it, by enum fdri_bins_spare_user */
+    /* atomic: bytes that others got when nothing was left beside it, by enum fdri_bins_spare_user */
+    uint64_t spared[2];
 };
 enum fdri_bins_spare_user { FDRI_BINS_SPARE_NOTES, FDRI_BINS_SPARE_STREAMS };
 enum {
+    /* of what bins never take: the share of each of them in it. Locations leave three */
     FDRI_BINS_SPARED_SHARE = 16
-}; /* of what bins never take: the share of each of them in it. Locations leave three */
+};
 /* Are there `bytes` at the meta end for one of those: beside the reserve, or of that share, when there is nothing
  * beside it? These count as taken. */
 bool fdri_bins_meta_spares(const struct fdri_bins_arena *a, struct fdri_bins_slabs *s, enum fdri_bins_spare_user whose,
                            uint64_t bytes);
 uint32_t fdri_bins_slab_bytes(uint32_t bytes); /* what a slab for that many bytes takes */
-/* A slab of `bytes` from fdri_bins_slab_bytes, zero but for its head; 0: none. From the meta end only, where `leave` bytes
- * must be left: what is reserved there is for a location that begins. Lock-free, FDRI_BINS_TRIES tries. */
+/* A slab of `bytes` from fdri_bins_slab_bytes, zero but for its head; 0: none. From the meta end only, where `leave`
+ * bytes must be left: what is reserved there is for a location that begins. Lock-free, FDRI_BINS_TRIES tries. */
 uint32_t fdri_bins_slab_take(struct fdri_bins_arena *a, struct fdri_bins_slabs *s, uint32_t bytes, uint64_t leave);
 /* A free one of up to twice as many bytes; its head says how many. */
 uint32_t fdri_bins_slab_take_larger(struct fdri_bins_arena *a, struct fdri_bins_slabs *s, uint32_t bytes);

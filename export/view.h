@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What export/ knows of a recording: a read-only view that the recorder fills in when it starts. */
+/* The recording as export/ sees it: a read-only view that the recorder fills in at start, and what it may call.
+ * Neighbours: snapshot/, trigger/ and crash/ below this folder; recorder/ calls them through this header alone. */
 #ifndef FDRI_EXPORT_VIEW_H
 #define FDRI_EXPORT_VIEW_H
 
@@ -71,8 +72,8 @@ void fdri_trigger_stop(bool take);
 /* Is that a handler of this library's: for snapshots, or of deaths? */
 bool fdri_trigger_handles(const struct sigaction *action);
 void fdri_trigger_leave(void); /* then: the previous handler is put back if ours is still installed */
-void fdri_trigger_dumper_fork(
-    int phase);                   /* as fdri_names_define_fork: 0 prepare, 1 parent, 2 child: the child has neither */
+/* as fdri_names_define_fork: 0 prepare, 1 parent, 2 child: the child has neither */
+void fdri_trigger_dumper_fork(int phase);
 bool fdri_snapshot_is_here(void); /* this thread is in a snapshot, which a handler interrupted */
 void fdri_snapshot_abandon(void); /* the process ends: if it is, nobody goes on with that one */
 /* One snapshot in the caller's thread, not limited by FDR_KEEP, FDR_DISK and hold-off: the final one. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who gives memory back: pure functions from a view of what is stored to a decision and its reason.
+/* Decisions about what to give back next: pure functions from a view of what is stored to a decision and its reason.
  * No state, no atomics, no calls downwards; the recorder builds the views and carries decisions out.
  *
  * The escalation chain (Wagner 2015, 3.4, with duration as a stored dimension): a step of the chain applies to
@@ -33,8 +33,8 @@ enum fdri_policies_reason {
 };
 
 struct fdri_policies_chain {
-    uint8_t step
-        [FDRI_POLICIES_STEPS]; /* enum fdri_policies_step in order; 0 ends it; FDRI_POLICIES_BY_EPOCH is implied at the end */
+    /* enum fdri_policies_step in order; 0 ends it; FDRI_POLICIES_BY_EPOCH is implied at the end */
+    uint8_t step[FDRI_POLICIES_STEPS];
     uint8_t class_rank[FDRI_POLICIES_CLASSES]; /* 1 = least important ...; 0 = not ordered by the user */
 };
 
@@ -67,10 +67,10 @@ bool fdri_policies_closes_gate(enum fdri_policies_step step);
 bool fdri_policies_begins_epoch(uint32_t bins_in_epoch, uint32_t bins_held, uint32_t epochs_wanted);
 
 /* ---- age_tiers.c: strategy `telescope` ----
- * Time is cut into epochs as long as the memory they consume. Of each age tier there are at most FDRI_POLICIES_EPOCHS_A_TIER; of
- * one more the two oldest become one of the next tier. So after n epochs there are O(log n), each tier twice as
- * long as the one before. Every tier has its share of the memory; the one furthest above its share gives, and there the
- * partition that the escalation chain names. */
+ * Time is cut into epochs as long as the memory they consume. Of each age tier there are at most
+ * FDRI_POLICIES_EPOCHS_A_TIER; of one more the two oldest become one of the next tier. So after n epochs there are
+ * O(log n), each tier twice as long as the one before. Every tier has its share of the memory; the one furthest above
+ * its share gives, and there the partition that the escalation chain names. */
 enum { FDRI_POLICIES_TIERS = 32, FDRI_POLICIES_EPOCHS_A_TIER = 2, FDRI_POLICIES_SHARES = 16 };
 
 struct fdri_policies_tier_shares {
@@ -105,8 +105,8 @@ struct fdri_policies_sample_view {
     uint32_t bytes; /* held */
     bool sealed;    /* its oldest bin is complete */
 };
-/* The level to give back next, FDRI_POLICIES_SAMPLE_LEVELS: none. Where the recent past is to stay in full, its oldest bin goes;
- * otherwise all of it, and it is not stored any more: what stays is spread evenly over the whole run. */
+/* The level to give back next, FDRI_POLICIES_SAMPLE_LEVELS: none. Where the recent past is to stay in full, its oldest
+ * bin goes; otherwise all of it, and it is not stored any more: what stays is spread evenly over the whole run. */
 uint32_t fdri_policies_sample_victim(const struct fdri_policies_sample_view *level, bool recent_in_full);
 
 #endif

@@ -5,11 +5,13 @@
 Compares the functions in the object files of two builds; scripts/same_code.sh makes the builds. A function is its
 instructions, in which
 
-- a name of a function, a variable or a place in a table is a number, in the order in which the function uses them;
+- a name of ours, of a function, a variable or a place in a table, is a number, in the order in which the function uses
+  them; names of other libraries stay;
 - a text is the text itself;
-- addresses are gone, and so is the padding behind the last instruction.
+- addresses are left out, and so is the padding behind the last instruction.
 
-Both builds are bags of functions. The two bags must be equal."""
+Both builds are bags of functions. The two bags must be equal. And names must go with each other: a global name of A
+has one name in B, in all functions that occur once."""
 import collections
 import os
 import re
@@ -17,6 +19,10 @@ import subprocess
 import sys
 
 PADDING = re.compile(r"^(nop|data16|cs nop|xchg\s+%ax,%ax|int3)")
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def objects(build):
@@ -27,35 +33,60 @@ def objects(build):
 
 
 def texts(path):
-    """(section, offset) -> the text there, for the sections that hold texts."""
-    found = {}
-    listing = subprocess.run(["readelf", "-SW", path], check=True, capture_output=True, text=True).stdout
+    """What a relocation into a section of texts says: (symbol, offset) -> text, as a function."""
+    sections, places = {}, {}
     with open(path, "rb") as f:
         image = f.read()
-    for name, off, size in re.findall(r"\] (\.rodata[.\w]*str[.\w]*)\s+PROGBITS\s+\w+ (\w+) (\w+)", listing):
-        found[name] = image[int(off, 16) : int(off, 16) + int(size, 16)]
-    return found
+    for number, name, off, size in re.findall(
+        r"\[ *(\d+)\] (\.rodata[.\w]*str[.\w]*)\s+PROGBITS\s+\w+ (\w+) (\w+)", run("readelf", "-SW", path)
+    ):
+        sections[number] = image[int(off, 16) : int(off, 16) + int(size, 16)]
+        places[name] = (number, 0)
+    for value, number, name in re.findall(
+        r"^ *\d+: (\w+) +\d+ NOTYPE +LOCAL +DEFAULT +(\d+) (\.LC\d+)$", run("readelf", "-sW", path), flags=re.M
+    ):
+        if number in sections:
+            places[name] = (number, int(value, 16))
+
+    def text(symbol, offset):
+        if symbol not in places:
+            return None
+        number, begin = places[symbol]
+        return sections[number][begin + offset :].split(b"\0")[0].decode("latin-1")
+
+    return text
 
 
-def text_at(sections, section, offset):
-    bytes_ = sections[section][offset:]
-    return bytes_.split(b"\0")[0].decode("latin-1")
+def defined(build):
+    """The names that the build defines itself: all, and those that are global."""
+    every, everywhere = set(), set()
+    for path in objects(build):
+        for line in run("nm", "--defined-only", path).splitlines():
+            name = line.split()[-1].split(".")[0]
+            every.add(name)
+            if line.split()[-2].isupper():
+                everywhere.add(name)
+    return every, everywhere
 
 
 class Function:
     """One function while it is read."""
 
-    def __init__(self, name, sections):
-        self.name, self.sections = name, sections
+    def __init__(self, name, text, ours):
+        self.name, self.text, self.ours = name, text, ours
         self.lines, self.numbers = [], {}
 
     def number(self, name):
+        if isinstance(name, str) and name.split(".")[0] not in self.ours:
+            return name
         return f"N{self.numbers.setdefault(name, len(self.numbers))}"
 
-    def target(self, symbol, offset):
-        """A name with an offset, as <name+0x12> or a relocation's name-0x4."""
-        if symbol in self.sections:
-            return repr(text_at(self.sections, symbol, offset + 4))
+    def target(self, kind, symbol, offset):
+        """A name with an offset, as a relocation has it."""
+        # The offset of a relative place counts from the end of the instruction, four bytes behind it.
+        text = self.text(symbol, offset + (4 if "PC32" in kind or "PLT32" in kind else 0))
+        if text is not None:
+            return repr(text)
         if symbol.startswith("."):  # a place in a section: which one it is depends on its neighbours
             return self.number((symbol, offset))
         return f"{self.number(symbol)}{offset:+#x}"
@@ -73,7 +104,7 @@ class Function:
     def relocation(self, kind, name, offset):
         # Without the relocation the instruction leads to some place of its own function: only the relocation is true.
         self.lines[-1] = re.sub(r" self\+0x[0-9a-f]+$", "", self.lines[-1])
-        self.lines.append(f"  {kind} {self.target(name, offset)}")
+        self.lines.append(f"  {kind} {self.target(kind, name, offset)}")
 
     def body(self):
         while self.lines and PADDING.match(self.lines[-1]):
@@ -81,54 +112,73 @@ class Function:
         return "\n".join(self.lines)
 
 
-def functions(path):
-    """(name, body) of each function in an object file."""
-    listing = subprocess.run(
-        ["objdump", "-drw", "--no-show-raw-insn", path], check=True, capture_output=True, text=True
-    ).stdout
-    sections, current = texts(path), None
-    for line in listing.splitlines():
+def functions(path, ours):
+    """Each function in an object file."""
+    text, current = texts(path), None
+    for line in run("objdump", "-drw", "--no-show-raw-insn", path).splitlines():
         begins = re.match(r"[0-9a-f]+ <(.+)>:$", line)
         instruction = re.match(r" +[0-9a-f]+:\t(.*)$", line)
         relocation = re.search(r"\t[0-9a-f]+: (R_\w+)\t(\S+?)([+-]0x[0-9a-f]+)?$", line)
         if begins:
             if current:
-                yield current.name, current.body()
-            current = Function(begins.group(1), sections)
+                yield current
+            current = Function(begins.group(1), text, ours)
         elif instruction and current:
             # A wide line holds the instruction and the relocation in it.
             current.instruction(re.sub(r"\t[0-9a-f]+: R_.*$", "", instruction.group(1)).strip())
             if relocation:
                 current.relocation(relocation.group(1), relocation.group(2), int(relocation.group(3) or "0", 16))
     if current:
-        yield current.name, current.body()
+        yield current
 
 
-def bag(build):
-    """body -> names of the functions that have it."""
-    found = collections.defaultdict(list)
-    for path in objects(build):
-        source = re.sub(r"^.*?\.dir/|\.o$", "", path)
-        for name, body in functions(path):
-            found[body].append(f"{source}: {name}, {body.count(chr(10)) + 1} lines")
-    return found
+class Build:
+    """body -> its functions: what to call them, and the names that they use in order."""
+
+    def __init__(self, folder):
+        ours, self.everywhere = defined(folder)
+        self.functions, self.count = collections.defaultdict(list), 0
+        for path in objects(folder):
+            source = re.sub(r"^.*?\.dir/|\.o$", "", path)
+            for f in functions(path, ours):
+                body = f.body()
+                title = f"{source}: {f.name}, {body.count(chr(10)) + 1} lines"
+                self.functions[body].append((title, list(f.numbers)))
+                self.count += 1
+
+
+def unpaired(a, b, name_a, name_b):
+    """Functions that the other build lacks."""
+    for mine, other, name in ((a, b, name_a), (b, a, name_b)):
+        for body, found in mine.functions.items():
+            for title, _ in found[len(other.functions.get(body, [])) :]:
+                yield f"only in {name}: {title}"
+
+
+def renamed_twice(a, b):
+    """Global names of A that have more than one name in B."""
+    meaning = {}
+    for body, found in a.functions.items():
+        others = b.functions.get(body, [])
+        if len(found) != 1 or len(others) != 1:
+            continue
+        for mine, other in zip(found[0][1], others[0][1]):
+            if mine in a.everywhere and other in b.everywhere:
+                if meaning.setdefault(mine, other) != other:
+                    yield f"{others[0][0]}: uses {other} where {mine} is {meaning[mine]} elsewhere"
 
 
 def main():
     name_a, build_a, name_b, build_b = sys.argv[1:]
-    a, b = bag(build_a), bag(build_b)
-    count_a, count_b = (sum(map(len, x.values())) for x in (a, b))
-    if not count_a or not count_b:
+    a, b = Build(build_a), Build(build_b)
+    if not a.count or not b.count:
         sys.exit("same_code: a build without functions")
-    different = 0
-    for mine, other, name in ((a, b, name_a), (b, a, name_b)):
-        for body in mine:
-            for function in mine[body][len(other.get(body, [])) :]:
-                print(f"only in {name}: {function}")
-                different += 1
-    verdict = f"different: {different}" if different else "the same code"
-    print(f"{name_a}: {count_a} functions, {name_b}: {count_b} functions; {verdict}")
-    return 1 if different else 0
+    found = [*unpaired(a, b, name_a, name_b), *renamed_twice(a, b)]
+    for line in found:
+        print(line)
+    verdict = f"different: {len(found)}" if found else "the same code"
+    print(f"{name_a}: {a.count} functions, {name_b}: {b.count} functions; {verdict}")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

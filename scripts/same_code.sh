@@ -16,7 +16,7 @@ export_tree()
 {
     mkdir -p "$2"
     if [ "$1" = tree ]; then
-        git ls-files -co --exclude-standard -z | xargs -0 sh -c 'for f; do [ ! -e "$f" ] || echo "$f"; done' sh |
+        git ls-files -co --exclude-standard | while IFS= read -r file; do [ ! -e "$file" ] || echo "$file"; done |
             tar -c -T - | tar -x -C "$2"
     else
         git archive "$1" | tar -x -C "$2"
@@ -33,7 +33,8 @@ built()
         rm -rf "$folder/source"
         export_tree "$1" "$folder/source"
         if ! { cmake -S "$folder/source" -B "$folder/build" -G Ninja -DFDR_TESTS=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-            "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -DNDEBUG" && cmake --build "$folder/build"; } >"$folder/log" 2>&1; then
+            "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -DNDEBUG" && cmake --build "$folder/build" &&
+            ninja -C "$folder/build" -t cleandead; } >"$folder/log" 2>&1; then
             tail -n 20 "$folder/log" >&2
             echo "same_code: $1 does not build" >&2
             return 2

@@ -506,8 +506,8 @@ static void print_reduction(const struct fdr_file *file, const struct fdr_reduct
         return;
     }
     printf("      %s events, %s", human_count(b, r->events), human_bytes(c, r->bytes));
-    if (r->steps)
-        printf(", in %u step%s", r->steps, r->steps == 1 ? "" : "s"); /* of earlier ones nobody counted them */
+    /* of earlier ones nobody counted them */
+    if (r->steps) printf(", in %u step%s", r->steps, r->steps == 1 ? "" : "s");
     if (r->to_ns)
         printf("; missing between %s and %s", human_since(d, r->from_ns, first), human_since(e, r->to_ns, first));
     printf("%s\n", r->gone ? "; none are left and none are stored since" : "");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Descriptors 0, 1 and 2 are the program's also where it has closed them, as daemons do: parts of it go on to write
+/* File descriptors of fdr in another program's process: opened above 2, counted, known again by device and inode.
+ * Neighbours: recorder/, sampler/ and export/ open files through this room; below: base/system/.
+ *
+ * Descriptors 0, 1 and 2 are the program's also where it has closed them, as daemons do: parts of it go on to write
  * messages there, which would lie in our files. So whatever we open has another number from its first moment on: those
  * of the three that are closed are taken meanwhile by descriptors that can be neither read nor written, so that the
  * program's calls fail as they would have. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a thread was when a signal interrupted it. */
+/* Machine stacks: registers of an interrupted thread, its own stack, sizes of frames, a guard for foreign code.
+ * Neighbours: recorder/jumps/, sampler/samples/ and export/crash/ look at stacks; below: base/system/.
+ *
+ * This header: where a thread was when a signal interrupted it. */
 #ifndef FDRI_BASE_STACK_CONTEXT_H
 #define FDRI_BASE_STACK_CONTEXT_H
 #include <stdint.h>
@@ -24,8 +27,8 @@ static inline struct fdri_stack_context fdri_stack_context_of(const ucontext_t *
 #endif
 }
 
-/* Where the direct call whose return address is `address` went, given the FDRI_STACK_CALL_BYTES of code before it; 0: that is
- * no direct call. */
+/* Where the direct call whose return address is `address` went, given the FDRI_STACK_CALL_BYTES of code before it; 0:
+ * that is no direct call. */
 #define FDRI_STACK_CALL_BYTES 5u
 static inline uint64_t fdri_stack_call_target(const uint8_t before[FDRI_STACK_CALL_BYTES], uint64_t address)
 {

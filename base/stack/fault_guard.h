@@ -8,8 +8,8 @@
 #include <signal.h>
 #include <stdbool.h>
 
-extern _Thread_local sigjmp_buf
-    *fdri_stack_guard; /* sigsetjmp(.., 0): handlers run with the mask that they interrupted */
+/* sigsetjmp(.., 0): handlers run with the mask that they interrupted */
+extern _Thread_local sigjmp_buf *fdri_stack_guard;
 /* Ours; NULL: none was ever installed. */
 extern void (*fdri_stack_guard_handler)(int, siginfo_t *, void *);
 

@@ -54,8 +54,8 @@ static bool comes_back(void)
     pthread_attr_destroy(&detached);
     if (e) return false;
     uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + A_SECOND;
-    while (!fdri_atomic_load_relaxed(&answered) && fdri_clock_ns(CLOCK_MONOTONIC) < until)
-        fdri_system_sleep(A_MOMENT); /* no cancellation point: base/system/signal_mask.h */
+    /* no cancellation point: base/system/signal_mask.h */
+    while (!fdri_atomic_load_relaxed(&answered) && fdri_clock_ns(CLOCK_MONOTONIC) < until) fdri_system_sleep(A_MOMENT);
     return fdri_atomic_load_relaxed(&answered);
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* System calls without the C library's thoughts about them: no cancellation points, no locks, the error in the
- * result (-errno). For code that runs in a process that is dying. */
+/* The kernel and the C library: system calls, signal masks, /proc, NUMA nodes, loaded modules.
+ * Neighbours: used by every folder; below: atomic.h.
+ *
+ * This header: system calls without cancellation points and locks, with the error in the result (-errno). They are
+ * for code that runs in a process that is dying. */
 #ifndef FDRI_BASE_SYSTEM_SYSCALL_H
 #define FDRI_BASE_SYSTEM_SYSCALL_H
 #include <errno.h>

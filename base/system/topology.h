@@ -11,8 +11,8 @@ enum { FDRI_SYSTEM_NODES_MAX = 16, FDRI_SYSTEM_CPUS_MAX = 4096 };
 struct fdri_system_topology {
     uint32_t nodes; /* at least 1; with 1 nothing else is looked at */
     uint32_t page_bytes;
-    uint32_t id
-        [FDRI_SYSTEM_NODES_MAX]; /* the kernel's numbers; where it has more nodes than fit here, the rest is not used */
+    /* the kernel's numbers; where it has more nodes than fit here, the rest is not used */
+    uint32_t id[FDRI_SYSTEM_NODES_MAX];
     uint8_t of_cpu[FDRI_SYSTEM_CPUS_MAX]; /* index into id: the node of a CPU, or the nearest one with memory */
     /* The CPU the caller runs on, or -1. Makes no system call. */
     int (*cpu)(void);

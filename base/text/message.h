@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The one way libfdr speaks: a line on stderr, "fdr: " in front, at most once per key where asked. It is dropped where
+/* Texts: messages, numbers, patterns, lines of files. fdri_text_message is the one way libfdr speaks.
+ * Neighbours: used by every folder; below: atomic.h.
+ *
+ * A message is one line on stderr with "fdr: " in front, at most once per key where asked. It is dropped where
  * stderr takes nothing for 10 ms, has nobody who reads, or may not grow: no signal of that reaches the program. */
 #ifndef FDRI_BASE_TEXT_MESSAGE_H
 #define FDRI_BASE_TEXT_MESSAGE_H

@@ -60,8 +60,8 @@ FDRI_RACY bool fdri_part_newest_only(const struct fdri_bins_arena *a, const stru
 /* A function of its own: ThreadSanitizer sees nothing of what a racy one acquires. */
 static __attribute__((noinline)) bool is_out(const struct fdri_arena_location *l)
 {
-    uint64_t busy = fdri_atomic_load_acquire(
-        &l->busy); /* A:busy - what it wrote last is there, also that it has ended */
+    /* A:busy - what it wrote last is there, also that it has ended */
+    uint64_t busy = fdri_atomic_load_acquire(&l->busy);
     return !busy && fdri_atomic_load_relaxed(&l->flags) & FDRI_ARENA_LOCATION_LIVE;
 }
 
@@ -98,8 +98,8 @@ FDRI_RACY uint32_t fdri_part_claim_newest(struct fdri_bins_arena *a, struct fdri
     /* L:asleep - nobody was awake or took anything, so all of what was read holds */
     if (!fdri_atomic_cas_acq_rel_u64(&l->asleep, &now, taken)) return 0;
     end_list(p, head);
-    fdri_atomic_cas_acq_rel_u64(&l->asleep, &taken,
-                                next_word(taken, ASLEEP)); /* L:asleep - or the owner did all that */
+    /* L:asleep - or the owner did all that */
+    fdri_atomic_cas_acq_rel_u64(&l->asleep, &taken, next_word(taken, ASLEEP));
     return fdri_bins_part_popped(a, p, (uint32_t)head, end, size_log2, given);
 }
 

@@ -32,8 +32,8 @@ uint32_t fdri_piece_adopt(struct fdri_bins_arena *a, struct fdri_arena_location 
 
 void fdri_arena_strew(struct fdri_bins_arena *a); /* makes room for the words; without, no bin is ever strewn */
 bool fdri_may_strew(const struct fdri_bins_arena *a, uint32_t size_log2); /* can pieces of that size change hands? */
-uint32_t fdri_strewn_least(const struct fdri_bins_arena *a,
-                           uint32_t size_log2);                  /* the least that can, for who wants so much */
+/* the least that can, for who wants so much */
+uint32_t fdri_strewn_least(const struct fdri_bins_arena *a, uint32_t size_log2);
 bool fdri_strewn(const struct fdri_bins_arena *a, uint32_t off); /* is the bin that `off` is in? */
 bool fdri_strew(struct fdri_bins_arena *a, uint32_t off);        /* it is from now on; true: it was not */
 /* Gives back a piece of a strewn bin for good. Any thread, wait-free; with the last one the bin is free. */

@@ -41,8 +41,8 @@ bool fdri_strewn(const struct fdri_bins_arena *a, uint32_t off)
 
 bool fdri_strew(struct fdri_bins_arena *a, uint32_t off)
 {
-    fdri_atomic_add_relaxed(&a->strewn_bins,
-                            1u); /* before it is: whoever is left in between leaves no less than there are */
+    /* before it is: whoever is left in between leaves no less than there are */
+    fdri_atomic_add_relaxed(&a->strewn_bins, 1u);
     if (!(fdri_atomic_or_acq_rel(&a->strewn[index_of(a, off)], (uint16_t)STREWN) & STREWN)) return true; /* L:strewn */
     fdri_atomic_sub_relaxed(&a->strewn_bins, 1u);
     return false;
@@ -60,8 +60,8 @@ bool fdri_may_strew(const struct fdri_bins_arena *a, uint32_t size_log2)
 
 void fdri_strewn_whole(struct fdri_bins_arena *a, uint32_t off)
 {
-    fdri_atomic_store_relaxed(&a->strewn[index_of(a, off)],
-                              (uint16_t)0); /* R:push, when the bin is given, publishes it */
+    /* R:push, when the bin is given, publishes it */
+    fdri_atomic_store_relaxed(&a->strewn[index_of(a, off)], (uint16_t)0);
     fdri_atomic_sub_relaxed(&a->strewn_bins, 1u);
     fdri_atomic_sub_relaxed(&a->pinned, 1u);
     fdri_bins_give(a, off);

@@ -179,9 +179,8 @@ static int fill(int fd)
     if ((e != -ETIME && e != -ENOSPC && e != -EDQUOT && e != -EFBIG) || fdri_snapshot_view.live.fd >= 0) return e;
     uint32_t cut = e == -ETIME ? FDRI_ARENA_TRUNCATED_DEADLINE : FDRI_ARENA_TRUNCATED_DISK;
     more_time();
-    if (e == -EFBIG)
-        fdri_crash_bundle_put(fd, fdri_snapshot_view.base, fdri_snapshot_view.bytes,
-                              0); /* the end did not fit: the beginning does */
+    /* the end did not fit: the beginning does */
+    if (e == -EFBIG) fdri_crash_bundle_put(fd, fdri_snapshot_view.base, fdri_snapshot_view.bytes, 0);
     e = fdri_crash_bundle_put(fd, fdri_snapshot_view.base, FDRI_ARENA_SUPERBLOCK_BYTES, 0);
     more_time();
     return e ? e
@@ -210,8 +209,8 @@ static int copy_named(int dir)
     char temporary[FDRI_CRASH_STEM_MAX + 40], *end = temporary + sizeof temporary;
     char *p = fdri_crash_append(fdri_crash_append(temporary, temporary + FDRI_CRASH_STEM_MAX, fdri_crash.stem), end,
                                 "crash.");
-    fdri_crash_append(fdri_crash_decimal(p, fdri_clock_ns(CLOCK_REALTIME)), end,
-                      ".part"); /* another container may have our number */
+    /* another container may have our number */
+    fdri_crash_append(fdri_crash_decimal(p, fdri_clock_ns(CLOCK_REALTIME)), end, ".part");
     int fd = fdri_fd_open_in_crash(dir, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (fd < 0) return fd;
     int e = fill(fd);
@@ -298,8 +297,8 @@ int fdri_crash_live_remove(bool empty)
     int e = unlink_live(there);
     bool kept = names > (there || e ? 1 : 0); /* by somebody, under another name than ours */
     fdri_atomic_store_relaxed(&s->over_error, kept ? 0u : (uint32_t)-e);
-    if (kept)
-        fdri_atomic_store_relaxed(&s->over, 0u); /* it is a recording, and whoever collects those must not remove it */
+    /* it is a recording, and whoever collects those must not remove it */
+    if (kept) fdri_atomic_store_relaxed(&s->over, 0u);
     else if (e && e != -ENOENT && empty) empty_live();
     return e;
 }
@@ -314,8 +313,8 @@ static bool beside(int dir)
 static void drop_unfinished(void)
 {
     const char *name;
-    if (!fdri_crash_death.cause[0].signal || !fdri_atomic_load_acquire(&fdri_snapshot_unfinished.there))
-        return; /* A:unfinished */
+    /* A:unfinished */
+    if (!fdri_crash_death.cause[0].signal || !fdri_atomic_load_acquire(&fdri_snapshot_unfinished.there)) return;
     int at = fdri_fd_kept_at(&fdri_snapshot_view.at_dir, fdri_snapshot_unfinished.path, &name);
     fdri_system_unlinkat(at, name);
 }
@@ -332,8 +331,8 @@ void fdri_crash_bundle_write(void)
         finish_live(live, wanted ? dir : -1);
     } else if (wanted && copy(dir) == 0) {
         fdri_crash_live_remove(fdri_crash_death.cause[0].signal != 0); /* else the process goes on to its end */
-        syscall(SYS_madvise, fdri_snapshot_view.base, fdri_snapshot_view.bytes,
-                MADV_DONTDUMP); /* a core need not hold it again */
+        /* a core need not hold it again */
+        syscall(SYS_madvise, fdri_snapshot_view.base, fdri_snapshot_view.bytes, MADV_DONTDUMP);
     } else if (live >= 0) {
         more_time(); /* the section is small and the memory is near */
         finish_live(live, -1);

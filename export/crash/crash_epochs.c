@@ -2,7 +2,6 @@
 /* Epochs in a bundle that is a copy: a table with its rows, as they stood together. Recording is off by then and the
  * other threads stand in our handler; but one that blocks our signal ends the operation it is in. Fatal path: see
  * crash_path.h. */
-#include <fdr/reader.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,9 +23,9 @@ static const void *at(uint64_t off, uint64_t bytes)
                : NULL;
 }
 
-FDRI_RACY static const struct fdr_epochs *epochs_of(const struct fdri_arena_location *l)
+FDRI_RACY static const struct fdri_arena_epochs *epochs_of(const struct fdri_arena_location *l)
 {
-    return at(l->epochs_off, sizeof(struct fdr_epochs));
+    return at(l->epochs_off, sizeof(struct fdri_arena_epochs));
 }
 
 /* The next one, and NULL behind as many as fit: the program may have written over the chain. */
@@ -40,14 +39,14 @@ FDRI_RACY uint64_t fdri_crash_epochs_changes(void)
 {
     uint64_t sum = 0, most = fdri_snapshot_view.bytes / sizeof(struct fdri_arena_location);
     for (const struct fdri_arena_location *l = NULL; (l = next_of(l, &most));) {
-        const struct fdr_epochs *e = epochs_of(l);
+        const struct fdri_arena_epochs *e = epochs_of(l);
         if (e) sum += fdri_atomic_load_acquire(&e->version); /* A:epochs - pairs with R:epochs */
     }
     return sum;
 }
 
 /* Table and rows, straight to their places; *good: they stood still meanwhile. */
-FDRI_RACY static int put_once(int fd, const struct fdr_epochs *e, bool *good)
+FDRI_RACY static int put_once(int fd, const struct fdri_arena_epochs *e, bool *good)
 {
     uint32_t version = fdri_atomic_load_acquire(&e->version), bytes = e->row_bytes; /* A:epochs */
     *good = false;
@@ -70,7 +69,7 @@ FDRI_RACY int fdri_crash_epochs_put(int fd, uint64_t changes)
     int error = 0;
     if (fdri_crash_epochs_changes() == changes) return 0; /* as nearly always */
     for (const struct fdri_arena_location *l = NULL; !error && (l = next_of(l, &most));) {
-        const struct fdr_epochs *e = epochs_of(l);
+        const struct fdri_arena_epochs *e = epochs_of(l);
         bool good = !e;
         for (int i = 0; i < EPOCH_TRIES && !good && !error; i++) error = put_once(fd, e, &good);
         if (!good && !error)

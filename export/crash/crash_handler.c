@@ -250,8 +250,8 @@ static bool survived(struct fdri_crash_signal *s, siginfo_t *info, void *context
     given.code = c.code;
     call_previous(s, info, context);
     given.signal = 0;
-    if (fdri_atomic_load_relaxed(&winner) == (uint32_t)fdri_system_gettid())
-        return false; /* it gave it to us: the bundle is there */
+    /* it gave it to us: the bundle is there */
+    if (fdri_atomic_load_relaxed(&winner) == (uint32_t)fdri_system_gettid()) return false;
     super()->cause_signal = 0;
     bool last = at_default(s->number) || put_us_back(s);
     if (last && !goes_on(s, context)) return false; /* it was only to say something first */
@@ -352,16 +352,17 @@ bool fdri_crash_exit(const char *by, int status, const void *context)
 static void die(struct fdri_crash_signal *s, siginfo_t *info, void *context)
 {
     uint32_t none = 0, me = (uint32_t)fdri_system_gettid();
-    if (fdri_crash.ended &&
-        fdri_atomic_load_relaxed(&winner) == 0) {                 /* its bundle is there; this is how it was ended */
+    /* its bundle is there; this is how it was ended */
+    if (fdri_crash.ended && fdri_atomic_load_relaxed(&winner) == 0) {
     } else if (fdri_atomic_cas_acq_rel_u32(&winner, &none, me)) { /* L:winner */
         leave_file(s, info, context, 0);
     } else if (none == me) { /* so is this one's */
     } else {                 /* another thread's fault is being handled, and ends all of us */
         fdri_crash_threads_fault(context);
         add_cause(cause_of(s->number, info, FDRI_ARENA_CAUSE_ALSO));
+        /* A:death */
         for (int i = 0; i < 200 && !fdri_atomic_load_acquire(&fdri_crash_death.until_ns); i++)
-            fdri_system_sleep(1000000); /* A:death */
+            fdri_system_sleep(1000000);
         fdri_crash_threads_self(context);
         while (fdri_clock_ns(CLOCK_MONOTONIC) < fdri_crash_death.until_ns + 200000000u) fdri_system_sleep(1000000);
     }

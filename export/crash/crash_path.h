@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the crash files of export/ share. Two kinds of files:
+/* A process that dies: its signal handlers, and the bundle that they leave. Neighbours: snapshot/ for copying.
+ * Two kinds of files:
  *
  *   at start, in a healthy process       on the fatal path: no allocation, no lock, no formatting
  *   crash_start.c    handlers            crash_handler.c          the handler: chain, save, raise again
@@ -9,7 +10,8 @@
  *                                        bundle_file.c         the file
  *                                        crash_epochs.c   epochs in it that moved while it was copied
  *
- * The second kind calls nothing but each other, base/system/syscall.h and what tests/export/crash/test_crash_path_symbols.sh lists. */
+ * The second kind calls nothing but each other, base/system/syscall.h and what
+ * tests/export/crash/test_crash_path_symbols.sh lists. */
 #ifndef FDRI_EXPORT_CRASH_CRASH_PATH_H
 #define FDRI_EXPORT_CRASH_CRASH_PATH_H
 
@@ -90,8 +92,8 @@ bool fdri_crash_exit(const char *by, int status, const void *context);
 
 /* ---- crash_threads.c ---- */
 void fdri_crash_threads_maps(void); /* reads the memory map: where code and stacks are */
-void fdri_crash_threads_fault(
-    const void *context); /* what the calling thread is to tell of when it is asked in a handler */
+/* what the calling thread is to tell of when it is asked in a handler */
+void fdri_crash_threads_fault(const void *context);
 void fdri_crash_threads_self(const void *context); /* the calling thread's registers and stack */
 void fdri_crash_threads_others(void);              /* asks all others, waits for a bounded time */
 void fdri_crash_threads_add(void);                 /* entries for all of them */

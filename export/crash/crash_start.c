@@ -146,8 +146,9 @@ void fdr_handlers_chain(void)
 {
     struct sigaction now;
     sigset_t old;
+    /* A:crash */
     if (!fdri_atomic_load_relaxed(&fdr_switch_.on) || fdri_atomic_load_acquire(&fdri_crash.pid) != fdri_export_pid())
-        return; /* A:crash */
+        return;
     look_begin(&old);
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
         if (s->installed && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now)) install(s, true);
@@ -164,8 +165,8 @@ void fdri_crash_start(void)
     fdri_crash_bundle_open();
     fdri_crash_context();
     fdri_stack_guard_handler = fdri_crash_on_signal;
-    fdri_atomic_store_release(&fdri_crash.pid,
-                              fdri_export_pid()); /* R:crash - fdri_snapshot_view says where the recording is */
+    /* R:crash - fdri_snapshot_view says where the recording is */
+    fdri_atomic_store_release(&fdri_crash.pid, fdri_export_pid());
     fdri_crash_stacks(true);
     fdri_crash_thread_begin();
     look_begin(&old);

@@ -102,8 +102,8 @@ void fdri_crash_threads_self(const void *context)
     uint32_t tid = (uint32_t)fdri_system_gettid();
     bool first = tid == fdri_crash_death.tid;
     struct slot *s = first ? &self : slot_of(tid);
-    for (int i = 0; !first && i < 50 && !fdri_atomic_load_acquire(&maps_ready); i++)
-        fdri_system_sleep(1000000); /* A:maps */
+    /* A:maps */
+    for (int i = 0; !first && i < 50 && !fdri_atomic_load_acquire(&maps_ready); i++) fdri_system_sleep(1000000);
     if (!s) return;
     fdri_atomic_store_relaxed(&s->head.tid, tid);
     if (first) s->head.flags = FDRI_ARENA_THREAD_FAULTING;
@@ -274,8 +274,9 @@ void fdri_crash_threads_add(void)
     self.head.tid = fdri_crash_death.tid;
     self.head.flags |= FDRI_ARENA_THREAD_FAULTING;
     add(&self, self_word, self_place);
-    for (uint32_t i = 0; i < THREADS && fdri_atomic_load_relaxed(&slots[i].tid); i++)
-        if (fdri_atomic_load_acquire(&slots[i].answered))
-            add(&slots[i], slots[i].word, slots[i].place); /* A:answered */
+    for (uint32_t i = 0; i < THREADS && fdri_atomic_load_relaxed(&slots[i].tid); i++) {
+        uint32_t answered = fdri_atomic_load_acquire(&slots[i].answered); /* A:answered */
+        if (answered) add(&slots[i], slots[i].word, slots[i].place);
         else add_silent(&slots[i]);
+    }
 }

@@ -26,13 +26,13 @@ struct fdri_crash_maps {
     struct fdri_crash_map map[FDRI_CRASH_MAPS]; /* readable code, writable data; ascending */
     uint32_t count, bytes;
     uint32_t left_out; /* lines that are not in the text */
-    char text[FDRI_CRASH_MAPS_BYTES +
-              FDRI_CRASH_MAPS_NOTE]; /* /proc/self/maps; of very many mappings those that hold code, or begin a file */
+    /* /proc/self/maps; of very many mappings those that hold code, or begin a file */
+    char text[FDRI_CRASH_MAPS_BYTES + FDRI_CRASH_MAPS_NOTE];
     char piece[FDRI_CRASH_MAPS_PIECE];
 };
 void fdri_crash_maps_read(struct fdri_crash_maps *maps);
-/* The text for `room` bytes, of at least FDRI_CRASH_MAPS_NOTE: as many of its first lines as fit; where some are not there a
- * last one, "... N more", says so. Its bytes. */
+/* The text for `room` bytes, of at least FDRI_CRASH_MAPS_NOTE: as many of its first lines as fit; where some are not
+ * there a last one, "... N more", says so. Its bytes. */
 uint32_t fdri_crash_maps_fit(struct fdri_crash_maps *maps, uint32_t room);
 /* A hexadecimal number; returns what stands behind it. */
 const char *fdri_crash_hex(const char *p, const char *end, uint64_t *v);

@@ -43,8 +43,8 @@ int fdri_snapshot_put(int fd, const void *bytes, uint64_t count, uint64_t off)
 {
     const uint8_t *p = bytes;
     struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && off + count > limit.rlim_cur)
-        return -EFBIG; /* else a signal: SIGXFSZ */
+    /* else a signal: SIGXFSZ */
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && off + count > limit.rlim_cur) return -EFBIG;
     while (count) {
         ssize_t n = pwrite(fd, p, fdri_bits_min(count, 1u << 20), (off_t)off);
         if (n < 0 && errno == EINTR) continue;
@@ -92,8 +92,8 @@ FDRI_RACY static uint32_t size_of(const uint8_t *from, uint32_t room)
 FDRI_RACY static bool whole_bin(const uint8_t *from, uint32_t bin_bytes)
 {
     const struct fdri_arena_bin *b = (const void *)from;
-    uint32_t generation = fdri_atomic_load_acquire(
-        &b->generation); /* G:check - pairs with G:open: the size is as new */
+    /* G:check - pairs with G:open: the size is as new */
+    uint32_t generation = fdri_atomic_load_acquire(&b->generation);
     return generation & 1 && size_of(from, bin_bytes) == bin_bytes;
 }
 

@@ -49,8 +49,8 @@ uint64_t fdri_snapshot_presented_of(const struct fdri_arena_location *l);
 /* Those of the block at `off` and of older ones once more into the file, each whole. 0 or -errno. */
 int fdri_snapshot_notes_put(int fd, uint32_t off);
 
-/* How many may stay: of the whole process (owner 0), or of one trigger beside that. Modulo FDRI_EXPORT_TRIGGERS + 1 an owner
- * is the trigger's place, from 1; no other trigger of the process has the same. */
+/* How many may stay: of the whole process (owner 0), or of one trigger beside that. Modulo FDRI_EXPORT_TRIGGERS + 1 an
+ * owner is the trigger's place, from 1; no other trigger of the process has the same. */
 struct fdri_snapshot_quota {
     uint64_t owner;
     uint32_t keep;
@@ -92,9 +92,9 @@ int fdri_snapshot_file_begin(struct fdri_snapshot_new_file *f);
 /* Gives it its final name, never an existing one, and remembers it as `owner`'s. 0 or -errno. */
 int fdri_snapshot_file_commit(struct fdri_snapshot_new_file *f, uint64_t owner);
 void fdri_snapshot_file_abandon(struct fdri_snapshot_new_file *f);
-bool fdri_snapshot_file_is_ours(
-    const struct fdri_snapshot_new_file *f); /* of this process: a child must leave it alone */
-void fdri_snapshot_files_drop(void);         /* the one under way, which nobody goes on with */
+/* of this process: a child must leave it alone */
+bool fdri_snapshot_file_is_ours(const struct fdri_snapshot_new_file *f);
+void fdri_snapshot_files_drop(void); /* the one under way, which nobody goes on with */
 /* May another one be written (the quota, FDR_KEEP, FDR_DISK)? Removes older ones where the newest are kept and the
  * bytes do not suffice. */
 int fdri_snapshot_files_admit(const struct fdri_snapshot_quota *quota);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Locations in a snapshot (arena_copy.c): what each had completed before anything was copied, its open calls, and behind
- * the bins what came to it since, its partitions once more and its entry in the tail. */
+/* Locations in a snapshot (arena_copy.c): what each had completed before anything was copied, its open calls, and
+ * behind the bins what came to it since, its partitions once more and its entry in the tail. */
 #include <assert.h>
 #include <errno.h>
-#include <fdr/reader.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,8 +77,8 @@ FDRI_RACY static int copy_parts(int fd, const struct fdri_arena_location *l, uin
         /* one whose newest bin was taken in between says so from then on */
         if (!(uint32_t)head) fdri_racy_copy(&copy, p, sizeof copy);
         copy.list_head = head;
-        *forgets += copy.forgets = fdri_atomic_load_acquire(
-            &p->forgets); /* A:forget - before `filtered` is read again */
+        /* A:forget - before `filtered` is read again */
+        *forgets += copy.forgets = fdri_atomic_load_acquire(&p->forgets);
         e = fdri_snapshot_put(fd, &copy, sizeof copy, off);
         off = copy.next;
     }
@@ -94,7 +93,8 @@ FDRI_RACY static int copy_parts(int fd, const struct fdri_arena_location *l, uin
 enum { EPOCH_TRIES = 16 };
 
 /* Table and rows into the batch, one behind the other; false: they moved meanwhile. */
-FDRI_RACY static bool read_epochs(const struct fdr_epochs *from, struct fdr_epochs *e, uint32_t *row_bytes)
+FDRI_RACY static bool read_epochs(const struct fdri_arena_epochs *from, struct fdri_arena_epochs *e,
+                                  uint32_t *row_bytes)
 {
     uint32_t version = fdri_atomic_load_acquire(&from->version); /* A:epochs - pairs with R:epochs */
     if (version & 1) return false;
@@ -109,18 +109,19 @@ FDRI_RACY static bool read_epochs(const struct fdr_epochs *from, struct fdr_epoc
 
 FDRI_RACY static int copy_epochs(int fd, const struct fdri_arena_location *l)
 {
-    static struct fdr_epochs e; /* one snapshot at a time */
+    static struct fdri_arena_epochs e; /* one snapshot at a time */
     uint32_t off = l->epochs_off, row_bytes = 0;
     bool good = false;
     if (!off) return 0;
+    /* its owner may wait for a processor */
     for (int i = 0; i < EPOCH_TRIES && !good; i++)
-        if (!(good = read_epochs(at(off), &e, &row_bytes))) sched_yield(); /* its owner may wait for a processor */
+        if (!(good = read_epochs(at(off), &e, &row_bytes))) sched_yield();
     if (!good) {
         /* its head as well: the block may have come since that place was copied */
-        fdri_racy_copy(&e, at(off), offsetof(struct fdr_epochs, epoch));
+        fdri_racy_copy(&e, at(off), offsetof(struct fdri_arena_epochs, epoch));
         e.version = 1; /* the reader does not believe it */
     }
-    int error = fdri_snapshot_put(fd, &e, good ? sizeof e : offsetof(struct fdr_epochs, epoch), off);
+    int error = fdri_snapshot_put(fd, &e, good ? sizeof e : offsetof(struct fdri_arena_epochs, epoch), off);
     for (uint32_t i = 0; good && i < e.count && !error; i++)
         if (e.epoch[i].rows_off)
             error = fdri_snapshot_put(fd, fdri_snapshot_batch + i * 4096, row_bytes, e.epoch[i].rows_off);
@@ -134,8 +135,8 @@ FDRI_RACY static uint64_t presented_of_level(const struct fdri_arena_level *v)
 {
     uint64_t n = fdri_atomic_load_relaxed(&v->presented);
     uint32_t off = fdri_atomic_load_relaxed(&v->points_off);
-    if (!off || off > fdri_snapshot_view.bytes - sizeof(struct fdri_arena_level_points))
-        return n; /* it may be another's by now */
+    /* it may be another's by now */
+    if (!off || off > fdri_snapshot_view.bytes - sizeof(struct fdri_arena_level_points)) return n;
     const struct fdri_arena_level_points *points = at(off);
     for (int c = 0; c < FDRI_ARENA_CLASS_COUNT; c++) n += fdri_atomic_load_relaxed(&points->by_class[c].presented);
     return n;
@@ -169,8 +170,8 @@ FDRI_RACY uint64_t fdri_snapshot_presented_of(const struct fdri_arena_location *
 FDRI_RACY static uint64_t completed_of(const struct fdri_arena_location *l)
 {
     uint64_t presented = fdri_snapshot_presented_of(l);
-    uint64_t open = (uint64_t)fdri_atomic_load_acquire(&l->depth) +
-                    l->overflow;                            /* A:frame - read after: never too few */
+    /* A:frame - read after: never too few */
+    uint64_t open = (uint64_t)fdri_atomic_load_acquire(&l->depth) + l->overflow;
     return presented > open + 1 ? presented - open - 1 : 0; /* one may be on its way */
 }
 

@@ -31,8 +31,8 @@ FDRI_RACY static void read_block(const struct fdri_arena_notes_block *from, stru
     memset(to, 0, sizeof *to);
     to->head = from->head;
     to->next = from->next;
-    to->used = (uint32_t)fdri_bits_min(fdri_atomic_load_acquire(&from->used),
-                                       FDRI_ARENA_NOTES_PER_BLOCK); /* A:notes - pairs with R:notes */
+    /* A:notes - pairs with R:notes */
+    to->used = (uint32_t)fdri_bits_min(fdri_atomic_load_acquire(&from->used), FDRI_ARENA_NOTES_PER_BLOCK);
     for (uint32_t i = 0; i < to->used; i++) {
         bool whole = false;
         fdri_racy_copy(to->note[i].key, from->note[i].key, sizeof to->note[i].key);

@@ -191,8 +191,8 @@ void fdri_trigger_leave(void) { uninstall(); }
 bool fdri_trigger_handles(const struct sigaction *action)
 {
     if (!(action->sa_flags & SA_SIGINFO)) return false;
-    if (action->sa_sigaction == on_signal)
-        return !fdri_system_previous_any(&previous); /* behind it one of the program's */
+    /* behind it one of the program's */
+    if (action->sa_sigaction == on_signal) return !fdri_system_previous_any(&previous);
     return action->sa_sigaction == fdri_crash_on_signal;
 }
 

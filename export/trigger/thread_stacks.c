@@ -66,8 +66,9 @@ static void on_asked(int number, siginfo_t *info, void *context)
     for (uint32_t i = 0; i < THREADS; i++) {
         struct slot *s = &slots[i];
         uint32_t asked = ASKED;
+        /* A:stack */
         if (fdri_atomic_load_relaxed(&s->tid) != me || !fdri_atomic_cas_acq_rel_u32(&s->state, &asked, WRITING))
-            continue; /* A:stack */
+            continue;
         fdri_stack_registers(context, s->registers);
         s->head.sp = fdri_stack_registers_sp(s->registers);
         s->head.pc = fdri_stack_registers_pc(s->registers);
@@ -146,8 +147,8 @@ static void by_proc(struct slot *s, uint64_t sp, uint64_t pc)
 static void ask(uint32_t tid, int number)
 {
     uint64_t sp, pc;
-    while (used < THREADS && fdri_atomic_load_acquire(&slots[used].state) == WRITING)
-        used++; /* A:stack - of a round before */
+    /* A:stack - of a round before */
+    while (used < THREADS && fdri_atomic_load_acquire(&slots[used].state) == WRITING) used++;
     if (used == THREADS || tid == (uint32_t)fdri_system_gettid()) return;
     struct slot *s = &slots[used++];
     s->head = (struct fdri_arena_crash_thread){.tid = tid};

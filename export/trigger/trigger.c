@@ -79,9 +79,8 @@ void fdri_trigger_seen(uint32_t i, const struct fdri_export_seen *seen)
     s->seen = *seen;
     s->due_ns = now + s->trigger.window_ns;
     uint32_t seeing = SEEING; /* else it was disarmed meanwhile, and stays so */
-    if (fdri_atomic_cas_acq_rel_u32(&s->state, &seeing,
-                                    PENDING)) /* R:seen - pairs with A:seen: the dumper finds all of it */
-        fdri_trigger_dumper_wake();
+    /* R:seen - pairs with A:seen: the dumper finds all of it */
+    if (fdri_atomic_cas_acq_rel_u32(&s->state, &seeing, PENDING)) fdri_trigger_dumper_wake();
 }
 
 /* ---- the dumper thread ---- */
@@ -147,8 +146,8 @@ static void take(uint32_t i)
     fdri_trigger_name_of(s.seen.key, name, sizeof name);
     snprintf(why.name, sizeof why.name, "%s", s.trigger.name);
     fdri_trigger_add_field_name(s.seen.key, s.seen.field, name, sizeof name);
-    bool named = strncmp(s.trigger.name, s.trigger.what, sizeof s.trigger.name - 1) !=
-                 0; /* else it is called by that */
+    /* else it is called by that */
+    bool named = strncmp(s.trigger.name, s.trigger.what, sizeof s.trigger.name - 1) != 0;
     snprintf(why.reason, sizeof why.reason, "trigger %.40s%s%.70s (%.70s%s%.40s)", named ? s.trigger.name : "",
              named ? ": " : "", s.trigger.what, name, name[0] ? ": " : "", value_text(value, sizeof value, &s.seen));
     struct fdri_snapshot_quota quota = {.owner = (uint64_t)s.armed * (FDRI_EXPORT_TRIGGERS + 1) + i + 1,

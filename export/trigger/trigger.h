@@ -31,9 +31,9 @@ enum { FDRI_TRIGGER_STACKS = 256 };
 struct fdri_trigger_tids {
     uint32_t count, tid[FDRI_TRIGGER_STACKS];
 };
-/* Stacks of all other threads as a section of at most `room` bytes, of FDRI_TRIGGER_STACKS at most: those of `first` before
- * others. Its length, 0: none. Takes up to 0.2 s, up to 2 s where a thread waits for a processor. Not for threads that
- * record; one at a time. */
+/* Stacks of all other threads as a section of at most `room` bytes, of FDRI_TRIGGER_STACKS at most: those of `first`
+ * before others. Its length, 0: none. Takes up to 0.2 s, up to 2 s where a thread waits for a processor. Not for
+ * threads that record; one at a time. */
 uint32_t fdri_trigger_stacks_take(uint8_t *bytes, uint32_t room, const struct fdri_trigger_tids *first);
 
 #endif

@@ -200,8 +200,8 @@ FDRI_RACY static enum verdict look_at(const struct fdri_arena_location *l, uint6
 {
     uint32_t flags = fdri_atomic_load_acquire(&l->flags); /* A:location - what it is, before that it lives */
     uint32_t depth = fdri_atomic_load_relaxed(&l->depth);
-    if (!(flags & FDRI_ARENA_LOCATION_LIVE) || (flags & FDRI_ARENA_LOCATION_LANE))
-        return MOVES; /* it may have no number, or 0 */
+    /* it may have no number, or 0 */
+    if (!(flags & FDRI_ARENA_LOCATION_LIVE) || (flags & FDRI_ARENA_LOCATION_LANE)) return MOVES;
     struct watched *w = entry(l);
     if (!w) return MOVES;
     if (!depth) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The arena: the one memory image of a recording. What is written here while the program runs is,
+/* The layout of the arena, the one memory image of a recording. What is written here while the program runs is,
  * byte for byte, what a snapshot, a crash file and the file left after SIGKILL contain.
  *
  *   0                superblock (4096 bytes)

@@ -4,7 +4,6 @@
 #define FDRI_FORMAT_ARENA_EPOCH_TABLE_H
 
 #include <assert.h>
-#include <fdr/reader.h>
 #include <stdint.h>
 
 #include "format/arena/meta_block.h"
@@ -25,7 +24,7 @@ struct fdri_arena_epoch {
     uint32_t reserved[3];
 };
 static_assert(sizeof(struct fdri_arena_epoch) == 64, "epoch");
-struct fdr_epochs {
+struct fdri_arena_epochs {
     struct fdri_arena_meta_head head;
     uint32_t version; /* atomic: odd while it is rearranged */
     uint32_t count;
@@ -41,7 +40,7 @@ struct fdr_epochs {
     uint32_t reserved;
     struct fdri_arena_epoch epoch[FDRI_ARENA_EPOCHS_MAX];
 };
-static_assert(sizeof(struct fdr_epochs) == 64 + 64 * FDRI_ARENA_EPOCHS_MAX, "epochs");
+static_assert(sizeof(struct fdri_arena_epochs) == 64 + 64 * FDRI_ARENA_EPOCHS_MAX, "epochs");
 /* The regions that mattered most in an epoch (inclusive + exclusive time); all others share the rest. Sums are
  * exact. */
 struct fdri_arena_epoch_row {

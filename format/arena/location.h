@@ -4,6 +4,7 @@
 #define FDRI_FORMAT_ARENA_LOCATION_H
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "format/arena/event_class.h"
@@ -83,7 +84,7 @@ struct fdri_arena_location {
     uint32_t counting;        /* off of the histogram's counter that the newest call is not in yet; 0: it is */
     uint32_t reduction_count; /* lines begun, up to FDRI_ARENA_REDUCTION_COUNT_END; n is at [n % .._LINES] */
     uint32_t reductions_off;  /* off of struct fdri_arena_reductions_block, 0 = none yet */
-    uint32_t epochs_off;      /* struct fdr_epochs, 0 = none yet */
+    uint32_t epochs_off;      /* struct fdri_arena_epochs, 0 = none yet */
     uint64_t reductions_dropped_events; /* sums of lines that were overwritten or found no block */
     uint64_t reductions_dropped_bytes;
     uint32_t gate_depth[FDRI_ARENA_BANDS]; /* calls of band b deeper than or at this are not stored; 0 = open */
@@ -93,8 +94,8 @@ struct fdri_arena_location {
     uint32_t meta_free[9]; /* given-back meta blocks by bytes / 64 - 1, chained through the word behind their head */
     uint32_t meta_off;     /* rest of the newest slab */
     uint32_t meta_end;
-    uint32_t
-        frozen_off; /* FDRI_ARENA_LOCATION_STOPPED: the open calls when storing stopped (struct fdri_arena_frozen) */
+    /* FDRI_ARENA_LOCATION_STOPPED: the open calls when storing stopped (struct fdri_arena_frozen) */
+    uint32_t frozen_off;
     uint32_t piece_units; /* 512 bytes each: free pieces */
     char name[32];
     /* fair shares; not needed to read */
@@ -111,5 +112,12 @@ struct fdri_arena_location {
     uint64_t reduction_worst; /* the longest of these steps, and of cuts and merges of epochs */
 };
 static_assert(sizeof(struct fdri_arena_location) == 832, "location");
+/* The owner's hot words: the bracket ends the first cache line, what each call writes begins the second. */
+static_assert(offsetof(struct fdri_arena_location, busy) == 56 &&
+                  offsetof(struct fdri_arena_location, last_tick) == 64 &&
+                  offsetof(struct fdri_arena_location, depth) == 72 &&
+                  offsetof(struct fdri_arena_location, overflow) == 76 &&
+                  offsetof(struct fdri_arena_location, levels_off) == 88,
+              "hot words of a location");
 
 #endif

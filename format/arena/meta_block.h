@@ -33,7 +33,7 @@ enum fdri_arena_meta_kind {
     FDRI_ARENA_META_FREE,           /* given back, may be used again */
     FDRI_ARENA_META_NOTES = 32,     /* struct fdri_arena_notes_block */
     FDRI_ARENA_META_SAMPLES = 48,   /* struct fdri_arena_samples of a location of samples */
-    FDRI_ARENA_META_EPOCHS = 56,    /* struct fdr_epochs of one location */
+    FDRI_ARENA_META_EPOCHS = 56,    /* struct fdri_arena_epochs of one location */
     FDRI_ARENA_META_EPOCHROWS = 57, /* struct fdri_arena_epoch_rows: totals of one epoch */
     FDRI_ARENA_META_EPOCHBASE =
         58,                     /* struct fdri_arena_epoch_base: the totals as they stood at the newest cut, a chain */

@@ -102,10 +102,10 @@ struct fdri_arena_superblock {
     uint64_t clock_offset; /* atomic: what is added to every reading of the recording's clock, modulo 2^64 */
     uint32_t clock_steps;  /* atomic: how often */
     uint32_t clock_reserved;
-    struct fdri_arena_clock_step
-        clock_step[FDRI_ARENA_CLOCK_STEPS]; /* step n (from 0) is at [n % FDRI_ARENA_CLOCK_STEPS] */
-    /* In a snapshot: where in the file a section as a bundle's lies (format/arena/crash_section.h), 0 none. State crashed:
-     * arena_bytes, stored before the section is written; 0: the process was gone before. */
+    /* step n (from 0) is at [n % FDRI_ARENA_CLOCK_STEPS] */
+    struct fdri_arena_clock_step clock_step[FDRI_ARENA_CLOCK_STEPS];
+    /* In a snapshot: where in the file a section as a bundle's lies (format/arena/crash_section.h), 0 none. State
+     * crashed: arena_bytes, stored before the section is written; 0: the process was gone before. */
     uint64_t section_off;
     /* atomic: full ticks; fdr's own thread, which looks every 5 s, was there then. 0: there is none */
     uint64_t alive_tick;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The record codec, the other direction: one record at a time, every bit of it checked. The codes are in record_codec.h. */
+/* The record codec, the other direction: one record at a time, every bit of it checked. The codes are in
+ * record_codec.h. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Call records a chunk at a time, with the decoder's state in registers and few branches: those that fit a candidate,
  * and those spelled out whose region is one. One load holds such a record nearly always. Everything else, and
- * everything doubtful, goes to fdri_codec_decode_next. What comes out bad here is decoded slowly before it counts as damage
- * (reader/file/read_bins.c). */
+ * everything doubtful, goes to fdri_codec_decode_next. What comes out bad here is decoded slowly before it counts as
+ * damage (reader/file/read_bins.c). */
 #include "format/codec/record_codec.h"
 
 #include <stdbool.h>

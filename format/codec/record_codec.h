@@ -23,8 +23,8 @@
  *
  * Running check: over the bits of a record that fits, over what any other means.
  *
- * Invariant after every commit: bits, records and the 24-bit running check in fdri_arena_bin.commit describe a prefix of
- * complete records. */
+ * Invariant after every commit: bits, records and the 24-bit running check in fdri_arena_bin.commit describe a prefix
+ * of complete records. */
 #ifndef FDRI_FORMAT_CODEC_RECORD_CODEC_H
 #define FDRI_FORMAT_CODEC_RECORD_CODEC_H
 
@@ -197,8 +197,8 @@ static inline uint64_t fdri_codec_hash_ordinal(uint64_t hash, uint32_t ordinal)
 
 #define FDRI_CODEC_ONE_RECORD FDRI_ARENA_COMMIT(0, 1, 0)
 
-/* Appends `bits` <= FDRI_CODEC_CHUNK_MAX bits and adds them, and `records`, to the progress; returns that. What lies behind
- * the newest bit in its byte is 0: every put writes 8 bytes, and the bin began with a 0. */
+/* Appends `bits` <= FDRI_CODEC_CHUNK_MAX bits and adds them, and `records`, to the progress; returns that. What lies
+ * behind the newest bit in its byte is 0: every put writes 8 bytes, and the bin began with a 0. */
 static inline uint64_t fdri_codec_put_bits(struct fdri_arena_part *p, uint8_t *payload, uint64_t value, uint32_t bits,
                                            uint64_t records)
 {
@@ -273,7 +273,8 @@ static inline bool fdri_codec_tail_holds(const struct fdri_arena_part *p, uint32
     return p->limit && FDRI_ARENA_COMMIT_BITS(p->progress) + bits <= p->limit + FDRI_CODEC_CALL_BITS_MAX;
 }
 
-/* Appends one call. Precondition: not full, or fdri_codec_tail_holds; id <= FDRI_CODEC_ID_MAX, gap < 2^63, duration <= 2^62. */
+/* Appends one call. Precondition: not full, or fdri_codec_tail_holds; id <= FDRI_CODEC_ID_MAX, gap < 2^63, duration <=
+ * 2^62. */
 void fdri_codec_encode_call(struct fdri_arena_part *p, struct fdri_codec_table *table, uint8_t *payload, uint32_t id,
                             uint64_t gap, uint64_t duration, const struct fdri_codec_tie *tie);
 /* The same for one with a duration, that does not say its ordinal and is not foreseen. Returns the commit word. */
@@ -283,16 +284,16 @@ uint64_t fdri_codec_encode_longer(struct fdri_arena_part *p, struct fdri_codec_t
 /* No record of such a point is longer. */
 static inline uint32_t fdri_codec_point_bits(const struct fdri_codec_standing *at, uint32_t fields)
 {
-    uint32_t bits =
-        107 + 70 * fields; /* id 28, gap's length 9, gap 62; tied, end of links, number of fields; each field 7 + 63 */
+    /* id 28, gap's length 9, gap 62; tied, end of links, number of fields; each field 7 + 63 */
+    uint32_t bits = 107 + 70 * fields;
     for (uint32_t i = 0; i < at->links; i++) bits += 2 * fdri_codec_bitlen(at->link[i] + 1ull);
     if (at->cut) bits += 64;
     return bits + 2 * fdri_codec_bitlen(at->sibling + 1ull) + 2 * fdri_codec_bitlen(at->point + 1ull);
 }
 
 /* Appends one event without duration. Precondition: fdri_codec_point_bits fit below the limit. fields[count], count <=
- * table_fields, which the table has room for and which stays the same for all of a bin, <= FDRI_CODEC_FIELDS_MAX. `count` is
- * stored only when store_count is set (user events). */
+ * table_fields, which the table has room for and which stays the same for all of a bin, <= FDRI_CODEC_FIELDS_MAX.
+ * `count` is stored only when store_count is set (user events). */
 void fdri_codec_encode_point(struct fdri_arena_part *p, struct fdri_codec_table *table, uint32_t table_fields,
                              uint8_t *payload, uint32_t id, uint64_t gap, const struct fdri_codec_standing *place,
                              const uint64_t *fields, uint32_t count, bool store_count);
@@ -316,8 +317,8 @@ struct fdri_codec_record {
     uint64_t enter; /* stored ticks; points: their time */
     uint64_t leave; /* = enter for points */
     uint32_t id;
-    uint32_t
-        ordinal; /* of a call among those of its depth in its tick; FDRI_CODEC_ORDINAL_COUNTED: longer calls, mostly */
+    /* of a call among those of its depth in its tick; FDRI_CODEC_ORDINAL_COUNTED: longer calls, mostly */
+    uint32_t ordinal;
     struct fdri_codec_tie tie; /* zero-length calls */
 };
 
@@ -333,8 +334,8 @@ struct fdri_codec_decoder {
     uint32_t zero_count;
     bool bad;
     struct fdri_codec_point_table table; /* calls use .t only */
-    /* The caller's, for a bin of samples, and set before fdri_codec_decode_begin: it is six times as large as all the rest,
-     * and a reader has a decoder for each partition. NULL: a bin of samples is bad. */
+    /* The caller's, for a bin of samples, and set before fdri_codec_decode_begin: it is six times as large as all the
+     * rest, and a reader has a decoder for each partition. NULL: a bin of samples is bad. */
     struct fdri_codec_sample_decoder *sample;
     struct fdri_codec_standing place; /* of the newest point */
     uint64_t fields[FDRI_CODEC_FIELDS_MAX];
@@ -350,9 +351,9 @@ bool fdri_codec_decode_begin(struct fdri_codec_decoder *d, const struct fdri_are
  * Nothing of a bin that ends in -1 is to be believed. Time stays monotonic: enter >= the last leave. */
 int fdri_codec_decode_next(struct fdri_codec_decoder *d, struct fdri_codec_record *r);
 
-/* The next call records, `most` at most, into out[]: how many, 0 at the end, -1 as above. The same as fdri_codec_decode_next
- * again and again, several times as fast; `slowly`: without the fast way, which has the last word about what is
- * damage. */
+/* The next call records, `most` at most, into out[]: how many, 0 at the end, -1 as above. The same as
+ * fdri_codec_decode_next again and again, several times as fast; `slowly`: without the fast way, which has the last
+ * word about what is damage. */
 int fdri_codec_decode_calls(struct fdri_codec_decoder *d, struct fdri_codec_record *out, uint32_t most, bool slowly);
 
 #endif

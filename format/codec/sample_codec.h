@@ -70,8 +70,8 @@ struct fdri_codec_sample_state {
 struct fdri_codec_sample_table {
     struct fdri_codec_sample_state s;
     uint64_t before; /* number of the newest record of the partition when the bin was opened */
-    struct fdri_codec_sample_site
-        site[]; /* capacity of them, then as many nodes, then uint16_t hash[2 * capacity] of each */
+    /* capacity of them, then as many nodes, then uint16_t hash[2 capacity] of each */
+    struct fdri_codec_sample_site site[];
 };
 
 static inline uint32_t fdri_codec_sample_nodes(uint32_t bin_bytes)
@@ -100,7 +100,8 @@ struct fdri_codec_sample_match fdri_codec_sample_find(const struct fdri_codec_sa
 /* The record has at most this many bits when `news` of its steps are new. */
 static inline uint32_t fdri_codec_sample_bits(uint32_t news) { return 352u + 58u * news; }
 
-/* Appends it. Precondition: room for fdri_codec_sample_bits, number > the newest one, gap < 2^63, steps <= the limit. */
+/* Appends it. Precondition: room for fdri_codec_sample_bits, number > the newest one, gap < 2^63, steps <= the
+ * limit. */
 void fdri_codec_sample_encode(struct fdri_arena_part *p, struct fdri_codec_sample_table *t, uint8_t *payload,
                               uint64_t gap, const struct fdri_codec_sample_record *r, struct fdri_codec_sample_match m);
 

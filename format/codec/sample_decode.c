@@ -182,8 +182,8 @@ int fdri_codec_sample_decode_next(struct fdri_codec_decoder *d, struct fdri_code
     r->leave = d->last = r->enter;
     r->id = r->ordinal = 0;
     r->tie = (struct fdri_codec_tie){0};
-    d->place = (struct fdri_codec_standing){.tied = true,
-                                            .point = (uint32_t)t->s.number}; /* of one tick: in order of number */
+    /* of one tick: in order of number */
+    d->place = (struct fdri_codec_standing){.tied = true, .point = (uint32_t)t->s.number};
     d->field_count = 0;
     d->done++;
     return d->bad ? -1 : 1;

@@ -14,8 +14,8 @@ namespace fdr {
 
 #ifdef __cpp_exceptions
 // Including this header installs a terminate handler: for an uncaught exception it stores what() as the note "what",
-// which is then in the crash bundle. After that it calls the terminate handler that was there before. When a plugin that
-// includes this header is unloaded, the handler before is put back, unless another one was set meanwhile.
+// which is then in the crash bundle. After that it calls the terminate handler that was there before. When a plugin
+// that includes this header is unloaded, the handler before is put back, unless another one was set meanwhile.
 namespace detail {
 FDR_UNHOOKED_ inline std::terminate_handler &terminate_before()
 {

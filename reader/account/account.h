@@ -37,7 +37,7 @@ void fdri_account_balance(struct fdr_file *f);
 const struct fdri_arena_epoch_base *
 fdri_account_epoch_base(const struct fdr_file *f, const struct fdri_file_location *l, uint64_t off, size_t *most);
 /* How many epochs are told: the last two are one where the first of them has not got all of its totals yet. */
-static inline uint32_t fdri_account_epochs_shown(const struct fdr_epochs *e)
+static inline uint32_t fdri_account_epochs_shown(const struct fdri_arena_epochs *e)
 {
     return e->count - (e->walking && e->count > 1);
 }

@@ -129,8 +129,8 @@ static void add_gained(struct fdr_file *f, const struct fdri_file_location *l, u
 }
 
 /* The current epoch: what the totals say beyond the base, and what `before` has. */
-static bool rows_since(struct fdr_file *f, struct fdri_file_location *l, const struct fdr_epochs *e, uint32_t index,
-                       const struct told *before, struct sums *sum)
+static bool rows_since(struct fdr_file *f, struct fdri_file_location *l, const struct fdri_arena_epochs *e,
+                       uint32_t index, const struct told *before, struct sums *sum)
 {
     size_t most = f->end / sizeof(struct fdri_arena_row);
     for (uint64_t off = e->base_first; off;) {
@@ -143,11 +143,11 @@ static bool rows_since(struct fdr_file *f, struct fdri_file_location *l, const s
             bool damaged = fdri_account_row_suspect(f, r);
             l->epoch_rows_lost |= damaged;
             if (damaged) continue;
-            if (!fdri_arena_row_of_calls(r->key))
-                continue; /* a kind of point in the place of a region that went to the rest */
+            /* a kind of point in the place of a region that went to the rest */
+            if (!fdri_arena_row_of_calls(r->key)) continue;
             if (r->calls < b->row[i].calls) return false;
-            if (!r->calls && r->key != FDRI_ARENA_ROW_KEY_REST)
-                continue; /* left in its making: another row has its region */
+            /* left in its making: another row has its region */
+            if (!r->calls && r->key != FDRI_ARENA_ROW_KEY_REST) continue;
             struct sums d = {r->calls - b->row[i].calls, r->sum - b->row[i].sum, r->exclusive - b->row[i].exclusive};
             d.exclusive = fdri_bits_min(d.exclusive, d.inclusive); /* killed in between: the sum comes last */
             add_to(sum, d.calls, d.inclusive, d.exclusive);
@@ -159,15 +159,15 @@ static bool rows_since(struct fdr_file *f, struct fdri_file_location *l, const s
 }
 
 /* What the last epoch that is told has beside its rows: nothing, unless it is two. */
-static bool begun_of(struct fdr_file *f, const struct fdri_file_location *l, const struct fdr_epochs *e, uint32_t index,
-                     struct told *out)
+static bool begun_of(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_epochs *e,
+                     uint32_t index, struct told *out)
 {
     *out = (struct told){0};
     return index + 1 == e->count || told_of(f, l, &e->epoch[index], out);
 }
 
-static void set_totals(struct fdr_file *f, struct fdri_file_location *l, const struct fdr_epochs *e, uint32_t index,
-                       struct fdr_epoch_info *out)
+static void set_totals(struct fdr_file *f, struct fdri_file_location *l, const struct fdri_arena_epochs *e,
+                       uint32_t index, struct fdr_epoch_info *out)
 {
     const struct fdri_arena_epoch *raw = &e->epoch[index];
     struct sums s = {0}; /* of the current one all is in rows */
@@ -193,7 +193,7 @@ static void set_totals(struct fdr_file *f, struct fdri_file_location *l, const s
 
 /* ---- what is kept ---- */
 
-static uint32_t epoch_of(const struct fdr_epochs *e, uint64_t tick)
+static uint32_t epoch_of(const struct fdri_arena_epochs *e, uint64_t tick)
 {
     uint32_t i = fdri_account_epochs_shown(e) - 1;
     while (i && e->epoch[i].from_tick >= tick) i--;
@@ -202,7 +202,7 @@ static uint32_t epoch_of(const struct fdr_epochs *e, uint64_t tick)
 
 /* How many of its records count as kept and left at or before each epoch's end, but for those behind the cut. */
 static void count_bin(struct fdr_file *f, struct fdri_file_location *l, const struct fdri_file_part *p,
-                      struct fdri_file_bin *b, const struct fdr_epochs *e, struct fdr_epoch_info *out)
+                      struct fdri_file_bin *b, const struct fdri_arena_epochs *e, struct fdr_epoch_info *out)
 {
     uint64_t gone, before, newest, shown = b->records;
     if (!fdri_file_bin_read(f, l, b, p->min_leave, &gone, &newest) || !b->records) return;
@@ -253,7 +253,7 @@ static void set_complete(const struct fdri_file_location *l, uint64_t from, uint
 
 /* ---- a location ---- */
 
-static bool believable(const struct fdri_file_location *l, const struct fdr_epochs *e)
+static bool believable(const struct fdri_file_location *l, const struct fdri_arena_epochs *e)
 {
     if (!e->count || e->count > FDRI_ARENA_EPOCHS_MAX) return false;
     for (uint32_t i = 0; i < e->count; i++)
@@ -274,9 +274,10 @@ static void collect(struct fdr_file *f, struct fdri_file_location *l)
 {
     uint64_t off = l->raw.epochs_off;
     if (!l->off || !off) return;
-    const struct fdr_epochs *e = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_EPOCHS, l->id, sizeof *e);
+    const struct fdri_arena_epochs *e = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_EPOCHS, l->id,
+                                                                        sizeof *e);
     if (e && e->version & 1) return; /* killed, or copied, while they were rearranged */
-    if (!e || suspect(f, e, offsetof(struct fdr_epochs, epoch)) || !believable(l, e)) {
+    if (!e || suspect(f, e, offsetof(struct fdri_arena_epochs, epoch)) || !believable(l, e)) {
         fdri_file_damage(f, "location %u: its epochs are damaged", l->id);
         return;
     }

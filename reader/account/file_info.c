@@ -61,12 +61,12 @@ static uint64_t clipped_ns(const struct fdri_file_location *l, uint64_t stored)
 
 static uint32_t epochs_held(const struct fdr_file *f, const struct fdri_file_location *l)
 {
-    const struct fdr_epochs *e = NULL;
+    const struct fdri_arena_epochs *e = NULL;
     if (l->raw.epochs_off)
         e = (const void *)fdri_file_meta_at(f, l->raw.epochs_off, FDRI_ARENA_META_EPOCHS, l->id, sizeof *e);
     if (e) return fdri_account_epochs_shown(e);
-    if (f->sb.strategy == FDRI_ARENA_STRATEGY_TELESCOPE)
-        return 1; /* its table is gone, or there was none: all is one */
+    /* its table is gone, or there was none: all is one */
+    if (f->sb.strategy == FDRI_ARENA_STRATEGY_TELESCOPE) return 1;
     return l->raw.epoch >= l->raw.epoch_floor ? l->raw.epoch - l->raw.epoch_floor + 1 : 1;
 }
 

@@ -131,8 +131,8 @@ static void believe_frames(const struct fdr_file *f, struct fdri_file_location *
         uint64_t newest_leave = p->any && p->last_tick > p->floor ? p->last_tick : p->floor;
         const struct fdri_file_frame *frame = &l->frame[p->depth - 1];
         if (frame->flags & FDRI_ARENA_LEVEL_UNTIMED || newest_leave < frame->enter) continue;
-        bool own = fdri_events_frame_kept(frame) &&
-                   !without_account(f, l, p->depth); /* else it has an account already */
+        /* else it has an account already */
+        bool own = fdri_events_frame_kept(frame) && !without_account(f, l, p->depth);
         if ((newest_leave > frame->enter && !open_for_all_that(f, l, p, frame)) || (own && !l->stopped))
             l->frame_count = p->depth - 1u;
     }

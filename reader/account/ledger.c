@@ -133,8 +133,8 @@ static void count_unplaced(struct fdr_file *f, struct fdri_file_location *l, siz
     struct fdr_ledger_row *row = f->ledger + first;
     for (size_t i = 0; i < l->unplaced_count; i++) {
         uint32_t depth = l->unplaced[i].depth;
-        size_t k = fdri_bits_min(depth - fdri_bits_min(depth, row->depth),
-                                 rows - 1); /* or before: not every depth has one */
+        /* or before: not every depth has one */
+        size_t k = fdri_bits_min(depth - fdri_bits_min(depth, row->depth), rows - 1);
         while (k && row[k].depth > depth) k--;
         if (row[k].depth != depth || !row[k].kept) continue;
         row[k].kept--;

@@ -50,8 +50,8 @@ static void set_sums(const struct fdri_file_location *l, const struct fdri_arena
     uint64_t min = r->min < r->max ? r->min : r->max; /* killed between the two: the first call has no min yet */
     if (t->class_ == FDR_IN_REGION) {
         t->inclusive_ns = fdri_file_duration_ns(&l->clock, r->sum);
-        t->exclusive_ns = fdri_file_duration_ns(&l->clock,
-                                                fdri_bits_min(r->exclusive, r->sum)); /* the sum comes last */
+        /* the sum comes last */
+        t->exclusive_ns = fdri_file_duration_ns(&l->clock, fdri_bits_min(r->exclusive, r->sum));
         t->min_ns = r->calls ? fdri_file_duration_ns(&l->clock, min) : 0;
         t->max_ns = fdri_file_duration_ns(&l->clock, r->max);
     } else {

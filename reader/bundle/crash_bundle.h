@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The crash section as the reader holds it: crash_bundle.c parses, bundle_frames.c and unwind_*.c make call stacks. */
+/* The crash section of a bundle: cause, threads, stacks, texts; and notes.
+ *
+ *   crash_bundle.c  parses the section     bundle_frames.c, unwind_*.c  call stacks of its threads
+ *
+ * Neighbours: file/ below, symbol/ names the frames. */
 #ifndef FDRI_READER_BUNDLE_CRASH_BUNDLE_H
 #define FDRI_READER_BUNDLE_CRASH_BUNDLE_H
 

@@ -109,8 +109,8 @@ static enum place place_orphan(struct fdri_events_stream *s, const struct fdri_e
     const struct fdri_codec_record *r = s->level[d].head;
     bool lost;
     uint64_t open_at = parents_open_at(s, d, &lost);
-    if (open_at && c->leave > open_at && r->tie.in_tick && c->enter == r->enter)
-        return INSIDE; /* c was open then, too: in it they are */
+    /* c was open then, too: in it they are */
+    if (open_at && c->leave > open_at && r->tie.in_tick && c->enter == r->enter) return INSIDE;
     if (!open_at && lost && r->tie.in_tick && r->enter == c->leave) return NOWHERE; /* in c, or in what came behind */
     if (c->enter < r->enter && (r->enter < c->leave || (!r->tie.in_tick && r->enter == c->leave))) return INSIDE;
     return r->enter >= c->leave ? AFTER : NOWHERE;

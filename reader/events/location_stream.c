@@ -302,8 +302,8 @@ static bool before_made_up(const struct fdri_events_point *p, uint32_t at, const
 {
     if (p->depth + 1u < at) { /* in one of those missing, or around all of them */
         if (longer(enters)) return true;
-        if (!enters->tie.in_tick)
-            return false; /* those around it began earlier: what is not in them comes behind them */
+        /* those around it began earlier: what is not in them comes behind them */
+        if (!enters->tie.in_tick) return false;
         return p->depth + 2u < at || enters->tie.parent >= p->place.sibling;
     }
     if (p->depth + 1u == at) return longer(enters) || enters->ordinal >= p->place.sibling;
@@ -417,8 +417,8 @@ static bool show_point(struct fdri_events_stream *s, struct fdr_read_event *e)
     uint64_t ns = fdri_file_ns(&s->clock, p->record.enter);
     bool shown = (!w->from_ns || ns >= w->from_ns) && (!w->to_ns || ns <= w->to_ns);
     if (p->path) shown = shown && fdri_events_sample_wanted(w, p->path);
-    if (s->location->moving && p->depth < s->depth)
-        shown = false; /* calls that were over by then; their records are not here yet */
+    /* calls that were over by then; their records are not here yet */
+    if (s->location->moving && p->depth < s->depth) shown = false;
     s->now = p->record.enter;
     s->now_ns = ns;
     if (shown) {

@@ -40,8 +40,8 @@ static uint64_t enter_behind(struct fdr_file *f, struct fdri_file_location *l, s
     return enter;
 }
 
-/* Every kept call's parent is kept (kept_records.c) or open. Is there one of partition p that lies in none of those of the
- * depth above? Calls of one depth follow each other: so it is the first, the last, or the first behind them. */
+/* Every kept call's parent is kept (kept_records.c) or open. Is there one of partition p that lies in none of those of
+ * the depth above? Calls of one depth follow each other: so it is the first, the last, or the first behind them. */
 static bool outside(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
                     struct fdri_events_cursor *c)
 {

@@ -146,6 +146,6 @@ bool fdri_events_not_over(const struct fdr_file *f, const struct fdri_file_locat
     if (p && p->aside) return false; /* those around it may have been given back */
     const struct fdri_arena_level *v = fdri_file_level(f, l, depth);
     if (!v || v->filtered || v->lost) return false;
-    return gates_open(
-        l, depth, p ? p->band : FDRI_ARENA_BANDS - 1); /* an open call ends in any band; those around it are longer */
+    /* an open call ends in any band; those around it are longer */
+    return gates_open(l, depth, p ? p->band : FDRI_ARENA_BANDS - 1);
 }

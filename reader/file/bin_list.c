@@ -178,8 +178,8 @@ static void finish(struct fdr_file *f, struct fdri_file_location *l, struct fdri
     if (p->bin_count && p->bin[p->bin_count - 1].seq >= raw->open_seq) return;
     if (p->bin_count && p->bin[p->bin_count - 1].off == raw->open_off && fdri_file_is_suspect(f, p->off, sizeof *raw))
         return; /* it ends with the open bin, whose number is damaged */
-    if (!p->bin_count && expect == raw->open_seq + 1)
-        return; /* all was given back: a bin of a later seq was never linked (its opening was broken off) */
+    /* all was given back: a bin of a later seq was never linked (its opening was broken off) */
+    if (!p->bin_count && expect == raw->open_seq + 1) return;
     if (raw->open_off && fdri_file_bin_header(f, raw->open_off, &h) && matches(&h, l->id, p) &&
         (h.seq == expect || (p->bin_count == 0 && h.seq == raw->open_seq && h.seq >= expect))) {
         if (accept(f, p, raw->open_off, &h, false)) expect = h.seq + 1;

@@ -10,7 +10,8 @@
  *   damage.c          findings, as text                    reader_memory.c    memory, and whether it was short
  *   whole_file.c      writes a file under its final name once it is whole    process_end.c  how the process ended
  *
- * Neighbours: events/, account/, symbol/, bundle/ and recover/ read through this door; live/ makes files of processes. */
+ * Neighbours: events/, account/, symbol/, bundle/ and recover/ read through this door; live/ makes files of
+ * processes. */
 #ifndef FDRI_READER_FILE_FILE_H
 #define FDRI_READER_FILE_FILE_H
 

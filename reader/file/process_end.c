@@ -33,8 +33,8 @@ int fdr_file_add_end(const char *path, int wait_status, uint32_t oom_kills, uint
         s->end_oom_kills = oom_kills;
         s->end_realtime_ns = realtime_ns;
         memcpy(&spare, page + FDRI_ARENA_SPARE_OFF, sizeof spare);
-        if (spare.magic == FDRI_ARENA_SPARE_MAGIC && spare.chunk_count)
-            fdri_arena_spare_finish(page, &spare); /* it has checks */
+        /* it has checks */
+        if (spare.magic == FDRI_ARENA_SPARE_MAGIC && spare.chunk_count) fdri_arena_spare_finish(page, &spare);
         ssize_t n = pwrite(fd, page, sizeof page, 0);
         if (n != (ssize_t)sizeof page) e = n < 0 ? -errno : -EIO;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The checks of a file copied from outside, as export/snapshot/snapshot_checks.c makes them: of what stands in the file. */
+/* The checks of a file copied from outside, as export/snapshot/snapshot_checks.c makes them: of what stands in the
+ * file. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "format/arena/checks.h"

@@ -68,7 +68,8 @@ static void copy_meta(struct copy *c)
 
 /* ---- bins, and meta blocks that lie in pieces of bins ---- */
 
-/* Bytes of the bin that begins here, FDRI_ARENA_BIN_MIN_BYTES where none does. `room` is what is left of the whole bin. */
+/* Bytes of the bin that begins here, FDRI_ARENA_BIN_MIN_BYTES where none does. `room` is what is left of the whole
+ * bin. */
 static uint32_t bin_at(const struct fdri_arena_bin *b, uint64_t off, uint32_t room, bool *good)
 {
     uint32_t bytes = b->size_log2 >= 9 && b->size_log2 <= 16 ? 1u << b->size_log2 : FDRI_ARENA_BIN_MIN_BYTES;

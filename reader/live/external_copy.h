@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of a copy from outside share: external_copy.c (the order of it, meta, bins), external_stacks.c (locations,
- * open calls, tail), external_notes.c (notes), external_epochs.c (epochs with their rows), external_checks.c (checks of
- * the finished file). */
+/* Processes that run: finding their arena, and copying it from another process without their help.
+ *
+ *   find_process.c     where a process has its arena      live_process.c     its copy, read as a file
+ *   external_copy.c    the order of copying, meta, bins    external_stacks.c  locations, open calls, tail
+ *   external_notes.c   notes, each whole                  external_epochs.c  epochs with their rows
+ *   external_checks.c  checks of the finished file
+ *
+ * Neighbours: file/ reads the copy; the order of copying is that of export/snapshot/. */
 #ifndef FDRI_READER_LIVE_EXTERNAL_COPY_H
 #define FDRI_READER_LIVE_EXTERNAL_COPY_H
 

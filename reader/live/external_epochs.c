@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Epochs from outside: a table with its rows, as they stood together. As export/snapshot/snapshot_locations.c does it. */
+/* Epochs from outside: a table with its rows, as they stood together. As export/snapshot/snapshot_locations.c does
+ * it. */
 #include <assert.h>
 #include <fdr/reader.h>
 #include <stdbool.h>
@@ -14,30 +15,30 @@ enum { EPOCH_TRIES = 16, ROWS_MOST = 4096 };
 static_assert(FDRI_ARENA_EPOCHS_MAX * ROWS_MOST <= BATCH, "rows of all epochs fit");
 
 /* What leads nowhere is no matter of time: the file has it as it is. */
-static bool has_rows(const struct copy *c, const struct fdr_epochs *e, uint32_t i)
+static bool has_rows(const struct copy *c, const struct fdri_arena_epochs *e, uint32_t i)
 {
     uint64_t off = e->epoch[i].rows_off;
     return off >= FDRI_ARENA_SUPERBLOCK_BYTES && e->row_bytes <= ROWS_MOST && off <= c->bytes - e->row_bytes;
 }
 
-static uint32_t count_of(const struct fdr_epochs *e)
+static uint32_t count_of(const struct fdri_arena_epochs *e)
 {
     return (uint32_t)fdri_bits_min(e->count, FDRI_ARENA_EPOCHS_MAX);
 }
 
 /* Rows of epoch i go to place i of c->first. false: they moved meanwhile. */
-static bool read_epochs(struct copy *c, uint64_t off, struct fdr_epochs *e)
+static bool read_epochs(struct copy *c, uint64_t off, struct fdri_arena_epochs *e)
 {
     uint32_t after = 0;
     if (!fdri_live_external_get(c, off, e, sizeof *e) || e->version & 1) return false;
     for (uint32_t i = 0; i < count_of(e); i++)
         if (has_rows(c, e, i)) fdri_live_external_get(c, e->epoch[i].rows_off, c->first + i * ROWS_MOST, e->row_bytes);
-    return GET_FIELD(c, off, struct fdr_epochs, version, &after) && after == e->version;
+    return GET_FIELD(c, off, struct fdri_arena_epochs, version, &after) && after == e->version;
 }
 
 void fdri_live_external_copy_epochs(struct copy *c, const struct fdri_arena_location *l)
 {
-    struct fdr_epochs e = {0};
+    struct fdri_arena_epochs e = {0};
     uint64_t off = l->epochs_off;
     bool good = false;
     if (off < FDRI_ARENA_SUPERBLOCK_BYTES || off > c->bytes - sizeof e) return;
@@ -45,7 +46,7 @@ void fdri_live_external_copy_epochs(struct copy *c, const struct fdri_arena_loca
     if (!fdri_live_external_is(off, &e.head, FDRI_ARENA_META_EPOCHS, l->id)) return;
     if (!good) {
         e.version = 1; /* the reader does not believe it */
-        if (!c->error) fdri_live_external_put(c, off, &e, offsetof(struct fdr_epochs, epoch));
+        if (!c->error) fdri_live_external_put(c, off, &e, offsetof(struct fdri_arena_epochs, epoch));
         return;
     }
     fdri_live_external_put(c, off, &e, sizeof e);

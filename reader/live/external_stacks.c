@@ -295,8 +295,8 @@ static uint64_t copy_parts(struct copy *c, uint32_t i, uint32_t first)
     fdri_live_external_put(c, location_off + offsetof(struct fdri_arena_location, parts_first), &first, sizeof first);
     for (uint64_t off = first; off && most-- && fdri_live_external_get(c, off, &part, sizeof part); off = part.next) {
         if (!fdri_live_external_is(off, &part.head, FDRI_ARENA_META_PART, c->tail.entry[i].location)) break;
-        GET_FIELD(c, off, struct fdri_arena_part, list_head,
-                  &part.list_head);                                        /* with the fields before it, not older */
+        /* with the fields before it, not older */
+        GET_FIELD(c, off, struct fdri_arena_part, list_head, &part.list_head);
         GET_FIELD(c, off, struct fdri_arena_part, forgets, &part.forgets); /* likewise */
         fdri_live_external_put(c, off, &part, sizeof part);
         forgets += part.forgets;
@@ -371,7 +371,8 @@ static void copy_beginning(struct copy *c, uint64_t off, const struct fdri_arena
     fdri_live_external_put(c, flags_at, &flags, sizeof flags);
 }
 
-/* All that came while the copy was made, before the first list head is read: export/snapshot/snapshot_locations.c says why. */
+/* All that came while the copy was made, before the first list head is read: export/snapshot/snapshot_locations.c says
+ * why. */
 static void copy_new_blocks(struct copy *c)
 {
     struct fdri_arena_location l;

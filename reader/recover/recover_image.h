@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The image of a recovery under construction. */
+/* Recovery: a fresh, whole file from whatever is readable of a damaged one, or of a core file.
+ *
+ *   recover_file.c   the order of it         recover_bins.c   partitions and their bins
+ *   recover_meta.c   all other chains        recover_rows.c   totals and epochs
+ *   core_file_*.c    the arena out of a core file
+ *
+ * Neighbours: file/, events/ and account/ say what is believed. */
 #ifndef FDRI_READER_RECOVER_RECOVER_IMAGE_H
 #define FDRI_READER_RECOVER_RECOVER_IMAGE_H
 

@@ -214,7 +214,8 @@ static void drop_accounts_of_samples(struct fdri_recover_image *m, struct fdri_f
     }
 }
 
-/* Accounts that are not what was written say nothing: they begin anew with what is kept (recover_file.c settles them). */
+/* Accounts that are not what was written say nothing: they begin anew with what is kept (recover_file.c settles
+ * them). */
 static void drop_accounts(struct fdri_recover_image *m, struct fdri_file_location *l, struct fdri_arena_location *raw)
 {
     const uint8_t *base = m->file->bytes;
@@ -237,7 +238,7 @@ static void drop_accounts(struct fdri_recover_image *m, struct fdri_file_locatio
     raw->lost_overflow = raw->presented_overflow = 0;
     raw->floor_tick = 0;
     raw->reductions_dropped_events = raw->reductions_dropped_bytes = 0;
-    if (!fdri_file_meta_at(m->file, raw->epochs_off, FDRI_ARENA_META_EPOCHS, l->id, sizeof(struct fdr_epochs)))
+    if (!fdri_file_meta_at(m->file, raw->epochs_off, FDRI_ARENA_META_EPOCHS, l->id, sizeof(struct fdri_arena_epochs)))
         raw->epochs_off = 0;
     l->accounts_dropped = true;
 }

@@ -78,7 +78,7 @@ void fdri_recover_totals(struct fdri_recover_image *m, const struct fdri_file_lo
  * false: what the current epoch is counted from is damaged itself. */
 static bool leave_out_of_epochs(struct fdri_recover_image *m, const struct fdri_file_location *l, uint32_t epochs_off)
 {
-    struct fdr_epochs *w = fdri_recover_image_at(m, epochs_off);
+    struct fdri_arena_epochs *w = fdri_recover_image_at(m, epochs_off);
     size_t most = m->file->end / sizeof(struct fdri_arena_row);
     const struct fdri_arena_epoch_base *b;
     if (!w->untracked) w->untracked = 1;
@@ -94,9 +94,9 @@ static bool leave_out_of_epochs(struct fdri_recover_image *m, const struct fdri_
     return true;
 }
 
-static void leave_out_rows(struct fdri_recover_image *m, const struct fdr_epochs *e, uint32_t epochs_off)
+static void leave_out_rows(struct fdri_recover_image *m, const struct fdri_arena_epochs *e, uint32_t epochs_off)
 {
-    struct fdr_epochs *w = fdri_recover_image_at(m, epochs_off);
+    struct fdri_arena_epochs *w = fdri_recover_image_at(m, epochs_off);
     for (uint32_t i = 0; i + 1 < e->count; i++)
         if (fdri_account_epoch_rows_lost(m->file, &e->epoch[i])) w->epoch[i].rows_off = 0;
 }
@@ -105,8 +105,8 @@ static void leave_out_rows(struct fdri_recover_image *m, const struct fdr_epochs
 void fdri_recover_epochs(struct fdri_recover_image *m, const struct fdri_file_location *l,
                          struct fdri_arena_location *raw)
 {
-    const struct fdr_epochs *e = (const void *)fdri_file_meta_at(m->file, raw->epochs_off, FDRI_ARENA_META_EPOCHS,
-                                                                 l->id, sizeof *e);
+    const struct fdri_arena_epochs *e = (const void *)fdri_file_meta_at(m->file, raw->epochs_off,
+                                                                        FDRI_ARENA_META_EPOCHS, l->id, sizeof *e);
     const struct fdr_epoch_info *r;
     bool any = false, wrong = false;
     size_t n = fdr_epochs(m->file, &r);

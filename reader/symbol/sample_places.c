@@ -117,9 +117,8 @@ static const char *fallback_name(struct fdr_file *f, const struct fdri_file_defi
     char *name = fdri_file_alloc(f, bytes);
     if (!name) return nowhere.function;
     if (*base) snprintf(name, bytes, "[%s]", base); /* one row for all that a stripped file hides */
-    else
-        snprintf(name, bytes, "[no module] 0x%llx",
-                 (unsigned long long)address & ~0xfffull); /* made at run time: by page */
+    else                                            /* made at run time: by page */
+        snprintf(name, bytes, "[no module] 0x%llx", (unsigned long long)address & ~0xfffull);
     return name;
 }
 

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Regions known by address only get names offline: from the file with the same build-id, or module + offset. */
+/* Names for addresses, found offline: from the file with the same build-id, else module and offset.
+ *
+ *   symbols.c, symbols_*.c   regions known by address     demangle*.c      names as the source has them
+ *   source_line_*.c          lines, inlined functions     sample_places.c  addresses of samples
+ *
+ * Neighbours: file/ below; bundle/ and events/ ask. */
 #ifndef FDRI_READER_SYMBOL_SYMBOLS_H
 #define FDRI_READER_SYMBOL_SYMBOLS_H
 

@@ -94,8 +94,8 @@ bool fdri_ended_lock(uint32_t who, uint32_t tries)
 
 bool fdri_ended_freeze(uint64_t ns)
 {
-    fdri_atomic_add_acq_rel(&fdri_life_recording.shares.still,
-                            1u); /* R:still - who takes the lock behind us finds it */
+    /* R:still - who takes the lock behind us finds it */
+    fdri_atomic_add_acq_rel(&fdri_life_recording.shares.still, 1u);
     if (!wait_for_lock(UINT32_MAX, ns, fdri_ended_try_hold)) {
         fdri_ended_unfreeze();
         return false;
@@ -257,13 +257,13 @@ static struct fdri_thread *ended_of(bool ns)
         fdri_totals_rows_mend(t);
         return t;
     }
-    memset((uint32_t *)t + 1, 0,
-           sizeof *t - sizeof(uint32_t)); /* all but `recording`, which is looked at without the lock */
+    /* all but `recording`, which is looked at without the lock */
+    memset((uint32_t *)t + 1, 0, sizeof *t - sizeof(uint32_t));
     struct fdri_arena_location *spare = fdri_life_recording.shares.spare[ns];
     struct fdri_thread_search *search = search_of(ns);
     if (!spare || fdri_memory_search_pauses(search, 0)) return NULL;
-    fdri_atomic_store_relaxed(
-        &spare->flags, (uint32_t)(FDRI_ARENA_LOCATION_FREE | FDRI_ARENA_LOCATION_ENDED)); /* it may take the last bin */
+    /* it may take the last bin */
+    fdri_atomic_store_relaxed(&spare->flags, (uint32_t)(FDRI_ARENA_LOCATION_FREE | FDRI_ARENA_LOCATION_ENDED));
     bool made = fdri_thread_location_make(t, spare, UINT32_MAX, "[ended]");
     fdri_memory_search_over(search, made, UINT64_MAX);
     if (!made) return NULL;
@@ -301,8 +301,8 @@ static int fold(struct fdri_arena_location *l)
     if (!into) return -1;
     if (into->loc->flags & FDRI_ARENA_LOCATION_FREE) {
         sigset_t old;
-        fdri_system_signals_block(
-            &old); /* left by longjmp in the middle its blocks would name two locations, for good */
+        /* left by longjmp in the middle its blocks would name two locations, for good */
+        fdri_system_signals_block(&old);
         fdri_thread_location_number(into);
         fdri_thread_location_publish(into, FDRI_ARENA_LOCATION_ENDED);
         fdri_system_signals_restore(&old);
@@ -339,10 +339,11 @@ static bool bins_help(const struct fdri_arena_location *l)
 FDRI_RACY uint32_t fdri_ended_bins_reserved(const struct fdri_arena_location *l)
 {
     enum {
+        /* of a row with a histogram; a bin */
         ROW_BYTES = 2 * sizeof(struct fdri_arena_row),
         LEVELS = 8,
         OTHERS = 6
-    }; /* of a row with a histogram; a bin */
+    };
     const struct fdri_arena_rowtable *table = l->rows_table_off
                                                   ? fdri_bins_at(&fdri_life_recording.arena, l->rows_table_off)
                                                   : NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The accounts of a location that ended, added to another's: what was given back, levels, points, totals, sums.
  *
- * Every number moves at once: the words that change are written into struct fdri_arena_fold with what they were, the count
- * says that they hold, then they change, then the count is 0 again. Killed in between, a reader takes them to be what
- * they were. So at no moment is a number in both places or in neither. Under the lock of ended_threads.c. */
+ * Every number moves at once: the words that change are written into struct fdri_arena_fold with what they were, the
+ * count says that they hold, then they change, then the count is 0 again. Killed in between, a reader takes them to be
+ * what they were. So at no moment is a number in both places or in neither. Under the lock of ended_threads.c. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -228,8 +228,8 @@ static void fold_histogram(struct fdri_thread *into, struct fdri_thread *t, stru
     set(&r->histogram, 0);
 }
 
-/* Sums of both; FDRI_ARENA_ROW_SATURATED: one met its bound. Those of a live location's calls are modulo 2^64, as the calls
- * themselves add them and the differences that epochs hold need them. */
+/* Sums of both; FDRI_ARENA_ROW_SATURATED: one met its bound. Those of a live location's calls are modulo 2^64, as the
+ * calls themselves add them and the differences that epochs hold need them. */
 static uint32_t add_sums(struct fdri_arena_row *w, const struct fdri_arena_row *r, uint32_t type, bool live)
 {
     uint64_t sum = w->sum, exclusive = w->exclusive;
@@ -238,9 +238,8 @@ static uint32_t add_sums(struct fdri_arena_row *w, const struct fdri_arena_row *
     else if (over) sum = w->flags & FDRI_ARENA_ROW_SATURATED ? w->sum : r->sum;
     else if (!fdri_totals_add_value(type, &sum, r->sum)) over = FDRI_ARENA_ROW_SATURATED;
     if (live) exclusive += r->exclusive;
-    else
-        fdri_totals_add_value(FDRI_ARENA_VALUE_U64, &exclusive,
-                              r->exclusive); /* a part of the other, which met it before */
+    else /* a part of the other, which met it before */
+        fdri_totals_add_value(FDRI_ARENA_VALUE_U64, &exclusive, r->exclusive);
     set(&w->sum, sum);
     set(&w->exclusive, exclusive);
     return over;

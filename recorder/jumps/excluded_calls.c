@@ -65,8 +65,8 @@ static void drop(struct fdri_thread *t, struct fdri_jumps_excluded *s)
         fdri_thread_level(t, depth)->flags &= ~(uint32_t)FDRI_ARENA_LEVEL_HAS_EXCLUDED;
 }
 
-/* Was the call left by a jump? f, entered behind it, stands where it stood, or above. As in abandoned_calls.c a part of it has its
- * return address. */
+/* Was the call left by a jump? f, entered behind it, stands where it stood, or above. As in abandoned_calls.c a part of
+ * it has its return address. */
 static bool is_gone(const struct entry *e, const struct fdri_record_function *f)
 {
     bool again = f->frame == e->frame && (uint32_t)f->site == e->site;

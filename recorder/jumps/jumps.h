@@ -26,8 +26,8 @@ bool fdri_jumps_is_own_frame(uint64_t frame);
 enum { FDRI_JUMPS_NOT_EXCLUDED = UINT32_MAX };
 /* A call that a rule keeps out begins, directly inside of the top call. f: NULL where it came by the region's id. */
 void fdri_jumps_excluded_add(struct fdri_thread *t, uint32_t region, const struct fdri_record_function *f);
-/* The newest of this region that is open is inside of the call of which depth? FDRI_JUMPS_NOT_EXCLUDED: there is none. Drops
- * those that a jump has left, as far as one can tell. */
+/* The newest of this region that is open is inside of the call of which depth? FDRI_JUMPS_NOT_EXCLUDED: there is none.
+ * Drops those that a jump has left, as far as one can tell. */
 uint32_t fdri_jumps_excluded_find(struct fdri_thread *t, uint32_t region);
 /* It ends, and those that began in it; the call found is the top one. */
 void fdri_jumps_excluded_leave(struct fdri_thread *t, uint32_t region);

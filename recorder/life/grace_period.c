@@ -26,8 +26,8 @@ static void *wait_and_do(void *argument)
 {
     struct later later = *(struct later *)argument;
     free(argument);
-    pthread_setname_np(pthread_self(),
-                       FDRI_SYSTEM_THREAD_RECLAIM); /* here: who made it must not touch a thread that may be over */
+    /* here: who made it must not touch a thread that may be over */
+    pthread_setname_np(pthread_self(), FDRI_SYSTEM_THREAD_RECLAIM);
     urcu_bp_synchronize_rcu();
     fdri_racy_take_over(&fdri_life_grace_word);
     later.what(later.with);

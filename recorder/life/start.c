@@ -240,9 +240,8 @@ void fdri_life_watch_exit(bool attaching)
 {
     static uint32_t noted[2]; /* atomic */
     uint32_t no = 0;
-    if (fdri_life_recording.set.crash != FDRI_EXPORT_CRASH_EXIT ||
-        !fdri_atomic_cas_acq_rel_u32(&noted[attaching], &no, 1))
-        return; /* L:noted */
+    if (fdri_life_recording.set.crash != FDRI_EXPORT_CRASH_EXIT) return;
+    if (!fdri_atomic_cas_acq_rel_u32(&noted[attaching], &no, 1)) return; /* L:noted */
 #ifdef __GLIBC__
     on_exit(note_status, NULL);
 #endif

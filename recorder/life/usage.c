@@ -33,8 +33,8 @@ FDRI_RACY static void add_part(struct fdr_usage *u, const uint8_t *base, const s
     if (oldest && open) {
         uint64_t with_open = bin(base, open)->first_index +
                              FDRI_ARENA_COMMIT_RECORDS(fdri_atomic_load_relaxed(&bin(base, open)->commit));
-        bool its = fdri_atomic_load_relaxed(&bin(base, open)->seq) ==
-                   copy.open_seq;    /* else it is somebody else's by now */
+        /* else it is somebody else's by now */
+        bool its = fdri_atomic_load_relaxed(&bin(base, open)->seq) == copy.open_seq;
         fdri_atomic_fence_acquire(); /* G:check - given back meanwhile the word is none of records */
         if (fdri_atomic_load_relaxed(&bin(base, open)->generation) & 1 && its && with_open >= first) ever = with_open;
     }

@@ -107,8 +107,8 @@ static void *make_all(void *unused)
         off += LARGE;
     } while (off < job.bytes && fdri_clock_ns(CLOCK_MONOTONIC) < job.until);
     sem_post(&job.over);
-    fdri_atomic_store_release(&under_way,
-                              0u); /* R:pages - pairs with A:pages: nothing of the job is touched any more */
+    /* R:pages - pairs with A:pages: nothing of the job is touched any more */
+    fdri_atomic_store_release(&under_way, 0u);
     return unused;
 }
 
@@ -130,8 +130,8 @@ void fdri_memory_pages_large(void *memory, uint64_t bytes, int fd)
     sigset_t old;
     if (bytes < LARGE) return;
     uint32_t pid = (uint32_t)fdri_system_getpid();
-    if (fdri_atomic_load_acquire(&under_way) == pid)
-        return; /* A:pages - that of an earlier recording is waiting still */
+    /* A:pages - that of an earlier recording is waiting still */
+    if (fdri_atomic_load_acquire(&under_way) == pid) return;
     job.memory = memory;
     job.bytes = begin_each(memory, bytes, fd);
     job.until = fdri_clock_ns(CLOCK_MONOTONIC) + MOST_NS;

@@ -75,14 +75,14 @@ void fdri_memory_prepare_bin(struct fdri_thread *t);
 uint32_t fdri_memory_meta(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes);
 /* The same, instead of a smaller one that does, too: little of what is stored is given back for it. */
 uint32_t fdri_memory_meta_larger(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes);
-uint32_t fdri_memory_meta_without_reduction(struct fdri_thread *t, enum fdri_arena_meta_kind kind,
-                                            uint32_t bytes); /* nothing is given back for it */
-void fdri_memory_meta_prepare(struct fdri_thread *t);        /* room for some small blocks, while there is any */
+/* nothing is given back for it */
+uint32_t fdri_memory_meta_without_reduction(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes);
+void fdri_memory_meta_prepare(struct fdri_thread *t); /* room for some small blocks, while there is any */
 /* Where there is much too little memory for all threads a search takes a hundred times as long as recording an event,
  * each event begins one, and what it finds another thread takes away before it is used. So
- *   after FDRI_MEMORY_PATIENCE in a row that found nothing the next one is made 2, 4, .. 1024 requests later, or with the
- *   second event after FDRI_MEMORY_PAUSE_NS by the times it records: who records rarely does not miss what is there after a
- *   burst of others;
+ *   after FDRI_MEMORY_PATIENCE in a row that found nothing the next one is made 2, 4, .. 1024 requests later, or with
+ *   the second event after FDRI_MEMORY_PAUSE_NS by the times it records: who records rarely does not miss what is there
+ *   after a burst of others;
  *   where its share, and what it holds, is less than its levels need a search for a bin costs credit, which the
  *   records stored in bins bring in again: without any only each FDRI_MEMORY_POOR_PAUSE-th request is followed by one.
  * What the others would have found is lost, and counted, and the thread goes on at its own speed. */

@@ -136,8 +136,8 @@ static struct fdri_arena_slab *new_slab(struct fdri_thread *t, uint32_t bytes, e
         fdri_atomic_add_relaxed(&fdri_life_recording.meta_in_bins, want);
         fdri_atomic_add_relaxed(&l->meta_units, want >> 9);
     }
-    struct fdri_arena_slab *s = fdri_thread_at(
-        t, off); /* from the meta end it is zero, and others may still look at its `next` */
+    /* from the meta end it is zero, and others may still look at its `next` */
+    struct fdri_arena_slab *s = fdri_thread_at(t, off);
     if (in_bins) set_head(t, off, FDRI_ARENA_META_SLAB, want);
     s->head.location = l->id;
     s->head.kind = FDRI_ARENA_META_SLAB;

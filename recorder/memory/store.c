@@ -27,8 +27,8 @@ static uint32_t full_log2(void) { return fdri_life_recording.arena.bin_log2; }
 
 bool fdri_memory_may_take(const struct fdri_thread *t)
 {
-    if (t->loc->flags & FDRI_ARENA_LOCATION_ENDED)
-        return true; /* the last one is for it: what it takes makes room for others */
+    /* the last one is for it: what it takes makes room for others */
+    if (t->loc->flags & FDRI_ARENA_LOCATION_ENDED) return true;
     /* among very many half of these wait for the accounts that a thread begins with, half a bin of 4 KiB */
     uint32_t left = t->loc->level_blocks && fdri_shares_crowded() ? fdri_life_recording.bin_reserve / 2 : 1;
     if (fdri_shares_poor(t)) return fdri_bins_free_count(&fdri_life_recording.arena) > left;
@@ -119,8 +119,8 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdri_arena_part *p, uint3
     uint32_t off = fdri_memory_take_free(t, want);
     if (!off && fdri_shares_poor(t)) off = fdri_bins_piece_own(a, t->loc, want);
     if (!off) off = fdri_bins_piece_any(a, t->loc, want, least_size(t, want), got);
-    if (!off && !fdri_memory_pieces_may_wait(t))
-        off = fdri_bins_piece_own(a, t->loc, *got = want); /* of a larger one */
+    /* of a larger one */
+    if (!off && !fdri_memory_pieces_may_wait(t)) off = fdri_bins_piece_own(a, t->loc, *got = want);
     if (off) {
         fdri_shares_note_taken(t);
         return off;
@@ -374,7 +374,8 @@ static bool closed_meanwhile(const struct fdri_thread *t, const struct fdri_aren
 }
 
 /* The slot's partition, which is made with its first record. NULL: there is none, or no room is looked for now. That
- * accounts find none, as a table larger than any bin, is no reason not to look for bins: meta_alloc.c pauses by itself. */
+ * accounts find none, as a table larger than any bin, is no reason not to look for bins: meta_alloc.c pauses by
+ * itself. */
 static struct fdri_arena_part *part_of(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_,
                                        uint32_t band)
 {
@@ -430,11 +431,11 @@ struct fdri_arena_part *fdri_memory_room(struct fdri_thread *t, uint32_t *slot, 
         return NULL;
     }
     if (fdri_atomic_load_relaxed(&t->loc->bins_held) >= 8) fdri_strategy_reserve_ledger(t);
-    if (calls && t->loc->flags & FDRI_ARENA_LOCATION_JOINED_ALL)
-        fdri_join_zero(t, p); /* before its header is written */
+    /* before its header is written */
+    if (calls && t->loc->flags & FDRI_ARENA_LOCATION_JOINED_ALL) fdri_join_zero(t, p);
     uint32_t ordinal = calls && v->zero_tick == p->last_tick ? v->zero_count : 0;
-    fdri_bins_part_open(&fdri_life_recording.arena, t->loc, p, off, got, ordinal,
-                        calls ? FDRI_CODEC_CALL_BITS_MAX : 0); /* of points each knows what it needs */
+    /* of points each knows what it needs */
+    fdri_bins_part_open(&fdri_life_recording.arena, t->loc, p, off, got, ordinal, calls ? FDRI_CODEC_CALL_BITS_MAX : 0);
     fdri_ready_look(t);
     fdri_strategy_maybe_cut(t, p->last_tick);
     fdri_strategy_telescope_opened(t, p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions a thread calls, remembered by the thread: see fdri_names_cached. The table starts empty and small with the
- * first function; it grows while it forgets much and the buffer is large enough. */
+/* The functions a thread calls, remembered by the thread: see fdri_names_cached. The table starts empty and small with
+ * the first function; it grows while it forgets much and the buffer is large enough. */
 #include <fdr/fdr.h>
 #include <stdbool.h>
 #include <stddef.h>

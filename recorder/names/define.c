@@ -41,8 +41,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t *index_off;
 static uint32_t index_log2, index_used;
 static uint64_t block_bytes; /* of all blocks of definitions */
-static bool
-    out_of_ids[FDRI_ARENA_DEF_COLLECTIVE + 1]; /* a saved definition found no room: the ids behind it stay theirs */
+/* a saved definition found no room: the ids behind it stay theirs */
+static bool out_of_ids[FDRI_ARENA_DEF_COLLECTIVE + 1];
 static uint8_t metric_type[METRICS_MAX];
 static struct fdri_names_event_shape shapes[EVENTS_MAX];
 static uint32_t fields_most; /* of all types; before the shape of one says so */
@@ -319,8 +319,8 @@ void fdri_names_define_save(void)
     saved_bytes = 0;
     for (uint32_t off = s->defs_first; off;) {
         const struct fdri_arena_defs_block *b = fdri_bins_at(&fdri_life_recording.arena, off);
-        uint32_t used = fdri_atomic_load_acquire(
-            &b->used); /* A:defs - in a forked child the parent may be adding more */
+        /* A:defs - in a forked child the parent may be adding more */
+        uint32_t used = fdri_atomic_load_acquire(&b->used);
         uint8_t *wider = realloc(saved, saved_bytes + used);
         if (!wider) return;
         saved = wider;

@@ -50,8 +50,8 @@ void fdri_names_note_reset(void);
 
 /* Region of a code address, defined on first sight. The thread must be attached. */
 fdr_region fdri_names_address_region(uint64_t address);
-extern uint32_t fdri_names_address_version
-    __attribute__((visibility("hidden"))); /* rises when addresses lose their meaning */
+/* rises when addresses lose their meaning */
+extern uint32_t fdri_names_address_version __attribute__((visibility("hidden")));
 void fdri_names_address_reset(void);
 bool fdri_names_address_room(void);        /* is there memory for one more thread that does? */
 void fdri_names_address_thread(void);      /* this thread begins to look addresses up */

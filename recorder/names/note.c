@@ -61,8 +61,8 @@ static struct fdri_arena_note_entry *make(const char *key)
         if (!off) return NULL;
         b = block_at(off);
         b->next = s->notes_off;
-        fdri_atomic_store_release(&s->notes_off,
-                                  off); /* R:notes - pairs with A:notes: a block before it is on the chain */
+        /* R:notes - pairs with A:notes: a block before it is on the chain */
+        fdri_atomic_store_release(&s->notes_off, off);
     }
     struct fdri_arena_note_entry *n = &b->note[b->used];
     memcpy(n->key, key, strlen(key) + 1);
@@ -76,7 +76,8 @@ static void set(struct fdri_arena_note_entry *n, const char *value)
     uint64_t state = n->state;
     uint32_t half = FDRI_ARENA_NOTE_WHICH(state) == 1;
     size_t bytes = strnlen(value, FDRI_ARENA_NOTE_VALUE_BYTES - 1);
-    fdri_atomic_fence_release(); /* R:value - who copies a byte of what follows finds the state that was set before it */
+    /* R:value - who copies a byte of what follows finds the state that was set before it */
+    fdri_atomic_fence_release();
     memset(n->value[half], 0, FDRI_ARENA_NOTE_VALUE_BYTES);
     memcpy(n->value[half], value, bytes);
     /* R:value - pairs with A:value: the value before it counts */
@@ -105,8 +106,8 @@ static size_t cut(const char *text, size_t most)
 
 void fdr_note(const char *key, const char *value)
 {
-    char name[FDRI_ARENA_NOTE_KEY_BYTES] = "",
-         text[FDRI_ARENA_NOTE_VALUE_BYTES] = ""; /* where they fault nothing is held yet */
+    /* where they fault nothing is held yet */
+    char name[FDRI_ARENA_NOTE_KEY_BYTES] = "", text[FDRI_ARENA_NOTE_VALUE_BYTES] = "";
     sigset_t old;
     uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     bool here = false, noted = false;

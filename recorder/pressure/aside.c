@@ -71,8 +71,8 @@ static void set_aside(struct fdri_thread *t, struct fdri_arena_part *p, bool cut
     fdri_atomic_signal_fence();
     p->flags |= FDRI_ARENA_PART_PINNED;
     fdri_leave_slots(t, p);
-    if (p->class_ == FDRI_ARENA_CLASS_REGION)
-        fdri_memory_give_table(t, p, 0); /* one of points waits for the partition that follows */
+    /* one of points waits for the partition that follows */
+    if (p->class_ == FDRI_ARENA_CLASS_REGION) fdri_memory_give_table(t, p, 0);
     t->aside_units += fdri_atomic_load_relaxed(&p->bytes);
 }
 

@@ -6,7 +6,6 @@
  * change, as only leaves add to them. Meanwhile the epoch and the one behind it are one to readers (`walking`).
  *
  * A location left in the middle of a step begins its epochs anew, as in any other change of them. */
-#include <fdr/reader.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,7 +52,7 @@ static void keep(struct fdri_thread *t, uint32_t row_off)
 
 /* Room for all that can be kept, as each enter that keeps one walks `step` rows. False: there is none, or too many
  * calls are open. */
-static bool begin_keeping(struct fdri_thread *t, struct fdr_epochs *e)
+static bool begin_keeping(struct fdri_thread *t, struct fdri_arena_epochs *e)
 {
     struct fdri_thread_walk *w = &t->walk;
     if (!(w->kept = fdri_strategy_epoch_block(t, e))) return false;
@@ -83,8 +82,8 @@ static struct fdri_arena_epoch_row now_of(struct fdri_thread *t, const struct fd
 static void walk_row(struct fdri_thread *t, struct fdri_arena_epoch *epoch, struct fdri_arena_base_row *base)
 {
     const struct fdri_arena_row *r = fdri_thread_at(t, base->row_off);
-    if (!fdri_arena_row_of_calls(r->key))
-        return; /* its region went to the rest, and a kind of point came in its place */
+    /* its region went to the rest, and a kind of point came in its place */
+    if (!fdri_arena_row_of_calls(r->key)) return;
     const struct fdri_arena_epoch_row now = now_of(t, r, base->row_off);
     struct fdri_arena_epoch_row d = {r->key, 0, now.calls - base->calls, now.inclusive - base->sum,
                                      now.exclusive - base->exclusive};
@@ -116,7 +115,7 @@ static void walk_rows(struct fdri_thread *t, struct fdri_arena_epoch *epoch, uin
     }
 }
 
-void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i)
+void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t i)
 {
     e->epoch[i].rows_off = fdri_strategy_epoch_block(t, e);
     t->walk = (struct fdri_thread_walk){.block = e->base_first, .last = e->base_last};
@@ -133,7 +132,7 @@ void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i
  * places for it are all: whoever is left between the two begins anew. */
 static void walk_on(struct fdri_thread *t, uint32_t most, uint32_t enters)
 {
-    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
     uint64_t since = fdri_record_tick_now();
     fdri_strategy_epoch_begin_change(e);
     if (enters) keep(t, enters);

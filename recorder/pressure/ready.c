@@ -116,8 +116,8 @@ static void keep(struct fdri_thread *t, const struct fdri_bins_run *r)
 {
     uint32_t whole = whole_ones(r);
     if (whole) fdri_atomic_add_relaxed(&fdri_life_recording.shares.turn, whole - 1ull);
-    fdri_bins_run_empty(&fdri_life_recording.arena,
-                        r); /* behind it, as a locked instruction waits until all that is stored is written */
+    /* behind it, as a locked instruction waits until all that is stored is written */
+    fdri_bins_run_empty(&fdri_life_recording.arena, r);
     if (whole == r->gone) keep_all(t, r);
     else keep_each(t, r);
 }

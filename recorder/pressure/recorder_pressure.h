@@ -7,7 +7,6 @@
 #ifndef FDRI_RECORDER_PRESSURE_RECORDER_PRESSURE_H
 #define FDRI_RECORDER_PRESSURE_RECORDER_PRESSURE_H
 
-#include <fdr/reader.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -74,7 +73,7 @@ uint32_t fdri_strategy_pop_oldest(struct fdri_thread *t, const struct fdri_arena
                                   uint32_t *got);
 /* The totals since the last cut become sums and rows of epoch `i`, behind which another one begins; the base moves up
  * to now. Where there are many rows that has only begun then: fdri_epoch_walk. */
-void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i);
+void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t i);
 void fdri_epoch_walk(struct fdri_thread *t);     /* some more of these, if any are left */
 void fdri_epoch_walk_all(struct fdri_thread *t); /* all of them: rows are about to change in other ways */
 

@@ -227,7 +227,8 @@ static inline __attribute__((always_inline)) void add_ordinary(struct fdri_threa
     fdri_atomic_signal_fence();
     l->counting = (uint32_t)r->histogram + fdri_totals_bucket(ns) * (uint32_t)sizeof(uint64_t);
     t->sum_before = r->sum;
-    fdri_atomic_signal_fence(); /* as fdri_totals_count_pending; and here as below the order is what unfinished_call.c relies on */
+    /* as fdri_totals_count_pending; and here as below the order is what unfinished_call.c relies on */
+    fdri_atomic_signal_fence();
     fdri_atomic_bump_relaxed(&r->calls, 1);
     fdri_atomic_signal_fence();
     fdri_atomic_bump_relaxed(&r->exclusive, duration - v->child_ticks);
@@ -302,8 +303,8 @@ leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t 
     struct fdri_arena_location *l = t->loc;
     if (FDRI_UNLIKELY(l->busy)) return NOT_MINE;
     mark_busy(l);
-    uint64_t tick = *tick_out =
-        fdri_clock_ticks(); /* first: where the processor lets them the loads below run meanwhile */
+    /* first: where the processor lets them the loads below run meanwhile */
+    uint64_t tick = *tick_out = fdri_clock_ticks();
     struct fdri_arena_level *v = t->top;
     if (FDRI_UNLIKELY(!is_top(v, region, address))) {
         not_busy(l);
@@ -325,8 +326,8 @@ leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t 
     uint64_t stored = (tick >> shift) - (entered >> shift);
     uint32_t off = v->part[0]; /* by branches: the loads behind it need not wait for the duration */
     if (stored >= t->edge[0]) {
-        if (FDRI_UNLIKELY(duration >= fdri_atomic_load_relaxed(&fdri_watch_ticks)))
-            return REST; /* a trigger may want it */
+        /* a trigger may want it */
+        if (FDRI_UNLIKELY(duration >= fdri_atomic_load_relaxed(&fdri_watch_ticks))) return REST;
         off = stored < t->edge[1] ? v->part[1] : stored < t->edge[2] ? v->part[2] : v->part[3];
     }
     struct fdri_arena_part *p = (void *)(base + off);

@@ -82,8 +82,8 @@ static void add_parent(struct fdri_thread *t, uint32_t depth, uint64_t tick, str
     tie->parent = tie->in_tick && parent->zero_tick == tick ? parent->zero_count : 0;
     if (!tie->in_tick) return;
     t->tied_to = tick + 1;
-    if (parent->flags & FDRI_ARENA_LEVEL_RULED)
-        parent->flags |= FDRI_ARENA_LEVEL_NAMED; /* without it the place could not be told */
+    /* without it the place could not be told */
+    if (parent->flags & FDRI_ARENA_LEVEL_RULED) parent->flags |= FDRI_ARENA_LEVEL_NAMED;
 }
 
 static bool tail_holds(const struct fdri_arena_level *v, const struct fdri_arena_part *p, uint64_t enter,
@@ -356,8 +356,8 @@ static uint32_t find_open(const struct fdri_thread *t, fdr_region region, uint64
     return 0;
 }
 
-/* The newest call of this region that a rule kept out is inside of the call of which depth? FDRI_JUMPS_NOT_EXCLUDED: there is
- * none. */
+/* The newest call of this region that a rule kept out is inside of the call of which depth? FDRI_JUMPS_NOT_EXCLUDED:
+ * there is none. */
 static uint32_t find_skipped(struct fdri_thread *t, fdr_region region)
 {
     const struct fdri_names_rule *rule = fdri_names_rule_of(region);

@@ -32,8 +32,8 @@ struct point {
 static uint32_t depth_of(struct fdri_thread *t, const struct point *e)
 {
     uint32_t depth = e->reading ? fdri_record_reading_depth(t, e->before, e->number) : t->loc->depth;
-    if (!e->reading && fdri_record_is_reading(t->loc, e->class_, depth))
-        return 0; /* what is deeper there are readings */
+    /* what is deeper there are readings */
+    if (!e->reading && fdri_record_is_reading(t->loc, e->class_, depth)) return 0;
     return depth;
 }
 
@@ -126,9 +126,8 @@ static void present(const struct point *e, uint32_t key, enum fdri_arena_value_t
     uint32_t depth = depth_of(t, e);
     struct fdri_arena_level_points *points = fdri_record_points_of(t, depth);
     if (points) fdri_atomic_bump_relaxed(&points->by_class[e->class_].presented, 1);
-    else
-        fdri_atomic_add_relaxed(&fdri_life_recording.arena.super->lost_unattached,
-                                1u); /* totals and triggers see it all the same */
+    else /* totals and triggers see it all the same */
+        fdri_atomic_add_relaxed(&fdri_life_recording.arena.super->lost_unattached, 1u);
     if (l->pause) {
         if (points) fdri_atomic_bump_relaxed(&points->by_class[e->class_].filtered, 1);
     } else {

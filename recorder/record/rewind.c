@@ -237,8 +237,8 @@ static uint64_t cut_to(struct fdri_thread *t, struct fdri_arena_part *p, uint32_
     fdri_atomic_store_release(&b->next, 0);        /* R:link */
     fdri_atomic_store_release(&b->commit, commit); /* R:commit */
     p->flags |= FDRI_ARENA_PART_REWOUND;
-    fdri_bins_part_seal(&fdri_life_recording.arena,
-                        p); /* the encoder's tables have moved on: the next record needs a new bin */
+    /* the encoder's tables have moved on: the next record needs a new bin */
+    fdri_bins_part_seal(&fdri_life_recording.arena, p);
     give_from(t, p, behind);
     return forgotten;
 }
@@ -285,8 +285,8 @@ static void rewind_part(struct fdri_thread *t, struct fdri_arena_part *p, uint32
 {
     uint64_t head = fdri_atomic_load_acquire(&p->list_head); /* A:claim */
     bool held = bin && is_listed(head, seq);
-    if (held && p->open_off == bin && fdri_bins_bin(&fdri_life_recording.arena, bin)->commit == commit)
-        return; /* untouched */
+    /* untouched */
+    if (held && p->open_off == bin && fdri_bins_bin(&fdri_life_recording.arena, bin)->commit == commit) return;
     if (alone) fdri_record_rewind_account(t, p, held ? cut_to(t, p, bin, commit) : cut_all(t, p));
     else fdri_record_rewind_account(t, p, cut_beside_claimer(t, p, held ? bin : 0, seq, commit));
     fdri_atomic_signal_fence();

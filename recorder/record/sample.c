@@ -56,9 +56,8 @@ static bool may_take(const struct fdri_arena_location *l)
 
 static void count_bins(const struct fdri_arena_location *l, uint32_t before)
 {
-    if (fdri_atomic_load_relaxed(&l->bins_held) != before)
-        fdri_atomic_add_relaxed(&fdri_life_recording.sample_bins,
-                                fdri_atomic_load_relaxed(&l->bins_held) - before); /* wraps when fewer */
+    if (fdri_atomic_load_relaxed(&l->bins_held) != before) /* wraps when fewer */
+        fdri_atomic_add_relaxed(&fdri_life_recording.sample_bins, fdri_atomic_load_relaxed(&l->bins_held) - before);
 }
 
 static void give(struct fdr_sampled *d, uint32_t off, uint32_t size_log2)

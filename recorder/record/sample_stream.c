@@ -112,8 +112,8 @@ static struct fdr_sampled *make(uint32_t tid, const char *name, int by, uint64_t
     struct fdr_sampled *d = own ? fdri_bins_at(a, own + 64) : NULL;
     if (d) d->tid = tid;
     if (off && build(d, off, name, by, period)) return d;
-    if (off)
-        ((struct fdri_arena_meta_head *)fdri_bins_at(a, off))->kind = FDRI_ARENA_META_FREE; /* no reader may find it */
+    /* no reader may find it */
+    if (off) ((struct fdri_arena_meta_head *)fdri_bins_at(a, off))->kind = FDRI_ARENA_META_FREE;
     return NULL;
 }
 

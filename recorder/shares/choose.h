@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Fair shares: what fair_share.c, choose_partition.c and claim_bin.c know of each other. Whatever is asked about another location is
- * true when it is read, and may have changed by the time it is known. */
+/* Fair shares: what fair_share.c, choose_partition.c and claim_bin.c know of each other. Whatever is asked about
+ * another location is true when it is read, and may have changed by the time it is known. */
 #ifndef FDRI_RECORDER_SHARES_CHOOSE_H
 #define FDRI_RECORDER_SHARES_CHOOSE_H
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which partition of another location gives: of the age tier that would give, the one that policies/ would give back
  * first. What is read while its owner changes it decides only which one it is. */
-#include <fdr/reader.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -51,7 +50,7 @@ struct ages {
 FDRI_RACY static void ages_of(const struct fdri_arena_location *v, struct ages *g)
 {
     uint32_t off = fdri_atomic_load_relaxed(&v->epochs_off);
-    const struct fdr_epochs *e = off ? fdri_bins_at(&fdri_life_recording.arena, off) : NULL;
+    const struct fdri_arena_epochs *e = off ? fdri_bins_at(&fdri_life_recording.arena, off) : NULL;
     uint32_t count = e ? (uint32_t)fdri_bits_min(e->count, FDRI_ARENA_EPOCHS_MAX) : 0;
     *g = (struct ages){.tiers = 0};
     if (fdri_life_recording.set.strategy != FDRI_ARENA_STRATEGY_TELESCOPE) return;

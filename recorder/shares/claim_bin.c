@@ -3,10 +3,10 @@
  *
  * Claims go for the oldest bin of the partition that choose_partition.c names. They need nothing of the owner, who may
  * sleep: bins/partition.c, "the old end". Pieces in front of whole bins go back to their owner, who joins them when it
- * looks. Until then others may make them their own, bins/pressure/strewn.c: who has next to nothing, or less than half of its
- * share, and whoever takes pieces, where more of them wait than before a whole bin should. Where partitions have
- * nothing but the bin they would write into, that goes to who has so little, if the owner has not recorded for a
- * while: bins/pressure/asleep.c. */
+ * looks. Until then others may make them their own, bins/pressure/strewn.c: who has next to nothing, or less than half
+ * of its share, and whoever takes pieces, where more of them wait than before a whole bin should. Where partitions have
+ * nothing but the bin they would write into, that goes to who has so little, if the owner has not recorded for a while:
+ * bins/pressure/asleep.c. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -271,8 +271,8 @@ static uint32_t share_piece(struct fdri_thread *t, struct fdri_shares_size size,
                             uint32_t *got)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
-    if (fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST || fdri_shares_only_location(t))
-        return 0; /* FIRST: what is there stays */
+    /* FIRST: what is there stays */
+    if (fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST || fdri_shares_only_location(t)) return 0;
     struct fdri_arena_location *v = whose == FDRI_SHARES_ENDED ? fdri_shares_oldest_ended(t)
                                                                : fdri_shares_richest(t, whose);
     uint32_t came = 0, off = v ? claim_from(t, v, size, whose, &came) : 0;

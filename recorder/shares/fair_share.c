@@ -131,8 +131,8 @@ bool fdri_shares_rich(const struct fdri_thread *t)
 /* Remembers who holds much: a hint for those who need. */
 void fdri_shares_note_taken(const struct fdri_thread *t)
 {
-    uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.shares.richest),
-             mine = fdri_thread_offset_of(t, t->loc); /* A:hint */
+    uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.shares.richest); /* A:hint */
+    uint32_t mine = fdri_thread_offset_of(t, t->loc);
     if (off == mine) return;
     bool more = !off ||
                 fdri_shares_history(t->loc) > fdri_shares_history(fdri_bins_at(&fdri_life_recording.arena, off));

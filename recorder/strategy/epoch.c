@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The epochs of a location under strategy `telescope`: cut when they have consumed their part of the memory, merged
  * two by two as they age. A cut is a tick; bins belong to the epoch in which they ended. */
-#include <fdr/reader.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,33 +29,33 @@ uint64_t fdri_strategy_epoch_total(const struct fdri_thread *t)
                          s->bins_total / 16 * (uint64_t)(s->bin_bytes >> 9));
 }
 
-uint32_t fdri_strategy_epoch_tiers(const struct fdr_epochs *e) { return e->count ? e->epoch[0].tier + 1 : 1; }
+uint32_t fdri_strategy_epoch_tiers(const struct fdri_arena_epochs *e) { return e->count ? e->epoch[0].tier + 1 : 1; }
 
-uint32_t fdri_strategy_epoch_of(const struct fdr_epochs *e, uint64_t tick)
+uint32_t fdri_strategy_epoch_of(const struct fdri_arena_epochs *e, uint64_t tick)
 {
     uint32_t i = e->count - 1;
     while (i && e->epoch[i].from_tick >= tick) i--;
     return i;
 }
 
-void fdri_strategy_epoch_begin_change(struct fdr_epochs *e)
+void fdri_strategy_epoch_begin_change(struct fdri_arena_epochs *e)
 {
     fdri_atomic_store_release(&e->version, e->version + 1); /* R:epochs - pairs with A:epochs in export/ */
     fdri_atomic_fence_release(); /* R:epochs - who copies a byte of what follows finds the odd version */
 }
 
-void fdri_strategy_epoch_end_change(struct fdr_epochs *e)
+void fdri_strategy_epoch_end_change(struct fdri_arena_epochs *e)
 {
     fdri_atomic_signal_fence();
     fdri_atomic_store_release(&e->version, e->version + 1); /* R:epochs */
 }
 
-static struct fdr_epochs *start(struct fdri_thread *t)
+static struct fdri_arena_epochs *start(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
-    uint32_t off = fdri_memory_meta(t, FDRI_ARENA_META_EPOCHS, sizeof(struct fdr_epochs));
+    uint32_t off = fdri_memory_meta(t, FDRI_ARENA_META_EPOCHS, sizeof(struct fdri_arena_epochs));
     if (!off) return NULL;
-    struct fdr_epochs *e = fdri_thread_at(t, off);
+    struct fdri_arena_epochs *e = fdri_thread_at(t, off);
     e->epoch[0].from_tick = l->start_tick;
     e->epoch[0].number = l->epoch;
     e->epoch[0].births = 1;
@@ -68,7 +67,7 @@ static struct fdr_epochs *start(struct fdri_thread *t)
     return e;
 }
 
-static void merge(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i)
+static void merge(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t i)
 {
     struct fdri_arena_epoch *a = &e->epoch[i], *b = a + 1;
     fdri_strategy_epoch_begin_change(e);
@@ -82,7 +81,7 @@ static void merge(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i)
 }
 
 /* One at a time: a carry through all tiers takes as many bins opened as there are tiers. */
-static void merge_one(struct fdri_thread *t, struct fdr_epochs *e)
+static void merge_one(struct fdri_thread *t, struct fdri_arena_epochs *e)
 {
     uint32_t tier[FDRI_ARENA_EPOCHS_MAX], closed = e->count - 1;
     for (uint32_t i = 0; i < closed; i++) tier[i] = e->epoch[i].tier;
@@ -91,7 +90,7 @@ static void merge_one(struct fdri_thread *t, struct fdr_epochs *e)
     if (e->merging) merge(t, e, i);
 }
 
-static bool cut(struct fdri_thread *t, struct fdr_epochs *e)
+static bool cut(struct fdri_thread *t, struct fdri_arena_epochs *e)
 {
     struct fdri_arena_location *l = t->loc;
     uint64_t tick = l->last_tick >> t->shift;
@@ -122,7 +121,7 @@ void fdri_strategy_epochs_begin_early(struct fdri_thread *t)
 bool fdri_strategy_epoch_opened(struct fdri_thread *t, uint32_t units)
 {
     struct fdri_arena_location *l = t->loc;
-    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
     if (!e && (fdri_atomic_load_relaxed(&l->bins_held) < least() || l->epoch_bins % BINS_LEAST || !(e = start(t))))
         return false;
     e->opened += units;
@@ -133,7 +132,7 @@ bool fdri_strategy_epoch_opened(struct fdri_thread *t, uint32_t units)
 
 bool fdri_strategy_epoch_step(struct fdri_thread *t)
 {
-    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
     if (e->walking) {
         fdri_epoch_walk(t);
         return false;
@@ -150,7 +149,7 @@ bool fdri_strategy_epoch_step(struct fdri_thread *t)
  * be left in its turn; the version is odd until it is done. */
 void fdri_strategy_epochs_mend(struct fdri_thread *t)
 {
-    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
     if (!e || !(e->version & 1)) return;
     fdri_strategy_epoch_rows_anew(t, e);
     e->epoch[0] = (struct fdri_arena_epoch){.from_tick = t->loc->start_tick, .number = t->loc->epoch, .births = 1};

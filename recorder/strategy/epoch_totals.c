@@ -3,7 +3,6 @@
  * are the difference, and recording a call costs nothing for it. An epoch keeps the regions that mattered most, the
  * others share the rest; its sums and those of its rows and rest are the same. */
 #include <assert.h>
-#include <fdr/reader.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,7 +34,7 @@ static struct fdri_arena_epoch_rows *rows_at(struct fdri_thread *t, uint32_t off
 
 /* ---- blocks of rows ---- */
 
-uint32_t fdri_strategy_epoch_block(struct fdri_thread *t, struct fdr_epochs *e)
+uint32_t fdri_strategy_epoch_block(struct fdri_thread *t, struct fdri_arena_epochs *e)
 {
     uint32_t off = e->spare;
     if (!off) return e->row_bytes ? fdri_memory_meta(t, FDRI_ARENA_META_EPOCHROWS, e->row_bytes) : 0;
@@ -45,7 +44,7 @@ uint32_t fdri_strategy_epoch_block(struct fdri_thread *t, struct fdr_epochs *e)
     return off;
 }
 
-void fdri_strategy_epoch_block_give(struct fdri_thread *t, struct fdr_epochs *e, uint32_t off)
+void fdri_strategy_epoch_block_give(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t off)
 {
     if (!off) return;
     rows_at(t, off)->count = e->spare;
@@ -97,7 +96,7 @@ void fdri_strategy_epoch_offer(struct fdri_arena_epoch_rows *b, bool *heap, cons
 
 /* ---- the base ---- */
 
-static struct fdri_arena_epoch_base *base_with_room(struct fdri_thread *t, struct fdr_epochs *e)
+static struct fdri_arena_epoch_base *base_with_room(struct fdri_thread *t, struct fdri_arena_epochs *e)
 {
     struct fdri_arena_epoch_base *b = e->base_last ? fdri_thread_at(t, e->base_last) : NULL;
     if (b && sizeof *b + (b->count + 1) * sizeof b->row[0] <= b->head.bytes) return b;
@@ -110,7 +109,7 @@ static struct fdri_arena_epoch_base *base_with_room(struct fdri_thread *t, struc
     return fdri_thread_at(t, off);
 }
 
-static void track(struct fdri_thread *t, struct fdr_epochs *e, uint32_t row_off)
+static void track(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t row_off)
 {
     const struct fdri_arena_row *r = fdri_thread_at(t, row_off);
     if (!fdri_arena_row_of_calls(r->key)) return;
@@ -127,13 +126,13 @@ static void track(struct fdri_thread *t, struct fdr_epochs *e, uint32_t row_off)
 
 void fdri_strategy_epoch_row(struct fdri_thread *t, uint32_t row_off)
 {
-    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
     if (e) track(t, e, row_off);
 }
 
 bool fdri_strategy_epoch_row_fits(struct fdri_thread *t, uint32_t key)
 {
-    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
     return !e || !fdri_arena_row_of_calls(key) || base_with_room(t, e);
 }
 
@@ -146,7 +145,7 @@ static uint32_t block_bytes(uint64_t most)
 
 /* Rows get a share of what the location may hold when all others are as large; where that is little there are only
  * sums. The first epoch begins where the totals do. */
-void fdri_strategy_epoch_rows_start(struct fdri_thread *t, struct fdr_epochs *e)
+void fdri_strategy_epoch_rows_start(struct fdri_thread *t, struct fdri_arena_epochs *e)
 {
     const struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
     uint64_t fair = s->arena_bytes / fdri_bits_max(fdri_atomic_load_relaxed(&fdri_life_recording.shares.live), 1);
@@ -161,7 +160,7 @@ void fdri_strategy_epoch_rows_start(struct fdri_thread *t, struct fdr_epochs *e)
 
 /* ---- an operation was left in the middle ---- */
 
-static bool is_spare(struct fdri_thread *t, const struct fdr_epochs *e, uint32_t off)
+static bool is_spare(struct fdri_thread *t, const struct fdri_arena_epochs *e, uint32_t off)
 {
     uint32_t spare = e->spare;
     while (spare && spare != off) spare = rows_at(t, spare)->count;
@@ -169,7 +168,7 @@ static bool is_spare(struct fdri_thread *t, const struct fdr_epochs *e, uint32_t
 }
 
 /* Where they were left a block may be an epoch's and spare, or two epochs'. */
-void fdri_strategy_epoch_rows_anew(struct fdri_thread *t, struct fdr_epochs *e)
+void fdri_strategy_epoch_rows_anew(struct fdri_thread *t, struct fdri_arena_epochs *e)
 {
     if (!is_spare(t, e, t->walk.kept)) fdri_strategy_epoch_block_give(t, e, t->walk.kept);
     for (uint32_t i = 0; i < e->count; i++)
@@ -250,7 +249,7 @@ static void merge_sums(struct fdri_arena_epoch_rows *rows, const struct fdri_are
     for (uint32_t i = 0; i < rows->count; i++) rows->row[i].flags |= PARTLY;
 }
 
-void fdri_strategy_epoch_rows_merge(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i)
+void fdri_strategy_epoch_rows_merge(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t i)
 {
     struct fdri_arena_epoch *a = &e->epoch[i], *b = a + 1;
     struct fdri_arena_epoch_rows *x = rows_at(t, a->rows_off), *y = rows_at(t, b->rows_off);

@@ -9,7 +9,6 @@
 #ifndef FDRI_RECORDER_STRATEGY_REDUCE_H
 #define FDRI_RECORDER_STRATEGY_REDUCE_H
 
-#include <fdr/reader.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,34 +46,35 @@ uint32_t fdri_strategy_reduce_telescope(struct fdri_thread *t, struct fdri_arena
                                         uint32_t *got);
 
 /* ---- epoch.c ---- */
-static inline struct fdr_epochs *fdri_strategy_epochs(struct fdri_thread *t)
+static inline struct fdri_arena_epochs *fdri_strategy_epochs(struct fdri_thread *t)
 {
     return t->loc->epochs_off ? fdri_thread_at(t, t->loc->epochs_off) : NULL;
 }
 /* The location's part of the memory, in units of 512 bytes: what it holds, and something to begin with. */
 uint64_t fdri_strategy_epoch_total(const struct fdri_thread *t);
-uint32_t fdri_strategy_epoch_tiers(const struct fdr_epochs *e);
+uint32_t fdri_strategy_epoch_tiers(const struct fdri_arena_epochs *e);
 /* Units more were opened in the current epoch: is that enough for it, or are there any to be merged? Then the step is
  * due. */
 bool fdri_strategy_epoch_opened(struct fdri_thread *t, uint32_t units);
 bool fdri_strategy_epoch_step(struct fdri_thread *t); /* one of them; true: a new epoch was begun */
 /* The epoch in which a bin ended whose newest record left at `tick`. */
-uint32_t fdri_strategy_epoch_of(const struct fdr_epochs *e, uint64_t tick);
+uint32_t fdri_strategy_epoch_of(const struct fdri_arena_epochs *e, uint64_t tick);
 
 /* The version is odd while epochs move: who copies or inherits them then does not believe them. */
-void fdri_strategy_epoch_begin_change(struct fdr_epochs *e);
-void fdri_strategy_epoch_end_change(struct fdr_epochs *e);
+void fdri_strategy_epoch_begin_change(struct fdri_arena_epochs *e);
+void fdri_strategy_epoch_end_change(struct fdri_arena_epochs *e);
 
 /* ---- epoch_totals.c ---- */
-uint32_t fdri_strategy_epoch_block(struct fdri_thread *t, struct fdr_epochs *e); /* off of a block of rows, or 0 */
-void fdri_strategy_epoch_block_give(struct fdri_thread *t, struct fdr_epochs *e, uint32_t off);
+uint32_t fdri_strategy_epoch_block(struct fdri_thread *t,
+                                   struct fdri_arena_epochs *e); /* off of a block of rows, or 0 */
+void fdri_strategy_epoch_block_give(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t off);
 uint32_t fdri_strategy_epoch_room(const struct fdri_arena_epoch_rows *b);
 /* No epoch has any rows; the base stands where the totals begin. Where a change was left in the middle. */
-void fdri_strategy_epoch_rows_anew(struct fdri_thread *t, struct fdr_epochs *e);
+void fdri_strategy_epoch_rows_anew(struct fdri_thread *t, struct fdri_arena_epochs *e);
 /* A row for b, which keeps those that matter most; all are offered with one `heap`, false at first. */
 void fdri_strategy_epoch_offer(struct fdri_arena_epoch_rows *b, bool *heap, const struct fdri_arena_epoch_row *r);
 /* Sums and rows of i + 1 come to those of i. */
-void fdri_strategy_epoch_rows_merge(struct fdri_thread *t, struct fdr_epochs *e, uint32_t i);
-void fdri_strategy_epoch_rows_start(struct fdri_thread *t, struct fdr_epochs *e);
+void fdri_strategy_epoch_rows_merge(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t i);
+void fdri_strategy_epoch_rows_start(struct fdri_thread *t, struct fdri_arena_epochs *e);
 
 #endif

@@ -9,7 +9,6 @@
  * Choosing: partitions stand in a table in order of worth, each with a lower bound of the time at which its oldest bin
  * ends. The first one whose bound is not after the end of the tier is looked at; either it gives or its bound rises.
  * What was chosen goes on giving for a while: choosing costs next to nothing a bin. */
-#include <fdr/reader.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -100,8 +99,8 @@ static void take_as_victim(struct fdri_thread *t, const struct fdri_strategy_ran
     t->victim_at = at;
     t->victim_limit = limit;
     uint64_t least = fdri_bits_max(fdri_ready_most(t), LEFT_LEAST);
-    t->victim_left = (uint32_t)fdri_bits_min(fdri_bits_max(bins, least),
-                                             LEFT_MAX); /* a quarter of what is too much, a run at least */
+    /* a quarter of what is too much, a run at least */
+    t->victim_left = (uint32_t)fdri_bits_min(fdri_bits_max(bins, least), LEFT_MAX);
     struct fdri_policies_part_view v = fdri_strategy_view_of(t->victim, class_bytes);
     uint32_t index;
     struct fdri_policies_verdict verdict = fdri_policies_step(&fdri_life_recording.set.chain, &v, &index);
@@ -123,7 +122,7 @@ static void forget_claimed(const struct fdri_thread *t, uint64_t *held, uint32_t
 }
 
 /* The tier furthest above its share that has something to give. */
-static bool choose_old(struct fdri_thread *t, const struct fdr_epochs *e, const struct fdri_arena_part *asking)
+static bool choose_old(struct fdri_thread *t, const struct fdri_arena_epochs *e, const struct fdri_arena_part *asking)
 {
     uint64_t held[FDRI_POLICIES_TIERS] = {0}, limit[FDRI_POLICIES_TIERS] = {0}, total = fdri_strategy_epoch_total(t),
              over;
@@ -147,12 +146,12 @@ static bool choose_old(struct fdri_thread *t, const struct fdr_epochs *e, const 
 
 static bool choose(struct fdri_thread *t, const struct fdri_arena_part *asking)
 {
-    const struct fdr_epochs *e = fdri_strategy_epochs(t);
+    const struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
     uint32_t at;
     if (!t->order_count) return false;
     if (e && choose_old(t, e, asking)) return true;
-    const struct fdri_strategy_rank *o = least_worth(t, UINT64_MAX - 1, asking, false,
-                                                     &at); /* there is only the newest tier */
+    /* there is only the newest tier */
+    const struct fdri_strategy_rank *o = least_worth(t, UINT64_MAX - 1, asking, false, &at);
     if (o) take_as_victim(t, o, at, UINT64_MAX, 0);
     return o != NULL;
 }
@@ -164,13 +163,13 @@ static void gave(struct fdri_thread *t, const struct fdri_bins_given *given)
     fdri_strategy_reduction_note(t, t->victim_step, t->victim_reason, t->victim, given, false);
 }
 
-static void take_units(struct fdr_epochs *e, uint32_t epoch, uint32_t units)
+static void take_units(struct fdri_arena_epochs *e, uint32_t epoch, uint32_t units)
 {
     e->epoch[epoch].units -= (uint32_t)fdri_bits_min(e->epoch[epoch].units, units);
 }
 
 /* Each bin belongs to the epoch in which it ended: where the one behind it begins to count. */
-static void take_run(struct fdr_epochs *e, const struct fdri_bins_run *r)
+static void take_run(struct fdri_arena_epochs *e, const struct fdri_bins_run *r)
 {
     uint32_t epoch = fdri_strategy_epoch_of(e, r->bin[1].base_tick);
     for (uint32_t i = 0; i < r->gone; i++) {
@@ -194,7 +193,7 @@ static void note_end(struct fdri_thread *t, const struct fdri_bins_run *r)
 /* Many bins at once; false: there are none. What is left of the victim, or the next one, is looked at from now on. */
 static bool pop_run(struct fdri_thread *t, const struct fdri_arena_part *asking)
 {
-    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
     uint32_t most = (uint32_t)fdri_bits_min(fdri_ready_run(t, asking), t->victim_left);
     struct fdri_bins_given given = FDRI_STRATEGY_NOTHING_GIVEN;
     const struct fdri_bins_run *r = most < 2 ? NULL
@@ -212,7 +211,7 @@ static bool pop_run(struct fdri_thread *t, const struct fdri_arena_part *asking)
 void fdri_strategy_telescope_popped(struct fdri_thread *t, struct fdri_arena_part *p, bool newest, uint64_t end,
                                     uint32_t size_log2)
 {
-    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
     bool counted = e && (!newest || p->flags & FDRI_ARENA_PART_COUNTED);
     if (newest) p->flags &= (uint8_t)~FDRI_ARENA_PART_COUNTED;
     if (counted) take_units(e, fdri_strategy_epoch_of(e, end), 1u << (size_log2 - 9));
@@ -231,12 +230,12 @@ static uint32_t pop_one(struct fdri_thread *t, uint32_t *have)
     fdri_strategy_telescope_popped(t, v, newest, given.to_tick, *have);
     gave(t, &given);
     /* where the bin after the next one to go begins tells when that one ended: nobody has looked there for long */
-    uint32_t next = (uint32_t)fdri_atomic_load_relaxed(&v->list_head),
-             after = next ? fdri_racy_peek_acquire(&fdri_bins_bin(a, next)->next)
-                          : 0; /* A:list - or a claimer's by now */
+    uint32_t next = (uint32_t)fdri_atomic_load_relaxed(&v->list_head);
+    /* A:list - or a claimer's by now */
+    uint32_t after = next ? fdri_racy_peek_acquire(&fdri_bins_bin(a, next)->next) : 0;
     if (after) __builtin_prefetch(fdri_bins_bin(a, after));
-    if (next && *have < a->bin_log2)
-        __builtin_prefetch(fdri_bins_piece_buddy(a, next, *have)); /* it may be free as well */
+    /* it may be free as well */
+    if (next && *have < a->bin_log2) __builtin_prefetch(fdri_bins_piece_buddy(a, next, *have));
     return off;
 }
 
@@ -297,7 +296,7 @@ uint32_t fdri_strategy_reduce_telescope(struct fdri_thread *t, struct fdri_arena
 
 void fdri_strategy_telescope_sealed(struct fdri_thread *t, struct fdri_arena_part *p)
 {
-    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
     if (!e || !p->open_off || p->flags & FDRI_ARENA_PART_COUNTED) return;
     /* p->size_log2 may be of one that a rewind has taken */
     uint32_t size_log2 = fdri_bins_bin(&fdri_life_recording.arena, p->open_off)->size_log2;
@@ -331,7 +330,7 @@ void fdri_strategy_telescope_pinned(struct fdri_thread *t)
     fdri_strategy_telescope_recount(t);
 }
 
-static void count_part(struct fdr_epochs *e, struct fdri_arena_part *p)
+static void count_part(struct fdri_arena_epochs *e, struct fdri_arena_part *p)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
     p->flags &= (uint8_t)~FDRI_ARENA_PART_COUNTED;
@@ -345,7 +344,7 @@ static void count_part(struct fdr_epochs *e, struct fdri_arena_part *p)
 
 void fdri_strategy_telescope_recount(struct fdri_thread *t)
 {
-    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
     fdri_strategy_telescope_cut(t);
     if (!e) return;
     for (uint32_t i = 0; i < e->count; i++) e->epoch[i].units = 0;
@@ -366,7 +365,7 @@ void fdri_strategy_telescope_cut(struct fdri_thread *t)
 void fdri_strategy_telescope_uncount(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t off)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
-    struct fdr_epochs *e = fdri_strategy_epochs(t);
+    struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
     bool newest_counts = p->flags & FDRI_ARENA_PART_COUNTED;
     p->flags &= (uint8_t)~FDRI_ARENA_PART_COUNTED;
     if (!e || p->flags & FDRI_ARENA_PART_PINNED) return;

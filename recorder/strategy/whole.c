@@ -25,8 +25,9 @@ static struct fdri_arena_part *least_valuable(struct fdri_thread *t, const struc
     struct fdri_policies_part_view best_view = {0};
     const struct fdri_policies_chain *chain = &fdri_life_recording.set.chain;
     for (struct fdri_arena_part *p = fdri_strategy_part_at(t, t->loc->parts_first); p;
+         /* claimers change it */
          p = fdri_strategy_part_at(t, p->next))
-        class_bytes[p->class_] += fdri_atomic_load_relaxed(&p->bytes); /* claimers change it */
+        class_bytes[p->class_] += fdri_atomic_load_relaxed(&p->bytes);
     for (struct fdri_arena_part *p = fdri_strategy_part_at(t, t->loc->parts_first); p;
          p = fdri_strategy_part_at(t, p->next)) {
         if (p->flags & (FDRI_ARENA_PART_CLOSED | FDRI_ARENA_PART_PINNED) ||
@@ -85,8 +86,8 @@ uint32_t fdri_strategy_reduce_whole(struct fdri_thread *t, struct fdri_arena_par
         if (fdri_record_is_reading(t->loc, v->class_, v->depth)) {
             uint32_t off = thin(t, v, size_log2, got);
             t->victim = NULL;
-            if (off && v == asking)
-                fdri_bins_piece_give(a, t->loc, off, *got); /* nobody may ask for a place there any more */
+            /* nobody may ask for a place there any more */
+            if (off && v == asking) fdri_bins_piece_give(a, t->loc, off, *got);
             if (v == asking) return 0;
             if (off) return off;
             continue;

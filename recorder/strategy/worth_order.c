@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of partitions in order of worth (worth_order.h). A partition says whether it stands there: left in the middle by
- * longjmp one may stand there twice or not at all. */
+/* The table of partitions in order of worth (worth_order.h). A partition says whether it stands there: left in the
+ * middle by longjmp one may stand there twice or not at all. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -201,8 +201,8 @@ void fdri_strategy_order_sort(struct fdri_thread *t)
 
 void fdri_strategy_order_drop_pinned(struct fdri_thread *t) { keep(t, not_aside); }
 
-/* Whoever stands there twice stays where it is first; who is missing comes with the next fdri_strategy_order_complete. What is
- * half copied is looked at anew. */
+/* Whoever stands there twice stays where it is first; who is missing comes with the next fdri_strategy_order_complete.
+ * What is half copied is looked at anew. */
 void fdri_strategy_order_mend(struct fdri_thread *t)
 {
     struct fdri_strategy_cursor from = FDRI_STRATEGY_CURSOR_START, to = FDRI_STRATEGY_CURSOR_START;

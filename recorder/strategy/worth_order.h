@@ -30,8 +30,8 @@ struct fdri_strategy_cursor {
         0, 0, 0                                                                                                        \
     }
 
-struct fdri_strategy_rank *fdri_strategy_order_at(struct fdri_thread *t, struct fdri_strategy_cursor *c,
-                                                  uint32_t i); /* i < t->order_count */
+/* i < t->order_count */
+struct fdri_strategy_rank *fdri_strategy_order_at(struct fdri_thread *t, struct fdri_strategy_cursor *c, uint32_t i);
 /* Puts it where it belongs. Without memory for it it is left out: t->order_lacks, and the next call of
  * fdri_strategy_order_complete tries again. */
 void fdri_strategy_order_put(struct fdri_thread *t, struct fdri_arena_part *p);

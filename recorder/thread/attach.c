@@ -167,13 +167,14 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     int saved = errno; /* of the program, which did not ask for any of this */
     sigset_t old;
     fdri_system_signals_block(&old);
-    fdri_thread_inside++; /* first: what is called from here on may be a function of the program's that is instrumented */
+    /* first: what is called from here on may be a function of the program's that is instrumented */
+    fdri_thread_inside++;
     /* liburcu restores the mask by a function of the C library, which opens it for this signal */
     struct fdri_system_cancel cancel = fdri_system_cancel_off();
     bool here = fdri_thread_hold_recording(number), memory = here && (lane || fdri_names_address_room()),
          ok = memory && build(t, lane);
-    if (here && !lane && have_key)
-        pthread_setspecific(exit_key, t); /* without room, too: it may find some near its end */
+    /* without room, too: it may find some near its end */
+    if (here && !lane && have_key) pthread_setspecific(exit_key, t);
     if (here && !ok) {
         if (t->dead_for != number) fdri_thread_count_no_room((uint32_t)syscall(SYS_gettid), true);
         if (t->dead_for != number) t->dead_since = 0;
@@ -269,14 +270,14 @@ static void settle(struct fdri_thread *t)
         if (((struct fdri_arena_part *)fdri_thread_at(t, off))->forgets) settle_rewind(t, fdri_thread_at(t, off));
     l->lost_overflow = l->presented_overflow; /* all of them are */
     settle_points(t, points, l->depth);
-    bool readings = l->flags &
-                    FDRI_ARENA_LOCATION_READINGS; /* these, and events inside of calls there, are of other depths */
+    /* these, and events inside of calls there, are of other depths */
+    bool readings = l->flags & FDRI_ARENA_LOCATION_READINGS;
     for (uint32_t d = 0; readings && d <= FDRI_ARENA_READING_DEPTHS && d <= fdri_arena_levels_in(l->level_blocks); d++)
         if (d != l->depth && fdri_thread_level(t, d)->points_off)
             settle_points(t, fdri_thread_at(t, fdri_thread_level(t, d)->points_off), d);
     bool open = is_open(t, l->depth);
-    if (open && calls_placed(t, l->depth) == v->presented)
-        fdri_atomic_store_release(&l->depth, l->depth - 1); /* R:frame */
+    /* R:frame */
+    if (open && calls_placed(t, l->depth) == v->presented) fdri_atomic_store_release(&l->depth, l->depth - 1);
     if (l->depth == fdri_arena_levels_in(l->level_blocks)) return;
     v = fdri_thread_level(t, l->depth + 1);
     uint64_t calls = calls_placed(t, l->depth + 1);
@@ -397,8 +398,8 @@ void fdri_thread_detach(void *unused)
     if (!first) rounds++;
     fdri_atomic_signal_fence();
     detach(&fdri_record_self);
-    if (!first)
-        fdri_names_address_thread_ends(); /* liburcu may have seen it already: whoever records still asks again */
+    /* liburcu may have seen it already: whoever records still asks again */
+    if (!first) fdri_names_address_thread_ends();
     if (!first && rounds < PTHREAD_DESTRUCTOR_ITERATIONS) pthread_setspecific(exit_key, &fdri_record_self);
 }
 
@@ -534,8 +535,8 @@ uint64_t fdri_thread_tick_at(struct fdri_thread *t, uint64_t time_ns)
     const uint64_t far = 1ull << 62; /* 146 years; keeps every sum of times in the codec's range */
     struct fdri_life_recorder *r = &fdri_life_recording;
     uint64_t tick = fdri_bits_min(time_ns, far);
-    if (FDRI_UNLIKELY(!t->loc->start_tick))
-        t->loc->start_tick = fdri_bits_max(tick >> t->shift, 1); /* ns: nobody read a clock; 0 is not known yet */
+    /* ns: nobody read a clock; 0 is not known yet */
+    if (FDRI_UNLIKELY(!t->loc->start_tick)) t->loc->start_tick = fdri_bits_max(tick >> t->shift, 1);
     if (t->ticks) {
         uint64_t since = tick > r->start.monotonic_ns ? tick - r->start.monotonic_ns : 0;
         tick = fdri_bits_min(r->start.tick + fdri_life_ns_to_ticks(since), far);

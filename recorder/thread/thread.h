@@ -20,8 +20,8 @@
 #include "recorder/thread/thread_state.h"
 
 /* The thread state an operation may use now: this thread's, its lane when one is under way, or NULL (counted). On
- * success the state's location is marked busy; end with fdri_thread_end. The first event decides whether the location counts
- * in ns (an `_at` event) or in the clock's ticks. */
+ * success the state's location is marked busy; end with fdri_thread_end. The first event decides whether the location
+ * counts in ns (an `_at` event) or in the clock's ticks. */
 enum fdri_thread_domain { FDRI_THREAD_LIVE, FDRI_THREAD_NS, FDRI_THREAD_NO_EVENT };
 struct fdri_thread *fdri_thread_begin(enum fdri_thread_domain domain);
 struct fdri_thread *fdri_thread_begin_attached(void); /* no event; NULL as well where this thread is not attached */
@@ -30,8 +30,8 @@ struct fdri_thread *fdri_thread_begin_attached(void); /* no event; NULL as well 
 void fdri_thread_settle_own(uint64_t here);
 static inline void fdri_thread_end(struct fdri_thread *t)
 {
-    fdri_atomic_store_release(&t->loc->busy,
-                              0); /* R:busy - pairs with A:busy in start.c: finalize sees the record whole */
+    /* R:busy - pairs with A:busy in start.c: finalize sees the record whole */
+    fdri_atomic_store_release(&t->loc->busy, 0);
 }
 bool fdri_thread_attached(void); /* attaches this thread if need be */
 /* What this thread says of itself while there is no room for it: it holds when some is found. NULL: it has room, or
@@ -66,16 +66,16 @@ static inline bool fdri_thread_is_first(const struct fdri_arena_location *l)
 {
     return (int)l->tid == fdri_life_recording.pid;
 }
-struct fdri_arena_location *
-fdri_thread_location_new(void); /* an empty block, free and pinned, on the chain; NULL: no room */
+/* an empty block, free and pinned, on the chain; NULL: no room */
+struct fdri_arena_location *fdri_thread_location_new(void);
 /* A location with level 0 and what else it begins with, without an id and not shown yet; false: no room, nothing is
  * left behind. In block l, or where that is NULL in any. */
 bool fdri_thread_location_make(struct fdri_thread *t, struct fdri_arena_location *l, uint32_t parent, const char *name);
 void fdri_thread_location_number(struct fdri_thread *t); /* gives it its id */
 void fdri_thread_location_publish(struct fdri_thread *t, uint32_t flags);
 void fdri_thread_location_drop(struct fdri_thread *t); /* it holds nothing but its meta blocks; all is given back */
-void fdri_thread_set_clock(struct fdri_thread *t,
-                           bool ns); /* the location counts in ns, else in the recording's clock */
+/* the location counts in ns, else in the recording's clock */
+void fdri_thread_set_clock(struct fdri_thread *t, bool ns);
 void fdri_thread_link_location(struct fdri_arena_location *l, uint32_t off); /* from now on everybody sees it */
 bool fdri_thread_grow_levels(struct fdri_thread *t);  /* one more block of levels; false: no room */
 void fdri_thread_update_soft(struct fdri_thread *t);  /* recomputes when enter and leave must go slow */

@@ -117,8 +117,8 @@ void fdri_thread_link_location(struct fdri_arena_location *l, uint32_t off)
     uint32_t first = fdri_atomic_load_relaxed(&s->location_first);
     do {
         l->next = first;
-    } while (!fdri_atomic_cas_acq_rel_u32(&s->location_first, &first,
-                                          off)); /* R:location - pairs with A:location in export/ */
+        /* R:location - pairs with A:location in export/ */
+    } while (!fdri_atomic_cas_acq_rel_u32(&s->location_first, &first, off));
 }
 
 /* A block for a location: on the chain, free and pinned. */
@@ -261,8 +261,8 @@ void fdri_thread_location_drop(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
-    fdri_atomic_store_release(&l->flags,
-                              (uint32_t)FDRI_ARENA_LOCATION_FREE); /* R:location - no reader looks at what goes now */
+    /* R:location - no reader looks at what goes now */
+    fdri_atomic_store_release(&l->flags, (uint32_t)FDRI_ARENA_LOCATION_FREE);
     fdri_atomic_signal_fence();
     fdri_bins_claim_pin(a, l);
     fdri_piece_collect(a, l);

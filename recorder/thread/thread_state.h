@@ -3,7 +3,9 @@
 #ifndef FDRI_RECORDER_THREAD_THREAD_STATE_H
 #define FDRI_RECORDER_THREAD_THREAD_STATE_H
 
+#include <assert.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/bits.h"
@@ -101,8 +103,8 @@ struct fdri_thread {
     uint32_t ready;               /* the first of the whole bins that were given back ahead; 0: none are left */
     uint32_t fetch_at, fetch_end; /* what of that one is still to be fetched into the cache */
     uint32_t run_off;             /* struct fdri_bins_run: what may be given back next time; 0: none yet */
-    const struct fdri_arena_part
-        *opened; /* telescope: its new bin waits for the record it was opened for; NULL: none does */
+    /* telescope: its new bin waits for the record it was opened for; NULL: none does */
+    const struct fdri_arena_part *opened;
     struct fdri_record_mark *mark;
     struct fdri_jumps_excluded *skipped; /* open calls that rules keep out; NULL: none were */
     struct fdri_arena_part *asker;       /* whose the newest bin is: what is looked for ahead is for the like */
@@ -122,14 +124,24 @@ struct fdri_thread {
     uint32_t passed_over; /* off of the location that gave nothing just now: another is asked before */
     uint32_t barriers;    /* that others had to pass for the bin or block that is looked for */
     struct fdri_thread_search room_search, meta_search, level_search;
-    uint32_t
-        spare_cells[FDRI_THREAD_SPARE_CELLS]; /* cells of totals not in use, one of each size by 64 bytes; 0: none */
-    uint64_t stack_end;                       /* of the thread's own stack */
+    /* cells of totals not in use, one of each size by 64 bytes; 0: none */
+    uint32_t spare_cells[FDRI_THREAD_SPARE_CELLS];
+    uint64_t stack_end;   /* of the thread's own stack */
     uint64_t stack_bytes; /* abandoned_calls.c: how large it can be, once that was asked; 0: nobody knows */
     bool stack_known;
     uint8_t asked_in_vain;
     uint64_t tied_to; /* stored tick + 1 of the newest record that names a parent in its own tick */
 };
+/* Enter and leave on the fast path touch two cache lines of it: what each call reads, and what a leave rounds by. */
+static_assert(offsetof(struct fdri_thread, recording) == 0 && offsetof(struct fdri_thread, soft) == 12 &&
+                  offsetof(struct fdri_thread, loc) == 16 && offsetof(struct fdri_thread, top) == 24 &&
+                  offsetof(struct fdri_thread, base) == 32 && offsetof(struct fdri_thread, row_slot) == 48 &&
+                  offsetof(struct fdri_thread, known) == 56,
+              "first line: who and where");
+static_assert(offsetof(struct fdri_thread, row_shift) == 64 && offsetof(struct fdri_thread, shift) == 76 &&
+                  offsetof(struct fdri_thread, min_ticks) == 80 && offsetof(struct fdri_thread, edge) == 96 &&
+                  offsetof(struct fdri_thread, to_ns) == 120,
+              "second line: units and limits");
 /* Pauses and phases nest; an end without a begin is nothing. */
 static inline void fdri_thread_nest(uint32_t *open, bool begin)
 {

@@ -6,9 +6,8 @@
  * A row is exact or not there: a region that went to the rest stays in it, and so does one that came when it could not
  * be let in. Which they are a table of bits knows; where several regions share a bit, they stay in the rest as well.
  *
- * All this under the lock of ended_threads.c, which nobody gets while a snapshot walks, and with the book of fold_accounts.c: a row and
- * the rest change at once. */
-#include <fdr/reader.h>
+ * All this under the lock of ended_threads.c, which nobody gets while a snapshot walks, and with the book of
+ * fold_accounts.c: a row and the rest change at once. */
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,8 +70,8 @@ static void add_gone(struct fdri_thread *t, uint32_t key)
 {
     struct fdri_thread_eviction_hand *h = &t->hand;
     uint32_t number = key & 0xffffffu, want = BITS_LEAST;
-    uint32_t regions = fdri_atomic_load_relaxed(
-        &fdri_life_recording.arena.super->def_count[FDRI_ARENA_DEF_REGION]); /* how large ids get */
+    /* how large ids get */
+    uint32_t regions = fdri_atomic_load_relaxed(&fdri_life_recording.arena.super->def_count[FDRI_ARENA_DEF_REGION]);
     if (!is_region(key)) {
         h->points_gone |= point_bit(key);
         return;
@@ -111,7 +110,7 @@ static uint64_t worth_of(const struct fdri_arena_row *r)
 }
 
 /* With epochs the hand goes through their base: a row that is not in it stays. */
-static struct choice next_of_base(struct fdri_thread *t, const struct fdr_epochs *e)
+static struct choice next_of_base(struct fdri_thread *t, const struct fdri_arena_epochs *e)
 {
     struct fdri_thread_eviction_hand *h = &t->hand;
     struct fdri_arena_epoch_base *b = h->block ? fdri_thread_at(t, h->block) : NULL;
@@ -139,7 +138,7 @@ static struct choice next_of_table(struct fdri_thread *t)
 static struct choice next_row(struct fdri_thread *t)
 {
     struct fdri_thread_eviction_hand *h = &t->hand;
-    const struct fdr_epochs *e = fdri_strategy_epochs(t);
+    const struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
     if (h->epochs != t->loc->epochs_off) {
         h->epochs = t->loc->epochs_off;
         h->block = h->index = 0;

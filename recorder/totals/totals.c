@@ -318,8 +318,8 @@ bool fdri_totals_add_value(uint32_t type, uint64_t *sum, uint64_t value)
 static void add_value(struct fdri_arena_row *r, enum fdri_arena_value_type type, uint64_t value)
 {
     uint64_t sum = r->sum;
-    bool both = r->key >> 24 == FDRI_ARENA_DEF_COLLECTIVE &&
-                value == UINT64_MAX; /* sent and received did not fit together */
+    /* sent and received did not fit together */
+    bool both = r->key >> 24 == FDRI_ARENA_DEF_COLLECTIVE && value == UINT64_MAX;
     if (r->flags & FDRI_ARENA_ROW_SATURATED) return;
     if (!fdri_totals_add_value(type, &sum, value) || both) r->flags |= FDRI_ARENA_ROW_SATURATED;
     fdri_atomic_signal_fence();

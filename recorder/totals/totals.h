@@ -31,9 +31,9 @@ enum { FDRI_TOTALS_ROWS_PREFETCHED = 16 };         /* asked of memory while thos
 void fdri_totals_rows_mend(struct fdri_thread *t); /* an operation may have been left while the table was replaced */
 /* A row for `key` in a cell of zeros, or in that of a row without calls. */
 struct fdri_arena_row *fdri_totals_row_place(struct fdri_thread *t, uint32_t off, uint32_t key);
-struct fdri_arena_row *fdri_totals_row_rename(struct fdri_thread *t, uint32_t off,
-                                              uint32_t key); /* while handlers wait */
-bool fdri_totals_rows_full(struct fdri_thread *t);           /* the table: searches would take long */
+/* while handlers wait */
+struct fdri_arena_row *fdri_totals_row_rename(struct fdri_thread *t, uint32_t off, uint32_t key);
+bool fdri_totals_rows_full(struct fdri_thread *t); /* the table: searches would take long */
 /* The row's histogram has room for buckets [from, end) as well; false: no room. */
 bool fdri_totals_histogram_cover(struct fdri_thread *t, struct fdri_arena_row *r, uint32_t from, uint32_t end);
 void fdri_totals_histogram_drop(struct fdri_thread *t, struct fdri_arena_row *r);

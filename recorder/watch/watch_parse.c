@@ -93,8 +93,8 @@ static const char *memory(struct words *w, struct fdri_watch *t)
     const char *limit = accept(w, "above") ? next(w) : "";
     uint64_t bytes;
     t->percent = number(limit, "%", &t->limit);
-    bool good = t->percent ? t->limit > 0 && t->limit < 100
-                           : fdri_life_parse_size(limit, &bytes); /* never, always: none */
+    /* never, always: none */
+    bool good = t->percent ? t->limit > 0 && t->limit < 100 : fdri_life_parse_size(limit, &bytes);
     if (good && !t->percent) t->limit = (double)bytes;
     return good ? NULL : "expected: memory above SIZE, or above N%, N between 0 and 100";
 }

@@ -54,8 +54,8 @@ static void see_frame(uint32_t location, uint32_t region, uint64_t enter_tick, u
     uint32_t key = FDRI_TOTALS_KEY(FDRI_ARENA_DEF_REGION, region);
     uint64_t open = now_tick > enter_tick ? now_tick - enter_tick : 0;
     uint64_t ns = to_ns(open);
-    const struct fdri_watch_table *table = fdri_atomic_load_acquire(
-        &fdri_watch_table); /* A:watch - replaced as a whole */
+    /* A:watch - replaced as a whole */
+    const struct fdri_watch_table *table = fdri_atomic_load_acquire(&fdri_watch_table);
     if (!table) return;
     FDRI_WATCH_EACH_ENTRY(table, key, e)
     if (e->stuck_ns != UINT64_MAX && ns >= e->stuck_ns)
@@ -111,8 +111,8 @@ FDRI_RACY static void see_stacks(void)
     begin_look(&who);
     uint64_t now = fdri_record_tick_now();
     if (!fdri_ended_try_hold(UINT32_MAX, 1000)) return; /* accounts of ended threads are moving: next time */
-    for (uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.arena.super->location_first);
-         off;) { /* A:location */
+    /* A:location */
+    for (uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.arena.super->location_first); off;) {
         const struct fdri_arena_location *l = fdri_bins_at(&fdri_life_recording.arena, off);
         uint32_t flags = fdri_atomic_load_relaxed(&l->flags);
         if ((flags & FDRI_ARENA_LOCATION_LIVE) && !(flags & FDRI_ARENA_LOCATION_NS) == fdri_life_recording.ticks)
@@ -196,8 +196,8 @@ static bool p99_of(uint32_t key, uint64_t *p99)
 {
     uint64_t count[64] = {0}, all = 0, above = 0;
     if (!fdri_ended_try_hold(UINT32_MAX, 1000)) return false;
-    for (uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.arena.super->location_first);
-         off;) { /* A:location */
+    /* A:location */
+    for (uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.arena.super->location_first); off;) {
         const struct fdri_arena_location *l = fdri_bins_at(&fdri_life_recording.arena, off);
         bool free_one = fdri_atomic_load_acquire(&l->flags) & FDRI_ARENA_LOCATION_FREE; /* A:location */
         if (!free_one && l->rows_table_off) add_histogram(l, key, count);

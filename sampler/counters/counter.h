@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of sampler/counter_* and sampler/monitor* share.
+/* Counters beside the events: read by a thread of its own, or at the edges of chosen calls.
+ * Neighbours: the recorder starts it through counter_view.h; readings come back through <fdr/fdr.h>.
  *
  *   counter_sources.c     all sources; names to counters; which of them work here
  *   counter_perf.c     perf events: software (per thread, exact) and hardware

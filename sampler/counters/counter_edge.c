@@ -300,8 +300,8 @@ void fdri_counters_edges_start(const char *counters, const char *papi)
     if (!p->total) return;
     define_event(p, name);
     fdri_counters_in_handler_warm();
-    if (p->event)
-        fdri_atomic_store_release(&generation, generation + 1); /* R:edges - the plan is made; pairs with A:edges */
+    /* R:edges - the plan is made; pairs with A:edges */
+    if (p->event) fdri_atomic_store_release(&generation, generation + 1);
 }
 
 /* Threads close what they have open when they next come here, or end. */

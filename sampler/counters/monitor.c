@@ -115,8 +115,8 @@ static int start_thread(void)
     int e = pthread_create(&thread, NULL, monitor, NULL);
     /* Trying what works here opens, reads and closes files: not beside a program that begins by closing all it did not
      * open. */
-    while (!e && sem_trywait(&prepared))
-        fdri_system_sleep(100000); /* no cancellation point: base/system/signal_mask.h */
+    /* no cancellation point: base/system/signal_mask.h */
+    while (!e && sem_trywait(&prepared)) fdri_system_sleep(100000);
     fdri_system_signals_restore(&old);
     return e;
 }

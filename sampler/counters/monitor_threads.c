@@ -134,8 +134,8 @@ void fdri_counters_threads_read(const struct fdri_counters_panel *p, bool last)
     for (uint32_t i = 0; i < places; i++)
         if (threads[i].tid > 0 && !fdri_counters_observe(&threads[i], p, last)) {
             links = 0; /* gone: the next scan ends it */
-            if (threads[i].lost)
-                fdri_counters_observe_end(&threads[i], p); /* or finds it again, as a series that begins there */
+            /* or finds it again, as a series that begins there */
+            if (threads[i].lost) fdri_counters_observe_end(&threads[i], p);
         }
 }
 

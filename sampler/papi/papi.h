@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of libfdr-papi share.
+/* libfdr-papi: PAPI's events as counters.
+ * Neighbours: sampler/counters/ loads it through <fdr/counters.h>.
  *
  *   papi_papi.c      which events work            papi_set_papi.c   event sets of a thread
  *   papi_descriptors.c      their descriptors            papi_provider.c   what libfdr calls

@@ -40,8 +40,8 @@ static int ready(void)
 
 int fdri_papi_begin(void)
 {
-    if (initialised && initialised != getpid())
-        pthread_mutex_init(&fdri_papi_lock, NULL); /* a thread the child does not have may hold it */
+    /* a thread the child does not have may hold it */
+    if (initialised && initialised != getpid()) pthread_mutex_init(&fdri_papi_lock, NULL);
     pthread_mutex_lock(&fdri_papi_lock);
     int e = ready();
     return e ? e : PAPI_register_thread(); /* PAPI looks names up for threads it knows only */

@@ -72,8 +72,8 @@ static struct fdri_samples_target *target_of(const siginfo_t *info)
         return fdri_samples_is_target(info->si_value.sival_ptr) ? info->si_value.sival_ptr : NULL;
     if (info->si_code != POLL_IN && info->si_code != POLL_HUP) return NULL;
     uint32_t fd = (uint32_t)info->si_fd;
-    return fd < fdri_samples_sampler.by_fd_count ? fdri_atomic_load_acquire(&fdri_samples_sampler.by_fd[fd])
-                                                 : NULL; /* A:target */
+    /* A:target */
+    return fd < fdri_samples_sampler.by_fd_count ? fdri_atomic_load_acquire(&fdri_samples_sampler.by_fd[fd]) : NULL;
 }
 
 uint32_t fdri_samples_own_tid(void)
@@ -121,8 +121,8 @@ bool fdri_samples_handler_install(int taken)
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = on_signal;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    fdri_system_signals_but_faults(
-        &ours.sa_mask); /* blocked, a fault would kill without a bundle; and it may be ours: unwind.c */
+    /* blocked, a fault would kill without a bundle; and it may be ours: unwind.c */
+    fdri_system_signals_but_faults(&ours.sa_mask);
     return fdri_system_previous_install(&fdri_samples_sampler.previous, fdri_samples_sampler.signal, &ours);
 }
 

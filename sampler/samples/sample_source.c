@@ -110,8 +110,8 @@ static void drop_fd(struct fdri_samples_target *t)
     if (t->fd < 0) return;
     fdri_atomic_store_relaxed(&fdri_samples_sampler.by_fd[t->fd], (struct fdri_samples_target *)NULL);
     bool there = fdri_samples_source_there(t);
-    if (there &&
-        fdri_samples_sampler.how.provided) { /* the event stays with its thread; others that it leads go on counting */
+    /* the event stays with its thread; others that it leads go on counting */
+    if (there && fdri_samples_sampler.how.provided) {
         uint64_t never = 1ull << 62;
         ioctl(t->fd, PERF_EVENT_IOC_PERIOD, &never);
         fcntl(t->fd, F_SETFL, fcntl(t->fd, F_GETFL) & ~O_ASYNC);
@@ -256,8 +256,8 @@ void fdri_samples_source_rate(struct fdri_samples_target *t)
 {
     uint64_t period = fdri_samples_sampler.how.period_ns * t->step * t->slow;
     if (t->source == FDRI_SAMPLES_BY_PERF || t->source == FDRI_SAMPLES_BY_RING) {
-        if (fdri_samples_source_there(t))
-            ioctl(t->fd, PERF_EVENT_IOC_PERIOD, &period); /* it may be the program's event by now */
+        /* it may be the program's event by now */
+        if (fdri_samples_source_there(t)) ioctl(t->fd, PERF_EVENT_IOC_PERIOD, &period);
     } else if (t->source == FDRI_SAMPLES_BY_TIMER && fdri_samples_sampler.how.wall) {
         t->zero_ns = fdri_clock_ns(CLOCK_MONOTONIC);
         t->armed = 0;

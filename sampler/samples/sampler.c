@@ -162,9 +162,8 @@ static void begin_target(uint32_t tid)
     if (2 * (count + 1) > slots && !rebuild(slots ? slots * 2 : 256)) return;
     struct fdri_samples_target *t = new_target();
     if (!t) return;
-    memset(&t->tid, 0,
-           offsetof(struct fdri_samples_target, frames) -
-               offsetof(struct fdri_samples_target, tid)); /* `live` may count a late signal's visit */
+    /* `live` may count a late signal's visit */
+    memset(&t->tid, 0, offsetof(struct fdri_samples_target, frames) - offsetof(struct fdri_samples_target, tid));
     t->fd = -1;
     t->start_time = start_time;
     t->seen = round_;
@@ -260,8 +259,8 @@ static void look_at_mask(struct fdri_samples_target *t)
     t->looks = 0;
     t->blocked = blocked;
     if (ring) open_again(t);
-    if (!blocked || !look_up(t->tid, name) || fdri_system_is_helper(name))
-        return; /* ours, met before it had its name */
+    /* ours, met before it had its name */
+    if (!blocked || !look_up(t->tid, name) || fdri_system_is_helper(name)) return;
     ring = t->source == FDRI_SAMPLES_BY_RING;
     if (fdri_text_once(ring ? &said : &said_not))
         fdri_text_message(
@@ -307,8 +306,8 @@ static void drop_gone(void)
             end_target(t); /* found as a new one in the next round */
             continue;
         }
-        if (t->source == FDRI_SAMPLES_BY_NOTHING && !fdri_samples_sampler.how.provided)
-            fdri_samples_source_open(t, 1); /* it got none before */
+        /* it got none before */
+        if (t->source == FDRI_SAMPLES_BY_NOTHING && !fdri_samples_sampler.how.provided) fdri_samples_source_open(t, 1);
         look_at_mask(t);
         look_at_name(t);
     }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of sampler/ share that take samples of threads.
+/* Samples of threads: where each thread is, at a set rate.
+ * Neighbours: the recorder starts it through samples_view.h; samples come back through <fdr/fdr.h>.
  *
  *   sample_setting.c   what FDR_SAMPLE says            sample_source.c   the timer or perf event of one thread
  *   sampler.c   finds threads, the helper       sample_handler.c  one sample, in the thread's signal handler
  *   perf_ring.c      samples the kernel took         frame_walk.c     return addresses by frame pointers
  *   own_overflow.c       counters that only their own threads can make    unwind.c   by libgcc's unwinder
  *
- * Every thread of the process has a `struct fdri_samples_target`. Only the helper thread (fdr-sampler) makes and ends them; the
- * handler of the thread reads its own. They are never freed: a signal that comes late finds memory. */
+ * Every thread of the process has a `struct fdri_samples_target`. Only the helper thread (fdr-sampler) makes and ends
+ * them; the handler of the thread reads its own. They are never freed: a signal that comes late finds memory. */
 #ifndef FDRI_SAMPLER_SAMPLES_SAMPLER_H
 #define FDRI_SAMPLER_SAMPLES_SAMPLER_H
 

@@ -14,8 +14,8 @@ bool fdri_samples_sampler_wanted(void); /* as prepared: samples are to be taken 
 /* Recording has begun. `signal`: one that is taken already, 0 none. */
 void fdri_samples_sampler_start(int signal);
 void fdri_samples_sampler_stop(void); /* recording is about to end */
-void fdri_samples_sampler_fork(
-    int phase); /* as fdri_names_define_fork: 0 prepare, 1 parent, 2 child; 3 before 0 where no handler ran */
+/* as fdri_names_define_fork: 0 prepare, 1 parent, 2 child; 3 before 0 where no handler ran */
+void fdri_samples_sampler_fork(int phase);
 /* This thread records now; `blocked`: its signals before it attached. Async-signal-safe. */
 void fdri_samples_sampler_attached(uint32_t tid, const sigset_t *blocked);
 

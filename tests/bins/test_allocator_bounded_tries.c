@@ -45,8 +45,8 @@ static void P2_tries_are_bounded(void **state)
         assert_int_equal(fdri_bins_format(&a, memory, 1 << 20, 4096), 0);
         fdri_bins_divide(&a, &machine);
         uint32_t held = fdri_bins_take(&a, 0), free_before = fdri_bins_free_count(&a);
-        for (uint32_t node = 0; node < machine.nodes; node++)
-            fdri_bins_give(&a, fdri_bins_take(&a, node)); /* no stack is empty */
+        /* no stack is empty */
+        for (uint32_t node = 0; node < machine.nodes; node++) fdri_bins_give(&a, fdri_bins_take(&a, node));
         assert_true(held != 0);
 
         win_after = UINT32_MAX;

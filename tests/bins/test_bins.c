@@ -345,8 +345,8 @@ static void P3_a_run_of_bins_is_taken_at_once(void **state)
     assert_int_equal(pop_run(&a, p, UINT64_MAX, 64, false, r, &given), 0);
     assert_int_equal(pop_run(&a, p, UINT64_MAX, 2, true, r, &given), 4); /* a quarter of two whole ones */
     give_run(&a, l, r);
-    assert_int_equal(pop_run(&a, p, UINT64_MAX, 8, true, r, &given),
-                     5); /* what is left of 4 KiB and one whole one that fits */
+    /* what is left of 4 KiB and one whole one that fits */
+    assert_int_equal(pop_run(&a, p, UINT64_MAX, 8, true, r, &given), 5);
     give_run(&a, l, r);
     assert_int_equal(pop_run(&a, p, UINT64_MAX, 8, true, r, &given), 1); /* not the open one */
     give_run(&a, l, r);

@@ -57,8 +57,8 @@ static void many(void **state)
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
     struct fdri_arena_location *v = fdri_record_self.loc, *who = fdri_life_recording.shares.spare[0];
     uint32_t place, inside = 0, last = 0;
-    while ((place = fdri_bins_claim_enter(a, who, v)))
-        inside++, last = place; /* the same one: all places it looks at */
+    /* the same one: all places it looks at */
+    while ((place = fdri_bins_claim_enter(a, who, v))) inside++, last = place;
     assert_in_range(inside, 2, FDRI_BINS_CLAIMERS);
     fdri_bins_claim_leave(a, last);
     assert_int_equal(fdri_bins_claim_enter(a, who, v), last);

@@ -99,8 +99,8 @@ static void another_live_file(void **state)
     struct seen alone = look(n);
     assert_int_equal(alone.verdict, FDR_WHOLE);
     same_but_said(&alone, n + more);
-    memset(file + offsetof(struct fdri_arena_superblock, location_first), 0,
-           4); /* blocks of locations are looked for */
+    /* blocks of locations are looked for */
+    memset(file + offsetof(struct fdri_arena_superblock, location_first), 0, 4);
     alone = look(n);
     assert_int_equal(alone.verdict, FDR_DAMAGED);
     assert_true(alone.locations > 0 && alone.events > 0);

@@ -104,15 +104,15 @@ static void P8_sums_are_those_of_rows(void **state)
     size_t tables = 0;
     (void)state;
     record();
-    for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + sizeof(struct fdr_epochs) <= bytes;
+    for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + sizeof(struct fdri_arena_epochs) <= bytes;
          off += FDRI_ARENA_META_ALIGN) {
-        const struct fdr_epochs *is = (const void *)(image + off);
+        const struct fdri_arena_epochs *is = (const void *)(image + off);
         if (is->head.magic != FDRI_ARENA_META_MAGIC || is->head.kind != FDRI_ARENA_META_EPOCHS || !is->count) continue;
         tables++;
         for (uint32_t i = 0; i < is->count; i++) {
             memcpy(damaged, image, bytes);
             memset(damaged + spare->chunks_off, 0, spare->chunk_count * sizeof(struct fdri_arena_chunk));
-            ((struct fdr_epochs *)(damaged + off))->epoch[i].calls ^= 1ull << 40;
+            ((struct fdri_arena_epochs *)(damaged + off))->epoch[i].calls ^= 1ull << 40;
             assert_int_not_equal(fdr_file_open_memory(damaged, bytes, &f, message, sizeof message), FDR_UNREADABLE);
             size_t n = fdr_epochs(f, &e), all = fdr_epoch_totals(f, &t);
             for (size_t k = 0; k < n; k++) {

@@ -147,8 +147,8 @@ static void P8_damaged_epochs(void **state)
     record();
     for (int k = 0; k < 40; k++) record(); /* epochs begin when there is too much */
     struct image m = snapshot();
-    for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + sizeof(struct fdr_epochs) <= m.count; off += 64) {
-        struct fdr_epochs *e = (void *)(m.bytes + off);
+    for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + sizeof(struct fdri_arena_epochs) <= m.count; off += 64) {
+        struct fdri_arena_epochs *e = (void *)(m.bytes + off);
         if (e->head.magic != FDRI_ARENA_META_MAGIC || e->head.kind != FDRI_ARENA_META_EPOCHS) continue;
         uint32_t count = e->count;
         e->count = UINT32_MAX;

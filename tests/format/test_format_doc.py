@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-HEADERS = ["format/arena.h", "format/arena/crash_section.h"]
+HEADERS = ["format/arena/arena.h", "format/arena/crash_section.h"]
 
 
 def compile_and_run(work, name, text, options):
@@ -118,8 +118,11 @@ def main():
     with open(path, encoding="utf-8") as f:
         page = f.read()
     header = ""
-    for name in HEADERS:
-        with open(os.path.join(source, name), encoding="utf-8") as f:
+    folder = os.path.join(source, "format", "arena")
+    for name in sorted(os.listdir(folder)):
+        if name == "checks.h":  # how checks are made, no layout
+            continue
+        with open(os.path.join(folder, name), encoding="utf-8") as f:
             header += f.read()
     structs, bad = structures(header), []
     enums = re.findall(r"^\s+(FDRI_ARENA_(?:META|DEF)_[A-Z]+)\b", header, flags=re.M)

@@ -7,9 +7,9 @@
 # code; where the table pairs two labels, both are there.
 set -euo pipefail
 cd "${FDR_SOURCE:-$(dirname "$0")/../..}"
-shopt -s nullglob extglob
-files=(include/fdr/*.@(h|hpp) base/!(atomic|racy).[ch] {format,bins,policies,recorder,sampler,export}/*.[ch]
-    {reader,convert,tools,adapters}/*.[ch])
+shopt -s nullglob extglob globstar
+files=(include/fdr/*.@(h|hpp) base/!(atomic|racy).[ch] base/*/*.[ch]
+    {format,bins,policies,recorder,sampler,export}/**/*.[ch] {reader,convert,tools,adapters}/**/*.[ch])
 
 # Atomics spelled out.
 spelled=$(grep -nE '__atomic_|__sync_|__c11_atomic|stdatomic|_Atomic|std::atomic' "${files[@]}" base/racy.h |

@@ -153,8 +153,8 @@ static void P9_many_calls_kept_out(void **state)
 static char code[256];
 enum { WAYS = 5 };
 struct way {
-    int up, up_to, caller,
-        site;  /* of the function that is stored last before f ends; up_to: its return address, or 0 */
+    /* of the function that is stored last before f ends; up_to: its return address, or 0 */
+    int up, up_to, caller, site;
     bool gone; /* so the inner f is */
 };
 

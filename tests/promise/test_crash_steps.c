@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads,slow timeout=240 promise=P7
  * ctest: without=asan,tsan (kills at every store, also at theirs)
- * P7: SIGKILL at every store of a process with one thread (tests/support/kill_at_every_store.h): what is left is opened, verified and
- * compared with what was presented. FDR_TEST_STEPS=N records longer. The last test kills for good, at random moments,
- * on a larger arena with threads. */
+ * P7: SIGKILL at every store of a process with one thread (tests/support/kill_at_every_store.h): what is left is
+ * opened, verified and compared with what was presented. FDR_TEST_STEPS=N records longer. The last test kills for good,
+ * at random moments, on a larger arena with threads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

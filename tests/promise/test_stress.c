@@ -276,8 +276,8 @@ static void *asker(void *unused)
 static void P10_snapshots_asked_at_once_are_one(void **state)
 {
     (void)state;
-    if (getenv("FDR_TEST_EMULATED"))
-        skip(); /* qemu-user tells each thread a start of its own: as if the process were another one */
+    /* qemu-user tells each thread a start of its own: as if the process were another one */
+    if (getenv("FDR_TEST_EMULATED")) skip();
     struct fdr_config c = oracle_config(oracle_directory());
     c.keep = "2,newest";
     assert_int_equal(fdr_init(&c), 0);

@@ -158,8 +158,9 @@ static inline const char *oracle_check_epochs(const struct oracle *o, const stru
     while (n < all && e[n].location == location) n++;
     if (!n) return NULL;
     const char *wrong = oracle_epoch_shape(o, r, e, n);
+    /* it says that some are missing */
     for (size_t i = 0; i < n; i++)
-        if (!e[i].exact) return wrong; /* it says that some are missing */
+        if (!e[i].exact) return wrong;
     if (!wrong) wrong = oracle_epoch_totals(o, r, f, e, n);
     if (!wrong) wrong = oracle_epoch_kept(o, r, v, f, e, n);
     return wrong;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Leaves a function by longjmp out of a signal handler, at an instruction of one's choice: x86-64 steps one by one.
- * Behind tests/support/api_fixture.h. Where nothing can be stepped this is the whole test, and skips it; the rest stands in
- * #ifdef CAN_STEP. */
+ * Behind tests/support/api_fixture.h. Where nothing can be stepped this is the whole test, and skips it; the rest
+ * stands in #ifdef CAN_STEP. */
 #ifndef FDRI_TESTS_STEPS_H
 #define FDRI_TESTS_STEPS_H
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -18,8 +18,8 @@ static volatile uint32_t steps_until; /* instructions */
 static void steps_at_each(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)info;
-    if (sigismember(&((const ucontext_t *)context)->uc_sigmask, SIGUSR1))
-        return; /* the library lets no handler in here */
+    /* the library lets no handler in here */
+    if (sigismember(&((const ucontext_t *)context)->uc_sigmask, SIGUSR1)) return;
     if (steps_until && !--steps_until) siglongjmp(steps_away, 1);
 }
 

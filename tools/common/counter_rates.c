@@ -30,8 +30,8 @@ struct track {
     uint64_t last_ns, interval_ns;
     uint64_t number; /* of its newest reading held */
     uint64_t value[TRACK_COUNTERS];
-    struct spent_map old, previous,
-        current; /* since the newest reading; previous and current: the last interval or two */
+    /* since the newest reading; previous and current: the last interval or two */
+    struct spent_map old, previous, current;
     uint64_t current_from, mark;
     struct track *next, *beside; /* all; of the same location */
 };

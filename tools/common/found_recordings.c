@@ -187,8 +187,8 @@ static int copy_bytes(int from, int to)
         for (ssize_t i = 0; i < n; i += 4096) {
             size_t bytes = n - i < 4096 ? (size_t)(n - i) : 4096;
             ssize_t put = memcmp(block + i, zero, bytes) != 0 ? pwrite(to, block + i, bytes, at + i) : (ssize_t)bytes;
-            if (put != (ssize_t)bytes)
-                return put < 0 ? -errno : -ENOSPC; /* a short one says no more: the disk is full */
+            /* a short one says no more: the disk is full */
+            if (put != (ssize_t)bytes) return put < 0 ? -errno : -ENOSPC;
         }
         at += n;
     }

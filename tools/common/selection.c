@@ -170,8 +170,8 @@ static bool region_matches(const struct selection *s, const char *name)
 
 static bool choose_regions(const struct selection *s, const struct fdr_file *file, const char *path, struct chosen *c)
 {
-    size_t count = fdr_definition_count(file, FDR_REGION_DEFINITION) + 1,
-           found = 0; /* ids count from 1; 0 is [unknown] */
+    /* ids count from 1; 0 is [unknown] */
+    size_t count = fdr_definition_count(file, FDR_REGION_DEFINITION) + 1, found = 0;
     if (s->region_count == 0) return true;
     c->regions = calloc(count, 1);
     if (!c->regions) return false;

@@ -343,8 +343,8 @@ const struct fdr_location_info *location_of_thread(const struct fdr_file *file, 
     const struct fdr_location_info *found = NULL;
     for (size_t i = 0; i < fdr_location_count(file); i++) {
         const struct fdr_location_info *l = fdr_location_info(file, i);
-        if (l->tid == tid && l->parent == UINT32_MAX && !l->samples && (!found || l->to_ns > found->to_ns))
-            found = l; /* tids are used again */
+        /* tids are used again */
+        if (l->tid == tid && l->parent == UINT32_MAX && !l->samples && (!found || l->to_ns > found->to_ns)) found = l;
     }
     return found;
 }

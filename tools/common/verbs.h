@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the verbs share: exit codes, opening a recording, messages, numbers in and out for people and for JSON. */
+/* Parts that the verbs share: exit codes, opening a recording, messages, numbers in and out for people and for JSON. */
 #ifndef FDRI_TOOLS_COMMON_VERBS_H
 #define FDRI_TOOLS_COMMON_VERBS_H
 

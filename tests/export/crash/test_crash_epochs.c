@@ -31,7 +31,7 @@ static void calls(unsigned n)
     }
 }
 
-static const struct fdr_epochs *epochs_in(const uint8_t *file)
+static const struct fdri_arena_epochs *epochs_in(const uint8_t *file)
 {
     const struct fdri_arena_superblock *s = (const void *)file;
     const struct fdri_arena_location *l = (const void *)(file + s->location_first);
@@ -42,7 +42,7 @@ static const struct fdr_epochs *epochs_in(const uint8_t *file)
 /* How many epochs have rows that are not theirs. */
 static unsigned torn(const uint8_t *file)
 {
-    const struct fdr_epochs *e = epochs_in(file);
+    const struct fdri_arena_epochs *e = epochs_in(file);
     unsigned bad = 0, with_rows = 0;
     for (uint32_t i = 0; i + 1 < e->count; i++) {
         const struct fdri_arena_epoch_rows *b = (const void *)(file + e->epoch[i].rows_off);
@@ -93,7 +93,7 @@ static void P7_not_believed(void **state)
     uint64_t changes;
     (void)state;
     uint8_t *file = copy_in_halves(&fd, &changes);
-    struct fdr_epochs *live = (struct fdr_epochs *)(uintptr_t)epochs_in(fdri_snapshot_view.base);
+    struct fdri_arena_epochs *live = (struct fdri_arena_epochs *)(uintptr_t)epochs_in(fdri_snapshot_view.base);
     live->version++; /* it stands in the middle of a change */
     assert_int_equal(fdri_crash_epochs_put(fd, changes), 0);
     assert_int_equal(epochs_in(file)->version % 2, 1);

@@ -12,13 +12,14 @@ allowed+='|memcpy|memcmp|memset|memmove|memchr|strlen|strnlen|strncpy|__memcpy_c
 allowed+='|__libc_current_sigrtmin|__libc_current_sigrtmax|_GLOBAL_OFFSET_TABLE_'
 # What of ours it may not reach: the files of the healthy process.
 bad=0
-for file in crash crash_threads crash_section crash_epochs bundle words; do
-    object=$build/CMakeFiles/fdr_obj_export.dir/export/$file.c.o
+for file in crash_handler crash_threads crash_section crash_epochs bundle_file stack_words; do
+    object=$build/CMakeFiles/fdr_obj_export.dir/export/crash/$file.c.o
     [ -e "$object" ] || { echo "$object is not there"; exit 1; }
     while IFS= read -r name; do
         [[ $name =~ ^($allowed)$ ]] || { echo "$file.c refers to $name"; bad=1; }
         case $name in
-            fdri_text_message | fdri_text_once | fdri_file_* | fdri_crash_bundle_open | fdri_crash_context | fdri_snapshot_copy_arena | fdri_export_*)
+            fdri_text_message | fdri_text_once | fdri_snapshot_file_* | fdri_crash_bundle_open | fdri_crash_context | \
+                fdri_snapshot_copy_arena | fdri_trigger_* | fdri_snapshot_final | fdri_snapshot_abandon | fdri_snapshot_is_here)
                 echo "$file.c refers to $name, which is for a healthy process"; bad=1 ;;
         esac
     done < <(nm -u "$object" | awk '{ print $2 }')

@@ -191,8 +191,8 @@ static void no_write_of_the_arena_comes_after_the_deadline(void **state)
 {
     (void)state;
     late(false);
-    for (int tries = 20; late(true) != 1; tries--)
-        assert_true(tries); /* the section has 100 ms: a busy machine may take longer */
+    /* the section has 100 ms: a busy machine may take longer */
+    for (int tries = 20; late(true) != 1; tries--) assert_true(tries);
 }
 
 static void others_are_waited_for_200_ms_at_most(void **state)

@@ -90,8 +90,8 @@ static void one_snapshot_for_a_hang(void **state)
         look(&now, 1); /* they are found one after the other */
     }
     look(&now, 1); /* the first has stood for three quarters, the last for one */
-    for (int i = 0; i < 1000; i++)
-        fdri_trigger_watchdog_late(second / 1000); /* wake-ups: no time of theirs is taken off */
+    /* wake-ups: no time of theirs is taken off */
+    for (int i = 0; i < 1000; i++) fdri_trigger_watchdog_late(second / 1000);
     unsigned early = snapshots(NULL, 0);
     look(&now, 2); /* and the look that waits for the others */
     unsigned found = snapshots(path, sizeof path);

@@ -17,8 +17,8 @@
 #include <ucontext.h>
 
 #ifdef CAN_STEP
-/* Left at every so many instructions, the other handler comes at every so many of THE_OTHER; with each place where it is
- * left at one in APART of these, shifted by one each time. */
+/* Left at every so many instructions, the other handler comes at every so many of THE_OTHER; with each place where it
+ * is left at one in APART of these, shifted by one each time. */
 enum { EVERY = 5, THE_OTHER = 29, APART = 7 };
 static fdr_region outer, inner, handled;
 static volatile uint32_t record_in; /* instructions */

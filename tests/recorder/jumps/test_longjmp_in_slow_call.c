@@ -217,7 +217,7 @@ static uint32_t places_of(uint32_t off)
 
 static void each_row_has_its_place(uint32_t n)
 {
-    const struct fdr_epochs *e = fdri_thread_at(&fdri_record_self, self()->epochs_off);
+    const struct fdri_arena_epochs *e = fdri_thread_at(&fdri_record_self, self()->epochs_off);
     for (uint32_t off = e->base_first; off;) {
         const struct fdri_arena_epoch_base *b = fdri_thread_at(&fdri_record_self, off);
         for (uint32_t i = 0; i < b->count; i++) {

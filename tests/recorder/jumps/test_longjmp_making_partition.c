@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 promise=P3,P8 wrap=fdri_strategy_telescope_part,fdri_strategy_telescope_sealed,fdri_join_look
+/* ctest: label=unit timeout=120 promise=P3,P8
+ * ctest: wrap=fdri_strategy_telescope_part,fdri_strategy_telescope_sealed,fdri_join_look
  * P8: an operation that is left by longjmp while a partition is made, or while bands become one. What comes next finds
  * the partition there is: of two of a kind no reader would know which is which. The linker puts us where the jump
  * begins. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=300 serial promise=P10
  * P10: every public function may be called by any thread at any time: each is, in a loop of its own, while recordings
- * begin and end. All come back, and nothing breaks. (test_finalize_while_recording.c has threads that record without a pause.) */
+ * begin and end. All come back, and nothing breaks. (test_finalize_while_recording.c has threads that record without a
+ * pause.) */
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <pthread.h>
@@ -20,8 +21,8 @@
 #include "base/clock.h"
 #include "tests/support/oracle.h"
 
-/* As in test_finalize_while_recording.c: who comes late to memory that was emptied meanwhile finds nothing in it. What fdr_usage has
- * summed up of a recording that ended meanwhile it throws away. */
+/* As in test_finalize_while_recording.c: who comes late to memory that was emptied meanwhile finds nothing in it. What
+ * fdr_usage has summed up of a recording that ended meanwhile it throws away. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) { return "race:fdri_memory_arena_drop\nrace:fdr_usage\n"; }
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)

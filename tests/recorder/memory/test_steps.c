@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P2
- * ctest: wrap=fdri_memory_room,fdri_bins_part_pop,fdri_bins_part_pop_older,fdri_bins_run_pop,fdri_bins_part_claim,fdri_bins_piece_give
+ * ctest: wrap=fdri_memory_room,fdri_bins_part_pop,fdri_bins_part_pop_older,fdri_bins_run_pop,fdri_bins_part_claim
+ * ctest: wrap=fdri_bins_piece_give
  * ctest: wrap=fdri_bins_take,fdri_bins_give
  * What it costs to get room for the next record when a bin is full, reductions included: the linker puts us around it,
  * so the library pays nothing for being watched. Bins touched are counted, the thread's own CPU time is told.

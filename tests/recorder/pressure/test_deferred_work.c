@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 promise=P2,P8 wrap=fdri_memory_room,fdri_strategy_reduce,fdri_strategy_telescope_epoch,fdri_memory_prepare_bin
+/* ctest: label=unit timeout=120 promise=P2,P8
+ * ctest: wrap=fdri_memory_room,fdri_strategy_reduce,fdri_strategy_telescope_epoch,fdri_memory_prepare_bin
  * P2: a call that opens a bin leaves what can wait to calls behind, one thing each; where none comes by it is done all
  * the same; and left by longjmp it is done another time. The linker tells us where it is done. */
 #include <fdr/fdr.h>

@@ -24,7 +24,10 @@ enum { ROUNDS = 12, MOST = 4000, LOOKS = 24 };
 static uint64_t seed;
 static fdr_region region[MOST];
 
-static struct fdr_epochs *epochs(void) { return fdri_record_self.loc ? fdri_strategy_epochs(&fdri_record_self) : NULL; }
+static struct fdri_arena_epochs *epochs(void)
+{
+    return fdri_record_self.loc ? fdri_strategy_epochs(&fdri_record_self) : NULL;
+}
 
 /* How many rows of the base are not what they were when this was asked before. */
 static uint32_t moved(uint64_t *was)
@@ -199,7 +202,7 @@ static void P8_rows_without_end(void **state)
     uint8_t *all = malloc(bytes);
     for (int damaged = 0; damaged < 2; damaged++) {
         memcpy(all, sb, bytes); /* as after a kill: nothing in it has a check */
-        struct fdr_epochs *e = (void *)(all + fdri_record_self.loc->epochs_off);
+        struct fdri_arena_epochs *e = (void *)(all + fdri_record_self.loc->epochs_off);
         struct fdri_arena_epoch *begun = &e->epoch[e->count - 2];
         struct fdri_arena_epoch_rows *b = (void *)(all + begun->rows_off);
         uint32_t virgin = (uint32_t)(sb->bins_off + (sb->virgin & UINT32_MAX) * sb->bin_bytes), most = 16384;

@@ -35,7 +35,10 @@ static void call(void)
     fdr_leave(next);
 }
 
-static struct fdr_epochs *epochs(void) { return fdri_record_self.loc ? fdri_strategy_epochs(&fdri_record_self) : NULL; }
+static struct fdri_arena_epochs *epochs(void)
+{
+    return fdri_record_self.loc ? fdri_strategy_epochs(&fdri_record_self) : NULL;
+}
 
 static uint32_t left, anew;
 static bool walks(void) { return epochs() && epochs()->walking; }
@@ -53,7 +56,7 @@ static void add(struct sums *s, uint64_t calls, uint64_t inclusive, uint64_t exc
 /* Epochs and what came since, against the rows that they are counted from. */
 static void look(uint32_t time)
 {
-    const struct fdr_epochs *e = epochs();
+    const struct fdri_arena_epochs *e = epochs();
     struct sums told = {0}, rows = {0};
     assert_true(!(e->version & 1));
     assert_int_equal(e->walking != 0, fdri_record_self.walk.block != 0);
@@ -185,7 +188,7 @@ static fdr_region half_made[LATER]; /* their regions */
 static uint32_t each_has_its_place(uint32_t n)
 {
     static uint8_t in_the_table[BUFFER / sizeof(struct fdri_arena_row)];
-    const struct fdr_epochs *e = epochs();
+    const struct fdri_arena_epochs *e = epochs();
     uint32_t rows = 0, named = 0, alone = 0;
     memset(in_the_table, 0, sizeof in_the_table);
     for (uint32_t i = 0; i < 1u << (32 - fdri_record_self.row_shift); i++) {

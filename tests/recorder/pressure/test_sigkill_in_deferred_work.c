@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=240 promise=P7
- * P7: SIGKILL at every store (tests/support/kill_at_every_store.h) of what a call that opened a bin left to one behind it. A thread that is
- * traced is too slow for such a call to come by: so it is done by name. */
+ * P7: SIGKILL at every store (tests/support/kill_at_every_store.h) of what a call that opened a bin left to one behind
+ * it. A thread that is traced is too slow for such a call to come by: so it is done by name. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <setjmp.h>

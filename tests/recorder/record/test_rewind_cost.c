@@ -118,7 +118,7 @@ static void P2_an_abandoned_operation_is_mended_without(void **state)
 static void look_at_epochs(uint32_t n)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
-    const struct fdr_epochs *e = fdri_strategy_epochs(&fdri_record_self);
+    const struct fdri_arena_epochs *e = fdri_strategy_epochs(&fdri_record_self);
     uint64_t units[FDRI_ARENA_EPOCHS_MAX] = {0};
     if (!e) return;
     for (const struct fdri_arena_part *p = fdri_strategy_part_at(&fdri_record_self, fdri_record_self.loc->parts_first);

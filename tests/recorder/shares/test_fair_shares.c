@@ -166,8 +166,8 @@ static void P2_what_is_its_own_comes_first(void **state)
     fdri_bins_piece_give(a, own, its, 10);
     fdri_bins_piece_leave(a, own);
     assert_int_equal(a->given_eighths, 2);
-    assert_int_equal(fdri_memory_take_free(&fdri_record_self, 10),
-                     its); /* nobody's by then, and at last no others are left */
+    /* nobody's by then, and at last no others are left */
+    assert_int_equal(fdri_memory_take_free(&fdri_record_self, 10), its);
     assert_int_equal(a->given_eighths, 0);
     end(&w[0]);
     fdr_finalize();

@@ -83,8 +83,8 @@ static void one_pool(uint64_t with)
             sem_wait(&pool[i].done);
         }
         now += 600000000000;
-        if (events > EVENTS / 160 * want)
-            want = fdri_bits_min(want * 2, MOST); /* the last ones when memory has been full for long */
+        /* the last ones when memory has been full for long */
+        if (events > EVENTS / 160 * want) want = fdri_bits_min(want * 2, MOST);
     }
     struct fdr_usage u = fdr_usage();
     const struct fdri_arena_superblock *s = fdri_life_recording.arena.super;

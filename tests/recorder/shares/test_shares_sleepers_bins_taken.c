@@ -64,8 +64,8 @@ static uint64_t sum(void)
 
 static void check_all(void)
 {
-    uint64_t unattached =
-        fdri_life_recording.arena.super->lost_unattached; /* where this is slow some may find no room */
+    /* where this is slow some may find no room */
+    uint64_t unattached = fdri_life_recording.arena.super->lost_unattached;
     check(BUFFER, sum() - unattached, kept, bins, SLEEPERS + MORE + 8);
 }
 

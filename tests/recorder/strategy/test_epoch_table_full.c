@@ -30,7 +30,7 @@ static void record(int calls)
 }
 
 /* One epoch of the greatest tier that merges, two of each below: bijective numbers with the digits 1 and 2. */
-static void fill_table(struct fdr_epochs *e)
+static void fill_table(struct fdri_arena_epochs *e)
 {
     uint32_t closed = FDRI_ARENA_EPOCHS_MAX - 1;
     uint64_t until = e->epoch[e->count - 1].from_tick, step = (until - e->epoch[0].from_tick) / FDRI_ARENA_EPOCHS_MAX;
@@ -56,7 +56,7 @@ static void the_table_is_full(void **state)
            fdri_strategy_epochs(&fdri_record_self)->epoch[0].tier < 4 ||
            fdri_strategy_epochs(&fdri_record_self)->merging)
         record(1000);
-    struct fdr_epochs *e = fdri_strategy_epochs(&fdri_record_self);
+    struct fdri_arena_epochs *e = fdri_strategy_epochs(&fdri_record_self);
     fill_table(e);
     uint32_t tier[FDRI_ARENA_EPOCHS_MAX];
     for (uint32_t i = 0; i + 1 < e->count; i++) tier[i] = e->epoch[i].tier;

@@ -48,8 +48,8 @@ static void look_up(void *argument)
 
 static void *others(void *unused)
 {
-    for (uintptr_t i = 1; i < 6000; i++)
-        look_up((void *)(i * 16)); /* tables that grow are freed behind a grace period */
+    /* tables that grow are freed behind a grace period */
+    for (uintptr_t i = 1; i < 6000; i++) look_up((void *)(i * 16));
     return unused;
 }
 
@@ -75,10 +75,10 @@ static void P10_threads_that_record_behind_their_destructors(void **state)
     pthread_join(t, NULL);
     struct fdr_usage u = fdr_usage();
     assert_true(u.presented >= THREADS);
-    assert_int_equal(fdri_life_recording.arena.super->lost_unattached,
-                     THREADS); /* an enter and a leave of every other one */
-    assert_int_equal(fdri_atomic_load_relaxed(&fdri_life_recording.shares.live),
-                     1 + THREADS / 2); /* of the rest nobody knows */
+    /* an enter and a leave of every other one */
+    assert_int_equal(fdri_life_recording.arena.super->lost_unattached, THREADS);
+    /* of the rest nobody knows */
+    assert_int_equal(fdri_atomic_load_relaxed(&fdri_life_recording.shares.live), 1 + THREADS / 2);
     fdr_finalize();
     assert_int_equal(fdr_init(&c), 0);
     assert_int_equal(pthread_create(&t, &large, others, NULL), 0);

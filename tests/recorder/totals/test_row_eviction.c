@@ -228,11 +228,12 @@ static void P3_rules_hold_without_a_row(void **state)
 {
     (void)state;
     enum {
+        /* r1...: excluded, r2...: two calls, r3...: every fifth, r4...: all */
         FIRST = 1000,
         LAST = 4999,
         CALLS = 10,
         EACH = 1000
-    }; /* r1...: excluded, r2...: two calls, r3...: every fifth, r4...: all */
+    };
     char *rules = write_rules("exclude name r1???\nfirst 2 name r2???\nevery 5 name r3???\nmin 1ns name r4???\n");
     begin(&(struct fdr_config){.buffer = "1M", .strategy = "whole", .filter = rules});
     define_all();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=240 promise=P5,P7
- * P5 and P7: SIGKILL at every store (tests/support/kill_at_every_store.h) while the rows of totals that are used least give way to others:
- * what is left says every call once, in a row or in [rest]. */
+ * P5 and P7: SIGKILL at every store (tests/support/kill_at_every_store.h) while the rows of totals that are used least
+ * give way to others: what is left says every call once, in a row or in [rest]. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -105,8 +105,8 @@ static void instructions_per_cycle(void **state)
     fdr_finalize();
     assert_true(q.unknown > 0 && q.known > 0); /* not a number before there is one, never 0 */
     assert_true(q.least > 0.02 && q.most < 0.3);
-    fdri_counters_source_add(
-        NULL); /* without the chip, on a machine without hardware counters: refused with the part's reason */
+    /* without the chip, on a machine without hardware counters: refused with the part's reason */
+    fdri_counters_source_add(NULL);
     if (fdri_counters_source_derived.probe(FDRI_COUNTERS_IPC, why, sizeof why))
         assert_non_null(strstr(why, "perf_event_open(instructions)"));
     fdri_counters_source_add(&chip);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdr_sample,fdri_samples_source_open,fdri_samples_source_close
+/* ctest: label=signals,threads timeout=120 promise=P10
+ * ctest: wrap=fdr_sample,fdri_samples_source_open,fdri_samples_source_close
  * What the sampler keeps for a thread is used again for another one when the thread has ended; but not where a handler
  * never came out of it: that could go on with what is another thread's by then. */
 #include <setjmp.h>

@@ -334,8 +334,8 @@ static void P10_the_unwinder(void **state)
     (void)state;
     struct seen s = run("500Hz,unwind", NULL);
 #ifdef __SANITIZE_THREAD__
-    assert_true(s.samples >
-                0); /* its runtime calls handlers later, from other places: what was interrupted is not there */
+    /* its runtime calls handlers later, from other places: what was interrupted is not there */
+    assert_true(s.samples > 0);
 #else
     assert_true(s.with_stack > 0);
 #endif
