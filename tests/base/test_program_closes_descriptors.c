@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=150 promise=P10
+/* ctest: label=signals,threads timeout=150 promise=P10 without=tsan (it closes descriptors that are in use)
  * ctest: wrap=fdr_sample,fdr_sample_at,fdr_reading,fdri_samples_source_close
  * Descriptors are the program's: it closes all from 3 up, as many programs do when they start, and its own files get
  * the numbers that fdr had; or it uses up all that it may have. Its files are not read and not closed by fdr, and

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit,threads timeout=120 promise=P10
+/* ctest: label=unit,threads timeout=120 promise=P10 without=tsan (it does not follow children of threads)
  * P10: what the recorder must leave alone in its host: errno, the allocator in signal handlers, forking threads; and
  * what callers may hand it: null pointers, a configuration without its size, more than fits. */
 #include <stdlib.h>

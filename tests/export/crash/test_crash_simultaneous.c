@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P7
+ * ctest: without=tsan (it runs handlers where its own functions wait)
  * P7: threads that fault at once. Each tells where it faulted, not where the handler waits in which it was asked. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=300 promise=P3,P6,P8
+ * ctest: without=tsan (most of its threads take turns; it takes minutes)
  * P3, P6: a thread that comes when those that ended have all the memory loses no event: neither where none of them has
  * aged, nor while a snapshot walks, which keeps accounts where they are, nor while who moves some is without a
  * processor. What such snapshots show is whole. */

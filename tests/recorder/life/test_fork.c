@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=300 serial clock=tsc promise=P10
+ * ctest: without=tsan (it does not follow children of threads)
  * Children of every kind: none ever writes into its parent's recording, and one that starts its own gets its own. */
 #include <errno.h>
 #include <fdr/fdr.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=60 promise=P10
+/* ctest: label=signals,threads timeout=60 promise=P10 without=tsan (it forks in handlers)
  * ctest: wrap=pwrite,pthread_mutex_lock,pthread_mutex_trylock,pthread_mutex_unlock
  * A handler that forks while its thread is in fdr_init, fdr_finalize or fdr_ending: none waits for itself, the
  * recording goes on and the snapshot at the end is whole. */

@@ -118,10 +118,12 @@ static void what_it_held_is_free_again(void **state)
     setitimer(ITIMER_REAL, &often, NULL);
     uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + 60000000000u;
     while (left < LEFT && fdri_clock_ns(CLOCK_MONOTONIC) < until) {
-        if (sigsetjmp(out, 1)) left += fdri_atomic_load_relaxed(&fdri_life_recording.shares.lock) != 0;
-        inside = 1;
-        for (int i = 0; i < 1000; i++) fdr_usage();
+        if (!sigsetjmp(out, 1)) {
+            inside = 1;
+            for (int i = 0; i < 1000; i++) fdr_usage();
+        }
         inside = 0;
+        left += fdri_atomic_load_relaxed(&fdri_life_recording.shares.lock) != 0;
         fdr_enter(1);
         fdr_leave(1);
         if (fdri_atomic_load_relaxed(&fdri_life_recording.shares.lock)) break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=240 promise=P3,P10
+/* ctest: label=signals,threads timeout=240 promise=P3,P10 without=tsan (it does not follow children of threads)
  * P3, P10: a vfork child records as the thread that waits for it, whatever it does and however it ends; and storms of
  * children of every kind leave their parent's recording exact and no file of theirs. */
 #include <fdr/fdr.h>

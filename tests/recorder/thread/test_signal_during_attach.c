@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=60 promise=P10
+/* ctest: label=signals,threads timeout=60 promise=P10 without=tsan (it delivers signals between operations only)
  * P10: a signal that arrives while a thread is attached, or while a function's address becomes a region, waits until
  * that is done. Its handler may leave by longjmp then, and the thread is recorded as before. So may one that arrives
  * while an event is only counted. */
