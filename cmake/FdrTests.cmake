@@ -15,6 +15,7 @@
 #   excuse=word,word      the test may skip itself for a reason that holds one of these words (scripts/verdict.py)
 #   clock=NAME            the test runs once more, as test_..._NAME, with recordings by that clock (FDR_TEST_CLOCK)
 #   wrap=a,b              the linker leads calls of a between our files to __wrap_a; several lines may have that
+# The target fdr_tests_LABEL builds the programs of the tests with that label.
 # Every test finds FDR_BUILD, FDR_SOURCE, FDR_SANITIZE and FDR_COVERAGE in its environment. A test that prints
 # `skipped: REASON` and exits with 77 counts as skipped.
 
@@ -148,6 +149,13 @@ function(fdr_tests)
         endforeach()
         add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
         fdr_test_settings(${name} "${file}" unit 120)
+        get_test_property(${name} LABELS labels)
+        foreach(label IN LISTS labels)
+            if(NOT TARGET fdr_tests_${label})
+                add_custom_target(fdr_tests_${label})
+            endif()
+            add_dependencies(fdr_tests_${label} ${name})
+        endforeach()
         fdr_test_words(words "${file}")
         fdr_test_word(clock "${words}" clock "")
         if(clock)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120 promise=P3
+/* ctest: label=threads,slow timeout=120 promise=P3
  * What recovery writes of a snapshot that threads recorded beside claims no more than the snapshot does: where bins had
  * been given back while they were copied, nobody knows up to when, so no epoch is complete down to their depth. Nor
  * does it end earlier where the snapshot's tail is lost. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress,threads timeout=300 promise=P6,P8
+/* ctest: label=stress,threads,slow timeout=300 promise=P6,P8
  * Threads that come and go, each with so many regions that the table of its totals grows, beside snapshots from inside
  * and from outside: every file is whole. Memory of threads that ended serves the next ones, so a new table may lie
  * where the copy had been already, before the header that names it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=240 promise=P3,P4,P5,P8 wrap=pwrite
+/* ctest: label=unit,slow timeout=240 promise=P3,P4,P5,P8 wrap=pwrite
  * A snapshot is many writes. Whatever threads do between two of them, and that is all they do meanwhile: the file is
  * whole. Blocks of accounts that come then take the place of bins that the file has already. */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=120 promise=P10
+/* ctest: label=signals,threads timeout=120 promise=P10 without=tsan (it delivers signals between operations only)
  * P10: who asks for a snapshot by a signal while the program ends does not end it: it has its own status, and its live
  * file is gone. */
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120 promise=P8
+/* ctest: label=threads,slow timeout=120 promise=P8
  * Copies from outside while threads come and go beside busy ones: memory of one that ended serves others before its
  * list was followed, or while it is copied. No bin of the copy is damaged by that. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=120 promise=P3,P5 without=tsan (its threads take turns)
+/* ctest: label=threads,slow timeout=120 promise=P3,P5 without=tsan (its threads take turns)
  * P3, P5: a snapshot that finds a thread half-way into [ended] says so: else its rows are all that it did. */
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"

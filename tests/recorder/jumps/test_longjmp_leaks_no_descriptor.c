@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=60 promise=P8
+/* ctest: label=signals,threads timeout=60 promise=P8 without=tsan (it delivers signals between operations only)
  * P8: handlers leave by siglongjmp out of the middle of records. Where a thread's stack lies is read from a file then,
  * and that is not left open, however often a handler comes just then. */
 #define _GNU_SOURCE

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress,threads timeout=120 promise=P10
+/* ctest: label=stress,threads,slow timeout=120 promise=P10
  * P10: recordings end and begin while samples are taken, and while streams of them are opened and closed. Who comes
  * late with a stream of a recording that is over finds nothing, and changes nothing of the next one. */
 #include <sched.h>
