@@ -7,7 +7,7 @@ set -euo pipefail
 source=${FDR_SOURCE:?}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir "$work/bin" "$work/build" "$work/fuzz" "$work/scripts" "$work/tests" "$work/tests/room"
+mkdir "$work/bin" "$work/build" "$work/fuzz" "$work/scripts" "$work/tests" "$work/tests/"{room,house,bins}
 cp "$source/dev" "$work/dev"
 cp "$source"/scripts/{promises,verdict}.py "$work/scripts"
 cd "$work"

@@ -24,7 +24,7 @@ PROGRAM = r"""
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "tests/support/busy_functions.h"
+#include "busy_functions.h"
 SPIN(hot)
 SPIN(warm)
 __attribute__((noinline)) static void between(double until)

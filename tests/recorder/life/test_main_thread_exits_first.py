@@ -26,7 +26,7 @@ PROGRAM = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <fdr/fdr.h>
-#include "tests/support/busy_functions.h"
+#include "busy_functions.h"
 __attribute__((noinline)) static void spin(void) { for (int i = 0; i < 10000; i++) sink = sink * 1.0000001 + 0.1; }
 __attribute__((noinline)) static void caller(void) { spin(); sink = 1; }
 static void *goes_on(void *unused)

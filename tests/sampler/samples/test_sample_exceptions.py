@@ -24,7 +24,7 @@ PROGRAM = r"""
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include "tests/support/busy_functions.h"
+#include "busy_functions.h"
 template <int N> __attribute__((noinline)) static int thrower(int n)
 {
     std::string held(40 + n % 7, 'x');

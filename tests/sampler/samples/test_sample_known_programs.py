@@ -35,7 +35,7 @@ PROGRAM = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "tests/support/busy_functions.h"
+#include "busy_functions.h"
 #define WORK(n, by) do { double x = 1; for (long i = 0; i < (n); i++) x = x * 1.0000001 + (by); sink = x; } while (0)
 __attribute__((noinline)) static void first(long n) { WORK(n, .1); }
 __attribute__((noinline)) static void second(long n) { WORK(n, .2); }

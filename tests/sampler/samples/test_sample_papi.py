@@ -36,7 +36,7 @@ PROGRAM = r"""
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "tests/support/busy_functions.h"
+#include "busy_functions.h"
 SPIN(hot)
 SPIN(warm)
 SPIN(unseen)
@@ -220,7 +220,7 @@ def beside(prefix, fake, **extra):
 
 def faked():
     os.makedirs(f"{work}/fake.lib")
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", f"{tree}/tests/papi_fake.c", "-o", f"{work}/fake.lib/{needed[0]}",
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", f"{tree}/tests/support/papi_fake.c", "-o", f"{work}/fake.lib/{needed[0]}",
                     f"-Wl,-soname,{needed[0]}"], check=True)
     source("FAKE::CPU-CLOCK", 1000000, True)
     said, told = run("faults", "FAKE::PAGE-FAULTS/100")
