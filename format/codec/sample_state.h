@@ -10,7 +10,7 @@
 #include "format/codec/record_codec.h"
 #include "format/codec/sample_codec.h"
 
-/* ---- codes (low bit first); the general ones are those of format/record.c ----
+/* ---- codes (low bit first); the general ones are those of record_codec.h ----
  * number       first of a bin: sized(number) sized(distance to the partition's record before)
  *              others: 0: as far as the one before   1 sized(distance)
  * gap          without a pace: by its length against the one before; with one: 0 and that, or 1 and the zigzag
