@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The benchmarks: `./dev bench [--write] [PART...]`. Prints one table and writes the tables behind it beside the raw
-# figures; --write also puts all of them into docs/BENCHMARKS.md.
+# figures; --write also puts all of them into benchmarks/RESULTS.md.
 # Parts: call size steps filter reader whole counters samples memory bins stall crash (default: all of these), and peers,
 # which joins a comparison harness (FDR_PEERS).
 # Environment: FDR_BUILD, FDR_SOURCE (set by ./dev); ROUNDS (5); CALLS per process of the call benchmarks (4000000);
@@ -34,7 +34,7 @@ command -v python3 >/dev/null || die "python3 is needed"
 
 write=
 if [ "${1:-}" = --write ]; then
-    write=$source/docs/BENCHMARKS.md
+    write=$source/benchmarks/RESULTS.md
     shift
     [ -f "$write" ] || die "no $write to write into"
 fi

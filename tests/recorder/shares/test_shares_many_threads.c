@@ -177,7 +177,7 @@ static void record_at_once(const char *strategy, const char *buffer, uint64_t by
     for (uint32_t i = 0; i < threads; i++)
         if (kept[i] < least) least = kept[i];
     print_message("each keeps %llu and more\n", (unsigned long long)least);
-    assert_int_equal(least, calls); /* README, "How many threads" */
+    assert_int_equal(least, calls); /* docs/CAPACITY.md, "Many threads" */
     pthread_barrier_wait(&all_there);
     for (uint32_t i = 0; i < threads; i++) pthread_join(all[i].thread, NULL);
     pthread_barrier_destroy(&all_there);
