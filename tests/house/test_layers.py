@@ -182,7 +182,7 @@ def job(door):
     with open(door, encoding="utf-8") as f:
         comment = re.search(r"/\* (?!SPDX)(.*?)\*/", f.read(), flags=re.S).group(1)
     text = re.sub(r"\s*\n \* ?", " ", comment)
-    return re.match(r"(.*?)[.:;](\s|$)", text + " ", flags=re.S).group(1).strip()
+    return re.match(r"(.*?)\.(\s|$)", text + ". ", flags=re.S).group(1).strip()
 
 
 def table(check):
