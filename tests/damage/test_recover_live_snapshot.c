@@ -22,7 +22,12 @@
 #include "format/arena/arena.h"
 #include "tests/support/random_numbers.h"
 
-enum { THREADS = 2, SNAPSHOTS = 12, REGIONS = 64 };
+#if defined(__SANITIZE_THREAD__) || defined(FDR_TSAN_)
+enum { SNAPSHOTS = 3 };
+#else
+enum { SNAPSHOTS = 12 };
+#endif
+enum { THREADS = 2, REGIONS = 64 };
 
 static char directory[] = "/tmp/fdr-moving-XXXXXX";
 static fdr_region region[REGIONS];

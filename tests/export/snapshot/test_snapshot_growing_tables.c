@@ -19,7 +19,12 @@
 
 #include "tests/support/random_numbers.h"
 
-enum { SPAWNERS = 4, REGIONS = 300, TIMES = 20, SNAPSHOTS = 80 };
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+enum { SNAPSHOTS = 8 };
+#else
+enum { SNAPSHOTS = 80 };
+#endif
+enum { SPAWNERS = 4, REGIONS = 300, TIMES = 20 };
 
 static char directory[] = "/tmp/fdr-tables-XXXXXX";
 static fdr_region region[REGIONS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress,threads timeout=300 promise=P9
+/* ctest: label=stress,threads,slow timeout=300 promise=P9
  * P9 in snapshots of threads that record meanwhile, where a tick holds several calls: while one is made all short calls
  * of a depth may be given back, and then nobody knows how many came before a longer one in its tick. */
 #include "tests/support/api_fixture.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=240 promise=P4,P8 wrap=fdri_live_process_read
+ * ctest: without=tsan (its threads take turns)
  * A copy from outside is many readings. Whatever the process does between two of them, and that is all it does
  * meanwhile: the copy is whole. Each place is tried with a burst that cuts and merges epochs, with calls of a thread
  * that had none, with threads that come and go, with a rewind. And a thread that rests meanwhile is exact. */

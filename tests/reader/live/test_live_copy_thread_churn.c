@@ -17,7 +17,12 @@
 #include "tests/support/random_numbers.h"
 #include "tests/support/scratch_directory.h"
 
-enum { COPIES = 80, BUSY = 2, MAKERS = 2, AT_ONCE = 16, BURSTS = 200, DEPTH = 6 };
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
+enum { COPIES = 8 };
+#else
+enum { COPIES = 80 };
+#endif
+enum { BUSY = 2, MAKERS = 2, AT_ONCE = 16, BURSTS = 200, DEPTH = 6 };
 static fdr_region region[DEPTH];
 static uint32_t over; /* atomic */
 
