@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What jumps and exceptions leave behind on the shadow stack.
  *
- *   abandoned_calls.c  calls whose frames a longjmp left    excluded_calls.c   open calls that rules exclude
- *   unfinished_call.c  an enter or leave that a handler left in the middle
+ *   abandoned_calls.c  open calls whose frames a longjmp left    excluded_calls.c   open calls that rules exclude
+ *   unfinished_call.c  an enter or leave that a handler left half-done by longjmp
  *
- * Neighbours: record/ asks; totals/ is brought up to date. */
+ * Neighbours: record/ and thread/ call this; totals/ gets the time of unfinished calls. */
 #ifndef FDRI_RECORDER_JUMPS_JUMPS_H
 #define FDRI_RECORDER_JUMPS_JUMPS_H
 
@@ -14,29 +14,33 @@
 struct fdri_record_function;
 struct fdri_thread;
 
-uint64_t fdri_jumps_frame_upper(const struct fdri_record_function *f); /* looks for it on the stack */
-/* Is f, not untold, called by the newest call, or part of it? False: look closer. Cheap. */
+/* The `upper` of struct fdri_record_function: searches the stack for f's return address. */
+uint64_t fdri_jumps_frame_upper(const struct fdri_record_function *f);
+/* Cheap test: is f called by the newest open call, or compiled into it? False: fdri_jumps_first_abandoned must decide.
+ * f has a frame. */
 bool fdri_jumps_is_below(struct fdri_thread *t, const struct fdri_record_function *f);
-/* The outermost open call that cannot be there any more when f, not untold, is entered; 0: all may be. Where some are
- * above f it makes system calls. */
+/* The depth of the outermost open call that cannot be open any more when f is entered; 0: all can be. f has a frame. If
+ * open calls lie above f's frame, this makes system calls. */
 uint32_t fdri_jumps_first_abandoned(struct fdri_thread *t, const struct fdri_record_function *f);
-/* Is this place on the thread's own stack? May ask the system the first time. */
+/* Does this frame lie on the thread's own stack? The first call for a thread may make system calls. */
 bool fdri_jumps_is_own_frame(uint64_t frame);
 
 enum { FDRI_JUMPS_NOT_EXCLUDED = UINT32_MAX };
-/* A call that a rule keeps out begins, directly inside of the top call. f: NULL where it came by the region's id. */
+/* A call that a rule excludes begins directly inside of the top call. f: NULL if it was entered by its region's id. */
 void fdri_jumps_excluded_add(struct fdri_thread *t, uint32_t region, const struct fdri_record_function *f);
-/* The newest of this region that is open is inside of the call of which depth? FDRI_JUMPS_NOT_EXCLUDED: there is none.
- * Drops those that a jump has left, as far as one can tell. */
+/* The depth of the call around the newest open excluded call of this region. FDRI_JUMPS_NOT_EXCLUDED: none is open.
+ * First drops excluded calls that a longjmp left, as far as can be detected. */
 uint32_t fdri_jumps_excluded_find(struct fdri_thread *t, uint32_t region);
-/* It ends, and those that began in it; the call found is the top one. */
+/* Ends that call and the excluded calls that began after it. The call around it must be the top one. */
 void fdri_jumps_excluded_leave(struct fdri_thread *t, uint32_t region);
-/* The calls from this depth on end. */
+/* The calls from this depth on end, and with them the excluded calls inside. */
 void fdri_jumps_excluded_close(struct fdri_thread *t, uint32_t from);
 
-/* True: the top call has ended, and is in the totals. It is still on the stack. */
+/* Completes a leave that was left half-done. True: the top call has ended and is in the totals; it is still on the
+ * stack. */
 bool fdri_jumps_finish_leave(struct fdri_thread *t);
-/* The call that was about to be entered comes into the totals, if it was presented. The stack is whole again. */
+/* Completes an enter that was left half-done: if the call was presented, it is added to the totals. The stack must be
+ * consistent again. */
 void fdri_jumps_finish_enter(struct fdri_thread *t);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The way of a call: enter and leave, points, samples, rewind.
  *
- *   call.c             enter and leave                    call_slow.c        the same, all that is rare
- *   shadow_stack.h     the open calls                     point.c            events without duration
- *   clock_step.c       a clock that steps back            rewind.c           forget an iteration
- *   sample.c           samples, thinned by powers of two  sample_stream.c    streams begin and end
- *   counter_reading.c  readings of counters, thinned likewise
+ *   call.c             enter and leave                    call_slow.c        their rare cases
+ *   shadow_stack.h     push and pop of open calls         point.c            events without duration
+ *   clock_step.c       a clock that steps back            rewind.c           removes an iteration's events
+ *   sample.c           samples, thinned by powers of two  sample_stream.c    streams of samples begin and end
+ *   counter_reading.c  readings of counters, thinned in the same way
  *
  * Neighbours: thread/ brackets the operation, totals/ counts, memory/ finds room for the record. */
 #ifndef FDRI_RECORDER_RECORD_RECORD_H
@@ -19,49 +19,52 @@
 #include "format/arena/arena.h"
 #include "recorder/thread/thread_state.h"
 
-/* The clock stands at `tick`, before the location's newest event: the event's tick, and from now on the location's
- * clock. */
+/* The clock reads `tick`, which lies before the location's newest event. Returns the tick that the event gets; the
+ * location may get a new clock offset. */
 uint64_t fdri_record_clock_stepped_back(struct fdri_thread *t, uint64_t tick);
 static inline uint64_t fdri_record_clamp_live(struct fdri_thread *t, uint64_t tick)
 {
     return FDRI_LIKELY(tick >= t->loc->last_tick) ? tick : fdri_record_clock_stepped_back(t, tick);
 }
-uint64_t fdri_record_tick_now(void); /* full ticks of the recording's clock */
-/* Makes the offset the whole recording has now the location's. */
+uint64_t fdri_record_tick_now(void); /* now, in full ticks of the recording's clock */
+/* Gives t's location the present clock offset of the recording. */
 void fdri_record_clock_adopt(struct fdri_thread *t);
 
-/* A function that is entered, as the compiler's hook tells. */
+/* An entered function, as the compiler's hook reports it. */
 struct fdri_record_function {
-    uint64_t address, frame, caller, site; /* as in struct fdri_arena_level; of caller the complement */
-    uint64_t upper;                        /* where the frame ends that begins at `frame`; not less than it really is */
+    uint64_t address, frame, caller, site; /* as in struct fdri_arena_level; caller: its complement */
+    /* Distance of the frame's upper end below the end of the stack; never less than the true one. */
+    uint64_t upper;
 };
-#define FDRI_RECORD_FRAME_UNKNOWN UINT64_MAX /* frame: nobody told, nor the two behind it */
-/* f: NULL where the region came by its id. True: a call is open that is not only counted. */
+#define FDRI_RECORD_FRAME_UNKNOWN UINT64_MAX /* frame: not reported, nor are caller and site */
+/* f: NULL if the region was entered by its id. True: a call was opened that has a time, so it is not only counted. */
 bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fdri_record_function *f, bool live,
                        uint64_t time_ns);
 void fdri_record_leave(struct fdri_thread *t, fdr_region region, uint64_t address, bool live, uint64_t time_ns);
 
-/* Accounts and partitions of points at that depth, made where there are none; NULL: no room. */
+/* The accounts and partitions of points at this depth, made if missing. NULL: no room. */
 struct fdri_arena_level_points *fdri_record_points_of(struct fdri_thread *t, uint32_t depth);
 
-/* The depth of a reading, made where it is not there yet; 0: it is an event like others. */
+/* The depth at which a reading is stored; its level is made if missing. 0: the reading is stored as any other event. */
 uint32_t fdri_record_reading_depth(struct fdri_thread *t, uint64_t before, uint64_t number);
-/* Is a partition one of readings? They are thinned from the lowest level up. */
+/* Does this partition hold readings? These are thinned from the lowest level up. */
 static inline bool fdri_record_is_reading(const struct fdri_arena_location *l, uint32_t class_, uint32_t depth)
 {
     return class_ == FDRI_ARENA_CLASS_USER && depth && l->flags & FDRI_ARENA_LOCATION_READINGS;
 }
 
-/* The call of level v, at that depth, has ended: one with FDRI_ARENA_LEVEL_MARKED. */
+/* The call of level v, at this depth and with FDRI_ARENA_LEVEL_MARKED, has ended at `tick`. */
 void fdri_record_rewind_ended(struct fdri_thread *t, const struct fdri_arena_level *v, uint32_t depth, uint64_t tick);
-void fdri_record_rewind_left(struct fdri_thread *t); /* an operation was left by longjmp */
+/* To be called after a longjmp left an operation of t. */
+void fdri_record_rewind_left(struct fdri_thread *t);
 void fdri_record_rewind_release(struct fdri_thread *t);
-/* So many records of p were taken away. */
+/* Counts `forgotten` records that a rewind removed from p. */
 void fdri_record_rewind_account(struct fdri_thread *t, const struct fdri_arena_part *p, uint64_t forgotten);
-/* Calls that began in this tick and are open were numbered after some that may be gone: their records say their
- * number. */
+/* Marks the open calls that began in the newest tick, so that their records store their ordinals. For use after a
+ * rewind: calls that these ordinals count may be gone. */
 void fdri_record_number_open(struct fdri_thread *t);
 
-uint32_t fdri_record_sample_bins_due(void); /* bins of the samples' share that are not theirs yet: not for others */
+/* Bins of the samples' share that samples do not hold yet; other locations may not take them. */
+uint32_t fdri_record_sample_bins_due(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A stream of samples: what sample.c writes and sample_stream.c opens and closes. */
+/* A stream of samples: sample.c writes it, sample_stream.c opens and closes it. */
 #ifndef FDRI_RECORDER_RECORD_SAMPLE_STREAM_H
 #define FDRI_RECORDER_RECORD_SAMPLE_STREAM_H
 
@@ -16,9 +16,11 @@ struct fdr_sampled {
     struct fdri_thread t;
     struct fdri_arena_samples *s;
     uint32_t recording, tid;
-    uint32_t next;                              /* of the streams whose thread ended: offset, 0 none */
-    bool several;                               /* samples of several threads, one after the other */
-    uint32_t spare[FDRI_RECORD_SAMPLED_SPARES]; /* tables of closed levels by log2 of the bin's size - 9 */
+    /* The next stream whose thread ended: offset, 0 none. */
+    uint32_t next;
+    bool several; /* the stream served several threads, one after the other */
+    /* Encoder tables of closed levels, by log2 of the bin's size - 9. */
+    uint32_t spare[FDRI_RECORD_SAMPLED_SPARES];
     uint64_t step[FDRI_CODEC_SAMPLE_STEPS_MAX];
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The shadow stack: what call.c and call_slow.c do with it. */
+/* The shadow stack: push and pop of open calls, for call.c and call_slow.c. */
 #ifndef FDRI_RECORDER_RECORD_SHADOW_STACK_H
 #define FDRI_RECORDER_RECORD_SHADOW_STACK_H
 #include <assert.h>
@@ -14,7 +14,7 @@
 #include "recorder/record/record.h"
 #include "recorder/thread/thread_state.h"
 
-/* An address in the caller's frame. */
+/* An address in the calling function's frame. */
 #define FDRI_RECORD_HERE()                                                                                             \
     __extension__({                                                                                                    \
         char here_;                                                                                                    \
@@ -27,13 +27,14 @@ static_assert(offsetof(struct fdri_arena_level, flags) == offsetof(struct fdri_a
                   offsetof(struct fdri_arena_level, skipped) == offsetof(struct fdri_arena_level, row_off) + 4,
               "written as one word each");
 
-/* The hot helpers take what they need as arguments: a thread-local field would be read again after every store. */
+/* Pushes a call. Enter stores the level before the depth: a handler or a kill in between finds no half-written call.
+ * The hot helpers take their values as arguments: a thread-local field would be loaded again after every store. */
 static inline __attribute__((always_inline)) void fdri_record_push(struct fdri_thread *t, struct fdri_arena_location *l,
                                                                    struct fdri_arena_level *v, uint32_t depth,
                                                                    uint32_t row_off, fdr_region region, uint32_t flags,
                                                                    uint64_t tick)
 {
-    uint64_t both = region | (uint64_t)flags << 32, row = row_off; /* and none skipped */
+    uint64_t both = region | (uint64_t)flags << 32, row = row_off; /* skipped becomes 0 */
     v->enter_tick = tick;
     memcpy(&v->region, &both, sizeof both);
     memcpy(&v->row_off, &row, sizeof row);
@@ -44,7 +45,8 @@ static inline __attribute__((always_inline)) void fdri_record_push(struct fdri_t
     t->top = v;
 }
 
-/* What the call about to be pushed is known by. f: NULL where it came by the region's id. */
+/* Stores the code address and the place on the stack of the call that is pushed next. f: NULL if it was entered by its
+ * region's id. */
 static inline __attribute__((always_inline)) void fdri_record_level_place(struct fdri_arena_level *v,
                                                                           const struct fdri_record_function *f)
 {
@@ -68,9 +70,10 @@ fdri_record_parent_of(struct fdri_thread *t, struct fdri_arena_level *v, uint32_
     return FDRI_LIKELY((depth - 1) % FDRI_ARENA_LEVELS_STEP) ? v - 1 : fdri_thread_level(t, depth - 1);
 }
 
-/* call_slow.c: closes all calls that are open, without a leave of their own, at `tick` or the newest event. */
+/* call_slow.c: closes all open calls, which have no leave of their own, at `tick` or at the newest event if that is
+ * later. */
 void fdri_record_close_all(struct fdri_thread *t, uint64_t tick);
-/* call_slow.c: closes the top call, a timed one, at `tick`: totals, then storage, then the stack. */
+/* call_slow.c: closes the top call, which has a time, at `tick`: totals, then storage, then the stack. */
 void fdri_record_close_top(struct fdri_thread *t, struct fdri_arena_location *l, struct fdri_arena_level *v,
                            uint32_t depth, uint64_t tick);
 #endif

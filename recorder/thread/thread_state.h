@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread that records: all that its own fast path works on. Written by its owner only. */
+/* The state of a thread that records. Its fast path works on this; only its owner writes it. */
 #ifndef FDRI_RECORDER_THREAD_THREAD_STATE_H
 #define FDRI_RECORDER_THREAD_THREAD_STATE_H
 
@@ -16,123 +16,148 @@
 struct fdri_names_cached;
 struct fdri_record_mark;
 
-#define FDRI_THREAD_GATE_CLOSED 1u /* in fdri_arena_level.part[]: storage gate closed */
+#define FDRI_THREAD_GATE_CLOSED 1u /* in fdri_arena_level.part[]: the gate is closed */
 
-/* ---- per thread ---- */
-/* What a thread saw of the pieces that a location had returned, when there was no whole bin among them. */
+/* The returned pieces of a location, as a thread last saw them when no whole bin was among them. */
 enum { FDRI_THREAD_RETURNED_SEEN = 4 };
 struct fdri_thread_returned_seen {
     uint32_t of;    /* the location's id */
-    uint32_t first; /* of its pieces then; 0: look anew */
+    uint32_t first; /* the first of its pieces then; 0: look again */
     struct fdri_bins_returned left;
-    uint32_t failed_log2; /* none of them could be had that was so large; 0: that was not tried */
+    /* log2 of the size that no piece was large enough for; 0: not tried. */
+    uint32_t failed_log2;
 };
-/* Where row_eviction.c looks for a row to give up. Offs; 0: none. */
+/* Where row_eviction.c looks for the next row to evict, and which regions it evicted. Offsets; 0: none. */
 struct fdri_thread_eviction_hand {
-    uint32_t block, index; /* the next row: in this block of the epochs' base, or this slot of the table */
-    uint32_t epochs;       /* what block belongs to */
-    uint32_t gone;         /* a bit for each key whose calls went to the rest, and for others with the same low bits */
+    /* The next row: in this block of the epochs' base, or, without epochs, this slot of the table. */
+    uint32_t block, index;
+    uint32_t epochs; /* the epochs that `block` belongs to */
+    /* The table of bits: one is set for each region whose calls went to the row [rest]. Regions with the same low bits
+     * share a bit. */
+    uint32_t gone;
     uint32_t gone_bits;
-    uint64_t points_gone; /* the same for metrics, markers and the like: their values are in no total */
-    uint64_t few_gone;    /* the same for regions as long as memory held no table of bits */
+    /* The same for points: metrics, markers and others. No total contains their values. */
+    uint64_t points_gone;
+    uint64_t few_gone; /* the same for regions while memory held no table of bits */
 };
 enum { FDRI_THREAD_SPARE_CELLS = 3 };
 enum { FDRI_LATER_EPOCH = 1, FDRI_LATER_BIN = 2 }; /* later.c */
-/* How searches for memory went: memory.h. */
+/* The results of past searches for memory: memory.h. */
 struct fdri_thread_search {
-    uint32_t failed; /* one after the other, up to now */
-    uint32_t pause;  /* so many requests are not followed by one */
-    int32_t credit;  /* records */
-    uint64_t until;  /* a pause ends then at the latest; ticks of the location */
+    uint32_t failed; /* failed searches in a row, up to now */
+    /* This number of requests does not search. */
+    uint32_t pause;
+    int32_t credit; /* records */
+    uint64_t until; /* the latest end of a pause; ticks of the location */
 };
-/* The rows that an epoch which is over has not got yet: epoch_walk.c. */
+/* The rows that an epoch has still to get after its end: epoch_walk.c. */
 struct fdri_thread_walk {
-    uint32_t block, at; /* where in the base the next one stands; block 0: none is left */
-    uint32_t last, end; /* where those that there were at the cut end */
-    uint32_t step;      /* so many at a time */
-    uint32_t kept;      /* off of what those were that changed since */
+    /* Place of the next row in the epochs' base; block 0: no row is left. */
+    uint32_t block, at;
+    /* End of the rows that existed when the epoch ended. */
+    uint32_t last, end;
+    uint32_t step; /* rows taken in one step */
+    /* Offset of the former values of rows that changed since. */
+    uint32_t kept;
     bool heap;
 };
 struct fdri_thread {
-    uint32_t recording; /* number of the recording this belongs to */
-    /* the same where a leave may take the fastest path: the counter as it is, no unit of time above it */
+    uint32_t recording; /* number of the recording that this state belongs to */
+    /* `recording` if a leave may take the fastest path, else 0: the clock is the counter, and the unit is one tick */
     uint32_t plain;
-    uint32_t rounded; /* the same with such a unit */
+    uint32_t rounded; /* the same if the unit is more than one tick */
     uint32_t soft;    /* an enter at this depth or deeper takes the slow path */
     struct fdri_arena_location *loc;
-    struct fdri_arena_level *top; /* level of the innermost open call; level 0 when there is none */
+    struct fdri_arena_level *top; /* level of the innermost open call; level 0 if there is none */
     uint8_t *base;
-    uint64_t sum_before;             /* of the row of the call that ends, or has ended last: unfinished_call.c */
-    uint32_t *row_slot;              /* slots of the row table */
-    struct fdri_names_cached *known; /* code addresses called lately, by hash */
+    /* The row's sum before the newest leave added to it: unfinished_call.c. */
+    uint64_t sum_before;
+    uint32_t *row_slot;              /* slots of the table of rows */
+    struct fdri_names_cached *known; /* code addresses called recently, by hash */
     uint32_t row_shift;
     uint32_t known_shift;
-    uint32_t known_version; /* of fdri_names_address_version; else nothing here is believed */
+    /* fdri_names_address_version when `known` was filled. If they differ, nothing in `known` is valid. */
+    uint32_t known_version;
     uint32_t shift;
-    uint64_t min_ticks;      /* calls shorter are not stored */
+    uint64_t min_ticks;      /* shorter calls are not stored */
     uint64_t pause_ticks;    /* FDRI_MEMORY_PAUSE_NS */
-    uint64_t edge[3];        /* stored ticks */
+    uint64_t edge[3];        /* edges of the bands, in stored ticks */
     uint64_t to_ns;          /* 32.32: full ticks of this location to ns */
-    bool fresh;              /* no event yet: the first one decides the unit of time */
-    bool ticks;              /* the location's unit is the tick counter's; else ns */
-    bool quick;              /* it is, and the counter can be taken as it is: the fast path may */
-    uint64_t clock_offset;   /* added to every reading of the clock: it has stepped back */
-    uint64_t presented_tick; /* newest tick that came from the caller, not from the clock */
-    uint32_t dead_for;       /* recording in which this thread found no room */
-    uint32_t dead_since;     /* events since it last looked */
+    bool fresh;              /* no event yet; the first one decides the unit of time */
+    bool ticks;              /* the unit is the tick counter's; else ns */
+    bool quick;              /* it is, without an offset: the fast path may run */
+    uint64_t clock_offset;   /* added to every reading of a clock that stepped back */
+    uint64_t presented_tick; /* newest tick that the caller gave (`_at`) */
+    uint32_t dead_for;       /* the recording in which this thread found no room */
+    uint32_t dead_since;     /* events since then */
     uint32_t depth_limit;    /* FDR_DEPTH */
-    uint32_t untimed;        /* open calls up to there that are only counted: a pause */
-    uint32_t phases;         /* open phases that rules name */
+    uint32_t untimed;        /* open calls within depth_limit that a pause left untimed */
+    uint32_t phases;         /* open phases, of those that rules name */
     uint32_t pauses;         /* fdr_pause without its fdr_resume */
-    bool wants_phase;        /* outside of such phases it is paused */
-    uint32_t frozen_off;     /* strategy `first`: the first block for what is open when storing stops; 0: none yet */
-    uint32_t counted_levels; /* kept beyond depth_limit: what is entered there is only counted; 0: look closer */
-    uint64_t overflow_sp;    /* stack address at the first call deeper than the stack that is kept */
-    struct fdri_arena_part *victim; /* what reductions are eating */
+    bool wants_phase;        /* paused while no such phase is open */
+    /* Strategy `first`: the first block for the calls that are open when storage stops; 0: none yet. */
+    uint32_t frozen_off;
+    /* Levels beyond depth_limit: an enter there is only counted. 0: it takes the slow path. */
+    uint32_t counted_levels;
+    /* Stack address at the first open call that found no level. */
+    uint64_t overflow_sp;
+    struct fdri_arena_part *victim; /* the partition that reductions take from */
     uint8_t victim_step, victim_reason;
-    uint32_t drain; /* strategy `last`: the partition whose bins below the floor go next; 0: none are left */
-    uint32_t line;  /* the ledger's line of the newest step */
-    /* telescope: bins of the victim that ended by then may still go; partitions by worth */
+    /* Strategy `last`: the partition whose bins below the floor go next; 0: none is left. */
+    uint32_t drain;
+    uint32_t line; /* line of the ledger of the newest step */
+    /* Telescope: only bins of the victim that ended by this time may still go. */
     uint64_t victim_limit;
-    uint32_t victim_at; /* where it stands among these, if nothing has moved since */
+    /* The victim's place in the order by worth, unless the order has changed since; order_*: that order. */
+    uint32_t victim_at;
     uint32_t victim_left, order_off, order_count, order_room;
     struct fdri_thread_walk walk;
-    uint32_t order_sorted;        /* places that a sort under way has put in order, 0: none is */
-    bool order_lacks;             /* memory did not hold a place for one, or nobody knows */
-    uint32_t live_parts;          /* whose band was not joined to another one */
-    uint32_t ready;               /* the first of the whole bins that were given back ahead; 0: none are left */
-    uint32_t fetch_at, fetch_end; /* what of that one is still to be fetched into the cache */
-    uint32_t run_off;             /* struct fdri_bins_run: what may be given back next time; 0: none yet */
-    /* telescope: its new bin waits for the record it was opened for; NULL: none does */
+    uint32_t order_sorted;        /* places that an unfinished sort has put in order; 0: none */
+    bool order_lacks;             /* a partition may be missing from it, for lack of memory */
+    uint32_t live_parts;          /* partitions whose band was not joined to another */
+    uint32_t ready;               /* first of the whole bins given back ahead; 0: none */
+    uint32_t fetch_at, fetch_end; /* the part of it that is still to be prefetched */
+    uint32_t run_off;             /* struct fdri_bins_run: given back next time; 0: none yet */
+    /* Telescope: the partition whose new bin was opened for a record that is not in it yet; NULL: none. */
     const struct fdri_arena_part *opened;
     struct fdri_record_mark *mark;
-    struct fdri_jumps_excluded *skipped; /* open calls that rules keep out; NULL: none were */
-    struct fdri_arena_part *asker;       /* whose the newest bin is: what is looked for ahead is for the like */
-    uint8_t later;          /* FDRI_LATER_*: what a call behind may do, if it is not the next one that needs it */
-    bool sought;            /* its first bin was: others were asked for long */
-    uint64_t patient_until; /* ns, monotonic: coming, it waits for others; from then on it takes what is there */
-    bool many_wait;         /* pieces of who sleeps, when it last looked: these serve before it claims more */
-    bool no_more_skipped;   /* memory did not hold a longer list of them */
-    uint32_t known_misses;  /* since the table was made */
-    uint32_t aside_units;   /* 512 bytes each: bins set aside by FDR_PIN */
-    bool aside_done;        /* they were, or nothing will be */
-    uint8_t setting_aside;  /* 1: they are being, 2: before their time was over; 0: they are not */
-    bool times_given;       /* its times are the caller's (`_at`), whatever the recording's clock is */
-    bool aside_due;         /* they will be, by the next call that enters in a tick of its own */
+    struct fdri_jumps_excluded *skipped; /* open calls that rules exclude; NULL: none so far */
+    /* The partition that took the newest bin: searches ahead look for bins of its kind. */
+    struct fdri_arena_part *asker;
+    /* FDRI_LATER_*: work that a later call may do, unless the next call needs it done. */
+    uint8_t later;
+    /* Its first bin was searched for at length in other locations. */
+    bool sought;
+    /* ns, monotonic: while it attaches it waits for others until then; afterwards it takes what it finds. */
+    uint64_t patient_until;
+    /* Sleeping locations had many free pieces at its last look: it uses these before it claims more. */
+    bool many_wait;
+    bool no_more_skipped;  /* memory held no longer list in `skipped` */
+    uint32_t known_misses; /* since the table `known` was made */
+    uint32_t aside_units;  /* bins set aside by FDR_PIN, in units of 512 bytes */
+    bool aside_done;       /* FDR_PIN has set aside all that it will */
+    /* 1: bins are being set aside; 2: the same, before the time of FDR_PIN; 0: they are not. */
+    uint8_t setting_aside;
+    bool times_given; /* the caller gives the times (`_at`) */
+    /* The next call that enters in a tick of its own sets bins aside. */
+    bool aside_due;
     struct fdri_thread_eviction_hand hand;
     struct fdri_thread_returned_seen looked[FDRI_THREAD_RETURNED_SEEN];
-    uint32_t passed_over; /* off of the location that gave nothing just now: another is asked before */
-    uint32_t barriers;    /* that others had to pass for the bin or block that is looked for */
+    /* Offset of the location that just gave nothing; it is asked last. */
+    uint32_t passed_over;
+    uint32_t barriers; /* memory barriers that the present search has cost others */
     struct fdri_thread_search room_search, meta_search, level_search;
-    /* cells of totals not in use, one of each size by 64 bytes; 0: none */
+    /* Unused cells of totals: one for each size, in steps of 64 bytes; 0: none. */
     uint32_t spare_cells[FDRI_THREAD_SPARE_CELLS];
-    uint64_t stack_end;   /* of the thread's own stack */
-    uint64_t stack_bytes; /* abandoned_calls.c: how large it can be, once that was asked; 0: nobody knows */
+    uint64_t stack_end; /* highest address of the thread's own stack */
+    /* abandoned_calls.c: the most bytes that stack can have, if stack_known; 0: unknown. */
+    uint64_t stack_bytes;
     bool stack_known;
     uint8_t asked_in_vain;
-    uint64_t tied_to; /* stored tick + 1 of the newest record that names a parent in its own tick */
+    /* Stored tick + 1 of the newest record that names a parent in its own tick. */
+    uint64_t tied_to;
 };
-/* Enter and leave on the fast path touch two cache lines of it: what each call reads, and what a leave rounds by. */
+/* The fast paths of enter and leave touch two cache lines: one that every call reads, one with the units of a leave. */
 static_assert(offsetof(struct fdri_thread, recording) == 0 && offsetof(struct fdri_thread, soft) == 12 &&
                   offsetof(struct fdri_thread, loc) == 16 && offsetof(struct fdri_thread, top) == 24 &&
                   offsetof(struct fdri_thread, base) == 32 && offsetof(struct fdri_thread, row_slot) == 48 &&
@@ -142,17 +167,17 @@ static_assert(offsetof(struct fdri_thread, row_shift) == 64 && offsetof(struct f
                   offsetof(struct fdri_thread, min_ticks) == 80 && offsetof(struct fdri_thread, edge) == 96 &&
                   offsetof(struct fdri_thread, to_ns) == 120,
               "second line: units and limits");
-/* Pauses and phases nest; an end without a begin is nothing. */
+/* Pauses and phases nest. An end without a begin has no effect. */
 static inline void fdri_thread_nest(uint32_t *open, bool begin)
 {
     if (begin) ++*open;
     else if (*open) --*open;
 }
-/* What a thread says of itself while there is no room for it. */
+/* The name, pauses and phases of a thread that has no room yet. */
 struct fdri_thread_wishes {
-    uint32_t recording;      /* the number of the recording in which it was said */
-    uint32_t pauses, phases; /* as those of a thread */
-    char name[32];           /* "": nothing was said */
+    uint32_t recording;      /* the recording that they are for */
+    uint32_t pauses, phases; /* as in struct fdri_thread */
+    char name[32];           /* "": not set */
 };
 extern __thread struct fdri_thread fdri_record_self __attribute__((visibility("hidden")));
 extern __thread struct fdri_thread fdri_record_lane __attribute__((visibility("hidden")));
@@ -161,20 +186,20 @@ static inline uint32_t fdri_thread_offset_of(const struct fdri_thread *t, const 
 {
     return (uint32_t)((const uint8_t *)p - t->base);
 }
-/* Level d of the kept stack; d <= fdri_arena_levels_in(level_blocks). */
+/* A level of the shadow stack; depth <= fdri_arena_levels_in(level_blocks). */
 static inline struct fdri_arena_level *fdri_thread_level(const struct fdri_thread *t, uint32_t depth)
 {
     if (depth == 0) return fdri_thread_at(t, t->loc->level0_off);
     struct fdri_arena_levels_block *b = fdri_thread_at(t, t->loc->levels_off[fdri_arena_level_block(depth)]);
     return &b->level[fdri_arena_level_entry(depth)];
 }
-/* Now, in the location's own unit. */
+/* Now, in the location's unit. */
 static inline uint64_t fdri_thread_tick_live(const struct fdri_thread *t)
 {
     return (FDRI_LIKELY(t->ticks) ? fdri_clock_ticks() : fdri_clock_ns(CLOCK_MONOTONIC)) + t->clock_offset;
 }
-/* This thread is where locks are held or memory is asked for. An instrumented allocator that comes back from there is
- * not recorded unless that needs neither. */
+/* Above 0 while this thread holds locks of fdr or asks for memory. If an instrumented allocator calls back from there,
+ * its event is recorded only if that needs neither lock nor memory. */
 extern __thread uint32_t fdri_thread_inside __attribute__((visibility("hidden")));
 
 #endif
