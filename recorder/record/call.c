@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Enter and leave: the path every call takes; what it leaves to others is in call_slow.c.
+/* Enter and leave: the fast path of every call; rare cases are in call_slow.c.
  *
- * Enter pushes (region, time) on the shadow stack and counts it as presented; nothing is encoded. Leave pops it, has
- * the duration in hand, adds it to the totals, and only then decides whether one call record is stored.
+ * Enter pushes (region, time) on the shadow stack and counts the call as presented; nothing is encoded. Leave pops the
+ * call, computes the duration and adds it to the totals. Only then it decides whether to store one call record.
  *
- * Store order, enter: frame, then depth.  A handler or a kill in between shows no region that was never entered.
- * Store order, leave: record, then depth. In between a completed record stands beside its frame; it beats it. */
+ * Store order of enter: level, then depth. A handler or a kill in between finds no region that was never entered.
+ * Store order of leave: record, then depth. In between the call has a record and is open; a reader takes the record. */
 #define FDR_NO_INLINE
 #include <assert.h>
 #include <fdr/fdr.h>
@@ -47,7 +47,8 @@ static FDRI_NOINLINE void enter_slow(fdr_region region, const struct fdri_record
     if (edges) fdri_counters_edge_enter(region, depth);
 }
 
-/* Counters of the call that is about to end: their record belongs into it, so the call is still open. */
+/* Reads counters for the call that is about to end. Their record belongs inside of the call, so the call must still be
+ * open. */
 static void edge_before_leave(fdr_region region, uint64_t address)
 {
     struct fdri_thread *t = &fdri_record_self;
@@ -66,9 +67,10 @@ static FDRI_NOINLINE void leave_slow(fdr_region region, uint64_t address, bool l
     fdri_thread_end(t);
 }
 
-/* The fast path calls nothing: whatever is rare leaves it by a tail call, before the first store that counts or, where
- * a record is spelled out, when all but that is done. The location is marked busy before anything of it is read: a
- * handler in between records into the lane and leaves all this as it is. The address is 0 for regions entered by id. */
+/* The fast path makes no call except tail calls to the rare cases. It leaves before its first store that counts, or, if
+ * a record is spelled out, when only that is left to do. The location is marked busy before anything of it is read: a
+ * handler from here on records into the lane and changes nothing of this location. In all these functions `address` is
+ * 0 for regions entered by id. */
 static inline __attribute__((always_inline)) void mark_busy(struct fdri_arena_location *l)
 {
     fdri_atomic_store_relaxed(&l->busy, FDRI_RECORD_HERE());
@@ -87,7 +89,7 @@ child_of(struct fdri_thread *t, struct fdri_arena_level *v, uint32_t depth)
     return FDRI_LIKELY(depth % FDRI_ARENA_LEVELS_STEP) ? v + 1 : fdri_thread_level(t, depth + 1);
 }
 
-/* The key alone where there is nothing special about the row. */
+/* Equal to the key alone if the row has no flags. */
 static_assert(offsetof(struct fdri_arena_row, flags) == offsetof(struct fdri_arena_row, key) + 4, "read as one word");
 static inline uint64_t key_and_flags(const struct fdri_arena_row *row)
 {
@@ -102,9 +104,10 @@ static inline __attribute__((always_inline)) bool enter_fast(struct fdri_thread 
     uint32_t key = FDRI_TOTALS_KEY(FDRI_ARENA_DEF_REGION, region);
     if (FDRI_UNLIKELY(l->busy || region > FDRI_CODEC_ID_MAX)) return false;
     mark_busy(l);
-    if (FDRI_UNLIKELY(l->depth >= t->soft)) return not_busy(l); /* a handler may leave calls open until it is marked */
-    /* The counter waits for what stands before it in program order: so the look-up comes behind it, and runs, where the
-     * processor lets it, while the clock is read. soft is 0 where the location has another clock. */
+    /* after the mark: before it a handler may leave calls open */
+    if (FDRI_UNLIKELY(l->depth >= t->soft)) return not_busy(l);
+    /* The counter's reading waits for loads before it in program order. So the look-up stands behind it, and the
+     * processor may run it while the clock is read. soft is 0 if the location has another clock. */
     uint64_t tick = fdri_clock_ticks();
     uint32_t depth = l->depth, row_off = t->row_slot[key * 0x9E3779B1u >> t->row_shift];
     const struct fdri_arena_row *row = (void *)(t->base + row_off);
@@ -117,8 +120,8 @@ static inline __attribute__((always_inline)) bool enter_fast(struct fdri_thread 
     return true;
 }
 
-/* The compiler put f into the newest calls, which share its frame and return address, and not near its own beginning:
- * the usual case of what fdri_jumps_is_below finds out. */
+/* The compiler inlined f into the newest calls: they share its frame and return address, and f's hook is not near f's
+ * own beginning. This is the usual case of fdri_jumps_is_below. */
 static inline __attribute__((always_inline)) bool is_plain_part(const struct fdri_arena_level *v, uint32_t depth,
                                                                 const struct fdri_record_function *f, uint64_t bytes)
 {
@@ -129,7 +132,7 @@ static inline __attribute__((always_inline)) bool is_plain_part(const struct fdr
     return v->address && v->frame <= f->frame - bytes;
 }
 
-/* The newest call that has a frame: regions entered by id go with the function they are in. */
+/* The newest call that has a frame. Regions entered by id have none; they belong to the function around them. */
 static inline __attribute__((always_inline)) const struct fdri_arena_level *
 newest_function(struct fdri_thread *t, struct fdri_arena_level *v, uint32_t *depth)
 {
@@ -137,13 +140,13 @@ newest_function(struct fdri_thread *t, struct fdri_arena_level *v, uint32_t *dep
     return v;
 }
 
-/* How much of the stack is the call's own, at the least. */
+/* A lower bound for the bytes of stack of the entered function. */
 static inline __attribute__((always_inline)) uint64_t own_bytes(const struct fdri_names_cached *k, uint64_t site)
 {
     return FDRI_LIKELY(k->site == (uint32_t)site) ? k->frame_bytes : FDRI_NAMES_LEAST_FRAME;
 }
 
-/* Ends the operation. */
+/* Pushes a function that is in this thread's cache, and ends the operation. */
 static inline __attribute__((always_inline)) void push_known(struct fdri_thread *t, struct fdri_arena_location *l,
                                                              const struct fdri_names_cached *k,
                                                              const struct fdri_record_function *f, uint64_t tick)
@@ -159,9 +162,10 @@ static inline __attribute__((always_inline)) void push_known(struct fdri_thread 
 static void enter_beside(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site, uint64_t tick,
                          const struct fdri_names_cached *k);
 
-/* The same for a function that this thread knows by its address. False: it does not. look: is the stack told? Then its
- * frame must be below that of the newest call; where it is not, or that one has none, enter_beside goes on from here,
- * busy. That takes more registers than there are for nothing, so it is a function of its own. */
+/* Enters a function by its address, if it is in this thread's cache; false: it is not. look: the stack pointer is
+ * known, so f's frame must lie below that of the newest call. If it does not, or the newest call has no frame,
+ * enter_beside continues from here, still busy. It needs more registers than the fast path should save, so it is a
+ * function of its own. */
 static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread *t, struct fdri_record_function f,
                                                               bool look)
 {
@@ -169,7 +173,8 @@ static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread
     if (FDRI_UNLIKELY(l->busy || t->known_version != fdri_atomic_load_relaxed(&fdri_names_address_version)))
         return false;
     mark_busy(l);
-    if (FDRI_UNLIKELY(l->depth >= t->soft)) return not_busy(l); /* a handler may leave calls open until it is marked */
+    /* after the mark: before it a handler may leave calls open */
+    if (FDRI_UNLIKELY(l->depth >= t->soft)) return not_busy(l);
     uint64_t tick = fdri_clock_ticks();
     const struct fdri_names_cached *k = fdri_names_cache_find(t, f.address);
     if (FDRI_UNLIKELY(k->address != f.address || tick < l->last_tick)) return not_busy(l);
@@ -180,8 +185,8 @@ static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread
     return true;
 }
 
-/* Everything leave_fast left alone, with the tick it has taken. Works on what all share: not after fdr_finalize, which
- * sees that we are busy or is seen here. */
+/* Completes a leave that leave_fast returned as REST, with the tick it took. Uses data that all threads share, so it
+ * must not run after fdr_finalize. Either fdr_finalize sees the busy mark, or the load here sees the switch off. */
 static FDRI_NOINLINE void leave_rest(struct fdri_thread *t, uint64_t tick)
 {
     struct fdri_arena_location *l = t->loc;
@@ -197,8 +202,7 @@ static FDRI_NOINLINE void leave_rest(struct fdri_thread *t, uint64_t tick)
     fdri_thread_end(t);
 }
 
-/* Region and flags at once: they are neighbours. The region alone where there is nothing special about the open
- * call. */
+/* Region and flags, loaded as one word. Equal to the region alone if the open call has no flags. */
 static inline uint64_t region_and_flags(const struct fdri_arena_level *v)
 {
     uint64_t both;
@@ -214,9 +218,9 @@ static inline __attribute__((always_inline)) bool is_top(const struct fdri_arena
     return address ? FDRI_LIKELY(v->address == address) && FDRI_LIKELY(!v->flags) : region_and_flags(v) == region;
 }
 
-/* A duration between least and most of its row: there is a counter for it, the address of which is known late, behind
- * the clock. What the processor loads behind a store to it would wait for that (8 of 27 ns on AMD's): so the store is
- * left to the next call. */
+/* Adds a duration between the row's minimum and maximum to the totals. The histogram has a counter for it, but the
+ * counter's address is known late, after the clock. Loads after a store to it would wait for the address (8 of 27 ns on
+ * AMD's processors). So the next call does the store. */
 static inline __attribute__((always_inline)) void add_ordinary(struct fdri_thread *t, struct fdri_arena_location *l,
                                                                uint8_t *base, struct fdri_arena_row *r,
                                                                struct fdri_arena_level *v, uint64_t duration)
@@ -227,7 +231,7 @@ static inline __attribute__((always_inline)) void add_ordinary(struct fdri_threa
     fdri_atomic_signal_fence();
     l->counting = (uint32_t)r->histogram + fdri_totals_bucket(ns) * (uint32_t)sizeof(uint64_t);
     t->sum_before = r->sum;
-    /* as fdri_totals_count_pending; and here as below the order is what unfinished_call.c relies on */
+    /* The order is that of fdri_totals_count_pending; unfinished_call.c relies on it, and on the order below. */
     fdri_atomic_signal_fence();
     fdri_atomic_bump_relaxed(&r->calls, 1);
     fdri_atomic_signal_fence();
@@ -236,7 +240,7 @@ static inline __attribute__((always_inline)) void add_ordinary(struct fdri_threa
     fdri_atomic_bump_relaxed(&r->sum, duration);
 }
 
-/* The end of it: the time goes to the parent, the call from the stack. */
+/* Ends the leave: adds the duration to the parent's child_ticks and pops the call. */
 static inline __attribute__((always_inline)) void end_ordinary(struct fdri_thread *t, struct fdri_arena_location *l,
                                                                struct fdri_arena_level *v, uint64_t duration)
 {
@@ -246,7 +250,7 @@ static inline __attribute__((always_inline)) void end_ordinary(struct fdri_threa
     not_busy(l);
 }
 
-/* Two lines of the bin that comes next: when it is opened they are there. */
+/* Prefetches two cache lines of the next bin, so that they are there when it is opened. */
 static inline void fetch_ahead(struct fdri_thread *t)
 {
     const uint8_t *line = t->base + t->fetch_at;
@@ -255,8 +259,8 @@ static inline void fetch_ahead(struct fdri_thread *t)
     __builtin_prefetch(line + 64, 1, 3);
 }
 
-/* A call whose record is spelled out: one of five, or of 64 at the least. So it does what bins opened before have left
- * to others. */
+/* Stores a record that is spelled out, and ends the call. That is about one record of five, one of 64 at the least. So
+ * this function also does the deferred work of opening bins. */
 static FDRI_NOINLINE void store_spelled(struct fdri_thread *t, struct fdri_arena_part *p, uint64_t gap, uint64_t tick)
 {
     struct fdri_arena_level *v = t->top;
@@ -272,8 +276,8 @@ static FDRI_NOINLINE void store_spelled(struct fdri_thread *t, struct fdri_arena
     if (FDRI_UNLIKELY(t->later)) fdri_do_later();
 }
 
-/* Stores the top call, which has a duration, and ends it. What it needs it loads anew, here and behind each fence: a
- * register that is kept for it through all of the leave would have to be saved, a store for each; loads cost less. */
+/* Stores the top call, whose duration is not 0, and ends it. Values are loaded again here and after each fence. To keep
+ * them in registers through all of leave would cost a save, that is a store, for each; loads cost less. */
 static inline __attribute__((always_inline)) void store_ordinary(struct fdri_thread *t, struct fdri_arena_part *p,
                                                                  uint64_t tick, uint32_t shift)
 {
@@ -296,14 +300,15 @@ static inline __attribute__((always_inline)) void store_ordinary(struct fdri_thr
 
 enum leave_result { LEFT, NOT_MINE, REST };
 
-/* REST: still busy, for leave_rest. The unit of time is 2^shift of the counter's. */
+/* REST: the location is still busy, and leave_rest must complete the leave. The unit of time is 2^shift ticks of the
+ * counter. */
 static inline __attribute__((always_inline)) enum leave_result
 leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t shift, uint64_t *tick_out)
 {
     struct fdri_arena_location *l = t->loc;
     if (FDRI_UNLIKELY(l->busy)) return NOT_MINE;
     mark_busy(l);
-    /* first: where the processor lets them the loads below run meanwhile */
+    /* first: the processor may run the loads below meanwhile */
     uint64_t tick = *tick_out = fdri_clock_ticks();
     struct fdri_arena_level *v = t->top;
     if (FDRI_UNLIKELY(!is_top(v, region, address))) {
@@ -324,9 +329,9 @@ leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t 
         return LEFT;
     }
     uint64_t stored = (tick >> shift) - (entered >> shift);
-    uint32_t off = v->part[0]; /* by branches: the loads behind it need not wait for the duration */
+    uint32_t off = v->part[0]; /* by branches: so the loads below need not wait for the duration */
     if (stored >= t->edge[0]) {
-        /* a trigger may want it */
+        /* a trigger may fire */
         if (FDRI_UNLIKELY(duration >= fdri_atomic_load_relaxed(&fdri_watch_ticks))) return REST;
         off = stored < t->edge[1] ? v->part[1] : stored < t->edge[2] ? v->part[2] : v->part[3];
     }
@@ -339,11 +344,11 @@ leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t 
     return LEFT;
 }
 
-/* Region and flags of a call that is only counted, as one word. */
+/* Region and flags, as one word, of a call that is only counted. */
 static inline uint64_t untimed_word(fdr_region region) { return region | (uint64_t)FDRI_ARENA_LEVEL_UNTIMED << 32; }
 
-/* Calls deeper than FDR_DEPTH: counted, no clock. far: also where the next level is in another block. False: there is
- * more to it. */
+/* Enters a call deeper than FDR_DEPTH: it is counted, and no clock is read. far: handle also a next level in another
+ * block. False: the slow path must enter it. */
 static inline __attribute__((always_inline)) bool count_enter(struct fdri_thread *t, fdr_region region,
                                                               const struct fdri_record_function *f, bool far)
 {
@@ -357,7 +362,7 @@ static inline __attribute__((always_inline)) bool count_enter(struct fdri_thread
     struct fdri_arena_row *row = (void *)(t->base + row_off);
     if (FDRI_UNLIKELY(row->key != key || (row->flags & FDRI_ARENA_ROW_GATED))) return not_busy(l);
     struct fdri_arena_level *v = far ? fdri_thread_level(t, depth + 1) : t->top + 1;
-    uint64_t word = untimed_word(region), place = row_off; /* and none skipped */
+    uint64_t word = untimed_word(region), place = row_off; /* skipped becomes 0 */
     v->enter_tick = l->last_tick;
     memcpy(&v->region, &word, sizeof word);
     memcpy(&v->row_off, &place, sizeof place);
@@ -366,7 +371,7 @@ static inline __attribute__((always_inline)) bool count_enter(struct fdri_thread
     fdri_atomic_bump_relaxed(&v->presented, 1);
     fdri_atomic_bump_relaxed(&v->filtered, 1);
     fdri_atomic_signal_fence();
-    fdri_atomic_bump_relaxed(&row->untimed, 1);      /* behind what is presented: unfinished_call.c */
+    fdri_atomic_bump_relaxed(&row->untimed, 1);      /* after presented: unfinished_call.c */
     fdri_atomic_store_release(&l->depth, depth + 1); /* R:frame */
     t->top = v;
     fdri_atomic_store_release(&l->busy, 0); /* R:busy */
@@ -402,7 +407,7 @@ static FDRI_NOINLINE void leave_by_name(fdr_region region, uint64_t address)
     else leave_slow(region, 0, true, 0);
 }
 
-/* Where t->plain does not say that the fastest path may be taken: another unit of time, mostly. */
+/* A leave that must not take the fastest path, mostly because the unit of time is not one tick. */
 static FDRI_NOINLINE void leave_other(fdr_region region, uint64_t address, uint32_t on)
 {
     struct fdri_thread *t = &fdri_record_self;
@@ -416,7 +421,7 @@ static FDRI_NOINLINE void leave_other(fdr_region region, uint64_t address, uint3
     else if (result == NOT_MINE) leave_by_name(region, address);
 }
 
-/* Functions of their own, called by tail calls and before anything else: so who calls them saves no registers. */
+/* Functions of their own, reached by tail calls before anything else: so their callers save no registers. */
 static FDRI_NOINLINE void enter_other(fdr_region region) { enter_slow(region, NULL, true, 0); }
 
 static FDRI_NOINLINE void enter_deep_far(fdr_region region)
@@ -469,8 +474,8 @@ void fdr_leave_(fdr_region region, uint32_t on)
     else if (result == NOT_MINE) leave_slow(region, 0, true, 0);
 }
 
-/* The function, with what the stack tells of it. Four words, not the structure, lead here, and tail calls: so they stay
- * in registers where all is as usual. */
+/* The function and its place on the stack. The callers pass four words, not the structure, and by tail calls: so the
+ * usual case keeps them in registers. */
 static struct fdri_record_function function_of(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
 {
     struct fdri_record_function f = {address, frame, caller, site, frame};
@@ -485,11 +490,12 @@ static FDRI_NOINLINE void enter_unknown(uint64_t address, uint64_t frame, uint64
     fdr_region region = fdri_names_address_region(address);
     bool gone = frame != FDRI_RECORD_FRAME_UNKNOWN && FDRI_UNLIKELY(!fdri_jumps_is_below(t, &f)) &&
                 fdri_jumps_first_abandoned(t, &f);
-    if (gone || !count_enter(t, region, &f, true)) enter_slow(region, &f, true, 0); /* which closes those that are */
+    /* which closes the abandoned calls */
+    if (gone || !count_enter(t, region, &f, true)) enter_slow(region, &f, true, 0);
 }
 
-/* Frames that overlap, and it is no plain part: was the newest call left, or are they parts of one function all the
- * same? */
+/* f's frame overlaps that of the newest call, and f was not plainly inlined into it. Either a longjmp left the newest
+ * call, or both are parts of one function. */
 static FDRI_NOINLINE void enter_same_place(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
 {
     struct fdri_thread *t = &fdri_record_self;
@@ -498,7 +504,8 @@ static FDRI_NOINLINE void enter_same_place(uint64_t address, uint64_t frame, uin
         enter_unknown(address, frame, caller, site);
 }
 
-/* A known function's frame is not below that of the newest call, or that one has none. Busy, with the tick. */
+/* Enters a function of the cache whose frame is not below that of the newest call, or whose newest call has no frame.
+ * The location is busy, and `tick` is read. */
 static FDRI_NOINLINE void enter_beside(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site, uint64_t tick,
                                        const struct fdri_names_cached *k)
 {
@@ -516,7 +523,7 @@ static FDRI_NOINLINE void enter_beside(uint64_t address, uint64_t frame, uint64_
     enter_same_place(address, frame, caller, site);
 }
 
-/* The thread's first function: an address is looked up by threads that liburcu knows, so it attaches before. */
+/* The thread's first event. Attaches first: only threads registered with liburcu may look up an address. */
 static FDRI_NOINLINE void enter_first(uint64_t address, uint64_t pointer, uint64_t caller, uint64_t site)
 {
     if (fdri_thread_attached())
@@ -524,7 +531,7 @@ static FDRI_NOINLINE void enter_first(uint64_t address, uint64_t pointer, uint64
                       site);
 }
 
-/* pointer 0: nobody told. */
+/* pointer 0: the stack pointer is unknown. */
 static inline __attribute__((always_inline)) void enter_address(uint64_t address, uint64_t pointer, uint64_t caller,
                                                                 uint64_t site)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Enter and leave, everything that is rare: rules, calls that are only counted, other clocks, the first call of a row
- * or partition, full bins, events in one tick, leaves that do not match. The order of stores is that of call.c. */
+/* Enter and leave, the rare cases: rules, calls that are only counted, other clocks, the first call of a row or
+ * partition, full bins, events in one tick, leaves that do not match. The order of stores is that of call.c. */
 #include <fdr/fdr.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,8 +21,8 @@
 #include "recorder/totals/totals.h"
 #include "recorder/watch/watch.h"
 
-/* Totals are exact whatever is stored. `parent` gets the time as spent in a child. Left by longjmp this is made up for
- * by unfinished_call.c, which relies on the order. */
+/* Adds a call to the totals, whether it is stored or not. The parent's child_ticks grow by its duration. If a longjmp
+ * leaves this function, unfinished_call.c completes it and relies on the order of stores. */
 static void add_totals(struct fdri_thread *t, uint8_t *base, struct fdri_arena_level *v,
                        struct fdri_arena_level *parent, uint64_t duration)
 {
@@ -55,8 +55,8 @@ static void note_zero(struct fdri_arena_level *v, uint64_t tick, bool stored)
     v->zero_gap = !stored;
 }
 
-/* A call of zero length is not stored, but something stored in its tick may say that it happened inside. So it keeps
- * its ordinal, and who comes next in the tick says its own; soft 0 sends that one the slow way. */
+/* Call v of zero length is not stored, but a stored event of its tick may name it as its parent. So v keeps its
+ * ordinal, and the next call of the tick must store its own. soft 0 sends that call down the slow path. */
 static void leave_out(struct fdri_thread *t, struct fdri_arena_level *v, uint64_t leave_tick)
 {
     uint64_t tick = leave_tick >> t->shift;
@@ -65,7 +65,7 @@ static void leave_out(struct fdri_thread *t, struct fdri_arena_level *v, uint64_
     t->soft = 0;
 }
 
-/* What an enter owes to one left out in the same tick. */
+/* The flag of a call entered at this tick: it stores its ordinal if a call of the same depth and tick was left out. */
 static uint32_t ordinal_flag(struct fdri_thread *t, const struct fdri_arena_level *v, uint64_t enter_tick)
 {
     uint64_t tick = enter_tick >> t->shift;
@@ -73,7 +73,7 @@ static uint32_t ordinal_flag(struct fdri_thread *t, const struct fdri_arena_leve
     return v->zero_gap && v->zero_tick == tick ? FDRI_ARENA_LEVEL_ORDINAL : 0;
 }
 
-/* A zero-length call is told apart from its tick's neighbours by its parent's place in the tick. */
+/* The place of a zero-length call among the calls of its tick is its parent's place: adds that to `tie`. */
 static void add_parent(struct fdri_thread *t, uint32_t depth, uint64_t tick, struct fdri_codec_tie *tie)
 {
     if (depth < 2) return;
@@ -82,7 +82,7 @@ static void add_parent(struct fdri_thread *t, uint32_t depth, uint64_t tick, str
     tie->parent = tie->in_tick && parent->zero_tick == tick ? parent->zero_count : 0;
     if (!tie->in_tick) return;
     t->tied_to = tick + 1;
-    /* without it the place could not be told */
+    /* without its parent's record the call would have no place */
     if (parent->flags & FDRI_ARENA_LEVEL_RULED) parent->flags |= FDRI_ARENA_LEVEL_NAMED;
 }
 
@@ -93,7 +93,7 @@ static bool tail_holds(const struct fdri_arena_level *v, const struct fdri_arena
                                  !duration || v->flags & FDRI_ARENA_LEVEL_ORDINAL);
 }
 
-/* Was it stored? */
+/* Stores a record of call v. False: it was not stored, and is counted as reduced or lost. */
 static bool store(struct fdri_thread *t, uint8_t *base, struct fdri_arena_level *v, uint32_t depth, uint64_t enter,
                   uint64_t leave)
 {
@@ -118,15 +118,15 @@ static bool store(struct fdri_thread *t, uint8_t *base, struct fdri_arena_level 
     fdri_atomic_signal_fence();
     /* R:commit - publishes the payload; pairs with A:commit in export/: else a torn record reads as complete */
     fdri_atomic_store_release(&bin->commit, fdri_codec_commit_word(p));
-    if (!duration) { /* killed before, the open call still says its own ordinal */
+    if (!duration) { /* after the commit: a kill before this leaves the open call its own ordinal */
         fdri_atomic_signal_fence();
         note_zero(v, leave, true);
     }
     return true;
 }
 
-/* A call of length 0 is told apart by its parents in the tick. Where one of them was only counted, in a pause, and so
- * is not stored, nobody could tell its place: it is kept out with that one. */
+/* Is there no place for a call of length 0? The record of such a call names its parents in the tick. If one of these
+ * was only counted, in a pause, it has no record. Then the call is filtered, too. */
 static bool has_no_place(struct fdri_thread *t, const struct fdri_arena_level *v, uint32_t depth, uint64_t leave_tick)
 {
     uint64_t tick = leave_tick >> t->shift;
@@ -139,7 +139,6 @@ static bool has_no_place(struct fdri_thread *t, const struct fdri_arena_level *v
     }
 }
 
-/* Closes the top call at `tick`: totals, then storage, then the stack. */
 void fdri_record_close_top(struct fdri_thread *t, struct fdri_arena_location *l, struct fdri_arena_level *v,
                            uint32_t depth, uint64_t tick)
 {
@@ -153,7 +152,7 @@ void fdri_record_close_top(struct fdri_thread *t, struct fdri_arena_location *l,
     fdri_record_pop(t, l, parent);
 }
 
-/* In this order: unfinished_call.c. */
+/* Counts a call without a time. unfinished_call.c relies on the order. */
 static void count_only(struct fdri_arena_level *v, struct fdri_arena_row *row)
 {
     fdri_atomic_bump_relaxed(&v->presented, 1);
@@ -162,7 +161,7 @@ static void count_only(struct fdri_arena_level *v, struct fdri_arena_row *row)
     fdri_atomic_bump_relaxed(&row->untimed, 1);
 }
 
-/* Counted only: presented and filtered, no clock, nothing stored. */
+/* Pushes a call that is only counted, as presented and filtered: no clock is read, and nothing will be stored. */
 static void push_untimed(struct fdri_thread *t, struct fdri_arena_level *v, struct fdri_arena_row *row,
                          fdr_region region)
 {
@@ -179,8 +178,8 @@ static void push_untimed(struct fdri_thread *t, struct fdri_arena_level *v, stru
     t->top = v;
 }
 
-/* Does a rule keep this call out? Counting rules count it; where the region shares its row with others nobody knows how
- * many of its calls there were: the first ones are taken to be over, and of all of them together every Nth stays. */
+/* Does a rule exclude this call? Rules `first` and `every` count the calls of the row. The row [rest] does not count
+ * the calls of one region. There `first` excludes all calls, and `every` keeps one in N of all calls of the row. */
 static bool kept_out(struct fdri_arena_row *row, const struct fdri_names_rule *rule, uint32_t *level_flags)
 {
     uint32_t seen = row->flags >> FDRI_ARENA_ROW_SEEN_SHIFT;
@@ -208,12 +207,13 @@ static void set_overflow(struct fdri_thread *t, uint32_t deeper)
     fdri_thread_update_soft(t);
 }
 
-/* Room for one level more? Counts the call where there is none. */
+/* Is there a level for one more call? If not, counts the call as presented and lost. */
 static bool deep_enough(struct fdri_thread *t, fdr_region region)
 {
     struct fdri_arena_location *l = t->loc;
     if (!l->overflow && (l->depth < fdri_arena_levels_in(l->level_blocks) || fdri_thread_grow_levels(t))) return true;
-    if (!l->refused_from) l->refused_from = (uint16_t)(l->depth + 1); /* before any is counted: levels may come later */
+    /* before the first is counted: levels may be added later */
+    if (!l->refused_from) l->refused_from = (uint16_t)(l->depth + 1);
     fdri_atomic_signal_fence();
     bool first = !l->overflow;
     l->overflow = fdri_refused_enter(t, region);
@@ -231,7 +231,7 @@ bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fd
 {
     struct fdri_arena_location *l = t->loc;
     if (f && f->frame != FDRI_RECORD_FRAME_UNKNOWN) close_gone(t, f);
-    /* If the caller's frame lies above where the calls deeper than the stack began, a longjmp left them all. */
+    /* If the caller's frame lies above the first call without a level, a longjmp left all calls without a level. */
     if (l->overflow && FDRI_RECORD_HERE() > t->overflow_sp + 4096) set_overflow(t, 0);
     if (region > FDRI_CODEC_ID_MAX) region = 0;
     if (!deep_enough(t, region)) {
@@ -243,13 +243,13 @@ bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fd
     uint32_t flags = 0;
     fdri_record_level_place(v, f);
     v->row_off = fdri_thread_offset_of(t, row);
-    fdri_atomic_signal_fence(); /* before it is presented: unfinished_call.c */
+    fdri_atomic_signal_fence(); /* before presented: unfinished_call.c */
     if (f) fdri_names_cache_add(t, f, region, row);
     if (FDRI_UNLIKELY(row->flags & FDRI_ARENA_ROW_GATED)) {
         const struct fdri_names_rule *rule = fdri_names_rule_of(region);
         if (rule && kept_out(row, rule, &flags)) {
             count_only(v, row);
-            v->address = 0; /* what is stored there next is newer: excluded_calls.c */
+            v->address = 0; /* the next function stored there is newer: excluded_calls.c */
             fdri_jumps_excluded_add(t, region, f);
             return false;
         }
@@ -271,7 +271,7 @@ bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fd
     return true;
 }
 
-/* Closes the top call, v at that depth, whatever kind it is. */
+/* Closes the top call v at this depth: with or without a time, under a rule or not. */
 static void close_kind(struct fdri_thread *t, struct fdri_arena_level *v, uint32_t depth, uint64_t tick)
 {
     struct fdri_arena_location *l = t->loc;
@@ -279,7 +279,8 @@ static void close_kind(struct fdri_thread *t, struct fdri_arena_level *v, uint32
     if (v->flags & FDRI_ARENA_LEVEL_UNTIMED) {
         if (depth <= t->depth_limit) {
             t->untimed--;
-            fdri_atomic_bump_relaxed(&parent->child_ticks, v->child_ticks); /* a pause that ended inside */
+            /* calls after the end of a pause inside of it */
+            fdri_atomic_bump_relaxed(&parent->child_ticks, v->child_ticks);
         }
         leave_out(t, v, l->last_tick);
         fdri_record_pop(t, l, parent);
@@ -308,17 +309,17 @@ static void close_any(struct fdri_thread *t, uint64_t tick)
     if (FDRI_UNLIKELY(v->flags & FDRI_ARENA_LEVEL_MARKED)) fdri_record_rewind_ended(t, v, depth, tick);
 }
 
-/* Closes the calls from depth `from` on, all but the first without a leave of their own. */
+/* Closes the calls from depth `from` on, outermost last. All but the one at `from` have no leave of their own. */
 static void close_from(struct fdri_thread *t, uint32_t from, uint64_t tick)
 {
     struct fdri_arena_location *l = t->loc;
     l->unbalanced += l->depth - from;
     fdri_jumps_excluded_close(t, from);
-    l->last_tick = tick; /* first: an epoch may be cut inside, and holds what is closed now */
+    l->last_tick = tick; /* first: an epoch may end in the loop, and must contain these calls */
     while (l->depth >= from) close_any(t, tick);
 }
 
-/* When do the calls from depth `from` on end? The clock is read for those that have a time. */
+/* The time at which the calls from depth `from` on end. The clock is read only if one of them has a time. */
 static uint64_t end_of(struct fdri_thread *t, uint32_t from, bool live, uint64_t time_ns)
 {
     while (from <= t->loc->depth && fdri_thread_level(t, from)->flags & FDRI_ARENA_LEVEL_UNTIMED) from++;
@@ -326,7 +327,7 @@ static uint64_t end_of(struct fdri_thread *t, uint32_t from, bool live, uint64_t
     return live ? fdri_record_clamp_live(t, fdri_thread_tick_live(t)) : fdri_thread_tick_at(t, time_ns);
 }
 
-/* Calls that f shows to be gone end now. */
+/* f is entered: closes the open calls that a longjmp must have left. */
 static void close_gone(struct fdri_thread *t, const struct fdri_record_function *f)
 {
     struct fdri_arena_location *l = t->loc;
@@ -346,7 +347,7 @@ void fdri_record_close_all(struct fdri_thread *t, uint64_t tick)
     close_from(t, 1, fdri_bits_max(tick, l->last_tick));
 }
 
-/* Where on the stack is this region (or code address), counted from the top? 0 = not there. */
+/* The depth of the newest open call of this region, or of this code address if it is not 0. 0: none is open. */
 static uint32_t find_open(const struct fdri_thread *t, fdr_region region, uint64_t address)
 {
     for (uint32_t d = t->loc->depth; d; d--) {
@@ -356,8 +357,7 @@ static uint32_t find_open(const struct fdri_thread *t, fdr_region region, uint64
     return 0;
 }
 
-/* The newest call of this region that a rule kept out is inside of the call of which depth? FDRI_JUMPS_NOT_EXCLUDED:
- * there is none. */
+/* The depth of the call around the newest open excluded call of this region. FDRI_JUMPS_NOT_EXCLUDED: none is open. */
 static uint32_t find_skipped(struct fdri_thread *t, fdr_region region)
 {
     const struct fdri_names_rule *rule = fdri_names_rule_of(region);
@@ -366,23 +366,23 @@ static uint32_t find_skipped(struct fdri_thread *t, fdr_region region)
     return fdri_jumps_excluded_find(t, region);
 }
 
-/* Is this the leave of a call that a rule kept out, and not of the one at depth `found`, if any? Those inside of it
- * end, too. */
+/* Is this the leave of an excluded call, and not of the open call at depth `found`? Then ends the excluded call and all
+ * calls inside of it. */
 static bool leaves_skipped(struct fdri_thread *t, fdr_region region, uint32_t found, bool live, uint64_t time_ns)
 {
     struct fdri_arena_location *l = t->loc;
     uint32_t inside_of = find_skipped(t, region);
     if (inside_of == FDRI_JUMPS_NOT_EXCLUDED || inside_of < found) return false;
     if (l->depth > inside_of) {
-        l->unbalanced++; /* no leave of its own either */
+        l->unbalanced++; /* the call directly inside has no leave of its own, either */
         close_from(t, inside_of + 1, end_of(t, inside_of + 1, live, time_ns));
     }
     fdri_jumps_excluded_leave(t, region);
     return true;
 }
 
-/* Calls deeper than the stack are open. Is this the leave of one of them, or of none at all? If not they are gone:
- * those of calls around them skip theirs. */
+/* Calls without a level are open. True: this leave belongs to one of them, or to no call at all. Otherwise it belongs
+ * to a call around them, which a longjmp reached without their leaves: then they have ended. */
 static bool leaves_refused(struct fdri_thread *t, fdr_region region, uint64_t address)
 {
     struct fdri_arena_location *l = t->loc;
