@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads come and go. Attaching happens once per thread and recording, on its first event; it is the only moment
- * that may take a lock (liburcu's registry). All signals are blocked meanwhile, so a handler never sees half of it. */
+/* Attaching and detaching of threads, and repair of operations that a longjmp left. A thread attaches once for each
+ * recording, with its first event. Only then it may take a lock (liburcu's registry). All signals are blocked
+ * meanwhile, so a handler never finds a thread half attached. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fdr/fdr.h>
@@ -47,16 +48,17 @@
 #include "recorder/watch/watch.h"
 #include "sampler/samples/samples_view.h"
 
-enum { LOOK_AGAIN = 1024 }; /* a thread that found no room looks again after so many events, at first sooner */
+enum { LOOK_AGAIN = 1024 }; /* events after which a thread without room looks again; at first sooner */
 
 __thread uint32_t fdri_thread_inside;
 static pthread_key_t exit_key;
 static bool have_key;
-/* How often this thread's destructors have come round. Behind the last time nothing tells when it ends, and a handler
- * that comes still would attach it for good: what it records is lost. */
+/* Rounds of this thread's destructors so far. After the last round nothing reports the thread's end. A handler that
+ * runs later would attach the thread for ever, so its events are lost. */
 static __thread uint32_t rounds;
 
-/* A child that such a thread makes goes on as its first one. */
+/* No more attaching for this thread. A forked child of such a thread continues as the child's first thread, which may
+ * attach. */
 static bool is_over(void)
 {
     return FDRI_UNLIKELY(rounds >= PTHREAD_DESTRUCTOR_ITERATIONS) && syscall(SYS_gettid) != getpid();
@@ -81,7 +83,7 @@ static void take_said(struct fdri_thread *t)
     t->pauses = before.pauses;
     t->phases = before.phases;
     if (before.name[0]) memcpy(t->loc->name, before.name, sizeof before.name);
-    before = (struct fdri_thread_wishes){.recording = 0}; /* once: the thread may attach again, in a destructor */
+    before = (struct fdri_thread_wishes){.recording = 0}; /* once: in a destructor the thread may attach again */
 }
 
 static bool build(struct fdri_thread *t, bool lane)
@@ -92,7 +94,7 @@ static bool build(struct fdri_thread *t, bool lane)
     if (lane) strcat(name, " (signals)");
     if (!fdri_thread_location_make(t, NULL, lane ? fdri_record_self.loc->id : UINT32_MAX, name)) return false;
     if (!lane && before.recording == fdri_life_recording.number) take_said(t);
-    /* lanes, and the thread that reads counters, are in no phase */
+    /* lanes, and fdr's thread that reads counters, have no phases */
     t->wants_phase = !lane && fdri_names_rules_phases() && !fdri_system_is_helper(name);
     fdri_thread_update_pause(t);
     fdri_atomic_add_relaxed(&fdri_life_recording.shares.live, 1u);
@@ -101,8 +103,8 @@ static bool build(struct fdri_thread *t, bool lane)
     return true;
 }
 
-/* Threads, triggers and streams of samples that come or go, notes that are made: fdr_finalize waits for them as for
- * those in the middle of a record. */
+/* Number of holders: threads, triggers and streams of samples that begin or end, and notes being made. fdr_finalize
+ * waits for them, as it does for threads inside an operation. */
 static uint32_t passing;
 
 uint32_t fdri_thread_holders(void) { return fdri_atomic_load_acquire(&passing); /* A:pass - pairs with L:pass */ }
@@ -117,26 +119,26 @@ bool fdri_thread_hold_recording(uint32_t number)
 void fdri_thread_holders_fork(void) { fdri_atomic_store_relaxed(&passing, 0u); }
 void fdri_thread_release_recording(void)
 {
-    fdri_atomic_sub_acq_rel(&passing, 1u); /* L:pass - what was done is seen by who waits */
+    fdri_atomic_sub_acq_rel(&passing, 1u); /* L:pass - the thread that waits for 0 sees the holder's stores */
 }
 
-/* After 1, 2, 4, ... events, then every LOOK_AGAIN: who holds the memory makes room with each bin it fills, once it
- * runs. */
+/* True after 1, 2, 4, ... events, then after every LOOK_AGAIN. Other threads make room with each bin they fill, as soon
+ * as they run. */
 static bool look_again(struct fdri_thread *t)
 {
     uint32_t n = ++t->dead_since;
     return n < LOOK_AGAIN ? !(n & (n - 1)) : n % LOOK_AGAIN == 0;
 }
 
-/* ---- those that find no room: each is one, with its events, its samples and its lane, however often it asks ---- */
+/* ---- threads without room: each counts once, with its events, samples and lane, however often it asks ---- */
 
 enum { BY_ITSELF = 1, BY_SAMPLER = 2 };
-static uint32_t refused[2048]; /* atomic: by thread id, who has counted it: two bits each */
+static uint32_t refused[2048]; /* atomic; two bits for each thread id: BY_* */
 
 void fdri_thread_no_room_reset(void) { memset(refused, 0, sizeof refused); }
 
-/* A thread counts itself once (attach), so one of its number that counted before was another, which has ended. Only
- * what the sampler counted is taken for it, once. */
+/* A thread counts itself only once (attach). So if its id has counted itself before, that was an earlier thread, which
+ * has ended. A count by the sampler is taken for this thread's, once. */
 void fdri_thread_count_no_room(uint32_t tid, bool itself)
 {
     uint32_t *word = &refused[tid / 16 % (sizeof refused / sizeof *refused)], at = tid % 16 * 2;
@@ -149,7 +151,7 @@ void fdri_thread_count_no_room(uint32_t tid, bool itself)
     if (!known) fdri_atomic_add_relaxed(&fdri_life_recording.arena.super->lost_locations, 1u);
 }
 
-/* memory: the system gave some, and it is the buffer that is full. */
+/* memory: the system gave memory, and it is the buffer that is full. */
 static void say_no_room(bool memory)
 {
     static unsigned said, said_memory;
@@ -164,16 +166,16 @@ static void say_no_room(bool memory)
 static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
 {
     if (fdri_thread_inside || is_over() || (t->dead_for == number && !look_again(t))) return false;
-    int saved = errno; /* of the program, which did not ask for any of this */
+    int saved = errno; /* the program's errno must survive an event */
     sigset_t old;
     fdri_system_signals_block(&old);
-    /* first: what is called from here on may be a function of the program's that is instrumented */
+    /* first: functions called below may be the program's, and instrumented */
     fdri_thread_inside++;
-    /* liburcu restores the mask by a function of the C library, which opens it for this signal */
+    /* liburcu restores the mask by a C library function that unblocks the signal of cancellation */
     struct fdri_system_cancel cancel = fdri_system_cancel_off();
     bool here = fdri_thread_hold_recording(number), memory = here && (lane || fdri_names_address_room()),
          ok = memory && build(t, lane);
-    /* without room, too: it may find some near its end */
+    /* without room, too: it may find room near its end */
     if (here && !lane && have_key) pthread_setspecific(exit_key, t);
     if (here && !ok) {
         if (t->dead_for != number) fdri_thread_count_no_room((uint32_t)syscall(SYS_gettid), true);
@@ -184,7 +186,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
         fdri_names_address_thread();
         fdri_crash_check_handlers();
         fdri_life_watch_exit(true);
-        /* in a vfork child the kernel would set these up for the child, not for the thread it stands for */
+        /* in a vfork child the kernel would set these up for the child, not for the thread that the child stands for */
         if (fdri_export_pid() == fdri_life_recording.pid) {
             fdri_crash_thread_begin();
             fdri_samples_sampler_attached(t->loc->tid, &old);
@@ -199,13 +201,14 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     if (here) fdri_thread_release_recording();
     fdri_system_cancel_defer(cancel);
     fdri_thread_inside--;
-    fdri_system_signals_restore(&old); /* a handler that waited for it may leave by longjmp */
+    fdri_system_signals_restore(&old); /* a pending handler runs here, and may leave by longjmp */
     errno = saved;
-    fdri_system_cancel_restore(cancel); /* what was asked for meanwhile comes here, with the program's mask */
+    fdri_system_cancel_restore(cancel); /* a cancellation requested meanwhile acts here, with the program's mask */
     return ok;
 }
 
-/* All that was put anywhere of this class and depth, but for an open call; all partitions are sealed. */
+/* Number of events of this class and depth that have a place: `accounts` of them, and those in partitions. An open call
+ * is not among them. All partitions must be sealed. */
 static uint64_t placed(const struct fdri_thread *t, uint32_t class_, uint32_t depth, uint64_t accounts)
 {
     const struct fdri_arena_part *p;
@@ -238,8 +241,8 @@ static bool is_open(const struct fdri_thread *t, uint32_t depth)
            !(fdri_thread_level(t, depth)->flags & (FDRI_ARENA_LEVEL_UNTIMED | FDRI_ARENA_LEVEL_SETTLED));
 }
 
-/* It was a rewind: what p lacks was taken away and had not been counted. A reader says the same where it is still under
- * way. */
+/* A rewind of p was left half-done: the missing records were removed and not counted yet. A reader of an unfinished
+ * rewind concludes the same. */
 static void settle_rewind(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     const struct fdri_arena_level *v = fdri_thread_level(t, p->depth);
@@ -259,8 +262,8 @@ static void settle_points(struct fdri_thread *t, struct fdri_arena_level_points 
         if (points_placed(t, points, c, depth) + 1 == points->by_class[c].presented) points->by_class[c].lost++;
 }
 
-/* The operation may have counted its event and not put it anywhere: it is lost. Or the other way round: its call is
- * over. */
+/* Balances presented and placed events. An event that was presented and has no place is lost. An open call that has a
+ * place has ended. */
 static void settle(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
@@ -268,9 +271,9 @@ static void settle(struct fdri_thread *t)
     struct fdri_arena_level_points *points = v->points_off ? fdri_thread_at(t, v->points_off) : NULL;
     for (uint32_t off = l->parts_first; off; off = ((struct fdri_arena_part *)fdri_thread_at(t, off))->next)
         if (((struct fdri_arena_part *)fdri_thread_at(t, off))->forgets) settle_rewind(t, fdri_thread_at(t, off));
-    l->lost_overflow = l->presented_overflow; /* all of them are */
+    l->lost_overflow = l->presented_overflow; /* presented without a level: all are lost */
     settle_points(t, points, l->depth);
-    /* these, and events inside of calls there, are of other depths */
+    /* readings, and points inside of calls beside them, are of other depths */
     bool readings = l->flags & FDRI_ARENA_LOCATION_READINGS;
     for (uint32_t d = 0; readings && d <= FDRI_ARENA_READING_DEPTHS && d <= fdri_arena_levels_in(l->level_blocks); d++)
         if (d != l->depth && fdri_thread_level(t, d)->points_off)
@@ -282,19 +285,21 @@ static void settle(struct fdri_thread *t)
     v = fdri_thread_level(t, l->depth + 1);
     uint64_t calls = calls_placed(t, l->depth + 1);
     if (calls + 1 == v->presented) v->lost++;
-    if (calls == v->presented + 1) v->presented++; /* when storing has stopped a call is counted as reduced first */
+    /* with strategy `first` stopped, a call is counted as reduced before it is presented */
+    if (calls == v->presented + 1) v->presented++;
 }
 
-/* p says when a call left whose record was not committed, and which is open still: the next record would begin before
- * that. What was committed of this depth left before it was entered. */
+/* p->last_tick may be the leave of a call whose record was not committed, and which is still open. The next record
+ * would begin before that. Every committed call of this depth left before the open one was entered. */
 static void take_back_leave(const struct fdri_thread *t, struct fdri_arena_part *p)
 {
     if (p->class_ != FDRI_ARENA_CLASS_REGION || !p->depth || p->depth > t->loc->depth) return;
     p->last_tick = fdri_bits_min(p->last_tick, fdri_thread_level(t, p->depth)->enter_tick >> t->shift);
 }
 
-/* The operation was at another depth, that of the call that is open or of the one it has just closed, and nothing is
- * left half-done here: the open bin, which costs memory, stays open. Points may have been at any depth. */
+/* Was p untouched by the unfinished operation? Then its open bin stays open, because a new one costs memory. Untouched
+ * means calls of another depth than the open call and the one just closed, and nothing half-done in p. Points may have
+ * been at any depth. */
 static bool is_untouched(const struct fdri_arena_part *p, uint32_t depth)
 {
     if (p->class_ != FDRI_ARENA_CLASS_REGION || p->depth == depth || p->depth == depth + 1) return false;
@@ -303,17 +308,17 @@ static bool is_untouched(const struct fdri_arena_part *p, uint32_t depth)
     return b->seq == p->open_seq && !b->next && b->commit == fdri_codec_commit_word(p);
 }
 
-/* An operation ended in the middle. A call that is in the totals is closed; what else was left half-done is sealed
- * away. */
+/* A longjmp left an operation. Closes a call that is already in the totals, and seals partitions that may be
+ * half-written. */
 static void mend(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
     uint32_t depth = l->depth;
-    bool rewound = false; /* in the middle of that: what is not sealed would count as gone */
+    bool rewound = false; /* then all are sealed: records in an unsealed bin would count as removed */
     for (uint32_t off = l->parts_first; off; off = ((struct fdri_arena_part *)fdri_thread_at(t, off))->next)
         rewound |= ((struct fdri_arena_part *)fdri_thread_at(t, off))->forgets != 0;
     l->abandoned++;
-    fdri_awake(&fdri_life_recording.arena, l); /* also where it was left while waking up */
+    fdri_awake(&fdri_life_recording.arena, l); /* also if it was left while waking up */
     fdri_totals_rows_mend(t);
     fdri_bins_claim_abandoned(&fdri_life_recording.arena, l);
     fdri_ended_abandoned(l);
@@ -325,7 +330,8 @@ static void mend(struct fdri_thread *t)
         fdri_bins_part_mend(&fdri_life_recording.arena, p);
         take_back_leave(t, p);
     }
-    if (!t->setting_aside) fdri_bins_claim_unpin(l); /* else what is not aside yet must not be claimed before it is */
+    /* else other threads could claim bins before they are set aside */
+    if (!t->setting_aside) fdri_bins_claim_unpin(l);
     fdri_memory_relink_slots(t);
     fdri_strategy_telescope_mend(t);
     settle(t);
@@ -346,24 +352,25 @@ static void give_up(struct fdri_thread *t)
     fdri_thread_update_pause(t);
 }
 
-/* From the push on the location is somebody else's. */
+/* Ends the location of a thread that ends. After the push at the end it belongs to others. */
 static void end_location(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
-    if (l->busy) give_up(t); /* the thread ended from a handler, in the middle of an operation */
+    if (l->busy) give_up(t); /* the thread ended in a handler that interrupted an operation */
     fdri_atomic_store_relaxed(&l->busy, (uint64_t)(uintptr_t)__builtin_frame_address(0));
     fdri_atomic_signal_fence();
     fdri_stay_awake(&fdri_life_recording.arena, l);
     fdri_totals_count_pending(t->base, l);
-    /* by pthread_exit or as it was cancelled: its calls are over, and count */
-    bool now = !t->times_given && t != &fdri_record_lane; /* of a handler: with its newest event */
+    /* pthread_exit or cancellation ends open calls; they count */
+    bool now = !t->times_given && t != &fdri_record_lane; /* calls of a lane end with its newest event */
     if (l->depth) fdri_record_close_all(t, now ? fdri_record_clamp_live(t, fdri_thread_tick_live(t)) : 0);
     t->recording = t->plain = t->rounded = 0;
     fdri_ready_release(t);
     fdri_ended_prepare(t);
     l->end_tick = fdri_bits_max(l->last_tick >> t->shift, 1);
     fdri_atomic_store_relaxed(&l->flags, l->flags & ~(uint32_t)FDRI_ARENA_LOCATION_LIVE);
-    fdri_atomic_store_release(&l->busy, 0); /* R:busy - who takes it for asleep from here on sees that it is not live */
+    /* R:busy - a thread that finds it asleep from here on sees that it is not live */
+    fdri_atomic_store_release(&l->busy, 0);
     fdri_atomic_sub_relaxed(&fdri_life_recording.shares.live, 1u);
     fdri_ended_push(l);
 }
@@ -378,7 +385,7 @@ static void detach(struct fdri_thread *t)
     fdri_system_signals_block(&old);
     if (on && syscall(SYS_gettid) == fdri_life_recording.pid) fdri_life_suspect_last_thread();
     if (on && t->recording == on && fdri_thread_hold_recording(on)) {
-        if (fdri_watch_regions()) fdri_names_address_resume(); /* calls that end now are looked at by triggers */
+        if (fdri_watch_regions()) fdri_names_address_resume(); /* the calls that end now may fire triggers */
         if (fdri_record_lane.recording == on) end_location(&fdri_record_lane);
         end_location(t);
         fdri_thread_release_recording();
@@ -389,8 +396,9 @@ static void detach(struct fdri_thread *t)
     fdri_system_signals_restore(&old);
 }
 
-/* Who records in a later destructor, or in a handler, attaches anew: so this is called as often as the C library calls
- * any. The first thread is the one that may run functions of exit() behind that. */
+/* The destructor of exit_key. A later destructor, or a handler, may record and so attach the thread again. So this asks
+ * for another round, as often as the C library runs destructors. The process's first thread is an exception: functions
+ * of exit() may run in it afterwards. */
 void fdri_thread_detach(void *unused)
 {
     (void)unused;
@@ -398,12 +406,13 @@ void fdri_thread_detach(void *unused)
     if (!first) rounds++;
     fdri_atomic_signal_fence();
     detach(&fdri_record_self);
-    /* liburcu may have seen it already: whoever records still asks again */
+    /* liburcu's own destructor may have run; a thread that records later registers again */
     if (!first) fdri_names_address_thread_ends();
     if (!first && rounds < PTHREAD_DESTRUCTOR_ITERATIONS) pthread_setspecific(exit_key, &fdri_record_self);
 }
 
-/* Does a handler run on an alternate stack? One that is disarmed meanwhile (SS_AUTODISARM) looks like none. */
+/* Does this code run on an alternate signal stack? A stack that is disarmed in its handler (SS_AUTODISARM) looks as if
+ * there were none. */
 static bool on_alternate(const struct fdri_thread *t, uint64_t here)
 {
     stack_t s;
@@ -413,9 +422,9 @@ static bool on_alternate(const struct fdri_thread *t, uint64_t here)
     return bytes && t->stack_end - here > bytes;
 }
 
-/* An operation that a handler interrupted and then left by longjmp never cleared `busy`. If this frame lies above the
- * interrupted one, or beside it as when a loop calls again, and not on an alternate stack, that operation is gone: what
- * a handler does lies below by at least the frame the kernel pushed for it, which is over a kilobyte. */
+/* Was the operation with this mark left by a longjmp out of a handler, so that nothing cleared `busy`? If `here` lies
+ * above the interrupted frame, or beside it as when a loop calls again, the operation is gone. A handler that is still
+ * running lies below by at least its signal frame, which is over 1 KiB. Frames on an alternate stack prove nothing. */
 static bool is_gone(const struct fdri_thread *t, uint64_t mark, uint64_t here)
 {
     return here + 768 > mark && !on_alternate(t, here);
@@ -431,8 +440,8 @@ void fdri_thread_read_abandoned(uint64_t here)
     fdri_thread_reading.count = 0;
 }
 
-/* What a handler records while this thread is in the middle of a record is over when that is: it may hold what others
- * wait for, and what it has entered and not left, as it was left by longjmp, ended no later. */
+/* This thread is in no operation any more, so no handler is active inside one, and the lane's calls have ended. Closes
+ * those that a longjmp left open, at the lane's newest event; the lane may hold memory that others wait for. */
 static void end_lane(uint64_t here)
 {
     struct fdri_thread *lane = &fdri_record_lane;
@@ -444,17 +453,18 @@ static void end_lane(uint64_t here)
     if (left) give_up(lane);
     fdri_stay_awake(&fdri_life_recording.arena, lane->loc);
     fdri_totals_count_pending(lane->base, lane->loc);
-    if (fdri_atomic_load_relaxed(&fdr_switch_.on) == lane->recording) fdri_record_close_all(lane, 0); /* as claim() */
+    /* the same check as in claim() */
+    if (fdri_atomic_load_relaxed(&fdr_switch_.on) == lane->recording) fdri_record_close_all(lane, 0);
     fdri_thread_end(lane);
 }
 
 static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri_thread_domain domain)
 {
     bool left = t->loc->busy;
-    /* inside: signals are blocked, so it is a function of the program's that we call ourselves */
+    /* fdri_thread_inside: signals are blocked, so fdr itself has called a function of the program */
     if (left && (fdri_thread_inside || !is_gone(t, t->loc->busy, here))) return NULL;
-    /* that one's mark may lie far below: a handler that comes from here on is inside of this, and does not do the same
-     * once more */
+    /* First replaces the old mark, which may lie far below. A handler from here on finds itself inside of this
+     * operation, and does not repair once more. */
     fdri_atomic_store_relaxed(&t->loc->busy, here);
     fdri_atomic_signal_fence();
     if (t == &fdri_record_self) end_lane(here);
@@ -462,8 +472,8 @@ static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri
         give_up(t);
         fdri_thread_read_abandoned(here);
     }
-    /* After fdr_finalize turned the switch off and had every thread pass a barrier, either it sees us busy or we see
-     * this. */
+    /* fdr_finalize turns the switch off, then has every thread pass a barrier. So either it sees this thread busy, or
+     * this thread sees the switch off. */
     if (fdri_atomic_load_relaxed(&fdr_switch_.on) != t->recording) {
         fdri_thread_end(t);
         return NULL;
@@ -479,13 +489,13 @@ static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri
     return t;
 }
 
-/* An event that nothing will record, of recording `number` if that is not over. Nothing is held meanwhile: a handler
- * may leave by longjmp, and the thread be cancelled, at any moment. Where the recording ends just then it is counted in
- * memory that stays mapped. */
+/* Counts an event that is not recorded, if recording `number` still runs. This holds nothing: a handler may leave by
+ * longjmp, and the thread may be cancelled, at any point. If the recording ends during this, the count goes to memory
+ * that stays mapped. */
 FDRI_RACY static void lose(uint32_t number)
 {
     if (fdri_atomic_load_acquire(&fdr_switch_.on) != number) return; /* A:on */
-    /* A:on - this recording's, if that is still on behind it */
+    /* A:on - the arena of recording `number`, if the switch still shows it after this load */
     struct fdri_arena_superblock *super = fdri_atomic_load_acquire(&fdri_life_recording.arena.super);
     if (fdri_atomic_load_relaxed(&fdr_switch_.on) == number) fdri_atomic_add_relaxed(&super->lost_unattached, 1u);
 }
@@ -532,10 +542,10 @@ void fdri_thread_settle_own(uint64_t here)
 
 uint64_t fdri_thread_tick_at(struct fdri_thread *t, uint64_t time_ns)
 {
-    const uint64_t far = 1ull << 62; /* 146 years; keeps every sum of times in the codec's range */
+    const uint64_t far = 1ull << 62; /* 146 years; so every sum of times stays in the codec's range */
     struct fdri_life_recorder *r = &fdri_life_recording;
     uint64_t tick = fdri_bits_min(time_ns, far);
-    /* ns: nobody read a clock; 0 is not known yet */
+    /* in ns no clock was read, so the first event sets start_tick; 0: not set */
     if (FDRI_UNLIKELY(!t->loc->start_tick)) t->loc->start_tick = fdri_bits_max(tick >> t->shift, 1);
     if (t->ticks) {
         uint64_t since = tick > r->start.monotonic_ns ? tick - r->start.monotonic_ns : 0;
