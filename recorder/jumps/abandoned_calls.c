@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that a longjmp left: nobody says so, but the stack pointers of the functions that come later do. A function
- * that enters above the frame of an open call, on the same stack, stands where that call's frame was: the call is gone,
- * and with it all that is open inside. In the same place it may be part of that call (functions put into others by the
- * compiler share a frame), so it must be one of two things no part can be: called from elsewhere, for one frame has one
- * return address; or the same place in the code, where nobody comes again who has not left.
+/* Finds open calls that a longjmp left, by the stack pointers of later functions.
  *
- * Only the thread's own stack has an order. Frames of alternate signal stacks, of coroutines and of split stacks say
- * nothing about it; in the same place as one of them, the same holds. Regions entered by id have no frame, and go with
- * the function they are in. */
+ * No event reports a longjmp. But a function that enters above the frame of an open call, on the same stack, stands
+ * where that call's frame was. So that call has ended, with all calls inside of it.
+ *
+ * A function in the same place may also be a part of the open call: an inlined function shares its caller's frame. Two
+ * signs exclude that. A part has the same return address, so a function called from elsewhere is no part. And a
+ * function that enters at the same place in the code was entered twice, so its first call has ended.
+ *
+ * Only the thread's own stack has an order. Frames of alternate signal stacks, of coroutines and of split stacks have
+ * no order against it; only a frame in the same place proves something there, by the same two signs. Regions entered by
+ * id have no frame, and end with the function around them. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,7 +25,8 @@
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 
-enum { IN_VAIN = 64 }; /* so often without use, and the kernel is not asked about frames on other stacks any more */
+/* After this many questions without a result the kernel is not asked any more about frames on other stacks. */
+enum { IN_VAIN = 64 };
 
 bool fdri_jumps_is_own_frame(uint64_t frame)
 {
@@ -35,7 +39,8 @@ bool fdri_jumps_is_own_frame(uint64_t frame)
     return frame - 1 < me->stack_bytes;
 }
 
-/* Is an open call on another stack, while we are on the thread's own, one of a handler that will not come back? */
+/* The thread runs on its own stack, and an open call lies on another one. Was it a call of a handler that will not
+ * return? */
 static bool left_handler(uint64_t frame)
 {
     struct fdri_thread *me = &fdri_record_self;
@@ -45,25 +50,25 @@ static bool left_handler(uint64_t frame)
     return left;
 }
 
-/* Is f a function of its own, not put into another one by the compiler? The hook is called near its beginning, and that
- * is no part of another function. (A copy of it within itself may be as near: then it is open already, unless a rule
- * kept that out.) */
+/* Is f a function of its own, and not inlined into another one? Its hook is called near its beginning, and the
+ * beginning of a function is no part of another one. (A copy of f inlined into f may also be near it. But then f is
+ * open already, unless a rule excluded that call.) */
 static bool is_whole(const struct fdri_record_function *f)
 {
     return f->site - f->address < FDRI_NAMES_HOOK_NEAR && !fdri_names_rules_any() &&
            fdri_names_cache_place(&fdri_record_self, f).whole;
 }
 
-/* A function that the compiler put into another one has that one's frame and return address. */
+/* May f be a part of call v? A function inlined into another has that one's frame and return address. */
 static bool shares(const struct fdri_arena_level *v, const struct fdri_record_function *f)
 {
     if (v->caller != (uint32_t)f->caller || (v->site == (uint32_t)f->site && v->frame == f->frame)) return false;
     return v->address == f->address || !is_whole(f);
 }
 
-/* Where the compiler does not tell: the return address lies at the end of the frame, so not behind the first word that
- * is like it. What older calls have left in the frame may be taken for it: so the recorder keeps its complement only,
- * and the largest frame found in several calls counts. */
+/* If the compiler does not report the frame's size, the return address ends the frame. So the frame ends no later than
+ * the first word equal to it. Remains of older calls in the frame may be equal, too. Therefore the recorder keeps only
+ * the complement of return addresses, and uses the largest frame found in several calls. */
 __attribute__((no_sanitize("address"))) uint64_t fdri_jumps_frame_upper(const struct fdri_record_function *f)
 {
     enum { WORDS = 2048 };
@@ -85,21 +90,22 @@ bool fdri_jumps_is_below(struct fdri_thread *t, const struct fdri_record_functio
     return !d || (v->address && v->frame <= f->upper && v->frame < f->frame);
 }
 
-/* Frames of other stacks are deeper than all of the own one. So who is less deep is on the same stack as f, or f is
- * elsewhere. */
+/* Frames of other stacks count as deeper than all of the own stack. So a frame less deep than f's is on f's stack, or f
+ * is on another stack. */
 uint32_t fdri_jumps_first_abandoned(struct fdri_thread *t, const struct fdri_record_function *f)
 {
-    uint32_t gone = 0, above = 0; /* by its place alone; by its order */
+    uint32_t gone = 0, above = 0; /* depth of the outermost call gone by its place; by its order */
     for (uint32_t d = t->loc->depth; d; d--) {
         const struct fdri_arena_level *v = fdri_thread_level(t, d);
         if (!v->address || v->frame == FDRI_RECORD_FRAME_UNKNOWN) continue;
         if (v->frame <= f->upper && v->frame < f->frame) break;
-        if (v->frame <= f->frame) gone = shares(v, f) ? gone : d; /* it stood where f stands */
+        if (v->frame <= f->frame) gone = shares(v, f) ? gone : d; /* f stands in its place */
         else if (fdri_jumps_is_own_frame(v->frame)) above = d;
         else if (fdri_jumps_is_own_frame(f->frame) && left_handler(v->frame)) gone = d;
     }
-    /* There is no order where an alternate stack is a part of this one. And a handler lies below what it interrupts;
-     * only where that was about to leave, and had a large frame, that call is still open and its frame above. */
+    /* The order proves nothing in two cases. An alternate stack in use may be a part of this stack. And a handler lies
+     * below the call it interrupted, unless that call was about to leave and had a large frame: then the call is still
+     * open, and its frame lies above. */
     if (above && (!gone || above < gone) && !fdri_stack_returns_to_kernel(~f->caller) && !fdri_stack_alternate_in_use())
         gone = above;
     return gone;

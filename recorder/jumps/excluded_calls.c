@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that rules keep out and that are open: they are not on the shadow stack, but their leaves come, and the leave
- * of another call that skips theirs (longjmp, exceptions) must not be taken for one of them. So they are listed in the
- * order of their enters, each with the depth of the call that it is directly inside of. Those by id that a longjmp
- * leaves where their caller never ends stay; a list that cannot grow any more forgets its older half. Where memory
- * holds none at all they are counted (fdri_arena_level.skipped).
+/* Open calls that rules exclude: a list of them, so that their leaves are recognised.
  *
- * A call that a longjmp left is gone when another is kept out in its place, or when a leave might be its own and the
- * newest function that was stored directly inside of the same call stands in its place: what is stored does not look
- * here when it is entered, but its level is still there. */
+ * They are not on the shadow stack, but they have leaves. And a longjmp or an exception may skip the leave of an
+ * excluded call; then the leave of another call must not be taken for it. So the list keeps excluded calls in the order
+ * of their enters, each with the depth of the call directly around it. A call entered by id stays in the list if a
+ * longjmp left it and its caller never ends. A list that cannot grow any more drops its older half. If memory holds no
+ * list at all, the calls are only counted (fdri_arena_level.skipped).
+ *
+ * Two signs show that a longjmp left an excluded call. Either another call is excluded in its place. Or a leave may be
+ * its own, and the newest function stored directly inside of the same call stands in its place. A stored call does not
+ * look at this list when it is entered, but its level is still there. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -22,7 +24,7 @@
 #include "recorder/record/shadow_stack.h"
 #include "recorder/thread/thread_state.h"
 
-enum { FIRST_ROOM = 15, LAST_ROOM = 1920 }; /* the first finds room in the smallest bin */
+enum { FIRST_ROOM = 15, LAST_ROOM = 1920 }; /* the first list fits the smallest bin */
 
 struct entry {
     uint64_t frame; /* as fdri_arena_level.frame */
@@ -57,7 +59,7 @@ static void forget_older_half(struct fdri_jumps_excluded *s)
     s->count -= half;
 }
 
-/* The newest of the list is over. */
+/* Drops the newest call of the list. */
 static void drop(struct fdri_thread *t, struct fdri_jumps_excluded *s)
 {
     uint32_t depth = s->at[--s->count].depth;
@@ -65,8 +67,8 @@ static void drop(struct fdri_thread *t, struct fdri_jumps_excluded *s)
         fdri_thread_level(t, depth)->flags &= ~(uint32_t)FDRI_ARENA_LEVEL_HAS_EXCLUDED;
 }
 
-/* Was the call left by a jump? f, entered behind it, stands where it stood, or above. As in abandoned_calls.c a part of
- * it has its return address. */
+/* Did a longjmp leave excluded call e? Yes if f, entered later, stands in its place or above. As in abandoned_calls.c,
+ * a part of e has e's return address. */
 static bool is_gone(const struct entry *e, const struct fdri_record_function *f)
 {
     bool again = f->frame == e->frame && (uint32_t)f->site == e->site;
@@ -75,8 +77,8 @@ static bool is_gone(const struct entry *e, const struct fdri_record_function *f)
            fdri_jumps_is_own_frame(e->frame) && fdri_jumps_is_own_frame(f->frame);
 }
 
-/* The function that was stored last directly inside of the call at that depth, if it was after the newest that was kept
- * out there. */
+/* The function stored last directly inside of the call at this depth, if it was entered after the newest excluded call
+ * there. */
 static bool newest_stored(const struct fdri_thread *t, uint32_t depth, struct fdri_record_function *f)
 {
     if (depth == fdri_arena_levels_in(t->loc->level_blocks)) return false;

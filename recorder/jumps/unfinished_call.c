@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* An enter or a leave that a handler has left by longjmp: each call is in the totals once, all the same. A leave counts
- * from the moment its row's calls do; what it had not added yet is added here, and the call is over. Where its record
- * was not stored it is lost. An enter counts from the moment the call is presented: it is one without a time then.
+/* Completes an enter or a leave that a handler left by longjmp, so that each call is in the totals exactly once.
  *
- * What was done is told by what is true between operations: calls in the totals and open ones are those presented; the
- * exclusive time of all is the time of those that are called by an open one, or by none. A leave adds to its row's
- * calls first, to the exclusive time, to the sum, and then to the time of the call around it; of the sum the thread
- * keeps what it was. An enter presents the call before it is in the totals. */
+ * A leave counts from the moment its row's `calls` was raised. The sums that it had not raised yet are raised here, and
+ * the call has ended; if its record was not stored, the call is lost. An enter counts from the moment the call is
+ * presented; it becomes an untimed call.
+ *
+ * Two equations hold between operations, so they show how far the operation came. Calls in the totals plus open calls =
+ * presented calls. Exclusive time of all rows = time of the calls directly inside of open calls, or of none. A leave
+ * adds in this order: calls, exclusive time, sum, child_ticks of the parent. The thread keeps the value that the sum
+ * had before. An enter presents the call before it adds to the totals. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -18,8 +20,8 @@
 #include "recorder/totals/totals.h"
 
 struct accounts {
-    uint64_t calls, presented; /* in the totals or open; enters */
-    uint64_t own, children;    /* exclusive time; time of what open calls have called */
+    uint64_t calls, presented; /* calls in the totals or open; calls entered */
+    uint64_t own, children;    /* exclusive time; time of the calls directly inside of open calls */
 };
 
 static struct accounts accounts_of(const struct fdri_thread *t)
@@ -42,7 +44,8 @@ static struct accounts accounts_of(const struct fdri_thread *t)
     return a;
 }
 
-/* All of the top call's leave is in the totals from now on. In the order of a leave: this may be left in its turn. */
+/* Adds the missing part of the top call's leave to the totals. Stores in the order of a leave, because a longjmp may
+ * leave this, too. moved: exclusive time that was added and not yet passed to the parent. */
 static void finish(struct fdri_thread *t, struct fdri_arena_level *v, uint64_t moved)
 {
     struct fdri_arena_location *l = t->loc;
@@ -60,7 +63,7 @@ static void finish(struct fdri_thread *t, struct fdri_arena_level *v, uint64_t m
     if (duration > r->max) r->max = duration;
 }
 
-/* The row in which that counter lies has a call that is in none of its counters. */
+/* Does the row of this histogram counter have more calls than its histogram? */
 static bool lacks_one(const struct fdri_thread *t, uint32_t counter)
 {
     for (uint32_t i = 0; i < 1u << (32 - t->row_shift); i++) {
@@ -83,7 +86,7 @@ bool fdri_jumps_finish_leave(struct fdri_thread *t)
     bool over = a.calls == a.presented + 1 && l->depth && !(v->flags & FDRI_ARENA_LEVEL_UNTIMED);
     if (over) finish(t, v, a.own - a.children);
     else if (v->flags & FDRI_ARENA_LEVEL_UNTIMED && a.children - a.own == v->child_ticks)
-        v->child_ticks = 0; /* what a pause inside of it let through is its caller's already */
+        v->child_ticks = 0; /* the time of calls after a pause inside of it has reached its caller already */
     if (l->counting && !lacks_one(t, l->counting)) l->counting = 0;
     fdri_totals_count_pending(t->base, l);
     return over;
