@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Rewind: forget what this thread stored since its mark. Partitions are cut back to where they stood; the bins behind
- * that go back. What is forgotten counts as filtered; totals stay.
+/* Rewind: removes the events that this thread stored since its mark. Each partition goes back to its state at the mark,
+ * and the bins behind that are given back. Removed events count as filtered; totals stay.
  *
- * Calls that were open at the mark are no part of what came after it, and stay also where they end before the rewind:
- * what was stored inside of them may name them. As long as one is open nothing else is stored at its depth, so when it
- * ends the mark of its partition moves to behind its record, and nothing stays with it. */
+ * Calls that were open at the mark are not removed, even if they end before the rewind: events stored inside of them
+ * may name them. While such a call is open, nothing else is stored at its depth. So when it ends, the mark of its
+ * partition moves to behind its record, and no other record stays with it. */
 
 #include <assert.h>
 #include <fdr/fdr.h>
@@ -31,26 +31,27 @@
 
 struct place {
     uint32_t part, bin, seq, zero_count;
-    uint64_t commit, zero_tick; /* zero_*: of its depth */
+    uint64_t commit, zero_tick; /* zero_*: those of the level */
 };
-/* Places lie in blocks that find room in the smallest bin, as where the buffer is full nothing larger is to be had. Two
- * tables lead to each: the place of an open call is looked for by depth. What a mark has it keeps for the next ones. */
+/* Places lie in blocks that fit the smallest bin, because a full buffer has nothing larger. Two steps of tables lead to
+ * a block, so that the place of an open call is found by its depth. A mark keeps its blocks for later marks. */
 enum { BLOCK_BYTES = 512 - sizeof(struct fdri_arena_slab), HEAD = sizeof(struct fdri_arena_meta_head) };
 enum { EACH = (BLOCK_BYTES - HEAD) / sizeof(struct place), BLOCKS = (BLOCK_BYTES - HEAD) / 4, TABLES = 24 };
 struct fdri_record_mark {
     uint32_t count, room, point_count;
     bool set;
     uint64_t point_tick;
-    uint32_t open; /* calls that were: their places stand first, outermost first, then those of `count` partitions */
-    uint32_t table[TABLES]; /* offs of tables of BLOCKS offs of EACH places */
+    /* Calls open at the mark. Their places stand first, outermost first; the places of `count` partitions follow. */
+    uint32_t open;
+    uint32_t table[TABLES]; /* offsets of tables; each has BLOCKS offsets of blocks of EACH places */
 };
 static_assert(HEAD + sizeof(struct fdri_record_mark) <= BLOCK_BYTES, "the mark itself fits, too");
-/* Two partitions of each kind: one may be set aside (aside.c). */
+/* Two partitions of each kind, because one may be set aside (aside.c). */
 static_assert(TABLES * BLOCKS * EACH >
                   FDRI_ARENA_LEVELS_MAX + 2 * (FDRI_ARENA_LEVELS_MAX + 1) * (FDRI_ARENA_BANDS + FDRI_ARENA_CLASS_COUNT),
               "room for all there can be");
 
-/* Of a call: part 0: it is still open; FDRI_THREAD_GATE_CLOSED: it is not stored. */
+/* The place of a call has part 0 while the call is open, and FDRI_THREAD_GATE_CLOSED if it was not stored. */
 static struct place *place_at(const struct fdri_thread *t, const struct fdri_record_mark *m, uint32_t i)
 {
     const uint32_t *table = fdri_thread_at(t, m->table[i / EACH / BLOCKS]);
@@ -71,7 +72,7 @@ static uint32_t block(struct fdri_thread *t, uint32_t bytes)
     return off ? off + HEAD : 0;
 }
 
-/* EACH places more. */
+/* Makes room for EACH more places. */
 static bool grow(struct fdri_thread *t, struct fdri_record_mark *m)
 {
     uint32_t n = m->room / EACH, *table = n / BLOCKS < TABLES ? &m->table[n / BLOCKS] : NULL;
@@ -79,12 +80,13 @@ static bool grow(struct fdri_thread *t, struct fdri_record_mark *m)
     uint32_t off = table && *table ? block(t, EACH * sizeof(struct place)) : 0;
     if (!off) return false;
     ((uint32_t *)fdri_thread_at(t, *table))[n % BLOCKS] = off;
-    fdri_atomic_signal_fence(); /* left here by longjmp the block is lost, and no place is in none */
+    fdri_atomic_signal_fence(); /* a longjmp before this loses the block, but no place lacks one */
     m->room += EACH;
     return true;
 }
 
-/* Not set, with room for all there is now; NULL: there is none. What is given back for it may change what there is. */
+/* Returns the mark, not set, with room for all partitions and open calls; NULL: no room. Reductions that make room may
+ * change their number, hence the loop. */
 static struct fdri_record_mark *with_room(struct fdri_thread *t)
 {
     uint32_t off = t->mark ? 0 : block(t, sizeof *t->mark);
@@ -156,13 +158,14 @@ void fdri_record_rewind_ended(struct fdri_thread *t, const struct fdri_arena_lev
     uint32_t band = (duration >= t->edge[0]) + (duration >= t->edge[1]) + (duration >= t->edge[2]), off = v->part[band];
     struct place *at = place_at(t, m, depth - 1), now = {.zero_tick = v->zero_tick, .zero_count = v->zero_count};
     if (off > FDRI_THREAD_GATE_CLOSED) now = place_of(t, fdri_thread_at(t, off));
-    now.part = 0; /* last: left here by longjmp nobody knows where it ended */
+    now.part = 0; /* last: after a longjmp before this the end counts as unknown */
     *at = now;
     fdri_atomic_signal_fence();
     at->part = off > FDRI_THREAD_GATE_CLOSED ? off : FDRI_THREAD_GATE_CLOSED;
 }
 
-/* A call that ended without a word of where stands as an open one: its record would go. Then nothing does. */
+/* A marked call that ended without a stored place looks open, and a rewind would remove its record. Then the mark is
+ * dropped, and a rewind removes nothing. */
 void fdri_record_rewind_left(struct fdri_thread *t)
 {
     struct fdri_record_mark *m = t->mark;
@@ -191,20 +194,21 @@ static uint64_t stored(const struct fdri_arena_part *p)
     return b ? b->first_index + FDRI_ARENA_COMMIT_RECORDS(b->commit) : p->total;
 }
 
-/* Records are about to go that no account has yet. Killed before they are counted, a reader counts what is missing. */
+/* Announces that up to `most` records go before an account has them. After a kill a reader counts the missing ones. */
 static void forget(struct fdri_arena_part *p, uint64_t most)
 {
     fdri_atomic_store_release(&p->forgets, most); /* R:forget */
     fdri_atomic_signal_fence();
 }
 
-/* Is the bin that had this number in the list that begins like this? Numbers may have turned over. */
+/* Is the bin with this seq in the list with this head? Seqs may have wrapped around. */
 static bool is_listed(uint64_t head, uint32_t seq)
 {
     return (uint32_t)head && (int32_t)(seq - (uint32_t)(head >> 32)) >= 0;
 }
 
-/* Back to nothing: the partition was made, or all its marked bins were given back, since the mark. */
+/* Empties p: since the mark the partition was made, or all its marked bins were given back. Returns the number of
+ * removed records, as do the next two. */
 static uint64_t cut_all(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     uint32_t head = (uint32_t)p->list_head, seq = (uint32_t)(p->list_head >> 32);
@@ -213,9 +217,9 @@ static uint64_t cut_all(struct fdri_thread *t, struct fdri_arena_part *p)
     uint64_t first = oldest->first_index, forgotten = stored(p) - first;
     forget(p, forgotten);
     fdri_strategy_telescope_uncount(t, p, head);
-    if (first) p->floor_tick = oldest->base_tick; /* the list said so while it had a bin */
+    if (first) p->floor_tick = oldest->base_tick; /* the oldest bin implied this floor */
     p->open_off = 0;
-    p->open_seq = seq - 1; /* before the list ends: else a bin that ought to follow would be looked for */
+    p->open_seq = seq - 1; /* before the list ends: else a reader would look for a following bin */
     fdri_atomic_signal_fence();
     fdri_atomic_store_release(&p->list_head, (uint64_t)seq << 32); /* R:link */
     p->total = first;
@@ -232,26 +236,27 @@ static uint64_t cut_to(struct fdri_thread *t, struct fdri_arena_part *p, uint32_
     forget(p, forgotten);
     fdri_strategy_telescope_uncount(t, p, bin);
     p->open_off = bin;
-    p->open_seq = b->seq; /* before the list ends: else a bin that ought to follow would be looked for */
+    p->open_seq = b->seq; /* before the list ends: else a reader would look for a following bin */
     fdri_atomic_signal_fence();
     fdri_atomic_store_release(&b->next, 0);        /* R:link */
     fdri_atomic_store_release(&b->commit, commit); /* R:commit */
     p->flags |= FDRI_ARENA_PART_REWOUND;
-    /* the encoder's tables have moved on: the next record needs a new bin */
+    /* the encoder's tables are of a later state: the next record needs a new bin */
     fdri_bins_part_seal(&fdri_life_recording.arena, p);
     give_from(t, p, behind);
     return forgotten;
 }
 
-/* A claimer is inside and does not leave: it may have read any link of the list. So all of the list goes at once, in a
- * way that makes its swap fail: the seqs go on, none comes back. What was stored before the mark counts as reduced. The
- * marked bin is still ours if the list that was taken begins no later: till then its header may be another's. */
+/* A claimer is inside and does not leave, so it may hold any link of the list. Takes the whole list at once, in a way
+ * that makes the claimer's swap fail: seqs increase, and none comes back. Events from before the mark then count as
+ * reduced. The marked bin is still this location's if the taken list begins no later; otherwise its header may be
+ * another's. */
 static uint64_t cut_beside_claimer(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t bin, uint32_t seq,
                                    uint64_t commit)
 {
     uint64_t head = fdri_atomic_load_acquire(&p->list_head); /* A:claim */
     uint64_t end = stored(p);
-    fdri_bins_part_seal(&fdri_life_recording.arena, p); /* killed below: all of it is in `total` */
+    fdri_bins_part_seal(&fdri_life_recording.arena, p); /* before a kill below: `total` then includes all records */
     forget(p, end);
     /* L:claim - fails once for each claimer that is inside */
     while (!fdri_atomic_cas_acq_rel_u64(&p->list_head, &head, (uint64_t)(p->open_seq + 1) << 32)) continue;
@@ -279,13 +284,14 @@ void fdri_record_rewind_account(struct fdri_thread *t, const struct fdri_arena_p
     }
 }
 
-/* Partition p back to where the mark saw it; `seq` 0: it was not there or held nothing. */
+/* Takes partition p back to its place in the mark. seq 0: then it did not exist or was empty. alone: no claimer is
+ * inside. */
 static void rewind_part(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t bin, uint32_t seq, uint64_t commit,
                         bool alone)
 {
     uint64_t head = fdri_atomic_load_acquire(&p->list_head); /* A:claim */
     bool held = bin && is_listed(head, seq);
-    /* untouched */
+    /* nothing was stored since */
     if (held && p->open_off == bin && fdri_bins_bin(&fdri_life_recording.arena, bin)->commit == commit) return;
     if (alone) fdri_record_rewind_account(t, p, held ? cut_to(t, p, bin, commit) : cut_all(t, p));
     else fdri_record_rewind_account(t, p, cut_beside_claimer(t, p, held ? bin : 0, seq, commit));
@@ -293,8 +299,8 @@ static void rewind_part(struct fdri_thread *t, struct fdri_arena_part *p, uint32
     forget(p, 0);
 }
 
-/* Who comes next in this tick is numbered after those that stay. Calls of length 0 are all in the shortest band, or
- * where that was joined to. */
+/* The next call in this tick is numbered after those that stay. All calls of length 0 are in the shortest band, or in
+ * the band that it was joined to. */
 static void renumber(struct fdri_thread *t, const struct fdri_arena_part *p, const struct place *at)
 {
     bool all = t->loc->flags & FDRI_ARENA_LOCATION_JOINED_ALL;
@@ -302,10 +308,10 @@ static void renumber(struct fdri_thread *t, const struct fdri_arena_part *p, con
     struct fdri_arena_level *v = fdri_thread_level(t, p->depth);
     v->zero_tick = at->zero_tick;
     v->zero_count = at->zero_count;
-    v->zero_gap = 1; /* one left out before the mark may have been the newest */
+    v->zero_gap = 1; /* the newest before the mark may have been left out */
 }
 
-/* Where the call of p's depth that was open at the mark ended; NULL: there was none, or it is still open. */
+/* The place where the call of p's depth that was open at the mark ended. NULL: there was none, or it is still open. */
 static const struct place *ended_at(const struct fdri_thread *t, const struct fdri_record_mark *m,
                                     const struct fdri_arena_part *p)
 {
@@ -314,8 +320,8 @@ static const struct place *ended_at(const struct fdri_thread *t, const struct fd
     return at->part ? at : NULL;
 }
 
-/* Who takes bins of this location is done in some tens of us, and nobody else begins: but for one that waits for a
- * processor meanwhile all lists can be cut where the mark was. Else their whole history goes. */
+/* Keeps claimers out; false: one stays inside. A claimer needs some tens of us, and no other one begins. Only one that
+ * waits for a processor stays longer; then whole lists must go instead of their newer ends. */
 static bool pin(struct fdri_thread *t)
 {
     enum { ROUNDS = 128 };
@@ -328,7 +334,7 @@ static void rewind_to(struct fdri_thread *t, const struct fdri_record_mark *m)
 {
     static const struct place nothing;
     uint32_t next = m->open, end = next + m->count;
-    uint32_t fresh = m->count ? place_at(t, m, next)->part : 0; /* newer partitions stand in front of this one */
+    uint32_t fresh = m->count ? place_at(t, m, next)->part : 0; /* newer partitions stand before this one */
     bool after = !fresh, alone = pin(t);
     for (uint32_t off = t->loc->parts_first; off; off = ((struct fdri_arena_part *)fdri_thread_at(t, off))->next) {
         struct fdri_arena_part *p = fdri_thread_at(t, off);
@@ -339,7 +345,8 @@ static void rewind_to(struct fdri_thread *t, const struct fdri_record_mark *m)
         const struct place *ended = ended_at(t, m, p);
         renumber(t, p, ended ? ended : at);
         if (ended && ended->part == off) at = ended;
-        if (at->part && p->open_seq == at->seq && p->open_off == at->bin && !at->bin) continue; /* untouched, empty */
+        /* empty, then and now */
+        if (at->part && p->open_seq == at->seq && p->open_off == at->bin && !at->bin) continue;
         rewind_part(t, p, at->bin, at->seq, at->commit, alone);
     }
     fdri_bins_claim_unpin(t->loc);
@@ -367,15 +374,15 @@ void fdr_rewind(void)
     t->loc->point_tick = m->point_tick;
     t->loc->point_count = m->point_count;
     m->set = false;
-    fdri_atomic_signal_fence(); /* what it says is gone from now on */
+    fdri_atomic_signal_fence(); /* before the first cut: the mark's places become invalid */
     fdri_ready_forget(t);
     rewind_to(t, m);
     fdri_record_number_open(t);
-    t->tied_to = (t->loc->last_tick >> t->shift) + 1; /* who comes in this tick looks for gaps among the ordinals */
+    t->tied_to = (t->loc->last_tick >> t->shift) + 1; /* the next call of this tick looks for gaps among ordinals */
     t->soft = 0;
     fdri_strategy_telescope_cut(t);
     fdri_thread_end(t);
 }
 
-/* The mark's memory belongs to the location and goes with it. */
+/* The mark's memory belongs to the location and is given back with it. */
 void fdri_record_rewind_release(struct fdri_thread *t) { t->mark = NULL; }
