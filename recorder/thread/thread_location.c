@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Locations: made when a thread records its first event, or for the accounts of threads that ended. The blocks of those
+/* Makes and gives back locations, for a thread's first event and for the accounts of ended threads. Blocks of locations
  * that were given back stay on the chain and become locations again. */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -42,7 +42,7 @@ void fdri_thread_update_soft(struct fdri_thread *t)
     uint32_t kept = fdri_arena_levels_in(l->level_blocks);
     bool slow = t->fresh || !t->quick || l->pause || l->overflow || t->walk.block ||
                 l->flags & FDRI_ARENA_LOCATION_STOPPED;
-    bool gaps = t->tied_to == (l->last_tick >> t->shift) + 1; /* may be: who comes in this tick says its ordinal */
+    bool gaps = t->tied_to == (l->last_tick >> t->shift) + 1; /* a call of this tick may have to store its ordinal */
     t->soft = slow || gaps || t->aside_due ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
     t->counted_levels = slow || kept < t->depth_limit ? 0 : kept - t->depth_limit;
     uint32_t quick = t->quick && !l->overflow ? t->recording : 0;
@@ -73,8 +73,8 @@ static bool grow(struct fdri_thread *t, bool may_stop)
     return true;
 }
 
-/* Strategy `first` gives nothing back: what is not there when memory is full never comes. So who calls deep has more
- * than it needs. */
+/* Strategy `first` gives nothing back, so a level missing when memory is full never comes. Therefore a thread with deep
+ * calls gets AHEAD blocks of levels more than it needs. */
 enum { AHEAD_FROM = 2, AHEAD = 2 };
 bool fdri_thread_grow_levels(struct fdri_thread *t)
 {
@@ -98,14 +98,14 @@ void fdri_thread_set_clock(struct fdri_thread *t, bool ns)
     t->times_given = ns;
     t->ticks = r->ticks && !ns;
     if (!t->ticks) fdri_atomic_store_relaxed(&t->loc->flags, t->loc->flags | FDRI_ARENA_LOCATION_NS);
-    fdri_atomic_fence_release(); /* R:unit - before every time that is in it */
+    fdri_atomic_fence_release(); /* R:unit - before every time in this unit */
     fdri_record_clock_adopt(t);
     t->presented_tick = 0;
     t->shift = r->shift;
     t->to_ns = t->ticks ? r->tick_to_ns : 1ull << 32;
     for (uint32_t i = 0; i < FDRI_ARENA_BANDS - 1; i++) {
         uint64_t least = fdri_arena_band_edge_ns(i), full = t->ticks ? fdri_life_ns_to_ticks(least) : least;
-        t->edge[i] = fdri_bits_max(full >> r->shift, 1); /* zero-length calls always lie in the shortest band */
+        t->edge[i] = fdri_bits_max(full >> r->shift, 1); /* so zero-length calls always lie in the shortest band */
     }
     t->pause_ticks = t->ticks ? fdri_life_ns_to_ticks(FDRI_MEMORY_PAUSE_NS) : FDRI_MEMORY_PAUSE_NS;
     t->min_ticks = t->ticks ? fdri_life_ns_to_ticks(r->set.min_duration_ns) : r->set.min_duration_ns;
@@ -121,7 +121,6 @@ void fdri_thread_link_location(struct fdri_arena_location *l, uint32_t off)
     } while (!fdri_atomic_cas_acq_rel_u32(&s->location_first, &first, off));
 }
 
-/* A block for a location: on the chain, free and pinned. */
 struct fdri_arena_location *fdri_thread_location_new(void)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -151,8 +150,8 @@ static_assert(offsetof(struct fdri_arena_location, piece_free) == offsetof(struc
                       offsetof(struct fdri_arena_location, bins_held) + 4,
               "neighbours: cleared around");
 
-/* Whoever walks the chain looks at `next`, `claim`, `bins_held`, `strewn_units`, `meta_units` and `flags` of free ones,
- * too. */
+/* Clears a location. Threads that walk the chain read `next`, `claim`, `bins_held`, `strewn_units`, `meta_units` and
+ * `flags` of free locations, too. memset must not write these. */
 static void clear(struct fdri_arena_location *l)
 {
     uint8_t *p = (uint8_t *)l;
@@ -172,13 +171,13 @@ static void clear(struct fdri_arena_location *l)
     l->reduction_ticks = l->reduction_worst = 0;
 }
 
-/* A vfork child has a number of its own and stands for the thread that waits for it. */
+/* The calling thread's id. A vfork child has another pid, but stands for the thread that waits for it. */
 static uint32_t thread_id(void)
 {
     clockid_t its;
     if (fdri_export_pid() == fdri_life_recording.pid || pthread_getcpuclockid(pthread_self(), &its))
         return (uint32_t)syscall(SYS_gettid);
-    return (uint32_t) ~(its >> 3); /* such a clock is named ~tid << 3 | 6 */
+    return (uint32_t) ~(its >> 3); /* the id of a thread's CPU clock is ~tid << 3 | 6 */
 }
 
 bool fdri_thread_location_make(struct fdri_thread *t, struct fdri_arena_location *l, uint32_t parent, const char *name)
@@ -225,8 +224,8 @@ bool fdri_thread_location_make(struct fdri_thread *t, struct fdri_arena_location
         l->level0_off = zero + (uint32_t)sizeof(struct fdri_arena_levels_block);
         t->top = fdri_thread_at(t, l->level0_off);
         t->top->region = UINT32_MAX;
-        t->top->address = UINT64_MAX;             /* no function's; its frame 0 is above all */
-        t->top->flags = FDRI_ARENA_LEVEL_NO_CALL; /* the program may leave a region of that number, too */
+        t->top->address = UINT64_MAX;             /* no function's address; its frame 0 is above all others */
+        t->top->flags = FDRI_ARENA_LEVEL_NO_CALL; /* the program may leave a region with this id */
         fdri_thread_set_clock(t, false);
         if (fdri_totals_rows_start(t) && fdri_thread_grow_levels(t)) return true;
     }
@@ -234,7 +233,7 @@ bool fdri_thread_location_make(struct fdri_thread *t, struct fdri_arena_location
     return false;
 }
 
-/* Every block of a location without accounts gets its id. */
+/* Gives the location and all its meta blocks an id. It must have no accounts yet. */
 void fdri_thread_location_number(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
@@ -261,7 +260,7 @@ void fdri_thread_location_drop(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
-    /* R:location - no reader looks at what goes now */
+    /* R:location - from here on no reader looks at the blocks given back below */
     fdri_atomic_store_release(&l->flags, (uint32_t)FDRI_ARENA_LOCATION_FREE);
     fdri_atomic_signal_fence();
     fdri_bins_claim_pin(a, l);
@@ -269,9 +268,10 @@ void fdri_thread_location_drop(struct fdri_thread *t)
     fdri_memory_meta_release(t);
     fdri_bins_piece_leave(a, l);
     fdri_atomic_sub_relaxed(&a->pinned, l->split_bins);
-    /* what operations left by longjmp made unused is nobody's: who comes here next would count as one who has it */
+    /* bins lost by operations that a longjmp left belong to nobody: else the block's next owner would count as holding
+     * them */
     fdri_atomic_store_relaxed(&l->bins_held, 0u);
-    clear(l); /* nothing leads from here to what others have now */
+    clear(l); /* no offset here may lead to memory that others own now */
     if (l != fdri_life_recording.shares.spare[0] && l != fdri_life_recording.shares.spare[1])
         fdri_bins_location_slot_give(a, &fdri_life_recording.slabs, fdri_thread_offset_of(t, l));
     t->loc = NULL;

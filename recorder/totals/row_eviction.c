@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Which totals go when there is no room for another row: histograms first, then rows, into the one named [rest]; each
- * time the one worth least of the next few, by calls and their time. So what a program did once when it started makes
- * room for what it does all the time.
+/* Chooses the totals that go if there is no room for another row, so that common regions find room for theirs.
  *
- * A row is exact or not there: a region that went to the rest stays in it, and so does one that came when it could not
- * be let in. Which they are a table of bits knows; where several regions share a bit, they stay in the rest as well.
+ * First histograms go, then rows, which are added to the row named [rest]. Each time the least valuable of the next few
+ * goes, by its calls and their time. So regions that ran only at the program's start make room for regions that run all
+ * the time.
  *
- * All this under the lock of ended_threads.c, which nobody gets while a snapshot walks, and with the book of
- * fold_accounts.c: a row and the rest change at once. */
+ * A row is exact, or it does not exist. A region whose row went to [rest] stays there. So does a region that found no
+ * room at first. A table of bits knows these regions; if several regions share a bit, all of them stay in [rest].
+ *
+ * All this runs under the lock of ended_threads.c; no thread gets it while a snapshot copies. The undo list of
+ * fold_accounts.c makes a row and [rest] change at once. */
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,20 +38,20 @@ struct choice {
     uint64_t use, worth;
 };
 
-/* ---- who is in the rest ---- */
+/* ---- the regions in [rest] ---- */
 
-/* Ids are dense: they are their own hash. Of kinds of points there are few. */
+/* Ids of regions are dense, so they serve as their own hash. Kinds of points are few. */
 static bool is_region(uint32_t key) { return key >> 24 == FDRI_ARENA_DEF_REGION; }
 static uint64_t point_bit(uint32_t key) { return 1ull << (key * 0x9E3779B1u >> 26); }
 
-enum { FEW = 64 }; /* these need no memory */
+enum { FEW = 64 }; /* this many bits need no memory */
 static uint32_t bits_there(const struct fdri_thread_eviction_hand *h) { return h->gone ? h->gone_bits : FEW; }
 static uint64_t *bits_of(struct fdri_thread *t)
 {
     return t->hand.gone ? fdri_thread_at(t, t->hand.gone + sizeof(struct fdri_arena_meta_head)) : &t->hand.few_gone;
 }
 
-/* Twice as many bits, or more: what two keys shared both have. */
+/* Grows the table of bits to `want`. Two keys that shared a bit then both have one. */
 static void more_bits(struct fdri_thread *t, uint32_t want)
 {
     struct fdri_thread_eviction_hand *h = &t->hand;
@@ -59,7 +61,7 @@ static void more_bits(struct fdri_thread *t, uint32_t want)
     for (uint32_t at = 0; at < want; at += bits_there(h)) memcpy(to + at / 64, from, bits_there(h) / 8);
     uint32_t old = h->gone;
     if (!old) h->gone_bits = FEW;
-    fdri_atomic_signal_fence(); /* as long as gone_bits says less, its first bits are those of the old one */
+    fdri_atomic_signal_fence(); /* until gone_bits grows, the new table's first bits equal the old one's */
     h->gone = off;
     fdri_atomic_signal_fence();
     h->gone_bits = want;
@@ -70,7 +72,7 @@ static void add_gone(struct fdri_thread *t, uint32_t key)
 {
     struct fdri_thread_eviction_hand *h = &t->hand;
     uint32_t number = key & 0xffffffu, want = BITS_LEAST;
-    /* how large ids get */
+    /* the upper bound of ids */
     uint32_t regions = fdri_atomic_load_relaxed(&fdri_life_recording.arena.super->def_count[FDRI_ARENA_DEF_REGION]);
     if (!is_region(key)) {
         h->points_gone |= point_bit(key);
@@ -98,24 +100,24 @@ struct fdri_arena_row *fdri_totals_row_rest(struct fdri_thread *t, uint32_t key)
     return fdri_thread_at(t, t->loc->rest_row_off);
 }
 
-/* ---- whose turn it is ---- */
+/* ---- the choice ---- */
 
 static uint64_t use_of(const struct fdri_arena_row *r) { return r->calls + r->untimed; }
 
-/* Of a function that is called every hour, for an hour, the totals matter as much as of one that is called all the
- * time. */
+/* Calls times sum of time: the totals of a function called every hour for an hour matter as much as those of one called
+ * all the time. */
 static uint64_t worth_of(const struct fdri_arena_row *r)
 {
     return fdri_bits_min(use_of(r), UINT32_MAX) * fdri_bits_min((r->sum >> 10) + 1, UINT32_MAX);
 }
 
-/* With epochs the hand goes through their base: a row that is not in it stays. */
+/* With epochs, the hand goes through their base: a row that is not in it stays. */
 static struct choice next_of_base(struct fdri_thread *t, const struct fdri_arena_epochs *e)
 {
     struct fdri_thread_eviction_hand *h = &t->hand;
     struct fdri_arena_epoch_base *b = h->block ? fdri_thread_at(t, h->block) : NULL;
     if (!b || h->index >= b->count) {
-        b = b && b->next ? fdri_thread_at(t, b->next) : NULL; /* the last one may be empty */
+        b = b && b->next ? fdri_thread_at(t, b->next) : NULL; /* the last block may be empty */
         h->block = b && b->count ? fdri_thread_offset_of(t, b) : e->base_first;
         h->index = 0;
         b = h->block ? fdri_thread_at(t, h->block) : NULL;
@@ -150,7 +152,8 @@ static struct choice next_row(struct fdri_thread *t)
     return c;
 }
 
-/* A bit for each row of an open call, others by chance. All where there are too many to look at. */
+/* A set of the rows of open calls, one bit for each; other rows share a bit by chance. All bits if there are too many
+ * calls to look at. */
 static uint64_t open_rows(struct fdri_thread *t)
 {
     uint64_t bits = 0;
@@ -165,7 +168,7 @@ static bool may_go(struct fdri_thread *t, const struct fdri_arena_row *r, uint64
            !(open >> (fdri_thread_offset_of(t, r) >> 6 & 63) & 1);
 }
 
-/* The one worth least among the next ones: that has a histogram, and that may go. */
+/* Finds the least valuable of the next LOOK rows: one that has a histogram, and one that may go. */
 static void look(struct fdri_thread *t, struct choice *histogram, struct choice *row)
 {
     uint64_t open = open_rows(t);
@@ -178,9 +181,9 @@ static void look(struct fdri_thread *t, struct choice *histogram, struct choice 
     }
 }
 
-/* ---- giving up ---- */
+/* ---- eviction ---- */
 
-/* The cells of a histogram serve rows to come. */
+/* Drops a row's histogram. Its cells become the stretch for new rows, if they are larger than the present one. */
 static void drop_histogram(struct fdri_thread *t, struct fdri_arena_row *r)
 {
     struct fdri_arena_location *l = t->loc;
@@ -201,21 +204,21 @@ static struct fdri_arena_row *row_in_a_cell(struct fdri_thread *t, uint32_t key)
     return fdri_totals_row_place(t, off, key);
 }
 
-/* Where the rest stands in the epochs' base: first. */
+/* The entry of [rest] in the epochs' base: the first one, or NULL. */
 static struct fdri_arena_base_row *base_of_rest(struct fdri_thread *t)
 {
     struct fdri_arena_epoch_base *b = fdri_thread_at(t, fdri_strategy_epochs(t)->base_first);
     return b->row[0].row_off == t->loc->rest_row_off ? &b->row[0] : NULL;
 }
 
-/* Its accounts are in the rest from now on. Left by longjmp in between it would be in no slot, or be there and in the
- * rest as well: so handlers wait. */
+/* Adds c's row to [rest] and gives its cell to `key`. Signals are blocked: after a longjmp in between, the row could
+ * have no slot, or count in its slot and in [rest]. */
 static struct fdri_arena_row *give_to(struct fdri_thread *t, const struct choice *c, uint32_t key)
 {
     uint32_t off = fdri_thread_offset_of(t, c->row);
     struct fdri_arena_base_row *rest = c->base ? base_of_rest(t) : NULL;
-    if (c->base && !rest) return NULL;    /* it found no room there */
-    if (c->use) add_gone(t, c->row->key); /* else nothing of it is in the rest */
+    if (c->base && !rest) return NULL;    /* [rest] found no room in the base */
+    if (c->use) add_gone(t, c->row->key); /* a row without calls adds nothing to [rest] */
     drop_histogram(t, c->row);
     t->loc->rows_folded += c->use;
     sigset_t old;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Exact totals: one row per region (metric, message kind, ...) of a location, found through a small hash table. Rows
- * come from slabs of meta memory. When its share is used up histograms go first, then the rows used least share one
- * named [rest]: row_eviction.c. */
+/* Exact totals: one row for each region or kind of point of a location, found through a small hash table. Rows come
+ * from slabs of meta memory. If the share of totals is used up, first histograms go; then the least used rows share the
+ * row named [rest]: row_eviction.c. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,20 +20,21 @@
 
 enum {
     FIRST_SLAB = 512,
-    NEXT_SLAB = 960, /* what a slab of 1 KiB holds */
+    NEXT_SLAB = 960, /* the usable bytes of a slab of 1 KiB */
     FIRST_TABLE_LOG2 = 6,
     EPOCHS_TABLE_LOG2 = 10,
     HISTOGRAM_STEP = 8,
     STEPS = 8
 };
 
-/* Totals share the buffer with events: rows may use half of it for all meta, histograms three eighths. */
+/* Is meta memory below this part of the buffer? Totals share the buffer with events: rows may grow up to four eighths,
+ * histograms up to three. */
 static bool within(uint64_t eighths)
 {
     return fdri_memory_meta_bytes() < fdri_life_recording.arena.super->arena_bytes / 8 * eighths;
 }
 
-/* The same; those that ended make room before who goes on has to do without. */
+/* The same, after folding ended threads where that makes room. */
 static bool have_within(struct fdri_thread *t, uint64_t eighths)
 {
     for (int i = 0; i < STEPS && !within(eighths); i++)
@@ -41,8 +42,8 @@ static bool have_within(struct fdri_thread *t, uint64_t eighths)
     return within(eighths);
 }
 
-/* Where a histogram stood that needed more room: for the next row, or histogram of that size. Not while a snapshot
- * copies the rows: it may have met the one that led here. */
+/* Keeps the former cells of a grown histogram for the next row or histogram of that size. Not while a snapshot copies
+ * rows: it may have read the row that led here. */
 static void spare_cells(struct fdri_thread *t, uint32_t off, uint32_t bytes)
 {
     uint32_t *spare = bytes / 64 <= FDRI_THREAD_SPARE_CELLS ? &t->spare_cells[bytes / 64 - 1] : NULL;
@@ -53,7 +54,7 @@ static void spare_cells(struct fdri_thread *t, uint32_t off, uint32_t bytes)
     fdri_ended_unlock();
 }
 
-/* 64-byte multiples of zeroed memory, or 0. */
+/* A multiple of 64 bytes of zeroed memory, or 0. */
 static uint32_t cells(struct fdri_thread *t, uint32_t bytes)
 {
     struct fdri_arena_location *l = t->loc;
@@ -61,7 +62,7 @@ static uint32_t cells(struct fdri_thread *t, uint32_t bytes)
     if (spare && *spare) {
         uint32_t off = *spare;
         *spare = 0;
-        fdri_atomic_signal_fence(); /* left here by longjmp it is lost, and not handed out with something in it */
+        fdri_atomic_signal_fence(); /* a longjmp before this loses the cell; it is never handed out with data in it */
         return off;
     }
     if (l->slab_end - l->slab_off < bytes) {
@@ -77,8 +78,8 @@ static uint32_t cells(struct fdri_thread *t, uint32_t bytes)
     return off;
 }
 
-/* Where it is and how large it is the thread knows by itself: if the arena's file is cut, zeros take the place of what
- * is in it. */
+/* The thread has the table's place and size in its own state. If the arena's file is truncated, zeros replace the
+ * table's contents. */
 static struct fdri_arena_rowtable *table_of(struct fdri_thread *t)
 {
     return (struct fdri_arena_rowtable *)(void *)t->row_slot - 1;
@@ -102,12 +103,12 @@ static void insert(struct fdri_thread *t, struct fdri_arena_rowtable *table, uin
     uint32_t key = ((struct fdri_arena_row *)fdri_thread_at(t, off))->key, mask = (1u << log2) - 1;
     uint32_t i = key * 0x9E3779B1u >> (32 - log2);
     uint32_t *slot = slots_of(table);
-    while (slot[i]) i = (i + 1) & mask;       /* ends: the table is never full */
-    table->used++;                            /* first: left here by longjmp it would be fuller than it says */
+    while (slot[i]) i = (i + 1) & mask;       /* the loop ends: the table is never full */
+    table->used++;                            /* first: after a longjmp the table must not be fuller than `used` */
     fdri_atomic_store_release(&slot[i], off); /* R:rows */
 }
 
-/* Where the search for a row begins. */
+/* The slot where the search for a row begins. */
 static uint32_t home_of(const struct fdri_thread *t, uint32_t off)
 {
     return ((const struct fdri_arena_row *)(const void *)(t->base + off))->key * 0x9E3779B1u >> t->row_shift;
@@ -124,10 +125,10 @@ static void use_table(struct fdri_thread *t, struct fdri_arena_rowtable *table, 
 void fdri_totals_rows_mend(struct fdri_thread *t)
 {
     struct fdri_arena_rowtable *table = fdri_thread_at(t, t->loc->rows_table_off);
-    if (table->log2) use_table(t, table, table->log2); /* else the arena's file was cut */
+    if (table->log2) use_table(t, table, table->log2); /* else the arena's file was truncated */
 }
 
-/* Twice the slots; false: no room, then the table may fill up to one free slot. */
+/* Doubles the slots. False: no room; then the table may fill up to one free slot. */
 static bool grow(struct fdri_thread *t)
 {
     uint32_t log2 = log2_of(t);
@@ -140,19 +141,19 @@ static bool grow(struct fdri_thread *t)
         if (slot[i]) insert(t, table, log2 + 1, slot[i]);
     }
     use_table(t, table, log2 + 1);
-    /* the old one stays as it is: a snapshot may be reading it */
+    /* the old table stays as it is: a snapshot may be reading it */
     if (log2 + 1 >= EPOCHS_TABLE_LOG2) fdri_strategy_epochs_begin_early(t);
     return true;
 }
 
-/* Rows behind it in its run come nearer to where they belong. Each is written where it goes before what it leaves is
- * written over: at every moment there is a slot for each, and for some two. */
+/* Removes a row from the table. Rows behind it in its run move closer to their home slots. Each is written to its new
+ * slot before its old slot is overwritten. So at every moment each row has a slot, and some have two. */
 static void take_out(struct fdri_thread *t, uint32_t off)
 {
     struct fdri_arena_rowtable *table = table_of(t);
     uint32_t *slot = slots_of(table), mask = (1u << log2_of(t)) - 1, i = home_of(t, off);
     while (slot[i] && slot[i] != off) i = (i + 1) & mask;
-    if (!slot[i]) return; /* its making was left by longjmp: it is in no slot */
+    if (!slot[i]) return; /* a longjmp left its making: it has no slot */
     for (uint32_t k = (i + 1) & mask; slot[k]; k = (k + 1) & mask) {
         if (((k - home_of(t, slot[k])) & mask) < ((k - i) & mask)) continue;
         fdri_atomic_store_release(&slot[i], slot[k]); /* R:rows */
@@ -176,7 +177,7 @@ static struct fdri_arena_row *blank_row(struct fdri_thread *t, uint32_t off, uin
 struct fdri_arena_row *fdri_totals_row_place(struct fdri_thread *t, uint32_t off, uint32_t key)
 {
     struct fdri_arena_row *r = blank_row(t, off, key);
-    fdri_strategy_epoch_row(t, off); /* first: left here by longjmp it is a row without a call that nobody finds */
+    fdri_strategy_epoch_row(t, off); /* first: after a longjmp it is a row without calls that no search finds */
     fdri_atomic_signal_fence();
     insert(t, table_of(t), log2_of(t), off);
     return r;
@@ -206,7 +207,7 @@ bool fdri_totals_rows_start(struct fdri_thread *t)
     use_table(t, table, FIRST_TABLE_LOG2);
     struct fdri_arena_row *rest = new_row(t, FDRI_ARENA_ROW_KEY_REST);
     if (!rest) return false;
-    if (fdri_names_rules_any()) rest->flags |= FDRI_ARENA_ROW_GATED; /* of any of those it stands for */
+    if (fdri_names_rules_any()) rest->flags |= FDRI_ARENA_ROW_GATED; /* it may stand for any region with a rule */
     t->loc->rest_row_off = fdri_thread_offset_of(t, rest);
     return true;
 }
@@ -223,7 +224,7 @@ static struct fdri_arena_row *find(struct fdri_thread *t, uint32_t key)
     return NULL;
 }
 
-/* NULL: no room. */
+/* Makes a row, if the limit and the table allow it. NULL: no room. */
 static struct fdri_arena_row *make(struct fdri_thread *t, uint32_t key)
 {
     uint32_t mask = (1u << log2_of(t)) - 1;
@@ -252,7 +253,8 @@ bool fdri_totals_row_prepare(struct fdri_thread *t, uint32_t key, uint32_t from,
 
 static uint32_t cells_of(uint32_t buckets) { return (uint32_t)fdri_bits_align_up(buckets * 8, 64); }
 
-/* Buckets [first, last) and [*from, *end), and those more that fit the same cells: on the side where it grew. */
+/* Extends [*from, *end) to contain [first, last), and by the buckets that fit the same cells, on the side where it
+ * grew. */
 static void widen(uint32_t first, uint32_t last, uint32_t *from, uint32_t *end)
 {
     uint32_t low = (uint32_t)fdri_bits_min(first, *from), high = (uint32_t)fdri_bits_max(last, *end);
@@ -276,7 +278,7 @@ bool fdri_totals_histogram_cover(struct fdri_thread *t, struct fdri_arena_row *r
     uint64_t *counts = fdri_thread_at(t, off);
     if (count) memcpy(counts + (first - from), fdri_thread_at(t, fdri_arena_histogram_off(word)), count * 8);
     fdri_atomic_signal_fence();
-    /* R:rows - the counters are there before their place is named */
+    /* R:rows - the counters are written before the row names their place */
     fdri_atomic_store_release(&r->histogram, fdri_arena_histogram_word(off, from, end - from));
     if (count) spare_cells(t, fdri_arena_histogram_off(word), cells_of(count));
     return true;
@@ -313,12 +315,12 @@ bool fdri_totals_add_value(uint32_t type, uint64_t *sum, uint64_t value)
     return fits;
 }
 
-/* A sum that met its bound stays there, also where what follows would bring it back. The flag comes first: what a kill
- * leaves is true. */
+/* A sum that reached its bound stays there, even if later values would bring it back. The flag comes first, so it is
+ * true after a kill. */
 static void add_value(struct fdri_arena_row *r, enum fdri_arena_value_type type, uint64_t value)
 {
     uint64_t sum = r->sum;
-    /* sent and received did not fit together */
+    /* the sum of sent and received bytes did not fit */
     bool both = r->key >> 24 == FDRI_ARENA_DEF_COLLECTIVE && value == UINT64_MAX;
     if (r->flags & FDRI_ARENA_ROW_SATURATED) return;
     if (!fdri_totals_add_value(type, &sum, value) || both) r->flags |= FDRI_ARENA_ROW_SATURATED;
@@ -329,7 +331,8 @@ static void add_value(struct fdri_arena_row *r, enum fdri_arena_value_type type,
 void fdri_totals_count_point(struct fdri_thread *t, uint32_t key, enum fdri_arena_value_type type, uint64_t value)
 {
     struct fdri_arena_row *r = fdri_totals_row(t, key);
-    if (r->key != key) return; /* no room: bytes, values and times have no sum in common. The ledger counts it */
+    /* no room, and [rest] has no sum for points: bytes, values and times do not add up. The ledger counts the point */
+    if (r->key != key) return;
     bool first = r->calls == 0;
     r->flags = (r->flags & ~(3u << FDRI_ARENA_ROW_VALUE_SHIFT)) | (uint32_t)type << FDRI_ARENA_ROW_VALUE_SHIFT;
     fdri_atomic_bump_relaxed(&r->calls, 1);
@@ -338,7 +341,7 @@ void fdri_totals_count_point(struct fdri_thread *t, uint32_t key, enum fdri_aren
     if (type == FDRI_ARENA_VALUE_F64) {
         double v = fdri_bits_to_double(value);
         double low = fdri_bits_to_double(r->min), high = fdri_bits_to_double(r->max);
-        if (first || v < low || low != low) r->min = value; /* a NaN is no extreme once there is a number */
+        if (first || v < low || low != low) r->min = value; /* any number replaces a NaN as the extreme */
         if (first || v > high || high != high) r->max = value;
         magnitude = v >= 0x1p63 ? 1ull << 63 : v >= 1 ? (uint64_t)v : 0;
     } else if (type == FDRI_ARENA_VALUE_I64) {
