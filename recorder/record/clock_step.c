@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A clock that steps back. By up to a millisecond it stands still until it is there again: threads that move between
- * processors see that. By more (a machine that was suspended or moved, a process that was restored elsewhere) the
- * recording gets a new anchor: an offset that brings time to where CLOCK_MONOTONIC says it is, at least to the
- * location's newest event. Locations take it when they meet the step; from then on they leave the fast path, which
- * reads the counter as it is.
+/* Handles a clock that steps back.
+ *
+ * A step of up to 1 ms occurs when a thread moves between processors: the location's time stands still until the clock
+ * has caught up. A larger step occurs when a machine was suspended or moved, or a process restored elsewhere. Then the
+ * recording gets a new offset. It brings time to where CLOCK_MONOTONIC says it is, and at least to the location's
+ * newest event. Each location takes the offset when it meets the step. From then on it cannot use the fast path, which
+ * reads the counter without an offset.
  *
  *   time of the recording = reading of the clock + clock_offset, never below the location's newest event
  *
- * Times the caller gives (_at) are the caller's: they are clamped, whatever they do, and what the clock says behind
- * them, too. */
+ * Times that the caller gives (_at) change no offset. They are clamped, whatever they do, and so are readings of the
+ * clock after them. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -38,13 +40,13 @@ static void take(struct fdri_thread *t, uint64_t offset)
     t->quick = t->ticks && !offset;
 }
 
-/* A location that counts in the caller's ns beside the counter's ticks has a clock of its own. */
+/* A location that counts in the caller's ns, while the recording counts ticks, has a clock of its own. */
 void fdri_record_clock_adopt(struct fdri_thread *t)
 {
     take(t, t->ticks == fdri_life_recording.ticks ? fdri_atomic_load_relaxed(shared_offset()) : 0);
 }
 
-/* Where the recording's clock would stand without the step; 0: there is no other clock to ask. */
+/* The time of the recording without the step; 0: there is no other clock to compare with. */
 static uint64_t expected(void)
 {
     const struct fdri_life_recorder *r = &fdri_life_recording;
@@ -62,11 +64,11 @@ static void mark(uint64_t tick, uint64_t back)
     fdri_atomic_store_relaxed(&step->tick, tick);
 }
 
-/* `reading`: what the clock itself says. */
+/* Gives the recording a new offset and t's location the same. reading: the clock's, without an offset. */
 static void anchor(struct fdri_thread *t, uint64_t reading, uint64_t step)
 {
     uint64_t last = t->loc->last_tick, shared = fdri_atomic_load_relaxed(shared_offset());
-    bool another = shared != t->clock_offset; /* somebody met it before: theirs, where it is enough */
+    bool another = shared != t->clock_offset; /* another thread met the step before: its offset, if it is enough */
     if (!another || (int64_t)(last - (reading + shared)) > (int64_t)step) {
         uint64_t back = last - (reading + shared), now = fdri_bits_max(last, expected());
         if (fdri_atomic_cas_acq_rel_u64(shared_offset(), &shared, now - reading)) { /* L:clock */

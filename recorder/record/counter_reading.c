@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Readings: events of a series of which evenly spread ones tell nearly as much as all of them do, as running counts of
- * counters read again and again. They are thinned by powers of two, as samples are (sample.c): the level of a reading
- * is the highest bit in which its number differs from the number before, so that those of the levels from k on are one
- * for each 2^k.
+/* Chooses the depth of readings: events of a series, such as counts that are read again and again.
  *
- * Their partitions are those of user events at depths where no call is: the lower the level, the deeper. So what
- * policies/ says of user events, deepest first, gives the lowest level back first, under `telescope` from the oldest
- * tiers, and to those who claim. `whole` takes all of a level at once. The first and the last of a series are of depth
- * 0 and stay longest. */
+ * Evenly spread readings say nearly as much as all of them. So readings are thinned by powers of two, as samples are
+ * (sample.c). The level of a reading is the highest bit in which its number differs from the number before. So the
+ * levels from k on contain one reading for each 2^k.
+ *
+ * Their partitions are those of user events at depths without calls: the lower the level, the deeper. The rule of
+ * policies/ for user events gives the deepest back first, so the lowest level goes first. Under `telescope` it goes
+ * from the oldest tiers, and claimers take it first, too. `whole` takes a whole level at once. The first and the last
+ * reading of a series have depth 0 and stay longest. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -27,7 +28,7 @@ static bool levelled(void)
            fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_TELESCOPE;
 }
 
-/* Not where user events inside calls are stored already: their depth is theirs. */
+/* Prepares the location for readings. Not if it has user events stored inside of calls: these use the depths. */
 static bool begin(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
@@ -50,7 +51,7 @@ static bool ready(struct fdri_thread *t, uint32_t depth)
            fdri_memory_part_ready(t, &points->by_class[FDRI_ARENA_CLASS_USER].part, depth, FDRI_ARENA_CLASS_USER);
 }
 
-/* Where memory holds no further level what is rare is among what is less so. */
+/* Without memory for another level, rarer readings are stored among less rare ones. */
 uint32_t fdri_record_reading_depth(struct fdri_thread *t, uint64_t before, uint64_t number)
 {
     if (t->loc->depth || before == number || !levelled() || !begin(t))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Events without duration: messages, collectives, metrics, markers, user events. Each class has its own partition at
- * the depth where it happened (Wagner 2015, 4.2). */
+/* Records events without duration: messages, collectives, metrics, markers, user events. Each class has its own
+ * partition at the depth where the event happens (Wagner 2015, 4.2). */
 #include <fdr/fdr.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,11 +28,11 @@ struct point {
     uint64_t field[FDRI_CODEC_FIELDS_MAX];
 };
 
-/* The depth at which it is stored: where it happens, but for readings. */
+/* The depth at which the point is stored: that of the open calls, except for readings. */
 static uint32_t depth_of(struct fdri_thread *t, const struct point *e)
 {
     uint32_t depth = e->reading ? fdri_record_reading_depth(t, e->before, e->number) : t->loc->depth;
-    /* what is deeper there are readings */
+    /* deeper user events of this location are readings */
     if (!e->reading && fdri_record_is_reading(t->loc, e->class_, depth)) return 0;
     return depth;
 }
@@ -51,8 +51,9 @@ static uint32_t ordinal_now(const struct fdri_arena_level *v, uint64_t tick)
     return v->zero_tick == tick ? v->zero_count : 0;
 }
 
-/* The calls around it that began in this tick. Their records will say their ordinals: a longer one that says none is
- * named by no point, so nobody has to count those before it, which may be gone by then. */
+/* Adds to `place` the ordinals of the open calls that began in this tick, innermost first. Marks these calls, so that
+ * their records store their ordinals. So no point names a longer call whose record stores none. Such a call needs no
+ * count of the calls before it, and those may be gone. */
 static void add_links(struct fdri_thread *t, uint64_t tick, struct fdri_codec_standing *place)
 {
     uint32_t bits = 0;
@@ -69,7 +70,7 @@ static void add_links(struct fdri_thread *t, uint64_t tick, struct fdri_codec_st
     if (place->links) t->tied_to = tick + 1;
 }
 
-/* Where the event stands among those of its tick. */
+/* The place of the event among the events of its tick. */
 static void find_place(struct fdri_thread *t, uint64_t tick, struct fdri_codec_standing *place)
 {
     const struct fdri_arena_location *l = t->loc;
@@ -84,7 +85,8 @@ static void find_place(struct fdri_thread *t, uint64_t tick, struct fdri_codec_s
     place->point = l->point_tick == tick ? l->point_count : 0;
 }
 
-/* That the table of p's open bin has room for: less than an event has, where its type came after the table. */
+/* Number of fields that the table of p's open bin has room for. It is fewer than the event has, if its type was defined
+ * after the table was made. */
 static uint32_t fields_of(struct fdri_thread *t, const struct fdri_arena_part *p)
 {
     const struct fdri_arena_meta_head *h = fdri_thread_at(t, p->table_off - (uint32_t)sizeof *h);
@@ -115,7 +117,8 @@ static void store(struct fdri_thread *t, const struct point *e, uint64_t full_ti
     fdri_atomic_store_release(&bin->commit, fdri_codec_commit_word(p)); /* R:commit */
 }
 
-/* Presents one event. value/type/key: what the totals count of it. */
+/* Presents one event: counts it, stores it, adds it to the totals. key, type, value: the row of the totals, and the
+ * value to add. */
 static void present(const struct point *e, uint32_t key, enum fdri_arena_value_type type, uint64_t value, bool live,
                     uint64_t time_ns)
 {
@@ -126,7 +129,7 @@ static void present(const struct point *e, uint32_t key, enum fdri_arena_value_t
     uint32_t depth = depth_of(t, e);
     struct fdri_arena_level_points *points = fdri_record_points_of(t, depth);
     if (points) fdri_atomic_bump_relaxed(&points->by_class[e->class_].presented, 1);
-    else /* totals and triggers see it all the same */
+    else /* totals and triggers get it anyway */
         fdri_atomic_add_relaxed(&fdri_life_recording.arena.super->lost_unattached, 1u);
     if (l->pause) {
         if (points) fdri_atomic_bump_relaxed(&points->by_class[e->class_].filtered, 1);
@@ -150,8 +153,8 @@ static void metric(uint32_t id, enum fdri_arena_value_type type, uint64_t value,
     present(&e, FDRI_TOTALS_KEY(FDRI_ARENA_DEF_METRIC, e.id), type, value, live, time_ns);
 }
 
-/* A value given in another type than the metric's is converted to that; what does not fit becomes the nearest that
- * does, and a NaN 0. */
+/* A value of another type is converted to the metric's type. A value outside its range becomes the nearest one in
+ * range, and NaN becomes 0. */
 static uint64_t of_double(uint32_t type, double v)
 {
     if (type == FDRI_ARENA_VALUE_F64) return fdri_bits_of_double(v);
@@ -228,7 +231,7 @@ void fdr_message_recv_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t 
     message(RECV, peer, tag, comm, bytes, false, time_ns);
 }
 
-/* Two ids each, begin and end. */
+/* Each operation has two ids, for its begin and its end. */
 static uint32_t known_operation(uint32_t operation) { return operation < FDRI_CODEC_ID_MAX >> 1 ? operation : 0; }
 
 static void collective_begin(uint32_t operation, bool live, uint64_t time_ns)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples: where a thread was, seen from outside its stream of events. Each sampled thread has a location of samples of
- * its own, written by nobody but its sampler: a signal handler that interrupted the thread in the middle of a record
- * touches nothing of what it interrupted.
+/* Stores samples: the code place of a thread, seen from outside its stream of events. Each sampled thread has a
+ * location of its own for samples, and only its sampler writes it. So a signal handler that interrupts a record changes
+ * nothing of that record.
  *
- * Levels (Wagner 2015, 4.7): the sample's level is the highest bit in which its number differs from the number before.
- * So the levels from k on hold exactly one sample for each 2^k periods, also where one sample stands for several
- * periods. What a kept sample stands for is the distance to the kept one before it: nothing has to be updated when
- * others go. */
+ * Levels (Wagner 2015, 4.7): a sample's level is the highest bit in which its number differs from the number before. So
+ * the levels from k on contain exactly one sample for each 2^k periods, even if one sample stands for several periods.
+ * A kept sample stands for the distance to the kept sample before it, so nothing needs an update when others go. */
 #include "base/atomic.h"
 #include "bins/bins.h"
 #include "bins/partition.h"
@@ -38,7 +37,7 @@ static_assert(FDRI_POLICIES_SAMPLE_LEVELS == FDRI_ARENA_SAMPLE_LEVELS, "levels")
 static bool whole(void) { return fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_WHOLE; }
 static bool levelled(void) { return whole() || fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_TELESCOPE; }
 
-/* ---- memory: bins of the samples' share, and what is free while that is more than half ---- */
+/* ---- memory: bins of the samples' share, and free bins while more than half of all bins are free ---- */
 
 uint32_t fdri_record_sample_bins_due(void)
 {
@@ -56,7 +55,7 @@ static bool may_take(const struct fdri_arena_location *l)
 
 static void count_bins(const struct fdri_arena_location *l, uint32_t before)
 {
-    if (fdri_atomic_load_relaxed(&l->bins_held) != before) /* wraps when fewer */
+    if (fdri_atomic_load_relaxed(&l->bins_held) != before) /* the difference wraps if there are fewer */
         fdri_atomic_add_relaxed(&fdri_life_recording.sample_bins, fdri_atomic_load_relaxed(&l->bins_held) - before);
 }
 
@@ -98,7 +97,7 @@ static void keep_table(struct fdr_sampled *d, struct fdri_arena_part *p)
     p->table_off = 0;
 }
 
-/* A level goes as a whole: half of the samples, evenly. */
+/* Strategy `whole`: gives a whole level back. That is half of the remaining samples, evenly spread. */
 static void drop_level(struct fdr_sampled *d, uint32_t level)
 {
     struct fdri_arena_part *p = part_of(d, level);
@@ -135,10 +134,11 @@ static uint32_t victim(const struct fdr_sampled *d)
     return fdri_policies_sample_victim(view, !whole());
 }
 
-/* A bin for something else that this location holds; 0: it holds nothing, or `level` itself was closed. */
+/* Gives back samples of this location and returns a piece for `level`; 0: it has no bin to give, or `level` itself was
+ * closed. */
 static uint32_t reduce(struct fdr_sampled *d, uint32_t level, uint32_t want, uint32_t *got)
 {
-    for (;;) { /* ends: each round gives a bin or closes a level for good */
+    for (;;) { /* the loop ends: each round gives a bin or closes a level for ever */
         uint32_t v = fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST ? FDRI_POLICIES_SAMPLE_LEVELS
                                                                                    : victim(d);
         if (v == FDRI_POLICIES_SAMPLE_LEVELS) return 0;
@@ -150,11 +150,10 @@ static uint32_t reduce(struct fdr_sampled *d, uint32_t level, uint32_t want, uin
     }
 }
 
-/* ---- a place for the next sample ---- */
-
 static uint32_t payload_bits(uint32_t size_log2) { return ((1u << size_log2) - FDRI_ARENA_BIN_HEADER) * 8 - 64; }
 
-/* The encoder's table for bins of 1 << size_log2 bytes; what the old one knew of numbers goes along. */
+/* Makes the encoder's table of p fit bins of 1 << size_log2 bytes. A new table takes the sample number over from the
+ * old one. */
 static bool have_table(struct fdr_sampled *d, struct fdri_arena_part *p, uint32_t size_log2)
 {
     const uint32_t head = sizeof(struct fdri_arena_meta_head),
@@ -179,7 +178,7 @@ static bool have_table(struct fdr_sampled *d, struct fdri_arena_part *p, uint32_
     return true;
 }
 
-/* Regions come first: of the addresses the outermost go. */
+/* Shortens the record's path to `most` steps. Regions stay first; the outermost addresses go. */
 static void cut(struct fdr_sampled *d, struct fdri_codec_sample_record *r, uint32_t most)
 {
     uint32_t regions = 0;
@@ -202,7 +201,7 @@ static uint32_t next_size(struct fdr_sampled *d, struct fdri_arena_part *p, uint
     return want;
 }
 
-/* The partition of the level with room for the record, which may have been cut for it; NULL: none. */
+/* The partition of the level, with room for the record, which may have been shortened. NULL: no room. */
 static struct fdri_arena_part *place(struct fdr_sampled *d, uint32_t level, struct fdri_codec_sample_record *r,
                                      struct fdri_codec_sample_match *m)
 {
@@ -248,9 +247,8 @@ static void store(struct fdr_sampled *d, uint32_t level, struct fdri_codec_sampl
     fdri_atomic_store_release(&bin->commit, fdri_codec_commit_word(p)); /* R:commit */
 }
 
-/* ---- the path ---- */
-
-/* What is open on the sampled thread's own stack: it stands still, for this is its handler. */
+/* Adds the open calls of the sampled thread. Its shadow stack does not change, because this runs in a handler of that
+ * thread. */
 static uint32_t open_regions(struct fdr_sampled *d, struct fdri_codec_sample_record *r)
 {
     const struct fdri_thread *self = &fdri_record_self;
@@ -283,8 +281,6 @@ static void fill_path(struct fdr_sampled *d, const struct fdr_look *look, struct
     r->steps = n + frames;
 }
 
-/* ---- one sample ---- */
-
 static bool paused(const struct fdr_sampled *d)
 {
     return fdri_record_self.recording == d->recording && fdri_record_self.loc->tid == d->tid &&
@@ -314,10 +310,10 @@ static void present(struct fdr_sampled *d, const struct fdr_look *look, uint64_t
     fdri_atomic_store_relaxed(&s->number, number);
 }
 
-/* The stream's location, busy from now on; NULL: there is none any more, or a sample is under way. The memory of a
- * recording that is over stays mapped, and is empty or as it was: who comes late finds no location in it, or marks one
- * that nobody looks at and then sees that the switch is off, which it was before that memory went. As long as it was on
- * behind the mark fdr_finalize waits. */
+/* Marks the stream's location busy and returns it. NULL: the recording is over, or a sample is under way. The memory of
+ * an ended recording stays mapped, empty or unchanged. A late caller finds no location in it, or marks a location that
+ * no one reads and then sees the switch off, because the switch goes off before the memory. If the switch is still on
+ * after the mark, fdr_finalize waits for this operation. */
 static struct fdri_arena_location *claim(struct fdr_sampled *d, uint64_t here)
 {
     uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
@@ -338,7 +334,7 @@ static uint64_t sample(struct fdr_sampled *d, const struct fdr_look *look, bool 
     if (d->t.fresh) {
         if (!live) {
             fdri_thread_set_clock(&d->t, true);
-            l->start_tick = 0; /* was of the other clock; the first sample sets it */
+            l->start_tick = 0; /* that was a time of the other clock; the first sample sets it */
         }
         d->t.fresh = false;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams of samples begin and end with threads. The memory of one is never given back, for its samples stay; so that
- * threads that come and go do not use up the arena, from some number of streams on a new thread goes on with the stream
- * of one that ended: number, accounts and levels continue, and the stream is no single thread's any more. */
+/* Opens and closes streams of samples. A stream's memory is never given back, because its samples stay. So that short
+ * threads do not use up the arena, from some number of streams on a new thread continues the stream of an ended one.
+ * Its number, accounts and levels continue, and the stream belongs to no single thread any more. */
 #define _GNU_SOURCE
 #include "base/atomic.h"
 #include "base/bits.h"
@@ -26,16 +26,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The ended ones, in the order they ended: used again in turn, each has its part of the run, and of the samples'
- * memory. */
+/* The streams of ended threads, in the order of their ends. They are used again in turn, so each has its part of the
+ * run and of the samples' memory. */
 static struct {
     uint32_t lock;        /* atomic: process id, 0 free */
-    uint32_t recording;   /* whose streams these are */
-    uint32_t first, last; /* offsets; last: while there is a first */
-    uint32_t count, most; /* streams there are; from so many on they are used again */
+    uint32_t recording;   /* the recording of these streams */
+    uint32_t first, last; /* offsets; last is valid if first is not 0 */
+    uint32_t count, most; /* number of streams; from `most` on they are used again */
 } streams;
 
-/* Held by the process that took it: a forked child does not wait for what its parent was doing. */
+/* Takes the lock. It names the process that holds it, so a forked child does not wait for a thread of its parent. */
 static void lock(uint32_t recording)
 {
     uint32_t me = (uint32_t)fdri_export_pid(), held = 0;
@@ -48,11 +48,11 @@ static void lock(uint32_t recording)
     uint64_t bytes = fdri_life_recording.arena.super->arena_bytes;
     streams.recording = recording;
     streams.first = streams.count = 0;
-    streams.most = (uint32_t)fdri_bits_max(16, bytes >> 17); /* or where make() refuses */
+    streams.most = (uint32_t)fdri_bits_max(16, bytes >> 17); /* or earlier, if make() finds no room */
 }
 static void unlock(void) { fdri_atomic_store_release(&streams.lock, 0u); /* L:streams */ }
 
-/* ---- a new one ---- */
+/* ---- a new stream ---- */
 
 static void set_name(struct fdri_arena_location *l, const char *name)
 {
@@ -101,7 +101,7 @@ enum {
 static struct fdr_sampled *make(uint32_t tid, const char *name, int by, uint64_t period)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
-    /* what threads to come begin with stays, and half of the bins: a stream takes four, which nobody else gets again */
+    /* Keeps the reserve for new threads and half of the bins: a stream takes four bins, which no one else gets again. */
     if (!fdri_bins_meta_spares(a, &fdri_life_recording.slabs, FDRI_BINS_SPARE_STREAMS, STREAM_BYTES) ||
         streams.count >= a->super->bins_total / BINS_EACH)
         return NULL;
@@ -112,12 +112,12 @@ static struct fdr_sampled *make(uint32_t tid, const char *name, int by, uint64_t
     struct fdr_sampled *d = own ? fdri_bins_at(a, own + 64) : NULL;
     if (d) d->tid = tid;
     if (off && build(d, off, name, by, period)) return d;
-    /* no reader may find it */
+    /* no reader may find the location */
     if (off) ((struct fdri_arena_meta_head *)fdri_bins_at(a, off))->kind = FDRI_ARENA_META_FREE;
     return NULL;
 }
 
-/* ---- one that ended ---- */
+/* ---- the stream of an ended thread ---- */
 
 static uint32_t offset_of(const struct fdr_sampled *d)
 {
@@ -131,7 +131,8 @@ static bool of_name(const struct fdri_arena_location *l, const char *name)
     return !strcmp(text, l->name);
 }
 
-/* Of the same clock the one that ended first, of the same name if there is one: NULL or taken off the list. */
+/* Takes the stream of the same clock and period that ended first off the list; one of the same name goes first. NULL:
+ * none. */
 static struct fdr_sampled *choose(const char *name, int by, uint64_t period)
 {
     struct fdr_sampled *best = NULL, *best_before = NULL, *before = NULL;
@@ -166,7 +167,7 @@ static struct fdr_sampled *go_on(uint32_t tid, const char *name, int by, uint64_
     return d;
 }
 
-/* ---- both: a handler that left by longjmp would leave the lock taken, and fdr_finalize waiting ---- */
+/* ---- open and close: signals are blocked, or a longjmp would leave the lock taken and fdr_finalize waiting ---- */
 
 static struct fdr_sampled *open_stream(uint32_t on, uint32_t tid, const char *name, int by, uint64_t period)
 {
