@@ -103,9 +103,9 @@ uint32_t fdri_jumps_first_abandoned(struct fdri_thread *t, const struct fdri_rec
         else if (fdri_jumps_is_own_frame(v->frame)) above = d;
         else if (fdri_jumps_is_own_frame(f->frame) && left_handler(v->frame)) gone = d;
     }
-    /* The order proves nothing in two cases. An alternate stack in use may be a part of this stack. And a handler lies
-     * below the call it interrupted, unless that call was about to leave and had a large frame: then the call is still
-     * open, and its frame lies above. */
+    /* The order proves nothing in two cases. An alternate stack in use may be a part of this stack. And f may be a
+     * signal handler. Usually it lies below the call it interrupted. But if that call was about to leave and had a
+     * large frame, the handler's frame lies above the call's, and the call is still open. */
     if (above && (!gone || above < gone) && !fdri_stack_returns_to_kernel(~f->caller) && !fdri_stack_alternate_in_use())
         gone = above;
     return gone;

@@ -86,7 +86,8 @@ bool fdri_jumps_finish_leave(struct fdri_thread *t)
     bool over = a.calls == a.presented + 1 && l->depth && !(v->flags & FDRI_ARENA_LEVEL_UNTIMED);
     if (over) finish(t, v, a.own - a.children);
     else if (v->flags & FDRI_ARENA_LEVEL_UNTIMED && a.children - a.own == v->child_ticks)
-        v->child_ticks = 0; /* the time of calls after a pause inside of it has reached its caller already */
+        /* the parent already has the time of calls inside of v that were entered after its pause had ended */
+        v->child_ticks = 0;
     if (l->counting && !lacks_one(t, l->counting)) l->counting = 0;
     fdri_totals_count_pending(t->base, l);
     return over;

@@ -279,7 +279,7 @@ static void close_kind(struct fdri_thread *t, struct fdri_arena_level *v, uint32
     if (v->flags & FDRI_ARENA_LEVEL_UNTIMED) {
         if (depth <= t->depth_limit) {
             t->untimed--;
-            /* calls after the end of a pause inside of it */
+            /* time of calls inside of v that were entered after its pause had ended */
             fdri_atomic_bump_relaxed(&parent->child_ticks, v->child_ticks);
         }
         leave_out(t, v, l->last_tick);

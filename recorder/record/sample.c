@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Stores samples: the code place of a thread, seen from outside its stream of events. Each sampled thread has a
- * location of its own for samples, and only its sampler writes it. So a signal handler that interrupts a record changes
- * nothing of that record.
+/* Stores samples: the place in the code where a thread was, seen from outside its stream of events.
+ *
+ * Each sampled thread has a location of its own for samples, and only its sampler writes it. So a signal handler that
+ * interrupts a record changes nothing of that record.
  *
  * Levels (Wagner 2015, 4.7): a sample's level is the highest bit in which its number differs from the number before. So
  * the levels from k on contain exactly one sample for each 2^k periods, even if one sample stands for several periods.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens and closes streams of samples. A stream's memory is never given back, because its samples stay. So that short
- * threads do not use up the arena, from some number of streams on a new thread continues the stream of an ended one.
- * Its number, accounts and levels continue, and the stream belongs to no single thread any more. */
+/* Opens and closes streams of samples. A stream's memory is never given back, because its samples stay. So that
+ * short-lived threads do not use up the arena, from some number of streams on a new thread continues the stream of an
+ * ended one. Its number, accounts and levels continue, and the stream belongs to no single thread any more. */
 #define _GNU_SOURCE
 #include "base/atomic.h"
 #include "base/bits.h"
@@ -101,7 +101,7 @@ enum {
 static struct fdr_sampled *make(uint32_t tid, const char *name, int by, uint64_t period)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
-    /* Keeps the reserve for new threads and half of the bins: a stream takes four bins, which no one else gets again. */
+    /* Keeps the reserve for new threads and half of the bins. A stream takes four bins, which no one else gets again. */
     if (!fdri_bins_meta_spares(a, &fdri_life_recording.slabs, FDRI_BINS_SPARE_STREAMS, STREAM_BYTES) ||
         streams.count >= a->super->bins_total / BINS_EACH)
         return NULL;

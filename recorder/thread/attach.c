@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Attaching and detaching of threads, and repair of operations that a longjmp left. A thread attaches once for each
- * recording, with its first event. Only then it may take a lock (liburcu's registry). All signals are blocked
- * meanwhile, so a handler never finds a thread half attached. */
+/* Attaches and detaches threads, and repairs operations that a longjmp left. A thread attaches once for each recording,
+ * with its first event. Recording takes liburcu's registry lock only then. All signals are blocked meanwhile, so a
+ * handler never finds a thread half attached. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fdr/fdr.h>
@@ -362,7 +362,7 @@ static void end_location(struct fdri_thread *t)
     fdri_stay_awake(&fdri_life_recording.arena, l);
     fdri_totals_count_pending(t->base, l);
     /* pthread_exit or cancellation ends open calls; they count */
-    bool now = !t->times_given && t != &fdri_record_lane; /* calls of a lane end with its newest event */
+    bool now = !t->times_given && t != &fdri_record_lane; /* else at the newest event */
     if (l->depth) fdri_record_close_all(t, now ? fdri_record_clamp_live(t, fdri_thread_tick_live(t)) : 0);
     t->recording = t->plain = t->rounded = 0;
     fdri_ready_release(t);

@@ -20,9 +20,9 @@
 #include "recorder/thread/thread_state.h"
 
 /* Begins an operation of the calling thread. Returns this thread's state, or its lane's if an operation of the thread
- * is under way. NULL: no recording or no room; an event is then counted as lost. On success the location is marked busy
- * until fdri_thread_end. The first event decides whether the location counts in ns (an `_at` event) or in ticks of the
- * clock. */
+ * is under way. NULL: nothing is being recorded, or there is no room; the event is then counted in the superblock. On
+ * success the location is marked busy until fdri_thread_end. The first event decides whether the location counts in ns
+ * (an `_at` event) or in ticks of the clock. */
 enum fdri_thread_domain { FDRI_THREAD_LIVE, FDRI_THREAD_NS, FDRI_THREAD_NO_EVENT };
 struct fdri_thread *fdri_thread_begin(enum fdri_thread_domain domain);
 /* For an operation without an event. Never attaches: NULL if this thread is not attached. */
@@ -36,8 +36,8 @@ static inline void fdri_thread_end(struct fdri_thread *t)
     fdri_atomic_store_release(&t->loc->busy, 0);
 }
 bool fdri_thread_attached(void); /* attaches this thread if necessary */
-/* The name, pauses and phases of a thread that has no room yet; they take effect when it finds room. NULL: the thread
- * has room, or nothing is being recorded. */
+/* The name, pauses and phases of a thread that found no room; they take effect when it finds some. NULL: the thread has
+ * room, has not tried yet, or nothing is being recorded. */
 struct fdri_thread_wishes *fdri_thread_wishes(void);
 /* Number of calls now inside fdri_thread_hold_recording: threads, streams of samples, triggers, notes. */
 uint32_t fdri_thread_holders(void);

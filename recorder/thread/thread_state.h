@@ -24,7 +24,7 @@ struct fdri_thread_returned_seen {
     uint32_t of;    /* the location's id */
     uint32_t first; /* the first of its pieces then; 0: look again */
     struct fdri_bins_returned left;
-    /* log2 of the size that no piece was large enough for; 0: not tried. */
+    /* No piece of 1 << failed_log2 bytes could be had; 0: not tried. */
     uint32_t failed_log2;
 };
 /* Where row_eviction.c looks for the next row to evict, and which regions it evicted. Offsets; 0: none. */
@@ -45,9 +45,9 @@ enum { FDRI_LATER_EPOCH = 1, FDRI_LATER_BIN = 2 }; /* later.c */
 /* The results of past searches for memory: memory.h. */
 struct fdri_thread_search {
     uint32_t failed; /* failed searches in a row, up to now */
-    /* This number of requests does not search. */
+    /* This many of the next requests do not search. */
     uint32_t pause;
-    int32_t credit; /* records */
+    int32_t credit; /* in records */
     uint64_t until; /* the latest end of a pause; ticks of the location */
 };
 /* The rows that an epoch has still to get after its end: epoch_walk.c. */
@@ -63,7 +63,8 @@ struct fdri_thread_walk {
 };
 struct fdri_thread {
     uint32_t recording; /* number of the recording that this state belongs to */
-    /* `recording` if a leave may take the fastest path, else 0: the clock is the counter, and the unit is one tick */
+    /* `recording` if the clock is the counter and the unit is one tick, so that a leave may take the fastest path; else
+     * 0 */
     uint32_t plain;
     uint32_t rounded; /* the same if the unit is more than one tick */
     uint32_t soft;    /* an enter at this depth or deeper takes the slow path */
@@ -97,7 +98,7 @@ struct fdri_thread {
     bool wants_phase;        /* paused while no such phase is open */
     /* Strategy `first`: the first block for the calls that are open when storage stops; 0: none yet. */
     uint32_t frozen_off;
-    /* Levels beyond depth_limit: an enter there is only counted. 0: it takes the slow path. */
+    /* Number of levels beyond depth_limit: an enter there is only counted. 0: it takes the slow path. */
     uint32_t counted_levels;
     /* Stack address at the first open call that found no level. */
     uint64_t overflow_sp;
@@ -126,7 +127,7 @@ struct fdri_thread {
     struct fdri_arena_part *asker;
     /* FDRI_LATER_*: work that a later call may do, unless the next call needs it done. */
     uint8_t later;
-    /* Its first bin was searched for at length in other locations. */
+    /* A patient search for its first bin found none; further searches are short. */
     bool sought;
     /* ns, monotonic: while it attaches it waits for others until then; afterwards it takes what it finds. */
     uint64_t patient_until;

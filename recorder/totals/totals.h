@@ -70,8 +70,9 @@ void fdri_totals_count_point(struct fdri_thread *t, uint32_t key, enum fdri_aren
 
 /* Evicts the least valuable row or histogram nearby and returns a row for `key` in its place; NULL: none may go. */
 struct fdri_arena_row *fdri_totals_row_evict(struct fdri_thread *t, uint32_t key);
-/* The row [rest]: calls of `key` count there from now on. And: do they already? */
+/* The row [rest]. From now on calls of `key` count there. */
 struct fdri_arena_row *fdri_totals_row_rest(struct fdri_thread *t, uint32_t key);
+/* Do calls of `key` count in [rest]? */
 bool fdri_totals_row_in_rest(struct fdri_thread *t, uint32_t key);
 
 #endif
