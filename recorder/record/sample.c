@@ -151,6 +151,8 @@ static uint32_t reduce(struct fdr_sampled *d, uint32_t level, uint32_t want, uin
     }
 }
 
+/* ---- a bin for the next sample ---- */
+
 static uint32_t payload_bits(uint32_t size_log2) { return ((1u << size_log2) - FDRI_ARENA_BIN_HEADER) * 8 - 64; }
 
 /* Makes the encoder's table of p fit bins of 1 << size_log2 bytes. A new table takes the sample number over from the
@@ -248,6 +250,8 @@ static void store(struct fdr_sampled *d, uint32_t level, struct fdri_codec_sampl
     fdri_atomic_store_release(&bin->commit, fdri_codec_commit_word(p)); /* R:commit */
 }
 
+/* ---- the path of a sample ---- */
+
 /* Adds the open calls of the sampled thread. Its shadow stack does not change, because this runs in a handler of that
  * thread. */
 static uint32_t open_regions(struct fdr_sampled *d, struct fdri_codec_sample_record *r)
@@ -281,6 +285,8 @@ static void fill_path(struct fdr_sampled *d, const struct fdr_look *look, struct
     r->step = d->step;
     r->steps = n + frames;
 }
+
+/* ---- one sample ---- */
 
 static bool paused(const struct fdr_sampled *d)
 {

@@ -101,7 +101,8 @@ enum {
 static struct fdr_sampled *make(uint32_t tid, const char *name, int by, uint64_t period)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
-    /* Keeps the reserve for new threads and half of the bins. A stream takes four bins, which no one else gets again. */
+    /* Keeps the reserve for new threads and half of the bins: a stream takes four bins, and no other location gets them
+     * again. */
     if (!fdri_bins_meta_spares(a, &fdri_life_recording.slabs, FDRI_BINS_SPARE_STREAMS, STREAM_BYTES) ||
         streams.count >= a->super->bins_total / BINS_EACH)
         return NULL;
