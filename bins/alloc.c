@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The lock-free allocators: whole bins (given-back ones on a stack per NUMA node, then untouched memory) and meta
+/* The lock-free allocators: whole bins, from a stack of free bins per NUMA node or from untouched memory, and meta
  * blocks. alloc.pml is the model of this file. */
 #include <errno.h>
 #include <stddef.h>
@@ -96,8 +96,8 @@ static uint64_t *free_stack(const struct fdri_bins_arena *a, uint32_t node)
     return a->nodes > 1 ? &a->node[node].free_stack : &a->super->free_stack;
 }
 
-/* The word is {tag:32, index + 1:32}; the tag rises with every push and pop, so a head that was popped, reused
- * and pushed again in between is not mistaken for the old one (ABA) unless 2^32 operations pass during one try. */
+/* The word is {tag:32, index + 1:32}. The tag rises with every push and pop. So a head that was popped and pushed again
+ * in between does not pass for the old one (ABA), unless 2^32 operations happen during one try. */
 static uint32_t stack_pop(struct fdri_bins_arena *a, uint32_t node)
 {
     struct fdri_arena_superblock *s = a->super;
@@ -106,7 +106,7 @@ static uint32_t stack_pop(struct fdri_bins_arena *a, uint32_t node)
     for (int i = 0; i < FDRI_BINS_TRIES; i++) {
         if (!LO(head)) return 0;
         uint32_t off = bin_off(a, LO(head) - 1);
-        /* A:pop - garbage if somebody popped it: then the CAS fails */
+        /* A:pop - garbage if another thread popped the bin: then the swap fails */
         uint32_t next = fdri_racy_peek_acquire(&fdri_bins_bin(a, off)->next);
         if (fdri_atomic_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, next))) { /* A:pop */
             fdri_atomic_sub_relaxed(&s->free_bins, 1u);
@@ -125,13 +125,14 @@ static uint32_t virgin_bin(struct fdri_bins_arena *a)
         uint64_t end = bin_off(a, LO(word)) + (1ull << a->bin_log2);
         if (end + a->slot_bytes > (uint64_t)HI(word) * FDRI_ARENA_META_ALIGN || end > s->arena_bytes - a->meta_reserve)
             return 0;
-        /* L:virgin - the two ends share one word, so they cannot cross; memory is zero and needs no order */
+        /* L:virgin - both ends are in one word, so they cannot cross; the memory is zero and needs no order */
         if (fdri_atomic_cas_acq_rel_u64(&s->virgin, &word, HALF(HI(word), LO(word) + 1))) return bin_off(a, LO(word));
     }
     return 0;
 }
 
-/* Untouched memory is taken in order, and what lies on other nodes goes to their stacks: alone, one stripe of each. */
+/* Untouched memory is taken in order. Bins of other nodes go to those nodes' stacks: while one thread runs alone, at
+ * most one stripe of each node. */
 static uint32_t virgin_bin_of(struct fdri_bins_arena *a, uint32_t node)
 {
     for (int i = 0;; i++) {
@@ -163,14 +164,15 @@ void fdri_bins_give(struct fdri_bins_arena *a, uint32_t off)
 {
     struct fdri_arena_superblock *s = a->super;
     struct fdri_arena_bin *b = fdri_bins_bin(a, off);
-    /* G:give - even: nobody's */
+    /* G:give - even: in no list */
     fdri_atomic_store_release(&b->generation, (fdri_atomic_load_relaxed(&b->generation) | 1u) + 1);
     uint32_t node = fdri_bins_node_of(a, off);
     uint64_t *stack = free_stack(a, node);
     fdri_atomic_add_relaxed(&s->free_bins, 1u);
     if (a->nodes > 1) fdri_atomic_add_relaxed(&a->node[node].free_bins, 1u);
     uint64_t head = fdri_atomic_load_relaxed(stack);
-    /* A failed push would leak the bin, so it tries until it succeeds: each failure is another thread's success. */
+    /* A push that gave up would leak the bin, so it tries until it succeeds: each failure is another thread's
+     * success. */
     do {
         fdri_atomic_store_relaxed(&b->next, LO(head));
     } while (!fdri_atomic_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, bin_index(a, off) + 1))); /* R:push */

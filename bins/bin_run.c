@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs: bins that a partition gives at once.
+/* Runs: bins that a partition gives back together.
  *
- * A list is read one header after the other, and headers that nobody has read for long are not in the cache: waiting
- * for them is most of what giving back costs. So a run is looked at ahead, one bin each time there is something else to
- * do meanwhile: what it takes to give it is written down here, and the step itself reads none of its headers.
+ * A list is read one header after the other, and old headers are not in the cache. Waiting for them is most of the cost
+ * of giving back. So the owner looks at the headers in advance, one each time it has other work to overlap. The run
+ * notes what giving a bin back needs, and the step itself reads no header.
  *
- * What was looked at counts if the head of the list has not moved when the run goes: its seq only rises, so all behind
- * it is listed then, and what is listed and has a successor stays as it is. Rewinding, which goes back, forgets the
- * run. */
+ * The notes are valid if the head of the list has not moved when the run is popped. The head's seq only rises, so all
+ * bins behind it are still listed, and a listed bin with a successor does not change. Rewinding, which goes back to
+ * older seqs, forgets the run. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -35,13 +35,13 @@ static uint64_t list_behind(const struct fdri_bins_run *r, uint32_t count)
 
 uint64_t fdri_bins_run_list(const struct fdri_bins_run *r) { return list_behind(r, r->gone); }
 
-/* What is left of a run of the same bins, if `list` is where it ended. */
+/* Continues with the unpopped rest of *r, if `list` is where the popped bins ended. */
 static bool go_on(struct fdri_bins_run *r, uint64_t list)
 {
     uint32_t gone = r->gone, left = r->seen - gone, ahead = r->ahead;
     bool late = r->late;
     if (list != fdri_bins_run_list(r) || r->seen <= gone) return false;
-    fdri_bins_run_forget(r); /* left here by longjmp there is nothing */
+    fdri_bins_run_forget(r); /* after a longjmp from here the run is empty */
     memmove(r->bin, r->bin + gone, (left + late) * sizeof r->bin[0]);
     r->list = list;
     fdri_atomic_signal_fence();
@@ -74,8 +74,8 @@ FDRI_RACY bool fdri_bins_run_look(const struct fdri_bins_arena *a, struct fdri_b
     if (!off || seen > r->room) return false;
     const struct fdri_arena_bin *b = fdri_bins_bin(a, off);
     r->ahead = 0;
-    fdri_atomic_signal_fence();           /* left here by longjmp the run ends with what was seen before */
-    if (seen && b->base_tick > r->tick) { /* so the bin before it ended later */
+    fdri_atomic_signal_fence();           /* after a longjmp from here the run ends with the bins seen before */
+    if (seen && b->base_tick > r->tick) { /* so the bin before it ended after `tick` */
         r->bin[seen].base_tick = b->base_tick;
         fdri_atomic_signal_fence();
         r->late = true;
@@ -92,7 +92,7 @@ FDRI_RACY bool fdri_bins_run_look(const struct fdri_bins_arena *a, struct fdri_b
     return true;
 }
 
-/* How many of the run may go at once, and their bytes. */
+/* The number of bins that one pop takes, and their bytes. */
 static uint32_t count_of(const struct fdri_bins_arena *a, const struct fdri_bins_run *r, uint32_t most, bool small,
                          uint64_t *bytes)
 {
@@ -117,7 +117,7 @@ uint32_t fdri_bins_run_pop(struct fdri_bins_arena *a, struct fdri_arena_part *p,
     const struct fdri_bins_run_bin *bin = r->bin;
     uint32_t count = count_of(a, r, most, small, &bytes);
     if (!count) return 0;
-    /* L:claim - one swap for all of them */
+    /* L:claim - one swap takes all of them */
     if (!fdri_atomic_cas_acq_rel_u64(&p->list_head, &head, list_behind(r, count))) {
         fdri_bins_run_forget(r);
         return 0;

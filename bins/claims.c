@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Who takes bins of whose location at the moment, so that a location can be had alone.
+/* Notes which thread takes bins of which location at the moment, so that an owner can keep claimers out.
  *
- * Each claimer inside has a word here that names both. So what was left in the middle, by longjmp from a handler or by
- * a thread that was cancelled, can be told from what goes on, and is ended by its owner when it comes back, or ends; a
- * plain count could not: it may have been left right before or right behind the moment at which it was counted. */
+ * Each claimer inside has a word here that names its location and the other one. A longjmp from a handler, or a
+ * cancelled thread, may leave such a word behind. Its owner finds and clears it when it comes back or ends. A counter
+ * would not do: nobody could tell whether the broken-off claimer had counted itself. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,7 +20,7 @@ static uint64_t word_of(const struct fdri_bins_arena *a, const struct fdri_arena
     return (uint64_t)((const uint8_t *)who - a->base) << 32 | (uint32_t)((const uint8_t *)l - a->base);
 }
 
-/* Claimers begin to look for a free word in places of their own. */
+/* Different claimers start their search at different places. */
 static uint32_t place_of(uint64_t word) { return (uint32_t)(word >> 38) * 2654435761u >> 16; }
 
 uint32_t fdri_bins_claim_enter(struct fdri_bins_arena *a, const struct fdri_arena_location *who,
@@ -30,7 +30,8 @@ uint32_t fdri_bins_claim_enter(struct fdri_bins_arena *a, const struct fdri_aren
     for (uint32_t i = 0, at = place_of(word); i < PLACES; i++) {
         uint64_t *inside = &a->inside[(at + i) % FDRI_BINS_CLAIMERS], none = 0;
         if (fdri_atomic_load_relaxed(inside) || !fdri_atomic_cas_acq_rel_u64(inside, &none, word)) continue; /* L:pin */
-        /* L:pin - who pins later sees the word, for both change this one */
+        /* L:pin - pairs with L:pin in claim_pin: both change this word, so a later pin sees `inside`; else: a claimer
+         * in a pinned location */
         if (!(fdri_atomic_add_acq_rel(&l->claim, 0u) & FDRI_BINS_PINNED)) return (at + i) % FDRI_BINS_CLAIMERS + 1;
         fdri_atomic_store_release(inside, 0ull); /* R:inside */
         return 0;
@@ -40,7 +41,8 @@ uint32_t fdri_bins_claim_enter(struct fdri_bins_arena *a, const struct fdri_aren
 
 void fdri_bins_claim_leave(struct fdri_bins_arena *a, uint32_t place)
 {
-    fdri_atomic_store_release(&a->inside[place - 1], 0ull); /* R:inside - what it did there is seen by who pins */
+    /* R:inside - pairs with A:inside: the pinning thread sees all that this claimer stored */
+    fdri_atomic_store_release(&a->inside[place - 1], 0ull);
 }
 
 uint64_t fdri_bins_claim_word(const struct fdri_bins_arena *a, uint32_t place)
@@ -70,7 +72,7 @@ static bool is_inside(const struct fdri_bins_arena *a, const struct fdri_arena_l
 
 bool fdri_bins_claim_pin(struct fdri_bins_arena *a, struct fdri_arena_location *l)
 {
-    fdri_atomic_or_acq_rel(&l->claim, FDRI_BINS_PINNED); /* L:pin - nobody enters from here on */
+    fdri_atomic_or_acq_rel(&l->claim, FDRI_BINS_PINNED); /* L:pin - no claimer enters from here on */
     for (int i = 0; i < LOOKS; i++)
         if (!is_inside(a, l)) return true;
     return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims: a thread that is not the owner takes the oldest bin of a partition. claims.c knows which claimers are
- * inside; a pinned location lets nobody in. */
+/* Claims: a thread other than the owner takes the oldest bin of a partition. claims.c notes which claimers are inside
+ * which location. No claimer enters a pinned location. */
 #ifndef FDRI_BINS_CLAIMS_H
 #define FDRI_BINS_CLAIMS_H
 
@@ -12,23 +12,24 @@
 struct fdri_bins_arena;
 struct fdri_bins_given;
 
-/* ---- claims: another thread than the owner's takes the oldest bin ----
- * claims.c knows which claimers are inside; pinned, nobody enters. */
 #define FDRI_BINS_PINNED 0x80000000u
-/* `who` takes bins of l. Returns its place, or 0: go elsewhere (l is pinned). One place at a time for each `who`. */
+/* Notes that the thread of location `who` takes bins of l. Returns its place, or 0: l is pinned or no place was free;
+ * try another location. Each `who` has one place at a time. */
 uint32_t fdri_bins_claim_enter(struct fdri_bins_arena *a, const struct fdri_arena_location *who,
                                struct fdri_arena_location *l);
 void fdri_bins_claim_leave(struct fdri_bins_arena *a, uint32_t place);
-/* The same by who may be late: with the word that stood there when it entered. By now the place may be another's, of
- * another recording. */
+/* Leaving late, after the recording may have changed: the place may belong to another claimer by now. So read the word
+ * on entry, and leave only if it still stands there. */
 uint64_t fdri_bins_claim_word(const struct fdri_bins_arena *a, uint32_t place);
 void fdri_bins_claim_leave_as(struct fdri_bins_arena *a, uint32_t place, uint64_t word);
-/* By the owner of `who`, which is inside nowhere: what it left in the middle is over. */
+/* Clears the places that abandoned operations of `who` left. Called by its owner, which is inside no location. */
 void fdri_bins_claim_abandoned(struct fdri_bins_arena *a, const struct fdri_arena_location *who);
-/* Keeps claimers out; true when none is inside any more. It looks for a bounded time, then unpin all the same. */
+/* Keeps further claimers out of l. true: no claimer is inside any more. It looks a bounded number of times. Call unpin
+ * in both cases. */
 bool fdri_bins_claim_pin(struct fdri_bins_arena *a, struct fdri_arena_location *l);
 void fdri_bins_claim_unpin(struct fdri_arena_location *l);
-/* Takes the oldest bin unless it is the newest, or another was faster: then 0. One try. The caller holds the bin. */
+/* Takes the oldest bin of p; the caller holds it then. 0: it is the newest bin, which claims leave, or another thread
+ * moved the list's head. One try. Call it between claim_enter and claim_leave. */
 uint32_t fdri_bins_part_claim(struct fdri_bins_arena *a, struct fdri_arena_part *p, uint32_t *size_log2,
                               struct fdri_bins_given *given);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The invariant walker. */
+/* Verifies the invariants of bins.h on a quiet arena, for tests. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

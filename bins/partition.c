@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pieces of bins, and partitions as lists of them: append at the newest end, give back at the oldest. */
+/* Pieces of bins, and partitions as lists of bins: append at the new end, give back at the old end. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -17,10 +17,10 @@
 
 #define LIST(seq, off) ((uint64_t)(seq) << 32 | (uint32_t)(off))
 
-/* Free pieces of one size are a list of the location's, linked both ways, as any of them may be joined with its other
- * half. What is on it says so in its commit word, which means nothing while the piece is free: whose list it is, and
- * the piece before. An operation left by longjmp in the middle leaves a word that does not agree with the list: such a
- * piece is not joined, and comes off when its turn is. */
+/* The free pieces of one size form a list of the location. It is linked both ways, because any piece may be joined with
+ * its other half. While a piece is free, its commit word is {location:32, previous piece:32}. A broken-off operation
+ * may leave a word that contradicts the list. Such a piece is not joined; it leaves the list when it gets to its
+ * front. */
 static uint32_t list_of(const struct fdri_bins_arena *a, const struct fdri_arena_location *l)
 {
     return (uint32_t)((const uint8_t *)l - a->base);
@@ -35,20 +35,21 @@ static void piece_push(struct fdri_bins_arena *a, struct fdri_arena_location *l,
     struct fdri_arena_bin *b = fdri_bins_bin(a, off);
     uint32_t *first = &l->piece_free[size_log2 - 9], next = *first;
     fdri_atomic_store_release(&b->generation, (fdri_atomic_load_relaxed(&b->generation) | 1u) + 1); /* G:give */
-    /* G:take - what stood here may have been the middle of a bin: no magic before it is nobody's */
+    /* G:take - these bytes may have been the middle of a bin; a copier must see the even generation before the magic */
     fdri_atomic_fence_release();
     b->magic = FDRI_ARENA_BIN_MAGIC;
     b->size_log2 = (uint8_t)size_log2;
     fdri_atomic_store_relaxed(&b->next, next);
     set_before(a, l, off, 0);
-    l->piece_units += 1u << (size_log2 - 9); /* no less than there are, wherever it is left */
+    l->piece_units += 1u << (size_log2 - 9); /* never too low, wherever the operation is broken off */
     fdri_atomic_signal_fence();
     *first = off;
     fdri_atomic_signal_fence();
     set_before(a, l, next, off);
 }
 
-/* Off the list, where `link` leads to it from `before`. */
+/* Removes `off` from its list. `link` is the word that leads to it, in the piece `before` or, if that is 0, in the
+ * location. */
 static void piece_remove(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t *link, uint32_t before,
                          uint32_t off)
 {
@@ -71,10 +72,10 @@ static uint32_t piece_pop(struct fdri_bins_arena *a, struct fdri_arena_location 
     return off;
 }
 
-/* In a strewn bin it may be another's, who writes to it. */
+/* Racy: in a strewn bin the piece may belong to another location, which writes to it. */
 FDRI_RACY static uint64_t word_of(const struct fdri_arena_bin *b) { return fdri_atomic_load_relaxed(&b->commit); }
 
-/* Takes `off` off the free list of its size; false when it is not there, as far as one can tell. */
+/* Takes `off` off the free list of its size. false: it is not on that list, or its links do not prove it. */
 static bool piece_unlink(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t off, uint32_t size_log2)
 {
     uint64_t word = word_of(fdri_bins_bin(a, off));
@@ -115,14 +116,14 @@ uint32_t fdri_bins_piece_take(struct fdri_bins_arena *a, struct fdri_arena_locat
 void fdri_bins_piece_split(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t off, uint32_t have,
                            uint32_t want)
 {
-    /* before there are others behind it: whoever walks the bins steps by it */
+    /* the size comes before the pieces behind it: a reader that scans the bins steps by it */
     fdri_bins_bin(a, off)->size_log2 = (uint8_t)want;
     fdri_atomic_signal_fence();
     if (have > want && have == a->bin_log2) {
         fdri_atomic_add_relaxed(&l->split_bins, 1u);
         fdri_atomic_add_relaxed(&a->pinned, 1u);
     }
-    /* nobody has looked there for long: all at once, not one after the other */
+    /* these headers are not in the cache: fetch them together, not one after the other */
     for (uint32_t half = want; half < have; half++) __builtin_prefetch(fdri_bins_bin(a, off + (1u << half)), 1, 3);
     while (have > want) {
         have--;
@@ -143,8 +144,8 @@ uint32_t fdri_bins_piece_any(struct fdri_bins_arena *a, struct fdri_arena_locati
     return 0;
 }
 
-/* A piece of that size that is free? In a strewn bin it may be another's, who writes to it: then it is not on our
- * list. */
+/* true: b is a free piece of that size. Racy: in a strewn bin another location may write to it. Then piece_unlink does
+ * not find it on our list. */
 FDRI_RACY static bool may_join(const struct fdri_arena_bin *b, uint32_t size_log2)
 {
     return b->size_log2 == size_log2 && !(fdri_atomic_load_relaxed(&b->generation) & 1);
@@ -153,18 +154,18 @@ FDRI_RACY static bool may_join(const struct fdri_arena_bin *b, uint32_t size_log
 void fdri_bins_piece_give(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t off, uint32_t size_log2)
 {
     uint32_t full = a->bin_log2, was = size_log2;
-    while (size_log2 < full) { /* two free halves are a whole again */
+    while (size_log2 < full) { /* two free halves become a whole */
         struct fdri_arena_bin *b = fdri_bins_piece_buddy(a, off, size_log2);
         uint32_t buddy = (uint32_t)((uint8_t *)b - a->base);
         if (!may_join(b, size_log2) || !piece_unlink(a, l, buddy, size_log2)) break;
-        /* no header inside the whole */
+        /* clear the upper half's header: a reader that scans must not find it inside of the whole */
         fdri_racy_clear(fdri_bins_bin(a, off < buddy ? buddy : off), FDRI_ARENA_BIN_HEADER);
         off = off < buddy ? off : buddy;
         size_log2++;
     }
     if (size_log2 < full) {
         piece_push(a, l, off, size_log2);
-    } else if (was < full && fdri_strewn(a, off)) { /* all of it came to l in the end */
+    } else if (was < full && fdri_strewn(a, off)) { /* all pieces of the strewn bin came to l */
         fdri_atomic_sub_relaxed(&l->strewn_units, 1u << (full - 9));
         fdri_strewn_whole(a, off);
     } else {
@@ -175,8 +176,8 @@ void fdri_bins_piece_give(struct fdri_bins_arena *a, struct fdri_arena_location 
     }
 }
 
-/* Nothing of its bins is in use any more. One that was not joined, for an operation was left in the middle, is given
- * with its first piece, if that is on a list, when the others are off. */
+/* No piece of the location's bins is in use any more. A broken-off operation may have left a bin whose pieces were not
+ * joined. It is given back when its first piece is found on a list, after all others are off. */
 void fdri_bins_piece_leave(struct fdri_bins_arena *a, struct fdri_arena_location *l)
 {
     uint32_t bins = 0;
@@ -194,7 +195,7 @@ void fdri_bins_piece_leave(struct fdri_bins_arena *a, struct fdri_arena_location
     for (uint32_t next; bins; bins = next) {
         next = fdri_atomic_load_relaxed(&fdri_bins_bin(a, bins)->next);
         for (uint32_t at = FDRI_ARENA_BIN_MIN_BYTES; at < a->super->bin_bytes;
-             at += FDRI_ARENA_BIN_MIN_BYTES) /* also of lost ones */
+             at += FDRI_ARENA_BIN_MIN_BYTES) /* also the headers of pieces that are on no list */
             fdri_racy_clear(fdri_bins_bin(a, bins + at), FDRI_ARENA_BIN_HEADER);
         fdri_atomic_sub_relaxed(&l->split_bins, 1u);
         fdri_atomic_sub_relaxed(&a->pinned, 1u);
@@ -208,7 +209,8 @@ void fdri_bins_part_open(struct fdri_bins_arena *a, struct fdri_arena_location *
 {
     struct fdri_arena_bin *b = fdri_bins_bin(a, off);
     uint32_t seq = p->open_seq + 1, bytes = 1u << size_log2;
-    /* G:take - the generation is even: whoever copied any of what follows finds that it moved (pairs with G:check) */
+    /* G:take - pairs with G:check: the generation is even, so a copier that saw any of the following stores drops the
+     * bin; else: a bin with one partition's header and another's records */
     fdri_atomic_fence_release();
     fdri_atomic_store_relaxed(&b->commit, FDRI_ARENA_COMMIT(0, 0, fdri_codec_check24(FDRI_CODEC_HASH_SEED)));
     b->location = l->id;
@@ -227,7 +229,7 @@ void fdri_bins_part_open(struct fdri_bins_arena *a, struct fdri_arena_location *
     b->check = fdri_arena_check32((const uint8_t *)b + 8, 40);
     fdri_atomic_signal_fence();
     b->magic = FDRI_ARENA_BIN_MAGIC;
-    /* G:open - odd: from here on what stands there is this partition's, header and all */
+    /* G:open - odd: header and contents are this partition's from here on */
     fdri_atomic_store_release(&b->generation, (fdri_atomic_load_relaxed(&b->generation) | 1u));
     fdri_atomic_signal_fence();
     p->size_log2 = (uint8_t)size_log2;
@@ -237,9 +239,9 @@ void fdri_bins_part_open(struct fdri_bins_arena *a, struct fdri_arena_location *
     fdri_codec_encode_begin(p, fdri_bins_at(a, p->table_off), (uint8_t *)(b + 1), bytes, record_bits_max);
     uint64_t head = fdri_atomic_load_relaxed(&p->list_head);
     uint32_t newest = p->open_off;
-    /* linked before it is the open one: an operation abandoned in between leaves an empty bin that the next one
-     * replaces */
-    /* R:link - pairs with A:list in export/ */
+    /* Link it before it becomes the open bin: an operation that is broken off in between leaves an empty bin, which the
+     * next one replaces. */
+    /* R:link - pairs with A:list in export/: the header is complete; else: a list that leads to an unwritten header */
     if (!(uint32_t)head) fdri_atomic_store_release(&p->list_head, LIST(seq, off));
     else fdri_atomic_store_release(&fdri_bins_bin(a, newest)->next, off); /* R:link */
     fdri_atomic_signal_fence();
@@ -250,41 +252,44 @@ void fdri_bins_part_open(struct fdri_bins_arena *a, struct fdri_arena_location *
 void fdri_bins_part_seal(struct fdri_bins_arena *a, struct fdri_arena_part *p)
 {
     if (!p->open_off) return;
-    /* what was committed counts: an abandoned operation may have left more behind */
+    /* only committed records count: a broken-off operation may have left bits behind them */
     const struct fdri_arena_bin *b = fdri_bins_bin(a, p->open_off);
     p->total = b->first_index + FDRI_ARENA_COMMIT_RECORDS(b->commit);
-    fdri_codec_encode_close(p); /* the next record asks for a bin */
+    fdri_codec_encode_close(p); /* so the next record asks for a bin */
 }
 
 void fdri_bins_part_mend(struct fdri_bins_arena *a, struct fdri_arena_part *p)
 {
     uint64_t head = fdri_atomic_load_acquire(&p->list_head); /* A:claim */
     uint32_t off = (uint32_t)head;
-    /* the open one, if it is listed, was the newest, or one was linked behind it */
+    /* if the open bin is listed, it was the newest, or one bin was linked behind it */
     if (off && p->open_off && (int32_t)(p->open_seq - (uint32_t)(head >> 32)) >= 0) off = p->open_off;
     /* A:list */
     for (uint32_t next = off; next; next = fdri_atomic_load_acquire(&fdri_bins_bin(a, off)->next)) off = next;
     if (off) p->open_seq = fdri_bins_bin(a, off)->seq;
     p->open_off = off;
     if (off) fdri_bins_part_seal(a, p);
-    else fdri_codec_encode_close(p); /* left between begun and linked: the next record would go to offset 0 */
+    /* broken off between beginning the bin and linking it: the next record would go to offset 0 */
+    else fdri_codec_encode_close(p);
 }
 
-/* ---- the old end ---- The head of the list is popped by one compare-and-swap: by the owner, or by a claimer, who
- * never takes the newest bin. The word holds the seq of the oldest bin, which only rises: a head that was read long ago
- * cannot come back. Only rewinding goes back to older seqs; it pins the location first. So whoever wins the swap read a
- * `next` that held. */
+/* ---- the old end ----
+ * One compare-and-swap pops the head of the list. The owner does it, or a claimer, which never takes the newest bin.
+ * The head holds the seq of the oldest bin, which only rises, so an old head cannot come back. Hence a swap that
+ * succeeds proves the `next` that was read before it. Only rewinding goes back to older seqs, and it pins the location
+ * first. */
 
 FDRI_RACY static uint64_t base_tick_of(const struct fdri_bins_arena *a, uint32_t off)
 {
     return fdri_bins_may_be_bin(a, off) ? fdri_bins_bin(a, off)->base_tick : 0;
 }
 
-/* The oldest bin as it looked when `head` was read. */
+/* The oldest bin at the time when `head` was read. end: tick of its newest record, which is the base_tick of the next
+ * bin. */
 struct oldest {
     uint32_t off, next;
     uint64_t end;
-}; /* end: newest leave in it = where the bin behind begins to count */
+};
 
 static struct oldest oldest_of(const struct fdri_bins_arena *a, const struct fdri_arena_part *p, uint64_t head)
 {
@@ -306,7 +311,7 @@ uint32_t fdri_bins_part_popped(struct fdri_bins_arena *a, struct fdri_arena_part
     *size_log2 = b->size_log2;
     fdri_atomic_sub_relaxed(&p->bins, 1u);
     fdri_atomic_sub_relaxed(&p->bytes, 1u << (b->size_log2 - 9));
-    /* G:give - until the caller opens it for somebody */
+    /* G:give - even until the caller opens it for a partition */
     fdri_atomic_store_release(&b->generation, (b->generation | 1u) + 1);
     return off;
 }
@@ -336,19 +341,21 @@ bool fdri_bins_part_older(const struct fdri_bins_arena *a, const struct fdri_are
     return (uint32_t)head && oldest_of(a, p, head).end <= tick;
 }
 
-/* Pops while the oldest bin ends at or before `tick`. */
+/* Pops the oldest bin if it ends at or before `tick`. */
 static uint32_t pop_before(struct fdri_bins_arena *a, struct fdri_arena_part *p, uint64_t tick, uint32_t *size_log2,
                            struct fdri_bins_given *given)
 {
-    /* A:claim - pairs with L:claim: the bin as its writer left it */
+    /* A:claim - pairs with L:claim: the bin as its writer left it; else: a bin read before its last record */
     uint64_t head = fdri_atomic_load_acquire(&p->list_head);
     for (int i = 0; i < FDRI_BINS_TRIES && fdri_bins_part_has_sealed(p); i++) {
         struct oldest o = oldest_of(a, p, head);
         if (o.end > tick) return 0;
-        if (o.off == p->open_off) { /* the last one, which no claimer takes: the list's own floor is all that is left */
+        /* The last bin, which no claimer takes. Without it only the partition's floor says how far its records were
+         * reduced. */
+        if (o.off == p->open_off) {
             fdri_bins_part_seal(a, p);
             p->floor_tick = o.end;
-            /* killed here: the floor is up and the bin's records count as reduced by their times */
+            /* killed here: the floor has risen, and the bin's records count as reduced by their times */
             fdri_atomic_signal_fence();
         }
         /* L:claim */
@@ -371,13 +378,13 @@ uint32_t fdri_bins_part_pop_older(struct fdri_bins_arena *a, struct fdri_arena_p
     return pop_before(a, p, tick, size_log2, given);
 }
 
-/* ---- claims: somebody else pops ---- */
+/* ---- claims: another thread pops ---- */
 
 static struct oldest oldest_claimable(const struct fdri_bins_arena *a, uint64_t head)
 {
     struct oldest o = {.off = (uint32_t)head};
     if (!o.off) return o;
-    /* A:list - with a successor it is sealed, and its owner is done with it */
+    /* A:list - a bin with a successor is sealed, and its owner no longer writes to it */
     o.next = fdri_racy_peek_acquire(&fdri_bins_bin(a, o.off)->next);
     o.end = base_tick_of(a, o.next);
     return o;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Slabs: what a location's meta blocks lie in. All slabs of a location are on one chain, so that its memory can be
- * given back as a whole when it is folded; slabs given back wait on a stack per size. The stacks lie outside the arena:
- * a reader has no use for them. */
+/* Slabs: the memory of locations' meta blocks. The slabs of a location form one chain, so its memory can be given back
+ * as a whole when its accounts are folded. Free slabs lie on one stack per size. The stacks are outside the arena,
+ * because no reader needs them. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #define HI(w)        ((uint32_t)((w) >> 32))
 #define LO(w)        ((uint32_t)(w))
 
-/* Large ones, which are rare, come in powers of two. */
+/* Slabs above FDRI_BINS_SLAB_EXACT bytes are rare; they come in powers of two. */
 uint32_t fdri_bins_slab_bytes(uint32_t bytes)
 {
     return bytes <= FDRI_BINS_SLAB_EXACT ? (uint32_t)fdri_bits_align_up(bytes, FDRI_ARENA_META_ALIGN)
@@ -29,7 +29,7 @@ static uint64_t *stack_of(struct fdri_bins_slabs *s, uint32_t bytes)
                                          : &s->power[fdri_bits_log2_floor(bytes)];
 }
 
-/* Where what waits on a stack names the next one. */
+/* The word in which a free slab or slot names the next one on its stack. */
 typedef uint32_t *next_of(const struct fdri_bins_arena *a, uint32_t off);
 static uint32_t *next_slab(const struct fdri_bins_arena *a, uint32_t off)
 {
@@ -40,11 +40,12 @@ static uint32_t *next_slot(const struct fdri_bins_arena *a, uint32_t off)
     return &((struct fdri_arena_location *)fdri_bins_at(a, off))->ended_next;
 }
 
-/* Memory of one size stays of that size, and a location one, so a `next` that is read after another popped it is
- * garbage at worst: the tag in the word's high half makes the swap fail. */
+/* A slab keeps its size for ever, and a slot stays a location. So a `next` that is read after another thread popped its
+ * slab is at worst garbage, and the tag in the high half makes the swap fail. */
 static uint32_t pop(const struct fdri_bins_arena *a, uint64_t *stack, next_of *next)
 {
-    uint64_t head = fdri_atomic_load_acquire(stack); /* A:slab - pairs with R:slab: the slab is zero but for its head */
+    /* A:slab - pairs with R:slab: the slab is zero but for its head; else: old numbers in it */
+    uint64_t head = fdri_atomic_load_acquire(stack);
     for (int i = 0; i < FDRI_BINS_TRIES && LO(head); i++) {
         uint32_t below = fdri_atomic_load_relaxed(next(a, LO(head)));
         if (fdri_atomic_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, below))) return LO(head); /* A:slab */
@@ -75,7 +76,8 @@ static bool has_room(const struct fdri_bins_arena *a, uint64_t need)
     return low + need <= high && fdri_bins_meta_used(a) + need <= a->meta_limit;
 }
 
-/* When bins have taken all that is beside the reserve, which lasts from then on. */
+/* Bins may have taken everything beside the reserve. From then on the reserve is all that is left, so each user is
+ * limited to its share. */
 bool fdri_bins_meta_spares(const struct fdri_bins_arena *a, struct fdri_bins_slabs *s, enum fdri_bins_spare_user whose,
                            uint64_t bytes)
 {
@@ -112,8 +114,8 @@ void fdri_bins_slab_give(struct fdri_bins_arena *a, struct fdri_bins_slabs *s, u
     push(a, stack_of(s, bytes), off, next_slab);
 }
 
-/* Locations are never anything else: whoever comes late to one finds a location. They wait on a stack of their own, and
- * stay on the chain of locations meanwhile. */
+/* A slot stays a location for ever, so a thread with an old offset still finds a location there. Free slots lie on a
+ * stack of their own, and stay on the chain of locations. */
 uint32_t fdri_bins_location_slot_take(struct fdri_bins_arena *a, struct fdri_bins_slabs *s)
 {
     return pop(a, &s->slots, next_slot);

@@ -6,7 +6,7 @@ static bool applies(const struct fdri_policies_chain *chain, const struct fdri_p
     switch (step) {
     case FDRI_POLICIES_BY_DURATION: return p->class_ == 0 && p->band < FDRI_POLICIES_LONGEST_BAND;
     case FDRI_POLICIES_BY_DEPTH: return p->class_ == 0 && p->depth > 1;
-    /* calls are a class like any other only where the user ranked them */
+    /* calls count as a class only if the user ranked them */
     case FDRI_POLICIES_BY_CLASS: return p->class_ != 0 || chain->class_rank[0] != 0;
     default: return true;
     }
@@ -40,11 +40,11 @@ static bool class_before(const struct fdri_policies_chain *chain, const struct f
     *why = ra ? FDRI_POLICIES_REASON_LEAST_IMPORTANT : FDRI_POLICIES_REASON_LARGEST_CLASS;
     if (a->class_ != b->class_) {
         if (ra && rb) return ra < rb;
-        if (ra || rb) return ra != 0; /* what the user named goes before what they did not */
+        if (ra || rb) return ra != 0; /* ranked classes go before the others */
         if (a->class_bytes != b->class_bytes) return a->class_bytes > b->class_bytes;
         return a->class_ > b->class_;
     }
-    if (a->class_ == 0 && a->band != b->band) return a->band < b->band; /* calls: keep what is kept closed upward */
+    if (a->class_ == 0 && a->band != b->band) return a->band < b->band; /* calls: the kept calls stay closed upward */
     return a->depth > b->depth;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What to give back of the samples of one location. */
+/* Decides which samples of a location to give back. */
 #include "policies/policies.h"
 
 uint32_t fdri_policies_sample_level(uint64_t before, uint64_t after)
@@ -9,7 +9,7 @@ uint32_t fdri_policies_sample_level(uint64_t before, uint64_t after)
     return level < FDRI_POLICIES_SAMPLE_LEVELS ? level : FDRI_POLICIES_SAMPLE_LEVELS - 1;
 }
 
-/* The lowest level that holds anything: what is left holds every second of what was there. */
+/* The lowest level that holds samples: without it every second sample remains. */
 static uint32_t thin_all(const struct fdri_policies_sample_view *level)
 {
     for (uint32_t i = 0; i < FDRI_POLICIES_SAMPLE_LEVELS; i++)
@@ -17,7 +17,8 @@ static uint32_t thin_all(const struct fdri_policies_sample_view *level)
     return FDRI_POLICIES_SAMPLE_LEVELS;
 }
 
-/* The level that holds most, of equal ones the lowest: levels of equal size reach back twice as far each. */
+/* The level with most bytes, the lowest of equal ones. If all levels are of equal size, each reaches back twice as far
+ * as the one below. */
 static uint32_t thin_old(const struct fdri_policies_sample_view *level)
 {
     uint32_t best = FDRI_POLICIES_SAMPLE_LEVELS;
