@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that ended: their bins go before others', the oldest first; when those are gone their accounts are folded
- * into one location named [ended] and their memory is used again.
+/* Ended threads: their bins are given back before others', oldest thread first. Then their accounts are folded into one
+ * location named [ended], and their memory is used again.
  *
- * Not before their last moments have aged: half as many bins as there are were filled since, for the first time or
- * anew. Where a thread has much less than a fair share, or finds no room for its accounts, that does not count: bins
- * that it has just filled would go in place of theirs.
+ * A location is spared until its last moments have aged: until half as many bins as are in use were filled since its
+ * end, for the first time or again. Two cases ignore this age: a location with much less than a fair share, and a
+ * location without room for its accounts. Otherwise the bins that an ended thread filled last would stay in place of
+ * theirs.
  *
- * One thread at a time works here, under a try-lock: whoever finds it taken goes elsewhere. fdr_usage takes it too, so
- * that what it walks stays where it is. A snapshot, which lasts longer, says that it walks (`still`): accounts stay
- * where they are until it has, and bins go on being given. */
+ * A try-lock lets one thread at a time work here; a thread that finds it taken goes elsewhere. fdr_usage takes it, too,
+ * so that what it walks stays in place. A snapshot lasts longer, so it only sets `still`: no accounts move until it
+ * ends, and bins are given back as before. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
@@ -42,19 +43,19 @@
 enum { POPS = 16, LOOK = 4, ROUNDS = 64, WHOLE = 1024, TRIES = 200, PATIENCE_NS = 10000000 };
 enum { AHEAD = 8, AHEAD_32NDS = 10 };
 
-/* Where accounts go, by unit of time; under the lock. There is a place for those of every location in the queue before
- * it comes there, or else it holds bins enough that one will be made of the last: folding must not need what only
- * folding gives. */
+/* The [ended] locations, by unit of time; under the lock. Before a location enters the queue, [ended] has a place for
+ * its accounts, or the location holds enough bins to make one of its last. Folding must not depend on memory that only
+ * folding frees. */
 static struct fdri_thread ended[2];
-static uint32_t given_away; /* locations whose memory was; under the lock */
+static uint32_t given_away; /* locations whose memory was given back; under the lock */
 
 static uint32_t off_of(const struct fdri_arena_location *l)
 {
     return (uint32_t)((const uint8_t *)l - fdri_life_recording.arena.base);
 }
 
-/* The number of the recording whose lock this thread has, or is about to; 0: none. Its own handlers do not wait for it:
- * it would wait for them. */
+/* The number of the recording whose lock this thread holds or is about to take; 0: none. The thread's own signal
+ * handlers must not wait for that lock, because the thread they interrupt holds it. */
 static __thread uint32_t lock_mine;
 static bool have_lock(void) { return lock_mine && lock_mine == fdri_life_recording.number; }
 
@@ -81,7 +82,7 @@ static bool wait_for_lock(uint32_t who, uint64_t ns, bool (*take)(uint32_t who, 
     return true;
 }
 
-/* Does a snapshot walk? Under the lock: one that begins later waits until this operation is over. */
+/* true: a snapshot copies. Under the lock; a snapshot that begins later waits until this operation is over. */
 static bool walked(void) { return fdri_atomic_load_acquire(&fdri_life_recording.shares.still) != 0; /* A:still */ }
 
 bool fdri_ended_lock(uint32_t who, uint32_t tries)
@@ -94,7 +95,7 @@ bool fdri_ended_lock(uint32_t who, uint32_t tries)
 
 bool fdri_ended_freeze(uint64_t ns)
 {
-    /* R:still - who takes the lock behind us finds it */
+    /* R:still - pairs with A:still: a later holder of the lock sees it; else: accounts move under a copy */
     fdri_atomic_add_acq_rel(&fdri_life_recording.shares.still, 1u);
     if (!wait_for_lock(UINT32_MAX, ns, fdri_ended_try_hold)) {
         fdri_ended_unfreeze();
@@ -106,7 +107,7 @@ bool fdri_ended_freeze(uint64_t ns)
 
 void fdri_ended_unfreeze(void)
 {
-    fdri_atomic_sub_acq_rel(&fdri_life_recording.shares.still, 1u); /* R:still - all was read before */
+    fdri_atomic_sub_acq_rel(&fdri_life_recording.shares.still, 1u); /* R:still - the snapshot has read everything */
 }
 
 void fdri_ended_unlock(void)
@@ -116,7 +117,7 @@ void fdri_ended_unlock(void)
     lock_mine = 0;
 }
 
-/* Only where it is the caller's still: another recording may have begun since. */
+/* Releases the lock only if the caller still holds it: another recording may have begun. */
 void fdri_ended_unlock_of(uint32_t who)
 {
     fdri_atomic_cas_acq_rel_u32(&fdri_life_recording.shares.lock, &who, 0u); /* L:fold */
@@ -127,7 +128,7 @@ void fdri_ended_unlock_of(uint32_t who)
 void fdri_ended_abandoned(const struct fdri_arena_location *l)
 {
     if (fdri_atomic_load_relaxed(&fdri_life_recording.shares.lock) != off_of(l)) {
-        lock_mine = 0; /* it was left before it had it, or behind that */
+        lock_mine = 0; /* the operation was broken off before it had the lock, or after it released it */
         return;
     }
     for (int ns = 0; ns < 2; ns++)
@@ -137,7 +138,7 @@ void fdri_ended_abandoned(const struct fdri_arena_location *l)
     fdri_ended_unlock();
 }
 
-/* ---- the queue: whoever ends appends, the holder of the lock takes off at the front ---- */
+/* ---- the queue: an ending thread appends, the holder of the lock takes off at the front ---- */
 
 static struct fdri_arena_location *location_at(uint32_t off)
 {
@@ -149,13 +150,14 @@ static void append(struct fdri_arena_location *l)
     struct fdri_shares *s = &fdri_life_recording.shares;
     fdri_atomic_store_relaxed(&l->ended_next, 0u);
     struct fdri_arena_location *before = location_at(fdri_atomic_swap_acq_rel(&s->ended_last, off_of(l))); /* R:ended */
-    /* R:ended - until this one stands the queue ends before l, and nobody can take `before` off */
+    /* R:ended - pairs with A:ended: until this link is stored the queue ends before l, and nobody can take `before`
+     * off */
     fdri_atomic_store_release(before ? &before->ended_next : &s->ended_in, off_of(l));
 }
 
 static uint32_t bins_used(void) { return (uint32_t)fdri_atomic_load_relaxed(&fdri_life_recording.arena.super->virgin); }
 
-/* How many bins were filled by now, for the first time or anew. */
+/* The number of bins filled so far, for the first time or again. */
 static uint32_t bins_filled(void)
 {
     return (uint32_t)fdri_atomic_load_relaxed(&fdri_life_recording.shares.turn) + bins_used();
@@ -167,7 +169,7 @@ void fdri_ended_push(struct fdri_arena_location *l)
     append(l);
 }
 
-/* NULL: there is none, or the one that comes first is on its way. */
+/* The first location of the queue. NULL: the queue is empty, or its first location is being appended. */
 static struct fdri_arena_location *oldest(void)
 {
     struct fdri_shares *s = &fdri_life_recording.shares;
@@ -176,7 +178,7 @@ static struct fdri_arena_location *oldest(void)
     return location_at(s->ended_first);
 }
 
-/* Takes the oldest one off; false: another is just about to stand behind it, and will write to it. */
+/* Takes l, the first location, off the queue. false: another is being appended behind it and will write its link. */
 static bool take_off(const struct fdri_arena_location *l)
 {
     struct fdri_shares *s = &fdri_life_recording.shares;
@@ -190,7 +192,7 @@ static bool take_off(const struct fdri_arena_location *l)
 
 static bool aged(const struct fdri_arena_location *l) { return bins_filled() - l->ended_turn >= bins_used() / 2; }
 
-/* Nobody else is inside and nobody will be. */
+/* Pins l. true: no claimer is inside, and none will enter. */
 static bool alone(struct fdri_arena_location *l)
 {
     if (l->flags & FDRI_ARENA_LOCATION_FOLDING) return true;
@@ -203,9 +205,8 @@ static bool alone(struct fdri_arena_location *l)
     return true;
 }
 
-/* The one whose oldest bin ended first. Not when it began: that of an outer call that lasted from the first moment to
- * the last has both, and without it nothing of what was inside counts as kept. Among those that ended at once the inner
- * ones. */
+/* The partition whose oldest bin ended first; of equal ones the deepest. The end counts, not the begin: an outer call
+ * may last from the first moment to the last, and inner calls count as kept only while it is there. */
 static struct fdri_arena_part *oldest_part(const struct fdri_arena_location *l)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -221,7 +222,7 @@ static struct fdri_arena_part *oldest_part(const struct fdri_arena_location *l)
     return best;
 }
 
-/* Gives back bins and pieces until a whole one was given back. false: there was nothing. */
+/* Gives back bins and pieces until a whole bin became free. false: there was nothing to give. */
 static bool give_bin(struct fdri_arena_location *l)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -239,7 +240,8 @@ static bool give_bin(struct fdri_arena_location *l)
     return given.bytes != 0;
 }
 
-/* For the first memory of [ended], in vain: each who needs room would begin another one. Under the lock. */
+/* Pauses after a failed search for the first memory of [ended]; else each thread that needs room would search again.
+ * Under the lock. */
 static struct fdri_thread_search *search_of(bool ns)
 {
     static struct fdri_thread_search search[2];
@@ -257,12 +259,12 @@ static struct fdri_thread *ended_of(bool ns)
         fdri_totals_rows_mend(t);
         return t;
     }
-    /* all but `recording`, which is looked at without the lock */
+    /* all but `recording`, which other threads read without the lock */
     memset((uint32_t *)t + 1, 0, sizeof *t - sizeof(uint32_t));
     struct fdri_arena_location *spare = fdri_life_recording.shares.spare[ns];
     struct fdri_thread_search *search = search_of(ns);
     if (!spare || fdri_memory_search_pauses(search, 0)) return NULL;
-    /* it may take the last bin */
+    /* [ended] may use the last bin */
     fdri_atomic_store_relaxed(&spare->flags, (uint32_t)(FDRI_ARENA_LOCATION_FREE | FDRI_ARENA_LOCATION_ENDED));
     bool made = fdri_thread_location_make(t, spare, UINT32_MAX, "[ended]");
     fdri_memory_search_over(search, made, UINT64_MAX);
@@ -275,7 +277,8 @@ static struct fdri_thread *ended_of(bool ns)
     return t;
 }
 
-/* Left by longjmp in the middle the location would lead into what is others' by then, for good: so handlers wait. */
+/* Takes `from` off the queue and gives its memory back. A longjmp from within would leave a location that leads into
+ * other locations' memory for ever, so signals are blocked. */
 static bool give_memory(struct fdri_thread *into, struct fdri_thread *from)
 {
     const struct fdri_arena_location *l = from->loc;
@@ -293,7 +296,7 @@ static bool give_memory(struct fdri_thread *into, struct fdri_thread *from)
     return taken;
 }
 
-/* Folds a part of l's accounts. 1: that was all, and its memory is free; 0: a part; -1: no room for what they go to. */
+/* Folds some of l's accounts. 1: all are folded, and l's memory is free; 0: some; -1: [ended] has no room for them. */
 static int fold(struct fdri_arena_location *l)
 {
     struct fdri_thread from = {.loc = l, .base = fdri_life_recording.arena.base},
@@ -301,7 +304,7 @@ static int fold(struct fdri_arena_location *l)
     if (!into) return -1;
     if (into->loc->flags & FDRI_ARENA_LOCATION_FREE) {
         sigset_t old;
-        /* left by longjmp in the middle its blocks would name two locations, for good */
+        /* a longjmp from within would leave blocks that name two locations for ever */
         fdri_system_signals_block(&old);
         fdri_thread_location_number(into);
         fdri_thread_location_publish(into, FDRI_ARENA_LOCATION_ENDED);
@@ -321,7 +324,7 @@ static int prepared(struct fdri_thread *t)
     return into ? fdri_ended_fold_prepare(into, t) : -1;
 }
 
-/* Can bins hold accounts as l's? */
+/* true: a bin has room for a block of levels like the newest of l. */
 FDRI_RACY static bool bins_hold(const struct fdri_arena_location *l)
 {
     uint32_t levels = l->level_blocks ? fdri_arena_levels_of(l->level_blocks - 1) : FDRI_ARENA_LEVELS_STEP;
@@ -329,8 +332,8 @@ FDRI_RACY static bool bins_hold(const struct fdri_arena_location *l)
            sizeof(struct fdri_arena_slab) + fdri_arena_levels_bytes(levels);
 }
 
-/* Would bins of others help who wants a place for accounts? Where they hold no block of levels, only if bins are short,
- * too: nothing free but what is kept for newcomers. */
+/* true: more free bins help a location that needs a place for accounts. If bins are too small for a block of levels,
+ * they help only if bins are short: none free beyond the reserve for new threads. */
 static bool bins_help(const struct fdri_arena_location *l)
 {
     return bins_hold(l) || fdri_bins_free_count(&fdri_life_recording.arena) <= fdri_life_recording.bin_reserve;
@@ -339,7 +342,7 @@ static bool bins_help(const struct fdri_arena_location *l)
 FDRI_RACY uint32_t fdri_ended_bins_reserved(const struct fdri_arena_location *l)
 {
     enum {
-        /* of a row with a histogram; a bin */
+        /* ROW_BYTES: a row with its histogram. LEVELS: levels in a bin. OTHERS: bins for everything else. */
         ROW_BYTES = 2 * sizeof(struct fdri_arena_row),
         LEVELS = 8,
         OTHERS = 6
@@ -351,7 +354,7 @@ FDRI_RACY uint32_t fdri_ended_bins_reserved(const struct fdri_arena_location *l)
     return bins_hold(l) ? fdri_arena_levels_in(l->level_blocks) / LEVELS + rows + OTHERS : 0;
 }
 
-/* Of the last ones that l gives the place becomes. */
+/* Gives back l's last bins, of which the place for its accounts is made. */
 static bool give_last(struct fdri_arena_location *l)
 {
     struct fdri_thread from = {.loc = l, .base = fdri_life_recording.arena.base};
@@ -365,7 +368,7 @@ static bool give(struct fdri_arena_location *l)
     return fdri_atomic_load_relaxed(&l->bins_held) > fdri_ended_bins_reserved(l) ? give_bin(l) : give_last(l);
 }
 
-/* A bin of one of those that ended after l. */
+/* Gives back a bin of one of the locations that ended after l. */
 static bool give_bin_behind(struct fdri_arena_location *l)
 {
     for (int i = 0; i < POPS; i++) {
@@ -384,15 +387,17 @@ static bool work_off(struct fdri_arena_location *l)
     return result >= 0;
 }
 
-/* A place in [ended] for l's accounts, a piece of it at a time. 1: it is there, or bins will make it; 0: there is more
- * of it; -1: there is none, and whoever wants the memory they take would give what l holds back in vain. */
+/* Makes a part of the place in [ended] for l's accounts. 1: it is complete, or l's bins will become it; 0: a part is
+ * missing; -1: no memory. Then l's bins would be given back in vain for a caller that needs the memory of its
+ * accounts. */
 static int find_place(struct fdri_arena_location *l)
 {
     struct fdri_thread from = {.loc = l, .base = fdri_life_recording.arena.base};
     return fdri_ended_bins_reserved(l) ? 1 : prepared(&from);
 }
 
-/* Left by longjmp in the middle it would be in no queue, or the queue without an end: so handlers wait. */
+/* Moves l from the front to the end of the queue. A longjmp from within would lose l or break the queue, so signals are
+ * blocked. */
 static bool to_the_end(struct fdri_arena_location *l)
 {
     sigset_t old;
@@ -403,15 +408,15 @@ static bool to_the_end(struct fdri_arena_location *l)
     return taken;
 }
 
-enum outcome { ROOM, NO_ROOM, COME_AGAIN, OTHERS_LEFT }; /* LEFT: not all were looked at */
+enum outcome { ROOM, NO_ROOM, COME_AGAIN, OTHERS_LEFT }; /* OTHERS_LEFT: not all locations were tried */
 
 static bool wants_accounts(enum fdri_ended_urgency u)
 {
     return u == FDRI_ENDED_FOR_ACCOUNTS || u == FDRI_ENDED_FOR_ATTACH_WHOLE;
 }
 
-/* Works off the oldest one; where a claimer is inside, which may sleep there, or where there is no room for its
- * accounts, that one is the newest from now on: another may make the room. */
+/* Works on the oldest location. If a claimer is inside, which may sleep there, or if [ended] has no room for its
+ * accounts, it moves to the end of the queue: another one may make the room. Tries LOOK locations at most. */
 static enum outcome work(enum fdri_ended_urgency urgency)
 {
     const struct fdri_arena_location *first = NULL;
@@ -432,7 +437,7 @@ static enum outcome work(enum fdri_ended_urgency urgency)
     return claimed ? COME_AGAIN : all ? NO_ROOM : OTHERS_LEFT;
 }
 
-/* Bins are not what is needed: until the memory of a whole location was given back. */
+/* Works until the memory of a whole location was given back. */
 static enum outcome work_whole(void)
 {
     uint32_t before = given_away;
@@ -442,7 +447,7 @@ static enum outcome work_whole(void)
     return outcome;
 }
 
-/* While a snapshot walks: a bin of the oldest one that has more of them than its place will be made of. */
+/* While a snapshot copies: gives back a bin of the oldest location that has more bins than its accounts need. */
 static enum outcome bins_only(enum fdri_ended_urgency urgency)
 {
     if (wants_accounts(urgency)) return COME_AGAIN;
@@ -455,9 +460,9 @@ static enum outcome bins_only(enum fdri_ended_urgency urgency)
     return COME_AGAIN;
 }
 
-/* Where t has many bins the place can wait until they go. Else those that ended before make the room, for them there is
- * one; or bins of t's own. Not for readings, which are the monitor's and few: the oldest ones say from when on amounts
- * are known, and would go first. */
+/* If t holds many bins, its place is made later, when these are given back. Otherwise earlier ended locations make the
+ * room, or t's own bins do. Samples of counters (READINGS) are left out: the dumper thread records few of them, and
+ * their oldest values say since when amounts are known. */
 void fdri_ended_prepare(struct fdri_thread *t)
 {
     uint32_t last = fdri_ended_bins_reserved(t->loc);
@@ -473,7 +478,7 @@ void fdri_ended_prepare(struct fdri_thread *t)
     fdri_ended_unlock();
 }
 
-/* For how long t, which comes, still waits for others: all that it asks for together. */
+/* The time that t, which attaches, may still wait for others, in ns; one limit for all its waits. */
 static uint64_t patience(const struct fdri_thread *t)
 {
     uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
@@ -485,8 +490,8 @@ bool fdri_ended_room(struct fdri_thread *t, enum fdri_ended_urgency urgency)
     enum { A_WHILE_NS = 50000 };
     uint32_t who = t->loc ? off_of(t->loc) : UINT32_MAX;
     uint64_t wait = urgency >= FDRI_ENDED_FOR_ATTACH ? patience(t) : 0;
-    if (fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST) return false; /* what is there stays */
-    if (t == &ended[0] || t == &ended[1]) return false; /* the caller has the lock, and is at it */
+    if (fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST) return false; /* stored events stay */
+    if (t == &ended[0] || t == &ended[1]) return false; /* the caller holds the lock and works here already */
     if (!fdri_atomic_load_relaxed(&fdri_life_recording.shares.ended_last)) return false;
     if (!(wait ? wait_for_lock(who, wait, fdri_ended_try_hold)
                : fdri_ended_try_hold(who, urgency >= FDRI_ENDED_FOR_POOR ? TRIES : 0)))
@@ -497,13 +502,14 @@ bool fdri_ended_room(struct fdri_thread *t, enum fdri_ended_urgency urgency)
     fdri_ended_unlock();
     if (outcome != COME_AGAIN || !wait)
         return outcome == ROOM || (outcome == OTHERS_LEFT && urgency >= FDRI_ENDED_FOR_ATTACH);
-    /* A claimer is inside, or one that ends is not there yet. No cancellation point: a thread that is being cancelled
-     * asynchronously would wait in there for the signal that is blocked here, for ever. */
+    /* A claimer is inside, or a location is being appended: sleep 50 us. fdri_system_sleep is no cancellation point. A
+     * thread under asynchronous cancellation would wait for ever in one, because the signal is blocked here. */
     fdri_system_sleep(A_WHILE_NS);
     return true;
 }
 
-/* By the accounts of some threads below where histograms do without (totals.c). */
+/* Begins the work while the memory of some threads' accounts is left below the limit at which histograms are dropped
+ * (totals.c). */
 void fdri_ended_make_room_early(struct fdri_thread *t)
 {
     uint64_t most = fdri_life_recording.arena.super->arena_bytes / 32 * AHEAD_32NDS;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The accounts of a location that ended, added to another's: what was given back, levels, points, totals, sums.
+/* Adds the accounts of an ended location to another's: reductions, levels, points, totals, sums.
  *
- * Every number moves at once: the words that change are written into struct fdri_arena_fold with what they were, the
- * count says that they hold, then they change, then the count is 0 again. Killed in between, a reader takes them to be
- * what they were. So at no moment is a number in both places or in neither. Under the lock of ended_threads.c. */
+ * Every number moves at one instant. First struct fdri_arena_fold gets the words that will change, with their old
+ * values, and its count, which makes them valid. Then the words change, and the count becomes 0 again. If the process
+ * is killed in between, a reader restores the old values. So at no moment is a number in both places or in neither.
+ * Under the lock of ended_threads.c. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,18 +20,19 @@
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"
 
-enum { STEPS = 32 }; /* moves in one call */
+enum { STEPS = 32 }; /* most moves in one call */
 
 static uint64_t value[FDRI_ARENA_FOLD_WORDS];
 static uint32_t words;
 
-/* How far rows of the location that is prepared have their place; it may take several calls. */
+/* Progress of the preparation of rows of location `id`, which may take several calls. */
 static struct {
     uint32_t id, slot;
 } ahead;
 
-/* Who copies from outside cannot lock folding out: what it has of a location that says so at the end is in two places.
- * `moving`: whose handler may leave it there by longjmp; under the lock of what ended. */
+/* A copier in another process cannot take the lock. If a location has the flag MOVING after the copy, the copier may
+ * have its accounts twice. `moving` is the location with this flag; a signal handler may leave it set by longjmp. Under
+ * the lock. */
 static struct fdri_arena_location *moving;
 
 static struct fdri_arena_fold *book(void)
@@ -76,7 +78,9 @@ static void carry_out(void)
     uint32_t n = words;
     words = 0;
     if (!n) return;
-    fdri_atomic_store_release(&f->count, n); /* R:fold - the list stands; pairs with program order after a kill */
+    /* R:fold - the list is complete; pairs with program order after a kill; else: a number in both places or in
+     * neither */
+    fdri_atomic_store_release(&f->count, n);
     fdri_atomic_signal_fence();
     for (uint32_t i = 0; i < n; i++)
         fdri_atomic_store_relaxed((uint64_t *)(void *)(fdri_life_recording.arena.base + f->word[i].off), value[i]);
@@ -90,7 +94,8 @@ static void begin_move(struct fdri_arena_location *l)
     moving = l;
     fdri_atomic_signal_fence();
     fdri_atomic_store_relaxed(&l->flags, l->flags | FDRI_ARENA_LOCATION_MOVING);
-    fdri_atomic_fence_release(); /* R:moving - who copies a byte of what follows finds the flag */
+    /* R:moving - a copier that sees any of the following stores finds the flag; else: a row in two places */
+    fdri_atomic_fence_release();
 }
 
 static void end_move(struct fdri_arena_location *l)
@@ -109,13 +114,13 @@ void fdri_ended_fold_undo(void)
     fdri_atomic_signal_fence();
     fdri_atomic_store_release(&f->count, 0u); /* R:fold */
     words = 0;
-    if (moving) end_move(moving); /* what is under way is undone */
+    if (moving) end_move(moving); /* its move is undone */
 }
 
-/* Level d of `into`, with accounts of points if need be; NULL: no room. */
+/* Level d of `into`, with accounts of points if `points` is set; NULL: no room. */
 static struct fdri_arena_level *level_of(struct fdri_thread *into, uint32_t d, bool points)
 {
-    into->level_search.pause = 0; /* who folds asks no more often than it makes sense */
+    into->level_search.pause = 0; /* folding itself limits how often it asks */
     while (fdri_arena_levels_in(into->loc->level_blocks) < d)
         if (!fdri_thread_grow_levels(into)) return NULL;
     struct fdri_arena_level *v = fdri_thread_level(into, d);
@@ -124,8 +129,8 @@ static struct fdri_arena_level *level_of(struct fdri_thread *into, uint32_t d, b
     return points && !v->points_off ? NULL : v;
 }
 
-/* All of a partition was given back: its records are counted by a level from now on, and those who presented them go
- * along, so that both locations' accounts balance at every moment. */
+/* Folds a partition, all of whose bins were given back. Its records become `reduced` of the level, and their
+ * `presented` moves along, so both locations' accounts balance at every moment. */
 static bool fold_part(struct fdri_thread *into, struct fdri_thread *t, struct fdri_arena_part *p)
 {
     bool points = p->class_ != FDRI_ARENA_CLASS_REGION;
@@ -178,7 +183,7 @@ int fdri_ended_fold_prepare(struct fdri_thread *into, struct fdri_thread *t)
     return prepare_rows(into, t);
 }
 
-/* Calls that were open when the thread ended count as given back. */
+/* Folds level d. Calls that were open when the thread ended count as reduced. */
 static bool fold_level(struct fdri_thread *into, struct fdri_thread *t, uint32_t d)
 {
     struct fdri_arena_level *v = fdri_thread_level(t, d);
@@ -205,7 +210,7 @@ static bool fold_level(struct fdri_thread *into, struct fdri_thread *t, uint32_t
     return true;
 }
 
-/* Is value a of this type below b? A NaN is below nothing. */
+/* true: value a of this type is less than b. NaN is greater than every other value. */
 static bool below(uint32_t type, uint64_t a, uint64_t b)
 {
     double x = fdri_bits_to_double(a), y = fdri_bits_to_double(b);
@@ -219,7 +224,7 @@ static void fold_histogram(struct fdri_thread *into, struct fdri_thread *t, stru
     uint32_t first = fdri_arena_histogram_first(r->histogram), count = fdri_arena_histogram_count(r->histogram);
     if (!r->calls || (w->flags & FDRI_ARENA_ROW_NO_HISTOGRAM)) return;
     if (!count || !fdri_totals_histogram_cover(into, w, first, first + count)) {
-        fdri_totals_histogram_drop(into, w); /* one that lacks calls would not be exact */
+        fdri_totals_histogram_drop(into, w); /* a histogram that lacks calls would not be exact */
         return;
     }
     uint64_t *to = fdri_thread_at(into, (uint32_t)w->histogram + first * 8),
@@ -228,8 +233,8 @@ static void fold_histogram(struct fdri_thread *into, struct fdri_thread *t, stru
     set(&r->histogram, 0);
 }
 
-/* Sums of both; FDRI_ARENA_ROW_SATURATED: one met its bound. Those of a live location's calls are modulo 2^64, as the
- * calls themselves add them and the differences that epochs hold need them. */
+/* Adds the sums of r to w; returns FDRI_ARENA_ROW_SATURATED if one met its bound. On a live location the sums are
+ * modulo 2^64: its calls add them so, and the epochs' differences need that. */
 static uint32_t add_sums(struct fdri_arena_row *w, const struct fdri_arena_row *r, uint32_t type, bool live)
 {
     uint64_t sum = w->sum, exclusive = w->exclusive;
@@ -238,7 +243,7 @@ static uint32_t add_sums(struct fdri_arena_row *w, const struct fdri_arena_row *
     else if (over) sum = w->flags & FDRI_ARENA_ROW_SATURATED ? w->sum : r->sum;
     else if (!fdri_totals_add_value(type, &sum, r->sum)) over = FDRI_ARENA_ROW_SATURATED;
     if (live) exclusive += r->exclusive;
-    else /* a part of the other, which met it before */
+    else /* exclusive is a part of sum, which meets the bound first */
         fdri_totals_add_value(FDRI_ARENA_VALUE_U64, &exclusive, r->exclusive);
     set(&w->sum, sum);
     set(&w->exclusive, exclusive);
@@ -248,7 +253,8 @@ static uint32_t add_sums(struct fdri_arena_row *w, const struct fdri_arena_row *
 static void add_row(struct fdri_thread *into, struct fdri_thread *t, struct fdri_arena_row *w, struct fdri_arena_row *r)
 {
     uint32_t type = r->flags >> FDRI_ARENA_ROW_VALUE_SHIFT & 3;
-    bool same = w->key == r->key; /* else it has found no row of its own; points are in no total then */
+    /* different keys: w is row [rest]. Points are in no [rest], so their totals end here. */
+    bool same = w->key == r->key;
     if (!same && r->key >> 24 != FDRI_ARENA_DEF_REGION) {
         set(&r->calls, 0);
         carry_out();
@@ -271,7 +277,8 @@ static void fold_row(struct fdri_thread *into, struct fdri_thread *t, struct fdr
 {
     struct fdri_arena_row *w = fdri_totals_row(into, r->key);
     uint64_t *without = fdri_arena_row_of_calls(r->key) ? &into->loc->rows_folded : &into->loc->points_without_row;
-    if (w->key != r->key) set(without, *without + r->calls + r->untimed - 1); /* one is counted already */
+    /* one was counted when no row was found */
+    if (w->key != r->key) set(without, *without + r->calls + r->untimed - 1);
     add_row(into, t, w, r);
     carry_out();
 }
@@ -292,7 +299,8 @@ static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
 {
     struct fdri_arena_location *w = into->loc, *l = t->loc;
     uint64_t events = l->reductions_dropped_events, bytes = l->reductions_dropped_bytes;
-    /* calls that found no level are told at the depth where that began, the least of all: first, so never deeper */
+    /* Calls without a level are reported at the depth where that began, the least depth of all. It is set first, so it
+     * is never too deep. */
     bool least = !w->refused_from || l->refused_from < w->refused_from;
     if (l->presented_overflow && least) w->refused_from = l->refused_from;
     fdri_atomic_signal_fence();
@@ -330,7 +338,7 @@ static int fold_some(struct fdri_thread *into, struct fdri_thread *t)
     struct fdri_arena_location *l = t->loc;
     uint32_t left = STEPS, levels = fdri_arena_levels_in(l->level_blocks) + 1;
     const struct fdri_arena_part *next;
-    fdri_atomic_store_relaxed(&l->epochs_off, 0u); /* they are differences of totals that are about to go */
+    fdri_atomic_store_relaxed(&l->epochs_off, 0u); /* epochs are differences of totals that are about to move */
     fdri_atomic_signal_fence();
     for (uint32_t off = l->parts_first; off; off = next->next) {
         struct fdri_arena_part *p = fdri_thread_at(t, off);
@@ -339,8 +347,7 @@ static int fold_some(struct fdri_thread *into, struct fdri_thread *t)
         if (!left--) return 0;
         if (!fold_part(into, t, p)) return -1;
     }
-    for (; l->fold_from < levels;
-         l->fold_from++) { /* the deepest first: so the stack of open calls shrinks from its top */
+    for (; l->fold_from < levels; l->fold_from++) { /* deepest first, so the stack of open calls shrinks from its top */
         if (!left--) return 0;
         if (!fold_level(into, t, levels - 1 - l->fold_from)) return -1;
     }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Fair shares of one buffer: which thread holds more than others, and taking a bin from it.
+/* Fair shares of one buffer: which location holds more than others, and how another takes a bin from it.
  *
  *   fair_share.c        shares and the richest location    claim_bin.c         taking a bin from another location
  *   choose_partition.c  which of its partitions gives
  *
- * Neighbours: memory/ asks; ended/ gives the memory of threads that ended first. */
+ * Neighbours: memory/ asks for bins. ended/ gives the bins of ended threads, which go first. bins/claims.h takes the
+ * bin. */
 #ifndef FDRI_RECORDER_SHARES_SHARES_H
 #define FDRI_RECORDER_SHARES_SHARES_H
 
@@ -15,31 +16,33 @@
 
 struct fdri_thread;
 
-/* Bins it holds, those counted that it has in pieces beside others. */
+/* Bins that l holds, including its pieces in strewn bins. */
 uint32_t fdri_shares_bins_of(const struct fdri_arena_location *l);
-bool fdri_shares_poor(const struct fdri_thread *t);          /* beside its accounts it has next to nothing */
-uint32_t fdri_shares_fair(void);                             /* bins for each live location, of those in use */
-uint32_t fdri_shares_fair_when_full(void);                   /* the same when all will be */
-enum { FDRI_SHARES_MANY_THREADS = 8 };                       /* more live ones than that are many */
-bool fdri_shares_crowded(void);                              /* that is little, and they are many */
-bool fdri_shares_only_location(const struct fdri_thread *t); /* nobody else is there, or was */
-bool fdri_shares_rich(const struct fdri_thread *t);          /* it holds more than live ones do on average */
-void fdri_shares_note_taken(const struct fdri_thread *t);    /* this location took a bin */
+bool fdri_shares_poor(const struct fdri_thread *t); /* beside its accounts it holds next to nothing */
+uint32_t fdri_shares_fair(void);                    /* a fair share: bins in use / live locations */
+uint32_t fdri_shares_fair_when_full(void);          /* the fair share once all memory is in use */
+enum { FDRI_SHARES_MANY_THREADS = 8 };              /* with more live locations the buffer may be crowded */
+/* many live locations, and their fair share will be small */
+bool fdri_shares_crowded(void);
+/* no other thread is live, and none ended with bins or accounts left */
+bool fdri_shares_only_location(const struct fdri_thread *t);
+bool fdri_shares_rich(const struct fdri_thread *t);       /* it holds more than the average of live locations */
+void fdri_shares_note_taken(const struct fdri_thread *t); /* call it when t's location took a bin */
 
-/* The part of a whole bin that is `size_log2` large, from a location that holds more; 0: nobody does. */
+/* A piece of 1 << size_log2 bytes, of a whole bin taken from a location that holds more; 0: none. */
 uint32_t fdri_shares_claim_piece(struct fdri_thread *t, uint32_t size_log2);
-/* A piece that was taken off the lists of another, who does not collect it, or of a strewn bin, given back; 0: there is
- * none among those looked at, or no need. */
+/* A piece that another location was given back and does not collect, or a piece of a strewn bin that was given back. 0:
+ * none of the examined locations has one, or t is not starving. */
 uint32_t fdri_shares_take_returned(struct fdri_thread *t, uint32_t size_log2);
-/* What is looked for, as log2 of bytes; least: what will do, where no more is found; must: even if others do not keep
- * their share then. */
+/* Sizes for a search, as log2 of bytes. want: preferred. least: acceptable if no more is found. must: not 0 if the
+ * memory cannot be done without; others may then keep less than their share. */
 struct fdri_shares_size {
     uint32_t want, least;
     uint32_t must;
 };
-/* Room for a location when nothing is free: from ended ones that have aged, from richer ones; where it has much less
- * than a fair share from all ended ones, and where next to nothing from any that hold more than what all can have. 0:
- * there is none. */
+/* Room for a location when no bin is free. It asks in this order: ended locations that have aged; richer locations; if
+ * t holds less than half of a fair share, all ended ones; if t is poor, any location that holds more than its part
+ * among locations_sure. 0: none. */
 uint32_t fdri_shares_any_room(struct fdri_thread *t, struct fdri_shares_size size, uint32_t *got_log2);
 
 #endif
