@@ -461,8 +461,8 @@ static enum outcome bins_only(enum fdri_ended_urgency urgency)
 }
 
 /* If t holds many bins, its place is made later, when these are given back. Otherwise earlier ended locations make the
- * room, or t's own bins do. Samples of counters (READINGS) are left out: the dumper thread records few of them, and
- * their oldest values say since when amounts are known. */
+ * room, or t's own bins do. Locations of counter readings (READINGS) are left out: they are few, and their oldest
+ * values say since when amounts are known. */
 void fdri_ended_prepare(struct fdri_thread *t)
 {
     uint32_t last = fdri_ended_bins_reserved(t->loc);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which partition of another location gives: of the age tier that would give, the one that policies/ would give back
- * first. What is read while its owner changes it decides only which one it is. */
+/* Chooses the partition of another location that gives: in the age tier that would give, the one that policies/ would
+ * give back first. The owner may change what is read meanwhile; that affects only the choice. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,16 +18,16 @@
 
 enum { FEW_LEFT = 8 };
 
-/* Has it a bin to give, or, newest: only that one? */
+/* true: p has a bin that may be claimed; with `newest`: it has only the newest one. */
 FDRI_RACY static bool has_one(const struct fdri_arena_part *p, uint32_t head, bool newest)
 {
     if (newest) return fdri_part_newest_only(&fdri_life_recording.arena, p);
     return head && !(p->flags & FDRI_ARENA_PART_PINNED) && fdri_bins_bin(&fdri_life_recording.arena, head)->next;
 }
 
-/* What of a location stays listed, in bins, where all that it had returned can be used: a fair share. Where anybody's
- * are taken half of that, unless it is next to nothing itself; of one whose thread ended, what makes a place for its
- * accounts. For what must have a place less and less, from try to try. */
+/* RICHER leaves a fair share. ANY leaves half of that, or nothing if it is small. An ended location keeps the bins for
+ * its accounts. If returned pieces could not be used, because bins are never strewn, nothing must stay. For memory that
+ * cannot be done without (must), the fair share is halved with each try. */
 uint32_t fdri_shares_must_leave(const struct fdri_arena_location *v, bool newest, enum fdri_shares_whose whose,
                                 uint32_t must)
 {
@@ -35,16 +35,17 @@ uint32_t fdri_shares_must_leave(const struct fdri_arena_location *v, bool newest
     if (must) return fair >> fdri_bits_min(must, 31);
     if (whose != FDRI_SHARES_RICHER && fdri_shares_ended(v)) return fdri_ended_bins_reserved(v);
     if (!newest && !fdri_may_strew(&fdri_life_recording.arena, 9)) return 0;
-    if (whose != FDRI_SHARES_ANY) return fair; /* or it has become another's since it was looked at */
+    if (whose != FDRI_SHARES_ANY) return fair; /* also for ENDED: the location may belong to another thread by now */
     return fair < FEW_LEFT ? 0 : fair / 2;
 }
 
-/* The age tiers of a location: when each ends, and what it counted to be in it, claimed since or not. It may change
- * them meanwhile, or be over: then this says anything. */
+/* The age tiers of a location: their begin and end, and the units counted in their epochs, including claimed ones. The
+ * owner may change the epochs meanwhile, or the location may end: then the values are arbitrary. */
 struct ages {
-    uint32_t tiers; /* fewer than two: there is one age */
+    uint32_t tiers; /* fewer than two: the age does not matter */
     uint64_t begin[FDRI_POLICIES_TIERS], end[FDRI_POLICIES_TIERS], counted[FDRI_POLICIES_TIERS];
-    uint64_t held[FDRI_POLICIES_TIERS]; /* what is left, by how far back its partitions reach; 256 for each unit */
+    /* the units left in each tier, times 256, derived from how far back the partitions reach */
+    uint64_t held[FDRI_POLICIES_TIERS];
 };
 
 FDRI_RACY static void ages_of(const struct fdri_arena_location *v, struct ages *g)
@@ -64,7 +65,7 @@ FDRI_RACY static void ages_of(const struct fdri_arena_location *v, struct ages *
     }
 }
 
-/* The tier of something that ended then. */
+/* The tier of a bin that ended at `tick`. */
 static uint32_t age_of(const struct ages *g, uint64_t tick)
 {
     uint32_t tier = g->tiers;
@@ -72,8 +73,8 @@ static uint32_t age_of(const struct ages *g, uint64_t tick)
     return tier ? tier - 1 : 0;
 }
 
-/* A partition holds all from `oldest` on, spread over time as what the location counted: bins that are closed. The one
- * that is open is of the tier in which it was written last. */
+/* Adds the units of a partition to the tiers. Its closed bins reach from `oldest` to now and are spread in proportion
+ * to the counted units. Its open bin belongs to the tier of its last record. */
 static void spread(struct ages *g, uint64_t oldest, uint64_t last, uint32_t closed, uint32_t open)
 {
     uint64_t part[FDRI_POLICIES_TIERS], sum = 0, each;
@@ -95,7 +96,7 @@ FDRI_RACY static uint64_t oldest_tick(const struct fdri_arena_part *p)
     return head ? fdri_bins_bin(&fdri_life_recording.arena, head)->base_tick : UINT64_MAX;
 }
 
-/* When its oldest bin ended; its link may be any by now. */
+/* The tick at which its oldest bin ended. The bin may have been popped, so its link may have any value. */
 FDRI_RACY static uint64_t oldest_end(uint32_t head)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -103,7 +104,7 @@ FDRI_RACY static uint64_t oldest_end(uint32_t head)
     return next && fdri_bins_may_be_bin(a, next) ? fdri_bins_bin(a, next)->base_tick : UINT64_MAX;
 }
 
-/* In this order of worth: is a less than b? */
+/* true: a is worth less than b. */
 FDRI_RACY static bool is_less(const struct fdri_arena_part *a, const struct fdri_arena_part *b,
                               const uint64_t *class_bytes)
 {
@@ -117,9 +118,9 @@ FDRI_RACY static bool is_less(const struct fdri_arena_part *a, const struct fdri
     return fdri_policies_precedes(chain, &of_a, &of_b, &why);
 }
 
-/* `least`: the partition of each tier that is worth least. Of the tier furthest above its share, and all before it, the
- * one that is worth least of all; of the newest tier, too, where no other is above its share: its owner would cut it
- * again while it gives. */
+/* `least` has the least valuable partition of each tier. The result is the least valuable one of the tier furthest
+ * above its share and of all older tiers. If no tier is above its share, the newest tier counts, too: its owner would
+ * begin a new epoch anyway while it gives. */
 static struct fdri_arena_part *of_age(const struct ages *g, struct fdri_arena_part *const *least,
                                       const uint64_t *class_bytes)
 {
@@ -139,8 +140,7 @@ static struct fdri_arena_part *of_age(const struct ages *g, struct fdri_arena_pa
     return best;
 }
 
-/* The partition of v to take from, if more than `leave` bins are listed. The last list of a location is never ended:
- * what it did outermost stays. What is read while others change it decides only which one it is. */
+/* A location's last list is never emptied, so its outermost calls stay. */
 FDRI_RACY struct fdri_arena_part *fdri_shares_choose(const struct fdri_arena_location *v, bool newest, uint32_t leave)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Claims: where a bin comes from when none is free and others hold more (fair_share.c).
+/* Claims: takes a bin from a location that holds more (fair_share.c), when none is free.
  *
- * Claims go for the oldest bin of the partition that choose_partition.c names. They need nothing of the owner, who may
- * sleep: bins/partition.c, "the old end". Pieces in front of whole bins go back to their owner, who joins them when it
- * looks. Until then others may make them their own, bins/pressure/strewn.c: who has next to nothing, or less than half
- * of its share, and whoever takes pieces, where more of them wait than before a whole bin should. Where partitions have
- * nothing but the bin they would write into, that goes to who has so little, if the owner has not recorded for a while:
- * bins/pressure/asleep.c. */
+ * A claim takes the oldest bin of the partition that choose_partition.c names. The owner need not run for that
+ * (bins/partition.c, "the old end"). If pieces precede a whole bin, they are returned to the owner, which joins them
+ * when it next looks.
+ *
+ * Until then other locations may adopt these pieces (bins/pressure/strewn.c): poor ones and those below half of a fair
+ * share. Any location that can use pieces may, if too many of them wait there.
+ *
+ * If v's partitions have only their newest bin, a poor location may take that, provided the owner has not recorded for
+ * 10 ms (bins/pressure/asleep.c). */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,11 +40,11 @@ enum {
     WAITS_SHARE = 16,
     STREWN_SHARE = 4,
     STREWN_SHARE_DUE = 2,
-    BARRIERS = 16, /* of an operation */
+    BARRIERS = 16, /* barriers of one operation */
     BARRIERS_MUST = 64
 };
 
-/* Both are decided by the first event. */
+/* Racy, but the first event sets both values for good. */
 FDRI_RACY static uint64_t beginning(const struct fdri_arena_location *l) { return l->start_tick; }
 
 FDRI_RACY static bool same_unit(const struct fdri_arena_location *a, const struct fdri_arena_location *b)
@@ -49,7 +52,8 @@ FDRI_RACY static bool same_unit(const struct fdri_arena_location *a, const struc
     return !((a->flags ^ b->flags) & FDRI_ARENA_LOCATION_NS);
 }
 
-/* Has its owner not recorded for a while? Times that are presented do not tell: then a second look at it does. */
+/* true: the owner of v has not recorded for 10 ms. Presented times in ns cannot tell that: then the first look marks v,
+ * and v sleeps if the mark still stands at the second look. */
 FDRI_RACY static bool sleeps(struct fdri_arena_location *v)
 {
     bool ns = v->flags & FDRI_ARENA_LOCATION_NS;
@@ -58,7 +62,7 @@ FDRI_RACY static bool sleeps(struct fdri_arena_location *v)
     return fdri_fall_asleep(v) && !ns;
 }
 
-/* An operation may make others pass so many; fewer, where searches find nothing again and again. */
+/* The number of barriers that an operation may cause in all threads. It falls when searches fail again and again. */
 static uint32_t barriers_left(const struct fdri_thread *t, uint32_t must)
 {
     uint32_t weary = must ? fdri_bits_max(fdri_memory_search_failures(&t->meta_search),
@@ -67,7 +71,8 @@ static uint32_t barriers_left(const struct fdri_thread *t, uint32_t must)
     return (must ? BARRIERS_MUST : BARRIERS) >> fdri_bits_min(weary, 4);
 }
 
-/* Only for who has next to nothing, or much less than the others, or must have it: it makes a system call. */
+/* Takes the newest bin of a partition. Only for a poor location, one below half of a fair share, or memory that cannot
+ * be done without: it makes a system call. */
 static uint32_t claim_newest(struct fdri_thread *t, struct fdri_arena_location *v, enum fdri_shares_whose whose,
                              uint32_t must, uint32_t *size, struct fdri_bins_given *given)
 {
@@ -80,7 +85,7 @@ static uint32_t claim_newest(struct fdri_thread *t, struct fdri_arena_location *
     return p ? fdri_part_claim_newest(&fdri_life_recording.arena, v, p, size, given) : 0;
 }
 
-/* May it make pieces of others its own? The accounts of threads that ended would keep them for good. */
+/* true: t may adopt pieces of others. [ended] may not, because it would keep them for ever, unless it is starving. */
 static bool may_adopt(const struct fdri_thread *t, struct fdri_shares_size size)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -88,7 +93,8 @@ static bool may_adopt(const struct fdri_thread *t, struct fdri_shares_size size)
     return a->strewn && size.least < a->bin_log2 && !t->loc->samples_off;
 }
 
-/* May more bins become strewn? Whole ones, which newcomers and accounts need, come of those that are not. */
+/* true: more bins may become strewn. New threads and accounts need whole bins, which come from bins that are not
+ * strewn. */
 static bool may_strew(const struct fdri_thread *t)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -97,21 +103,21 @@ static bool may_strew(const struct fdri_thread *t)
     return fdri_shares_crowded() || fdri_atomic_load_relaxed(&a->strewn_bins) < most;
 }
 
-/* Of what was returned: what it may make its own. */
+/* The returned units that t may adopt. */
 static uint32_t fits(const struct fdri_thread *t, const struct fdri_bins_returned *r)
 {
     return may_strew(t) ? r->fit : r->strewn;
 }
 
-/* More than a little of what v holds lies in pieces that it does not collect, as its owner sleeps, and others may have
- * them. Among very many threads each takes what it finds. */
+/* true: more than a 16th of v's units waits in pieces that its owner, which sleeps, does not collect, and t may adopt
+ * them. Not in a crowded buffer, where each takes what it finds. */
 static bool waits(const struct fdri_thread *t, const struct fdri_arena_location *v, const struct fdri_bins_returned *r)
 {
     return !fdri_shares_crowded() && fits(t, r) > fdri_shares_units(v) / WAITS_SHARE;
 }
 
-/* Nothing more of v's goes for this one: what was returned is used as it is, by who takes any piece; who needs more
- * leaves v what all keep. */
+/* true: t takes no more from v's lists. If t can use any piece, it adopts returned ones. If t needs more, v keeps what
+ * is left to each location. */
 static bool enough(const struct fdri_thread *t, const struct fdri_arena_location *v, const struct fdri_bins_returned *r,
                    struct fdri_shares_size size, enum fdri_shares_whose whose)
 {
@@ -121,18 +127,18 @@ static bool enough(const struct fdri_thread *t, const struct fdri_arena_location
     return listed >> (fdri_life_recording.arena.bin_log2 - 9) <= fdri_shares_left_to_owner(whose);
 }
 
-/* What comes of claims beside a bin: v GAVE pieces, which it has back; of those that wait there some are large enough
- * (FITS), or many (WAITS). */
+/* What a claim yields beside a bin. GAVE: v gave pieces, which were returned to it. FITS: a returned piece is large
+ * enough. WAITS: many pieces wait. */
 enum { GAVE = 1, WAITS = 2, FITS = 4 };
 
-/* What a claimer knows of v and has of it. */
+/* The state of a claimer's work on v. */
 struct claims {
     struct fdri_bins_returned returned;
     struct fdri_bins_given given;
-    bool look; /* at what was returned: it has become more, or there is nothing else */
+    bool look; /* look at the returned pieces: there are more now, or nothing else is left */
 };
 
-/* A whole bin off the lists of v, or 0. */
+/* Takes a whole bin off the lists of v; 0: none. */
 static uint32_t claim_some(struct fdri_thread *t, struct fdri_arena_location *v, struct fdri_shares_size size,
                            enum fdri_shares_whose whose, struct claims *c)
 {
@@ -152,9 +158,9 @@ static uint32_t claim_some(struct fdri_thread *t, struct fdri_arena_location *v,
     return off;
 }
 
-/* A whole bin of what v had returned, or 0. Where others sleep thousands of pieces may wait there: whoever found no bin
- * among them does not look at each again before there is another one in front. What came behind that one, while
- * somebody else looked, is seen later. */
+/* Takes a whole bin out of v's returned pieces; 0: none. If owners sleep, thousands of pieces may wait there. So a
+ * thread that found no bin looks again only after another piece was returned in front. Pieces that came behind it
+ * meanwhile are found later. */
 static uint32_t whole_of(struct fdri_thread *t, struct fdri_arena_location *v, struct fdri_bins_returned *left)
 {
     struct fdri_thread_returned_seen *k = &t->looked[v->id % FDRI_THREAD_RETURNED_SEEN];
@@ -168,7 +174,7 @@ static uint32_t whole_of(struct fdri_thread *t, struct fdri_arena_location *v, s
     return off;
 }
 
-/* Does it know that nothing of that size can be had of what waits there? */
+/* true: t has seen that no returned piece of v has this size, and the pieces are the same. */
 static bool failed(const struct fdri_thread *t, const struct fdri_arena_location *v, struct fdri_shares_size size)
 {
     const struct fdri_thread_returned_seen *k = &t->looked[v->id % FDRI_THREAD_RETURNED_SEEN];
@@ -176,14 +182,14 @@ static bool failed(const struct fdri_thread *t, const struct fdri_arena_location
     return same && k->failed_log2 && size.least >= k->failed_log2;
 }
 
-/* One whole bin of v, or 0. */
+/* Takes one whole bin of v; 0: none. */
 static uint32_t claim_from(struct fdri_thread *t, struct fdri_arena_location *v, struct fdri_shares_size size,
                            enum fdri_shares_whose whose, uint32_t *came)
 {
     struct claims c = {{0, 0, 0}, {0, 0, UINT64_MAX, 0}, fdri_shares_poor(t)};
     uint32_t off = 0, place = fdri_bins_claim_enter(&fdri_life_recording.arena, t->loc, v);
     if (!place) return 0;
-    uint32_t giver = v->id; /* it may have got another one before */
+    uint32_t giver = v->id; /* read it here: v may have had another id before claim_enter */
     if (t->many_wait) off = whole_of(t, v, &c.returned);
     if (!off) off = claim_some(t, v, size, whose, &c);
     if (!off && c.look) off = whole_of(t, v, &c.returned);
@@ -193,7 +199,7 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdri_arena_location *v,
         fdri_atomic_add_relaxed(&t->loc->bins_held, 1u);
     }
     bool same = same_unit(v, t->loc);
-    c.given.from_tick = fdri_bits_max(c.given.from_tick, beginning(v)); /* a partition's first bin says 0 */
+    c.given.from_tick = fdri_bits_max(c.given.from_tick, beginning(v)); /* a partition's first bin begins at 0 */
     *came = (c.given.bytes ? GAVE : 0) | (!off && t->many_wait ? WAITS : 0);
     if (!off && fits(t, &c.returned) && !failed(t, v, size)) *came |= FITS;
     fdri_bins_claim_leave(&fdri_life_recording.arena, place);
@@ -202,7 +208,7 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdri_arena_location *v,
     return off;
 }
 
-/* A piece of a strewn bin, or 0, is t's from now on; of it, no more than is wanted. */
+/* Makes piece `off` of a strewn bin (0: none) t's own, and keeps at most the wanted size of it. */
 static uint32_t adopted(struct fdri_thread *t, uint32_t off, uint32_t have, uint32_t want, uint32_t *got)
 {
     if (!off) return 0;
@@ -212,14 +218,15 @@ static uint32_t adopted(struct fdri_thread *t, uint32_t off, uint32_t have, uint
     return off;
 }
 
-/* No bin was whole among what waits there, nor is one with less: k still knows that. What others returned meanwhile is
- * seen when the next of them does. */
+/* After a piece was adopted: no whole bin can be among the remaining pieces, so `k` stays right with fewer units.
+ * Pieces that others returned meanwhile are noticed with the next return. */
 static void looked_less(struct fdri_thread_returned_seen *k, const struct fdri_arena_location *l, uint32_t units)
 {
     struct fdri_bins_returned *left = &k->left;
     left->units -= (uint32_t)fdri_bits_min(left->units, units);
     left->fit -= (uint32_t)fdri_bits_min(left->fit, units);
-    left->strewn = (uint32_t)fdri_bits_min(left->strewn, left->fit); /* or more: others of its bin may be among them */
+    /* a lower bound: other pieces of the same bin may be among them */
+    left->strewn = (uint32_t)fdri_bits_min(left->strewn, left->fit);
     k->first = fdri_atomic_load_relaxed(&l->returned);
 }
 
@@ -239,7 +246,7 @@ static uint32_t adopt_from(struct fdri_thread *t, struct fdri_arena_location *l,
     return adopted(t, off, have, size.want, got);
 }
 
-/* Of what was given back for good. */
+/* Takes a piece of a strewn bin that was given back for good. */
 static uint32_t take_given(struct fdri_thread *t, struct fdri_shares_size size, uint32_t *got)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -260,18 +267,20 @@ uint32_t fdri_shares_take_returned(struct fdri_thread *t, uint32_t size_log2)
         struct fdri_arena_location *l = fdri_bins_at(a, at);
         if (l != t->loc && !l->samples_off && fdri_atomic_load_relaxed(&l->returned))
             off = adopt_from(t, l, size, &got);
-        if (!off) at = l->next; /* it may have more */
+        if (!off) at = l->next; /* stay at a location that gave: it may have more */
     }
     fdri_atomic_store_release(&fdri_life_recording.shares.returned, at); /* R:hint */
-    return off ? off : take_given(t, size, &got);                        /* last: left alone it is whole the sooner */
+    /* last, because such a bin becomes whole sooner if it is left alone */
+    return off ? off : take_given(t, size, &got);
 }
 
-/* The part of a whole bin that is asked for; or of what became free on the way to one. */
+/* Takes a bin from one other location and keeps the wanted piece of it; or takes a piece that became free on the
+ * way. */
 static uint32_t share_piece(struct fdri_thread *t, struct fdri_shares_size size, enum fdri_shares_whose whose,
                             uint32_t *got)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
-    /* FIRST: what is there stays */
+    /* strategy `first`: stored events stay */
     if (fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST || fdri_shares_only_location(t)) return 0;
     struct fdri_arena_location *v = whose == FDRI_SHARES_ENDED ? fdri_shares_oldest_ended(t)
                                                                : fdri_shares_richest(t, whose);
@@ -280,9 +289,10 @@ static uint32_t share_piece(struct fdri_thread *t, struct fdri_shares_size size,
     else if (v && may_adopt(t, size) &&
              (size.must || came & WAITS || (came && (fdri_shares_starving(t) || fdri_shares_below_fair(t))))) {
         off = adopt_from(t, v, size, got);
-        if (!off) t->many_wait = false; /* they are too small: the next time more is claimed */
+        if (!off) t->many_wait = false; /* the pieces are too small: claim more the next time */
     }
-    if (v && !off && (size.must || !(came & GAVE))) {                       /* not again and again the same */
+    /* do not ask the same location again and again */
+    if (v && !off && (size.must || !(came & GAVE))) {
         fdri_atomic_store_release(&fdri_life_recording.shares.richest, 0u); /* R:hint */
         t->passed_over = fdri_thread_offset_of(t, v);
     }
@@ -309,10 +319,10 @@ uint32_t fdri_shares_any_room(struct fdri_thread *t, struct fdri_shares_size siz
                                                                                    : FDRI_ENDED_FOR_ATTACH;
     uint32_t off = ended_piece(t, size, FDRI_ENDED_IF_AGED, got);
     int rounds = urgency == FDRI_ENDED_FOR_ATTACH ? ROUNDS : FDRI_SHARES_LOOK;
-    /* not for accounts of threads that ended, which have bins of their own to give */
+    /* not for [ended]: ended threads have bins of their own to give */
     bool own = t == &fdri_record_self || t == &fdri_record_lane, comes = poor && own;
-    /* The first bin is looked for with patience: who only sleeps since it was looked at gives the second time. One that
-     * has begun asks again with its next event. */
+    /* A thread searches long for its first bin: a location that was not known to sleep at the first look gives at the
+     * second. A location that has begun asks again with its next event. */
     bool first = urgency == FDRI_ENDED_FOR_ATTACH || !t->sought;
     int tries = first ? ROUNDS : 2;
     if (!off) off = take_given(t, size, got);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Fair shares: who holds more than others, and may be taken from.
+/* Fair shares: which location holds more than others, and may be taken from.
  *
- * Max-min fairness: what is free goes to whoever asks. When nothing is, a location that holds less takes, one bin at a
- * time, from one that holds more than a fair share (bins / live locations) and clearly more than itself. So busy
- * locations meet at one level, and whoever holds less than a fair share keeps all of it. How it takes: claim_bin.c.
+ * Max-min fairness: free bins go to any location that asks. If none is free, a location takes one bin at a time from
+ * one that holds more than a fair share (bins / live locations) and clearly more than itself. So busy locations meet at
+ * one level, and a location below a fair share keeps all its bins. claim_bin.c takes the bin.
  *
- * Locations of samples are bounded by a share of their own and give nothing. */
+ * Locations of samples have a limit of their own and give nothing. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,8 +23,8 @@
 
 enum { FEW_BINS = 64, LITTLE_UNITS = 4 /* of 512 bytes */ };
 
-/* Of two that adopt pieces of one bin the second may subtract its own before the first has added the whole, or was left
- * by longjmp before: then what it has beside others is less than nothing. */
+/* strewn_units may be negative for a moment. Two locations adopt pieces of one bin; the second may subtract its piece
+ * before the first has added the whole bin. A longjmp may leave it so. */
 static uint32_t units_of(const struct fdri_arena_location *l)
 {
     int32_t units = (int32_t)fdri_atomic_load_relaxed(&l->strewn_units);
@@ -37,8 +37,8 @@ uint32_t fdri_shares_bins_of(const struct fdri_arena_location *l)
     return units_of(l) >> (fdri_life_recording.arena.bin_log2 - 9);
 }
 
-/* 512 bytes each: what is shared, its history. Nobody can give accounts, nor are they what anybody wants to keep: in
- * little memory they are most of what deep threads have. */
+/* Only stored events are shared. Accounts cannot be given back, and in a small arena they are most of what deep threads
+ * hold. */
 uint32_t fdri_shares_units(const struct fdri_arena_location *l)
 {
     uint32_t units = units_of(l);
@@ -49,7 +49,7 @@ uint32_t fdri_shares_history(const struct fdri_arena_location *l)
     return fdri_shares_units(l) >> (fdri_life_recording.arena.bin_log2 - 9);
 }
 
-/* Bins for history: all that are in use, without what is kept for newcomers. */
+/* Bins for stored events: all in use, without those of accounts and the reserve for new threads. */
 static uint32_t shared_bins(void)
 {
     uint64_t bins = (uint32_t)fdri_atomic_load_relaxed(&fdri_life_recording.arena.super->virgin);
@@ -63,7 +63,6 @@ uint32_t fdri_shares_fair(void)
     return (uint32_t)fdri_atomic_load_relaxed(&fdri_life_recording.arena.super->virgin) / (live ? live : 1);
 }
 
-/* The same once all memory is in use. */
 uint32_t fdri_shares_fair_when_full(void)
 {
     uint32_t live = fdri_atomic_load_relaxed(&fdri_life_recording.shares.live);
@@ -76,14 +75,14 @@ bool fdri_shares_crowded(void)
            fdri_shares_fair_when_full() < FEW_BINS;
 }
 
-/* What is kept for newcomers is for who has nothing but accounts, too, however large these are. */
+/* The reserve for new threads is also for locations that hold nothing but accounts, however large these are. */
 bool fdri_shares_poor(const struct fdri_thread *t)
 {
     return fdri_shares_bins_of(t->loc) < 4 || (fdri_shares_crowded() && !fdri_shares_history(t->loc));
 }
 
-/* How much everybody keeps: a fair share. Of anybody's one bin less than all have if there are as many threads as the
- * buffer is sure of: that one is not in the share yet. */
+/* RICHER and ENDED leave a fair share. ANY leaves less: at most one bin less than each of locations_sure threads would
+ * have, because the asking location is not yet counted in the share. */
 uint32_t fdri_shares_left_to_owner(enum fdri_shares_whose whose)
 {
     const struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
@@ -93,14 +92,12 @@ uint32_t fdri_shares_left_to_owner(enum fdri_shares_whose whose)
     return whose == FDRI_SHARES_ANY ? (uint32_t)fdri_bits_min(fair, all - (all > 1)) : fair;
 }
 
-/* Its thread ended, and its accounts are its own still. */
 bool fdri_shares_ended(const struct fdri_arena_location *l)
 {
     return !(fdri_atomic_load_relaxed(&l->flags) &
              (FDRI_ARENA_LOCATION_LIVE | FDRI_ARENA_LOCATION_FREE | FDRI_ARENA_LOCATION_ENDED));
 }
 
-/* It holds much less than a fair share. */
 bool fdri_shares_below_fair(const struct fdri_thread *t)
 {
     return fdri_shares_history(t->loc) < fdri_shares_left_to_owner(FDRI_SHARES_RICHER) / 2;
@@ -108,8 +105,8 @@ bool fdri_shares_below_fair(const struct fdri_thread *t)
 
 bool fdri_shares_starving(const struct fdri_thread *t) { return fdri_shares_crowded() && fdri_shares_poor(t); }
 
-/* Does `v` hold so much that t may take of it? The margin keeps equals from taking turns. Who has next to nothing among
- * very many takes of any that has clearly more: with large accounts nobody may hold more than is kept. */
+/* true: v holds enough to give to t. The margin keeps equal locations from taking turns. A starving location takes from
+ * any that has clearly more: if accounts are large, no location may hold more than the share that is left to it. */
 static bool gives(const struct fdri_arena_location *v, const struct fdri_thread *t, enum fdri_shares_whose whose)
 {
     uint32_t h = whose == FDRI_SHARES_RICHER ? fdri_shares_history(v) : fdri_shares_bins_of(v),
@@ -128,7 +125,6 @@ bool fdri_shares_rich(const struct fdri_thread *t)
                shared_bins();
 }
 
-/* Remembers who holds much: a hint for those who need. */
 void fdri_shares_note_taken(const struct fdri_thread *t)
 {
     uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.shares.richest); /* A:hint */
@@ -136,12 +132,12 @@ void fdri_shares_note_taken(const struct fdri_thread *t)
     if (off == mine) return;
     bool more = !off ||
                 fdri_shares_history(t->loc) > fdri_shares_history(fdri_bins_at(&fdri_life_recording.arena, off));
-    /* R:hint - as R:location for who comes to it by the hint */
+    /* R:hint - pairs with A:hint: the location is complete, as with R:location; else: a chain that ends in zeros */
     if (more) fdri_atomic_store_release(&fdri_life_recording.shares.richest, mine);
 }
 
-/* The richest of those it is remembered of and of the next few on the chain; the cursor goes on from call to call. One
- * that gave nothing the last time, though it holds most, is asked where nobody else gives, if it is among these. */
+/* Examines the remembered location and the next few on the chain; the cursor continues from call to call. A location
+ * that gave nothing the last time, though it holds most, is chosen only if no other gives and it is among these. */
 struct fdri_arena_location *fdri_shares_richest(struct fdri_thread *t, enum fdri_shares_whose whose)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -169,7 +165,6 @@ struct fdri_arena_location *fdri_shares_richest(struct fdri_thread *t, enum fdri
 
 FDRI_RACY static uint32_t ended_turn(const struct fdri_arena_location *l) { return l->ended_turn; }
 
-/* Of the next few on the chain the one that ended first. */
 struct fdri_arena_location *fdri_shares_oldest_ended(struct fdri_thread *t)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -186,8 +181,7 @@ struct fdri_arena_location *fdri_shares_oldest_ended(struct fdri_thread *t)
     return best;
 }
 
-/* No other thread is there, and none has ended that left anything. Who is only coming, samples, and the accounts of
- * those that ended do not count among them: they are beside one. */
+/* Attaching threads, locations of samples, and [ended] do not count as the only location: they exist beside one. */
 bool fdri_shares_only_location(const struct fdri_thread *t)
 {
     uint32_t flags = fdri_atomic_load_relaxed(&t->loc->flags);

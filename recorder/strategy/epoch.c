@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The epochs of a location under strategy `telescope`: cut when they have consumed their part of the memory, merged
- * two by two as they age. A cut is a tick; bins belong to the epoch in which they ended. */
+/* The epochs of a location under strategy `telescope`. A new epoch begins when the newest has consumed its part of the
+ * memory; epochs merge in pairs as they age. An epoch boundary is a tick; a bin belongs to the epoch in which it
+ * ended. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -40,8 +41,9 @@ uint32_t fdri_strategy_epoch_of(const struct fdri_arena_epochs *e, uint64_t tick
 
 void fdri_strategy_epoch_begin_change(struct fdri_arena_epochs *e)
 {
-    fdri_atomic_store_release(&e->version, e->version + 1); /* R:epochs - pairs with A:epochs in export/ */
-    fdri_atomic_fence_release(); /* R:epochs - who copies a byte of what follows finds the odd version */
+    /* R:epochs - pairs with A:epochs in export/: an odd version; else: a table that names the rows of another epoch */
+    fdri_atomic_store_release(&e->version, e->version + 1);
+    fdri_atomic_fence_release(); /* R:epochs - a copier that sees any of the following stores finds the odd version */
 }
 
 void fdri_strategy_epoch_end_change(struct fdri_arena_epochs *e)
@@ -80,7 +82,7 @@ static void merge(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t i
     fdri_strategy_epoch_end_change(e);
 }
 
-/* One at a time: a carry through all tiers takes as many bins opened as there are tiers. */
+/* Merges one pair of epochs. A carry through all tiers takes one opened bin per tier. */
 static void merge_one(struct fdri_thread *t, struct fdri_arena_epochs *e)
 {
     uint32_t tier[FDRI_ARENA_EPOCHS_MAX], closed = e->count - 1;
@@ -106,10 +108,11 @@ static bool cut(struct fdri_thread *t, struct fdri_arena_epochs *e)
     return true;
 }
 
-/* Where each of many threads has a few bins the table of epochs would be a good part of that. */
+/* In a crowded buffer a location begins epochs later: their table would be a good part of its few bins. */
 static uint32_t least(void) { return fdri_shares_crowded() ? BINS_LEAST_CROWDED : BINS_LEAST; }
 
-/* All rows there are get their base at once when epochs begin: they do so before there are too many for one step. */
+/* All existing totals rows get their base when epochs begin. So epochs begin before there are too many rows for one
+ * step. */
 void fdri_strategy_epochs_begin_early(struct fdri_thread *t)
 {
     bool own = !(t->loc->flags & FDRI_ARENA_LOCATION_ENDED) && !t->loc->samples_off;
@@ -145,8 +148,8 @@ bool fdri_strategy_epoch_step(struct fdri_thread *t)
     return cuts;
 }
 
-/* Left in the middle of a change they begin anew in their blocks, with one epoch of all that is in the totals. This may
- * be left in its turn; the version is odd until it is done. */
+/* After a change was broken off, the epochs begin anew in their blocks, with one epoch for all totals so far. This may
+ * be broken off, too: the version stays odd until it is complete. */
 void fdri_strategy_epochs_mend(struct fdri_thread *t)
 {
     struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
@@ -156,5 +159,5 @@ void fdri_strategy_epochs_mend(struct fdri_thread *t)
     e->count = 1;
     e->opened = e->merging = 0;
     fdri_strategy_epoch_end_change(e);
-    if (!t->setting_aside) fdri_strategy_telescope_recount(t); /* else behind that */
+    if (!t->setting_aside) fdri_strategy_telescope_recount(t); /* pinning recounts afterwards */
 }

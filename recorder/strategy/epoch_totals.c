@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Totals of epochs. The totals of the run only grow; a base holds them as they stood at the newest cut. So an epoch's
- * are the difference, and recording a call costs nothing for it. An epoch keeps the regions that mattered most, the
- * others share the rest; its sums and those of its rows and rest are the same. */
+/* Totals of epochs. The run's totals only grow, and a base holds their values at the newest epoch boundary. An epoch's
+ * totals are the difference, so recording a call costs nothing for them. An epoch keeps the most important regions in
+ * rows; all others share its rest. The sums of an epoch equal those of its rows and rest. */
 #include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 
-enum { ROWS_SHARE = 16 }; /* all rows of a location: a sixteenth of its memory */
+enum { ROWS_SHARE = 16 }; /* the rows of all epochs of a location take a 16th of its memory */
 enum { BLOCK_LEAST = 512, BLOCK_MOST = FDRI_ARENA_EPOCH_ROWS_MOST };
 enum { PARTLY = 1, INDEX = 128, ROWS_MOST = 128 };
 
@@ -71,8 +71,7 @@ static void to_rest(struct fdri_arena_epoch_rows *b, const struct fdri_arena_epo
     b->rest_exclusive += r->exclusive;
 }
 
-/* While there is room rows stand as they come. Then they are made a heap, of which the row that matters least is on
- * top. */
+/* Rows are appended while there is room. Then they become a heap with the least important row on top. */
 void fdri_strategy_epoch_offer(struct fdri_arena_epoch_rows *b, bool *heap, const struct fdri_arena_epoch_row *r)
 {
     if (r->key == FDRI_ARENA_ROW_KEY_REST) {
@@ -119,7 +118,7 @@ static void track(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t r
         return;
     }
     b->row[b->count].row_off = row_off;
-    e->tracked++; /* first: never less than there are */
+    e->tracked++; /* count first, so that it is never too low */
     fdri_atomic_signal_fence();
     b->count++;
 }
@@ -136,15 +135,15 @@ bool fdri_strategy_epoch_row_fits(struct fdri_thread *t, uint32_t key)
     return !e || !fdri_arena_row_of_calls(key) || base_with_room(t, e);
 }
 
-/* The largest that fits a piece of a bin with the slab around it: there are pieces when all memory is in use. */
+/* The largest block that fits a piece of a bin together with its slab: pieces are there when all memory is in use. */
 static uint32_t block_bytes(uint64_t most)
 {
     uint32_t bytes = 1u << fdri_bits_log2_floor((uint32_t)fdri_bits_max(most, BLOCK_LEAST));
     return bytes > BLOCK_LEAST ? bytes - (uint32_t)sizeof(struct fdri_arena_slab) : bytes;
 }
 
-/* Rows get a share of what the location may hold when all others are as large; where that is little there are only
- * sums. The first epoch begins where the totals do. */
+/* Rows get a share of the location's fair share at this moment; if that is too little, epochs have only sums. The first
+ * epoch begins where the totals do. */
 void fdri_strategy_epoch_rows_start(struct fdri_thread *t, struct fdri_arena_epochs *e)
 {
     const struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
@@ -153,12 +152,12 @@ void fdri_strategy_epoch_rows_start(struct fdri_thread *t, struct fdri_arena_epo
     e->row_bytes = bytes < BLOCK_LEAST / 2 ? 0 : block_bytes(bytes);
     const struct fdri_arena_rowtable *table = fdri_thread_at(t, t->loc->rows_table_off);
     const uint32_t *slot = (const void *)(table + 1), rest = t->loc->rest_row_off;
-    track(t, e, rest); /* first: where row_eviction.c finds it */
+    track(t, e, rest); /* first: row_eviction.c looks for it there */
     for (uint32_t i = 0; i < 1u << table->log2; i++)
         if (slot[i] && slot[i] != rest) track(t, e, slot[i]);
 }
 
-/* ---- an operation was left in the middle ---- */
+/* ---- an operation was broken off ---- */
 
 static bool is_spare(struct fdri_thread *t, const struct fdri_arena_epochs *e, uint32_t off)
 {
@@ -167,7 +166,7 @@ static bool is_spare(struct fdri_thread *t, const struct fdri_arena_epochs *e, u
     return spare;
 }
 
-/* Where they were left a block may be an epoch's and spare, or two epochs'. */
+/* After a broken-off change a block may belong to an epoch and be spare, or belong to two epochs. */
 void fdri_strategy_epoch_rows_anew(struct fdri_thread *t, struct fdri_arena_epochs *e)
 {
     if (!is_spare(t, e, t->walk.kept)) fdri_strategy_epoch_block_give(t, e, t->walk.kept);
@@ -175,7 +174,7 @@ void fdri_strategy_epoch_rows_anew(struct fdri_thread *t, struct fdri_arena_epoc
         if (!is_spare(t, e, e->epoch[i].rows_off)) fdri_strategy_epoch_block_give(t, e, e->epoch[i].rows_off);
     for (uint32_t off = e->base_first; off;) {
         struct fdri_arena_epoch_base *b = fdri_thread_at(t, off);
-        for (uint32_t k = 0; k < b->count; k++) /* which row it is stands all the time */
+        for (uint32_t k = 0; k < b->count; k++) /* row_off stays right all the time */
             b->row[k].calls = b->row[k].sum = b->row[k].exclusive = 0;
         off = b->next;
     }
@@ -185,7 +184,7 @@ void fdri_strategy_epoch_rows_anew(struct fdri_thread *t, struct fdri_arena_epoc
 
 /* ---- merge ---- */
 
-/* Where the rows of a block stand, by key; the newest first where two have the same place. */
+/* Index of a block's rows by key; of rows with the same hash the newest comes first. */
 struct finder {
     uint8_t head[INDEX], next[ROWS_MOST]; /* index + 1; 0: none */
 };
@@ -211,7 +210,8 @@ static struct fdri_arena_epoch_row *find(const struct finder *f, struct fdri_are
     return NULL;
 }
 
-/* Rows of `other` come to those of `b`. What stands in one only may be in the other's rest. */
+/* Adds the rows of `other` to those of `b`. A row in only one of them may have calls in the other's rest: it is marked
+ * PARTLY. */
 static void merge_rows(struct fdri_arena_epoch_rows *b, struct fdri_arena_epoch_rows *other)
 {
     bool b_rest = b->rest_calls != 0, other_rest = other->rest_calls != 0;
@@ -240,7 +240,7 @@ static void merge_rows(struct fdri_arena_epoch_rows *b, struct fdri_arena_epoch_
     }
 }
 
-/* An epoch that found no room for rows: all of it goes to the rest of the other. */
+/* Adds an epoch without rows to the rest of the other. */
 static void merge_sums(struct fdri_arena_epoch_rows *rows, const struct fdri_arena_epoch *without)
 {
     struct fdri_arena_epoch_row all = {0, 0, without->calls, without->inclusive, without->exclusive};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Strategy `first`: when memory is full nothing more is stored; what was open then is remembered, in blocks that came
- * with the levels: no room is sure by then. */
+/* Strategy `first`: when memory is full, storage stops, and the open calls are remembered. Their blocks were taken
+ * together with the levels, because no memory may be left at that moment. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,7 +16,7 @@
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 
-/* Events that are stored may say of it as which of its tick it began. */
+/* The frame keeps an open call's place among the events of its tick, because stored events may refer to it. */
 static uint32_t frozen_flags(const struct fdri_thread *t, const struct fdri_arena_level *v)
 {
     uint64_t ordinal = v->zero_tick == v->enter_tick >> t->shift ? v->zero_count : 0;
@@ -53,15 +53,15 @@ bool fdri_strategy_was_frozen(const struct fdri_thread *t, uint32_t depth)
 
 static void freeze_level(struct fdri_thread *t, struct fdri_arena_frozen *f, struct fdri_arena_level *v)
 {
-    /* What is only counted is in no account but `filtered`; its place says how deep the others are. */
+    /* Untimed calls are counted as `filtered` only. They get a frame all the same, for the depth of the others. */
     if (!(v->flags & FDRI_ARENA_LEVEL_UNTIMED)) v->flags |= FDRI_ARENA_LEVEL_SETTLED;
     f->frame[f->count].enter_tick = v->enter_tick;
     f->frame[f->count].flags = frozen_flags(t, v);
     f->frame[f->count++].region = v->region;
 }
 
-/* There are no fewer frames than levels. A handler may have left this by longjmp half way, and another call come
- * here. */
+/* There are at least as many frames as levels. A signal handler may have left this function by longjmp, and another
+ * call may run it again. */
 static void freeze(struct fdri_thread *t, uint64_t tick)
 {
     struct fdri_arena_location *l = t->loc;

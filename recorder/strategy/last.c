@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Strategy `last`: time is cut into epochs, the oldest goes as a whole: it counts as gone when the location's floor
- * rises, in one store. Its bins follow as they are needed, so that no step gives back more than a few of thousands. */
+/* Strategy `last`: time is divided into epochs, and the oldest epoch goes as a whole. It counts as reduced when the
+ * location's floor rises, in one store. Its bins, possibly thousands, are given back as they are needed, so one step
+ * handles a few. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,8 +21,8 @@
 
 enum { EPOCHS_WANTED = 12, BINS_A_STEP = 16 };
 
-/* No place for one more cut: every second one goes. While the location grows its epochs so grow along, and none becomes
- * most of what is held; where their number is odd the newest joins the current one. */
+/* There is no place for one more epoch boundary: every second one is removed. So epochs grow with the location, and
+ * none holds most of its memory. If their number is odd, the newest joins the current one. */
 static void merge_pairs(struct fdri_arena_location *l)
 {
     uint32_t floor = l->epoch_floor, closed = l->epoch - floor, kept = 0;
@@ -52,7 +53,7 @@ void fdri_strategy_maybe_cut(struct fdri_thread *t, uint64_t tick)
     l->epoch_bins = 0;
 }
 
-/* The oldest bin of p if it is below the floor, or many of them; else 0. */
+/* Pops the oldest bin of p if it is below the floor, or a run of such bins; 0: none. */
 static uint32_t pop_dead(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t run, uint32_t *size_log2,
                          struct fdri_bins_given *given)
 {
@@ -65,7 +66,7 @@ static uint32_t pop_dead(struct fdri_thread *t, struct fdri_arena_part *p, uint3
     return fdri_ready_first(t);
 }
 
-/* The next bin below the floor, or 0: there are none. */
+/* Pops the next bin below the floor of any partition; 0: none. */
 static uint32_t next_dead(struct fdri_thread *t, uint32_t run, uint32_t *size_log2, struct fdri_bins_given *given)
 {
     while (t->drain) {
@@ -80,7 +81,8 @@ static uint32_t next_dead(struct fdri_thread *t, uint32_t run, uint32_t *size_lo
     return 0;
 }
 
-/* A bin of what is below the floor. Small ones are collected until they are enough, or too many for one step. */
+/* Takes a piece from the bins below the floor. Small bins are collected until they suffice, or until one step has given
+ * enough. */
 static uint32_t take_dead(struct fdri_thread *t, const struct fdri_arena_part *asking, uint32_t size_log2,
                           uint32_t *got)
 {
@@ -101,7 +103,7 @@ static uint32_t take_dead(struct fdri_thread *t, const struct fdri_arena_part *a
     return off;
 }
 
-/* The partition whose oldest bin is oldest; where none holds a full one, the one that wrote longest ago. */
+/* The partition whose oldest bin is the oldest. If none has a full bin, the one that wrote longest ago. */
 static struct fdri_arena_part *oldest_part(struct fdri_thread *t, const struct fdri_arena_part *asking)
 {
     static const struct fdri_policies_chain by_age = {{0}, {0}};
@@ -122,7 +124,7 @@ static struct fdri_arena_part *oldest_part(struct fdri_thread *t, const struct f
     return best ? best : idle;
 }
 
-/* One epoch fills everything: the oldest bin of anything goes. */
+/* Only the current epoch is left: pops the oldest bin of any partition. */
 uint32_t fdri_strategy_pop_oldest(struct fdri_thread *t, const struct fdri_arena_part *asking, uint32_t size_log2,
                                   uint32_t *got)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which strategy gives memory back, and the lines of the ledger in which every step is written down. */
+/* Calls the strategy that gives memory back, and keeps the lines of the ledger, which record every step. */
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/racy.h"
@@ -28,7 +28,8 @@ void fdri_strategy_reserve_ledger(struct fdri_thread *t)
                                                                sizeof(struct fdri_arena_reductions_block));
 }
 
-/* The oldest one goes, and stands until it is written over: who is killed here leaves no line that says nothing. */
+/* The next free line, or the oldest one, whose numbers move to the dropped ones. The oldest line stays readable until
+ * it is overwritten: a kill here leaves no empty line. */
 static struct fdri_arena_reduction *new_line(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
@@ -49,7 +50,8 @@ static bool same_line(const struct fdri_arena_reduction *line, const struct fdri
            line->depth == wanted->depth;
 }
 
-/* The line this step shares: the newest. Under telescope steps alternate between partitions: then any that is there. */
+/* The line that this step shares, or NULL: the newest one. Under `telescope` steps alternate between partitions, so any
+ * existing line will do. */
 static struct fdri_arena_reduction *old_line(struct fdri_thread *t, const struct fdri_arena_reduction *wanted)
 {
     struct fdri_arena_location *l = t->loc;
@@ -69,8 +71,8 @@ static struct fdri_arena_reduction *old_line(struct fdri_thread *t, const struct
     return NULL;
 }
 
-/* The count of 32 bits goes on where it was with the first lines gone: 48 lines are there, and the next is the same.
- * One store: a kill or a copy finds the one or the other, which say the same. */
+/* Counts a new line. Before the 32-bit count overflows it goes back to 48 lines: all lines exist then, and the next
+ * index is the same. One store: a kill or a copy sees either value, and both mean the same. */
 static void line_begun(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
@@ -115,7 +117,7 @@ void fdri_strategy_reduction_note(struct fdri_thread *t, uint8_t step, uint8_t r
                                           .band = p ? p->band : 0,
                                           .depth = p ? p->depth : 0};
     struct fdri_bins_given since = *g;
-    since.from_tick = fdri_bits_max(g->from_tick, t->loc->start_tick); /* a partition's first bin says 0 */
+    since.from_tick = fdri_bits_max(g->from_tick, t->loc->start_tick); /* a partition's first bin begins at 0 */
     add_to_line(t, &wanted, &since, closed);
 }
 
@@ -156,7 +158,7 @@ static uint32_t reduce(struct fdri_thread *t, struct fdri_arena_part *p, uint32_
 
 uint32_t fdri_strategy_reduce(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t size_log2, uint32_t *got_log2)
 {
-    if (fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST) return 0; /* the caller stops */
+    if (fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST) return 0; /* the caller stops storage */
     uint32_t off = fdri_ready_take(t, *got_log2 = size_log2);
     if (off) return off;
     uint64_t since = fdri_record_tick_now();

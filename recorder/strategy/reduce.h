@@ -57,7 +57,7 @@ bool fdri_strategy_epoch_step(struct fdri_thread *t); /* does one such step; tru
 /* Index of the epoch in which a bin ended whose newest record left at `tick`. */
 uint32_t fdri_strategy_epoch_of(const struct fdri_arena_epochs *e, uint64_t tick);
 
-/* The version is odd while epochs change: a copier or a forked child that finds it odd does not use them. */
+/* The version is odd while epochs change. A snapshot or a crash handler that finds it odd does not use them. */
 void fdri_strategy_epoch_begin_change(struct fdri_arena_epochs *e);
 void fdri_strategy_epoch_end_change(struct fdri_arena_epochs *e);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Strategy `telescope`: the whole run and the recent past. Every age tier has its share of the memory; the one
- * furthest above it gives, and there the partition that is worth least. No gate closes.
+/* Strategy `telescope`: the whole run and the recent past. Every age tier has its share of the memory. The tier
+ * furthest above its share gives, and in it the least valuable partition. No gate closes.
  *
- * A partition gives at its old end only, so what it holds is a suffix of time, and a choice is a choice of how far back
- * a partition reaches. The order of worth puts no call before its possible parents, so what is worth more reaches back
- * at least as far: detail falls with age and never rises again.
+ * A partition gives at its old end only, so it always holds a suffix of time, and each choice decides how far back one
+ * partition reaches. The order of worth never keeps a call longer than its possible parents. So a more valuable
+ * partition reaches back at least as far: detail falls with age and never rises again.
  *
- * Choosing: partitions stand in a table in order of worth, each with a lower bound of the time at which its oldest bin
- * ends. The first one whose bound is not after the end of the tier is looked at; either it gives or its bound rises.
- * What was chosen goes on giving for a while: choosing costs next to nothing a bin. */
+ * Choosing: the partitions stand in a table in order of worth, each with a lower bound of the tick at which its oldest
+ * bin ends. The first one whose bound is not after the end of the tier is examined: it gives, or its bound rises. The
+ * chosen partition gives several bins before the next choice, so choosing costs next to nothing per bin. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,7 +45,7 @@ void fdri_strategy_telescope_part(struct fdri_thread *t, struct fdri_arena_part 
     fdri_strategy_order_put(t, p);
 }
 
-/* Those that thin in a way of their own stand in no order. */
+/* Locations of samples are thinned by level and have no table. */
 void fdri_strategy_telescope_mend(struct fdri_thread *t)
 {
     if (telescope() && !t->loc->samples_off) fdri_strategy_order_mend(t);
@@ -53,8 +53,8 @@ void fdri_strategy_telescope_mend(struct fdri_thread *t)
 
 /* ---- choosing ---- */
 
-/* Does the partition at `o` hold a bin that ended by `limit` and may go? Else its bound rises. Without `open` only bins
- * behind which there is another, or which are full. */
+/* true: the partition at `o` has a bin that ended by `limit` and may be given back. Otherwise its bound rises. Without
+ * `open` only bins with a successor count, or full ones. */
 static bool may_give(struct fdri_thread *t, struct fdri_strategy_rank *o, uint64_t limit,
                      const struct fdri_arena_part *asking, bool open)
 {
@@ -63,16 +63,18 @@ static bool may_give(struct fdri_thread *t, struct fdri_strategy_rank *o, uint64
     if (o->list != list) {
         end = fdri_bins_part_oldest_end(&fdri_life_recording.arena, p);
         o->end = end == UINT64_MAX ? now_of(t) : end;
-        o->list = (uint32_t)list == p->open_off ? 0 : list; /* the open one has not ended yet */
+        o->list = (uint32_t)list == p->open_off ? 0 : list; /* the open bin has not ended yet */
     }
     if (end > limit || end == UINT64_MAX) return false;
     if (fdri_bins_part_has_sealed(p)) return true;
     if (!open || p == asking || p == t->opened) return false;
-    fdri_bins_part_seal(&fdri_life_recording.arena, p); /* it wrote last when that tier was young */
+    /* its last record is as old as that tier, so it may be closed half full */
+    fdri_bins_part_seal(&fdri_life_recording.arena, p);
     return true;
 }
 
-/* *at: where it stands. */
+/* The least valuable partition that may give by `limit`, or NULL; *at: its index. Among partitions that only their age
+ * distinguishes, the oldest. */
 static const struct fdri_strategy_rank *least_worth(struct fdri_thread *t, uint64_t limit,
                                                     const struct fdri_arena_part *asking, bool open, uint32_t *at)
 {
@@ -99,7 +101,7 @@ static void take_as_victim(struct fdri_thread *t, const struct fdri_strategy_ran
     t->victim_at = at;
     t->victim_limit = limit;
     uint64_t least = fdri_bits_max(fdri_ready_most(t), LEFT_LEAST);
-    /* a quarter of what is too much, a run at least */
+    /* a quarter of the surplus, but at least a run */
     t->victim_left = (uint32_t)fdri_bits_min(fdri_bits_max(bins, least), LEFT_MAX);
     struct fdri_policies_part_view v = fdri_strategy_view_of(t->victim, class_bytes);
     uint32_t index;
@@ -108,7 +110,8 @@ static void take_as_victim(struct fdri_thread *t, const struct fdri_strategy_ran
     t->victim_reason = (uint8_t)verdict.reason;
 }
 
-/* Other locations claim the oldest bins without a word: what is counted too much is missing in the oldest tiers. */
+/* Other locations claim the oldest bins without changing the epochs' counts. So the surplus of the counts over the
+ * location's bins is subtracted from the oldest tiers. */
 static void forget_claimed(const struct fdri_thread *t, uint64_t *held, uint32_t tiers)
 {
     uint64_t most = fdri_shares_bins_of(t->loc) * (uint64_t)(fdri_life_recording.arena.super->bin_bytes >> 9), sum = 0;
@@ -121,7 +124,7 @@ static void forget_claimed(const struct fdri_thread *t, uint64_t *held, uint32_t
     }
 }
 
-/* The tier furthest above its share that has something to give. */
+/* Chooses a victim in the tier furthest above its share that has something to give. */
 static bool choose_old(struct fdri_thread *t, const struct fdri_arena_epochs *e, const struct fdri_arena_part *asking)
 {
     uint64_t held[FDRI_POLICIES_TIERS] = {0}, limit[FDRI_POLICIES_TIERS] = {0}, total = fdri_strategy_epoch_total(t),
@@ -150,7 +153,7 @@ static bool choose(struct fdri_thread *t, const struct fdri_arena_part *asking)
     uint32_t at;
     if (!t->order_count) return false;
     if (e && choose_old(t, e, asking)) return true;
-    /* there is only the newest tier */
+    /* only the newest tier has bins */
     const struct fdri_strategy_rank *o = least_worth(t, UINT64_MAX - 1, asking, false, &at);
     if (o) take_as_victim(t, o, at, UINT64_MAX, 0);
     return o != NULL;
@@ -168,7 +171,8 @@ static void take_units(struct fdri_arena_epochs *e, uint32_t epoch, uint32_t uni
     e->epoch[epoch].units -= (uint32_t)fdri_bits_min(e->epoch[epoch].units, units);
 }
 
-/* Each bin belongs to the epoch in which it ended: where the one behind it begins to count. */
+/* Subtracts the popped bins from their epochs. A bin belongs to the epoch in which it ended, at the base_tick of its
+ * successor. */
 static void take_run(struct fdri_arena_epochs *e, const struct fdri_bins_run *r)
 {
     uint32_t epoch = fdri_strategy_epoch_of(e, r->bin[1].base_tick);
@@ -178,7 +182,7 @@ static void take_run(struct fdri_arena_epochs *e, const struct fdri_bins_run *r)
     }
 }
 
-/* What was popped tells when the oldest bin left ends: nobody has to look there for it. */
+/* The popped run says when the oldest remaining bin ends, so its header need not be read for that. */
 static void note_end(struct fdri_thread *t, const struct fdri_bins_run *r)
 {
     struct fdri_strategy_cursor c = FDRI_STRATEGY_CURSOR_START;
@@ -190,7 +194,8 @@ static void note_end(struct fdri_thread *t, const struct fdri_bins_run *r)
     o->list = fdri_bins_run_list(r);
 }
 
-/* Many bins at once; false: there are none. What is left of the victim, or the next one, is looked at from now on. */
+/* Gives a run of bins back; false: there is none. The headers of the next run are fetched from now on: of the same
+ * victim, or of the next one. */
 static bool pop_run(struct fdri_thread *t, const struct fdri_arena_part *asking)
 {
     struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
@@ -217,7 +222,7 @@ void fdri_strategy_telescope_popped(struct fdri_thread *t, struct fdri_arena_par
     if (counted) take_units(e, fdri_strategy_epoch_of(e, end), 1u << (size_log2 - 9));
 }
 
-/* One bin of the victim; 0: it has no more to give. */
+/* Gives one bin of the victim back; 0: it has no more. */
 static uint32_t pop_one(struct fdri_thread *t, uint32_t *have)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -229,17 +234,17 @@ static uint32_t pop_one(struct fdri_thread *t, uint32_t *have)
     t->victim_left--;
     fdri_strategy_telescope_popped(t, v, newest, given.to_tick, *have);
     gave(t, &given);
-    /* where the bin after the next one to go begins tells when that one ended: nobody has looked there for long */
+    /* the second bin from now says when the next one ended; its header is not in the cache */
     uint32_t next = (uint32_t)fdri_atomic_load_relaxed(&v->list_head);
-    /* A:list - or a claimer's by now */
+    /* A:list - a claimer may have taken it; then only the prefetch is useless */
     uint32_t after = next ? fdri_racy_peek_acquire(&fdri_bins_bin(a, next)->next) : 0;
     if (after) __builtin_prefetch(fdri_bins_bin(a, after));
-    /* it may be free as well */
+    /* its other half may be free, too, and joined with it */
     if (next && *have < a->bin_log2) __builtin_prefetch(fdri_bins_piece_buddy(a, next, *have));
     return off;
 }
 
-/* A bin of at least `size_log2` out of what was given, or 0. */
+/* Takes a piece of 1 << size_log2 bytes out of what was given back, or 0. For a partition a smaller one will do. */
 static uint32_t take_given(struct fdri_thread *t, bool asked, uint32_t size_log2, uint32_t *got)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -254,7 +259,7 @@ static uint32_t take_given(struct fdri_thread *t, bool asked, uint32_t size_log2
     return off || !asked || fdri_memory_pieces_may_wait(t) ? off : fdri_bins_piece_any(a, t->loc, size_log2, 9, got);
 }
 
-/* One round of giving; 0: it was not enough. */
+/* Gives back once and takes a piece; 0: it was not enough. */
 static uint32_t pop(struct fdri_thread *t, const struct fdri_arena_part *asking, uint32_t size_log2, uint32_t *got)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -269,7 +274,7 @@ static uint32_t pop(struct fdri_thread *t, const struct fdri_arena_part *asking,
         fdri_bins_piece_split(a, t->loc, off, have, size_log2);
         return off;
     }
-    fdri_bins_piece_give(a, t->loc, off, have); /* too small; with its neighbours it may do */
+    fdri_bins_piece_give(a, t->loc, off, have); /* too small alone; joined with its other half it may do */
     return take_given(t, asking, size_log2, got);
 }
 
@@ -285,20 +290,21 @@ uint32_t fdri_strategy_reduce_telescope(struct fdri_thread *t, struct fdri_arena
     }
     t->victim = NULL;
     off = fdri_bins_piece_any(&fdri_life_recording.arena, t->loc, size_log2, 9, got);
-    if (off && !asking && !popped && *got < size_log2) { /* a block needs its size: asking on would bring this again */
+    /* A meta block needs its full size, and the next call would find the same small piece again. */
+    if (off && !asking && !popped && *got < size_log2) {
         fdri_bins_piece_give(&fdri_life_recording.arena, t->loc, off, *got);
         return 0;
     }
     return off ? off : fdri_strategy_pop_oldest(t, asking, size_log2, got);
 }
 
-/* ---- what the store tells ---- */
+/* ---- called where records are stored ---- */
 
 void fdri_strategy_telescope_sealed(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
     if (!e || !p->open_off || p->flags & FDRI_ARENA_PART_COUNTED) return;
-    /* p->size_log2 may be of one that a rewind has taken */
+    /* p->size_log2 may be that of a bin that a rewind removed */
     uint32_t size_log2 = fdri_bins_bin(&fdri_life_recording.arena, p->open_off)->size_log2;
     e->epoch[fdri_strategy_epoch_of(e, p->last_tick)].units += 1u << (size_log2 - 9);
     p->flags |= FDRI_ARENA_PART_COUNTED;
@@ -312,8 +318,8 @@ void fdri_strategy_telescope_epoch(struct fdri_thread *t)
     if ((cut && t->loc->epoch % 8 == 0) || t->order_sorted) fdri_strategy_order_sort(t);
 }
 
-/* Its epochs can wait for a call behind, if one comes by before the next bin. Else what an epoch needs may have to be
- * given back for: not the new bin, which may look old and holds nothing yet. */
+/* The epochs' step can wait for a later call, if one comes before the next bin. A step may need memory and so give some
+ * back. It must not take the new bin, which looks old and holds nothing yet: t->opened protects it. */
 void fdri_strategy_telescope_opened(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     p->flags &= (uint8_t)~FDRI_ARENA_PART_COUNTED;
@@ -348,7 +354,7 @@ void fdri_strategy_telescope_recount(struct fdri_thread *t)
     fdri_strategy_telescope_cut(t);
     if (!e) return;
     for (uint32_t i = 0; i < e->count; i++) e->epoch[i].units = 0;
-    /* beside a claimer lists cannot be walked; they count from now on then */
+    /* lists cannot be walked beside a claimer; then counting begins now */
     if (fdri_bins_claim_pin(&fdri_life_recording.arena, t->loc))
         for (struct fdri_arena_part *p = fdri_strategy_part_at(t, t->loc->parts_first); p;
              p = fdri_strategy_part_at(t, p->next))

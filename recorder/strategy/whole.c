@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Strategy `whole`: the escalation chain over the whole run. A partition that is gone stays closed. */
+/* Strategy `whole`: applies the escalation chain to the whole run. A partition that becomes empty closes its gate for
+ * ever. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +18,7 @@
 #include "recorder/strategy/reduce.h"
 #include "recorder/thread/thread_state.h"
 
-/* The partition worth least. `asking` counts although it may hold nothing yet. */
+/* The least valuable partition. `asking` counts even if it holds nothing yet. */
 static struct fdri_arena_part *least_valuable(struct fdri_thread *t, const struct fdri_arena_part *asking)
 {
     uint64_t class_bytes[FDRI_ARENA_CLASS_COUNT] = {0};
@@ -48,7 +49,8 @@ static struct fdri_arena_part *least_valuable(struct fdri_thread *t, const struc
     return best;
 }
 
-/* A level of readings goes as a whole: what is left is spread evenly. Its bins are free then; 0: others had them. */
+/* Gives a level of counter readings back as a whole; the remaining readings are spread evenly. Returns a piece of its
+ * bins, or 0: other locations took them. */
 static uint32_t thin(struct fdri_thread *t, struct fdri_arena_part *v, uint32_t size_log2, uint32_t *got)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -64,7 +66,8 @@ static uint32_t thin(struct fdri_thread *t, struct fdri_arena_part *v, uint32_t 
     return off ? off : fdri_bins_piece_any(a, t->loc, size_log2, 9, got);
 }
 
-/* Many bins at once; which partition gives does not depend on how much it holds, but for the oldest step. */
+/* Gives a run of bins back; 0: none. The size of a partition does not matter for the choice, except in step `epoch`,
+ * which therefore gives one bin at a time. */
 static uint32_t pop_run(struct fdri_thread *t, struct fdri_arena_part *v, const struct fdri_arena_part *asking,
                         struct fdri_bins_given *given)
 {
@@ -80,13 +83,13 @@ uint32_t fdri_strategy_reduce_whole(struct fdri_thread *t, struct fdri_arena_par
                                     uint32_t *got)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
-    for (;;) { /* ends: each round gives a bin or closes a partition for good */
+    for (;;) { /* the loop ends: each round gives a bin back or closes a partition for ever */
         struct fdri_arena_part *v = t->victim ? t->victim : least_valuable(t, asking);
         if (!v) return 0;
         if (fdri_record_is_reading(t->loc, v->class_, v->depth)) {
             uint32_t off = thin(t, v, size_log2, got);
             t->victim = NULL;
-            /* nobody may ask for a place there any more */
+            /* the caller's partition is closed: it must not get a bin */
             if (off && v == asking) fdri_bins_piece_give(a, t->loc, off, *got);
             if (v == asking) return 0;
             if (off) return off;
@@ -109,7 +112,7 @@ uint32_t fdri_strategy_reduce_whole(struct fdri_thread *t, struct fdri_arena_par
         if (off) {
             if (have > size_log2) fdri_bins_piece_split(a, t->loc, off, have, size_log2);
             *got = have < size_log2 ? have : size_log2;
-            if (v == asking && closed) { /* nobody may ask for a place in what was just closed */
+            if (v == asking && closed) { /* the caller's partition was just closed: it must not get a bin */
                 fdri_bins_piece_give(a, t->loc, off, *got);
                 return 0;
             }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of partitions in order of worth (worth_order.h). A partition says whether it stands there: left in the
- * middle by longjmp one may stand there twice or not at all. */
+/* The table of partitions in order of worth (worth_order.h). A flag of each partition says whether it is in the table.
+ * After a longjmp out of an operation a partition may be there twice or not at all. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -26,7 +26,7 @@ enum {
 };
 
 struct block {
-    uint32_t next, before; /* offs, 0: none */
+    uint32_t next, before; /* offsets; 0: none */
     struct fdri_strategy_rank place[];
 };
 
@@ -52,7 +52,7 @@ struct fdri_strategy_rank *fdri_strategy_order_at(struct fdri_thread *t, struct 
     return &block_at(t, c->block)->place[i - c->first];
 }
 
-/* As much again, or what fits a bin. */
+/* The number of places of the next block: as many as there are, at most what fits a bin. */
 static uint32_t more_room(const struct fdri_thread *t)
 {
     uint32_t most = fdri_life_recording.arena.super->bin_bytes - (uint32_t)sizeof(struct fdri_arena_slab) -
@@ -61,12 +61,12 @@ static uint32_t more_room(const struct fdri_thread *t)
     return (uint32_t)fdri_bits_min(t->order_room ? t->order_room : FIRST_ROOM, fits);
 }
 
-/* Room for one more; false: there is no memory. */
+/* Makes room for one more partition; false: no memory. */
 static bool grow(struct fdri_thread *t)
 {
     uint32_t have = 0, last = 0, *link = &t->order_off;
     for (; *link && have <= t->order_room; link = &block_at(t, last)->next) have += room_of(t, last = *link);
-    if (have > t->order_room) { /* left by longjmp before it was counted */
+    if (have > t->order_room) { /* a longjmp came before the block was counted */
         t->order_room = have;
         return true;
     }
@@ -91,7 +91,7 @@ static void sum_classes(struct fdri_thread *t, uint64_t *bytes)
     }
 }
 
-/* Without the oldest: among those that only the age tells apart it is looked for when it is needed. */
+/* The view without the oldest tick: if only the age decides, least_worth in telescope.c looks for the oldest. */
 static struct fdri_policies_part_view view_of(const struct fdri_strategy_rank *o, const uint64_t *class_bytes)
 {
     uint8_t class_ = o->kind >> 4;
@@ -106,7 +106,7 @@ static bool worth_less(const struct fdri_strategy_rank *a, const struct fdri_str
     return fdri_policies_precedes(&fdri_life_recording.set.chain, &x, &y, &why);
 }
 
-/* Puts place i where it belongs among those before it; how many places that took. */
+/* Moves the entry at i forward to its place among those before it; returns the number of places visited. */
 static uint32_t sink(struct fdri_thread *t, uint32_t i, const uint64_t *class_bytes)
 {
     struct fdri_strategy_cursor c = FDRI_STRATEGY_CURSOR_START;
@@ -122,7 +122,7 @@ static uint32_t sink(struct fdri_thread *t, uint32_t i, const uint64_t *class_by
     return from - i + 1;
 }
 
-/* Keeps the places whose partitions are wanted. */
+/* Removes the entries whose partitions are not wanted. */
 static void keep(struct fdri_thread *t, bool (*wanted)(const struct fdri_thread *, const struct fdri_arena_part *))
 {
     struct fdri_strategy_cursor from = FDRI_STRATEGY_CURSOR_START, to = FDRI_STRATEGY_CURSOR_START;
@@ -136,7 +136,8 @@ static void keep(struct fdri_thread *t, bool (*wanted)(const struct fdri_thread 
     t->order_count = count;
 }
 
-/* What was joined to others and is empty will not be asked for any more. */
+/* true: p holds bins, or records still go there. Bands that were joined to others and are empty get no records any
+ * more. */
 static bool asked_for(const struct fdri_thread *t, const struct fdri_arena_part *p)
 {
     return (uint32_t)fdri_atomic_load_relaxed(&p->list_head) || !fdri_joined_away(t, p);
@@ -148,20 +149,20 @@ static bool not_aside(const struct fdri_thread *t, const struct fdri_arena_part 
     return !(p->flags & FDRI_ARENA_PART_PINNED);
 }
 
-/* end: what it holds ended then or later. */
+/* Inserts p; its oldest bin ends at `end` or later. */
 static void put(struct fdri_thread *t, struct fdri_arena_part *p, uint64_t end)
 {
     uint64_t class_bytes[FDRI_ARENA_CLASS_COUNT] = {0};
     struct fdri_strategy_cursor c = FDRI_STRATEGY_CURSOR_START;
     if (t->order_count == t->order_room) keep(t, asked_for);
     if (t->order_count == t->order_room && !grow(t)) {
-        t->order_lacks = true; /* until then it goes when nothing else does */
+        t->order_lacks = true; /* until then p gives only when nothing else does */
         return;
     }
     struct fdri_policies_part_view v = fdri_strategy_view_of(p, class_bytes);
     uint32_t index, last = t->order_count;
     enum fdri_policies_step step = fdri_policies_step(&fdri_life_recording.set.chain, &v, &index).step;
-    if (step == FDRI_POLICIES_BY_CLASS) sum_classes(t, class_bytes); /* else nobody asks what they hold */
+    if (step == FDRI_POLICIES_BY_CLASS) sum_classes(t, class_bytes); /* other steps do not use the bytes of classes */
     *fdri_strategy_order_at(t, &c, last) = (struct fdri_strategy_rank){
         end, 0, fdri_thread_offset_of(t, p), (uint8_t)step, (uint8_t)(p->class_ << 4 | p->band), p->depth};
     p->flags |= FDRI_ARENA_PART_PLACED;
@@ -182,8 +183,8 @@ void fdri_strategy_order_complete(struct fdri_thread *t)
     for (struct fdri_arena_part *p = fdri_strategy_part_at(t, t->loc->parts_first); p;
          p = fdri_strategy_part_at(t, p->next)) {
         if (p->flags & FDRI_ARENA_PART_PLACED || !not_aside(t, p) || !asked_for(t, p)) continue;
-        if (!left--) t->order_lacks = true; /* the others another time */
-        else put(t, p, 0);                  /* it is to be looked at */
+        if (!left--) t->order_lacks = true; /* the others come with the next call */
+        else put(t, p, 0);                  /* bound 0: examine it at the next choice */
         if (t->order_lacks) return;
     }
 }
@@ -201,8 +202,8 @@ void fdri_strategy_order_sort(struct fdri_thread *t)
 
 void fdri_strategy_order_drop_pinned(struct fdri_thread *t) { keep(t, not_aside); }
 
-/* Whoever stands there twice stays where it is first; who is missing comes with the next fdri_strategy_order_complete.
- * What is half copied is looked at anew. */
+/* An entry that is there twice keeps its first place. A missing one is added by the next fdri_strategy_order_complete.
+ * An entry may be half copied, so its bound is reset. */
 void fdri_strategy_order_mend(struct fdri_thread *t)
 {
     struct fdri_strategy_cursor from = FDRI_STRATEGY_CURSOR_START, to = FDRI_STRATEGY_CURSOR_START;
