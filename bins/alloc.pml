@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Model of bins/alloc.c: stacks of free bins, one per NUMA node, each a word {tag, top}; the two-ended virgin word; taking
- * (own stack, untouched memory, other stacks), giving, meta blocks. Checked by tests/house/test_models.sh.
+/* Model of bins/alloc.c: stacks of free bins, one per NUMA node, each a word {tag, top}; the word with both ends of
+ * untouched memory; taking (own stack, untouched memory, other stacks), giving, meta blocks. Checked by
+ * tests/house/test_models.sh.
  *
- * Each thread does OPS operations of its choice, then gives all back. Interleavings are complete; the store of a
- * bin's `next` stays in its core's buffer until anything makes it visible (a release does at once). Loads are not
- * reordered: the one load that matters depends on the one before it. Not modelled: more than FDRI_BINS_TRIES lost races (the caller takes
- * that for "none"), 2^32 operations during one try.
+ * Each thread does OPS operations of its choice, then gives all bins back. All interleavings are examined. The store of
+ * a bin's `next` stays in its core's buffer until any step makes it visible; a release does so at once. Loads are not
+ * reordered: the one load that matters depends on the load before it. Not modelled: more than FDRI_BINS_TRIES lost
+ * races, after which the caller sees "none"; 2^32 operations during one try.
  *
- * Claim: the ends never cross, no bin has two holders, none is lost, a stack holds bins of its node only.
+ * Claim: the ends never cross, no bin has two holders, none is lost, and a stack holds bins of its node only.
  *
  * variants: -DNODES=1,-DTHREADS=3,-DOPS=2,-DBINS=2 -DNODES=1,-DTHREADS=2,-DOPS=4,-DBINS=3 -DNODES=2,-DTHREADS=2,-DOPS=3,-DBINS=3
- * mutants: 1 no_tag         the tag does not rise: a head popped, reused and pushed again is taken for the old one
+ * mutants: 1 no_tag         the tag does not rise: a head popped, reused and pushed again passes for the old one
  *          2 plain_push     the push is no release: the bin's `next` may become visible after the bin
  *          3 two_words      the ends of untouched memory are two words, read together but changed apart
- *          4 push_by_store  the push stores the head without looking whether it moved
- *          5 pop_by_store   the same of the pop */
+ *          4 push_by_store  the push stores the head without checking whether it moved
+ *          5 pop_by_store   the pop stores the head without checking whether it moved */
 #define NONE 0
-#define IN_USE 99 /* what stands in `next` while the bin belongs to somebody */
+#define IN_USE 99 /* the value of `next` while the bin is in use */
 #define node_of(b) (((b) - 1) % NODES)
 
 byte mutant;
@@ -85,7 +86,7 @@ inline push(b)
     od
 }
 
-/* One more of the untouched bins, or NONE. */
+/* Takes an untouched bin, or NONE. */
 inline virgin()
 {
     do
@@ -185,7 +186,7 @@ proctype thread()
     atomic { flush(); done++ }
 }
 
-/* All is quiet: every bin handed out once lies on the stack of its node, once. */
+/* All threads are done: every bin that was handed out lies once on the stack of its node. */
 proctype census()
 {
     byte b, n, count;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Model of bins/claims.c: claimers enter a location, which of two is any, take something there and leave; another
- * thread wants the first one alone. A claimer may be left in the middle, by longjmp: its word stays until its owner's
- * next operation, or its end. Checked by tests/house/test_models.sh.
+/* Model of bins/claims.c: claimers enter one of two locations, take something there, and leave. The owner pins the
+ * first location. A longjmp may end a claimer at any point: its word stays until its owner's next operation, or its
+ * end. Checked by tests/house/test_models.sh.
  *
- * Interleavings are complete. A claimer's stores, of its word and of what it does inside, stay in its core's buffer
- * until they leave it by themselves or a release makes them visible; a read-modify-write sees the newest value of its
+ * All interleavings are examined. A claimer's stores, of its word and of its work inside, stay in its core's buffer
+ * until they leave it by themselves or a release makes them visible. A read-modify-write sees the newest value of its
  * own word and orders no load of another. Not modelled: more than two words.
  *
- * Claims: alone means that no claimer is inside, and that all is visible that one did there; who wants to be alone
- * looks so often and no more; in the end all words are free.
+ * Claims: while the owner is alone, no claimer is inside, and all stores of claimers there are visible. The owner looks
+ * a bounded number of times. In the end all words are free.
  *
- * mutants: 1 plain_look    a claimer looks at the bit by a load: its word may not be seen yet
- *          2 look_first    it looks before its word stands
- *          3 no_look       it does not look
- *          4 plain_leave   its word is 0 again by a store that is no release
- *          5 word_by_store it takes a word that it found free without looking again
- *          6 keeps_word    who finds the bit set does not take its word back
- *          7 ends_any      who comes back ends what others have in these words, too
- *          8 ends_none     who comes back ends nothing
- *          9 no_scan       who sets the bit does not look at the words */
+ * mutants: 1 plain_look    a claimer reads the pin by a load: its word may not be visible yet
+ *          2 look_first    a claimer reads the pin before it stores its word
+ *          3 no_look       a claimer does not read the pin
+ *          4 plain_leave   a claimer's word becomes 0 by a store that is no release
+ *          5 word_by_store a claimer takes a word that it found free without checking again
+ *          6 keeps_word    a claimer that finds the pin set does not take its word back
+ *          7 ends_any      a returning claimer also clears the words of others
+ *          8 ends_none     a returning claimer clears nothing
+ *          9 no_scan       the owner sets the pin and does not look at the words */
 #define CLAIMERS 2
 #define WORDS 2
 #define OPS 2
@@ -29,10 +29,10 @@
 
 byte mutant;
 bool pinned, alone;            /* of the first location */
-byte word[WORDS], shown[WORDS]; /* the word as it is changed, and as loads of other cores see it */
-byte late[CLAIMERS];           /* 1 + the word of this one that is not visible yet */
-bool inside[CLAIMERS];         /* the first location, and at work there */
-bool unseen[CLAIMERS];         /* what it did there is not visible yet */
+byte word[WORDS], shown[WORDS]; /* the newest value of the word, and the value that loads of other cores see */
+byte late[CLAIMERS];           /* 1 + index of this claimer's word that is not visible yet */
+bool inside[CLAIMERS];         /* at work in the first location */
+bool unseen[CLAIMERS];         /* its stores there are not visible yet */
 byte done;
 
 inline appears(c)
@@ -151,7 +151,7 @@ proctype claimer(byte me)
     done++
 }
 
-/* fdri_bins_claim_pin, of the first location; what is done alone; fdri_bins_claim_unpin */
+/* fdri_bins_claim_pin of the first location; the work alone; fdri_bins_claim_unpin */
 proctype owner()
 {
     byte pins, looks, i;

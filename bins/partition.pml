@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* Model of one partition's list (bins/partition.c, bins/bin_run.c): its owner appends, records, gives back; claimers of other locations take the
- * oldest bin and use it for themselves; and at any moment all may be killed. Checked by tests/house/test_models.sh.
+/* Model of one partition's list (bins/partition.c, bins/bin_run.c): its owner appends, records, and gives back.
+ * Claimers of other locations take the oldest bin and use it. All may be killed at any moment. Checked by
+ * tests/house/test_models.sh.
  *
- * Interleavings of single loads and stores are complete. A claimed bin's fields are overwritten by whoever has it, so
- * that whatever is read of it afterwards is wrong. Not modelled: stores out of order (what the list orders are the release
- * stores R:link and L:claim; bins under weak memory are export/snapshot/arena_copy.pml), rewinding, pieces,
- * operations left by longjmp.
+ * All interleavings of single loads and stores are examined. The holder of a claimed bin overwrites its fields, so
+ * later reads of them are wrong. Not modelled: stores out of order, rewinding, pieces, operations broken off by
+ * longjmp. (The release stores R:link and L:claim order what the list needs; export/snapshot/arena_copy.pml has bins
+ * under weak memory.)
  *
- * Claims: a bin has one holder; the list is contiguous in seq and in records; at every moment, so also after a kill, what
- * was stored = first_index of the oldest bin + the records of the listed ones.
+ * Claims: a bin has one holder. The list is contiguous in seq and in records. At every moment, so also after a kill,
+ * the number of stored records = first_index of the oldest bin + the records of the listed bins.
  *
  * variants: -DCLAIMERS=1,-DCLAIMS=2,-DOWNER_OPS=5 -DCLAIMERS=2,-DCLAIMS=1,-DOWNER_OPS=4
  * mutants: 1 newest_too      a claimer takes a bin that has no successor
- *          2 no_seq          the head is compared without its seq: the bin may have gone and come back
- *          3 pop_by_store    the owner moves the head on without looking whether it moved
+ *          2 no_seq          the head is compared without its seq: the bin may have left and come back
+ *          3 pop_by_store    the owner moves the head without checking whether it moved
  *          4 late_record     the owner writes a record into a bin that has a successor
- *          5 next_first      the list leads to the new bin before its header stands
- *          6 short_run       the head moves on by two bins and its seq by one */
+ *          5 next_first      the list leads to the new bin before its header is complete
+ *          6 short_run       the head moves by two bins and its seq by one */
 #define BINS 3
-#define RECORDS 1   /* a bin holds */
+#define RECORDS 1   /* records of a full bin */
 #define GARBAGE 9
 
 byte mutant;
@@ -57,12 +58,14 @@ proctype owner()
             :: mutant == 5 && head_off != 0 -> next[open_off] = b
             :: else
             fi;
-            atomic { recs[b] = 0; seq[b] = open_seq + 1; first[b] = total; next[b] = 0; o = head_off }; /* nobody sees it yet */
+            /* no other thread sees it yet */
+            atomic { recs[b] = 0; seq[b] = open_seq + 1; first[b] = total; next[b] = 0; o = head_off };
             if
             :: o == 0 -> atomic { head_seq = open_seq + 1; head_off = b }
             :: else -> next[open_off] = b
             fi;
-            atomic { late = open_off; open_off = b; open_seq = seq[b]; sealed = false }; /* read by the owner alone */
+            /* only the owner reads these */
+            atomic { late = open_off; open_off = b; open_seq = seq[b]; sealed = false };
             if
             :: mutant == 4 && o != 0 && recs[late] < RECORDS + 1 -> atomic { recs[late]++; stored++ }
             :: else
@@ -99,7 +102,7 @@ proctype owner()
             }
         fi;
         atomic { s = 0; o = 0; nx = 0 }
-    :: ops < OWNER_OPS && head_off != 0 -> /* bins/bin_run.c, of two */
+    :: ops < OWNER_OPS && head_off != 0 -> /* bins/bin_run.c: a run of two bins */
         ops++;
         atomic { s = head_seq; o = head_off };
         if
@@ -161,7 +164,7 @@ proctype claimer()
                     fi
                 };
                 if
-                :: o != 0 -> /* now it is somebody else's */
+                :: o != 0 -> /* now another location holds it */
                     atomic { seq[o] = GARBAGE; next[o] = GARBAGE; recs[o] = GARBAGE; assert(holder[o] == _pid) };
                     atomic { holder[o] = 0; recs[o] = 0 }
                 :: else
@@ -174,7 +177,7 @@ proctype claimer()
     done++
 }
 
-/* What a reader finds after a kill at this moment. */
+/* The view of a reader after a kill at this moment. */
 proctype autopsy()
 {
     byte o, s, sum, steps;

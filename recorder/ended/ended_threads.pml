@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: MIT */
-/* Model of recorder/ended/ended_threads.c: threads end and append their locations to a queue; under a try-lock others take off the oldest,
- * fold its accounts and let its memory become another thread's location, beside claimers (recorder/shares/claim_bin.c) that may come to any
- * location, at any time, by a hint that is old. Checked by tests/house/test_models.sh.
+/* Model of recorder/ended/ended_threads.c: threads end and append their locations to a queue. Under a try-lock other
+ * threads take off the oldest location, fold its accounts, and let its memory become another thread's location.
+ * Claimers (recorder/shares/claim_bin.c) may come to any location at any time, by an old hint. Checked by
+ * tests/house/test_models.sh.
  *
- * Interleavings of single loads and stores are complete. A location's newest accounts stay in its core's buffer until a
- * release makes them visible; the link of a location that is free is what the stack of free ones made of it. Not modelled: bins
- * and their lists (bins/partition.pml), how accounts move (recorder/ended/fold_accounts.pml), the stack of free locations (as the stack
- * of bins, bins/alloc.pml), waiting for the lock.
+ * All interleavings of single loads and stores are examined. A location's newest accounts stay in its core's buffer
+ * until a release makes them visible. The link of a free location belongs to the stack of free ones. Not modelled: bins
+ * and their lists (bins/partition.pml), the way accounts move (recorder/ended/fold_accounts.pml), the stack of free
+ * locations (like the stack of bins, bins/alloc.pml), waiting for the lock.
  *
- * Claims: a location is in the queue once, from its end until it is taken off, and none is lost there; a link is written
- * only into one that is in the queue; whoever folds finds all of the accounts; while a claimer is inside, the location is
- * neither folded nor anybody else's.
+ * Claims: a location is in the queue once, from its end until it is taken off, and none is lost there. A link is
+ * written only into a location in the queue. The folding thread finds all of the accounts. While a claimer is inside,
+ * the location is neither folded nor used by another thread.
  *
- * mutants: 1 swap_by_store   who ends reads the queue's end and stores the new one, in two steps
- *          2 last_by_store   the last one is taken off without looking whether it still is the last
- *          3 no_wait         one that another is about to stand behind is taken off all the same
+ * mutants: 1 swap_by_store   an ending thread reads the queue's end and stores the new one in two steps
+ *          2 last_by_store   the last location is taken off without checking whether it still is the last
+ *          3 no_wait         a location is taken off although another is being appended behind it
  *          4 plain_append    neither swap nor link is a release: the accounts may become visible later
- *          5 no_pin          who folds does not look whether a claimer is inside
- *          6 late_word       a claimer looks for the pin before its word stands
- *          7 drop_first      the location is given away before it is taken off
- *          8 no_lock         two fold at the same time */
+ *          5 no_pin          the folding thread does not check whether a claimer is inside
+ *          6 late_word       a claimer reads the pin before it stores its word
+ *          7 drop_first      the location's memory is given back before it is taken off
+ *          8 no_lock         two threads fold at the same time */
 #define LOCATIONS 2
 #define LOOK 2
-#define STACKED 9 /* the link of a free location, as the stack of free ones left it */
+#define STACKED 9 /* the link of a free location, which belongs to the stack of free ones */
 #define FREE 0
 #define LIVE 1
 #define QUEUED 2
@@ -37,9 +38,9 @@ bool pinned[LOCATIONS + 1];
 bool folding[LOCATIONS + 1];
 byte accounts[LOCATIONS + 1];
 byte presented, folded, done;
-byte state[LOCATIONS + 1]; /* of the proof, like the four above */
+byte state[LOCATIONS + 1]; /* for the proof only, like presented, folded, done and accounts */
 
-/* From here on l is somebody else's. `late`: the accounts in this core's buffer. */
+/* Appends l; other threads may use it from here on. `late`: the accounts in this core's buffer. */
 inline append(l)
 {
     link[l] = 0;
@@ -71,7 +72,7 @@ proctype ender(byte ends)
     do
     :: ends > 0 ->
         ends--;
-        atomic { /* a slot, made a location; before that it is pinned and nobody's */
+        atomic { /* a slot becomes a location; until here it is pinned and unused */
             if
             :: state[1] == FREE -> l = 1
             :: state[2] == FREE -> l = 2
@@ -96,7 +97,7 @@ proctype ender(byte ends)
     od
 }
 
-/* taken: l is no longer in the queue. */
+/* Takes l off the queue. taken: true if that succeeded. */
 inline take_off(l)
 {
     taken = true;
@@ -232,7 +233,7 @@ proctype claimer()
     atomic { inside[l]--; done++ }
 }
 
-/* All is quiet: what is in the queue, and what was folded, is all that ended. */
+/* All threads are done: the queue and the folded locations are all that ended. */
 proctype census()
 {
     byte l, queued, sum, newest;

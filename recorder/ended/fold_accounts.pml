@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* Model of recorder/ended/fold_accounts.c and of the lock of recorder/ended/ended_threads.c: accounts of a location that ended are added to another's, a
- * number at a time; what changes is written into a list with what it was, so that whoever reads after a kill can take it back.
- * Threads fold, one of them is left in the middle by longjmp and mends that with its next operation; a snapshot
- * walks the accounts meanwhile. Checked by tests/house/test_models.sh.
+/* Model of recorder/ended/fold_accounts.c and of the lock of recorder/ended/ended_threads.c: the accounts of an ended
+ * location are added to another's, one number at a time. The changes are first written to a list with the old values,
+ * so that a reader after a kill can undo them. Threads fold; a longjmp breaks one of them off, and its next operation
+ * undoes the change. A snapshot walks the accounts meanwhile. Checked by tests/house/test_models.sh.
  *
- * Interleavings of single loads and stores are complete; at any moment all may be killed, which leaves stores in program order.
- * Not modelled: histograms and rows (the same list, other words), a list that is too short.
+ * All interleavings of single loads and stores are examined. All threads may be killed at any moment, which leaves
+ * stores in program order. Not modelled: histograms and rows (the same list, other words), a list that is too short.
  *
  * Claims: at every moment, so also after a kill, each number is in one of two places, and each location's accounts
- * balance (presented = reduced + what a partition counts); the same for what a snapshot adds up, word by word.
+ * balance (presented = reduced + the partition's count). The same holds for the sums of a snapshot, word by word.
  *
  * mutants: 1 count_first    the count says that words hold before they are written
  *          2 change_first   a word changes before the count says so
  *          3 count_early    the count is 0 again before the last word changed
- *          4 left_in_place  who mends gives the lock back, and the list stays
- *          5 unlock_first   who mends gives the lock back before the words are what they were
- *          6 no_lock        a thread folds without looking who does already
- *          7 walk_anyway    a snapshot walks although somebody folds */
+ *          4 left_in_place  the mending thread releases the lock, and the list stays
+ *          5 unlock_first   the mending thread releases the lock before the words have their old values
+ *          6 no_lock        a thread folds without checking whether another does
+ *          7 walk_anyway    a snapshot walks although a thread folds */
 #define WORDS 4
 #define FROM_PRESENTED 0
-#define FROM_TOTAL 1 /* of the partition, all of whose bins were given back */
+#define FROM_TOTAL 1 /* the count of the partition, all of whose bins were given back */
 #define TO_PRESENTED 2
 #define TO_REDUCED 3
 #define EVENTS 2
@@ -29,12 +29,12 @@ byte lock;
 byte account[WORDS], was[WORDS], count;
 bool leave;
 
-/* What a word is, or was when the list holds. */
+/* The value of a word for a reader: its old value while the list is valid. */
 #define left(word) (count > 0 -> was[word] : account[word])
 
 inline unlock() { lock = 0 }
 
-/* One half of the partition's number at a time: so two folds have something to do. What is read is the lock's. */
+/* Moves half of the partition's number, so that two folds have work. The reads are under the lock. */
 inline fold()
 {
     atomic {
@@ -81,10 +81,10 @@ inline undo()
     count = 0
 }
 
-/* A signal handler that never comes back to what it interrupted. */
+/* A signal handler that leaves by longjmp. */
 proctype handler() { leave = true }
 
-/* rounds: folds; a thread with `jumps` may be left anywhere in its first fold. */
+/* rounds: number of folds. A thread with `jumps` may be broken off anywhere in its first fold. */
 proctype thread(byte rounds; bool jumps)
 {
     byte i, value[WORDS];
@@ -143,7 +143,7 @@ proctype snapshot()
     fi
 }
 
-/* What a reader finds after a kill at this moment: it takes back what the list holds. */
+/* The view of a reader after a kill at this moment: it undoes the listed changes. */
 proctype autopsy()
 {
     atomic {

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Model of what is copied under a word that its writer changes before and behind it, as a sequence lock is read: a
- * location's epochs (begin_change and end_change of recorder/strategy/epoch.c against read_epochs of
- * export/snapshot/snapshot_locations.c and put_once of export/crash/crash_epochs.c), and the value of a note (set of recorder/names/note.c
- * against read_note of export/snapshot/snapshot_notes.c), which is written into the half that does not count. Checked by
+/* Model of data copied under a version word, as with a sequence lock. It covers a location's epochs (begin_change and
+ * end_change of recorder/strategy/epoch.c against read_epochs of export/snapshot/snapshot_locations.c and put_once of
+ * export/crash/crash_epochs.c). It also covers the value of a note (set of recorder/names/note.c against read_note of
+ * export/snapshot/snapshot_notes.c), which is written into the half that is not valid. Checked by
  * tests/house/test_models.sh.
  *
- * The writer's core has a buffer of stores, and the copier loads, as in export/snapshot/arena_copy.pml. What is copied is two
- * cells, which change to the same number. Not modelled: more than one writer (a location's owner; a lock), tries anew.
+ * The writer's core has a buffer of stores, and the copier's loads may be reordered, as in
+ * export/snapshot/arena_copy.pml. The copied data are two cells, which change to the same number. Not modelled: more
+ * than one writer (there is one: a location's owner, or a lock's holder), repeated tries.
  *
- * Claim: what the copier accepts is both cells as they stood together, at the word that it read.
+ * Claim: the copier accepts only two cells as they stood together, at the word that it read.
  *
  * variants: -DEPOCHS -DNOTE
  * mutants: 1 no_second_look   the word is not compared after the copy
- *          2 no_writer_fence  cells may be seen changed before the word that was stored before them
- *          3 plain_end        the word behind the change is no release
- *          4 no_copier_fence  the second reading of the word may come before the copy
- *          5 under_way        the copier takes what is being written: at an odd version, or the other half */
+ *          2 no_writer_fence  changed cells may be visible before the word that was stored before them
+ *          3 plain_end        the store of the word after the change is no release
+ *          4 no_copier_fence  the second load of the word may come before the copy
+ *          5 under_way        the copier takes cells during a change: at an odd version, or from the other half */
 #define WORD 0
 #define PLAIN 0
 #define RELEASE 1
@@ -27,7 +28,7 @@
 #define FIRST(number) 1
 #define WORD_OF(number) (2 * (number))
 #else
-#define FIRST(number) (1 + 2 * ((number) % 2)) /* of the half that counts */
+#define FIRST(number) (1 + 2 * ((number) % 2)) /* first cell of the valid half */
 #define WORD_OF(number) (number)
 #endif
 
@@ -116,7 +117,7 @@ proctype copier()
     :: aa && bb && (ww2 || mutant != 4) -> break
     od;
     if
-    :: mutant != 4 -> w2 = mem[WORD] /* behind a fence */
+    :: mutant != 4 -> w2 = mem[WORD] /* after a fence */
     :: else
     fi;
     if
