@@ -97,12 +97,13 @@ static uint64_t *free_stack(const struct fdri_bins_arena *a, uint32_t node)
 }
 
 /* The word is {tag:32, index + 1:32}. The tag rises with every push and pop. So a head that was popped and pushed again
- * in between does not pass for the old one (ABA), unless 2^32 operations happen during one try. */
+ * in between does not pass for the old one (ABA). The exception is 2^32 operations during one try. */
 static uint32_t stack_pop(struct fdri_bins_arena *a, uint32_t node)
 {
     struct fdri_arena_superblock *s = a->super;
     uint64_t *stack = free_stack(a, node);
-    uint64_t head = fdri_atomic_load_acquire(stack); /* A:pop - pairs with R:push; the bin's `next` is seen */
+    /* A:pop - pairs with R:push: the bin's `next` is seen; else: a broken stack */
+    uint64_t head = fdri_atomic_load_acquire(stack);
     for (int i = 0; i < FDRI_BINS_TRIES; i++) {
         if (!LO(head)) return 0;
         uint32_t off = bin_off(a, LO(head) - 1);
@@ -131,8 +132,8 @@ static uint32_t virgin_bin(struct fdri_bins_arena *a)
     return 0;
 }
 
-/* Untouched memory is taken in order. Bins of other nodes go to those nodes' stacks: while one thread runs alone, at
- * most one stripe of each node. */
+/* Untouched memory is taken in order. Bins of other nodes go to those nodes' stacks: at most one stripe of each node
+ * while no other thread takes bins. */
 static uint32_t virgin_bin_of(struct fdri_bins_arena *a, uint32_t node)
 {
     for (int i = 0;; i++) {

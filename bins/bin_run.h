@@ -22,7 +22,7 @@ struct fdri_bins_run {
     uint64_t list, tick;
     uint32_t room;       /* most bins of a run */
     uint32_t ahead;      /* offset of the bin to look at next; 0: the run is complete */
-    uint32_t seen, gone; /* seen: entries of `bin`; gone: how many of these were popped */
+    uint32_t seen, gone; /* seen: entries of `bin`; gone: the number of these that were popped */
     /* true: the last bin seen ended after `tick`, at the base_tick in the entry of `bin` behind it */
     bool late;
     struct fdri_bins_run_bin bin[]; /* room + 1 entries; all but the last one seen may be popped */

@@ -3,7 +3,7 @@
  *
  * Each claimer inside has a word here that names its location and the other one. A longjmp from a handler, or a
  * cancelled thread, may leave such a word behind. Its owner finds and clears it when it comes back or ends. A counter
- * would not do: nobody could tell whether the broken-off claimer had counted itself. */
+ * would not do: it cannot show whether the broken-off claimer had counted itself. */
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -40,8 +40,8 @@ static uint32_t *next_slot(const struct fdri_bins_arena *a, uint32_t off)
     return &((struct fdri_arena_location *)fdri_bins_at(a, off))->ended_next;
 }
 
-/* A slab keeps its size for ever, and a slot stays a location. So a `next` that is read after another thread popped its
- * slab is at worst garbage, and the tag in the high half makes the swap fail. */
+/* A slab keeps its size for ever, and a slot stays a location. A `next` may be read after another thread popped its
+ * slab. It is garbage at worst, and the tag in the high half makes the swap fail. */
 static uint32_t pop(const struct fdri_bins_arena *a, uint64_t *stack, next_of *next)
 {
     /* A:slab - pairs with R:slab: the slab is zero but for its head; else: old numbers in it */

@@ -18,8 +18,8 @@ struct fdri_thread;
  * room now. A location that ended a short time ago is spared, unless a poor location or accounts need the memory.
  * Bounded. Does nothing while another thread holds the lock; the urgencies FOR_ATTACH wait. */
 enum fdri_ended_urgency {
-    FDRI_ENDED_IF_AGED,
-    FDRI_ENDED_FOR_POOR,
+    FDRI_ENDED_IF_AGED,      /* the caller needs a bin; only locations that have aged give */
+    FDRI_ENDED_FOR_POOR,     /* the caller needs a bin and has few; the age does not matter */
     FDRI_ENDED_FOR_ACCOUNTS, /* the caller needs memory for accounts, not bins */
     /* the caller attaches and needs bins; it waits for other threads, at most 20 ms in all */
     FDRI_ENDED_FOR_ATTACH,
@@ -37,6 +37,8 @@ uint32_t fdri_ended_bins_reserved(const struct fdri_arena_location *l);
 void fdri_ended_prepare(struct fdri_thread *t);
 /* appends l, whose thread ended, to the queue; the caller no longer owns it */
 void fdri_ended_push(struct fdri_arena_location *l);
+/* The lock of ended locations. who: offset of the holder's location, or a value that is no location. tries: further
+ * looks before it gives up. */
 bool fdri_ended_try_hold(uint32_t who, uint32_t tries); /* takes the lock; no other thread folds then */
 /* the same in order to move accounts; false also while a snapshot copies */
 bool fdri_ended_lock(uint32_t who, uint32_t tries);
@@ -45,7 +47,7 @@ void fdri_ended_unlock(void);
  * accounts. false: that thread did not finish, and nothing is frozen. */
 bool fdri_ended_freeze(uint64_t ns);
 void fdri_ended_unfreeze(void);
-void fdri_ended_unlock_of(uint32_t who);
+void fdri_ended_unlock_of(uint32_t who);                        /* releases the lock only if `who` still holds it */
 void fdri_ended_abandoned(const struct fdri_arena_location *l); /* an operation of l was broken off */
 
 bool fdri_ended_fold_start(void); /* takes memory for the undo list of folding */
@@ -58,6 +60,7 @@ int fdri_ended_fold_prepare(struct fdri_thread *into, struct fdri_thread *t);
  * [rest]); both may be NULL. r has no calls then. Under the lock. */
 void fdri_ended_fold_to_rest(struct fdri_thread *t, struct fdri_arena_row *r, struct fdri_arena_base_row *from,
                              struct fdri_arena_base_row *to);
+/* Undoes the change under way, after an operation was broken off. Under the lock. */
 void fdri_ended_fold_undo(void);
 
 #endif

@@ -150,7 +150,7 @@ static void append(struct fdri_arena_location *l)
     struct fdri_shares *s = &fdri_life_recording.shares;
     fdri_atomic_store_relaxed(&l->ended_next, 0u);
     struct fdri_arena_location *before = location_at(fdri_atomic_swap_acq_rel(&s->ended_last, off_of(l))); /* R:ended */
-    /* R:ended - pairs with A:ended: until this link is stored the queue ends before l, and nobody can take `before`
+    /* R:ended - pairs with A:ended: until this link is stored the queue ends before l, and no thread can take `before`
      * off */
     fdri_atomic_store_release(before ? &before->ended_next : &s->ended_in, off_of(l));
 }
@@ -415,8 +415,9 @@ static bool wants_accounts(enum fdri_ended_urgency u)
     return u == FDRI_ENDED_FOR_ACCOUNTS || u == FDRI_ENDED_FOR_ATTACH_WHOLE;
 }
 
-/* Works on the oldest location. If a claimer is inside, which may sleep there, or if [ended] has no room for its
- * accounts, it moves to the end of the queue: another one may make the room. Tries LOOK locations at most. */
+/* Works on the oldest location. If a claimer is inside, which may sleep there, the location moves to the end of the
+ * queue. So it does if [ended] has no room for its accounts: another location may make the room. Tries LOOK locations
+ * at most. */
 static enum outcome work(enum fdri_ended_urgency urgency)
 {
     const struct fdri_arena_location *first = NULL;

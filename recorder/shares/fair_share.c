@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Fair shares: which location holds more than others, and may be taken from.
  *
- * Max-min fairness: free bins go to any location that asks. If none is free, a location takes one bin at a time from
- * one that holds more than a fair share (bins / live locations) and clearly more than itself. So busy locations meet at
- * one level, and a location below a fair share keeps all its bins. claim_bin.c takes the bin.
+ * Max-min fairness: free bins go to any location that asks. If none is free, a location takes one bin at a time from a
+ * richer one. The richer one holds more than a fair share (bins / live locations), and clearly more than the asking
+ * one. So busy locations meet at one level, and a location below a fair share keeps all its bins. claim_bin.c takes the
+ * bin.
  *
  * Locations of samples have a limit of their own and give nothing. */
 #include <stdbool.h>
@@ -23,8 +24,8 @@
 
 enum { FEW_BINS = 64, LITTLE_UNITS = 4 /* of 512 bytes */ };
 
-/* strewn_units may be negative for a moment. Two locations adopt pieces of one bin; the second may subtract its piece
- * before the first has added the whole bin. A longjmp may leave it so. */
+/* strewn_units may be negative for a moment, or after a longjmp: of two locations that adopt pieces of one bin, the
+ * second may subtract its piece before the first has added the whole bin. */
 static uint32_t units_of(const struct fdri_arena_location *l)
 {
     int32_t units = (int32_t)fdri_atomic_load_relaxed(&l->strewn_units);

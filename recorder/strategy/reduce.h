@@ -34,6 +34,7 @@ static inline struct fdri_arena_part *fdri_strategy_part_at(struct fdri_thread *
 }
 struct fdri_policies_part_view fdri_strategy_view_of(const struct fdri_arena_part *p, const uint64_t *class_bytes);
 
+/* One for each strategy; as fdri_strategy_reduce. asking: the partition that needs a bin, or NULL for a meta block. */
 uint32_t fdri_strategy_reduce_whole(struct fdri_thread *t, struct fdri_arena_part *asking, uint32_t size_log2,
                                     uint32_t *got);
 uint32_t fdri_strategy_reduce_last(struct fdri_thread *t, struct fdri_arena_part *asking, uint32_t size_log2,
@@ -62,9 +63,8 @@ void fdri_strategy_epoch_begin_change(struct fdri_arena_epochs *e);
 void fdri_strategy_epoch_end_change(struct fdri_arena_epochs *e);
 
 /* ---- epoch_totals.c ---- */
-uint32_t fdri_strategy_epoch_block(struct fdri_thread *t,
-                                   /* offset of a block of rows, or 0 */
-                                   struct fdri_arena_epochs *e);
+/* Takes a block of rows: a spare one, or new memory. Returns its offset, or 0. */
+uint32_t fdri_strategy_epoch_block(struct fdri_thread *t, struct fdri_arena_epochs *e);
 void fdri_strategy_epoch_block_give(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t off);
 uint32_t fdri_strategy_epoch_room(const struct fdri_arena_epoch_rows *b);
 /* Removes the rows of all epochs and sets the base to 0, the beginning of the totals. For a change that was broken

@@ -2,7 +2,7 @@
 /* Strategy `telescope`: the whole run and the recent past. Every age tier has its share of the memory. The tier
  * furthest above its share gives, and in it the least valuable partition. No gate closes.
  *
- * A partition gives at its old end only, so it always holds a suffix of time, and each choice decides how far back one
+ * A partition gives at its old end only, so it always holds a suffix of time. Each choice decides how far back one
  * partition reaches. The order of worth never keeps a call longer than its possible parents. So a more valuable
  * partition reaches back at least as far: detail falls with age and never rises again.
  *
