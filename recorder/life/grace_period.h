@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Sections in which a thread reads what others replace as a whole: liburcu's. What was replaced is freed by
- * fdri_life_after_grace, when every section that may have seen it is over.
+/* Read-side sections (RCU, by liburcu): inside of one a thread reads tables that other threads replace as a whole.
+ * fdri_life_after_grace frees an old table after the last section that may have seen it.
  *
- * Of its flavours the one that keeps its list of threads in memory of its own ("bulletproof"): a signal handler may
- * record when its thread is so near its end that nothing runs any more that could take it off the list, and goes with
- * its stack and its thread-local variables.
+ * The flavour is "bulletproof", urcu-bp: it keeps its list of threads in memory of its own. A signal handler may record
+ * so late in its thread's life that no destructor will take the thread off the list. With other flavours the entry
+ * would vanish with the thread's stack or thread-local variables.
  *
- * Its functions are called, not inlined: they are off the fast path; entries of that list lie at other addresses than
- * their type promises (liburcu 0.13: undefined, as UBSan says of inlined ones); and ThreadSanitizer cannot follow
- * barriers that it does not know, so it is told what a grace period orders. */
+ * liburcu's functions are called, not inlined: this is off the fast path. Entries of its list are misaligned for their
+ * type in liburcu 0.13, which UBSan reports where they are inlined. ThreadSanitizer does not know its barriers, so
+ * fdri_life_grace_word states what a grace period orders. */
 #ifndef FDRI_RECORDER_LIFE_GRACE_PERIOD_H
 #define FDRI_RECORDER_LIFE_GRACE_PERIOD_H
 
@@ -19,22 +19,23 @@
 
 #include <urcu/urcu-bp.h>
 
-extern bool fdri_life_forked;         /* this is a child: nobody may wait for a grace period */
-extern uint32_t fdri_life_grace_word; /* no value; stands for all sections */
+extern bool fdri_life_forked;         /* this is a forked child: no thread may wait for a grace period */
+extern uint32_t fdri_life_grace_word; /* has no value; stands for all sections */
 
-/* Of the sections this thread is in, how many, and where its stack stood at the first of them. */
+/* How many sections this thread is in, and its stack address at the outermost one. */
 struct fdri_thread_reading {
     uint32_t count;
     uint64_t frame;
 };
 extern __thread struct fdri_thread_reading fdri_thread_reading __attribute__((visibility("hidden")));
 
-/* Ends those that a handler left by longjmp: else no grace period would ever be over. here: where the stack stands. */
+/* Ends the sections that a handler left by longjmp; otherwise no grace period would ever end. here: the present stack
+ * address. */
 void fdri_thread_read_abandoned(uint64_t here);
 
-/* The thread is attached: liburcu knows it. Nests in handlers, and in nothing else: a section that begins where one of
- * the same thread stands open shows that this was left. In a forked child nothing that was replaced is freed, so there
- * is nothing to guard; liburcu's locks may be held there by threads that it has not. */
+/* Begins a section. The thread must be attached, so that liburcu knows it. Sections nest in signal handlers only: if
+ * the stack shows that an open one has no frame any more, it was left by longjmp. In a forked child both functions do
+ * nothing: no table is freed there, and liburcu's locks may be held by threads that only the parent has. */
 static inline void fdri_life_read_begin(void)
 {
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
@@ -42,7 +43,7 @@ static inline void fdri_life_read_begin(void)
     if (FDRI_UNLIKELY(fdri_thread_reading.count)) fdri_thread_read_abandoned(here);
     if (!fdri_thread_reading.count) fdri_thread_reading.frame = here;
     fdri_thread_reading.count++;
-    fdri_atomic_signal_fence(); /* left here it counts one too many, which liburcu does not know */
+    fdri_atomic_signal_fence(); /* a longjmp from here leaves one too many counted, unknown to liburcu */
     urcu_bp_read_lock();
 }
 static inline void fdri_life_read_end(void)
@@ -50,7 +51,7 @@ static inline void fdri_life_read_end(void)
     fdri_racy_hand_over(&fdri_life_grace_word);
     if (FDRI_UNLIKELY(fdri_life_forked)) return;
     urcu_bp_read_unlock();
-    fdri_atomic_signal_fence(); /* here as well */
+    fdri_atomic_signal_fence(); /* the same here */
     fdri_thread_reading.count--;
 }
 #endif

@@ -2,11 +2,12 @@
 /* Begin and end of a recording.
  *
  *   start.c               init, finalize, fork          settings.c          text to settings
- *   misspelt_settings.c   names that are nearly one     usage.c             sums for the caller
- *   restored.c            restored from a checkpoint?   last_thread.c       only threads of fdr's own are left
- *   grace_period.c        until no thread reads what was replaced
+ *   recording.h           settings and state of it      grace_period.h      sections of reading threads
+ *   misspelt_settings.c   names close to a setting's    usage.c             fdr_usage()
+ *   restored.c            restored from a checkpoint?   last_thread.c       are only fdr's threads left?
+ *   grace_period.c        frees replaced memory when no thread reads it
  *
- * Neighbours: memory/ makes the arena; export/ and sampler/ are started from here. */
+ * Neighbours: memory/ makes the arena; names/, watch/, export/ and sampler/ are started and stopped from here. */
 #ifndef FDRI_RECORDER_LIFE_LIFE_H
 #define FDRI_RECORDER_LIFE_LIFE_H
 
@@ -15,22 +16,23 @@
 
 #include "recorder/life/recording.h"
 
-/* Calls what(with) in a thread of its own when no thread reads any more what was read before. */
+/* Calls what(with) in a thread of its own, once every section open now has ended. In a forked child, or without memory
+ * for the thread, it is never called. */
 void fdri_life_after_grace(void (*what)(void *), void *with);
 
 struct fdri_life_identity fdri_life_identity_now(void);
-bool fdri_life_identity_differs(const struct fdri_life_identity *now); /* from the life the recording began in */
-void fdri_life_check_restored(void);               /* begins a new recording where it does. Not in the dumper thread */
-uint64_t fdri_life_poll_restored(uint64_t now_ns); /* the same in the dumper thread; when to be called again */
-void fdri_life_suspect_restored(void);             /* it should be looked at soon. Async-signal-safe */
+bool fdri_life_identity_differs(const struct fdri_life_identity *now); /* is it another process than at the begin? */
+void fdri_life_check_restored(void);               /* if so, begins a new recording. Not in the dumper thread */
+uint64_t fdri_life_poll_restored(uint64_t now_ns); /* for the dumper thread; returns the time of the next call */
+void fdri_life_suspect_restored(void);             /* asks for a check soon. Async-signal-safe */
 
-/* Are threads of fdr's own the only ones left? Then the program is over. In the dumper thread; when to be called
- * again. */
+/* Ends the program by exit(0) if only threads of fdr's own are left. For the dumper thread; returns the time of the
+ * next call. */
 uint64_t fdri_life_poll_last_thread(uint64_t now_ns);
-void fdri_life_suspect_last_thread(void); /* the first thread leaves: look soon */
+void fdri_life_suspect_last_thread(void); /* the first thread ends: asks for checks soon */
 
-void fdri_life_begin_anew(void); /* a new recording, where the process was restored; the old one's file stays */
-void fdri_life_watch_exit(bool attaching);   /* FDR_CRASH=exit: what exit() is given */
-uint64_t fdri_life_ns_to_ticks(uint64_t ns); /* a duration */
+void fdri_life_begin_anew(void);             /* in a restored process: a new recording; the old one's file stays */
+void fdri_life_watch_exit(bool attaching);   /* FDR_CRASH=exit: registers for the status of exit() */
+uint64_t fdri_life_ns_to_ticks(uint64_t ns); /* of a duration, in the recording's clock */
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The recording of this process: its settings and its state. */
+/* The recording of this process: its settings and its state. start.c sets them when a recording begins, under
+ * its lock. */
 #ifndef FDRI_RECORDER_LIFE_RECORDING_H
 #define FDRI_RECORDER_LIFE_RECORDING_H
 
@@ -18,19 +19,19 @@
 #include "recorder/shares/share_state.h"
 #include "sampler/counters/counter_view.h"
 
-/* ---- settings: what the configuration says, parsed ---- */
+/* ---- settings: the parsed configuration ---- */
 enum fdri_life_arena_kind { FDRI_LIFE_MAPPED, FDRI_LIFE_ANONYMOUS };
 struct fdri_life_settings {
     bool enable, live_force, final_snapshot, keep_newest;
     uint64_t buffer_bytes; /* 0: default rule */
-    char buffer_text[32];  /* as it was given, to name it where it cannot be */
+    char buffer_text[32];  /* as given, for messages */
     uint32_t bin_bytes;
     enum fdri_life_arena_kind arena;
     enum fdri_arena_strategy strategy;
     struct fdri_policies_chain chain;
     struct fdri_policies_tier_shares tiers; /* FDR_TELESCOPE */
     uint64_t min_duration_ns, resolution_ns, holdoff_ns, disk_bytes;
-    uint32_t depth; /* calls deeper are only counted */
+    uint32_t depth; /* deeper calls are only counted */
     int crash;      /* enum fdri_export_crash_mode */
     uint64_t crash_deadline_ns;
     bool monotonic;
@@ -46,15 +47,17 @@ struct fdri_life_settings {
 };
 bool fdri_life_parse_size(const char *text, uint64_t *bytes);
 bool fdri_life_parse_duration(const char *text, uint64_t *ns);
-/* 0, or -EINVAL where a value made no sense and the caller is strict. */
+/* Fills *s from config, else the environment, else defaults. A bad value costs one message and its default is used.
+ * Returns 0, or -EINVAL if a value was bad and the caller is strict. */
 int fdri_life_settings_parse(struct fdri_life_settings *s, const struct fdr_config *config);
 
+/* A message for each FDR_ variable of the environment that is close to a known name. */
 void fdri_life_check_misspelt(const char *const *known, size_t count);
-/* Of the program; "" where nobody knows. */
+/* Path of the executable; "" if unknown. */
 void fdri_life_program_path(char *path, size_t bytes);
 
 /* ---- the recording ---- */
-/* What tells a process from a copy of itself that goes on from a checkpoint. 0: unknown. */
+/* Distinguishes a process from its copy that was restored from a checkpoint. 0: unknown. */
 struct fdri_life_identity {
     int pid;
     uint64_t boot, start_time; /* a hash of the boot's id; field 22 of /proc/self/stat */
@@ -67,19 +70,19 @@ struct fdri_life_recorder {
     bool ticks;      /* TSC or counter; else ns */
     uint32_t shift;
     struct fdri_clock_reading start;
-    uint64_t began; /* tick (or ns) from which on things are recorded: FDR_PIN counts from there */
+    uint64_t began; /* tick (or ns) of the first possible event: FDR_PIN counts from there */
     uint64_t ticks_per_second;
     uint64_t tick_to_ns;                       /* 32.32 */
     struct fdri_fd_kept live, at_live, at_dir; /* the arena's file, FDR_LIVE_DIR, FDR_DIR */
     char live_path[512];
-    uint32_t bin_reserve;  /* bins that serve first bins only */
+    uint32_t bin_reserve;  /* free bins that only locations with next to nothing may take */
     uint64_t meta_in_bins; /* atomic: bytes of meta blocks that lie in pieces of bins */
     struct fdri_shares shares;
-    uint32_t sample_share; /* atomic: bins kept for samples once there are any */
+    uint32_t sample_share; /* atomic: bins reserved for samples once there are any */
     uint32_t sample_bins;  /* atomic: bins that locations of samples hold */
     struct fdri_bins_slabs slabs;
     bool running;
-    /* it is over, but somebody was still in the middle of a record: its memory stays as it is until they are not */
+    /* the recording is over, but a thread was in the middle of a record: the memory stays as it is until that ends */
     bool left;
     int pid;
     struct fdri_life_identity life;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the arena lives: a named file in a RAM-backed directory, really allocated, or anonymous memory. */
+/* The memory of the arena: a named file in a RAM-backed directory, or anonymous memory. Either is allocated in full at
+ * the start. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -51,13 +52,13 @@ static uint64_t local_ranks(void)
     return 1;
 }
 
-/* The least of 64 MiB and, divided by the ranks here, 2 % of the memory limit and half the live directory's room;
- * whole MiB, at least 4. */
+/* Default size of the buffer: the least of 64 MiB, 2 % of the memory limit, and half of the live directory's free
+ * space; the last two divided by the MPI ranks of this machine. Whole MiB, at least 4. */
 static uint64_t default_bytes(const struct fdri_life_settings *s)
 {
     uint64_t bytes = fdri_bits_min(64u << 20, fdri_memory_limit() / 50 / local_ranks());
     struct statfs f;
-    char above[256]; /* where the directory is still to be made */
+    char above[256]; /* its parent, in case it does not exist yet */
     snprintf(above, sizeof above, "%s", s->live_dir);
     char *slash = strrchr(above, '/');
     if (slash) slash[slash == above] = 0;
@@ -72,8 +73,8 @@ static bool ram_backed(int fd)
     return fstatfs(fd, &f) == 0 && (f.f_type == TMPFS_MAGIC || f.f_type == RAMFS_MAGIC || f.f_type == HUGETLBFS_MAGIC);
 }
 
-/* The live directory, made if need be; -errno with *why. Only ours is used: no links, our own uid, nobody else's
- * write. */
+/* Descriptor of the live directory, made if need be; -errno with *why. Another user could plant or read files, so it
+ * must be no symbolic link, belong to our uid, and be writable for nobody else. */
 static int open_live_dir(const struct fdri_life_settings *s, const char **why)
 {
     struct stat st;
@@ -94,13 +95,14 @@ static int open_live_dir(const struct fdri_life_settings *s, const char **why)
                                                : NULL;
     if (!*why) return fd;
     close(fd);
-    if (made) rmdir(s->live_dir); /* not ours to leave behind */
+    if (made) rmdir(s->live_dir); /* leave nothing behind */
     return -EACCES;
 }
 
-/* ---- NUMA: each stripe of the arena is allocated on its node, once and for all ---- */
+/* ---- NUMA: each stripe of the arena is allocated on its node at the start and stays there ---- */
 
-/* Calls `allocate` for every stripe of [0, bytes) while its node is preferred. 0 or the first error. */
+/* Calls `allocate` for every stripe of [0, bytes) while the stripe's node is the preferred one. Returns 0 or the first
+ * error. */
 static int by_stripe(const struct fdri_life_recorder *r, uint64_t bytes,
                      int (*allocate)(void *to, uint64_t off, uint64_t n), void *to)
 {
@@ -153,8 +155,9 @@ static void *map_anonymous(const struct fdri_life_recorder *r, uint64_t bytes)
 
 /* ---- the live file ---- */
 
-/* NAME.HOST.PID.N.live.fdr for the lowest N that is free: containers and self-exec repeat pids; what is there is
- * evidence. `take` makes it; 0 or more when it could, -EEXIST to go on. */
+/* Names the live file NAME.HOST.PID.N.live.fdr with the lowest free N. Containers and a program that executes itself
+ * repeat pids, and an existing file is the evidence of an earlier death. `take` makes the name: it returns 0 or more on
+ * success, -EEXIST if the name is taken. */
 static int name_live(struct fdri_life_recorder *r, int dir, int (*take)(int dir, const char *name, int fd), int fd)
 {
     char host[64] = "host", name[192];
@@ -181,12 +184,13 @@ static int take_link(int dir, const char *name, int fd)
     return linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW) ? -errno : 0;
 }
 
-/* Without a name until all that a reader needs is in it, where the file system can do that. Nothing is allocated
- * yet. */
+/* Opens the live file, without allocating it. It has no name until a reader finds all it needs in it, if the file
+ * system has O_TMPFILE. Returns the descriptor or -errno. */
 static int open_live(struct fdri_life_recorder *r, int dir, uint64_t bytes)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) return -EFBIG; /* exceeding it is a signal */
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
+        return -EFBIG; /* exceeding the limit would raise SIGXFSZ */
     int fd = fdri_fd_open(dir, ".", O_TMPFILE | O_RDWR, 0600);
     return fd < 0 ? name_live(r, dir, take_new, -1) : fd;
 }
@@ -199,10 +203,11 @@ void fdri_memory_arena_publish(struct fdri_life_recorder *r)
         fdri_text_message("FDR_LIVE_DIR=%s: %s; a SIGKILL takes the recording along", r->set.live_dir, strerror(-e));
 }
 
-/* MAP_FAILED, with errno, and the file is gone: a full file system is an error now, not SIGBUS at hour 300. */
+/* Maps and allocates the live file. On failure returns MAP_FAILED with errno, and closes and removes the file. A full
+ * file system must be an error now and not a SIGBUS after 300 hours. */
 static void *map_file(struct fdri_life_recorder *r, int fd, uint64_t bytes)
 {
-    /* hugetlbfs is told by its last byte only of a size that is no whole number of pages */
+    /* hugetlbfs refuses to truncate to a part of a page, but grows the file when its last byte is allocated */
     int e = ftruncate(fd, (off_t)bytes) ? posix_fallocate(fd, (off_t)bytes - 1, 1) : 0;
     void *m = e ? MAP_FAILED : fdri_memory_pages_map(bytes, fd);
     if (m != MAP_FAILED && r->topology.nodes <= 1) fdri_memory_pages_large(m, bytes, fd);
@@ -218,6 +223,7 @@ static void *map_file(struct fdri_life_recorder *r, int fd, uint64_t bytes)
     return MAP_FAILED;
 }
 
+/* Releases the descriptors; mappings stay. */
 static void let_go(struct fdri_life_recorder *r)
 {
     fdri_fd_release(&r->live);
@@ -226,6 +232,7 @@ static void let_go(struct fdri_life_recorder *r)
     r->live_path[0] = 0;
 }
 
+/* The arena as a live file; NULL after a message. */
 static void *map_live(struct fdri_life_recorder *r, uint64_t bytes)
 {
     const char *why = NULL;
@@ -295,8 +302,8 @@ int fdri_memory_arena_make(struct fdri_life_recorder *r)
     r->sample_share = r->sample_bins = 0;
     r->slabs = (struct fdri_bins_slabs){.reserve = r->arena.meta_reserve / 16 * 13};
     r->arena.slot_bytes = r->slabs.reserve;
-    /* a sleeping location holds its block, two bins for its accounts and one for its calls; three sixteenths and 96 KiB
-     * are left to the others. With bins of less than 4 KiB the first of its accounts lie beside its block. */
+    /* An idle location holds its block, two bins for its accounts and one for its calls. Three sixteenths and 96 KiB
+     * remain for the active ones. With bins below 4 KiB the first accounts lie beside the block. */
     uint64_t each = sizeof(struct fdri_arena_location) + 3 * fdri_bits_max(r->arena.super->bin_bytes, 4096);
     uint64_t block = r->arena.super->bin_bytes < 4096 ? 4096 : sizeof(struct fdri_arena_location);
     uint64_t room = bytes / 16 * 13 - fdri_bits_min(bytes / 16 * 13, 98304);
@@ -308,7 +315,7 @@ int fdri_memory_arena_make(struct fdri_life_recorder *r)
     return 0;
 }
 
-/* empty: nobody is in the middle of a record. */
+/* Removes the live file's name. empty: no thread is in the middle of a record. */
 static void remove_live(const struct fdri_life_recorder *r, bool empty)
 {
     if (!r->live_path[0]) return;
@@ -325,8 +332,8 @@ void fdri_memory_arena_abandon(struct fdri_life_recorder *r, bool unlink_live)
     let_go(r);
 }
 
-/* The memory stays mapped, and empty: a thread that saw the switch on long ago finds no open call and no region in
- * it. */
+/* The memory stays mapped, filled with zeros: a late thread that once saw the switch on finds no open call and no
+ * region in it. */
 void fdri_memory_arena_drop(struct fdri_life_recorder *r, bool unlink_live)
 {
     if (!r->arena.base) return;

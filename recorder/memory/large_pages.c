@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The arena's mapping, in pages of 2 MiB where the kernel makes them at once. A bin is a page of 4 KiB or less and
- * comes back when all others have been used: so nearly each one that is opened, or looked at to be given back, would
- * wait for an entry of the TLB, and take one from the program. MADV_COLLAPSE (Linux 6.1) does this for files in a tmpfs
- * as well, however the kernel is set. It is asked for at the start only: later it would be page faults of whoever
- * records. */
+/* The arena's mapping, in pages of 2 MiB if the kernel provides them at once. A bin of 4 KiB is reused only after all
+ * others. So with small pages, nearly each bin opened or given back would miss the TLB and take an entry from the
+ * program. MADV_COLLAPSE (Linux 6.1) makes large pages also of tmpfs files, whatever the kernel's settings. It runs at
+ * the start only: later, recording threads would pay for it with page faults. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -31,14 +30,14 @@
 #define MADV_COLLAPSE 25
 #endif
 
-enum { LARGE = 2 << 20, GUARD = 65536, MOST_NS = 500000000 }; /* GUARD: a page of any machine */
+enum { LARGE = 2 << 20, GUARD = 65536, MOST_NS = 500000000 }; /* GUARD: at least one page on any machine */
 
 static struct {
     uint8_t *at;
     uint64_t bytes;
-} place; /* of the newest mapping, with what is around it */
+} place; /* of the newest mapping, its guard pages included */
 
-/* Of hugetlbfs whole pages are mapped, whatever is asked for, and over what is behind: they may be of 1 GiB. */
+/* Alignment of the mapping. hugetlbfs maps whole pages, up to 1 GiB each, over anything that lies behind. */
 static uint64_t page_of(int fd)
 {
     struct statfs f;
@@ -46,8 +45,8 @@ static uint64_t page_of(int fd)
     return huge ? fdri_bits_max((uint64_t)f.f_bsize, LARGE) : LARGE;
 }
 
-/* Where a large page may begin. Pages nobody may touch on both sides keep the kernel from joining anonymous
- * memory with a neighbour: so it is found at the start of a mapping, by who looks from outside and in a core file. */
+/* The mapping begins where a large page may begin. Inaccessible guard pages on both sides keep the kernel from merging
+ * it with a neighbour. So external readers, and readers of a core file, find the arena at the start of a mapping. */
 void *fdri_memory_pages_map(uint64_t bytes, int fd)
 {
     uint64_t page = page_of(fd), room = fdri_bits_align_up(bytes, page) + page + 2 * GUARD;
@@ -70,10 +69,10 @@ void *fdri_memory_pages_map(uint64_t bytes, int fd)
 void fdri_memory_pages_unmap(void)
 {
     munmap(place.at, place.bytes);
-    place.bytes = 0; /* another's from now on */
+    place.bytes = 0; /* the addresses may now be given to any mapping */
 }
 
-/* With what is around it: so the kernel makes one mapping of all that is left of many recordings. */
+/* Replaces the guard pages, too: so the kernel merges the remains of many recordings into one mapping. */
 void fdri_memory_pages_empty(void)
 {
     void *m = mmap(place.at, place.bytes, PROT_READ | PROT_WRITE,
@@ -81,8 +80,8 @@ void fdri_memory_pages_empty(void)
     (void)m; /* failing leaves the old memory in place, which is as good */
 }
 
-/* One small page of each is there before: there is nothing to be gathered where all are missing. For how many bytes
- * that was done. */
+/* Touches one small page in each large one, as the kernel collapses no range without pages. Returns for how many bytes
+ * that succeeded. */
 static uint64_t begin_each(uint8_t *memory, uint64_t bytes, int fd)
 {
     uint64_t off = 0;
@@ -96,9 +95,11 @@ static struct {
     uint64_t bytes, until;
     sem_t over;
 } job;
-static uint32_t under_way; /* atomic: the process whose thread is about it, 0: none; a child has none of its parent's */
+/* Atomic: pid of the process whose helper thread runs, 0: none. A pid, as a forked child has no such thread. */
+static uint32_t under_way;
 
-/* It writes nothing: who waits for it may have gone on when it comes to the next page. What fails stays as it is. */
+/* The helper thread: collapses one large page after the other, until one fails or time is up. The starting thread may
+ * have stopped waiting by then, so it writes to no memory of the job. */
 static void *make_all(void *unused)
 {
     uint64_t off = 0;
@@ -107,7 +108,7 @@ static void *make_all(void *unused)
         off += LARGE;
     } while (off < job.bytes && fdri_clock_ns(CLOCK_MONOTONIC) < job.until);
     sem_post(&job.over);
-    /* R:pages - pairs with A:pages: nothing of the job is touched any more */
+    /* R:pages - pairs with A:pages: this thread touches the job no more */
     fdri_atomic_store_release(&under_way, 0u);
     return unused;
 }
@@ -120,9 +121,9 @@ static bool over_in_time(void)
     return !e;
 }
 
-/* Where memory is in small pieces the kernel may take long to gather it, and on a busy machine many seconds for one
- * page: it waits until each processor has emptied its lists. So a thread of its own asks, and who starts the recording
- * waits so long and no longer: what that thread is about it finishes, and asks for no more. */
+/* Collapsing fragmented memory may take many seconds for one page on a busy machine: the kernel waits until each
+ * processor has emptied its lists. So a helper thread asks for it, and the starting thread waits 0.5 s at most. The
+ * helper then finishes its page and asks for no more. */
 void fdri_memory_pages_large(void *memory, uint64_t bytes, int fd)
 {
     int saved = errno;
@@ -130,18 +131,18 @@ void fdri_memory_pages_large(void *memory, uint64_t bytes, int fd)
     sigset_t old;
     if (bytes < LARGE) return;
     uint32_t pid = (uint32_t)fdri_system_getpid();
-    /* A:pages - that of an earlier recording is waiting still */
+    /* A:pages - the helper of an earlier recording still runs */
     if (fdri_atomic_load_acquire(&under_way) == pid) return;
     job.memory = memory;
     job.bytes = begin_each(memory, bytes, fd);
     job.until = fdri_clock_ns(CLOCK_MONOTONIC) + MOST_NS;
     sem_init(&job.over, 0, 0);
     fdri_atomic_store_relaxed(&under_way, pid);
-    fdri_system_signals_block(&old); /* the application's signals are not its to take */
+    fdri_system_signals_block(&old); /* the helper must not take the application's signals */
     int e = pthread_create(&asks, NULL, make_all, NULL);
     if (!e) fdri_fd_name_thread(asks, FDRI_SYSTEM_THREAD_PAGES);
     fdri_system_signals_restore(&old);
-    if (e) fdri_atomic_store_relaxed(&under_way, 0u); /* small pages will do */
+    if (e) fdri_atomic_store_relaxed(&under_way, 0u); /* small pages then */
     else if (over_in_time()) pthread_join(asks, NULL);
     else pthread_detach(asks);
     errno = saved;

@@ -2,9 +2,12 @@
 /* Memory of a recording: the mapping of the arena, room for the next record, meta blocks of a location.
  *
  *   arena_mapping.c    the file or mapping                large_pages.c      pages of 2 MiB
- *   store.c            a partition with room              meta_alloc.c       meta blocks of a location
+ *   store.c            room in a partition, bins for it   meta_alloc.c       meta blocks of a location
  *
- * Neighbours: bins/ hands out bins; shares/ and ended/ find them elsewhere; strategy/ gives something back. */
+ * Neighbours: bins/ hands out free bins; shares/ takes bins from other locations, ended/ from threads that ended;
+ * strategy/ gives this location's own events back. record/ calls this room.
+ *
+ * Functions with a `t` are for the owner of t, inside an operation, unless the comment says otherwise. */
 #ifndef FDRI_RECORDER_MEMORY_MEMORY_H
 #define FDRI_RECORDER_MEMORY_MEMORY_H
 
@@ -21,8 +24,8 @@
 
 struct fdri_life_recorder;
 
-/* Two fields that stand beside each other, with one store: left by longjmp in between, the end of one stretch would
- * stand with the beginning of another, and what is between them is others'. */
+/* Sets two adjacent fields of l, begin and end of a stretch of meta memory, with one store. A longjmp out of a handler
+ * between two stores would pair the begin of one stretch with the end of another. Other blocks lie between them. */
 static inline void fdri_memory_set_stretch(struct fdri_arena_location *l, size_t at, uint32_t off, uint32_t end)
 {
     const uint32_t both[2] = {off, end};
@@ -33,59 +36,67 @@ static_assert(offsetof(struct fdri_arena_location, meta_end) == offsetof(struct 
                   offsetof(struct fdri_arena_location, slab_end) == offsetof(struct fdri_arena_location, slab_off) + 4,
               "written at once");
 
-/* Memory for an arena, of a file or anonymous (-1); MAP_FAILED with errno. */
+/* Maps memory for an arena: of the file fd, or anonymous if fd is -1. Returns MAP_FAILED with errno on failure. The
+ * mapping becomes the newest one, the only one that unmap and empty act on. */
 void *fdri_memory_pages_map(uint64_t bytes, int fd);
-void fdri_memory_pages_large(void *memory, uint64_t bytes, int fd); /* as much of it as the kernel gives at once */
-void fdri_memory_pages_unmap(void);                                 /* the newest one */
-void fdri_memory_pages_empty(void); /* likewise; it stays mapped for who works there, and nothing is in it */
+void fdri_memory_pages_large(void *memory, uint64_t bytes, int fd); /* asks for 2 MiB pages, at most 0.5 s */
+void fdri_memory_pages_unmap(void);
+void fdri_memory_pages_empty(void); /* replaces its contents by zeros; late threads may still touch the addresses */
 
-uint64_t fdri_memory_limit(void); /* bytes this process may use at most */
+uint64_t fdri_memory_limit(void); /* bytes this process may use: RAM size or cgroup limit */
+/* The four below run under the lock of life/. make: 0 or -errno, then no memory is held. publish: gives the live file
+ * its name, once a reader finds all it needs. drop: empties the memory. */
 int fdri_memory_arena_make(struct fdri_life_recorder *r);
-void fdri_memory_arena_publish(struct fdri_life_recorder *r); /* the file gets its name: what is in it can be read */
+void fdri_memory_arena_publish(struct fdri_life_recorder *r);
 void fdri_memory_arena_drop(struct fdri_life_recorder *r, bool unlink_live);
-/* Its memory stays as it is: somebody is still in it. */
+/* Like drop, but leaves the memory as it is: a thread is still in the middle of a record there. */
 void fdri_memory_arena_abandon(struct fdri_life_recorder *r, bool unlink_live);
 
-/* A partition with room for one more record, or NULL: then the event was accounted as reduced or lost through
- * `reduced` and `lost`. *slot is the level's word for it. */
+/* Returns a partition with room for one more record of this depth, class and band; may make it and open a bin. *slot
+ * is the level's word that leads to the partition. NULL: the event is already counted in *reduced (its gate is closed)
+ * or in *lost, or was settled with the open calls when strategy `first` stopped storing. */
 struct fdri_arena_part *fdri_memory_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_,
                                          uint32_t band, uint64_t *reduced, uint64_t *lost);
-/* Has the slot of a point class a partition that can be written into, or a closed gate? Made where there is none;
- * false: no room. */
+/* True if the slot of a point class has a partition with an encoder table, made if need be, or a closed gate. False:
+ * there is no memory for them. */
 bool fdri_memory_part_ready(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_);
-/* May this location take a free bin? The last ones serve locations that have next to nothing. */
+/* May this location take a free bin? The last bins (bin_reserve) serve locations with fewer than four bins. */
 bool fdri_memory_may_take(const struct fdri_thread *t);
-/* A piece of what is free: its own, or of a bin. Who has next to nothing takes first what lies unused elsewhere, once
- * bins are short. */
+/* Offset of a free piece of 1 << size_log2 bytes, cut from a bin if need be; 0: none is free. If free bins are short, a
+ * location with next to nothing first uses its own pieces and those returned by other locations. */
 uint32_t fdri_memory_take_free(struct fdri_thread *t, uint32_t size_log2);
-bool fdri_memory_pieces_may_wait(const struct fdri_thread *t); /* may free pieces wait until they are larger ones? */
+/* May free pieces stay unused until their neighbours are free, too, so that they form larger ones? */
+bool fdri_memory_pieces_may_wait(const struct fdri_thread *t);
+/* From now on calls like those of p, deeper ones, and shorter ones below them are only counted, as reduced. */
 void fdri_memory_close_gate(struct fdri_thread *t, struct fdri_arena_part *p);
+/* A new, empty partition on the location's list; the caller sets its slot. NULL: no room. */
 struct fdri_arena_part *fdri_memory_make_part(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
 uint32_t *fdri_memory_slot_of(struct fdri_thread *t, const struct fdri_arena_part *p);
-/* The table of p's encoder, given back for another one or for none, 0. */
+/* Replaces the encoder table of p by the one at offset `instead` (0: none) and frees the old one. */
 void fdri_memory_give_table(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t instead);
-/* After an operation that was given up in the middle, or partitions set aside: each partition that is stored in has its
- * slot, and counts. */
+/* Restores each slot, live_parts and aside_units from the list of partitions. Needed after a longjmp left an operation
+ * unfinished, and after partitions were pinned. */
 void fdri_memory_relink_slots(struct fdri_thread *t);
-/* A whole bin for who asks next, when the last one that was ready has gone. */
+/* Finds a whole bin for the next request, if none is left ready. */
 void fdri_memory_prepare_bin(struct fdri_thread *t);
 
-/* A zeroed meta block of this location: from the meta end, else in a piece of a bin for which something may be given
- * back; 0: no room. Blocks larger than a bin come from the meta end only. */
+/* Offset of a zeroed meta block of this location, its head filled in; 0: no room. `bytes` include the head. The block
+ * comes from the meta end of the arena, else from a piece of a bin, for which events may be given back. Blocks larger
+ * than a bin come from the meta end only. */
 uint32_t fdri_memory_meta(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes);
-/* The same, instead of a smaller one that does, too: little of what is stored is given back for it. */
+/* The same, if a smaller block would do as well: so at most few events are given back for it. */
 uint32_t fdri_memory_meta_larger(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes);
-/* nothing is given back for it */
+/* The same; no event is given back for it. */
 uint32_t fdri_memory_meta_without_reduction(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes);
-void fdri_memory_meta_prepare(struct fdri_thread *t); /* room for some small blocks, while there is any */
-/* Where there is much too little memory for all threads a search takes a hundred times as long as recording an event,
- * each event begins one, and what it finds another thread takes away before it is used. So
- *   after FDRI_MEMORY_PATIENCE in a row that found nothing the next one is made 2, 4, .. 1024 requests later, or with
- *   the second event after FDRI_MEMORY_PAUSE_NS by the times it records: who records rarely does not miss what is there
- *   after a burst of others;
- *   where its share, and what it holds, is less than its levels need a search for a bin costs credit, which the
- *   records stored in bins bring in again: without any only each FDRI_MEMORY_POOR_PAUSE-th request is followed by one.
- * What the others would have found is lost, and counted, and the thread goes on at its own speed. */
+void fdri_memory_meta_prepare(struct fdri_thread *t); /* gets room for some small blocks ahead of need */
+/* Pauses between searches. If memory is much too small for all threads, a search takes a hundred times as long as
+ * recording an event. Each event would begin one, and other threads would take the bin again at once. So
+ *   - after FDRI_MEMORY_PATIENCE fruitless searches in a row, the next 2, 4, .. 1024 requests make none. The pause ends
+ *     with the second event after FDRI_MEMORY_PAUSE_NS of recorded time, so a thread that records rarely profits once
+ *     a burst of other threads is over;
+ *   - a search costs credit if the location's share and holdings are less than its levels need. Each stored record
+ *     earns one credit. Without credit only every FDRI_MEMORY_POOR_PAUSE-th request makes a search.
+ * A request without a search counts its event as lost, and the thread goes on at its own speed. */
 enum {
     FDRI_MEMORY_PATIENCE = 8,
     FDRI_MEMORY_PAUSE_LOG2 = 10,
@@ -98,20 +109,20 @@ static inline uint32_t fdri_memory_search_failures(const struct fdri_thread_sear
 {
     return s->failed > FDRI_MEMORY_PATIENCE ? s->failed - FDRI_MEMORY_PATIENCE : 0;
 }
-/* now: in the unit of fdri_memory_search_over's `until`. */
+/* Must this request do without a search? Counts the pause down. now: in the unit of `until`, ticks of the location. */
 static inline bool fdri_memory_search_pauses(struct fdri_thread_search *s, uint64_t now)
 {
     if (FDRI_LIKELY(!s->pause)) return false;
     s->pause = now < s->until ? s->pause - 1 : 0;
     return now < s->until;
 }
-/* The bin looked for before is full, or gone. */
+/* A bin with `records` records was sealed: they earn credit. */
 static inline void fdri_memory_search_yields(struct fdri_thread_search *s, uint32_t records)
 {
     int32_t credit = s->credit + (int32_t)records;
     s->credit = credit < FDRI_MEMORY_CREDIT ? credit : FDRI_MEMORY_CREDIT;
 }
-/* until: a pause that begins now ends then at the latest. */
+/* After each search: decides about the next pause, which ends at `until` at the latest. */
 static inline void fdri_memory_search_over(struct fdri_thread_search *s, bool found, uint64_t until)
 {
     s->until = until;
@@ -123,9 +134,9 @@ static inline void fdri_memory_search_over(struct fdri_thread_search *s, bool fo
     s->credit += FDRI_MEMORY_SEARCH_COST;
     s->pause = (uint32_t)fdri_bits_max(s->pause, FDRI_MEMORY_POOR_PAUSE);
 }
-void fdri_memory_meta_give(struct fdri_thread *t, uint32_t off); /* not needed any more */
-bool fdri_memory_meta_reusable(uint32_t bytes);                  /* does one of that size, given back, serve again? */
-void fdri_memory_meta_release(struct fdri_thread *t);            /* all of it: the location is no more */
-uint64_t fdri_memory_meta_bytes(void);                           /* in use by all */
+void fdri_memory_meta_give(struct fdri_thread *t, uint32_t off); /* frees the block at off; small ones serve again */
+bool fdri_memory_meta_reusable(uint32_t bytes);                  /* does a freed block of that size serve again? */
+void fdri_memory_meta_release(struct fdri_thread *t);            /* frees all blocks: the location is given up */
+uint64_t fdri_memory_meta_bytes(void);                           /* of all locations, in use */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Meta blocks of a location: in slabs of its own, which come from the meta end of the arena or, when that is used up,
- * from pieces of bins, for which events may be given back. */
+/* Meta blocks of a location, cut from its slabs. A slab comes from the meta end of the arena or, once that is used up,
+ * from a piece of a bin, for which events may be given back. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,14 +20,16 @@
 #include "recorder/strategy/strategy.h"
 #include "recorder/thread/thread_state.h"
 
-/* The first slab holds what a location begins with: level 0, 7 levels, the table of rows and a few rows. With the
- * location itself it makes 4 KiB; among very many threads it is half a bin, of which there are more. */
+/* The first slab holds the first blocks of a location: level 0, 7 levels, the row table and a few rows. Together with
+ * the location itself it takes 4 KiB. Among very many threads it is 2 KiB, half a bin of 4 KiB: halves are easier to
+ * find. */
 enum { SLAB_BYTES = 1024, FIRST_BYTES = 4096 - sizeof(struct fdri_arena_location), CROWDED_BYTES = 2048 };
 enum { SMALL_BYTES = 640, REST_BYTES = 128 };
 enum { ROUNDS = 64, TRIES = 8, EACH = 4096, ENDED_STEPS = 8, ALL_ENDED = 256, LARGER_ROUNDS = 2 };
 
 static uint32_t full_log2(void) { return fdri_life_recording.arena.bin_log2; }
 
+/* Clears a block and writes its head; the magic last, so after a kill a block with a magic has its head. */
 static uint32_t set_head(struct fdri_thread *t, uint32_t off, enum fdri_arena_meta_kind kind, uint32_t bytes)
 {
     struct fdri_arena_meta_head *h = fdri_thread_at(t, off);
@@ -40,11 +42,12 @@ static uint32_t set_head(struct fdri_thread *t, uint32_t off, enum fdri_arena_me
     return off;
 }
 
-/* Where a block may come from: not from bins, as something else will do; from them; even from what others keep; that as
- * well, where who asks has pauses of its own (levels). */
+/* Where a block may come from: the meta end only, as the caller can do without; bins, too; bins of other locations'
+ * fair shares, too; the same without pauses between searches, as the caller (levels) has its own. */
 enum source { END_ONLY, BINS, BINS_OF_ALL, BINS_OF_ALL_NOW };
 
-/* A piece of a bin of its own; for it something else may be given back: so many times. */
+/* A piece of a bin; 0: none. Other locations give above their fair share only, and this one's events may be given
+ * back, in at most `most` rounds. */
 static uint32_t fair_piece(struct fdri_thread *t, uint32_t want, int most)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -54,18 +57,18 @@ static uint32_t fair_piece(struct fdri_thread *t, uint32_t want, int most)
         off = fdri_memory_take_free(t, want);
         if (!off) off = fdri_bins_piece_own(a, t->loc, want);
         if (off || (off = fdri_shares_any_room(t, size, &got))) break;
-        /* what those hold that ended need not have aged: it is detail of a few threads, and this the accounts of one
-         * that goes on */
+        /* however recently a thread ended: its events are detail of one thread, these are accounts of a live one */
         if (tries < ENDED_STEPS && fdri_ended_room(t, FDRI_ENDED_FOR_POOR)) continue;
         off = t->loc->level_blocks ? fdri_strategy_reduce(t, NULL, want, &got) : 0;
         if (!off || got == want) break;
-        fdri_bins_piece_give(a, t->loc, off, got); /* too small; its neighbours may follow */
+        fdri_bins_piece_give(a, t->loc, off, got); /* too small; the next round may complete it */
         off = 0;
     }
     return off;
 }
 
-/* Without what must have a place events are lost: of others' history more goes, and all of those that ended. */
+/* For blocks without which events are lost: other locations give from their fair share, too, and ended threads
+ * everything. */
 static uint32_t piece_of_all(struct fdri_thread *t, uint32_t want)
 {
     uint32_t got, off = 0;
@@ -80,7 +83,7 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want, enum source source)
 {
     if (want > full_log2()) return 0;
     if (source == BINS) return t->meta_search.pause ? 0 : fair_piece(t, want, LARGER_ROUNDS);
-    /* who is only coming has patience of its own: attach.c */
+    /* a thread that attaches has pauses of its own: attach.c */
     bool pauses = source == BINS_OF_ALL && (t->loc->level_blocks || t->loc->samples_off);
     if (pauses && fdri_memory_search_pauses(&t->meta_search, t->loc->last_tick)) return 0;
     uint32_t off = fair_piece(t, want, ROUNDS);
@@ -89,9 +92,9 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want, enum source source)
     return off;
 }
 
-/* Blocks that fit a bin, and may go there, do so before they take the room of those that are kept for newcomers: larger
- * ones fit none. Not among very many partitions, whose bins are small: looking for pieces of them would take long; nor
- * by other strategies, which may have nothing to give back for what must have a place. */
+/* Bytes of the meta end that blocks of this size leave free: larger ones, which fit no bin, need them. So a block that
+ * fits a bin goes there first. Exceptions: a location with very many partitions has small bins, and a search for
+ * pieces would take long; strategies other than telescope may have nothing to give back for a bin. */
 static uint64_t left_to_bins(const struct fdri_thread *t, uint32_t want)
 {
     uint64_t bin = fdri_life_recording.arena.super->bin_bytes,
@@ -100,8 +103,8 @@ static uint64_t left_to_bins(const struct fdri_thread *t, uint32_t want)
     return want <= bin && held >= (uint64_t)t->live_parts * EACH ? fdri_life_recording.bin_reserve * bin : 0;
 }
 
-/* From the meta end. What a location begins with and no bin can hold comes from what is reserved there, else from those
- * that ended: it waits for some of them. */
+/* A slab from the meta end; 0: none. The first slab of a location, if no bin can hold it, comes from the reserve there,
+ * else from ended threads, of which it has some folded. */
 static uint32_t from_end(struct fdri_thread *t, uint32_t want, uint64_t to_bins)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -116,14 +119,14 @@ static uint32_t from_end(struct fdri_thread *t, uint32_t want, uint64_t to_bins)
     return off;
 }
 
-/* A slab of at least `bytes` in all, on the location's chain; 0: no room. */
+/* A slab of at least `bytes`, its head included, on the location's chain; NULL: no room. */
 static struct fdri_arena_slab *new_slab(struct fdri_thread *t, uint32_t bytes, enum source source)
 {
     bool from_bins = source != END_ONLY;
     struct fdri_arena_location *l = t->loc;
     uint32_t want = fdri_bins_slab_bytes(bytes), log2 = (uint32_t)fdri_bits_max(fdri_bits_log2_ceil(bytes), 9);
     uint64_t to_bins = from_bins ? left_to_bins(t, want) : 0;
-    /* who has one or two bins among many threads uses up what is left of them first */
+    /* with one or two bins among many threads, the location uses up its own pieces first */
     bool own = from_bins && log2 < full_log2() && fdri_shares_poor(t) && fdri_shares_crowded();
     uint32_t off = own ? fdri_bins_piece_own(&fdri_life_recording.arena, l, log2) : 0;
     bool in_bins = off;
@@ -136,7 +139,7 @@ static struct fdri_arena_slab *new_slab(struct fdri_thread *t, uint32_t bytes, e
         fdri_atomic_add_relaxed(&fdri_life_recording.meta_in_bins, want);
         fdri_atomic_add_relaxed(&l->meta_units, want >> 9);
     }
-    /* from the meta end it is zero, and others may still look at its `next` */
+    /* a slab from the meta end is zero already, and other threads may still read its `next` */
     struct fdri_arena_slab *s = fdri_thread_at(t, off);
     if (in_bins) set_head(t, off, FDRI_ARENA_META_SLAB, want);
     s->head.location = l->id;
@@ -148,6 +151,7 @@ static struct fdri_arena_slab *new_slab(struct fdri_thread *t, uint32_t bytes, e
     return s;
 }
 
+/* Puts a block on the free list of its size. */
 static void keep_for_reuse(struct fdri_thread *t, uint32_t off, uint32_t bytes)
 {
     uint32_t *list = &t->loc->meta_free[bytes / FDRI_ARENA_META_ALIGN - 1];
@@ -157,14 +161,14 @@ static void keep_for_reuse(struct fdri_thread *t, uint32_t off, uint32_t bytes)
     *list = off;
 }
 
-/* What is left of the current slab serves small blocks. */
+/* Makes [off, end) the current stretch; the rest of the old one becomes small free blocks. */
 static void use_slab(struct fdri_thread *t, uint32_t off, uint32_t end)
 {
     struct fdri_arena_location *l = t->loc;
     while (l->meta_end - l->meta_off >= REST_BYTES) {
         uint32_t rest = l->meta_off;
         l->meta_off += REST_BYTES;
-        fdri_atomic_signal_fence(); /* left here by longjmp it is lost, and not handed out twice */
+        fdri_atomic_signal_fence(); /* a longjmp from here leaks the block; in the other order it is handed out twice */
         keep_for_reuse(t, set_head(t, rest, FDRI_ARENA_META_FREE, REST_BYTES), REST_BYTES);
     }
     fdri_memory_set_stretch(l, offsetof(struct fdri_arena_location, meta_off), off, end);
@@ -229,7 +233,8 @@ void fdri_memory_meta_give(struct fdri_thread *t, uint32_t off)
 {
     struct fdri_arena_meta_head *h = fdri_thread_at(t, off);
     h->kind = FDRI_ARENA_META_FREE;
-    if (h->bytes < SMALL_BYTES) keep_for_reuse(t, off, h->bytes); /* else rare: a row table that grew */
+    if (h->bytes < SMALL_BYTES)
+        keep_for_reuse(t, off, h->bytes); /* larger ones are lost; rare: a row table that grew */
 }
 
 uint64_t fdri_memory_meta_bytes(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A place for the next record: partitions are made when their first record comes, their bins grow from 512 bytes to
- * the configured size, and where no bin is free reduce.c gives something up. */
+/* Room for the next record. A partition is made with its first record, its bins grow from 512 bytes to the configured
+ * size, and if no bin can be had, strategy/ gives events back. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,9 +27,9 @@ static uint32_t full_log2(void) { return fdri_life_recording.arena.bin_log2; }
 
 bool fdri_memory_may_take(const struct fdri_thread *t)
 {
-    /* the last one is for it: what it takes makes room for others */
+    /* [ended] may take the last one: with it, accounts of ended threads are folded, which frees more */
     if (t->loc->flags & FDRI_ARENA_LOCATION_ENDED) return true;
-    /* among very many half of these wait for the accounts that a thread begins with, half a bin of 4 KiB */
+    /* among very many threads, half of the reserve waits for a new thread's first accounts: half a bin of 4 KiB each */
     uint32_t left = t->loc->level_blocks && fdri_shares_crowded() ? fdri_life_recording.bin_reserve / 2 : 1;
     if (fdri_shares_poor(t)) return fdri_bins_free_count(&fdri_life_recording.arena) > left;
     return fdri_bins_free_count(&fdri_life_recording.arena) >
@@ -48,8 +48,8 @@ uint32_t fdri_memory_take_free(struct fdri_thread *t, uint32_t size_log2)
     return !off && fdri_memory_may_take(t) ? fdri_bins_piece_take(a, t->loc, size_log2) : off;
 }
 
-/* Small bins breed small ones. So for who wants a whole one, and where something can be given back instead, free pieces
- * wait for their neighbours, unless too much is waiting. */
+/* Small pieces that are used at once never join into large ones. So if a whole bin is wanted and could be given back
+ * instead, free pieces wait for their neighbours. They do not wait once they are a 64th of the location's bins. */
 bool fdri_memory_pieces_may_wait(const struct fdri_thread *t)
 {
     uint64_t waiting = (uint64_t)t->loc->piece_units << 9,
@@ -57,8 +57,9 @@ bool fdri_memory_pieces_may_wait(const struct fdri_thread *t)
     return fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_TELESCOPE && waiting < held / 64;
 }
 
-/* Where bands were joined for want of memory bins stay small, and mostly of one size: so pieces that were given back
- * fit. By bytes for each partition. Not among many threads, to whom whole bins can go. */
+/* The largest bin for this location, as log2. If bands were joined because memory is short, bins stay small and mostly
+ * of one size, so that returned pieces fit. The limits are bytes for each partition. Among many threads
+ * there is no such limit, so that whole bins can go to other threads. */
 enum { SMALLEST_BELOW = 5120, SMALL_BELOW = 12288, SMALL_BELOW_LATER = 24576 };
 static uint32_t most_size(const struct fdri_thread *t)
 {
@@ -72,6 +73,7 @@ static uint32_t most_size(const struct fdri_thread *t)
     return small ? (uint32_t)fdri_bits_min(10, full_log2()) : full_log2();
 }
 
+/* The smallest piece that will do instead of `want`. */
 static uint32_t least_size(const struct fdri_thread *t, uint32_t want)
 {
     if (want == 9 || !fdri_memory_pieces_may_wait(t)) return 9;
@@ -79,8 +81,8 @@ static uint32_t least_size(const struct fdri_thread *t, uint32_t want)
     return most_size(t) < full_log2() ? want : 9;
 }
 
-/* Newcomers took what is kept for them: who holds more than the others gives some of it back with each bin it fills,
- * until that is there again. It is what they can get of bins that nobody can claim, open ones and pieces. */
+/* Refills the reserve after new threads have used it: with each bin it fills, a location with more than the average
+ * gives bins back. New threads depend on it, as open bins and pieces cannot be claimed from other locations. */
 enum { PIECES_MORE = 3 };
 static void refill(struct fdri_thread *t, struct fdri_arena_part *p)
 {
@@ -92,15 +94,15 @@ static void refill(struct fdri_thread *t, struct fdri_arena_part *p)
         return;
     uint32_t off = fdri_strategy_reduce(t, p, full_log2(), &got);
     if (off) fdri_bins_piece_give(a, t->loc, off, got);
-    for (; off && got < full_log2() && more; more--) /* their neighbours may follow */
+    for (; off && got < full_log2() && more; more--) /* more pieces, which may complete the bin */
         if ((off = fdri_strategy_reduce(t, p, full_log2(), &got))) fdri_bins_piece_give(a, t->loc, off, got);
-    /* what the same step left ready spares the asker one for as many bins to come: so much is given at once */
+    /* the step also left bins ready for this location's next requests: they go to the reserve now */
     while (fdri_bins_free_count(a) < fdri_life_recording.bin_reserve && (off = fdri_ready_take(t, full_log2())))
         fdri_bins_piece_give(a, t->loc, off, full_log2());
 }
 
-/* Who has less than two of the smallest bins for each band of each level, and whose share is no more, loses a part to
- * others before it comes back to it. */
+/* Has the location less than two of the smallest bins for each band of each level, with a share no larger? Then other
+ * threads take its bins before it stores in that partition again, and searches cost credit. */
 enum { LEVEL_UNITS = 2 * FDRI_ARENA_BANDS };
 static bool starves(const struct fdri_thread *t)
 {
@@ -109,7 +111,8 @@ static bool starves(const struct fdri_thread *t)
            bins << (full_log2() - 9) < (uint64_t)fdri_arena_levels_in(t->loc->level_blocks) * LEVEL_UNITS;
 }
 
-/* `p` asks, or NULL: a meta block does. */
+/* Offset of a bin of 1 << *got bytes for partition p; 0: none. p is NULL if the request is for a meta block. Sources
+ * in order: bins ready, free bins, own pieces, other locations, own events. */
 static uint32_t find_bin(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t want, uint32_t *got)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -119,7 +122,7 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdri_arena_part *p, uint3
     uint32_t off = fdri_memory_take_free(t, want);
     if (!off && fdri_shares_poor(t)) off = fdri_bins_piece_own(a, t->loc, want);
     if (!off) off = fdri_bins_piece_any(a, t->loc, want, least_size(t, want), got);
-    /* of a larger one */
+    /* split off a larger piece */
     if (!off && !fdri_memory_pieces_may_wait(t)) off = fdri_bins_piece_own(a, t->loc, *got = want);
     if (off) {
         fdri_shares_note_taken(t);
@@ -147,7 +150,7 @@ void fdri_memory_prepare_bin(struct fdri_thread *t)
 
 /* ---- partitions ---- */
 
-/* For each level of readings that is begun another one is closed: its table serves again. */
+/* Takes the encoder table of a closed partition of readings: a new level of readings closes another one. 0: none. */
 static uint32_t table_of_closed(struct fdri_thread *t, uint32_t bytes)
 {
     for (uint32_t off = t->loc->parts_first; off;) {
@@ -167,12 +170,12 @@ void fdri_memory_give_table(struct fdri_thread *t, struct fdri_arena_part *p, ui
 {
     uint32_t old = p->table_off;
     p->table_off = instead;
-    fdri_atomic_signal_fence(); /* left here by longjmp it is lost, and not given twice */
+    fdri_atomic_signal_fence(); /* a longjmp from here leaks the old table; in the other order it frees it twice */
     if (old) fdri_memory_meta_give(t, old - (uint32_t)sizeof(struct fdri_arena_meta_head));
 }
 
-/* Those of points may be larger than what is kept for reuse: one that was set aside leaves its own to the partition
- * that follows. */
+/* Takes the table of the pinned partition that p follows. Tables of points may be too large for reuse as freed blocks.
+ * 0: none. */
 static uint32_t table_of_aside(struct fdri_thread *t, const struct fdri_arena_part *p, uint32_t bytes)
 {
     const uint32_t head = sizeof(struct fdri_arena_meta_head);
@@ -182,7 +185,7 @@ static uint32_t table_of_aside(struct fdri_thread *t, const struct fdri_arena_pa
     if (!table || ((const struct fdri_arena_meta_head *)fdri_thread_at(t, table - head))->bytes < head + bytes)
         return 0;
     before->table_off = 0;
-    fdri_atomic_signal_fence(); /* left here by longjmp it is lost, and not given twice */
+    fdri_atomic_signal_fence(); /* a longjmp from here leaks the table; in the other order two partitions share it */
     return table - head;
 }
 
@@ -197,8 +200,8 @@ static uint32_t table_bytes(uint32_t class_, uint32_t contexts)
     }
 }
 
-/* A new table with room for `need` bytes. One that is too large to be used again once the partition has outgrown it
- * is made for the largest bins at once. Nice: not if others have to give something for it. */
+/* A new table with room for `need` bytes; 0: no room. If it would be too large for reuse once the partition outgrows
+ * it, it is made for the largest bins at once. nice: a smaller table exists, so few events are given back for it. */
 static uint32_t new_table(struct fdri_thread *t, const struct fdri_arena_part *p, uint32_t need, bool nice)
 {
     const uint32_t head = sizeof(struct fdri_arena_meta_head);
@@ -208,7 +211,7 @@ static uint32_t new_table(struct fdri_thread *t, const struct fdri_arena_part *p
     return off ? off : (nice ? fdri_memory_meta_larger : fdri_memory_meta)(t, FDRI_ARENA_META_TABLE, head + need);
 }
 
-/* The encoder's table of partition p, large enough for bins of 1 << size_log2 bytes. */
+/* Makes sure that the encoder table of p is large enough for bins of 1 << size_log2 bytes. False: no room. */
 static bool have_table(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t size_log2)
 {
     const uint32_t head = sizeof(struct fdri_arena_meta_head);
@@ -220,7 +223,7 @@ static bool have_table(struct fdri_thread *t, struct fdri_arena_part *p, uint32_
     bool reading = fdri_record_is_reading(t->loc, p->class_, p->depth);
     uint32_t off = reading ? table_of_closed(t, need) : 0;
     if (!off) off = table_of_aside(t, p, need);
-    bool nice = p->table_off && size_log2 > 9; /* else no smaller one does, too */
+    bool nice = p->table_off && size_log2 > 9; /* else no smaller table would do */
     if (!off) off = new_table(t, p, need, nice);
     if (!off) return false;
     fdri_memory_give_table(t, p, off + head);
@@ -239,15 +242,16 @@ struct fdri_arena_part *fdri_memory_make_part(struct fdri_thread *t, uint32_t de
     p->open_seq = before ? before->open_seq : 0;
     p->last_tick = before ? before->last_tick : 0;
     p->list_head = (p->open_seq + 1ull) << 32; /* the first bin has seq 1 */
-    fdri_codec_encode_close(p);                /* asks for a bin */
+    fdri_codec_encode_close(p);                /* full: the first record asks for a bin */
     p->next = t->loc->parts_first;
     fdri_atomic_signal_fence();
     fdri_atomic_store_release(&t->loc->parts_first, off);         /* R:part - pairs with A:part in export/ */
-    t->victim = NULL;                                             /* the new one may be worth less */
-    if (!t->loc->samples_off) fdri_strategy_telescope_part(t, p); /* those thin in a way of their own */
+    t->victim = NULL;                                             /* the new one may be less valuable */
+    if (!t->loc->samples_off) fdri_strategy_telescope_part(t, p); /* samples are thinned otherwise */
     return p;
 }
 
+/* Are records of this kind only counted, as reduced? */
 static bool gate_closed(const struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band)
 {
     const struct fdri_arena_location *l = t->loc;
@@ -277,8 +281,8 @@ uint32_t *fdri_memory_slot_of(struct fdri_thread *t, const struct fdri_arena_par
     return &points->by_class[p->class_].part;
 }
 
-/* One that was linked, and left before its slot said so, or whose slot a join had emptied: else there would be a second
- * one of its kind, and no file with it is whole. */
+/* A longjmp between linking a partition and setting its slot, or a join of bands, leaves the slot empty. Without this a
+ * second partition of the same kind would be made, and a file with two is damaged. */
 void fdri_memory_relink_slots(struct fdri_thread *t)
 {
     t->live_parts = t->aside_units = 0;
@@ -296,8 +300,8 @@ void fdri_memory_relink_slots(struct fdri_thread *t)
     }
 }
 
-/* Of this kind, and of all that may be called by it, of which there may be no partition yet: who calls is stored,
- * too. */
+/* Closes the gate of p's kind and those of all calls that such a call may contain: deeper ones, in p's band and shorter
+ * ones. They may have no partition yet. So a call is stored only if its caller is. */
 static void close_gates(struct fdri_arena_location *l, const struct fdri_arena_part *p)
 {
     for (uint32_t band = 0; band <= p->band; band++) {
@@ -320,9 +324,9 @@ void fdri_memory_close_gate(struct fdri_thread *t, struct fdri_arena_part *p)
     }
 }
 
-/* A third of what the partition holds: the open bin, half empty on average, costs it a sixth at most, and larger ones
- * store more in less. Among many threads whole bins soon, which others can claim at once; among so many that each has
- * next to nothing, small ones, as accounts grow with the size, for who has not much more than that. */
+/* A third of the partition's bytes. So the open bin, half empty on average, costs a sixth at most; larger bins store
+ * more in each byte. Among many threads bins are whole soon, as other threads can claim whole bins at once. With few
+ * bins for each thread they stay small in locations that hold few, as encoder tables grow with the size. */
 enum { CROWDED_SMALL = 2, NOT_MUCH = 8 };
 static uint32_t best_size(const struct fdri_thread *t, const struct fdri_arena_part *p)
 {
@@ -334,8 +338,8 @@ static uint32_t best_size(const struct fdri_thread *t, const struct fdri_arena_p
     return units ? (uint32_t)fdri_bits_min(9 + fdri_bits_log2_floor(units), most) : 9;
 }
 
-/* Nobody can claim the newest bin of a partition while its owner records, nor pieces that it has not listed. Where many
- * threads hold much in this way bins stay small until the partition has shown that it needs more. */
+/* Other threads cannot claim the open bin of a partition while its owner records, nor pieces that are not listed. If
+ * many threads hold more than a quarter of the used bins in this way, a partition's first eight bins stay small. */
 static bool stays_small(const struct fdri_arena_part *p)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -344,8 +348,8 @@ static bool stays_small(const struct fdri_arena_part *p)
     return fdri_atomic_load_relaxed(&a->pinned) > (uint32_t)fdri_atomic_load_relaxed(&a->super->virgin) / 4;
 }
 
-/* Each rewind ends an open bin. A program that rewinds again and again has bins as large as what it stores in
- * between. */
+/* Each rewind ends an open bin. So after it bins begin small again and double: a program that rewinds again and again
+ * has bins about as large as the records between two rewinds. */
 static uint32_t size_after_rewind(struct fdri_arena_part *p, uint32_t best)
 {
     uint32_t want = p->flags & FDRI_ARENA_PART_REWOUND ? 9 : p->size_log2 + 1u;
@@ -355,6 +359,7 @@ static uint32_t size_after_rewind(struct fdri_arena_part *p, uint32_t best)
     return want;
 }
 
+/* log2 of the next bin's bytes, with the encoder table for it; 0: no room for the table. */
 static uint32_t next_size(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     uint32_t want = stays_small(p) ? 9 : best_size(t, p);
@@ -366,16 +371,15 @@ static uint32_t next_size(struct fdri_thread *t, struct fdri_arena_part *p)
     return want;
 }
 
-/* It holds nothing yet: so it was none that could give while its table or its bin, or others', were looked for, and
- * calls around its own may have gone instead. */
+/* Did a reduction close the gate of p's kind while p looked for a table or bin? p is empty, so it could not give
+ * anything, and its callers' events may have gone instead. */
 static bool closed_meanwhile(const struct fdri_thread *t, const struct fdri_arena_part *p)
 {
     return !(uint32_t)fdri_atomic_load_relaxed(&p->list_head) && gate_closed(t, p->depth, p->class_, p->band);
 }
 
-/* The slot's partition, which is made with its first record. NULL: there is none, or no room is looked for now. That
- * accounts find none, as a table larger than any bin, is no reason not to look for bins: meta_alloc.c pauses by
- * itself. */
+/* The slot's partition, made if need be. NULL: its gate is closed, there is no room, or searches pause. A failed search
+ * for meta blocks does not pause searches for bins: meta_alloc.c has pauses of its own. */
 static struct fdri_arena_part *part_of(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_,
                                        uint32_t band)
 {
@@ -387,7 +391,7 @@ static struct fdri_arena_part *part_of(struct fdri_thread *t, uint32_t *slot, ui
     return p;
 }
 
-/* A bin for it, which is not open yet, or 0. */
+/* Seals the newest bin of p and returns the offset of the next one, not opened yet; 0: none. */
 static uint32_t next_bin(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t *slot, uint32_t *got)
 {
     fdri_memory_search_yields(&t->room_search, FDRI_ARENA_COMMIT_RECORDS(p->progress));
@@ -402,7 +406,7 @@ static uint32_t next_bin(struct fdri_thread *t, struct fdri_arena_part *p, uint3
         fdri_memory_search_over(&t->room_search, off || *slot == FDRI_THREAD_GATE_CLOSED,
                                 t->loc->last_tick + t->pause_ticks);
     if (!off || *slot != FDRI_THREAD_GATE_CLOSED) return off;
-    fdri_bins_piece_give(&fdri_life_recording.arena, t->loc, off, *got); /* closed by what its own table or bin took */
+    fdri_bins_piece_give(&fdri_life_recording.arena, t->loc, off, *got); /* the search itself closed the gate */
     return 0;
 }
 
@@ -425,16 +429,16 @@ struct fdri_arena_part *fdri_memory_room(struct fdri_thread *t, uint32_t *slot, 
     if (!off && *slot != FDRI_THREAD_GATE_CLOSED && fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST)
         fdri_strategy_stop(t, t->loc->last_tick);
     if (!off) {
-        /* when storing stopped on account of this very call, it was settled with the frozen ones */
+        /* if this call made storing stop, it was counted together with the other open calls */
         bool settled = calls && (v->flags & FDRI_ARENA_LEVEL_SETTLED);
         if (!settled) fdri_atomic_bump_relaxed(*slot == FDRI_THREAD_GATE_CLOSED ? reduced : lost, 1);
         return NULL;
     }
     if (fdri_atomic_load_relaxed(&t->loc->bins_held) >= 8) fdri_strategy_reserve_ledger(t);
-    /* before its header is written */
+    /* before the bin's header is written */
     if (calls && t->loc->flags & FDRI_ARENA_LOCATION_JOINED_ALL) fdri_join_zero(t, p);
     uint32_t ordinal = calls && v->zero_tick == p->last_tick ? v->zero_count : 0;
-    /* of points each knows what it needs */
+    /* a point reserves its bits by itself */
     fdri_bins_part_open(&fdri_life_recording.arena, t->loc, p, off, got, ordinal, calls ? FDRI_CODEC_CALL_BITS_MAX : 0);
     fdri_ready_look(t);
     fdri_strategy_maybe_cut(t, p->last_tick);
