@@ -189,8 +189,7 @@ static int take_link(int dir, const char *name, int fd)
 static int open_live(struct fdri_life_recorder *r, int dir, uint64_t bytes)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
-        return -EFBIG; /* exceeding the limit would raise SIGXFSZ */
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes) return -EFBIG; /* else SIGXFSZ */
     int fd = fdri_fd_open(dir, ".", O_TMPFILE | O_RDWR, 0600);
     return fd < 0 ? name_live(r, dir, take_new, -1) : fd;
 }

@@ -233,8 +233,7 @@ void fdri_memory_meta_give(struct fdri_thread *t, uint32_t off)
 {
     struct fdri_arena_meta_head *h = fdri_thread_at(t, off);
     h->kind = FDRI_ARENA_META_FREE;
-    if (h->bytes < SMALL_BYTES)
-        keep_for_reuse(t, off, h->bytes); /* larger ones are lost; rare: a row table that grew */
+    if (h->bytes < SMALL_BYTES) keep_for_reuse(t, off, h->bytes); /* else lost; rare: a row table that grew */
 }
 
 uint64_t fdri_memory_meta_bytes(void)

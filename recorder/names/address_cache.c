@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions a thread calls, remembered by the thread: see fdri_names_cached. The table starts empty and small with
- * the first function; it grows while it forgets much and the buffer is large enough. */
+/* Each thread's cache of the functions it calls: struct fdri_names_cached. The table is made with the first function,
+ * with 64 entries. It grows to 1024 while it misses often and the buffer is large enough. */
 #include <fdr/fdr.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,13 +29,14 @@ enum {
 
 uint32_t fdri_names_address_version;
 
-/* What no function has: the slots where address 0, which a free one holds, would be looked for. */
+/* An address that no function has. A free entry has address 0; the two entries where 0 would be looked for have
+ * this. */
 enum { NO_ADDRESS = 1 };
 static struct fdri_names_cached nothing[2] = {{.address = NO_ADDRESS}, {.address = NO_ADDRESS}};
 
 void fdri_names_cache_start(struct fdri_thread *t)
 {
-    t->known_shift = 31; /* left here by longjmp, it looks at the first entries of what was there */
+    t->known_shift = 31; /* after a longjmp from here, it probes the first entries of the old table */
     fdri_atomic_signal_fence();
     t->known = nothing;
     t->known_misses = 0;
@@ -46,10 +47,10 @@ static void make_empty(struct fdri_thread *t) { t->known[0].address = t->known[1
 
 static uint32_t log2_of(const struct fdri_thread *t) { return t->known == nothing ? 0 : 32 - t->known_shift; }
 
-/* Behind the entries: what is known of the places that hooks were called from, by hash, of as many. */
+/* Behind the entries lie as many words about the places that hooks were called from, by hash. */
 static uint64_t *places(const struct fdri_thread *t, uint32_t log2) { return (uint64_t *)(t->known + (1u << log2)); }
 
-/* An old table is given back to the location's other meta blocks. */
+/* Makes a table of 1 << log2 entries, if memory allows, and frees the old one. */
 static void make(struct fdri_thread *t, uint32_t log2)
 {
     const uint32_t head = sizeof(struct fdri_arena_meta_head), bytes = ENTRY_BYTES << log2;
@@ -60,14 +61,14 @@ static void make(struct fdri_thread *t, uint32_t log2)
     t->known_misses = 0;
     if (!off) return;
     t->known = (void *)((uint8_t *)fdri_thread_at(t, off) + head);
-    fdri_atomic_signal_fence(); /* no slot is looked for behind the smaller one */
+    fdri_atomic_signal_fence(); /* table before shift: a handler in between probes within the larger one */
     t->known_shift = 32 - log2;
     make_empty(t);
     if (old) fdri_memory_meta_give(t, fdri_thread_offset_of(t, old) - head);
 }
 
-/* An entry of which the frame is still measured has the address's complement, and in the low bits of the frame's size
- * how often that is to be done. */
+/* The entry of f if its frame size is still being measured, or NULL. Such an entry holds the complement of the address,
+ * and in the low bits of frame_bytes the number of measurements to come. */
 static struct fdri_names_cached *measured(const struct fdri_thread *t, const struct fdri_record_function *f)
 {
     uint32_t slot = fdri_names_cache_slot(t, f->address);
@@ -78,7 +79,8 @@ static struct fdri_names_cached *measured(const struct fdri_thread *t, const str
     return NULL;
 }
 
-/* Room for a function in its first slot; who is there goes to the other one, which is his second, too. */
+/* Frees the first slot of a function. The entry there moves to the neighbouring slot, where a probe finds it as
+ * well. */
 static struct fdri_names_cached *make_room(const struct fdri_thread *t, uint64_t address)
 {
     uint32_t slot = fdri_names_cache_slot(t, address);
@@ -88,7 +90,7 @@ static struct fdri_names_cached *make_room(const struct fdri_thread *t, uint64_t
     return k;
 }
 
-/* The place in the high bits, the size of the frame in eights, and is it a function's own? */
+/* The word about a place: address in the high bits, frame size in units of 8 bytes, bit 0: not inlined there. */
 static uint64_t place(uint64_t site, uint64_t address)
 {
     uint64_t bytes = fdri_stack_frame_bytes(site);
@@ -96,8 +98,8 @@ static uint64_t place(uint64_t site, uint64_t address)
     return site << PLACE_SHIFT | bytes / 8 << 1 | (fdri_stack_function_begin(site) == address);
 }
 
-/* Written behind the busy mark only: a handler may give the table back. Where another operation is under way, or this
- * is a part of one, nothing is remembered. */
+/* The word is cached only under a busy mark of our own, as a handler may free the table. Inside of another operation
+ * nothing is cached. */
 struct fdri_names_place fdri_names_cache_place(struct fdri_thread *t, const struct fdri_record_function *f)
 {
     struct fdri_arena_location *l = t->loc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Code address to region, for compiler instrumentation: a hash table that every call reads and a new function changes.
- * Readers hold liburcu's read lock for the length of one probe; inserting is one store of a complete entry. When the
- * table must grow a larger one is published; old ones (together no larger than the newest) wait until the recording
- * ends, when a helper thread frees them after a grace period. */
+/* Code address to region, for compiler instrumentation: a hash table behind each thread's cache. The first call of a
+ * function inserts. A reader is in a liburcu section for one probe. An insert writes the region, then the address. When
+ * the table must grow, a larger one is published. Old tables, together no larger than the newest, stay until the
+ * recording ends; then a helper thread frees them after a grace period. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -38,7 +38,7 @@ struct table {
 
 enum { FIRST_LOG2 = 12 };
 #define REFUSED                                                                                                        \
-    (1ull << 32) /* no room for its definition, nor for any other of this kind: region 0, not asked for again */
+    (1ull << 32) /* no room for its definition, nor for any later one of this kind: region 0, without asking again */
 
 static struct table *current;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -58,7 +58,7 @@ static struct table *make(uint32_t log2)
     return t;
 }
 
-/* 0: not there. Else the region, or REFUSED. */
+/* The region of an address, or REFUSED; 0: not in the table. */
 static inline uint64_t probe(struct table *t, uint64_t address)
 {
     uint32_t mask = (1u << t->log2) - 1;
@@ -70,13 +70,14 @@ static inline uint64_t probe(struct table *t, uint64_t address)
     return 0;
 }
 
+/* Under the lock, or in a table not published yet. */
 static void put(struct table *t, uint64_t address, uint64_t region)
 {
     uint32_t mask = (1u << t->log2) - 1, i = slot_of(address, t->log2);
     while (t->entry[i].address && t->entry[i].address != address) i = (i + 1) & mask; /* at most 3/4 are used */
     t->used += !t->entry[i].address;
     fdri_atomic_store_relaxed(&t->entry[i].region, region);
-    fdri_atomic_store_release(&t->entry[i].address, address); /* R:address - the region is there before its address */
+    fdri_atomic_store_release(&t->entry[i].address, address); /* R:address - the region is stored before its address */
 }
 
 static void free_tables(void *newest)
@@ -87,12 +88,13 @@ static void free_tables(void *newest)
     }
 }
 
-/* A child leaves them where they are. */
+/* In a forked child this does nothing: the tables stay. */
 static void retire(struct table *newest)
 {
     if (newest) fdri_life_after_grace(free_tables, newest);
 }
 
+/* The table, with room for one more entry; NULL: no memory. Under the lock. */
 static struct table *writable(void)
 {
     struct table *t = current;
@@ -106,18 +108,19 @@ static struct table *writable(void)
     return wider;
 }
 
-/* What the loader knows is asked before our lock is taken: another thread may hold the loader's and wait for ours. */
+/* Defines the region of an address that is not in the table. The loader's lock is taken and released before ours:
+ * another thread may hold the loader's and wait for ours. */
 static FDRI_NOINLINE fdr_region insert(uint64_t address)
 {
     const char *name = "";
     Dl_info info;
     sigset_t old;
-    if (fdri_thread_inside) return 0; /* an instrumented allocator, called by what follows */
+    if (fdri_thread_inside) return 0; /* called by an instrumented allocator from below here */
     int saved = errno;
     fdri_system_signals_block(&old);
     fdri_thread_inside++;
     uint32_t module = fdri_names_module_of(address);
-    /* names are found offline; only rules need one now, and they get what the dynamic symbol table has */
+    /* readers find names offline. Only rules and triggers need one now: that of the dynamic symbol table */
     if ((fdri_names_rules_any() || fdri_watch_regions()) && dladdr((void *)(uintptr_t)address, &info) && info.dli_sname)
         name = info.dli_sname;
     pthread_mutex_lock(&lock);
@@ -130,23 +133,24 @@ static FDRI_NOINLINE fdr_region insert(uint64_t address)
     }
     pthread_mutex_unlock(&lock);
     fdri_thread_inside--;
-    fdri_system_signals_restore(&old); /* last: a handler that waited for it may leave by longjmp */
+    fdri_system_signals_restore(&old); /* last: a pending handler runs now and may leave by longjmp */
     errno = saved;
     return region;
 }
 
-/* liburcu's: the thread's entry in its list. It is taken off by a destructor that may come before ours or behind. */
+/* liburcu's variable: the thread's entry in its list. A destructor of liburcu removes it, before or after ours. */
 extern __thread struct urcu_bp_reader *urcu_bp_reader __attribute__((tls_model("global-dynamic")));
 
-static __thread bool registered; /* once, by us */
+static __thread bool registered; /* by us, once */
 
 bool fdri_names_is_reader(void)
 {
     return fdri_life_forked || urcu_bp_reader || (!registered && !fdri_thread_is_ending());
 }
 
-/* By a thread that liburcu does not know any more. It would put it on its list again, under locks that this thread may
- * hold: liburcu's destructor calls a pthread_mutex_unlock of the program's own, which may be instrumented. */
+/* For a thread that liburcu has removed from its list: a section would register it again, under locks that this thread
+ * may hold. That happens if liburcu's destructor calls a pthread_mutex_unlock of the program, and that is
+ * instrumented. */
 static uint64_t probe_locked(uint64_t address)
 {
     sigset_t old;
@@ -182,7 +186,8 @@ fdr_region fdr_region_define_address(const void *function)
     return fdri_thread_attached() ? fdri_names_address_region((uint64_t)(uintptr_t)function) : 0;
 }
 
-/* In place: an address without a region is looked up, and then defined, anew. */
+/* Clears the regions of addresses in [from, to); their next call looks them up and defines them again. Under the
+ * lock. */
 static void forget(uint64_t from, uint64_t to)
 {
     struct table *t = current;
@@ -200,13 +205,13 @@ void fdr_modules_changed(void)
     struct fdri_system_cancel cancel = fdri_system_cancel_off();
     fdri_system_signals_block(&old);
     fdri_thread_inside++;
-    uint32_t look = fdri_names_modules_look(); /* takes the loader's lock: before ours */
+    uint32_t look = fdri_names_modules_look(); /* before our lock: it takes the loader's */
     pthread_mutex_lock(&lock);
     fdri_names_modules_forget(look, forget);
     pthread_mutex_unlock(&lock);
     fdri_thread_inside--;
     fdri_system_cancel_restore(cancel);
-    fdri_system_signals_restore(&old); /* last: a handler that waited for it may leave by longjmp */
+    fdri_system_signals_restore(&old); /* last: a pending handler runs now and may leave by longjmp */
     errno = saved;
 }
 
@@ -219,11 +224,11 @@ void fdri_names_address_reset(void)
     retire(t);
 }
 
-static uint32_t readers; /* threads that are, of all recordings */
+static uint32_t readers; /* atomic: threads registered with liburcu, of all recordings */
 
-/* liburcu maps room for its readers, 256 bytes each, and twice as much when all of it is in use; it aborts where that
- * is refused (RLIMIT_AS, RLIMIT_DATA). So it is asked for first: what twice as many threads take as it knows of us, and
- * some that are readers without recording. */
+/* liburcu maps 256 bytes for each reader and doubles that when it is full. If the kernel refuses the mapping
+ * (RLIMIT_AS, RLIMIT_DATA), liburcu aborts the program. So this maps that much first, as a test: enough for twice our
+ * threads, and for some readers that do not record. */
 bool fdri_names_address_room(void)
 {
     enum { OTHERS = 64 << 10, EACH = 2 * 2 * 256 };
@@ -235,8 +240,8 @@ bool fdri_names_address_room(void)
     return true;
 }
 
-/* Once per thread, not once per recording, nor once more by its destructors; liburcu itself sees it end. In a forked
- * child nobody registers and nobody waits for a grace period: the registry still names the parent's threads. */
+/* Once for each thread, not for each recording, and not in its destructors; liburcu itself removes it at its end. In a
+ * forked child no thread registers or waits for a grace period: the list still names the parent's threads. */
 void fdri_names_address_thread(void)
 {
     if (fdri_life_forked || registered || fdri_thread_is_ending()) return;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Definitions: append-only records in meta memory, found again through a private index. One lock, held with signals
- * blocked so that a handler of the same thread cannot wait for its own thread. */
+/* Definitions: append-only records in meta memory, found again through a private index. There is one lock. Signals are
+ * blocked while it is held, so that a handler cannot wait for the thread that it interrupted. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fdr/fdr.h>
@@ -32,20 +32,20 @@ enum {
     BLOCK_BYTES = 4096,
     METRICS_MAX = 4096,
     EVENTS_MAX = 256,
-    RANKS_MAX = 16 << 20 /* of a communicator: so no sum of sizes comes near 32 bits */
+    RANKS_MAX = 16 << 20 /* of a communicator: so no sum of sizes comes near 2^32 */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Open addressing over offs of records; private, never read by others. Mapped by itself: whoever defines may be a
- * signal handler that interrupted the program's allocator. */
+/* Hash table with open addressing of the records' offsets; only this file reads it. It lies in a mapping of its own, as
+ * a definition may be made by a signal handler that interrupted the program's allocator. */
 static uint32_t *index_off;
 static uint32_t index_log2, index_used;
-static uint64_t block_bytes; /* of all blocks of definitions */
-/* a saved definition found no room: the ids behind it stay theirs */
+static uint64_t block_bytes; /* total size of all blocks of definitions */
+/* by kind: a saved definition found no room, so no new ids are given: they would differ from the saved ones */
 static bool out_of_ids[FDRI_ARENA_DEF_COLLECTIVE + 1];
 static uint8_t metric_type[METRICS_MAX];
 static struct fdri_names_event_shape shapes[EVENTS_MAX];
-static uint32_t fields_most; /* of all types; before the shape of one says so */
+static uint32_t fields_most; /* largest number of fields of a type; set before the type's shape is published */
 struct held {
     sigset_t mask;
     int error; /* the program's errno */
@@ -67,9 +67,10 @@ static void leave_lock(const struct held *h)
     errno = h->error;
 }
 
-/* For what the program defines. False, and nothing is held: nothing records. In a child that no handler of fork() saw
- * the switch is off, and the lock may be held by a thread that it has not. Behind the lock it is looked at once more:
- * where it is on definitions are taken until the lock is given back (fdri_names_define_end). */
+/* Takes the lock for a definition by the program. False, and the lock is free: nothing records. The switch is read
+ * before the lock: a child for which no atfork handler ran has it off, and the lock may be held by a thread of the
+ * parent. It is read again under the lock: if it is on, the recording cannot end before leave_lock
+ * (fdri_names_define_end). */
 static bool enter_on(struct held *h)
 {
     if (!fdri_atomic_load_relaxed(&fdr_switch_.on)) return false;
@@ -106,7 +107,7 @@ static const char *text_of(const struct fdri_arena_def *d) { return (const char 
 static bool same(const struct fdri_arena_def *d, const struct wanted *w)
 {
     return d->kind == w->kind && d->line == w->line && d->value == w->value &&
-           (d->kind != FDRI_ARENA_DEF_REGION || d->value2 == w->value2) && /* its module: addresses are used again */
+           (d->kind != FDRI_ARENA_DEF_REGION || d->value2 == w->value2) && /* the module: addresses are reused */
            d->name_bytes == w->name_bytes && d->file_bytes == w->file_bytes &&
            !memcmp(text_of(d), w->name, w->name_bytes) &&
            !memcmp(text_of(d) + w->name_bytes + 1, w->file, w->file_bytes);
@@ -118,6 +119,7 @@ static struct wanted wanted_of(const struct fdri_arena_def *d)
                            d->value, d->value2};
 }
 
+/* The index entry of w, or the free entry where it belongs. The index has a free entry. */
 static uint32_t *find(const struct wanted *w)
 {
     uint32_t mask = (1u << index_log2) - 1, i = (uint32_t)(hash_of(w) >> (64 - index_log2));
@@ -132,6 +134,7 @@ static void drop_index(void)
     index_off = NULL;
 }
 
+/* Doubles the index. True: there is room for one more entry, even if doubling failed. */
 static bool grow_index(void)
 {
     uint32_t log2 = index_off ? index_log2 + 1 : 10, mask = (1u << log2) - 1;
@@ -150,15 +153,16 @@ static bool grow_index(void)
     return true;
 }
 
-/* Definitions leave an eighth of what accounts may have (bins/alloc.c) to those of threads: names without anybody to
- * record calls of them are worth nothing. */
+/* Definitions leave an eighth of the limit for meta blocks to the accounts of threads: names are useless without
+ * threads that record calls. */
 static bool too_many(uint32_t more)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
     return block_bytes + more > a->meta_limit - a->meta_limit / 8;
 }
 
-/* Room for `bytes` at the end of the newest block; the block is linked before it is used. */
+/* Room for `bytes` at the end of the newest block, of which *block is set; NULL: no room. A new block is linked before
+ * it is used. */
 static struct fdri_arena_def *append(uint32_t bytes, struct fdri_arena_defs_block **block)
 {
     struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
@@ -186,7 +190,7 @@ static uint32_t most_of(uint32_t kind)
                                           : FDRI_CODEC_ID_MAX;
 }
 
-/* Said once for each reason. */
+/* One message for each reason. */
 static void say_lost(const struct wanted *w, bool indexed)
 {
     static unsigned said_full, said_most, said_index;
@@ -208,6 +212,7 @@ static void say_lost(const struct wanted *w, bool indexed)
             most);
 }
 
+/* Appends a record with the next id of its kind; returns its offset, 0: no room. */
 static uint32_t write_def(const struct wanted *w, const void *payload, uint32_t payload_bytes)
 {
     struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
@@ -236,9 +241,9 @@ static uint32_t write_def(const struct wanted *w, const void *payload, uint32_t 
     return (uint32_t)((uint8_t *)d - fdri_life_recording.arena.base);
 }
 
-/* The rest is under the lock, where definitions are taken. */
+/* Functions from here to define() need the lock. */
 
-/* Where in the index it is, or would go. NULL: there is no memory for one more; what is known is found even then. */
+/* The index entry of w, or a free one for it. NULL: w is not defined, and the index cannot grow. */
 static uint32_t *place_of(const struct wanted *w)
 {
     uint32_t *slot = index_off ? find(w) : NULL;
@@ -305,7 +310,7 @@ uint32_t fdri_names_define_function(uint64_t address, uint32_t module, const cha
     return id;
 }
 
-/* Ids outlive a recording: callers keep them in static variables. So a later recording of the process starts with
+/* Ids outlive a recording, as callers keep them in static variables. So a later recording of the process begins with
  * the definitions of the earlier ones, in their order. */
 static uint8_t *saved;
 static size_t saved_bytes;
@@ -313,13 +318,13 @@ static size_t saved_bytes;
 void fdri_names_define_save(void)
 {
     const struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
-    if (memcmp(s->magic, FDRI_ARENA_MAGIC, sizeof s->magic) != 0) return; /* its file was cut: nothing is there */
+    if (memcmp(s->magic, FDRI_ARENA_MAGIC, sizeof s->magic) != 0) return; /* the live file was truncated */
     free(saved);
     saved = NULL;
     saved_bytes = 0;
     for (uint32_t off = s->defs_first; off;) {
         const struct fdri_arena_defs_block *b = fdri_bins_at(&fdri_life_recording.arena, off);
-        /* A:defs - in a forked child the parent may be adding more */
+        /* A:defs - in a forked child, the parent may be appending */
         uint32_t used = fdri_atomic_load_acquire(&b->used);
         uint8_t *wider = realloc(saved, saved_bytes + used);
         if (!wider) return;
@@ -334,12 +339,12 @@ void fdri_names_define_end(void)
 {
     struct held h = enter_lock();
     fdri_names_define_save();
-    fdri_atomic_store_relaxed(&fdri_life_recording.running, false); /* nobody defines anything after this */
+    fdri_atomic_store_relaxed(&fdri_life_recording.running, false); /* no definition after this */
     leave_lock(&h);
 }
 
-/* One that does not fit here any more keeps its id, with the beginning of its name: else those behind it would get
- * others. Where that does not fit either nothing of its kind is defined any more. */
+/* Stores a saved definition that does not fit with a shortened name, so that the following ones get their old ids. If
+ * even that does not fit, nothing of its kind is defined any more. */
 static void define_cut(const struct fdri_arena_def *d)
 {
     char name[40] = "";
@@ -354,13 +359,13 @@ static void define_again(const struct fdri_arena_def *d)
 {
     const struct wanted w = wanted_of(d);
     uint32_t id = define(&w, w.name + fdri_bits_align_up(d->name_bytes + d->file_bytes + 2u, 8), d->payload_bytes);
-    /* rules may have changed; a code address gets its decision when it is first seen again */
+    /* rules may have changed; a code address is matched with them at its next first call */
     if (d->kind == FDRI_ARENA_DEF_REGION && !d->value && id) fdri_names_rules_define(id, w.name, w.file, false);
     if (id != d->id) define_cut(d);
     out_of_ids[d->kind] = defined((enum fdri_arena_def_kind)d->kind) < d->id;
 }
 
-/* Nobody defines anything before all that was saved is there: its ids are those of the recording before. */
+/* The lock is held throughout: a new definition in between would take the id of a saved one. */
 void fdri_names_define_reset(void)
 {
     struct held h = enter_lock();
@@ -450,14 +455,14 @@ fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_
     struct held h;
     if (size > RANKS_MAX) return refuse_group(name, size);
     w.line = (uint32_t)size;
-    w.value = hash_text(1, (const char *)world_ranks, size * 4); /* equal names of unlike groups stay apart */
+    w.value = hash_text(1, (const char *)world_ranks, size * 4); /* groups of one name with other ranks differ */
     if (!enter_on(&h)) return 0;
     uint32_t id = define(&w, world_ranks, (uint32_t)size * 4);
     leave_lock(&h);
     return id;
 }
 
-/* Once: events of the type may be recorded from then on. */
+/* Called once for each type; from then on its events may be recorded. */
 static void publish_shape(struct fdri_names_event_shape *to, const struct fdri_names_event_shape *shape)
 {
     memcpy(to->type, shape->type, sizeof to->type);
@@ -491,7 +496,7 @@ fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields
         shape.offset[i] = (uint16_t)fields[i].offset;
     }
     shape.count = (uint8_t)count;
-    /* Where the fields lie belongs to it: two structures of one name are two events. */
+    /* offsets of the fields count: two structures of one name are two event types */
     struct wanted w = want(FDRI_ARENA_DEF_EVENT, name, "");
     struct held h;
     w.line = (uint32_t)count;

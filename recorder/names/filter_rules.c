@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Selection before recording: rules from FDR_FILTER, decided once per region when it is defined. docs/FILTER.md has the
- * syntax. Rules are read at start and stay; a region's decision is one word. */
+/* Include and exclude rules from FDR_FILTER, applied once to each region when it is defined. They are read when a
+ * recording begins and do not change. A region's decision is one byte. docs/FILTER.md has the syntax. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fdr/fdr.h>
@@ -29,14 +29,15 @@ enum { RULES_MAX = 255, PHASES_MAX = 32, LINE_MOST = 511, COUNT_MAX = (1 << 20) 
 struct pattern {
     struct fdri_names_rule rule;
     bool by_file, named; /* named: not for regions known by address */
-    bool yields;         /* where another rule leaves calls out it decides */
+    bool yields;         /* a rule that leaves calls out takes precedence */
     char glob[200];
 };
 static struct pattern patterns[RULES_MAX];
-static uint32_t pattern_count, any; /* any, atomic: there are some; looked at beside a recording that begins */
+static uint32_t pattern_count, any; /* any: atomic, as it is read while another recording begins */
 static char phases[PHASES_MAX][64];
-static uint32_t phase_count; /* atomic, as any */
-static uint8_t *decision;    /* by region id: 0 none, else pattern index + 1; reserved, touched as regions come */
+static uint32_t phase_count; /* atomic, like any */
+/* By region id: 0 none, else pattern index + 1. Reserved address space, touched as regions come. */
+static uint8_t *decision;
 
 bool fdri_names_rules_any(void) { return fdri_atomic_load_relaxed(&any); }
 bool fdri_names_rules_phases(void) { return fdri_atomic_load_relaxed(&phase_count) != 0; }
@@ -78,7 +79,7 @@ static bool parse_count(const char *text, uint32_t *count)
     return true;
 }
 
-/* words[0] = verb; what is left must be: name GLOB | file GLOB. */
+/* VERB [COUNT or DURATION] name GLOB, or file GLOB. Returns NULL, or a text that says why the line is bad. */
 static const char *parse_rule(char **words, int n, struct pattern *p)
 {
     int next = 1;
@@ -132,19 +133,19 @@ static void load_file(const char *path)
                           errno == EINVAL ? "not a file" : strerror(errno));
         return;
     }
-    char line[LINE_MOST + 3]; /* with what ends it, and one byte that shows that it is longer */
+    char line[LINE_MOST + 3]; /* with its end, and one byte that shows a longer line */
     for (unsigned number = 1; fgets(line, sizeof line, f); number++) {
         bool read = strchr(line, '\n') || feof(f);
         const char *wrong = strcspn(line, "#\n") > LINE_MOST ? "longer than 511 bytes" : add_line(line);
-        for (int c = 0; !read && c != '\n' && c != EOF;) c = getc(f); /* what follows is no line */
+        for (int c = 0; !read && c != '\n' && c != EOF;) c = getc(f); /* skip the rest of a line too long */
         if (wrong) fdri_text_message("FDR_FILTER=%s line %u: %s; this line is ignored", path, number, wrong);
     }
     if (ferror(f)) fdri_text_message("FDR_FILTER=%s: %s; what was read before that holds", path, strerror(errno));
     fclose(f);
 }
 
-/* Which calls have their counters read: FDR_EDGE_REGIONS; else what the file says; else regions that were given a name.
- * Without counters to read the file's rules about them mean nothing. */
+/* Selects the calls at whose edges counters are read: FDR_EDGE_REGIONS, else the rules of the file, else all regions
+ * defined by name. Without counters, the file's rules about them are dropped. */
 static void add_edges(bool edges, const char *regions)
 {
     char copy[512], *save = NULL;
@@ -169,7 +170,7 @@ static void add_edges(bool edges, const char *regions)
         pattern_count++;
     }
     if (chosen || pattern_count == RULES_MAX) return;
-    memmove(patterns + 1, patterns, pattern_count++ * sizeof *patterns); /* first, so that every other rule decides */
+    memmove(patterns + 1, patterns, pattern_count++ * sizeof *patterns); /* first: every other rule overrides it */
     patterns[0] = (struct pattern){.rule.mode = FDRI_NAMES_RULE_COUNTERS, .named = true, .glob = "*"};
 }
 
@@ -177,7 +178,7 @@ void fdri_names_rules_load(const char *path, bool edges, const char *edge_region
 {
     pattern_count = 0;
     fdri_atomic_store_relaxed(&phase_count, 0u);
-    if (decision) memset(decision, 0, FDRI_CODEC_ID_MAX + 1); /* of an earlier recording of this process */
+    if (decision) memset(decision, 0, FDRI_CODEC_ID_MAX + 1); /* decisions of an earlier recording */
     if (*path) load_file(path);
     add_edges(edges, edge_regions);
     fdri_atomic_store_relaxed(&any, pattern_count);
@@ -188,13 +189,13 @@ void fdri_names_rules_load(const char *path, bool edges, const char *edge_region
     else decision = m;
 }
 
-/* Of a thread for which there is no room yet. */
+/* A phase of a thread that has no room for a location yet. */
 static void phase_before(const char *name, bool begin)
 {
     struct fdri_thread_wishes *said = fdri_thread_wishes();
     sigset_t old;
     if (!said) return;
-    fdri_system_signals_block(&old); /* no handler may leave by longjmp */
+    fdri_system_signals_block(&old); /* a handler could leave by longjmp */
     if (fdri_thread_hold_recording(said->recording)) {
         if (fdri_names_rules_phase(name)) fdri_thread_nest(&said->phases, begin);
         fdri_thread_release_recording();
@@ -202,8 +203,8 @@ static void phase_before(const char *name, bool begin)
     fdri_system_signals_restore(&old);
 }
 
-/* A phase that rules name begins or ends. Phases nest; an end without a begin is nothing. Handlers' lanes are not
- * paused. The names are another recording's only when nobody is in the middle of anything. */
+/* A phase begins or ends; only those named by rules count. Phases nest; an end without a begin does nothing. Lanes are
+ * not paused. The names are read inside of the operation, as they change only when no thread is in one. */
 static void phase(const char *name, bool begin)
 {
     struct fdri_thread *t = fdri_names_rules_phases() ? fdri_thread_begin(FDRI_THREAD_NO_EVENT) : NULL;

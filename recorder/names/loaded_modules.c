@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Modules: where code lies, for symbols found offline. Each is a definition; which of them are loaded is known here, by
- * looks at what the loader has. */
+/* Loaded modules (executable and libraries): which address belongs to which, so that readers find symbols offline. Each
+ * is a definition. This file also knows which are loaded, by asking the loader: a "look". */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <link.h>
@@ -23,13 +23,13 @@
 enum { MODULES_MAX = 768, RETURNS_MAX = 256 };
 
 static struct {
-    uint64_t from, to;         /* 0: it is not loaded */
-    uint64_t was_from, was_to; /* where it was last */
-    uint32_t seen;             /* the newest look at what is loaded that had begun when it was seen */
+    uint64_t from, to;         /* 0: not loaded */
+    uint64_t was_from, was_to; /* its last place */
+    uint32_t seen;             /* number of the newest look begun when the loader last listed it */
 } modules[MODULES_MAX];
 static uint32_t module_count, looks;
-static uint32_t returns; /* how often one came back to where another one was meanwhile */
-/* Of all about modules. Taken where the loader's lock is held, or the one of addresses; the definitions' under it. */
+static uint32_t returns; /* how often a module came back to a place that another one had had */
+/* Guards all of the above. Order: loader's lock or the lock of addresses, then this, then that of definitions. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void hex_build_id(const struct dl_phdr_info *info, char *text, size_t bytes)
@@ -51,7 +51,7 @@ static void hex_build_id(const struct dl_phdr_info *info, char *text, size_t byt
     }
 }
 
-/* Has another module been where this one comes now? */
+/* Did another module than def lie in [from, to) before? */
 static bool displaces(uint64_t from, uint64_t to, uint32_t def)
 {
     for (uint32_t i = 0; i < module_count; i++)
@@ -59,9 +59,9 @@ static bool displaces(uint64_t from, uint64_t to, uint32_t def)
     return false;
 }
 
-/* The module's id. Where several are loaded in one place in turn, each says since when it is there: in its definition
- * the first time, then in one more that only readers of addresses look at. These are bounded, for programs that do
- * nothing else. */
+/* Defines a module and returns its id. If several are loaded at one place in turn, each states since when it is there.
+ * The first time its own definition does, later a further definition, which only symbolizing readers use. The number of
+ * these is bounded, for programs that do little else. */
 static uint32_t define_module(const char *name, const char *id, uint64_t bias, uint64_t from, uint64_t to)
 {
     const struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
@@ -75,7 +75,7 @@ static uint32_t define_module(const char *name, const char *id, uint64_t bias, u
     return def;
 }
 
-/* When the recording begins; it stays the same. Under the lock. */
+/* Path and build id of the executable into the superblock, once. Under the lock. */
 static void note_executable(const char *path, const char *id)
 {
     struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
@@ -103,13 +103,13 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *first)
     if (from >= to) return 0;
     hex_build_id(info, id, sizeof id);
     const char *name = info->dlpi_name;
-    bool executable = *(bool *)first; /* it comes first, without a name */
+    bool executable = *(bool *)first; /* the loader lists it first, without a name */
     if (executable) {
         fdri_life_program_path(path, sizeof path);
         name = path;
         *(bool *)first = false;
     }
-    /* opened by a relative name: the reader is elsewhere */
+    /* opened by a relative name: a reader may run in another directory */
     if (*name != '/' && strchr(name, '/') && realpath(name, real)) name = real;
     pthread_mutex_lock(&lock);
     if (executable) note_executable(path, id);
@@ -124,7 +124,7 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *first)
     return 0;
 }
 
-/* Where they were a reader is told; where they are is looked at anew. */
+/* Keeps the last places, as definitions state displacements; the present places come from the next look. */
 void fdri_names_modules_reset(void)
 {
     pthread_mutex_lock(&lock);
@@ -148,7 +148,7 @@ uint32_t fdri_names_modules_look(void)
     return look;
 }
 
-/* What another look saw since this one began is loaded, too. */
+/* A module listed by a later look is loaded, too. */
 void fdri_names_modules_forget(uint32_t look, void (*forget)(uint64_t from, uint64_t to))
 {
     pthread_mutex_lock(&lock);
@@ -174,7 +174,7 @@ uint32_t fdri_names_module_of(uint64_t address)
 {
     uint32_t found = find_module(address);
     if (found) return found;
-    fdri_names_define_modules(); /* loaded since we looked */
+    fdri_names_define_modules(); /* loaded since the last look */
     return find_module(address);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes: what the application says about itself. They lie in the arena, so they are in every file and after every
- * death. */
+/* Notes: texts that the application gives about itself, by key. They lie in the arena, so they are in every file,
+ * however the process dies. */
 #define _GNU_SOURCE
 #include <fdr/fdr.h>
 #include <signal.h>
@@ -20,11 +20,11 @@
 #include "recorder/names/names.h"
 #include "recorder/thread/thread.h"
 
-static uint32_t held; /* a lock that a forked child can simply take off */
+static uint32_t held; /* the lock; a plain word, so that a forked child can reset it */
 
 void fdri_names_note_reset(void) { fdri_atomic_store_relaxed(&held, 0u); }
 
-/* With signals blocked. */
+/* Signals must be blocked: a handler would wait for the thread that it interrupted. */
 static void enter_lock(void)
 {
     uint32_t none = 0;
@@ -48,43 +48,45 @@ static struct fdri_arena_note_entry *find(const char *key)
     return NULL;
 }
 
+/* A new entry with this key and no value; NULL: no room. Under the lock. */
 static struct fdri_arena_note_entry *make(const char *key)
 {
     struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
     struct fdri_arena_notes_block *b = block_at(s->notes_off);
     if (!b || b->used == FDRI_ARENA_NOTES_PER_BLOCK) {
         bool room = !b || fdri_bins_meta_spares(&fdri_life_recording.arena, &fdri_life_recording.slabs,
-                                                FDRI_BINS_SPARE_NOTES, sizeof *b); /* threads to come need it */
+                                                FDRI_BINS_SPARE_NOTES, sizeof *b); /* the rest is for future threads */
         uint32_t off = room ? fdri_bins_meta_take(&fdri_life_recording.arena, FDRI_ARENA_META_NOTES, sizeof *b,
                                                   UINT32_MAX)
                             : 0;
         if (!off) return NULL;
         b = block_at(off);
         b->next = s->notes_off;
-        /* R:notes - pairs with A:notes: a block before it is on the chain */
+        /* R:notes - pairs with A:notes: the block is complete before it is on the chain */
         fdri_atomic_store_release(&s->notes_off, off);
     }
     struct fdri_arena_note_entry *n = &b->note[b->used];
     memcpy(n->key, key, strlen(key) + 1);
-    fdri_atomic_store_release(&b->used, b->used + 1); /* R:notes - its key before it is one */
+    fdri_atomic_store_release(&b->used, b->used + 1); /* R:notes - the key is complete before the entry counts */
     return n;
 }
 
-/* Into the half that does not count; then it does. */
+/* Writes the value into the half that is not valid, then makes that half the valid one. A kill leaves the old or the
+ * new value. */
 static void set(struct fdri_arena_note_entry *n, const char *value)
 {
     uint64_t state = n->state;
     uint32_t half = FDRI_ARENA_NOTE_WHICH(state) == 1;
     size_t bytes = strnlen(value, FDRI_ARENA_NOTE_VALUE_BYTES - 1);
-    /* R:value - who copies a byte of what follows finds the state that was set before it */
+    /* R:value - a copier that sees a byte written below also sees the state stored by the previous set() */
     fdri_atomic_fence_release();
     memset(n->value[half], 0, FDRI_ARENA_NOTE_VALUE_BYTES);
     memcpy(n->value[half], value, bytes);
-    /* R:value - pairs with A:value: the value before it counts */
+    /* R:value - pairs with A:value: the value is complete before it is valid */
     fdri_atomic_store_release(&n->state, FDRI_ARENA_NOTE_STATE(half + 1, FDRI_ARENA_NOTE_TIMES(state) + 1));
 }
 
-/* False: no room. */
+/* Sets or replaces a note. False: no room. */
 static bool put(const char *key, const char *value)
 {
     enter_lock();
@@ -95,7 +97,7 @@ static bool put(const char *key, const char *value)
     return n;
 }
 
-/* At most that many bytes of a text, and no half of a character (UTF-8). */
+/* Length of text cut to at most `most` bytes, without splitting a UTF-8 character. */
 static size_t cut(const char *text, size_t most)
 {
     size_t n = strnlen(text, most);
@@ -106,7 +108,7 @@ static size_t cut(const char *text, size_t most)
 
 void fdr_note(const char *key, const char *value)
 {
-    /* where they fault nothing is held yet */
+    /* copied first: if key or value is a bad pointer, no lock is held yet */
     char name[FDRI_ARENA_NOTE_KEY_BYTES] = "", text[FDRI_ARENA_NOTE_VALUE_BYTES] = "";
     sigset_t old;
     uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);

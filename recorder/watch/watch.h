@@ -20,8 +20,7 @@ struct fdri_thread;
 /* Atomic: the least threshold of all triggers on ended calls; a leave compares with it. UINT64_MAX: there is none. */
 extern uint64_t fdri_watch_ticks __attribute__((visibility("hidden"))),
     fdri_watch_ns __attribute__((visibility("hidden")));
-extern uint32_t fdri_watch_classes
-    __attribute__((visibility("hidden"))); /* atomic: bit for each watched class of points */
+extern uint32_t fdri_watch_classes __attribute__((visibility("hidden"))); /* atomic: bit per watched class of points */
 /* Called by the owner of t for a call or point that passes these words. */
 void fdri_watch_call(struct fdri_thread *t, uint32_t region, uint64_t duration, uint64_t tick);
 void fdri_watch_point(struct fdri_thread *t, uint32_t key, uint32_t type, uint64_t value, const uint64_t *field,
