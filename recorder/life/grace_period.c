@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What must wait until no thread can still be reading: in a thread of its own, because waiting for a grace period is
- * nothing an application thread may do. */
+/* Runs a function after a grace period, in a thread of its own: an application thread must never wait for one. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -26,7 +25,7 @@ static void *wait_and_do(void *argument)
 {
     struct later later = *(struct later *)argument;
     free(argument);
-    /* here: who made it must not touch a thread that may be over */
+    /* the thread names itself: its maker must not, as the detached thread may have ended */
     pthread_setname_np(pthread_self(), FDRI_SYSTEM_THREAD_RECLAIM);
     urcu_bp_synchronize_rcu();
     fdri_racy_take_over(&fdri_life_grace_word);
@@ -40,11 +39,11 @@ void fdri_life_after_grace(void (*what)(void *), void *with)
     pthread_attr_t detached;
     sigset_t old;
     struct later *later = fdri_life_forked ? NULL : malloc(sizeof *later);
-    if (!later) return; /* a child must not wait: the parent's threads are in the registry. It stays where it is */
+    if (!later) return; /* a forked child must not wait: liburcu's list names the parent's threads. The memory stays */
     *later = (struct later){what, with};
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    fdri_system_signals_block(&old); /* the application's signals are not ours to take */
+    fdri_system_signals_block(&old); /* the helper must not take the application's signals */
     if (pthread_create(&helper, &detached, wait_and_do, later)) free(later);
     fdri_system_signals_restore(&old);
     pthread_attr_destroy(&detached);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A program whose first thread leaves by pthread_exit ends when the last of the others does: the C library calls
- * exit(0) then. Threads of fdr's own would keep it from that for ever. So the dumper looks now and then whether the
- * first one left, and then whether any is there but fdr's; if not, it has exit(0) called as the C library would
- * have. */
+/* Ends a program of which only fdr's threads are left. If a program's first thread calls pthread_exit, the C library
+ * calls exit(0) when the last thread ends. fdr's own threads would prevent that for ever. So the dumper thread checks
+ * every 5 s whether the first thread has ended, and if so, whether other threads than fdr's are left. If none are, it
+ * has exit(0) called. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <pthread.h>
@@ -24,12 +24,12 @@
 #include "sampler/samples/samples_view.h"
 
 static const uint64_t often_ns = 5000000000u, soon_ns = 50000000;
-static uint64_t next_ns;  /* dumper */
-static uint32_t suspects; /* atomic: looks to come soon */
+static uint64_t next_ns;  /* of the dumper thread */
+static uint32_t suspects; /* atomic: checks to be made every 50 ms */
 
-enum { SOON_LOOKS = 100 }; /* the first thread may take that long from where it told to its end */
+enum { SOON_LOOKS = 100 }; /* the first thread may take 5 s from its report to its end */
 
-/* The state of the process is that of its first thread. */
+/* Has the first thread ended? The kernel shows its state as the state of the process: Z. */
 static bool first_left(void)
 {
     char text[512];
@@ -47,7 +47,7 @@ static bool is_ours(const char *tid)
     return fdri_system_is_helper(name);
 }
 
-/* A program may call its threads as ours are called: so many names are ours, and no more. */
+/* How many threads fdr has now. The program may use the same names for its own threads, so names alone do not count. */
 static uint32_t most_ours(void)
 {
     return 1u + fdri_samples_sampler_wanted() + (fdri_life_recording.set.counters.sampled[0] != 0);
@@ -67,7 +67,7 @@ static bool only_ours_left(void)
     return only;
 }
 
-/* In a thread of its own: exit ends the recording, which waits for the dumper. */
+/* In a thread of its own: exit ends the recording, and that waits for the dumper thread. */
 static void *end_program(void *unused)
 {
     sigset_t none;

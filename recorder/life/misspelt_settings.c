@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Variables of the environment that look like a setting's and are none: a letter wrong, and a recorder is found to have
- * run with its defaults when it is too late. Names that are not near any setting's are somebody else's. */
+/* Reports FDR_ variables of the environment whose names are close to a setting's. With one wrong letter a recorder runs
+ * with its defaults, and the user would notice after the crash. Names far from any setting's belong to other
+ * software. */
 #define _GNU_SOURCE
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,11 +18,11 @@ enum { PREFIX = 4 /* FDR_ */, LONGEST = 40, SHORT = PREFIX + 6 };
 
 static uint32_t least3(uint32_t a, uint32_t b, uint32_t c) { return (uint32_t)fdri_bits_min(fdri_bits_min(a, b), c); }
 
-/* Letters to be changed, left out, put in or swapped with their neighbour to make `a` (length n) of `b`; both of
- * LONGEST letters at most. */
+/* Edit distance of a (length n) and b, both of at most LONGEST letters: changed, missing, additional letters, and swaps
+ * of neighbours. */
 static uint32_t letters_apart(const char *a, size_t n, const char *b)
 {
-    uint32_t row[3][LONGEST + 1]; /* of the last two letters of `a`, and of this one */
+    uint32_t row[3][LONGEST + 1]; /* for the last two letters of a, and the present one */
     size_t m = strlen(b);
     for (uint32_t j = 0; j <= m; j++) row[0][j] = j;
     for (uint32_t i = 1; i <= n; i++) {
@@ -36,14 +37,14 @@ static uint32_t letters_apart(const char *a, size_t n, const char *b)
     return row[n % 3][m];
 }
 
-/* FDR_BUFFER_SIZE: the name of the setting, and more. */
+/* Does the name continue a setting's, as FDR_BUFFER_SIZE does? */
 static bool goes_on(const char *name, size_t length, const char *known)
 {
     size_t n = strlen(known);
     return length > n && name[n] == '_' && !memcmp(name, known, n);
 }
 
-/* The setting that is meant; NULL: it is one, or none is near. */
+/* The setting probably meant; NULL: name is a setting, or none is close. */
 static const char *meant(const char *name, size_t length, const char *const *known, size_t count)
 {
     const char *near = NULL, *begins = NULL;

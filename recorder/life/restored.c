@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A process that was restored from a checkpoint goes on in the memory of another one, which may be running still, and
- * in the same live file. Nobody tells it; it finds out by what is never the same twice: process id, start time, the
- * machine's boot. Looked at by the dumper thread every few seconds and at once when the clock stepped back, and before
- * a snapshot. Then the recording is left as it is and a new one begins. */
+/* Detects a process that was restored from a checkpoint. It has a copy of the original's memory and the same live file,
+ * and the original may still run. Nothing reports the restore, so fdr compares process id, start time and boot id. The
+ * dumper thread does so every 5 s, at once when the clock stepped back, and before a snapshot. After a restore the old
+ * recording is left as it is and a new one begins. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdbool.h>
@@ -20,12 +20,12 @@
 #include "recorder/life/recording.h"
 #include "recorder/record/record.h"
 
-/* Every few seconds the dumper also writes down that the process is there, for whoever finds its recording. */
+/* At each check the dumper also stores the time, so that a reader of the live file sees when the process last lived. */
 static const uint64_t often_ns = 5000000000u;
-static uint64_t next_ns;   /* dumper */
-static uint32_t suspected; /* atomic */
+static uint64_t next_ns;   /* of the dumper thread */
+static uint32_t suspected; /* atomic: check at the next poll */
 
-/* A filter may refuse getpid even before the first recording. */
+/* The process id, also if a seccomp filter refuses getpid. */
 static int number(void)
 {
     char text[1024];
@@ -58,7 +58,7 @@ struct fdri_life_identity fdri_life_identity_now(void)
 
 static bool other(uint64_t a, uint64_t b) { return a && b && a != b; }
 
-/* A child that shares our memory (vfork) has a number of its own, too; it is no other life. */
+/* A vfork child, which shares our memory, has another pid, too, but counts as the same process. */
 bool fdri_life_identity_differs(const struct fdri_life_identity *now)
 {
     const struct fdri_life_identity *then = &fdri_life_recording.life;
@@ -72,7 +72,7 @@ void fdri_life_check_restored(void)
     if (fdri_life_identity_differs(&now)) fdri_life_begin_anew();
 }
 
-/* The dumper cannot wait for its own end. */
+/* In a thread of its own: ending the recording waits for the dumper thread. */
 static void *begin_anew(void *unused)
 {
     pthread_setname_np(pthread_self(), FDRI_SYSTEM_THREAD_RESTART);
@@ -86,7 +86,7 @@ uint64_t fdri_life_poll_restored(uint64_t now_ns)
     if (fdri_atomic_load_relaxed(&suspected)) fdri_atomic_store_relaxed(&suspected, 0u);
     else if (now_ns < next_ns && next_ns - now_ns <= often_ns) return next_ns;
     fdri_atomic_store_relaxed(&fdri_life_recording.arena.super->alive_tick, fdri_record_tick_now());
-    fdri_crash_check_handlers(); /* has somebody taken the handlers of fatal signals? */
+    fdri_crash_check_handlers(); /* did the program replace fdr's handlers of fatal signals? */
     struct fdri_life_identity now = fdri_life_identity_now();
     if (fdri_life_identity_differs(&now) && !pthread_create(&helper, NULL, begin_anew, NULL)) pthread_detach(helper);
     next_ns = now_ns + often_ns;

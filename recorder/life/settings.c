@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From text to settings. Each value comes from struct fdr_config, else the environment, else the default. A bad one
- * costs a line that names variable, value and what is used instead. */
+/* Text to settings. Each value comes from struct fdr_config, else the environment, else the default. A bad value costs
+ * one message with variable, value and replacement. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -29,15 +29,14 @@ struct source {
     const struct fdr_config *config;
     struct fdri_life_settings *s;
     size_t text_used, known_count;
-    const char *known[64]; /* what was asked for: names of all settings in the end */
+    const char *known[64]; /* names passed to get(): in the end, all settings */
 };
 
-/* Settings are read one at a time, by fdr_init under its lock. */
+/* Of the parse under way. Only fdr_init parses, under its lock. */
 static bool strict;
 static unsigned refused;
 
-/* The text of one setting, "" if unset; remembers it for the superblock. Environments of setuid programs are
- * ignored. */
+/* The text of one setting, "" if unset; notes it for the superblock. The environment of a setuid program is ignored. */
 static const char *get(struct source *in, const char *variable, const char *field)
 {
     if (in->known_count < sizeof in->known / sizeof *in->known) in->known[in->known_count++] = variable;
@@ -54,13 +53,13 @@ static const char *get(struct source *in, const char *variable, const char *fiel
 
 static void bad(const char *variable, const char *value, const char *why, const char *instead)
 {
-    const int most = 200; /* the end of the line is what it is for */
+    const int most = 200; /* so that the end of the message is not cut off */
     fdri_text_message("%s=%.*s%s: %s%s%s", variable, most, value, strlen(value) > (size_t)most ? "..." : "", why,
                       strict ? "" : "; using ", strict ? "" : instead);
     refused++;
 }
 
-/* number with one of the units behind it; scale[] parallel to units[]. */
+/* A number followed by one of units[]; scale[] is parallel to units[]. */
 static bool parse_scaled(const char *text, const char *const *units, const double *scale, uint64_t *out)
 {
     const char *end;
@@ -76,7 +75,7 @@ static bool parse_scaled(const char *text, const char *const *units, const doubl
     return false;
 }
 
-/* With an exponent, or a fraction of a byte, it is a slip more often than not. */
+/* Refuses exponents and fractions of a byte: they are mostly slips. */
 bool fdri_life_parse_size(const char *text, uint64_t *out)
 {
     static const char *const units[] = {"", "K", "M", "G", "k", "m", "g", "KiB", "MiB", "GiB", NULL};
@@ -124,7 +123,7 @@ static uint64_t duration_setting(struct source *in, const char *variable, const 
     return duration_of(variable, get(in, variable, field), fallback, shown);
 }
 
-/* Coarser than an hour there would be no times. */
+/* At most one hour: coarser times would be useless. */
 static uint64_t resolution_setting(struct source *in, const char *field)
 {
     static const char lossless[] = "0 (lossless)";
@@ -187,7 +186,7 @@ static void parse_bin(struct source *in, const char *field)
     in->s->bin_bytes = (uint32_t)v;
 }
 
-/* The first of the words that commas separate; *length 0: none is left. */
+/* The first word of a list with commas; *length 0: none is left. */
 static const char *next_word(const char *text, size_t *length)
 {
     text += strspn(text, ",");
@@ -231,7 +230,7 @@ static void parse_chain(struct source *in, const char *field)
     *c = standard;
 }
 
-/* "4,2,1": relative shares of the age tiers, newest first; the last one holds for all older ones. */
+/* "4,2,1": relative shares of the tiers, newest first; the last number holds for all older tiers. */
 static void parse_shares(struct source *in, const char *field)
 {
     const char *v = get(in, "FDR_TELESCOPE", field);
@@ -273,7 +272,7 @@ static void parse_classes(struct source *in, const char *field)
     if (!v[strspn(v, ",")]) bad("FDR_CLASSES", v, "names no class", "none");
 }
 
-/* RTMIN, RTMIN+3, RTMAX-1 as `kill -l` has them; -1: it is none of these. */
+/* The number of RTMIN, RTMIN+3, RTMAX-1, as `kill -l` writes them; -1: another text. */
 static int realtime_by_name(const char *v)
 {
     bool up = !strncmp(v, "RTMIN", 5);
@@ -301,7 +300,7 @@ static int signal_by_name(const char *v)
     long n = strtol(v, &end, 10);
     bool fatal = n == SIGKILL || n == SIGSTOP || n == SIGSEGV || n == SIGBUS || n == SIGFPE || n == SIGILL ||
                  n == SIGABRT || n == SIGTRAP || n == SIGSYS;
-    bool library = n > 31 && n < SIGRTMIN; /* the C library's own: nobody else gets a handler there */
+    bool library = n > 31 && n < SIGRTMIN; /* reserved by the C library, which refuses handlers for them */
     return *v && !*end && n > 0 && n <= SIGRTMAX && !fatal && !library ? (int)n : -1;
 }
 
@@ -396,7 +395,7 @@ static void copy_path(char *to, size_t bytes, const char *variable, const char *
     snprintf(to, bytes, "%s", *v ? v : fallback);
 }
 
-/* What is relative is so to where the program was when it started. */
+/* Makes a relative path absolute, from the working directory at the start. */
 static void make_absolute(char *path, size_t bytes, const char *variable, const char *start)
 {
     char whole[1100];
@@ -408,8 +407,8 @@ static void make_absolute(char *path, size_t bytes, const char *variable, const 
             "it from whatever the working directory is then");
 }
 
-/* What is wrong with it now may be right when a snapshot is taken, so it is used all the same. Nothing is made to find
- * out: several processes begin at once. */
+/* A message if FDR_DIR looks unusable. It is used all the same: it may be usable by the time of a snapshot. The check
+ * creates nothing, as several processes may start at once. */
 static void look_at_dir(const struct fdri_life_settings *s)
 {
     struct stat st;
@@ -429,7 +428,7 @@ void fdri_life_program_path(char *path, size_t bytes)
     path[n > 0 ? n : 0] = 0;
 }
 
-/* Of a path only what is behind the last '/': it would name another directory. */
+/* Sets the name to the last component of path, as a path would lead to another directory. False: it is empty. */
 static bool name_of(struct fdri_life_settings *s, const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -451,7 +450,7 @@ int fdri_life_settings_parse(struct fdri_life_settings *s, const struct fdr_conf
                                                                                                NULL};
     static const char *const finals[] = {"none", "snapshot", NULL}, *const crashes[] = {"0", "1", "all", "exit", NULL};
     struct fdr_config none = {.size = sizeof none}, c = none;
-    if (given) memcpy(&c, given, given->size < sizeof c ? given->size : sizeof c); /* an older caller's is shorter */
+    if (given) memcpy(&c, given, given->size < sizeof c ? given->size : sizeof c); /* shorter in older callers */
     struct source in = {.config = &c, .s = s};
     memset(s, 0, sizeof *s);
     strict = c.strict;
@@ -485,7 +484,7 @@ int fdri_life_settings_parse(struct fdri_life_settings *s, const struct fdr_conf
     if (!getcwd(cwd, sizeof cwd)) strcpy(cwd, ".");
     const char *dir = get(&in, "FDR_DIR", c.dir);
     copy_path(s->dir, sizeof s->dir, "FDR_DIR", dir, cwd);
-    bool dir_given = strcmp(s->dir, dir) == 0; /* and is used */
+    bool dir_given = strcmp(s->dir, dir) == 0; /* not too long, so not replaced */
     make_absolute(s->dir, sizeof s->dir, "FDR_DIR", cwd);
     make_absolute(s->live_dir, sizeof s->live_dir, "FDR_LIVE_DIR", cwd);
     if (s->enable && dir_given) look_at_dir(s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Start and end of a recording, and what becomes of it in a forked child. */
+/* Start and end of a recording, and its end in a forked child. */
 #define _GNU_SOURCE
 #include <assert.h>
 #include <errno.h>
@@ -44,7 +44,8 @@
 #include "sampler/counters/counter_view.h"
 #include "sampler/samples/samples_view.h"
 
-/* One page of its own, so that the kernel can hand a zeroed one to every kind of child. */
+/* The switch has a page of its own, so that the kernel can hand every kind of child a zeroed one. 64 KiB is the
+ * largest page size of the supported machines. */
 struct fdr_switch_page_ fdr_switch_ __attribute__((aligned(65536)));
 static_assert(sizeof fdr_switch_ == 65536, "nothing else in its page");
 
@@ -61,15 +62,16 @@ uint64_t fdri_life_ns_to_ticks(uint64_t ns)
 /* ---- fork ---- */
 
 static sigset_t fork_mask; /* under the lock */
-/* This thread has the lock, but in fork(), or is just taking or giving it: set before and cleared after, so whoever
- * interrupts the thread that has it finds it set. The program's handlers wait, but in fdr_ending(); those of faults and
- * of FDR_SIGNAL do not, and may fork a debugger (which takes the lock), or call exit(). */
+/* This thread has the lock, or is taking or releasing it; the handlers of fork() do not set it. It is set before and
+ * cleared after, so a handler that interrupts the holder finds it set. take_lock blocks the program's handlers,
+ * fdr_ending does not. Handlers of faults and of FDR_SIGNAL always run; they may fork a debugger, which takes the lock,
+ * or call exit(). */
 static __thread bool at_lock;
-static uint32_t in_fork; /* atomic: a thread is in fork(), between the handlers, with all the locks */
+static uint32_t in_fork; /* atomic: a thread is in fork(), between the atfork handlers, and holds all locks */
 static bool wiped;       /* the switch is off in every child with memory of its own */
 
-/* Made by _Fork or clone, with a copy of a parent's recording. (A vfork child finds the switch on: the recording is its
- * parent's, and stays.) */
+/* Is this a child made by _Fork or clone, with a copy of its parent's recording? A vfork child is none: it shares the
+ * parent's memory, finds the switch on, and must leave the recording alone. */
 static bool bare(void)
 {
     return fdri_life_recording.running && fdri_life_recording.pid != fdri_export_pid() &&
@@ -93,8 +95,8 @@ static bool try_lock(void)
     return got;
 }
 
-/* Not by pthread_mutex_lock: nobody could tell whether it has the lock yet. Who forks in the sleep waits for the other
- * thread, as always. */
+/* pthread_mutex_lock would not do: at_lock must say whether this thread has the lock, and a handler could not know it
+ * while the thread waits. A handler that forks during the sleep waits for the lock in fork_prepare. */
 static void wait_for_lock(void)
 {
     while (!try_lock()) fdri_system_sleep(1000000);
@@ -120,11 +122,12 @@ static void release_lock(const struct held *h)
 {
     give_lock();
     fdri_system_cancel_defer(h->cancel);
-    fdri_system_signals_restore(&h->mask); /* a handler that waited for it may leave by longjmp */
+    fdri_system_signals_restore(&h->mask); /* a pending handler runs now and may leave by longjmp */
     fdri_system_cancel_restore(h->cancel);
 }
 
-/* No handler may come while this thread holds all the locks: it might define something. */
+/* Takes every lock of the library. Signals stay blocked until fork_done: a handler could
+ * define something and wait for its own thread. */
 static void take_all(void)
 {
     sigset_t old;
@@ -163,7 +166,7 @@ static void release_all(int phase)
 static void fork_done(int phase)
 {
     sigset_t old = fork_mask;
-    if (!fdri_atomic_swap_acq_rel(&in_fork, 0u)) return; /* L:fork: at_exit() did not wait any longer */
+    if (!fdri_atomic_swap_acq_rel(&in_fork, 0u)) return; /* L:fork: at_exit() has released them instead */
     release_all(phase);
     fdri_system_signals_restore(&old);
 }
@@ -172,7 +175,7 @@ static void fork_parent(void)
     if (!holds_lock()) fork_done(1);
 }
 
-/* In a child: any may be held by a thread that it does not have. All are taken then. */
+/* In a child: makes every lock anew, as it may be held by a thread that only the parent has, and takes all of them. */
 static void make_locks_anew(void)
 {
     pthread_mutex_init(&lock, NULL);
@@ -189,20 +192,20 @@ static void make_locks_anew(void)
     take_all();
 }
 
-/* A handler interrupted a record and called fork: the child goes back into that record, or into a snapshot. */
+/* Did a handler interrupt a record of this location and call fork? Then the child returns into that record. */
 static bool goes_back(const struct fdri_thread *t)
 {
     return t->loc && t->recording == fdri_life_recording.number && fdri_atomic_load_relaxed(&t->loc->busy);
 }
 
-static int exit_status; /* of exit(), when it runs */
-static bool exiting;    /* it is the process that ends, not the recording alone */
+static int exit_status; /* of exit(), once it runs */
+static bool exiting;    /* the whole process ends, not only the recording */
 
-/* The child records nothing until it calls fdr_init, and never into its parent's arena. A record that it goes back into
- * ends in memory of its own that is as it was: in an empty one it would follow what is not there. */
+/* The child records nothing until it calls fdr_init, and never into its parent's arena. If it returns into a record, it
+ * needs a private copy of the arena as it was: in an empty one that record would follow offsets to nothing. */
 static void fork_child(void)
 {
-    bool inside = holds_lock(); /* nothing of what it interrupted is given back */
+    bool inside = holds_lock(); /* in a handler that interrupted the holder of the lock: free nothing it uses */
     if (inside) make_locks_anew();
     fdri_atomic_store_relaxed(&fdr_switch_.on, 0u);
     fdri_thread_holders_fork();
@@ -220,8 +223,7 @@ static void fork_child(void)
     fork_done(2);
 }
 
-/* A child made by _Fork or clone came here without the handlers, and any lock may be held by a thread it does not
- * have. */
+/* In a child made by _Fork or clone, for which no atfork handlers ran: does their work. */
 static void bare_child(void)
 {
     make_locks_anew();
@@ -231,11 +233,12 @@ static void bare_child(void)
 static void note_status(int status, void *unused)
 {
     (void)unused;
-    exit_status = status & 0xff; /* as waitpid() tells it */
+    exit_status = status & 0xff; /* as waitpid() reports it */
 }
 
-/* Called by fdr_init and with the first thread that attaches: what is registered before main, in a constructor, would
- * run behind the destructor that needs it. The library is never unloaded. */
+/* Exit handlers run in reverse order, and at_exit below needs the status. A handler registered in a constructor, before
+ * main, would run after at_exit. So this is called by fdr_init and again when the first thread attaches. The library is
+ * never unloaded, so the handler stays valid. */
 void fdri_life_watch_exit(bool attaching)
 {
     static uint32_t noted[2]; /* atomic */
@@ -249,9 +252,9 @@ void fdri_life_watch_exit(bool attaching)
 
 static void once(void)
 {
-    /* children made without atfork handlers (_Fork, clone) find the switch off; where the kernel refuses, the
-     * handlers below still do it for fork() */
-    bool own = sysconf(_SC_PAGESIZE) <= (long)sizeof fdr_switch_; /* else what is beside it would go as well */
+    /* So children made without atfork handlers (_Fork, clone) find the switch off. If the kernel refuses, the handlers
+     * below still turn it off after fork(). */
+    bool own = sysconf(_SC_PAGESIZE) <= (long)sizeof fdr_switch_; /* else neighbouring data would be wiped as well */
     wiped = own && madvise(&fdr_switch_, sizeof fdr_switch_, MADV_WIPEONFORK) == 0;
     fdri_system_barrier_register();
     fdri_thread_attach_once();
@@ -305,7 +308,8 @@ static void fill_superblock(struct fdri_life_recorder *r)
     fdri_arena_spare_begin(s);
 }
 
-/* Whoever works there is done in microseconds; on a busy machine it may have to wait for a processor in between. */
+/* Waits at most 1 s for the accounts of ended threads. Folding takes microseconds, but on a busy machine the thread may
+ * wait for a processor. */
 static bool hold_accounts(void) { return fdri_ended_freeze(1000000000); }
 
 static uint64_t poll_all(uint64_t now_ns)
@@ -352,12 +356,12 @@ static void start_export(struct fdri_life_recorder *r)
 
 enum { AT_END_NS = 10000000, AT_START_NS = 200000000 };
 
-/* Is anybody else in the middle of a record? What threads that are gone left half-done does not count; nor does what
- * this one left by a longjmp, or interrupted to get here. */
+/* Is no other thread in the middle of a record? Records that ended threads left unfinished do not count, nor does one
+ * that this thread left by longjmp or is interrupting. */
 static bool quiet(const struct fdri_bins_arena *a)
 {
     if (fdri_thread_holders()) return false;
-    /* another recording's may have lain at the same address */
+    /* a location of an earlier recording may have had the same address */
     const struct fdri_arena_location *own = fdri_record_self.recording == fdri_life_recording.number
                                                 ? fdri_record_self.loc
                                                 : NULL,
@@ -374,7 +378,8 @@ static bool quiet(const struct fdri_bins_arena *a)
     return true;
 }
 
-/* Records under way finish; a thread that was stopped in the middle of one is not waited for. */
+/* Waits at most most_ns until no other thread is in the middle of a record. False: one still is, perhaps a stopped
+ * thread. */
 static bool quiesce(const struct fdri_bins_arena *a, uint64_t most_ns)
 {
     uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + most_ns;
@@ -385,7 +390,7 @@ static bool quiesce(const struct fdri_bins_arena *a, uint64_t most_ns)
     return true;
 }
 
-/* The memory of the recording before, where a thread was in the middle of a record when that ended. */
+/* Frees the memory of the last recording, kept because a thread was in the middle of a record. -EBUSY: it still is. */
 static int drop_left(struct fdri_life_recorder *r)
 {
     if (!r->left) return 0;
@@ -398,7 +403,7 @@ static int drop_left(struct fdri_life_recorder *r)
     return 0;
 }
 
-/* Samples and counters load libraries and unwind stacks. */
+/* Samples and counters need the loader: they load libraries and unwind stacks. Turns both off. */
 static void without_loader(struct fdri_life_settings *s)
 {
     s->sample[0] = s->counters.sampled[0] = s->counters.edges[0] = s->counters.papi[0] = 0;
@@ -408,7 +413,7 @@ static void without_loader(struct fdri_life_settings *s)
         "nor counters");
 }
 
-/* By the settings that are there. */
+/* Begins a recording with the settings in fdri_life_recording. Returns 0 or -errno. Under the lock. */
 static int begin(void)
 {
     struct fdri_life_recorder *r = &fdri_life_recording;
@@ -427,12 +432,12 @@ static int begin(void)
     fdri_thread_no_room_reset();
     fdri_names_modules_reset();
     fdri_names_define_reset();
-    fdri_names_address_reset(); /* here: the table before may say of a function that nobody took its definition */
+    fdri_names_address_reset(); /* after define_reset: the old table may call functions REFUSED */
     fdri_names_define_modules();
     fdri_samples_sampler_prepare(r->set.sample, r->set.counters.papi);
     fdri_memory_arena_publish(r);
     r->began = fdri_record_tick_now();
-    /* R:on - everything above is in place; pairs with A:on in attach.c: a thread that attaches finds it */
+    /* R:on - pairs with A:on in attach.c: a thread that attaches finds everything above in place */
     fdri_atomic_store_release(&fdr_switch_.on, r->number);
     start_export(r);
     fdri_life_watch_exit(false);
@@ -443,7 +448,7 @@ static int begin(void)
 
 static void finalize(void);
 
-/* One that is over goes first; not that of a process that dies. */
+/* Ends an old recording, unless the process is dying, then begins a new one. 0 or -errno. Under the lock. */
 static int start(const struct fdr_config *config)
 {
     finalize();
@@ -466,7 +471,7 @@ int fdr_init(const struct fdr_config *config)
     }
     if (bare()) bare_child();
     struct held h = take_lock();
-    fdri_thread_inside++; /* an instrumented allocator waits until everything is in place */
+    fdri_thread_inside++; /* an instrumented allocator records only when everything is in place */
     int result = fdri_atomic_load_relaxed(&fdr_switch_.on) ? 0 : start(config);
     fdri_thread_inside--;
     release_lock(&h);
@@ -477,28 +482,29 @@ int fdr_init(const struct fdr_config *config)
 
 static void stop_recording(void)
 {
-    fdri_counters_stop(); /* its last readings are recorded */
+    fdri_counters_stop(); /* records its last readings */
     fdri_samples_sampler_stop();
     fdri_atomic_store_relaxed(&fdr_switch_.on, 0u);
-    fdri_system_barrier(); /* whoever marks a location busy from here on finds the switch off, or is seen below */
+    fdri_system_barrier(); /* a thread that marks its location busy after this sees the switch off, or is seen below */
     quiesce(&fdri_life_recording.arena, AT_END_NS);
 }
 
-/* over: nothing was recorded any more, and what is in memory may be gone. */
+/* Frees the arena, or keeps it if a thread is still in a record. over: recording had ended before, and the arena's
+ * contents may be gone. */
 static void give_memory_back(bool over, bool unlink_live)
 {
     fdri_trigger_stop(!over);
     fdri_watch_stop();
     fdri_names_define_end();
     fdri_life_recording.left = !quiesce(&fdri_life_recording.arena, AT_END_NS);
-    fdri_crash_stop(); /* a thread that crashes until here leaves a bundle */
+    fdri_crash_stop(); /* until here a crash leaves a bundle */
     if (fdri_life_recording.left) fdri_memory_arena_abandon(&fdri_life_recording, unlink_live);
     else fdri_memory_arena_drop(&fdri_life_recording, unlink_live);
-    if (!exiting) fdri_trigger_leave(); /* else who asks for a snapshot too late would end the process by a signal */
+    if (!exiting) fdri_trigger_leave(); /* else a late request for a snapshot would end the process by its signal */
 }
 
-/* Under the lock. The switch may be off already: fdr_ending() has left a bundle, or the arena is gone. A process that
- * dies keeps what its bundle is made of. */
+/* Ends the recording. Under the lock. The switch may be off already: fdr_ending() has left a bundle, or the arena is
+ * gone. In a process that dies this does nothing, as the bundle is being written from the arena. */
 static void finalize(void)
 {
     if (!fdri_life_recording.running || fdri_life_recording.pid != fdri_export_pid() || fdri_crash_under_way()) return;
@@ -506,21 +512,21 @@ static void finalize(void)
     stop_recording();
     if (!over) fdri_life_recording.arena.super->state = FDRI_ARENA_STATE_FINALIZED;
     if (fdri_life_recording.set.final_snapshot && !over) fdri_snapshot_final("finalize");
-    /* a bundle left by exit is the live file, or took its place: then another try says why it did not go */
+    /* a bundle left by exit is the live file, or replaced it. If replacing failed, removing it reports the reason */
     bool again = fdri_atomic_load_relaxed(&fdri_life_recording.arena.super->over_error) != 0;
     give_memory_back(over, !fdri_crash_ended() || again);
 }
 
 void fdr_finalize(void)
 {
-    if (bare()) return; /* whoever holds the lock may be no thread of this process */
+    if (bare()) return; /* the lock may be held by a thread that only the parent has */
     fdri_thread_settle_own((uint64_t)(uintptr_t)__builtin_frame_address(0));
     struct held h = take_lock();
     finalize();
     release_lock(&h);
 }
 
-/* A handler may have interrupted who holds the lock: then the mark is that one's. */
+/* May run in a handler that interrupted the holder of the lock; then at_lock is the holder's, and this does nothing. */
 int fdr_ending(const char *by, int status)
 {
     bool left = false;
@@ -532,14 +538,14 @@ int fdr_ending(const char *by, int status)
     return left;
 }
 
-/* The memory of the recording before is a file's whose process may be running still: it stays as it is. */
+/* The old arena is a file whose original process may still run: its contents stay as they are. */
 void fdri_life_begin_anew(void)
 {
     struct held h = take_lock();
     struct fdri_life_identity now = fdri_life_identity_now();
     if (fdri_atomic_load_relaxed(&fdr_switch_.on) && fdri_life_identity_differs(&now)) {
         fdri_thread_inside++;
-        fdri_system_barrier_register(); /* the kernel may have forgotten */
+        fdri_system_barrier_register(); /* the registration does not survive a checkpoint */
         stop_recording();
         give_memory_back(false, false);
         int e = drop_left(&fdri_life_recording);
@@ -551,13 +557,14 @@ void fdri_life_begin_anew(void)
     release_lock(&h);
 }
 
-/* Linked statically: after the destructors of the program. The C library has forgotten our handlers of fork() by then:
- * a thread that is in it comes out without the second one, with all the locks. */
+/* Priority 101: in a static program this runs after the program's destructors. By then the C library has removed our
+ * atfork handlers. So a thread inside of fork() would return with all the locks held; after 1 s they are released for
+ * it. */
 __attribute__((destructor(101))) static void at_exit(void)
 {
     bool held = false;
     struct held h;
-    if (bare() || holds_lock()) return; /* exit() in the handler of a fault in there */
+    if (bare() || holds_lock()) return; /* exit() by a handler that interrupted the holder */
     fdri_thread_settle_own((uint64_t)(uintptr_t)__builtin_frame_address(0));
     fdri_system_signals_block_handled(&h.mask, fdri_trigger_handles);
     h.cancel = fdri_system_cancel_off();

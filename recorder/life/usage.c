@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* fdr_usage(): sums over all locations, read while other threads record. */
 #include <fdr/fdr.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,8 +19,8 @@
 
 enum { LOOKS = 10000 };
 
-/* In what follows memory may be that of a recording which is over: it stays mapped, and an offset is either what it was
- * or 0 (docs/ORDERING.md). */
+/* The recording may end while these functions read its memory. That stays mapped, and an offset in it is either
+ * unchanged or 0 (docs/ORDERING.md). */
 static const void *at(const uint8_t *base, uint32_t off) { return base + off; }
 static const struct fdri_arena_bin *bin(const uint8_t *base, uint32_t off) { return at(base, off); }
 
@@ -33,12 +34,12 @@ FDRI_RACY static void add_part(struct fdr_usage *u, const uint8_t *base, const s
     if (oldest && open) {
         uint64_t with_open = bin(base, open)->first_index +
                              FDRI_ARENA_COMMIT_RECORDS(fdri_atomic_load_relaxed(&bin(base, open)->commit));
-        /* else it is somebody else's by now */
+        /* another seq: the bin belongs to another partition by now */
         bool its = fdri_atomic_load_relaxed(&bin(base, open)->seq) == copy.open_seq;
-        fdri_atomic_fence_acquire(); /* G:check - given back meanwhile the word is none of records */
+        fdri_atomic_fence_acquire(); /* G:check - if the bin was given back meanwhile, the word counts no records */
         if (fdri_atomic_load_relaxed(&bin(base, open)->generation) & 1 && its && with_open >= first) ever = with_open;
     }
-    if (p->class_ != FDRI_ARENA_CLASS_SAMPLE) { /* those are in no ledger of events */
+    if (p->class_ != FDRI_ARENA_CLASS_SAMPLE) { /* samples are in no ledger of events */
         u->stored += ever - first;
         u->reduced += first;
     }
@@ -86,14 +87,14 @@ FDRI_RACY static void add_location(struct fdr_usage *u, const uint8_t *base, con
     u->reduction_worst_ns = fdri_bits_max(u->reduction_worst_ns, ns_of(fdri_atomic_load_relaxed(&l->reduction_worst)));
 }
 
-/* Who looks, and has the lock of ended ones or not. */
+/* The calling thread, and whether it holds the lock of the ended threads' accounts. */
 struct looker {
-    const struct fdri_thread *t; /* NULL: it is not attached */
-    bool still;
+    const struct fdri_thread *t; /* NULL: not attached */
+    bool still;                  /* it does: no location is folded now */
 };
 
-/* Where another thread's location may be folded at any moment, and its memory be others' then: not while we are inside.
- * 0: it cannot be entered now. */
+/* Enters another thread's location by a claim. Otherwise it could be folded at any moment, and its memory be reused.
+ * Returns the place of the claim; 0: it cannot be entered now. */
 enum { ENTERS = 8 };
 static uint32_t enter(const struct looker *k, const uint8_t *base, struct fdri_arena_location *l)
 {
@@ -111,7 +112,7 @@ static void look_at(struct fdr_usage *u, const struct looker *k, const uint8_t *
     if (fdri_atomic_load_acquire(&l->flags) & FDRI_ARENA_LOCATION_FREE) return; /* A:location */
     if (!k->still && !own && !(place = enter(k, base, l))) return;
     uint64_t word = place ? fdri_bins_claim_word(&fdri_life_recording.arena, place) : 0;
-    bool there = !(fdri_atomic_load_acquire(&l->flags) & FDRI_ARENA_LOCATION_FREE); /* A:location - and stays so */
+    bool there = !(fdri_atomic_load_acquire(&l->flags) & FDRI_ARENA_LOCATION_FREE); /* A:location - stays so here */
     if (there) add_location(u, base, l);
     if (place) fdri_bins_claim_leave_as(&fdri_life_recording.arena, place, word);
 }
@@ -136,7 +137,7 @@ FDRI_RACY static struct fdr_usage sums(const uint8_t *base, uint32_t who, const 
     u.locations_sure = s->locations_sure;
     u.locations = fdri_atomic_load_relaxed(&s->location_count);
     u.snapshots = fdri_atomic_load_relaxed(&s->snapshots_taken);
-    const struct looker k = {t, fdri_ended_try_hold(who, LOOKS)}; /* else what is being folded is left out */
+    const struct looker k = {t, fdri_ended_try_hold(who, LOOKS)}; /* not held: locations being folded are left out */
     look_at_all(&u, &k, base);
     if (k.still) fdri_ended_unlock_of(who);
     uint64_t nowhere = fdri_atomic_load_relaxed(&s->lost_unattached);
@@ -145,17 +146,19 @@ FDRI_RACY static struct fdr_usage sums(const uint8_t *base, uint32_t who, const 
     return u;
 }
 
-/* For a thread that is attached it is an operation like others: fdr_finalize waits for it, and what a longjmp left is
- * ended by the next one. Others hold nothing: where the recording ended meanwhile what they saw counts for nothing. */
+/* In an attached thread this is an operation like others: fdr_finalize waits for it, and the next operation mends what
+ * a longjmp left. A thread that is not attached holds nothing. So if the recording ended meanwhile, it returns
+ * zeros. */
 FDRI_RACY struct fdr_usage fdr_usage(void)
 {
     const struct fdr_usage none = {0};
     uint32_t on = fdri_atomic_load_acquire(&fdr_switch_.on); /* A:on */
     if (!on) return none;
     struct fdri_thread *t = fdri_thread_begin_attached();
-    uint32_t who = t ? fdri_thread_offset_of(t, t->loc) : UINT32_MAX - on; /* no location's, and no other recording's */
+    /* without a location: an offset that none has, other than that of another recording */
+    uint32_t who = t ? fdri_thread_offset_of(t, t->loc) : UINT32_MAX - on;
     const uint8_t *base = t ? t->base : fdri_atomic_load_acquire(&fdri_life_recording.arena.base); /* A:on */
-    if (!t && fdri_atomic_load_acquire(&fdr_switch_.on) != on) return none; /* A:on - it is this recording's */
+    if (!t && fdri_atomic_load_acquire(&fdr_switch_.on) != on) return none; /* A:on - base may be another's */
     struct fdr_usage u = sums(base, who, t);
     if (t) fdri_thread_end(t);
     return t || fdri_atomic_load_acquire(&fdr_switch_.on) == on ? u : none; /* A:on */
