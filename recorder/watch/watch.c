@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Triggers come and go while others record: the table of what is watched, and what definitions it holds. */
+/* Adds and removes triggers while threads record, matches them with definitions, and keeps the table of keys. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -39,7 +39,7 @@ enum { FIRST_LOG2 = 6 };
 struct fdri_watch_table *fdri_watch_table;
 struct fdri_watch_slot fdri_watch_slots[FDRI_EXPORT_TRIGGERS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool full;        /* said that there was no memory for an entry */
+static bool full;        /* the message about missing memory was given */
 static uint32_t regions; /* atomic: there is a trigger on regions */
 
 void fdri_watch_lock(sigset_t *old)
@@ -53,13 +53,13 @@ void fdri_watch_unlock(const sigset_t *old)
     fdri_system_signals_restore(old);
 }
 
-/* ---- the table; all under the lock ---- */
+/* ---- the table; all functions under the lock ---- */
 
 static void put(struct fdri_watch_table *t, const struct fdri_watch_entry *e)
 {
     uint32_t mask = (1u << t->log2) - 1, i = e->key * 0x9E3779B1u >> (32 - t->log2);
     while (t->entry[i].key) i = (i + 1) & mask;
-    struct fdri_watch_entry *to = &t->entry[i]; /* field by field: recording threads look at the key meanwhile */
+    struct fdri_watch_entry *to = &t->entry[i]; /* field by field: recording threads read the key meanwhile */
     to->slot = e->slot;
     to->field = e->field;
     to->type = e->type;
@@ -67,7 +67,7 @@ static void put(struct fdri_watch_table *t, const struct fdri_watch_entry *e)
     to->p99_factor = e->p99_factor;
     fdri_atomic_store_relaxed(&to->threshold_ns, fdri_atomic_load_relaxed(&e->threshold_ns));
     t->used++;
-    fdri_atomic_store_release(&to->key, e->key); /* R:watch - pairs with A:watch: the entry is whole before its key */
+    fdri_atomic_store_release(&to->key, e->key); /* R:watch - pairs with A:watch: entry complete before its key */
 }
 
 static size_t table_bytes(uint32_t log2)
@@ -75,7 +75,7 @@ static size_t table_bytes(uint32_t log2)
     return sizeof(struct fdri_watch_table) + (sizeof(struct fdri_watch_entry) << log2);
 }
 
-/* Of a table at most half full with what is in `old` and one more. */
+/* log2 of the size that a table needs to be at most half full with the living entries of `old` and one more. */
 static uint32_t next_log2(const struct fdri_watch_table *old)
 {
     uint32_t log2 = FIRST_LOG2, living = 1;
@@ -84,8 +84,8 @@ static uint32_t next_log2(const struct fdri_watch_table *old)
     return log2;
 }
 
-/* One with room; entries of triggers that went are left behind. Its memory is the kernel's: who defines something may
- * be a handler that interrupted the allocator. */
+/* The table, with room for one more entry, replaced if need be; NULL: no memory. Entries of removed triggers are not
+ * copied. The memory is mapped: a definition may be made by a handler that interrupted the allocator. */
 static struct fdri_watch_table *writable(void)
 {
     struct fdri_watch_table *old = fdri_watch_table;
@@ -98,7 +98,7 @@ static struct fdri_watch_table *writable(void)
     for (uint32_t i = 0; old && i < 1u << old->log2; i++)
         if (old->entry[i].key && !old->entry[i].gone) put(t, &old->entry[i]);
     t->older = old;
-    fdri_atomic_store_release(&fdri_watch_table, t); /* R:watch - the table is whole */
+    fdri_atomic_store_release(&fdri_watch_table, t); /* R:watch - the table is complete */
     return t;
 }
 
@@ -122,6 +122,7 @@ void fdri_watch_free_older(void)
 
 static uint64_t to_ticks(uint64_t ns) { return ns > UINT64_MAX / 2 ? UINT64_MAX : fdri_life_ns_to_ticks(ns); }
 
+/* The words that recording threads compare with. */
 struct least {
     uint64_t ns;
     uint32_t classes;
@@ -154,7 +155,7 @@ void fdri_watch_thresholds(void)
     tell(&all);
 }
 
-/* What a new entry adds: all others are looked at only where one rises or goes. */
+/* Lowers the words for a new entry. Only when a threshold rises or a trigger is removed must all entries be read. */
 static void threshold_of(const struct fdri_watch_entry *e)
 {
     struct least all = {fdri_watch_ns, fdri_watch_classes};
@@ -191,11 +192,11 @@ static void add_entry(uint32_t slot, uint32_t key, uint32_t field, uint32_t type
     full = full || !t;
 }
 
-/* ---- what is defined ---- */
+/* ---- matching with definitions ---- */
 
 static bool matches(const char *glob, const char *name) { return *name && fdri_text_glob(glob, name); }
 
-/* EVENT.FIELD */
+/* Adds an entry for each field whose name EVENT.FIELD matches. */
 static void match_fields(uint32_t slot, uint32_t key, const char *event, const struct fdri_arena_def_field *field,
                          uint32_t count)
 {
@@ -216,6 +217,7 @@ static bool of_metrics(const struct fdri_watch *w)
     return w->source == FDRI_WATCH_BY_METRIC || w->source == FDRI_WATCH_BY_METRIC_RATE;
 }
 
+/* Adds the entries of this trigger for one definition. Under the lock. */
 static void match(uint32_t slot, enum fdri_arena_def_kind kind, uint32_t id, const char *name, const void *payload,
                   uint32_t bytes)
 {
@@ -229,7 +231,7 @@ static void match(uint32_t slot, enum fdri_arena_def_kind kind, uint32_t id, con
         match_fields(slot, FDRI_TOTALS_KEY(kind, id), name, payload, bytes / sizeof(struct fdri_arena_def_field));
 }
 
-/* A trigger came or went; under the lock. */
+/* After a trigger was added or removed. Under the lock. */
 static void changed(void)
 {
     uint32_t any = 0;
@@ -251,7 +253,7 @@ void fdri_watch_define(enum fdri_arena_def_kind kind, uint32_t id, const char *n
     fdri_watch_unlock(&old);
 }
 
-/* The loader may know the name of what is known by its address. Its lock is never taken under ours. */
+/* A region defined by address has no name; dladdr may know it. The loader's lock is never taken under ours. */
 static void match_def(uint32_t slot, const struct fdri_arena_def *d)
 {
     const char *name = (const char *)(d + 1);
@@ -266,7 +268,7 @@ static void match_def(uint32_t slot, const struct fdri_arena_def *d)
     fdri_watch_unlock(&old);
 }
 
-/* Everything defined so far. What is defined meanwhile is matched there, too. */
+/* Matches all definitions so far. Those made meanwhile are matched by fdri_watch_define; there() avoids duplicates. */
 static void match_all(uint32_t slot)
 {
     for (uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.arena.super->defs_first); off;) { /* A:defs */
@@ -281,7 +283,7 @@ static void match_all(uint32_t slot)
 
 /* ---- add and remove ---- */
 
-/* Messages are not defined. */
+/* Messages have no definitions: their names are send and recv. */
 static void match_messages(uint32_t slot)
 {
     const struct fdri_watch *w = &fdri_watch_slots[slot].watch;
@@ -290,16 +292,17 @@ static void match_messages(uint32_t slot)
     if (matches(w->glob, "recv")) add_entry(slot, FDRI_TOTALS_KEY(0, 2), FDRI_EXPORT_NO_FIELD, 0);
 }
 
-/* The first ids are 1 to 64; who has an old one does not meet the place's next owner. */
+/* The first ids are 1 to 64. An old id never leads to the next trigger in the same place. */
 static uint32_t new_id(uint32_t slot, uint32_t turn) { return (turn & 0xffffff) * FDRI_EXPORT_TRIGGERS + slot + 1; }
 static uint32_t slot_of(int trigger) { return ((uint32_t)trigger - 1) % FDRI_EXPORT_TRIGGERS; }
 
-/* Nobody is followed yet. The kernel's memory: pages nobody comes to cost nothing. */
+/* Makes or clears the table of followed metrics. It is mapped, so pages never touched cost nothing. False: no
+ * memory. */
 static bool follows_nobody(struct fdri_watch_slot *p)
 {
     size_t bytes = sizeof *p->followed * FDRI_WATCH_FOLLOWED;
     if (p->followed) {
-        if (madvise(p->followed, bytes, MADV_DONTNEED) != 0) memset(p->followed, 0, bytes); /* it is locked */
+        if (madvise(p->followed, bytes, MADV_DONTNEED) != 0) memset(p->followed, 0, bytes); /* mlocked pages */
         return true;
     }
     void *m = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -307,7 +310,7 @@ static bool follows_nobody(struct fdri_watch_slot *p)
     return m != MAP_FAILED;
 }
 
-/* id, or -ENOSPC, -ENOMEM. */
+/* Takes a place for a trigger. Returns its id, -ENOSPC or -ENOMEM. finish_add must follow. */
 static int add(const struct fdri_watch *w)
 {
     sigset_t old;
@@ -318,7 +321,7 @@ static int add(const struct fdri_watch *w)
     if (slot < FDRI_EXPORT_TRIGGERS && room) {
         struct fdri_watch_slot *p = &fdri_watch_slots[slot];
         uint32_t tenancy = p->tenancy + 1, turns = p->turns + 1;
-        /* not its id, which others look at, and is 0 */
+        /* not the id, which other threads read; it is 0 */
         memset(&p->watch, 0, sizeof *p - offsetof(struct fdri_watch_slot, watch));
         p->tenancy = tenancy;
         p->turns = turns;
@@ -335,6 +338,7 @@ static int add(const struct fdri_watch *w)
     return id ? (int)id : -ENOSPC;
 }
 
+/* Not under the lock, as dladdr takes the loader's. */
 static void finish_add(uint32_t slot)
 {
     sigset_t old;
@@ -344,7 +348,7 @@ static void finish_add(uint32_t slot)
     fdri_watch_unlock(&old);
 }
 
-/* The recording stays meanwhile. */
+/* The caller holds the recording, so it cannot end meanwhile. Returns the id or -errno, after a message. */
 static int add_line(const char *line)
 {
     struct fdri_watch w;
@@ -355,16 +359,16 @@ static int add_line(const char *line)
     if (id > 0) finish_add(slot_of(id));
     int e = id > 0 ? fdri_trigger_dumper_start() : 0;
     if (e) fdri_text_message("trigger %s: no thread for snapshots: %s", w.trigger.name, strerror(-e));
-    if (id > 0) fdri_trigger_dumper_wake(); /* it may have to look now and then */
+    if (id > 0) fdri_trigger_dumper_wake(); /* it may have to poll from now on */
     return id;
 }
 
-/* fdr_finalize does not wait for long: where it has been there meanwhile the trigger is gone, or goes when the next
- * recording begins, which does wait. */
+/* fdr_finalize waits for the hold for a short time only. If it ran meanwhile, the trigger was removed with the others,
+ * or is removed when the next recording begins, which waits longer. */
 int fdr_trigger_add(const char *line)
 {
     uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
-    char copy[1024] = ""; /* where it faults nothing is held yet; one that is longer stays too long */
+    char copy[1024] = ""; /* copied first: a bad pointer faults before a lock is held. Cut lines stay too long */
     sigset_t old;
     int id = -ESRCH;
     if (!on) return id;
@@ -387,8 +391,8 @@ static bool there_is(int trigger)
     return trigger > 0 && fdri_atomic_load_relaxed(&fdri_watch_slots[slot_of(trigger)].id) == (uint32_t)trigger;
 }
 
-/* After a grace period: nobody is looking at it any more. The recording may be over, and the place another
- * trigger's. */
+/* Frees the place of a removed trigger after a grace period. The recording may be over by then, and the place in use
+ * again: so `which` holds the tenancy, too. */
 static void free_slot(void *which)
 {
     sigset_t old;
@@ -399,7 +403,7 @@ static void free_slot(void *which)
     fdri_watch_unlock(&old);
 }
 
-/* Under the lock. */
+/* Removes a trigger; its place stays reserved until free_slot. Under the lock. */
 static void take_away(uint32_t slot)
 {
     struct fdri_watch_table *t = fdri_watch_table;
@@ -417,7 +421,7 @@ int fdr_trigger_remove(int trigger)
     if (!there_is(trigger)) return -ENOENT;
     uint32_t slot = slot_of(trigger);
     fdri_watch_lock(&old);
-    bool there = there_is(trigger); /* and nobody else takes it away */
+    bool there = there_is(trigger); /* another thread may have removed it before we had the lock */
     uintptr_t which = (uintptr_t)fdri_watch_slots[slot].tenancy * FDRI_EXPORT_TRIGGERS + slot;
     if (there) take_away(slot);
     fdri_watch_unlock(&old);
@@ -425,9 +429,9 @@ int fdr_trigger_remove(int trigger)
     return there ? 0 : -ENOENT;
 }
 
-/* Its place is not another recording's meanwhile, nor, as far as liburcu knows this thread, another trigger's: making
- * itself known there takes a lock, which a handler must not. A handler that left in the middle by longjmp would leave
- * the section open until the thread's next record. */
+/* Async-signal-safe. The hold keeps the place from a trigger of the next recording. The section keeps it from another
+ * trigger of this one, but only if liburcu knows this thread: to register takes a lock, which a handler must not.
+ * Signals are blocked, as a longjmp would leave the section open until the thread's next record. */
 void fdr_trigger_fire(int trigger, double value)
 {
     struct fdri_export_seen seen = {
@@ -458,7 +462,7 @@ static void load_line(const char *where, unsigned number, const char *line)
     const char *wrong = fdri_watch_parse(line, &fdri_life_recording.set, &w);
     if (!wrong && !w.trigger.name[0]) return;
     int id = wrong ? 0 : add(&w);
-    if (id > 0) fdri_watch_slots[slot_of(id)].matched = true; /* nothing is defined yet */
+    if (id > 0) fdri_watch_slots[slot_of(id)].matched = true; /* there are no definitions yet */
     if (id < 0) wrong = id == -ENOMEM ? "no memory" : "there are 64 already";
     line += strspn(line, " \t");
     if (wrong)
@@ -477,7 +481,7 @@ static void load_file(const char *path)
     for (unsigned number = 1; fgets(line, sizeof line, f); number++) {
         bool whole = strchr(line, '\n') || feof(f);
         load_line(path, number, line);
-        for (int c = 0; !whole && c != '\n' && c != EOF;) c = getc(f); /* it was told that it is too long */
+        for (int c = 0; !whole && c != '\n' && c != EOF;) c = getc(f); /* load_line has reported it as too long */
     }
     if (ferror(f)) fdri_text_message("FDR_TRIGGERS=%s: %s; what was read before that holds", path, strerror(errno));
     fclose(f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A line of text to a trigger's source. docs/TRIGGERS.md has the syntax. */
+/* A line of text to a trigger: name, source, condition, options. docs/TRIGGERS.md has the syntax. */
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -37,7 +37,7 @@ static bool number(const char *text, const char *end_is, double *out)
     return end != text && !strcmp(end, end_is) && isfinite(*out);
 }
 
-/* Plain, or with a size's unit. */
+/* A plain number, or a size with a unit. */
 static bool value(const char *text, double *out)
 {
     uint64_t bytes;
@@ -93,7 +93,7 @@ static const char *memory(struct words *w, struct fdri_watch *t)
     const char *limit = accept(w, "above") ? next(w) : "";
     uint64_t bytes;
     t->percent = number(limit, "%", &t->limit);
-    /* never, always: none */
+    /* 0 % and 100 % are refused: they would always or never hold */
     bool good = t->percent ? t->limit > 0 && t->limit < 100 : fdri_life_parse_size(limit, &bytes);
     if (good && !t->percent) t->limit = (double)bytes;
     return good ? NULL : "expected: memory above SIZE, or above N%, N between 0 and 100";
@@ -151,7 +151,7 @@ static const char *split(const char *line, struct words *w)
     return NULL;
 }
 
-/* "NAME: SOURCE" or "NAME:SOURCE": the first word is the name then. */
+/* Splits "NAME: SOURCE" or "NAME:SOURCE", so that the first word is the name. False: there is no name. */
 static bool cut_name(struct words *w)
 {
     char *colon = strrchr(w->word[0], ':');
@@ -164,7 +164,7 @@ static bool cut_name(struct words *w)
     return true;
 }
 
-/* The condition as text: the line without name and options. */
+/* Stores the condition as text: the line without name and options. */
 static void what_it_says(const struct words *w, int from, int to, struct fdri_export_trigger *t)
 {
     size_t used = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What recording threads cannot see, looked at by the dumper thread: calls that do not end, memory, and the running p99
- * of watched regions. */
+/* Checks of triggers by the dumper thread, for conditions that no recording thread meets: calls that do not end, memory
+ * of the process, and the running p99 of watched regions. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
@@ -35,8 +35,8 @@ static uint64_t to_ns(uint64_t ticks)
 
 /* ---- calls that do not end ---- */
 
-/* Each call once: when it has been open for long enough now, and had not been when this trigger looked last. Under the
- * lock the trigger cannot be taken away, and its place given to another one, in between. */
+/* Fires once for each call: if it is open for stuck_ns now and was not at this trigger's last check. The lock keeps the
+ * trigger from being removed, and its place from being reused, in between. */
 static void report(const struct fdri_watch_entry *e, uint64_t enter_tick, const struct fdri_export_seen *seen)
 {
     sigset_t old;
@@ -54,7 +54,7 @@ static void see_frame(uint32_t location, uint32_t region, uint64_t enter_tick, u
     uint32_t key = FDRI_TOTALS_KEY(FDRI_ARENA_DEF_REGION, region);
     uint64_t open = now_tick > enter_tick ? now_tick - enter_tick : 0;
     uint64_t ns = to_ns(open);
-    /* A:watch - replaced as a whole */
+    /* A:watch - the table is replaced as a whole */
     const struct fdri_watch_table *table = fdri_atomic_load_acquire(&fdri_watch_table);
     if (!table) return;
     FDRI_WATCH_EACH_ENTRY(table, key, e)
@@ -68,7 +68,7 @@ static void see_frame(uint32_t location, uint32_t region, uint64_t enter_tick, u
                                           .field = FDRI_EXPORT_NO_FIELD});
 }
 
-/* A frame counts if it is the same before and after the depth was read again. */
+/* Checks the open calls of a location. A copied frame counts only if the depth, read again after, still covers it. */
 FDRI_RACY static void see_stack(const struct fdri_arena_location *l, uint64_t now_tick)
 {
     uint32_t depth = fdri_atomic_load_acquire(&l->depth); /* A:frame */
@@ -83,9 +83,9 @@ FDRI_RACY static void see_stack(const struct fdri_arena_location *l, uint64_t no
     }
 }
 
-/* Who was there with all its entries before a look began has now seen everything there is. */
+/* The triggers that had all their entries when a check began: only for these it is complete. */
 struct lookers {
-    uint32_t tenancy[FDRI_EXPORT_TRIGGERS]; /* 0: it was not */
+    uint32_t tenancy[FDRI_EXPORT_TRIGGERS]; /* 0: not complete */
 };
 static void begin_look(struct lookers *who)
 {
@@ -104,13 +104,13 @@ static void end_look(const struct lookers *who, uint64_t tick)
     fdri_watch_unlock(&old);
 }
 
-/* Locations with times of their own have no now. */
+/* Checks all live locations, except those with times of the caller (`_at`): they have no present time. */
 FDRI_RACY static void see_stacks(void)
 {
     struct lookers who;
     begin_look(&who);
     uint64_t now = fdri_record_tick_now();
-    if (!fdri_ended_try_hold(UINT32_MAX, 1000)) return; /* accounts of ended threads are moving: next time */
+    if (!fdri_ended_try_hold(UINT32_MAX, 1000)) return; /* an ended thread is being folded: next time */
     /* A:location */
     for (uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.arena.super->location_first); off;) {
         const struct fdri_arena_location *l = fdri_bins_at(&fdri_life_recording.arena, off);
@@ -131,7 +131,7 @@ static uint64_t resident(void)
     unsigned long long pages = 0;
     static unsigned said;
     errno = 0;
-    /* /proc/self is empty when the first thread has ended */
+    /* /proc/self is empty once the first thread has ended */
     if (!fdri_system_read_text("/proc/thread-self/statm", text, sizeof text) && fdri_text_once(&said))
         fdri_text_message("/proc/thread-self/statm: %s; triggers by memory see nothing until it can be read",
                           errno ? strerror(errno) : "empty");
@@ -170,7 +170,7 @@ static void see_memory(void)
 
 /* ---- p99 ---- */
 
-/* Adds the row's histogram of durations in ns. */
+/* Adds the histogram of one region on one location, durations in ns, to count[]. */
 FDRI_RACY static void add_histogram(const struct fdri_arena_location *l, uint32_t key, uint64_t *count)
 {
     const struct fdri_arena_rowtable *t = fdri_bins_at(&fdri_life_recording.arena,
@@ -190,8 +190,8 @@ FDRI_RACY static void add_histogram(const struct fdri_arena_location *l, uint32_
     }
 }
 
-/* Where a hundredth lies above, in ns, within its power of two by straight line; UINT64_MAX: too few calls to say.
- * false: accounts of threads that ended are moving. */
+/* The duration in ns that a hundredth of the calls exceeds, interpolated within its power of two. UINT64_MAX: fewer
+ * than 100 calls. False: an ended thread is being folded, *p99 is not set. */
 static bool p99_of(uint32_t key, uint64_t *p99)
 {
     uint64_t count[64] = {0}, all = 0, above = 0;
@@ -219,7 +219,8 @@ static bool p99_of(uint32_t key, uint64_t *p99)
     return true;
 }
 
-/* Who defines something waits for none of the reading. What is not read now keeps its threshold until the next time. */
+/* Updates the thresholds of p99 triggers. The lock is not held while rows are read, so definitions do not wait. An
+ * entry that cannot be read now keeps its threshold until the next poll. */
 static void see_p99(void)
 {
     sigset_t old;
@@ -238,7 +239,7 @@ static void see_p99(void)
     fdri_watch_unlock(&old);
 }
 
-/* What there is to look at. */
+/* What the present triggers need. */
 struct plan {
     uint64_t stuck; /* how often open calls are looked at; UINT64_MAX: never */
     bool memory, p99;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The checks that recording threads make: behind the slow branch of a leave, and behind one test of a word for points.
- * No lock, no system call but the one that wakes the dumper when a trigger has something new. */
+/* Checks of triggers by recording threads: in the slow branch of a leave, and for points after a test of one word. They
+ * take no lock. The only system call wakes the dumper thread when a trigger fires. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@
 uint64_t fdri_watch_ticks = UINT64_MAX, fdri_watch_ns = UINT64_MAX;
 uint32_t fdri_watch_classes;
 
-/* Ticks of the recording's clock: an `_at` event has its own time line. */
+/* The time of firing in the recording's clock. If the location's clock differs (`_at` events), that is now. */
 static uint64_t tick_of(const struct fdri_thread *t, uint64_t tick)
 {
     return t->ticks == fdri_life_recording.ticks ? tick : fdri_record_tick_now();
@@ -58,16 +58,17 @@ static double as_double(uint64_t value, uint32_t type)
     return type == FDRI_ARENA_VALUE_F64 ? fdri_bits_to_double(value) : (double)value;
 }
 
-/* Who is followed: a metric, or a field of an event, on one location or (0) on all of them. */
+/* The identity of a followed value: a metric, or a field of an event, on one location, or (0) on all. */
 static uint64_t name_of(uint32_t location, uint32_t key, uint32_t field)
 {
     return (uint64_t)location << 32 | (key & 0xFFFFFFu) << 6 | (uint32_t)(key >> 24 == FDRI_ARENA_DEF_EVENT) << 5 |
            (field & 31);
 }
 
-enum { PLACES = 16 }; /* where it may be */
+enum { PLACES = 16 }; /* candidates for each value */
 
-/* Its place, or the one that was left alone longest, for longer than `stale_ns`. NULL: all are taken. */
+/* The place of this value: its own, a free one, or that not updated for longest, if longer than stale_ns. NULL: all
+ * candidates are in use. */
 static struct fdri_watch_followed *follow(struct fdri_watch_slot *w, uint64_t whose, uint64_t now_ns, uint64_t stale_ns)
 {
     struct fdri_watch_followed *oldest = NULL;
@@ -81,13 +82,13 @@ static struct fdri_watch_followed *follow(struct fdri_watch_slot *w, uint64_t wh
     }
     uint64_t before = fdri_atomic_load_relaxed(&oldest->whose);
     if (before && (oldest_ns > now_ns || now_ns - oldest_ns < stale_ns)) return NULL;
-    if (!fdri_atomic_cas_acq_rel_u64(&oldest->whose, &before, whose)) return NULL; /* L:trigger - with its next event */
+    if (!fdri_atomic_cas_acq_rel_u64(&oldest->whose, &before, whose)) return NULL; /* L:trigger - lost: next event */
     fdri_atomic_store_relaxed(&oldest->at_ns, (uint64_t)0);
     fdri_atomic_store_relaxed(&oldest->above, 0u);
     return oldest;
 }
 
-/* Fires when it comes to hold, not while it goes on holding. */
+/* Stores whether the condition holds; true only when it begins to hold. */
 static bool begins(uint32_t *above, bool holds)
 {
     uint32_t before = fdri_atomic_load_relaxed(above);
@@ -99,16 +100,16 @@ static bool beyond(const struct fdri_watch *w, double value) { return w->below ?
 
 enum { FORGET_NS = 1000000000 };
 
-/* The metric came to lie beyond the limit; each of those that match for itself. */
+/* Did the metric cross the limit just now? Each matching metric is followed separately. */
 static bool level(struct fdri_watch_slot *w, uint64_t whose, double value, uint64_t now_ns)
 {
-    if (value != value) return false; /* unknown now: neither beyond nor back */
+    if (value != value) return false; /* NaN: neither beyond the limit nor back */
     struct fdri_watch_followed *f = follow(w, whose, now_ns, FORGET_NS);
     if (f) fdri_atomic_store_relaxed(&f->at_ns, now_ns);
     return begins(f ? &f->above : &w->above, beyond(&w->watch, value));
 }
 
-/* Its change per second, over at least the period, came to lie there. */
+/* Did its change per second, measured over at least the period, cross the limit just now? */
 static bool rate(struct fdri_watch_slot *w, uint64_t whose, uint32_t type, uint64_t value, uint64_t now_ns,
                  double *per_second)
 {
@@ -123,13 +124,15 @@ static bool rate(struct fdri_watch_slot *w, uint64_t whose, uint32_t type, uint6
     return begins(&f->above, beyond(&w->watch, *per_second));
 }
 
+/* Every count-th event. */
 static bool counted(struct fdri_watch_slot *w)
 {
     return (fdri_atomic_add_relaxed(&w->count, 1u) + 1) % w->watch.count == 0;
 }
 
-/* The last N events came within the period. The times of the last 255 steps are kept, a step is one event where N is
- * not greater; else what is seen comes up to a step late. Then the period is over before events count again. */
+/* Did the last N events come within the period? The times of the last 255 steps are kept. A step is one event if N <=
+ * 255; otherwise it is more, and the trigger may fire up to a step late. After firing, no event counts until the period
+ * is over. */
 static bool rated(struct fdri_watch_slot *w, uint64_t now_ns)
 {
     uint64_t many = w->watch.count, step = (many - 1) / (FDRI_WATCH_PACED - 1) + 1,
