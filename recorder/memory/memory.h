@@ -7,7 +7,7 @@
  * Neighbours: bins/ hands out free bins; shares/ takes bins from other locations, ended/ from threads that ended;
  * strategy/ gives this location's own events back. record/ calls this room.
  *
- * Functions with a `t` are for the owner of t, inside an operation, unless the comment says otherwise. */
+ * Functions with a `t` are called by the thread that owns t's location at the moment, inside an operation. */
 #ifndef FDRI_RECORDER_MEMORY_MEMORY_H
 #define FDRI_RECORDER_MEMORY_MEMORY_H
 
@@ -54,7 +54,7 @@ void fdri_memory_arena_abandon(struct fdri_life_recorder *r, bool unlink_live);
 
 /* Returns a partition with room for one more record of this depth, class and band; may make it and open a bin. *slot
  * is the level's word that leads to the partition. NULL: the event is already counted in *reduced (its gate is closed)
- * or in *lost, or was settled with the open calls when strategy `first` stopped storing. */
+ * or in *lost. Exception: when strategy `first` stops storing, it counts all open calls at once. */
 struct fdri_arena_part *fdri_memory_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_,
                                          uint32_t band, uint64_t *reduced, uint64_t *lost);
 /* True if the slot of a point class has a partition with an encoder table, made if need be, or a closed gate. False:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Meta blocks of a location, cut from its slabs. A slab comes from the meta end of the arena or, once that is used up,
- * from a piece of a bin, for which events may be given back. */
+/* Meta blocks of a location, cut from its slabs. A slab comes from the meta end of the arena. Once that is used up, it
+ * is a piece of a bin, for which events may be given back. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -103,8 +103,8 @@ static uint64_t left_to_bins(const struct fdri_thread *t, uint32_t want)
     return want <= bin && held >= (uint64_t)t->live_parts * EACH ? fdri_life_recording.bin_reserve * bin : 0;
 }
 
-/* A slab from the meta end; 0: none. The first slab of a location, if no bin can hold it, comes from the reserve there,
- * else from ended threads, of which it has some folded. */
+/* A slab from the meta end; 0: none. If no bin can hold the first slab of a location, it may use the reserve there. If
+ * the reserve is used up, ended threads are folded, which frees slabs. */
 static uint32_t from_end(struct fdri_thread *t, uint32_t want, uint64_t to_bins)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Room for the next record. A partition is made with its first record, its bins grow from 512 bytes to the configured
- * size, and if no bin can be had, strategy/ gives events back. */
+/* Room for the next record. A partition is made with its first record. Its bins grow from 512 bytes to the configured
+ * size. If no bin is free and no other location gives one, strategy/ gives events back. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

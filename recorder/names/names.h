@@ -97,7 +97,7 @@ void fdri_names_cache_drop(struct fdri_thread *t, uint32_t row_off); /* removes 
 void fdri_names_cache_add(struct fdri_thread *t, const struct fdri_record_function *f, fdr_region region,
                           const struct fdri_arena_row *row);
 
-/* What FDR_FILTER says about a region: which calls are stored. */
+/* The decision of FDR_FILTER about a region: which of its calls are stored. */
 struct fdri_names_rule {
     uint8_t mode;
     uint32_t count;

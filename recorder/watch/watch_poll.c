@@ -239,7 +239,7 @@ static void see_p99(void)
     fdri_watch_unlock(&old);
 }
 
-/* What the present triggers need. */
+/* The checks that the present triggers need. */
 struct plan {
     uint64_t stuck; /* how often open calls are looked at; UINT64_MAX: never */
     bool memory, p99;
