@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A file as the reader holds it. Every offset is checked against the size of the file before it is used; offsets are
- * 64 bits wide, so that sums of two fields cannot wrap. */
+/* The reader's model of a file. The reader checks every offset against the size of the file before use. Offsets have
+ * 64 bits, so a sum of two fields cannot wrap. */
 #ifndef FDRI_READER_FILE_FILE_MODEL_H
 #define FDRI_READER_FILE_FILE_MODEL_H
 
@@ -16,14 +16,14 @@
 
 struct fdri_bundle;
 
-/* ---- locations ---- */
-struct fdri_file_found { /* a valid bin header somewhere */
+/* ---- parts of the model ---- */
+struct fdri_file_found { /* a valid bin header that the scan found */
     uint32_t off, location, seq;
     uint16_t depth;
     uint8_t class_, band, flags;
     bool listed;
 };
-struct fdri_file_bad { /* a stretch of meta blocks whose check is wrong, or that has none to believe */
+struct fdri_file_bad { /* a stretch of meta blocks whose check is wrong or unusable */
     uint64_t off, end;
 };
 struct fdri_file_meta {
@@ -33,9 +33,9 @@ struct fdri_file_meta {
 };
 struct fdri_file_definition {
     struct fdr_definition d;
-    uint32_t module; /* region known by address: id of its module, 0: unknown */
-    uint64_t bytes;  /* module: size in memory */
-    uint64_t from;   /* module: full tick since when it is there, 0: nobody was there before */
+    uint32_t module; /* for a region known by address: id of its module; 0: unknown */
+    uint64_t bytes;  /* for a module: its size in memory */
+    uint64_t from;   /* for a module: full tick of its load; 0: no module was there before */
 };
 struct fdri_file_definitions {
     struct fdri_file_definition *row; /* sorted by id */
@@ -50,45 +50,45 @@ struct fdri_file_defs {
 struct fdr_file {
     const uint8_t *bytes;
     uint64_t size;
-    void *owned; /* to unmap or free */
+    void *owned; /* memory to unmap or free; NULL: none */
     bool mapped;
-    struct fdri_arena_superblock sb; /* as repaired */
-    struct fdri_arena_spare spare;   /* zero: damaged */
-    struct fdri_file_bad *bad;       /* in order */
+    struct fdri_arena_superblock sb; /* after repairs */
+    struct fdri_arena_spare spare;   /* all zero if it is damaged */
+    struct fdri_file_bad *bad;       /* sorted by offset, disjoint */
     size_t bad_count, bad_room;
-    uint64_t end;         /* arena bytes that are there */
-    uint64_t bins_end;    /* no bin beyond */
-    uint64_t meta_first;  /* no meta block before */
-    bool cut_off;         /* its end is not there */
-    bool has_tail;        /* a snapshot */
-    bool tail_bad;        /* and what it says is not believed */
-    bool has_crash;       /* a bundle: a crash section lies behind the arena */
-    bool without_section; /* a bundle that has none */
-    uint64_t section_end; /* in the file; 0: there is none, or nobody can find it */
-    bool sound;           /* nothing found damaged so far */
+    uint64_t end;         /* bytes of the arena in this file */
+    uint64_t bins_end;    /* no bin lies at or above */
+    uint64_t meta_first;  /* no meta block lies below */
+    bool cut_off;         /* the end of the file is missing */
+    bool has_tail;        /* it is a snapshot */
+    bool tail_bad;        /* the tail is damaged; the reader ignores it */
+    bool has_crash;       /* it is a bundle: a crash section lies behind the arena */
+    bool without_section; /* it is a bundle without a crash section */
+    uint64_t section_end; /* in the file; 0: there is no section, or its end is unknown */
+    bool sound;           /* no damage found so far */
     bool headers_only;    /* a look at a running process: bins have no payload */
-    uint32_t refused;     /* reader_memory.c: how often memory had been refused when this was opened */
+    uint32_t refused;     /* reader_memory.c: failed allocations before this file was opened */
 
     struct fdri_file_found *found;
     size_t found_count, found_room;
-    struct fdri_file_found **by_identity; /* made when a list is broken */
+    struct fdri_file_found **by_identity; /* made when a list turns out broken */
     struct fdri_file_meta *meta;
     size_t meta_count, meta_room;
     bool meta_scanned;
 
     struct fdri_file_location *location; /* sorted by id */
     size_t location_count, location_room;
-    bool locations_lost; /* the chain was broken, or lacks some: bins may belong to locations nobody describes */
+    bool locations_lost; /* the chain was broken or incomplete: bins may belong to locations without a block */
     struct fdri_file_clock clock;
 
     struct fdri_file_definitions definitions[FDRI_FILE_KINDS];
     struct fdri_file_defs *defs;
     size_t defs_count, defs_room;
     uint64_t defs_bytes;
-    uint64_t defs_vain;              /* bytes checked for definitions where there are none */
-    struct fdr_definition **unknown; /* hash table of made-up ones */
+    uint64_t defs_vain;              /* bytes checked for definitions without success */
+    struct fdr_definition **unknown; /* hash table of placeholders for unknown ids */
     size_t unknown_count, unknown_slots;
-    void **kept_memory; /* strings and arrays of definitions */
+    void **kept_memory; /* strings and arrays of definitions, freed with the file */
     size_t kept_count, kept_room;
 
     struct fdr_file_info info;
@@ -102,7 +102,7 @@ struct fdr_file {
     struct fdr_note_info *note;
     size_t note_count, note_room;
 
-    pthread_mutex_t lock; /* what is computed on first use */
+    pthread_mutex_t lock; /* protects everything that is computed on first use */
     bool has_epochs;
     struct fdr_epoch_info *epoch;
     size_t epoch_count, epoch_room;
@@ -113,8 +113,8 @@ struct fdr_file {
     size_t ledger_count, ledger_room;
     struct fdr_total *total;
     size_t total_count, total_room;
-    uint64_t total_slots; /* looked at so far */
-    uint64_t total_looks; /* at rows in blocks whose table is damaged */
+    uint64_t total_slots; /* slots of totals tables that were read so far */
+    uint64_t total_looks; /* reads of rows in blocks whose table is damaged, so far */
     struct fdr_sample_stream *stream;
     size_t stream_count, stream_room;
     bool has_streams;
@@ -122,16 +122,17 @@ struct fdr_file {
     struct fdr_reduction_info *reduction;
     size_t reduction_count, reduction_room;
 };
-/* `count` bytes at `off` of the file, or NULL when they are not all there. */
+/* `count` bytes at `off` of the file, or NULL if they do not all lie in it. */
 static inline const void *fdri_file_at(const struct fdr_file *f, uint64_t off, uint64_t count)
 {
     return off <= f->end && count <= f->end - off ? f->bytes + off : NULL;
 }
-/* Room for one more element: grows *array (of *room elements of `size` bytes). false: no memory. */
+/* Makes room for one more element: grows *array, which has *room elements of `size` bytes. Returns false without
+ * memory. */
 bool fdri_file_grow(void *array, size_t count, size_t *room, size_t size);
 
-/* Of a chain that is damaged: does it come to where it was? Asked of each place in turn, from {0} on; the answer comes
- * within a few rounds (Brent). */
+/* Detects a cycle in a damaged chain, by Brent's algorithm. Call fdri_file_goes_round for each offset in turn,
+ * starting with a zeroed state. It returns true within a few rounds of the cycle. */
 struct fdri_file_chain {
     uint64_t mark, steps, until;
 };

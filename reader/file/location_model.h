@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A location as the reader holds it: its partitions with their bins, its open calls, how far each is believed. */
+/* The reader's model of a location: partitions with their bins, open calls, and how far the reader believes each. */
 #ifndef FDRI_READER_FILE_LOCATION_MODEL_H
 #define FDRI_READER_FILE_LOCATION_MODEL_H
 
@@ -12,7 +12,7 @@
 #include "format/codec/record_codec.h"
 #include "reader/file/tick_to_ns.h"
 
-/* The stack that is kept is at most this deep; a partition that claims more is damaged. */
+/* The shadow stack stores at most this depth; a partition that claims more is damaged. */
 #define FDRI_FILE_DEPTH_MAX  FDRI_ARENA_LEVELS_MAX
 #define FDRI_FILE_DAMAGE_MAX 1000u
 
@@ -20,47 +20,47 @@
 enum fdri_file_bin_state {
     FDRI_FILE_BIN_UNKNOWN = 0,
     FDRI_FILE_BIN_GOOD,
-    FDRI_FILE_BIN_SLOW, /* good, but the fast way does not read it */
+    FDRI_FILE_BIN_SLOW, /* good, but only the slow decoder reads it */
     FDRI_FILE_BIN_BAD
 };
 struct fdri_file_bin {
     uint64_t base_tick, first_index;
     uint32_t off, seq, records;
     uint8_t size_log2;
-    uint8_t state; /* enum fdri_file_bin_state; relaxed atomic: any thread may find out */
-    bool gap;      /* bins or records before it are missing */
-    bool gap_told; /* they were when it was recovered */
-    bool told;     /* that it is damaged is in the list of damage */
+    uint8_t state; /* enum fdri_file_bin_state; relaxed atomic: any thread may set it */
+    bool gap;      /* bins or records before this one are missing */
+    bool gap_told; /* they were missing at a recovery already, so the accounts include them */
+    bool told;     /* the list of damage names this bin */
 };
 struct fdri_file_part {
-    uint64_t off; /* of struct fdri_arena_part; 0: only its bins say that it is there */
+    uint64_t off; /* of struct fdri_arena_part; 0: the partition is known from its bins only */
     uint16_t depth;
     uint8_t class_, band;
-    bool tail_gap;       /* something is missing after the newest bin */
-    bool tail_told;      /* it was when it was recovered */
-    bool tail_moved;     /* it may all be newer than the cut */
-    bool aside;          /* set aside */
-    bool aside_parents;  /* until then none had been lost of those that may be parents of its calls */
-    uint64_t aside_tick; /* up to here: all that had ended by then */
+    bool tail_gap;       /* records after the newest bin are missing */
+    bool tail_told;      /* they were missing at a recovery already */
+    bool tail_moved;     /* all of them may be newer than the cut */
+    bool aside;          /* the partition is pinned (FDR_PIN) */
+    bool aside_parents;  /* at the pinning, no possible parent of its calls had been lost */
+    uint64_t aside_tick; /* stored tick of the pinning: it holds all that ended by then */
     uint32_t bin_count, bin_room;
     struct fdri_file_bin *bin;
-    uint64_t given_back; /* records stored once and no longer held */
-    uint64_t forgets;    /* a rewind was under way: so many at most are in no account yet */
-    uint64_t floor;      /* newest leave that was given back; 0: nothing was */
-    bool floor_unknown;  /* all was given back while a snapshot was made, or the block is damaged: later than `floor` */
-    bool untold;         /* recovered, and more is missing than is told */
-    uint64_t min_leave;  /* a record is kept when its leave is not below this */
-    uint64_t first_tick, last_tick; /* of what is kept, when `any` */
+    uint64_t given_back;            /* number of records given back */
+    uint64_t forgets;               /* a rewind was under way: at most this many records are in no account */
+    uint64_t floor;                 /* the newest leave given back; 0: nothing was given back */
+    bool floor_unknown;             /* it may be later than `floor`: damage, or all was given back during a snapshot */
+    bool untold;                    /* recovered, and more is missing than the accounts include */
+    uint64_t min_leave;             /* a record counts as kept if its leave is not below this */
+    uint64_t first_tick, last_tick; /* of the kept records, if `any` */
     bool any;
 };
 
 /* ---- locations ---- */
 struct fdri_file_frame {
     uint64_t enter;
-    uint32_t region, flags, ordinal; /* FDRI_CODEC_ORDINAL_COUNTED, mostly */
+    uint32_t region, flags, ordinal; /* usually FDRI_CODEC_ORDINAL_COUNTED */
 };
-#define FDRI_FILE_NO_ORDINAL (FDRI_CODEC_ORDINAL_COUNTED - 1u) /* not known, and nobody's */
-struct fdri_file_unplaced {                                    /* unplaced_calls.c */
+#define FDRI_FILE_NO_ORDINAL (FDRI_CODEC_ORDINAL_COUNTED - 1u) /* unknown; no call has this ordinal */
+struct fdri_file_unplaced {                                    /* see unplaced_calls.c */
     uint32_t depth;
     uint64_t leave;
 };
@@ -68,37 +68,37 @@ struct fdri_file_location {
     uint32_t id;
     uint64_t off;                                     /* of struct fdri_arena_location; 0: known from its bins only */
     struct fdri_arena_location raw;                   /* a copy; zero when off is 0 */
-    uint64_t levels_off[FDRI_ARENA_LEVEL_BLOCKS_MAX]; /* 0: missing */
-    bool levels_lost, parts_lost, suspect;            /* suspect: its own block is damaged */
-    bool parts_missing;    /* the chain of its partitions is broken, or was when the file was recovered */
-    bool accounts_dropped; /* while it is recovered */
-    bool rows_lost;        /* of its totals, as damage took them; known once they were read */
-    bool epoch_rows_lost;  /* the same of those that its current epoch is counted with */
+    uint64_t levels_off[FDRI_ARENA_LEVEL_BLOCKS_MAX]; /* 0: the block is missing */
+    bool levels_lost, parts_lost, suspect;            /* suspect: the location's own block is damaged */
+    bool parts_missing;                               /* the chain of its partitions is broken, or was at a recovery */
+    bool accounts_dropped;                            /* used during a recovery */
+    bool rows_lost;                                   /* damage took rows of its totals; valid after reading them */
+    bool epoch_rows_lost;                             /* the same, for the rows of its current epoch */
     struct fdri_file_clock clock;
     struct fdri_file_part *part; /* sorted by class, depth, band */
     size_t part_count, part_room;
-    /* The stack of open calls, outermost first, in stored ticks. `frame` is what counts as kept and is shown: the
-     * live stack, or what was open when the location stopped storing. */
+    /* The stack of open calls, outermost first, in stored ticks. The reader counts and shows `frame`: the live
+     * stack, or the stack at the moment when the location stopped storing. */
     struct fdri_file_frame *live, *frozen, *frame;
-    uint32_t live_count, frozen_count, frame_count; /* frame_count: believed */
-    bool stopped, frozen_lost; /* frozen_lost: of what was open when it stopped only a part can be read */
-    /* A snapshot taken while this location went on: what is newer than the cut may lack ancestors, and bins opened
+    uint32_t live_count, frozen_count, frame_count; /* frame_count: as many as the reader believes */
+    bool stopped, frozen_lost;                      /* frozen_lost: only a part of the stack at the stop is readable */
+    /* `moving`: the location recorded during the snapshot. Events after the cut may lack ancestors, and bins opened
      * since may be missing. */
     bool moving, in_tail;
-    bool settled;    /* it did not move, nor was an operation under way: whatever does not fit is damage */
-    bool other_unit; /* its bins say another unit of time than its header */
+    bool settled;    /* neither moving nor in an operation, so any contradiction is damage */
+    bool other_unit; /* its bins have another unit of time than its header */
     uint64_t cut;    /* stored tick */
-    uint64_t *over;  /* by depth, where it moved: a missing call that was open behind this tick was open at the cut */
+    uint64_t *over;  /* by depth, if moving: a missing call that was open after this tick was open at the cut */
     struct fdri_arena_tail_entry tail;
     uint64_t presented_before;
-    uint64_t presented_in[FDRI_ARENA_CLASS_COUNT]; /* of this; samples: not known here */
-    bool presented_doubted;                        /* it lacks accounts, or has some that are damaged */
-    bool careful;                                  /* a call's ancestor may be missing */
-    uint64_t from_tick, end_tick;                  /* stored: oldest and newest kept event or open call */
+    uint64_t presented_in[FDRI_ARENA_CLASS_COUNT]; /* the parts of presented_before; without samples */
+    bool presented_doubted;                        /* some of its accounts are missing or damaged */
+    bool careful;                                  /* a call may lack an ancestor */
+    uint64_t from_tick, end_tick;                  /* stored ticks: oldest and newest kept event or open call */
     struct fdr_location_info info;
     struct fdr_open_call *open;
     bool unplaced_known;
-    struct fdri_file_unplaced *unplaced; /* calls that lie in bins and are not shown */
+    struct fdri_file_unplaced *unplaced; /* calls that lie in bins but have no place, so are not shown */
     size_t unplaced_count, unplaced_room;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Stored ticks to ns: one straight line for each location. */
+/* Converts stored ticks to ns by one straight line for each location. */
 #ifndef FDRI_READER_FILE_TICK_TO_NS_H
 #define FDRI_READER_FILE_TICK_TO_NS_H
 
@@ -8,11 +8,11 @@
 
 #include "format/arena/arena.h"
 
-/* ns = ns0 + (tick - tick0) * mult >> shift_right, and exactly num / den for durations. */
+/* For times: ns = ns0 + ((tick - tick0) * mult >> shift_right). For durations: ns = ticks * num / den, exactly. */
 struct fdri_file_clock {
     uint64_t tick0, ns0, mult;
     uint64_t num, den;
-    uint64_t stored_max; /* no believable stored tick is greater; up to here nothing overflows */
+    uint64_t stored_max; /* greater stored ticks are damage; up to this one nothing overflows */
     uint8_t shift, shift_right;
 };
 static inline uint64_t fdri_file_ns(const struct fdri_file_clock *c, uint64_t stored)
@@ -23,9 +23,9 @@ static inline uint64_t fdri_file_ns(const struct fdri_file_clock *c, uint64_t st
     uint64_t back = (uint64_t)((unsigned __int128)(c->tick0 - tick) * c->mult >> c->shift_right) + 1;
     return back < c->ns0 ? c->ns0 - back : 0;
 }
-/* The same for any full tick, saturating. */
+/* The same for any full tick; saturates. */
 uint64_t fdri_file_full_ns(const struct fdri_file_clock *c, uint64_t tick);
-/* A duration in full ticks, rounded down. */
+/* Converts a duration in full ticks to ns, rounded down. */
 static inline uint64_t fdri_file_duration_ns(const struct fdri_file_clock *c, uint64_t ticks)
 {
     unsigned __int128 ns = (unsigned __int128)ticks * c->num / c->den;
@@ -34,7 +34,7 @@ static inline uint64_t fdri_file_duration_ns(const struct fdri_file_clock *c, ui
 /* A stored tick that is not after `ns`. */
 uint64_t fdri_file_stored_before(const struct fdri_file_clock *c, uint64_t ns);
 void fdri_file_clock_ns(struct fdri_file_clock *c, uint32_t shift);
-/* false: the fields make no sense and ticks are shown as ns. */
+/* Returns false if the superblock's fields are invalid; then the reader shows ticks as ns. */
 bool fdri_file_clock_init(struct fdri_file_clock *c, const struct fdri_arena_superblock *sb);
 
 #endif

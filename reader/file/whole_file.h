@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A file that is written under a name of its own and gets the one it is to have when it is whole. */
+/* Writes a file under a temporary name and renames it to its final name when it is whole. */
 #ifndef FDRI_READER_FILE_WHOLE_FILE_H
 #define FDRI_READER_FILE_WHOLE_FILE_H
 
@@ -7,12 +7,12 @@
 
 struct fdri_file_whole {
     int fd;
-    char *part; /* its name until then */
+    char *part; /* the temporary name */
 };
-/* Beside `path`, mode 0600. 0 or -errno. Then end it. */
+/* Creates the temporary file beside `path`, mode 0600. Returns 0 or -errno. After success, call fdri_file_whole_end. */
 int fdri_file_whole_begin(struct fdri_file_whole *n, const char *path);
-/* error: what went wrong meanwhile, -errno, or 0: then it is `path` now; replace: also where there is one. Else nothing
- * is left of it. 0 or -errno. */
+/* `error` is 0 or the caller's -errno. With 0, the file becomes `path`; it replaces an existing file only if
+ * `replace`. After an error nothing of it is left. Returns 0 or -errno. */
 int fdri_file_whole_end(struct fdri_file_whole *n, const char *path, int error, bool replace);
 
 #endif
