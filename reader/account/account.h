@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* 
- * Accounts of a file: ledger, totals, epochs, reductions, and how far each location reaches.
+/* Accounts of a file: ledger, totals, epochs, reductions, and how far each location reaches.
  *
  *   file_info.c      properties of the file          ledger.c         presented = kept + filtered + reduced + lost
  *   kept_records.c   which records count as kept     read_totals.c    exact totals of every region

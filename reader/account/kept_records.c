@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Which records count as kept, and how far a location reaches.
+/* Decides which records count as kept, and how far a location reaches.
  *
- * Closure: holding a call of (depth, band) implies holding every shallower depth in every longer band at its time.
- *   T(d, b)  newest leave given back from the partition (d, b)
+ *   T(d, b)  newest leave given back from the partition (depth d, band b)
  *   a call of (d, b) is kept  <=>  leave > max of T(d', b') over d' <= d, b' >= b other than itself
- * So every kept call's ancestors are kept. What is held beyond that counts as reduced. Of what was set aside something
- * is given back only where the thread ended, and the rule is one of its own, over what was set aside: all that is not
- * is later. So of its calls those may lack ancestors that were still open then, and no others. */
+ *
+ * So every kept call's ancestors are kept. Stored calls that are not kept count as reduced.
+ *
+ * Pinned partitions form their own closure: everything else is younger. Nothing is given back of them while their thread
+ * lives. Of the ancestors of a pinned call, only those that were still open at the pinning may be missing. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "reader/account/account.h"
@@ -21,8 +22,8 @@
 
 static uint64_t at_least(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* Records that lie in bins are good: no word that may be damaged hides them. A floor is never later than the newest
- * event; that of a location that went on was copied before the tail. */
+/* Records in bins are good; no damaged word may hide them. So a floor later than the newest event does not count. In
+ * a snapshot of a location that went on, the floor was copied before the tail. */
 uint64_t fdri_account_floor(const struct fdri_file_location *l)
 {
     uint64_t floor = l->raw.floor_tick, newest = l->raw.last_tick;
@@ -30,11 +31,11 @@ uint64_t fdri_account_floor(const struct fdri_file_location *l)
     return l->suspect || floor > newest >> l->clock.shift || floor > l->clock.stored_max ? 0 : floor;
 }
 
-/* Of those that were set aside, or of the others; what left by `all` is not kept. Partitions are sorted by class, then
- * depth, then band; region calls come first. */
+/* Sets min_leave for the pinned partitions, or for all others. Events that left up to `all` are not kept. Partitions
+ * are sorted by class, then depth, then band; region calls come first. */
 static void keep_rule(struct fdri_file_location *l, bool aside, uint64_t all)
 {
-    uint64_t above[FDRI_ARENA_BANDS] = {0}; /* over shallower depths and bands >= the index */
+    uint64_t above[FDRI_ARENA_BANDS] = {0}; /* greatest floor over shallower depths and bands >= the index */
     size_t i = 0;
     while (i < l->part_count && l->part[i].class_ == FDRI_ARENA_CLASS_REGION) {
         uint64_t here[FDRI_ARENA_BANDS] = {0};
@@ -62,7 +63,7 @@ void fdri_account_keep_rule(struct fdri_file_location *l)
     fdri_events_keep_samples(l);
 }
 
-/* The oldest kept record's enter. */
+/* Sets first_tick to the enter of the oldest kept record. */
 static bool oldest(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
                    struct fdri_events_cursor *c)
 {
@@ -73,7 +74,7 @@ static bool oldest(struct fdr_file *f, struct fdri_file_location *l, struct fdri
     return any;
 }
 
-/* The newest kept record's leave: in the newest good bin that has any record. */
+/* Sets last_tick to the leave of the newest record. It lies in the newest good bin that has records. */
 static bool newest(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p)
 {
     uint64_t gone;
@@ -83,7 +84,7 @@ static bool newest(struct fdr_file *f, struct fdri_file_location *l, struct fdri
     return false;
 }
 
-/* Everything ever stored in partition p. */
+/* Number of records ever stored in partition p. */
 static uint64_t stored(const struct fdri_file_part *p)
 {
     const struct fdri_file_bin *b = p->bin_count ? &p->bin[p->bin_count - 1] : NULL;
@@ -103,15 +104,16 @@ uint64_t fdri_account_stored_ever(const struct fdr_file *f, const struct fdri_fi
     return sum;
 }
 
-/* How many calls presented at this depth have no account, being open? UINT64_MAX: not known. */
+/* Number of calls presented at this depth that are in no account, because they are open. UINT64_MAX: unknown. */
 static uint64_t without_account(const struct fdr_file *f, const struct fdri_file_location *l, uint32_t depth)
 {
     uint64_t sum = fdri_account_stored_ever(f, l, depth);
     return sum == UINT64_MAX ? sum : fdri_file_level(f, l, depth)->presented - sum;
 }
 
-/* Does nothing but the floor say that something ended at the frame's depth after it began, and the accounts that it is
- * open? An operation that a handler left by longjmp has moved the newest tick of the partition, and stored nothing. */
+/* Is the floor the only sign that a call of this depth ended after the frame began, while the accounts count one
+ * open call? Then the frame is right: an operation that a handler left by longjmp moved the partition's newest tick
+ * but stored nothing. */
 static bool open_for_all_that(const struct fdr_file *f, const struct fdri_file_location *l,
                               const struct fdri_file_part *p, const struct fdri_file_frame *frame)
 {
@@ -119,10 +121,10 @@ static bool open_for_all_that(const struct fdr_file *f, const struct fdri_file_l
            without_account(f, l, p->depth) == 1;
 }
 
-/* A completed record beats its frame: a frame is believed only if everything completed at its depth, kept or given back
- * since, ended before it began, and those around it are believed. What ended in the tick in which it began was before
- * it, or is itself, killed before it was off the stack: that is told by the accounts. (Where the location went on:
- * snapshot_cut.c.) */
+/* A completed record has priority over a frame. A frame counts only if everything completed at its depth ended
+ * before it began, and the frames around it count. A call that ended in the frame's first tick came before it, or is
+ * the frame itself: killed before the pop. The accounts tell the two apart. snapshot_cut.c does this for a location
+ * that went on. */
 static void believe_frames(const struct fdr_file *f, struct fdri_file_location *l)
 {
     for (size_t i = 0; i < l->part_count; i++) {
@@ -131,14 +133,14 @@ static void believe_frames(const struct fdr_file *f, struct fdri_file_location *
         uint64_t newest_leave = p->any && p->last_tick > p->floor ? p->last_tick : p->floor;
         const struct fdri_file_frame *frame = &l->frame[p->depth - 1];
         if (frame->flags & FDRI_ARENA_LEVEL_UNTIMED || newest_leave < frame->enter) continue;
-        /* else it has an account already */
+        /* then the frame's call is in an account already */
         bool own = fdri_events_frame_kept(frame) && !without_account(f, l, p->depth);
         if ((newest_leave > frame->enter && !open_for_all_that(f, l, p, frame)) || (own && !l->stopped))
             l->frame_count = p->depth - 1u;
     }
 }
 
-/* Without payload the bins' headers and the partition's block say it. */
+/* Without payloads, the bin headers and the partition's block give the range. */
 static bool by_headers(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p)
 {
     const struct fdri_arena_part *raw = (const void *)fdri_file_meta_at(f, p->off, FDRI_ARENA_META_PART, l->id,
@@ -162,7 +164,7 @@ void fdri_account_reach(struct fdr_file *f, struct fdri_file_location *l)
         if (p->last_tick > to) to = p->last_tick;
     }
     free(c);
-    if (!f->headers_only) { /* what was open when it was looked at */
+    if (!f->headers_only) { /* calls that were open at the copy or the death */
         if (l->moving && !l->stopped) fdri_events_snapshot_cut(f, l);
         else believe_frames(f, l);
     }
@@ -172,7 +174,7 @@ void fdri_account_reach(struct fdr_file *f, struct fdri_file_location *l)
         if (l->frame[i].enter > to) to = l->frame[i].enter;
     }
     bool none = from == UINT64_MAX;
-    if (l->moving && !none) to = fdri_bits_min(to, fdri_bits_max(l->cut, from)); /* what came later is not shown */
+    if (l->moving && !none) to = fdri_bits_min(to, fdri_bits_max(l->cut, from)); /* later events are not shown */
     uint64_t start = l->raw.start_tick <= l->clock.stored_max ? l->raw.start_tick : 0;
     l->from_tick = none ? start : from;
     l->end_tick = none ? start : to;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory balance (Wagner 2015, eq. 4.1): how evenly what was handed out for events is used. The use of a bin is what
- * its records take of it; headers, rests of bins and free pieces are unused. */
+/* Memory balance (Wagner 2015, eq. 4.1): how evenly the memory for events is used. The use of a bin is the share
+ * that its records take. Headers, ends of bins and free pieces are unused. */
 #include <fdr/reader.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,7 +9,8 @@
 #include "reader/account/account.h"
 #include "reader/file/file.h"
 
-/* What begins at `off`: its size, and how much of it records take; *events false: a meta block, not for events. */
+/* The size of what begins at `off`. *used: bytes that records take of it; *events false: it is a meta block, not for
+ * events. */
 static uint32_t place(const struct fdr_file *f, uint64_t off, uint32_t room, uint64_t *used, bool *events)
 {
     struct fdri_arena_bin h;

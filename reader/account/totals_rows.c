@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rows that the table of a location names, and which of them are believed. */
+/* Walks the rows in the table of a location, and decides which of them are believable. */
 #include <fdr/reader.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ uint32_t fdri_account_row_class(uint32_t key)
     }
 }
 
-/* A collective's begins are skipped: its ends stand for the operation. */
+/* The ends of a collective stand for the operation, so its begins are left out. */
 bool fdri_account_row_wanted(const struct fdri_arena_row *r)
 {
     uint32_t class_ = fdri_account_row_class(r->key);
@@ -51,23 +51,23 @@ bool fdri_account_row_suspect(const struct fdr_file *f, const struct fdri_arena_
 
 /* ---- the table ---- */
 
-/* Is slot `at`, with `run` slots before it that are taken, where a search for the key would come? */
+/* Would a search for the key reach slot `at`, which has `run` used slots before it? */
 static bool reachable(const struct fdri_account_rows *t, uint32_t key)
 {
     uint32_t home = (uint32_t)((uint64_t)(key * 0x9E3779B1u) >> (32 - t->log2));
     return ((t->at - home) & ((1u << t->log2) - 1)) <= t->run;
 }
 
-/* Where a row was to come the copy may have been already: what stands there is none of this table's. */
+/* The snapshot may have copied a row's place before the row was there. Then another table's row stands there. */
 static bool foreign(const struct fdri_file_location *l, const struct fdri_arena_row *r,
                     const struct fdri_account_rows *t)
 {
     if (l->settled || !l->in_tail) return false;
-    bool anew = l->raw.flags & FDRI_ARENA_LOCATION_ANEW; /* then what was presented is a least number */
+    bool anew = l->raw.flags & FDRI_ARENA_LOCATION_ANEW; /* then the number presented is a lower bound */
     return (!anew && r->calls + r->untimed > l->tail.presented) || !reachable(t, r->key);
 }
 
-/* Slots that are taken at the table's end: a search goes on at its beginning. */
+/* Number of used slots at the table's end. A search continues from there at the beginning. */
 static uint32_t taken_at_end(const uint32_t *slot, uint32_t count)
 {
     uint32_t n = 0;
@@ -75,14 +75,15 @@ static uint32_t taken_at_end(const uint32_t *slot, uint32_t count)
     return n;
 }
 
-/* Of slot t->at, whose bytes or table are damaged: it may lead to a row of another thread, or to counters. */
+/* For a slot t->at in damaged bytes or a damaged table: does it lead to a row of this table? It may lead to another
+ * thread's row, or to counters. */
 static bool led_right(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_account_rows *t)
 {
     return t->row && reachable(t, t->row->key) && fdri_account_among_rows(f, l, t->slot[t->at], sizeof *t->row) &&
            fdri_account_row_plausible(f, l, t->row);
 }
 
-/* To the next slot that is taken; false: there is none. */
+/* Goes to the next used slot. Returns false if there is none. */
 static bool step(struct fdr_file *f, struct fdri_account_rows *t)
 {
     uint32_t count = 1u << t->log2;
@@ -92,8 +93,8 @@ static bool step(struct fdr_file *f, struct fdri_account_rows *t)
     return t->at < count;
 }
 
-/* Does a slot lead to what cannot be its row, where no check says that this is damage? Then none of them is believed by
- * itself. */
+/* Does a slot lead to bytes that cannot be its row, though no check reports damage? Then each row of the table needs
+ * confirmation. */
 static bool any_wrong(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_account_rows t)
 {
     while (l->settled && step(f, &t)) {
@@ -114,11 +115,11 @@ bool fdri_account_rows_begin(struct fdr_file *f, const struct fdri_file_location
     uint32_t count = 1u << head->log2;
     const uint32_t *slot = fdri_file_at(f, off + sizeof *head, count * (uint64_t)sizeof *slot);
     *looked += count;
-    if (!slot || *looked > f->end) return false; /* tables that overlap: no recorder wrote them */
+    if (!slot || *looked > f->end) return false; /* the tables overlap: no recorder wrote them */
     *t = (struct fdri_account_rows){.slot = slot, .log2 = head->log2, .at = UINT32_MAX};
     t->run = taken_at_end(slot, count) - 1;
     t->doubted = any_wrong(f, l, *t);
-    /* a slot that says 0 may have led to one */
+    /* a damaged slot that reads 0 may have led to a row */
     t->lost = t->doubted || damaged(f, head, sizeof *head + count * sizeof *slot);
     return true;
 }
@@ -128,7 +129,7 @@ enum fdri_account_slot fdri_account_rows_next(struct fdr_file *f, const struct f
 {
     if (!step(f, t)) return FDRI_ACCOUNT_SLOT_END;
     bool doubt = t->doubted || damaged(f, &t->slot[t->at], sizeof t->slot[0]);
-    t->doubted |= !t->row && !doubt; /* of a location that went on: that is no copy's fault */
+    t->doubted |= !t->row && !doubt; /* a copy beside a running thread does not explain this */
     if (!t->row || fdri_account_row_suspect(f, t->row) || (doubt && !led_right(f, l, t))) {
         t->lost = true;
         return FDRI_ACCOUNT_SLOT_LOST;
@@ -136,9 +137,9 @@ enum fdri_account_slot fdri_account_rows_next(struct fdr_file *f, const struct f
     return foreign(l, t->row, t) ? FDRI_ACCOUNT_SLOT_FOREIGN : FDRI_ACCOUNT_SLOT_ROW;
 }
 
-/* ---- what is not there ---- */
+/* ---- missing rows ---- */
 
-/* Samples are in no totals. */
+/* Locations of samples have no totals. */
 static bool has_totals(const struct fdri_file_location *l)
 {
     bool samples = l->raw.flags & FDRI_ARENA_LOCATION_SAMPLES;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The bins of one partition, in order. The list is followed link by link; where a link does not hold, the bins the
- * scan found are put in order of their seq.
+/* Orders the bins of one partition. It follows the list link by link. If a link is wrong, it sorts the bins that the
+ * scan found by their seq.
  *
- * Not damage: the newest bin not linked yet (killed while opening it). In a snapshot of a location that went on the
- * list heads are newer than the bins, which are newer than the cut: bins that begin after the cut may be missing, and
- * the list ends before the first of those; at its head, when its place was copied too early for the oldest. */
+ * Not damage: the newest bin is not linked yet, because the process was killed while opening it.
+ *
+ * In a snapshot of a location that went on, list heads are newer than bins, and bins are newer than the cut. So bins that
+ * begin after the cut may be missing; the list ends before the first of these. The oldest bin may be missing, too, if
+ * its place was copied before the bin was there. */
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "format/arena/arena.h"
@@ -22,7 +24,8 @@ static bool matches(const struct fdri_arena_bin *h, uint32_t location, const str
     return h->location == location && h->class_ == p->class_ && h->depth == p->depth && h->band == p->band;
 }
 
-/* Not a bin that another list holds: that of the partition that was set aside before this one, or followed it. */
+/* Appends a bin. Returns false for a bin that another list holds: that of the pinned partition before this one, or
+ * of its successor. */
 static bool accept(struct fdr_file *f, struct fdri_file_part *p, uint64_t off, const struct fdri_arena_bin *h, bool gap)
 {
     size_t room = p->bin_room;
@@ -39,7 +42,7 @@ static bool accept(struct fdr_file *f, struct fdri_file_part *p, uint64_t off, c
     return true;
 }
 
-/* Follows the links from `off`, whose bin must have seq `*expect`. true: the list ended as lists do. */
+/* Follows the links from `off`, whose bin must have seq `*expect`. Returns true if the list ended regularly. */
 static bool follow(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p, uint64_t off,
                    uint32_t *expect)
 {
@@ -71,7 +74,7 @@ static size_t first_of(struct fdri_file_found **all, size_t count, const struct 
     return low;
 }
 
-/* Adds what the scan found with a seq from `*expect` on; true when there was any. */
+/* Appends the scanned bins with a seq from `*expect` on. Returns true if there was any. */
 static bool gather(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p, uint32_t *expect,
                    uint32_t last)
 {
@@ -81,9 +84,9 @@ static bool gather(struct fdr_file *f, struct fdri_file_location *l, struct fdri
     if (!all) return false;
     for (size_t i = first_of(all, f->found_count, l, p, *expect); i < f->found_count; i++) {
         if (!fdri_file_bin_header(f, all[i]->off, &h) || !matches(&h, l->id, p)) break;
-        if (h.seq < *expect) continue; /* a second one of the same seq */
+        if (h.seq < *expect) continue; /* a second bin of the same seq */
         if (all[i]->listed) continue;
-        if (p->aside && h.seq > last) break; /* of the partition that followed */
+        if (p->aside && h.seq > last) break; /* it belongs to the partition that succeeded the pinned one */
         if (!accept(f, p, all[i]->off, &h, h.seq != *expect)) break;
         *expect = h.seq + 1;
         any = true;
@@ -98,15 +101,15 @@ static void complain(struct fdr_file *f, const struct fdri_file_location *l, con
                      what);
 }
 
-/* Did all records of this bin come after the cut? Then the bins before it may have been opened after their place was
- * copied. A bin that does not follow the one before it was opened after a rewind if the location rewinds, and that
- * after the other one was copied. */
+/* May the records of this bin all be newer than the cut? Then the bins before it may have been opened after the copy
+ * of their place. If the location rewinds, a bin that does not follow its predecessor was opened after a rewind, and
+ * so after the copy of the predecessor. */
 static bool after_cut(const struct fdri_file_location *l, const struct fdri_file_bin *b)
 {
     return l->moving && (b->base_tick >= l->cut || l->raw.flags & FDRI_ARENA_LOCATION_REWINDS);
 }
 
-/* Bin number `from` and those behind it were gathered. */
+/* Reports that the bins from number `from` on were found by scan. */
 static void tell_rebuilt(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_file_part *p,
                          uint32_t from)
 {
@@ -122,14 +125,14 @@ static void tell_short(struct fdr_file *f, const struct fdri_file_location *l, s
     complain(f, l, p, "the newest bins are missing");
 }
 
-/* Of a location that went on they may have been opened after their place was copied, so that nothing is damaged. */
+/* The location went on: the missing bins may have been opened after the copy of their place, so this is not damage. */
 static void doubt_end(struct fdri_file_part *p, uint32_t expect, uint32_t last)
 {
     if (expect <= last) p->tail_gap = p->tail_moved = true;
 }
 
-/* Bins were gathered, and the next would have seq `expect`: is one missing behind them? The newest may be one whose
- * opening was broken off, which finish() lets pass; behind damage it is doubted. */
+/* After a scan: is a bin missing at the end, where `expect` would be the next seq? finish() accepts a newest bin
+ * whose opening a kill interrupted; after other damage it counts as missing. */
 static void tell_end(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p, uint32_t expect,
                      uint32_t last)
 {
@@ -137,7 +140,7 @@ static void tell_end(struct fdr_file *f, const struct fdri_file_location *l, str
     else if (expect <= last) tell_short(f, l, p);
 }
 
-/* The list broke where seq `expect` should be. */
+/* Continues by scan; the list broke where seq `expect` should be. */
 static void mend(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p, uint32_t expect,
                  uint32_t last)
 {
@@ -152,9 +155,9 @@ static void mend(struct fdr_file *f, struct fdri_file_location *l, struct fdri_f
     }
 }
 
-/* The list does not begin as its head says. The number there is right, or the bin at the place there is the oldest and
- * has the right one: the lower of both, so that nothing is lost for a wrong one. All there is, where the block is known
- * to be damaged (`doubt`) and neither leads to anything. */
+/* The list does not begin where its head says. Either the head's seq is right, or the bin at its offset is the
+ * oldest and has the right seq. The lower seq of both loses nothing. If the block is known to be damaged (`doubt`)
+ * and neither finds bins, all of the partition's bins count. */
 static bool rebuild(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
                     const struct fdri_arena_part *raw, bool doubt)
 {
@@ -164,21 +167,22 @@ static bool rebuild(struct fdr_file *f, struct fdri_file_location *l, struct fdr
     uint32_t expect = there && h.seq < seq && (doubt || !l->moving) ? h.seq : seq, zero = 0;
     if (!gather(f, l, p, &expect, raw->open_seq) && !(doubt && off && gather(f, l, p, &zero, raw->open_seq)))
         return false;
-    p->bin[0].gap = p->bin[0].off != off || !doubt; /* without checks the bin may be one of before that is held again */
+    p->bin[0].gap = p->bin[0].off != off ||
+                    !doubt; /* without checks, this bin may be one that was given back and used again */
     tell_rebuilt(f, l, p, 0);
     tell_end(f, l, p, p->bin[p->bin_count - 1].seq + 1, raw->open_seq);
     return true;
 }
 
-/* A list that ended as lists do may still miss its newest bin, or have been cut by a damaged link. */
+/* A list that ended regularly may still miss its newest bin, or a damaged link may have ended it too early. */
 static void finish(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
                    const struct fdri_arena_part *raw, uint32_t expect)
 {
     struct fdri_arena_bin h;
     if (p->bin_count && p->bin[p->bin_count - 1].seq >= raw->open_seq) return;
     if (p->bin_count && p->bin[p->bin_count - 1].off == raw->open_off && fdri_file_is_suspect(f, p->off, sizeof *raw))
-        return; /* it ends with the open bin, whose number is damaged */
-    /* all was given back: a bin of a later seq was never linked (its opening was broken off) */
+        return; /* the list ends with the open bin; the block's open_seq is damaged */
+    /* all was given back, and a bin with a later seq was never linked: its opening was interrupted */
     if (!p->bin_count && expect == raw->open_seq + 1) return;
     if (raw->open_off && fdri_file_bin_header(f, raw->open_off, &h) && matches(&h, l->id, p) &&
         (h.seq == expect || (p->bin_count == 0 && h.seq == raw->open_seq && h.seq >= expect))) {
@@ -197,8 +201,8 @@ static void finish(struct fdr_file *f, struct fdri_file_location *l, struct fdri
     }
 }
 
-/* Time never steps back along a list: a bin that does is of another one, or its time is damaged. It stays, as bad, so
- * that what was given back before it keeps its border. */
+/* Time never steps back along a list. A bin that does belongs to another list, or its time is damaged. It stays as a
+ * bad bin, so that the floor stays where it is. */
 static bool steps_back(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_file_part *p,
                        struct fdri_file_bin *b, uint64_t newest)
 {
@@ -212,11 +216,12 @@ static bool steps_back(struct fdr_file *f, const struct fdri_file_location *l, c
     return true;
 }
 
-/* first_index of each bin follows from the bin before; where it does not, records are missing in between. In a moving
- * snapshot the list ends there: they came after the cut. */
+/* first_index of each bin follows from the bin before. If it does not, records in between are missing. In a snapshot
+ * of a location that went on, the list ends there: these records came after the cut. */
 static void check_indices(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p)
 {
-    if (p->bin_count && l->moving) p->bin[0].gap = false; /* given back, or not there yet, when its place was copied */
+    if (p->bin_count && l->moving)
+        p->bin[0].gap = false; /* the bins before it were given back, or not yet there at the copy */
     uint64_t newest = p->bin_count ? p->bin[0].base_tick : 0;
     for (uint32_t i = 1; i < p->bin_count; i++) {
         struct fdri_file_bin *b = &p->bin[i];
@@ -234,8 +239,9 @@ static void check_indices(struct fdr_file *f, const struct fdri_file_location *l
     }
 }
 
-/* The oldest bins are damaged. If it is one, and its records can be counted, what was given back ended where it began;
- * bins that were the first of all had none before them. Else it is lost, not given back, as far as one can tell. */
+/* The oldest bins are damaged. If exactly one is, and its records can be counted, the given-back part ended where
+ * that bin began. If the list began with seq 1, nothing was given back. Otherwise the damaged bins count as lost, as
+ * far as the block allows. */
 static void behind_damage(const struct fdr_file *f, struct fdri_file_part *p, const struct fdri_arena_part *raw,
                           uint64_t said)
 {
@@ -260,18 +266,20 @@ uint64_t fdri_file_floor_of_bin(const struct fdri_file_bin *oldest, uint64_t giv
     return given_back ? oldest->base_tick : 0;
 }
 
-/* What was given back ends where the oldest bin held begins to count. floor_tick may be one bin ahead when the
- * recorder was killed while giving back. */
+/* The given-back part ends at first_index of the oldest bin. floor_tick may be one bin ahead if a kill interrupted a
+ * reduction. */
 static void set_floor(const struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p,
                       const struct fdri_arena_part *raw)
 {
     const struct fdri_file_bin *oldest = p->bin_count ? &p->bin[0] : NULL;
-    bool taken = raw && raw->open_off && !raw->limit && !(uint32_t)raw->list_head; /* while the owner sleeps */
+    bool taken = raw && raw->open_off && !raw->limit &&
+                 !(uint32_t)raw->list_head; /* another thread took the newest bin while the owner slept */
     uint64_t says = raw ? fdri_bits_max(raw->floor_tick, taken ? raw->last_tick : 0) : 0;
     uint64_t said = says <= l->clock.stored_max ? says : 0;
     p->floor_unknown = p->untold = raw && raw->flags & FDRI_ARENA_PART_UNACCOUNTED;
     if (!oldest) {
-        bool doubt = raw && fdri_file_is_suspect(f, p->off, sizeof *raw); /* it may be of another partition, too */
+        bool doubt = raw &&
+                     fdri_file_is_suspect(f, p->off, sizeof *raw); /* the block may belong to another partition */
         p->floor = doubt ? 0 : said;
         p->floor_unknown |= raw && raw->total && (doubt || (l->moving && (uint32_t)raw->list_head));
         p->given_back = taken                                             ? fdri_codec_part_given(raw)
@@ -285,7 +293,8 @@ static void set_floor(const struct fdr_file *f, const struct fdri_file_location 
         return;
     }
     p->floor = fdri_file_floor_of_bin(oldest, p->given_back);
-    if (p->untold && !fdri_file_is_suspect(f, p->off, sizeof *raw)) { /* bins before the oldest were damaged, once */
+    if (p->untold && !fdri_file_is_suspect(
+                         f, p->off, sizeof *raw)) { /* an earlier recovery found the bins before the oldest damaged */
         p->floor = said;
         return;
     }
@@ -293,12 +302,12 @@ static void set_floor(const struct fdr_file *f, const struct fdri_file_location 
     if (said == end && said > p->floor) p->floor = said;
 }
 
-/* What was missing when the file was recovered: it is in the accounts, and the indices go on over it. */
+/* Adds the gaps that an earlier recovery noted. The accounts include them, and first_index counts on across them. */
 static void add_told(struct fdri_file_part *p, const struct fdri_arena_part *raw)
 {
     for (uint32_t i = 0; i < p->bin_count; i++) {
         struct fdri_file_bin *b = &p->bin[i];
-        b->gap_told &= !b->gap; /* else more is missing there than was */
+        b->gap_told &= !b->gap; /* a new gap here means that more is missing than the accounts include */
         b->gap |= b->gap_told;
     }
     p->tail_told = !p->tail_gap && raw && raw->flags & FDRI_ARENA_PART_SHORT;
@@ -311,7 +320,7 @@ void fdri_file_list_bins(struct fdr_file *f, struct fdri_file_location *l, struc
     uint32_t expect = 0;
     if (!raw) {
         if (gather(f, l, p, &expect, UINT32_MAX)) p->bin[0].gap = p->aside && p->bin[0].first_index;
-        p->tail_gap = f->cut_off; /* whether these are the newest nobody knows then */
+        p->tail_gap = f->cut_off; /* then the scanned bins may not be the newest */
     } else {
         expect = (uint32_t)(raw->list_head >> 32);
         bool ended = follow(f, l, p, (uint32_t)raw->list_head, &expect), empty = !p->bin_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All bin headers, in order of offset. What a list holds is marked; the rest is unlisted. */
+/* Finds all bin headers, in order of offset. Lists mark their bins; the others are unlisted. */
 #include "format/arena/arena.h"
 #include "reader/file/file.h"
 
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* What follows is done for every bin in use, `h` its header; steps over what it covers. */
+/* Runs the following block for every bin in use, `h` its header. It steps over the bytes that the bin covers. */
 #define EACH_BIN(f, off, h)                                                                                            \
     for (uint64_t off = (f)->sb.bins_off, step_; off < (f)->bins_end && off < (f)->end; off += step_)                  \
         if ((step_ = FDRI_ARENA_BIN_MIN_BYTES), !fdri_file_bin_header(f, off, &h) || !(h.generation & 1)) {            \

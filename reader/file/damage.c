@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was found wrong, one line each, in the order found. */
+/* Collects the damage found, one line each, in the order found. */
 #include "reader/file/file.h"
 
 #include <fdr/reader.h>
@@ -39,7 +39,7 @@ void fdri_file_damage(struct fdr_file *f, const char *format, ...)
     if (copy) f->damage[f->damage_count++] = copy;
 }
 
-/* That memory was short is the last line. */
+/* The last line says that memory was short. */
 size_t fdr_file_damage_count(const struct fdr_file *f) { return f->damage_count + fdri_file_memory_short(f); }
 
 const char *fdr_file_damage(const struct fdr_file *f, size_t index)

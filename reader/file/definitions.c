@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of regions, metrics and so on. Each record carries its own check: a damaged one costs itself only. */
+/* Reads the names of regions, metrics and so on. Each record has its own check, so damage to one costs only that
+ * one. */
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
 #include "reader/file/file.h"
@@ -22,11 +23,11 @@ static char *keep_text(struct fdr_file *f, const char *text, size_t bytes)
 
 /* ---- one record ---- */
 
-/* What is none is looked for again 8 bytes on, and may say each time that it is as long as all the rest. So when
- * VAIN_MOST bytes were checked in vain only those of usual size are looked at. */
+/* After bytes that are no record, the search goes on 8 bytes later. Each such place may claim to reach to the end of
+ * the block. So after VAIN_MOST bytes checked in vain, only records of usual size are checked. */
 enum { VAIN_MOST = 64 << 20, USUAL_BYTES = 1024 };
 
-/* A record of at most `room` bytes whose check is right, or NULL. */
+/* The record at `bytes`, if it has at most `room` bytes and its check is right; else NULL. */
 static const struct fdri_arena_def *def_at(const uint8_t *bytes, uint32_t room, uint64_t *vain)
 {
     const struct fdri_arena_def *d = (const void *)bytes;
@@ -93,7 +94,7 @@ static void take(struct fdr_file *f, const struct fdri_arena_def *d)
     if (d->id > all->id_max) all->id_max = d->id;
 }
 
-/* ---- where they are ---- */
+/* ---- finding the blocks ---- */
 
 static void take_block(struct fdr_file *f, uint64_t off)
 {
@@ -106,7 +107,7 @@ static void take_block(struct fdr_file *f, uint64_t off)
     }
     bool complained = false;
     f->defs_bytes += used;
-    if (f->defs_bytes > 2 * f->end) return; /* blocks that overlap: no recorder wrote them */
+    if (f->defs_bytes > 2 * f->end) return; /* the blocks overlap: no recorder wrote them */
     if (!fdri_file_grow(&f->defs, f->defs_count, &f->defs_room, sizeof *f->defs)) return;
     f->defs[f->defs_count++] = (struct fdri_file_defs){off, used};
     while (at < used) {
@@ -118,7 +119,7 @@ static void take_block(struct fdr_file *f, uint64_t off)
     }
 }
 
-/* true: the chain ended as chains do. */
+/* Returns true if the chain ended regularly. */
 static bool along_chain(struct fdr_file *f)
 {
     uint64_t off = f->sb.defs_first, most = f->end / sizeof(struct fdri_arena_defs_block), n = 0;
@@ -136,7 +137,7 @@ static void find_all(struct fdr_file *f)
     size_t count;
     if (along_chain(f)) return;
     fdri_file_damage(f, "the chain of definitions is broken");
-    f->defs_count = f->defs_bytes = 0; /* those seen come again; twins are dropped by id */
+    f->defs_count = f->defs_bytes = 0; /* the blocks seen come again; equal ids drop the duplicates */
     const struct fdri_file_meta *m = fdri_file_meta_scan(f, FDRI_ARENA_META_DEFS, UINT32_MAX, &count);
     for (size_t i = 0; i < count; i++)
         if (fdri_file_at(f, m[i].off, sizeof(struct fdri_arena_defs_block))) take_block(f, m[i].off);
@@ -163,12 +164,13 @@ void fdri_file_definitions(struct fdr_file *f)
     }
 }
 
-/* ---- asking for them ---- */
+/* ---- lookup ---- */
 
 const struct fdri_file_definition *fdri_file_definition(const struct fdr_file *f, uint32_t kind, uint32_t id)
 {
     const struct fdri_file_definitions *all = &f->definitions[kind];
-    if (id - 1 < all->count && all->row[id - 1].d.id == id) return &all->row[id - 1]; /* the rule: ids count from 1 */
+    if (id - 1 < all->count && all->row[id - 1].d.id == id)
+        return &all->row[id - 1]; /* the usual case: ids count from 1 without gaps */
     size_t low = 0, high = all->count;
     while (low < high) {
         size_t i = low + (high - low) / 2;
@@ -213,7 +215,7 @@ static const struct fdr_definition *unknown(struct fdr_file *f, uint32_t kind, u
     } *made = fdri_file_calloc(1, sizeof *made);
     if (!made) return &nobody;
     if (id) snprintf(made->name, sizeof made->name, "[unknown %u]", id);
-    else snprintf(made->name, sizeof made->name, "[unknown]"); /* no region */
+    else snprintf(made->name, sizeof made->name, "[unknown]"); /* an event in no region */
     made->d = (struct fdr_definition){.kind = (enum fdr_definition_kind)kind, .id = id, .name = made->name, .file = ""};
     f->unknown_count++;
     /* cppcheck-suppress memleak ; the table has it */
@@ -227,7 +229,7 @@ size_t fdr_definition_count(const struct fdr_file *f, enum fdr_definition_kind k
 
 const struct fdr_definition *fdr_definition(const struct fdr_file *file, enum fdr_definition_kind kind, uint32_t id)
 {
-    struct fdr_file *f = (struct fdr_file *)(uintptr_t)file; /* names for ids without one are made on first use */
+    struct fdr_file *f = (struct fdr_file *)(uintptr_t)file; /* placeholders for unknown ids are made on first use */
     uint32_t k = (uint32_t)kind < FDRI_FILE_KINDS ? (uint32_t)kind : 0;
     const struct fdri_file_definition *known = fdri_file_definition(f, k, id);
     if (known) return &known->d;

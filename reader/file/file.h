@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* 
- * Opening a recording: from untrusted bytes to locations, partitions, bins and definitions.
+/* Opening a recording: from untrusted bytes to locations, partitions, bins and definitions.
  *
  *   open_file.c       opens a path or memory                read_superblock.c  reads its fields, repairs damaged ones
  *   verify_checks.c   spare superblock, meta block checks   meta_scan.c        finds meta blocks without their links

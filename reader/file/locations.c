@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Locations: where their blocks are, their levels, the stack of open calls, and what the tail says of them. */
+/* Finds the locations: their blocks, their levels, their open calls, and their entries in the tail. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
@@ -16,7 +16,7 @@
 
 /* ---- levels ---- */
 
-/* Block number `index` of the location's levels, if that is what stands there. */
+/* Block number `index` of the location's levels, or NULL if another thing stands at `off`. */
 static const struct fdri_arena_levels_block *levels_at(const struct fdr_file *f, uint64_t off, uint32_t location,
                                                        uint32_t index)
 {
@@ -56,7 +56,8 @@ static bool whole(const struct fdr_file *f, const void *p, uint64_t bytes)
     return p && !fdri_file_is_suspect(f, (uint64_t)((const uint8_t *)p - f->bytes), bytes);
 }
 
-/* Blocks the location does not lead to any more; in damaged bytes what looks like one may lie over something else. */
+/* Finds the blocks that the location no longer leads to. Blocks in damaged bytes do not count: they may lie over
+ * something else. Returns the number still missing. */
 static uint32_t claim_levels(struct fdr_file *f, struct fdri_file_location *l)
 {
     size_t count;
@@ -118,12 +119,12 @@ static void find_live(struct fdr_file *f, struct fdri_file_location *l)
     for (uint32_t d = 1; d <= depth; d++) {
         const struct fdri_arena_level *v = fdri_file_level(f, l, d);
         uint32_t flags = v ? v->flags : 0;
-        /* The cut was read before the stack. What was entered in between ends behind it: its record may be there,
-         * too. */
+        /* The cut was read before the stack. A call entered in between ends after the cut, and its record may be
+         * stored, too. */
         if (v && l->moving && v->enter_tick >> l->clock.shift > l->cut) return;
-        /* What came in its tick since then may name it. */
+        /* Later events of the same tick may refer to its ordinal. */
         if (v && l->moving && v->enter_tick >> l->clock.shift == l->cut) flags |= FDRI_ARENA_LEVEL_ORDINAL;
-        /* It stopped storing while it was copied: what was open is nowhere else. */
+        /* The location stopped storing during the copy: only the stack has its open calls. */
         if (l->moving && !(l->raw.flags & FDRI_ARENA_LOCATION_STOPPED)) flags &= ~(uint32_t)FDRI_ARENA_LEVEL_SETTLED;
         if (!v || fdri_file_is_suspect(f, (uint64_t)((const uint8_t *)v - f->bytes), sizeof *v) ||
             !add_frame(f, l, l->live, &l->live_count, v->enter_tick, v->region, flags,
@@ -132,7 +133,7 @@ static void find_live(struct fdr_file *f, struct fdri_file_location *l)
     }
 }
 
-/* One block of what was open when storing stopped; NULL: damaged. */
+/* One block of the stack at the stop; NULL: damaged. */
 static const struct fdri_arena_frozen *frozen_at(struct fdr_file *f, const struct fdri_file_location *l, uint64_t off)
 {
     const struct fdri_arena_frozen *z = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_FROZEN, l->id,
@@ -143,7 +144,7 @@ static const struct fdri_arena_frozen *frozen_at(struct fdr_file *f, const struc
     return z;
 }
 
-/* How many calls that were; false: not all of them can be read. */
+/* Counts the calls open at the stop. Returns false if not all of them are readable. */
 static bool count_frozen(struct fdr_file *f, const struct fdri_file_location *l, uint32_t *count)
 {
     const struct fdri_arena_frozen *z;
@@ -192,7 +193,7 @@ static void find_frames(struct fdr_file *f, struct fdri_file_location *l)
     l->frame_count = l->stopped ? l->frozen_count : l->live_count;
 }
 
-/* ---- the tail, and what was presented ---- */
+/* ---- the tail, and the events presented ---- */
 
 static uint64_t presented(struct fdr_file *f, struct fdri_file_location *l)
 {
@@ -235,8 +236,8 @@ static void read_tail(struct fdr_file *f)
     }
 }
 
-/* Calls deeper than the stack are counted in the location's block only. Where that is damaged they are believed if the
- * tail has as many events. */
+/* Only the location's block counts the calls deeper than the stack. If it is damaged, they count if the tail has as
+ * many events. */
 static void doubt_overflow(struct fdri_file_location *l)
 {
     if (!l->suspect) return;
@@ -247,8 +248,8 @@ static void doubt_overflow(struct fdri_file_location *l)
     l->raw.lost_overflow = fdri_bits_min(l->raw.lost_overflow, l->raw.presented_overflow);
 }
 
-/* Did this location go on while it was copied? It may have ended meanwhile, or before its header was copied and after
- * what belongs to it. Where the tail has no room for it nobody knows, nor where the tail is lost. */
+/* Did this location go on during the copy? It may also have ended meanwhile, or between the copies of its parts and
+ * of its header. Without an entry in the tail: yes if it lives. Without a tail: no. */
 static bool went_on(const struct fdr_file *f, const struct fdri_file_location *l)
 {
     if (!f->has_tail || f->tail_bad) return false;
@@ -258,9 +259,9 @@ static bool went_on(const struct fdr_file *f, const struct fdri_file_location *l
            l->raw.last_tick != l->tail.cut_tick || l->tail.end_tick != l->tail.cut_tick;
 }
 
-/* ---- where they are ---- */
+/* ---- finding the blocks ---- */
 
-/* Among the first `count`, which are sorted. */
+/* Searches the first `count` locations, which are sorted. */
 static struct fdri_file_location *find(struct fdr_file *f, size_t count, uint32_t id)
 {
     size_t low = 0, high = count;
@@ -287,7 +288,7 @@ static struct fdri_file_location *add(struct fdr_file *f, uint32_t id)
     return l;
 }
 
-/* Its id stands in the block twice. Where they differ it is the one that its partitions have. */
+/* The block holds its id twice. If they differ, the id that its partitions have is right. */
 static uint32_t id_of(const struct fdr_file *f, const struct fdri_arena_location *raw)
 {
     uint32_t other = raw->head.location;
@@ -297,7 +298,7 @@ static uint32_t id_of(const struct fdr_file *f, const struct fdri_arena_location
     return other;
 }
 
-/* true: a location block was there, and *next is the one attached before it. */
+/* Takes in the location block at `off`. Returns true if there was one; *next is the location attached before it. */
 static bool take(struct fdr_file *f, uint64_t off, uint64_t *next)
 {
     struct fdri_arena_location raw;
@@ -324,7 +325,7 @@ static int by_id(const void *x, const void *y)
     return a->off < b->off ? -1 : a->off > b->off;
 }
 
-/* Sorts by id; of several with one id the first stays. */
+/* Sorts by id. Of several blocks with one id, the first stays. */
 static void put_in_order(struct fdr_file *f)
 {
     size_t kept = 0;
@@ -350,7 +351,8 @@ static bool any_left(struct fdr_file *f)
     return false;
 }
 
-/* Blocks that are not on the chain; but one of a thread that was just attaching is not ready to be read. */
+/* Takes in blocks that are not on the chain. It leaves out the block of a thread that was just attaching: it is not
+ * complete. */
 static void by_scan(struct fdr_file *f)
 {
     size_t count, known = f->location_count;
@@ -379,11 +381,11 @@ static void find_all(struct fdr_file *f)
         by_scan(f);
         if (f->location_count > known) fdri_file_damage(f, "locations were off their chain");
     }
-    /* In a damaged block: a bit of its flags, or both ids. */
+    /* A damaged block may have a wrong flag, or two wrong ids. */
     if (f->bad_count && !f->locations_lost) f->locations_lost = any_left(f);
 }
 
-/* Locations that nobody describes any more but whose bins are there. */
+/* Makes locations without a block from their bins. */
 static void from_bins(struct fdr_file *f)
 {
     struct fdri_file_found **b = fdri_file_by_identity(f);
@@ -396,8 +398,8 @@ static void from_bins(struct fdr_file *f)
     put_in_order(f);
 }
 
-/* Whether a location's times are ns its bins say, too, and theirs is under their check. Its first event decides that:
- * its header may have been copied before. */
+/* Location and bins both say whether times are ns. The bins are under a check, so they decide: a snapshot may have
+ * copied the location's header before its first event set the unit. */
 static void settle_units(struct fdr_file *f)
 {
     for (size_t i = 0; i < f->found_count; i++) {
@@ -409,7 +411,7 @@ static void settle_units(struct fdr_file *f)
     }
 }
 
-/* A thread by its id, and whether it lives: what it has in common with its samples. */
+/* A thread's id and whether it lives: both agree between a thread and its samples. */
 struct thread_key {
     uint64_t key;
     size_t at;
@@ -427,7 +429,7 @@ static int by_key(const void *a, const void *b)
     return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* The last one with that key, or NULL. */
+/* The last thread with this key, or NULL. */
 static const struct thread_key *last_of(const struct thread_key *threads, size_t count, uint64_t key)
 {
     size_t low = 0, high = count;
@@ -439,7 +441,8 @@ static const struct thread_key *last_of(const struct thread_key *threads, size_t
     return low && threads[low - 1].key == key ? &threads[low - 1] : NULL;
 }
 
-/* Samples the kernel took know their thread by its id only: the one that was attached last before the stream ended. */
+/* Samples taken by the kernel name their thread by its id only. Their parent is the last location with this id that
+ * attached. */
 static void find_parents(struct fdr_file *f)
 {
     struct thread_key *threads = fdri_file_malloc((f->location_count + 1) * sizeof *threads);

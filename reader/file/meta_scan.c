@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Meta blocks: through a known offset, or all of them by a scan. */
+/* Finds meta blocks: through a known offset, or all of them by a scan. */
 #include "format/arena/arena.h"
 #include "reader/file/file.h"
 
@@ -31,7 +31,7 @@ static int by_kind(const void *x, const void *y)
     const struct fdri_file_meta *a = x, *b = y;
     if (a->kind != b->kind) return a->kind < b->kind ? -1 : 1;
     if (a->location != b->location) return a->location < b->location ? -1 : 1;
-    return a->off < b->off ? 1 : a->off > b->off ? -1 : 0; /* blocks are handed out downwards */
+    return a->off < b->off ? 1 : a->off > b->off ? -1 : 0; /* blocks are allocated downwards */
 }
 
 static bool note_if_meta(struct fdr_file *f, uint64_t off)
@@ -48,7 +48,7 @@ static void scan(struct fdr_file *f)
     uint64_t first = f->meta_first & ~(uint64_t)(FDRI_ARENA_META_ALIGN - 1);
     bool room = true;
     f->meta_scanned = true;
-    /* blocks that found no room at the meta end lie in pieces of bins */
+    /* blocks that did not fit at the meta end lie in pieces of bins */
     for (uint64_t off = f->sb.bins_off; room && off < first && off < f->end; off += FDRI_ARENA_BIN_MIN_BYTES) {
         const struct fdri_arena_meta_head *h = head_at(f, off);
         uint64_t slab = h && h->kind == FDRI_ARENA_META_SLAB && h->bytes <= FDRI_ARENA_BIN_MAX_BYTES ? h->bytes : 0;
@@ -69,7 +69,7 @@ uint64_t fdri_file_meta_lowest(struct fdr_file *f)
     return lowest;
 }
 
-/* The first entry that is not before (kind, location). */
+/* The first entry that does not sort before (kind, location). */
 static size_t first_of(const struct fdr_file *f, uint32_t kind, uint64_t location)
 {
     size_t low = 0, high = f->meta_count;

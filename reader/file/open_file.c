@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a path or from memory to a file that is ready to be asked. */
+/* Opens a recording: from a path or memory to a file that answers queries. */
 #include "format/arena/arena.h"
 #include "reader/account/account.h"
 #include "reader/bundle/crash_bundle.h"
@@ -34,7 +34,7 @@ static void first_line(const struct fdr_file *f, char *message, size_t message_b
     if (message_bytes) snprintf(message, message_bytes, "%s", f->damage_count ? f->damage[0] : "");
 }
 
-/* Everything that follows from the bytes. Takes f over; on failure it is closed. */
+/* Reads everything that follows from the bytes. It takes f over and closes it after a failure. */
 static enum fdr_verdict assemble(struct fdr_file *f, struct fdr_file **out, char *message, size_t message_bytes)
 {
     f->sound = true;
@@ -68,7 +68,7 @@ enum fdr_verdict fdr_file_open_memory(const void *bytes, size_t count, struct fd
 {
     *out = NULL;
     struct fdr_file *f = fdri_file_calloc(1, sizeof *f);
-    if (f && (uintptr_t)bytes % 64) { /* structures are read in place */
+    if (f && (uintptr_t)bytes % 64) { /* structures are read in place, so they must be aligned */
         f->owned = fdri_file_aligned(64, (count + 64) & ~(size_t)63);
         if (f->owned) memcpy(f->owned, bytes, count);
     }
@@ -82,7 +82,7 @@ enum fdr_verdict fdr_file_open_memory(const void *bytes, size_t count, struct fd
     return assemble(f, out, message, message_bytes);
 }
 
-/* A recording that may still be written to is copied, so that what was checked is what is used. */
+/* Copies a file that a process may still write to, so that the checked bytes are the used bytes. */
 static bool copy_in(struct fdr_file *f, int fd)
 {
     void *p = mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -96,7 +96,7 @@ static bool copy_in(struct fdr_file *f, int fd)
             munmap(p, f->size);
             return false;
         }
-        if (got == 0) break; /* cut meanwhile: what is missing is 0 */
+        if (got == 0) break; /* the file was shortened meanwhile; the missing bytes stay 0 */
         done += (uint64_t)got;
     }
     f->owned = p;

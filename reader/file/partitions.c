@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The partitions of a location: along their chain; where that is broken, from all partition blocks; where those are
- * gone, from the bins. */
+/* Finds the partitions of a location: along their chain; if that is broken, from all partition blocks; if those are
+ * missing, from the bins. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "reader/file/file.h"
@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of each kind there is one, and perhaps an older one that was set aside, which comes before it. */
+/* There is one partition of each class, depth and band, and perhaps an older, pinned one. The pinned one sorts
+ * first. */
 #define IDENTITIES (FDRI_ARENA_CLASS_COUNT * (FDRI_FILE_DEPTH_MAX + 1u) * FDRI_ARENA_BANDS * 2)
 struct seen {
     uint8_t bit[(IDENTITIES + 7) / 8];
@@ -23,7 +24,7 @@ static uint32_t identity(uint32_t class_, uint32_t depth, uint32_t band, bool as
     return ((class_ * (FDRI_FILE_DEPTH_MAX + 1u) + depth) * FDRI_ARENA_BANDS + band) * 2 + !aside;
 }
 
-/* true the first time. */
+/* Returns true the first time. */
 static bool first_time(struct seen *s, uint32_t class_, uint32_t depth, uint32_t band, bool aside)
 {
     uint32_t i = identity(class_, depth, band, aside);
@@ -47,8 +48,8 @@ static struct fdri_file_part *new_part(struct fdri_file_location *l, uint32_t cl
     return p;
 }
 
-/* The block is damaged: where its oldest bin and its open one say of the same partition that they are of it, and the
- * oldest has the right number, they are believed. */
+/* For a damaged block. If its oldest and its open bin name the same partition, and the oldest has the right seq, the
+ * bins are right. */
 static void believe_bins(const struct fdr_file *f, const struct fdri_file_location *l, struct fdri_arena_part *raw)
 {
     struct fdri_arena_bin h, open;
@@ -61,7 +62,7 @@ static void believe_bins(const struct fdr_file *f, const struct fdri_file_locati
     raw->band = h.band;
 }
 
-/* The partition block at off; false when it is none of this location. */
+/* Reads the partition block at `off`. Returns false if it is none of this location's. */
 static bool get_block(const struct fdr_file *f, const struct fdri_file_location *l, uint64_t off,
                       struct fdri_arena_part *raw)
 {
@@ -72,8 +73,8 @@ static bool get_block(const struct fdr_file *f, const struct fdri_file_location 
            (raw->class_ != FDRI_ARENA_CLASS_REGION || raw->depth > 0);
 }
 
-/* A damaged block that leads to no bin: nothing else says that it is of the partition it names. It comes after all
- * others, so that it takes the place of none, and none of their bins. */
+/* Is this a damaged block that leads to no bin? Then nothing confirms which partition it is of. Such blocks come
+ * after all others, so that they take neither a better block's place nor its bins. */
 static bool is_doubtful(const struct fdr_file *f, const struct fdri_file_location *l, uint64_t off,
                         const struct fdri_arena_part *raw)
 {
@@ -84,7 +85,7 @@ static bool is_doubtful(const struct fdr_file *f, const struct fdri_file_locatio
     return !leads && fdri_file_is_suspect(f, off, sizeof *raw);
 }
 
-/* Takes the block in; false when there is one of its kind. */
+/* Adds the block's partition. Returns false if there is one of its identity already. */
 static bool take_block(struct fdr_file *f, struct fdri_file_location *l, struct seen *s, uint64_t off,
                        const struct fdri_arena_part *raw)
 {
@@ -100,11 +101,11 @@ static bool take_block(struct fdr_file *f, struct fdri_file_location *l, struct 
     return true;
 }
 
-/* The doubtful ones, or all others. */
+/* Follows the chain for the doubtful blocks only, or for all others only. */
 static bool along_chain(struct fdr_file *f, struct fdri_file_location *l, struct seen *s, bool doubtful)
 {
     struct fdri_arena_part raw;
-    uint64_t mark = 0; /* moved on after 1, 2, 4, ... blocks: a chain that comes back to it has no end */
+    uint64_t mark = 0; /* it moves on after 1, 2, 4, ... blocks: a chain that comes back to it has no end */
     uint32_t n = 0;
     for (uint64_t off = l->raw.parts_first; off; off = raw.next) {
         if (off == mark || n++ == IDENTITIES || !get_block(f, l, off, &raw)) return false;
@@ -115,8 +116,8 @@ static bool along_chain(struct fdr_file *f, struct fdri_file_location *l, struct
     return true;
 }
 
-/* Does m[i] begin inside of the block before it, which is the next one in the list? Bytes written to a wrong place may
- * look like a block there: only one of the two can be mended. */
+/* Does m[i] begin inside of the block before it, which is the next one in the list? Bytes written to a wrong place
+ * may look like a block there. Only one of the two can be right. */
 static bool is_inside(const struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_file_meta *m,
                       size_t i, size_t count)
 {
@@ -137,7 +138,7 @@ static size_t by_scan(struct fdr_file *f, struct fdri_file_location *l, struct s
     return l->part_count - before;
 }
 
-/* The bins found of this location; *count of them. */
+/* The bins that the scan found for this location, *count of them. */
 static struct fdri_file_found **its_bins(struct fdr_file *f, const struct fdri_file_location *l, size_t *count)
 {
     struct fdri_file_found **all = fdri_file_by_identity(f);
@@ -153,7 +154,7 @@ static struct fdri_file_found **its_bins(struct fdr_file *f, const struct fdri_f
     return all ? all + low : NULL;
 }
 
-/* Does a bin of this location belong to a partition nobody told us of? */
+/* Does a bin of this location belong to a partition without a block? */
 static bool any_left(struct fdr_file *f, const struct fdri_file_location *l, const struct seen *s)
 {
     size_t count;
@@ -170,8 +171,8 @@ static bool sets_aside(const struct fdri_file_location *l)
     return false;
 }
 
-/* The partitions of bins that no list holds: where one of two is there it is the other one, that was set aside before
- * it or followed it. */
+/* Makes partitions from bins that no list holds. If one of the two partitions of an identity exists, the bin belongs
+ * to the other one. */
 static void from_bins(struct fdr_file *f, struct fdri_file_location *l, struct seen *s)
 {
     size_t count;
@@ -195,9 +196,9 @@ static int by_place(const void *x, const void *y)
     return i < j ? -1 : i > j;
 }
 
-/* A location without its block does not say that it has readings; its partitions do: of user events at depths without a
- * gap between, the deepest of them near the deepest that readings have, where no call ever was. Events of a program lie
- * so deep in calls only, and some of these would be there. */
+/* A location without its block has lost the flag that it has readings. Its partitions show it: user events at
+ * consecutive depths, the deepest near the greatest depth of readings, and no call at all. A program's own events
+ * lie so deep only inside of calls, and some of these would be stored. */
 static void tell_readings(struct fdr_file *f, struct fdri_file_location *l)
 {
     enum { NEAR = 8 };
@@ -251,7 +252,8 @@ const struct fdri_file_part *fdri_file_part(const struct fdri_file_location *l, 
 {
     size_t low = 0, high = l->part_count;
     uint32_t want = identity(class_, depth, band, aside);
-    if (depth > FDRI_FILE_DEPTH_MAX) return NULL; /* refused: nothing is stored of it, and this is another's */
+    if (depth > FDRI_FILE_DEPTH_MAX)
+        return NULL; /* deeper calls are not stored; identity() would name another partition */
     while (low < high) {
         size_t i = low + (high - low) / 2;
         const struct fdri_file_part *p = &l->part[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a process ended, added to its file by who saw it. */
+/* Adds to a file how its process ended, for a caller that saw the end. */
 #include <errno.h>
 #include <fcntl.h>
 #include <fdr/reader.h>
@@ -33,7 +33,7 @@ int fdr_file_add_end(const char *path, int wait_status, uint32_t oom_kills, uint
         s->end_oom_kills = oom_kills;
         s->end_realtime_ns = realtime_ns;
         memcpy(&spare, page + FDRI_ARENA_SPARE_OFF, sizeof spare);
-        /* it has checks */
+        /* then it has checks, and they must cover the change */
         if (spare.magic == FDRI_ARENA_SPARE_MAGIC && spare.chunk_count) fdri_arena_spare_finish(page, &spare);
         ssize_t n = pwrite(fd, page, sizeof page, 0);
         if (n != (ssize_t)sizeof page) e = n < 0 ? -errno : -EIO;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One bin: is its header what it says, and does its payload decode to what its commit word promises? */
+/* Reads one bin: is its header valid, and does its payload decode to all that its commit word covers? */
 #include "base/atomic.h"
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
@@ -36,11 +36,11 @@ bool fdri_file_bin_begin(const struct fdr_file *f, const struct fdri_file_bin *b
                                    (uint32_t)(there - FDRI_ARENA_BIN_HEADER));
 }
 
-/* Counts those of the `n` records that are below the mark. */
+/* Counts the records whose leave is below the mark. */
 static uint64_t below(const struct fdri_codec_record *r, uint32_t n, uint64_t mark)
 {
     uint64_t count = 0;
-    if (n == 0 || r[0].leave >= mark) return 0; /* they rise */
+    if (n == 0 || r[0].leave >= mark) return 0; /* leaves rise */
     while (count < n && r[count].leave < mark) count++;
     return count;
 }
@@ -130,8 +130,8 @@ bool fdri_file_bins_missing(const struct fdri_file_part *p)
     return false;
 }
 
-/* How many records a payload holds whose header is not to be believed, and the time from its beginning to its newest
- * leave: the commit word checks both, whatever else was damaged. */
+/* Counts the records of a payload whose header is damaged, and the ticks from its beginning to its newest leave. The
+ * commit word checks both, whatever else is damaged. */
 static bool count_payload(const struct fdr_file *f, uint64_t off, const struct fdri_arena_bin *h, uint64_t *records,
                           uint64_t *span)
 {

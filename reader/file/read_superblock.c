@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The superblock: ours or not, readable or not, and a way around each damaged field. */
+/* Reads the superblock: is it fdr's, is it readable, and what replaces each damaged field? */
 #include "format/arena/arena.h"
 #include "format/arena/crash_section.h"
 #include "reader/file/file.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ARENA_MOST ((uint64_t)1 << 32) /* offs are 32 bits wide */
+#define ARENA_MOST ((uint64_t)1 << 32) /* offsets in the arena have 32 bits */
 
 static bool pow2_between(uint64_t v, uint64_t low, uint64_t high)
 {
@@ -25,7 +25,7 @@ static bool sane_sizes(const struct fdri_arena_superblock *sb)
            sb->bins_off >= FDRI_ARENA_SUPERBLOCK_BYTES && sb->bins_off < sb->arena_bytes;
 }
 
-/* Is this one of ours, and of a version this build knows? */
+/* Is this an fdr recording, of a version that this build knows? */
 static bool ours(const struct fdr_file *f, char *message, size_t message_bytes)
 {
     const struct fdri_arena_superblock *sb = &f->sb;
@@ -47,7 +47,7 @@ static void end_texts(struct fdri_arena_superblock *sb)
     sb->trigger_name[sizeof sb->trigger_name - 1] = 0;
 }
 
-/* Where does the arena end in this file? */
+/* Finds the end of the arena in this file. */
 static void find_end(struct fdr_file *f)
 {
     struct fdri_arena_superblock *sb = &f->sb;
@@ -63,7 +63,7 @@ static void find_end(struct fdr_file *f)
     if (fits && f->size - said >= sizeof tail) memcpy(&tail, f->bytes + said, sizeof tail);
     f->has_tail = tail.magic == FDRI_ARENA_TAIL_MAGIC;
     f->has_crash = tail.magic == FDRI_ARENA_CRASH_MAGIC;
-    bool known = f->spare.magic; /* both copies say so: what else follows is not of this recording */
+    bool known = f->spare.magic; /* both copies of the superblock agree, so what follows is not of this recording */
     if (fits && (said == f->size || f->has_tail || f->has_crash || known)) {
         f->end = said;
     } else if (said < FDRI_ARENA_SUPERBLOCK_BYTES || said % FDRI_ARENA_META_ALIGN || said < f->size ||
@@ -104,7 +104,7 @@ static void repair_sizes(struct fdr_file *f)
     }
 }
 
-/* Bins below bins_end, meta blocks from meta_first; where that is not known, both may be anywhere. */
+/* Bins lie below bins_end, meta blocks from meta_first on. If the border is damaged, both may lie anywhere. */
 static void find_bounds(struct fdr_file *f)
 {
     const struct fdri_arena_superblock *sb = &f->sb;
@@ -130,7 +130,7 @@ static void repair_clock(struct fdr_file *f)
     if (sb->clock_kind > FDRI_ARENA_CLOCK_NS || !fdri_file_clock_init(&f->clock, sb)) {
         fdri_file_damage(f, "superblock: the clock is damaged, times are in ticks");
         fdri_file_clock_ns(&f->clock, sb->shift);
-        sb->clock_kind = FDRI_ARENA_CLOCK_NS; /* as they are shown; what is recovered says nothing else */
+        sb->clock_kind = FDRI_ARENA_CLOCK_NS; /* matches the times shown; a recovered file says the same */
     }
     if (sb->band_edge_count > 3) sb->band_edge_count = 3;
     if (sb->state < FDRI_ARENA_STATE_RECORDING || sb->state > FDRI_ARENA_STATE_CRASHED) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of the reader, and whether there ever was too little of it: what is computed for a file then may lack parts,
- * and nothing that is said of it is to be believed, least of all that it is whole. */
+/* The reader's memory, and whether an allocation ever failed. After a failure, the results for a file may lack
+ * parts, so the verdict must not be "whole". */
 #include "base/atomic.h"
 #include "reader/file/file.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often memory was refused, to whichever file: where it ends for one it does so for all. */
+/* Number of failed allocations for any file: memory that is short for one file is short for all. */
 static uint32_t refused;
 
 static void *given(void *p)

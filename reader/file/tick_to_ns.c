@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Stored ticks to ns: one straight line, in fixed point, monotonic and exact to less than 1 ns. */
+/* Converts stored ticks to ns by one straight line, in fixed point, monotonic and exact to less than 1 ns. */
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "format/arena/arena.h"
 #include "reader/file/file.h"
 
-#define MOST          ((uint64_t)1 << 62) /* neither ticks nor ns of a believable recording are beyond */
-#define LEAST_SPAN_NS 10000000u           /* two clock readings closer than this are worse than the calibration */
+#define MOST          ((uint64_t)1 << 62) /* neither ticks nor ns of a believable recording exceed this */
+#define LEAST_SPAN_NS 10000000u /* the rate from two clock readings closer than this is worse than the calibration */
 
-/* mult = num / den in fixed point with as many bits as fit; what a stored tick may be follows. */
+/* Sets mult = num / den in fixed point with as many bits as fit, and from it the greatest believable stored tick. */
 static void set_rate(struct fdri_file_clock *c, uint64_t num, uint64_t den)
 {
     c->num = num;
@@ -66,7 +66,7 @@ uint64_t fdri_file_full_ns(const struct fdri_file_clock *c, uint64_t tick)
 
 uint64_t fdri_file_stored_before(const struct fdri_file_clock *c, uint64_t ns)
 {
-    uint64_t low = 0, high = c->stored_max; /* the last stored tick whose time is below ns, or 0 */
+    uint64_t low = 0, high = c->stored_max; /* finds the last stored tick whose time is below ns, or 0 */
     while (low < high) {
         uint64_t middle = low + (high - low + 1) / 2;
         if (fdri_file_ns(c, middle) < ns) low = middle;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The recorder moves the accounts of threads that ended some words at a time. Killed in the middle, it leaves a list of
- * these words with what they were: so they are taken to be. */
+/* Rolls back an interrupted fold. The recorder moves the accounts of ended threads a few words at a time. A kill in
+ * between leaves a list of these words with their old values; this restores them. */
 #include "format/arena/arena.h"
 #include "reader/file/file.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The bytes become ours to change. */
+/* Makes the bytes writable. */
 static uint8_t *own(struct fdr_file *f)
 {
     if (!f->owned) {

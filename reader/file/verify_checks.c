@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The spare of the superblock, and the checks a snapshot carries of everything that is no bin (FORMAT.md, 3.1 and
- * 16). Where they do not fit the bytes this is said, and what lies there is suspect: none of it is shown as an
- * event. */
+/* Compares the superblock with its spare, and everything that is no bin with a snapshot's checks (FORMAT.md, 3.1 and
+ * 16). Bytes that fail are reported and suspect; the reader shows none of them as an event. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "format/arena/checks.h"
@@ -55,7 +54,7 @@ static int by_off(const void *a, const void *b)
     return x->off < y->off ? -1 : x->off > y->off;
 }
 
-/* In order, and none touches another, whatever the order was that the file gives them in. */
+/* Sorts and joins the damaged stretches, whatever their order in the file. */
 static void join_bad(struct fdr_file *f)
 {
     size_t used = 0;
@@ -73,7 +72,7 @@ static uint32_t bytes_of(const struct fdr_file *f, const struct fdri_arena_chunk
     return fdri_arena_chunk_bytes(c->off, f->spare.chunk_log2, f->sb.arena_bytes);
 }
 
-/* Its bytes, or NULL: they are cut off, which was said, or there can be no chunk. */
+/* The bytes of a chunk. NULL: they are cut off, which was reported, or its offset is impossible. */
 static const void *chunk_at(const struct fdr_file *f, const struct fdri_arena_chunk *c)
 {
     bool can_be = c->off % 64 == 0 && c->off >= f->sb.bins_off && c->off < f->end;
@@ -101,9 +100,9 @@ static bool most_fit(const struct fdr_file *f, const struct fdri_arena_chunk *ch
     return good > f->spare.chunk_count / 2;
 }
 
-/* Where the list itself is damaged, what it finds fault with may be good, and where an entry leads nobody knows: all
- * between those that fit and come in order is suspect where one does not, but nothing before all meta blocks. Of a list
- * that is lost nothing is said. */
+/* For a damaged list of checks. A failed check may then concern good bytes, and an entry's offset may be wrong. So
+ * everything between two passing entries in order is suspect if an entry between them fails, from the first meta
+ * block on. If most entries fail, the list says nothing. */
 static void check_between(struct fdr_file *f, const struct fdri_arena_chunk *chunk)
 {
     uint64_t from = f->sb.bins_off, lowest = fdri_file_meta_lowest(f);
@@ -152,7 +151,7 @@ void fdri_file_checks(struct fdr_file *f)
 
 bool fdri_file_is_suspect(const struct fdr_file *f, uint64_t off, uint64_t bytes)
 {
-    size_t low = 0, high = f->bad_count; /* the first that ends behind off */
+    size_t low = 0, high = f->bad_count; /* the first stretch that ends after off */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (f->bad[middle].end > off) high = middle;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Writes a file under a temporary name and renames it to its final name when it is whole. */
 #include "base/clock.h"
 #include "base/system/syscall.h"
 #include "reader/file/whole_file.h"
@@ -21,7 +22,7 @@ int fdri_file_whole_begin(struct fdri_file_whole *n, const char *path)
     size_t keep = strlen(name) + NUMBER_BYTES < NAME_BYTES ? strlen(path)
                                                            : (size_t)(name - path) + NAME_BYTES - NUMBER_BYTES;
     size_t bytes = keep + NUMBER_BYTES;
-    /* nobody's who writes beside us, nor a file that is there */
+    /* O_EXCL and the time in the name: no other writer and no existing file has this name */
     unsigned long long unique = fdri_clock_ns(CLOCK_REALTIME);
     n->fd = -1;
     n->part = malloc(bytes);
