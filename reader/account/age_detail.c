@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Detail by age: the epochs of a location, what is kept of each, and their totals. */
+/* Detail by age: the epochs of a location, the events kept of each, and their totals. */
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "format/arena/arena.h"
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The rows as the recorder left them, before they become ns. */
+/* Sums of rows in ticks, as recorded. */
 struct sums {
     uint64_t calls, inclusive, exclusive;
 };
@@ -64,13 +64,13 @@ bool fdri_account_epoch_rows_lost(const struct fdr_file *f, const struct fdri_ar
     return b && suspect(f, b, fdri_bits_max(b->head.bytes, sizeof *b));
 }
 
-/* Rows and rest of an epoch that is over; `rows` NULL: all is rest. */
+/* Rows and remainder of an ended epoch. `rows` NULL: everything is in the remainder. */
 struct told {
     const struct fdri_arena_epoch_rows *rows;
     struct sums rest;
 };
 
-/* false: they are not its sums. */
+/* Returns false if rows and remainder do not add up to the epoch's sums. */
 static bool told_of(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_epoch *e,
                     struct told *out)
 {
@@ -80,7 +80,7 @@ static bool told_of(struct fdr_file *f, const struct fdri_file_location *l, cons
         b = (const void *)fdri_file_meta_at(f, e->rows_off, FDRI_ARENA_META_EPOCHROWS, l->id, sizeof *b);
         if (!b || b->head.bytes < sizeof *b || b->head.bytes > FDRI_ARENA_EPOCH_ROWS_MOST ||
             b->count > (b->head.bytes - sizeof *b) / sizeof b->row[0] || !fdri_file_at(f, e->rows_off, b->head.bytes))
-            return false; /* one without end would be gone through for each row of the totals */
+            return false; /* a block without a valid end would be walked for each row of the totals */
         *out = (struct told){b, {b->rest_calls, b->rest_inclusive, b->rest_exclusive}};
     }
     struct sums all = out->rest;
@@ -110,11 +110,12 @@ fdri_account_epoch_base(const struct fdr_file *f, const struct fdri_file_locatio
     if (!b || b->head.bytes < sizeof *b || b->count > (b->head.bytes - sizeof *b) / sizeof b->row[0] ||
         !fdri_file_at(f, off, b->head.bytes) || b->count > *most || suspect(f, b, b->head.bytes))
         return NULL;
-    *most -= b->count ? b->count : 1; /* a chain that goes round ends here */
+    *most -= b->count ? b->count : 1; /* a cyclic chain ends here */
     return *most ? b : NULL;
 }
 
-/* Of one region: what it has gained, and what the epoch that is not told alone has of it. */
+/* Adds one region's totals of the current epoch: its gain since the base, and its part of `before`, the epoch that
+ * is shown together with the current one. */
 static void add_gained(struct fdr_file *f, const struct fdri_file_location *l, uint32_t index, uint32_t key,
                        struct sums gained, const struct told *before)
 {
@@ -128,7 +129,7 @@ static void add_gained(struct fdr_file *f, const struct fdri_file_location *l, u
     add_total(f, l, index, key, !rest && !found && before->rest.calls, &gained);
 }
 
-/* The current epoch: what the totals say beyond the base, and what `before` has. */
+/* The totals of the current epoch: the gain of all rows over the base, plus `before`. Returns false after damage. */
 static bool rows_since(struct fdr_file *f, struct fdri_file_location *l, const struct fdri_arena_epochs *e,
                        uint32_t index, const struct told *before, struct sums *sum)
 {
@@ -143,13 +144,14 @@ static bool rows_since(struct fdr_file *f, struct fdri_file_location *l, const s
             bool damaged = fdri_account_row_suspect(f, r);
             l->epoch_rows_lost |= damaged;
             if (damaged) continue;
-            /* a kind of point in the place of a region that went to the rest */
+            /* the row of a region that went to [rest] now counts a kind of points */
             if (!fdri_arena_row_of_calls(r->key)) continue;
             if (r->calls < b->row[i].calls) return false;
-            /* left in its making: another row has its region */
+            /* its making was interrupted: another row has its region */
             if (!r->calls && r->key != FDRI_ARENA_ROW_KEY_REST) continue;
             struct sums d = {r->calls - b->row[i].calls, r->sum - b->row[i].sum, r->exclusive - b->row[i].exclusive};
-            d.exclusive = fdri_bits_min(d.exclusive, d.inclusive); /* killed in between: the sum comes last */
+            d.exclusive = fdri_bits_min(d.exclusive,
+                                        d.inclusive); /* the sum is stored last, so after a kill it may be lower */
             add_to(sum, d.calls, d.inclusive, d.exclusive);
             add_gained(f, l, index, r->key, d, before);
         }
@@ -158,7 +160,7 @@ static bool rows_since(struct fdr_file *f, struct fdri_file_location *l, const s
     return true;
 }
 
-/* What the last epoch that is told has beside its rows: nothing, unless it is two. */
+/* Sets *out to the earlier one of the last two epochs if they are shown as one; else to nothing. */
 static bool begun_of(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_epochs *e,
                      uint32_t index, struct told *out)
 {
@@ -170,12 +172,13 @@ static void set_totals(struct fdr_file *f, struct fdri_file_location *l, const s
                        uint32_t index, struct fdr_epoch_info *out)
 {
     const struct fdri_arena_epoch *raw = &e->epoch[index];
-    struct sums s = {0}; /* of the current one all is in rows */
+    struct sums s = {0}; /* the current epoch has everything in rows */
     struct told begun;
     if (index + 1 < e->count) s = (struct sums){raw->calls, raw->inclusive, raw->exclusive};
     size_t before = f->epoch_total_count;
-    if (suspect(f, raw, sizeof *raw)) return;                               /* whatever it says is in damaged bytes */
-    bool ends = index + 1 == e->count || !suspect(f, raw + 1, sizeof *raw); /* where the next one begins */
+    if (suspect(f, raw, sizeof *raw)) return; /* its sums are in damaged bytes */
+    bool ends = index + 1 == e->count ||
+                !suspect(f, raw + 1, sizeof *raw); /* the next epoch's begin is this one's end */
     out->exact = ends && !e->untracked && !(out->current && !l->settled);
     bool good = out->current ? begun_of(f, l, e, index, &begun) && rows_since(f, l, e, index, &begun, &s)
                              : rows_of(f, l, raw, index);
@@ -191,7 +194,7 @@ static void set_totals(struct fdr_file *f, struct fdri_file_location *l, const s
     if (l->settled) fdri_file_damage(f, "location %u: the totals of epoch %u are damaged", l->id, index);
 }
 
-/* ---- what is kept ---- */
+/* ---- events kept ---- */
 
 static uint32_t epoch_of(const struct fdri_arena_epochs *e, uint64_t tick)
 {
@@ -200,7 +203,7 @@ static uint32_t epoch_of(const struct fdri_arena_epochs *e, uint64_t tick)
     return i;
 }
 
-/* How many of its records count as kept and left at or before each epoch's end, but for those behind the cut. */
+/* Adds the bin's kept records to the epochs in which they left. Records after the cut do not count. */
 static void count_bin(struct fdr_file *f, struct fdri_file_location *l, const struct fdri_file_part *p,
                       struct fdri_file_bin *b, const struct fdri_arena_epochs *e, struct fdr_epoch_info *out)
 {
@@ -219,7 +222,7 @@ static void count_bin(struct fdr_file *f, struct fdri_file_location *l, const st
     out[last].kept_events += weight * (shown - gone);
 }
 
-/* Is a bin of the partition damaged or missing that may have held something of this stretch? */
+/* May a damaged or missing bin of the partition have held records of this stretch? */
 static bool missing_in(const struct fdri_file_part *p, uint64_t from, uint64_t to)
 {
     for (uint32_t i = 0; i < p->bin_count; i++) {
@@ -232,15 +235,16 @@ static bool missing_in(const struct fdri_file_part *p, uint64_t from, uint64_t t
     return p->tail_gap && !p->tail_moved && (!p->bin_count || p->bin[p->bin_count - 1].base_tick <= to);
 }
 
-/* By band: down to which depth every call of the epoch is kept. A call needs all shallower ones of its band or
- * longer. */
+/* Sets, for each band, the depth down to which every call of the epoch is kept. A kept call needs all shallower
+ * calls of its band or longer. */
 static void set_complete(const struct fdri_file_location *l, uint64_t from, uint64_t to, struct fdr_epoch_info *out)
 {
     uint32_t deepest = 0;
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDRI_ARENA_CLASS_REGION; i++)
         deepest = l->part[i].depth;
     out->deepest = deepest;
-    if (l->moving && from >= l->end_tick) return; /* made while the snapshot was: only some of it is there */
+    if (l->moving && from >= l->end_tick)
+        return; /* the epoch began during the snapshot, so only a part of it is there */
     if (l->parts_missing) return;
     for (uint32_t b = 0; b < FDRI_ARENA_BANDS; b++) out->complete_depth[b] = deepest;
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDRI_ARENA_CLASS_REGION; i++) {
@@ -263,7 +267,7 @@ static bool believable(const struct fdri_file_location *l, const struct fdri_are
     return true;
 }
 
-/* The totals have all up to the newest event, also of what is not kept. */
+/* The totals include everything up to the newest event, also events that are not kept. */
 static uint64_t newest_of(const struct fdri_file_location *l)
 {
     uint64_t last = l->raw.last_tick >> l->clock.shift;
@@ -276,7 +280,7 @@ static void collect(struct fdr_file *f, struct fdri_file_location *l)
     if (!l->off || !off) return;
     const struct fdri_arena_epochs *e = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_EPOCHS, l->id,
                                                                         sizeof *e);
-    if (e && e->version & 1) return; /* killed, or copied, while they were rearranged */
+    if (e && e->version & 1) return; /* a kill or the copy interrupted their rearrangement */
     if (!e || suspect(f, e, offsetof(struct fdri_arena_epochs, epoch)) || !believable(l, e)) {
         fdri_file_damage(f, "location %u: its epochs are damaged", l->id);
         return;
@@ -298,7 +302,7 @@ static void collect(struct fdr_file *f, struct fdri_file_location *l)
     for (size_t i = 0; i < l->part_count; i++)
         for (uint32_t b = 0; b < l->part[i].bin_count; b++)
             count_bin(f, l, &l->part[i], &l->part[i].bin[b], e, &f->epoch[first]);
-    for (uint32_t i = 0; i < count; i++) /* once it is known which bins are damaged */
+    for (uint32_t i = 0; i < count; i++) /* needs to know which bins are damaged */
         set_complete(l, i ? e->epoch[i].from_tick : 0, i + 1 < count ? e->epoch[i + 1].from_tick : UINT64_MAX,
                      &f->epoch[first + i]);
     fdri_events_find_unplaced(f, l);

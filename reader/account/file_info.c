@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the file is and how far each location reaches. */
+/* Properties of the file, and how far each location reaches. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "reader/account/account.h"
@@ -65,7 +65,7 @@ static uint32_t epochs_held(const struct fdr_file *f, const struct fdri_file_loc
     if (l->raw.epochs_off)
         e = (const void *)fdri_file_meta_at(f, l->raw.epochs_off, FDRI_ARENA_META_EPOCHS, l->id, sizeof *e);
     if (e) return fdri_account_epochs_shown(e);
-    /* its table is gone, or there was none: all is one */
+    /* the table is lost or never existed, so all time is one epoch */
     if (f->sb.strategy == FDRI_ARENA_STRATEGY_TELESCOPE) return 1;
     return l->raw.epoch >= l->raw.epoch_floor ? l->raw.epoch - l->raw.epoch_floor + 1 : 1;
 }
@@ -76,8 +76,8 @@ static void describe_pinned(const struct fdr_file *f, struct fdri_file_location 
                                                                         sizeof *raw);
     struct fdr_location_info *i = &l->info;
     if (!p->aside || !raw) return;
-    if (l->moving && raw->aside_tick > l->cut) return; /* while it was copied, and not in all of the copy */
-    i->pinned_given |= p->given_back || p->floor;      /* without bins it may be empty for a rewind */
+    if (l->moving && raw->aside_tick > l->cut) return; /* pinned during the copy, so the copy may lack parts */
+    i->pinned_given |= p->given_back || p->floor; /* a pinned partition without bins may be empty because of a rewind */
     i->pinned_to_ns = clipped_ns(l, raw->aside_tick);
     i->pinned_cut |= (raw->aside_how & FDRI_ARENA_PINNED_EARLY) != 0;
     for (uint32_t b = 0; b < p->bin_count; b++) {
@@ -86,7 +86,7 @@ static void describe_pinned(const struct fdr_file *f, struct fdri_file_location 
     }
 }
 
-/* What is left of it is a part of what was over by any moment: it is not said to be all. */
+/* After a part was given back, the remainder is not everything up to the pinning, so it is not reported. */
 static void forget_pinned(struct fdr_location_info *i)
 {
     i->pinned_to_ns = i->pinned_events = i->pinned_bytes = 0;
@@ -122,7 +122,8 @@ static void describe(const struct fdr_file *f, struct fdri_file_location *l)
         i->bins += l->part[p].bin_count;
         for (uint32_t b = 0; b < l->part[p].bin_count; b++) i->bytes_stored += 1u << l->part[p].bin[b].size_log2;
     }
-    i->folding = l->raw.flags & FDRI_ARENA_LOCATION_FOLDING && !i->bins; /* they go when the bins are gone */
+    i->folding = l->raw.flags & FDRI_ARENA_LOCATION_FOLDING &&
+                 !i->bins; /* its remaining accounts move as soon as the bins are gone */
     if (i->pinned_given) forget_pinned(i);
     open_calls(l);
 }
@@ -144,7 +145,7 @@ static bool level_lost(const struct fdr_file *f, const struct fdri_file_location
     return false;
 }
 
-/* All that was to be stored of it is there: so it reaches back to where it began, whenever that was. */
+/* Is everything stored that was to be stored? Then the location reaches back to its begin, whenever that was. */
 static bool is_whole(const struct fdr_file *f, const struct fdri_file_location *l)
 {
     const struct fdri_arena_samples *samples = fdri_events_samples(f, l);
@@ -184,10 +185,10 @@ static void hex(const struct fdri_arena_superblock *sb, char *text)
     for (uint32_t i = 0; i < n; i++) snprintf(text + 2 * i, 3, "%02x", sb->build_id[i]);
 }
 
-/* Of meta blocks that found room in pieces of bins only. */
+/* Bytes of this location's meta blocks that lie in pieces of bins. */
 static uint64_t meta_in_bins(const struct fdr_file *f, const struct fdri_file_location *l)
 {
-    uint64_t sum = 0, most = f->meta_first / FDRI_ARENA_BIN_MIN_BYTES; /* a chain that goes round ends here */
+    uint64_t sum = 0, most = f->meta_first / FDRI_ARENA_BIN_MIN_BYTES; /* a cyclic chain ends here */
     for (uint64_t off = l->off ? l->raw.slabs : 0; off && most--;) {
         const struct fdri_arena_slab *s = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_SLAB, l->id,
                                                                           sizeof *s);
@@ -250,7 +251,8 @@ static void clock_steps(struct fdr_file *f)
     }
 }
 
-/* A handler may also leave by longjmp, and nobody tells: a thread that recorded since then is not in it. */
+/* Reports a signal whose handler may still run. A handler may also leave by longjmp, which nothing records. So if
+ * the thread recorded an event since, it has left its handler. */
 static void handled(struct fdr_file *f)
 {
     const struct fdri_arena_superblock *sb = &f->sb;
@@ -265,15 +267,15 @@ static void handled(struct fdr_file *f)
     f->info.handled_time_ns = when;
 }
 
-/* What others wrote must not steer a terminal. */
+/* Removes control characters, so that foreign text cannot steer a terminal. */
 static void make_plain(char *text, size_t bytes)
 {
     for (size_t i = 0; i < bytes && text[i]; i++)
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f) text[i] = ' ';
 }
 
-/* What is as long as that is in the band above on every location: rounded up, and not below what it is on those with
- * times in ns. */
+/* The lower edge of the band above: a call of this length is in that band on every location. So the edge is rounded
+ * up, and is at least the edge of locations with times in ns. */
 static uint64_t edge_ns(const struct fdr_file *f, uint32_t b)
 {
     const struct fdri_file_clock *c = &f->clock;

@@ -6,8 +6,8 @@
  *
  * So every kept call's ancestors are kept. Stored calls that are not kept count as reduced.
  *
- * Pinned partitions form their own closure: everything else is younger. Nothing is given back of them while their thread
- * lives. Of the ancestors of a pinned call, only those that were still open at the pinning may be missing. */
+ * Pinned partitions form their own closure: everything else is younger. Nothing is given back of them while their
+ * thread lives. Of the ancestors of a pinned call, only those that were still open at the pinning may be missing. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "reader/account/account.h"

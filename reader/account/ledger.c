@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The ledger: presented = kept + filtered + reduced + lost, per location, class and depth. Everything but `kept` was
- * counted while recording; `kept` is what decoding finds. */
+/* The ledger: presented = kept + filtered + reduced + lost, by location, class and depth. The recorder counted
+ * everything but `kept`; decoding counts `kept`. */
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "format/arena/arena.h"
@@ -23,7 +23,7 @@ static struct fdr_ledger_row *new_row(struct fdr_file *f, uint32_t location, uin
     return r;
 }
 
-/* The accounts the recorder kept; false: there is no such level. */
+/* Reads the recorder's accounts. Returns false if there is no such level. */
 static bool accounts(const struct fdr_file *f, const struct fdri_file_location *l, struct fdr_ledger_row *r)
 {
     const struct fdri_arena_samples *samples = r->class_ == FDRI_ARENA_CLASS_SAMPLE ? fdri_events_samples(f, l) : NULL;
@@ -52,7 +52,8 @@ static bool accounts(const struct fdr_file *f, const struct fdri_file_location *
     return true;
 }
 
-/* How many records are left out, as they came behind the cut. */
+/* Counts the partition's records into the row. Returns the number of records left out because they came after the
+ * cut. */
 static uint64_t count_part(const struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_file_part *p,
                            struct fdr_ledger_row *r)
 {
@@ -75,7 +76,7 @@ static uint64_t count_part(const struct fdr_file *f, const struct fdri_file_loca
     return later;
 }
 
-/* A rewind that was under way: what it took away and had not counted yet. */
+/* A rewind was under way: adds the records that it had removed but not yet counted. */
 static void count_forgotten(struct fdr_ledger_row *r, uint64_t most, uint64_t later)
 {
     uint64_t sum = r->kept + r->filtered + r->reduced + r->lost + later;
@@ -123,8 +124,8 @@ uint32_t fdri_account_without_level_from(const struct fdri_file_location *l)
     return from && from < behind ? from : behind;
 }
 
-/* Those that have no place are lost, as their parents are. The location's calls have the rows from `first` on, by
- * depth. */
+/* Calls without a place count as lost, like their parents. `first` is the first of the location's rows for calls,
+ * which are sorted by depth. */
 static void count_unplaced(struct fdr_file *f, struct fdri_file_location *l, size_t first)
 {
     size_t rows = f->ledger_count - first;
@@ -133,7 +134,7 @@ static void count_unplaced(struct fdr_file *f, struct fdri_file_location *l, siz
     struct fdr_ledger_row *row = f->ledger + first;
     for (size_t i = 0; i < l->unplaced_count; i++) {
         uint32_t depth = l->unplaced[i].depth;
-        /* or before: not every depth has one */
+        /* the row is at this index or before it: a depth may have no row */
         size_t k = fdri_bits_min(depth - fdri_bits_min(depth, row->depth), rows - 1);
         while (k && row[k].depth > depth) k--;
         if (row[k].depth != depth || !row[k].kept) continue;
@@ -164,11 +165,11 @@ size_t fdr_ledger(struct fdr_file *f, const struct fdr_ledger_row **rows)
     return f->ledger_count;
 }
 
-/* An operation that is under way, all through the copy or when the process was killed, may have counted its event and
- * not put it anywhere yet, or the other way round. */
+/* The bounds of the number presented. An operation under way at the copy or the kill may have counted its event but
+ * not stored it, or the reverse. */
 static void bounds(const struct fdri_file_location *l, uint64_t *before, uint64_t *after)
 {
-    if (l->moving && !l->in_tail) { /* the tail had no room for it */
+    if (l->moving && !l->in_tail) { /* the tail had no room for its entry */
         *before = 0;
         *after = UINT64_MAX;
         return;
@@ -220,7 +221,7 @@ enum fdr_verdict fdr_file_verify(struct fdr_file *f)
 {
     const struct fdr_total *totals;
     const struct fdr_epoch_info *epochs;
-    fdr_totals(f, &totals); /* finds damage of its own */
+    fdr_totals(f, &totals); /* reports damage of its own */
     if (!f->headers_only) fdr_epochs(f, &epochs);
     return verify(f, true);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Exact totals: the rows of each location's table; where the table is damaged, the rows a scan of the slabs finds
- * that agree with all else. */
+/* Exact totals: the rows of each location's table. If a table is damaged: the rows that a scan of the slabs finds
+ * and that agree with everything else. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "reader/account/account.h"
@@ -23,7 +23,8 @@ static uint64_t counted(const struct fdr_total *t)
     return in;
 }
 
-/* The newest call, if it is of this row and in no counter yet: as it says which one. */
+/* Counts the newest call into its bucket, if it is one of this row's and in no bucket yet. The location names the
+ * counter. */
 static void count_newest(const struct fdri_file_location *l, const struct fdri_arena_row *r, struct fdr_total *t)
 {
     uint32_t bucket = (l->raw.counting - (uint32_t)r->histogram) / (uint32_t)sizeof(uint64_t);
@@ -32,7 +33,8 @@ static void count_newest(const struct fdri_file_location *l, const struct fdri_a
     t->histogram[bucket]++;
 }
 
-/* Counts of buckets first .. first + n - 1. false: they are not where the row says. Damaged ones are none. */
+/* Reads the counts of buckets first .. first + n - 1. Returns false if the row's link to them is wrong. Damaged
+ * counts are left out. */
 static bool histogram(const struct fdr_file *f, const struct fdri_arena_row *r, struct fdr_total *t)
 {
     uint64_t off = fdri_arena_histogram_off(r->histogram);
@@ -47,16 +49,17 @@ static bool histogram(const struct fdr_file *f, const struct fdri_arena_row *r, 
 
 static void set_sums(const struct fdri_file_location *l, const struct fdri_arena_row *r, struct fdr_total *t)
 {
-    uint64_t min = r->min < r->max ? r->min : r->max; /* killed between the two: the first call has no min yet */
+    uint64_t min = r->min < r->max ? r->min
+                                   : r->max; /* a kill came between the two stores: the first call has no min yet */
     if (t->class_ == FDR_IN_REGION) {
         t->inclusive_ns = fdri_file_duration_ns(&l->clock, r->sum);
-        /* the sum comes last */
+        /* the sum is stored last */
         t->exclusive_ns = fdri_file_duration_ns(&l->clock, fdri_bits_min(r->exclusive, r->sum));
         t->min_ns = r->calls ? fdri_file_duration_ns(&l->clock, min) : 0;
         t->max_ns = fdri_file_duration_ns(&l->clock, r->max);
     } else {
         t->sum_u = r->sum;
-        t->min_u = r->calls ? r->min : 0; /* of the metric's type: not ours to compare */
+        t->min_u = r->calls ? r->min : 0; /* in the metric's own type, so the values cannot be compared here */
         t->max_u = r->max;
     }
 }
@@ -70,7 +73,8 @@ static void leave_out(struct fdr_file *f, struct fdr_total *t)
 
 static void add_row(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_row *r)
 {
-    if (f->total_count > f->end / sizeof *r) return; /* more rows than fit: some are named many times */
+    if (f->total_count > f->end / sizeof *r)
+        return; /* more rows than the file has room for: slots name some of them repeatedly */
     if (!fdri_account_row_wanted(r) || !fdri_file_grow(&f->total, f->total_count, &f->total_room, sizeof *f->total))
         return;
     struct fdr_total *t = &f->total[f->total_count++];
@@ -79,7 +83,7 @@ static void add_row(struct fdr_file *f, const struct fdri_file_location *l, cons
     t->class_ = fdri_account_row_class(r->key);
     t->rest = r->key == FDRI_ARENA_ROW_KEY_REST;
     t->id = t->rest ? 0 : t->class_ == FDR_IN_COLLECTIVE ? KEY_ID(r->key) >> 1 : KEY_ID(r->key);
-    /* of each thread that ended a row is exact or in its rest; of all of them together nobody knows */
+    /* For one ended thread, a row is exact or is in its rest. For all ended threads together, that is unknown. */
     uint64_t without = t->class_ == FDR_IN_REGION ? l->raw.rows_folded : l->raw.points_without_row;
     t->at_least = l->raw.flags & FDRI_ARENA_LOCATION_ENDED && ((!t->rest && without) || f->info.threads_gone);
     t->calls = r->calls;
@@ -87,7 +91,7 @@ static void add_row(struct fdr_file *f, const struct fdri_file_location *l, cons
     t->saturated = r->flags & FDRI_ARENA_ROW_SATURATED;
     set_sums(l, r, t);
     if (r->histogram && !histogram(f, r, t)) {
-        if (!l->settled) leave_out(f, t); /* it moved to where the copy had been already */
+        if (!l->settled) leave_out(f, t); /* it moved to a place that the copy had passed already */
         else fdri_file_damage(f, "location %u: the histogram of row %08x is damaged", l->id, r->key);
     }
     if (t->has_histogram) count_newest(l, r, t);
@@ -99,7 +103,7 @@ static void say_damaged(struct fdr_file *f, const struct fdri_file_location *l)
     fdri_file_damage(f, "location %u: the table of totals is damaged", l->id);
 }
 
-/* All rows the table names that are believed; false: there is no table. */
+/* Adds all believable rows that the table names. Returns false if there is no table. */
 static bool from_table(struct fdr_file *f, struct fdri_file_location *l)
 {
     struct fdri_account_rows t;
@@ -113,8 +117,8 @@ static bool from_table(struct fdr_file *f, struct fdri_file_location *l)
     return true;
 }
 
-/* No table says that it is a row: what has no counters that go with it is none. Nobody knows that there is not another
- * of its region. */
+/* Adds a row that no table names. It counts only with plausible counters. It is a lower bound: its region may have
+ * another row. */
 static void add_found(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_row *r)
 {
     size_t before = f->total_count;
@@ -130,7 +134,7 @@ static void from_slabs(struct fdr_file *f, const struct fdri_file_location *l)
     for (size_t i = 0; i < count; i++) {
         const struct fdri_arena_meta_head *h = fdri_file_at(f, m[i].off, sizeof *h);
         for (uint64_t at = 64; h && at + 64 <= h->bytes; at += 64) {
-            if (f->total_looks++ > f->end / 64) return; /* blocks that overlap: no recorder wrote them */
+            if (f->total_looks++ > f->end / 64) return; /* the blocks overlap: no recorder wrote them */
             const struct fdri_arena_row *r = fdri_file_at(f, m[i].off + at, sizeof *r);
             if (!r) break;
             add_found(f, l, r);
@@ -147,7 +151,7 @@ static int by_place(const void *x, const void *y)
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
-/* Rows named twice count once. */
+/* Drops duplicates: slots may name a row twice. */
 static void drop_twins(struct fdr_file *f)
 {
     size_t kept = 0;
@@ -156,8 +160,7 @@ static void drop_twins(struct fdr_file *f)
     f->total_count = kept;
 }
 
-/* Regions and kinds of points may have had rows that are not there any more: as if they were in a rest of which nobody
- * knows how much it is. */
+/* Marks that rows of regions and points may be missing, as if they were in a rest of unknown size. */
 static void lack_rows(struct fdr_file *f, struct fdri_file_location *l, size_t before)
 {
     if (!l->info.totals_lost) f->info.totals_lost++;

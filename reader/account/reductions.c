@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What was given back, when, and why: the lines the recorder wrote, oldest first. */
+/* Reads the lines of the ledger that the recorder wrote: what it gave back, when, and why; oldest first. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "reader/account/account.h"
@@ -37,7 +37,7 @@ static const char *step_name(uint32_t step)
     }
 }
 
-/* The shortest band whose calls may lie in this one. */
+/* The shortest band whose calls may lie in this one, as bands may be joined. */
 static uint32_t from_band(const struct fdri_file_location *l, uint32_t band)
 {
     uint32_t flags = l->raw.flags;
@@ -46,7 +46,7 @@ static uint32_t from_band(const struct fdri_file_location *l, uint32_t band)
     return band == 2 && flags & FDRI_ARENA_LOCATION_JOINED ? 1 : band;
 }
 
-/* "< 256 ns", "256 ns .. 4.096 us", ">= 65.536 us" */
+/* Writes "< 256 ns", "256 ns .. 4.096 us" or ">= 65.536 us". */
 static void duration_text(const struct fdr_file *f, const struct fdri_file_location *l, uint32_t band, char *text,
                           size_t bytes)
 {
@@ -122,7 +122,7 @@ bool fdri_account_reduction_good(const struct fdr_file *f, const struct fdri_are
            !fdri_file_is_suspect(f, (uint64_t)((const uint8_t *)r - f->bytes), sizeof *r);
 }
 
-/* One line for what the block had no room for, or a step that found no block. */
+/* Adds one line for the steps whose lines found no room or no block. */
 static void add_dropped(struct fdr_file *f, const struct fdri_file_location *l, uint64_t oldest_tick)
 {
     if (!l->raw.reductions_dropped_events && !l->raw.reductions_dropped_bytes) return;
@@ -144,7 +144,7 @@ static void add_dropped(struct fdr_file *f, const struct fdri_file_location *l, 
     snprintf(out->what, sizeof out->what, "earlier steps, whose lines found no room");
 }
 
-/* When the first of them happened that can be read: what has no line came before. */
+/* The time of the first readable line. All steps without a line came before it. */
 static uint64_t oldest_tick(const struct fdr_file *f, const struct fdri_file_location *l,
                             const struct fdri_arena_reductions_block *b, uint32_t first)
 {

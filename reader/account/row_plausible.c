@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Is what lies there a row of totals? Where neither a whole table nor a check vouches for one, everything that it says
- * must agree with itself and with what else the file says: rows and histograms lie mixed, and a piece of a histogram,
- * or noise, may have the key of a row. */
+/* Is this a row of totals? The question comes up where neither a whole table nor a check confirms one. Rows and
+ * histograms lie mixed, so a piece of a histogram, or noise, may have the key of a row. A row counts only if it
+ * agrees with itself and with everything else in the file. */
 #include "format/arena/arena.h"
 #include "reader/account/account.h"
 #include "reader/file/file.h"
@@ -20,7 +20,8 @@ bool fdri_account_among_rows(struct fdr_file *f, const struct fdri_file_location
 {
     size_t count, low = 0;
     const struct fdri_file_meta *m = fdri_file_meta_scan(f, FDRI_ARENA_META_ROWS, l->id, &count);
-    for (size_t high = count; low < high;) { /* the first that begins before it: they go downwards */
+    for (size_t high = count;
+         low < high;) { /* finds the first block that begins before `off`; blocks are sorted downwards */
         size_t half = low + (high - low) / 2;
         if (m[half].off > off) low = half + 1;
         else high = half;
@@ -31,7 +32,7 @@ bool fdri_account_among_rows(struct fdr_file *f, const struct fdri_file_location
 
 static uint32_t type_of(const struct fdri_arena_row *r) { return r->flags >> FDRI_ARENA_ROW_VALUE_SHIFT & 3; }
 
-/* Is there what it counts? Where definitions are lost it may be one of these. */
+/* Is the region or kind defined that the row counts? If definitions are lost, it may be one of these. */
 static bool defined(const struct fdr_file *f, const struct fdri_arena_row *r)
 {
     uint32_t kind = KEY_KIND(r->key), id = KEY_ID(r->key);
@@ -49,8 +50,8 @@ static double double_of(uint64_t bits)
     return d;
 }
 
-/* Is the sum one of so many values from the least to the greatest? It may lack the newest of the calls, which come
- * first: a kill, or a copy, may have come in between. */
+/* Can the sum be one of that many values between the least and the greatest? The calls are stored before the sum. So
+ * after a kill or in a copy, the sum may lack the newest call. */
 static bool sum_between(const struct fdri_arena_row *r)
 {
     __extension__ typedef unsigned __int128 wide;
@@ -76,10 +77,11 @@ static bool sums_agree(const struct fdri_arena_row *r)
     return r->calls ? sum_between(r) : !(r->sum | r->max | r->histogram);
 }
 
-/* No row has more of its class; false: this is not known. */
+/* Sets *most: an upper bound for the calls of a row of this class. Returns false if no bound is known. */
 static bool presented(const struct fdri_file_location *l, uint32_t class_, uint64_t *most)
 {
-    bool doubted = l->suspect || l->raw.flags & FDRI_ARENA_LOCATION_ANEW; /* anew: a least number */
+    bool doubted = l->suspect ||
+                   l->raw.flags & FDRI_ARENA_LOCATION_ANEW; /* with this flag, the number presented is a lower bound */
     *most = l->settled ? l->presented_in[class_] : l->tail.presented;
     return !doubted && (l->settled ? !l->presented_doubted : l->in_tail);
 }
@@ -95,7 +97,7 @@ bool fdri_account_counts_plausible(const struct fdr_file *f, const struct fdri_f
     return after > before && apart <= most + (after - before);
 }
 
-/* Does it lead to counters, and is each call in one? */
+/* Does the row lead to counters, and is each of its calls in one? */
 static bool counters_agree(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_row *r)
 {
     uint64_t off = fdri_arena_histogram_off(r->histogram), counted = 0;

@@ -4,9 +4,9 @@
  *
  * Not damage: the newest bin is not linked yet, because the process was killed while opening it.
  *
- * In a snapshot of a location that went on, list heads are newer than bins, and bins are newer than the cut. So bins that
- * begin after the cut may be missing; the list ends before the first of these. The oldest bin may be missing, too, if
- * its place was copied before the bin was there. */
+ * In a snapshot of a location that went on, list heads are newer than bins, and bins are newer than the cut. So bins
+ * that begin after the cut may be missing; the list ends before the first of these. The oldest bin may be missing, too,
+ * if its place was copied before the bin was there. */
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "format/arena/arena.h"
