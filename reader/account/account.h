@@ -52,8 +52,8 @@ bool fdri_account_reduction_good(const struct fdr_file *f, const struct fdri_are
 uint32_t fdri_account_row_class(uint32_t key); /* FDR_IN_*; NO_CLASS: a row that totals are not read from */
 /* Do the totals show this row? */
 bool fdri_account_row_wanted(const struct fdri_arena_row *r);
-const struct fdri_arena_row *fdri_account_row_at(const struct fdr_file *f,
-                                                 uint64_t off); /* NULL: no row can lie there */
+/* NULL: no row can lie there */
+const struct fdri_arena_row *fdri_account_row_at(const struct fdr_file *f, uint64_t off);
 /* Does a damaged stretch overlap the row? */
 bool fdri_account_row_suspect(const struct fdr_file *f, const struct fdri_arena_row *r);
 enum fdri_account_slot {

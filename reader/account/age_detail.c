@@ -150,8 +150,8 @@ static bool rows_since(struct fdr_file *f, struct fdri_file_location *l, const s
             /* its making was interrupted: another row has its region */
             if (!r->calls && r->key != FDRI_ARENA_ROW_KEY_REST) continue;
             struct sums d = {r->calls - b->row[i].calls, r->sum - b->row[i].sum, r->exclusive - b->row[i].exclusive};
-            d.exclusive = fdri_bits_min(d.exclusive,
-                                        d.inclusive); /* the sum is stored last, so after a kill it may be lower */
+            /* the sum is stored last, so after a kill it may be lower */
+            d.exclusive = fdri_bits_min(d.exclusive, d.inclusive);
             add_to(sum, d.calls, d.inclusive, d.exclusive);
             add_gained(f, l, index, r->key, d, before);
         }
@@ -177,8 +177,8 @@ static void set_totals(struct fdr_file *f, struct fdri_file_location *l, const s
     if (index + 1 < e->count) s = (struct sums){raw->calls, raw->inclusive, raw->exclusive};
     size_t before = f->epoch_total_count;
     if (suspect(f, raw, sizeof *raw)) return; /* its sums are in damaged bytes */
-    bool ends = index + 1 == e->count ||
-                !suspect(f, raw + 1, sizeof *raw); /* the next epoch's begin is this one's end */
+    /* the next epoch's begin is this one's end */
+    bool ends = index + 1 == e->count || !suspect(f, raw + 1, sizeof *raw);
     out->exact = ends && !e->untracked && !(out->current && !l->settled);
     bool good = out->current ? begun_of(f, l, e, index, &begun) && rows_since(f, l, e, index, &begun, &s)
                              : rows_of(f, l, raw, index);
@@ -243,8 +243,8 @@ static void set_complete(const struct fdri_file_location *l, uint64_t from, uint
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDRI_ARENA_CLASS_REGION; i++)
         deepest = l->part[i].depth;
     out->deepest = deepest;
-    if (l->moving && from >= l->end_tick)
-        return; /* the epoch began during the snapshot, so only a part of it is there */
+    /* the epoch began during the snapshot, so only a part of it is there */
+    if (l->moving && from >= l->end_tick) return;
     if (l->parts_missing) return;
     for (uint32_t b = 0; b < FDRI_ARENA_BANDS; b++) out->complete_depth[b] = deepest;
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDRI_ARENA_CLASS_REGION; i++) {

@@ -122,8 +122,8 @@ static void describe(const struct fdr_file *f, struct fdri_file_location *l)
         i->bins += l->part[p].bin_count;
         for (uint32_t b = 0; b < l->part[p].bin_count; b++) i->bytes_stored += 1u << l->part[p].bin[b].size_log2;
     }
-    i->folding = l->raw.flags & FDRI_ARENA_LOCATION_FOLDING &&
-                 !i->bins; /* its remaining accounts move as soon as the bins are gone */
+    /* its remaining accounts move as soon as the bins are gone */
+    i->folding = l->raw.flags & FDRI_ARENA_LOCATION_FOLDING && !i->bins;
     if (i->pinned_given) forget_pinned(i);
     open_calls(l);
 }

@@ -49,8 +49,8 @@ static bool histogram(const struct fdr_file *f, const struct fdri_arena_row *r, 
 
 static void set_sums(const struct fdri_file_location *l, const struct fdri_arena_row *r, struct fdr_total *t)
 {
-    uint64_t min = r->min < r->max ? r->min
-                                   : r->max; /* a kill came between the two stores: the first call has no min yet */
+    /* a kill came between the two stores: the first call has no min yet */
+    uint64_t min = r->min < r->max ? r->min : r->max;
     if (t->class_ == FDR_IN_REGION) {
         t->inclusive_ns = fdri_file_duration_ns(&l->clock, r->sum);
         /* the sum is stored last */
@@ -73,8 +73,8 @@ static void leave_out(struct fdr_file *f, struct fdr_total *t)
 
 static void add_row(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_row *r)
 {
-    if (f->total_count > f->end / sizeof *r)
-        return; /* more rows than the file has room for: slots name some of them repeatedly */
+    /* more rows than the file has room for: slots name some of them repeatedly */
+    if (f->total_count > f->end / sizeof *r) return;
     if (!fdri_account_row_wanted(r) || !fdri_file_grow(&f->total, f->total_count, &f->total_room, sizeof *f->total))
         return;
     struct fdr_total *t = &f->total[f->total_count++];

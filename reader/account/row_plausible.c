@@ -20,8 +20,8 @@ bool fdri_account_among_rows(struct fdr_file *f, const struct fdri_file_location
 {
     size_t count, low = 0;
     const struct fdri_file_meta *m = fdri_file_meta_scan(f, FDRI_ARENA_META_ROWS, l->id, &count);
-    for (size_t high = count;
-         low < high;) { /* finds the first block that begins before `off`; blocks are sorted downwards */
+    /* finds the first block that begins before `off`; blocks are sorted downwards */
+    for (size_t high = count; low < high;) {
         size_t half = low + (high - low) / 2;
         if (m[half].off > off) low = half + 1;
         else high = half;
@@ -80,8 +80,8 @@ static bool sums_agree(const struct fdri_arena_row *r)
 /* Sets *most: an upper bound for the calls of a row of this class. Returns false if no bound is known. */
 static bool presented(const struct fdri_file_location *l, uint32_t class_, uint64_t *most)
 {
-    bool doubted = l->suspect ||
-                   l->raw.flags & FDRI_ARENA_LOCATION_ANEW; /* with this flag, the number presented is a lower bound */
+    /* with this flag, the number presented is a lower bound */
+    bool doubted = l->suspect || l->raw.flags & FDRI_ARENA_LOCATION_ANEW;
     *most = l->settled ? l->presented_in[class_] : l->tail.presented;
     return !doubted && (l->settled ? !l->presented_doubted : l->in_tail);
 }

@@ -167,8 +167,8 @@ static bool rebuild(struct fdr_file *f, struct fdri_file_location *l, struct fdr
     uint32_t expect = there && h.seq < seq && (doubt || !l->moving) ? h.seq : seq, zero = 0;
     if (!gather(f, l, p, &expect, raw->open_seq) && !(doubt && off && gather(f, l, p, &zero, raw->open_seq)))
         return false;
-    p->bin[0].gap = p->bin[0].off != off ||
-                    !doubt; /* without checks, this bin may be one that was given back and used again */
+    /* without checks, this bin may be one that was given back and used again */
+    p->bin[0].gap = p->bin[0].off != off || !doubt;
     tell_rebuilt(f, l, p, 0);
     tell_end(f, l, p, p->bin[p->bin_count - 1].seq + 1, raw->open_seq);
     return true;
@@ -220,8 +220,8 @@ static bool steps_back(struct fdr_file *f, const struct fdri_file_location *l, c
  * of a location that went on, the list ends there: these records came after the cut. */
 static void check_indices(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p)
 {
-    if (p->bin_count && l->moving)
-        p->bin[0].gap = false; /* the bins before it were given back, or not yet there at the copy */
+    /* the bins before it were given back, or not yet there at the copy */
+    if (p->bin_count && l->moving) p->bin[0].gap = false;
     uint64_t newest = p->bin_count ? p->bin[0].base_tick : 0;
     for (uint32_t i = 1; i < p->bin_count; i++) {
         struct fdri_file_bin *b = &p->bin[i];
@@ -272,14 +272,14 @@ static void set_floor(const struct fdr_file *f, const struct fdri_file_location 
                       const struct fdri_arena_part *raw)
 {
     const struct fdri_file_bin *oldest = p->bin_count ? &p->bin[0] : NULL;
-    bool taken = raw && raw->open_off && !raw->limit &&
-                 !(uint32_t)raw->list_head; /* another thread took the newest bin while the owner slept */
+    /* another thread took the newest bin while the owner slept */
+    bool taken = raw && raw->open_off && !raw->limit && !(uint32_t)raw->list_head;
     uint64_t says = raw ? fdri_bits_max(raw->floor_tick, taken ? raw->last_tick : 0) : 0;
     uint64_t said = says <= l->clock.stored_max ? says : 0;
     p->floor_unknown = p->untold = raw && raw->flags & FDRI_ARENA_PART_UNACCOUNTED;
     if (!oldest) {
-        bool doubt = raw &&
-                     fdri_file_is_suspect(f, p->off, sizeof *raw); /* the block may belong to another partition */
+        /* the block may belong to another partition */
+        bool doubt = raw && fdri_file_is_suspect(f, p->off, sizeof *raw);
         p->floor = doubt ? 0 : said;
         p->floor_unknown |= raw && raw->total && (doubt || (l->moving && (uint32_t)raw->list_head));
         p->given_back = taken                                             ? fdri_codec_part_given(raw)
@@ -293,8 +293,8 @@ static void set_floor(const struct fdr_file *f, const struct fdri_file_location 
         return;
     }
     p->floor = fdri_file_floor_of_bin(oldest, p->given_back);
-    if (p->untold && !fdri_file_is_suspect(
-                         f, p->off, sizeof *raw)) { /* an earlier recovery found the bins before the oldest damaged */
+    /* an earlier recovery found the bins before the oldest damaged */
+    if (p->untold && !fdri_file_is_suspect(f, p->off, sizeof *raw)) {
         p->floor = said;
         return;
     }

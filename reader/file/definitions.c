@@ -169,8 +169,8 @@ void fdri_file_definitions(struct fdr_file *f)
 const struct fdri_file_definition *fdri_file_definition(const struct fdr_file *f, uint32_t kind, uint32_t id)
 {
     const struct fdri_file_definitions *all = &f->definitions[kind];
-    if (id - 1 < all->count && all->row[id - 1].d.id == id)
-        return &all->row[id - 1]; /* the usual case: ids count from 1 without gaps */
+    /* the usual case: ids count from 1 without gaps */
+    if (id - 1 < all->count && all->row[id - 1].d.id == id) return &all->row[id - 1];
     size_t low = 0, high = all->count;
     while (low < high) {
         size_t i = low + (high - low) / 2;

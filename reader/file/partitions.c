@@ -252,8 +252,8 @@ const struct fdri_file_part *fdri_file_part(const struct fdri_file_location *l, 
 {
     size_t low = 0, high = l->part_count;
     uint32_t want = identity(class_, depth, band, aside);
-    if (depth > FDRI_FILE_DEPTH_MAX)
-        return NULL; /* deeper calls are not stored; identity() would name another partition */
+    /* deeper calls are not stored; identity() would name another partition */
+    if (depth > FDRI_FILE_DEPTH_MAX) return NULL;
     while (low < high) {
         size_t i = low + (high - low) / 2;
         const struct fdri_file_part *p = &l->part[i];
