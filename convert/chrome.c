@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Chrome trace JSON, for chrome://tracing, Perfetto and Speedscope.
  *
- * Calls are B/E pairs, not X events: file order then says which of two calls in the same nanosecond is the outer one.
- * Times are microseconds with three decimals on the first recording's own time line, so a time in the viewer is the
- * time that `fdr dump` shows. A thread is a location: its tid here is location id + 1 (0 means "idle" to viewers), the
- * real tid stands in its name. A sample is an instant named by the function it was in, with its regions and what it
- * stands for; its native stack is a frame of "stackFrames", which stand behind the events. */
+ * Calls are B/E pairs, not X events: the order in the file then says which of two calls in one nanosecond is outside.
+ * Times are microseconds with three decimals, on the time line of the first recording; so they equal those of `fdr
+ * dump`. A thread of the trace is a location: its tid is the location's id + 1, as 0 means "idle" to viewers. The
+ * thread's name has the real tid. A sample is an instant, named by its function, with its regions and weight. Its native stack refers
+ * to "stackFrames", which follow the events. */
 #include <fdr/reader.h>
 
 #include <errno.h>
@@ -15,13 +15,13 @@
 
 #include "convert/convert_text.h"
 
-/* Native stacks of samples, as a tree: frame number i + 1 is frame[i]. */
+/* The native stacks of samples, as a tree: frame number i + 1 is frame[i]. */
 struct frames {
     struct frame {
-        const char *name;                /* the file's, which is open until the end */
-        uint32_t parent, child, sibling; /* frame numbers, 0 none */
+        const char *name;                /* belongs to a recording, which stays open until the end */
+        uint32_t parent, child, sibling; /* frame numbers; 0: none */
     } * frame;
-    uint32_t count, room, root; /* root: the first without a parent */
+    uint32_t count, room, root; /* root: the newest frame without a parent */
     bool full;                  /* no memory for more */
 };
 
@@ -30,8 +30,8 @@ struct process {
     const struct fdr_file_info *info;
     struct fdri_convert_text *out;
     uint64_t pid;
-    uint64_t shift_ns; /* added to every time: puts several hosts on one line */
-    bool *first;       /* no event was written yet */
+    uint64_t shift_ns; /* added to every time, to put several hosts on one line */
+    bool *first;       /* true until the first event is written */
     struct frames *frames;
 };
 
@@ -73,7 +73,7 @@ static void argument(const struct process *p, const char *before, const char *na
     fdri_convert_text_string(p->out, ":");
 }
 
-/* type: 0 u64, 1 i64, 2 f64; 3, 4, 5 the same at 32 bits, widened when recorded */
+/* type: 0 u64, 1 i64, 2 f64; 3, 4, 5 the same with 32 bits, widened when recorded */
 static void value(const struct process *p, uint32_t type, uint64_t bits)
 {
     double real;
@@ -102,7 +102,7 @@ static void describe(const struct process *p)
     metadata(p, "process_name", 0, text);
     for (size_t i = 0; i < fdr_location_count(p->file); i++) {
         const struct fdr_location_info *l = fdr_location_info(p->file, i);
-        if (l->ended_threads) continue; /* no events are there */
+        if (l->ended_threads) continue; /* it has no events */
         snprintf(text, sizeof text, "%s (tid %u)", l->name[0] ? l->name : "thread", l->tid);
         metadata(p, "thread_name", l->id, text);
     }
@@ -129,7 +129,7 @@ static void instant(const struct process *p, const struct fdr_read_event *e, con
     named(p, name);
 }
 
-/* Fields may share a name, keys of one object may not: the second is "name#2". */
+/* Fields may share a name, but keys of one object may not. So the second one is "name#2". */
 static void field(const struct process *p, const char *before, const char *const *names, uint32_t i)
 {
     char key[1024];
@@ -148,7 +148,7 @@ static void arguments(const struct process *p, const struct fdr_read_event *e, c
         value(p, types[i], e->field[i]);
         before = ",";
     }
-    fdri_convert_text_string(p->out, strcmp(before, ",") == 0 ? "}}" : "}"); /* with arguments there are two to close */
+    fdri_convert_text_string(p->out, strcmp(before, ",") == 0 ? "}}" : "}"); /* with arguments, two objects are open */
 }
 
 static void counter(const struct process *p, const struct fdr_read_event *e)
@@ -156,7 +156,7 @@ static void counter(const struct process *p, const struct fdr_read_event *e)
     const struct fdr_definition *d = fdr_definition(p->file, FDR_METRIC_DEFINITION, e->id);
     begin(p, 'C', e->location);
     at(p, e->time_ns);
-    fdri_convert_text_string(p->out, ",\"id\":"); /* a track of its own for each location */
+    fdri_convert_text_string(p->out, ",\"id\":"); /* gives each location a track of its own */
     fdri_convert_text_u64(p->out, (uint64_t)e->location + 1);
     named(p, d->name);
     argument(p, ",\"args\":{", d->file[0] ? d->file : "value");
@@ -302,7 +302,7 @@ static int process(const struct process *p, const struct fdr_select *select)
     return 0;
 }
 
-/* Do two recordings share a process id? Then each goes by its place among the files. */
+/* Do two recordings have the same process id? Then their position among the files serves as the id. */
 static bool pids_collide(struct fdr_file *const *files, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -311,22 +311,22 @@ static bool pids_collide(struct fdr_file *const *files, size_t count)
     return false;
 }
 
-/* By the wall clock its host booted when the other recording was over. */
+/* By the wall clock, did the host of `a` boot after recording `b` had ended? */
 static bool booted_behind(const struct fdr_file_info *a, const struct fdr_file_info *b)
 {
     return a->realtime_offset_ns > b->realtime_offset_ns &&
            (uint64_t)a->realtime_offset_ns - (uint64_t)b->realtime_offset_ns > b->last_ns;
 }
 
-/* CLOCK_MONOTONIC is one line within a host only, and there until it boots; between such lines the wall clocks are all
- * there is. Within one they may have been set, and the host suspended, for less than it had been up. (A container
- * with a CLOCK_MONOTONIC of its own is taken for its host.) */
+/* Do two recordings share a time line? CLOCK_MONOTONIC is one line within a host between two boots. Between such
+ * lines only wall clocks relate. Within a line, the wall clock may have been set, or the host suspended, for less
+ * than its uptime. A container with a CLOCK_MONOTONIC of its own counts as its host. */
 static bool one_line(const struct fdr_file_info *a, const struct fdr_file_info *b)
 {
     return strcmp(a->host, b->host) == 0 && !booted_behind(a, b) && !booted_behind(b, a);
 }
 
-/* What is added to the times of each; from the line that began first on, so none becomes negative. */
+/* Computes the shift of each recording's times. The line that began first has shift 0, so no time becomes negative. */
 static void shifts_of(struct fdr_file *const *files, size_t count, uint64_t *shift)
 {
     int64_t first = INT64_MAX;

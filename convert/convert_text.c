@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The buffered writer of the converters: output files, integers, JSON strings and UTF-8. */
 #include "convert/convert_text.h"
 
 #include <errno.h>
@@ -22,7 +23,8 @@ static void flush(struct fdri_convert_text *text)
     text->used = 0;
 }
 
-/* A new file beside the one it will be: nobody else's, and no link. -1 with errno. */
+/* Opens a new file under a temporary name beside its final one. O_EXCL: neither another writer's file nor a link.
+ * Returns -1 with errno. */
 static int open_part(struct fdri_convert_text *t)
 {
     size_t bytes = strlen(t->path) + sizeof ".4294967295.999.part";
@@ -36,8 +38,8 @@ static int open_part(struct fdri_convert_text *t)
     return fd;
 }
 
-/* Files appear when they are whole. What is no file (a pipe, a link) is written as it is, and "-" is what standard
- * output is already, wherever that stands. */
+/* A regular file gets its name when it is whole. Other targets (a pipe, a link) are written in place. "-" is a copy
+ * of standard output, at its present position. */
 static int open_output(struct fdri_convert_text *t)
 {
     struct stat s;
@@ -117,7 +119,7 @@ void fdri_convert_text_i64(struct fdri_convert_text *text, int64_t value)
     fdri_convert_text_u64(text, value < 0 ? -(uint64_t)value : (uint64_t)value);
 }
 
-/* The caller's locale may have another decimal point, of more than one byte even. */
+/* The caller's locale may have another decimal point, even one of several bytes. */
 static void point_of_c(char *digits)
 {
     size_t before = strspn(digits, "-0123456789"), point = strcspn(digits + before, "0123456789e");
@@ -165,7 +167,7 @@ size_t fdri_convert_text_plain(const void *at)
     return control || turns ? 0 : fdri_convert_text_sequence(s);
 }
 
-/* A character of `count` bytes, of three at most. */
+/* Escapes a character of `count` bytes, at most three. */
 static void escaped(struct fdri_convert_text *text, const unsigned char *s, size_t count)
 {
     char code[8];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Folded stacks: "main;solve;kernel 12345", one line a call path, the number being the path's exclusive time in ns,
- * summed over locations and files. Input of flame graph tools. What lies in the window asked for counts, without all
- * kept calls inside, selected or not. Open calls count up to the newest event of their location; an ancestor that is
- * no longer held is the frame "[reduced]", one that a filter kept out "[filtered]", one that was not over when the
- * snapshot was taken and whose name is not known "[open]".
+/* Folded stacks, the input of flame graph tools: "main;solve;kernel 12345". A line is a call path, its number the
+ * path's exclusive time in ns, summed over locations and files.
  *
- * Where no call is selected (the recordings have none, or only samples are asked for) the paths are those of samples:
- * thread, open regions, native stack with what is inlined; the number is the time they stand for, or events where they
- * count such. */
+ * Only the time in the selected window counts, less all kept calls inside, selected or not. Open calls count up to the
+ * newest event of their location. A missing ancestor is a frame: "[reduced]" if it was given back, "[filtered]" if a
+ * filter kept it out, "[open]" if it was open at the snapshot and its name is unknown.
+ *
+ * If no calls are selected, or the recordings have none, the paths are those of samples: thread, open regions, native
+ * stack with inlined functions. The number is then the time that they stand for, or the number of counted events. */
 #include <fdr/reader.h>
 
 #include <errno.h>
@@ -20,19 +20,19 @@
 
 struct node {
     const char *name;
-    uint32_t parent, last; /* last: the child asked for last, 0: none */
+    uint32_t parent, last; /* last: the child found last; 0: none */
     uint64_t exclusive_ns;
 };
 struct fold {
     struct fdr_file *file;
-    struct node *nodes; /* [0] is the root, above every outermost call */
+    struct node *nodes; /* [0] is the root, above all outermost calls */
     size_t count, capacity;
-    uint32_t *slot; /* the nodes by parent and name, 0: free */
+    uint32_t *slot; /* hash table of the nodes by parent and name; 0: free */
     size_t slots;   /* a power of two */
-    uint32_t node;  /* of the call that is looked at */
+    uint32_t node;  /* node of the current call */
 };
 
-/* Doubles. NULL: no memory, and the old array stays as it is. */
+/* Doubles an array. Returns NULL without memory; the old array then stays valid. */
 static void *grown(void *array, size_t *capacity, size_t bytes)
 {
     size_t more = *capacity ? *capacity * 2 : 256;
@@ -76,8 +76,8 @@ static uint32_t new_node(struct fold *f, uint32_t parent, const char *name)
     return id;
 }
 
-/* The child of that name: loops ask for the same one again and again. Within one file equal names of a region are one
- * pointer; overloads and files meet by comparing text. */
+/* Finds or makes the child of that name. Loops ask for the same child again and again, so `last` comes first. Within
+ * one file, a region's name is one pointer; overloads and other files match by text. */
 static uint32_t child_of(struct fold *f, uint32_t parent, const char *name)
 {
     uint32_t id = f->nodes[parent].last;
@@ -142,7 +142,7 @@ static uint32_t place_below(struct fold *f, uint32_t node, uint64_t address, boo
     return node;
 }
 
-/* As its events' location is called, else as the kernel calls it. */
+/* The thread's name: of its location of events if that has one, else the kernel's. */
 static const char *thread_of(const struct fold *f, const struct fdr_sample_stream *s)
 {
     for (size_t i = 0; i < fdr_location_count(f->file); i++) {
@@ -190,8 +190,8 @@ static int fold_samples(struct fold *f, const struct fdr_select *select)
 
 /* ---- the lines ---- */
 
-/* A frame's name; ';' separates frames and a line ends a stack, so neither may stand in it, and nothing is no frame.
- * What is not plain is a space. */
+/* Writes a frame's name. ';' separates frames and a newline ends a stack, so neither may stand in it. Characters
+ * that are not plain become spaces; an empty name becomes "[no name]". */
 static void frame_name(struct fdri_convert_text *out, const char *name)
 {
     if (!*name) fdri_convert_text_string(out, "[no name]");
@@ -201,7 +201,7 @@ static void frame_name(struct fdri_convert_text *out, const char *name)
     }
 }
 
-/* path: room for one node number per node */
+/* `path` has room for one number a node. */
 static void write_line(struct fold *f, struct fdri_convert_text *out, uint32_t leaf, uint32_t *path)
 {
     size_t count = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Call stacks of a bundle: by unwind tables; where those give nothing by frame pointers; else what looks like return
- * addresses, marked as guessed. */
+/* Finds the call stacks of a bundle: by unwind tables; if these give nothing, by frame pointers; else from words
+ * that look like return addresses, marked as guessed. */
 #include "format/arena/arena.h"
 #include "format/arena/crash_section.h"
 #include "reader/bundle/crash_bundle.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUESSES = 24, X86_64 = 62, RBP = 10 /* among its registers */ };
+enum { GUESSES = 24, X86_64 = 62, RBP = 10 /* index in its registers */ };
 
 bool fdri_bundle_word(const struct fdri_bundle_thread *t, uint64_t address, uint64_t *value)
 {
@@ -53,13 +53,13 @@ struct fdr_crash_frame *fdri_bundle_frame(struct fdri_bundle_thread *t)
 const struct fdri_file_definition *fdri_bundle_module_at(const struct fdr_file *f, uint64_t address)
 {
     const struct fdri_file_definitions *all = &f->definitions[FDRI_ARENA_DEF_MODULE];
-    for (size_t i = all->count; i-- > 0;) /* newer ones lie where older ones were unloaded */
+    for (size_t i = all->count; i-- > 0;) /* newest first: it may lie where an older one was unloaded */
         if (address >= all->row[i].d.address && address - all->row[i].d.address < all->row[i].bytes)
             return &all->row[i];
     return NULL;
 }
 
-/* rbp or x29: the caller's at *fp, the return address behind it. */
+/* Follows rbp or x29: it points to the caller's value, with the return address after it. */
 static void by_frame_pointers(struct fdr_file *f, struct fdri_bundle_thread *t)
 {
     uint64_t fp = t->raw.fp, next, back;
@@ -81,8 +81,8 @@ static void by_guess(struct fdr_file *f, struct fdri_bundle_thread *t)
     }
 }
 
-/* Of a thread that was not asked, sp and pc are all there is. Functions with frame pointers leave a chain of them on
- * the stack: what the call it waits in found in the register is where that begins. */
+/* A thread that did not answer has only sp and pc. Functions with frame pointers leave a chain of them on the stack.
+ * The first pair that looks like a link of the chain gives the frame pointer. */
 static void guess_frame_pointer(struct fdri_bundle_thread *t)
 {
     uint64_t back, next;
@@ -97,7 +97,8 @@ static void guess_frame_pointer(struct fdri_bundle_thread *t)
     }
 }
 
-/* What is left of earlier calls in the part that was kept tells nothing of callers that lie behind it. */
+/* Is the unwound stack usable? If the stored part of the stack ends before the callers, remains of earlier calls in
+ * it tell nothing about these callers. */
 static bool unwound(const struct fdri_bundle_thread *t)
 {
     bool ends_there = t->raw.flags & FDRI_ARENA_THREAD_CUT && t->beyond;
@@ -116,7 +117,8 @@ static void find_frames(struct fdr_file *f, struct fdri_bundle_thread *t)
     if (t->frame_count == self) by_guess(f, t);
 }
 
-/* A mapping may go on behind a stack that is there to its end: then nothing is missing. */
+/* A mapping may go on after the end of a whole stack. So a cut stack marks its last frame only if the frames do not
+ * reach the thread's begin. */
 static void stack_of(struct fdr_file *f, struct fdri_bundle_thread *t)
 {
     if (!(t->raw.flags & FDRI_ARENA_THREAD_ANSWERED)) return;

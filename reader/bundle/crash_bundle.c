@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The crash section: entries by kind. A section that is not right costs what is wrong in it. And notes. */
+/* Parses the crash section, entry by entry: a wrong entry costs only itself. Also reads the notes. */
 #include "base/bits.h"
 #include "base/system/helper_threads.h"
 #include "format/arena/arena.h"
@@ -24,7 +24,7 @@ static const char *copy_text(struct fdr_file *f, const char *from, size_t most)
     size_t n = strnlen(from, most);
     char *to = fdri_file_alloc(f, n + 1);
     if (!to) return "";
-    for (size_t i = 0; i < n; i++) { /* what the application said must not steer a terminal */
+    for (size_t i = 0; i < n; i++) { /* a program's text must not steer a terminal */
         bool plain = (unsigned char)from[i] >= 0x20 && from[i] != 0x7f;
         to[i] = plain || from[i] == '\n' || from[i] == '\t' ? from[i] : ' ';
     }
@@ -95,7 +95,7 @@ static void add_cause(struct fdr_file *f, const uint8_t *bytes, uint32_t count)
                                                                c.flags & FDRI_ARENA_CAUSE_HANDLER};
 }
 
-/* Copies an array out of an entry and moves on. */
+/* Copies an array out of an entry and moves *at to its end. */
 static void *take(struct fdr_file *f, const uint8_t **at, uint64_t bytes)
 {
     void *to = fdri_file_alloc(f, bytes);
@@ -135,7 +135,8 @@ static void add_thread(struct fdr_file *f, const uint8_t *bytes, uint32_t count)
     b->thread[b->thread_count++] = t;
 }
 
-/* A type's mangled name stands alone; demanglers want what it is the name of: here what describes the type. */
+/* Demangles an exception's type name. Demanglers want a whole symbol, so this uses the symbol of the type's
+ * typeinfo. */
 static void name_type(struct fdr_file *f, struct fdri_bundle_text *t)
 {
     static const char prefix[] = "typeinfo for ";
@@ -213,7 +214,7 @@ void fdri_bundle_read(struct fdr_file *f)
     }
 }
 
-/* Where there is a section that cannot be found nobody knows how far it goes. */
+/* Is the end of the section known? If a section exists but is not found, its end is unknown. */
 static bool section_known(const struct fdr_file *f)
 {
     return f->section_end || (!f->has_crash && (!f->sb.section_off || f->without_section));

@@ -19,13 +19,13 @@ struct fdri_file_definition;
 
 struct fdri_bundle_thread {
     struct fdri_arena_crash_thread raw;
-    uint64_t *registers, *word; /* of the kept memory; as many as `raw` says, which may be any number */
-    uint32_t *place;            /* ascending distances from sp; bit 0: behind a call */
+    uint64_t *registers, *word; /* stored registers and stack words; `raw` has their numbers, which may be any */
+    uint32_t *place;            /* ascending distances from sp; bit 0: the word follows a call instruction */
     struct fdr_crash_frame *frame;
     size_t frame_count, frame_room;
     bool unwound;
-    bool whole;  /* its frames reach to where it began */
-    bool beyond; /* the unwinder asked for what lies behind all words that were kept */
+    bool whole;  /* its frames reach to the thread's begin */
+    bool beyond; /* the unwinder asked for memory beyond all stored words */
 };
 struct fdri_bundle_text {
     const char *name, *text;
@@ -36,7 +36,7 @@ struct fdri_bundle {
     size_t cause_count, cause_room;
     struct fdri_bundle_thread *thread;
     size_t thread_count, thread_room;
-    struct fdr_crash_thread_info *info; /* parallel to thread */
+    struct fdr_crash_thread_info *info; /* parallel to `thread` */
     size_t info_room;
     struct fdri_bundle_text *text;
     size_t text_count, text_room;
@@ -45,24 +45,25 @@ struct fdri_bundle {
 
 #define FDRI_BUNDLE_FRAMES_MAX 512u
 
-/* The word of the stack at this address, if it was kept. */
+/* Reads the stack word at this address. Returns false if it is not stored. */
 bool fdri_bundle_word(const struct fdri_bundle_thread *t, uint64_t address, uint64_t *value);
-/* So many from sp on; where the file does not tell, to the end of the last word that was kept. */
+/* Bytes of stack stored from sp on. If the file does not give them: up to the end of the last stored word. */
 uint64_t fdri_bundle_kept_bytes(const struct fdri_bundle_thread *t);
-/* NULL without memory or when there are enough. */
+/* Makes room for a frame. Returns NULL without memory or beyond FDRI_BUNDLE_FRAMES_MAX. */
 struct fdr_crash_frame *fdri_bundle_frame(struct fdri_bundle_thread *t);
-/* The module an address lies in, by the definitions; NULL: none. */
+/* The module that covers the address, by the definitions; NULL: none. */
 const struct fdri_file_definition *fdri_bundle_module_at(const struct fdr_file *f, uint64_t address);
 
 /* ---- unwind_*.c ---- */
-/* Frames by the modules' unwind tables; none where it cannot. */
+/* Finds the frames by the modules' unwind tables; none if that is impossible. */
 void fdri_bundle_unwind(struct fdr_file *f, struct fdri_bundle_thread *t);
-/* Name, file and line of an address, and the functions inlined there, as frames. `after`: it is a return address. */
+/* Adds the address as a frame with name, file and line, and the functions inlined there. `after`: it is a return
+ * address. */
 void fdri_bundle_frame_at(struct fdr_file *f, struct fdri_bundle_thread *t, uint64_t address, bool after, bool guessed);
 void fdri_bundle_unwind_end(struct fdri_bundle *b);
 
 void fdri_bundle_notes(struct fdr_file *f);
 void fdri_bundle_read(struct fdr_file *f);
-void fdri_bundle_bytes_behind(struct fdr_file *f); /* what lies behind all of that */
+void fdri_bundle_bytes_behind(struct fdr_file *f); /* reports bytes after the end of the recording */
 void fdri_bundle_free(struct fdr_file *f);
 #endif

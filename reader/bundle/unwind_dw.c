@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Call stacks with elfutils: the modules are laid out as they were in the process, each file only if its build-id is
- * the recorded one, and the unwinder reads memory from the words that were kept. */
+/* Call stacks with elfutils. The modules are laid out as in the process, each file only if it has the recorded build
+ * id. The unwinder reads memory from the stored stack words. */
 #include "format/arena/arena.h"
 #include "reader/bundle/crash_bundle.h"
 #include "reader/file/file.h"
@@ -25,19 +25,19 @@ static const Dwfl_Callbacks callbacks = {
     .section_address = dwfl_offline_section_address,
 };
 
-/* The unwinder is attached once; what it walks is changed from thread to thread. */
+/* The unwinder is attached once; the thread it walks changes. */
 struct walk {
     Dwfl *dwfl;
     bool attached;
     struct fdr_file *file;
     struct fdri_bundle_thread *thread;
-    uint64_t pc, sp; /* where it begins */
-    bool called;     /* through a pointer to nowhere: the caller is where it begins */
+    uint64_t pc, sp; /* the place where the walk begins */
+    bool called;     /* the thread called a null or wild pointer: the walk begins at the caller */
 };
 
 /* ---- the process as it was ---- */
 
-/* Is the file the one that ran? Another one under its name must not name anything. */
+/* Is this the file that ran? Another file of its name must not give names. */
 static bool is_file(int fd, const char *hex)
 {
     const void *id;
@@ -61,13 +61,13 @@ static bool there(Dwfl *dwfl, uint64_t from, uint64_t to)
     return dwfl_addrmodule(dwfl, from) || dwfl_addrmodule(dwfl, to - 1);
 }
 
-/* Takes the file over. */
+/* Takes over the file descriptor. */
 static void report(Dwfl *dwfl, const char *name, const char *path, int fd, uint64_t address)
 {
     if (!dwfl_report_elf(dwfl, name, path, fd, address, true)) close(fd);
 }
 
-/* Recorded modules, newest first: a later one lies where an earlier one was unloaded. */
+/* Reports the recorded modules, newest first: a later one may lie where an earlier one was unloaded. */
 static void report_recorded(const struct fdr_file *f, Dwfl *dwfl)
 {
     const struct fdri_file_definitions *all = &f->definitions[FDRI_ARENA_DEF_MODULE];
@@ -82,7 +82,8 @@ static void report_recorded(const struct fdr_file *f, Dwfl *dwfl)
     free(taken);
 }
 
-/* What was loaded since: the memory map knows the files by inode, not by build-id. */
+/* Reports files that were loaded after the last recorded module. The memory map has their inodes, not their build
+ * ids. */
 static void report_mapped(const struct fdr_file *f, Dwfl *dwfl)
 {
     const char *p = fdr_crash_text(f, "maps", NULL);
@@ -149,7 +150,7 @@ static void put(struct fdri_bundle_thread *t, const struct fdr_crash_frame *fram
     if (r) *r = *frame;
 }
 
-/* Functions inlined at this address are frames of their own, innermost first. */
+/* Adds a frame for each function inlined at this address, innermost first, then one for the function. */
 static void put_all(struct fdr_file *f, struct fdri_bundle_thread *t, struct fdr_crash_frame *frame,
                     const struct fdri_symbol_code *code)
 {
@@ -171,7 +172,7 @@ void fdri_bundle_frame_at(struct fdr_file *f, struct fdri_bundle_thread *t, uint
 {
     const struct fdri_file_definition *recorded = fdri_bundle_module_at(f, address);
     struct fdr_crash_frame frame = {.address = address, .function = "", .file = "", .module = "", .guessed = guessed};
-    uint64_t at = address - after; /* the call, not what comes behind it */
+    uint64_t at = address - after; /* the call, not the instruction after it */
     Dwfl_Module *m = module_at(process_of(f), at);
     Dwarf_Addr start = 0;
     if (recorded) {
@@ -222,7 +223,8 @@ static bool set_registers(Dwfl_Thread *thread, void *argument)
     struct walk *w = argument;
     const uint64_t *r = w->thread->registers;
     if (w->thread->raw.machine == EM_X86_64 && w->thread->raw.registers >= 17) {
-        static const uint8_t from[16] = {13, 12, 14, 11, 9, 8, 10, 15, 0, 1, 2, 3, 4, 5, 6, 7}; /* DWARF's order */
+        /* the register numbers of DWARF */
+        static const uint8_t from[16] = {13, 12, 14, 11, 9, 8, 10, 15, 0, 1, 2, 3, 4, 5, 6, 7};
         Dwarf_Word v[17];
         for (int i = 0; i < 16; i++) v[i] = r[from[i]];
         v[7] = w->sp;
@@ -270,6 +272,7 @@ void fdri_bundle_unwind(struct fdr_file *f, struct fdri_bundle_thread *t)
     }
     if (!w->attached) w->attached = dwfl_attach_state(dwfl, NULL, (pid_t)f->sb.pid, &ways, w);
     if (!w->attached) return;
-    bool ended = dwfl_getthread_frames(dwfl, (pid_t)t->raw.tid, on_frame, w) == 0; /* also where a word is missing */
+    /* also true if a stack word is missing */
+    bool ended = dwfl_getthread_frames(dwfl, (pid_t)t->raw.tid, on_frame, w) == 0;
     t->whole = ended && !t->beyond;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Without elfutils: addresses by module and offset. */
+/* Without elfutils: frames have module and offset only. */
 #include <fdr/reader.h>
 #include <stdbool.h>
 #include <stdint.h>

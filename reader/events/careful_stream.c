@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What comes next where calls may be missing: after damage, in a snapshot of a location that went on, where a rule
- * kept a parent out.
+/* Decides what comes next if calls may be missing: after damage, in a snapshot of a location that went on, or because a
+ * rule kept a parent out.
  *
- * Of all heads deeper than the innermost real call C the first one by time is looked at. Inside C it enters; if its
- * depth is not the next one, [reduced] ancestors are made up down to it. Made-up calls last until something that is
- * not theirs comes. Otherwise C leaves. A record that fits nowhere (its parent is gone and which neighbour it would
- * belong to cannot be told, or it contradicts what was shown) is left out. */
+ * Let C be the innermost call on the stack that is not made up. Of all heads deeper than C, this looks at the first by
+ * time. If it lies in C, it enters; [reduced] ancestors are made up for the depths in between. Otherwise C leaves.
+ * Made-up calls last until something comes that does not lie in them.
+ *
+ * A record without a certain place is left out: its parent is missing and several neighbours could contain it, or it
+ * contradicts what was shown. */
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
 #include "reader/events/events.h"
@@ -18,7 +20,7 @@
 
 #define NEVER UINT64_MAX
 
-/* Sorts by enter. A zero-length call whose parent began earlier goes before whatever begins in its tick. */
+/* Sorts by enter. A zero-length call whose parent began earlier comes before everything that begins in its tick. */
 static uint64_t key_of(const struct fdri_codec_record *r)
 {
     if (r->enter >= FDRI_EVENTS_OPEN >> 1) return NEVER;
@@ -32,7 +34,7 @@ void fdri_events_careful_update(struct fdri_events_stream *s, uint32_t d)
     for (i /= 2; i; i /= 2) s->tree[i] = s->tree[2 * i] < s->tree[2 * i + 1] ? s->tree[2 * i] : s->tree[2 * i + 1];
 }
 
-/* Leaf d - base of the tree is depth d. */
+/* Builds the tree over all heads; leaf d - base is depth d. */
 bool fdri_events_careful_start(struct fdri_events_stream *s)
 {
     uint32_t depths = s->depth_max - s->base + 1, size = 1;
@@ -49,11 +51,11 @@ bool fdri_events_careful_start(struct fdri_events_stream *s)
     return true;
 }
 
-/* Of two heads with this key, is the deeper one first? A zero-length call whose parent began earlier is: so did its
- * ancestor at the other one's depth, which is over when that begins. */
+/* Of two heads with this key, does the deeper one come first? It does if it is a zero-length call whose parent began
+ * earlier. Its ancestor at the other head's depth began earlier, too, and is over when the other head begins. */
 static bool deeper_first(uint64_t key) { return !(key & 1); }
 
-/* The depth of the first head at depth `from` or deeper; 0: none. */
+/* The depth of the first head by key, from depth `from` on; 0: none. */
 static uint32_t first_head(const struct fdri_events_stream *s, uint32_t from)
 {
     if (from > s->depth_max) return 0;
@@ -70,7 +72,7 @@ static uint32_t first_head(const struct fdri_events_stream *s, uint32_t from)
 
 enum place { INSIDE, AFTER, NOWHERE };
 
-/* A zero-length call whose parent must be c itself. */
+/* Places a zero-length call whose parent must be c itself. */
 static enum place place_child(const struct fdri_events_call *c, const struct fdri_codec_record *r)
 {
     if (!r->tie.in_tick) {
@@ -89,9 +91,9 @@ bool fdri_events_careful_gaps(struct fdri_events_stream *s, uint32_t d)
     return v->gaps;
 }
 
-/* The parent of the head of depth d, a zero-length call, is missing. Of what was set aside, and counts as kept, only
- * those parents are missing that were still open at a moment that this tells (a filter keeps none out that is named);
- * 0: of others. */
+/* The head of depth d is a zero-length call without its parent. If it is pinned and kept, only a parent that was
+ * open at the pinning can be missing, and this returns that tick. (No filter keeps out a parent that a record
+ * names.) 0: other parents may be missing. *lost: calls of the parent's depth were lost. */
 static uint64_t parents_open_at(struct fdri_events_stream *s, uint32_t d, bool *lost)
 {
     const struct fdri_events_depth *v = &s->level[d];
@@ -103,20 +105,21 @@ static uint64_t parents_open_at(struct fdri_events_stream *s, uint32_t d, bool *
     return !gaps && (p->aside_parents || !*lost) ? p->aside_tick : 0;
 }
 
-/* A zero-length call deeper than a child of c: c must span its tick beyond doubt. */
+/* Places a zero-length call that is deeper than a child of c. It lies in c only if c certainly spans its tick. */
 static enum place place_orphan(struct fdri_events_stream *s, const struct fdri_events_call *c, uint32_t d)
 {
     const struct fdri_codec_record *r = s->level[d].head;
     bool lost;
     uint64_t open_at = parents_open_at(s, d, &lost);
-    /* c was open then, too: in it they are */
+    /* c was open at the pinning, too, so it contains the missing parent */
     if (open_at && c->leave > open_at && r->tie.in_tick && c->enter == r->enter) return INSIDE;
-    if (!open_at && lost && r->tie.in_tick && r->enter == c->leave) return NOWHERE; /* in c, or in what came behind */
+    /* it lies in c, or in a later call */
+    if (!open_at && lost && r->tie.in_tick && r->enter == c->leave) return NOWHERE;
     if (c->enter < r->enter && (r->enter < c->leave || (!r->tie.in_tick && r->enter == c->leave))) return INSIDE;
     return r->enter >= c->leave ? AFTER : NOWHERE;
 }
 
-/* Is the call at depth k the one that the copied stack has there? Of those of length 0 the ordinal tells. */
+/* Is the call at depth k the frame of that depth on the copied stack? For zero-length calls, the ordinal decides. */
 static bool was_on_stack(const struct fdri_events_stream *s, uint32_t k)
 {
     const struct fdri_file_location *l = s->location;
@@ -125,7 +128,7 @@ static bool was_on_stack(const struct fdri_events_stream *s, uint32_t k)
     return c->enter < c->leave || l->frame[k - 1].ordinal == c->ordinal;
 }
 
-/* Where does the head of depth d stand, seen from the real call at depth k? */
+/* Places the head of depth d relative to the call at depth k, which is not made up. */
 static enum place place(struct fdri_events_stream *s, uint32_t k, uint32_t d)
 {
     const struct fdri_events_call *c = &s->stack[k];
@@ -136,11 +139,11 @@ static enum place place(struct fdri_events_stream *s, uint32_t k, uint32_t d)
     if (r->leave <= c->leave) return INSIDE;
     if (s->location->moving && r->leave == FDRI_EVENTS_OPEN && c->leave >= s->location->cut &&
         (r->enter < c->leave || (r->enter == c->leave && was_on_stack(s, k))))
-        return INSIDE; /* open at the cut, as c was, whose record came since */
+        return INSIDE; /* it was open at the cut, and so was c, whose record was stored later */
     return r->enter >= c->leave ? AFTER : NOWHERE;
 }
 
-/* Behind the cut a snapshot may not hold a call's ancestors yet. */
+/* Did the head of depth d leave after the cut? Then the snapshot may lack its ancestors. */
 static bool beyond_cut(const struct fdri_events_stream *s, uint32_t k, uint32_t d)
 {
     const struct fdri_file_location *l = s->location;
@@ -160,7 +163,7 @@ enum fdri_events_step fdri_events_careful_step(struct fdri_events_stream *s, uin
             fdri_events_stream_advance(s, *d);
             continue;
         }
-        if (*d <= s->depth) return FDRI_EVENTS_LEAVE; /* a made-up call in its place ends */
+        if (*d <= s->depth) return FDRI_EVENTS_LEAVE; /* a made-up call of this depth ends first */
         return *d == s->depth + 1 ? FDRI_EVENTS_CALL : FDRI_EVENTS_MAKE_UP;
     }
 }

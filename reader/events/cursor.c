@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The records of one partition, oldest first, a few at a time. Every bin is decoded to its end once before any of
- * its records is shown, so a bin that turns out bad shows nothing. */
+/* Reads the records of one partition, oldest first, a few at a time. It decodes every bin to its end before it
+ * returns any of its records, so a bad bin shows nothing. */
 #include "base/atomic.h"
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
@@ -44,7 +44,7 @@ void fdri_events_cursor_done(struct fdri_events_cursor *c)
     c->decoder.sample = NULL;
 }
 
-/* Between the newest record seen and `to` something is missing. */
+/* Notes that records are missing between the newest one returned and `to`. */
 static void note_gap(struct fdri_events_cursor *c, uint64_t to)
 {
     if (!c->gapped || c->gap_to < c->newest) c->gap_from = c->newest;
@@ -52,7 +52,7 @@ static void note_gap(struct fdri_events_cursor *c, uint64_t to)
     c->gapped = true;
 }
 
-/* What began after the stack of a moving location was copied may lack its parent: the location ends there. */
+/* Ends a location that went on at its cut: calls that began after the copy of its stack may lack their parents. */
 static void stop_at_cut(struct fdri_events_cursor *c)
 {
     const struct fdri_codec_record *r = c->at;
@@ -63,7 +63,7 @@ static void stop_at_cut(struct fdri_events_cursor *c)
     c->decoding = false;
 }
 
-/* Drops what is not to be shown; false when nothing is left. */
+/* Drops records that are not shown. Returns false if none is left. */
 static bool skip_old(struct fdri_events_cursor *c)
 {
     if (c->max_enter != UINT64_MAX) stop_at_cut(c);
@@ -71,7 +71,8 @@ static bool skip_old(struct fdri_events_cursor *c)
     return c->at < c->end;
 }
 
-/* All calls of a bin nobody has decoded yet into c->whole. false: that was not possible, and nothing is known of it. */
+/* Decodes all calls of a bin into c->whole, if the bin was never decoded. Returns false if that is impossible; the
+ * bin's state then stays unknown. */
 static bool keep_whole(struct fdri_events_cursor *c, struct fdri_file_bin *b)
 {
     if (!c->may_keep_whole || b->records > WHOLE_MOST || fdri_atomic_load_relaxed(&b->state)) return false;
@@ -92,7 +93,7 @@ static bool keep_whole(struct fdri_events_cursor *c, struct fdri_file_bin *b)
     return true;
 }
 
-/* Begins to decode the next bin that has something to show. */
+/* Begins to decode the next bin with records to show. */
 static bool next_bin(struct fdri_events_cursor *c)
 {
     struct fdri_file_part *p = c->part;
@@ -101,7 +102,7 @@ static bool next_bin(struct fdri_events_cursor *c)
         bool last = c->next_bin == p->bin_count;
         if (b->gap) note_gap(c, b->base_tick);
         if (!last && !b[1].gap && b[1].base_tick < c->min_leave) continue;
-        if (b->base_tick < c->newest) { /* put into this list by damage: time never steps back along one */
+        if (b->base_tick < c->newest) { /* damage put it into this list: time never steps back along one */
             note_gap(c, last ? UINT64_MAX : b[1].base_tick);
             continue;
         }
@@ -116,13 +117,13 @@ static bool next_bin(struct fdri_events_cursor *c)
             c->decoding = !whole;
             return true;
         }
-        if (c->newest < b->base_tick) c->newest = b->base_tick; /* an empty one, which recovery left */
+        if (c->newest < b->base_tick) c->newest = b->base_tick; /* an empty bin, left by a recovery */
     }
     if (p->tail_gap) note_gap(c, UINT64_MAX);
     return false;
 }
 
-/* Decodes up to a chunk. */
+/* Decodes at most one chunk. */
 static void decode(struct fdri_events_cursor *c)
 {
     int n = c->part->class_ == FDRI_ARENA_CLASS_REGION

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* All selected locations by time: a heap of their next events; equal times in order of the location's id. */
+/* Merges all selected locations by time, with a heap of their next events. Equal times are in order of the
+ * location's id. */
 #include "format/arena/arena.h"
 #include "reader/events/events.h"
 #include "reader/file/file.h"
@@ -22,7 +23,7 @@ struct fdr_iter {
     bool in_turn; /* one location after another */
     size_t turn;  /* in turn: the next location to open */
     struct fdri_events_stream *current;
-    struct fdri_events_stream *ended; /* gave its last event just now, which may lie in its memory */
+    struct fdri_events_stream *ended; /* its last event was just returned and may use its memory */
     struct source *source;
     struct source **heap;
     size_t source_count, heap_count;
@@ -35,17 +36,17 @@ static bool names(const struct fdr_select *s, uint32_t location)
     return false;
 }
 
-/* Who asks for samples of a thread means those that others took of it. */
+/* If only samples are selected, a thread's id also selects the samples that others took of the thread. */
 static bool selected(const struct fdr_select *s, const struct fdri_file_location *l)
 {
     bool of_thread = s->classes == 1u << FDRI_ARENA_CLASS_SAMPLE && l->raw.flags & FDRI_ARENA_LOCATION_SAMPLES;
     return !s->locations || names(s, l->id) || (of_thread && names(s, l->raw.parent));
 }
 
-/* An event is up to 16 fields long and mostly has none. */
+/* Copies only the used fields: an event has up to 16, but usually none. */
 static inline void copy_event(struct fdr_read_event *to, const struct fdr_read_event *from)
 {
-    memcpy(to, from, offsetof(struct fdr_read_event, field)); /* a sample's path stays good for one more event */
+    memcpy(to, from, offsetof(struct fdr_read_event, field)); /* a sample's path stays valid for one more event */
     if (__builtin_expect(from->field_count != 0, 0))
         memcpy(to->field, from->field, from->field_count * sizeof *to->field);
 }

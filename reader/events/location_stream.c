@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The events of one location, in order.
  *
- * Calls of one depth follow each other, so the partitions of a depth merge by (enter, leave) into one sequence with
- * a head. With k calls open there are two candidates: the head of depth k+1, if it is a child of the top call, enters;
- * else the top call leaves. A longer call contains its children, endpoints included; of a zero-length call the record
- * itself tells the parent. Points are woven in by point_is_due.
+ * Calls of one depth follow each other, so the partitions of a depth merge by (enter, leave) into one sequence with a
+ * head. With k calls open there are two candidates. The head of depth k+1 enters if it is a child of the top call.
+ * Otherwise the top call leaves. A longer call contains its children, endpoints included. The record of a zero-length
+ * call names its parent. point_is_due inserts the points.
  *
- * That holds as long as every call's parent is there. Where it may not be, careful_stream.c decides what comes next.
- * stream_open.c looks for what there is to merge. */
+ * This holds as long as every call's parent is stored. If one may be missing, careful_stream.c decides what comes next.
+ * stream_open.c finds the partitions to merge. */
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
 #include "reader/account/account.h"
@@ -51,11 +51,11 @@ void fdri_events_stream_head(struct fdri_events_depth *v)
     else no_cursor_left(v);
 }
 
-/* Is something missing before what comes next? */
+/* Refills the cursor of the head. Returns true if records are missing before the next one. */
 static __attribute__((noinline)) bool refill(struct fdri_events_depth *v)
 {
     struct fdri_events_cursor *c = v->cursor[v->from];
-    if (!fdri_events_cursor_fill(c)) /* in their order: of calls of length 0 those of the shorter band come first */
+    if (!fdri_events_cursor_fill(c)) /* keeps the order: of zero-length calls the shorter band comes first */
         memmove(&v->cursor[v->from], &v->cursor[v->from + 1],
                 (--v->cursors - v->from) * sizeof(struct fdri_events_cursor *));
     return c->gapped;
@@ -76,15 +76,15 @@ static inline void advance(struct fdri_events_stream *s, uint32_t d)
     }
     if (v->cursors) pick_head(v);
     else no_cursor_left(v);
-    if (__builtin_expect(gap && !s->careful, 0)) s->careful = fdri_events_careful_start(s); /* looks at all heads */
+    if (__builtin_expect(gap && !s->careful, 0)) s->careful = fdri_events_careful_start(s); /* reads all heads */
     else if (__builtin_expect(s->careful, 0)) fdri_events_careful_update(s, d);
 }
 
 void fdri_events_stream_advance(struct fdri_events_stream *s, uint32_t d) { advance(s, d); }
 
-/* ---- who is whose child ---- */
+/* ---- children ---- */
 
-/* Is the zero-length call with this tie at `tick` directly inside `top`? */
+/* Is the zero-length call at `tick` with this tie a direct child of `top`? */
 static inline bool tie_fits(const struct fdri_events_call *top, const struct fdri_codec_tie *tie, uint64_t tick)
 {
     if (top->made_up || top->leave < tick) return false;
@@ -99,7 +99,7 @@ static inline bool is_child(const struct fdri_events_stream *s, const struct fdr
     return r->enter != r->leave || top == s->stack + s->base || tie_fits(top, &r->tie, r->enter);
 }
 
-#define ANYWHERE UINT64_MAX /* a place that is not known */
+#define ANYWHERE UINT64_MAX /* an unknown place */
 
 static inline uint32_t ordinal_of(const struct fdri_events_depth *v, const struct fdri_codec_record *r)
 {
@@ -112,8 +112,8 @@ static bool gapped_at(const struct fdri_events_cursor *c, uint64_t tick)
     return c->gapped && c->gap_from <= tick && tick <= c->gap_to;
 }
 
-/* Of a longer call that began in the cut's tick the copied stack says the ordinal, if it was on it. It was not where
- * what was on it has been seen, as one of length 0. */
+/* For a longer call that began in the tick of the cut. If it was on the copied stack, its frame has the ordinal. It
+ * was not if the frame's call was already seen, as a zero-length call. */
 static bool as_frame(const struct fdri_events_stream *s, const struct fdri_events_depth *v,
                      struct fdri_events_call *call, const struct fdri_codec_record *r)
 {
@@ -127,8 +127,8 @@ static bool as_frame(const struct fdri_events_stream *s, const struct fdri_event
     return true;
 }
 
-/* A longer call comes after the zero-length ones of its depth that entered in the same tick. Where some of those
- * may be missing its ordinal is not known. */
+/* A longer call comes after the zero-length calls of its depth that entered in the same tick. If some of these may
+ * be missing, its ordinal is unknown. */
 static void give_ordinal(const struct fdri_events_stream *s, const struct fdri_events_depth *v,
                          struct fdri_events_call *call, const struct fdri_codec_record *r)
 {
@@ -175,7 +175,7 @@ static inline void fill(const struct fdri_events_stream *s, struct fdr_read_even
 
 /* ---- steps ---- */
 
-/* Puts the head of depth d on the stack. true: *e is its enter. */
+/* Pushes the head of depth d. Returns true if *e is its enter. */
 static inline bool enter_call(struct fdri_events_stream *s, struct fdr_read_event *e)
 {
     struct fdri_events_depth *v = &s->level[s->depth + 1];
@@ -200,8 +200,8 @@ static inline bool enter_call(struct fdri_events_stream *s, struct fdr_read_even
     return c->shown;
 }
 
-/* Of the calls of depth d, all that may have been around one that entered and left then: was none lost or given back,
- * nor open at the cut, so that the missing one can only have been kept out by a filter? */
+/* Did a filter keep the missing call of depth d around [enter, leave] out? That is certain only if no call that may
+ * be around it was lost, given back, or open at the cut. */
 static bool only_filtered(struct fdri_events_stream *s, uint32_t d, uint64_t enter, uint64_t leave)
 {
     const struct fdri_file_location *l = s->location;
@@ -226,14 +226,15 @@ static bool will_pass(const struct fdri_events_stream *s, const struct fdri_code
     return passes(s, &like, fdri_file_ns(&s->clock, r->enter));
 }
 
-/* A parent that is not held any more, or never was. */
+/* Enters a made-up parent for the head of depth `for_depth`: the real one was given back or never stored. */
 static bool enter_made_up(struct fdri_events_stream *s, uint32_t for_depth, struct fdr_read_event *e)
 {
     const struct fdri_codec_record *r = s->level[for_depth].head;
     struct fdri_events_call *c = &s->stack[s->depth + 1];
     s->now = r->enter;
     s->now_ns = fdri_file_ns(&s->clock, r->enter);
-    bool began_before = !longer(r) && !r->tie.in_tick; /* its parent, and so all of them */
+    /* its parent began in an earlier tick, and so did all ancestors */
+    bool began_before = !longer(r) && !r->tie.in_tick;
     *c = (struct fdri_events_call){.enter = r->enter,
                                    .leave = UINT64_MAX - 1,
                                    .id = 0,
@@ -253,8 +254,8 @@ static bool enter_made_up(struct fdri_events_stream *s, uint32_t for_depth, stru
     return c->shown;
 }
 
-/* Made-up calls are not shown before something in them is. Is that what r will be? Then the outermost of those on top
- * of the stack enters. */
+/* A made-up call is shown only when something in it is. Will r be shown? Then the outermost hidden one of the
+ * made-up calls on top of the stack enters. */
 static bool show_made_up(struct fdri_events_stream *s, const struct fdri_codec_record *r, struct fdr_read_event *e)
 {
     uint32_t hidden = 0;
@@ -288,7 +289,8 @@ static inline bool leave_top(struct fdri_events_stream *s, struct fdr_read_event
 
 /* ---- points ---- */
 
-/* Where the call around the point at depth d stands in the tick: 0 it began before; else its ordinal + 1. */
+/* The place of the call of depth d around the point, in the point's tick. 0: the call began earlier; else its
+ * ordinal + 1. */
 static uint64_t place_of(const struct fdri_events_point *p, uint32_t d)
 {
     uint32_t i = p->depth - d;
@@ -296,13 +298,13 @@ static uint64_t place_of(const struct fdri_events_point *p, uint32_t d)
     return p->place.cut ? ANYWHERE : 0;
 }
 
-/* Between the stack and the call of depth `at` that enters calls are missing, and are made up. Does the point stand
- * before all that? */
+/* The calls between the stack and the entering call of depth `at` are missing and will be made up. Does the point
+ * stand before all of these? */
 static bool before_made_up(const struct fdri_events_point *p, uint32_t at, const struct fdri_codec_record *enters)
 {
-    if (p->depth + 1u < at) { /* in one of those missing, or around all of them */
+    if (p->depth + 1u < at) { /* the point lies in a missing call, or around all of them */
         if (longer(enters)) return true;
-        /* those around it began earlier: what is not in them comes behind them */
+        /* the calls around the entering one began earlier, so a point outside of them comes after them */
         if (!enters->tie.in_tick) return false;
         return p->depth + 2u < at || enters->tie.parent >= p->place.sibling;
     }
@@ -311,7 +313,7 @@ static bool before_made_up(const struct fdri_events_point *p, uint32_t at, const
     return place != ANYWHERE && place < enters->ordinal + 1ull;
 }
 
-/* Is the call of depth d around the point, if its record names it, still to come? */
+/* Is the call of depth d around the point, if the point's record names it, still to come? */
 static bool comes(const struct fdri_events_stream *s, const struct fdri_events_point *p, uint32_t d, uint64_t tick)
 {
     uint32_t i = p->depth - d;
@@ -319,7 +321,7 @@ static bool comes(const struct fdri_events_stream *s, const struct fdri_events_p
     return v && v->head->enter == tick && ordinal_of(v, v->head) <= p->place.link[i];
 }
 
-/* Is one of the calls around the point that its record names still to come? */
+/* Is any call that the point's record names still to come? */
 static bool is_to_come(const struct fdri_events_stream *s, const struct fdri_events_point *p, uint64_t tick)
 {
     for (uint32_t d = p->depth; d > s->depth && p->depth - d < p->place.links; d--)
@@ -327,26 +329,27 @@ static bool is_to_come(const struct fdri_events_stream *s, const struct fdri_eve
     return false;
 }
 
-/* Does the point stand before the step at its tick? The calls around it are compared with those on the stack, then with
- * the one of depth `at` that enters. */
+/* Does the point stand before the step at its tick? This compares the calls around the point with those on the
+ * stack, then with the entering call of depth `at`. */
 static bool stands_before(const struct fdri_events_stream *s, const struct fdri_events_point *p, uint64_t tick,
                           const struct fdri_codec_record *enters, uint32_t at)
 {
     uint32_t k = s->depth;
     for (uint32_t d = s->base + 1; d <= k && d <= p->depth; d++) {
         const struct fdri_events_call *c = &s->stack[d];
-        /* one that was made up may stand for several: in later ticks nobody knows for which */
+        /* A made-up call may stand for several calls. In later ticks it is unknown for which. */
         uint64_t want = place_of(p, d), have = c->enter == tick ? c->place : c->made_up ? ANYWHERE : 0;
-        if (have == ANYWHERE && c->made_up && comes(s, p, d, tick)) return false; /* it does not stand for that one */
+        /* it does not stand for the call still to come */
+        if (have == ANYWHERE && c->made_up && comes(s, p, d, tick)) return false;
         if (have == ANYWHERE || want == ANYWHERE || want == have) continue;
         return want < have;
     }
-    if (p->depth < k) { /* inside of its sibling a longer call could not be over by then */
+    if (p->depth < k) { /* a longer call in the point's sibling could not be over in this tick */
         const struct fdri_events_call *c = &s->stack[p->depth + 1];
         if (enters && longer(enters)) return true;
         if (enters && c->made_up && p->depth + 1u == k && at == k + 1 && enters->tie.in_tick &&
             enters->tie.parent >= p->place.sibling)
-            return true; /* its parent came behind the point */
+            return true; /* the entering call's parent came after the point */
         return !c->made_up && c->place != ANYWHERE && c->enter == tick && c->place > p->place.sibling;
     }
     if (p->depth > k && place_of(p, k + 1) == ANYWHERE) return false;
@@ -356,7 +359,7 @@ static bool stands_before(const struct fdri_events_stream *s, const struct fdri_
     return place_of(p, k + 1) < enters->ordinal + 1ull;
 }
 
-/* Is the point in this call of length 0, by its record? `unknown`: what to take where that does not tell. */
+/* Does the point lie in this zero-length call, by its record? `unknown`: the answer if the record does not say. */
 static bool is_inside(const struct fdri_events_point *p, const struct fdri_codec_record *r, uint32_t at, bool unknown)
 {
     if (p->depth < at) return false;
@@ -364,8 +367,8 @@ static bool is_inside(const struct fdri_events_point *p, const struct fdri_codec
     return place == ANYWHERE ? unknown : place == r->ordinal + 1ull;
 }
 
-/* Must the first pending point come before the step at `tick`? Any pending one that must takes those before it
- * along. */
+/* Must the first pending point come before the step at `tick`? If any pending point must, so must all points before
+ * it. */
 static bool point_is_due(const struct fdri_events_stream *s, uint64_t tick, const struct fdri_codec_record *enters,
                          uint32_t at)
 {
@@ -374,7 +377,7 @@ static bool point_is_due(const struct fdri_events_stream *s, uint64_t tick, cons
     for (uint32_t i = 0; i < q->count; i++) {
         const struct fdri_events_point *p = &q->pending[(q->first + i) % FDRI_EVENTS_PENDING];
         if (!p->place.tied || stands_before(s, p, tick, enters, at)) return true;
-        /* it is in the call that enters, and those before it that are not came earlier */
+        /* it lies in the entering call, so earlier points outside of that call came before the call */
         if (i && enters && !longer(enters) && is_inside(p, enters, at, false) &&
             !is_inside(&q->pending[q->first], enters, at, true))
             return true;
@@ -401,7 +404,7 @@ static void kind_of(struct fdr_read_event *e, const struct fdri_events_point *p)
     }
 }
 
-/* Tags and roots are stored as zigzag. */
+/* The record stores tags and roots in zigzag encoding. */
 static void copy_fields(struct fdr_read_event *e, const struct fdri_events_point *p)
 {
     e->field_count = p->field_count;
@@ -417,7 +420,7 @@ static bool show_point(struct fdri_events_stream *s, struct fdr_read_event *e)
     uint64_t ns = fdri_file_ns(&s->clock, p->record.enter);
     bool shown = (!w->from_ns || ns >= w->from_ns) && (!w->to_ns || ns <= w->to_ns);
     if (p->path) shown = shown && fdri_events_sample_wanted(w, p->path);
-    /* calls that were over by then; their records are not here yet */
+    /* the deeper calls on the stack were over by then, but the copy lacks their records */
     if (s->location->moving && p->depth < s->depth) shown = false;
     s->now = p->record.enter;
     s->now_ns = ns;
@@ -434,7 +437,7 @@ static bool show_point(struct fdri_events_stream *s, struct fdr_read_event *e)
 
 /* ---- the next event ---- */
 
-/* Nothing that begins from here on is wanted; points before that still are. */
+/* Drops everything that begins after s->stop. All points up to there were returned before. */
 static bool stop_entering(struct fdri_events_stream *s)
 {
     for (uint32_t d = s->base; d <= s->depth_max; d++) {
@@ -446,14 +449,13 @@ static bool stop_entering(struct fdri_events_stream *s)
     return !s->careful || fdri_events_careful_start(s);
 }
 
-/* Is the call on top made up, and over by the time of the first point, which is less deep? */
+/* Is the top call made up, and deeper than the first pending point? Then it ends before the point. */
 static bool stands_outside(const struct fdri_events_stream *s)
 {
     return s->stack[s->depth].made_up && s->points.pending[s->points.first].depth < s->depth;
 }
 
-/* From the first call that is over in it, one that was made up may stand for another: its place is not known any
- * more. */
+/* A made-up call may stand for several calls. From the first end of a call in it, its place is unknown. */
 static bool leave_careful(struct fdri_events_stream *s, struct fdr_read_event *e)
 {
     bool shown = leave_top(s, e);
@@ -502,7 +504,8 @@ bool fdri_events_stream_next(struct fdri_events_stream *s, struct fdr_read_event
         const struct fdri_events_call *top = &s->stack[s->depth];
         const struct fdri_codec_record *r = s->level[s->depth + 1].head;
         bool child = is_child(s, top, r);
-        if (__builtin_expect(!child && r->enter < top->leave, 0)) { /* neither inside nor after: something is missing */
+        /* neither inside of the top call nor after it: a call is missing */
+        if (__builtin_expect(!child && r->enter < top->leave, 0)) {
             s->careful = fdri_events_careful_start(s);
             if (!s->careful) return false;
             break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* May a call be missing that stands around others which are shown? Then the traversal that takes every call's parent to
- * be there would end where the parent's depth does (careful_stream.c). */
+/* May a call be missing around calls that are shown? The fast traversal takes every call's parent to be stored.
+ * Without one, it would end where the parent's depth ends; careful_stream.c does not. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "reader/events/events.h"
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* What is kept of the calls of one depth: from the first enter to the last leave; and the call that is open there. */
+/* The kept calls of one depth, from the first enter to the last leave, and the open call. */
 struct kept {
     uint64_t from, to;
     const struct fdri_file_frame *open;
@@ -30,7 +30,7 @@ static struct kept kept_of(const struct fdri_file_location *l, uint32_t depth)
     return k;
 }
 
-/* Of partition p, the enter of the first call that leaves behind `tick`; UINT64_MAX: none does. */
+/* The enter of the first call of partition p that leaves after `tick`; UINT64_MAX: none does. */
 static uint64_t enter_behind(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p, uint64_t tick,
                              struct fdri_events_cursor *c)
 {
@@ -40,8 +40,9 @@ static uint64_t enter_behind(struct fdr_file *f, struct fdri_file_location *l, s
     return enter;
 }
 
-/* Every kept call's parent is kept (kept_records.c) or open. Is there one of partition p that lies in none of those of
- * the depth above? Calls of one depth follow each other: so it is the first, the last, or the first behind them. */
+/* Every kept call's parent is kept (kept_records.c) or open. Does a call of partition p lie in none of the calls one
+ * level up? Calls of one depth follow each other. So it suffices to look at the first call, the last, and the first
+ * that leaves after the kept calls above. */
 static bool outside(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
                     struct fdri_events_cursor *c)
 {
@@ -51,8 +52,8 @@ static bool outside(struct fdr_file *f, struct fdri_file_location *l, struct fdr
     return p->last_tick > above.to && enter_behind(f, l, p, above.to, c) < above.open->enter;
 }
 
-/* Words that change with every event have no check in a live file: a call that is said not to be open, or to have begun
- * later than it did, is told by the calls inside of it. */
+/* In a live file, words that change with every event have no check. Damage may hide an open call, or let it begin
+ * too late. The calls inside of it reveal that. */
 static bool any_outside(struct fdr_file *f, struct fdri_file_location *l)
 {
     struct fdri_events_cursor *c = f->headers_only ? NULL : fdri_file_malloc(sizeof *c);
@@ -63,10 +64,11 @@ static bool any_outside(struct fdr_file *f, struct fdri_file_location *l)
     return any;
 }
 
-/* Was a call open that nobody can read any more? */
+/* Was a call open that is not readable any more? */
 static bool open_lost(const struct fdri_file_location *l)
 {
-    if (l->raw.flags & FDRI_ARENA_LOCATION_STOPPED && !l->stopped) return true; /* who was open then is not known */
+    /* the calls open at the stop are unknown */
+    if (l->raw.flags & FDRI_ARENA_LOCATION_STOPPED && !l->stopped) return true;
     return l->stopped ? l->frozen_lost : l->live_count < l->raw.depth;
 }
 

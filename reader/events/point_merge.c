@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Events without duration of one location, all classes and depths, in the order they happened: by tick, then by the
- * ordinal they carry within the tick. Those of one tick are pulled together (up to a bound), because which of them
- * comes before a call of that tick is told by any of them. */
+/* Merges the points of one location, of all classes and depths, in the order in which they happened: by tick, then
+ * by their ordinal in the tick. Up to FDRI_EVENTS_PENDING points of one tick are read ahead: any of them may say
+ * which comes before a call of that tick. */
 #include "format/arena/arena.h"
 #include "reader/events/events.h"
 #include "reader/file/file.h"
@@ -16,7 +16,8 @@
 static bool before(const struct fdri_events_cursor *a, const struct fdri_events_cursor *b)
 {
     if (a->at->enter != b->at->enter) return a->at->enter < b->at->enter;
-    uint32_t m = a->decoder.place.point, n = b->decoder.place.point; /* each cursor holds one record */
+    /* a cursor holds one record, so its decoder has that record's place */
+    uint32_t m = a->decoder.place.point, n = b->decoder.place.point;
     if (m != n) return m < n;
     return a->part < b->part;
 }
@@ -55,7 +56,7 @@ static void refill(struct fdri_events_points *q)
 {
     if (!q->count && q->heap_count) pull(q);
     q->tick = q->count ? q->pending[q->first].record.enter : UINT64_MAX;
-    if (q->paths) return; /* samples are in no call: each comes as it is */
+    if (q->paths) return; /* samples lie in no call, so each is returned alone */
     while (q->count && q->count < FDRI_EVENTS_PENDING && q->heap_count && q->heap[0]->at->enter == q->tick) pull(q);
 }
 
@@ -89,7 +90,7 @@ bool fdri_events_points_open(struct fdri_events_points *q, struct fdr_file *f, s
     if (l->raw.samples_off && (q->paths = fdri_file_malloc(sizeof *q->paths))) {
         q->paths->number = fdri_events_samples_from(f, l);
         q->paths->next = 0;
-        min_tick = 0; /* what one stands for is told by the one before */
+        min_tick = 0; /* the weight of a sample needs the sample before it */
     }
     for (size_t i = 0; i < l->part_count; i++) {
         struct fdri_file_part *p = &l->part[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams of samples. Level k and above hold one sample for each 2^k periods; of each level what is held is a suffix in
- * time. A sample counts as kept where all sparser levels are held, too, so that what is shown thins with age in steps
- * of two and never has a hole. What a kept one stands for is the distance of its number to the kept one before. */
+/* Streams of samples. The levels from k on hold one sample for each 2^k periods; the stored part of a level is its
+ * newest part. A sample counts as kept if all sparser levels reach back to it. So the shown samples thin with age in
+ * steps of two, without holes. A kept sample stands for the distance of its number to the kept one before. */
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
 #include "format/codec/sample_codec.h"
@@ -20,7 +20,7 @@
 void fdri_events_keep_samples(struct fdri_file_location *l)
 {
     uint64_t floor = fdri_account_floor(l);
-    for (size_t i = l->part_count; i-- > 0;) { /* sorted by class and depth, which is the level */
+    for (size_t i = l->part_count; i-- > 0;) { /* sorted by class, then depth; the depth of a sample is its level */
         struct fdri_file_part *p = &l->part[i];
         if (p->class_ != FDRI_ARENA_CLASS_SAMPLE) continue;
         p->min_leave = floor ? floor + 1 : 0;
@@ -35,7 +35,7 @@ const struct fdri_arena_samples *fdri_events_samples(const struct fdr_file *f, c
                                            sizeof(struct fdri_arena_samples));
 }
 
-/* The number of the partition's newest record before its oldest listed bin. */
+/* The number of the newest sample that the partition has given back. */
 static uint64_t before_first(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p)
 {
     struct fdri_codec_sample_decoder sample;
@@ -97,7 +97,7 @@ bool fdri_events_sample_wanted(const struct fdr_select *w, const struct fdr_samp
     return false;
 }
 
-/* ---- what streams there are ---- */
+/* ---- the streams of a file ---- */
 
 static void sum_up(struct fdr_file *f, struct fdri_file_location *l, struct fdr_sample_stream *out)
 {
@@ -113,7 +113,7 @@ static void sum_up(struct fdr_file *f, struct fdri_file_location *l, struct fdr_
     fdri_events_points_close(&q);
 }
 
-/* Of the thread: without what says that these are its samples. */
+/* The thread's name: the location's name without the suffix for samples. */
 static const char *plain_name(struct fdr_file *f, const struct fdri_file_location *l)
 {
     static const char suffix[] = " (samples)";

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a snapshot of a location that went on ends: the cut, the newest event when its stack of open calls was copied.
- * The bins were copied later, so calls that were open at the cut may have records by now; others were opened, or are
- * nowhere: the stack moved under the copy, and their records came too late for it. */
+/* The cut of a location that went on during a snapshot: its newest event when its stack of open calls was copied.
+ *
+ * The bins were copied later. So a call that was open at the cut may have a record by now. Others are missing: the
+ * stack changed during the copy, and their records came too late for it. */
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "format/arena/arena.h"
@@ -16,7 +17,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* The newest kept record that began at the cut or before. */
+/* Finds the newest kept record that began at the cut or earlier. */
 static bool newest(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
                    struct fdri_events_cursor *c, struct fdri_codec_record *r)
 {
@@ -35,7 +36,8 @@ static bool newest(struct fdr_file *f, struct fdri_file_location *l, struct fdri
     return any;
 }
 
-/* A frame whose record is there is that record. The frames inside it were open at the cut all the same. */
+/* If a frame's record is stored, the record counts, not the frame. The frames inside of it were open at the cut all
+ * the same. */
 static void believe_frame(struct fdri_file_location *l, const struct fdri_file_part *p,
                           const struct fdri_codec_record *r)
 {
@@ -46,8 +48,9 @@ static void believe_frame(struct fdri_file_location *l, const struct fdri_file_p
     else if (r && r->leave > frame->enter) frame->flags |= FDRI_ARENA_LEVEL_SETTLED;
 }
 
-/* Did other calls of the frame's depth end when it began, or may it have been given back? *its: its own record, of a
- * call of length 0, is kept or was before the newest one: they are numbered. */
+/* Did other calls of the frame's depth end when it began, or may it have been given back? Then times do not tell
+ * whether it was. *its: its own record, of a zero-length call, is kept or came before the newest one; the ordinals
+ * show that. */
 static bool is_unclear(struct fdr_file *f, struct fdri_file_location *l, struct fdri_events_cursor *c, uint32_t depth,
                        const struct fdri_file_frame *frame, bool *its)
 {
@@ -64,8 +67,8 @@ static bool is_unclear(struct fdr_file *f, struct fdri_file_location *l, struct 
     return unclear;
 }
 
-/* Whether it was given back, where times do not tell, the accounts of the frame's level do, which were copied with it:
- * it is the newest call that they count as presented. */
+/* If times do not tell whether a frame's call was given back, the accounts of its level do. They were copied with
+ * the frame, and it is the newest call that they count as presented. */
 static void believe_accounts(struct fdr_file *f, struct fdri_file_location *l, struct fdri_events_cursor *c)
 {
     bool its;
@@ -83,7 +86,7 @@ static void note(struct fdri_file_location *l, uint32_t depth, uint64_t tick)
     if (tick > l->over[depth]) l->over[depth] = tick;
 }
 
-/* A call is there, so others of its depth were over when it began, and deeper ones when it ended. */
+/* A stored call shows that other calls of its depth were over when it began, and deeper ones when it ended. */
 static void note_record(struct fdri_file_location *l, const struct fdri_file_part *p, const struct fdri_codec_record *r)
 {
     if (p->class_ == FDRI_ARENA_CLASS_REGION) note(l, p->depth, r->leave <= l->cut ? r->leave : r->enter);
@@ -108,7 +111,7 @@ void fdri_events_snapshot_cut(struct fdr_file *f, struct fdri_file_location *l)
     for (uint32_t d = 1; l->over && d <= FDRI_FILE_DEPTH_MAX + 1; d++) note(l, d, l->over[d - 1]);
 }
 
-/* Calls of band `band` and longer, of this depth: are they all stored? */
+/* Are all calls of this depth, of band `band` and longer, stored? */
 static bool gates_open(const struct fdri_file_location *l, uint32_t depth, uint32_t band)
 {
     for (uint32_t b = band; b < FDRI_ARENA_BANDS; b++)
@@ -116,7 +119,7 @@ static bool gates_open(const struct fdri_file_location *l, uint32_t depth, uint3
     return !(l->raw.class_closed & 1u << FDRI_ARENA_CLASS_REGION);
 }
 
-/* As a cursor goes by them, to the end: what was decoded before must make no difference. */
+/* Looks for gaps as a cursor would, to the end. It decodes every bin anew, so that earlier reads make no difference. */
 static bool gap_between(const struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_file_part *p)
 {
     uint64_t gone, read, newest = 0;
@@ -143,9 +146,9 @@ bool fdri_events_not_over(const struct fdr_file *f, const struct fdri_file_locat
 {
     if (!l->moving || !l->over || l->stopped || l->suspect || l->levels_lost || l->parts_missing) return false;
     if (l->over[depth] > r->enter || (l->over[depth] == r->enter && r->leave == r->enter)) return false;
-    if (p && p->aside) return false; /* those around it may have been given back */
+    if (p && p->aside) return false; /* the calls around it may have been given back */
     const struct fdri_arena_level *v = fdri_file_level(f, l, depth);
     if (!v || v->filtered || v->lost) return false;
-    /* an open call ends in any band; those around it are longer */
+    /* an open call may end in any band; the calls around it are longer */
     return gates_open(l, depth, p ? p->band : FDRI_ARENA_BANDS - 1);
 }

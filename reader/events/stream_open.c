@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The events of one location, begin and end: which partitions are looked at, and their cursors. */
+/* Opens and closes the event stream of one location: selects its partitions and makes their cursors. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
@@ -12,16 +12,16 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* With more partitions than this open at once, whole decoded bins would take too much memory. */
+/* If more partitions are open at once, whole decoded bins would take too much memory. */
 #define WHOLE_CURSORS 128u
 
-/* May calls of length 0 be among them? */
+/* May the partition hold zero-length calls? */
 static bool holds_zeros(const struct fdri_events_stream *s, const struct fdri_file_part *p)
 {
     return !p->band || (p->band == FDRI_ARENA_BANDS - 1 && s->location->raw.flags & FDRI_ARENA_LOCATION_JOINED_ALL);
 }
 
-/* Also where nothing is left to show, and a cursor only knows from when to when calls are missing. */
+/* A partition without any event to show may be wanted, too: its cursor knows from when to when calls are missing. */
 static bool wanted(const struct fdri_events_stream *s, const struct fdri_file_part *p)
 {
     if (p->class_ != FDRI_ARENA_CLASS_REGION || p->depth <= s->base || p->depth > s->depth_max || p->band < s->band_min)
@@ -29,7 +29,7 @@ static bool wanted(const struct fdri_events_stream *s, const struct fdri_file_pa
     return p->any || (holds_zeros(s, p) && (p->tail_gap || fdri_file_bins_missing(p)));
 }
 
-/* Are events without duration shown that stand in calls? */
+/* Are points shown that may lie in calls? */
 static bool any_points(const struct fdri_events_stream *s)
 {
     for (size_t i = 0; i < s->location->part_count; i++) {
@@ -40,8 +40,8 @@ static bool any_points(const struct fdri_events_stream *s)
     return false;
 }
 
-/* Bands in which no call is long enough need not be touched: what is inside a call is no longer than it. But where a
- * point stands among the calls of its tick is told by all of them: so only where no points are shown. */
+/* A band is not read if all of its calls are shorter than the minimum: the calls in a call are no longer than it.
+ * But the place of a point needs all calls of its tick. So this holds only if no points are shown. */
 static void find_bands(struct fdri_events_stream *s)
 {
     const struct fdri_arena_superblock *sb = &s->file->sb;
@@ -71,14 +71,14 @@ static void find_depths(struct fdri_events_stream *s)
     s->depth = s->base;
 }
 
-/* The cursors of band 0 have places of their own. */
+/* Is this not a cursor of band 0, which have reserved places? */
 static bool is_other(const struct fdri_file_part *p) { return p->band > 0 || p->aside; }
 
-/* level[] and stack[] are used from index base on. Cursor i of `memory` is band 0 of depth base + 1 + i; the other
- * bands follow behind. */
+/* level[] and stack[] are used from index base on. Cursor i of `memory` is band 0 of depth base + 1 + i; the cursors
+ * of other bands follow. */
 static bool make_room(struct fdri_events_stream *s, size_t others)
 {
-    size_t most = 0; /* a bin that turns out bad may make one more partition wanted meanwhile */
+    size_t most = 0; /* a bin that turns out bad may make one more partition wanted */
     for (size_t i = 0; i < s->location->part_count; i++) most += is_other(&s->location->part[i]);
     size_t depths = s->depth_max - s->base;
     s->level = fdri_file_calloc(s->depth_max + 3, sizeof *s->level);
@@ -115,13 +115,13 @@ static void add_frames(struct fdri_events_stream *s)
     }
 }
 
-/* Up to where calls of length 0 were given back is not known: how many came before a longer one is not, either. */
+/* If zero-length calls may be missing before a longer call, the ordinal of that call is unknown. */
 static void add_unnumbered(struct fdri_events_stream *s)
 {
     const struct fdri_file_location *l = s->location;
     for (size_t i = 0; i < l->part_count; i++) {
         const struct fdri_file_part *p = &l->part[i];
-        bool all_gone = p->floor_unknown && !p->bin_count; /* else the gaps between bins tell */
+        bool all_gone = p->floor_unknown && !p->bin_count; /* otherwise the gaps between bins show it */
         if (p->class_ == FDRI_ARENA_CLASS_REGION && all_gone && holds_zeros(s, p) && p->depth > s->base &&
             p->depth <= s->depth_max)
             s->level[p->depth].unnumbered = UINT64_MAX;

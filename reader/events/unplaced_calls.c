@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that lie in bins and are not shown: where calls were lost, for want of memory or by damage, those of length 0
- * may have no place, and are lost with their parents. */
+/* Finds calls that lie in bins but are not shown. Where calls were lost, by damage or for want of memory, a
+ * zero-length call may have no place. It then counts as lost, like its parent. */
 #include <fdr/reader.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include "reader/events/events.h"
 #include "reader/file/file.h"
 
-/* Was it missing when the file was recovered? */
+/* Were records missing at an earlier recovery? */
 static bool gaps_told(const struct fdri_file_part *p)
 {
     bool told = p->tail_told || p->untold;

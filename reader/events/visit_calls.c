@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls with their times out of the events of fdr_iter_next. What is selected is decided here: the time of a call's own
- * is without all it contains, so that has to come along. */
+/* Visits calls with their times, from the events of fdr_iter_next. The selection is applied here: a call's own time
+ * excludes the calls in it, so these must be read, too. */
 #include <errno.h>
 #include <fdr/reader.h>
 #include <stdlib.h>
@@ -15,14 +15,14 @@ struct walk {
     const struct fdr_select *select;
     const struct fdr_call_visitor *visitor;
     const struct fdr_file *file;
-    const struct fdr_location_info *location; /* the current one */
-    struct frame *stack;                      /* [0] is outside every call */
+    const struct fdr_location_info *location; /* of the current location */
+    struct frame *stack;                      /* [0] lies outside of every call */
     size_t depth, capacity;
 };
 
 /* ---- what is shown ---- */
 
-/* How long a call took. One that is still open has lasted to the newest event of its location. */
+/* How long a call took, in ns. An open call has lasted to the newest event of its location. */
 static uint64_t lasted(const struct walk *w, const struct fdr_read_event *e)
 {
     const struct fdr_location_info *l = w->location;
@@ -38,7 +38,7 @@ static bool selected(const struct walk *w, const struct fdr_read_event *e)
     return !s->min_duration_ns || lasted(w, e) >= s->min_duration_ns;
 }
 
-/* Ancestors that are no longer held are shown around what is: those on top of the stack enter. */
+/* Missing ancestors are shown around a shown call: the hidden ones on top of the stack enter. */
 static bool show_reduced(struct walk *w)
 {
     size_t first = w->depth + 1;
@@ -76,7 +76,7 @@ static bool push(struct walk *w, const struct fdr_read_event *e, bool shown)
     return true;
 }
 
-/* What of a call lies in the window. */
+/* The part of a call that lies in the selected time, in ns. */
 static uint64_t in_window(const struct fdr_select *s, uint64_t from, uint64_t to)
 {
     if (s->from_ns > from) from = s->from_ns;
@@ -96,7 +96,7 @@ static struct fdr_call pop(struct walk *w, const struct fdr_read_event *e)
     return c;
 }
 
-/* 0 or what fdr_visit_calls returns. */
+/* Returns 0 or what fdr_visit_calls returns. */
 static int enter(struct walk *w, const struct fdr_read_event *e)
 {
     bool shown = !e->reduced && selected(w, e);
@@ -122,7 +122,7 @@ static void new_location(struct walk *w, uint32_t id)
     if (w->visitor->location) w->visitor->location(w->visitor->context, id);
 }
 
-/* The calls of everything that may be in one that is shown. */
+/* Selects all calls that may lie in a shown call. */
 static struct fdr_select all_within(const struct fdr_select *select)
 {
     struct fdr_select s = *select;

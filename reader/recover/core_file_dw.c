@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The arena out of a core file. It begins at the start of a page of a segment; where it lies on several NUMA nodes it
- * is several segments in a row. */
+/* Reads the arena out of a core file. The arena begins at the start of a page of a segment. On several NUMA nodes it
+ * has several segments in a row. */
 #include <errno.h>
 #include <fcntl.h>
 #include <fdr/reader.h>
@@ -27,7 +27,7 @@ struct core {
     uint64_t bytes;
     struct segment *segment;
     size_t count;
-    bool cut; /* its header tells of more than there is: `ulimit -c`, a full disk */
+    bool cut; /* the header names more than the file has: `ulimit -c`, or a full disk */
 };
 
 static bool read_at(int fd, uint64_t off, void *to, size_t count)
@@ -38,7 +38,7 @@ static bool read_at(int fd, uint64_t off, void *to, size_t count)
 static int write_at(int fd, const void *from, size_t count, uint64_t off)
 {
     ssize_t n = pwrite(fd, from, count, (off_t)off);
-    return n == (ssize_t)count ? 0 : n < 0 ? -errno : -ENOSPC; /* a short write says no more: there was no room */
+    return n == (ssize_t)count ? 0 : n < 0 ? -errno : -ENOSPC; /* a short write leaves no errno: there was no room */
 }
 
 static int by_address(const void *x, const void *y)
@@ -47,8 +47,8 @@ static int by_address(const void *x, const void *y)
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* A core may be cut short, and a hostile one says anything: no segment reaches beyond the file, nor all of them
- * together beyond its size, so what follows ends. */
+/* A core may be cut short, or hostile. So no segment reaches beyond the file, and all of them together are no longer
+ * than it. This bounds the copy. */
 static void add_segment(struct core *c, const GElf_Phdr *p, uint64_t *left)
 {
     if (p->p_type != PT_LOAD) return;
@@ -78,7 +78,7 @@ static bool find_segments(struct core *c)
 
 static const struct segment *segment_of(const struct core *c, uint64_t address)
 {
-    size_t low = 0, high = c->count; /* the last one that begins at or before the address is below `high` */
+    size_t low = 0, high = c->count; /* the last segment that begins at or before the address is below `high` */
     while (low < high) {
         size_t i = low + (high - low) / 2;
         if (c->segment[i].address <= address) low = i + 1;
@@ -95,7 +95,7 @@ static bool is_arena(int fd, uint64_t off, struct fdri_arena_superblock *s)
            s->arena_bytes >= 65536 && s->arena_bytes <= UINT32_MAX && s->bins_off < s->arena_bytes;
 }
 
-/* Its address; 0: there is none. */
+/* The address of the arena; 0: there is none. */
 static uint64_t find_arena(const struct core *c, struct fdri_arena_superblock *s)
 {
     char magic[8];
@@ -108,7 +108,7 @@ static uint64_t find_arena(const struct core *c, struct fdri_arena_superblock *s
     return 0;
 }
 
-/* What the core does not have stays zero; lacks: so many bytes. */
+/* Copies the arena; bytes that the core lacks stay zero. *lacks counts them. */
 static int copy_arena(const struct core *c, uint64_t address, uint64_t bytes, int out, uint64_t *lacks)
 {
     static const uint64_t most = 1 << 20;

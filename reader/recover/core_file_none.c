@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Built without elfutils: core files are not read. */
+/* Without elfutils: core files cannot be read. */
 #include <errno.h>
 #include <fdr/reader.h>
 #include <stdio.h>

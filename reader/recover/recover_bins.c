@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Recovery of partitions. A bad bin stays in its list as an empty one, so that what was given back before it keeps its
- * border in time; the records of the bins behind it are counted anew. Bins no list holds lose their header. */
+/* Recovers partitions. A bad bin stays in its list as an empty one, so that the floor keeps its time. The records of
+ * the bins after it are numbered anew. Bins that no list holds lose their header. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
@@ -20,7 +20,8 @@ static void relink(struct fdri_recover_image *m, const struct fdri_file_location
     uint32_t seq = p->bin_count ? p->bin[0].seq : (uint32_t)(raw->list_head >> 32);
     raw->list_head = (uint64_t)seq << 32 | (p->bin_count ? p->bin[0].off : 0);
     raw->open_off = 0;
-    if (!p->bin_count) raw->open_seq = seq ? seq - 1 : 0; /* else bins of its twin, set aside or not, are looked for */
+    /* otherwise the reader would look for bins of the other partition of this identity */
+    if (!p->bin_count) raw->open_seq = seq ? seq - 1 : 0;
     raw->bins = p->bin_count;
     raw->bytes = 0;
     raw->total = index;
@@ -31,7 +32,7 @@ static void relink(struct fdri_recover_image *m, const struct fdri_file_location
         h->seq = seq + i;
         h->first_index = index;
         h->location = l->id;
-        /* damaged bins may disagree: all are read by the unit that the location was found to have */
+        /* damaged bins may disagree; all times are in the unit found for the location */
         bool gap = b->gap || (i && b[-1].state == FDRI_FILE_BIN_BAD);
         h->flags = (uint8_t)((l->raw.flags & FDRI_ARENA_LOCATION_NS ? FDRI_ARENA_BIN_NS : 0) |
                              (gap ? FDRI_ARENA_BIN_GAP : 0));
@@ -54,7 +55,8 @@ static void relink(struct fdri_recover_image *m, const struct fdri_file_location
     bool cut = p->tail_gap || (p->bin_count && p->bin[p->bin_count - 1].state == FDRI_FILE_BIN_BAD);
     raw->flags &= (uint8_t) ~(FDRI_ARENA_PART_UNACCOUNTED | FDRI_ARENA_PART_SHORT);
     if (cut) raw->flags |= FDRI_ARENA_PART_SHORT;
-    /* earlier than where the oldest begins: what was between them is damaged, not given back, and hides no calls */
+    /* the floor is earlier than the oldest bin's begin: records between are damaged, not given back, and hide no
+     * calls */
     bool earlier = p->bin_count && p->floor < fdri_file_floor_of_bin(&p->bin[0], p->given_back);
     if (p->floor_unknown || earlier) raw->flags |= FDRI_ARENA_PART_UNACCOUNTED;
     raw->last_tick = p->any ? p->last_tick : p->floor;
@@ -80,7 +82,7 @@ void fdri_recover_parts(struct fdri_recover_image *m, struct fdri_file_location 
     *link = 0;
 }
 
-/* Is it within a bin? */
+/* Does the offset lie within a listed bin? */
 static bool is_held(const struct fdr_file *f, uint64_t off)
 {
     struct fdri_arena_bin h;
@@ -96,7 +98,7 @@ void fdri_recover_unlisted(struct fdri_recover_image *m)
     const struct fdr_file *f = m->file;
     for (size_t i = 0; i < f->found_count; i++)
         if (!f->found[i].listed) memset(fdri_recover_image_at(m, f->found[i].off), 0, FDRI_ARENA_BIN_HEADER);
-    /* of a header in which the file ends what is missing may have been zero */
+    /* the file may end within a header whose missing bytes were zero */
     uint64_t last = f->end & ~(uint64_t)(FDRI_ARENA_BIN_MIN_BYTES - 1), there = f->end - last;
     const uint32_t magic = FDRI_ARENA_BIN_MAGIC;
     if (there >= sizeof magic && there < FDRI_ARENA_BIN_HEADER && !memcmp(f->bytes + last, &magic, sizeof magic) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A fresh, whole file from whatever is readable: a copy of the arena in which every list and chain holds, and whose
- * accounts say that what was in bad bins is lost. */
+/* Writes a fresh, whole file from whatever is readable. It is a copy of the arena in which every list and chain is
+ * correct. Its accounts count the records of bad bins as lost. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "format/arena/checks.h"
@@ -26,7 +26,7 @@
 
 static bool all_zero(const uint8_t *p, size_t n) { return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0); }
 
-/* Bins end here in the image: behind the last one that is listed. */
+/* The end of the bins in the image: after the last listed one. */
 static uint64_t bins_end(const struct fdr_file *f)
 {
     uint64_t end = f->sb.bins_off;
@@ -36,7 +36,7 @@ static uint64_t bins_end(const struct fdr_file *f)
     return f->sb.bins_off + bins * f->sb.bin_bytes;
 }
 
-/* The lowest meta block, where the superblock does not say. */
+/* The lowest meta block, found by scan if the superblock's border is damaged. */
 static uint64_t first_meta(struct fdr_file *f, uint64_t after)
 {
     if (f->meta_first > f->sb.bins_off || f->bins_end == f->meta_first) return f->meta_first;
@@ -50,7 +50,8 @@ static uint64_t first_meta(struct fdr_file *f, uint64_t after)
     return first;
 }
 
-/* What was there once had room in the arena; so has what is made anew of it in as much again. Offs are 32 bits wide. */
+/* The greatest size of the image. All old blocks had room in the arena, so new ones fit into as much again. Offsets
+ * have 32 bits. */
 static uint64_t grow_to(uint64_t arena_bytes)
 {
     enum { LEAST = 1 << 20 };
@@ -68,13 +69,13 @@ static void lay_out(struct fdri_recover_image *m)
     sb->header_bytes = FDRI_ARENA_SUPERBLOCK_BYTES;
     if (f->bins_end > end && f->bins_end <= f->meta_first) end = f->bins_end;
     m->meta_first = first_meta(f, end);
-    /* Where the file was cut off is room, and the gap between bins and meta blocks. */
+    /* There is room in the part that was cut off, and between bins and meta blocks. */
     uint64_t cut = (f->end + FDRI_ARENA_META_ALIGN - 1) & ~(uint64_t)(FDRI_ARENA_META_ALIGN - 1);
     m->room[0].low = cut > end ? cut : end;
     m->room[0].high = f->end < m->arena_bytes ? m->arena_bytes : 0;
     m->room[1].low = end;
     m->room[1].high = m->meta_first < cut ? m->meta_first : cut;
-    /* What was never used is zero. Else the border is wrong, and blocks that are good may lie there. */
+    /* Memory that was never used is zero. If it is not, the border is wrong, and good blocks may lie there. */
     if (m->room[1].high > end && !all_zero(m->bytes + end, m->room[1].high - end)) m->room[1].high = end;
     sb->virgin = end;
 }
@@ -87,18 +88,19 @@ static void finish_superblock(struct fdri_recover_image *m)
     sb->virgin = m->meta_first / FDRI_ARENA_META_ALIGN << 32 | (end - sb->bins_off) / sb->bin_bytes;
     if (m->arena_bytes != sb->arena_bytes) sb->bins_total = (uint32_t)((m->arena_bytes - sb->bins_off) / sb->bin_bytes);
     sb->arena_bytes = m->arena_bytes;
-    /* this one is to be kept; that the section of a death is another file still holds */
+    /* a recovered file is to be kept; if a death's section is in another file, it stays there */
     if (sb->state != FDRI_ARENA_STATE_CRASHED) sb->over = sb->over_error = 0;
     sb->free_stack = 0;
     sb->free_bins = 0;
     sb->nodes_off = 0;
-    sb->cut = FDRI_ARENA_TRUNCATED_NOT; /* what is missing was said, and is booked as lost: the new file is complete */
+    /* the missing records are reported and count as lost, so the new file is complete */
+    sb->cut = FDRI_ARENA_TRUNCATED_NOT;
     fdri_arena_spare_begin(sb);
 }
 
 /* ---- accounts ---- */
 
-/* That no account tells of: those of a recovery before do. */
+/* Are records missing that no account includes? Accounts include those found missing at an earlier recovery. */
 static bool has_gaps(const struct fdri_file_part *p)
 {
     bool any = p->tail_gap && !p->tail_told;
@@ -107,8 +109,8 @@ static bool has_gaps(const struct fdri_file_part *p)
     return any;
 }
 
-/* Where records of this depth are missing, and the accounts, which were copied before its bins, do not tell, the
- * partitions that lack them say it. l: as it is in the image. */
+/* Records of this depth are missing, but the accounts, copied before the bins, do not show it. Flags the partitions
+ * that lack them. `l` is the location in the image. */
 static void mark_untold(struct fdri_recover_image *m, const struct fdri_file_location *l, uint32_t depth)
 {
     const struct fdri_file_location *was = fdri_file_location(m->file, l->id);
@@ -121,9 +123,9 @@ static void mark_untold(struct fdri_recover_image *m, const struct fdri_file_loc
     }
 }
 
-/* What was presented and is in no account any more was lost; but what a thread did while it was copied may be in some
- * accounts only: where nothing is damaged nothing is gone. Returns how many are presented then; first: nothing was
- * booked as lost yet; *changed: the account was not that before. */
+/* Makes the accounts of one ledger row balance: presented events that are in no account count as lost. In a snapshot
+ * of a location that went on, some events may be in some accounts only; without damage nothing is lost. Returns the
+ * number presented. first: nothing was counted as lost yet; *changed: the accounts changed. */
 static uint64_t settle(struct fdri_recover_image *m, const struct fdr_file *g, const struct fdr_ledger_row *r,
                        bool first, bool *changed)
 {
@@ -131,13 +133,13 @@ static uint64_t settle(struct fdri_recover_image *m, const struct fdr_file *g, c
     const struct fdri_file_location *l = fdri_file_location((struct fdr_file *)(uintptr_t)g, r->location);
     uint64_t *presented, *lost;
     if (first && r->class_ == FDRI_ARENA_CLASS_REGION && sum >= r->presented) mark_untold(m, l, r->depth);
-    /* those that begin anew make it look as if it had been moving: the tail has what they were */
+    /* accounts that begin anew make the location look as if it had gone on; the tail has the old sums */
     const struct fdri_file_location *was = fdri_file_location(m->file, r->location);
     bool moving = l->moving && !(was && was->accounts_dropped);
     if (sum == r->presented || (moving && (sum > r->presented || !fdr_file_damage_count(m->file)))) return most;
     if (r->class_ == FDRI_ARENA_CLASS_REGION) {
         const struct fdri_arena_level *v = fdri_file_level(g, l, r->depth);
-        if (!v) { /* deeper than the stack: all of it is lost */
+        if (!v) { /* deeper than the stack: all of these are lost */
             struct fdri_arena_location *raw = fdri_recover_image_at(m, l->off);
             if (!l->off) return r->presented;
             *changed |= raw->lost_overflow != raw->presented_overflow;
@@ -166,7 +168,7 @@ static uint64_t settle(struct fdri_recover_image *m, const struct fdr_file *g, c
     return most;
 }
 
-/* Its accounts come to less than what was over before it was copied: some of them were damaged. */
+/* The accounts have fewer events than were over before the copy, so some of them were damaged. */
 static void lower(struct fdri_recover_image *m, const struct fdri_file_location *l, struct fdri_arena_tail_entry *e,
                   uint64_t presented)
 {
@@ -176,7 +178,7 @@ static void lower(struct fdri_recover_image *m, const struct fdri_file_location 
     raw->flags |= FDRI_ARENA_LOCATION_ANEW;
 }
 
-/* What the tail says of a location whose accounts are others now; true: it says something else. */
+/* Adapts the location's tail entry to its new accounts. Returns true if the entry changed. */
 static bool settle_tail(struct fdri_recover_image *m, uint32_t location, uint64_t presented)
 {
     const struct fdri_file_location *l = fdri_file_location(m->file, location);
@@ -198,7 +200,7 @@ static bool settle_tail(struct fdri_recover_image *m, uint32_t location, uint64_
     return changed;
 }
 
-/* again: what the accounts and the tail say now may have other records count as kept. */
+/* Settles all accounts once. *again: accounts or tail changed, so other records may count as kept. */
 static bool settle_all(struct fdri_recover_image *m, bool first, bool *again)
 {
     char message[128];
@@ -211,7 +213,7 @@ static bool settle_all(struct fdri_recover_image *m, bool first, bool *again)
     size_t n = fdr_ledger(g, &rows);
     for (size_t i = 0; i < n; i++) {
         const struct fdr_ledger_row *r = &rows[i];
-        uint64_t now = settle(m, g, r, first, again); /* of damaged words the sum is no sum */
+        uint64_t now = settle(m, g, r, first, again); /* sums of damaged words may overflow */
         presented = now > UINT64_MAX - presented ? UINT64_MAX : presented + now;
         if (i + 1 < n && rows[i + 1].location == r->location) continue;
         *again |= settle_tail(m, r->location, presented);
@@ -221,13 +223,13 @@ static bool settle_all(struct fdri_recover_image *m, bool first, bool *again)
     return true;
 }
 
-/* Where the tail is lost, or the location was not in it: as if it had been quiet. One that is not in a tail has nothing
- * to show. */
+/* The tail entry of a location. If the tail is lost: as if the location had been quiet. A location that an intact
+ * tail lacks gets an empty entry. */
 static struct fdri_arena_tail_entry tail_entry(const struct fdr_file *f, const struct fdri_file_location *l)
 {
     if (l->in_tail || (f->has_tail && !f->tail_bad)) {
         struct fdri_arena_tail_entry e = l->tail;
-        if (e.completed > e.presented) e.completed = 0; /* one of them is damaged: this bounds nothing */
+        if (e.completed > e.presented) e.completed = 0; /* one of the two is damaged, so they bound nothing */
         return e;
     }
     return (struct fdri_arena_tail_entry){.location = l->id,
@@ -255,15 +257,16 @@ static void write_tail(struct fdri_recover_image *m)
     m->bytes_all = m->arena_bytes + sizeof tail + tail.count * sizeof(struct fdri_arena_tail_entry);
 }
 
-/* What a bundle tells of the death, or the watchdog of all stacks, where it is whole: its own check is in it. A bundle
- * has no tail. */
+/* Copies a whole crash section, or the watchdog's section of all stacks; each has its own check. A bundle has no
+ * tail. */
 static void write_crash(struct fdri_recover_image *m)
 {
     const struct fdr_file *f = m->file;
     struct fdri_arena_superblock *sb = fdri_recover_image_at(m, 0);
     struct fdri_arena_crash head;
     bool lost = f->sb.state == FDRI_ARENA_STATE_CRASHED && !(f->without_section && !f->sb.section_off);
-    sb->section_off = lost && !f->bundle ? m->arena_bytes : 0; /* promised: so it is not said that it was never begun */
+    /* points to the end: a section was announced and is lost, not never begun */
+    sb->section_off = lost && !f->bundle ? m->arena_bytes : 0;
     if (!f->bundle || (f->has_crash && m->bytes_all != m->arena_bytes)) return;
     uint64_t from = f->has_crash ? f->end : f->sb.section_off, to = (m->bytes_all + 7) & ~7ull;
     memcpy(&head, f->bytes + from, sizeof head);
@@ -274,7 +277,7 @@ static void write_crash(struct fdri_recover_image *m)
 
 /* ---- checks ---- */
 
-/* Meta blocks that lie in pieces of bins are told by their head. */
+/* Meta blocks in pieces of bins are found by their heads. */
 static void add_pieces(const struct fdri_recover_image *m, struct fdri_arena_chunk_list *l)
 {
     const struct fdri_arena_superblock *sb = fdri_recover_image_at(m, 0);
@@ -298,7 +301,7 @@ static void write_checks(struct fdri_recover_image *m)
     for (uint32_t i = 0; i < l.count; i++)
         l.chunk[i].check = fdri_arena_check32(m->bytes + l.chunk[i].off,
                                               fdri_arena_chunk_bytes(l.chunk[i].off, l.log2, m->arena_bytes));
-    /* with nothing that has a check a missing section could not be told from one cut off */
+    /* without any check, a missing section would look like a cut-off one */
     if (!l.count && m->bytes_all == m->arena_bytes) sb->section_off = 0;
     uint32_t bytes = l.count * (uint32_t)sizeof l.chunk[0];
     struct fdri_arena_spare spare = {.tail_check = fdri_arena_check32(m->bytes + m->arena_bytes, tail),
@@ -347,7 +350,7 @@ static void summary(struct fdr_file *f, char *message, size_t message_bytes)
              (unsigned long long)(good + bad), f->damage_count);
 }
 
-/* The image, but for what makes a file of it. */
+/* Builds the arena of the image; tail, section and checks follow later. */
 static void rebuild(struct fdri_recover_image *m)
 {
     const struct fdr_file *f = m->file;
@@ -361,7 +364,7 @@ static void rebuild(struct fdri_recover_image *m)
     m->bytes_all = m->arena_bytes;
 }
 
-enum { ROUNDS = 8 }; /* three are known to have been needed */
+enum { ROUNDS = 8 }; /* up to three were needed in practice */
 
 static int settle_and_write(struct fdri_recover_image *m, const char *out_path)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Recovery of everything but bins: chains are linked anew, what cannot be read is left out, what is missing is made. */
+/* Recovers everything but bins and totals: relinks chains, leaves unreadable blocks out, makes missing blocks. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "reader/account/account.h"
@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* An arena that is in use for long is full of bins and meta blocks. What has to be made anew lies behind it then: else
- * bins that are good would have no account, or no location. */
+/* A long-used arena is full of bins and meta blocks. Then new blocks lie after its old end. Otherwise good bins
+ * would have no accounts, or no location. */
 static uint64_t grow(struct fdri_recover_image *m, uint64_t bytes)
 {
     uint64_t off = fdri_bits_align_up(m->arena_bytes, FDRI_ARENA_META_ALIGN);
@@ -51,15 +51,15 @@ uint32_t fdri_recover_image_meta(struct fdri_recover_image *m, enum fdri_arena_m
 
 /* ---- definitions ---- */
 
-/* Not a name that looks like the beginning of one. */
+/* Is this a block's head? A name in a definition may begin like one. */
 static bool is_head(const struct fdri_recover_image *m, const struct fdri_arena_meta_head *h)
 {
     return h->magic == FDRI_ARENA_META_MAGIC && h->kind && h->kind <= FDRI_ARENA_META_STREWN && !h->units_log2 &&
            h->bytes && h->bytes % FDRI_ARENA_META_ALIGN == 0 && h->bytes <= m->arena_bytes;
 }
 
-/* How much of what a block says that it has is its own: its length may be damaged, and reach over others. Where checks
- * say that it is not, what looks like another block is damage inside of this one. */
+/* The bytes of a definitions block that are its own: a damaged length may reach into other blocks. If checks confirm
+ * the length, a head inside of the block is only damage. */
 static uint32_t own_bytes(const struct fdri_recover_image *m, const struct fdri_file_defs *b)
 {
     bool checked = m->file->bad_count > 0;
@@ -72,7 +72,7 @@ static uint32_t own_bytes(const struct fdri_recover_image *m, const struct fdri_
     return b->used;
 }
 
-/* Puts the good records of a block one behind the other, and counts them. */
+/* Moves the good records of a block together and counts them. */
 static void compact(struct fdri_recover_image *m, const struct fdri_file_defs *from, uint64_t *vain, uint32_t *count)
 {
     struct fdri_arena_defs_block *b = fdri_recover_image_at(m, from->off);
@@ -90,7 +90,7 @@ static void compact(struct fdri_recover_image *m, const struct fdri_file_defs *f
     }
     memset(to + used, 0, all - used);
     b->used = used;
-    b->head.bytes = (uint32_t)(sizeof *b + used + 63) & ~63u; /* as when recovered once more */
+    b->head.bytes = (uint32_t)(sizeof *b + used + 63) & ~63u; /* the same value as after another recovery */
 }
 
 void fdri_recover_definitions(struct fdri_recover_image *m)
@@ -107,13 +107,13 @@ void fdri_recover_definitions(struct fdri_recover_image *m)
         link = &((struct fdri_arena_defs_block *)fdri_recover_image_at(m, f->defs[i].off))->next;
     }
     *link = 0;
-    for (uint32_t kind = 1; kind < FDRI_FILE_KINDS; kind++)
-        sb->def_count[kind] = (uint32_t)fdri_bits_min(f->definitions[kind].count, kept[kind]); /* twins count once */
+    for (uint32_t kind = 1; kind < FDRI_FILE_KINDS; kind++) /* definitions of equal id count once */
+        sb->def_count[kind] = (uint32_t)fdri_bits_min(f->definitions[kind].count, kept[kind]);
 }
 
 /* ---- notes ---- */
 
-/* The chain ends before the first block that is not there. */
+/* Ends the chain before the first missing block. */
 void fdri_recover_notes(struct fdri_recover_image *m)
 {
     uint32_t *link = &((struct fdri_arena_superblock *)fdri_recover_image_at(m, 0))->notes_off;
@@ -141,7 +141,7 @@ static void fix_level(struct fdri_recover_image *m, struct fdri_file_location *l
     raw->levels_off[block] = off;
 }
 
-/* Samples have accounts of their own, and no level: of these no account is gone. */
+/* Does the class have its accounts in the levels? Samples have their own accounts and no level. */
 static bool of_levels(const struct fdri_recover_image *m, const struct fdri_file_location *l,
                       const struct fdri_file_part *p)
 {
@@ -170,7 +170,7 @@ static void fix_levels(struct fdri_recover_image *m, struct fdri_file_location *
     if (!l->stopped) raw->frozen_off = 0;
 }
 
-/* No offset that leads nowhere. */
+/* Clears the offsets that lead to no points block. */
 static void clear_points(struct fdri_recover_image *m, struct fdri_file_location *l,
                          const struct fdri_arena_location *raw)
 {
@@ -183,7 +183,7 @@ static void clear_points(struct fdri_recover_image *m, struct fdri_file_location
     }
 }
 
-/* A points block for every depth that holds points, so that they have accounts. What leads nowhere was cleared. */
+/* Makes a points block for every depth with points, so that they have accounts. clear_points must have run. */
 static void fix_points(struct fdri_recover_image *m, struct fdri_file_location *l,
                        const struct fdri_arena_location *raw)
 {
@@ -214,12 +214,12 @@ static void drop_accounts_of_samples(struct fdri_recover_image *m, struct fdri_f
     }
 }
 
-/* Accounts that are not what was written say nothing: they begin anew with what is kept (recover_file.c settles
- * them). */
+/* Zeroes damaged accounts. recover_file.c settles them anew from the kept records. */
 static void drop_accounts(struct fdri_recover_image *m, struct fdri_file_location *l, struct fdri_arena_location *raw)
 {
     const uint8_t *base = m->file->bytes;
-    for (uint32_t d = 0; d <= fdri_arena_levels_in(l->raw.level_blocks); d++) { /* raw's own is not mended yet */
+    /* raw->level_blocks is not repaired yet */
+    for (uint32_t d = 0; d <= fdri_arena_levels_in(l->raw.level_blocks); d++) {
         const struct fdri_arena_level *v = fdri_file_level(m->file, l, d);
         const struct fdri_arena_level_points *p = fdri_file_points(m->file, l, d);
         if (v && fdri_file_is_suspect(m->file, (uint64_t)((const uint8_t *)v - base), sizeof *v)) {
@@ -256,18 +256,18 @@ size_t fdri_recover_first_of(const void *rows, size_t count, size_t bytes, size_
     return low;
 }
 
-/* Does another block begin inside of these bytes? One of both was written to a wrong place. */
+/* Does another block begin inside of these bytes? Then one of the two was written to a wrong place. */
 static bool holds_another(struct fdr_file *f, uint64_t off, uint64_t bytes)
 {
     size_t count;
-    fdri_file_meta_scan(f, FDRI_ARENA_META_PART, UINT32_MAX, &count); /* it finds those of all kinds */
+    fdri_file_meta_scan(f, FDRI_ARENA_META_PART, UINT32_MAX, &count); /* scans for blocks of all kinds */
     for (size_t i = 0; i < f->meta_count; i++)
         if (f->meta[i].off > off && f->meta[i].off - off < bytes) return true;
     return false;
 }
 
-/* Lines that the reader does not show are left out; all of them where the others have no place of their own. No account
- * depends on them. */
+/* Drops the lines that the reader does not show. If another block lies in these bytes, all lines go. No account
+ * depends on lines. */
 static void fix_reductions(struct fdri_recover_image *m, const struct fdri_file_location *l,
                            struct fdri_arena_location *raw)
 {
@@ -290,7 +290,7 @@ static void fix_reductions(struct fdri_recover_image *m, const struct fdri_file_
 
 static void recover_location(struct fdri_recover_image *m, struct fdri_file_location *l, uint32_t **link)
 {
-    const uint32_t of_bins = FDRI_ARENA_LOCATION_NS | FDRI_ARENA_LOCATION_READINGS; /* what they say, too */
+    const uint32_t of_bins = FDRI_ARENA_LOCATION_NS | FDRI_ARENA_LOCATION_READINGS; /* flags that the bins confirm */
     uint32_t off = (uint32_t)l->off;
     if (!off) off = fdri_recover_image_meta(m, FDRI_ARENA_META_LOCATION, sizeof(struct fdri_arena_location), l->id);
     if (!off) return;
@@ -322,7 +322,7 @@ void fdri_recover_locations(struct fdri_recover_image *m)
     struct fdri_arena_superblock *sb = fdri_recover_image_at(m, 0);
     uint32_t *link = &sb->location_first;
     sb->location_count = 0;
-    sb->fold_off = 0; /* what was under way was undone */
+    sb->fold_off = 0; /* opening the file undid an interrupted fold */
     for (size_t i = 0; i < m->file->location_count; i++) recover_location(m, &m->file->location[i], &link);
     *link = 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Recovery of totals: rows that are believed stay, exact as they are, and that others are not there is told. */
+/* Recovers totals: believable rows stay as they are, exact. A flag says if others are missing. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "reader/account/account.h"
@@ -18,7 +18,7 @@ static bool inside(const struct fdri_recover_image *m, uint64_t off, uint64_t by
     return off >= FDRI_ARENA_SUPERBLOCK_BYTES && off <= m->file->end && bytes <= m->file->end - off;
 }
 
-/* Counters that are nowhere, or in a damaged stretch, are none. */
+/* Drops a histogram if its offset is invalid or its bytes are damaged. */
 static void clean_row(const struct fdri_recover_image *m, struct fdri_arena_row *r)
 {
     uint64_t off = fdri_arena_histogram_off(r->histogram);
@@ -30,7 +30,7 @@ static void clean_row(const struct fdri_recover_image *m, struct fdri_arena_row 
     r->flags |= FDRI_ARENA_ROW_NO_HISTOGRAM;
 }
 
-/* A search ends at the first slot that is free: where some are not there any more, all find their place anew. */
+/* A search ends at the first free slot. So after the removal of rows, the table is filled anew. */
 static void fill_anew(struct fdri_recover_image *m, uint32_t *slot, uint32_t log2, const uint32_t *row, uint32_t count)
 {
     uint32_t mask = (1u << log2) - 1;
@@ -73,9 +73,9 @@ void fdri_recover_totals(struct fdri_recover_image *m, const struct fdri_file_lo
 
 /* ---- epochs ---- */
 
-/* Rows that are not believed count in no epoch: that they are missing is told as of those that found no room there.
- * They are no longer named; what lies in their places stays: it may be a block of something else that is in use.
- * false: what the current epoch is counted from is damaged itself. */
+/* Drops damaged rows from the base of the current epoch. `untracked` then marks the epoch's totals as incomplete.
+ * Only the names of the rows go: their bytes may belong to another block that is in use. Returns false if the base
+ * itself is damaged. */
 static bool leave_out_of_epochs(struct fdri_recover_image *m, const struct fdri_file_location *l, uint32_t epochs_off)
 {
     struct fdri_arena_epochs *w = fdri_recover_image_at(m, epochs_off);
@@ -101,7 +101,7 @@ static void leave_out_rows(struct fdri_recover_image *m, const struct fdri_arena
         if (fdri_account_epoch_rows_lost(m->file, &e->epoch[i])) w->epoch[i].rows_off = 0;
 }
 
-/* Epochs that the reader would call damaged, or whose rows are not their sums, are left out. */
+/* Drops the location's epochs if the reader would call them damaged, or if their rows do not add up to their sums. */
 void fdri_recover_epochs(struct fdri_recover_image *m, const struct fdri_file_location *l,
                          struct fdri_arena_location *raw)
 {

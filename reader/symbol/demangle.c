@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Names as the source has them: C++'s by whatever knows them, and those of procedures in Fortran modules, which
- * gfortran calls __module_MOD_procedure, in small letters. */
+/* Demangles names: C++ names by the demangler of the build, and Fortran module procedures, which gfortran names
+ * __module_MOD_procedure in small letters. */
 #include "reader/symbol/symbols.h"
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Demangles C++ names with libiberty. */
 #include "reader/symbol/symbols.h"
 
 #include <libiberty/demangle.h>

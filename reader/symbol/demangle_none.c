@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Without libiberty: names stay as the linker has them. */
+/* Without libiberty: C++ names stay mangled. */
 #include "reader/symbol/symbols.h"
 
 #include <stddef.h>

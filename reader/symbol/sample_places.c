@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names for addresses of samples: the module an address lies in, then its symbol file. Each address is looked up
- * once. */
+/* Names the addresses of samples: finds the module, then asks its symbol file. It looks each address up once. */
 #include <fdr/reader.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -19,7 +18,7 @@ struct entry {
     const struct fdri_file_definition *module;
     struct fdr_place *place;
 };
-/* Modules by where they begin; `end` is the highest end of this one and those before it. */
+/* Modules sorted by address; `end` is the highest end of this one and all before it. */
 struct span {
     const struct fdri_file_definition *module;
     uint64_t end;
@@ -28,7 +27,7 @@ struct fdri_symbol_places {
     struct fdri_symbol_symbols *symbols;
     struct span *span;
     size_t spans;
-    const struct fdri_file_definition *fixed; /* the executable that is loaded where it was linked, or NULL */
+    const struct fdri_file_definition *fixed; /* the executable that is not relocated, or NULL */
     struct entry *slot;
     size_t count, slots; /* a power of two */
 };
@@ -83,7 +82,7 @@ static struct fdri_symbol_places *places_open(const struct fdr_file *f)
     return p;
 }
 
-/* How many begin at the address or before it. */
+/* Number of modules that begin at or before the address. */
 static size_t begun(const struct fdri_symbol_places *p, uint64_t address)
 {
     size_t from = 0, to = p->spans;
@@ -95,8 +94,8 @@ static size_t begun(const struct fdri_symbol_places *p, uint64_t address)
     return from;
 }
 
-/* Of those that were there by then the newest, and of these the first; else the executable that is loaded where it was
- * linked. */
+/* The module of an address: the newest of those loaded by then, the first of equally new ones. If none covers it:
+ * the executable that is not relocated. */
 static const struct fdri_file_definition *module_of(const struct fdr_file *f, uint64_t address, uint64_t time_ns)
 {
     const struct fdri_symbol_places *p = f->places;
@@ -116,8 +115,8 @@ static const char *fallback_name(struct fdr_file *f, const struct fdri_file_defi
     size_t bytes = strlen(base) + 40;
     char *name = fdri_file_alloc(f, bytes);
     if (!name) return nowhere.function;
-    if (*base) snprintf(name, bytes, "[%s]", base); /* one row for all that a stripped file hides */
-    else                                            /* made at run time: by page */
+    if (*base) snprintf(name, bytes, "[%s]", base); /* one row for everything in a stripped file */
+    else                                            /* code made at run time: one row a page */
         snprintf(name, bytes, "[no module] 0x%llx", (unsigned long long)address & ~0xfffull);
     return name;
 }

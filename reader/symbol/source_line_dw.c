@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines and inlined functions with elfutils. It finds units by .debug_aranges, which clang does not write, and what is
- * inlined by the scopes of the source, which are not the calls. So each module has a table of its units' ranges, made
- * when it is asked first, and each unit one of its functions; what is inlined is what lies around the address in the
- * function. */
+/* Lines and inlined functions with elfutils. elfutils finds units by .debug_aranges, which clang does not write. It
+ * finds inlined functions by source scopes, which are not calls. So each module gets a table of its units' ranges,
+ * and each unit one of its functions, both on first use. The inlined functions of an address are the entries around
+ * it in its function. */
 #include "reader/file/file.h"
 #include "reader/symbol/source_line.h"
 
@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 256 }; /* of scopes: what a file says must not use up the stack */
+enum { DEPTH_MAX = 256 }; /* of scopes; bounds the recursion for hostile files */
 
 struct range {
     uint64_t from, to;
-    uint64_t of; /* a unit's index, or where a function's entry is */
+    uint64_t of; /* index of a unit, or offset of a function's entry */
 };
 struct table {
     struct range *range;
@@ -27,13 +27,13 @@ struct table {
 };
 struct unit {
     Dwarf_Die die;
-    bool placed; /* it says itself where it is */
-    bool read;   /* its functions are known */
+    bool placed; /* its entry gives its ranges */
+    bool read;   /* its functions were read */
     struct table functions;
 };
 struct module {
     Dwarf *dwarf;
-    Dwarf_Addr bias; /* of the Dwfl's addresses against those in the file */
+    Dwarf_Addr bias; /* address in the Dwfl minus address in the file */
     struct unit *unit;
     size_t count, room;
     struct table ranges;
@@ -45,7 +45,7 @@ static void add_ranges(struct table *t, Dwarf_Die *die, uint64_t of)
 {
     Dwarf_Addr base, from, to;
     for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &from, &to)) > 0;) {
-        if (from >= to) continue; /* linkers mark code that they left out */
+        if (from >= to) continue; /* linkers mark removed code this way */
         if (!fdri_file_grow(&t->range, t->count, &t->room, sizeof *t->range)) return;
         t->range[t->count++] = (struct range){from, to, of};
     }
@@ -65,7 +65,7 @@ static void sort(struct table *t)
 
 static const struct range *range_of(const struct table *t, uint64_t address)
 {
-    size_t low = 0, high = t->count; /* the last one that begins at or before the address is below `high` */
+    size_t low = 0, high = t->count; /* the last range that begins at or before the address is below `high` */
     while (low < high) {
         size_t i = low + (high - low) / 2;
         if (t->range[i].from <= address) low = i + 1;
@@ -89,7 +89,7 @@ static void add_units(struct module *m)
     sort(&m->ranges);
 }
 
-/* NULL: it has no debug information. */
+/* Returns NULL if the module has no debug information. */
 static struct module *module_of(Dwfl_Module *dwfl_module)
 {
     void **mine;
@@ -109,7 +109,7 @@ static struct unit *unit_at(struct module *m, Dwfl_Module *dwfl_module, uint64_t
     Dwarf_Addr bias;
     const struct range *r = range_of(&m->ranges, address - m->bias);
     if (r) return &m->unit[r->of];
-    Dwarf_Die *die = dwfl_module_addrdie(dwfl_module, address, &bias); /* it takes gaps for part of what precedes */
+    Dwarf_Die *die = dwfl_module_addrdie(dwfl_module, address, &bias); /* takes gaps for part of the unit before */
     for (size_t i = 0; die && i < m->count; i++)
         if (m->unit[i].die.addr == die->addr)
             return m->unit[i].placed && dwarf_haspc(die, address - bias) <= 0 ? NULL : &m->unit[i];
@@ -129,7 +129,8 @@ static const char *line_at(struct unit *u, Dwarf_Addr address, uint32_t *line)
 
 /* ---- functions ---- */
 
-/* Where functions stand with their code: local ones and Fortran's contained ones inside of others. */
+/* May functions with code stand inside of such an entry? Local functions, and the contained procedures of Fortran,
+ * stand inside of others. */
 static bool may_hold_functions(int tag)
 {
     return tag == DW_TAG_subprogram || tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_class_type ||
@@ -181,7 +182,7 @@ static void add_inlined(struct fdri_symbol_code *out, struct unit *u, Dwarf_Die 
         i->file = dwarf_filesrc(files, file, NULL, NULL);
 }
 
-/* A block may say nothing of where it is: what is in it may. */
+/* A block without an address range may hold entries that have one. */
 static bool may_contain(Dwarf_Die *die, int tag, Dwarf_Addr address)
 {
     if (tag != DW_TAG_inlined_subroutine && tag != DW_TAG_lexical_block && tag != DW_TAG_try_block &&
@@ -191,7 +192,7 @@ static bool may_contain(Dwarf_Die *die, int tag, Dwarf_Addr address)
            (tag != DW_TAG_inlined_subroutine && !dwarf_hasattr(die, DW_AT_low_pc) && !dwarf_hasattr(die, DW_AT_ranges));
 }
 
-/* Entries lie in each other as the calls did: whether something inlined below `in` has the address. */
+/* Entries nest like the calls. Returns true if an inlined function below `in` covers the address. */
 static bool find_inlined(struct fdri_symbol_code *out, struct unit *u, Dwarf_Die *in, Dwarf_Addr address, int depth)
 {
     Dwarf_Die die;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the ways to name addresses share. */
+/* The parts that all builds of the symbol lookup share. */
 #include "format/arena/arena.h"
 #include "reader/file/file.h"
 #include "reader/symbol/symbols.h"
@@ -37,11 +37,11 @@ int fdri_symbol_symbols_fd(const char *path)
     if (stat(path, &st) || !S_ISREG(st.st_mode)) return -1;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))) return fd;
-    close(fd); /* another one came in its place meanwhile */
+    close(fd); /* another file took the path meanwhile */
     return -1;
 }
 
-/* ---- which of the modules that lay in one place is the newest ---- */
+/* ---- the newest of the modules in one place ---- */
 
 static int ascending(const void *x, const void *y)
 {
@@ -59,7 +59,7 @@ static size_t edge_at(const uint64_t *edge, size_t edges, uint64_t address)
     return (size_t)((uint64_t *)bsearch(&address, edge, edges, sizeof *edge, ascending) - edge);
 }
 
-/* The first stretch from `i` on that nobody has; shortens the way there. */
+/* The first free stretch from `i` on. Shortens the path to it, as union-find does. */
 static size_t free_from(size_t *next, size_t i)
 {
     size_t end = i;
@@ -78,7 +78,8 @@ bool *fdri_symbol_modules_taken(const struct fdr_file *f)
     size_t edges = 2 * all->count, kept = 0;
     bool *taken = fdri_file_calloc(all->count, sizeof *taken);
     uint64_t *edge = fdri_file_calloc(edges, sizeof *edge);
-    size_t *next = fdri_file_calloc(edges, sizeof *next); /* of the stretch behind each edge: itself, or look there */
+    /* for the stretch after each edge: itself if free, else a later one to look at */
+    size_t *next = fdri_file_calloc(edges, sizeof *next);
     if (!taken || !edge || !next) return free(taken), free(edge), free(next), NULL;
     for (size_t i = 0; i < all->count; i++) {
         edge[2 * i] = all->row[i].d.address;
@@ -88,7 +89,7 @@ bool *fdri_symbol_modules_taken(const struct fdr_file *f)
     for (size_t i = 0; i < edges; i++)
         if (!kept || edge[kept - 1] != edge[i]) edge[kept++] = edge[i];
     for (size_t i = 0; i < kept; i++) next[i] = i;
-    for (size_t m = all->count; m-- > 0;) { /* newest first, each takes what nobody has yet */
+    for (size_t m = all->count; m-- > 0;) { /* newest first: each takes the stretches that are still free */
         size_t i = edge_at(edge, kept, all->row[m].d.address), end = edge_at(edge, kept, end_of(&all->row[m]));
         while (i < end) {
             size_t first = free_from(next, i);

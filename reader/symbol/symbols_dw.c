@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names for addresses with elfutils: each module's file is used only if its build-id is the one that was recorded. */
+/* Names addresses with elfutils. It uses a module's file only if it has the recorded build id. */
 #include "format/arena/arena.h"
 #include "reader/file/file.h"
 #include "reader/symbol/source_line.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Local files only: looking at a recording must not wait for a network. */
+/* Local files only: reading a recording must not wait for a network. */
 static const Dwfl_Callbacks callbacks = {
     .find_elf = dwfl_build_id_find_elf,
     .find_debuginfo = dwfl_build_id_find_debuginfo,
@@ -36,7 +36,7 @@ static bool same_build_id(Dwfl_Module *m, const char *hex)
     return true;
 }
 
-/* The module's file as elfutils sees it, or NULL. *bias: add to an address of the file. */
+/* Opens the module's file for elfutils; NULL: missing, or of another build. *bias: to add to an address in the file. */
 static Dwfl_Module *report(Dwfl *dwfl, const struct fdri_file_definition *module, GElf_Addr *bias)
 {
     int fd = fdri_symbol_symbols_fd(module->d.name);
@@ -55,8 +55,8 @@ static const char *keep_copy(struct fdr_file *f, const char *text)
     return copy ? strcpy(copy, text) : NULL;
 }
 
-/* As the source has it: without the version of a library's symbol, and without what compilers append to copies and
- * parts of a function (f.constprop.0, f.isra.0, f.part.1, f.cold): they are that function. */
+/* The source's name of a symbol: without a library's symbol version, and without the suffixes for compiler-made
+ * copies and parts of a function (f.constprop.0, f.isra.0, f.part.1, f.cold). */
 static char *source_name(const char *symbol)
 {
     static const char *const made[] = {".constprop.", ".isra.", ".part.", ".cold", ".lto_priv.", ".llvm."};
@@ -104,7 +104,7 @@ static int by_module(const void *x, const void *y)
     return a->region < b->region ? -1 : a->region > b->region;
 }
 
-/* `count` regions of one module, with one look at its file. */
+/* Names `count` regions of one module; opens its file once. */
 static void name_module(struct fdr_file *f, const struct wanted *w, size_t count)
 {
     GElf_Addr bias = 0;
@@ -115,7 +115,7 @@ static void name_module(struct fdr_file *f, const struct wanted *w, size_t count
     if (dwfl) fdri_symbol_code_end(dwfl);
 }
 
-/* A recording may name any number of modules and regions: these are put in order once. */
+/* Names all regions. A recording may have any number of modules and regions, so it sorts them once. */
 static void name_all(struct fdr_file *f)
 {
     struct fdri_file_definitions *regions = &f->definitions[FDRI_ARENA_DEF_REGION];
@@ -139,18 +139,18 @@ void fdr_file_symbolise(struct fdr_file *f)
     fdri_symbol_symbols_fallback(f);
 }
 
-/* ---- samples: any address, with what is inlined there ---- */
+/* ---- samples: any address, with the functions inlined there ---- */
 
 struct opened {
     bool tried;
     Dwfl *dwfl;
-    Dwfl_Module *m; /* NULL: not there, or of another build */
+    Dwfl_Module *m; /* NULL: missing, or of another build */
     GElf_Addr bias;
 };
 struct fdri_symbol_symbols {
-    const struct fdri_file_definition *first; /* of all modules */
+    const struct fdri_file_definition *first; /* the first of all modules */
     size_t count;
-    size_t *file_of; /* by module: where in `file`. One that came back is the same file */
+    size_t *file_of; /* by module: index in `file`; a module that was loaded again has the same file */
     struct opened *file;
 };
 
@@ -178,7 +178,7 @@ struct fdri_symbol_symbols *fdri_symbol_symbols_open(const struct fdr_file *f)
     }
     for (size_t i = 0; i < all->count; i++) m[i] = &all->row[i];
     if (all->count) qsort(m, all->count, sizeof *m, by_file);
-    for (size_t i = 0; i < all->count; i++) /* the first of those that are the same stands for all */
+    for (size_t i = 0; i < all->count; i++) /* the first of equal files stands for all */
         s->file_of[m[i] - all->row] = i && by_file(&m[i - 1], &m[i]) == 0 ? s->file_of[m[i - 1] - all->row] : i;
     free(m);
     return s;
@@ -203,7 +203,7 @@ static const struct opened *open_module(struct fdri_symbol_symbols *s, const str
     return o;
 }
 
-/* The functions inlined at the address, innermost first. */
+/* Stores the functions inlined at the address, innermost first. */
 static void keep_inlined(struct fdr_file *f, const struct fdri_symbol_code *code, struct fdr_place *out)
 {
     const char *file = out->file;

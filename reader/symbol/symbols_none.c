@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Without elfutils: an address keeps the name of its module and its offset there. */
+/* Without elfutils: an address is named by its module and offset. */
 #include <fdr/reader.h>
 #include <stddef.h>
 #include <stdint.h>
