@@ -4,8 +4,8 @@
  * Calls are B/E pairs, not X events: the order in the file then says which of two calls in one nanosecond is outside.
  * Times are microseconds with three decimals, on the time line of the first recording; so they equal those of `fdr
  * dump`. A thread of the trace is a location: its tid is the location's id + 1, as 0 means "idle" to viewers. The
- * thread's name has the real tid. A sample is an instant, named by its function, with its regions and weight. Its native stack refers
- * to "stackFrames", which follow the events. */
+ * thread's name has the real tid. A sample is an instant, named by its function, with its regions and weight. Its
+ * native stack refers to "stackFrames", which follow the events. */
 #include <fdr/reader.h>
 
 #include <errno.h>

@@ -81,7 +81,7 @@ static void by_guess(struct fdr_file *f, struct fdri_bundle_thread *t)
     }
 }
 
-/* A thread that did not answer has only sp and pc. Functions with frame pointers leave a chain of them on the stack.
+/* Of some threads only sp and pc are known. Functions with frame pointers leave a chain of them on the stack.
  * The first pair that looks like a link of the chain gives the frame pointer. */
 static void guess_frame_pointer(struct fdri_bundle_thread *t)
 {
