@@ -23,7 +23,7 @@
 static uint64_t at_least(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* Records in bins are good; no damaged word may hide them. So a floor later than the newest event does not count. In
- * a snapshot of a location that went on, the floor was copied before the tail. */
+ * a moving location, the floor was copied before the tail. */
 uint64_t fdri_account_floor(const struct fdri_file_location *l)
 {
     uint64_t floor = l->raw.floor_tick, newest = l->raw.last_tick;
@@ -123,8 +123,8 @@ static bool open_for_all_that(const struct fdr_file *f, const struct fdri_file_l
 
 /* A completed record has priority over a frame. A frame counts only if everything completed at its depth ended
  * before it began, and the frames around it count. A call that ended in the frame's first tick came before it, or is
- * the frame itself: killed before the pop. The accounts tell the two apart. snapshot_cut.c does this for a location
- * that went on. */
+ * the frame itself: killed before the pop. The accounts tell the two apart. snapshot_cut.c does this for a moving
+ * location. */
 static void believe_frames(const struct fdr_file *f, struct fdri_file_location *l)
 {
     for (size_t i = 0; i < l->part_count; i++) {

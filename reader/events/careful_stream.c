@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Decides what comes next if calls may be missing: after damage, in a snapshot of a location that went on, or because a
+/* Decides what comes next if calls may be missing: after damage, in a snapshot of a moving location, or because a
  * rule kept a parent out.
  *
- * Let C be the innermost call on the stack that is not made up. Of all heads deeper than C, this looks at the first by
- * time. If it lies in C, it enters; [reduced] ancestors are made up for the depths in between. Otherwise C leaves.
- * Made-up calls last until something comes that does not lie in them.
+ * Let C be the innermost call on the stack that is not made up. Of all heads deeper than C, this looks at the first
+ * by time. If it lies in C, it enters; [reduced] ancestors are made up for the depths in between. Otherwise C
+ * leaves. Made-up calls last until something comes that does not lie in them.
  *
  * A record without a certain place is left out: its parent is missing and several neighbours could contain it, or it
  * contradicts what was shown. */

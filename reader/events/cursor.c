@@ -52,7 +52,7 @@ static void note_gap(struct fdri_events_cursor *c, uint64_t to)
     c->gapped = true;
 }
 
-/* Ends a location that went on at its cut: calls that began after the copy of its stack may lack their parents. */
+/* Ends a moving location at its cut: calls that began after the copy of its stack may lack their parents. */
 static void stop_at_cut(struct fdri_events_cursor *c)
 {
     const struct fdri_codec_record *r = c->at;

@@ -5,7 +5,7 @@
  *   stream_open.c      opens and closes that stream     careful_stream.c   its next step if calls may be missing
  *   point_merge.c      points of a location by time     location_merge.c   all locations by time
  *   visit_calls.c      calls with their times           sample_events.c    streams of samples
- *   snapshot_cut.c     locations that went on           missing_parents.c  may a caller be missing?
+ *   snapshot_cut.c     moving locations                 missing_parents.c  may a caller be missing?
  *   unplaced_calls.c   calls without a place
  *
  * Neighbours: file/ below; tools and convert/ above, through <fdr/reader.h>. */
@@ -25,7 +25,7 @@
 
 bool fdri_events_may_lack_parents(struct fdr_file *f, struct fdri_file_location *l);
 
-/* For a location that went on during the snapshot: sets the frames that count, and `over`. */
+/* For a moving location: sets the frames that count, and `over`. */
 void fdri_events_snapshot_cut(struct fdr_file *f, struct fdri_file_location *l);
 /* Are records of this depth missing because of damage? Decodes all records of the depth. */
 bool fdri_events_gaps(const struct fdr_file *f, const struct fdri_file_location *l, uint32_t depth);

@@ -35,7 +35,7 @@ const struct fdri_arena_samples *fdri_events_samples(const struct fdr_file *f, c
                                            sizeof(struct fdri_arena_samples));
 }
 
-/* The number of the newest sample that the partition has given back. */
+/* The number of the sample before the partition's oldest readable bin. */
 static uint64_t before_first(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p)
 {
     struct fdri_codec_sample_decoder sample;

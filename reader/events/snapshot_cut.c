@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The cut of a location that went on during a snapshot: its newest event when its stack of open calls was copied.
+/* Finds the cut of a moving location, one that recorded during the snapshot. The cut is the location's newest event
+ * at the copy of its open calls.
  *
  * The bins were copied later. So a call that was open at the cut may have a record by now. Others are missing: the
  * stack changed during the copy, and their records came too late for it. */

@@ -4,9 +4,9 @@
  *
  * Not damage: the newest bin is not linked yet, because the process was killed while opening it.
  *
- * In a snapshot of a location that went on, list heads are newer than bins, and bins are newer than the cut. So bins
- * that begin after the cut may be missing; the list ends before the first of these. The oldest bin may be missing, too,
- * if its place was copied before the bin was there. */
+ * In a snapshot of a moving location (location_model.h), list heads are newer than bins, and bins are newer than the
+ * cut. So bins that begin after the cut may be missing; the list ends before the first of these. The oldest bin may
+ * be missing, too, if its place was copied before the bin was there. */
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "format/arena/arena.h"
@@ -125,7 +125,8 @@ static void tell_short(struct fdr_file *f, const struct fdri_file_location *l, s
     complain(f, l, p, "the newest bins are missing");
 }
 
-/* The location went on: the missing bins may have been opened after the copy of their place, so this is not damage. */
+/* The location is moving: the missing bins may have been opened after the copy of their place, so this is not
+ * damage. */
 static void doubt_end(struct fdri_file_part *p, uint32_t expect, uint32_t last)
 {
     if (expect <= last) p->tail_gap = p->tail_moved = true;
@@ -217,7 +218,7 @@ static bool steps_back(struct fdr_file *f, const struct fdri_file_location *l, c
 }
 
 /* first_index of each bin follows from the bin before. If it does not, records in between are missing. In a snapshot
- * of a location that went on, the list ends there: these records came after the cut. */
+ * of a moving location, the list ends there: these records came after the cut. */
 static void check_indices(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p)
 {
     /* the bins before it were given back, or not yet there at the copy */

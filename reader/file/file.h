@@ -41,7 +41,8 @@ void fdri_file_memory_begin(struct fdr_file *f);
 /* Did an allocation fail since fdri_file_memory_begin? If so, anything read of the file may be incomplete. */
 bool fdri_file_memory_short(const struct fdr_file *f);
 
-/* Reads the superblock and checks the meta blocks against it. false: not a readable recording; `message` says why. */
+/* Reads and repairs the superblock, and runs the checks of meta blocks. Returns false if the file is no readable
+ * recording; `message` says why. */
 bool fdri_file_superblock(struct fdr_file *f, char *message, size_t message_bytes);
 void *fdri_file_alloc(struct fdr_file *f, size_t bytes); /* zeroed; freed with the file */
 
@@ -72,7 +73,7 @@ bool fdri_file_bin_headless(const struct fdr_file *f, uint64_t off, uint32_t cla
 /* Counts the records of a good bin before the first one that entered after `cut`. *newest: the last leave among
  * them. */
 uint64_t fdri_file_bin_up_to(const struct fdr_file *f, const struct fdri_file_bin *b, uint64_t cut, uint64_t *newest);
-/* Prepares `d` for a bin. Returns false if the commit word covers more bytes than the file has. */
+/* Prepares `d` for a bin. Returns false if the commit word covers more bytes than the file has of it. */
 bool fdri_file_bin_begin(const struct fdr_file *f, const struct fdri_file_bin *b, struct fdri_codec_decoder *d);
 /* Decodes a whole bin and notes its state. Returns true if all of it is valid. *gone: number of leaves below `mark`;
  * *newest: the last leave. */

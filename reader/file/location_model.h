@@ -82,8 +82,8 @@ struct fdri_file_location {
     struct fdri_file_frame *live, *frozen, *frame;
     uint32_t live_count, frozen_count, frame_count; /* frame_count: as many as the reader believes */
     bool stopped, frozen_lost;                      /* frozen_lost: only a part of the stack at the stop is readable */
-    /* `moving`: the location recorded during the snapshot. Events after the cut may lack ancestors, and bins opened
-     * since may be missing. */
+    /* A location is `moving` if it recorded during the snapshot. Events after the cut may lack ancestors, and bins
+     * opened since may be missing. */
     bool moving, in_tail;
     bool settled;    /* neither moving nor in an operation, so any contradiction is damage */
     bool other_unit; /* its bins have another unit of time than its header */

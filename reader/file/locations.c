@@ -248,8 +248,8 @@ static void doubt_overflow(struct fdri_file_location *l)
     l->raw.lost_overflow = fdri_bits_min(l->raw.lost_overflow, l->raw.presented_overflow);
 }
 
-/* Did this location go on during the copy? It may also have ended meanwhile, or between the copies of its parts and
- * of its header. Without an entry in the tail: yes if it lives. Without a tail: no. */
+/* Is this location moving: did it record during the copy? It may also have ended meanwhile, or between the copies of
+ * its parts and of its header. Without an entry in the tail: yes if it lives. Without a tail: no. */
 static bool went_on(const struct fdr_file *f, const struct fdri_file_location *l)
 {
     if (!f->has_tail || f->tail_bad) return false;
@@ -441,8 +441,8 @@ static const struct thread_key *last_of(const struct thread_key *threads, size_t
     return low && threads[low - 1].key == key ? &threads[low - 1] : NULL;
 }
 
-/* Samples taken by the kernel name their thread by its id only. Their parent is the last location with this id that
- * attached. */
+/* Samples taken by the kernel name their thread by its id only. Their parent is the location with this id that
+ * attached last before the samples ended. */
 static void find_parents(struct fdr_file *f)
 {
     struct thread_key *threads = fdri_file_malloc((f->location_count + 1) * sizeof *threads);

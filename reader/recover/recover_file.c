@@ -124,8 +124,8 @@ static void mark_untold(struct fdri_recover_image *m, const struct fdri_file_loc
 }
 
 /* Makes the accounts of one ledger row balance: presented events that are in no account count as lost. In a snapshot
- * of a location that went on, some events may be in some accounts only; without damage nothing is lost. Returns the
- * number presented. first: nothing was counted as lost yet; *changed: the accounts changed. */
+ * of a moving location, some events may be in some accounts only; without damage nothing is lost. Returns the number
+ * presented. first: nothing was counted as lost yet; *changed: the accounts changed. */
 static uint64_t settle(struct fdri_recover_image *m, const struct fdr_file *g, const struct fdr_ledger_row *r,
                        bool first, bool *changed)
 {
@@ -133,7 +133,7 @@ static uint64_t settle(struct fdri_recover_image *m, const struct fdr_file *g, c
     const struct fdri_file_location *l = fdri_file_location((struct fdr_file *)(uintptr_t)g, r->location);
     uint64_t *presented, *lost;
     if (first && r->class_ == FDRI_ARENA_CLASS_REGION && sum >= r->presented) mark_untold(m, l, r->depth);
-    /* accounts that begin anew make the location look as if it had gone on; the tail has the old sums */
+    /* accounts that begin anew make the location look as if it were moving; the tail has the old sums */
     const struct fdri_file_location *was = fdri_file_location(m->file, r->location);
     bool moving = l->moving && !(was && was->accounts_dropped);
     if (sum == r->presented || (moving && (sum > r->presented || !fdr_file_damage_count(m->file)))) return most;
@@ -223,8 +223,8 @@ static bool settle_all(struct fdri_recover_image *m, bool first, bool *again)
     return true;
 }
 
-/* The tail entry of a location. If the tail is lost: as if the location had been quiet. A location that an intact
- * tail lacks gets an empty entry. */
+/* The tail entry of a location. If the tail is lost: as if the location had been quiet. If an intact tail lacks the
+ * location, the entry is empty and is not written. */
 static struct fdri_arena_tail_entry tail_entry(const struct fdr_file *f, const struct fdri_file_location *l)
 {
     if (l->in_tail || (f->has_tail && !f->tail_bad)) {
