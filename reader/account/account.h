@@ -22,15 +22,19 @@
 /* The location's own floor, in stored ticks: events that left up to here do not count as kept. 0: no floor, or its
  * value is not believable. */
 uint64_t fdri_account_floor(const struct fdri_file_location *l);
+/* Sets min_leave of all partitions of the location. */
 void fdri_account_keep_rule(struct fdri_file_location *l);
 /* Number of calls of this depth that were ever stored, or counted as not stored; UINT64_MAX: unknown. */
 uint64_t fdri_account_stored_ever(const struct fdr_file *f, const struct fdri_file_location *l, uint32_t depth);
+/* Sets the range of kept events, the open calls that count, and `careful`. */
 void fdri_account_reach(struct fdr_file *f, struct fdri_file_location *l);
 
 /* The depth whose ledger row also counts the calls that found no level; 0: there are none. */
 uint32_t fdri_account_without_level_from(const struct fdri_file_location *l);
 
+/* Fills f->info and the info of all locations. */
 void fdri_account_info(struct fdr_file *f);
+/* Sets the memory balance in f->info. */
 void fdri_account_balance(struct fdr_file *f);
 
 /* One block of the base of the current epoch; NULL: damaged. *most: rows that may still follow; at first as many as

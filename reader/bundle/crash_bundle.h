@@ -60,9 +60,12 @@ void fdri_bundle_unwind(struct fdr_file *f, struct fdri_bundle_thread *t);
 /* Adds the address as a frame with name, file and line, and the functions inlined there. `after`: it is a return
  * address. */
 void fdri_bundle_frame_at(struct fdr_file *f, struct fdri_bundle_thread *t, uint64_t address, bool after, bool guessed);
+/* Frees the unwinder. */
 void fdri_bundle_unwind_end(struct fdri_bundle *b);
 
+/* Reads the notes. */
 void fdri_bundle_notes(struct fdr_file *f);
+/* Reads the crash section, if there is one, into f->bundle. */
 void fdri_bundle_read(struct fdr_file *f);
 void fdri_bundle_bytes_behind(struct fdr_file *f); /* reports bytes after the end of the recording */
 void fdri_bundle_free(struct fdr_file *f);

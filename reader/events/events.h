@@ -23,6 +23,7 @@
 #include "format/codec/sample_codec.h"
 #include "reader/file/file.h"
 
+/* May a call be missing around a shown call? Then careful_stream.c must decide. */
 bool fdri_events_may_lack_parents(struct fdr_file *f, struct fdri_file_location *l);
 
 /* For a moving location: sets the frames that count, and `over`. */
@@ -40,6 +41,7 @@ void fdri_events_keep_samples(struct fdri_file_location *l);
 const struct fdri_arena_samples *fdri_events_samples(const struct fdr_file *f, const struct fdri_file_location *l);
 /* The sample number from which the kept samples count on. Every level has given back the samples up to it. */
 uint64_t fdri_events_samples_from(struct fdr_file *f, struct fdri_file_location *l);
+/* Sets the fields of *e that belong to a sample. */
 void fdri_events_show_sample(struct fdr_read_event *e, const struct fdr_sample_path *path);
 /* Does the selection take this sample? It compares the number of open regions with the depths, and any of these
  * regions with the regions. */
@@ -69,6 +71,7 @@ static_assert(sizeof(struct fdri_events_cursor) <= 5120, "there is one for each 
 /* With chunk 1, decoder.fields are those of *at after each fill. */
 void fdri_events_cursor_init(struct fdri_events_cursor *c, struct fdr_file *f, struct fdri_file_location *l,
                              struct fdri_file_part *p, uint64_t min_leave, uint32_t chunk);
+/* Decodes the next records. Returns false, with at == end, if there are none. */
 bool fdri_events_cursor_fill(struct fdri_events_cursor *c);
 void fdri_events_cursor_done(struct fdri_events_cursor *c);
 
@@ -101,6 +104,7 @@ struct fdri_events_points {
     bool readings;                   /* user events of any depth are readings, so lie in no call */
 };
 const struct fdr_sample_path *fdri_events_path(struct fdri_events_paths *p, const struct fdri_codec_sample_decoder *d);
+/* Opens the selected points from min_tick on. Returns false without memory; close it in any case. */
 bool fdri_events_points_open(struct fdri_events_points *q, struct fdr_file *f, struct fdri_file_location *l,
                              const struct fdr_select *s, uint64_t min_tick);
 void fdri_events_points_next(struct fdri_events_points *q); /* drops the first pending point */
@@ -158,6 +162,7 @@ struct fdri_events_stream {
     bool point_next;                     /* the next point comes before any call */
 };
 enum fdri_events_step { FDRI_EVENTS_CALL, FDRI_EVENTS_MAKE_UP, FDRI_EVENTS_LEAVE, FDRI_EVENTS_END };
+/* Opens the events of a location; NULL without memory. `s` must live until the close. */
 struct fdri_events_stream *fdri_events_stream_open(struct fdr_file *f, struct fdri_file_location *l,
                                                    const struct fdr_select *s);
 /* Fills all fields of *e that its kind uses. Returns false at the end. */

@@ -241,8 +241,8 @@ static void check_indices(struct fdr_file *f, const struct fdri_file_location *l
 }
 
 /* The oldest bins are damaged. If exactly one is, and its records can be counted, the given-back part ended where
- * that bin began. If the list began with seq 1, nothing was given back. Otherwise the damaged bins count as lost, as
- * far as the block allows. */
+ * that bin began. If the list began with seq 1, nothing was given back. Otherwise they count as given back if the
+ * block has a floor, else as lost. */
 static void behind_damage(const struct fdr_file *f, struct fdri_file_part *p, const struct fdri_arena_part *raw,
                           uint64_t said)
 {

@@ -37,6 +37,7 @@ void *fdri_file_realloc(void *old, size_t bytes);
 void *fdri_file_aligned(size_t align, size_t bytes);
 char *fdri_file_strdup(const char *text);
 #define FDRI_FILE_NO_MEMORY "out of memory: not all of it could be read"
+/* Starts to watch allocations for f. */
 void fdri_file_memory_begin(struct fdr_file *f);
 /* Did an allocation fail since fdri_file_memory_begin? If so, anything read of the file may be incomplete. */
 bool fdri_file_memory_short(const struct fdr_file *f);
@@ -51,6 +52,7 @@ void fdri_file_checks(struct fdr_file *f); /* finds the damaged meta blocks */
 /* Does a damaged stretch of meta blocks overlap these bytes? */
 bool fdri_file_is_suspect(const struct fdr_file *f, uint64_t off, uint64_t bytes);
 
+/* Adds a line to the list of damage; the file is then no longer sound. */
 __attribute__((format(printf, 2, 3))) void fdri_file_damage(struct fdr_file *f, const char *format, ...);
 
 void fdri_file_undo_fold(struct fdr_file *f); /* rolls back a fold into [ended] that a kill interrupted */
@@ -85,10 +87,13 @@ bool fdri_file_bin_good(const struct fdr_file *f, const struct fdri_file_locatio
 uint64_t fdri_file_floor_of_bin(const struct fdri_file_bin *oldest, uint64_t given_back);
 /* Is a bin of this list known to be missing or damaged? */
 bool fdri_file_bins_missing(const struct fdri_file_part *p);
+/* Finds all valid bin headers. */
 void fdri_file_scan(struct fdr_file *f);
+/* The size of the largest bin in the file, for a superblock that lost it. */
 uint32_t fdri_file_scan_bin_bytes(const struct fdr_file *f);
 /* Marks a bin header as listed. Returns false if it was listed already. */
 bool fdri_file_mark_listed(struct fdr_file *f, uint64_t off);
+/* Finds the partitions of a location, with their bins. */
 void fdri_file_parts(struct fdr_file *f, struct fdri_file_location *l);
 /* All bin headers, sorted by location, class, depth, band and seq. Returns NULL without memory. */
 struct fdri_file_found **fdri_file_by_identity(struct fdr_file *f);
@@ -103,15 +108,19 @@ uint64_t fdri_file_zeros_from(const struct fdri_file_location *l, uint32_t depth
 const struct fdri_file_part *fdri_file_part(const struct fdri_file_location *l, uint32_t class_, uint32_t depth,
                                             uint32_t band, bool aside);
 
+/* Finds all locations, with their partitions, open calls and tail entries. The bin headers must be known. */
 void fdri_file_locations(struct fdr_file *f);
+/* The location with this id, or NULL. */
 struct fdri_file_location *fdri_file_location(struct fdr_file *f, uint32_t id);
 /* Level `depth`, or NULL. Level 0: events outside of any region. */
 const struct fdri_arena_level *fdri_file_level(const struct fdr_file *f, const struct fdri_file_location *l,
                                                uint32_t depth);
+/* The accounts of points at this depth, or NULL. */
 const struct fdri_arena_level_points *fdri_file_points(const struct fdr_file *f, const struct fdri_file_location *l,
                                                        uint32_t depth);
 void fdri_file_tail(struct fdr_file *f);
 
+/* Reads all definitions. */
 void fdri_file_definitions(struct fdr_file *f);
 /* The definition with this id, or NULL. */
 const struct fdri_file_definition *fdri_file_definition(const struct fdr_file *f, uint32_t kind, uint32_t id);

@@ -33,6 +33,7 @@ static inline uint64_t fdri_file_duration_ns(const struct fdri_file_clock *c, ui
 }
 /* A stored tick that is not after `ns`. */
 uint64_t fdri_file_stored_before(const struct fdri_file_clock *c, uint64_t ns);
+/* Sets a clock whose ticks are ns. A tick is a stored tick << shift. */
 void fdri_file_clock_ns(struct fdri_file_clock *c, uint32_t shift);
 /* Returns false if the superblock's fields are invalid; then the reader shows ticks as ns. */
 bool fdri_file_clock_init(struct fdri_file_clock *c, const struct fdri_arena_superblock *sb);

@@ -40,6 +40,7 @@ uint32_t fdri_recover_image_meta(struct fdri_recover_image *m, enum fdri_arena_m
 /* recover_bins.c: rebuilds the partitions of location l, with the records of good bins only. `raw` is its block in
  * the image. */
 void fdri_recover_parts(struct fdri_recover_image *m, struct fdri_file_location *l, struct fdri_arena_location *raw);
+/* Erases the headers of bins that no list holds. */
 void fdri_recover_unlisted(struct fdri_recover_image *m);
 /* Index of the location's first row, in rows of `bytes` sorted by location. `at`: offset of the location's id in a
  * row. */
