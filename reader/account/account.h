@@ -63,7 +63,7 @@ bool fdri_account_row_suspect(const struct fdr_file *f, const struct fdri_arena_
 enum fdri_account_slot {
     FDRI_ACCOUNT_SLOT_END = 0,
     FDRI_ACCOUNT_SLOT_ROW,
-    FDRI_ACCOUNT_SLOT_FOREIGN, /* the slot leads to a row of another table: it changed during the copy */
+    FDRI_ACCOUNT_SLOT_FOREIGN, /* no row of this table: the copy found older bytes there */
     FDRI_ACCOUNT_SLOT_LOST     /* damage took the row, or the link to it */
 };
 struct fdri_account_rows { /* a walk through the table of a location */

@@ -58,7 +58,8 @@ static bool reachable(const struct fdri_account_rows *t, uint32_t key)
     return ((t->at - home) & ((1u << t->log2) - 1)) <= t->run;
 }
 
-/* The snapshot may have copied a row's place before the row was there. Then another table's row stands there. */
+/* The snapshot may have copied a row's place before the row was there. Then the bytes there are no row of this
+ * table. */
 static bool foreign(const struct fdri_file_location *l, const struct fdri_arena_row *r,
                     const struct fdri_account_rows *t)
 {

@@ -39,7 +39,7 @@ bool fdri_events_not_over(const struct fdr_file *f, const struct fdri_file_locat
 void fdri_events_keep_samples(struct fdri_file_location *l);
 /* The accounts of the location's samples, by level, or NULL. */
 const struct fdri_arena_samples *fdri_events_samples(const struct fdr_file *f, const struct fdri_file_location *l);
-/* The sample number from which the kept samples count on. Every level has given back the samples up to it. */
+/* The sample number from which the kept samples count on. All samples up to it were given back, at every level. */
 uint64_t fdri_events_samples_from(struct fdr_file *f, struct fdri_file_location *l);
 /* Sets the fields of *e that belong to a sample. */
 void fdri_events_show_sample(struct fdr_read_event *e, const struct fdr_sample_path *path);
