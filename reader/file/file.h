@@ -118,7 +118,6 @@ const struct fdri_arena_level *fdri_file_level(const struct fdr_file *f, const s
 /* The accounts of points at this depth, or NULL. */
 const struct fdri_arena_level_points *fdri_file_points(const struct fdr_file *f, const struct fdri_file_location *l,
                                                        uint32_t depth);
-void fdri_file_tail(struct fdr_file *f);
 
 /* Reads all definitions. */
 void fdri_file_definitions(struct fdr_file *f);
