@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The recording as export/ sees it: a read-only view that the recorder fills in at start, and what it may call.
- * Neighbours: snapshot/, trigger/ and crash/ below this folder; recorder/ calls them through this header alone. */
+/* The recording as export/ sees it: a read-only view that the recorder fills in at start, and the calls of
+ * the recorder into export/.
+ * Neighbours: the rooms snapshot/, trigger/ and crash/ below this folder. recorder/ calls them through this header alone. */
 #ifndef FDRI_EXPORT_VIEW_H
 #define FDRI_EXPORT_VIEW_H
 
@@ -15,16 +16,16 @@
 #include "base/system/syscall.h"
 #include "format/arena/arena.h"
 
-/* The number of this process. A filter may refuse getpid, which says nothing about the number: then it is the one the
- * recording began with, and 0 in a child with memory of its own, where that page is empty. Async-signal-safe. */
+/* The number of this process, async-signal-safe. If a seccomp filter refuses getpid, the result is the number with
+ * which the recording began. A child with its own memory finds that page empty and then gets 0. */
 static inline int fdri_export_pid(void)
 {
     int pid = fdri_system_getpid();
     return pid > 0 ? pid : (int)fdri_atomic_load_relaxed(&fdr_switch_.pid);
 }
 
-/* FDR_CRASH: nothing; faults copied, requests to end marked and renamed in place; both copied; and calls of exit that
- * say that something went wrong. */
+/* FDR_CRASH. FAULTS: faults leave a bundle; signals that request the end store the cause in the live file and rename
+ * it. ALL: both leave a bundle. EXIT: calls of exit with a bad status do, too. */
 enum fdri_export_crash_mode {
     FDRI_EXPORT_CRASH_OFF = 0,
     FDRI_EXPORT_CRASH_FAULTS,
@@ -32,54 +33,61 @@ enum fdri_export_crash_mode {
     FDRI_EXPORT_CRASH_EXIT
 };
 
-enum { FDRI_EXPORT_KEEP_MAX = 256 }; /* so many snapshots are known by name */
+enum { FDRI_EXPORT_KEEP_MAX = 256 }; /* export/ remembers the names of at most this many snapshots */
 
 struct fdri_export_view {
-    /* The arena. Export writes into its superblock only: snapshots_taken, clock_last, handlers, handlers_lost,
-     * faults_survived; where the process ends by a signal or a bad exit cause_*, reason, state, section_off; over,
-     * over_error, and all that fdri_arena_superblock_forget takes away. */
+    /* The arena. Export writes into its superblock only. At any time: snapshots_taken, clock_last, handlers,
+     * handlers_lost, faults_survived. If a signal or a bad exit ends the process: cause_*, reason, state, section_off.
+     * At the end: over, over_error, and the fields that fdri_arena_superblock_forget clears. */
     uint8_t *base;
     uint64_t bytes;
     bool ticks; /* clock of the recording: tick counter, else ns */
     char name[64], dir[512];
     int rank, pid;
-    int signal; /* 0: none */
+    int signal; /* FDR_SIGNAL's number; 0: none */
     uint64_t holdoff_ns, disk_bytes;
     uint32_t keep;
     bool keep_newest;
-    /* Is the process still the one that started the recording? Where it was restored from a checkpoint a new recording
-     * is begun, before this returns. Not for the dumper thread, which asks by poll. */
+    /* Checks that this process started the recording. In a process restored from a checkpoint it begins a new recording
+     * before it returns. The dumper thread must not call it; it uses poll. */
     void (*look)(void);
-    /* Mends what a handler left half-done of this thread; here: in the frame of what the program called. */
+    /* Repairs state of this thread that a signal handler left unfinished. here: a stack address in the frame of the
+     * public function that the program called. */
     void (*settle)(uint64_t here);
-    bool (*hold)(void); /* nobody gives back a location's accounts until release(); false: somebody may */
+    bool (*hold)(
+        void); /* true: no thread folds or frees a location's accounts until release(); false: this is not assured */
     void (*release)(void);
-    /* The mapped arena's file, none: anonymous; FDR_LIVE_DIR and FDR_DIR, as they are when the recording begins: by
-     * then the process may be in another root, or another user's. The recorder closes them. */
+    /* The arena's file (none if the mapping is anonymous), FDR_LIVE_DIR and FDR_DIR, opened when the recording begins.
+     * Later the process may have another root directory or another user. The recorder closes them. */
     struct fdri_fd_kept live, at_live, at_dir;
     char live_path[512];
-    uint64_t watchdog_ns;              /* FDR_WATCHDOG, 0: off */
-    uint64_t (*poll)(uint64_t now_ns); /* looks for what the record path cannot see; returns when to be called again */
-    bool company;                      /* fdr has other threads: somebody must see when they are the only ones left */
+    uint64_t watchdog_ns; /* FDR_WATCHDOG, 0: off */
+    /* does the periodic checks that the record path cannot do; returns the time of its next call */
+    uint64_t (*poll)(uint64_t now_ns);
+    bool company; /* fdr has other threads: the dumper must see when only fdr's threads are left */
     enum fdri_export_crash_mode crash;
     uint64_t crash_deadline_ns;
 };
 
-/* Starts the dumper thread and installs the signal handler. 0 or -errno (snapshots by API work all the same). */
+/* Starts the dumper thread and installs the handler of the snapshot signal. Returns 0 or -errno; after an error
+ * fdr_snapshot() still works. */
 int fdri_trigger_start(const struct fdri_export_view *view);
-/* Stops the thread; waits for a snapshot under way. take: what triggers have seen by now is still taken. */
+/* Stops the dumper thread after a snapshot under way. take: first takes the snapshots that triggers have requested by
+ * now. */
 void fdri_trigger_stop(bool take);
-/* Is that a handler of this library's: for snapshots, or of deaths? */
+/* True if `action` is a handler of this library, for snapshots or for deaths. */
 bool fdri_trigger_handles(const struct sigaction *action);
-void fdri_trigger_leave(void); /* then: the previous handler is put back if ours is still installed */
-/* as fdri_names_define_fork: 0 prepare, 1 parent, 2 child: the child has neither */
+/* After fdri_trigger_stop: puts the previous handler back if ours is still installed. */
+void fdri_trigger_leave(void);
+/* Phases as for fdri_names_define_fork: 0 prepare, 1 parent, 2 child. The child has neither thread nor handler. */
 void fdri_trigger_dumper_fork(int phase);
-bool fdri_snapshot_is_here(void); /* this thread is in a snapshot, which a handler interrupted */
-void fdri_snapshot_abandon(void); /* the process ends: if it is, nobody goes on with that one */
-/* One snapshot in the caller's thread, not limited by FDR_KEEP, FDR_DISK and hold-off: the final one. */
+bool fdri_snapshot_is_here(void); /* true in a handler that interrupted a snapshot of this thread */
+/* The process ends: gives up a snapshot that this thread was taking. */
+void fdri_snapshot_abandon(void);
+/* Takes the final snapshot in the calling thread. FDR_KEEP, FDR_DISK and the hold-off do not limit it. */
 int fdri_snapshot_final(const char *reason);
 
-/* ---- triggers: a source says what it has seen, the dumper thread does the rest ---- */
+/* ---- triggers: a source reports a match, the dumper thread does the rest ---- */
 enum { FDRI_EXPORT_TRIGGERS = 64 };
 #define FDRI_EXPORT_NO_KEY   UINT32_MAX
 #define FDRI_EXPORT_NO_FIELD 255u
@@ -102,37 +110,39 @@ struct fdri_export_seen {
     uint32_t type; /* enum fdri_arena_value_type */
     enum fdri_export_unit unit;
     uint32_t location; /* UINT32_MAX: none */
-    uint32_t key;      /* of what it was seen on, as in totals; FDRI_EXPORT_NO_KEY: nothing */
-    uint32_t field;    /* of that user event; FDRI_EXPORT_NO_FIELD: none */
+    uint32_t key;      /* region, metric or user event of the match, as in totals; FDRI_EXPORT_NO_KEY: none */
+    uint32_t field;    /* field of that user event; FDRI_EXPORT_NO_FIELD: none */
 };
 void fdri_trigger_arm(uint32_t slot, const struct fdri_export_trigger *trigger);
 void fdri_trigger_disarm(uint32_t slot);
-/* Async-signal-safe; wait-free but for waking the dumper when it is the first in its hold-off. */
+/* Reports a match. Async-signal-safe and wait-free, except that the first match in a hold-off wakes the dumper. */
 void fdri_trigger_seen(uint32_t slot, const struct fdri_export_seen *seen);
-uint64_t fdri_trigger_count(uint32_t slot); /* how often something was seen */
+uint64_t fdri_trigger_count(uint32_t slot); /* number of matches reported */
 void fdri_trigger_dumper_wake(void);        /* async-signal-safe */
-int fdri_trigger_dumper_start(void);        /* where it does not run yet. 0 or -errno */
-bool fdri_trigger_dumper_stops(void);       /* somebody waits for its end */
+int fdri_trigger_dumper_start(void);        /* starts the thread if it does not run. 0 or -errno */
+bool fdri_trigger_dumper_stops(void);       /* true while a thread waits for the dumper's end */
 
-/* Handlers of the signals that end a process, for the view given to fdri_trigger_start. */
+/* Installs handlers of the signals that end a process, for the view given to fdri_trigger_start. */
 void fdri_crash_start(void);
-/* Puts previous handlers back where ours still stand. Waits where another thread is dying: then the process ends. */
+/* Puts the previous handlers back where ours are still installed. If another thread is dying, waits until the process
+ * ends. */
 void fdri_crash_stop(void);
-/* The process ends by exit(status), or `by` the like: leaves a bundle where FDR_CRASH asks for one. true: one was left,
- * in place of the live file; recording is off. */
+/* The process ends by exit(status), or by the call named `by`. Leaves a bundle if FDR_CRASH asks for one. Returns true
+ * if it left a bundle in place of the live file; recording is then off. */
 bool fdri_crash_end(const char *by, int status);
-bool fdri_crash_ended(void);     /* one was left so, and no other recording has begun since */
-bool fdri_crash_under_way(void); /* a thread leaves one now, or has: the process dies */
+bool fdri_crash_ended(void);     /* fdri_crash_end left one, and no recording has begun since */
+bool fdri_crash_under_way(void); /* a thread is leaving a bundle, or has left one: the process dies */
 void fdri_crash_fork(int phase);
-/* The recording is over, all that is worth keeping is elsewhere: its live file goes. One that cannot be removed says
- * that it is over, and with `empty` (nobody is in the middle of a record) gives its memory back. 0: it is gone, or
- * -errno. Async-signal-safe. */
+/* Removes the live file after the end of the recording, when all worth keeping is elsewhere. If that fails, marks the
+ * file as over. With `empty` (no thread is in the middle of a record) it also gives its memory back. Returns 0 if the
+ * file is removed, else -errno. Async-signal-safe. */
 int fdri_crash_live_remove(bool empty);
-/* A child: its arena is a view of its own of its parent's file. */
+/* True in a child whose arena is a private view of its parent's file. */
 bool fdri_crash_own_view(void);
-/* Looks who holds the signals now, and says so in the superblock. Async-signal-safe. */
+/* Finds out which signals still have fdr's handler and stores that in the superblock. Async-signal-safe. */
 void fdri_crash_check_handlers(void);
-/* Each recording thread gets an alternate signal stack where it has none; at its end it goes. Async-signal-safe. */
+/* Give each recording thread an alternate signal stack if it has none, and remove it at the thread's end.
+ * Async-signal-safe. */
 void fdri_crash_thread_begin(void);
 void fdri_crash_thread_end(void);
 void fdri_crash_stacks(bool on);

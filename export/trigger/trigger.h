@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* When a snapshot is taken by itself, and fdr's own thread that takes it.
  *
- *   dumper.c         the thread, and the signal       trigger.c        a source has seen something: serve it
- *   watchdog.c       threads that stand still         thread_stacks.c  stacks of all threads for the section
+ *   dumper.c         the thread, and the signal       trigger.c        serves the matches that sources report
+ *   watchdog.c       threads without progress         thread_stacks.c  stacks of all threads for the section
  *   trigger_names.c  names for its messages
  *
- * Neighbours: recorder/watch/ sees; snapshot/ copies. */
+ * Neighbours: recorder/watch/ finds the matches; snapshot/ copies the arena. */
 #ifndef FDRI_EXPORT_TRIGGER_TRIGGER_H
 #define FDRI_EXPORT_TRIGGER_TRIGGER_H
 
@@ -15,25 +15,26 @@
 
 uint64_t fdri_trigger_serve(uint64_t now_ns);
 bool fdri_trigger_any(void);
-void fdri_trigger_fork(int phase); /* as fdri_trigger_dumper_fork */
+void fdri_trigger_fork(int phase); /* phases as for fdri_trigger_dumper_fork */
 uint64_t fdri_trigger_watchdog_look(uint64_t now_ns);
-/* The dumper overslept by that. From a quarter of the watchdog's time on, at most 100 ms, the process stood still:
- * nobody stood in that time. */
+/* The dumper woke up `ns` too late. If that is at least a quarter of the watchdog's time (at most 100 ms), the whole
+ * process was stopped. The watchdog then does not count that time. */
 void fdri_trigger_watchdog_late(uint64_t ns);
 void fdri_trigger_watchdog_start(void);
 
-/* The name of what has this key (as in totals); false: it has none, and an address or "" is given. */
+/* The name of the region, metric or event with this key (as in totals). False: it has none; `name` is an address or
+ * "". */
 bool fdri_trigger_name_of(uint32_t key, char *name, size_t bytes);
-/* ".FIELD" behind the name of a user event. */
+/* Appends ".FIELD" to the name of a user event. */
 void fdri_trigger_add_field_name(uint32_t key, uint32_t field, char *name, size_t bytes);
 
 enum { FDRI_TRIGGER_STACKS = 256 };
 struct fdri_trigger_tids {
     uint32_t count, tid[FDRI_TRIGGER_STACKS];
 };
-/* Stacks of all other threads as a section of at most `room` bytes, of FDRI_TRIGGER_STACKS at most: those of `first`
- * before others. Its length, 0: none. Takes up to 0.2 s, up to 2 s where a thread waits for a processor. Not for
- * threads that record; one at a time. */
+/* Writes the stacks of the other threads as a section of at most `room` bytes. At most FDRI_TRIGGER_STACKS threads,
+ * those of `first` before others. Returns its length, 0: none. Takes up to 0.2 s, up to 2 s if a thread waits for a
+ * processor. Not for recording threads; one call at a time. */
 uint32_t fdri_trigger_stacks_take(uint8_t *bytes, uint32_t room, const struct fdri_trigger_tids *first);
 
 #endif
