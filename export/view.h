@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The recording as export/ sees it: a read-only view that the recorder fills in at start, and the calls of
- * the recorder into export/.
- * Neighbours: the rooms snapshot/, trigger/ and crash/ below this folder. recorder/ calls them through this header alone. */
+/* The recording as export/ sees it: a read-only view that the recorder fills in at start, and the
+ * calls of the recorder into export/.
+ * Neighbours: the rooms snapshot/, trigger/ and crash/ below this folder. recorder/ calls them through
+ * this header alone. */
 #ifndef FDRI_EXPORT_VIEW_H
 #define FDRI_EXPORT_VIEW_H
 
@@ -54,8 +55,8 @@ struct fdri_export_view {
     /* Repairs state of this thread that a signal handler left unfinished. here: a stack address in the frame of the
      * public function that the program called. */
     void (*settle)(uint64_t here);
-    bool (*hold)(
-        void); /* true: no thread folds or frees a location's accounts until release(); false: this is not assured */
+    /* true: no thread folds or frees a location's accounts until release(); false: this is not assured */
+    bool (*hold)(void);
     void (*release)(void);
     /* The arena's file (none if the mapping is anonymous), FDR_LIVE_DIR and FDR_DIR, opened when the recording begins.
      * Later the process may have another root directory or another user. The recorder closes them. */

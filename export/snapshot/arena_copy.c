@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Copies a live arena without stopping a writer. The order makes the copy consistent:
  *
- *   0 bounds      how many events each location had completed
+ *   0 bounds      the number of events that each location had completed
  *   1 meta        accounts "before", definitions, totals, stacks
- *     notes       of it again: each value as it stood at one moment
- *   2 stacks      each open stack once more, twice; the longest prefix equal in both is what stands in the file
- *   3 bins        all that are handed out by then; payload up to the commit word read first; a bin whose generation
- *                 moved meanwhile is dropped
- *   4 new blocks  of accounts, which may lie where a bin was that the file has
- *     partitions  again, of all locations: their list heads are now newer than all that, so no list names a bin that
- *                 was taken away
+ *     notes       again: each value as it was at one moment
+ *   2 stacks      each open stack again, read twice; the file gets the longest prefix equal in both
+ *   3 bins        all bins handed out by then, each up to the commit word that was read first; a bin whose generation
+ *                 changed meanwhile is dropped
+ *   4 new blocks  of accounts; they may lie where the file has a bin
+ *     partitions  of all locations, again: their list heads are newer than all of the above, so no list names a bin
+ *                 that was taken away
  *   5 tail        accounts "after", and the tick at which each stack was copied
- *   6 checks      of what was written, read back (snapshot_checks.c)
- *   7 superblock  last: a file without it is none
+ *   6 checks      of the written file, read back (snapshot_checks.c)
+ *   7 superblock  last: a file without it is no recording
  *
- * Bins appended after their place was copied are missing at the newest end of a list; records newer than the tail's
- * tick may lack a parent; the reader knows both. */
+ * Bins appended after their place was copied are missing at the newest end of a list. Records newer than the tail's
+ * tick may lack a parent. The reader handles both. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,7 +43,7 @@ int fdri_snapshot_put(int fd, const void *bytes, uint64_t count, uint64_t off)
 {
     const uint8_t *p = bytes;
     struct rlimit limit;
-    /* else a signal: SIGXFSZ */
+    /* else the kernel would send SIGXFSZ, which ends the process */
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && off + count > limit.rlim_cur) return -EFBIG;
     while (count) {
         ssize_t n = pwrite(fd, p, fdri_bits_min(count, 1u << 20), (off_t)off);
@@ -67,9 +67,9 @@ int fdri_snapshot_put_live(int fd, const uint8_t *from, uint64_t count, uint64_t
     return e;
 }
 
-/* ---- 1: meta, until no block was added meanwhile, and the blocks that lie in pieces of bins ---- */
+/* ---- 1: meta, until no block was added meanwhile; then the meta blocks that lie in pieces of bins ---- */
 
-/* Its size is read once: another thread may be writing there. */
+/* Reads the size once: another thread may be writing there. */
 FDRI_RACY uint32_t fdri_snapshot_meta_piece(const uint8_t *from, uint32_t room)
 {
     const struct fdri_arena_meta_head *m = (const void *)from;
@@ -79,7 +79,7 @@ FDRI_RACY uint32_t fdri_snapshot_meta_piece(const uint8_t *from, uint32_t room)
     return good ? bytes : 0;
 }
 
-/* The size that a header says, which must fit its place; 0: it is none. */
+/* The size in the bin's header, if it fits the place; 0: this is no bin. */
 FDRI_RACY static uint32_t size_of(const uint8_t *from, uint32_t room)
 {
     const struct fdri_arena_bin *b = (const void *)from;
@@ -88,11 +88,11 @@ FDRI_RACY static uint32_t size_of(const uint8_t *from, uint32_t room)
     return b->magic == FDRI_ARENA_BIN_MAGIC && size && size <= room && !(at_ & (size - 1)) ? size : 0;
 }
 
-/* In use, and all of its slot: no meta block lies in it. */
+/* True if the bin is in use and fills its slot, so no meta block lies in it. */
 FDRI_RACY static bool whole_bin(const uint8_t *from, uint32_t bin_bytes)
 {
     const struct fdri_arena_bin *b = (const void *)from;
-    /* G:check - pairs with G:open: the size is as new */
+    /* G:check - pairs with G:open: the size is at least as new */
     uint32_t generation = fdri_atomic_load_acquire(&b->generation);
     return generation & 1 && size_of(from, bin_bytes) == bin_bytes;
 }
@@ -136,10 +136,10 @@ static int copy_meta(int fd, uint64_t *virgin)
 
 /* ---- 3: bins ---- */
 
-/* Copies one bin or piece into `to`; the bytes that were copied, 0 when it is nobody's or was taken away meanwhile.
- * *size is its own, or the least where it has none: read behind the generation like all else, for halves become wholes
- * and wholes halves. Halves lose their generation when they become a whole, so the same may come again: the header's
- * check, which does not, is compared too. */
+/* Copies one bin or piece into `to`. Returns the bytes copied; 0 if it is not in use or was taken away meanwhile.
+ * *size: its size, or the least size if it has none. All is read behind the generation, because halves join to wholes
+ * and wholes split into halves. A half loses its generation when it joins, so the same generation may come again. The
+ * header's check does not come again, so it is compared, too. */
 FDRI_RACY static uint32_t copy_bin(const uint8_t *from, uint8_t *to, uint32_t room, uint32_t *size, uint64_t *dropped)
 {
     const struct fdri_arena_bin *b = (const void *)from;
@@ -156,7 +156,7 @@ FDRI_RACY static uint32_t copy_bin(const uint8_t *from, uint8_t *to, uint32_t ro
     /* G:check - the copy was read before this */
     if (fdri_atomic_load_relaxed(&b->generation) != generation || fdri_atomic_load_relaxed(&b->check) != check) {
         ++*dropped;
-        *size = FDRI_ARENA_BIN_MIN_BYTES; /* what is there now may be smaller */
+        *size = FDRI_ARENA_BIN_MIN_BYTES; /* the bins there now may be smaller */
         return 0;
     }
     struct fdri_arena_bin *copy = (void *)to;
@@ -165,7 +165,8 @@ FDRI_RACY static uint32_t copy_bin(const uint8_t *from, uint8_t *to, uint32_t ro
     return used;
 }
 
-/* What stands in the batch from `*from` up to `to` goes to its place; meta pieces between are not touched. */
+/* Writes the batch from *from up to `to` to its place in the file. Meta pieces lie between such stretches and are
+ * skipped. */
 static int put_batch(int fd, uint64_t off, uint64_t *from, uint64_t to, bool any)
 {
     int e = any && to > *from ? fdri_snapshot_put(fd, fdri_snapshot_batch + *from, to - *from, off + *from) : 0;
@@ -173,7 +174,8 @@ static int put_batch(int fd, uint64_t off, uint64_t *from, uint64_t to, bool any
     return e;
 }
 
-/* The slots of bin_bytes in [off, off + bytes), each whole or in pieces. Empty stretches stay holes. */
+/* Copies the slots of bin_bytes in [off, off + bytes), each whole or in pieces. Empty stretches stay holes of the
+ * file. */
 FDRI_RACY static int copy_slots(int fd, uint64_t off, uint64_t bytes, uint32_t bin_bytes, uint64_t *dropped)
 {
     bool any = false;
@@ -206,7 +208,7 @@ FDRI_RACY static int copy_bins(int fd, uint64_t virgin, uint64_t *dropped)
     return e;
 }
 
-/* Behind the checks, where there is room left. */
+/* Writes the section behind the checks if there is room; *off: its place, 0: not written. */
 static int put_section(int fd, const struct fdri_snapshot_why *why, const struct fdri_arena_spare *spare, uint64_t *off)
 {
     uint64_t at_ = fdri_bits_align_up(spare->chunks_off + spare->chunk_count * sizeof(struct fdri_arena_chunk), 8);
@@ -217,7 +219,7 @@ static int put_section(int fd, const struct fdri_snapshot_why *why, const struct
     return fdri_snapshot_put(fd, why->section, why->section_bytes, at_);
 }
 
-/* `s` was read before anything was copied: what it counts is there. */
+/* `s` was read before anything was copied, so the file has everything that `s` counts. */
 static int put_superblock(int fd, struct fdri_arena_superblock *s, struct fdri_arena_spare *spare,
                           const struct fdri_snapshot_why *why, uint64_t number, uint64_t virgin, uint64_t dropped)
 {
@@ -237,14 +239,14 @@ static int put_superblock(int fd, struct fdri_arena_superblock *s, struct fdri_a
     return fdri_snapshot_put(fd, fdri_snapshot_batch, FDRI_ARENA_SUPERBLOCK_BYTES, 0);
 }
 
-/* Once more, behind the stacks: what is older than the cut lies in bins that were handed out by now. Meta stays as it
- * was copied. */
+/* Reads the end of the bins again behind the stacks. Records older than a stack's copy lie in bins that were handed out
+ * by now. The end of the meta blocks stays as it was copied. */
 static uint64_t bins_by_now(uint64_t virgin)
 {
     return (virgin & ~(uint64_t)UINT32_MAX) | (uint32_t)fdri_atomic_load_acquire(&super()->virgin); /* A:virgin */
 }
 
-static bool holding; /* the accounts still, for the one that is being written */
+static bool holding; /* this snapshot holds the accounts */
 void fdri_snapshot_copy_abandon(void)
 {
     if (holding) fdri_snapshot_view.release();
@@ -255,7 +257,7 @@ FDRI_RACY int fdri_snapshot_copy_arena(int fd, const struct fdri_snapshot_why *w
 {
     static struct fdri_arena_superblock before; /* one snapshot at a time */
     uint64_t virgin = 0, dropped = 0;
-    holding = true; /* first: it may be left while it waits */
+    holding = true; /* set first: a handler may leave by longjmp during hold() */
     if (!fdri_snapshot_view.hold()) holding = false;
     struct fdri_clock_reading now = fdri_clock_read(fdri_snapshot_view.ticks);
     super()->clock_last = (struct fdri_arena_clock_pair){fdri_snapshot_tick_of(now.tick), now.monotonic_ns,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The checks of a snapshot: of what stands in the file, so they are worked out when all of it is there, by reading it
- * again. Bins have a check of their own. No allocation, no lock: it may run after a crash. */
+/* The checks of a snapshot's meta blocks. They cover the bytes of the finished file, so they are computed by reading it
+ * back. Bins have their own checks. No allocation, no lock: it may run after a crash. */
 #include "base/bits.h"
 #include "export/snapshot/snapshot.h"
 #include "format/arena/arena.h"
@@ -13,10 +13,10 @@
 
 static struct fdri_arena_chunk chunks[FDRI_ARENA_CHUNKS_MOST]; /* one snapshot at a time */
 static uint8_t block[65536];
-static uint64_t block_off, block_bytes; /* what of the file stands in it */
+static uint64_t block_off, block_bytes; /* the stretch of the file in `block` */
 
-/* The file's bytes from `off` on, `*count` of them at most; NULL: *count is -errno. Chunks are small and most lie side
- * by side: one reading serves many. */
+/* Returns the file's bytes from `off` on, at most *count. NULL: *count is -errno. Chunks are small and mostly adjacent,
+ * so one read serves many. */
 static const uint8_t *file_at(int fd, uint64_t off, int64_t *count)
 {
     while (off < block_off || off >= block_off + block_bytes) {
@@ -32,7 +32,7 @@ static const uint8_t *file_at(int fd, uint64_t off, int64_t *count)
     return block + (off - block_off);
 }
 
-/* h as in fdri_arena_check32 before its last step, over what the file holds in [off, off + count). */
+/* Stores in *check the value of fdri_arena_check32 over the file's bytes in [off, off + count). 0 or -errno. */
 static int check_file(int fd, uint64_t off, uint64_t count, uint32_t *check)
 {
     uint64_t h = fdri_arena_check32_begin((uint32_t)count);
@@ -48,8 +48,8 @@ static int check_file(int fd, uint64_t off, uint64_t count, uint32_t *check)
     return 0;
 }
 
-/* The pieces of bins that are meta blocks now: more than were copied, perhaps; their place in the file is checked as it
- * is. */
+/* Adds the pieces of bins that are meta blocks now. That may be more than were copied; the check covers their places in
+ * the file as they are. */
 static void add_pieces(struct fdri_arena_chunk_list *l, uint64_t virgin)
 {
     const struct fdri_arena_superblock *s = (const void *)fdri_snapshot_view.base;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of snapshots, and how many may stay. */
+/* Names of snapshots, and the number that may stay: FDR_KEEP, FDR_DISK and the limits of triggers. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 #include "export/view.h"
 #include "format/arena/arena.h"
 
-enum { REMEMBERED = FDRI_EXPORT_KEEP_MAX + 1 }; /* all that may stay, and the one that pushes out another */
+enum { REMEMBERED = FDRI_EXPORT_KEEP_MAX + 1 }; /* as many as may stay, and the new one */
 
 static struct kept {
     char path[FDRI_SNAPSHOT_PATH_MAX];
@@ -39,7 +39,7 @@ static uint64_t written; /* of this recording */
 static uint64_t bytes_on_disk;
 static uint32_t next_number = 1;
 
-/* ---- snapshots that were not written: each error is said once in a recording, the others are counted ---- */
+/* ---- failures: each errno is reported once in a recording, repetitions are counted ---- */
 
 static uint64_t said_errors[4]; /* a bit for each errno */
 static struct {
@@ -74,7 +74,7 @@ void fdri_snapshot_files_reset(void)
 
 const char *fdri_snapshot_files_last(void) { return known_count ? known[known_count - 1].path : ""; }
 
-/* Those remembered; owner 0: anybody's. */
+/* The remembered snapshots of one owner; owner 0: of all. */
 struct all {
     uint32_t count;
     uint64_t bytes;
@@ -106,7 +106,7 @@ static void remove_it(struct kept *k)
     bytes_on_disk -= k->bytes;
 }
 
-/* Those that somebody has moved away, or removed, take nothing any more. false: all are there. */
+/* Forgets snapshots that were moved away or removed by others, so they use no quota. True: there were some. */
 static bool forget_moved(void)
 {
     bool any = false;
@@ -122,7 +122,7 @@ static bool forget_moved(void)
     return any;
 }
 
-/* About what a snapshot would take now. */
+/* The approximate size of a snapshot taken now. */
 static uint64_t size_now(void)
 {
     const struct fdri_arena_superblock *s = (const void *)fdri_snapshot_view.base;
@@ -131,7 +131,7 @@ static uint64_t size_now(void)
            (virgin >> 32) * FDRI_ARENA_META_ALIGN;
 }
 
-/* What may be in the way of one more. */
+/* The limit that forbids another snapshot. */
 enum obstacle { NONE, TRIGGER_KEEP, KEEP, TOO_SMALL, USED_UP };
 static const char *const obstacle_text[] = {
     [TRIGGER_KEEP] = "it has as many as it may keep",
@@ -140,7 +140,8 @@ static const char *const obstacle_text[] = {
     [USED_UP] = "FDR_DISK is used up",
 };
 
-/* Of one trigger's, or with owner 0 everybody's, `leaving` and their bytes could go, or do when there is a new one. */
+/* Checks the limits of one trigger, or with owner 0 of the process. `leaving`: snapshots that can be removed now, or
+ * will be when the new one exists. */
 static enum obstacle in_the_way(const struct fdri_snapshot_quota *q, uint64_t guess, const struct all *leaving)
 {
     uint64_t most = fdri_bits_min((uint64_t)q->keep, (uint64_t)REMEMBERED) + leaving->count;
@@ -149,7 +150,7 @@ static enum obstacle in_the_way(const struct fdri_snapshot_quota *q, uint64_t gu
     return bytes_on_disk - leaving->bytes + guess > fdri_snapshot_view.disk_bytes ? USED_UP : NONE;
 }
 
-/* Said once in a recording for each reason and trigger: "no more" says it of those that follow. */
+/* Reports each reason once for a trigger and recording; the message says "no more", which covers the next ones. */
 static int refuse(const struct fdri_snapshot_quota *q, enum obstacle why)
 {
     uint64_t place = q->owner % (FDRI_EXPORT_TRIGGERS + 1);
@@ -168,7 +169,7 @@ static int refuse(const struct fdri_snapshot_quota *q, enum obstacle why)
     return -EDQUOT;
 }
 
-/* What is in the way of one more, and whose quota says so. */
+/* The limit that forbids another snapshot, and in *whose the quota that sets it. */
 static enum obstacle obstacle_to(const struct fdri_snapshot_quota *quota, const struct fdri_snapshot_quota *whole,
                                  uint64_t guess, const struct fdri_snapshot_quota **whose)
 {
@@ -181,8 +182,8 @@ static enum obstacle obstacle_to(const struct fdri_snapshot_quota *quota, const 
     return in_the_way(whole, guess, &any);
 }
 
-/* What the new one pushes out by its number goes when that one is there: it may fail. By its bytes: now, if that is
- * enough. */
+/* Removes old snapshots now only for their bytes, and only if that is enough. Those beyond the number to keep go when
+ * the new one exists, because writing it may fail. */
 int fdri_snapshot_files_admit(const struct fdri_snapshot_quota *quota)
 {
     uint64_t guess = fdri_bits_max(known_count ? known[known_count - 1].bytes : 0, size_now());
@@ -198,7 +199,7 @@ int fdri_snapshot_files_admit(const struct fdri_snapshot_quota *quota)
     return 0;
 }
 
-/* Bytes that may be written where snapshots go. */
+/* Free bytes in the snapshot directory. */
 static uint64_t room_there(void)
 {
     struct statvfs s;
@@ -207,14 +208,15 @@ static uint64_t room_there(void)
     return e ? 0 : (uint64_t)s.f_bavail * s.f_frsize;
 }
 
-/* The oldest where it is due to go with the next one; never the only one. NULL: none is. */
+/* The oldest snapshot, if the next one would push it out; never the only one. NULL: none. */
 static struct kept *due(uint64_t owner, uint32_t keep)
 {
     struct all a = all_of(owner);
     return a.count >= keep && a.count > 1 ? a.oldest : NULL;
 }
 
-/* Most that goes in vain is one: with it goes the reason for the next. A quota says nothing of what is left of it. */
+/* If the second try fails as well, one old snapshot was removed in vain; after that none is due any more. The free bytes
+ * count only for ENOSPC, because a disk quota does not tell its rest. */
 bool fdri_snapshot_files_make_room(const struct fdri_snapshot_quota *quota, int e)
 {
     struct fdri_snapshot_quota whole = fdri_snapshot_whole_quota();
@@ -244,8 +246,9 @@ static void make_path(char *to, size_t bytes, uint32_t number, const char *end)
 
 struct fdri_snapshot_unfinished fdri_snapshot_unfinished;
 
-/* What is being written is the parent's: a child that dies would remove it, and one that goes back into the writing of
- * it, as a handler made it, would write to it. It finds nothing there that it could write to. */
+/* In a child the unfinished file is the parent's. A child that dies must not remove it. A child that returns into the
+ * writing of it (a signal handler forked) must not write to it, so its descriptor then leads to /dev/null, opened
+ * read-only. */
 void fdri_snapshot_files_fork(bool goes_back)
 {
     int fd = fdri_snapshot_unfinished.fd;
@@ -255,7 +258,7 @@ void fdri_snapshot_files_fork(bool goes_back)
     close(fd);
     int nothing = goes_back ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
     if (nothing < 0 || nothing == fd) return;
-    fcntl(nothing, F_DUPFD_CLOEXEC, fd); /* there is no other thread that could have taken the number */
+    fcntl(nothing, F_DUPFD_CLOEXEC, fd); /* the child has one thread, so no other can have taken the number */
     close(nothing);
 }
 
@@ -271,7 +274,7 @@ void fdri_snapshot_files_drop(void)
 
 bool fdri_snapshot_file_is_ours(const struct fdri_snapshot_new_file *f) { return f->pid == fdri_export_pid(); }
 
-/* A handler that forks, or leaves, finds the file with its descriptor or none. */
+/* Blocks signals: a handler that forks or exits finds the file together with its descriptor, or no file. */
 static int open_new(struct fdri_snapshot_new_file *f)
 {
     const char *name;
@@ -286,16 +289,18 @@ static int open_new(struct fdri_snapshot_new_file *f)
 
 int fdri_snapshot_file_begin(struct fdri_snapshot_new_file *f)
 {
-    char end[40]; /* a name of its own: in another container a process may have our number, and write here, too */
+    /* a unique name: a process in another container may have the same number and write here, too */
+    char end[40];
     snprintf(end, sizeof end, "fdr.%" PRIu64 ".part", fdri_clock_ns(CLOCK_REALTIME));
     make_path(f->temporary, sizeof f->temporary, next_number, end);
     memcpy(fdri_snapshot_unfinished.path, f->temporary, sizeof f->temporary);
     fdri_snapshot_unfinished.fd = -1;
     f->pid = fdri_export_pid();
-    /* R:unfinished - pairs with A:unfinished; before the file is made, for this thread may die behind that */
+    /* R:unfinished - pairs with A:unfinished; before the file is created, because this thread may die right behind
+     * that */
     fdri_atomic_store_release(&fdri_snapshot_unfinished.there, 1u);
     int e = open_new(f);
-    if (!e && fdri_crash_dies()) { /* who dies may have looked for it before it was there */
+    if (!e && fdri_crash_dies()) { /* the dying thread may have looked for the file before it existed */
         fdri_snapshot_file_abandon(f);
         return -ECANCELED;
     }
@@ -317,7 +322,7 @@ void fdri_snapshot_file_abandon(struct fdri_snapshot_new_file *f)
     fdri_atomic_store_relaxed(&fdri_snapshot_unfinished.there, 0u);
 }
 
-/* A place behind all others: of those that are gone, or in the end of the oldest. */
+/* A place at the end: reuses places of removed snapshots, or else that of the oldest. */
 static struct kept *new_place(void)
 {
     uint32_t count = 0;

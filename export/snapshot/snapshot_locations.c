@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Locations in a snapshot (arena_copy.c): what each had completed before anything was copied, its open calls, and
- * behind the bins what came to it since, its partitions once more and its entry in the tail. */
+/* Locations in a snapshot (arena_copy.c): before the copy their completed events, then their open calls. Behind the
+ * bins follow their new blocks, their partitions again and their entries in the tail. */
 #include <assert.h>
 #include <errno.h>
 #include <sched.h>
@@ -39,7 +39,8 @@ FDRI_RACY static bool same_frame(const struct fdri_arena_level *a, const struct 
     return a->enter_tick == b->enter_tick && a->region == b->region && a->flags == b->flags && a->address == b->address;
 }
 
-/* As deep as the levels are that the file has by now: those that come are copied later, with what is open then. */
+/* Copies the open calls down to `levels`, the levels that the file has by now. Levels added since are copied later,
+ * with their open calls. *copied: the number of frames equal in both readings. */
 FDRI_RACY static int copy_stack(int fd, const struct fdri_arena_location *l, uint32_t levels, uint32_t *copied)
 {
     uint32_t believed = 0;
@@ -62,7 +63,8 @@ FDRI_RACY static int copy_stack(int fd, const struct fdri_arena_location *l, uin
 
 /* ---- partitions and floors ---- */
 
-/* The list from `first` on as it stands now. *forgets: what a rewind has not counted yet. */
+/* Copies the list of partitions from `first` on as it is now. *forgets: records that rewinds removed and have not yet
+ * counted as filtered. */
 FDRI_RACY static int copy_parts(int fd, const struct fdri_arena_location *l, uint32_t first, uint64_t *forgets)
 {
     const struct fdri_arena_part *p;
@@ -74,7 +76,7 @@ FDRI_RACY static int copy_parts(int fd, const struct fdri_arena_location *l, uin
         p = at(off);
         fdri_racy_copy(&copy, p, sizeof copy);
         uint64_t head = fdri_atomic_load_acquire(&p->list_head); /* A:list - pairs with R:link */
-        /* one whose newest bin was taken in between says so from then on */
+        /* if the partition's newest bin was taken meanwhile, its accounts changed with the head: copy them again */
         if (!(uint32_t)head) fdri_racy_copy(&copy, p, sizeof copy);
         copy.list_head = head;
         /* A:forget - before `filtered` is read again */
@@ -92,7 +94,7 @@ FDRI_RACY static int copy_parts(int fd, const struct fdri_arena_location *l, uin
 
 enum { EPOCH_TRIES = 16 };
 
-/* Table and rows into the batch, one behind the other; false: they moved meanwhile. */
+/* Reads table and rows into the batch, one behind the other. False: they changed meanwhile. */
 FDRI_RACY static bool read_epochs(const struct fdri_arena_epochs *from, struct fdri_arena_epochs *e,
                                   uint32_t *row_bytes)
 {
@@ -113,13 +115,13 @@ FDRI_RACY static int copy_epochs(int fd, const struct fdri_arena_location *l)
     uint32_t off = l->epochs_off, row_bytes = 0;
     bool good = false;
     if (!off) return 0;
-    /* its owner may wait for a processor */
+    /* the owner may be waiting for a processor in the middle of a change */
     for (int i = 0; i < EPOCH_TRIES && !good; i++)
         if (!(good = read_epochs(at(off), &e, &row_bytes))) sched_yield();
     if (!good) {
-        /* its head as well: the block may have come since that place was copied */
+        /* write the head as well: the block may be newer than the copy of its place */
         fdri_racy_copy(&e, at(off), offsetof(struct fdri_arena_epochs, epoch));
-        e.version = 1; /* the reader does not believe it */
+        e.version = 1; /* odd: the reader ignores the table */
     }
     int error = fdri_snapshot_put(fd, &e, good ? sizeof e : offsetof(struct fdri_arena_epochs, epoch), off);
     for (uint32_t i = 0; good && i < e.count && !error; i++)
@@ -135,7 +137,7 @@ FDRI_RACY static uint64_t presented_of_level(const struct fdri_arena_level *v)
 {
     uint64_t n = fdri_atomic_load_relaxed(&v->presented);
     uint32_t off = fdri_atomic_load_relaxed(&v->points_off);
-    /* it may be another's by now */
+    /* another location may have taken the block by now, so the offset can be anything */
     if (!off || off > fdri_snapshot_view.bytes - sizeof(struct fdri_arena_level_points)) return n;
     const struct fdri_arena_level_points *points = at(off);
     for (int c = 0; c < FDRI_ARENA_CLASS_COUNT; c++) n += fdri_atomic_load_relaxed(&points->by_class[c].presented);
@@ -170,31 +172,31 @@ FDRI_RACY uint64_t fdri_snapshot_presented_of(const struct fdri_arena_location *
 FDRI_RACY static uint64_t completed_of(const struct fdri_arena_location *l)
 {
     uint64_t presented = fdri_snapshot_presented_of(l);
-    /* A:frame - read after: never too few */
+    /* A:frame - read after `presented`, so the number of open calls is never too small */
     uint64_t open = (uint64_t)fdri_atomic_load_acquire(&l->depth) + l->overflow;
-    return presented > open + 1 ? presented - open - 1 : 0; /* one may be on its way */
+    return presented > open + 1 ? presented - open - 1 : 0; /* one event may be in progress */
 }
 
-/* ---- what is known of each ---- */
+/* ---- the noted state of each location ---- */
 
 static struct {
     struct fdri_arena_tail head;
     struct fdri_arena_tail_entry entry[FDRI_ARENA_TAIL_ENTRIES];
 } tail;
 
-/* Beside each entry of the tail. */
+/* One for each entry of the tail, at the same index. */
 static struct noted {
-    uint32_t off;          /* of the location; the next four as they stood when the copy began */
-    uint32_t level_blocks; /* later those that are copied */
-    uint32_t slabs;        /* its newest block of further meta; later of those that are copied */
+    uint32_t off;          /* of the location; the next four fields: as they were when the copy began */
+    uint32_t level_blocks; /* later: the blocks that the file has */
+    uint32_t slabs;        /* its newest block of further meta; later: the newest that the file has */
     uint32_t rows_table;   /* the table of its totals */
-    uint64_t filtered;     /* if its thread had rewound by then */
-    uint32_t parts_first;  /* when its new blocks were copied */
-    uint32_t open_calls;   /* that its stack's copy has */
+    uint64_t filtered;     /* only if its thread had rewound by then */
+    uint32_t parts_first;  /* the list of partitions when its new blocks were copied */
+    uint32_t open_calls;   /* open calls that the copy of its stack has */
 } noted[FDRI_ARENA_TAIL_ENTRIES];
 
-/* Locations that came while the copy was made have ids from here on, or no entry though there is room for all; what the
- * file has of them may be half of it. */
+/* Locations added during the copy have ids from newcomers_from on. If the tail has room for all locations, one without
+ * an entry is new, too. The file may have half of such a location, so it is marked free there. */
 static uint32_t newcomers_from;
 static bool all_have_entries;
 
@@ -228,8 +230,8 @@ FDRI_RACY void fdri_snapshot_locations_note(const struct fdri_arena_location *fi
     all_have_entries = tail.head.count < FDRI_ARENA_TAIL_ENTRIES;
 }
 
-/* The entry of l, which is number *i or has none. Nobody's is the entry of one that was given to others meanwhile: the
- * accounts could not be held still. */
+/* The entry of l: number *i, or NULL. If the location was given to another thread meanwhile, its entry gets
+ * the location UINT32_MAX. That happens only if the accounts could not be held. */
 FDRI_RACY static struct fdri_arena_tail_entry *entry_of(const struct fdri_arena_location *l, uint32_t *i)
 {
     if (*i >= tail.head.count || noted[*i].off != off_of(l)) return NULL;
@@ -241,7 +243,8 @@ FDRI_RACY static struct fdri_arena_tail_entry *entry_of(const struct fdri_arena_
 
 static struct noted *note_of(const struct fdri_arena_tail_entry *entry) { return &noted[entry - tail.entry]; }
 
-/* `entry` is NULL where the tail has no room for it. Those that the file shall not have are left out. */
+/* Calls f for each location. `entry` is NULL if the tail has no room for it. New locations are marked free in the file
+ * instead. */
 typedef int (*each)(int fd, const struct fdri_arena_location *l, struct fdri_arena_tail_entry *entry);
 FDRI_RACY static int for_each(int fd, const struct fdri_arena_location *first, each f)
 {
@@ -258,10 +261,10 @@ FDRI_RACY static int for_each(int fd, const struct fdri_arena_location *first, e
     return e;
 }
 
-/* ---- what came since ---- */
+/* ---- new since the copy began ---- */
 
-/* Blocks of levels that came while the copy was made: its header may have them, and where they lie was copied
- * before. */
+/* Copies blocks of levels added during the copy. The file's location may already name them, but their places were
+ * copied earlier. */
 FDRI_RACY static int copy_new_levels(int fd, const struct fdri_arena_location *l, uint32_t *known)
 {
     uint32_t blocks = l->level_blocks, before = *known;
@@ -279,7 +282,8 @@ FDRI_RACY static int copy_new_levels(int fd, const struct fdri_arena_location *l
              : fdri_snapshot_put(fd, &blocks, sizeof blocks, here + offsetof(struct fdri_arena_location, level_blocks));
 }
 
-/* What was open when it stopped storing: the header may have it, and its place was copied before. It never changes. */
+/* Copies the calls that were open when the location stopped storing. The file's location may name that block, but its
+ * place was copied earlier. The block never changes. */
 FDRI_RACY static int copy_frozen(int fd, const struct fdri_arena_location *l)
 {
     int e = 0;
@@ -291,7 +295,8 @@ FDRI_RACY static int copy_frozen(int fd, const struct fdri_arena_location *l)
     return e;
 }
 
-/* A bin that the file has at `at_`, if it reaches behind `until`, is not there any more: links may lead to it. */
+/* Erases the magic of a bin that the file has at `at_` if it extends beyond `until`: links in the file may still lead
+ * to it. */
 FDRI_RACY static int hide_bin(int fd, uint64_t at_, uint64_t until)
 {
     static const uint32_t none = 0;
@@ -301,7 +306,7 @@ FDRI_RACY static int hide_bin(int fd, uint64_t at_, uint64_t until)
     return fdri_snapshot_put(fd, &none, sizeof none, at_ + offsetof(struct fdri_arena_bin, magic));
 }
 
-/* Bins of whose memory this is a part by now, and what is left in there of bins that it was. */
+/* Erases in the file the larger bins of which [off, off + bytes) is a part now, and smaller bins inside of it. */
 FDRI_RACY static int hide_bins(int fd, uint64_t off, uint64_t bytes)
 {
     uint64_t bins_off = super()->bins_off;
@@ -313,9 +318,10 @@ FDRI_RACY static int hide_bins(int fd, uint64_t off, uint64_t bytes)
     return e;
 }
 
-/* Memory that serves for its accounts since: the file has there what was before, a bin or what another location had,
- * and rows of totals that were copied behind that lead there. Where nobody could hold the accounts still the chain may
- * be another's by now, and lead anywhere: it ends at what is no such block, and where it is longer than all memory. */
+/* Copies memory that became accounts during the copy. The file still has its earlier contents there, a bin or another
+ * location's accounts, while rows of totals copied later lead there. If the accounts could not be held, another
+ * location may own the chain by now, so it can lead anywhere. The walk ends at anything that is not such a block, or
+ * after as many bytes as the arena has. */
 FDRI_RACY static int copy_new_slabs(int fd, const struct fdri_arena_location *l, uint32_t *known)
 {
     int e = 0;
@@ -337,8 +343,8 @@ FDRI_RACY static int copy_new_slabs(int fd, const struct fdri_arena_location *l,
     return e;
 }
 
-/* One that came while the copy was made may lie where that had been already, and so may its newest rows. The one before
- * stays as it was, in the file as in the arena, and so do the rows it names. */
+/* Stores the offset of the old table of totals. A table added during the copy, and its newest rows, may lie where the
+ * copy had already been. The old table and its rows do not change, neither in the file nor in the arena. */
 FDRI_RACY static int name_old_table(int fd, const struct fdri_arena_location *l, uint32_t before)
 {
     if (l->rows_table_off == before) return 0;
@@ -346,8 +352,8 @@ FDRI_RACY static int name_old_table(int fd, const struct fdri_arena_location *l,
                              off_of(l) + offsetof(struct fdri_arena_location, rows_table_off));
 }
 
-/* A location's first event says which clock it has. Behind all times of its records, rows and stack that the file has:
- * without it they would be of the other one. And that it rewinds is said behind all its bins. */
+/* A location's first event sets its clock flag. It must be copied behind all times of the location's records, rows and
+ * stack, or the reader would take them for times of the other clock. The flag for rewinds must follow all bins. */
 FDRI_RACY static int copy_beginning(int fd, const struct fdri_arena_location *l)
 {
     fdri_atomic_fence_acquire(); /* A:unit - pairs with R:unit */
@@ -363,14 +369,15 @@ FDRI_RACY static int copy_beginning(int fd, const struct fdri_arena_location *l)
     return fdri_snapshot_put(fd, &flags, sizeof flags, flags_at);
 }
 
-/* Levels that came by now come first: what is believed of the open calls is written over them, and not they over it.
- * The memory they lie in comes behind them, or it would be new once more, behind the bins. */
+/* Copies new levels first: the believed open calls are then written over them, and not the reverse. New memory follows;
+ * otherwise it would count as new again behind the bins. */
 FDRI_RACY static int stack_of(int fd, const struct fdri_arena_location *l, struct fdri_arena_tail_entry *entry)
 {
     uint32_t open;
     if (!entry) return copy_stack(fd, l, FDRI_ARENA_LEVELS_MAX, &open);
     struct noted *n = note_of(entry);
-    entry->cut_tick = fdri_atomic_load_acquire(&l->last_tick); /* A:frame - the tick is read before levels and depth */
+    /* A:frame - the tick is read before levels and depth */
+    entry->cut_tick = fdri_atomic_load_acquire(&l->last_tick);
     int e = copy_new_levels(fd, l, &n->level_blocks);
     if (!e) e = copy_new_slabs(fd, l, &n->slabs);
     return e ? e : copy_stack(fd, l, fdri_arena_levels_in(n->level_blocks), &n->open_calls);
@@ -381,14 +388,14 @@ int fdri_snapshot_locations_stacks(int fd, const struct fdri_arena_location *fir
     return for_each(fd, first, stack_of);
 }
 
-/* Blocks that came while the copy was made may lie where the file has a bin that was given back for them. So those of
- * all locations are written before the first list head is read: none names such a bin then. Links in the file may,
- * where a rewind gave back what was newest: the bin is not there for them, either. */
+/* Copies new blocks. They may lie where the file has a bin that was given back for them. So the blocks of all locations
+ * are written before the first list head is read; no list head read later names such a bin. If a rewind gave back the
+ * newest bins, links in the file may still lead there; hide_bins erases those bins. */
 FDRI_RACY static int copy_new_blocks(int fd, const struct fdri_arena_location *l, struct fdri_arena_tail_entry *entry)
 {
     uint64_t forgets;
     struct noted *n = entry ? note_of(entry) : NULL;
-    int e = n ? copy_new_slabs(fd, l, &n->slabs) : 0;           /* first: what follows is in them */
+    int e = n ? copy_new_slabs(fd, l, &n->slabs) : 0;           /* first: the blocks below lie in these */
     uint32_t parts = fdri_atomic_load_acquire(&l->parts_first); /* A:part - pairs with R:part */
     if (!e) e = copy_parts(fd, l, parts, &forgets);
     if (!e) e = copy_epochs(fd, l);
@@ -398,14 +405,14 @@ FDRI_RACY static int copy_new_blocks(int fd, const struct fdri_arena_location *l
     if (!e) e = copy_frozen(fd, l);
     if (!e) e = name_old_table(fd, l, n->rows_table);
     uint32_t slabs = n->slabs;
-    if (!e) e = copy_new_slabs(fd, l, &n->slabs); /* what was written just now may lie in some that came meanwhile */
-    return e || slabs == n->slabs ? e : copy_epochs(fd, l); /* and epochs must fit together */
+    if (!e) e = copy_new_slabs(fd, l, &n->slabs); /* blocks written just now may lie in slabs added meanwhile */
+    return e || slabs == n->slabs ? e : copy_epochs(fd, l); /* and the epochs must match them */
 }
 
 /* ---- the tail ---- */
 
-/* What rewinds took away since, is perhaps neither in the bins nor in the accounts that were copied before them. A
- * location that does nothing but rewind moves, too. */
+/* Records that rewinds removed during the copy may be missing in the bins and in the accounts, which were copied
+ * earlier. So they do not count as completed. A location that only rewinds counts as having moved. */
 static void take_rewound(struct fdri_arena_tail_entry *entry, uint64_t records)
 {
     entry->completed -= fdri_bits_min(entry->completed, records);
@@ -421,8 +428,8 @@ FDRI_RACY static int finish(int fd, const struct fdri_arena_location *l, struct 
     if (e || !n) return e;
     entry->presented = fdri_snapshot_presented_of(l);
     entry->under_way |= fdri_atomic_load_acquire(&l->busy) != 0;             /* A:busy */
-    entry->end_tick = fdri_atomic_load_relaxed(&l->last_tick);               /* a hint: it moved, or not */
-    entry->end_tick += fdri_atomic_load_relaxed(&l->depth) != n->open_calls; /* calls ended in that tick */
+    entry->end_tick = fdri_atomic_load_relaxed(&l->last_tick);               /* a hint: whether it moved */
+    entry->end_tick += fdri_atomic_load_relaxed(&l->depth) != n->open_calls; /* calls ended within that tick */
     if (fdri_atomic_load_relaxed(&l->flags) & FDRI_ARENA_LOCATION_REWINDS)
         take_rewound(entry, forgets + filtered_of(l) - n->filtered);
     return 0;
@@ -440,7 +447,7 @@ int fdri_snapshot_locations_finish(int fd, const struct fdri_arena_location *fir
     return e ? e : fdri_snapshot_put(fd, &tail, fdri_snapshot_tail_bytes(), fdri_snapshot_view.bytes);
 }
 
-/* Of those that are there the tail has entries, and of some that come meanwhile. */
+/* Leaves room for the tail entries of the present locations and of some 256 new ones. */
 FDRI_RACY uint32_t fdri_snapshot_section_room(void)
 {
     uint64_t entries = 256, most = FDRI_ARENA_TAIL_ENTRIES;

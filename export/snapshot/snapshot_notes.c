@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes in a snapshot: each value as it stood once, whole. */
+/* Notes in a snapshot: each value whole, as it was at one moment. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -14,7 +14,8 @@ enum { NOTE_TRIES = 64 };
 
 static const void *at(uint32_t off) { return fdri_snapshot_view.base + off; }
 
-/* Into an entry that is empty; false: it was set twice meanwhile, so the half that counted may have been written to. */
+/* Reads a note into an empty entry. False: it was set twice meanwhile, so the half being copied may have been
+ * overwritten. */
 FDRI_RACY static bool read_note(const struct fdri_arena_note_entry *from, struct fdri_arena_note_entry *to)
 {
     uint64_t state = fdri_atomic_load_acquire(&from->state); /* A:value - pairs with R:value */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Takes snapshots, one at a time: by the API in the caller's thread, by whoever else asks in the dumper thread, at the
- * end. Who asks by the API or a signal while one runs gets its result. */
+/* Takes snapshots, one at a time: fdr_snapshot() in the caller's thread, other requests in the dumper thread, and the
+ * final one. A request by the API or by a signal during a snapshot gets that snapshot's result. */
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <inttypes.h>
@@ -28,13 +28,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t done = PTHREAD_COND_INITIALIZER;
 static bool active;       /* between begin and end */
 static bool running;      /* a snapshot is being written, */
-static pthread_t runner;  /* by that thread, */
-static uintptr_t frame;   /* from there on its stack */
-static uint64_t finished; /* snapshots written or failed, ever */
+static pthread_t runner;  /* by this thread, */
+static uintptr_t frame;   /* which called from this place of its stack */
+static uint64_t finished; /* snapshots written or failed in this process */
 static int last_result;
 static char last_path[FDRI_SNAPSHOT_PATH_MAX];
 
-/* Signals wait: a handler that forks waits for the lock. */
+/* Signals are blocked while the lock is held: a handler that forks waits for the lock. */
 static void lock_it(sigset_t *old)
 {
     fdri_system_signals_block(old);
@@ -46,12 +46,12 @@ static void unlock_it(const sigset_t *old)
     fdri_system_signals_restore(old);
 }
 
-/* A copy under a temporary name, or nothing. */
+/* Copies into the file; after an error no file is left. */
 static int copy_into(struct fdri_snapshot_new_file *f, const struct fdri_snapshot_why *why)
 {
     const struct fdri_arena_superblock *s = (const void *)fdri_snapshot_view.base;
     int e = fdri_snapshot_copy_arena(f->fd, why, fdri_atomic_load_relaxed(&s->snapshots_taken) + 1);
-    if (!fdri_snapshot_file_is_ours(f)) e = -ECANCELED; /* a handler made this process meanwhile */
+    if (!fdri_snapshot_file_is_ours(f)) e = -ECANCELED; /* a handler forked: this process is the child */
     if (e) fdri_snapshot_file_abandon(f);
     return e;
 }
@@ -84,8 +84,9 @@ static int write_one(const struct fdri_snapshot_why *why, const struct fdri_snap
 
 enum { A_MOMENT = 1000000 }; /* ns */
 
-/* Waits for the one under way; true: its result is the caller's, too. Not on the condition, which takes the lock back
- * while signals are open: a disk may take its time, and what ends the process is not to wait for it. */
+/* Waits for the snapshot under way. True: its result is the caller's, too. The condition variable does not serve: it
+ * takes the lock again while signals are open, and a disk may be slow. A signal that ends the process must not wait for
+ * it. */
 static bool waited(bool join, int *result, sigset_t *old)
 {
     bool one = running;
@@ -113,9 +114,9 @@ static void over(int result)
 
 bool fdri_snapshot_is_here(void) { return running && pthread_equal(runner, pthread_self()); }
 
-/* One of this thread's own that nobody will go on with: the handler of a fault left it by longjmp, so we are where it
- * was on the stack, or above; or, ends, such a handler calls exit. On an alternate stack we may be in a handler that
- * returns to it. */
+/* Ends a snapshot of this thread that will not be finished. A handler of a fault left it by longjmp: then `here` is at
+ * or above its place on the stack. On an alternate stack that test says nothing, because the handler may return into
+ * the snapshot. ends: the process ends, so it is not finished in any case. */
 static void abandon_own(uintptr_t here, bool ends)
 {
     if (!fdri_snapshot_is_here() || (!ends && (here < frame || fdri_stack_alternate_in_use()))) return;
@@ -132,7 +133,7 @@ void fdri_snapshot_abandon(void)
     unlock_it(&old);
 }
 
-/* The lock is not held while files are written. */
+/* Not locked while files are written. */
 int fdri_snapshot_take(const struct fdri_snapshot_why *why, const struct fdri_snapshot_quota *quota, bool join)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
@@ -142,7 +143,8 @@ int fdri_snapshot_take(const struct fdri_snapshot_why *why, const struct fdri_sn
     abandon_own(here, false);
     bool inside = fdri_snapshot_is_here();
     if (inside) result = -EDEADLK;
-    if (!active || inside || waited(join, &result, &old) || !active) { /* it may have ended meanwhile */
+    /* the recording may have ended during the wait */
+    if (!active || inside || waited(join, &result, &old) || !active) {
         unlock_it(&old);
         return result;
     }
@@ -170,7 +172,8 @@ struct fdri_snapshot_quota fdri_snapshot_whole_quota(void)
         .owner = 0, .keep = fdri_snapshot_view.keep, .keep_newest = fdri_snapshot_view.keep_newest};
 }
 
-/* The recording may have only just begun: then there is nobody to ask yet. What all snapshots of this one may be. */
+/* Checks the process and repairs the thread before a snapshot by the API; the checks may begin a recording. Returns the
+ * quota of all snapshots of this recording. If the recording has only just begun, there is no view to ask yet. */
 static struct fdri_snapshot_quota look(uint64_t here)
 {
     sigset_t old;
@@ -184,13 +187,14 @@ static struct fdri_snapshot_quota look(uint64_t here)
     return quota;
 }
 
-/* No reason at all is what tells a recording that is written from a snapshot of it. No handler of the program runs in
- * between: it might leave, fork, or end the process. */
+/* A snapshot has a reason: an empty text tells the live recording from it. Signals with handlers of the program are
+ * blocked: such a handler might leave by longjmp, fork, or end the process. */
 int fdr_snapshot(const char *reason)
 {
     sigset_t old;
-    if (!fdri_atomic_load_relaxed(&fdr_switch_.on)) return -ESRCH; /* also a child made without atfork handlers */
-    /* signals first, and back before the rest: a handler that leaves by longjmp finds the thread as it was */
+    /* also 0 in a child made without atfork handlers */
+    if (!fdri_atomic_load_relaxed(&fdr_switch_.on)) return -ESRCH;
+    /* signals first, and restored before the rest: a handler that leaves by longjmp finds the thread as it was */
     fdri_system_signals_block_handled(&old, fdri_trigger_handles);
     struct fdri_system_cancel cancel = fdri_system_cancel_off();
     struct fdri_snapshot_quota quota = look((uint64_t)(uintptr_t)__builtin_frame_address(0));
@@ -204,10 +208,10 @@ int fdr_snapshot(const char *reason)
 int fdri_snapshot_final(const char *reason)
 {
     struct fdri_snapshot_why why = fdri_snapshot_because(FDRI_ARENA_REASON_FINALIZE, reason);
-    return fdri_snapshot_take(&why, NULL, false); /* one under way does not have the end */
+    return fdri_snapshot_take(&why, NULL, false); /* a snapshot under way lacks the end of the recording */
 }
 
-/* ---- the newest one's path, in a place of the thread that asks: the dumper writes another one at any time ---- */
+/* ---- the path of the newest one, in memory of the asking thread: the dumper may write another one at any time ---- */
 
 static pthread_key_t path_key;
 static bool have_key;
@@ -276,7 +280,7 @@ void fdri_snapshot_take_fork(int phase)
         pthread_mutex_lock(&lock);
         return;
     }
-    if (phase == 2) { /* nothing to copy here */
+    if (phase == 2) { /* the child has no recording to copy */
         active = running = false;
         last_path[0] = 0;
         pthread_cond_init(&done, NULL);
