@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A stack of its own for the handlers of each thread that records, so that a stack that overflowed can be reported.
- * Only reserved: no page is resident until a handler runs. */
+/* An alternate signal stack for each recording thread, so that fdr can report a stack overflow. It is only reserved: no
+ * page is resident until a handler runs. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 #include "base/bits.h"
 #include "export/view.h"
 
-enum { GUARD = 4096, ROOM = 192 * 1024 }; /* room for what a handler of the application may need, too */
+enum { GUARD = 4096, ROOM = 192 * 1024 }; /* with room for handlers of the application, too */
 
 static __thread void *mine;
 static bool wanted;
@@ -33,7 +33,7 @@ void fdri_crash_thread_begin(void)
     if (sigaltstack(NULL, &now) || !(now.ss_flags & SS_DISABLE)) return; /* the application has its own */
     char *m = mmap(NULL, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1,
                    0);
-    if (m == MAP_FAILED) return; /* this thread's stack overflow leaves the mapped file only */
+    if (m == MAP_FAILED) return; /* then a stack overflow of this thread leaves only the mapped file */
     mprotect(m, GUARD, PROT_NONE);
     ours = (stack_t){.ss_sp = m + GUARD, .ss_size = bytes() - GUARD};
     if (sigaltstack(&ours, NULL)) munmap(m, bytes());

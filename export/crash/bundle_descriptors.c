@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a crash will need open, opened while there is time: a file without a name in FDR_DIR, which leaves nothing
- * behind when it is not used. */
+/* Descriptors for a crash, opened at start: an unnamed file in FDR_DIR, which leaves nothing behind if unused, and
+ * spare ones. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

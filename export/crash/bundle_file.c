@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The file a fatal signal leaves: the mapped arena under a name that says so, or a copy of it in FDR_DIR. Every
- * descriptor is proved to be ours before it is used. Fatal path: see crash_path.h. */
+/* The file that a fatal signal leaves: the mapped arena renamed to *.crash.fdr, or a copy of it in FDR_DIR. Each
+ * descriptor is checked to be fdr's own before use. Fatal path: see crash_path.h. */
 #define _GNU_SOURCE
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,9 +40,9 @@ char *fdri_crash_decimal(char *to, uint64_t value)
     return to;
 }
 
-/* ---- what is still ours ---- */
+/* ---- descriptors that are still fdr's ---- */
 
-/* The descriptor, or the path opened anew where the application closed it; -1: neither. */
+/* The descriptor, or the path opened again if the application closed it; -1: neither. */
 static int regain(const struct fdri_fd_kept *held, int at, const char *path, int flags)
 {
     if (held->fd < 0) return -1;
@@ -51,13 +51,13 @@ static int regain(const struct fdri_fd_kept *held, int at, const char *path, int
     return fdri_fd_is_kept(fd, held) ? fd : -1;
 }
 
-/* The live file's name, and the directory it counts from. */
+/* The live file's name, and the directory it is relative to. */
 static int live_at(const char **name)
 {
     return fdri_fd_kept_at(&fdri_snapshot_view.at_live, fdri_snapshot_view.live_path, name);
 }
 
-/* A program that ran out of descriptors dies of it, and /proc is read through some. */
+/* A program that ran out of descriptors may die of that, and reading /proc needs some. */
 void fdri_crash_bundle_spend(void)
 {
     for (int i = 0; i < FDRI_CRASH_SPARE; i++) {
@@ -67,20 +67,20 @@ void fdri_crash_bundle_spend(void)
     }
 }
 
-/* What was used of the arena's ends: [0, low) and from `high` on. */
+/* The used parts of the arena: [0, low) and from `high` on. */
 struct ends {
     uint64_t low, high;
 };
 static struct ends used(void)
 {
     const struct fdri_arena_superblock *s = (const void *)fdri_snapshot_view.base;
-    uint64_t virgin = fdri_atomic_load_relaxed(&s->virgin); /* once: others may go on */
+    uint64_t virgin = fdri_atomic_load_relaxed(&s->virgin); /* once: other threads may go on */
     uint64_t low = fdri_bits_min(s->bins_off + (uint64_t)(uint32_t)virgin * s->bin_bytes, fdri_snapshot_view.bytes);
     return (struct ends){
         low, fdri_bits_max(fdri_bits_min((virgin >> 32) * FDRI_ARENA_META_ALIGN, fdri_snapshot_view.bytes), low)};
 }
 
-/* Memory that is in no file, and more of it than FDR_DISK allows: a part may be written. */
+/* True if the arena is in no file and its used parts exceed FDR_DISK: then only a part may be written. */
 static bool too_much(void)
 {
     struct ends u = used();
@@ -88,7 +88,7 @@ static bool too_much(void)
            u.low + fdri_snapshot_view.bytes - u.high + fdri_crash_section.used > fdri_snapshot_view.disk_bytes;
 }
 
-/* Writing beyond RLIMIT_FSIZE would be a signal of its own. */
+/* The offset at which writing must end: writing beyond RLIMIT_FSIZE raises SIGXFSZ. */
 static uint64_t may_end(void)
 {
     struct {
@@ -124,15 +124,16 @@ static int put_section(int fd)
     return fdri_crash_bundle_put(fd, fdri_crash_section.bytes, fdri_crash_section.used, fdri_snapshot_view.bytes);
 }
 
-/* A file that says so and has no section lost it; one that does not was left by a process that was gone before. */
+/* Sets section_off in the arena. A file with section_off and no section lost its section. Without section_off the
+ * process was killed before this. */
 static void promise_section(void)
 {
     struct fdri_arena_superblock *s = (void *)fdri_snapshot_view.base;
     fdri_atomic_store_relaxed(&s->section_off, fdri_snapshot_view.bytes);
-    fdri_atomic_signal_fence(); /* before any of it is written */
+    fdri_atomic_signal_fence(); /* before any byte of the section is written */
 }
 
-/* What was used of both ends, the section, and the superblock, which says what is missing. The middle stays a hole. */
+/* Writes the section, the used parts of the arena, and section_off. The unused middle stays a hole. */
 static int put_arena(int fd)
 {
     struct ends u = used();
@@ -140,7 +141,7 @@ static int put_arena(int fd)
     int e = put_section(fd);
     if (!e) e = fdri_crash_bundle_put(fd, fdri_snapshot_view.base + u.high, fdri_snapshot_view.bytes - u.high, u.high);
     if (!e) e = fdri_crash_bundle_put(fd, fdri_snapshot_view.base, u.low, 0);
-    /* the promise in the copy alone: killed until now, the mapped file is what is left, and has no section */
+    /* set section_off in the copy only: if the process is killed before, the mapped file remains and has no section */
     if (!e)
         e = fdri_crash_bundle_put(fd, &fdri_snapshot_view.bytes, 8,
                                   offsetof(struct fdri_arena_superblock, section_off));
@@ -149,7 +150,8 @@ static int put_arena(int fd)
 
 /* ---- names ---- */
 
-/* STEM.N.crash.fdr in `dir`, for the lowest N that is free, by `give`. */
+/* Gives the file the name STEM.N.crash.fdr in directory `to_dir`/`to_path`, for the lowest free N: by a hard link or by
+ * renaming. */
 static int name_it(int from_dir, const char *from, int to_dir, const char *to_path, bool link)
 {
     char path[512 + FDRI_CRASH_STEM_MAX + 48];
@@ -164,7 +166,7 @@ static int name_it(int from_dir, const char *from, int to_dir, const char *to_pa
     return e;
 }
 
-/* For a last small write, from now: the deadline may have been over for long. */
+/* 100 ms for a last small write, from now: the deadline may have passed long ago. */
 static void more_time(void)
 {
     fdri_crash_death.until_ns = fdri_bits_max(fdri_clock_ns(CLOCK_MONOTONIC), fdri_crash_death.until_ns) + 100000000;
@@ -172,14 +174,14 @@ static void more_time(void)
 
 /* ---- a copy ---- */
 
-/* The arena into fd. Where there is no mapped file a part is better than nothing, and says that it is one. */
+/* Writes the arena into fd. Without a mapped file a part is better than nothing; the superblock says that it is one. */
 static int fill(int fd)
 {
     int e = put_arena(fd);
     if ((e != -ETIME && e != -ENOSPC && e != -EDQUOT && e != -EFBIG) || fdri_snapshot_view.live.fd >= 0) return e;
     uint32_t cut = e == -ETIME ? FDRI_ARENA_TRUNCATED_DEADLINE : FDRI_ARENA_TRUNCATED_DISK;
     more_time();
-    /* the end did not fit: the beginning does */
+    /* the arena's end did not fit, its beginning may */
     if (e == -EFBIG) fdri_crash_bundle_put(fd, fdri_snapshot_view.base, fdri_snapshot_view.bytes, 0);
     e = fdri_crash_bundle_put(fd, fdri_snapshot_view.base, FDRI_ARENA_SUPERBLOCK_BYTES, 0);
     more_time();
@@ -188,7 +190,7 @@ static int fill(int fd)
                                      offsetof(struct fdri_arena_superblock, cut));
 }
 
-/* The unnamed file opened at start: nothing of it is seen before it is complete. */
+/* Fills the unnamed file opened at start, so no incomplete file is ever visible. */
 static int copy_unnamed(int dir)
 {
     char self[48];
@@ -199,7 +201,7 @@ static int copy_unnamed(int dir)
     fdri_crash_decimal(fdri_crash_append(self, self + sizeof self, "/proc/self/fd/"), (uint64_t)fd);
     if (fdri_system_fstatat(AT_FDCWD, self, &st, 0) || st.st_dev != fdri_crash.file.dev ||
         st.st_ino != fdri_crash.file.ino)
-        return -ENOENT; /* another root without /proc: nothing names it */
+        return -ENOENT; /* another root directory without /proc: linkat has no name for the file */
     int e = fill(fd);
     return e ? e : name_it(AT_FDCWD, self, dir, "", true);
 }
@@ -209,7 +211,7 @@ static int copy_named(int dir)
     char temporary[FDRI_CRASH_STEM_MAX + 40], *end = temporary + sizeof temporary;
     char *p = fdri_crash_append(fdri_crash_append(temporary, temporary + FDRI_CRASH_STEM_MAX, fdri_crash.stem), end,
                                 "crash.");
-    /* another container may have our number */
+    /* a unique name: a process in another container may have the same number */
     fdri_crash_append(fdri_crash_decimal(p, fdri_clock_ns(CLOCK_REALTIME)), end, ".part");
     int fd = fdri_fd_open_in_crash(dir, temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (fd < 0) return fd;
@@ -231,7 +233,8 @@ static int copy(int dir)
 
 /* ---- the mapped file ---- */
 
-/* It gets its section, and its name in FDR_DIR where that is the same file system, else where it lies. */
+/* Appends the section to the mapped file and renames it: into FDR_DIR on the same file system, else in its own
+ * directory. */
 static void finish_live(int live, int dir)
 {
     promise_section();
@@ -242,16 +245,16 @@ static void finish_live(int live, int dir)
     name_it(at, name, at, at == AT_FDCWD ? fdri_crash.live_dir : "", false);
 }
 
-/* 1: the live file has its name still; 0: it has not; else -errno: it may not be looked for any more. */
+/* 1: the live file still has its name; 0: it has not; -errno: the lookup failed, a filter may forbid it. */
 static int look_for_live(struct stat *st)
 {
     const char *name;
-    int at = live_at(&name), e = fdri_system_lstat(at, name, st); /* no openat: it may be refused */
+    int at = live_at(&name), e = fdri_system_lstat(at, name, st); /* lstat, because a filter may refuse openat */
     if (e) return e == -ENOENT ? 0 : e;
     return st->st_dev == fdri_snapshot_view.live.dev && st->st_ino == fdri_snapshot_view.live.ino;
 }
 
-/* The names it has, as its descriptor tells; -1: the program closed that. */
+/* The number of the live file's names, from its descriptor; -1: the program closed the descriptor. */
 static long links_of_live(void)
 {
     struct stat st;
@@ -266,17 +269,17 @@ static bool live_is_there(void)
     return there >= 0 ? there : links_of_live() > 0;
 }
 
-/* Its memory goes, and it is a recording of nothing, whose cause and settings are all there is. Not from the second
- * page on: pages are larger elsewhere. */
+/* Gives the memory back: what remains is an empty recording with its cause and settings. Begins at 64 KiB, not at the
+ * second page, because other machines have larger pages. */
 static void empty_live(void)
 {
     enum { PAGE_AT_MOST = 65536 };
     fdri_arena_superblock_forget((void *)fdri_snapshot_view.base);
-    fdri_atomic_signal_fence(); /* killed before the next, it is a recording of nothing all the same */
+    fdri_atomic_signal_fence(); /* killed before the next call, it is an empty recording all the same */
     syscall(SYS_madvise, fdri_snapshot_view.base + PAGE_AT_MOST, fdri_snapshot_view.bytes - PAGE_AT_MOST, MADV_REMOVE);
 }
 
-/* 0, also where it has gone already; not where nobody can tell. */
+/* Returns 0 also if the file has no name any more; -ENOENT if that cannot be told. */
 static int unlink_live(int there)
 {
     const char *name;
@@ -290,14 +293,15 @@ int fdri_crash_live_remove(bool empty)
     struct fdri_arena_superblock *s = (void *)fdri_snapshot_view.base;
     struct stat st;
     if (!fdri_snapshot_view.live_path[0]) return 0;
-    fdri_atomic_store_relaxed(&s->over, 1u); /* first: who is killed in between leaves a file that says so */
+    /* first: if the process is killed in between, the file is marked as over */
+    fdri_atomic_store_relaxed(&s->over, 1u);
     fdri_atomic_signal_fence();
     int there = look_for_live(&st);
     long names = there > 0 ? (long)st.st_nlink : links_of_live();
     int e = unlink_live(there);
-    bool kept = names > (there || e ? 1 : 0); /* by somebody, under another name than ours */
+    bool kept = names > (there || e ? 1 : 0); /* the file has another name, given by the user */
     fdri_atomic_store_relaxed(&s->over_error, kept ? 0u : (uint32_t)-e);
-    /* it is a recording, and whoever collects those must not remove it */
+    /* then it is a recording, and tools that clean up must not remove it */
     if (kept) fdri_atomic_store_relaxed(&s->over, 0u);
     else if (e && e != -ENOENT && empty) empty_live();
     return e;
@@ -309,7 +313,7 @@ static bool beside(int dir)
     return dir >= 0 && fdri_system_fstat(dir, &st) == 0 && st.st_dev == fdri_snapshot_view.live.dev;
 }
 
-/* A snapshot under way will not be finished; the bundle has all that would be in it. */
+/* Removes the file of a snapshot under way. It will not be finished; the bundle contains all of it. */
 static void drop_unfinished(void)
 {
     const char *name;
@@ -326,18 +330,19 @@ void fdri_crash_bundle_write(void)
     int at = live_at(&name),
         live = live_is_there() ? regain(&fdri_snapshot_view.live, at, name, O_RDWR | O_NOFOLLOW) : -1;
     int dir = regain(&fdri_snapshot_view.at_dir, AT_FDCWD, fdri_snapshot_view.dir, O_PATH | O_DIRECTORY);
-    drop_unfinished(); /* first: it may hold the room that the bundle needs */
+    drop_unfinished(); /* first: it may use the space that the bundle needs */
     if (live >= 0 && (!wanted || beside(dir))) {
         finish_live(live, wanted ? dir : -1);
     } else if (wanted && copy(dir) == 0) {
-        fdri_crash_live_remove(fdri_crash_death.cause[0].signal != 0); /* else the process goes on to its end */
-        /* a core need not hold it again */
+        /* false for an exit: the process goes on to its end */
+        fdri_crash_live_remove(fdri_crash_death.cause[0].signal != 0);
+        /* a core file need not contain it again */
         syscall(SYS_madvise, fdri_snapshot_view.base, fdri_snapshot_view.bytes, MADV_DONTDUMP);
     } else if (live >= 0) {
-        more_time(); /* the section is small and the memory is near */
+        more_time(); /* the section is small and goes to memory */
         finish_live(live, -1);
     } else {
-        promise_section(); /* it could be written nowhere */
+        promise_section(); /* neither a file nor a copy could be written */
     }
-    drop_unfinished(); /* one that was begun since */
+    drop_unfinished(); /* a snapshot that began meanwhile */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a bundle says of the process and is known at its start: command line and environment without secrets, the
- * machine; and where the C and C++ runtimes keep what they have to say about an abort. */
+/* Facts for bundles that are known at start: command line and environment without secrets, and the machine. Also the
+ * places where the C and C++ runtimes store the reason of an abort. */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dlfcn.h>
@@ -54,7 +54,7 @@ static void put(struct text *t, const char *from, size_t bytes)
     t->at += bytes;
 }
 
-/* Bytes of `text` that may be shown: up to the first '=' or ':' behind a name that says that it is secret. */
+/* Bytes of `text` that may be shown: up to the first '=' or ':' behind a name that suggests a secret. */
 static size_t shown_of(const char *text)
 {
     size_t n = strlen(text), from = 0;
@@ -65,7 +65,7 @@ static size_t shown_of(const char *text)
     return n;
 }
 
-/* What begins with "://" is an address: its password, as in ://user:password@host, or NULL. */
+/* The password in an address "://user:password@host", or NULL. `address` begins with "://". */
 static const char *password_of(const char *address, size_t *bytes)
 {
     size_t authority = strcspn(address + 3, "/?#"), user;
@@ -76,7 +76,7 @@ static const char *password_of(const char *address, size_t *bytes)
     return from;
 }
 
-/* What begins with "Bearer " or "Basic ": what follows that, or NULL. */
+/* The credentials behind "Bearer " or "Basic ", or NULL. */
 static const char *credentials_of(const char *text, size_t *bytes)
 {
     size_t word = !strncasecmp(text, "bearer ", 7) ? 7 : !strncasecmp(text, "basic ", 6) ? 6 : 0;
@@ -91,7 +91,7 @@ static bool in_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
 }
 
-/* The first part of p that is not to be shown, which begins at `text` or behind; NULL: there is none. */
+/* The first secret part of `text` that begins at p or later; NULL: none. */
 static const char *hidden_in(const char *text, const char *p, size_t *bytes)
 {
     const char *from = NULL;
@@ -114,7 +114,7 @@ static void put_text(struct text *t, const char *text)
     if (*end) put(t, "***", 3);
 }
 
-/* Does what follows belong to it: "--token VALUE", "Authorization: VALUE", "Bearer VALUE"? */
+/* True if the next argument is this one's value: "--token VALUE", "Authorization: VALUE", "Bearer VALUE". */
 static bool hides_next(const char *argument)
 {
     size_t n = strlen(argument), is = strcspn(argument, "=:");
@@ -123,8 +123,8 @@ static bool hides_next(const char *argument)
     return (is == n && *argument == '-' && secret(argument, n)) || (is + 1 == n && secret(argument, is));
 }
 
-/* Values of secrets are not shown: NAME=value, --name=value, --name value, --env=NAME=value, "Name: value", passwords
- * of addresses. */
+/* Hides the values of secrets: NAME=value, --name=value, --name value, --env=NAME=value, "Name: value", passwords in
+ * addresses. */
 static void put_argument(struct text *t, const char *argument, bool *hide)
 {
     bool hidden = *hide;
@@ -176,9 +176,8 @@ static void find_abort(void)
     fdri_crash.abort_bytes = symbol->st_size;
 }
 
-/* Every thread has its own exceptions. Those of a C++ library that was loaded by dlopen are allocated when a thread
- * first asks for them: a handler that interrupted the allocator, or its abort(), would wait for itself. True: they are
- * there since the thread's start. */
+/* True if the calling thread's exception state is in static thread-local memory. With a C++ library loaded by dlopen it
+ * is allocated at a thread's first use. A handler that interrupted malloc or its abort() would then deadlock. */
 static bool exceptions_at_hand(void)
 {
     void *(*globals)(void);
@@ -186,7 +185,7 @@ static bool exceptions_at_hand(void)
     return globals && fdri_system_is_static_tls(globals());
 }
 
-/* Where the C++ library was there when the program began. */
+/* Finds the functions only if the C++ library was loaded at program start. */
 static void find_exceptions(void)
 {
     static const char *const whats[FDRI_CRASH_WHATS] = {"_ZNKSt13runtime_error4whatEv",

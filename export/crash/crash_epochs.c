@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Epochs in a bundle that is a copy: a table with its rows, as they stood together. Recording is off by then and the
- * other threads stand in our handler; but one that blocks our signal ends the operation it is in. Fatal path: see
+/* Epochs in a bundle that is a copy: each table with its rows, as they were at one moment. Recording is off by then and
+ * the other threads wait in fdr's handler. But a thread that blocks the signal finishes its operation. Fatal path: see
  * crash_path.h. */
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +28,8 @@ FDRI_RACY static const struct fdri_arena_epochs *epochs_of(const struct fdri_are
     return at(l->epochs_off, sizeof(struct fdri_arena_epochs));
 }
 
-/* The next one, and NULL behind as many as fit: the program may have written over the chain. */
+/* The next location. NULL at the end, and after as many as fit into the arena: the program may have overwritten the
+ * list. */
 FDRI_RACY static const struct fdri_arena_location *next_of(const struct fdri_arena_location *l, uint64_t *most)
 {
     const struct fdri_arena_superblock *s = (const void *)fdri_snapshot_view.base;
@@ -45,7 +46,7 @@ FDRI_RACY uint64_t fdri_crash_epochs_changes(void)
     return sum;
 }
 
-/* Table and rows, straight to their places; *good: they stood still meanwhile. */
+/* Writes table and rows directly to their places. *good: they did not change meanwhile. */
 FDRI_RACY static int put_once(int fd, const struct fdri_arena_epochs *e, bool *good)
 {
     uint32_t version = fdri_atomic_load_acquire(&e->version), bytes = e->row_bytes; /* A:epochs */
@@ -64,10 +65,10 @@ FDRI_RACY static int put_once(int fd, const struct fdri_arena_epochs *e, bool *g
 
 FDRI_RACY int fdri_crash_epochs_put(int fd, uint64_t changes)
 {
-    static const uint32_t moving = 1; /* the reader does not believe it */
+    static const uint32_t moving = 1; /* odd: the reader ignores the table */
     uint64_t most = fdri_snapshot_view.bytes / sizeof(struct fdri_arena_location);
     int error = 0;
-    if (fdri_crash_epochs_changes() == changes) return 0; /* as nearly always */
+    if (fdri_crash_epochs_changes() == changes) return 0; /* the usual case */
     for (const struct fdri_arena_location *l = NULL; !error && (l = next_of(l, &most));) {
         const struct fdri_arena_epochs *e = epochs_of(l);
         bool good = !e;

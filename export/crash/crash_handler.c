@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The handler of signals that end a process. It calls what was installed before; where that did not save the process
- * it stores the cause, gathers the context, leaves the file, and lets the signal do what it would have done without
- * us: the default action at the interrupted instruction. Fatal path: see crash_path.h. */
+/* The handler of signals that end a process. It first calls the handler installed before it. If the process is still to
+ * die, it stores the cause, gathers the context and leaves the file. Then the signal's default action happens at the
+ * interrupted instruction, as without fdr. Fatal path: see crash_path.h. */
 #define _GNU_SOURCE
 #include <fdr/fdr.h>
 #include <setjmp.h>
@@ -24,9 +24,9 @@
 #include "format/arena/crash_section.h"
 
 struct fdri_crash fdri_crash = {.file = {.fd = -1}};
-struct fdri_crash_death fdri_crash_death = {.causes = 1}; /* the first one is that of the death */
-static uint32_t winner;   /* atomic: thread id of the first fatal signal's thread; 0: none */
-static sigjmp_buf behind; /* where to go on after a fault in the handler itself */
+struct fdri_crash_death fdri_crash_death = {.causes = 1}; /* [0] belongs to the death itself */
+static uint32_t winner;   /* atomic: id of the thread that got the first fatal signal; 0: none */
+static sigjmp_buf behind; /* the place to continue at after a fault in this handler */
 static volatile uint32_t stage, faults, may_return;
 static const void *interrupted; /* context of the winner's signal */
 
@@ -45,22 +45,23 @@ struct fdri_crash_signal fdri_crash_signals[FDRI_CRASH_SIGNALS] = {
 static char ended_by[80]; /* "ended by exit" */
 static const struct fdri_crash_signal by_exit = {.fault = true, .reason = ended_by};
 
-/* The signal of this thread that the application's own handler has now. */
+/* The signal for which this thread is in the application's own handler now; signal 0: none. */
 static __thread struct {
     uint64_t frame, addr;
     const void *context;
     int32_t signal, code;
 } given;
 
-/* Is what stands in `here` inside the application's handler? What the kernel pushes for a signal is over a kilobyte; a
- * handler that was left by longjmp is not below its own frame any more, or what stood there is gone. */
+/* True if stack address `here` lies inside the application's handler. The kernel pushes over a kilobyte for a
+ * signal, so code in the handler lies well below `frame`. After a longjmp out of it the thread is no longer below
+ * that frame. */
 static bool inside_given(uint64_t here)
 {
     return given.signal && here + 768 <= given.frame && given.frame - here < 1u << 20;
 }
 
-/* Has that handler called us, with what it was called with itself? We stand below it then; a new signal does not, also
- * where it arrives in the same place after a longjmp. */
+/* True if the application's handler called fdr's with its own context. fdr's handler then lies below its frame. A new
+ * signal has another context, even in the same place after a longjmp. */
 static bool handed_on(uint64_t here, const void *context)
 {
     return given.signal && context == given.context && here < given.frame;
@@ -104,7 +105,7 @@ static struct fdri_arena_crash_cause cause_of(int number, const siginfo_t *info,
     return c;
 }
 
-/* Several threads may: an entry counts from when its signal is set. */
+/* Several threads may call it: an entry counts once its signal is set. */
 static void add_cause(struct fdri_arena_crash_cause c)
 {
     uint32_t i = fdri_atomic_add_relaxed(&fdri_crash_death.causes, 1u), number = (uint32_t)c.signal;
@@ -139,20 +140,20 @@ static void store_death(void)
     s->state = FDRI_ARENA_STATE_CRASHED;
 }
 
-/* ---- what was there before ---- */
+/* ---- the previous handlers ---- */
 
-/* The signal's default action, with the information it came with; now, unless it is blocked. */
+/* Raises the signal with its default action and its original information; now, unless it is blocked. */
 static void send_again(int number, siginfo_t *info)
 {
     struct sigaction standard;
     memset(&standard, 0, sizeof standard);
-    /* where a filter refuses that the fault would come back for ever */
+    /* if a seccomp filter refuses sigaction, the fault would repeat for ever */
     if (sigaction(number, &standard, NULL)) fdri_system_tgkill(fdri_export_pid(), fdri_system_gettid(), SIGKILL);
     fdri_system_queue(fdri_export_pid(), fdri_system_gettid(), number, info);
 }
 
-/* The same at the instruction where it was interrupted: it waits until the handler returns, for a core file would show
- * the handler else. */
+/* The same, at the interrupted instruction: the signal stays blocked until the handler returns. Otherwise a core file
+ * would show the handler. */
 static void default_action(int number, siginfo_t *info)
 {
     uint64_t it = 1ull << (number - 1), old;
@@ -166,7 +167,8 @@ static bool at_default(int number)
     return sigaction(number, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL;
 }
 
-/* fdr_handlers_chain() put us in front of it, and it has put back whom it found: us, as we were before. */
+/* True if the application's handler reinstalled the action that it had found: ours, as it was before
+ * fdr_handlers_chain() put it in front. */
 static bool put_us_back(const struct fdri_crash_signal *s)
 {
     struct sigaction now;
@@ -174,7 +176,8 @@ static bool put_us_back(const struct fdri_crash_signal *s)
            now.sa_sigaction == fdri_crash_on_signal && !(now.sa_flags & FDRI_CRASH_CHAINED);
 }
 
-/* Many put back the default action and raise the signal once more: that one waits until we have returned, too. */
+/* Many handlers put back the default action and raise the signal again. That signal, too, waits until ours has
+ * returned. */
 static void call_previous(const struct fdri_crash_signal *s, siginfo_t *info, void *context)
 {
     const struct sigaction *p = &s->previous;
@@ -199,8 +202,8 @@ static bool has_handler(const struct fdri_crash_signal *s)
            (s->previous.sa_handler != SIG_DFL && s->previous.sa_handler != SIG_IGN);
 }
 
-/* abort() was interrupted: its signal's handler may return, and the process dies all the same, without a handler. It
- * stands in what raise() has on the stack below it. */
+/* True if the signal interrupted abort(). Then its handler may return and the process dies all the same, without a
+ * handler. raise() leaves an address in abort() on the stack. */
 __attribute__((no_sanitize("thread", "address"))) static bool in_abort(const void *context)
 {
     uint64_t registers[FDRI_STACK_REGISTERS];
@@ -222,27 +225,27 @@ static void forget_previous(struct fdri_crash_signal *s)
     s->chained = false;
 }
 
-/* The handler was for one signal (SA_RESETHAND), or has put back the default action, or us. True: the process goes on;
- * what comes next ends it, by us: also a fault whose instruction is tried once more. */
+/* For a previous handler that serves one signal (SA_RESETHAND), or that put back the default action or ours. True: the
+ * process goes on. fdr's handler then takes the next signal as the last, also if the same instruction faults again. */
 static bool goes_on(struct fdri_crash_signal *s, const void *context)
 {
-    if (fdri_system_pending() >> (s->number - 1) & 1) return false; /* raised once more */
+    if (fdri_system_pending() >> (s->number - 1) & 1) return false; /* raised again */
     if (s->number == SIGABRT && in_abort(context)) return false;
     forget_previous(s);
     if (fdri_atomic_load_relaxed(&s->installed)) fdri_crash_catch(s->number, false);
     return true;
 }
 
-/* True: the application's handler dealt with it and the process goes on. */
+/* True if the application's handler dealt with the signal and the process goes on. */
 static bool survived(struct fdri_crash_signal *s, siginfo_t *info, void *context)
 {
-    if (!given.signal && put_us_back(s)) forget_previous(s); /* the program took its handler away */
+    if (!given.signal && put_us_back(s)) forget_previous(s); /* the program removed its handler */
     if (!has_handler(s)) return false;
-    /* Raised by that very handler, or handed on: it gives the signal to whom it found, and fdr_handlers_chain() has put
-     * us in front of it. */
+    /* The application's handler raised the signal itself, or passed it on. It passes it to the handler that it had
+     * found, which is ours since fdr_handlers_chain(). */
     if (given.signal == s->number && (info->si_code <= 0 || context == given.context)) return false;
     struct fdri_arena_crash_cause c = cause_of(s->number, info, 0);
-    store_cause(&c); /* what is left tells of it should the handler end the process by itself */
+    store_cause(&c); /* if that handler ends the process itself, the file has the cause */
     given.frame = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     given.addr = c.addr;
     given.context = context;
@@ -250,12 +253,13 @@ static bool survived(struct fdri_crash_signal *s, siginfo_t *info, void *context
     given.code = c.code;
     call_previous(s, info, context);
     given.signal = 0;
-    /* it gave it to us: the bundle is there */
+    /* it passed the signal to us: the bundle is complete */
     if (fdri_atomic_load_relaxed(&winner) == (uint32_t)fdri_system_gettid()) return false;
     super()->cause_signal = 0;
     bool last = at_default(s->number) || put_us_back(s);
-    if (last && !goes_on(s, context)) return false; /* it was only to say something first */
-    if (last && info->si_code > 0) return true;     /* its instruction is tried once more: who knows */
+    if (last && !goes_on(s, context)) return false; /* it only reported the signal */
+    /* the instruction runs again; whether the fault is survived is not known yet */
+    if (last && info->si_code > 0) return true;
     fdri_atomic_add_relaxed(&super()->faults_survived, 1u);
     return true;
 }
@@ -288,7 +292,7 @@ enum { STAGES = sizeof stages / sizeof *stages };
 
 static void go_through_stages(void)
 {
-    if (sigsetjmp(behind, 0)) stage++; /* this stage faulted: the next one */
+    if (sigsetjmp(behind, 0)) stage++; /* this stage faulted: continue with the next one */
     may_return = 1;
     for (; stage < STAGES; stage++) stages[stage]();
     may_return = 0;
@@ -305,7 +309,7 @@ static void begin_death(const struct fdri_crash_signal *s, siginfo_t *info, cons
     fdri_crash_death.tid = (uint32_t)fdri_system_gettid();
     interrupted = context;
     fdri_crash_death.cause[0] = cause_of(s->number, info, 0);
-    /* R:death - pairs with A:death: who dies beside us waits until then */
+    /* R:death - pairs with A:death: other dying threads wait until then */
     fdri_atomic_store_release(&fdri_crash_death.until_ns,
                               fdri_clock_ns(CLOCK_MONOTONIC) + fdri_snapshot_view.crash_deadline_ns);
     if (inside_given((uint64_t)(uintptr_t)__builtin_frame_address(0))) {
@@ -318,11 +322,12 @@ static void begin_death(const struct fdri_crash_signal *s, siginfo_t *info, cons
     }
 }
 
-/* By the winner. `status` of an exit, else 0. */
+/* Runs on the winner only. status: of an exit, else 0. */
 static void leave_file(const struct fdri_crash_signal *s, siginfo_t *info, const void *context, int status)
 {
     uint64_t all = ~0ull, old;
-    for (int i = 0; i < FDRI_CRASH_SIGNALS; i++) /* a fault in here must arrive, not kill */
+    /* leave signals of faults open: a blocked fault would kill at once */
+    for (int i = 0; i < FDRI_CRASH_SIGNALS; i++)
         if (fdri_crash_signals[i].fault) all &= ~(1ull << (fdri_crash_signals[i].number - 1));
     if (has_handler(s) && at_default(s->number)) all |= 1ull << (s->number - 1); /* it may have been raised again */
     fdri_system_mask(SIG_SETMASK, &all, &old);
@@ -338,7 +343,7 @@ bool fdri_crash_exit(const char *by, int status, const void *context)
     uint32_t none = 0, me = (uint32_t)fdri_system_gettid();
     siginfo_t nothing;
     memset(&nothing, 0, sizeof nothing);
-    nothing.si_code = 1;                                                /* nobody sent it */
+    nothing.si_code = 1;                                                /* no process sent it */
     if (!fdri_atomic_cas_acq_rel_u32(&winner, &none, me)) return false; /* L:winner */
     fdri_crash_append(fdri_crash_append(ended_by, ended_by + sizeof ended_by, "ended by "), ended_by + sizeof ended_by,
                       by);
@@ -352,12 +357,12 @@ bool fdri_crash_exit(const char *by, int status, const void *context)
 static void die(struct fdri_crash_signal *s, siginfo_t *info, void *context)
 {
     uint32_t none = 0, me = (uint32_t)fdri_system_gettid();
-    /* its bundle is there; this is how it was ended */
+    /* exit left the bundle; this signal ended the process later */
     if (fdri_crash.ended && fdri_atomic_load_relaxed(&winner) == 0) {
     } else if (fdri_atomic_cas_acq_rel_u32(&winner, &none, me)) { /* L:winner */
         leave_file(s, info, context, 0);
-    } else if (none == me) { /* so is this one's */
-    } else {                 /* another thread's fault is being handled, and ends all of us */
+    } else if (none == me) { /* this thread has left its bundle already */
+    } else {                 /* another thread's fault is being handled and ends the process */
         fdri_crash_threads_fault(context);
         add_cause(cause_of(s->number, info, FDRI_ARENA_CAUSE_ALSO));
         /* A:death */
@@ -369,12 +374,12 @@ static void die(struct fdri_crash_signal *s, siginfo_t *info, void *context)
     default_action(s->number, info);
 }
 
-/* A fault in our own handler: leave out what failed; after a few give up everything. */
+/* A fault in this handler: skips the failed stage; after four such faults gives up. */
 static void second_fault(int number, siginfo_t *info)
 {
     add_cause(cause_of(number, info, FDRI_ARENA_CAUSE_HANDLER));
     if (++faults <= 4 && stage < STAGES && may_return) siglongjmp(behind, 1);
-    if (may_return && fdri_crash_death.signal == &by_exit) { /* the process was not dying of a fault */
+    if (may_return && fdri_crash_death.signal == &by_exit) { /* the process was not dying of a fault, so it goes on */
         stage = STAGES;
         siglongjmp(behind, 1);
     }
@@ -384,7 +389,7 @@ static void second_fault(int number, siginfo_t *info)
     send_again(number, info);
 }
 
-/* ---- the arena is not there: its file was cut under us, or this is a child that goes on with its parent's record */
+/* ---- the arena is not mapped: its file was truncated, or this is a child that finishes its parent's record ---- */
 
 static bool in_arena(const siginfo_t *info, int code)
 {
@@ -392,7 +397,7 @@ static bool in_arena(const siginfo_t *info, int code)
     return info->si_code == code && at >= base && at - base < fdri_snapshot_view.bytes;
 }
 
-/* Memory takes its place; recording stops. */
+/* Anonymous memory takes the place of the arena; recording stops. */
 static bool arena_replaced(void)
 {
     fdri_atomic_store_relaxed(&fdr_switch_.on, 0u);
@@ -405,23 +410,24 @@ bool fdri_crash_catch(int number, bool chained)
     struct sigaction ours;
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = fdri_crash_on_signal;
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART; /* a second fault must come in, not kill */
+    /* SA_NODEFER: a second fault must reach the handler, not kill */
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART;
     if (chained) ours.sa_flags |= FDRI_CRASH_CHAINED;
     return sigaction(number, &ours, NULL) == 0;
 }
 
 void fdri_crash_on_signal(int number, siginfo_t *info, void *context)
 {
-    bool faulted = info->si_code > 0; /* not sent by somebody */
+    bool faulted = info->si_code > 0; /* the kernel raised it, no process sent it */
     if (fdri_stack_guard && faulted && (number == SIGSEGV || number == SIGBUS)) siglongjmp(*fdri_stack_guard, 1);
     int saved = errno;
     struct fdri_crash_signal *s = fdri_crash_signals;
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
-    if (!inside_given(here) && !handed_on(here, context)) given.signal = 0; /* it was left by longjmp */
+    if (!inside_given(here) && !handed_on(here, context)) given.signal = 0; /* that handler was left by longjmp */
     while (s < fdri_crash_signals + FDRI_CRASH_SIGNALS - 1 && s->number != number) s++;
-    if (fdri_export_pid() != fdri_crash.pid) { /* a child: not its recording */
+    if (fdri_export_pid() != fdri_crash.pid) { /* in a child: not its recording */
         bool gone = number == SIGSEGV && fdri_atomic_load_relaxed(&fdri_crash.hidden) && in_arena(info, SEGV_MAPERR);
-        if (gone && fdri_crash_arena_visible_again()) { /* it ends its parent's record there */
+        if (gone && fdri_crash_arena_visible_again()) { /* the child finishes its parent's record in its own view */
         } else if (has_handler(s)) {
             call_previous(s, info, context);
         } else {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The section behind the arena, built in memory that is there since start. Fatal path: see crash_path.h. */
+/* The section behind the arena, built in static memory. Fatal path: see crash_path.h. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdbool.h>
@@ -89,7 +89,7 @@ void fdri_crash_section_proc(const char *path)
     if (got) text(path, content, got);
 }
 
-/* What the C library wrote before it called abort: an assertion's text, or what it found wrong with the heap. */
+/* The message that the C library stored before abort(): a failed assertion, or an error of the heap. */
 static void abort_text(void)
 {
     struct message {
@@ -100,14 +100,14 @@ static void abort_text(void)
     if (m) text("abort", m->text, (uint32_t)strnlen(m->text, 1000));
 }
 
-/* std::type_info, as the C++ ABI has it: a table of functions, a name, and of a class with one base that. */
+/* std::type_info in the C++ ABI: table of functions, name, and for a class with one base that base. */
 struct type {
     const void *table;
     const char *name;
     const struct type *base;
 };
 
-/* Is it a std::exception, and that at its beginning? */
+/* True if the type derives from std::exception by single inheritance, so its object begins with one. */
 static bool is_exception(const struct type *t)
 {
     static const char name[] = "St9exception";
@@ -119,7 +119,8 @@ static bool is_exception(const struct type *t)
     return false;
 }
 
-/* Its what(): behind two destructors. One of the program's own may do anything, and is not called. */
+/* Adds what(), the function behind two destructors. Only the library's own are called; a what() of the program may do
+ * anything. */
 static void what_text(void)
 {
     const char *(*what)(const void *), *says;
@@ -134,7 +135,7 @@ static void what_text(void)
     }
 }
 
-/* An exception nobody caught. */
+/* Adds type and text of an uncaught exception. */
 static void exception_text(void)
 {
     const struct type *t = fdri_crash.exception_type ? fdri_crash.exception_type() : NULL;
@@ -157,7 +158,7 @@ void fdri_crash_section_texts(void)
         fdri_crash_section.count += fdri_crash.context_count;
     }
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) fdri_crash_section_proc(files[i]);
-    uint32_t room = fdri_crash_section.room - fdri_crash_section.used - 64; /* last: the longest */
+    uint32_t room = fdri_crash_section.room - fdri_crash_section.used - 64; /* last, because it is the longest */
     if (room > FDRI_CRASH_MAPS_NOTE && room < fdri_crash_section.room)
         text("maps", fdri_crash_maps.text, fdri_crash_maps_fit(&fdri_crash_maps, room));
 }

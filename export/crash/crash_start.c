@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Installs and removes the handlers of signals that end a process. docs/CRASH.md tells the rules. */
+/* Installs and removes the handlers of signals that end a process. docs/CRASH.md has the rules. */
 #define _GNU_SOURCE
 #include <fdr/fdr.h>
 #include <pthread.h>
@@ -24,7 +24,8 @@
 #include "export/view.h"
 #include "format/arena/arena.h"
 
-static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER; /* who looks at the handlers finds all of them in place */
+/* a thread that checks the handlers finds all of them installed, or waits */
+static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
 static void look_begin(sigset_t *old)
 {
     fdri_system_signals_block(old);
@@ -46,7 +47,8 @@ static bool is(const struct sigaction *now, void (*what)(int))
     return !(now->sa_flags & SA_SIGINFO) && now->sa_handler == what;
 }
 
-/* Process 1 of a container is not ended by a request whose default action stands; a handler would change that. */
+/* True if fdr shall handle this signal. Process 1 of a container survives a request to end with its default action; a
+ * handler would change that. */
 static bool wanted(const struct fdri_crash_signal *s, const struct sigaction *now)
 {
     if (s->number == fdri_snapshot_view.signal || is(now, SIG_IGN) || is_ours(now)) return false;
@@ -63,7 +65,7 @@ static void install(struct fdri_crash_signal *s, bool chained)
     fdri_atomic_store_relaxed(&s->installed, fdri_crash_catch(s->number, chained));
 }
 
-/* Under the lock, but in a child. */
+/* Call with `looking` locked, except in a child. */
 static void uninstall(void)
 {
     struct sigaction now;
@@ -74,10 +76,12 @@ static void uninstall(void)
     }
 }
 
-/* A handler may have interrupted a record and made a child without atfork handlers (_Fork, clone): that would go on
- * with the record in memory that it shares with its parent. So such children do not get the arena; where they touch it,
- * the handler of SIGSEGV gives them a view of their own; a child of fork() gets one before anything else. Another
- * thread may make a child between the two steps: it must not find the arena gone and the mark off. */
+/* Excludes the arena from children made without atfork handlers (_Fork, clone). A signal handler that interrupted a
+ * record may make such a child, which would go on with the record in memory shared with its parent.
+ *
+ * If such a child touches the arena, the handler of SIGSEGV maps a private view. A child of fork() gets one before
+ * anything else. `hidden` is set before madvise: another thread may make a child in between. That child must not find
+ * the arena missing and the mark unset. */
 static void hide(bool hidden)
 {
     if (hidden == fdri_atomic_load_relaxed(&fdri_crash.hidden)) return;
@@ -87,7 +91,7 @@ static void hide(bool hidden)
         fdri_atomic_store_relaxed(&fdri_crash.hidden, false);
 }
 
-/* In such a child: a view of its own of the file, in which a record can end and definitions can be read. */
+/* In such a child: maps a private view of the file, so that a record can end and definitions can be read. */
 bool fdri_crash_arena_visible_again(void)
 {
     const struct fdri_fd_kept *live = &fdri_snapshot_view.live;
@@ -101,8 +105,8 @@ bool fdri_crash_arena_visible_again(void)
 
 bool fdri_crash_own_view(void) { return fdri_crash.seen_by == fdri_export_pid(); }
 
-/* A thread that has just attached may look while another one starts or ends the recording; a vfork child has handlers
- * of its own. Whoever finds somebody else looking leaves it to them: nobody waits here, in whatever handler. */
+/* Stores which handlers were replaced. If another thread holds the lock, it does the check, or is starting or ending
+ * the recording. So this never waits, whichever handler calls it. A vfork child has handlers of its own. */
 static void look(void)
 {
     struct sigaction now;
@@ -131,7 +135,7 @@ void fdr_handlers_changed(void)
     if (fdri_atomic_load_relaxed(&fdr_switch_.on)) fdri_crash_check_handlers();
 }
 
-/* Which signals are caught, now that handlers were installed. */
+/* Stores which signals have fdr's handler now. */
 static void note_handlers(void)
 {
     struct fdri_arena_superblock *super = (void *)fdri_snapshot_view.base;
@@ -165,7 +169,7 @@ void fdri_crash_start(void)
     fdri_crash_bundle_open();
     fdri_crash_context();
     fdri_stack_guard_handler = fdri_crash_on_signal;
-    /* R:crash - fdri_snapshot_view says where the recording is */
+    /* R:crash - fdri_snapshot_view is complete */
     fdri_atomic_store_release(&fdri_crash.pid, fdri_export_pid());
     fdri_crash_stacks(true);
     fdri_crash_thread_begin();
@@ -188,8 +192,9 @@ void fdri_crash_stop(void)
 {
     sigset_t old;
     if (!fdri_crash.pid) return;
-    for (int i = 0; i < 2000 && fdri_crash_under_way(); i++) usleep(1000); /* its file is being written */
-    look_begin(&old); /* else fdr_handlers_chain() hides it again in between */
+    /* wait up to 2 s while its file is being written */
+    for (int i = 0; i < 2000 && fdri_crash_under_way(); i++) usleep(1000);
+    look_begin(&old); /* the lock keeps fdr_handlers_chain() from hiding the arena again in between */
     hide(false);
     uninstall();
     look_end(&old);
@@ -198,7 +203,7 @@ void fdri_crash_stop(void)
     fdri_crash_bundle_close();
 }
 
-/* The child has its parent's handlers and files and may use neither. */
+/* The child inherits handlers and files of its parent and may use neither. */
 void fdri_crash_fork(int phase)
 {
     if (phase < 2) return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Registers and stacks of all threads. Each takes its own, in a handler of a signal sent to it; those that do not
- * answer within a fifth of a second are named with what /proc says of them. Stacks are not unwound here: words that are
- * addresses of code or of the stack itself are kept, and the reader unwinds offline. Fatal path: see crash_path.h. */
+/* Registers and stacks of all threads. Each thread stores its own, in the handler of a signal sent to it. A thread that
+ * does not answer within 0.2 s is listed with its lines from /proc. Stacks are not unwound here: code addresses and
+ * addresses of the stack itself are stored, and the reader unwinds offline. Fatal path: see crash_path.h. */
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdbool.h>
@@ -41,20 +41,21 @@ void fdri_crash_threads_maps(void)
 
 struct slot {
     uint32_t tid;      /* atomic: claims the slot */
-    uint32_t answered; /* atomic, release: what follows is there */
-    bool deaf;         /* it blocks the signal */
-    const void *fault; /* its own, which it is in the handler of; this and `begun` by the thread itself only */
-    bool begun;        /* it answers, or has */
+    uint32_t answered; /* atomic, release: the fields below are complete */
+    bool deaf;         /* it blocks the signal, so it will not answer */
+    /* context of its own fault, while it is in that handler; only the thread itself writes this and `begun` */
+    const void *fault;
+    bool begun; /* it is answering, or has answered */
     struct fdri_arena_crash_thread head;
     uint64_t registers[FDRI_STACK_REGISTERS];
     uint64_t word[WORDS];
     uint32_t place[WORDS];
 };
 static struct slot slots[THREADS];
-static struct slot self; /* of the thread the process dies of, with room for more */
+static struct slot self; /* of the thread that got the fatal signal, with more room */
 static uint64_t self_word[SELF_WORDS];
 static uint32_t self_place[SELF_WORDS];
-static uint32_t released; /* atomic: threads that wait may go on */
+static uint32_t released; /* atomic: waiting threads may go on */
 
 static void capture(struct slot *s, const void *context, uint64_t *word, uint32_t *place, uint32_t most, uint64_t far)
 {
@@ -74,18 +75,19 @@ static struct slot *slot_of(uint32_t tid)
         uint32_t there = fdri_atomic_load_relaxed(&slots[i].tid);
         if (there == 0 && fdri_atomic_cas_acq_rel_u32(&slots[i].tid, &there, tid)) there = tid; /* L:slot */
         if (there != tid) continue;
-        fdri_atomic_store_relaxed(&slots[i].head.tid, tid); /* the thread and who asks it both come here */
+        fdri_atomic_store_relaxed(&slots[i].head.tid, tid); /* set by the thread and by the asking thread alike */
         return &slots[i];
     }
     return NULL;
 }
 
-/* Once: a thread in the handler of a fault of its own tells where it faulted, also where it is asked in there. */
+/* Stores registers and stack, once. A thread in the handler of its own fault reports the place of that fault, also if
+ * it is asked within the handler. */
 static void answer(struct slot *s, const void *context)
 {
     if (s->begun || !fdri_atomic_load_acquire(&maps_ready)) return; /* A:maps */
     s->begun = true;
-    fdri_atomic_signal_fence(); /* before anything of it: on_asked may come in */
+    fdri_atomic_signal_fence(); /* before the capture: on_asked may interrupt it */
     if (s == &self) capture(s, context, self_word, self_place, SELF_WORDS, SCAN_SELF);
     else capture(s, context, s->word, s->place, WORDS, SCAN_OTHER);
     fdri_atomic_store_release(&s->answered, 1u); /* R:answered - pairs with A:answered */
@@ -118,9 +120,10 @@ static void on_asked(int number, siginfo_t *info, void *context)
     int saved = errno;
     if (fdri_export_pid() == fdri_crash.pid && fdri_crash_under_way()) {
         struct slot *s = slot_of((uint32_t)fdri_system_gettid());
-        bool answering = s && s->begun && !fdri_atomic_load_relaxed(&s->answered); /* what this came into goes on */
+        /* it interrupted answer(), which must go on */
+        bool answering = s && s->begun && !fdri_atomic_load_relaxed(&s->answered);
         if (s) answer(s, s->fault ? s->fault : context);
-        /* until the process is gone: what runs on could end it otherwise, or change what is being saved */
+        /* wait until the process ends: a running thread could end it otherwise, or change the arena under the copy */
         while (!answering && !fdri_atomic_load_relaxed(&released) &&
                fdri_clock_ns(CLOCK_MONOTONIC) < fdri_crash_death.until_ns)
             fdri_system_sleep(1000000);
@@ -138,7 +141,7 @@ void fdri_crash_threads_reset(void)
     fdri_atomic_store_relaxed(&released, 0u);
 }
 
-/* A real-time signal nobody has a handler for, or we from an earlier time. */
+/* A real-time signal without a handler, or with ours from an earlier bundle; 0: none. */
 static int free_signal(void)
 {
     struct sigaction now;
@@ -198,8 +201,8 @@ static uint32_t read_task(uint32_t tid, const char *file, char *to, uint32_t byt
     return n > 0 ? (uint32_t)n : 0;
 }
 
-/* Threads that block the signal will not answer, however long one waits: our own do, and many of others'. Nobody does
- * where there is no signal to ask with. */
+/* Marks threads that block the signal, as fdr's own threads do: they will not answer. Without a free signal no thread
+ * can be asked, so all count as deaf. */
 static void find_deaf(int number)
 {
     static const char line[] = "SigBlk:\t";
@@ -214,7 +217,7 @@ static void find_deaf(int number)
             slots[i].deaf = !number || (blocked >> (number - 1) & 1);
             break;
         }
-        if (!n) slots[i].deaf = true; /* it is gone */
+        if (!n) slots[i].deaf = true; /* the thread has ended */
     }
 }
 
@@ -260,7 +263,7 @@ static void add_silent(struct slot *s)
 {
     static const char *const files[] = {"/syscall", "/stat"};
     uint32_t tid = fdri_atomic_load_relaxed(&s->tid);
-    struct slot silent = {.head = {.tid = tid}}; /* it may answer this very moment */
+    struct slot silent = {.head = {.tid = tid}}; /* a copy: it may answer at this moment */
     add(&silent, silent.word, silent.place);
     for (int i = 0; i < 2; i++) {
         char path[48], *p = fdri_crash_append(path, path + sizeof path, "task/");

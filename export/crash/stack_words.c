@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Finds the words of one stack that are worth storing, and reads the memory map that tells code from data. */
 #define _GNU_SOURCE
 #include "base/bits.h"
 #include "base/stack/registers.h"
@@ -35,7 +36,7 @@ static void keep_line(struct fdri_crash_maps *maps, const char *p, uint32_t byte
     maps->bytes += bytes;
 }
 
-/* "from-to rwxp offset device inode path", and the end of the line */
+/* Parses one line "from-to rwxp offset device inode path", up to `end` behind it. */
 static void map_line(struct fdri_crash_maps *maps, const char *line, const char *end)
 {
     struct fdri_crash_map m;
@@ -54,7 +55,8 @@ static void map_line(struct fdri_crash_maps *maps, const char *line, const char 
     keep_line(maps, line, (uint32_t)(end - line), file && (code || offset == 0));
 }
 
-/* Line by line: a process may have tens of thousands, and its stack is one of the last. False: there is none. */
+/* Reads line by line: a process may have tens of thousands of mappings, and its stack is among the last. False: the
+ * file is empty or cannot be read. */
 static bool read_lines(struct fdri_crash_maps *maps, const char *path)
 {
     int fd = fdri_system_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
@@ -64,7 +66,7 @@ static bool read_lines(struct fdri_crash_maps *maps, const char *path)
         if (n > 0) held += (uint32_t)n, seen += (uint32_t)n;
         const char *p = maps->piece, *end = p + held, *next;
         while ((next = memchr(p, '\n', (size_t)(end - p)))) map_line(maps, p, next + 1), p = next + 1;
-        if (p == maps->piece && held == FDRI_CRASH_MAPS_PIECE) p = end; /* no line is that long */
+        if (p == maps->piece && held == FDRI_CRASH_MAPS_PIECE) p = end; /* no line of the kernel is that long */
         held = (uint32_t)(end - p);
         memmove(maps->piece, p, held);
     }
@@ -76,7 +78,7 @@ void fdri_crash_maps_read(struct fdri_crash_maps *maps)
 {
     maps->bytes = maps->count = maps->left_out = 0;
     if (read_lines(maps, "/proc/self/maps")) return;
-    read_lines(maps, "/proc/thread-self/maps"); /* the first thread has ended: it shows none any more */
+    read_lines(maps, "/proc/thread-self/maps"); /* the first thread has ended, so its list is empty */
 }
 
 uint32_t fdri_crash_maps_fit(struct fdri_crash_maps *maps, uint32_t room)
@@ -109,7 +111,7 @@ static const struct fdri_crash_map *map_of(const struct fdri_crash_maps *maps, u
     return NULL;
 }
 
-/* The mapping of a stack pointer, or the one just above it: a stack that overflowed has left its own. */
+/* The mapping of a stack pointer, or one within 1 MiB above it: an overflowed stack pointer has left its mapping. */
 static const struct fdri_crash_map *stack_map(const struct fdri_crash_maps *maps, uint64_t sp)
 {
     const struct fdri_crash_map *m = map_of(maps, sp);
@@ -120,7 +122,7 @@ static const struct fdri_crash_map *stack_map(const struct fdri_crash_maps *maps
 
 /* ---- memory ---- */
 
-enum { PIECE = 512 }; /* words read at a time where memory is not read as it is */
+enum { PIECE = 512 }; /* words for one pread of /proc/self/mem */
 
 __attribute__((no_sanitize("thread", "address"))) static bool look(const struct fdri_crash_words *w, uint64_t at,
                                                                    uint64_t to, uint64_t piece[PIECE], uint64_t *value)

@@ -215,8 +215,8 @@ static struct kept *due(uint64_t owner, uint32_t keep)
     return a.count >= keep && a.count > 1 ? a.oldest : NULL;
 }
 
-/* If the second try fails as well, one old snapshot was removed in vain; after that none is due any more. The free bytes
- * count only for ENOSPC, because a disk quota does not tell its rest. */
+/* If the second try fails as well, one old snapshot was removed in vain; after that none is due any more. Free bytes of
+ * the disk count only for ENOSPC: after EDQUOT the rest of the quota is unknown. */
 bool fdri_snapshot_files_make_room(const struct fdri_snapshot_quota *quota, int e)
 {
     struct fdri_snapshot_quota whole = fdri_snapshot_whole_quota();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The dumper thread: takes the snapshots that a signal, a trigger or the watchdog asks for, and looks now and then at
- * what only looking can find. It starts with the recording where FDR_SIGNAL, a trigger, the watchdog or company needs
- * it, else with the first trigger. */
+/* The dumper thread takes the snapshots that a signal, a trigger or the watchdog requests, and does periodic checks. It
+ * starts with the recording if FDR_SIGNAL, a trigger, the watchdog or fdr's other threads need it, else with the first
+ * trigger. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fdr/fdr.h>
@@ -30,12 +30,12 @@
 #include "format/arena/arena.h"
 
 static sem_t asked;                                      /* posted by handlers and recording threads */
-static uint32_t signalled;                               /* atomic: signals not looked at yet */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the thread's beginning */
+static uint32_t signalled;                               /* atomic: signals not served yet */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the start of the thread */
 static pthread_t dumper;
-static uint64_t served_ns; /* dumper: when a signal was served last */
+static uint64_t served_ns; /* dumper: when it last served a signal */
 static bool have_dumper, stopping;
-static bool may_run; /* a recording is there to take snapshots of; under the lock */
+static bool may_run; /* a recording exists; guarded by lock */
 static struct fdri_system_previous previous;
 static int installed; /* signal number, 0 = none */
 
@@ -53,7 +53,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
 
 void fdri_trigger_dumper_wake(void) { sem_post(&asked); /* async-signal-safe; the dumper does the work */ }
 
-/* Signals that came together are one. */
+/* Signals that arrived since the last look get one snapshot. */
 static void serve_signals(void)
 {
     uint32_t n = fdri_atomic_load_relaxed(&signalled);
@@ -67,7 +67,8 @@ static void serve_signals(void)
     fdri_snapshot_take(&why, &quota, true);
 }
 
-/* Until somebody asks, or until `until_ns` (CLOCK_MONOTONIC). Returns by how much that was overslept. */
+/* Waits until the semaphore is posted, or until `until_ns` (CLOCK_MONOTONIC). Returns the time by which it woke too
+ * late. */
 static uint64_t wait_until(uint64_t until_ns)
 {
     uint64_t began = fdri_clock_ns(CLOCK_MONOTONIC);
@@ -89,8 +90,8 @@ static void *dump_loop(void *unused)
         fdri_trigger_watchdog_late(wait_until(until));
         bool last = fdri_atomic_load_acquire(&stopping); /* A:stop */
         if (last) {
-            serve_signals();                /* one that came before the end is no late one */
-            fdri_trigger_serve(UINT64_MAX); /* windows end with the recording */
+            serve_signals();                /* a signal from before the end still gets its snapshot */
+            fdri_trigger_serve(UINT64_MAX); /* an open window ends with the recording */
             return NULL;
         }
         serve_signals();
@@ -103,12 +104,13 @@ static void *dump_loop(void *unused)
 
 bool fdri_trigger_dumper_stops(void) { return fdri_atomic_load_acquire(&stopping); /* A:stop */ }
 
-/* Where the recording has only just begun fdri_trigger_start sees to it; where it ends nobody needs one any more. */
+/* Does nothing without a recording: fdri_trigger_start starts the thread for a recording that is just beginning, and an
+ * ending one needs none. */
 int fdri_trigger_dumper_start(void)
 {
     sigset_t old;
     int e = 0;
-    fdri_system_signals_block(&old); /* the application's signals are not ours to take */
+    fdri_system_signals_block(&old); /* the dumper must not take the application's signals */
     pthread_mutex_lock(&lock);
     if (may_run && !have_dumper) {
         stopping = false;
@@ -124,7 +126,7 @@ int fdri_trigger_dumper_start(void)
     return -e;
 }
 
-/* Is there a thread? Without `now` nobody starts one from here on. */
+/* Permits or forbids starting the thread; returns whether it exists. */
 static bool set_may_run(bool now)
 {
     sigset_t old;
@@ -164,16 +166,16 @@ int fdri_trigger_start(const struct fdri_export_view *view)
 {
     fdri_snapshot_take_begin(view);
     fdri_trigger_watchdog_start();
-    set_may_run(true); /* first: a trigger that is armed from here on has the thread started itself */
+    set_may_run(true); /* first: from here on, arming a trigger starts the thread */
     if (!fdri_snapshot_view.signal && !fdri_snapshot_view.watchdog_ns && !fdri_snapshot_view.company &&
         !fdri_trigger_any())
         return 0;
     int e = fdri_trigger_dumper_start();
-    install(); /* without a thread, too: who asks for a snapshot must not end the program */
+    install(); /* even without a thread: a request for a snapshot must not end the program */
     return e;
 }
 
-/* Ours stays for now: a request that comes late is one for nothing, and what was there before might end the process. */
+/* Leaves the signal handler installed: it ignores a late request, while the previous action might end the process. */
 void fdri_trigger_stop(bool take)
 {
     if (!take) fdri_snapshot_take_end();
@@ -191,7 +193,7 @@ void fdri_trigger_leave(void) { uninstall(); }
 bool fdri_trigger_handles(const struct sigaction *action)
 {
     if (!(action->sa_flags & SA_SIGINFO)) return false;
-    /* behind it one of the program's */
+    /* passes the signal on to a handler of the program */
     if (action->sa_sigaction == on_signal) return !fdri_system_previous_any(&previous);
     return action->sa_sigaction == fdri_crash_on_signal;
 }
@@ -200,7 +202,7 @@ void fdri_trigger_dumper_fork(int phase)
 {
     fdri_snapshot_take_fork(phase);
     fdri_trigger_fork(phase);
-    if (phase == 2) { /* no dumper here; a signal does what it did before fdr */
+    if (phase == 2) { /* the child has no dumper; the signal gets its previous action */
         uninstall();
         have_dumper = may_run = false;
     }

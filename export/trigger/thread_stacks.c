@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Stacks of all threads of a process that goes on, for the watchdog. A thread that runs, or waits in a call that begins
- * again behind a handler, is asked by a signal, as in a crash, and goes on at once. Where a signal would end its call
- * early (sleep, poll, whatever has a time limit), or it waits with the signal blocked, it is left alone: /proc says
- * where it stands, and its stack is read from here.
+/* Stacks of all threads of a process that goes on, for the watchdog.
  *
- * The signal is one whose default is to be ignored: one that comes late, or is still pending at exec, harms nothing. */
+ * A running thread is asked by a signal, as in a crash, and goes on at once; so is a thread in a call that the kernel
+ * restarts after a handler. Other waiting threads are not disturbed: a signal would end their call early (sleep, poll,
+ * all calls with a time limit), or they block the signal. /proc gives their place, and this thread reads their stacks.
+ *
+ * The signal is one with the default action "ignore". If it arrives late, or is pending at exec, it does no harm. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -34,7 +35,7 @@
 
 enum { THREADS = FDRI_TRIGGER_STACKS, WORDS = 160, FAR = 128 << 10, WAIT_NS = 200000000, WAIT_LONG = 10 };
 
-/* FREE -> ASKED (by whoever gathers) -> WRITING (by the thread, in its handler) -> DONE */
+/* FREE -> ASKED (by the asking thread) -> WRITING (by the asked thread, in its handler) -> DONE */
 enum { FREE, ASKED, WRITING, DONE };
 struct slot {
     uint32_t state, tid; /* atomic */
@@ -56,7 +57,7 @@ static void scan(struct slot *s)
     fdri_crash_words_scan(&maps, &(struct fdri_crash_words){&s->head, s->word, s->place, WORDS, FAR, memory});
 }
 
-/* ---- in the thread that is asked ---- */
+/* ---- in the asked thread ---- */
 
 static void on_asked(int number, siginfo_t *info, void *context)
 {
@@ -102,11 +103,11 @@ static void uninstall(int number)
         sigaction(number, &standard, NULL);
 }
 
-/* ---- what /proc says ---- */
+/* ---- from /proc ---- */
 
 enum way { NO_WAY, RUNS, WAITS_AGAIN, WAITS_ONCE }; /* the last two: sp and pc are known */
 
-/* "running"; or the call's number, its six arguments, sp and pc; or -1, sp and pc. */
+/* Parses /proc/self/task/TID/syscall: "running"; or the call's number, six arguments, sp and pc; or -1, sp and pc. */
 static enum way way_of(uint32_t tid, uint64_t *sp, uint64_t *pc)
 {
     char text[512];
@@ -147,14 +148,14 @@ static void by_proc(struct slot *s, uint64_t sp, uint64_t pc)
 static void ask(uint32_t tid, int number)
 {
     uint64_t sp, pc;
-    /* A:stack - of a round before */
+    /* A:stack - a late thread of an earlier round may still be writing */
     while (used < THREADS && fdri_atomic_load_acquire(&slots[used].state) == WRITING) used++;
     if (used == THREADS || tid == (uint32_t)fdri_system_gettid()) return;
     struct slot *s = &slots[used++];
     s->head = (struct fdri_arena_crash_thread){.tid = tid};
     fdri_atomic_store_relaxed(&s->tid, tid);
     bool hears = number && !blocks(tid, number);
-    enum way way = way_of(tid, &sp, &pc); /* last: a call that begins behind this look ends early */
+    enum way way = way_of(tid, &sp, &pc); /* last: a call that begins after this look may end early */
     hears &= way != NO_WAY;
     if (way == WAITS_ONCE || (way == WAITS_AGAIN && !hears)) {
         by_proc(s, sp, pc);
@@ -198,7 +199,7 @@ static bool runs(uint32_t tid)
     return fdri_system_read_task(tid, "syscall", text, sizeof text) && !strncmp(text, "running", 7);
 }
 
-/* Where many want a processor one that was asked may have had none yet. */
+/* True if a thread that was asked has had no processor yet. */
 static bool one_may_answer(void)
 {
     for (uint32_t i = 0; i < used; i++) {
@@ -221,7 +222,8 @@ static void await_answers(void)
     }
 }
 
-/* Who did not answer may be standing by now. What is being written stays until it is. */
+/* A thread that did not answer may be waiting by now, so /proc can give its place. A slot in state WRITING is left to
+ * its thread. */
 static void settle(struct slot *s)
 {
     uint64_t sp, pc;
@@ -258,7 +260,7 @@ static void put_all(struct fdri_crash_section *to)
     uint32_t each = used ? (to->room - to->used) / used : 0;
     uint32_t most = each > fixed ? (uint32_t)fdri_bits_min((each - fixed) / 12, WORDS) : 0;
     for (uint32_t i = 0; i < used; i++) add(to, &slots[i], most);
-    if (to->room - to->used > 256) { /* modules loaded since the recording knows: what there is room for */
+    if (to->room - to->used > 256) { /* as much of the map as fits: the recording knows earlier modules */
         uint32_t room = to->room - to->used - 64;
         fdri_crash_section_put(to, FDRI_ARENA_CRASH_TEXT, "maps", 5, maps.text, fdri_crash_maps_fit(&maps, room), NULL,
                                0);
@@ -269,12 +271,13 @@ uint32_t fdri_trigger_stacks_take(uint8_t *bytes, uint32_t room, const struct fd
 {
     struct fdri_crash_section section = {.bytes = bytes, .room = room};
     if (room < 4096) return 0;
-    bool busy = false; /* one of a round before still writes: it reads the maps and the memory's descriptor */
+    bool busy = false; /* a thread of an earlier round is still writing; it reads `maps` and `memory` */
     for (uint32_t i = 0; i < THREADS; i++) busy |= fdri_atomic_load_acquire(&slots[i].state) == WRITING; /* A:stack */
     if (busy) return 0;
     for (uint32_t i = 0; i < THREADS; i++) fdri_atomic_store_relaxed(&slots[i].state, (uint32_t)FREE);
     used = 0;
-    memory = fdri_fd_open(AT_FDCWD, "/proc/thread-self/mem", O_RDONLY, 0); /* the first thread may have ended */
+    /* thread-self: the first thread may have ended */
+    memory = fdri_fd_open(AT_FDCWD, "/proc/thread-self/mem", O_RDONLY, 0);
     if (memory < 0) return 0;
     fdri_crash_maps_read(&maps);
     int number = install();

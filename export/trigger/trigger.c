@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* From what a source has seen to a snapshot: window, hold-off, cap. Sources call fdri_trigger_seen from any thread,
- * also in signal handlers; everything else happens in the dumper thread.
+/* Turns the match of a source into a snapshot: window, hold-off, limit. Sources call fdri_trigger_seen from any thread,
+ * also in signal handlers. All else happens in the dumper thread.
  *
- *   armed --seen--> pending --window is over--> snapshot --> quiet for the hold-off --> armed
+ *   armed --match--> pending --end of the window--> snapshot --> quiet for the hold-off --> armed
  *
- * What is seen meanwhile is counted only. */
+ * Matches while pending or quiet are only counted. */
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <inttypes.h>
@@ -28,14 +28,14 @@
 enum { FREE, ARMED, SEEING, PENDING };
 static struct slot {
     uint32_t state; /* atomic */
-    uint32_t armed; /* how often this place was given to a trigger */
+    uint32_t armed; /* how often the slot was given to a trigger */
     struct fdri_export_trigger trigger;
-    struct fdri_export_seen seen; /* published by PENDING */
+    struct fdri_export_seen seen; /* valid in state PENDING */
     uint64_t due_ns;              /* CLOCK_MONOTONIC: end of the window */
     uint64_t quiet_until_ns;      /* atomic */
-    uint64_t seen_count;          /* atomic: how often, also while pending or quiet */
+    uint64_t seen_count;          /* atomic: matches, also while pending or quiet */
 } slots[FDRI_EXPORT_TRIGGERS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what a trigger is; not needed for seeing something */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards a trigger's definition; a match takes no lock */
 
 void fdri_trigger_fork(int phase)
 {
@@ -52,17 +52,17 @@ bool fdri_trigger_any(void)
 void fdri_trigger_arm(uint32_t i, const struct fdri_export_trigger *t)
 {
     struct slot *s = &slots[i];
-    pthread_mutex_lock(&lock); /* the dumper may still be at the one that was here before */
+    pthread_mutex_lock(&lock); /* the dumper may be serving the slot's previous trigger */
     s->trigger = *t;
     s->armed++;
     fdri_atomic_store_relaxed(&s->quiet_until_ns, (uint64_t)0);
     fdri_atomic_store_relaxed(&s->seen_count, (uint64_t)0);
-    /* R:trigger - pairs with A:trigger: what it is before it can be seen */
+    /* R:trigger - pairs with A:trigger: its definition before it can match */
     fdri_atomic_store_release(&s->state, (uint32_t)ARMED);
     pthread_mutex_unlock(&lock);
 }
 
-/* Nobody reports to it any more. What is pending is not taken. */
+/* From here on matches are ignored. A pending one gets no snapshot. */
 void fdri_trigger_disarm(uint32_t i) { fdri_atomic_store_release(&slots[i].state, (uint32_t)FREE); } /* R:trigger */
 
 uint64_t fdri_trigger_count(uint32_t i) { return fdri_atomic_load_relaxed(&slots[i].seen_count); }
@@ -78,8 +78,8 @@ void fdri_trigger_seen(uint32_t i, const struct fdri_export_seen *seen)
     if (!fdri_atomic_cas_acq_rel_u32(&s->state, &armed, SEEING)) return; /* L:trigger */
     s->seen = *seen;
     s->due_ns = now + s->trigger.window_ns;
-    uint32_t seeing = SEEING; /* else it was disarmed meanwhile, and stays so */
-    /* R:seen - pairs with A:seen: the dumper finds all of it */
+    uint32_t seeing = SEEING; /* if the state changed, it was disarmed meanwhile and stays so */
+    /* R:seen - pairs with A:seen: the dumper finds the whole match */
     if (fdri_atomic_cas_acq_rel_u32(&s->state, &seeing, PENDING)) fdri_trigger_dumper_wake();
 }
 
@@ -107,7 +107,7 @@ static const char *value_text(char *text, size_t bytes, const struct fdri_export
     return text;
 }
 
-/* What is to be taken; false: it was disarmed. */
+/* Copies the pending match; false: the trigger was disarmed. */
 static bool look_at(const struct slot *s, struct slot *copy)
 {
     pthread_mutex_lock(&lock);
@@ -117,8 +117,8 @@ static bool look_at(const struct slot *s, struct slot *copy)
     return pending;
 }
 
-/* The one that was taken is the one that is there, and may be seen again. Where it was refused, as it has as many as it
- * may keep, somebody may move one away: it looks again, not all the time. */
+/* Arms the trigger again, unless the slot has another one by now. After a snapshot that its limit forbade it waits at
+ * least 1 s: somebody may move one of its snapshots away. */
 enum { REFUSED_NS = 1000000000 };
 static void done(struct slot *s, const struct slot *taken, bool written)
 {
@@ -146,7 +146,7 @@ static void take(uint32_t i)
     fdri_trigger_name_of(s.seen.key, name, sizeof name);
     snprintf(why.name, sizeof why.name, "%s", s.trigger.name);
     fdri_trigger_add_field_name(s.seen.key, s.seen.field, name, sizeof name);
-    /* else it is called by that */
+    /* a trigger without a name is called by its condition */
     bool named = strncmp(s.trigger.name, s.trigger.what, sizeof s.trigger.name - 1) != 0;
     snprintf(why.reason, sizeof why.reason, "trigger %.40s%s%.70s (%.70s%s%.40s)", named ? s.trigger.name : "",
              named ? ": " : "", s.trigger.what, name, name[0] ? ": " : "", value_text(value, sizeof value, &s.seen));
@@ -157,7 +157,7 @@ static void take(uint32_t i)
     done(&slots[i], &s, fdri_snapshot_take(&why, &quota, false) == 0);
 }
 
-/* Takes what is due at `now`; when to come again. */
+/* Takes the snapshots due at `now`. Returns the time of its next call. */
 uint64_t fdri_trigger_serve(uint64_t now)
 {
     uint64_t next = UINT64_MAX;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of what is defined, for reasons and messages: looked for in the arena, which takes as long as it takes. */
+/* Names of regions, metrics and events for reasons and messages. It searches all definitions in the arena, so it is
+ * slow. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The watchdog: a thread that has open regions and for FDR_WATCHDOG records nothing, and counts nothing, hangs, unless
- * it computes or waits for a processor. One snapshot for all that are found together, none for them again until they
- * have moved. */
+/* The watchdog: a thread hangs if it has open regions and neither records nor counts anything for FDR_WATCHDOG, unless
+ * it computes or waits for a processor. All threads found together get one snapshot; none gets a second one before it
+ * has moved. */
 #define _GNU_SOURCE
 #include <assert.h>
 #include <ctype.h>
@@ -31,18 +31,19 @@
 
 enum verdict { MOVES, STANDS, COMPUTES, HANGS };
 struct watched {
-    uint32_t off, id; /* of its location: places in the arena serve again, for another id; 0: no entry */
+    uint32_t off, id; /* off: of its location, 0: no entry. id: a location's memory may be reused, for another id */
     uint64_t last_tick, presented;
     uint32_t depth;
-    bool known, stands, reported;        /* stands: `presented` is known */
-    uint64_t since_ns, cpu_ns, delay_ns; /* when it stood still, and what it had used until then */
+    bool known, stands, reported;        /* stands: `presented` is valid */
+    uint64_t since_ns, cpu_ns, delay_ns; /* when it stopped moving, and its usage until then */
 };
-static struct watched *all; /* a hash by off, half full at most */
+static struct watched *all; /* a hash table by off, at most half full */
 static uint32_t room, taken;
-static uint64_t look_ns, due_ns; /* the next look; when what was found is reported, 0: nothing was */
+/* the time of the next look; the time to report hanging threads, 0: none found */
+static uint64_t look_ns, due_ns;
 
-/* How a thread spends its time; false: it is gone. Where /proc cannot be read (no descriptor is left, a filter, a root
- * without one) its processor time is all that is known. */
+/* How a thread spends its time; usage_of returns false if it has ended. If /proc cannot be read (no free descriptor, a
+ * filter, a root without it), only its processor time is known. */
 struct usage {
     uint64_t cpu_ns, delay_ns;
     char state;
@@ -112,14 +113,14 @@ FDRI_RACY static uint32_t innermost(const struct fdri_arena_location *l)
     return depth && depth <= fdri_arena_levels_in(l->level_blocks) ? level_of(l, depth)->region : 0;
 }
 
-/* Does a word go on from one letter to the next? Not in "_l", "4l" or "dL". */
+/* True if a word continues from one letter to the next. Not in "_l", "4l" or "dL". */
 static bool goes_on(char letter, char next)
 {
     if (!isalpha((unsigned char)letter)) return false;
     return islower((unsigned char)next) || (isupper((unsigned char)next) && isupper((unsigned char)letter));
 }
 
-/* A mangled name: its length stands before it, as in "_Z4lockv". */
+/* True for a mangled name, which has its length in front, as in "_Z4lockv". */
 static bool is_counted(const char *name, const char *p, size_t n)
 {
     bool digit = p > name && isdigit((unsigned char)p[-1]),
@@ -127,7 +128,7 @@ static bool is_counted(const char *name, const char *p, size_t n)
     return digit && !more && (size_t)(p[-1] - '0') == n;
 }
 
-/* Also behind capitals: "RWLock". */
+/* True if a word begins at p; also behind capitals: "RWLock". */
 static bool begins(const char *name, const char *p)
 {
     return p == name || !goes_on(p[-1], p[0]) || (isupper((unsigned char)p[0]) && islower((unsigned char)p[1]));
@@ -142,7 +143,7 @@ static bool has_word(const char *name, const char *word)
     return false;
 }
 
-/* A region that waits may burn time while it does. */
+/* True if the region's name suggests waiting, which may use processor time. */
 static bool waits_by_name(uint32_t region)
 {
     static const char *const anywhere[] = {"MPI_", "wait", "barrier", "recv"};
@@ -171,8 +172,8 @@ FDRI_RACY static void begin(struct watched *w, const struct fdri_arena_location 
                           .delay_ns = u.delay_ns};
 }
 
-/* More than a tenth of the time on a processor, or on its way to one now: it computes. More than half of the time
- * running or waiting for a processor: the host is busy. (The kernel counts a wait when it is over.) */
+/* A thread computes if it used a processor for more than a tenth of the time, or runs now. The host is busy if the
+ * thread ran or waited for a processor for more than half of the time. The kernel counts a wait when it ends. */
 FDRI_RACY static enum verdict judge(const struct watched *w, const struct fdri_arena_location *l, uint64_t now,
                                     struct usage *u)
 {
@@ -184,8 +185,9 @@ FDRI_RACY static enum verdict judge(const struct watched *w, const struct fdri_a
     return cpu + delay > passed / 2 ? COMPUTES : HANGS;
 }
 
-/* Calls that are only counted (deeper than FDR_DEPTH, in a pause, kept out by rules) leave time and depth as they are.
- * What was presented is looked at where those stood still for a look: it is in as many lines as there are levels. */
+/* Calls that are only counted (deeper than FDR_DEPTH, in a pause, excluded by rules) change neither time nor depth. So
+ * `presented` is compared, too, but only after both stood still for a look: summing it reads a cache line for each
+ * level. */
 static bool counts(struct watched *w, const struct fdri_arena_location *l)
 {
     uint64_t presented = fdri_snapshot_presented_of(l);
@@ -198,9 +200,10 @@ static bool counts(struct watched *w, const struct fdri_arena_location *l)
 FDRI_RACY static enum verdict look_at(const struct fdri_arena_location *l, uint64_t now, uint64_t limit,
                                       struct usage *u)
 {
-    uint32_t flags = fdri_atomic_load_acquire(&l->flags); /* A:location - what it is, before that it lives */
+    /* A:location - kind and thread number were stored before the flag LIVE */
+    uint32_t flags = fdri_atomic_load_acquire(&l->flags);
     uint32_t depth = fdri_atomic_load_relaxed(&l->depth);
-    /* it may have no number, or 0 */
+    /* a lane; or a thread without a number, or with number 0 */
     if (!(flags & FDRI_ARENA_LOCATION_LIVE) || (flags & FDRI_ARENA_LOCATION_LANE)) return MOVES;
     struct watched *w = entry(l);
     if (!w) return MOVES;
@@ -214,7 +217,7 @@ FDRI_RACY static enum verdict look_at(const struct fdri_arena_location *l, uint6
     }
     if (w->reported || now - w->since_ns < limit) return STANDS;
     enum verdict v = judge(w, l, now, u);
-    if (v == COMPUTES) begin(w, l, now); /* and is looked at anew */
+    if (v == COMPUTES) begin(w, l, now); /* and the time begins anew */
     return v;
 }
 
@@ -234,7 +237,7 @@ FDRI_RACY static void describe(struct fdri_snapshot_why *why, const struct fdri_
     static_assert(offsetof(struct fdri_arena_location, name) % 8 == 0 && sizeof l->name % 8 == 0, "copied in words");
     _Alignas(8) char name[sizeof l->name];
     char region[160] = "";
-    fdri_racy_copy(name, l->name, sizeof name); /* its thread may be naming itself */
+    fdri_racy_copy(name, l->name, sizeof name); /* its thread may be writing it */
     name[sizeof name - 1] = 0;
     fdri_trigger_name_of((uint32_t)FDRI_ARENA_DEF_REGION << 24 | innermost(l), region, sizeof region);
     why->value = stood;
@@ -247,12 +250,12 @@ FDRI_RACY static void describe(struct fdri_snapshot_why *why, const struct fdri_
              name, region[0] ? region : "a region", seconds, u->state, of_processor);
 }
 
-/* All that hang by now are in this one. The one that stood first is named. */
+/* Takes one snapshot for all threads that hang by now. The message names the one that has stood longest. */
 FDRI_RACY static void report(uint64_t now)
 {
     struct fdri_snapshot_why why = {.kind = FDRI_ARENA_REASON_WATCHDOG, .location = UINT32_MAX, .name = "watchdog"};
     struct fdri_snapshot_quota quota = fdri_snapshot_whole_quota();
-    static struct fdri_trigger_tids who; /* of those that hang, as many as have a stack in the file */
+    static struct fdri_trigger_tids who; /* the hanging threads, as many as have a stack in the file */
     struct usage u;
     uint32_t hanging = 0;
     who.count = 0;
@@ -291,8 +294,8 @@ void fdri_trigger_watchdog_start(void)
     if (all) memset(all, 0, room * sizeof *all);
 }
 
-/* Every wake-up is late by some microseconds, on a crowded machine by milliseconds; with a trigger that is polled there
- * are a thousand a second. That is no stop, and must not add up to one. */
+/* Each wake-up is late by microseconds, on a crowded machine by milliseconds. With a polled trigger there are a
+ * thousand a second. They are no stop of the process and must not add up to one. */
 void fdri_trigger_watchdog_late(uint64_t ns)
 {
     if (ns < fdri_bits_min(fdri_snapshot_view.watchdog_ns / 4, 100000000)) return;
@@ -301,7 +304,8 @@ void fdri_trigger_watchdog_late(uint64_t ns)
         if (all[i].off) all[i].since_ns += ns;
 }
 
-/* A quarter of the time between looks; others that hang for the same reason have one look's time to be found, too. */
+/* Looks four times in FDR_WATCHDOG. After the first find it waits one look, so that other threads that hang for the
+ * same reason are found, too. */
 uint64_t fdri_trigger_watchdog_look(uint64_t now)
 {
     uint64_t often = fdri_bits_min(fdri_bits_max(fdri_snapshot_view.watchdog_ns / 4, 10000000), 1000000000);
