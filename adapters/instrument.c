@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The compiler's function hooks (gcc and clang: -finstrument-functions): every call of an instrumented function is a
- * call of the region that the reader later finds at its address.
+/* The compiler's function hooks (gcc and clang: -finstrument-functions). Each call of an instrumented function becomes
+ * a call of the region that the reader later finds at its address.
  *
- * The recording starts in a constructor, not at the first hook: a hook may run in a signal handler, inside an
- * allocator or under a lock, where starting one is not safe. Every object that links this library is initialised
- * after it; one that only happens to find the hooks may run constructors earlier, and those are not recorded. Hooks
- * before the start, after fdr_finalize and in a forked child find the switch off and return.
+ * The recording starts in a constructor, not at the first hook. A hook may run in a signal handler, inside an allocator
+ * or under a lock, where starting a recording is not safe. Objects linked with this library are initialised after it.
+ * An object that finds the hooks without being linked may run constructors earlier; those are not recorded. Before the
+ * start, after fdr_finalize and in a forked child the hooks find recording off and return.
  *
- * A hook is one jump: nothing is saved, nothing is on the stack, so it is as safe in signal handlers, in threads and
- * under exceptions as the [record] function it jumps to. */
+ * A hook is one jump. It saves nothing and has no stack frame. So it is as safe in signal handlers, in threads and
+ * under exceptions as the recording function to which it jumps. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 HOOK void __cyg_profile_func_enter(void *function, void *call_site);
 HOOK void __cyg_profile_func_exit(void *function, void *call_site);
 
-/* Through the address table at once, not through a stub that jumps there. */
+/* Jumps through the address table directly, not through a stub of the PLT. */
 #if __has_attribute(noplt)
 extern __typeof__(fdr_enter_function_) fdr_enter_function_ __attribute__((noplt));
 extern __typeof__(fdr_leave_address) fdr_leave_address __attribute__((noplt));
@@ -41,7 +41,7 @@ static inline __attribute__((no_instrument_function)) int recording(void)
     return __atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED) != 0;
 }
 
-/* What is loaded next may lie where this was: its functions are not the ones known there. */
+/* The next loaded module may lie at the same addresses, with other functions. */
 HOOK int dlclose(void *handle)
 {
     static int (*real)(void *);
@@ -56,9 +56,9 @@ HOOK int dlclose(void *handle)
     return status;
 }
 
-/* A Fortran main program first sets up libgfortran, which takes the signals of faults for itself, to print where one
- * happened, and forgets what it found. fdr's go back in front of it. Weak: libgfortran.a has this in a file with other
- * names that are needed. */
+/* A Fortran main program first sets up libgfortran, which installs its own handlers of fault signals, to print a
+ * backtrace, and does not call the previous ones. fdr's handlers go back in front. Weak: libgfortran.a defines this in
+ * a file with other names that are needed. */
 HOOK __attribute__((weak)) void _gfortran_set_options(int count, int *options);
 void _gfortran_set_options(int count, int *options)
 {
@@ -68,8 +68,8 @@ void _gfortran_set_options(int count, int *options)
     if (recording()) fdr_handlers_chain();
 }
 
-/* Linked statically, this runs before the program's own constructors; the least priority that is not reserved. A
- * failure was told in one line; the program runs on unrecorded. */
+/* 101 is the first priority that is not reserved: in a static program this runs before the program's own constructors.
+ * fdr_init reports a failure in one line; the program then runs unrecorded. */
 __attribute__((constructor(101), no_instrument_function)) static void start(void)
 {
     int saved = errno;

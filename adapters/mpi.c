@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* MPI_Abort leaves a bundle before it ends the job, where FDR_CRASH=exit asks for it: behind it there are between no
- * time at all (MPICH) and a second (Open MPI) until every process of the job is killed.
+/* With FDR_CRASH=exit, MPI_Abort leaves a bundle before it ends the job. Afterwards all processes of the job are
+ * killed, at once (MPICH) or within a second (Open MPI). MPI_Init may install signal handlers, so fdr then checks its
+ * own.
  *
- * MPI_Init may install handlers of signals; behind it fdr looks whether its own are still there.
+ * This uses the profiling interface of the MPI standard: MPI_Abort is fdr's, PMPI_Abort the library's. No MPI header is
+ * needed, so one library serves all MPI libraries. A communicator is an int or a pointer, and both pass through a
+ * register as wide as a pointer.
  *
- * By the profiling interface of the MPI standard: MPI_Abort is ours, PMPI_Abort the library's. No MPI header is needed,
- * so one library serves all of them: a communicator is an int or a pointer, and either comes through in a register of a
- * pointer's width. Fortran has entry points of its own; which of them end in C's is different from library to library,
- * so each is here, and the second one finds recording off. MPICH calls the library's own pmpir_* for mpi_f08; where
- * neither name is there, it is the next one of the name that we have taken. Where MPI came with a plugin (dlopen) it is
- * looked for in all that is loaded; and where it is nowhere, nobody is told that it was initialised. */
+ * Fortran has entry points of its own. Which of them call C's differs between libraries, so each is here; a second one
+ * finds recording off. For mpi_f08 MPICH calls its own pmpir_*; if neither name exists, the next definition of the
+ * intercepted name is used. If MPI came with a plugin (dlopen), all loaded libraries are searched. If none has the
+ * function, MPI_Init fails with an error. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fdr/fdr.h>
@@ -41,7 +42,7 @@ FDR_API abort_f mpi_abort_, mpi_abort_f08_;
 FDR_API init_f mpi_init_, mpi_init_f08_;
 FDR_API init_thread_f mpi_init_thread_, mpi_init_thread_f08_;
 
-enum { LOADED = 1024, NOT_THERE = 16 }; /* an error of MPI: in all libraries other than MPI_SUCCESS */
+enum { LOADED = 1024, NOT_THERE = 16 }; /* an MPI error code: other than MPI_SUCCESS in all libraries */
 
 struct loaded {
     char *name[LOADED];
@@ -57,8 +58,8 @@ static int note(struct dl_phdr_info *info, size_t size, void *argument)
     return 0;
 }
 
-/* In a library that was loaded for itself alone. It is asked for behind the look at all, which holds the loader's
- * lock. */
+/* Finds a function in a library loaded with RTLD_LOCAL. dl_iterate_phdr holds the loader's lock, so the symbol is
+ * looked up after it. */
 static uintptr_t in_any(const char *name)
 {
     struct loaded l;
@@ -74,7 +75,7 @@ static uintptr_t in_any(const char *name)
     return found;
 }
 
-/* The library's own function: of the profiling interface, or the one that ours stands in front of. 0: there is none. */
+/* The library's own function: that of the profiling interface, or the one behind ours. 0: none. */
 static uintptr_t real(const char *profiling, const char *name)
 {
     uintptr_t f = (uintptr_t)dlsym(RTLD_DEFAULT, profiling);
@@ -91,7 +92,7 @@ static int not_there(const char *name)
     return NOT_THERE;
 }
 
-/* NULL where the caller left it out: then an error ends the job. */
+/* error NULL: the caller left it out, so an error ends the job. */
 static void set(int *error, int code)
 {
     if (!error) _Exit(code);
@@ -102,9 +103,9 @@ static void set(int *error, int code)
 
 int MPI_Abort(void *communicator, int code)
 {
-    fdr_ending("MPI_Abort", code); /* first: looking for it takes the loader's lock */
+    fdr_ending("MPI_Abort", code); /* first: the lookup takes the loader's lock */
     int (*f)(void *, int) = PMPI_Abort ? PMPI_Abort : (int (*)(void *, int))real("PMPI_Abort", "MPI_Abort");
-    if (!f) _Exit(code); /* no MPI library at all: nobody expects to come back */
+    if (!f) _Exit(code); /* no MPI library: the caller expects no return */
     return f(communicator, code);
 }
 
@@ -116,7 +117,7 @@ void mpi_abort_(int *communicator, int *code, int *error)
     f(communicator, code, error);
 }
 
-/* error: NULL where the caller left it out */
+/* error: NULL if the caller left it out */
 void mpi_abort_f08_(int *communicator, int *code, int *error)
 {
     fdr_ending("MPI_Abort", *code);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The checks of a file copied from outside, as export/snapshot/snapshot_checks.c makes them: of what stands in the
- * file. */
+/* The checks of a file copied from outside, computed over the bytes of the file, as in
+ * export/snapshot/snapshot_checks.c. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "format/arena/checks.h"
@@ -30,7 +30,7 @@ static uint32_t check_file(struct copy *c, uint64_t off, uint64_t count)
 
 void fdri_live_external_put_checks(struct copy *c, struct fdri_arena_spare *spare)
 {
-    struct fdri_arena_chunk_list *l = &c->chunk_list; /* pieces of bins are in it */
+    struct fdri_arena_chunk_list *l = &c->chunk_list; /* it already has the pieces of bins */
     uint32_t tail_bytes = fdri_live_external_tail_bytes(c);
     uint32_t room = (FDRI_ARENA_TAIL_MAX_BYTES - tail_bytes - 8) / (uint32_t)sizeof(struct fdri_arena_chunk);
     fdri_arena_chunks_add(l, fdri_bits_max((c->virgin >> 32) * FDRI_ARENA_META_ALIGN, FDRI_ARENA_SUPERBLOCK_BYTES),

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* A snapshot of a process that does not help: it may be hung, stopped, or block every signal. The order of copying is
- * that of export/snapshot/arena_copy.c, and for the same reasons (docs/FORMAT.md, section 14):
+/* A snapshot of a process that does not help: it may hang, be stopped, or block every signal. The order of copying is
+ * that of export/snapshot/arena_copy.c, for the same reasons (docs/FORMAT.md, section 14):
  *
- *   bounds, meta, notes, stacks (kept aside), bins, stacks (written), partitions, tail, superblock
+ *   bounds, meta, notes, stacks (kept), bins, stacks (written), partitions, tail, superblock
  *
- * Each read is a system call, so reads happen in the order in which they stand here, and what one reads in any. A
- * bin's batch is read three times: the commit word comes from the first reading, the payload from the second, and the
- * generation is the same in all three: the bin was not given away before its payload was there. Nothing that is read is
- * believed: offsets are checked, chains end. */
+ * Each read is a system call, so reads happen in the order of the source. The bytes of one read come in any order.
+ * Therefore bins are read three times: the commit word from the first reading, the payload from the second. If the
+ * generation is the same in all three, the bin was not given away before its payload was read. Nothing is trusted:
+ * offsets are checked, chains end. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdbool.h>
@@ -26,9 +26,9 @@
 
 bool fdri_live_external_get(struct copy *c, uint64_t off, void *to, size_t count)
 {
-    if (c->error || !c->gets) return false; /* chains that go round end there */
+    if (c->error || !c->gets) return false; /* a circular chain ends here */
     c->gets--;
-    if (off > c->bytes || count > c->bytes - off) return false; /* a chain that leads out ends there */
+    if (off > c->bytes || count > c->bytes - off) return false; /* a chain that leads out of the arena ends here */
     c->error = fdri_live_process_read(c->from, off, to, count);
     return !c->error;
 }
@@ -68,8 +68,7 @@ static void copy_meta(struct copy *c)
 
 /* ---- bins, and meta blocks that lie in pieces of bins ---- */
 
-/* Bytes of the bin that begins here, FDRI_ARENA_BIN_MIN_BYTES where none does. `room` is what is left of the whole
- * bin. */
+/* Bytes of the bin that begins here; FDRI_ARENA_BIN_MIN_BYTES if none does. room: the rest of the whole bin. */
 static uint32_t bin_at(const struct fdri_arena_bin *b, uint64_t off, uint32_t room, bool *good)
 {
     uint32_t bytes = b->size_log2 >= 9 && b->size_log2 <= 16 ? 1u << b->size_log2 : FDRI_ARENA_BIN_MIN_BYTES;
@@ -85,8 +84,8 @@ static uint32_t meta_piece_at(const void *at, uint32_t room)
     return good ? m->bytes : 0;
 }
 
-/* Is the second reading of the bin, up to the commit word of the first, a whole one? Then it is made so. A rewind
- * lowers that word in place, and leaves what is before it. */
+/* True if the second reading is complete up to the commit word of the first; then clears the rest. A rewind lowers the
+ * commit word in place and leaves the bits before it, so the lower of the two counts. */
 static bool take_bin(struct copy *c, uint32_t at, uint32_t bytes)
 {
     const struct fdri_arena_bin *a = (const void *)(c->first + at);
@@ -102,13 +101,13 @@ static bool take_bin(struct copy *c, uint32_t at, uint32_t bytes)
     return true;
 }
 
-/* What of a batch goes into the copy: bins, and pieces that hold meta blocks. */
+/* A piece of a batch that goes into the copy: a bin, or a meta block in a piece of a bin. */
 struct taken {
     uint32_t at, bytes;
     bool meta;
 };
 
-/* Does the place still serve for what it was taken for? */
+/* True if the place still has the same bin or block in the third reading. */
 static bool stays(const struct copy *c, const struct taken *t)
 {
     const struct fdri_arena_bin *now = (const void *)(c->first + t->at), *was = (const void *)(c->second + t->at);
@@ -116,7 +115,8 @@ static bool stays(const struct copy *c, const struct taken *t)
     return now->generation == was->generation && now->check == was->check;
 }
 
-/* A third reading: what was given away meanwhile goes; all of it where there is none, as nobody knows. */
+/* Reads a third time and clears places that were given away meanwhile. If that fails, clears all: nothing can be
+ * told. */
 static void drop_given(struct copy *c, uint64_t off, uint32_t bytes, const struct taken *taken, uint32_t count)
 {
     bool known = count && fdri_live_external_get(c, off, c->first, bytes);
@@ -162,8 +162,8 @@ static void copy_headers(struct copy *c, uint64_t off, uint32_t bytes)
     }
 }
 
-/* All that are handed out by now, behind the stacks: they hold what is older than the cut. Meta stays as it was
- * copied. */
+/* Copies all bins handed out by now, behind the stacks: they hold the records older than a stack's copy. The end of the
+ * meta blocks stays as it was copied. */
 static void copy_bins(struct copy *c)
 {
     uint64_t now;
@@ -180,7 +180,7 @@ static void copy_bins(struct copy *c)
 
 /* ---- superblock ---- */
 
-/* In a look the process's own spare stands, which says what never changes. */
+/* A look gets the process's own spare, whose fields never change. */
 static void put_superblock(struct copy *c, const char *reason)
 {
     struct fdri_arena_superblock *s = &c->super;
@@ -192,7 +192,7 @@ static void put_superblock(struct copy *c, const char *reason)
     s->snapshot_number = s->snapshots_taken + 1;
     s->dropped_bins = c->dropped;
     s->reason_kind = FDRI_ARENA_REASON_EXTERNAL;
-    s->section_off = 0; /* of a process that dies meanwhile: its own file gets that */
+    s->section_off = 0; /* of a process that is dying meanwhile: only its own file gets the section */
     s->over = s->over_error = 0;
     memset(s->reason, 0, sizeof s->reason);
     strncpy(s->reason, reason, sizeof s->reason - 1);
@@ -237,9 +237,9 @@ int fdri_live_external_copy(const struct fdri_live_process *p, int fd, const cha
     c->mode = mode;
     c->chunk_list = (struct fdri_arena_chunk_list){
         .chunk = c->chunks, .log2 = FDRI_ARENA_CHUNK_LOG2_LEAST, .most = FDRI_ARENA_CHUNKS_MOST};
-    c->super = p->super; /* what was there when it was found; now once more, with everything it counts */
+    c->super = p->super; /* as it was found; read again below, with all that it counts */
     c->bytes = p->super.arena_bytes;
-    c->gets = c->bytes / 8 + 65536; /* what is read one by one is larger, and read a few times */
+    c->gets = c->bytes / 8 + 65536; /* enough: separate reads are of more than 8 bytes, a few times each */
     if (!make_room(c)) c->error = -ENOMEM;
     fdri_live_external_get(c, 0, &c->super, sizeof c->super);
     if (!c->error && (c->super.arena_bytes != c->bytes || c->super.bin_bytes != p->super.bin_bytes ||

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes that run: finding their arena, and copying it from another process without their help.
  *
- *   find_process.c     where a process has its arena      live_process.c     its copy, read as a file
- *   external_copy.c    the order of copying, meta, bins    external_stacks.c  locations, open calls, tail
- *   external_notes.c   notes, each whole                  external_epochs.c  epochs with their rows
+ *   find_process.c     finds the arena of a process         live_process.c     takes a copy and reads it as a file
+ *   external_copy.c    order of copying, meta, bins         external_stacks.c  locations, open calls, tail
+ *   external_notes.c   notes, each whole                    external_epochs.c  epochs with their rows
  *   external_checks.c  checks of the finished file
  *
- * Neighbours: file/ reads the copy; the order of copying is that of export/snapshot/. */
+ * Neighbours: file/ reads the copy. The order of copying is that of export/snapshot/. */
 #ifndef FDRI_READER_LIVE_EXTERNAL_COPY_H
 #define FDRI_READER_LIVE_EXTERNAL_COPY_H
 
@@ -22,15 +22,16 @@ enum { BATCH = 256 * 1024, STACK_MAX = FDRI_ARENA_LEVELS_MAX };
 
 struct kept_stack {
     uint64_t location_off; /* 0: not read */
-    uint32_t level_blocks; /* there were when the copy began; later those that are copied */
-    uint32_t rows_table;   /* of its totals, likewise */
-    uint32_t slabs;        /* its newest block of further meta, likewise */
-    uint64_t filtered;     /* when the copy began, if its thread had rewound by then */
-    uint64_t presented;    /* when the copy began, if its thread had ended by then */
-    uint32_t fold_from;    /* likewise */
-    uint32_t parts_first;  /* when its new blocks were copied */
+    uint32_t level_blocks; /* when the copy began; later: the blocks that the copy has */
+    uint32_t rows_table;   /* offset of its table of totals when the copy began */
+    /* its newest block of further meta when the copy began; later: the newest that the copy has */
+    uint32_t slabs;
+    uint64_t filtered;    /* when the copy began; only if its thread had rewound by then */
+    uint64_t presented;   /* when the copy began, if its thread had ended by then; else UINT64_MAX */
+    uint32_t fold_from;   /* when the copy began */
+    uint32_t parts_first; /* the list of partitions when its new blocks were copied */
     uint32_t believed, levels_off[FDRI_ARENA_LEVEL_BLOCKS_MAX];
-    size_t first; /* of its frames */
+    size_t first; /* index of its frames in kept_frames */
 };
 
 struct copy {
@@ -39,14 +40,14 @@ struct copy {
     enum fdri_live_external_mode mode;
     struct fdri_arena_superblock super;
     uint64_t bytes, virgin, dropped;
-    uint64_t gets;           /* reads that are left */
+    uint64_t gets;           /* number of reads left */
     uint8_t *first, *second; /* batches */
     struct {
         struct fdri_arena_tail head;
         struct fdri_arena_tail_entry entry[FDRI_ARENA_TAIL_ENTRIES];
     } tail;
     uint64_t location_off[FDRI_ARENA_TAIL_ENTRIES];
-    struct fdri_arena_level *frames, *frames_again; /* of one stack, while it is read */
+    struct fdri_arena_level *frames, *frames_again; /* frames of the stack being read */
     struct kept_stack *stacks;
     struct fdri_arena_level *kept_frames;
     size_t kept_count, kept_room;
@@ -54,14 +55,14 @@ struct copy {
     struct fdri_arena_chunk_list chunk_list;
 };
 
-/* What is read goes to `to`; false at an error, or where there is nothing at that place: a chain that leads out of the
- * arena ends there. */
+/* Reads `count` bytes at `off` into `to`. False after an error, outside of the arena, and when no reads are left: there
+ * a broken chain ends. */
 bool fdri_live_external_get(struct copy *c, uint64_t off, void *to, size_t count);
 void fdri_live_external_put(struct copy *c, uint64_t off, const void *from, size_t count);
 #define GET_FIELD(c, off, type, field, to) fdri_live_external_get(c, (off) + offsetof(type, field), to, sizeof *(to))
 
-/* Is what was read there a block of this kind of that location? Memory of a thread that ended may serve others by now,
- * for bins also: what is put into the copy unchecked would lie over what is good. */
+/* True if the block read at `off` is one of this kind and of this location. The memory of an ended thread may serve
+ * others by now, as bins too. An unchecked block would overwrite good bytes of the copy. */
 static inline bool fdri_live_external_is(uint64_t off, const struct fdri_arena_meta_head *h, uint32_t kind,
                                          uint32_t location)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Epochs from outside: a table with its rows, as they stood together. As export/snapshot/snapshot_locations.c does
- * it. */
+/* Epochs, copied from outside: a table with its rows, as they were at one moment. Like
+ * export/snapshot/snapshot_locations.c. */
 #include <assert.h>
 #include <fdr/reader.h>
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 enum { EPOCH_TRIES = 16, ROWS_MOST = 4096 };
 static_assert(FDRI_ARENA_EPOCHS_MAX * ROWS_MOST <= BATCH, "rows of all epochs fit");
 
-/* What leads nowhere is no matter of time: the file has it as it is. */
+/* False if the offset of the rows is damaged. Reading again would not help, so the copy gets the damaged table. */
 static bool has_rows(const struct copy *c, const struct fdri_arena_epochs *e, uint32_t i)
 {
     uint64_t off = e->epoch[i].rows_off;
@@ -26,7 +26,7 @@ static uint32_t count_of(const struct fdri_arena_epochs *e)
     return (uint32_t)fdri_bits_min(e->count, FDRI_ARENA_EPOCHS_MAX);
 }
 
-/* Rows of epoch i go to place i of c->first. false: they moved meanwhile. */
+/* Reads the table, and the rows of epoch i to place i of c->first. False: they changed meanwhile. */
 static bool read_epochs(struct copy *c, uint64_t off, struct fdri_arena_epochs *e)
 {
     uint32_t after = 0;
@@ -45,7 +45,7 @@ void fdri_live_external_copy_epochs(struct copy *c, const struct fdri_arena_loca
     for (int i = 0; i < EPOCH_TRIES && !good && !c->error; i++) good = read_epochs(c, off, &e);
     if (!fdri_live_external_is(off, &e.head, FDRI_ARENA_META_EPOCHS, l->id)) return;
     if (!good) {
-        e.version = 1; /* the reader does not believe it */
+        e.version = 1; /* odd: the reader ignores the table */
         if (!c->error) fdri_live_external_put(c, off, &e, offsetof(struct fdri_arena_epochs, epoch));
         return;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes from outside: each value as it stood once, whole. As export/snapshot/snapshot_notes.c does it. */
+/* Notes, copied from outside: each value whole, as it was at one moment. Like export/snapshot/snapshot_notes.c. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,8 +11,8 @@
 
 enum { NOTE_TRIES = 64 };
 
-/* Two readings say the same of the half that counts: a library that does not say how often it was set is believed
- * then, too. */
+/* True if two readings agree on the valid half. Comparing the value, too, serves libraries that do not count how often
+ * a note was set. */
 static bool same(const struct fdri_arena_note_entry *a, const struct fdri_arena_note_entry *b)
 {
     uint32_t which = FDRI_ARENA_NOTE_WHICH(a->state);
@@ -35,7 +35,8 @@ static void read_note(struct copy *c, uint64_t off, struct fdri_arena_note_entry
 void fdri_live_external_copy_notes(struct copy *c)
 {
     struct fdri_arena_notes_block b;
-    uint64_t off = c->super.notes_off, most = c->super.arena_bytes / sizeof b; /* else the chain is broken */
+    /* more blocks than that: the chain is broken */
+    uint64_t off = c->super.notes_off, most = c->super.arena_bytes / sizeof b;
     for (uint64_t n = 0; n < most && off >= FDRI_ARENA_SUPERBLOCK_BYTES; n++, off = b.next) {
         if (!fdri_live_external_get(c, off, &b, sizeof b) || b.head.magic != FDRI_ARENA_META_MAGIC ||
             b.head.kind != FDRI_ARENA_META_NOTES)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Locations from outside: how much each had completed, its open calls, its partitions, and what the tail says of it. */
+/* Locations, copied from outside: completed events, open calls, partitions, and entries in the tail.
+ * export/snapshot/snapshot_locations.c does the same within the process and gives the reasons. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "reader/live/external_copy.h"
@@ -58,7 +59,7 @@ static uint64_t presented_of_samples(struct copy *c, const struct fdri_arena_loc
     return n;
 }
 
-/* Those of block number b, into `level`; how many. */
+/* Reads the levels of block number b into `level`; returns their number. */
 static uint32_t get_levels(struct copy *c, uint64_t off, uint32_t b, struct fdri_arena_level *level)
 {
     uint32_t count = fdri_arena_levels_of(b);
@@ -90,7 +91,7 @@ static uint64_t filtered_of(struct copy *c, const struct fdri_arena_location *l)
     return n;
 }
 
-/* How many events were over: the open calls are read after the accounts, so there are never too many of them. */
+/* The number of events completed. The open calls are read after the accounts, so their number is never too small. */
 static uint64_t completed_of(struct copy *c, uint64_t off, const struct fdri_arena_location *l)
 {
     uint64_t presented = presented_of(c, l);
@@ -98,13 +99,13 @@ static uint64_t completed_of(struct copy *c, uint64_t off, const struct fdri_are
         uint32_t depth, overflow;
     } open = {0, 0};
     fdri_live_external_get(c, off + offsetof(struct fdri_arena_location, depth), &open, sizeof open);
-    uint64_t closed = (uint64_t)open.depth + open.overflow + 1; /* one may be on its way */
+    uint64_t closed = (uint64_t)open.depth + open.overflow + 1; /* one event may be in progress */
     return presented > closed ? presented - closed : 0;
 }
 static_assert(offsetof(struct fdri_arena_location, overflow) == offsetof(struct fdri_arena_location, depth) + 4,
               "read together");
 
-/* Nobody's, or of a thread that came while the copy was made: the copy has half of it at most. */
+/* True for a location without a thread, or one added during the copy, which the copy has half of at most. */
 static bool is_free(const struct copy *c, const struct fdri_arena_location *l)
 {
     return (l->flags & FDRI_ARENA_LOCATION_FREE) || l->id >= c->super.location_count;
@@ -130,11 +131,12 @@ void fdri_live_external_note_bounds(struct copy *c)
     }
 }
 
-/* ---- what came while the copy was made: export/snapshot/snapshot_locations.c says more of it ---- */
+/* ---- new since the copy began ---- */
 
-/* What is there is another's by now, or on its way there: the copy has pieces of both. Nothing stops that from outside.
- * A thread that ended may have begun to give its memory back long ago: as long as nothing of its accounts goes to those
- * of [ended] it is as good as any. What went is seen by what is left, and what is on its way by the flag. */
+/* True if the location belongs to another thread by now, or is being given away: then the copy has pieces of both,
+ * and nothing outside can prevent that. An ended thread may have begun long ago to give its memory back. It remains
+ * usable until its accounts move to [ended]: the flag MOVING shows that in progress, and the remaining accounts show
+ * it done. */
 static bool is_gone(struct copy *c, uint32_t i, const struct fdri_arena_location *l)
 {
     if (l->id != c->tail.entry[i].location || l->flags & FDRI_ARENA_LOCATION_FREE) return true;
@@ -143,8 +145,8 @@ static bool is_gone(struct copy *c, uint32_t i, const struct fdri_arena_location
     return l->fold_from != c->stacks[i].fold_from || presented_of(c, l) != c->stacks[i].presented;
 }
 
-/* Blocks of levels that came while the copy was made: the header may have them, and where they lie was copied
- * before. */
+/* Copies blocks of levels added during the copy. The copy's location may already name them, but their places were
+ * copied earlier. */
 static void copy_new_levels(struct copy *c, uint64_t off, const struct fdri_arena_location *l, uint32_t *known)
 {
     uint8_t block[sizeof(struct fdri_arena_levels_block) + FDRI_ARENA_LEVELS_LARGE * sizeof(struct fdri_arena_level)];
@@ -163,7 +165,7 @@ static void copy_new_levels(struct copy *c, uint64_t off, const struct fdri_aren
                            sizeof l->level_blocks);
 }
 
-/* A bin that the copy has at `at`, if it reaches behind `until`, is not there any more. */
+/* Erases the magic of a bin that the copy has at `at` if it extends beyond `until`. */
 static void hide_bin(struct copy *c, uint64_t at, uint64_t until)
 {
     static const uint32_t none = 0;
@@ -182,7 +184,7 @@ static void hide_bins(struct copy *c, uint64_t off, uint64_t bytes)
         hide_bin(c, at, at);
 }
 
-/* Memory that serves for its accounts since. */
+/* Copies memory that became accounts during the copy. */
 static void copy_new_slabs(struct copy *c, const struct fdri_arena_location *l, uint32_t *known)
 {
     struct fdri_arena_slab s;
@@ -223,7 +225,7 @@ static bool same_frame(const struct fdri_arena_level *a, const struct fdri_arena
 
 static bool keep_frames(struct copy *c, uint32_t count)
 {
-    if (!count) return true; /* there may be no room for any yet */
+    if (!count) return true; /* the arrays may not be allocated yet */
     if (c->kept_count + count > c->kept_room) {
         size_t room = (c->kept_count + count) * 2;
         void *grown = realloc(c->kept_frames, room * sizeof *c->kept_frames);
@@ -239,7 +241,7 @@ static bool keep_frames(struct copy *c, uint32_t count)
     return true;
 }
 
-/* The longest prefix that two readings agree on. */
+/* Reads the open calls twice; believes the longest prefix equal in both readings. */
 static void read_stack(struct copy *c, uint32_t i)
 {
     struct fdri_arena_location l;
@@ -266,14 +268,15 @@ void fdri_live_external_read_stacks(struct copy *c)
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) read_stack(c, i);
 }
 
-/* Levels that came by now come first: what is believed of the open calls is written over them, and not they over it. */
+/* New levels come first: the believed open calls are then written over them, and not the reverse. */
 void fdri_live_external_write_stacks(struct copy *c)
 {
     struct fdri_arena_location l;
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) {
         struct kept_stack *s = &c->stacks[i];
         if (!s->location_off) continue;
-        if (!get_location(c, s->location_off, &l) || is_gone(c, i, &l)) continue; /* its levels may be others' */
+        /* its levels may belong to others */
+        if (!get_location(c, s->location_off, &l) || is_gone(c, i, &l)) continue;
         copy_new_slabs(c, &l, &s->slabs);
         copy_new_levels(c, s->location_off, &l, &s->level_blocks);
         memcpy(l.levels_off, s->levels_off, sizeof l.levels_off);
@@ -286,7 +289,8 @@ void fdri_live_external_write_stacks(struct copy *c)
 
 /* ---- partitions, tail ---- */
 
-/* The list from `first` on of location number i. Returns what a rewind has taken away and not counted yet. */
+/* Copies the list of partitions from `first` on of location number i. Returns the records that rewinds removed and have
+ * not yet counted as filtered. */
 static uint64_t copy_parts(struct copy *c, uint32_t i, uint32_t first)
 {
     uint64_t location_off = c->location_off[i];
@@ -295,9 +299,9 @@ static uint64_t copy_parts(struct copy *c, uint32_t i, uint32_t first)
     fdri_live_external_put(c, location_off + offsetof(struct fdri_arena_location, parts_first), &first, sizeof first);
     for (uint64_t off = first; off && most-- && fdri_live_external_get(c, off, &part, sizeof part); off = part.next) {
         if (!fdri_live_external_is(off, &part.head, FDRI_ARENA_META_PART, c->tail.entry[i].location)) break;
-        /* with the fields before it, not older */
+        /* again: it must not be older than the fields before it */
         GET_FIELD(c, off, struct fdri_arena_part, list_head, &part.list_head);
-        GET_FIELD(c, off, struct fdri_arena_part, forgets, &part.forgets); /* likewise */
+        GET_FIELD(c, off, struct fdri_arena_part, forgets, &part.forgets); /* again */
         fdri_live_external_put(c, off, &part, sizeof part);
         forgets += part.forgets;
     }
@@ -307,7 +311,8 @@ static uint64_t copy_parts(struct copy *c, uint32_t i, uint32_t first)
     return forgets;
 }
 
-/* What was open when it stopped storing: the header may have it, and its place was copied before. It never changes. */
+/* Copies the calls that were open when the location stopped storing. The copy's location may name that block, but its
+ * place was copied earlier. The block never changes. */
 static void copy_frozen(struct copy *c, uint32_t location, uint32_t off)
 {
     struct fdri_arena_frozen f = {0};
@@ -322,7 +327,7 @@ static void copy_frozen(struct copy *c, uint32_t location, uint32_t off)
     }
 }
 
-/* A location that does nothing but rewind moves, too. */
+/* A location that only rewinds counts as having moved. */
 static void take_rewound(struct fdri_arena_tail_entry *e, uint64_t records)
 {
     e->completed -= fdri_bits_min(e->completed, records);
@@ -352,14 +357,15 @@ static void leave_out(struct copy *c, uint32_t i)
     c->tail.entry[i] = (struct fdri_arena_tail_entry){.location = UINT32_MAX};
 }
 
-/* What is newer may lie where the copy had been already: export/snapshot/snapshot_locations.c says more. */
+/* Stores the offset of the old table of totals: a newer one may lie where the copy had already been. */
 static void name_old_table(struct copy *c, uint64_t off, const struct fdri_arena_location *l, uint32_t before)
 {
     if (l->rows_table_off == before) return;
     fdri_live_external_put(c, off + offsetof(struct fdri_arena_location, rows_table_off), &before, sizeof before);
 }
 
-/* What its first event says, read behind all times of what is copied of it, and whether it rewinds: likewise. */
+/* Copies the time and clock flag of the location's first event, behind all copied times of it; and the flag for
+ * rewinds. */
 static void copy_beginning(struct copy *c, uint64_t off, const struct fdri_arena_location *l)
 {
     uint64_t flags_at = off + offsetof(struct fdri_arena_location, flags);
@@ -371,8 +377,7 @@ static void copy_beginning(struct copy *c, uint64_t off, const struct fdri_arena
     fdri_live_external_put(c, flags_at, &flags, sizeof flags);
 }
 
-/* All that came while the copy was made, before the first list head is read: export/snapshot/snapshot_locations.c says
- * why. */
+/* Copies all blocks added during the copy, before the first list head is read. */
 static void copy_new_blocks(struct copy *c)
 {
     struct fdri_arena_location l;
@@ -411,7 +416,7 @@ static void finish_location(struct copy *c, uint32_t i)
     GET_FIELD(c, off, struct fdri_arena_location, busy, &busy);
     e->under_way |= busy != 0;
     GET_FIELD(c, off, struct fdri_arena_location, last_tick, &e->end_tick);
-    e->end_tick += l.depth != c->stacks[i].believed; /* calls ended in that tick */
+    e->end_tick += l.depth != c->stacks[i].believed; /* calls ended within that tick */
     if (l.flags & FDRI_ARENA_LOCATION_REWINDS) take_rewound(e, forgets + filtered_of(c, &l) - c->stacks[i].filtered);
 }
 
@@ -422,7 +427,8 @@ void fdri_live_external_finish_locations(struct copy *c)
     copy_new_blocks(c);
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++)
         if (c->tail.entry[i].location != UINT32_MAX) finish_location(c, i);
-    for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) /* what one had may be in the copy as another's */
+    /* its memory may be in the copy as another location's */
+    for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++)
         if (c->tail.entry[i].location != UINT32_MAX && get_location(c, c->location_off[i], &l) && is_gone(c, i, &l))
             leave_out(c, i);
     fdri_live_external_put(c, c->bytes, &c->tail, fdri_live_external_tail_bytes(c));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the arena of a process through /proc. A mapped one is read through its file, which needs no right but to open
- * it; an anonymous one with process_vm_readv. */
+/* Finds the arena of a process through /proc. A mapped arena is read through its file, which needs only the right to
+ * open it. An anonymous one is read with process_vm_readv. */
 #define _GNU_SOURCE
 #include "base/system/procfs.h"
 #include "format/arena/arena.h"
@@ -23,7 +23,7 @@
 struct mapping {
     uint64_t from, to, inode;
     dev_t device;
-    char path[4096]; /* "" where there is none */
+    char path[4096]; /* "": none */
 };
 
 int fdri_live_process_read(const struct fdri_live_process *p, uint64_t off, void *to, size_t count)
@@ -34,7 +34,7 @@ int fdri_live_process_read(const struct fdri_live_process *p, uint64_t off, void
         ssize_t n = p->fd >= 0 ? pread(p->fd, at, count, (off_t)off)
                                : process_vm_readv((pid_t)p->task, &here, 1, &there, 1, 0);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return n ? -errno : -EIO; /* the file was cut under its process */
+        if (n <= 0) return n ? -errno : -EIO; /* the file was truncated under its process */
         at += n;
         off += (uint64_t)n;
         count -= (size_t)n;
@@ -48,7 +48,7 @@ void fdri_live_process_close(struct fdri_live_process *p)
     p->fd = -1;
 }
 
-/* ---- is it the recording of this very process? ---- */
+/* ---- is it the recording of this process? ---- */
 
 static bool read_text(uint32_t pid, const char *name, char *text, size_t bytes)
 {
@@ -57,7 +57,7 @@ static bool read_text(uint32_t pid, const char *name, char *text, size_t bytes)
     return fdri_system_read_text(path, text, bytes) > 0;
 }
 
-/* The pid as the process itself knows it: the last one of "NSpid:", which has one per pid namespace. */
+/* The pid in the process's own namespace: the last of "NSpid:", which has one for each namespace. */
 static uint32_t own_pid(uint32_t pid)
 {
     char text[4096], *line, *end;
@@ -78,14 +78,14 @@ static uint64_t start_time(uint32_t pid)
     return fdri_system_stat_start_time(text);
 }
 
-/* A forked child may still map its parent's arena, a pid may be used again. */
+/* False for a forked child that still maps its parent's arena, and for a pid that was reused. */
 static bool its_own(const struct fdri_live_process *p)
 {
     const struct fdri_arena_superblock *s = &p->super;
     return s->pid == own_pid(p->pid) && (!s->process_start_time || s->process_start_time == start_time(p->pid));
 }
 
-/* An arena that is spread over NUMA nodes is several mappings in a row. */
+/* True for an arena that can be read to its end. One spread over NUMA nodes is several mappings in a row. */
 static bool usable(const struct fdri_live_process *p)
 {
     const struct fdri_arena_superblock *s = &p->super;
@@ -115,8 +115,8 @@ static int open_checked(const char *path, const struct mapping *m)
     return -1;
 }
 
-/* By its name as the process sees it, by a descriptor that the process holds, or by the mapping itself, which only root
- * may open. */
+/* Opens the file by its name as the process sees it, by a descriptor of the process, or by the mapping itself, which
+ * only root may open. */
 static int open_mapped(uint32_t pid, const struct mapping *m)
 {
     char path[4352];
@@ -136,7 +136,7 @@ static int open_mapped(uint32_t pid, const struct mapping *m)
     return fd;
 }
 
-/* Readable and writable, from the start of what is mapped, and large enough for an arena? */
+/* True for a mapping that is readable and writable, begins at offset 0 and is large enough for an arena. */
 static bool candidate(const char *line, struct mapping *m)
 {
     unsigned long long from, to, offset, inode;
@@ -147,14 +147,14 @@ static bool candidate(const char *line, struct mapping *m)
                &inode, &path) < 7)
         return false;
     if (perms[0] != 'r' || perms[1] != 'w' || offset || to - from < 65536) return false;
-    if (path == 0 || (inode && perms[3] != 's')) return false; /* a program's data */
+    if (path == 0 || (inode && perms[3] != 's')) return false; /* a program's data segment */
     *m = (struct mapping){.from = from, .to = to, .inode = inode, .device = makedev(device_major, device_minor)};
     size_t n = strcspn(line + path, "\n");
     snprintf(m->path, sizeof m->path, "%.*s", (int)n, line + path);
     return true;
 }
 
-/* 1: found; 0: it is none of ours; else -errno of looking. */
+/* 1: found; 0: this mapping is no arena; else -errno. */
 static int look(const struct mapping *m, struct fdri_live_process *p)
 {
     p->address = m->from;
@@ -165,8 +165,8 @@ static int look(const struct mapping *m, struct fdri_live_process *p)
     return e == -EPERM || e == -EACCES ? e : 0;
 }
 
-/* The kernel shows no memory and no files of a thread that has ended, also where that was the first one and the others
- * go on. */
+/* A thread of the process that has not ended. The kernel shows neither memory nor files of an ended one, not even of
+ * the first thread while others go on. */
 static uint32_t living_task(uint32_t pid)
 {
     char path[64], text[2];
@@ -188,7 +188,7 @@ static bool fail(char *message, size_t message_bytes, uint32_t pid, const char *
     return false;
 }
 
-/* Are the times that we see other ones than its own? Then it does not seem to be the process that began to record. */
+/* True if the process is in another time namespace. Its start time then looks different, so its_own() fails. */
 static bool elsewhere(uint32_t pid)
 {
     char path[64];

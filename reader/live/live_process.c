@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Recordings of processes that run: a copy is taken, and read as any other file. */
+/* Recordings of running processes: takes a copy and reads it like any file. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +57,8 @@ int fdr_process_snapshot(uint32_t pid, const char *path, const char *reason, cha
     int e = fdri_file_whole_begin(&n, path);
     if (!e) {
         e = copy_of(pid, n.fd, reason && *reason ? reason : "outside", FDRI_LIVE_EXTERNAL_FILE, message, message_bytes);
-        if (e == -ENOSPC || e == -EDQUOT || e == -EFBIG) message[0] = 0; /* no fault of the process */
+        /* not the process's fault: the message names the path */
+        if (e == -ENOSPC || e == -EDQUOT || e == -EFBIG) message[0] = 0;
         e = fdri_file_whole_end(&n, path, e, false);
     }
     if (e && !message[0]) snprintf(message, message_bytes, "%s: %s", path, strerror(-e));
