@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* fdr counters: counters.c tries the counters of this machine, counters_print.c prints those of a file. */
 #ifndef FDRI_TOOLS_COUNTERS_H
 #define FDRI_TOOLS_COUNTERS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr crash: crash.c decides who died first, crash_print.c tells it to people, crash_json.c to programs. */
+/* fdr crash: crash.c decides which process died first, crash_print.c prints for people, crash_json.c for programs. */
 #ifndef FDRI_TOOLS_CRASH_H
 #define FDRI_TOOLS_CRASH_H
 
@@ -7,45 +7,49 @@
 
 enum { CRASH_EVENTS = 50 };
 
-/* How a process ended, as its file tells. */
+/* The end of a process, as its file shows it. */
 struct death {
     const char *path;
     struct fdr_file *file;
-    enum { BY_FAULT, BY_REQUEST, KILLED, ALIVE, NO_DEATH, OVER } how; /* over: another file tells of it */
-    uint64_t realtime_ns;                                             /* of the cause; else when it was seen last */
-    bool first;                                                       /* died before the others */
-    const char *told_by; /* a file that tells the same death, and is there; NULL: none */
+    /* OVER: the process needed the live file no more; another file shows its end */
+    enum { BY_FAULT, BY_REQUEST, KILLED, ALIVE, NO_DEATH, OVER } how;
+    /* of the cause; without one: of the last event */
+    uint64_t realtime_ns;
+    bool first;          /* died before the others */
+    const char *told_by; /* another file of the same death; NULL: none */
 };
-/* Files of one recording of one process: a snapshot and another, a bundle and its copy. */
+/* True for files of one recording of one process: two snapshots, or a bundle and its copy. */
 bool same_recording(const struct fdr_file_info *a, const struct fdr_file_info *b);
 
-/* The one that went on longest: samples only where there is nothing else. NULL: there is none. */
+/* The location with the newest event; a location of samples only if there is no other. NULL: none. */
 const struct fdr_location_info *last_location(const struct fdr_file *file);
-/* A thread that recorded and lived, of which fdr_crash_threads knows nothing: what it had open is all there is. */
+/* True for a live recording thread without an entry in fdr_crash_threads: its open calls are all there is. */
 bool is_without_stack(const struct fdr_file *file, const struct fdr_location_info *l);
 /* "SIGSEGV: address not mapped, 0x8" */
 const char *describe_cause(const struct fdr_file *file, const struct fdr_crash_cause_info *cause, char *text,
                            size_t bytes);
 struct fdr_crash_cause_info main_cause(const struct fdr_file *file);
-/* The exception that the bundle names was being handled when abort() was called. False: nobody caught it, or the stack
- * does not tell. */
+/* True if the exception that the bundle names was being handled when abort() was called. False: it was not caught, or
+ * the stack does not tell. */
 bool exception_was_caught(struct fdr_file *file);
 const char *signal_name(int number, char *text);
-/* "SIGSEGV, SIGABRT": signals whose handlers were replaced after fdr's: a death of them leaves no bundle. "": none. */
+/* "SIGSEGV, SIGABRT": signals whose handlers were replaced after fdr's, so a death by them leaves no bundle. "":
+ * none. */
 const char *replaced_handlers(const struct fdr_file_info *info, char *text, size_t bytes);
-/* What stays of an event when the reader has gone on: of a sample its address, not its path. */
+/* An event that stays valid when the reader goes on. Of a sample it has the address, not the path. */
 struct past_event {
     struct fdr_read_event e;
     struct fdr_sample_path sample;
 };
-/* The newest events of a location, oldest of them first; how many. */
+/* Stores the newest events of a location, at most `most`, the oldest of them first. Returns their number. */
 size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct past_event *event,
                      size_t most);
 
-/* The call stack of a thread of fdr_crash_threads: a line for each frame, `most` that are not inlined. */
+/* Prints the call stack of a thread of fdr_crash_threads: one line a frame, at most `most` frames that are not
+ * inlined. */
 void print_frames(struct fdr_file *file, size_t thread, size_t most);
 json_t *frames_json(struct fdr_file *file, size_t thread);
-/* Callers of its last frame are missing: the stack was larger than what was kept of it. */
+/* True if callers of the last frame are missing: the stack was larger than its stored part. */
 bool stack_is_cut(struct fdr_file *file, size_t thread);
 
 int print_crash(const struct death *d);

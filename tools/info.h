@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* The parts of fdr info: info.c for people, info_ages.c for detail by age, info_json.c for programs. */
 #ifndef FDRI_TOOLS_INFO_H
 #define FDRI_TOOLS_INFO_H
 
 #include "tools/common/verbs.h"
 
 int print_info_json(struct fdr_file *file);
-/* info_ages.c: detail by age; nothing where there are no epochs. */
+/* info_ages.c: prints detail by age; prints nothing without epochs. */
 void print_ages(struct fdr_file *file);
 json_t *epochs_json(struct fdr_file *file);
 /* "SIGSEGV" or "signal 70", into text[HUMAN_BYTES]. */

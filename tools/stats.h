@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of fdr stats: rows of figures (stats.c), call paths (stats_path.c), accounts (stats_ledger.c),
- * stretches of time (stats_epoch.c). */
+/* The tables of fdr stats: rows of figures (stats.c), call paths (stats_path.c), the ledger (stats_ledger.c), epochs
+ * (stats_epoch.c). */
 #ifndef FDRI_TOOLS_STATS_H
 #define FDRI_TOOLS_STATS_H
 
@@ -16,21 +16,21 @@ struct stats_arguments {
     struct selection selection;
 };
 
-/* Each prints its table; DONE or COULD_NOT. */
+/* Each prints its table and returns DONE or COULD_NOT. */
 int print_paths(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select);
 int print_epochs(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select);
 int print_accounts(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select);
 
 size_t limited(const struct stats_arguments *a, size_t count);
 int out_of_memory(const struct stats_arguments *a);
-/* ", "key": value" */
+/* Prints ', "key": value'. */
 void key_u64(const char *key, uint64_t value);
-/* "  12.34 %" */
+/* Prints "  12.34 %". */
 void out_share(uint64_t part, uint64_t total);
 void histogram_json(bool has, const uint64_t *histogram);
-/* The table of events without duration. False: out of memory. */
+/* Prints the table of points. False: out of memory. */
 bool points_text(const struct stats_arguments *a, const struct fdr_file *file, const struct fdr_select *select);
-/* Says how many rows are left out, where some are. */
+/* Prints how many rows were left out, if any. */
 void more_rows(size_t count, size_t shown);
 
 #endif

@@ -8,19 +8,19 @@
 #define NO_NODE UINT32_MAX
 
 struct tree_node {
-    uint32_t region; /* meaningless for reduced ones */
+    uint32_t region; /* meaningless if reduced */
     bool reduced, filtered, not_over;
     uint64_t key;
     uint32_t parent, child, sibling;                     /* NO_NODE: none */
-    uint64_t calls, open;                                /* closed ones; still open ones */
+    uint64_t calls, open;                                /* closed calls; calls still open */
     uint64_t inclusive_ns, exclusive_ns, min_ns, max_ns; /* min and max of closed calls */
 };
 struct calltree {
-    struct tree_node *node; /* [0] is above every outermost call */
+    struct tree_node *node; /* [0] is the parent of the outermost calls */
     size_t count, capacity;
-    uint32_t *slot;   /* the nodes by parent and key, 0: free */
+    uint32_t *slot;   /* hash table of the nodes by parent and key, 0: free */
     size_t slots;     /* a power of two */
-    uint32_t current; /* while it is built, as is the next one */
+    uint32_t current; /* during the build, as is `progress` */
     struct progress progress;
 };
 /* False: out of memory. */

@@ -19,7 +19,7 @@ struct out {
 extern struct out out;
 
 void out_flush(void);
-/* Flushes. DONE, or COULD_NOT and a message. */
+/* Flushes. Returns DONE, or COULD_NOT after a message. */
 int out_finish(void);
 void out_long(const char *bytes, size_t count);
 
@@ -47,19 +47,19 @@ static inline void out_text(const char *text) { out_bytes(text, strlen(text)); }
 
 void out_u64(uint64_t value);
 void out_i64(int64_t value);
-/* Shortest text that reads back as the same double. */
+/* Prints the shortest text that reads back as the same double. */
 void out_f64(double value);
-/* Right-aligned in `width` columns, width <= 40. */
+/* Right-aligned in `width` columns, at most 40. */
 void out_u64_wide(uint64_t value, unsigned width);
 void out_text_wide(const char *text, unsigned width);
-/* value with exactly `digits` digits, leading zeros. */
+/* Prints value with exactly `digits` digits, with leading zeros. */
 void out_zeros(uint64_t value, unsigned digits);
-/* "1.234 us" right-aligned in 12 columns. */
+/* Prints "1.234 us" right-aligned in 12 columns. */
 void out_time(uint64_t ns);
 void out_spaces(unsigned count);
-/* For one cell of a table: tabs, line ends, other control characters and what is no UTF-8 become spaces. */
+/* Prints one cell of a table: tabs, line ends, other control characters and bytes that are not UTF-8 become spaces. */
 void out_cell(const char *text);
-/* A JSON string. */
+/* Prints a JSON string. */
 void out_json(const char *text);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Recordings that lie about: found in directories, told apart, copied. */
+/* Finds recordings in directories, tells live ones from left ones, copies and removes them. */
 #ifndef FDRI_TOOLS_COMMON_FOUND_RECORDINGS_H
 #define FDRI_TOOLS_COMMON_FOUND_RECORDINGS_H
 
@@ -9,38 +9,38 @@
 #include <sys/stat.h>
 
 struct left {
-    char path[4096]; /* as it is told; the file is reached by its name below `dir` */
+    char path[4096]; /* for messages; the file is opened by its name below `dir` */
     int dir;
     struct stat stat;
-    bool readable, live;  /* live: some process maps it */
-    bool over;            /* its process was to remove it and could not: nothing in it is to be kept */
-    bool part;            /* the temporary name of a file that was never complete; live: some process has it open */
-    uint32_t pid, writer; /* as the file says; the process that maps it, 0: none does */
+    bool readable, live;  /* live: a process maps it */
+    bool over;            /* its process should have removed it and could not: it contains nothing worth keeping */
+    bool part;            /* the temporary name of a file that was never completed; live: a process has it open */
+    uint32_t pid, writer; /* pid: from the file; writer: the process that maps it, 0: none */
 };
 struct left_list {
     struct left **entry;
     size_t count;
     int *dir; /* descriptors that entries refer to */
     size_t dirs;
-    bool named; /* set before: somebody named the directory: it is an error where it is not there */
-    bool parts; /* set before: what died in the middle of being written is wanted, too */
+    bool named; /* input: the user named the directory, so it is an error if it does not exist */
+    bool parts; /* input: include unfinished files */
 };
 
 enum { LEFT_ANY_OWNER = -1 };
-/* The recordings of a directory, and of its folders "run-*", which `fdr run` makes. With an `owner` only what is his,
- * in folders that are his, and no symbolic link is followed: what another user put there. DONE or COULD_NOT with a
- * message; one that is not there, and not `named`, holds none. Oldest first. */
+/* Finds the recordings of a directory and of its folders "run-*", which `fdr run` makes; the oldest first. With an
+ * `owner`: only his files in his folders, and no symbolic link is followed, since another user may have put it there.
+ * Returns DONE, or COULD_NOT after a message. A directory that does not exist is empty unless `named`. */
 int left_find(const char *directory, long owner, struct left_list *list);
-/* Removes the empty folders of those "run-*" whose `fdr run` is gone. Before left_free. */
+/* Removes the empty "run-*" folders whose `fdr run` has ended. Call before left_free. */
 void left_tidy(const struct left_list *list);
 void left_free(struct left_list *list);
 const char *left_name(const struct left *l);
-/* Somebody else has removed it, or made another one of that name, since it was found. */
+/* True if the file was removed since it was found, or another one took its name. */
 bool left_gone(const struct left *l);
-/* Removes what was found, and nothing that has taken its name since. 0 or -errno. */
+/* Removes the file that was found, never another one with its name. 0 or -errno. */
 int left_remove(const struct left *l);
-/* Copies to DIRECTORY/NAME, or the next free of NAME.2, NAME.3 ...: complete and synced before it has its name; empty
- * pages stay holes; owner and mode as they were. 0 or -errno; `to` gets the path. */
+/* Copies to DIRECTORY/NAME, or the first free of NAME.2, NAME.3 ... The copy is complete and synced before it gets its
+ * name. Empty pages stay holes; owner and mode are kept. Returns 0 or -errno; `to` gets the path. */
 int left_copy(const struct left *l, const char *directory, char *to, size_t to_bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The filters of dump, tree, stats --events and export, as an argp child, and what they come to for one file. */
+/* The filters of dump, tree, stats --events and export, as an argp child, and their result for one file. */
 #ifndef FDRI_TOOLS_COMMON_SELECTION_H
 #define FDRI_TOOLS_COMMON_SELECTION_H
 
@@ -20,20 +20,20 @@ struct selection {
 /* Its input is a struct selection. */
 extern const struct argp select_argp;
 
-/* What the reader is asked for; owns its arrays. */
+/* The selection for the reader; owns its arrays. */
 struct chosen {
     struct fdr_select select;
     uint32_t *locations;
     uint8_t *regions;
 };
-/* Says so where a filter matches nothing in this file. False: no memory. */
+/* Reports filters that match nothing in this file. False: out of memory. */
 bool choose(const struct selection *selection, const struct fdr_file *file, const char *path, struct chosen *chosen);
 void chosen_free(struct chosen *chosen);
 
-/* The filter --to, for a verb whose own option of that name was given a time. Ends the program where it is none. */
+/* Sets the filter --to, for a verb whose own option --to got a time. Ends the program if `text` is no time. */
 void select_to(struct selection *s, const char *text, struct argp_state *state);
 
-/* For a verb that shows one class only, and calls it `what`: ends the program where --class asks for others. */
+/* For a verb that shows one class only, named `what`: ends the program if --class names others. */
 void select_one_class(struct argp_state *state, const struct selection *s, uint32_t class_, const char *what);
 
 #endif

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* An event stream in memory, ready to be replayed: what an .evt file or one location of a recording holds. */
+/* An event stream in memory, ready to be replayed: the contents of an .evt file, or of one location of a recording.
+ *
+ *   event_stream.c  reads and decompresses files      play.c    presents the records to the recorder
+ *   stream_evt.c    loads .evt files                  replay.c  the verb: threads, times, figures
+ *   stream_fdr.c    loads recordings
+ *
+ * Neighbours: common/ for messages and files; the recorder through fdr/fdr.h alone. */
 #ifndef FDRI_TOOLS_REPLAY_EVENT_STREAM_H
 #define FDRI_TOOLS_REPLAY_EVENT_STREAM_H
 
 #include "tools/common/verbs.h"
 
 enum op {
-    OP_TICK = 0, /* no event: only moves time on */
+    OP_TICK = 0, /* no event: advances the time */
     OP_ENTER,    /* value: region */
     OP_LEAVE,
     OP_SEND, /* value: index of peer, tag, comm, bytes in `field` */
@@ -16,17 +22,17 @@ enum op {
     OP_METRIC,     /* value: index of metric, bits of the value */
     OP_MARKER,     /* value: index of marker, value */
     OP_EVENT,      /* value: index of event type, then its fields */
-    OP_BARE_EVENT  /* value: event type; it was recorded without fields */
+    OP_BARE_EVENT  /* value: event type; recorded without fields */
 };
 
 struct stream_definition {
-    const char *name, *file; /* name NULL: not known, "" is one; metrics: the unit stands in `file` */
+    const char *name, *file; /* name NULL: unknown; "" is a name. metrics: `file` is the unit */
     uint32_t line;
     uint32_t value_type;  /* metrics: enum fdr_type */
     uint32_t field_count; /* events */
     const char *const *field_name;
     const uint8_t *field_type;
-    uint32_t recorded; /* id that the recorder gave it */
+    uint32_t recorded; /* id from the recorder */
 };
 struct stream_comm {
     const uint32_t *rank;
@@ -35,8 +41,8 @@ struct stream_comm {
 
 struct stream {
     char name[32];           /* of the thread that replays it */
-    uint64_t t0_ns, span_ns; /* first time; from there to the last record */
-    size_t count;            /* records: op[i] happens dt[i] ns after the one before */
+    uint64_t t0_ns, span_ns; /* first time; time from there to the last record */
+    size_t count;            /* records: op[i] happens dt[i] ns after the record before */
     uint32_t *dt, *value;
     uint8_t *op;
     uint64_t *field;
@@ -47,9 +53,9 @@ struct stream {
     size_t comm_count;
     uint32_t *open; /* regions open at the end, outermost first */
     size_t open_count;
-    uint64_t events, calls; /* in one pass; calls: enters */
-    void *storage;          /* the file's bytes, that names and ranks point into */
-    struct fdr_file *file;  /* or the recording they point into; the first of its streams closes it */
+    uint64_t events, calls; /* in one pass; calls: number of enters */
+    void *storage;          /* the file's bytes; names and ranks point into it */
+    struct fdr_file *file;  /* or the recording that they point into; its first stream closes it */
 };
 
 struct streams {
@@ -57,16 +63,16 @@ struct streams {
     size_t count;
 };
 
-/* Adds what the file holds: one stream of an .evt file, one per location of a recording. *status is raised to
- * DIFFERENT where a part of it is left out, to COULD_NOT where nothing of it is usable; a line says what. */
+/* Adds the streams of a file: one of an .evt file, one per location of a recording. Raises *status to DIFFERENT if a
+ * part is left out, to COULD_NOT if nothing is usable; one line reports which. */
 void streams_load(struct streams *streams, const char *path, int *status);
 void streams_free(struct streams *streams);
 
 /* ---- for the loaders ------------------------------------------------------------------------------------------- */
-/* Appends an empty stream. NULL: no memory. */
+/* Appends an empty stream. NULL: out of memory. */
 struct stream *streams_add(struct streams *streams);
 void stream_clear(struct stream *stream);
-/* "dir/npb-cg.r0.t0.evt.zst" to "npb-cg", at most 31 bytes. */
+/* Shortens "dir/npb-cg.r0.t0.evt.zst" to "npb-cg", at most 31 bytes. */
 void stream_base_name(char name[32], const char *path);
 bool load_evt(struct stream *stream, const char *path, unsigned char *bytes, size_t size, int *status);
 void load_recording(struct streams *streams, const char *path, int *status);
