@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr check: decodes every bin and holds the ledger to its word: presented = kept + filtered + reduced + lost. */
+/* fdr check: decodes every bin and checks the ledger: presented = kept + filtered + reduced + lost. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +9,11 @@
 #include "tools/common/live_files.h"
 
 struct arguments {
-    const char *path; /* the one that is looked at */
+    const char *path; /* the file being checked */
     char **paths;
     size_t count;
     bool json, quiet;
-    json_t *list; /* of several, as JSON */
+    json_t *list; /* with several files: the results as JSON */
 };
 
 static const struct argp_option options[] = {
@@ -50,12 +50,12 @@ static void add(json_t *list, const char *format, ...)
     json_array_append_new(list, json_text(line));
 }
 
-/* How far the two sides of one location may be apart. */
+/* How far the two sides of one location's ledger may differ. */
 enum strictness {
-    EXACT,     /* writers were quiet: every row */
-    ONE_EVENT, /* killed: one event of a location may be half recorded */
-    BOUNDED,   /* copied while it was written: before <= sum <= after */
-    UNCHECKED  /* written right now */
+    EXACT,     /* the writers were quiet: every row must balance */
+    ONE_EVENT, /* the process was killed: one event of a location may be half recorded */
+    BOUNDED,   /* copied during recording: before <= sum <= after */
+    UNCHECKED  /* being written now */
 };
 
 static uint64_t right_side(const struct fdr_ledger_row *r) { return r->kept + r->filtered + r->reduced + r->lost; }
@@ -72,7 +72,7 @@ static void row_differs(struct findings *f, const struct fdr_ledger_row *r)
         (unsigned long long)right_side(r));
 }
 
-/* rows: all of one location */
+/* Checks the rows of one location. */
 static void check_rows(struct findings *f, const struct fdr_ledger_row *rows, size_t count, uint64_t slack)
 {
     uint64_t apart = 0;
@@ -86,7 +86,7 @@ static void check_bounds(struct findings *f, const struct fdr_ledger_row *rows, 
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < count; i++) sum += right_side(&rows[i]);
-    /* Bins that were given back under the copy are in neither side: only the upper bound holds then. */
+    /* Bins given back during the copy are on neither side, so only the upper bound holds then. */
     if (sum > after || (sum < before && !dropped))
         add(f->ledger, "ledger: location %u: accounts come to %llu, outside the %llu to %llu presented around its copy",
             rows[0].location, (unsigned long long)sum, (unsigned long long)before, (unsigned long long)after);
@@ -220,7 +220,7 @@ static int check_one(const struct arguments *a, struct findings *f)
     if (!file) return unreadable(a, f, message);
     bool live = written_by(a->path, fdr_file_info(file)) != 0; /* and could not be read from its process */
     size_t rows = check_ledger(f, file, live);
-    if (fdr_file_verify(file) == FDR_UNREADABLE) { /* memory was short: neither whole nor damaged */
+    if (fdr_file_verify(file) == FDR_UNREADABLE) { /* out of memory: it is not known whether the file is damaged */
         snprintf(message, sizeof message, "%s", fdr_file_damage(file, fdr_file_damage_count(file) - 1));
         fdr_file_close(file);
         return unreadable(a, f, message);

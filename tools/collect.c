@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr collect: takes what dead processes left out of a node's live directory before somebody wipes it. */
+/* fdr collect: takes the recordings of dead processes out of a node's live directory, before the node is cleaned. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <glob.h>
@@ -67,7 +67,7 @@ static int from_process(const struct arguments *a, const struct left *l, json_t 
     }
     const char *name = left_name(l), *end = strstr(name, ".live.fdr");
     int e = -EEXIST, stem = (int)(end ? end - name : (ptrdiff_t)strlen(name));
-    for (unsigned n = 1; n < MANY && e == -EEXIST; n++) { /* one of several, and no live file */
+    for (unsigned n = 1; n < MANY && e == -EEXIST; n++) { /* named like a snapshot, not like a live file */
         snprintf(to, sizeof to, "%s/%.*s.%u.fdr", a->out, stem, name, n);
         e = access(to, F_OK) ? fdr_process_snapshot(l->writer, to, "collect", message, sizeof message) : -EEXIST;
     }
@@ -76,7 +76,7 @@ static int from_process(const struct arguments *a, const struct left *l, json_t 
     return e ? COULD_NOT : DONE;
 }
 
-/* What was to be kept is in another file. */
+/* Removes a live file whose process left its recording in another file. */
 static int remove_over(const struct arguments *a, const struct left *l, json_t *list)
 {
     int e = left_remove(l);
@@ -92,7 +92,7 @@ static int take(const struct arguments *a, const struct left *l, json_t *list)
 {
     char to[4096];
     if (l->live) return from_process(a, l, list);
-    if (!l->readable && left_gone(l)) return DONE; /* somebody else's by now */
+    if (!l->readable && left_gone(l)) return DONE; /* another process owns the name by now */
     if (!l->readable) {
         complain("%s: no recording that can be read; it stays", l->path);
         return COULD_NOT;

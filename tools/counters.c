@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr counters: without a file, which counters work on this machine, by trying them; with one, what the counters in it
- * come to. */
+/* fdr counters: without a file, tries which counters work on this machine; with a file, prints its counters. */
 #define _GNU_SOURCE
 #include <fdr/counters.h>
 #include <fnmatch.h>
@@ -47,7 +46,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-/* ---- what works here -------------------------------------------------------------------------------------------- */
+/* ---- counters of this machine ----------------------------------------------------------------------------------- */
 
 static json_t *info_json(const struct fdr_counter_info *c)
 {

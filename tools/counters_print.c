@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of fdr counters FILE. Every figure comes with the number of readings behind it. */
+/* The tables of fdr counters FILE. Each figure comes with its number of readings. */
 #define _GNU_SOURCE
 #include <fnmatch.h>
 #include <math.h>
@@ -22,14 +22,14 @@ static double mean(const struct rate *r) { return r->readings ? r->sum / (double
 
 /* ---- numbers for people ------------------------------------------------------------------------------------------ */
 
-/* "1.23 M", right-aligned in 10 columns; times and bytes in their own units. */
+/* Prints "1.23 M" right-aligned in 10 columns; times and bytes in their own units. */
 static void print_amount(double v, const char *unit)
 {
     char text[HUMAN_BYTES];
     static const char *const steps[] = {"", "k", "M", "G", "T", "P"};
     size_t step = 0;
     if (!isfinite(v)) {
-        printf(" %12s", isnan(v) ? "NaN" : v < 0 ? "-inf" : "inf"); /* a program may have measured that */
+        printf(" %12s", isnan(v) ? "NaN" : v < 0 ? "-inf" : "inf"); /* a program may record such a value */
         return;
     }
     bool whole = v >= 0 && v < 0x1p64;
@@ -47,7 +47,7 @@ static void print_amount(double v, const char *unit)
     printf(" %12s", plain_name(text));
 }
 
-/* ns per second is a share of one processor. */
+/* A rate of ns per second is printed as a share of one processor. */
 static void print_rate(double v, const char *unit)
 {
     char text[HUMAN_BYTES];
@@ -73,7 +73,7 @@ static void print_figures(const struct counter *c, const struct rate *r, double 
     printf(" %10llu", (unsigned long long)r->readings);
 }
 
-/* ---- what a row is called --------------------------------------------------------------------------------------- */
+/* ---- names of rows ---------------------------------------------------------------------------------------------- */
 
 static bool of_application(const struct counter *c) { return !c->sampled && !c->at_edges; }
 
@@ -187,7 +187,7 @@ static void rows_of_counter(const struct counters_arguments *a, const struct fdr
 
 static uint64_t since(uint64_t at, uint64_t start) { return at > start ? at - start : 0; }
 
-/* A small buffer holds readings of a part of the run: the figures are of that. */
+/* A small buffer may hold readings of only a part of the run; then the figures cover that part, and this says so. */
 static void print_reach(const struct rates *r)
 {
     char from[HUMAN_BYTES], to[HUMAN_BYTES], run[HUMAN_BYTES];
@@ -243,7 +243,7 @@ static void figures_json(json_t *o, const struct counter *c, const struct rate *
     }
 }
 
-/* The stretch of the run that there are readings of. */
+/* The stretch of the run covered by readings. */
 static json_t *covers_json(const struct rates *r, const struct counter *c)
 {
     json_t *o = json_object();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr crash: the post-mortem. Over many files, who died first and who was killed after it. */
+/* fdr crash: the post-mortem. For many files it finds the process that died first and those killed after it. */
 #include "tools/crash.h"
 #include "tools/common/job_ranks.h"
 
@@ -125,15 +125,16 @@ const char *describe_cause(const struct fdr_file *file, const struct fdr_crash_c
     return text;
 }
 
-/* What is on the stack where nobody caught an exception: what throws it or says that it may not leave, and then ends
- * the program. */
+/* True for functions on the stack of an uncaught exception: those that throw it, forbid it to leave, or end the
+ * program. */
 static bool ends_uncaught(const char *function)
 {
     return strstr(function, "terminate") || !strncmp(function, "__cxa_", 6) || !strncmp(function, "__gxx_", 6) ||
            strstr(function, "rethrow_exception");
 }
 
-/* Part of the C++ library without a name: all but the start of a thread may be that. */
+/* True for a frame without a module, or without a name in the C++ library: it may be such a function. Near the start of
+ * a thread it is the thread's entry. */
 static bool may_end_uncaught(const struct fdr_crash_frame *r, size_t outwards)
 {
     bool library = strstr(r->module, "libstdc++") || strstr(r->module, "libc++");
@@ -166,7 +167,8 @@ static struct past_event past(const struct fdr_read_event *e)
     return p;
 }
 
-/* The ring begins in the middle once it was filled. How many: 0 where memory is short. */
+/* Turns the ring so that it begins with the oldest event; it begins in the middle once it was full. Returns the number
+ * of events, 0 if out of memory. */
 static size_t turn(struct past_event *event, size_t seen, size_t most)
 {
     struct past_event *turned = seen > most ? malloc(most * sizeof *turned) : NULL;
@@ -177,7 +179,7 @@ static size_t turn(struct past_event *event, size_t seen, size_t most)
     return seen < most ? seen : most;
 }
 
-/* Looks back over ever longer stretches: a large recording is not read to see its end. */
+/* Reads ever longer stretches from the end backwards: a large recording is not read completely to show its end. */
 size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct past_event *event, size_t most)
 {
     for (uint64_t back = 20000;; back *= 16) {
@@ -197,7 +199,7 @@ size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns
     }
 }
 
-/* ---- who died first ----------------------------------------------------------------------------------------- */
+/* ---- the first death -------------------------------------------------------------------------------------------- */
 
 static bool is_request(int number) { return number == SIGTERM || number == SIGINT || number == SIGXCPU; }
 
@@ -205,7 +207,7 @@ static void judge(struct death *d)
 {
     const struct fdr_file_info *i = fdr_file_info(d->file);
     d->realtime_ns = (i->alive_ns > i->last_ns ? i->alive_ns : i->last_ns) + (uint64_t)i->realtime_offset_ns;
-    if (d->realtime_ns < i->created_realtime_ns) d->realtime_ns = i->created_realtime_ns; /* no event in it */
+    if (d->realtime_ns < i->created_realtime_ns) d->realtime_ns = i->created_realtime_ns; /* no event in the file */
     if (i->has_cause) {
         d->how = is_request(i->cause_signal) ? BY_REQUEST : BY_FAULT;
         d->realtime_ns = i->cause_realtime_ns ? i->cause_realtime_ns
@@ -224,7 +226,8 @@ bool same_recording(const struct fdr_file_info *a, const struct fdr_file_info *b
     return a->pid == b->pid && a->created_realtime_ns == b->created_realtime_ns && !strcmp(a->host, b->host);
 }
 
-/* Who was killed when its bundle was there and the live file was not gone yet was not killed while it wrote that. */
+/* A process killed after its bundle was complete and before its live file was removed leaves both. Its live file then
+ * counts as over. */
 static void find_bundles(struct death *d, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -236,14 +239,14 @@ static void find_bundles(struct death *d, size_t count)
         }
 }
 
-/* Who dies does that once. Of what a kill left, and copies of it from before, the latest tells it. */
+/* A process dies once. Of a kill the latest file counts; the others are copies from before. */
 static bool same_death(const struct death *a, const struct death *b)
 {
     return a->how == b->how && a->how <= KILLED && (a->how == KILLED || a->realtime_ns == b->realtime_ns) &&
            same_recording(fdr_file_info(a->file), fdr_file_info(b->file));
 }
 
-/* One file for each death; those that tell it again come behind. Returns how many come before them. */
+/* Moves one file of each death to the front; the others of the same death follow. Returns the number of deaths. */
 static size_t leave_out_again(struct death *d, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -264,8 +267,8 @@ static size_t leave_out_again(struct death *d, size_t count)
     return left;
 }
 
-/* A fault comes before what it made others do. Where nobody faulted: a process that was killed and had fallen silent
- * before the others were asked to end; else who was asked first. */
+/* The first death: the first fault, as faults cause other deaths. Without a fault: a killed process last seen before
+ * the first request to end; else the process with the first request. */
 static struct death *first_of(struct death *d, size_t count)
 {
     struct death *best[3] = {NULL, NULL, NULL};
@@ -313,7 +316,7 @@ static void print_other_job(const struct death *d, size_t count)
     uint64_t first = UINT64_MAX, last = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t began = fdr_file_info(d[i].file)->created_realtime_ns;
-        if (!began) continue; /* damaged, or not told */
+        if (!began) continue; /* damaged, or without a time */
         if (began < first) first = began;
         if (began > last) last = began;
         if (!*job_of(d[i].file, other, sizeof other)) continue;
@@ -329,7 +332,7 @@ static void print_other_job(const struct death *d, size_t count)
                human_time(apart, last - first));
 }
 
-/* What the list of them does not say: none died by itself, and who is not in it. */
+/* Prints what the list cannot show: that no process died by itself, and ranks without a recording. */
 static void print_absent(const struct death *d, size_t count)
 {
     struct ranks r = {.rank = calloc(count, sizeof *r.rank)};
@@ -363,7 +366,7 @@ static json_t *again_json(const struct death *d, const struct death *again, size
     return list;
 }
 
-/* Those that are left out stand behind all `count`. */
+/* The files left out follow the first `count`. */
 static int tell(const struct arguments *a, struct death *d, size_t count, const struct death *first, size_t left_out)
 {
     json_t *list = a->json ? json_array() : NULL;

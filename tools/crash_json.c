@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr crash --json: an array, one object per file, who died first at the front. */
+/* fdr crash --json: an array with one object per file, the first death at the front. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +53,7 @@ static json_t *open_json(const struct fdr_file *file, const struct fdr_location_
     return open;
 }
 
-/* As thread_json, of what the arena says. */
+/* As thread_json, for a thread of which only the arena is known. */
 static json_t *stackless_json(const struct fdr_file *file, const struct fdr_location_info *l, uint32_t dead)
 {
     json_t *o = json_object();
@@ -78,11 +78,11 @@ static json_t *thread_json(struct fdr_file *file, size_t index, const struct fdr
     set(o, "name", json_text(t->name));
     set(o, "faulting", json_boolean(t->faulting));
     set(o, "answered", json_boolean(t->answered));
-    set(o, "own", json_boolean(t->own)); /* a thread of fdr's */
+    set(o, "own", json_boolean(t->own)); /* one of fdr's own threads */
     set(o, "location", l ? json_u64(l->id) : json_null());
     set(o, "open", open_json(file, l));
     set(o, "frames", frames_json(file, index));
-    set(o, "cut", json_boolean(stack_is_cut(file, index))); /* callers of the last one are missing */
+    set(o, "cut", json_boolean(stack_is_cut(file, index))); /* callers of the last frame are missing */
     for (size_t i = 0; i < t->register_count && fdr_crash_register_name(t->machine, i); i++) {
         char value[24];
         snprintf(value, sizeof value, "0x%llx", (unsigned long long)t->registers[i]);
@@ -171,7 +171,7 @@ json_t *crash_json(const struct death *d)
     set(o, "events", l ? events_json(d->file, l->id, i->has_cause ? mine.time_ns : i->last_ns) : json_array());
     set(o, "killed_in_handler", json_boolean(i->killed_in_handler && d->how != OVER));
     set(o, "over", json_boolean(d->how == OVER));
-    set(o, "handlers_replaced", replaced_json(i)); /* it may have died of one of these without a cause in the file */
+    set(o, "handlers_replaced", replaced_json(i)); /* a death by one of these leaves no cause in the file */
     set(o, "faults_survived", json_u64(i->faults_survived));
     set(o, "exception_caught", json_boolean(exception_was_caught(d->file)));
     set(o, "texts", texts_json(d->file));

@@ -20,7 +20,7 @@ static const char *clock_text(uint64_t realtime_ns, char *text, size_t bytes)
     return text;
 }
 
-/* By its one name: what the recording calls it, else the kernel. */
+/* Prints the thread with one name: its name in the recording, else the kernel's. */
 static void print_thread(const char *before, const struct fdr_file *file, uint32_t tid, const char *behind)
 {
     const struct fdr_location_info *l = location_of_thread(file, tid);
@@ -72,7 +72,7 @@ static void print_handlers(const struct fdr_file_info *i)
         printf("survived   %" PRIu64 " signals, by handlers of the program's own\n", i->faults_survived);
 }
 
-/* As its parent saw it. */
+/* Prints the end as the parent process saw it. */
 static void print_end(const struct fdr_file_info *i)
 {
     char name[HUMAN_BYTES], others[256];
@@ -86,7 +86,7 @@ static void print_end(const struct fdr_file_info *i)
     putchar('\n');
 }
 
-/* Nobody saw how it ended. */
+/* Prints that no process saw the end. */
 static void print_unseen(const struct fdr_file_info *i)
 {
     char others[256];
@@ -97,7 +97,7 @@ static void print_unseen(const struct fdr_file_info *i)
            "in a thread that blocks its signal; or the machine went down\n");
 }
 
-/* What is left of a live file is no death, and no loss. */
+/* Prints that this is the rest of a live file: neither a death nor a loss. */
 static void print_over(const struct fdr_file_info *i)
 {
     printf("over       the process needed this live file no more%s%s; %s\n",
@@ -224,7 +224,8 @@ static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)
         else if (t[i].answered) print_frames(file, i, 12);
         else print_silent(file, t[i].tid);
     }
-    for (size_t i = 0; i < fdr_location_count(file); i++) { /* no section, or more threads than it holds */
+    /* the bundle has no section, or more threads than the section holds */
+    for (size_t i = 0; i < fdr_location_count(file); i++) {
         const struct fdr_location_info *l = fdr_location_info(file, i);
         if (l->tid == dead || !is_without_stack(file, l)) continue;
         print_thread("\n", file, l->tid, "\n");
@@ -270,14 +271,14 @@ static int by_ns(const void *x, const void *y)
     return a->ns > b->ns ? -1 : a->ns < b->ns;
 }
 
-enum { STRETCH_CALLS = 2000000 }; /* more of one stretch are not looked at: the end is what matters, and soon */
+enum { STRETCH_CALLS = 2000000 }; /* calls read per stretch at most: only the end matters, and it must come quickly */
 
-/* Calls that ended between two moments before the end, down to a depth, most time first. */
+/* Prints the regions with the most time, among calls that ended between two moments before the end, down to a depth. */
 static void print_stretch(struct fdr_file *file, uint32_t location, uint64_t end_ns, uint64_t from, uint64_t to,
                           uint32_t depth)
 {
     size_t regions = fdr_definition_count(file, FDR_REGION_DEFINITION) + 1, used = 0;
-    struct share *share = calloc(regions, sizeof *share); /* by region; 0 stands for those without a name */
+    struct share *share = calloc(regions, sizeof *share); /* by region; index 0: calls without a name */
     uint64_t calls = 0;
     char text[HUMAN_BYTES], other[HUMAN_BYTES];
     struct fdr_select s = {.locations = &location,
@@ -330,7 +331,7 @@ static void print_before(struct fdr_file *file, const struct fdr_location_info *
     if (reach > 60000000000) print_stretch(file, l->id, end_ns, reach, 60000000000, 1);
 }
 
-/* The newest value of each metric, over all locations. */
+/* Prints the newest value of each metric, over all locations. */
 static void print_metrics(struct fdr_file *file)
 {
     size_t count = fdr_definition_count(file, FDR_METRIC_DEFINITION);
@@ -356,7 +357,7 @@ static void print_metrics(struct fdr_file *file)
     free(last);
 }
 
-/* Of a process with very many mappings. */
+/* For a process with very many mappings. */
 static void print_cut_map(const struct fdr_file *file)
 {
     size_t bytes;
@@ -384,7 +385,7 @@ int print_crash(const struct death *d)
     }
     if (l) print_thread("\nopen regions of ", d->file, l->tid, ", outermost first\n"), print_open(d->file, l, end_ns);
     print_threads(d->file, end_ns, c.tid);
-    if (!l && !i->has_cause) l = last_location(d->file); /* whoever was there last */
+    if (!l && !i->has_cause) l = last_location(d->file); /* the thread with the newest event */
     if (l) print_newest(d->file, l, end_ns), print_before(d->file, l, end_ns);
     print_metrics(d->file);
     print_cut_map(d->file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr dump: the events in time order; for people, as a table (--tsv), as JSON. */
+/* fdr dump: the events in order of time: for people, as a table (--tsv), as JSON. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,13 +49,13 @@ static const char *kind_name(uint8_t kind)
 struct fields {
     uint32_t count;
     const char *const *name;
-    const uint8_t *type; /* enum fdr_type; values are 64 bit wide whatever it says */
-    const char *unit;    /* metrics; else "" */
+    const uint8_t *type; /* enum fdr_type; values are 64 bits wide in any case */
+    const char *unit;    /* of metrics; else "" */
 };
 
 enum { UNSIGNED = 0, SIGNED = 1 };
 
-/* `type` is room for what a metric's definition says. */
+/* `type` is memory for the type of a metric. */
 static struct fields fields_of(const struct fdr_file *file, const struct fdr_read_event *e, uint8_t *type)
 {
     static const char *const message_names[] = {"peer", "tag", "comm", "bytes"};
@@ -79,7 +79,7 @@ static struct fields fields_of(const struct fdr_file *file, const struct fdr_rea
     }
 }
 
-/* A metric whose values are running counts; all others are gauges. */
+/* True for a metric whose values are running counts; all others are gauges. */
 static bool is_counter(const struct fdr_file *file, const struct fdr_read_event *e)
 {
     return e->kind == FDR_METRIC && fdr_definition(file, FDR_METRIC_DEFINITION, e->id)->line == 1;
@@ -90,7 +90,7 @@ static void write_value(uint8_t type, uint64_t bits, bool json)
     double real;
     memcpy(&real, &bits, sizeof real);
     if (type == 2 || type == 5) {
-        if (json && !(real - real == 0)) out_text("null"); /* JSON has no infinities and no NaN */
+        if (json && !(real - real == 0)) out_text("null"); /* JSON has neither infinities nor NaN */
         else out_f64(real);
     } else if (type == 1 || type == 4) {
         out_i64((int64_t)bits);
@@ -99,7 +99,7 @@ static void write_value(uint8_t type, uint64_t bits, bool json)
     }
 }
 
-/* A name between spaces and equal signs must hold neither. */
+/* Writes a name without the spaces and equal signs that would separate fields. */
 static void write_word(const char *text)
 {
     for (size_t n; *text; text += n ? n : 1) {
@@ -108,7 +108,7 @@ static void write_word(const char *text)
     }
 }
 
-/* Fields may share a name, keys may not: the second is "name#2". */
+/* Fields may share a name, but keys must differ: the second is "name#2". */
 static unsigned nth_of_name(const struct fields *f, uint32_t i)
 {
     unsigned nth = 1;
@@ -132,7 +132,7 @@ static void out_hex(uint64_t value)
     out_text(text);
 }
 
-/* The path: regions, outermost first; then the functions of the stack. */
+/* Writes the path: regions, outermost first; then the functions of the stack. */
 static void sample_attributes(const struct fdr_file *file, const struct fdr_read_event *e)
 {
     const struct fdr_sample_path *p = e->sample;
@@ -312,7 +312,7 @@ static const char *note_of(const struct fdr_read_event *enter, const struct fdr_
     return enter->repaired ? "   (edge added)" : "";
 }
 
-/* An enter; `leave`: its own leave where nothing lies between, then one line stands for both. */
+/* Prints an enter. leave: its own leave if nothing lies between; then one line shows both. */
 static void enter_line(const struct fdr_file *file, uint64_t first_ns, const struct fdr_read_event *e,
                        const struct fdr_read_event *leave)
 {
@@ -326,7 +326,7 @@ static void enter_line(const struct fdr_file *file, uint64_t first_ns, const str
     out_char('\n');
 }
 
-/* between: calls open like this one, of which no line tells. */
+/* between: calls open like this one that got no line. */
 static void leave_line(const struct fdr_file *file, uint64_t first_ns, const struct fdr_read_event *e, uint32_t between)
 {
     left_columns(first_ns, e);
@@ -375,8 +375,8 @@ static void human_line(const struct fdr_file *file, uint64_t first_ns, const str
     else point_line(file, first_ns, e);
 }
 
-/* Calls that are open where the recording ends leave one behind the other, all at once: the innermost and the outermost
- * stand for them. */
+/* Calls open at the end of the recording all leave at once, one after the other. Only the innermost and the outermost
+ * get a line. */
 struct open_calls {
     struct fdr_read_event outermost;
     uint32_t count;
@@ -409,13 +409,13 @@ static void human_head(const struct fdr_file *file)
 
 /* ---- steps of the clock ----------------------------------------------------------------------------------------- */
 
-/* They are nobody's events: lines between them, for people. */
+/* They belong to no event: people see them as lines between events. */
 struct steps {
     const struct fdr_file_info *info;
     uint32_t next;
 };
 
-/* Those up to a time; what lies before what was asked for has none. */
+/* Prints the steps up to a time. Steps before the requested time get no line. */
 static void steps_until(struct steps *s, uint64_t time_ns)
 {
     char text[32];
@@ -440,8 +440,8 @@ static struct steps steps_from(const struct fdr_file *file, const struct fdr_sel
 
 /* ---- the loop --------------------------------------------------------------------------------------------------- */
 
-/* Holds an enter back, so that it can be seen together with the leave behind it; nothing else: of a sample no more than
- * the pointer would stay. */
+/* Holds an enter back until the next event, in case that is its leave. Holds nothing else: of a sample only an invalid
+ * pointer would remain. */
 static void dump_human(const struct fdr_file *file, const struct fdr_select *select, struct fdr_iter *iter,
                        struct progress *progress)
 {

@@ -53,7 +53,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &a->selection; return 0;
     case 't':
-        if (text[0] && strchr("0123456789@-", text[0])) { /* the filter of that name; no format begins so */
+        if (text[0] && strchr("0123456789@-", text[0])) { /* the filter of that name; no format begins like this */
             select_to(&a->selection, text, state);
             return 0;
         }
@@ -88,17 +88,17 @@ static int report(const struct arguments *a)
     return print_json(o);
 }
 
-/* ---- a file that is not whole is not left behind ---- */
+/* ---- an incomplete file is not left behind ---- */
 
-static char *part; /* what is written to until it is; the handler reads it */
+static char *part; /* the file's name until it is complete; the signal handler reads it */
 
 static void on_end(int number)
 {
     unlink(part);
-    raise(number); /* at its default by now, and held back until the handler returns */
+    raise(number); /* the signal has its default action and is blocked until the handler returns */
 }
 
-/* Signals that end the program, but for those that whoever started it has it ignore. */
+/* Handles the signals that end the program, except those ignored at its start. */
 static void remove_at_end(void)
 {
     static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGALRM, SIGXCPU, SIGXFSZ};
@@ -108,7 +108,7 @@ static void remove_at_end(void)
         if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN) sigaction(numbers[i], &ours, NULL);
 }
 
-/* A new file beside `out`. Its descriptor, or -1 with errno. */
+/* Creates a temporary file beside `out`. Returns its descriptor, or -1 with errno. */
 static int open_part(const char *out)
 {
     sigset_t all, old;
@@ -134,7 +134,7 @@ static bool is_file(const char *path)
     return lstat(path, &s) ? errno == ENOENT : S_ISREG(s.st_mode);
 }
 
-/* 0 or -errno. */
+/* Returns 0 or -errno. */
 static int convert(const struct arguments *a, struct fdr_file *const *files, size_t count,
                    const struct fdr_select *select)
 {
@@ -150,7 +150,7 @@ static int convert(const struct arguments *a, struct fdr_file *const *files, siz
     return error;
 }
 
-/* One run over all files where no filter names their ids; the ids of locations and regions differ between files. */
+/* Converts all files in one run, unless a filter names ids: ids of locations and regions differ between files. */
 static int export(const struct arguments *a, struct fdr_file *const *files, size_t count)
 {
     struct chosen chosen;

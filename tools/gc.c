@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr gc: removes recordings that are old or too many; never one that a process writes, and none that nobody has
+/* fdr gc: removes recordings that are too old or too many, but never one that a process writes or that nobody has
  * read. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ static bool parse_bytes(const char *text, uint64_t *bytes)
     for (size_t i = 0; i < 4; i++)
         if (strcmp(end, units[i].name) == 0) {
             double scaled = v * units[i].scale;
-            *bytes = scaled < 0x1p64 ? (uint64_t)scaled : UINT64_MAX; /* more than there can be: no limit */
+            *bytes = scaled < 0x1p64 ? (uint64_t)scaled : UINT64_MAX; /* beyond 64 bits: no limit */
             return true;
         }
     return false;
@@ -79,14 +79,14 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static uint64_t bytes_of(const struct left *l) { return (uint64_t)l->stat.st_blocks * 512; }
 
 #define PART_NS 600000000000u
-/* Who writes a part may be a process that we cannot look into: one that has just been written to is left alone. */
+/* A recently written temporary file is spared: its writer may be a process that this user cannot inspect. */
 static bool spared(const struct arguments *a, const struct left *l, uint64_t age_ns)
 {
     if (l->part) return l->live || age_ns < PART_NS;
     return l->live || !l->readable || (is_unread(&l->stat) && !a->unread && !l->over);
 }
 
-/* *whole: what all of them take, less this one where it has gone. */
+/* *whole: bytes of all recordings; decreases if this one was removed. */
 static int remove_it(const struct arguments *a, const struct left *l, json_t *list, uint64_t *whole)
 {
     char size[HUMAN_BYTES];
@@ -96,7 +96,7 @@ static int remove_it(const struct arguments *a, const struct left *l, json_t *li
         return COULD_NOT;
     }
     *whole -= bytes_of(l);
-    if (e) return DONE; /* as it was to be */
+    if (e) return DONE; /* somebody else removed it */
     if (a->json) {
         json_t *o = json_object();
         json_object_set_new(o, "path", json_text(l->path));
@@ -114,13 +114,13 @@ static uint64_t age_of(const struct left *l)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    double s = (double)now.tv_sec - (double)l->stat.st_mtim.tv_sec; /* a file may say any time */
+    double s = (double)now.tv_sec - (double)l->stat.st_mtim.tv_sec; /* a file may have any time */
     if (s > 9e9) return UINT64_MAX - 1;
     int64_t ns = (int64_t)(s > -1 ? s : -1) * 1000000000 + now.tv_nsec - l->stat.st_mtim.tv_nsec;
     return ns > 0 ? (uint64_t)ns : 0;
 }
 
-/* Oldest first: what is too old, and then what is too much. */
+/* Goes from the oldest on: removes first those that are too old, then those beyond the size. */
 static int collect_garbage(const struct arguments *a, const struct left_list *list, json_t *removed)
 {
     int status = DONE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr hang: which threads of one or many processes stand in open regions, where most of them wait, and who is missing
- * there. */
+/* fdr hang: finds the threads of one or many processes that make no progress in open regions, the region most of them
+ * are in, and the ranks missing there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,15 +43,16 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-/* ---- who stands ---------------------------------------------------------------------------------------------- */
+/* ---- threads without progress ----------------------------------------------------------------------------------- */
 
 struct process {
     struct fdr_file *file;
     const char *path;
-    uint64_t end_real_ns;  /* up to when we know of it, since 1970 */
-    size_t threads, stuck; /* live ones with open regions; of these, those that stand */
-    size_t unknown;        /* others, whose times are the caller's: nobody knows since when they stand */
-    bool older;            /* another file of this process tells more */
+    uint64_t end_real_ns;  /* the newest moment known of the process, since 1970 */
+    size_t threads, stuck; /* live threads with open regions; those of them without progress */
+    /* further threads, whose times come from the caller: their time without progress is unknown */
+    size_t unknown;
+    bool older; /* another file of this process is better */
 };
 struct stuck {
     const struct process *process;
@@ -60,7 +61,7 @@ struct stuck {
     uint64_t stood_ns, since_real_ns;
 };
 struct verdict {
-    struct process *process; /* behind all of these: files that are left out, of the same processes */
+    struct process *process; /* followed by the files left out, of the same processes */
     size_t processes, left_out;
     struct stuck *stuck;
     size_t count;
@@ -81,15 +82,15 @@ static uint64_t end_of(const struct fdr_file_info *info)
     return info->has_end ? info->end_realtime_ns : real_of(info, seen);
 }
 
-/* Left by a kill: its threads may have stood for longer than anybody saw. */
+/* True for a file left by a kill: its threads may have stood longer than the file shows. */
 static bool ended_unseen(const struct process *p)
 {
     const struct fdr_file_info *info = fdr_file_info(p->file);
     return !info->reason[0] && !info->has_cause && !info->has_end;
 }
 
-/* Another file of the same recording tells where the process stands: a later one, and any before what is left of a
- * live file that nobody needed any more. */
+/* True if another file of the same recording is better: a later one. Any file is better than the rest of a live file
+ * that is over. */
 static bool told_by_another(const struct verdict *v, size_t i)
 {
     const struct process *p = &v->process[i];
@@ -104,7 +105,7 @@ static bool told_by_another(const struct verdict *v, size_t i)
     return false;
 }
 
-/* A process counts once, as its newest file tells. */
+/* Keeps one file of each process, the newest. */
 static void leave_out_older(struct verdict *v)
 {
     struct process *older = calloc(v->processes + 1, sizeof *older);
@@ -120,8 +121,8 @@ static void leave_out_older(struct verdict *v)
     free(older);
 }
 
-/* What a file does not know that a kill left, without a thread of fdr's own that looked, another of the same host may:
- * the latest moment that any of them saw. */
+/* For a file left by a kill, without one of fdr's own threads that noted the time: uses the latest moment seen by any
+ * file of the same host. */
 static void share_time(struct verdict *v)
 {
     for (size_t i = 0; i < v->processes; i++)
@@ -145,8 +146,8 @@ static bool add(struct verdict *v, const struct process *p, const struct fdr_loc
     return true;
 }
 
-/* The watchdog has its own time, which the file does not say: those that it found have mostly stood for more than a
- * third of what the first one has. */
+/* The time after which a thread counts as hanging: 1 s. The file does not have FDR_WATCHDOG; the threads it found have
+ * mostly stood for more than a third of the first one's time. So that third serves if it is shorter. */
 static uint64_t usual_limit(const struct fdr_file_info *info)
 {
     uint64_t second = 1000000000u;
@@ -154,7 +155,7 @@ static uint64_t usual_limit(const struct fdr_file_info *info)
     return found && info->trigger_value / 3 < second ? info->trigger_value / 3 : second;
 }
 
-/* `limit` NOT_SAID: the usual one. */
+/* limit NOT_SAID: the usual one. */
 static void look(struct verdict *v, struct process *p, uint64_t limit)
 {
     const struct fdr_file_info *info = fdr_file_info(p->file);
@@ -183,7 +184,7 @@ static int by_since(const void *x, const void *y)
     return 0;
 }
 
-/* ---- where most of them are ------------------------------------------------------------------------------------ */
+/* ---- the region that most of them are in ------------------------------------------------------------------------ */
 
 static bool stands_in(const struct verdict *v, const struct process *p, const char *region)
 {
@@ -192,7 +193,7 @@ static bool stands_in(const struct verdict *v, const struct process *p, const ch
     return false;
 }
 
-/* How many processes have a thread that stands in this region. */
+/* The number of processes with a thread that hangs in this region. */
 static size_t in_region(const struct verdict *v, const char *region)
 {
     size_t n = 0;
@@ -207,14 +208,13 @@ static int by_region_and_process(const void *x, const void *y)
     return by_name ? by_name : a->process < b->process ? -1 : a->process > b->process;
 }
 
-/* The region in which threads of most processes stand, of several the one in which one stood first; NULL: nobody stands
- * anywhere. */
+/* The region in which threads of most processes hang; of several, the one with the earliest. NULL: no thread hangs. */
 static const char *crowded(const struct verdict *v)
 {
     const struct stuck **sorted = calloc(v->count + 1, sizeof *sorted), *best = NULL;
     size_t most = 0;
     for (size_t i = 0; sorted && i < v->count; i++) sorted[i] = &v->stuck[i];
-    if (!sorted) return v->count ? v->stuck[0].region : NULL; /* no memory */
+    if (!sorted) return v->count ? v->stuck[0].region : NULL; /* out of memory */
     qsort(sorted, v->count, sizeof *sorted, by_region_and_process);
     for (size_t i = 0, end; i < v->count; i = end) {
         size_t processes = 0;
@@ -238,7 +238,7 @@ static void print_who(const struct process *p)
     printf("pid %u on %s", info->pid, plain_name(info->host));
 }
 
-/* Its native stack, where the watchdog took one; SIZE_MAX: it did not. */
+/* The thread's native stack, if the watchdog took one; else SIZE_MAX. */
 static size_t stack_of(const struct stuck *s)
 {
     const struct fdr_crash_thread_info *t;
@@ -248,7 +248,7 @@ static size_t stack_of(const struct stuck *s)
     return SIZE_MAX;
 }
 
-/* Of a large job, where all stand in the same few places; finding each process's names takes a tenth of a second. */
+/* In a large job all threads hang in the same few places, and finding the names of a process takes 0.1 s. */
 enum { STACKS_MOST = 16 };
 
 static void print_stuck(const struct verdict *v, const struct stuck *s, bool with_stack)
@@ -268,7 +268,7 @@ static void print_stuck(const struct verdict *v, const struct stuck *s, bool wit
     if (stack != SIZE_MAX) print_frames(s->process->file, stack, 16);
 }
 
-/* Where is one that does not stand where most do? */
+/* Prints the place of a process that does not hang where most do. */
 static void print_elsewhere(const struct process *p)
 {
     const struct fdr_file_info *info = fdr_file_info(p->file);

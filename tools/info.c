@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr info: what a recording is, why it was taken, what it holds, and what is missing, where and why. */
+/* fdr info: what a recording is, why it was taken, what it contains, and what is missing, where and why. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <limits.h>
@@ -43,7 +43,7 @@ static const char *wall_time(char *text, uint64_t realtime_ns)
     return text;
 }
 
-/* A reason was written where nobody could look a function's name up. */
+/* Prints the names of functions in a reason. It was written in the process, where addresses have no names. */
 static void print_functions(const struct fdr_file *file, const char *reason)
 {
     char *end;
@@ -88,7 +88,7 @@ static void print_why(const struct fdr_file *file, const char *path)
     else printf("why        left by a process that was killed, or that ended without a word (_exit, exec)\n");
 }
 
-/* Handlers installed after ours have the signals now. */
+/* Prints the signals that have other handlers now, installed after fdr's. */
 static void print_handlers(const struct fdr_file_info *info)
 {
     char name[HUMAN_BYTES];
@@ -136,7 +136,7 @@ static void print_end(const struct fdr_file_info *info)
     printf(" (%s)\n", wall_time(text, info->end_realtime_ns));
 }
 
-/* Of a process that was killed. */
+/* For a process that was killed. */
 static void print_alive(const struct fdr_file_info *info)
 {
     char text[HUMAN_BYTES], since[HUMAN_BYTES];
@@ -171,7 +171,7 @@ static void print_identity(const struct fdr_file *file, const char *path)
     print_notes(file);
 }
 
-/* What lies between two events beside a step is not known. */
+/* The time between the two events beside a step of the clock is unknown. */
 static void print_steps(const struct fdr_file_info *info)
 {
     char at[HUMAN_BYTES], back[HUMAN_BYTES];
@@ -183,7 +183,7 @@ static void print_steps(const struct fdr_file_info *info)
                human_since(at, info->clock_step[i].time_ns, info->first_ns));
 }
 
-/* One that began later than that, of which everything is there. */
+/* True if a location began later than that; it is complete since its beginning. */
 static bool any_began_later(const struct fdr_file *file, uint64_t common_ns)
 {
     for (size_t i = 0; i < fdr_location_count(file); i++) {
@@ -211,7 +211,7 @@ static void print_time(const struct fdr_file *file)
     uint64_t ended = info->last_ns + (uint64_t)info->realtime_offset_ns;
     printf("reach      %s, from %llu to %llu ns", human_time(a, span), (unsigned long long)info->first_ns,
            (unsigned long long)info->last_ns);
-    /* A replayed stream brings its own times, which say nothing about the wall clock here. */
+    /* A replayed stream has times of its own, unrelated to the wall clock of this machine. */
     bool later = info->taken_ns && info->last_ns > info->taken_ns;
     if (ended >= info->created_realtime_ns && !later) printf(", ended %s", wall_time(a, ended));
     printf("\ncommon     every location%s reaches back to %s%s: the last %s\n",
@@ -233,7 +233,7 @@ static void print_buffer(const struct fdr_file_info *info)
            human_bytes(a, info->bytes_stored), human_bytes(b, info->meta_bytes), info->memory_balance);
 }
 
-/* One line where n > 0: so many of `noun`. */
+/* Prints one line if n > 0: n of `noun`. */
 static void print_count(uint64_t n, const char *noun, const char *what)
 {
     char text[HUMAN_BYTES];
@@ -262,7 +262,7 @@ static void print_losses(const struct fdr_file_info *info)
 
 /* ---- text: locations -------------------------------------------------------------------------------------------- */
 
-/* How many calls of the same region follow each other from i on: recursion. */
+/* The number of consecutive calls of the same region from i on: recursion. */
 static size_t run_of(const struct fdr_location_info *l, size_t i)
 {
     size_t n = 1;
@@ -270,7 +270,7 @@ static size_t run_of(const struct fdr_location_info *l, size_t i)
     return n;
 }
 
-/* All of them; of a very deep stack the outermost and the innermost. */
+/* Prints all open calls; of a very deep stack only the outermost and the innermost. */
 static void print_open(const struct fdr_file *file, const struct fdr_location_info *l)
 {
     enum { OUTER = 16, INNER = 32 };
@@ -290,7 +290,7 @@ static void print_open(const struct fdr_file *file, const struct fdr_location_in
         printf("%s%s", i ? " > " : "", plain_region(file, l->open[i].region));
         if (n > 1) printf(" (%zu times)", n);
     }
-    size_t timed = l->open_count; /* others were only counted */
+    size_t timed = l->open_count; /* the others were only counted */
     while (timed && l->open[timed - 1].untimed) timed--;
     putchar('\n');
     if (timed)
@@ -377,9 +377,9 @@ static int by_class_and_depth(const void *a, const void *b)
     return x->depth < y->depth ? -1 : x->depth > y->depth;
 }
 
-/* Depths one behind the other of which all is the same. */
+/* Consecutive depths with the same figures. */
 struct run {
-    struct fdr_ledger_row row; /* of each; its depth is that of the first */
+    struct fdr_ledger_row row; /* of each of these depths; `depth` is that of the first */
     uint32_t depths;
 };
 
@@ -390,7 +390,7 @@ static bool is_next(const struct run *run, const struct fdr_ledger_row *r)
            r->kept == x->kept && r->filtered == x->filtered && r->reduced == x->reduced && r->lost == x->lost;
 }
 
-/* A line for two depths would save one, and a person the certainty of having read both. */
+/* Two depths get a line each: one line for both would save little and be harder to trust. */
 static void print_run(struct run *run, uint32_t class_)
 {
     char label[64];
@@ -406,7 +406,8 @@ static void print_run(struct run *run, uint32_t class_)
     run->depths = 0;
 }
 
-/* rows: sorted by class and depth, several locations after one another. One line a class, then its depths. */
+/* rows: sorted by class and depth, of several locations. Prints one line for the class, then one for each run of
+ * depths. */
 static void print_class(const struct fdr_ledger_row *rows, size_t count)
 {
     struct fdr_ledger_row sum = {0}, depth = {0};
@@ -431,7 +432,7 @@ static void print_summary(const struct fdr_ledger_row *rows, size_t count)
 {
     struct fdr_ledger_row *sorted = malloc((count + 1) * sizeof *sorted);
     if (!sorted) return;
-    if (count) memcpy(sorted, rows, count * sizeof *sorted); /* without any there is no array */
+    if (count) memcpy(sorted, rows, count * sizeof *sorted); /* without rows there is no array */
     qsort(sorted, count, sizeof *sorted, by_class_and_depth);
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && sorted[end].class_ == sorted[i].class_;) end++;
@@ -450,8 +451,8 @@ static void print_full(const struct fdr_ledger_row *rows, size_t count)
     }
 }
 
-/* What locations that went on while they were copied have more on the right: accounts of calls were copied before
- * bins. */
+/* The surplus of kept + filtered + reduced + lost over presented, in locations that went on during the copy: the
+ * accounts of calls were copied before the bins. */
 static uint64_t ran_on(const struct fdr_file *file, const struct fdr_ledger_row *rows, size_t count)
 {
     uint64_t sum = 0, before = 0, after = 0;
@@ -506,14 +507,14 @@ static void print_reduction(const struct fdr_file *file, const struct fdr_reduct
         return;
     }
     printf("      %s events, %s", human_count(b, r->events), human_bytes(c, r->bytes));
-    /* of earlier ones nobody counted them */
+    /* earlier versions did not count them */
     if (r->steps) printf(", in %u step%s", r->steps, r->steps == 1 ? "" : "s");
     if (r->to_ns)
         printf("; missing between %s and %s", human_since(d, r->from_ns, first), human_since(e, r->to_ns, first));
     printf("%s\n", r->gone ? "; none are left and none are stored since" : "");
 }
 
-/* Events were given back, and what said so and why is damaged, or was when the file was recovered. */
+/* True if events were given back and the reduction log is damaged, or was when the file was recovered. */
 static bool reductions_lost(struct fdr_file *file)
 {
     const struct fdr_ledger_row *rows;
@@ -580,7 +581,7 @@ int verb_info(int argc, char **argv)
     struct fdr_file *file = open_recording(a.path, &status);
     if (!file) return status;
     const struct fdr_total *totals;
-    fdr_totals(file, &totals); /* then it is known what damage took of them */
+    fdr_totals(file, &totals); /* so that the damage to the totals is known */
     status = worse(status, a.json ? print_info_json(file) : print_text(&a, file));
     return worse(status, close_recording(file, a.path, true));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr info: the table of detail by age. One line an age tier; its epochs, one by one, are in --json. */
+/* fdr info: the table of detail by age. One line per tier; --json has the single epochs. */
 #include <stdio.h>
 
 #include "tools/common/verbs.h"
@@ -7,13 +7,14 @@
 
 enum { LOCATIONS_SHOWN = 4 };
 
-/* Calls of a location that are not there though no room was wanted for them. */
+/* Calls of a location that are missing for other reasons than memory. */
 struct left_out {
-    uint64_t filtered, lost; /* of the calls made; where only their sum is known it is in both */
-    uint64_t untimed;        /* only counted, and so of no age */
+    uint64_t filtered, lost; /* of the timed calls; if only their sum is known, both have it */
+    uint64_t untimed;        /* only counted, so they belong to no epoch */
 };
 
-/* Of what the ledger calls filtered or lost a part was never timed, which is what the totals call untimed. */
+/* Calls that the ledger counts as filtered or lost include some that were never timed; the totals count these as
+ * untimed. */
 static struct left_out left_out_of(struct fdr_file *file, uint32_t location)
 {
     const struct fdr_ledger_row *rows;
@@ -48,7 +49,7 @@ static void print_head(const struct fdr_file *file, uint32_t location, bool othe
            "down to", "down to", "calls made", "events kept", "bins");
 }
 
-/* "all", "depth 7", "-" */
+/* Returns "all", "depth 7" or "-". */
 static const char *reach(char *text, uint32_t depth, uint32_t deepest)
 {
     if (depth >= deepest) return "all";
@@ -69,7 +70,7 @@ static void add(struct fdr_epoch_info *line, const struct fdr_epoch_info *e)
         if (e->complete_depth[b] < line->complete_depth[b]) line->complete_depth[b] = e->complete_depth[b];
 }
 
-/* Calls with a + are so many or more. */
+/* A + behind the calls means: at least so many. */
 static void print_line(const struct fdr_file *file, const struct fdr_epoch_info *e)
 {
     char text[HUMAN_BYTES], count[HUMAN_BYTES];
@@ -87,7 +88,7 @@ static const struct fdr_location_info *location_of(const struct fdr_file *file, 
     return NULL;
 }
 
-/* Has the location moved on while a snapshot was made? */
+/* True if the location went on during the snapshot. */
 static bool moved(const struct fdr_file *file, uint32_t location)
 {
     uint64_t before, after;
@@ -95,7 +96,7 @@ static bool moved(const struct fdr_file *file, uint32_t location)
     return before != after;
 }
 
-/* Is this epoch later than the copy of its location? */
+/* True if this epoch began after the copy of its location. */
 static bool is_later(const struct fdr_file *file, const struct fdr_epoch_info *e)
 {
     return moved(file, e->location) && e->from_ns >= location_of(file, e->location)->to_ns;
@@ -110,7 +111,7 @@ static void print_moved(const struct fdr_file *file, const struct fdr_epoch_info
                human_since(since, l->to_ns, fdr_file_info(file)->first_ns));
 }
 
-/* What FDR_PIN set aside. */
+/* Prints the stretch that FDR_PIN keeps. */
 static void print_pinned(const struct fdr_file *file, uint32_t location)
 {
     char from[HUMAN_BYTES], length[HUMAN_BYTES], events[HUMAN_BYTES], bytes[HUMAN_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr info --json. The keys are a contract: more may be added, none changed. */
+/* fdr info --json. The keys are a contract: new ones may come, none may change. */
 #include <signal.h>
 #include <stdio.h>
 #include <limits.h>
@@ -61,7 +61,8 @@ static json_t *open_enter_json(const struct fdr_location_info *l)
     return times;
 }
 
-/* More than it was before its bins were copied: it went on, and its rows of the ledger need not balance. */
+/* Adds the bounds of the presented events: before the bins were copied, and at the end. If they differ, the location
+ * went on and its rows of the ledger need not balance. */
 static void presented_json(json_t *o, const struct fdr_file *file, uint32_t location)
 {
     uint64_t before, after;
@@ -241,7 +242,8 @@ static void set_sizes(json_t *o, const struct fdr_file_info *info)
     set_u64(o, "bytes_stored", info->bytes_stored);
     json_t *edges = json_array();
     for (int b = 0; b < 3; b++) json_array_append_new(edges, json_u64(info->band_edge_ns[b]));
-    set(o, "band_edge_ns", edges); /* of complete_depth in epochs: any length, and from each of these on */
+    /* the columns of complete_depth in epochs: any length, and from each of these edges on */
+    set(o, "band_edge_ns", edges);
     set_u64(o, "record_bytes", info->record_bytes);
     set(o, "memory_balance", json_f64(info->memory_balance));
     set(o, "strategy", json_text(info->strategy));

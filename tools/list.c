@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr list: live and left-behind recordings, and snapshots in the working directory. */
+/* fdr list: live and left recordings, and snapshots in the working directory. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -34,18 +34,18 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-enum { SUPERBLOCK_BYTES = 4096 }; /* docs/FORMAT.md, 3 */
+enum { SUPERBLOCK_BYTES = 4096 }; /* docs/FORMAT.md, section 3 */
 
 struct entry {
     char path[4096];
     _Alignas(8) uint8_t superblock[SUPERBLOCK_BYTES];
     struct stat stat;
     bool readable, live;
-    struct fdr_file *file; /* NULL: not readable */
+    struct fdr_file *file; /* NULL: cannot be read */
 };
 
-/* "live": some process maps it. "left": a recording whose process is gone. "kept": a snapshot or bundle. "over":
- * a live file that its process needed no more and could not remove. */
+/* "live": a process maps it. "left": the process of this recording has ended. "kept": a snapshot or bundle. "over": a
+ * live file that its process no longer needed and could not remove. */
 static const char *condition(const struct entry *e)
 {
     if (e->live) return "live";
@@ -61,7 +61,7 @@ static uint64_t age_of(const struct entry *e)
     return now > e->stat.st_mtime ? (uint64_t)(now - e->stat.st_mtime) : 0;
 }
 
-/* The superblock has all that is asked for: a live file of 64 MiB is read in 4 KiB. */
+/* Reads the superblock only, which has all that is needed: 4 KiB of a live file of 64 MiB. */
 static struct fdr_file *open_superblock(struct entry *e)
 {
     struct fdr_file *file = NULL;
@@ -112,7 +112,7 @@ static void entry_line(const struct entry *e)
            info && info->reason[0] ? ")" : "");
 }
 
-/* Live recordings name nothing but themselves; a live directory that is not there holds none. */
+/* Live recordings are listed by file name only. A live directory that does not exist is empty. */
 static int list_directory(const char *directory, bool must_be, bool json, json_t *list, size_t *count)
 {
     struct dirent **names;
@@ -126,7 +126,7 @@ static int list_directory(const char *directory, bool must_be, bool json, json_t
     for (int i = 0; i < n; i++) {
         char below[4096];
         struct stat st;
-        if (strncmp(names[i]->d_name, "run-", 4) == 0 && /* of `fdr run` */
+        if (strncmp(names[i]->d_name, "run-", 4) == 0 && /* made by `fdr run` */
             snprintf(below, sizeof below, "%s/%s", directory, names[i]->d_name) < (int)sizeof below &&
             lstat(below, &st) == 0 && S_ISDIR(st.st_mode))
             list_directory(below, false, json, list, count);
@@ -165,7 +165,7 @@ int verb_list(int argc, char **argv)
     size_t count = 0;
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
-    setenv("FDR_SYMBOLS", "0", 0); /* nobody asks for a function name here */
+    setenv("FDR_SYMBOLS", "0", 0); /* no function names are needed here */
     json_t *list = json_array();
     for (int i = 0; i < a.count; i++)
         status = worse(status, list_directory(a.directories[i], true, a.json, list, &count));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr: reads what the flight data recorder saved. One verb, one file of this folder. */
+/* fdr: reads recordings. Each verb has one file in this folder. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,13 +60,13 @@ static int help(void)
     return finish_output();
 }
 
-/* Finished recordings are read through a mapping: one that somebody cuts meanwhile, or a disk that fails, is met
- * here. */
+/* Handles SIGBUS: finished recordings are read through a mapping, and a file truncated meanwhile or a failing disk
+ * raises it. */
 static void cut_short(int signal, siginfo_t *info, void *context)
 {
     static const char line[] = "fdr: the file was cut, or could not be read any further, while it was read\n";
     (void)context;
-    if (info->si_code != BUS_ADRERR) { /* a fault of another kind: let it be seen */
+    if (info->si_code != BUS_ADRERR) { /* a fault of another kind: let it happen */
         sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
         return;
     }
@@ -75,7 +75,7 @@ static void cut_short(int signal, siginfo_t *info, void *context)
     _exit(COULD_NOT);
 }
 
-/* A finding that found no memory would be none. */
+/* Ends the program if memory is short: a JSON result with missing parts would be wrong. */
 static void *memory_or_none(size_t bytes)
 {
     void *p = malloc(bytes);
@@ -109,6 +109,6 @@ int main(int argc, char **argv)
     }
     snprintf(name, sizeof name, "fdr %s", verb->name);
     look_at_environment();
-    argv[1] = name; /* what argp calls the program in its messages */
+    argv[1] = name; /* the program's name in messages of argp */
     return verb->run(argc - 1, argv + 1);
 }

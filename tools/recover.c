@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr recover: writes what is readable of a damaged recording as a whole one. */
+/* fdr recover: writes the readable part of a damaged recording as a complete one. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -55,7 +55,7 @@ static bool is_core(const char *path)
 {
     unsigned char head[18] = {0};
     struct stat st;
-    FILE *f = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "re") : NULL; /* a pipe would have us wait */
+    FILE *f = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? fopen(path, "re") : NULL; /* opening a pipe would block */
     size_t n = f ? fread(head, 1, sizeof head, f) : 0;
     if (f) fclose(f);
     return n == sizeof head && memcmp(head, "\177ELF", 4) == 0 && (head[16] == 4 || head[17] == 4); /* ET_CORE */

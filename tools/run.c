@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr run: starts a program, waits, and keeps what it left where a kill took it: copied out of the live directory, with
- * how it ended. Exit status and death by a signal are passed on. */
+/* fdr run: starts a program, waits, and keeps the recordings that a kill left, with the kind of end: it copies them out
+ * of the live directory. Passes on the exit status or the death by a signal. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -31,7 +31,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     struct arguments *a = state->input;
     switch (key) {
     case 'o': a->out = text; return 0;
-    case ARGP_KEY_ARG: /* what follows is the program's */
+    case ARGP_KEY_ARG: /* the rest belongs to the program */
         a->command = state->argv + state->next - 1;
         state->next = state->argc;
         return 0;
@@ -42,7 +42,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-/* ---- what the kernel killed for want of memory in this control group (version 2, else 1) ---- */
+/* ---- processes killed for want of memory in this control group (version 2, else 1) ---- */
 
 static uint64_t field(const char *path, const char *name)
 {
@@ -81,7 +81,7 @@ static uint64_t oom_kills(void)
 
 static volatile sig_atomic_t child;
 
-/* What the terminal sends goes to the whole process group: the program has it, too. */
+/* Signals from the terminal go to the whole process group, so the program got them already. */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
     int saved = errno;
@@ -90,7 +90,7 @@ static void pass_on(int number, siginfo_t *info, void *context)
     errno = saved;
 }
 
-/* Stopping is ours as well as the program's. */
+/* Not SIGTSTP and the like: stopping concerns this process as well as the program. */
 static const int passed[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM};
 enum { PASSED = sizeof passed / sizeof passed[0] };
 
@@ -104,7 +104,7 @@ static void execute(char **command, const char *live, const sigset_t *mask, cons
     _exit(errno == ENOENT ? 127 : 126);
 }
 
-/* Its wait status; INT_MIN: it could not be started. `live` NULL: its own live directory. */
+/* Returns the program's wait status; INT_MIN: it could not be started. live NULL: uses the default live directory. */
 static int run(char **command, const char *live)
 {
     struct sigaction ours = {.sa_sigaction = pass_on, .sa_flags = SA_RESTART | SA_SIGINFO}, before[PASSED];
@@ -112,8 +112,8 @@ static int run(char **command, const char *live)
     sigset_t all, old;
     int status = INT_MIN;
     sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, &old);       /* none is lost between the fork and the handlers */
-    sigaction(SIGCHLD, &standard, &on_child); /* where it was ignored nobody could be waited for */
+    sigprocmask(SIG_BLOCK, &all, &old);       /* no signal is lost between the fork and the handlers */
+    sigaction(SIGCHLD, &standard, &on_child); /* if SIGCHLD were ignored, waiting would return no status */
     pid_t pid = fork();
     if (pid == 0) execute(command, live, &old, &on_child);
     if (pid < 0) complain("%s: cannot be started: %s", command[0], strerror(errno));
@@ -128,7 +128,7 @@ static int run(char **command, const char *live)
     return pid > 0 ? status : INT_MIN;
 }
 
-/* ---- what it left ---- */
+/* ---- its recordings ---- */
 
 static uint64_t realtime_ns(void)
 {
@@ -152,14 +152,14 @@ static void keep(const struct left *l, const char *out, int status, uint64_t kil
     int e = left_copy(l, out, to, sizeof to);
     if (!e) {
         e = fdr_file_add_end(to, (pid_t)l->pid == (pid_t)child ? status : INT_MIN, (uint32_t)kills, realtime_ns());
-        if (e) unlink(to); /* the one there is stays where it is */
+        if (e) unlink(to); /* keep the original */
     }
     if (e) complain("%s: cannot be copied to %s: %s; it stays", l->path, out, strerror(-e));
     else if (left_remove(l) == 0) complain("kept %s", to);
 }
 
-/* A directory of its own below the live directory: what is in it afterwards is of this run. Others may not have a hand
- * in it. */
+/* Makes a directory below the live directory for this run alone, so every file in it afterwards belongs to this run.
+ * Other users have no access. */
 static bool make_directory(char *path, size_t bytes)
 {
     struct stat st;
@@ -169,7 +169,7 @@ static bool make_directory(char *path, size_t bytes)
         errno = EPERM;
         return false;
     }
-    char *whole = realpath(live_directory(), NULL); /* the program may change its directory */
+    char *whole = realpath(live_directory(), NULL); /* an absolute path, as the program may change its directory */
     if (!whole) return false;
     bool fits = snprintf(path, bytes, "%s/run-%d-XXXXXX", whole, (int)getpid()) < (int)bytes;
     free(whole);
@@ -177,14 +177,14 @@ static bool make_directory(char *path, size_t bytes)
     return fits && mkdtemp(path) != NULL;
 }
 
-/* Ends as the program did. */
+/* Ends as the program did: with its status or its signal. */
 static int end_as(int status)
 {
     if (status == INT_MIN) return COULD_NOT;
     if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
     struct rlimit none = {0, 0};
     sigset_t one;
-    setrlimit(RLIMIT_CORE, &none); /* its core is there, ours would say nothing */
+    setrlimit(RLIMIT_CORE, &none); /* the program wrote its core file; another one is useless */
     signal(WTERMSIG(status), SIG_DFL);
     sigemptyset(&one);
     sigaddset(&one, WTERMSIG(status));
@@ -223,6 +223,6 @@ int verb_run(int argc, char **argv)
     left_find(live, LEFT_ANY_OWNER, &list);
     for (size_t i = 0; i < list.count; i++) keep(list.entry[i], a.out, status, kills);
     left_free(&list);
-    rmdir(live); /* stays where something is left in it */
+    rmdir(live); /* fails if a file is left in it */
     return end_as(status);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr samples: what the samples say, by function, region, source line, stack or thread. */
+/* fdr samples: the samples by function, region, source line, stack or thread. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ enum { AMOUNT_BYTES = HUMAN_BYTES + 32 };
 struct arguments {
     const char *path;
     enum samples_by by;
-    int clock; /* -1: that of most samples */
+    int clock; /* -1: the clock of most samples */
     bool json, folded;
     uint64_t limit;
     struct selection selection;
@@ -62,10 +62,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-/* ---- what all of them come to ---- */
+/* ---- the total of all samples ---- */
 
-/* What was sampled in all, of this clock: what is held stands for all of it, or for a part where the oldest or newest
- * are gone. */
+/* The time or events sampled in all with this clock. *held: the part of it that the stored samples cover; the oldest or
+ * newest may be missing. */
 static double passed(const struct sample_table *t, struct fdr_file *file, double *held)
 {
     const struct fdr_sample_stream *s;
@@ -172,7 +172,7 @@ static void print_json_table(const struct sample_table *t, struct fdr_file *file
 
 /* ---- text ---- */
 
-/* 1.5 s of CPU time, or so many events. */
+/* Prints "1.5 s" of CPU time, or a number of events. */
 static const char *amount(char *text, const struct sample_table *t, double weight)
 {
     char time[HUMAN_BYTES];
@@ -265,7 +265,7 @@ static void print_text(const struct sample_table *t, struct fdr_file *file, size
     }
 }
 
-/* None of what was asked for. */
+/* Explains why there are no such samples. */
 static void print_none(struct fdr_file *file)
 {
     const struct fdr_sample_stream *s;

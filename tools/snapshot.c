@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr snapshot: the recording of a process into a file, from outside. */
+/* fdr snapshot: copies the recording of a process into a file, from outside. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -53,9 +53,9 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-enum { NAME_BYTES = 64 }; /* with its end: longer ones are cut by the process, too */
+enum { NAME_BYTES = 64 }; /* with the NUL; the process shortens longer names, too */
 
-/* NAME of a live file NAME.HOST.PID.N.live.fdr. */
+/* Reads NAME from a live file's name NAME.HOST.PID.N.live.fdr. */
 static bool name_in(const char *file, const struct fdr_file_info *info, char *name)
 {
     char middle[320];
@@ -67,8 +67,8 @@ static bool name_in(const char *file, const struct fdr_file_info *info, char *na
     return end != NULL;
 }
 
-/* Of the file that this line of maps shows, if it is a live one. It was made without a name: its directory has it. The
- * directories of other files are not looked at: they may be many, or on a server that does not answer. */
+/* Finds NAME if this line of maps shows a live file. The file was created without a name, so its directory is searched.
+ * Directories of other files are not searched: they may be many, or on a server that does not answer. */
 static bool live_name(uint32_t pid, const char *line, const struct fdr_file_info *info, char *name)
 {
     char perms[8], directory[4352];
@@ -88,8 +88,7 @@ static bool live_name(uint32_t pid, const char *line, const struct fdr_file_info
     return found;
 }
 
-/* What the process calls its files: its live file tells. Where it has none, what it does unless fdr_config has a
- * name. */
+/* The name that the process gives its files, from its live file. Without one: the name that it would use by default. */
 static void name_of(uint32_t pid, const struct fdr_file_info *info, char *name)
 {
     char path[64], *line = NULL;
@@ -105,7 +104,7 @@ static void name_of(uint32_t pid, const struct fdr_file_info *info, char *name)
     snprintf(name, NAME_BYTES, "%s", file[0] ? file : "program");
 }
 
-/* DIR/NAME.HOST.PID[.rRANK].N.fdr, as the process itself names its snapshots. */
+/* Makes DIR/NAME.HOST.PID[.rRANK].N.fdr, the name that the process itself gives its snapshots. */
 static void path_of(char *path, size_t bytes, const char *directory, const char *name, const struct fdr_file_info *info,
                     unsigned n)
 {
@@ -114,7 +113,7 @@ static void path_of(char *path, size_t bytes, const char *directory, const char 
     snprintf(path, bytes, "%s/%s.%s.%u%s.%u.fdr", directory, name, info->host, info->pid, rank, n);
 }
 
-/* Writes to a name that is free. 0 or -errno with `message`. */
+/* Writes to a free name. Returns 0, or -errno with `message`. */
 static int write_named(const struct arguments *a, uint32_t pid, char *path, size_t path_bytes, char *message,
                        size_t message_bytes)
 {

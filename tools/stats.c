@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr stats: exact totals of the whole run, or the same figures from the events that are kept. */
+/* fdr stats: exact totals of the whole run, or the same figures from the kept events. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static enum stat_by parse_by(struct argp_state *state, const char *text)
     return BY_REGION;
 }
 
-/* Totals cover the whole run at every depth: they cannot be cut. */
+/* Totals cover the whole run and every depth, so filters of time and depth do not apply. */
 static void check(struct argp_state *state, const struct stats_arguments *a)
 {
     const struct selection *s = &a->selection;
@@ -235,20 +235,20 @@ static void row_line(const struct fdr_file *file, const struct stat_row *r, uint
     out_char('\n');
 }
 
-/* From where the first thread that is known began, which may be long before what is kept, to the newest event. */
+/* The time from the start of the first known thread, which may be long before the kept events, to the newest event. */
 static uint64_t whole_run(const struct fdr_file *file)
 {
     uint64_t first = UINT64_MAX, last = fdr_file_info(file)->last_ns;
     for (size_t i = 0; i < fdr_location_count(file); i++) {
         const struct fdr_location_info *l = fdr_location_info(file, i);
-        if (l->samples) continue; /* began when the first sample was taken, if there was one */
+        if (l->samples) continue; /* began with its first sample */
         if (l->start_ns && l->start_ns < first) first = l->start_ns;
         if (l->moved_ns > last) last = l->moved_ns;
     }
     return last > first ? last - first : 0;
 }
 
-/* Exact totals are sums of the clock's ticks; events have edges. */
+/* Says how times are rounded: exact totals are sums of clock ticks, events have edges. */
 static void rounding_line(const struct fdr_file *file)
 {
     char text[40];
@@ -260,7 +260,7 @@ static void rounding_line(const struct fdr_file *file)
     out_text(" ns: a call may differ by as much from what exact totals count\n");
 }
 
-/* It has events and not one total: they were where the file was damaged or cut. */
+/* True for a location with events and no totals: the file is damaged or truncated there. */
 static bool totals_gone(const struct fdr_file *file)
 {
     const struct fdr_total *total;
@@ -356,11 +356,11 @@ static void out_value(uint32_t type, uint64_t bits)
     char text[48];
     double real;
     memcpy(&real, &bits, sizeof real);
-    if (type == 2 && real != real) snprintf(text, sizeof text, "nan"); /* its sign says nothing */
+    if (type == 2 && real != real) snprintf(text, sizeof text, "nan"); /* the sign of a NaN means nothing */
     else if (type == 2) snprintf(text, sizeof text, "%.6g", real);
     else if (type == 1) snprintf(text, sizeof text, "%lld", (long long)(int64_t)bits);
     else snprintf(text, sizeof text, "%llu", (unsigned long long)bits);
-    out_char(' '); /* also where it is wider than its column */
+    out_char(' '); /* also if the text is wider than its column */
     out_text_wide(text, 17);
 }
 
@@ -434,7 +434,7 @@ static int print_rows(const struct stats_arguments *a, struct fdr_file *file, co
     return good ? out_finish() : out_of_memory(a);
 }
 
-/* Metrics and sampled counters, with their kinds, units and rates; more of it: fdr counters. */
+/* Prints metrics and sampled counters with kinds, units and rates; fdr counters prints more. */
 static int print_metrics(const struct stats_arguments *a, struct fdr_file *file)
 {
     const struct counters_arguments counters = {.path = a->path, .by = BY_COUNTER, .json = a->json, .limit = a->limit};

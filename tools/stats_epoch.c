@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr stats --by epoch: exact totals of each stretch of time, long after its calls are gone. */
+/* fdr stats --by epoch: exact totals of each epoch, also of those whose calls were given back. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +31,7 @@ static int by_exclusive(const void *a, const void *b)
     return x->region < y->region ? -1 : x->region > y->region;
 }
 
-/* Where regions are chosen the rest is shown only if one of them has no exact row beside it. */
+/* With a selection of regions, the rest is shown only if one of them has no exact row beside it. */
 static bool rest_matters(const struct fdr_select *s, const struct fdr_epoch_total *rows, size_t count)
 {
     size_t exact = 0;
@@ -39,7 +39,7 @@ static bool rest_matters(const struct fdr_select *s, const struct fdr_epoch_tota
     return exact < chosen_regions(s);
 }
 
-/* The totals of one epoch, in order, into `rows`; how many. */
+/* Stores the totals of one epoch in `rows`, in order; returns their number. */
 static size_t rows_of(const struct fdr_select *s, const struct fdr_epoch_info *e, const struct fdr_epoch_total *all,
                       size_t count, struct fdr_epoch_total *rows)
 {
@@ -56,8 +56,8 @@ static bool asked_for(const struct fdr_select *s, const struct fdr_total *t)
     return !s->regions || (!t->rest && t->id < s->region_count && s->regions[t->id]);
 }
 
-/* The same of the rows of one location, from `t` on, which stand together: how many, and what untimed calls they have.
- * Those of the rest count where it may be that of a region that is chosen. */
+/* Adds up the untimed calls of one location, whose rows are adjacent from `t` on; returns the number of its rows.
+ * *or_more: the rest may contain untimed calls of a selected region. */
 static size_t untimed_in(const struct fdr_select *s, const struct fdr_total *t, const struct fdr_total *end,
                          uint64_t *sum, bool *or_more)
 {
@@ -74,8 +74,8 @@ static size_t untimed_in(const struct fdr_select *s, const struct fdr_total *t, 
     return n;
 }
 
-/* Calls that were only counted, by a filter or beyond the stack: they are of no epoch. Of all locations that are asked
- * for, or of one. */
+/* The number of calls only counted, by a filter or because the stack was too deep, so they belong to no epoch. location
+ * UINT32_MAX: of all selected locations. */
 static uint64_t untimed(const struct fdr_file *file, const struct fdr_select *s, uint32_t location, bool *or_more)
 {
     const struct fdr_total *t;
@@ -114,7 +114,7 @@ static bool has_epochs(const struct fdr_epoch_info *epochs, size_t count, uint32
     return false;
 }
 
-/* Threads that ended, whose accounts are one, and those that had too little memory for epochs. */
+/* Names the locations without epochs: [ended], which adds up ended threads, and threads that had too little memory. */
 static void without_line(const struct fdr_file *file, const struct fdr_select *s, const struct fdr_epoch_info *epochs,
                          size_t count, bool json)
 {
@@ -237,7 +237,7 @@ int print_epochs(const struct stats_arguments *a, struct fdr_file *file, const s
     const char *before = "[\n";
     if (!rows) return out_of_memory(a);
     const struct fdr_total *whole_run;
-    fdr_totals(file, &whole_run); /* then it is known what damage took of it */
+    fdr_totals(file, &whole_run); /* so that the damage to it is known */
     bool exact = !fdr_file_info(file)->totals_lost;
     if (!a->json && !count)
         out_text("# no epochs here: they come with the strategy telescope, once a thread has recorded enough\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr stats --by class, and --by depth without --events: the ledger, summed. */
+/* fdr stats --by class, and --by depth without --events: sums of the ledger. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,14 +28,14 @@ static bool selected(const struct fdr_select *select, uint32_t location)
     return select->locations == NULL;
 }
 
-/* A depth out of a damaged file must not decide how much memory is asked for. */
+/* Limits the depth: a damaged file must not decide the amount of memory. */
 static size_t ledger_key(const struct fdr_ledger_row *row, enum stat_by by)
 {
     uint32_t key = by == BY_DEPTH ? row->depth : row->class_;
     return key < DEPTHS_MOST ? key : DEPTHS_MOST;
 }
 
-/* accounts[key], grown as depths come. */
+/* Returns accounts[key], which grows with the depths met. */
 static struct account *sum_ledger(struct fdr_file *file, const struct fdr_select *select, enum stat_by by,
                                   size_t *count)
 {
@@ -101,7 +101,7 @@ static void kinds_json(const struct fdr_file *file, const struct point_row *rows
     out_char(']');
 }
 
-/* Where the rows that are shown end, and how many there are. */
+/* The end of the rows to show; *used: their number. */
 static size_t end_of(const struct stats_arguments *arguments, const struct account *a, size_t count, size_t *used)
 {
     size_t end = 0;

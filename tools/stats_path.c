@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr stats --by path: call paths of the events that are kept; where there are no events, what samples say. */
+/* fdr stats --by path: call paths of the kept events; without events, paths of the samples. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static int by_path_time(const void *a, const void *b, void *context)
     return x != y ? (x < y ? 1 : -1) : (ia < ib ? -1 : ia > ib);
 }
 
-/* Outermost first; `path` has room for every node. */
+/* Stores the path to a node, outermost first; `path` has room for every node. */
 static size_t path_of(const struct calltree *t, uint32_t node, uint32_t *path)
 {
     size_t depth = 0;
@@ -66,9 +66,9 @@ static void path_line(const struct fdr_file *file, const struct calltree *t, uin
     out_char('\n');
 }
 
-/* ---- where there are no events ---- */
+/* ---- without events ---- */
 
-/* The node of a path of names divided by ';', or 0. */
+/* The node of a path of names separated by ';', or 0. */
 static uint32_t node_of(const struct fdr_file *file, const struct calltree *t, const char *path)
 {
     uint32_t id = 0;
@@ -124,7 +124,7 @@ static void sample_path_line(const struct sample_table *s, const struct sample_r
     out_char('\n');
 }
 
-/* Paths that no event is of, where nothing but calls is asked for. `printed`: rows of calls. */
+/* Prints paths that only samples have, if only calls were requested. printed: rows of calls. */
 static bool print_sampled(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select,
                           const struct calltree *t, size_t printed)
 {

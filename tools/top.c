@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr top: a running process, looked at every now and then. On a terminal the screen is drawn in place; else one block
- * follows the other. The process is not asked for anything: it may hang or be stopped. */
+/* fdr top: shows a running process at regular intervals. On a terminal it redraws the screen, else it prints one block
+ * after the other. It needs no help of the process, which may hang or be stopped. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 struct arguments {
     const char *process;
     uint32_t pid;
-    uint64_t interval_ns, count; /* count 0: until it ends */
+    uint64_t interval_ns, count; /* count 0: until the process ends */
     bool json;
 };
 
@@ -50,12 +50,12 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-/* ---- what is looked at ---------------------------------------------------------------------------------------- */
+/* ---- one look -------------------------------------------------------------------------------------------------- */
 
 struct sums {
     uint32_t location;
-    uint64_t presented, kept, filtered, reduced, lost; /* calls count once */
-    uint64_t events;                                   /* presented ones: a call is two */
+    uint64_t presented, kept, filtered, reduced, lost; /* a call counts once */
+    uint64_t events;                                   /* presented; a call counts twice */
 };
 struct look {
     struct fdr_file *file;
@@ -105,7 +105,7 @@ static void forget(struct look *l)
     *l = (struct look){0};
 }
 
-/* Events a second since the look before; negative where they are not known. */
+/* Events a second since the look before; negative: unknown. */
 #define NO_RATE (-1.0)
 
 static bool same_recording(const struct look *now, const struct look *before)
@@ -121,7 +121,7 @@ static double rate_between(const struct look *now, const struct look *before, ui
     return (double)(events - events_before) * 1e9 / (double)(now->time_ns - before->time_ns);
 }
 
-/* Of the location `at`. Where threads that ended are added up, it is not theirs. */
+/* Of the location with index `at`. Unknown for [ended], which adds up ended threads. */
 static double rate_of(const struct look *now, const struct look *before, size_t at)
 {
     const struct sums *s = &now->sums[at];
@@ -131,10 +131,10 @@ static double rate_of(const struct look *now, const struct look *before, size_t 
         bool same = fdr_location_info(before->file, i)->tid == fdr_location_info(now->file, at)->tid;
         return same ? rate_between(now, before, s->events, before->sums[i].events) : NO_RATE;
     }
-    return rate_between(now, before, s->events, 0); /* it came since then */
+    return rate_between(now, before, s->events, 0); /* a new location */
 }
 
-/* Of all locations, also those that came and went in between. */
+/* Of all locations, including those that came and ended between the looks. */
 static double whole_rate(const struct look *now, const struct look *before)
 {
     if (!same_recording(now, before)) return NO_RATE;
@@ -146,7 +146,7 @@ static json_t *rate_json(double rate) { return rate < 0 ? json_null() : json_rea
 
 /* ---- as text -------------------------------------------------------------------------------------------------- */
 
-/* "outermost < ... < innermost", the innermost ones where the line is too short. */
+/* Prints "outermost < ... < innermost"; in a short line only the innermost. */
 static void print_open(const struct fdr_file *file, const struct fdr_location_info *l, unsigned columns)
 {
     char name[256], line[1024] = "";
@@ -199,7 +199,7 @@ static unsigned height(bool terminal)
     return terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_row > 8 ? w.ws_row : 0;
 }
 
-enum { HEAD_LINES = 6 }; /* and the last one */
+enum { HEAD_LINES = 6 }; /* including the last one */
 
 static void print_look(const struct look *now, const struct look *before, bool terminal)
 {
@@ -297,7 +297,7 @@ static void wait_for(uint64_t ns)
     while (!interrupted && nanosleep(&t, &t) && errno == EINTR) {}
 }
 
-/* Between two recordings of a process there is none for a moment. */
+/* Between two recordings of a process there is none for a moment, so it tries again. */
 static bool look_soon(uint32_t pid, struct look *l, char *message, size_t message_bytes)
 {
     enum { LOOKS = 10, WAIT_NS = 10000000 };
@@ -318,7 +318,7 @@ static int watch(const struct arguments *a)
     for (; !interrupted && status == DONE && (a->count == 0 || n < a->count); n++) {
         if (n) wait_for(a->interval_ns);
         if (interrupted || !look_soon(a->pid, &now, message, sizeof message)) break;
-        message[0] = '\0'; /* what a moving copy lacks is no news here */
+        message[0] = '\0'; /* a copy of a running process lacks a few events; that is no news here */
         if (!a->json) print_look(&now, &before, terminal);
         status = a->json ? print_object(&now, &before) : finish_output();
         forget(&before);
@@ -326,7 +326,7 @@ static int watch(const struct arguments *a)
     }
     forget(&before);
     if (message[0] && !interrupted) complain("%s", message);
-    return n == 0 ? COULD_NOT : status; /* that it ended is how a watch ends */
+    return n == 0 ? COULD_NOT : status; /* the end of the process is the normal end of a watch */
 }
 
 int verb_top(int argc, char **argv)

@@ -17,7 +17,7 @@ struct arguments {
     struct selection selection;
 };
 
-/* --depth of the common filters is the limit: --depth ..3 shows the three outermost levels. */
+/* The common filter --depth is the limit: --depth ..3 shows the three outermost levels. */
 static const struct argp_option options[] = {
     {"min-share", 's', "PERCENT", 0, "Leave out paths with less of the whole time (0.1 for people, 0 for --json)", 0},
     {"json", 'j', 0, 0, "Nested objects", 0},
@@ -49,7 +49,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-/* ---- children in order of time ----------------------------------------------------------------------------------- */
+/* ---- children, the longest first -------------------------------------------------------------------------------- */
 
 struct view {
     const struct calltree *tree;
@@ -65,7 +65,7 @@ static int by_time(const void *a, const void *b, void *context)
     return x != y ? (x < y ? 1 : -1) : (ia < ib ? -1 : ia > ib);
 }
 
-/* The children of a node, longest first; *count is how many. NULL: none (or no memory, which hides them). */
+/* The children of a node, the longest first, and their number. NULL: none, or out of memory, which hides them. */
 static uint32_t *sorted_children(const struct calltree *t, uint32_t parent, size_t *count)
 {
     size_t n = 0;
@@ -87,7 +87,7 @@ static size_t shown_of(const struct view *v, const uint32_t *ids, size_t count)
 
 /* ---- text ------------------------------------------------------------------------------------------------------- */
 
-/* What stands before a line: for each level above, whether more siblings follow. */
+/* The margin of a line: for each level above, whether more siblings follow. */
 struct margin {
     bool *more;
     size_t depth, capacity;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* fdr version: the version, and with --build how this build was made. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-/* "name: value" lines into an object. */
+/* Turns lines "name: value" into an object. */
 static json_t *build_object(void)
 {
     json_t *object = json_object();
