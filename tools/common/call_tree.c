@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/* Builds the call tree of the kept events, summed over locations. */
 #include "tools/common/call_tree.h"
 
 #include <stdlib.h>
 
-/* What siblings differ in. */
+/* The key by which siblings differ. */
 static uint64_t key_of(const struct fdr_read_event *e)
 {
     uint64_t flags = e->reduced | (uint64_t)e->filtered << 1 | (uint64_t)e->not_over << 2;

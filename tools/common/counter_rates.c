@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters of a recording, integrated.
+/* Counters of a recording, attributed to regions, threads and time.
  *
- * The monitor records running counts with the thread they belong to ("fdr.counters.N": thread, series, reading, idle,
- * counters). What happened between two readings of a thread is spread over the regions that thread was in meanwhile, by
- * the time it spent in each. `idle` says how many readings in between found nothing new and were not recorded: then all
- * of it happened in the last part. */
+ * The monitor records running counts with their thread ("fdr.counters.N": thread, series, reading, idle, counters). The
+ * amount between two readings of a thread is spread over the regions of that thread in between, by the time spent in
+ * each. `idle` is the number of readings in between that found nothing new and were not recorded. Then the whole amount
+ * happened in the last part. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,28 +15,28 @@ enum { FIELDS_BEFORE = 4, TRACK_COUNTERS = 16 };
 struct frame {
     uint32_t region;
     bool outermost;
-    bool read, below; /* counters: of this call; of calls inside it */
+    bool read, below; /* read: counters of this call were read; below: in calls inside it */
     uint64_t enter_ns;
-    double inside[TRACK_COUNTERS]; /* read in calls inside it, as long as it was not itself; then in all of it */
+    double inside[TRACK_COUNTERS]; /* until its own reading: amounts of calls inside it; then its whole amount */
 };
 
-/* The readings of one thread (or of the process, or of one metric of the application). */
+/* The readings of one thread, of the process, or of one metric of the application. */
 struct track {
     uint64_t series;
-    uint32_t kind;   /* first counter: a thread may have two sets of them */
+    uint32_t kind;   /* first counter: a thread may have two sets of counters */
     bool metric;     /* of the application */
     uint32_t place;  /* index of the location observed, or UINT32_MAX */
     uint32_t thread; /* 0: the process */
     uint64_t last_ns, interval_ns;
-    uint64_t number; /* of its newest reading held */
+    uint64_t number; /* number of its newest stored reading */
     uint64_t value[TRACK_COUNTERS];
-    /* since the newest reading; previous and current: the last interval or two */
+    /* time spent since the newest reading; previous and current: in the last one or two intervals */
     struct spent_map old, previous, current;
     uint64_t current_from, mark;
-    struct track *next, *beside; /* all; of the same location */
+    struct track *next, *beside; /* next: in the hash chain; beside: of the same location */
 };
 
-struct place { /* a location */
+struct place { /* one for each location */
     const struct fdr_location_info *info;
     struct frame *frame;
     size_t depth, room;
@@ -44,7 +44,7 @@ struct place { /* a location */
     bool of_monitor;
 };
 
-/* What a kind of the monitor's events holds. */
+/* The contents of one type of the monitor's events. */
 struct shape {
     bool known, ours, edges;
     uint32_t count, counter[TRACK_COUNTERS];
@@ -58,7 +58,7 @@ struct gather {
     struct place *place;
     size_t places;
     struct track *tracks;
-    struct track **by_series; /* newest ones, by hash of series */
+    struct track **by_series; /* hash table by series; the newest first */
     struct rate_map result;
     uint32_t *counter_of_metric; /* index + 1 by metric id */
     uint32_t metrics;
@@ -84,7 +84,7 @@ static uint32_t counter_of(struct gather *g, uint32_t metric)
     return g->r->count - 1;
 }
 
-/* The names of fields are cut at 27 bytes; one of that length may end in its metric's number. */
+/* Names of fields have at most 27 bytes. One of that length may end with the number of its metric. */
 static uint32_t counter_numbered(struct gather *g, const char *name)
 {
     const char *mark = strlen(name) == 27 ? strrchr(name, '#') : NULL;
@@ -94,7 +94,7 @@ static uint32_t counter_numbered(struct gather *g, const char *name)
     return strncmp(d->name, name, (size_t)(mark - name)) ? UINT32_MAX : counter_of(g, (uint32_t)metric);
 }
 
-/* A field of the monitor's events carries the name of a metric, which has unit and kind. */
+/* A field of the monitor's events has the name of a metric; the metric has unit and kind. */
 static uint32_t counter_named(struct gather *g, const char *name)
 {
     uint32_t numbered = counter_numbered(g, name);
@@ -148,7 +148,7 @@ static void rotate(struct gather *g, struct track *t, const struct place *p, uin
     t->current_from = now;
 }
 
-/* The time up to now belongs to the innermost region. */
+/* The time since the last event belongs to the innermost region. */
 static void advance(struct gather *g, struct track *t, const struct place *p, uint64_t now)
 {
     if (now > t->mark) {
@@ -183,7 +183,7 @@ static void enter(struct gather *g, struct place *p, const struct fdr_read_event
     f->enter_ns = e->time_ns;
 }
 
-/* What was read of the top call, or in calls inside it, was read inside its caller. */
+/* The amounts of the top call and of calls inside it also belong inside its caller. */
 static void hand_up(struct place *p)
 {
     const struct frame *f = &p->frame[p->depth - 1];
@@ -231,7 +231,7 @@ static struct rate *result(struct gather *g, uint32_t counter, uint32_t key)
     return r;
 }
 
-/* Parts of an interval by region: amount * time / all the time. */
+/* Divides an amount among the regions: amount * time in the region / all the time. */
 static void spread(struct gather *g, uint32_t counter, const struct spent_map *m, double amount, double whole_ns)
 {
     for (uint32_t i = 0; m->slot && i < 1u << m->log2; i++) {
@@ -312,7 +312,7 @@ static void observe_gauge(struct gather *g, struct track *t, uint32_t counter, d
     if ((r = result(g, counter, key))) note_value(r, value);
 }
 
-/* The location that was this thread's at that time. */
+/* The location that the thread had at that time. */
 static uint32_t place_of_thread(const struct gather *g, uint32_t thread, uint64_t now)
 {
     for (size_t i = 0; i < g->places; i++) {
@@ -392,7 +392,7 @@ static const struct shape *shape_of(struct gather *g, uint32_t type)
     return s;
 }
 
-/* The counters of the call around this event: what rose from its enter to here. */
+/* The counters' increase from the enter of the innermost call to this event. */
 static void edge_reading(struct gather *g, const struct fdr_read_event *e, const struct shape *s, struct place *p)
 {
     struct frame *f = p->depth ? &p->frame[p->depth - 1] : NULL;
@@ -433,7 +433,7 @@ static void monitor_reading(struct gather *g, const struct fdr_read_event *e, co
     }
     uint64_t passed = first ? 1 : e->field[2] - t->number, gap = e->time_ns - t->last_ns;
     uint64_t interval = passed && passed < gap ? gap / passed : gap;
-    bool idle = !first && e->field[3] && passed == e->field[3] + 1; /* else something in between was thinned out */
+    bool idle = !first && e->field[3] && passed == e->field[3] + 1; /* else a reading in between was thinned out */
     for (uint32_t k = 0; k < n; k++)
         read_counter(g, t, k, counter[k], e->field[FIELDS_BEFORE + k], idle ? e->time_ns - interval : t->last_ns,
                      e->time_ns, first, idle);

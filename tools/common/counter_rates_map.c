@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Small hash maps from 32-bit keys: time spent per region, and rates per counter and key. */
 #include <stdlib.h>
 #include <string.h>
 

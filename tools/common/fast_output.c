@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* One buffer for standard output, and its number formats. */
 #include "tools/common/fast_output.h"
 
 #include <errno.h>
@@ -165,7 +166,7 @@ void out_cell(const char *text)
     }
 }
 
-/* Whether a text can stand between quotes as it is. */
+/* True if a text can stand between quotes unchanged. */
 static bool plain_json(const char *text)
 {
     for (; *text; text++)

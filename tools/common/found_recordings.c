@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Finds recordings in directories, tells live ones from left ones, copies and removes them. */
 #define _GNU_SOURCE
 #include "tools/common/found_recordings.h"
 
@@ -21,7 +22,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && S_ISREG(b->st_mode);
 }
 
-/* The file that was found, not one that has taken its name since; else -1 and errno. */
+/* Opens the file that was found, never another one that took its name since; else -1 and errno. */
 static int open_it(const struct left *l)
 {
     struct stat now;
@@ -32,8 +33,8 @@ static int open_it(const struct left *l)
     return -1;
 }
 
-/* Who maps it is asked before it is opened: opening may map it, and a process that writes it may end meanwhile. A live
- * file that cannot be read is live all the same. */
+/* Finds the mapping process before it opens the file: opening may map it, and the writer may end meanwhile. A live file
+ * counts as live even if it cannot be read. */
 static void look(struct left *l)
 {
     char message[256], path[64];
@@ -53,7 +54,7 @@ static void look(struct left *l)
     if (file) fdr_file_close(file);
 }
 
-/* A snapshot, a bundle or a copy that was being written: "....fdr.NUMBER.part", "....crash.NUMBER.part",
+/* True for the temporary name of a snapshot, a bundle or a copy: "....fdr.NUMBER.part", "....crash.NUMBER.part",
  * "....fdr.part". */
 static bool is_part(const char *name)
 {
@@ -78,7 +79,7 @@ static bool add(struct left_list *list, int dir, const char *path, const struct 
 
 static bool is_his(const struct stat *st, long owner) { return owner == LEFT_ANY_OWNER || st->st_uid == (uid_t)owner; }
 
-/* A directory, kept open as long as the list. -1 and errno where there is none, or not of this owner. */
+/* Opens a directory and keeps it open as long as the list. -1 and errno if there is none, or none of this owner. */
 static int open_directory(struct left_list *list, int at, const char *name, long owner)
 {
     struct stat st;
@@ -187,7 +188,7 @@ static int copy_bytes(int from, int to)
         for (ssize_t i = 0; i < n; i += 4096) {
             size_t bytes = n - i < 4096 ? (size_t)(n - i) : 4096;
             ssize_t put = memcmp(block + i, zero, bytes) != 0 ? pwrite(to, block + i, bytes, at + i) : (ssize_t)bytes;
-            /* a short one says no more: the disk is full */
+            /* a short write means that the disk is full */
             if (put != (ssize_t)bytes) return put < 0 ? -errno : -ENOSPC;
         }
         at += n;
@@ -202,7 +203,7 @@ static int give_name(const char *part, const char *directory, const char *name, 
     for (unsigned n = 1; n < 10000 && e == -EEXIST; n++) {
         if (n == 1) snprintf(to, to_bytes, "%s/%s", directory, name);
         else snprintf(to, to_bytes, "%s/%.*s.%u.fdr", directory, stem, name, n);
-        e = link(part, to) ? -errno : 0; /* never over another one */
+        e = link(part, to) ? -errno : 0; /* never overwrites another file */
         if (e == -EPERM || e == -EOPNOTSUPP) e = renameat2(AT_FDCWD, part, AT_FDCWD, to, RENAME_NOREPLACE) ? -errno : 0;
     }
     unlink(part);
@@ -213,7 +214,7 @@ int left_copy(const struct left *l, const char *directory, char *to, size_t to_b
 {
     char part[4352];
     struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now); /* what died while it wrote is not in the way, nor who writes beside us */
+    clock_gettime(CLOCK_REALTIME, &now); /* a unique name: other writers, dead or alive, may have left theirs */
     snprintf(part, sizeof part, "%s/.%s.%lld%09ld.part", directory, left_name(l), (long long)now.tv_sec, now.tv_nsec);
     int from = open_it(l);
     if (from < 0) return -errno;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Finds the ranks of a job that have no recording. */
 #include "tools/common/job_ranks.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the verbs print with --json. */
+/* JSON output of the verbs. */
 #include "tools/common/verbs.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ json_t *json_text(const char *text)
 {
     json_t *good = json_string(text);
     if (good) return good;
-    /* Not UTF-8: keep ASCII, replace the rest. Rare enough (an old locale in a path) not to be clever. */
+    /* Not UTF-8: keeps ASCII and replaces the rest. It is rare, an old locale in a path. */
     char *clean = malloc(strlen(text) * 3 + 1), *to = clean;
     if (!clean) return json_string("");
     for (; *text; text++) {
@@ -28,7 +28,7 @@ json_t *json_text(const char *text)
     return good;
 }
 
-/* A key may be no UTF-8, and another one be the same but for that: then it gets a number. */
+/* Keys that differ only in bytes that are not UTF-8 would become equal; the later one gets a number. */
 static void set_named(json_t *object, const char *key, json_t *value)
 {
     json_t *clean = json_text(key);
@@ -50,7 +50,8 @@ json_t *json_notes(const struct fdr_file *file)
 
 #define JSON_FLAGS (JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17))
 
-/* jansson leaves DEL, U+0080 to U+009F and what turns the direction of text as they are: nothing of JSON is longer. */
+/* Escapes DEL, U+0080 to U+009F and characters that change the direction of text, which jansson leaves unchanged.
+ * Nothing else in JSON becomes longer. */
 static size_t escape(char *to, const unsigned char *s)
 {
     size_t count = character_bytes(s);
@@ -65,7 +66,7 @@ char *json_plain(const json_t *value)
 {
     char *plain = json_dumps(value, JSON_FLAGS), *line, *to;
     size_t odd = 0;
-    for (const char *c = plain; c && *c; c++) odd += !plain_bytes(c); /* bytes inside a character, too */
+    for (const char *c = plain; c && *c; c++) odd += !plain_bytes(c); /* also counts bytes inside a character */
     if (!plain || !odd || !(line = to = malloc(strlen(plain) + 6 * odd + 1))) return plain;
     for (const char *c = plain; *c;) {
         size_t n = plain_bytes(c);

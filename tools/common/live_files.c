@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Finds the processes that map, hold open or write a file, through /proc. */
 #include "tools/common/live_files.h"
 
 #include <dirent.h>
@@ -22,10 +23,11 @@ const char *live_directory(void)
     return path;
 }
 
-/* Does this task hold the file? `seen`: there was something to look at. */
+/* True if this task has the file. *seen: there was something to look at. */
 typedef bool task_holds(const char *task, const struct stat *file, bool *seen);
 
-/* A process whose first thread has ended goes on in the others, and only they show what it maps and has open. */
+/* True if a task of the process has the file. If the first thread has ended, only the others show the process's
+ * mappings and descriptors. */
 static bool process_holds(task_holds *holds, const char *pid, const struct stat *file)
 {
     char path[64];
@@ -59,8 +61,8 @@ static bool maps_hold(const char *task, const struct stat *file, bool *seen)
     return found;
 }
 
-/* The reader maps what it reads: that is no writer. As /proc has it, which may number processes otherwise than we are
- * told. */
+/* This process's number in /proc, which may belong to another pid namespace. The reader maps the files that it reads
+ * and must not count as their writer. */
 static uint32_t this_process(void)
 {
     char name[16] = "";
@@ -74,7 +76,7 @@ uint32_t mapped_by(const struct stat *file, uint32_t pid)
     uint32_t found = 0, own = this_process();
     snprintf(name, sizeof name, "%u", pid);
     if (pid && pid != own && process_holds(maps_hold, name, file)) return pid;
-    /* A pid of another container, or a recording that a forked child still maps. */
+    /* The pid may be of another container, or a forked child may still map the recording. */
     DIR *proc = opendir("/proc");
     while (proc && !found && (entry = readdir(proc))) {
         uint32_t other = (uint32_t)strtoul(entry->d_name, NULL, 10);
@@ -110,7 +112,8 @@ uint32_t opened_by(const struct stat *file)
 
 bool may_be_live(const struct fdr_file_info *info) { return !info->reason[0] && strcmp(info->state, "recording") == 0; }
 
-/* When a process began, in clock ticks since boot, or 0: field 22, 20 words behind the name, which may be any. */
+/* The start of a process in clock ticks since boot, or 0: field 22, 20 words behind the name, which may contain
+ * anything. */
 static uint64_t began_after_boot(uint32_t pid)
 {
     char path[64], text[1024];
@@ -137,7 +140,7 @@ static uint64_t began(uint32_t pid)
     return ticks && since_boot <= up ? now - (up - since_boot) : 0;
 }
 
-/* Why what a process maps may not be looked at; 0: it may. */
+/* The errno of reading the mappings of a process; 0: permitted. */
 static int maps_refused(uint32_t pid)
 {
     char path[64];
@@ -148,14 +151,14 @@ static int maps_refused(uint32_t pid)
     return e;
 }
 
-/* A pid that is 0 or negative as a pid_t means several processes. */
+/* kill() would take 0 and negative numbers for groups of processes. */
 static bool there(uint32_t pid) { return pid && pid <= INT32_MAX && (kill((pid_t)pid, 0) == 0 || errno == EPERM); }
 
-/* Mounted with hidepid=2 /proc shows no trace of a process that may not be looked into, nor when it began: of one that
- * is there all the same it is not known that it is no other with this pid, and a file too many stays. */
+/* With hidepid=2, /proc shows nothing of a process that this user may not inspect. If a process with this pid exists,
+ * it counts as the writer: the pid may be reused, but then only a superfluous file stays. */
 uint32_t hidden_writer(const struct fdr_file_info *info)
 {
-    enum { SAME_BEGINNING = 2000000000 }; /* a pid that was used again began later; clocks are set */
+    enum { SAME_BEGINNING = 2000000000 }; /* a reused pid began later; the tolerance is for clocks that were set */
     struct utsname own;
     if (!may_be_live(info) || uname(&own) || strcmp(own.nodename, info->host) != 0) return 0;
     int e = maps_refused(info->pid);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Adds up samples in rows and computes their confidence intervals (sample_table.h has the method). */
 #include "tools/common/sample_table.h"
 
 #include <math.h>
@@ -57,14 +58,15 @@ struct builder {
     struct sample_table *table;
     struct fdr_file *file;
     enum samples_by by;
-    const struct fdr_sample_stream *stream; /* of the sample */
-    uint64_t done, time_ns;                 /* of the sample */
+    const struct fdr_sample_stream *stream; /* of the sample being counted */
+    uint64_t done, time_ns;                 /* of the sample being counted */
     double weight;                          /* of the sample before */
     char *text;
     size_t text_room, text_used;
 };
 
-/* Sample number `done` says yes. What it turned from and into before is known by now. */
+/* Counts sample number `done` for a row. Adds the turn from "no" before it, and the earlier turn to "no", which is
+ * known by now. */
 static void add_to(struct sample_table *t, struct sample_sum *s, uint64_t done, double weight)
 {
     s->samples++;
@@ -78,7 +80,7 @@ static bool count(struct builder *b, const char *name, double weight, bool self)
     struct sample_row *r = row_of(b->table, name);
     if (!r) return false;
     if (self) add_to(b->table, &r->self, b->done, weight);
-    if (r->all.newest != b->done) add_to(b->table, &r->all, b->done, weight); /* recursion counts once */
+    if (r->all.newest != b->done) add_to(b->table, &r->all, b->done, weight); /* a recursive function counts once */
     return true;
 }
 
@@ -108,7 +110,8 @@ const char *sample_thread(const struct fdr_file *file, const struct fdr_sample_s
     return name[0] ? name : stream->name;
 }
 
-/* Functions that were inlined where the sample, or a call on its way, is: the time is in what contains them. */
+/* Counts functions inlined at the sample or at a call on its path. They get no `self`: the time is in the containing
+ * function. */
 static bool count_inlined(struct builder *b, const struct fdr_place *at, double w)
 {
     for (uint32_t i = 0; i < at->inlined_count; i++)
@@ -152,7 +155,7 @@ static bool append_place(struct builder *b, const struct fdr_place *at)
     return true;
 }
 
-/* Regions, then the whole native stack with what is inlined. */
+/* Path of regions, then the whole native stack with inlined functions. */
 static bool by_stack(struct builder *b, const struct fdr_sample_path *p, double w)
 {
     b->text_used = 0;
@@ -165,7 +168,7 @@ static bool by_stack(struct builder *b, const struct fdr_sample_path *p, double 
     return count(b, b->text, w, true);
 }
 
-/* Regions and the function in which the sample fell, unless that is the innermost region itself. */
+/* Path of regions, then the function of the sample, unless that is the innermost region itself. */
 static bool by_path_function(struct builder *b, const struct fdr_sample_path *p, double w)
 {
     const char *function = sample_function(b->file, p, b->time_ns), *inner = "";
@@ -185,7 +188,7 @@ static bool by_thread(struct builder *b, double w)
     return count(b, text, w, true);
 }
 
-/* Room for the sample after this one. */
+/* Makes room for the sample after this one. */
 static bool more_turns(struct sample_table *t, uint64_t done)
 {
     if (done + 2 < t->turns) return true;
@@ -197,7 +200,7 @@ static bool more_turns(struct sample_table *t, uint64_t done)
     return true;
 }
 
-/* How much may lie between the sample before and this one: squared. */
+/* The square of the periods that may lie between the sample before and this one. */
 static double turn(const struct builder *b, double weight)
 {
     if (b->weight <= 0) return 0;
@@ -205,7 +208,7 @@ static double turn(const struct builder *b, double weight)
     return b->stream->by == 1 ? least * least : (weight * weight + b->weight * b->weight) / 2;
 }
 
-/* Does its stack end before it comes to where threads begin? */
+/* True if the sample's stack ends before it reaches the start of the thread. */
 static bool is_cut(const struct builder *b, const struct fdr_sample_path *p)
 {
     static const char *const begin[] = {
@@ -222,7 +225,7 @@ static bool one(struct builder *b, const struct fdr_sample_path *p)
     double w = (double)p->weight * (double)b->stream->period;
     if (!more_turns(b->table, ++b->done)) return false;
     b->table->turn[b->done] = turn(b, w);
-    b->table->turn[b->done + 1] = 0; /* until one follows */
+    b->table->turn[b->done + 1] = 0; /* until a sample follows */
     b->weight = w;
     if (!b->table->total.samples || b->time_ns < b->table->first_ns) b->table->first_ns = b->time_ns;
     if (b->time_ns > b->table->last_ns) b->table->last_ns = b->time_ns;
@@ -270,7 +273,7 @@ static int by_weight(const void *x, const void *y)
     return strcmp(a->name, b->name);
 }
 
-/* Where rows turned from yes to no for the last time. */
+/* Adds the last turn from yes to no of each row. */
 static void last_turns(struct sample_table *t)
 {
     for (size_t i = 0; i < t->count; i++) {
@@ -307,7 +310,7 @@ bool sample_table_build(struct sample_table *t, struct fdr_file *file, const str
     fdr_iter_close(iter);
     free(b.text);
     if (good) last_turns(t);
-    if (good) qsort(t->row, t->count, sizeof *t->row, by_weight); /* the index is of no use from here on */
+    if (good) qsort(t->row, t->count, sizeof *t->row, by_weight); /* the hash table is invalid from here on */
     else sample_table_free(t);
     return good;
 }
@@ -321,7 +324,7 @@ void sample_table_free(struct sample_table *t)
     *t = (struct sample_table){0};
 }
 
-/* How many independent samples would know the share as well. */
+/* The number of independent samples that would give the share with the same precision. */
 static double independent(const struct sample_sum *part, const struct sample_sum *total)
 {
     double p = part->weight / total->weight,
@@ -340,7 +343,7 @@ struct sample_interval sample_interval(const struct sample_sum *part, const stru
     double middle = (p + z * z / (2 * n)) / (1 + z * z / n);
     double half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n));
     i.share = p;
-    i.low = middle - half > 0 ? fmin(middle - half, p) : 0; /* where p is 0 or 1 they differ in the last digit */
+    i.low = middle - half > 0 ? fmin(middle - half, p) : 0; /* for p = 0 or 1 rounding would exclude p */
     i.high = middle + half < 1 ? fmax(middle + half, p) : 1;
     return i;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Parses the filters of the command line and resolves them for one file. */
 #include "tools/common/selection.h"
 
 #include <fnmatch.h>
@@ -63,7 +64,7 @@ static uint32_t parse_classes(struct argp_state *state, const char *text)
     }
 }
 
-/* "A..B", "A..", "..B", "A" */
+/* Parses "A..B", "A..", "..B", "A". */
 static bool parse_depth(const char *text, uint32_t *from, uint32_t *to)
 {
     char *end = NULL;
@@ -84,7 +85,8 @@ static bool parse_depth(const char *text, uint32_t *from, uint32_t *to)
     return true;
 }
 
-/* What a time counts from: '-' the last event, '@' the recording's own line, else the first event. */
+/* The text behind the mark of a time: '-' counts from the last event, '@' on the recording's own time line, else from
+ * the first event. */
 static const char *without_mark(const char *text) { return text + (text[0] == '@' || text[0] == '-'); }
 
 static void check_time(struct argp_state *state, const char *option, const char *text)
@@ -200,13 +202,13 @@ bool choose(const struct selection *s, const struct fdr_file *file, const char *
     const struct fdr_file_info *info = fdr_file_info(file);
     *c = (struct chosen){0};
     c->select.classes = s->classes;
-    /* A pattern for regions asks for calls: a message has no region. */
+    /* A pattern for regions selects calls: a message has no region. */
     if (s->region_count > 0 && s->classes == 0) c->select.classes = 1u << FDR_IN_REGION;
     c->select.depth_min = s->depth_min;
     c->select.depth_max = s->depth_max;
     c->select.from_ns = time_of(s->from, info);
     c->select.to_ns = time_of(s->to, info);
-    if (s->to && !c->select.to_ns) c->select.to_ns = 1; /* 0 means "no bound" to the reader */
+    if (s->to && !c->select.to_ns) c->select.to_ns = 1; /* the reader takes 0 for "no bound" */
     c->select.min_duration_ns = s->min_duration_ns;
     if (s->from && s->to && c->select.from_ns > c->select.to_ns)
         complain("%s: --to %s is before --from %s: nothing is between them", path, s->to, s->from);

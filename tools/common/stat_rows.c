@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Gathers the rows of fdr stats, from the exact totals or from the kept events. */
 #include "tools/common/stat_rows.h"
 
 #include <stdlib.h>
@@ -16,15 +17,16 @@ static bool wants_region(const struct fdr_select *s, uint32_t id)
     return !s->regions || (id < s->region_count && s->regions[id]);
 }
 
-/* Where a rest is, a region that is wanted and has no exact row may be in it. */
+/* Locations with a rest that may contain a selected region without an exact row. */
 struct rests {
-    bool *has; /* by the index of the location: a damaged file may give it any id; the last is for those not listed */
+    /* by the index of the location, because a damaged file may give it any id; the last: locations not listed */
+    bool *has;
     uint32_t count;
 };
 
 static uint32_t key_of(const struct fdr_total *t, enum stat_by by) { return by == BY_LOCATION ? t->location : t->id; }
 
-/* The folded regions of a table by region come last, as one. */
+/* The folded regions of a table by region come last, in one row. */
 static bool is_rest(const struct fdr_total *t, enum stat_by by) { return by == BY_REGION && t->rest; }
 
 static int compare(const struct fdr_total *x, const struct fdr_total *y, enum stat_by by)
@@ -45,8 +47,8 @@ static int by_location(const void *a, const void *b)
     return compare(*(const struct fdr_total *const *)a, *(const struct fdr_total *const *)b, BY_LOCATION);
 }
 
-/* The totals that are asked for, equal keys next to each other. Of regions that are chosen a rest is among them
- * where it may hold more of those. NULL: no memory. */
+/* The selected totals, equal keys adjacent. With a selection of regions it includes a rest that may contain more of
+ * them. NULL: out of memory. */
 static const struct fdr_total **sorted(const struct fdr_file *file, const struct fdr_select *select, enum stat_by by,
                                        const struct rests *rests, size_t *count)
 {
@@ -77,7 +79,7 @@ bool add_time(uint64_t *sum, uint64_t ns)
     return fits;
 }
 
-/* The reader's `calls` are the timed ones; here calls are all, and `untimed` says how many have no time. */
+/* The reader's `calls` are the timed calls. Here `calls` is all, and `untimed` the part without a time. */
 static void add_total(struct stat_row *r, const struct fdr_total *t)
 {
     bool first = r->calls == r->untimed;
@@ -105,7 +107,7 @@ static bool find_rests(struct rests *r, const struct fdr_file *file, const struc
     const struct fdr_total *all;
     size_t count = fdr_totals(file, &all), chosen = chosen_regions(select), room = fdr_location_count(file) + 1;
     r->has = calloc(room, sizeof *r->has);
-    size_t *exact = calloc(room, sizeof *exact); /* rows of those chosen */
+    size_t *exact = calloc(room, sizeof *exact); /* number of exact rows of selected regions */
     for (size_t i = 0; exact && i < count; i++) {
         const struct fdr_total *t = &all[i];
         exact[location_index(file, t->location)] += t->class_ == FDR_IN_REGION && !t->rest && !t->at_least &&
@@ -122,7 +124,7 @@ static bool find_rests(struct rests *r, const struct fdr_file *file, const struc
     return good;
 }
 
-/* The same for kinds of points: one that found no row, or lost it, is in no sum. */
+/* The same for kinds of points: a point that found no row, or lost it, is in no sum. */
 static bool find_folded(struct rests *r, const struct fdr_file *file, const struct fdr_select *select)
 {
     size_t count = fdr_location_count(file);
@@ -136,8 +138,8 @@ static bool find_folded(struct rests *r, const struct fdr_file *file, const stru
     return r->has != NULL;
 }
 
-/* Of threads that ended while they were copied nothing is there, nor of events that nobody could note whose they are:
- * they are in no sum over all locations. */
+/* True if sums over all locations are incomplete: threads that ended during the copy are missing, and so are events
+ * that belong to no location. */
 static bool threads_lack(const struct fdr_file *file, const struct fdr_select *select)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
@@ -185,9 +187,9 @@ void rows_free(struct stat_rows *rows)
 /* ---- from events ------------------------------------------------------------------------------------------------ */
 
 struct gather {
-    struct stat_rows rows; /* row i stands for id i; one more for ids that nothing defines */
+    struct stat_rows rows; /* row i stands for id i; one more for undefined ids */
     enum stat_by by;
-    size_t index; /* BY_LOCATION: of the current one */
+    size_t index; /* BY_LOCATION: of the current location */
     const struct fdr_file *file;
     bool failed;
     struct progress progress;
@@ -210,7 +212,7 @@ static void add_call(struct stat_row *r, const struct fdr_call *c)
     r->histogram[histogram_bin(c->duration_ns)]++;
 }
 
-/* Depths are known only as they come. */
+/* Grows the rows: depths are known only when they are met. */
 static bool room_for(struct gather *g, size_t index)
 {
     if (index < g->rows.count) return true;
@@ -301,7 +303,7 @@ static bool less(uint32_t type, uint64_t a, uint64_t b)
     return type == 1 ? (int64_t)a < (int64_t)b : a < b;
 }
 
-/* false: it does not fit, and is the bound it would have passed. */
+/* False: the sum does not fit and becomes the bound that it would have passed. */
 static bool add_value(uint32_t type, uint64_t *sum, uint64_t value)
 {
     int64_t both;

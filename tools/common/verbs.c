@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Parts that the verbs share: opening and closing recordings, messages, names, numbers, progress. */
 #include "tools/common/verbs.h"
 #include "tools/common/live_files.h"
 
@@ -40,7 +41,8 @@ size_t plain_bytes(const char *text)
     const unsigned char *s = (const unsigned char *)text;
     bool control = s[0] < 0x20 || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
     bool turns = s[0] == 0xe2 && ((s[1] == 0x80 && s[2] >= 0xaa && s[2] <= 0xae) ||
-                                  (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9)); /* what follows runs backwards */
+                                  /* marks that reverse the direction of text */
+                                  (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
     return control || turns ? 0 : character_bytes(s);
 }
 
@@ -97,7 +99,7 @@ uint32_t process_named(const char *text)
     return parse_count(text, &pid) && pid > 0 && pid <= INT32_MAX && access(text, F_OK) != 0 ? (uint32_t)pid : 0;
 }
 
-/* The process that writes an opened file is read in its place. */
+/* If a process is writing an opened file, reads the process's recording instead. */
 static bool of_process(uint32_t pid, struct fdr_file **file, char *message)
 {
     struct fdr_file *copy = NULL;
@@ -109,8 +111,8 @@ static bool of_process(uint32_t pid, struct fdr_file **file, char *message)
     return true;
 }
 
-/* Whoever wrote it may have ended since it was read, which then was in the middle of a change: where nobody writes it
- * any more it is read again. */
+/* The writer may have ended after the first read, which then may have met a change half done. So a file without a
+ * writer is read again. */
 enum fdr_verdict open_quietly(const char *path, struct fdr_file **file, char *message, size_t message_bytes)
 {
     enum { TRIES = 4 };
@@ -130,11 +132,11 @@ enum fdr_verdict open_quietly(const char *path, struct fdr_file **file, char *me
     }
 }
 
-/* Open files of which opening has said that they are damaged. */
+/* Open files whose damage was reported when they were opened. */
 static const struct fdr_file **told;
 static size_t told_count;
 
-/* Was it said? It is not remembered any more. */
+/* True if the damage was reported; then forgets it. */
 static bool take_told(const struct fdr_file *file)
 {
     size_t i = 0;
@@ -155,10 +157,10 @@ struct fdr_file *open_recording(const char *path, int *status)
     struct fdr_file *file = NULL;
     char message[512] = "";
     enum fdr_verdict verdict = open_quietly(path, &file, message, sizeof message);
-    take_told(file); /* who had this place before was closed without close_recording */
+    take_told(file); /* an earlier file at this address was closed without close_recording */
     if (verdict != FDR_WHOLE || !file) {
         const char *text = message[0] ? message : "not readable as a recording";
-        if (!strncmp(text, "process ", 8)) complain("%s", text); /* it was a number, and has been said */
+        if (!strncmp(text, "process ", 8)) complain("%s", text); /* a number of a process, and already reported */
         else complain("%s: %s", *path ? path : "\"\"", text);
         if (file) remember_told(file);
     }
@@ -254,7 +256,7 @@ const char *human_since(char *text, uint64_t time_ns, uint64_t from_ns)
     return text;
 }
 
-/* Columns of a UTF-8 text, counting a character as one. */
+/* Columns of a UTF-8 text, one for each character. */
 static unsigned columns_of(const char *text)
 {
     unsigned n = 0;
@@ -279,7 +281,7 @@ const char *fit(char *text, const char *name, unsigned columns)
     const char *head_end = skip(name, columns / 2);
     const char *tail = skip(head_end, have - columns / 2 - (columns - columns / 2 - 2));
     size_t head = (size_t)(head_end - name);
-    if (head + strlen(tail) + 3 > columns * 4u) head = 0, tail = ""; /* a name of stray bytes */
+    if (head + strlen(tail) + 3 > columns * 4u) head = 0, tail = ""; /* a name of invalid bytes */
     snprintf(text, columns * 4u + 4, "%.*s..%s", (int)head, name, tail);
     return text;
 }
@@ -319,7 +321,7 @@ bool parse_duration(const char *text, uint64_t *ns)
     if (errno != 0) return false;
     if (*end == '.') {
         char behind = end[1 + strspn(end + 1, "0123456789")];
-        if (behind == 'e' || behind == 'E') return false; /* of the fraction only */
+        if (behind == 'e' || behind == 'E') return false; /* an exponent would apply to the fraction only */
         part = strtod(end, &end);
     }
     double unit = unit_of(end);
@@ -343,7 +345,7 @@ const struct fdr_location_info *location_of_thread(const struct fdr_file *file, 
     const struct fdr_location_info *found = NULL;
     for (size_t i = 0; i < fdr_location_count(file); i++) {
         const struct fdr_location_info *l = fdr_location_info(file, i);
-        /* tids are used again */
+        /* tids are reused: take the newest */
         if (l->tid == tid && l->parent == UINT32_MAX && !l->samples && (!found || l->to_ns > found->to_ns)) found = l;
     }
     return found;
@@ -394,7 +396,7 @@ const char *event_name(const struct fdr_file *file, const struct fdr_read_event 
 
 size_t location_index(const struct fdr_file *file, uint32_t location)
 {
-    size_t count = fdr_location_count(file), low = 0, high = count; /* in order of their ids */
+    size_t count = fdr_location_count(file), low = 0, high = count; /* sorted by id */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (fdr_location_info(file, middle)->id < location) low = middle + 1;
@@ -453,7 +455,7 @@ void progress_end(struct progress *p)
 
 static bool parsing;
 
-/* argp prints its help and exits, whether anybody could have read it or not. */
+/* argp prints its help and exits without checking whether it could be written. */
 static void end_of_help(void)
 {
     if (parsing && finish_output() != DONE) _exit(COULD_NOT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads a stream's file, plain or compressed, and hands it to the loader of its kind. */
+/* Reads a stream's file, plain or compressed, and passes it to the loader of its kind. */
 #include "tools/replay/event_stream.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static bool is_recording(const struct bytes *b) { return begins(b, "FDRAREN1", 8
 static bool is_evt(const struct bytes *b) { return begins(b, "FDREVT1\n", 8); }
 static bool is_zstd(const struct bytes *b) { return begins(b, "\x28\xb5\x2f\xfd", 4); }
 
-/* Reads what may be an event stream; of anything else, which may have no end, only the beginning. 0 or errno. */
+/* Reads a possible event stream; of any other file, which may be endless, only the beginning. 0 or errno. */
 static int read_stream(const char *path, struct bytes *b)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC), error = 0;
@@ -55,7 +55,7 @@ static int read_stream(const char *path, struct bytes *b)
     return error;
 }
 
-/* What decompresses, to where it is seen to be no event stream; NULL, or why it ends early. */
+/* Decompresses until the bytes prove to be no event stream. NULL, or the reason why it ended early. */
 static const char *decompress(const struct bytes *from, struct bytes *to)
 {
     ZSTD_DStream *z = ZSTD_createDStream();
@@ -76,7 +76,7 @@ static const char *decompress(const struct bytes *from, struct bytes *to)
     return why;
 }
 
-/* Replaces compressed bytes by what they say. */
+/* Replaces compressed bytes by their contents. */
 static bool unpack(const char *path, struct bytes *b, int *status)
 {
     struct bytes plain = {0};
@@ -143,7 +143,7 @@ static bool cut(char *name, const char *end)
     return true;
 }
 
-/* Whether a part is a letter and digits only, as in ".r0" and ".t12". */
+/* True if a part is a letter and digits only, as in ".r0" and ".t12". */
 static bool is_number_part(const char *part, char letter)
 {
     return part[1] == letter && part[2] && part[2 + strspn(part + 2, "0123456789")] == '\0';

@@ -22,7 +22,7 @@ static bool same_comm(const struct stream_comm *a, const struct stream_comm *b)
     return a->size == b->size && memcmp(a->rank, b->rank, a->size * sizeof *a->rank) == 0;
 }
 
-/* Ranks of one run define the same communicators in the same order: one definition serves them all. */
+/* Ranks of one run define the same communicators in the same order: one definition serves all of them. */
 static uint32_t comm_of_other(const struct streams *all, size_t stream, size_t comm)
 {
     const struct stream_comm *c = &all->list[stream].comm[comm];
@@ -43,7 +43,7 @@ static void define_comms(struct streams *all, size_t stream)
     }
 }
 
-/* Values come as 64 bits whatever they were when they were recorded. */
+/* All values have 64 bits in the stream, whatever their recorded types. */
 static void define_event(struct stream_definition *d)
 {
     struct fdr_field fields[16];
@@ -71,12 +71,12 @@ static uint32_t recorded(const struct stream_definition *list, size_t count, uin
 
 static uint32_t recorded_comm(const struct stream *s, uint64_t comm)
 {
-    /* A recording keeps its numbers: it does not say who is in a communicator. */
+    /* A recording has only the numbers of communicators, not their members, so the numbers stay. */
     if (!s->comm) return (uint32_t)comm;
     return comm < s->comm_count ? s->comm[comm].recorded : 0;
 }
 
-/* Puts the recorder's own ids into the records, so that the timed loop looks nothing up. */
+/* Puts the recorder's own ids into the records, so the timed loop looks nothing up. */
 static void translate(struct stream *s)
 {
     for (size_t i = 0; i < s->count; i++) {
@@ -99,7 +99,8 @@ static void translate(struct stream *s)
     }
 }
 
-/* What a repeat has to close first. A leave that skips open regions closes them. */
+/* Finds the regions open at the end, which a repetition must close first. A leave that skips open regions closes
+ * them. */
 static bool find_open(struct stream *s)
 {
     size_t depth = 0, deepest = 1;

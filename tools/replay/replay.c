@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr replay: drives the real recorder with recorded streams on their own clock, one thread per stream. */
+/* fdr replay: feeds recorded streams to the real recorder at their own times, one thread per stream. */
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
@@ -19,7 +19,7 @@
 
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
 
-/* The environment's names in lower case; each fills its field of struct fdr_config. */
+/* The names of the environment variables in lower case; each sets a field of struct fdr_config. */
 static const struct {
     const char *name, *argument, *text;
     size_t offset;
@@ -109,8 +109,8 @@ static void parse_all(struct arguments *a, int argc, char **argv)
 
 /* ---- threads ---------------------------------------------------------------------------------------------------- */
 
-/* Threads attach one after the other, so that locations come in the order of the streams; then all start together,
- * and stay until the snapshot is taken: a thread that ends would have its history given back first. */
+/* Threads attach one after the other, so locations have the order of the streams; then all start together. They stay
+ * until the snapshot is taken: an ended thread would be the first to lose its events. */
 struct gang {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -118,7 +118,7 @@ struct gang {
     uint64_t repeat;
     bool release;
     bool balanced;        /* the first reduction was seen */
-    double first_balance; /* below 0: there was none */
+    double first_balance; /* negative: there was none */
 };
 struct player {
     pthread_t thread;
@@ -126,7 +126,7 @@ struct player {
     struct stream *stream;
     size_t index;
     uint64_t elapsed_ns;
-    bool looked; /* the first reduction is known of */
+    bool looked; /* the first reduction was noticed */
 };
 
 static void wait_for(struct gang *g, const size_t *count, size_t value)
@@ -158,8 +158,8 @@ static size_t first_event(const struct stream *s)
     return i < s->count ? i + 1 : i;
 }
 
-/* How evenly memory is used when the first of it is given back: as seen from outside at that moment, for a snapshot
- * would count against --keep and --disk. */
+/* Measures how evenly memory is used at the first reduction. It looks from outside, because a snapshot would count
+ * against --keep and --disk. */
 static void look_for_first(struct player *p)
 {
     struct fdr_file *file;
@@ -174,9 +174,9 @@ static void look_for_first(struct player *p)
     fdr_file_close(file);
 }
 
-enum { LOOK_EVERY = 4096 }; /* events between two looks for the first reduction */
+enum { LOOK_EVERY = 4096 }; /* events between two checks for the first reduction */
 
-/* Events from .. to of the stream; returns the time of the last. Looking is not in *elapsed. */
+/* Plays events [from, to) of the stream; returns the time of the last. *elapsed excludes the checks. */
 static uint64_t play_part(struct player *p, size_t from, size_t to, uint64_t t)
 {
     const struct stream *s = p->stream;
@@ -197,7 +197,7 @@ static void *player_main(void *argument)
     const struct stream *s = p->stream;
     size_t first = first_event(s);
     wait_for(p->gang, &p->gang->attached, p->index);
-    uint64_t t = play(s, 0, first, s->t0_ns); /* before the name: the first event decides that times are ns */
+    uint64_t t = play(s, 0, first, s->t0_ns); /* before the name: the first event decides that times are in ns */
     fdr_thread_name(s->name);
     count_up(p->gang, &p->gang->attached);
     wait_for(p->gang, &p->gang->attached, p->gang->size);
@@ -244,12 +244,12 @@ static void release(struct gang *g)
 struct figures {
     uint64_t events, calls, kept_events, elapsed_ns;
     struct fdr_usage usage;
-    uint64_t given_back;           /* bytes */
-    double balance, first_balance; /* now; when memory was given back for the first time, below 0: never */
-    const char *snapshot;          /* NULL: none was asked for */
+    uint64_t given_back;           /* in bytes */
+    double balance, first_balance; /* at the end; at the first reduction, negative: none */
+    const char *snapshot;          /* NULL: not requested */
 };
 
-/* Calls that are shown without their end. With strategy `first` also those that were open when storing stopped. */
+/* Calls shown without their end. With strategy `first` these include calls open when storage stopped. */
 static uint64_t count_open(struct fdr_file *file)
 {
     const struct fdr_select calls = {.classes = 1u << FDR_IN_REGION};
@@ -268,7 +268,7 @@ static uint64_t count_open(struct fdr_file *file)
     return open;
 }
 
-/* A kept call is two events, an open one none. */
+/* A kept call is two events; an open one is none. */
 static bool count_kept(const char *path, struct figures *f)
 {
     int status = DONE;
@@ -336,7 +336,7 @@ static int print_text(const struct figures *f)
 
 /* ---- taking it out ---------------------------------------------------------------------------------------------- */
 
-/* Where the snapshot goes first: beside OUT, or to a directory that is removed again. */
+/* The directory for the snapshot: that of OUT, or a temporary one. */
 static bool choose_directory(const struct arguments *a, char directory[PATH_MAX])
 {
     const char *temporary = getenv("TMPDIR");
@@ -393,7 +393,7 @@ static void start_players(struct player *players, struct streams *streams, struc
         int error = pthread_create(&players[i].thread, NULL, player_main, &players[i]);
         if (error == 0) continue;
         complain("thread %zu of %zu: %s", i + 1, streams->count, strerror(error));
-        exit(COULD_NOT); /* those that run wait for the missing one; nothing was written yet */
+        exit(COULD_NOT); /* the running threads wait for the missing one; nothing was written yet */
     }
 }
 
@@ -421,7 +421,7 @@ static bool run(const struct arguments *a, struct streams *streams, struct figur
     return good;
 }
 
-/* Only what stands on the command line counts, whatever the environment of this shell says. */
+/* Only the command line counts, not the environment of this shell. */
 static void set_defaults(struct fdr_config *c, const char *name)
 {
     c->size = sizeof *c;
@@ -429,13 +429,13 @@ static void set_defaults(struct fdr_config *c, const char *name)
     c->strict = 1;
     if (!c->arena) c->arena = "anonymous";
     if (!c->signal) c->signal = "none";
-    if (!c->timer) c->timer = "monotonic"; /* replayed times are ns: so is the recording's unit */
+    if (!c->timer) c->timer = "monotonic"; /* replayed times are in ns, so the recording's unit is, too */
     if (!c->disk) c->disk = "1024G";
     if (!c->name) c->name = name;
     c->finalize = "none";
 }
 
-/* What keeps the recorder from recording. Values that make no sense it has complained about itself. */
+/* Starts the recorder, or reports why it does not record. Bad values it has reported itself. */
 static int start_recorder(const struct fdr_config *c)
 {
     if (c->filter && c->filter[0] && access(c->filter, R_OK)) {

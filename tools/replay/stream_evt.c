@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* .evt files (magic FDREVT1): a header, then regions, strings, communicators, parameters, time steps and event words,
- * each at an offset that the header names. Nothing in it is trusted; what is cut off or out of range is left out. */
+/* .evt files (magic FDREVT1): a header, then regions, strings, communicators, parameters, time steps and event
+ * words, each at an offset in the header. Nothing in the file is trusted; parts that are missing or out of range are
+ * left out. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,11 +50,11 @@ struct evt {
     struct evt_header h;
     const char *strings;
     size_t strings_bytes, params;
-    /* what is left out, and the first of it */
+    /* counts of parts left out, and the index of the first */
     uint64_t bad_kinds, bad_regions, bad_params, first_bad;
 };
 
-/* How many whole items of a section the file has. */
+/* The number of complete items of a section in the file. */
 static size_t items(const struct evt *e, uint64_t offset, uint64_t count, size_t bytes)
 {
     if (offset > e->size) return 0;
@@ -61,7 +62,7 @@ static size_t items(const struct evt *e, uint64_t offset, uint64_t count, size_t
     return (size_t)(count < room ? count : room);
 }
 
-/* NULL: there is none. */
+/* NULL: none. */
 static const char *string_at(const struct evt *e, uint32_t offset)
 {
     if (offset >= e->strings_bytes || !memchr(e->strings + offset, '\0', e->strings_bytes - offset)) return NULL;
@@ -97,7 +98,7 @@ static bool read_regions(struct evt *e, struct stream *s)
     return true;
 }
 
-/* Entries are a size and that many ranks; aligned, as every section starts at a multiple of 8. */
+/* Each entry is a size and that many ranks. The section is aligned: all begin at multiples of 8. */
 static bool read_comms(struct evt *e, struct stream *s)
 {
     size_t words = items(e, e->h.off_comms, UINT64_MAX, sizeof(uint32_t));
@@ -161,7 +162,7 @@ static void add_plain(struct stream *s, size_t record, enum op op, uint32_t valu
     s->calls += op == OP_ENTER;
 }
 
-/* A record that is left out still moves time on: it stays OP_TICK, which the arrays are full of. */
+/* A record that is left out still advances the time: it stays OP_TICK, the initial value of the array. */
 static void add_record(struct evt *e, struct stream *s, size_t i, uint32_t word)
 {
     struct evt_param p;
@@ -173,7 +174,7 @@ static void add_record(struct evt *e, struct stream *s, size_t i, uint32_t word)
     switch ((enum evt_kind)kind) {
     case EVT_ENTER:
     case EVT_LEAVE:
-        /* The call is kept for the nesting's sake; its region becomes [unknown]. */
+        /* The call is kept for the nesting; its region becomes [unknown]. */
         if (value >= s->region_count) left_out(e, &e->bad_regions, i);
         add_plain(s, i, kind == EVT_ENTER ? OP_ENTER : OP_LEAVE, value < s->region_count ? value : UINT32_MAX);
         break;
@@ -217,7 +218,7 @@ static bool read_records(struct evt *e, struct stream *s)
     s->t0_ns = e->h.t0_ns;
     for (s->count = 0; s->count < count; s->count++) {
         uint32_t word;
-        if (s->t0_ns + s->span_ns + s->dt[s->count] < s->t0_ns) break; /* beyond 2^64 ns: time would go back */
+        if (s->t0_ns + s->span_ns + s->dt[s->count] < s->t0_ns) break; /* beyond 2^64 ns the time would go back */
         memcpy(&word, words + s->count * 4, 4);
         s->span_ns += s->dt[s->count];
         add_record(e, s, s->count, word);
@@ -225,9 +226,10 @@ static bool read_records(struct evt *e, struct stream *s)
     return true;
 }
 
-/* ---- what is said about it -------------------------------------------------------------------------------------- */
+/* ---- messages --------------------------------------------------------------------------------------------------- */
 
-/* Of what is named by number; events that name one that is not there are bad records, or have none. */
+/* Reports sections of the file that are shorter than the header says. Events that refer to a missing entry become bad
+ * records, or refer to none. */
 static void report_claims(const struct evt *e, const struct stream *s, int *status)
 {
     if (s->region_count == e->h.n_regions && s->comm_count == e->h.n_comms && e->strings_bytes == e->h.strings_bytes &&

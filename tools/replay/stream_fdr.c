@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A recording as streams, one per location. Only what was recorded is replayed: edges and ancestors that the reader
- * added are left out, so a call that was still open is open again at the end. */
+/* A recording as streams, one per location. Only recorded events are replayed, without the edges and ancestors that the
+ * reader adds. So a call that was open is open again at the end. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ struct builder {
     struct stream *s;
     size_t capacity, field_capacity;
     uint64_t last_ns, reduced, samples;
-    uint64_t depth, elsewhere; /* open calls of what is replayed; events without duration that were deeper */
+    uint64_t depth, elsewhere; /* open calls in the replay; deeper points */
 };
 
 static bool room_for_record(struct builder *b)
@@ -52,7 +52,7 @@ static bool add(struct builder *b, uint32_t dt, enum op op, uint32_t value)
     return true;
 }
 
-/* A step above 2^32 - 1 ns is split. */
+/* Splits a step above 2^32 - 1 ns. */
 static bool advance(struct builder *b, uint64_t time_ns, uint32_t *dt)
 {
     struct stream *s = b->s;
@@ -78,7 +78,7 @@ static enum op op_of(const struct fdr_read_event *e)
     case FDR_METRIC: return OP_METRIC;
     case FDR_MARKER: return OP_MARKER;
     case FDR_EVENT: return e->field_count ? OP_EVENT : OP_BARE_EVENT;
-    default: return OP_TICK; /* samples have no call that would present them */
+    default: return OP_TICK; /* no call of the API presents a sample */
     }
 }
 
@@ -110,7 +110,7 @@ static bool add_event(struct builder *b, const struct fdr_read_event *e)
     return true;
 }
 
-/* Ids count from 0 or 1, so that one more than the count covers both. */
+/* Ids count from 0 or 1; one more than the count covers both. */
 static struct stream_definition *definitions(const struct fdr_file *file, enum fdr_definition_kind kind, size_t *count)
 {
     size_t n = fdr_definition_count(file, kind) + 1;
@@ -149,7 +149,7 @@ static bool read_events(struct builder *b, struct fdr_file *file, uint32_t locat
     return good;
 }
 
-/* false: there is nothing to replay. *samples: those met are added. */
+/* False: nothing to replay. *samples increases by the samples met. */
 static bool load_location(struct stream *s, struct fdr_file *file, const char *path, const struct fdr_location_info *l,
                           uint64_t *samples, int *status)
 {
@@ -185,7 +185,7 @@ void load_recording(struct streams *streams, const char *path, int *status)
         if (s && load_location(s, file, path, fdr_location_info(file, i), &samples, status)) continue;
         if (s) stream_clear(&streams->list[--streams->count]);
     }
-    fdr_file_met(file); /* damaged bins that reading came to, and left out */
+    fdr_file_met(file); /* damaged bins that were met and left out */
     *status = worse(*status, tell_damage(file, path));
     if (samples) complain("%s: %llu samples are not replayed: only events are", path, (unsigned long long)samples);
     if (streams->count > before) {
