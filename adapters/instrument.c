@@ -56,9 +56,9 @@ HOOK int dlclose(void *handle)
     return status;
 }
 
-/* A Fortran main program first sets up libgfortran, which installs its own handlers of fault signals, to print a
- * backtrace, and does not call the previous ones. fdr's handlers go back in front. Weak: libgfortran.a defines this in
- * a file with other names that are needed. */
+/* A Fortran main program first sets up libgfortran. That installs its own handlers of fault signals, which print a
+ * backtrace and do not call the previous ones. fdr's handlers go back in front. Weak: libgfortran.a defines this in a
+ * file with other names that are needed. */
 HOOK __attribute__((weak)) void _gfortran_set_options(int count, int *options);
 void _gfortran_set_options(int count, int *options)
 {

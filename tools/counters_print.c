@@ -187,7 +187,7 @@ static void rows_of_counter(const struct counters_arguments *a, const struct fdr
 
 static uint64_t since(uint64_t at, uint64_t start) { return at > start ? at - start : 0; }
 
-/* A small buffer may hold readings of only a part of the run; then the figures cover that part, and this says so. */
+/* Prints the covered part of the run: a small buffer may hold readings of only a part. */
 static void print_reach(const struct rates *r)
 {
     char from[HUMAN_BYTES], to[HUMAN_BYTES], run[HUMAN_BYTES];

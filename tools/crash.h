@@ -30,7 +30,7 @@ const char *describe_cause(const struct fdr_file *file, const struct fdr_crash_c
                            size_t bytes);
 struct fdr_crash_cause_info main_cause(const struct fdr_file *file);
 /* True if the exception that the bundle names was being handled when abort() was called. False: it was not caught, or
- * the stack does not tell. */
+ * the stack does not show it. */
 bool exception_was_caught(struct fdr_file *file);
 const char *signal_name(int number, char *text);
 /* "SIGSEGV, SIGABRT": signals whose handlers were replaced after fdr's, so a death by them leaves no bundle. "":

@@ -96,7 +96,7 @@ static int remove_it(const struct arguments *a, const struct left *l, json_t *li
         return COULD_NOT;
     }
     *whole -= bytes_of(l);
-    if (e) return DONE; /* somebody else removed it */
+    if (e) return DONE; /* another process removed it */
     if (a->json) {
         json_t *o = json_object();
         json_object_set_new(o, "path", json_text(l->path));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr hang: finds the threads of one or many processes that make no progress in open regions, the region most of them
- * are in, and the ranks missing there. */
+/* fdr hang: finds the threads of one or many processes that make no progress in open regions. It shows the region that
+ * most of them are in, and the ranks missing there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

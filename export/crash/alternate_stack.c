@@ -22,7 +22,7 @@ void fdri_crash_stacks(bool on) { fdri_atomic_store_relaxed(&wanted, on); }
 
 static size_t bytes(void)
 {
-    long least = sysconf(_SC_MINSIGSTKSZ); /* what the kernel pushes: 12 KiB with AMX */
+    long least = sysconf(_SC_MINSIGSTKSZ); /* the kernel's signal frame: 12 KiB with AMX */
     return fdri_bits_align_up((uint64_t)(least > 0 ? least : 16384) + ROOM, 4096) + GUARD;
 }
 

@@ -269,8 +269,8 @@ static bool live_is_there(void)
     return there >= 0 ? there : links_of_live() > 0;
 }
 
-/* Gives the memory back: what remains is an empty recording with its cause and settings. Begins at 64 KiB, not at the
- * second page, because other machines have larger pages. */
+/* Gives the memory back; an empty recording with its cause and settings remains. Begins at 64 KiB, not at the second
+ * page, because other machines have larger pages. */
 static void empty_live(void)
 {
     enum { PAGE_AT_MOST = 65536 };
@@ -279,7 +279,7 @@ static void empty_live(void)
     syscall(SYS_madvise, fdri_snapshot_view.base + PAGE_AT_MOST, fdri_snapshot_view.bytes - PAGE_AT_MOST, MADV_REMOVE);
 }
 
-/* Returns 0 also if the file has no name any more; -ENOENT if that cannot be told. */
+/* Returns 0 also if the file has no name any more; -ENOENT if that cannot be found out. */
 static int unlink_live(int there)
 {
     const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the words of one stack that are worth storing, and reads the memory map that tells code from data. */
+/* Finds the words of one stack that are worth storing, and reads the memory map, which separates code from data. */
 #define _GNU_SOURCE
 #include "base/bits.h"
 #include "base/stack/registers.h"

@@ -150,7 +150,7 @@ static enum obstacle in_the_way(const struct fdri_snapshot_quota *q, uint64_t gu
     return bytes_on_disk - leaving->bytes + guess > fdri_snapshot_view.disk_bytes ? USED_UP : NONE;
 }
 
-/* Reports each reason once for a trigger and recording; the message says "no more", which covers the next ones. */
+/* Reports each reason once for a trigger and recording; the message "no more" covers the next ones. */
 static int refuse(const struct fdri_snapshot_quota *q, enum obstacle why)
 {
     uint64_t place = q->owner % (FDRI_EXPORT_TRIGGERS + 1);
@@ -246,9 +246,9 @@ static void make_path(char *to, size_t bytes, uint32_t number, const char *end)
 
 struct fdri_snapshot_unfinished fdri_snapshot_unfinished;
 
-/* In a child the unfinished file is the parent's. A child that dies must not remove it. A child that returns into the
- * writing of it (a signal handler forked) must not write to it, so its descriptor then leads to /dev/null, opened
- * read-only. */
+/* In a child the unfinished file is the parent's. A child that dies must not remove it. If a signal handler forked, the
+ * child may return into the writing of the file. It must not write there, so its descriptor then leads to /dev/null,
+ * opened read-only. */
 void fdri_snapshot_files_fork(bool goes_back)
 {
     int fd = fdri_snapshot_unfinished.fd;

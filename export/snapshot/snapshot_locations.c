@@ -90,7 +90,7 @@ FDRI_RACY static int copy_parts(int fd, const struct fdri_arena_location *l, uin
                                  (uint64_t)((const uint8_t *)&l->floor_tick - fdri_snapshot_view.base));
 }
 
-/* ---- epochs: the table with its rows, as they stood together ---- */
+/* ---- epochs: the table with its rows, as they were at one moment ---- */
 
 enum { EPOCH_TRIES = 16 };
 
@@ -230,8 +230,8 @@ FDRI_RACY void fdri_snapshot_locations_note(const struct fdri_arena_location *fi
     all_have_entries = tail.head.count < FDRI_ARENA_TAIL_ENTRIES;
 }
 
-/* The entry of l: number *i, or NULL. If the location was given to another thread meanwhile, its entry gets
- * the location UINT32_MAX. That happens only if the accounts could not be held. */
+/* The entry of l: number *i, or NULL. If hold() failed, the location may have been given to another thread meanwhile;
+ * then the entry's location becomes UINT32_MAX. */
 FDRI_RACY static struct fdri_arena_tail_entry *entry_of(const struct fdri_arena_location *l, uint32_t *i)
 {
     if (*i >= tail.head.count || noted[*i].off != off_of(l)) return NULL;
@@ -352,8 +352,9 @@ FDRI_RACY static int name_old_table(int fd, const struct fdri_arena_location *l,
                              off_of(l) + offsetof(struct fdri_arena_location, rows_table_off));
 }
 
-/* A location's first event sets its clock flag. It must be copied behind all times of the location's records, rows and
- * stack, or the reader would take them for times of the other clock. The flag for rewinds must follow all bins. */
+/* A location's first event sets its clock flag. The flag is copied behind all times of the location's records, rows
+ * and stack. Otherwise the reader would take them for times of the other clock. The flag for rewinds must follow all
+ * bins. */
 FDRI_RACY static int copy_beginning(int fd, const struct fdri_arena_location *l)
 {
     fdri_atomic_fence_acquire(); /* A:unit - pairs with R:unit */

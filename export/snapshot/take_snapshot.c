@@ -115,7 +115,7 @@ static void over(int result)
 bool fdri_snapshot_is_here(void) { return running && pthread_equal(runner, pthread_self()); }
 
 /* Ends a snapshot of this thread that will not be finished. A handler of a fault left it by longjmp: then `here` is at
- * or above its place on the stack. On an alternate stack that test says nothing, because the handler may return into
+ * or above its place on the stack. On an alternate stack that test proves nothing, because the handler may return into
  * the snapshot. ends: the process ends, so it is not finished in any case. */
 static void abandon_own(uintptr_t here, bool ends)
 {
@@ -187,8 +187,8 @@ static struct fdri_snapshot_quota look(uint64_t here)
     return quota;
 }
 
-/* A snapshot has a reason: an empty text tells the live recording from it. Signals with handlers of the program are
- * blocked: such a handler might leave by longjmp, fork, or end the process. */
+/* Each snapshot gets a reason: a file without one is a live recording. Signals with handlers of the program are
+ * blocked, because such a handler might leave by longjmp, fork, or end the process. */
 int fdr_snapshot(const char *reason)
 {
     sigset_t old;

@@ -117,8 +117,8 @@ static bool look_at(const struct slot *s, struct slot *copy)
     return pending;
 }
 
-/* Arms the trigger again, unless the slot has another one by now. After a snapshot that its limit forbade it waits at
- * least 1 s: somebody may move one of its snapshots away. */
+/* Arms the trigger again, unless the slot has another one by now. If its limit forbade the snapshot, it waits at least
+ * 1 s: a user may move one of its snapshots away. */
 enum { REFUSED_NS = 1000000000 };
 static void done(struct slot *s, const struct slot *taken, bool written)
 {

@@ -115,8 +115,7 @@ static bool stays(const struct copy *c, const struct taken *t)
     return now->generation == was->generation && now->check == was->check;
 }
 
-/* Reads a third time and clears places that were given away meanwhile. If that fails, clears all: nothing can be
- * told. */
+/* Reads a third time and clears places that were given away meanwhile. If that read fails, clears all of them. */
 static void drop_given(struct copy *c, uint64_t off, uint32_t bytes, const struct taken *taken, uint32_t count)
 {
     bool known = count && fdri_live_external_get(c, off, c->first, bytes);

@@ -133,10 +133,10 @@ void fdri_live_external_note_bounds(struct copy *c)
 
 /* ---- new since the copy began ---- */
 
-/* True if the location belongs to another thread by now, or is being given away: then the copy has pieces of both,
- * and nothing outside can prevent that. An ended thread may have begun long ago to give its memory back. It remains
- * usable until its accounts move to [ended]: the flag MOVING shows that in progress, and the remaining accounts show
- * it done. */
+/* True if the location belongs to another thread by now, or is being given away. Then the copy has pieces of both,
+ * which cannot be prevented from another process. An ended thread may have begun long ago to give its memory back. It
+ * remains usable until its accounts move to [ended]: the flag MOVING shows that in progress, and the remaining accounts
+ * show it done. */
 static bool is_gone(struct copy *c, uint32_t i, const struct fdri_arena_location *l)
 {
     if (l->id != c->tail.entry[i].location || l->flags & FDRI_ARENA_LOCATION_FREE) return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds recordings in directories, tells live ones from left ones, copies and removes them. */
+/* Finds recordings in directories, separates live ones from left ones, copies and removes them. */
 #define _GNU_SOURCE
 #include "tools/common/found_recordings.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds recordings in directories, tells live ones from left ones, copies and removes them. */
+/* Finds recordings in directories, separates live ones from left ones, copies and removes them. */
 #ifndef FDRI_TOOLS_COMMON_FOUND_RECORDINGS_H
 #define FDRI_TOOLS_COMMON_FOUND_RECORDINGS_H
 
