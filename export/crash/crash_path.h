@@ -38,7 +38,7 @@ struct fdri_crash_signal {
 };
 enum { FDRI_CRASH_SIGNALS = 10 };
 /* A mark in sa_flags of a handler that fdr_handlers_chain() put in front. For signals other than SIGCHLD the flag means
- * nothing. A program that reinstalls the action it found installs it without this mark. */
+ * nothing. A program that later puts back the action it had found puts fdr's handler back without this mark. */
 enum { FDRI_CRASH_CHAINED = SA_NOCLDSTOP };
 extern struct fdri_crash_signal fdri_crash_signals[FDRI_CRASH_SIGNALS];
 
@@ -88,7 +88,7 @@ void fdri_crash_reset(void);
 /* The same in a forked child, where the dying thread does not exist either. */
 void fdri_crash_forget(void);
 void fdri_crash_on_signal(int number, siginfo_t *info, void *context);
-/* Installs fdri_crash_on_signal for a signal. */
+/* Installs fdri_crash_on_signal for a signal; chained: with the mark FDRI_CRASH_CHAINED. False: it failed. */
 bool fdri_crash_catch(int number, bool chained);
 /* crash_start.c; the handler calls it, too */
 bool fdri_crash_arena_visible_again(void);
@@ -100,7 +100,6 @@ bool fdri_crash_exit(const char *by, int status, const void *context);
 void fdri_crash_threads_maps(void); /* reads the memory map: ranges of code and of stacks */
 /* Sets the context of the fault; the calling thread reports it if another dying thread asks it from within a
  * handler. */
-
 void fdri_crash_threads_fault(const void *context);
 void fdri_crash_threads_self(const void *context); /* the calling thread's registers and stack */
 void fdri_crash_threads_others(void);              /* asks all other threads, waits for a bounded time */
