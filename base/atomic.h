@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The atomics of the library and its reader; the order is in the name and there is no default. Spelled out elsewhere
- * are only relaxed ones of include/fdr/ and adapters/, which may not include this (docs/ORDERING.md).
- *   relaxed   no order between cores; program order within the thread is kept against its own handlers by
- *             fdri_atomic_signal_fence, which is all that one's own death needs
- *   release   what was written before is seen by whoever acquires this value
+/* The atomic operations of the library and its reader: the memory order is part of each name, and there is no default.
+ * Only include/fdr/ and adapters/, which may not include this header, spell atomics out; they use relaxed ones.
+ *
+ *   relaxed   no order between cores. fdri_atomic_signal_fence keeps program order within the thread, as the thread's
+ *             own signal handlers see it; the death of the process needs no more than that
+ *   release   a thread that acquires the value sees all earlier writes
  *   acquire   pairs with a release
  *   acq_rel   both; the only read-modify-write order used on lists
- * Every use outside this file is labelled with its pair; docs/ORDERING.md has the table. */
+ * Each acquire and release outside of this header carries a label that names its pair; docs/ORDERING.md has the
+ * table. */
 #ifndef FDRI_BASE_ATOMIC_H
 #define FDRI_BASE_ATOMIC_H
 #include <stdbool.h>
@@ -46,23 +48,24 @@ static inline bool fdri_atomic_cas_acq_rel_u32(uint32_t *p, uint32_t *expected, 
     return __atomic_compare_exchange_n(p, expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/* A counter only its owner writes while others read it. One add to memory, where the atomic spelling makes compilers
- * emit three instructions; an aligned word is not torn on any machine we build for. ThreadSanitizer gets the spelling
- * it can reason about. */
+/* Adds to a counter that only its owner writes while other threads read it. This is one add to memory; the atomic
+ * spelling makes compilers emit three instructions. No supported processor tears an aligned word. ThreadSanitizer needs
+ * the atomic spelling. */
 #if defined(__SANITIZE_THREAD__) || defined(FDRI_ATOMIC_TSAN)
 #define fdri_atomic_bump_relaxed(p, v) fdri_atomic_store_relaxed(p, fdri_atomic_load_relaxed(p) + (v))
 #else
 #define fdri_atomic_bump_relaxed(p, v) ((void)(*(p) += (v)))
 #endif
 
-/* The same as a release. */
+/* The same, with release order. */
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__) && !defined(FDRI_ATOMIC_TSAN)
 #define fdri_atomic_bump_release(p, v) (__atomic_signal_fence(__ATOMIC_SEQ_CST), (void)(*(p) += (v)))
 #else
 #define fdri_atomic_bump_release(p, v) fdri_atomic_store_release(p, fdri_atomic_load_relaxed(p) + (v))
 #endif
 
-/* Orders this thread's stores as its own signal handlers, and a reader of its memory after its death, see them. */
+/* Fixes the order in which this thread's signal handlers, and a reader of its memory after its death, see its
+ * stores. */
 #define fdri_atomic_signal_fence()  __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #define fdri_atomic_fence_acquire() __atomic_thread_fence(__ATOMIC_ACQUIRE)
 #define fdri_atomic_fence_release() __atomic_thread_fence(__ATOMIC_RELEASE)

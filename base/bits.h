@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Arithmetic on bits and powers of two, and hints for the compiler. */
 #ifndef FDRI_BASE_BITS_H
 #define FDRI_BASE_BITS_H
 #include <stdbool.h>
@@ -11,13 +12,13 @@ static inline uint32_t fdri_bits_log2_ceil(uint64_t v) { return v <= 1 ? 0u : 64
 static inline uint64_t fdri_bits_align_up(uint64_t v, uint64_t to) { return (v + to - 1) & ~(to - 1); }
 static inline uint64_t fdri_bits_min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t fdri_bits_max(uint64_t a, uint64_t b) { return a > b ? a : b; }
-/* A counter of 32 bits that stands still at its greatest value. */
+/* A 32-bit counter that stays at its maximum. */
 static inline uint32_t fdri_bits_add_saturating(uint32_t counter, uint64_t by)
 {
     return (uint32_t)fdri_bits_min(counter + by, UINT32_MAX);
 }
 
-/* A double and its bits. */
+/* Conversions between a double and its bits. */
 static inline uint64_t fdri_bits_of_double(double v)
 {
     uint64_t u;

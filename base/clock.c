@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Readings of all clocks at once, and the rate of the tick counter. */
 #include "base/clock.h"
 
 #include <fcntl.h>
@@ -16,7 +17,7 @@ struct fdri_clock_reading fdri_clock_read(bool ticks)
         uint64_t b = ticks ? fdri_clock_ticks() : fdri_clock_ns(CLOCK_MONOTONIC);
         if (b - a >= tightest) continue;
         tightest = b - a;
-        /* the monotonic clock was read about a third into the bracket */
+        /* CLOCK_MONOTONIC is read after about a third of the bracket. */
         best = (struct fdri_clock_reading){ticks ? a + (b - a) / 3 : m, m, r};
     }
     return best;
@@ -33,7 +34,7 @@ bool fdri_clock_ticks_usable(void)
     if (fd < 0) return false;
     ssize_t n = read(fd, text, sizeof text - 1);
     close(fd);
-    /* kvm-clock and Hyper-V's page are built on a TSC that the host promises to be stable */
+    /* kvm-clock and the clock page of Hyper-V derive from a TSC that the host promises to be stable */
     const char *const built_on_it[] = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page"};
     bool usable = false;
     for (size_t i = 0; n > 0 && i < 3; i++) usable |= !strncmp(text, built_on_it[i], strlen(built_on_it[i]));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Clocks. Ticks are TSC ticks (x86-64), the virtual counter (aarch64), or ns of CLOCK_MONOTONIC. */
+/* Clocks: the tick counter and the kernel's. A tick is a TSC tick (x86-64), a tick of the virtual counter (aarch64), or
+ * 1 ns of CLOCK_MONOTONIC. */
 #ifndef FDRI_BASE_CLOCK_H
 #define FDRI_BASE_CLOCK_H
 #include <stdbool.h>
@@ -10,8 +11,8 @@
 #define FDRI_CLOCK_HAVE_TICKS 1
 static inline uint64_t fdri_clock_ticks(void)
 {
-    uint64_t lo, hi;                                /* the instruction clears the upper halves */
-    __asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi)); /* unfenced: 7 ns instead of 12; may be up to 0.1 us early */
+    uint64_t lo, hi;                                /* rdtsc clears the upper halves */
+    __asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi)); /* unfenced: 7 ns instead of 12; up to 0.1 us early */
     return hi << 32 | lo;
 }
 #elif defined(__aarch64__)
@@ -34,16 +35,16 @@ static inline uint64_t fdri_clock_ns(clockid_t clock)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* One reading of tick counter, CLOCK_MONOTONIC and CLOCK_REALTIME: the tightest of 50 bracketed ones.
+/* One reading of the tick counter, CLOCK_MONOTONIC and CLOCK_REALTIME: of 50 attempts, the one that took least time.
  * Async-signal-safe. */
 struct fdri_clock_reading {
     uint64_t tick, monotonic_ns, realtime_ns;
 };
 struct fdri_clock_reading fdri_clock_read(bool ticks);
 
-/* Whether the tick counter can be trusted as a clock here (constant, synchronised, the kernel uses it too). */
+/* True if the tick counter can serve as clock: it is constant and synchronised, and the kernel uses it, too. */
 bool fdri_clock_ticks_usable(void);
 
-/* Ticks per second, from the CPU's own word where it has one, else from about `window_ns` of waiting. */
+/* Ticks per second. The aarch64 processor states them; on x86-64 the function measures for about window_ns. */
 uint64_t fdri_clock_ticks_rate(uint64_t window_ns);
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The budget of descriptors, and the identities of open files. All functions keep errno. */
 #include "base/fd/descriptor.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Keeping a descriptor, and closing it only if it still is the kept file. */
 #include "base/fd/kept_open.h"
 
 #include "base/fd/open_high.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Opening files above descriptor 2, with placeholders for the closed ones of 0, 1 and 2. */
 #define _GNU_SOURCE
 #include "base/fd/open_high.h"
 
@@ -7,14 +8,15 @@
 #include "base/atomic.h"
 #include "base/system/syscall.h"
 
-/* ---- one at a time: another's placeholders would look like the program's, and be gone the next moment ---- */
+/* ---- the lock: placeholders of another thread would look like the program's files, and vanish a moment later ---- */
 
-static uint64_t holder; /* process and thread; 0: nobody */
+static uint64_t holder; /* process << 32 | thread; 0: free */
 
 static uint64_t self(void) { return (uint64_t)(uint32_t)fdri_system_getpid() << 32 | (uint32_t)fdri_system_gettid(); }
 
-/* False where this thread is in there already: it is in a handler. Who stays for a tenth of a second has ended there,
- * or hangs in a file system; a forked child's parent is not in the child. */
+/* Takes the lock. False: this thread has it already, and runs a signal handler now. If the holder keeps it for 0.1 s,
+ * it has ended there or hangs in a file system, and this thread takes the lock over. In a forked child a holder of the
+ * parent process does not count. */
 static bool enter(void)
 {
     enum { TRIES = 1000, NAP_NS = 100000 };
@@ -30,7 +32,7 @@ static bool enter(void)
 static void leave(void)
 {
     uint64_t me = self();
-    fdri_atomic_cas_acq_rel_u64(&holder, &me, 0); /* L:low - no longer ours where somebody waited for too long */
+    fdri_atomic_cas_acq_rel_u64(&holder, &me, 0); /* L:low - fails if a waiting thread took it over */
 }
 
 /* ---- placeholders ---- */
@@ -52,7 +54,7 @@ static void take(struct fdri_fd_placeholders *low)
     }
 }
 
-/* Not where the program has put a file of its own there by dup2. */
+/* Closes the placeholders, but not a file that the program has put there by dup2. */
 static void give(const struct fdri_fd_placeholders *low)
 {
     struct stat st;
@@ -61,7 +63,7 @@ static void give(const struct fdri_fd_placeholders *low)
             fdri_system_close(i);
 }
 
-/* The program's own, all three: there is nothing to do. */
+/* The usual case: the program has all three open. */
 static bool all_open(void)
 {
     for (int i = 0; i < FDRI_FD_LOW_COUNT; i++)
@@ -69,8 +71,8 @@ static bool all_open(void)
     return true;
 }
 
-/* Where the program has all three nobody waits for anybody, but for who forks. It may close one now, or the last
- * placeholder be given back: who opens looks at the number. */
+/* If the program has all three open, no thread waits for another, except during a fork. The program may close one of
+ * them right after the test, or a placeholder may go. So the opening functions check the number that they get. */
 void fdri_fd_fill_low(struct fdri_fd_placeholders *low)
 {
     int saved = errno;
@@ -91,8 +93,8 @@ void fdri_fd_clear_low(struct fdri_fd_placeholders *low)
     errno = saved;
 }
 
-/* A child would keep the placeholders of other threads: so nobody has any while a process is made. */
-static bool forking; /* of who holds all locks of ours for it */
+/* A forked child would inherit the placeholders of other threads. So fdr takes the lock during a fork. */
+static bool forking; /* written under all locks of fdr, which the forking thread holds */
 
 void fdri_fd_low_fork(int phase)
 {
@@ -115,7 +117,7 @@ int fdri_fd_move_high(int fd)
     return up;
 }
 
-/* No placeholder could be had, or the program closed one of the three meanwhile. */
+/* Corrects a low number: no placeholder was available, or the program closed one of the three meanwhile. */
 static int above(int fd) { return fd < 0 || fd >= FDRI_FD_LOW_COUNT ? fd : fdri_fd_move_high(fd); }
 
 static int open_once(int dir, const char *path, int flags, int mode)
@@ -127,8 +129,8 @@ static int open_once(int dir, const char *path, int flags, int mode)
     return fd;
 }
 
-/* Somebody else, the C library say, had one of the three for a moment: what was made under such a number may have been
- * written to, and another is made. */
+/* Another part of the process, such as the C library, may have held one of the three for a moment. A file created under
+ * such a number may contain foreign bytes, so it is removed and created again. */
 int fdri_fd_open(int dir, const char *path, int flags, int mode)
 {
     enum { TRIES = 100 };

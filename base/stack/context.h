@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Machine stacks: registers of an interrupted thread, its own stack, sizes of frames, a guard for foreign code.
- * Neighbours: recorder/jumps/, sampler/samples/ and export/crash/ look at stacks; below: base/system/.
- *
- * This header: where a thread was when a signal interrupted it. */
+/* Machine stacks: registers of an interrupted thread, its own stack, sizes of frames, a guard for foreign code. Files:
+ * context (this header: where a thread was when a signal interrupted it), registers, thread_stack, frame_size,
+ * fault_guard. Neighbours: recorder/jumps/, sampler/samples/ and export/crash/ look at stacks; below: base/system/. */
 #ifndef FDRI_BASE_STACK_CONTEXT_H
 #define FDRI_BASE_STACK_CONTEXT_H
 #include <stdint.h>
@@ -11,7 +10,7 @@
 
 struct fdri_stack_context {
     uint64_t pc, sp, fp, link;
-}; /* link: return address of a leaf where it is in a register, else 0 */
+}; /* link: return address if it is in a register, as in leaf functions of aarch64; else 0 */
 
 static inline struct fdri_stack_context fdri_stack_context_of(const ucontext_t *u)
 {
@@ -27,8 +26,8 @@ static inline struct fdri_stack_context fdri_stack_context_of(const ucontext_t *
 #endif
 }
 
-/* Where the direct call whose return address is `address` went, given the FDRI_STACK_CALL_BYTES of code before it; 0:
- * that is no direct call. */
+/* The target of the direct call that returns to `address`; `before` are the FDRI_STACK_CALL_BYTES of code before
+ * `address`. 0: there is no direct call. */
 #define FDRI_STACK_CALL_BYTES 5u
 static inline uint64_t fdri_stack_call_target(const uint8_t before[FDRI_STACK_CALL_BYTES], uint64_t address)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The variables of the guard. */
 #include "base/stack/fault_guard.h"
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A reader of .eh_frame that knows just enough to find a function and the size of its frame. */
 #define _GNU_SOURCE
 #include "base/stack/frame_size.h"
 
@@ -7,12 +8,12 @@
 #include <string.h>
 
 #if defined(__x86_64__)
-enum { FDRI_STACK_POINTER = 7 }; /* its number there */
+enum { FDRI_STACK_POINTER = 7 }; /* the stack pointer's DWARF number */
 #else
 enum { FDRI_STACK_POINTER = -1 };
 #endif
 
-/* .eh_frame_hdr, in the one form that linkers write: a sorted table of 32-bit distances from its own beginning. */
+/* .eh_frame_hdr in the only form that linkers write: a sorted table of 32-bit distances from the header's beginning. */
 struct header {
     uint8_t version, frame_encoding, count_encoding, table_encoding;
     int32_t frames;
@@ -21,9 +22,10 @@ struct header {
         int32_t code, entry;
     } at[];
 };
-enum { VERSION = 1, RELATIVE = 0x1b /* to its own place */, COUNT = 0x03, DISTANCES = 0x3b };
+enum { VERSION = 1, RELATIVE = 0x1b /* relative to its own place */, COUNT = 0x03, DISTANCES = 0x3b };
 
-/* The entry: length, distance to what it shares with others, its code as a distance from that word, how many bytes. */
+/* An entry (FDE): its length, the distance to the shared part (CIE), the function's beginning relative to that field,
+ * and its size in bytes. */
 struct entry {
     uint32_t length, shared;
     int32_t begin;
@@ -31,7 +33,7 @@ struct entry {
 };
 enum { INSTRUCTIONS = sizeof(struct entry) };
 
-/* The entry of the code, or 0. *begin: of its function. */
+/* The address of the entry for `code`, or 0. *begin: the beginning of its function. */
 static uint64_t look_up(const struct header *h, uint64_t code, uint64_t *begin)
 {
     uint64_t base = (uint64_t)(uintptr_t)h;
@@ -70,9 +72,9 @@ uint64_t fdri_stack_function_begin(uint64_t code)
     return entry_of(code, &begin) ? begin : 0;
 }
 
-/* ---- how large its frame is there ---- */
+/* ---- the size of a frame ---- */
 
-static uint64_t number(const uint8_t **p) /* of any length, seven bits a byte */
+static uint64_t number(const uint8_t **p) /* LEB128: seven bits in each byte */
 {
     uint64_t n = 0;
     for (int shift = 0;; shift += 7) {
@@ -90,7 +92,7 @@ static uint64_t fixed(const uint8_t **p, unsigned bytes)
     return n;
 }
 
-/* The frame ends `offset` above what the register holds. */
+/* The frame ends `offset` bytes above the address in the register. */
 struct end {
     uint64_t reg, offset;
 };
@@ -100,7 +102,7 @@ struct rows {
     uint64_t at, unit;
 };
 
-/* One instruction. False: of a kind that says it in another way. */
+/* Executes one DWARF call frame instruction. False: an instruction that this reader does not know. */
 static bool step(struct rows *r, const uint8_t **p)
 {
     uint8_t op = *(*p)++;
@@ -136,7 +138,7 @@ static bool step(struct rows *r, const uint8_t **p)
     }
 }
 
-/* All that hold up to `code`. */
+/* Executes the instructions that apply up to `code`. False: as step. */
 static bool run(struct rows *r, const uint8_t *p, const uint8_t *end, uint64_t code)
 {
     struct end now = r->now;
@@ -162,10 +164,10 @@ uint64_t fdri_stack_frame_bytes(uint64_t code)
     const uint8_t *shared = (const uint8_t *)(uintptr_t)(entry + 4 - e.shared);
     memcpy(&length, shared, sizeof length);
     const uint8_t *s = shared + 8, version = *s++;
-    if (*s++ != 'z') return 0; /* as everywhere: what follows has a length */
+    if (*s++ != 'z') return 0; /* every usual CIE has this letter: a length and data follow */
     while (*s++) continue;
     struct rows r = {.at = begin, .unit = number(&s)};
-    number(&s); /* the other unit */
+    number(&s); /* the data alignment factor, not needed */
     if (version == 1) s++;
     else number(&s);
     for (uint64_t skip = number(&s); skip; skip--) s++;

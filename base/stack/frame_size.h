@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Which function is this code? As the tables for exceptions say, which every function of a usual program is in. */
+/* Bounds of functions and sizes of frames, from the tables for exceptions (.eh_frame). They cover every function of a
+ * usual program. */
 #ifndef FDRI_BASE_STACK_FRAME_SIZE_H
 #define FDRI_BASE_STACK_FRAME_SIZE_H
 #include <stdint.h>
 
-/* Where the function begins that `code` is in, or the part of it that lies in one piece; 0: nobody knows.
- * Async-signal-safe; the module must stay. */
+/* The beginning of the function, or of its contiguous part, that contains the address `code`; 0: unknown.
+ * Async-signal-safe. The module must stay loaded. */
 uint64_t fdri_stack_function_begin(uint64_t code);
-/* Behind a call that returns to `code`: how far above the stack pointer the frame ends, with the return address. 0:
- * nobody knows, or that changes while the function runs. As above. */
+/* For a call that returns to `code`: bytes from the stack pointer after the return to the end of the frame, the frame's
+ * return address included. 0: unknown, or the distance changes while the function runs. As above. */
 uint64_t fdri_stack_frame_bytes(uint64_t code);
 #endif

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <ucontext.h>
 
-/* As machine and order are stored: x86-64 the kernel's gregs (r8..r15 rdi rsi rbp rbx rdx rax rcx rsp rip eflags
- * csgsfs err trapno oldmask cr2), aarch64 x0..x30 sp pc pstate fault address. */
+/* The order in which a bundle stores registers. x86-64: the kernel's gregs (r8..r15 rdi rsi rbp rbx rdx rax rcx rsp rip
+ * eflags csgsfs err trapno oldmask cr2). aarch64: x0..x30 sp pc pstate fault address. */
 #if defined(__x86_64__)
 enum { FDRI_STACK_REGISTERS = 23, FDRI_STACK_MACHINE = 62 };
 static inline void fdri_stack_registers(const ucontext_t *c, uint64_t *to)
@@ -19,7 +19,7 @@ static inline uint64_t fdri_stack_registers_sp(const uint64_t *r) { return r[15]
 static inline uint64_t fdri_stack_registers_pc(const uint64_t *r) { return r[16]; }
 static inline uint64_t fdri_stack_registers_fp(const uint64_t *r) { return r[10]; }
 static inline void fdri_stack_registers_place(uint64_t *r, uint64_t sp, uint64_t pc) { r[15] = sp, r[16] = pc; }
-/* Could the instruction before p be a call? Reads up to 7 bytes before p. */
+/* True if the instruction before p may be a call. Reads up to 7 bytes before p. */
 static inline bool fdri_stack_after_call(const uint8_t *p)
 {
     if (p[-5] == 0xe8) return true;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Where the calling thread's stack ends, and how far it reaches, by the kernel's tables. */
 #define _GNU_SOURCE
 #include "base/stack/thread_stack.h"
 
@@ -13,13 +14,13 @@
 
 enum { PIECE = 512 };
 
-/* One line of maps after the other: FROM-TO, then whatever. */
+/* The parser of maps: each line is FROM-TO and a rest that does not matter. */
 struct lines {
     uint64_t value, from;
     enum { FROM, TO, REST } field;
 };
 
-/* True: the line says that `within` lies in the mapping, which begins at l->from. */
+/* True: the mapping of this line contains `within`; it begins at l->from. */
 static bool take(struct lines *l, char c, uint64_t within)
 {
     if (l->field == REST) {
@@ -38,7 +39,7 @@ static bool take(struct lines *l, char c, uint64_t within)
     return found;
 }
 
-/* A handler that leaves by longjmp would leave the descriptor open: it waits. */
+/* Signals are blocked, because a handler that leaves by longjmp would leave the descriptor open. */
 static uint64_t mapping_in(const char *path, uint64_t within)
 {
     char piece[PIECE];
@@ -57,16 +58,16 @@ static uint64_t mapping_in(const char *path, uint64_t within)
     return from;
 }
 
-/* Where the mapping begins in which `within` lies; 0: in none. Where the first thread has ended only the others' maps
- * tell. */
+/* The beginning of the mapping that contains `within`; 0: none does. After the end of the process's first thread,
+ * /proc/self/maps is empty; then the maps of the calling thread serve. */
 static uint64_t mapping_of(uint64_t within)
 {
     uint64_t from = mapping_in("/proc/self/maps", within);
     return from ? from : mapping_in("/proc/thread-self/maps", within);
 }
 
-/* Of the first thread: what the kernel put behind the outermost frame. Of others: their descriptor lies at the end of
- * their stack, whoever gave that. */
+/* First thread: the random bytes that the kernel puts above the outermost frame. Others: the C library's descriptor
+ * lies at the end of the stack, even of a stack that the program provided. */
 uint64_t fdri_stack_own_end(bool first_thread)
 {
     return first_thread ? (uint64_t)getauxval(AT_RANDOM) : (uint64_t)(uintptr_t)pthread_self();
@@ -77,8 +78,8 @@ uint64_t fdri_stack_own_bytes(bool first_thread)
     int saved = errno;
     uint64_t end = fdri_stack_own_end(first_thread), from = 0;
     struct rlimit most;
-    if (!first_thread) from = mapping_of(end);       /* it ends at a guard */
-    else if (end && !getrlimit(RLIMIT_STACK, &most)) /* it grows, as far as it may */
+    if (!first_thread) from = mapping_of(end);       /* a guard page ends the stack's mapping */
+    else if (end && !getrlimit(RLIMIT_STACK, &most)) /* this stack grows up to its limit */
         from = end - fdri_bits_min(fdri_bits_min((uint64_t)most.rlim_cur, 1u << 30), end);
     errno = saved;
     return from ? end - from : 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread that is cancelled where it writes or opens a file would leave locks taken, and whoever comes next waiting.
- * So what may do either runs with cancellation off; it comes when that is over.
+/* Cancellation of threads, turned off around code that writes or opens files. A thread that is cancelled there would
+ * leave locks taken, and the next thread would wait for ever. The cancellation happens when the section is over.
  *
- * And deferred, not asynchronous: glibc (2.36) looks at the type alone when its signal arrives, which may have been
- * sent before cancellation was off. */
+ * The type is set to deferred as well: glibc 2.36 looks at the type alone when its signal arrives, and the signal may
+ * have been sent before cancellation was off. */
 #ifndef FDRI_BASE_SYSTEM_CANCELLATION_H
 #define FDRI_BASE_SYSTEM_CANCELLATION_H
 #include <pthread.h>
@@ -19,7 +19,7 @@ static inline struct fdri_system_cancel fdri_system_cancel_off(void)
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &old.type);
     return old;
 }
-/* It can be cancelled again, but by no means here. */
+/* Allows cancellation again, still deferred, so this call itself is no place for it. */
 static inline void fdri_system_cancel_defer(struct fdri_system_cancel old) { pthread_setcancelstate(old.state, NULL); }
 static inline void fdri_system_cancel_restore(struct fdri_system_cancel old)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The chain of a signal's previous handlers, kept in words that a handler reads whole. */
 #include "base/system/chained_handler.h"
 
 #include <stddef.h>
@@ -7,11 +8,12 @@
 #include "base/atomic.h"
 #include "base/stack/thread_stack.h"
 
-/* In a word with the address of a function, which is below: it wants three arguments; the signal's number. */
+/* A word holds the handler's address in its low 56 bits, the signal's number above, and this flag for a handler with
+ * three arguments. */
 #define WITH_INFO (1ull << 63)
 enum { NUMBER = 56 };
 
-/* What this thread is passing on: the signal, to which of them, and where on the stack that is. */
+/* The signal that this thread is passing on, the handler's position in the list, and the stack address of that call. */
 static _Thread_local struct passing {
     uint64_t frame;
     int number;
@@ -34,7 +36,7 @@ static uint64_t word_of(int number, const struct sigaction *a)
     return standard ? word : word | (uint64_t)(uintptr_t)a->sa_handler;
 }
 
-/* The word stands before the count covers it. Where there are too many the last one gives way. */
+/* Stores the word before the count that covers it. A full list loses its last entry. */
 static void push(struct fdri_system_previous *p, const struct sigaction *found)
 {
     uint32_t i = p->count < FDRI_SYSTEM_PREVIOUS_MOST ? p->count : FDRI_SYSTEM_PREVIOUS_MOST - 1;
@@ -47,13 +49,14 @@ bool fdri_system_previous_install(struct fdri_system_previous *p, int number, co
 {
     struct sigaction found;
     if (sigaction(number, NULL, &found)) return false;
-    if (p->number != number) { /* of another recording; ours may have stayed there, too, and passes nothing on */
+    if (p->number != number) { /* of another recording; fdr's handler may have stayed there, and now passes nothing
+                                * on */
         fdri_atomic_store_relaxed(&p->count, 0u);
         p->number = number;
     }
-    bool again = is(&found, ours->sa_sigaction); /* who was in front has gone, and has put back whom it found */
+    bool again = is(&found, ours->sa_sigaction); /* another library's handler was in front, and has put fdr's back */
     if (again && !p->count) memset(&found, 0, sizeof found);
-    if (!again || !p->count) push(p, &found); /* before ours may be called */
+    if (!again || !p->count) push(p, &found); /* before `ours` can be called */
     return sigaction(number, ours, NULL) == 0;
 }
 
@@ -76,8 +79,8 @@ bool fdri_system_previous_any(const struct fdri_system_previous *p)
     return levels && address_in(fdri_atomic_load_relaxed(&p->handler[levels - 1]));
 }
 
-/* A handler that was left by longjmp is not above us any more, or what stands there is another signal's, which the
- * kernel brought. */
+/* If the handler left by longjmp, its frame is not above this one any more. If the kernel called this handler, it is
+ * for another signal of the same number. */
 bool fdri_system_previous_gives_back(int number, const void *code)
 {
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);

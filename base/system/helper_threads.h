@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr's own threads, by their names: neither sampled nor counted. Whole names, for a program's may begin with "fdr-",
- * too, and its threads are called as it is. */
+/* The names of fdr's own threads, which fdr neither samples nor counts. Whole names are compared: a program's threads
+ * have its name, and that may begin with "fdr-", too. */
 #ifndef FDRI_BASE_SYSTEM_HELPER_THREADS_H
 #define FDRI_BASE_SYSTEM_HELPER_THREADS_H
 #include <stdbool.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Finds out after a fork whether the C library's lock of its modules is free. */
 #define _GNU_SOURCE
 #include "base/system/loader.h"
 
@@ -14,10 +15,10 @@
 enum { WORKS, UNKNOWN, NEVER };
 enum { A_SECOND = 1000000000, A_MOMENT = 100000 };
 static unsigned state;    /* atomic */
-static unsigned answered; /* atomic: the thread that tries came back; nothing else is read of it */
-static int known_pid;     /* atomic: of the process that `state` is of */
+static unsigned answered; /* atomic: the helper thread came back; orders nothing else */
+static int known_pid;     /* atomic: the process to which `state` applies */
 
-/* No handler of fork() tells: it may have come before anybody asked for a recording. */
+/* A handler of fork() cannot notice the fork: it may have happened before any recording was asked for. */
 __attribute__((constructor)) static void look_for_fork(void)
 {
     int pid = fdri_system_getpid(), known = fdri_atomic_swap_relaxed(&known_pid, pid);
@@ -40,7 +41,7 @@ static void *try(void *unused)
     return unused;
 }
 
-/* A thread that waits for ever stays until the process ends. */
+/* True if the helper thread comes back within 1 s. A thread that waits for ever stays until the process ends. */
 static bool comes_back(void)
 {
     pthread_attr_t detached;
@@ -48,7 +49,7 @@ static bool comes_back(void)
     sigset_t old;
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    fdri_system_signals_block(&old); /* it has these, and takes no signal of the program's */
+    fdri_system_signals_block(&old); /* the new thread inherits the mask, so it takes no signal of the program */
     int e = pthread_create(&thread, &detached, try, NULL);
     fdri_system_signals_restore(&old);
     pthread_attr_destroy(&detached);

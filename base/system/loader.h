@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What is loaded. A process that was forked while another thread of its parent loaded a library, or closed one, has the
- * C library's lock of these as it was, for ever: whoever asks there, loads anything or unwinds the stack waits for
- * it. */
+/* Access to the list of loaded modules, unless a fork has locked it for ever. If another thread of the parent process
+ * was loading or closing a library during the fork, the child's copy of the C library's lock stays taken. There, asking
+ * for the modules, loading a library and unwinding the stack wait for ever. */
 #ifndef FDRI_BASE_SYSTEM_LOADER_H
 #define FDRI_BASE_SYSTEM_LOADER_H
 #include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Can it be asked? After a fork a thread of its own tries, and is waited for a second; what came of it holds. */
+/* True if the list can be asked. After a fork a helper thread tries once, for at most 1 s; the result is final. */
 bool fdri_system_loader_works(void);
 
-/* As dl_iterate_phdr; 0, and nobody is called, where that would wait for ever. */
+/* As dl_iterate_phdr. If that would wait for ever: 0, without calling `each`. */
 int fdri_system_each_module(int (*each)(struct dl_phdr_info *, size_t, void *), void *argument);
 #endif

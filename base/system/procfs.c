@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reading files of the kernel through descriptors above 2. */
 #define _GNU_SOURCE
 #include "base/system/procfs.h"
 
@@ -40,7 +41,7 @@ DIR *fdri_system_open_folder(const char *path)
 
 uint64_t fdri_system_stat_start_time(const char *stat)
 {
-    const char *p = strrchr(stat, ')'); /* field 2 may hold anything; field 22 is 20 words behind it */
+    const char *p = strrchr(stat, ')'); /* field 2 may contain any character; field 22 is 20 words behind it */
     for (int i = 0; p && i < 20; i++) p = strchr(p + 1, ' ');
     return p ? strtoull(p + 1, NULL, 10) : 0;
 }

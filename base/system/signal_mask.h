@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* All signals but those an instruction of this thread can raise: blocked, these would kill without a handler. And the
- * mask of a thread as the kernel has it: the C library keeps the signal by which it cancels threads out of every set,
- * and a thread that is to be cancelled at any moment (PTHREAD_CANCEL_ASYNCHRONOUS) would die with a lock of ours. It is
- * cancelled when the mask is put back. So nothing in between may be a cancellation point: the C library would wait in
- * it, for ever, for the signal that is blocked. */
+/* Blocking signals around code of fdr, except those that an instruction can raise: these, blocked, would kill the
+ * process without calling a handler.
+ *
+ * The functions use the kernel's mask. The C library keeps its cancellation signal out of every set, and a thread with
+ * PTHREAD_CANCEL_ASYNCHRONOUS would die while it holds a lock of fdr. With the kernel's mask it is cancelled when the
+ * mask is restored. Code in between must contain no cancellation point: there the C library would wait for ever for the
+ * blocked signal. */
 #ifndef FDRI_BASE_SYSTEM_SIGNAL_MASK_H
 #define FDRI_BASE_SYSTEM_SIGNAL_MASK_H
 #include <signal.h>
@@ -14,7 +16,8 @@
 
 #define FDRI_SYSTEM_SIGNAL_BIT(s) (1ull << ((s)-1))
 
-/* Without 32 and 33, which are the C library's. Not by its functions: a program may have some of its own. */
+/* All signals except faults and except 32 and 33, which the C library uses. Set without the C library's functions,
+ * which a program may replace. */
 static inline void fdri_system_signals_but_faults(sigset_t *set)
 {
     const uint64_t faults = FDRI_SYSTEM_SIGNAL_BIT(SIGSEGV) | FDRI_SYSTEM_SIGNAL_BIT(SIGBUS) |
@@ -26,8 +29,9 @@ static inline void fdri_system_signals_but_faults(sigset_t *set)
     memcpy(set, &but, sizeof but);
 }
 
-/* Blocks those of them that have a handler, but one of `ours`: nothing of the program runs in between, and what ends
- * the process still does. Cancellation is another matter. *old is for fdri_system_signals_restore only. */
+/* Blocks those of these signals that have a handler other than `ours`. Then no code of the program runs in between, and
+ * signals without a handler still end the process. Does not block cancellation. *old is for fdri_system_signals_restore
+ * only. */
 static inline void fdri_system_signals_block_handled(sigset_t *old, bool (*ours)(const struct sigaction *))
 {
     uint64_t mask = 0, was = 0;
@@ -43,7 +47,7 @@ static inline void fdri_system_signals_block_handled(sigset_t *old, bool (*ours)
     memcpy(old, &was, sizeof was);
 }
 
-/* Blocks these, and cancellation (glibc's signal 32). *old is for fdri_system_signals_restore only. */
+/* Blocks all these signals, and cancellation (glibc's signal 32). *old is for fdri_system_signals_restore only. */
 static inline void fdri_system_signals_block(sigset_t *old)
 {
     sigset_t all;
@@ -54,7 +58,8 @@ static inline void fdri_system_signals_block(sigset_t *old)
     fdri_system_mask(SIG_SETMASK, &mask, &was);
     memcpy(old, &was, sizeof was);
 #ifdef __SANITIZE_THREAD__
-    /* It holds signals back, and calls their handlers in the next function that it wraps: here, not under a lock. */
+    /* ThreadSanitizer delays signals and calls their handlers in the next function that it wraps. That must be this
+     * one, not one under a lock. */
     pthread_sigmask(SIG_BLOCK, NULL, NULL);
 #endif
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Thread-local storage that is there since a thread's start. */
+/* A test whether a thread-local variable exists from its thread's start on. */
 #ifndef FDRI_BASE_SYSTEM_STATIC_TLS_H
 #define FDRI_BASE_SYSTEM_STATIC_TLS_H
 #include <dlfcn.h>
@@ -8,9 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Is this a variable of the calling thread in the block that the C library makes with every thread? Those of a library
- * that dlopen brought lie elsewhere, in memory that is allocated when a thread first uses one. False where it is not
- * known. Needs _GNU_SOURCE; not for signal handlers. */
+/* True if `variable` lies in the calling thread's static block, which the C library allocates with the thread.
+ * Variables of a library loaded by dlopen may lie in memory that is allocated at their first use. False if the C
+ * library does not tell. Needs _GNU_SOURCE; not for signal handlers. */
 static inline bool fdri_system_is_static_tls(const void *variable)
 {
     void (*bounds)(size_t *, size_t *);
@@ -19,7 +19,7 @@ static inline bool fdri_system_is_static_tls(const void *variable)
     if (!bounds) return false;
     bounds(&bytes, &align);
 #if defined(__x86_64__)
-    return at < self && self - at <= bytes; /* below what pthread_self() is the address of */
+    return at < self && self - at <= bytes; /* the block lies below the address in pthread_self() */
 #else
     return at > self && at - self <= bytes;
 #endif

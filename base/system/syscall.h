@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel and the C library: system calls, signal masks, /proc, NUMA nodes, loaded modules.
- * Neighbours: used by every folder; below: atomic.h.
+/* The kernel and the C library: system calls, signal masks, /proc, NUMA nodes, loaded modules. Files: syscall (this
+ * header), signal_mask and cancellation (what may not interrupt fdr), chained_handler, helper_threads, procfs, cgroup,
+ * loader, static_tls, topology. Neighbours: used by every folder; below: atomic.h.
  *
- * This header: system calls without cancellation points and locks, with the error in the result (-errno). They are
- * for code that runs in a process that is dying. */
+ * This header has system calls without cancellation points and locks, for code that runs in a dying process. Their
+ * result is -errno if they fail. */
 #ifndef FDRI_BASE_SYSTEM_SYSCALL_H
 #define FDRI_BASE_SYSTEM_SYSCALL_H
 #include <errno.h>
@@ -38,7 +39,7 @@ static inline int fdri_system_fstat(int fd, struct stat *st)
 {
     return (int)fdri_system_result(syscall(SYS_fstat, fd, st));
 }
-/* Of the path itself, not of what a link names; or with the flag 0 of that. */
+/* Of the path itself if flags is AT_SYMLINK_NOFOLLOW; with 0, of the link's target. */
 static inline int fdri_system_fstatat(int dir, const char *path, struct stat *st, int flags)
 {
     return (int)fdri_system_result(syscall(SYS_newfstatat, dir, path, st, flags));
@@ -55,14 +56,14 @@ static inline int fdri_system_linkat(int from_dir, const char *from, int to_dir,
 {
     return (int)fdri_system_result(syscall(SYS_linkat, from_dir, from, to_dir, to, flags));
 }
-/* Never onto an existing name. */
+/* Fails if the new name exists. */
 static inline int fdri_system_rename_new(int from_dir, const char *from, int to_dir, const char *to)
 {
     enum { NOREPLACE = 1 };
     int e = (int)fdri_system_result(syscall(SYS_renameat2, from_dir, from, to_dir, to, NOREPLACE));
     if (e != -EINVAL && e != -ENOSYS) return e;
-    e = fdri_system_linkat(from_dir, from, to_dir, to, 0); /* file systems that do not know it */
-    if (!e) fdri_system_unlinkat(from_dir, from);          /* failing, it has two names: it is there all the same */
+    e = fdri_system_linkat(from_dir, from, to_dir, to, 0); /* the file system does not know renameat2 */
+    if (!e) fdri_system_unlinkat(from_dir, from);          /* if this fails, the file keeps both names */
     return e;
 }
 static inline long fdri_system_getdents(int fd, void *to, uint32_t count)
@@ -72,30 +73,30 @@ static inline long fdri_system_getdents(int fd, void *to, uint32_t count)
 static inline int fdri_system_getpid(void) { return (int)syscall(SYS_getpid); }
 static inline int fdri_system_gettid(void) { return (int)syscall(SYS_gettid); }
 static inline void fdri_system_tgkill(int pid, int tid, int sig) { syscall(SYS_tgkill, pid, tid, sig); }
-/* There is no such thread any more. */
+/* True if the thread does not exist any more. */
 static inline bool fdri_system_thread_has_ended(int pid, int tid)
 {
     return syscall(SYS_tgkill, pid, tid, 0) && errno == ESRCH;
 }
-/* The same signal once more, as it came. */
+/* Sends the same signal again, with its original information. */
 static inline long fdri_system_queue(int pid, int tid, int sig, const siginfo_t *info)
 {
     return fdri_system_result(syscall(SYS_rt_tgsigqueueinfo, pid, tid, sig, info));
 }
-/* how: SIG_BLOCK, ... The kernel's set is 8 bytes. */
+/* how: SIG_BLOCK, ... The kernel's set has 8 bytes. */
 static inline void fdri_system_mask(int how, const uint64_t *set, uint64_t *old)
 {
     syscall(SYS_rt_sigprocmask, how, set, old, 8);
 }
-/* Signals that are blocked and wait, for this thread or the process. */
+/* Blocked signals that wait for this thread or the process. */
 static inline uint64_t fdri_system_pending(void)
 {
     uint64_t set = 0;
     syscall(SYS_rt_sigpending, &set, 8);
     return set;
 }
-/* Every thread of the process passes a full barrier before this returns. False: the kernel does not know it, nothing
- * happens. */
+/* fdri_system_barrier: every running thread of the process passes a full barrier before it returns. False: the kernel
+ * does not support membarrier, and nothing happened. The process must have registered before. */
 static inline void fdri_system_barrier_register(void) { syscall(SYS_membarrier, 16, 0, 0); }
 static inline bool fdri_system_barrier(void) { return syscall(SYS_membarrier, 8, 0, 0) == 0; }
 static inline void fdri_system_sleep(uint64_t ns)
@@ -103,8 +104,8 @@ static inline void fdri_system_sleep(uint64_t ns)
     struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
     syscall(SYS_nanosleep, &t, 0);
 }
-/* The i-th wait for who holds a lock that says nothing when it is free. A thread of real-time priority yields to none
- * of lower ones: later waits are asleep. */
+/* The i-th wait for a lock whose release wakes nobody. From the 17th on it sleeps 50 us: sched_yield of a real-time
+ * thread never runs a holder of lower priority. */
 static inline void fdri_system_wait(int i)
 {
     if (i < 16) syscall(SYS_sched_yield);

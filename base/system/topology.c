@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The topology that tests provide. */
 #include "base/system/topology.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Without libnuma: one node. */
+/* The topology without libnuma: one node. */
 #include <string.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* With libnuma. Its functions that place memory print to the program's stderr when they fail, so only those that tell
- * are used, and the system calls themselves. */
+/* The topology by libnuma. Libnuma's functions that place memory print errors to the program's stderr. So only its
+ * query functions are used, and for memory the system calls themselves. */
 #include "base/system/topology.h"
 
 #include <numa.h>
@@ -11,7 +11,11 @@
 
 enum { MASK_BITS = 1024, WORD_BITS = 8 * sizeof(unsigned long) };
 
-static int cpu_here(void) { return sched_getcpu(); } /* from memory the kernel keeps up to date, or the vDSO */
+static int cpu_here(void)
+{
+    return sched_getcpu();
+} /* no system call: the kernel keeps the number in memory, or in the
+                                                      * vDSO */
 
 static bool prefer(uint32_t id)
 {
@@ -34,8 +38,8 @@ static bool prefer(uint32_t id)
     return set_mempolicy(MPOL_PREFERRED, mask, MASK_BITS) == 0;
 }
 
-/* Balancing leaves alone what has a policy of its own. This one is the default's: the node of who touches a page
- * first. */
+/* Balancing leaves memory with a policy of its own alone. This policy equals the default: the node of the thread that
+ * touches a page first. */
 static bool stay(void *memory, uint64_t bytes) { return mbind(memory, bytes, MPOL_PREFERRED, NULL, 0, 0) == 0; }
 
 static uint8_t nearest(const struct fdri_system_topology *t, int node)
@@ -51,7 +55,7 @@ static uint8_t nearest(const struct fdri_system_topology *t, int node)
     return best;
 }
 
-/* The nodes with memory that this process may use; memory only (no CPU) counts as well. */
+/* The nodes with memory that this process may use. A node without CPUs counts as well. */
 static void find_nodes(struct fdri_system_topology *t)
 {
     struct bitmask *allowed = numa_get_mems_allowed();

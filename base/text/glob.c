@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/* A matcher of patterns with bounded steps and no allocation. */
 #include "base/text/glob.h"
 
 #include <ctype.h>
 #include <stdint.h>
 #include <string.h>
 
-/* The character at *s, which is moved behind it: of UTF-8, else one byte, which is no character. */
+/* Returns the character at *s and advances *s past it. A byte that is not UTF-8 counts as a character of its own,
+ * beyond all of Unicode. */
 static uint32_t next(const char **s)
 {
     const unsigned char *p = (const unsigned char *)*s;
@@ -42,7 +44,7 @@ static uint32_t escaped(const char **s)
     return next(s);
 }
 
-/* Is c in the set behind `[`? *s is moved behind its `]`; NULL: it has none. */
+/* True if c is in the set behind `[`. Advances *s past the `]`; *s is NULL if there is none. */
 static bool in_set(const char **s, uint32_t c)
 {
     const char *p = *s;
@@ -66,7 +68,7 @@ static bool in_set(const char **s, uint32_t c)
     return in != without;
 }
 
-/* Does the first item of the pattern match the first character? Both are moved behind. */
+/* True if the first item of the pattern matches the first character of the text. Advances both. */
 static bool one(const char **pattern, const char **text)
 {
     const char *p = *pattern + 1;
@@ -87,7 +89,7 @@ static bool one(const char **pattern, const char **text)
 
 bool fdri_text_glob(const char *pattern, const char *text)
 {
-    const char *star = NULL, *from = NULL; /* behind the newest `*`, and where what it stands for ends so far */
+    const char *star = NULL, *from = NULL; /* behind the newest `*`; the end of the text that it stands for so far */
     while (*text || *pattern) {
         if (*pattern == '*') {
             star = ++pattern;

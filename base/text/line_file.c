@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Opens regular files only, with descriptors above 2. */
 #include "base/text/line_file.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Writing a message without blocking the program and without signals to it. */
 #include "base/text/message.h"
 
 #include <errno.h>
@@ -12,20 +13,22 @@
 
 enum { PATIENCE_NS = 10000000 };
 
-/* Nobody may be reading: a program must not wait for that in the middle of its work. */
+/* False if stderr takes nothing for 10 ms. A pipe may have a reader that does not read, and the program must not
+ * wait. */
 static bool may_write(void)
 {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
-    struct timespec left = {0, PATIENCE_NS}; /* the kernel says what is left of it */
+    struct timespec left = {0, PATIENCE_NS}; /* the kernel subtracts the time that passed */
     long n;
     do n = fdri_system_result(syscall(SYS_ppoll, &p, 1, &left, NULL, 0));
     while (n == -EINTR);
     return n != 0;
 }
 
-/* Where the reader has gone, or the file may not grow, the signal is ours: the program wrote nothing. All signals are
- * held back, so no handler leaves in between by longjmp, and what the program has waiting stays. No cancellation point:
- * base/system/signal_mask.h. Failing, there is nobody to tell. */
+/* Writes to stderr. If it has no reader or may not grow, the write raises SIGPIPE or SIGXFSZ, which this function
+ * consumes, since the program wrote nothing. All signals are blocked meanwhile: no handler leaves by longjmp, and the
+ * program's own pending signals stay. No cancellation point (base/system/signal_mask.h). Errors of the write are
+ * ignored. */
 static void put(const char *line, size_t length)
 {
     const uint64_t signals = 1ull << (SIGPIPE - 1) | 1ull << (SIGXFSZ - 1);
@@ -40,7 +43,8 @@ static void put(const char *line, size_t length)
     fdri_system_signals_restore(&old);
 }
 
-/* What a message quotes may hold anything; it is one line, and no command for a terminal: nor are U+0080 to U+009F. */
+/* Replaces control characters, U+0080 to U+009F among them. A message may quote any bytes, but must stay one line and
+ * contain no command for a terminal. */
 static void make_plain(char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
@@ -53,7 +57,7 @@ static void make_plain(char *text, size_t length)
 
 void fdri_text_message(const char *format, ...)
 {
-    int saved = errno; /* of the program, which asked for nothing that could fail */
+    int saved = errno; /* the program's errno: it called nothing that could fail */
     char line[1024] = "fdr: ";
     va_list ap;
     va_start(ap, format);

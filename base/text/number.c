@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reading and printing numbers without the locale. */
 #include "base/text/number.h"
 
 #include <stdbool.h>
@@ -7,8 +8,7 @@
 
 static bool digit(char c) { return c >= '0' && c <= '9'; }
 
-/* Adds digits to *value; those that do not fit any more only move the point. Returns how far the point is to be
- * moved. */
+/* Adds digits to *value; digits beyond 64 bits only move the point. Returns by how many places to move it. */
 static int add_digits(const char **at, uint64_t *value)
 {
     int point = 0;
@@ -19,7 +19,7 @@ static int add_digits(const char **at, uint64_t *value)
     return point;
 }
 
-/* Behind an e: 0 and *at unmoved where it is none. */
+/* Reads an exponent. Returns 0 and leaves *at if there is none. */
 static int exponent(const char **at)
 {
     int n = 0;
@@ -58,7 +58,7 @@ void fdri_text_print_number(char *text, size_t bytes, int decimals, double value
     char *to = text;
     if (decimals < 0) snprintf(text, bytes, "%.9g", value);
     else snprintf(text, bytes, "%.*f", decimals, value);
-    for (const char *p = text; *p; p++) { /* a locale's own point may be several bytes */
+    for (const char *p = text; *p; p++) { /* the point of a locale may have several bytes */
         bool plain = (*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'z') || *p == '-' || *p == '+';
         if (plain) *to++ = *p;
         else if (to == text || to[-1] != '.') *to++ = '.';
