@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The layout of the arena, the one memory image of a recording. What is written here while the program runs is,
- * byte for byte, what a snapshot, a crash file and the file left after SIGKILL contain.
+/* The layout of the arena, the one memory image of a recording. A snapshot, a bundle and the file that SIGKILL leaves
+ * contain the same bytes as the arena while the program runs. Files: this header includes the others, one for each kind
+ * of block, and crash_section.h lays out the section of a bundle; checks.h has the functions on spare and chunks.
+ * Neighbours: bins/ and recorder/ write the arena, export/ copies it, reader/ reads it; format/codec/ fills the bins;
+ * below: base/.
  *
  *   0                superblock (4096 bytes)
  *   bins_off ..      bins, bin_bytes each, handed out upwards
  *   .. arena_bytes   meta blocks (definitions, locations, levels, partitions, totals), handed out downwards
  *   arena_bytes ..   only in snapshots: the tail (struct fdri_arena_tail), at most 256 KiB
  *
- * All integers are little-endian and of fixed width. Positions are byte offsets from the start of the
- * arena (`off`, 0 = none); never pointers. A reader trusts none of it. docs/FORMAT.md is the specification.
+ * All integers are little-endian and of fixed width. Positions are byte offsets from the start of the arena (`off`, 0 =
+ * none), never pointers. A reader must trust no byte of it. docs/FORMAT.md is the specification.
  *
- * Words: a *tick* is the unit of the location's clock (TSC ticks, or ns); a *stored tick* is a tick
- * shifted right by `shift` (FDR_RESOLUTION). Every time below is a stored tick unless it says otherwise. */
+ * A *tick* is the unit of the location's clock (TSC ticks, or ns); a *stored tick* is a tick shifted right by `shift`
+ * (FDR_RESOLUTION). Times in these structures are stored ticks unless a comment says full ticks. */
 #ifndef FDRI_FORMAT_ARENA_ARENA_H
 #define FDRI_FORMAT_ARENA_ARENA_H
 

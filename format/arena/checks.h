@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The spare of the superblock, and the list of chunks of a snapshot that have a check: who writes a file, and who reads
- * one, use the same functions. FORMAT.md, 3.1 and 16. */
+/* Making and checking the spare of the superblock and the list of a snapshot's chunks, for writers and readers alike.
+ * FORMAT.md, 3.1 and 16. */
 #ifndef FDRI_FORMAT_ARENA_CHECKS_H
 #define FDRI_FORMAT_ARENA_CHECKS_H
 
@@ -22,7 +22,7 @@ static inline uint32_t fdri_arena_spare_check(const struct fdri_arena_spare *s)
     return fdri_arena_check32(&copy, sizeof copy);
 }
 
-/* The spare of a recording that begins: `header` is its first page. */
+/* Writes the spare at the start of a recording. `header` is the first page of the arena. */
 static inline void fdri_arena_spare_begin(void *header)
 {
     struct fdri_arena_spare s = {.magic = FDRI_ARENA_SPARE_MAGIC};
@@ -31,7 +31,7 @@ static inline void fdri_arena_spare_begin(void *header)
     memcpy((uint8_t *)header + FDRI_ARENA_SPARE_OFF, &s, sizeof s);
 }
 
-/* The spare of a finished file; its fields on tail and chunks are set, its header is complete. */
+/* Writes the spare of a finished file. The header must be complete, and the fields of *s on tail and chunks set. */
 static inline void fdri_arena_spare_finish(void *header, struct fdri_arena_spare *s)
 {
     s->magic = FDRI_ARENA_SPARE_MAGIC;
@@ -41,7 +41,7 @@ static inline void fdri_arena_spare_finish(void *header, struct fdri_arena_spare
     memcpy((uint8_t *)header + FDRI_ARENA_SPARE_OFF, s, sizeof *s);
 }
 
-/* What of the superblock never changes while a recording runs. */
+/* The parts of the superblock that never change while a recording runs: bytes [from, to). */
 static const struct {
     uint16_t from, to;
 } fdri_arena_spare_fixed[] = {
@@ -59,7 +59,7 @@ struct fdri_arena_chunk_list {
     uint32_t log2, count, most; /* most >= 2 */
 };
 
-/* Twice as large chunks. */
+/* Doubles the size of the chunks, and merges those that become one. */
 static inline void fdri_arena_chunks_coarsen(struct fdri_arena_chunk_list *l)
 {
     uint32_t kept = 0, mask = (2u << l->log2++) - 1;
@@ -70,7 +70,8 @@ static inline void fdri_arena_chunks_coarsen(struct fdri_arena_chunk_list *l)
     l->count = kept;
 }
 
-/* [off, end) holds meta blocks; stretches come in order. */
+/* Adds the chunks that cover [off, end), which holds meta blocks. Calls must come in ascending order. If the list is
+ * full, all chunks become larger. */
 static inline void fdri_arena_chunks_add(struct fdri_arena_chunk_list *l, uint64_t off, uint64_t end)
 {
     while (off < end) {
@@ -85,7 +86,7 @@ static inline void fdri_arena_chunks_add(struct fdri_arena_chunk_list *l, uint64
         off = at + bytes;
     }
 }
-/* How many bytes chunk i covers in an arena of this size. */
+/* Bytes that the chunk at `off` covers; the arena's last chunk may be shorter. */
 static inline uint32_t fdri_arena_chunk_bytes(uint32_t off, uint32_t log2, uint64_t arena_bytes)
 {
     uint64_t bytes = 1ull << log2;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The check over bytes that every other part of the arena uses. */
+/* The 32-bit check over bytes that all other parts of the arena use. */
 #ifndef FDRI_FORMAT_ARENA_CHECKSUM_H
 #define FDRI_FORMAT_ARENA_CHECKSUM_H
 
 #include <stdint.h>
 
-/* ---- tail of a snapshot: each location's accounts after its bins were copied ---- */
-/* Multiply-and-rotate check over whole bytes; not for secrets. In one go, or begun with the number of all bytes. */
+/* Multiplies and rotates over single bytes; not cryptographic. fdri_arena_check32 does it at once; the other three in
+ * pieces, and begin needs the total number of bytes. */
 static inline uint64_t fdri_arena_check32_begin(uint32_t count) { return 0x9E3779B97F4A7C15u ^ count; }
 static inline uint64_t fdri_arena_check32_add(uint64_t h, const void *bytes, uint32_t count)
 {

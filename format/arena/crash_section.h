@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The crash section: what a fatal signal adds behind the arena (at arena_bytes), instead of a snapshot's tail.
- * A header, then entries, each at a multiple of 8. It holds registers, and of stacks only words that are
- * addresses of code or of the same stack, with their places: enough to unwind offline. docs/FORMAT.md, section 15. */
+/* The crash section, which a fatal signal adds behind the arena (at arena_bytes) instead of a snapshot's tail. It has a
+ * header, then entries at multiples of 8. It stores registers. Of each stack it stores only words that are addresses of
+ * code or of the same stack, with their places: enough to unwind offline. docs/FORMAT.md, section 15. */
 #ifndef FDRI_FORMAT_ARENA_CRASH_SECTION_H
 #define FDRI_FORMAT_ARENA_CRASH_SECTION_H
 
@@ -14,8 +14,8 @@
 struct fdri_arena_crash {
     uint32_t magic;
     uint32_t count; /* entries that follow */
-    uint64_t bytes; /* whole section, this header included */
-    uint64_t check; /* sum over the 8-byte words of the entries: the running check of 9.6 over them */
+    uint64_t bytes; /* of the whole section, with this header */
+    uint64_t check; /* the running check of FORMAT.md 9.6 over the 8-byte words of the entries */
     uint64_t reserved;
 };
 static_assert(sizeof(struct fdri_arena_crash) == 32, "crash section");
@@ -23,54 +23,54 @@ static_assert(sizeof(struct fdri_arena_crash) == 32, "crash section");
 enum fdri_arena_crash_kind { FDRI_ARENA_CRASH_CAUSE = 1, FDRI_ARENA_CRASH_THREAD, FDRI_ARENA_CRASH_TEXT };
 struct fdri_arena_crash_entry {
     uint32_t kind;  /* enum fdri_arena_crash_kind */
-    uint32_t bytes; /* of what follows, without padding to 8 */
+    uint32_t bytes; /* of the contents that follow, without padding to 8 */
 };
 static_assert(sizeof(struct fdri_arena_crash_entry) == 8, "crash entry");
 
-/* One per signal that was seen: first the one the process died of. */
+/* One entry for each signal that fdr saw; the first is the signal of which the process died. */
 struct fdri_arena_crash_cause {
     int32_t signal;
     int32_t code;  /* si_code */
     int32_t error; /* si_errno */
-    uint32_t tid;  /* thread it was delivered to */
-    uint64_t addr; /* si_addr; 0 where the signal was sent */
+    uint32_t tid;  /* the thread to which it was delivered */
+    uint64_t addr; /* si_addr; 0 for a sent signal */
     uint64_t tick; /* full ticks of the recording's clock */
     uint64_t realtime_ns;
-    uint32_t sender_pid; /* of a signal that was sent */
+    uint32_t sender_pid; /* of a sent signal */
     uint32_t sender_uid;
     uint32_t flags; /* enum fdri_arena_crash_cause_flags */
     uint32_t reserved;
 };
 static_assert(sizeof(struct fdri_arena_crash_cause) == 56, "crash cause");
 enum fdri_arena_crash_cause_flags {
-    FDRI_ARENA_CAUSE_SENT = 1,   /* by kill, raise, ...: not by an instruction */
-    FDRI_ARENA_CAUSE_ALSO = 2,   /* another thread's, while the first was being handled */
-    FDRI_ARENA_CAUSE_BEFORE = 4, /* given to the application's handler, which then did what ended the process */
-    FDRI_ARENA_CAUSE_HANDLER = 8 /* a fault inside the crash handler itself; it went on behind it */
+    FDRI_ARENA_CAUSE_SENT = 1,   /* sent by kill, raise, ..., and not raised by an instruction */
+    FDRI_ARENA_CAUSE_ALSO = 2,   /* of another thread, while the first was being handled */
+    FDRI_ARENA_CAUSE_BEFORE = 4, /* the application's handler had it, and then ended the process */
+    FDRI_ARENA_CAUSE_HANDLER = 8 /* a fault in the crash handler, which went on after it */
 };
 
-/* Followed by registers (8 bytes each), then words (8 bytes each), then their places (4 bytes each): bits 3..31
- * are the distance from `sp` in bytes, bit 0 says that a call instruction stands before the address. */
+/* Followed by registers (8 bytes each), then words (8 bytes each), then the words' places (4 bytes each). Bits 3..31 of
+ * a place are the distance from `sp` in bytes; bit 0 says that a call instruction stands before the address. */
 struct fdri_arena_crash_thread {
     uint32_t tid;
     uint32_t flags; /* enum fdri_arena_crash_thread_flags */
     uint64_t sp, pc, fp;
-    uint64_t stack_end; /* of the mapping that sp lies in; 0: it lies in none */
+    uint64_t stack_end; /* end of the mapping that contains sp; 0: none does */
     uint32_t machine;   /* ELF number: 62 x86-64, 183 aarch64 */
     uint32_t registers;
     uint32_t words;
-    uint32_t looked; /* bytes of the stack, from sp on, whose words are here; 0: not told */
+    uint32_t looked; /* bytes of the stack, from sp on, whose words are here; 0: unknown */
     char name[16];
 };
 static_assert(sizeof(struct fdri_arena_crash_thread) == 72, "crash thread");
 enum fdri_arena_crash_thread_flags {
-    FDRI_ARENA_THREAD_FAULTING = 1, /* the one of the first cause */
-    FDRI_ARENA_THREAD_ANSWERED = 2, /* registers and words are there */
-    FDRI_ARENA_THREAD_CUT = 4,      /* the stack held more than was kept */
-    FDRI_ARENA_THREAD_PLACE = 8     /* of its registers only sp and pc are known; the others are 0 */
+    FDRI_ARENA_THREAD_FAULTING = 1, /* the thread of the first cause */
+    FDRI_ARENA_THREAD_ANSWERED = 2, /* registers and words are present */
+    FDRI_ARENA_THREAD_CUT = 4,      /* the stack had more words than are stored */
+    FDRI_ARENA_THREAD_PLACE = 8     /* only sp and pc of its registers are known; others are 0 */
 };
 
-/* Text: a name, NUL, then the text to the end of the entry. Names: "cmdline" (NUL between arguments), "environment"
- * (lines), "uname", "abort" (what the C library had to say), "exception" (type, mangled), and files of /proc/self
- * by their path: "status", "limits", "maps", "task/TID/stat", ... */
+/* Text: a name, NUL, then the text up to the end of the entry. Names: "cmdline" (NUL between arguments), "environment"
+ * (lines), "uname", "abort" (the C library's message), "exception" (type, mangled), and the paths of files of
+ * /proc/self: "status", "limits", "maps", "task/TID/stat", ... */
 #endif

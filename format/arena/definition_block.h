@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Definitions: names of regions, metrics, markers, events and modules. Append-only. */
+/* Definitions: names of regions, metrics, markers, events and modules. Records are only appended. A block is a head,
+ * u32 used, u32 next, and records of multiples of 8 bytes. */
 #ifndef FDRI_FORMAT_ARENA_DEFINITION_BLOCK_H
 #define FDRI_FORMAT_ARENA_DEFINITION_BLOCK_H
 
@@ -8,7 +9,6 @@
 
 #include "format/arena/meta_block.h"
 
-/* ---- definitions: append-only; block = head, u32 used, u32 next, then records of 8-byte multiples ---- */
 enum fdri_arena_def_kind {
     FDRI_ARENA_DEF_REGION = 1, /* id, line, name, file */
     FDRI_ARENA_DEF_METRIC,     /* value_type, unit in `file` */
@@ -21,12 +21,12 @@ enum fdri_arena_def_kind {
 };
 struct fdri_arena_defs_block {
     struct fdri_arena_meta_head head;
-    uint32_t used; /* atomic, release: bytes of complete records that follow this struct */
+    uint32_t used; /* atomic, release: bytes of complete records behind this struct */
     uint32_t next; /* off of the next block */
     uint64_t reserved;
 };
 static_assert(sizeof(struct fdri_arena_defs_block) == 32, "defs block");
-/* Followed by name, NUL, file, NUL, then (8-aligned) `payload_bytes` of payload, then padding to 8. */
+/* A record. Name, NUL, file, NUL, (aligned to 8) `payload_bytes` of payload and padding to 8 follow. */
 struct fdri_arena_def {
     uint32_t bytes; /* whole record, a multiple of 8 */
     uint16_t kind;
@@ -42,12 +42,12 @@ struct fdri_arena_def {
     uint32_t reserved;
 };
 static_assert(sizeof(struct fdri_arena_def) == 48, "definition");
-/* Payload of a user event's definition: one of these per field. See docs/FORMAT.md. */
+/* Payload of a user event's definition: one for each field. See docs/FORMAT.md. */
 enum fdri_arena_value_type { FDRI_ARENA_VALUE_U64 = 0, FDRI_ARENA_VALUE_I64 = 1, FDRI_ARENA_VALUE_F64 = 2 };
 struct fdri_arena_def_field {
     uint16_t type; /* enum fdri_arena_value_type */
     uint16_t name_bytes;
-    char name[28]; /* NUL-terminated, cut at 27 */
+    char name[28]; /* NUL-terminated, at most 27 bytes */
 };
 static_assert(sizeof(struct fdri_arena_def_field) == 32, "field definition");
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Classes of events and bands of duration: two dimensions of the store. */
+/* Classes of events and bands of duration: with depth, the dimensions of the store. */
 #ifndef FDRI_FORMAT_ARENA_EVENT_CLASS_H
 #define FDRI_FORMAT_ARENA_EVENT_CLASS_H
 
 #include <stdint.h>
 
-/* ---- event classes ---- */
 enum fdri_arena_class {
     FDRI_ARENA_CLASS_REGION = 0,
     FDRI_ARENA_CLASS_MESSAGE,
@@ -19,7 +18,7 @@ enum fdri_arena_class {
     FDRI_ARENA_CLASS_COUNT
 };
 #define FDRI_ARENA_BANDS 4
-/* Calls of bands 1 to 3 take this many ns at least; i = band - 1. FORMAT.md, 2.2 */
+/* The shortest duration of calls of band i + 1, in ns. FORMAT.md, 2.2. */
 static inline uint64_t fdri_arena_band_edge_ns(uint32_t i)
 {
     static const uint64_t ns[FDRI_ARENA_BANDS - 1] = {256, 4096, 262144};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A change under way in the accounts of threads that ended: a reader undoes it after a kill. */
+/* The undo list of a change of accounts: a reader uses it after a kill. */
 #ifndef FDRI_FORMAT_ARENA_FOLD_BLOCK_H
 #define FDRI_FORMAT_ARENA_FOLD_BLOCK_H
 
@@ -8,10 +8,9 @@
 
 #include "format/arena/meta_block.h"
 
-/* ---- location: one thread's stream ---- */
-/* Folding moves numbers from one location's accounts to another's, some words at a time. The words that are about to
- * change are here with what they were before; count is set before the first and cleared after the last of them changes.
- * While it is not 0 a reader takes the words to be what they were. */
+/* Folding adds the accounts of an ended location to those of [ended], some words at a time. The words that are about to
+ * change are listed here with their old values. `count` is set before the first of them changes and cleared after the
+ * last. While it is not 0, a reader takes the old values. */
 #define FDRI_ARENA_FOLD_WORDS 120
 struct fdri_arena_fold {
     struct fdri_arena_meta_head head;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Strategy `first`: the calls that were open when storing stopped. */
+/* The calls that were open when a location stopped storing (strategy `first`). */
 #ifndef FDRI_FORMAT_ARENA_FROZEN_STACK_H
 #define FDRI_FORMAT_ARENA_FROZEN_STACK_H
 
@@ -7,14 +7,12 @@
 
 #include "format/arena/meta_block.h"
 
-/* ---- location: one thread's stream ---- */
-/* Strategy `first`: what was open when the location stopped storing. These calls count as kept; the same frames on
- * the live stack carry FDRI_ARENA_LEVEL_SETTLED and do not. */
+/* These calls count as kept. The same calls on the live stack carry FDRI_ARENA_LEVEL_SETTLED and do not count. */
 struct fdri_arena_frozen {
     struct fdri_arena_meta_head head;
-    uint64_t tick; /* full ticks: the moment it stopped */
+    uint64_t tick; /* full ticks: when storing stopped */
     uint32_t count;
-    uint32_t next; /* off of the block with the frames inside of these; 0: these are all */
+    uint32_t next; /* off of the block with the frames inside of these; 0: none */
     struct {
         uint64_t enter_tick;
         uint32_t region, flags;
@@ -28,8 +26,8 @@ static inline uint32_t fdri_arena_frozen_room(const struct fdri_arena_frozen *f)
 {
     return (uint32_t)((f->head.bytes - sizeof *f) / sizeof f->frame[0]);
 }
-/* The ordinal stands in the flags from this bit on. */
+/* The ordinal is in the flags from this bit on. */
 #define FDRI_ARENA_FROZEN_ORDINAL     8
-#define FDRI_ARENA_FROZEN_ORDINAL_MAX (UINT32_MAX >> FDRI_ARENA_FROZEN_ORDINAL) /* this one or a greater one */
+#define FDRI_ARENA_FROZEN_ORDINAL_MAX (UINT32_MAX >> FDRI_ARENA_FROZEN_ORDINAL) /* or greater */
 
 #endif

@@ -8,23 +8,22 @@
 
 #include "format/arena/meta_block.h"
 
-/* ---- location: one thread's stream ---- */
 #define FDRI_ARENA_REDUCTION_LINES 48
-/* There the count of lines goes on at FDRI_ARENA_REDUCTION_LINES: all are there, and the next is the same. */
+/* At this count of lines it goes back to FDRI_ARENA_REDUCTION_LINES: all lines exist, and the next one is the same. */
 #define FDRI_ARENA_REDUCTION_COUNT_END (UINT32_MAX / FDRI_ARENA_REDUCTION_LINES * FDRI_ARENA_REDUCTION_LINES)
-/* One line of the reduction ledger. Consecutive steps of the same kind on the same partition share a line. */
+/* One line. Consecutive steps of one kind on one partition share a line. */
 struct fdri_arena_reduction {
     uint64_t tick;   /* of the first step */
-    uint64_t events; /* given back */
+    uint64_t events; /* given back, as the bytes are */
     uint64_t bytes;
-    uint64_t from_tick, to_tick; /* the stretch of time the given-back bins covered */
+    uint64_t from_tick, to_tick; /* the time that the returned bins covered */
     uint32_t steps;
-    uint8_t step; /* enum fdri_arena_step: 1 duration 2 depth 3 class 4 epoch 5 stop 6 claim 8 thin */
+    uint8_t step; /* enum fdri_arena_step */
     uint8_t class_;
     uint8_t band;
     uint8_t reason;  /* enum fdri_policies_reason of policies/ */
-    uint32_t depth;  /* claim: id of the location whose bins were taken */
-    uint32_t closed; /* 1: the partition is gone and its storage gate closed */
+    uint32_t depth;  /* claim: id of the location that lost the bins */
+    uint32_t closed; /* 1: the partition is empty, and its gate closed */
 };
 static_assert(sizeof(struct fdri_arena_reduction) == 56, "reduction line");
 struct fdri_arena_reductions_block {
@@ -33,7 +32,6 @@ struct fdri_arena_reductions_block {
     struct fdri_arena_reduction line[FDRI_ARENA_REDUCTION_LINES];
 };
 
-/* ---- tail of a snapshot: each location's accounts after its bins were copied ---- */
 enum fdri_arena_step {
     FDRI_ARENA_STEP_DURATION = 1,
     FDRI_ARENA_STEP_DEPTH,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The free bins of each NUMA node. */
+/* The free bins of each NUMA node. The stripe of `stripe_bytes` at offset k * stripe_bytes lies on node[k %
+ * node_count]. */
 #ifndef FDRI_FORMAT_ARENA_NUMA_BLOCK_H
 #define FDRI_FORMAT_ARENA_NUMA_BLOCK_H
 
@@ -8,12 +9,11 @@
 
 #include "format/arena/meta_block.h"
 
-/* ---- NUMA nodes: the stripe of `stripe_bytes` at offset k * stripe_bytes lies on node[k % node_count] ---- */
 struct fdri_arena_node {
-    uint64_t free_stack; /* atomic, as in the superblock: bins of this node that were given back; informative */
+    uint64_t free_stack; /* atomic, as in the superblock: returned bins of this node; informative */
     uint32_t free_bins;  /* atomic: their number; informative */
     uint32_t id;         /* the kernel's number of the node */
-    uint8_t pad[48];     /* nodes do not share cache lines */
+    uint8_t pad[48];     /* so that nodes do not share cache lines */
 };
 static_assert(sizeof(struct fdri_arena_node) == 64, "node");
 struct fdri_arena_nodes_block {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The superblock: the first 4 KiB of a file. It says how to read everything else. */
+/* The superblock: the first 4 KiB of a file. A reader needs it to read everything else. */
 #ifndef FDRI_FORMAT_ARENA_SUPERBLOCK_H
 #define FDRI_FORMAT_ARENA_SUPERBLOCK_H
 
@@ -8,7 +8,6 @@
 
 #include "format/arena/meta_block.h"
 
-/* ---- superblock ---- */
 enum fdri_arena_state { FDRI_ARENA_STATE_RECORDING = 1, FDRI_ARENA_STATE_FINALIZED = 2, FDRI_ARENA_STATE_CRASHED = 3 };
 enum fdri_arena_truncated { FDRI_ARENA_TRUNCATED_NOT = 0, FDRI_ARENA_TRUNCATED_DEADLINE, FDRI_ARENA_TRUNCATED_DISK };
 enum fdri_arena_clock_kind { FDRI_ARENA_CLOCK_TSC = 0, FDRI_ARENA_CLOCK_NS = 1 };
@@ -20,11 +19,11 @@ struct fdri_arena_clock_pair {
     uint64_t reserved;
 };
 static_assert(sizeof(struct fdri_arena_clock_pair) == 32, "clock pair");
-/* The recording's clock stepped back. */
+/* A backward step of the recording's clock. */
 #define FDRI_ARENA_CLOCK_STEPS 8u
 struct fdri_arena_clock_step {
-    uint64_t tick; /* full ticks: where time went on; 0: not known */
-    uint64_t back; /* full ticks: how far back the clock had gone */
+    uint64_t tick; /* full ticks: where time went on; 0: unknown */
+    uint64_t back; /* full ticks: by how much the clock had gone back */
 };
 static_assert(sizeof(struct fdri_arena_clock_step) == 16, "clock step");
 struct fdri_arena_superblock {
@@ -32,12 +31,13 @@ struct fdri_arena_superblock {
     uint32_t format_version;
     uint32_t header_bytes; /* FDRI_ARENA_SUPERBLOCK_BYTES */
     uint64_t arena_bytes;
-    uint64_t bins_off;         /* first bin */
-    uint32_t bin_bytes;        /* power of two, 512 .. 65536 */
-    uint32_t bins_total;       /* how many bins would fit between bins_off and arena_bytes */
-    uint64_t virgin;           /* atomic {hi:32, lo:32}: bins [0,lo) were handed out at least once,
-                                   64-byte units [hi, arena_bytes/64) are meta; both from bins_off/64 resp. 0 */
-    uint64_t free_stack;       /* atomic {tag:32, bin index + 1:32}: bins given back; informative */
+    uint64_t bins_off;   /* first bin */
+    uint32_t bin_bytes;  /* power of two, 512 .. 65536 */
+    uint32_t bins_total; /* bins that would fit between bins_off and arena_bytes */
+    /* atomic {hi:32, lo:32}: bins [0, lo) were handed out at least once; the 64-byte units [hi, arena_bytes/64) of the
+     * arena are meta blocks */
+    uint64_t virgin;
+    uint64_t free_stack;       /* atomic {tag:32, bin index + 1:32}: returned bins; informative */
     uint32_t free_bins;        /* atomic: bins on the free stack; informative */
     uint32_t state;            /* enum fdri_arena_state */
     uint32_t clock_kind;       /* enum fdri_arena_clock_kind */
@@ -49,15 +49,15 @@ struct fdri_arena_superblock {
     uint32_t location_count;                 /* atomic; also the next id */
     uint32_t defs_first;                     /* off of the first definition block */
     uint32_t defs_last;
-    uint32_t def_count[16]; /* definitions by enum fdri_arena_def_kind; also the next id of the kind */
+    uint32_t def_count[16]; /* definitions by enum fdri_arena_def_kind; also the next id of each kind */
     uint32_t pid;
     int32_t rank; /* -1: unknown */
     uint64_t created_realtime_ns;
-    uint64_t process_start_time; /* /proc/self/stat field 22: tells a reused pid */
-    /* counters of the whole recording that belong to no location; atomic, relaxed */
-    uint64_t lost_locations;   /* threads that found no room to attach */
+    uint64_t process_start_time; /* field 22 of /proc/self/stat: distinguishes processes with one pid */
+    /* counters of the recording that belong to no location; atomic, relaxed */
+    uint64_t lost_locations;   /* threads for which memory had no location */
     uint64_t lost_unattached;  /* events of such threads */
-    uint64_t lost_definitions; /* definitions asked for that found no room; their events name id 0 */
+    uint64_t lost_definitions; /* definitions for which memory had no room; their events have id 0 */
     uint64_t snapshots_taken;
     uint32_t strategy;        /* enum fdri_arena_strategy */
     uint32_t band_edge_count; /* 3 */
@@ -69,48 +69,48 @@ struct fdri_arena_superblock {
     uint64_t cause_addr;
     uint64_t cause_tick;      /* full ticks */
     uint64_t snapshot_number; /* in a snapshot: its number from 1; in a live arena: 0 */
-    uint64_t dropped_bins;    /* in a snapshot: bins revoked under the copy */
+    uint64_t dropped_bins;    /* in a snapshot: bins that changed hands during the copy */
     uint32_t build_id_bytes;
     uint8_t build_id[36];
     char host[64];
     char exe[512];
     char reason[256];           /* why this snapshot was taken */
     char config[1024];          /* the configuration as text: NAME=VALUE lines */
-    uint32_t node_count;        /* NUMA nodes the arena lies on; 0 and 1: one */
+    uint32_t node_count;        /* NUMA nodes on which the arena lies; 0 and 1: one */
     uint32_t nodes_off;         /* off of struct fdri_arena_nodes_block, 0 with one node */
     uint32_t notes_off;         /* off of the newest block of notes, 0 = none */
-    uint32_t handlers;          /* bit s - 1: signal s is caught when it would end the process */
-    uint32_t handlers_lost;     /* of these: another handler stood there when it was looked at last */
-    uint32_t cut;               /* a bundle that is not complete: enum fdri_arena_truncated */
-    uint64_t cause_realtime_ns; /* when the cause was seen, since 1970 */
-    uint64_t faults_survived;   /* faults that the application's own handler returned from */
-    /* in a snapshot taken by a trigger or the watchdog: what they saw */
+    uint32_t handlers;          /* bit s - 1: fdr catches signal s if it would end the process */
+    uint32_t handlers_lost;     /* of these: another handler was installed at the last look */
+    uint32_t cut;               /* enum fdri_arena_truncated: a bundle that is incomplete */
+    uint64_t cause_realtime_ns; /* ns since 1970: when fdr saw the cause */
+    uint64_t faults_survived;   /* faults from which the application's own handler returned */
+    /* in a snapshot by a trigger or the watchdog: the observed condition */
     uint64_t trigger_tick;       /* full ticks of the recording's clock; 0: no trigger */
     uint64_t trigger_value;      /* as trigger_value_type says */
     uint32_t trigger_value_type; /* enum fdri_arena_value_type */
-    uint32_t trigger_location;   /* id of the location that it was seen on, UINT32_MAX: none */
+    uint32_t trigger_location;   /* id of the location of the condition, UINT32_MAX: none */
     char trigger_name[64];
-    /* how the process ended, as its parent saw it: added to the file of a dead process by `fdr run` */
-    uint32_t end_known;     /* 1: the next four say how */
-    int32_t end_status;     /* as waitpid gives it; INT32_MIN: not a child of ours */
-    uint32_t end_oom_kills; /* processes that the cgroup killed for memory meanwhile */
+    /* how the process ended, as its parent saw it; `fdr run` adds it to the file of a dead process */
+    uint32_t end_known;     /* 1: the next four fields are valid */
+    int32_t end_status;     /* as of waitpid; INT32_MIN: it was no child */
+    uint32_t end_oom_kills; /* processes that the cgroup's OOM killer ended meanwhile */
     uint32_t end_reserved;
     uint64_t end_realtime_ns;
     uint32_t fold_off;       /* off of struct fdri_arena_fold, or 0 */
-    uint32_t locations_sure; /* locations that find room whatever others hold */
-    /* the clock stepped back by more than a millisecond, and time goes on from where it stood */
-    uint64_t clock_offset; /* atomic: what is added to every reading of the recording's clock, modulo 2^64 */
-    uint32_t clock_steps;  /* atomic: how often */
+    uint32_t locations_sure; /* threads that can always record, however full the buffer is */
+    /* backward steps of the clock by more than 1 ms; time goes on from where it stood */
+    uint64_t clock_offset; /* atomic: added to each reading of the recording's clock, modulo 2^64 */
+    uint32_t clock_steps;  /* atomic: number of steps */
     uint32_t clock_reserved;
     /* step n (from 0) is at [n % FDRI_ARENA_CLOCK_STEPS] */
     struct fdri_arena_clock_step clock_step[FDRI_ARENA_CLOCK_STEPS];
-    /* In a snapshot: where in the file a section as a bundle's lies (format/arena/crash_section.h), 0 none. State
-     * crashed: arena_bytes, stored before the section is written; 0: the process was gone before. */
+    /* In a snapshot: the position in the file of a section like a bundle's (format/arena/crash_section.h), 0 none. In
+     * state crashed: arena_bytes, stored before the section is written; 0: the process ended before. */
     uint64_t section_off;
-    /* atomic: full ticks; fdr's own thread, which looks every 5 s, was there then. 0: there is none */
+    /* atomic: full ticks at which fdr's own thread last ran, every 5 s; 0: no such thread */
     uint64_t alive_tick;
-    /* atomic. 1: the process needs its live file no more: the recording ended, or its bundle is another file. It
-     * removed this one next; over_error: it could not, for this errno, and there may be nothing left in it. */
+    /* atomic. 1: the process does not need its live file any more, because the recording ended or the bundle is another
+     * file. It then removed the live file. over_error: errno of a failed removal; the file may be empty. */
     uint32_t over;
     uint32_t over_error;
 };
@@ -124,7 +124,7 @@ enum fdri_arena_reason_kind {
     FDRI_ARENA_REASON_EXTERNAL
 };
 static_assert(sizeof(struct fdri_arena_superblock) <= FDRI_ARENA_SUPERBLOCK_BYTES, "superblock");
-/* A recording of nothing: no location, no definition, no note, no bin. Async-signal-safe. */
+/* Makes the recording empty: no location, definition, note or bin. Async-signal-safe. */
 static inline void fdri_arena_superblock_forget(struct fdri_arena_superblock *s)
 {
     s->location_first = s->location_count = s->fold_off = 0;
@@ -135,7 +135,6 @@ static inline void fdri_arena_superblock_forget(struct fdri_arena_superblock *s)
     s->virgin = s->arena_bytes / FDRI_ARENA_META_ALIGN << 32;
 }
 
-/* ---- tail of a snapshot: each location's accounts after its bins were copied ---- */
 enum fdri_arena_strategy {
     FDRI_ARENA_STRATEGY_WHOLE = 0,
     FDRI_ARENA_STRATEGY_LAST = 1,

@@ -10,9 +10,8 @@
 #include "format/arena/definition_block.h"
 #include "format/arena/meta_block.h"
 
-/* ---- exact totals ---- */
-/* One region (or metric, message kind, collective) of one location.
- * key: id | kind << 24 (enum fdri_arena_def_kind; messages: kind 0, id 1 send, 2 recv). */
+/* The totals of one region (or metric, message kind, collective) of one location. key: id | kind << 24 (enum
+ * fdri_arena_def_kind; messages: kind 0, id 1 send, 2 recv). */
 struct fdri_arena_row {
     uint32_t key;
     uint32_t flags;     /* FDRI_ARENA_ROW_* */
@@ -21,11 +20,11 @@ struct fdri_arena_row {
     uint64_t exclusive; /* full ticks */
     uint64_t min, max;  /* full ticks; bytes; values of the value type */
     uint64_t histogram; /* fdri_arena_histogram_word; 0 = none */
-    uint64_t untimed;   /* calls counted only */
+    uint64_t untimed;   /* calls that were counted without times */
 };
 static_assert(sizeof(struct fdri_arena_row) == 64, "totals row");
-/* {off:32, first bucket:8, buckets:8}: off is where the counter of bucket 0 would be. Whatever lies between min and max
- * of a row with a histogram has a bucket in it. */
+/* The word of a histogram: {off:32, first bucket:8, buckets:8}. `off` is where the counter of bucket 0 would be. If a
+ * row has a histogram, each value between min and max has a bucket. */
 static inline uint32_t fdri_arena_histogram_first(uint64_t word) { return (uint32_t)(word >> 32 & 0xff); }
 static inline uint32_t fdri_arena_histogram_count(uint64_t word) { return (uint32_t)(word >> 40); }
 static inline uint32_t fdri_arena_histogram_off(uint64_t word)
@@ -37,14 +36,14 @@ static inline uint64_t fdri_arena_histogram_word(uint32_t off, uint32_t first, u
     return (uint32_t)(off - first * 8) | (uint64_t)first << 32 | (uint64_t)count << 40;
 }
 enum fdri_arena_row_flags {
-    FDRI_ARENA_ROW_NO_HISTOGRAM = 1, /* memory did not hold it */
-    FDRI_ARENA_ROW_GATED = 2,        /* a rule applies: look at the region's rule */
-    FDRI_ARENA_ROW_SATURATED = 4,    /* `sum` met the bound of its type, and stays there */
+    FDRI_ARENA_ROW_NO_HISTOGRAM = 1, /* memory had no room for it */
+    FDRI_ARENA_ROW_GATED = 2,        /* the region has a rule */
+    FDRI_ARENA_ROW_SATURATED = 4,    /* `sum` reached the bound of its type, and stays there */
     FDRI_ARENA_ROW_VALUE_SHIFT = 8,  /* bits 8..9: enum fdri_arena_value_type of sum, min, max */
-    FDRI_ARENA_ROW_SEEN_SHIFT = 12   /* bits 12..31: calls a counting rule has seen, saturating */
+    FDRI_ARENA_ROW_SEEN_SHIFT = 12   /* bits 12..31: calls seen by a counting rule, saturating */
 };
-#define FDRI_ARENA_ROW_KEY_REST 0x7fffffffu /* the row folded regions share */
-/* Else it counts a kind of points. */
+#define FDRI_ARENA_ROW_KEY_REST 0x7fffffffu /* the row shared by folded regions */
+/* True: the row counts calls. False: it counts points of one kind. */
 static inline bool fdri_arena_row_of_calls(uint32_t key)
 {
     return key >> 24 == FDRI_ARENA_DEF_REGION || key == FDRI_ARENA_ROW_KEY_REST;
