@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The record codec, the other direction: one record at a time, every bit of it checked. The codes are in
- * record_codec.h. */
+/* Decoding one record at a time, with every bit checked. The codes are in record_codec.h. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -33,7 +32,7 @@ bool fdri_codec_decode_begin(struct fdri_codec_decoder *d, const struct fdri_are
     if (h->class_ == FDRI_ARENA_CLASS_SAMPLE && !d->sample) return !(d->bad = true);
     if (h->class_ == FDRI_ARENA_CLASS_SAMPLE) fdri_codec_sample_decode_begin(d->sample, 1u << h->size_log2);
     else if (h->class_ != FDRI_ARENA_CLASS_REGION) memset(d->table.value, 0, sizeof d->table.value);
-    /* 8 bytes of slack: every load stays inside the payload */
+    /* 8 bytes of slack keep each load inside of the payload */
     if (payload_bytes < 16 || d->bits > (payload_bytes - 8) * 8 || d->records > d->bits) return !(d->bad = true);
     return true;
 }
@@ -45,7 +44,7 @@ static inline uint64_t peek(const struct fdri_codec_decoder *d)
     return w >> (d->bit & 7);
 }
 
-/* n <= 56. Past the end it reads zeros and marks the bin bad. */
+/* Takes n <= 56 bits. At the end it returns 0 and marks the bin bad. */
 static inline uint64_t get(struct fdri_codec_decoder *d, uint32_t n)
 {
     if (d->bit + n > d->bits) {
@@ -57,7 +56,7 @@ static inline uint64_t get(struct fdri_codec_decoder *d, uint32_t n)
     return v;
 }
 
-/* A code whose length is known only while it is read: look at the bits, then take them as the encoder put them. */
+/* Looks at bits without taking them, for codes whose length depends on their first bits. */
 static inline uint64_t look(const struct fdri_codec_decoder *d, uint32_t n)
 {
     return d->bit >= d->bits ? 0 : peek(d) & ((1ull << n) - 1);
@@ -111,7 +110,7 @@ struct span {
     uint64_t gap, duration;
 };
 
-/* Of a candidate's bits, behind a start of `bits` bits. */
+/* Takes a record that fits a candidate, behind a start of `bits` bits. */
 static void get_fitting(struct fdri_codec_decoder *d, uint32_t entry, uint32_t bits, struct span *s)
 {
     uint32_t for_gap = fdri_codec_entry_gap(entry);
@@ -129,7 +128,7 @@ static uint32_t get_id(struct fdri_codec_decoder *d)
     return 0;
 }
 
-/* Returns the record's entry. */
+/* Takes a record that is spelled out. Returns its new candidate. */
 static uint32_t get_spelled(struct fdri_codec_decoder *d, uint32_t seen, bool known, bool timed, struct span *s)
 {
     uint32_t lg = get_length(d, fdri_codec_entry_gap(seen)),
@@ -140,7 +139,8 @@ static uint32_t get_spelled(struct fdri_codec_decoder *d, uint32_t seen, bool kn
     return fdri_codec_entry_after(seen, known, s->id, lg, ld);
 }
 
-/* Id, gap and duration; the newest entry and the context follow them, and the slot what is spelled out. */
+/* Takes id, gap and duration. Updates the newest candidate and the context, and the slot if the record is spelled
+ * out. */
 static void get_record(struct fdri_codec_decoder *d, bool timed, struct span *s)
 {
     uint64_t *slot = &d->table.t.slot[d->context], w = look(d, 4);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* Call records a chunk at a time, with the decoder's state in registers and few branches: those that fit a candidate,
- * and those spelled out whose region is one. One load holds such a record nearly always. Everything else, and
- * everything doubtful, goes to fdri_codec_decode_next. What comes out bad here is decoded slowly before it counts as
- * damage (reader/file/read_bins.c). */
+/* Decoding calls in chunks, with the decoder's state in registers and few branches. It decodes records that fit a
+ * candidate, and those spelled out with a candidate's region; one load nearly always covers such a record. All other
+ * records, and all doubtful ones, go to fdri_codec_decode_next. A bin that is bad here is decoded the slow way before
+ * it counts as damaged (reader/file/read_bins.c). */
 #include "format/codec/record_codec.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-#define LEAST_AHEAD 64u                 /* bits: more than one record of this kind needs */
-#define LAST_MOST   ((uint64_t)1 << 61) /* from here on sums could wrap: not worth being fast */
-#define LOW_MOST    32u                 /* bits below the leading one */
+#define LEAST_AHEAD 64u                 /* bits: more than such a record needs */
+#define LAST_MOST   ((uint64_t)1 << 61) /* at later times sums could overflow: the slow way decodes them */
+#define LOW_MOST    32u                 /* maximum bits below the leading one */
 
 struct running {
     uint64_t hash, last, zero_tick;
     uint32_t bit, context, newest, zero_count;
-    bool nested; /* depth > 1: zero-length calls say who their parent is */
+    bool nested; /* depth > 1: calls of length 0 name their parent */
 };
 
 static inline uint64_t load(const struct fdri_codec_decoder *d, uint32_t bit)
@@ -26,8 +26,8 @@ static inline uint64_t load(const struct fdri_codec_decoder *d, uint32_t bit)
     return w >> (bit & 7);
 }
 
-/* A length against the predicted one: t ones and a zero say equal, one less, one more; three ones: the length itself
- * in six bits. *bits: what the code takes. */
+/* A length against the predicted one. 0, 1 or 2 ones and a zero: equal, one less, one more. Three ones: the length
+ * itself in six bits. *bits: length of the code. */
 static inline uint32_t read_length(uint64_t x, uint32_t predicted, uint32_t *bits)
 {
     uint32_t t = (uint32_t)__builtin_ctzll(~x | 8), near = predicted + (t >> 1) - (t & 1), said = x >> 3 & 63;
@@ -35,7 +35,7 @@ static inline uint32_t read_length(uint64_t x, uint32_t predicted, uint32_t *bit
     return t > 2 ? said : near;
 }
 
-/* A record up to its last bit, but for the parent of one of length 0. */
+/* A decoded record, without the parent of a call of length 0. */
 struct span {
     uint32_t bits, entry;
     uint64_t gap, duration, hashed;
@@ -52,13 +52,13 @@ static inline __attribute__((always_inline)) struct span read_fitting(uint64_t w
                          .hashed = chunk};
 }
 
-/* n <= LOW_MOST bits and the one above them, where `there` is one. */
+/* n <= LOW_MOST bits, with a one above them if `there`. */
 static inline uint64_t low_bits(uint64_t x, uint32_t n, uint32_t there)
 {
     return (x & ((1ull << n) - 1)) | (uint64_t)there << n;
 }
 
-/* Of a candidate's region, behind a start of 3 or 4 bits. false: longer than what is read here. */
+/* A record spelled out with a candidate's region, behind a start of 3 or 4 bits. False: it is too long for one load. */
 static inline bool read_spelled(uint64_t w, uint32_t seen, uint32_t start, struct span *s)
 {
     uint32_t gap_code, duration_code, id = fdri_codec_entry_id(seen);
@@ -76,7 +76,7 @@ static inline bool read_spelled(uint64_t w, uint32_t seen, uint32_t start, struc
     return true;
 }
 
-/* The parent of a zero-length call; returns the bits it takes. */
+/* The parent of a call of length 0; returns the bits of its code. */
 static inline uint32_t read_parent(uint64_t x, struct fdri_codec_tie *tie)
 {
     *tie = (struct fdri_codec_tie){.in_tick = x & 1};
@@ -96,7 +96,7 @@ static inline void read_zero(struct running *s, struct fdri_codec_record *r)
     r->ordinal = s->zero_count++;
 }
 
-/* One record; false: it is of another kind, and nothing but *r was changed. */
+/* Decodes one record. False: it is of another kind, and nothing but *r has changed. */
 static inline __attribute__((always_inline)) bool one(struct fdri_codec_decoder *d, struct running *s,
                                                       struct fdri_codec_record *r)
 {
@@ -130,7 +130,7 @@ static inline __attribute__((always_inline)) bool one(struct fdri_codec_decoder 
     return true;
 }
 
-/* As many as there are before one of another kind. */
+/* Decodes records up to the first of another kind. Returns their number. */
 static uint32_t run(struct fdri_codec_decoder *d, struct fdri_codec_record *out, uint32_t most)
 {
     struct running s = {.hash = d->hash,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The record codec, one direction: an event becomes bits. The codes are in record_codec.h. */
+/* Encoding calls and points. The codes are in record_codec.h. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -22,7 +22,7 @@ void fdri_codec_encode_begin(struct fdri_arena_part *p, struct fdri_codec_table 
     p->limit = (bin_bytes - FDRI_ARENA_BIN_HEADER) * 8 - record_bits_max - 64;
 }
 
-/* One record on its way: gathered bits, handed on in chunks. */
+/* A record under construction: bits gather here and go out in chunks. */
 struct writer {
     struct fdri_arena_part *p;
     uint8_t *payload;
@@ -44,7 +44,7 @@ static inline __attribute__((always_inline)) void add(struct writer *w, uint64_t
     w->bits += bits;
 }
 
-/* The bits of v below its leading one. */
+/* Adds the bits of v below its leading one. */
 static void add_low(struct writer *w, uint64_t v, uint32_t len)
 {
     if (len < 2) return;
@@ -71,7 +71,7 @@ static bool fits(uint32_t entry, uint64_t gap, uint64_t duration)
                                          : duration && (duration - 1) >> fdri_codec_entry_bits(entry) == 0;
 }
 
-/* In the candidate's bits, behind a start of `bits` bits. */
+/* Adds a record that fits a candidate, behind a start of `bits` bits. */
 static void add_fitting(struct writer *w, uint32_t entry, uint64_t start, uint32_t bits, uint64_t gap,
                         uint64_t duration)
 {
@@ -81,7 +81,7 @@ static void add_fitting(struct writer *w, uint32_t entry, uint64_t start, uint32
     w->p->hash = fdri_codec_hash_step(w->p->hash, chunk);
 }
 
-/* Bits that are put together, never more than one chunk; a head has 46 at most. */
+/* The beginning of a record, built in one word. It has at most 46 bits, so it always fits into one chunk. */
 struct head {
     uint64_t value;
     uint32_t bits;
@@ -108,7 +108,8 @@ static inline void head_id(struct head *h, uint32_t id)
     head_add(h, id & ~(1ull << len >> 1), len - (len != 0));
 }
 
-/* Returns the record's entry. `which`: 0 the first candidate, 1 the second, 2 neither. */
+/* Adds a record that is spelled out. Returns its new candidate. `which`: 0 the first candidate, 1 the second, 2
+ * neither. */
 static inline __attribute__((always_inline)) uint32_t
 add_spelled(struct writer *w, uint32_t which, uint32_t seen, uint32_t id, uint64_t gap, uint64_t duration, bool timed)
 {
@@ -119,7 +120,7 @@ add_spelled(struct writer *w, uint32_t which, uint32_t seen, uint32_t id, uint64
     head_length(&h, lg, fdri_codec_entry_gap(seen));
     if (timed) head_length(&h, ld, fdri_codec_entry_duration(seen));
     uint32_t gap_bits = lg - (lg != 0), rest = ld - (ld != 0), duration_bits = rest - (rest != 0);
-    if (h.bits + gap_bits + duration_bits <= FDRI_CODEC_CHUNK_MAX) { /* nearly always: all in one */
+    if (h.bits + gap_bits + duration_bits <= FDRI_CODEC_CHUNK_MAX) { /* the usual case: one chunk */
         head_add(&h, gap & ~(1ull << lg >> 1), gap_bits);
         if (ld) head_add(&h, (duration - 1) & ~(1ull << rest >> 1), duration_bits);
         add(w, h.value, h.bits);
@@ -132,7 +133,7 @@ add_spelled(struct writer *w, uint32_t which, uint32_t seen, uint32_t id, uint64
     return fdri_codec_entry_after(seen, which < 2, id, lg, ld);
 }
 
-/* Id, gap and duration (0 for points, which have none). */
+/* Adds id, gap and duration; points have duration 0. */
 static inline __attribute__((always_inline)) void add_record(struct writer *w, struct fdri_codec_table *table,
                                                              uint32_t id, uint64_t gap, uint64_t duration, bool timed)
 {
@@ -163,7 +164,7 @@ static void finish(struct writer *w)
     w->p->progress += FDRI_CODEC_ONE_RECORD;
 }
 
-/* More than two chunks. */
+/* For records of more than two chunks. */
 static __attribute__((noinline)) uint64_t encode_long(struct fdri_arena_part *p, struct fdri_codec_table *table,
                                                       uint8_t *payload, uint32_t id, uint64_t gap, uint64_t duration)
 {
@@ -173,8 +174,8 @@ static __attribute__((noinline)) uint64_t encode_long(struct fdri_arena_part *p,
     return fdri_codec_commit_word(p);
 }
 
-/* The same bits as add_spelled, put together in one word, or two: one call in five comes here. Without branches, which
- * nobody could foresee. */
+/* Produces the same bits as add_spelled, in one word or two. One call in five comes here. The code has no branches on
+ * data, because a processor could not predict them. */
 uint64_t fdri_codec_encode_longer(struct fdri_arena_part *p, struct fdri_codec_table *table, uint8_t *payload,
                                   uint32_t id, uint64_t gap, uint64_t duration)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Decoding samples, with every bit checked. The codes are in sample_state.h. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -14,7 +15,7 @@ void fdri_codec_sample_decode_begin(struct fdri_codec_sample_decoder *d, uint32_
     d->steps = 0;
 }
 
-/* n <= 63. Past the end it gives zeros and marks the bin bad. */
+/* Takes n <= 63 bits. At the end it returns 0 and marks the bin bad. */
 static uint64_t take(struct fdri_codec_decoder *d, uint32_t n)
 {
     uint64_t word, v = 0;
@@ -107,7 +108,7 @@ static uint64_t take_address(struct fdri_codec_decoder *d, const struct fdri_cod
     return address & FDRI_CODEC_SAMPLE_ADDRESS;
 }
 
-/* One that came behind the same site, or a site by its index. */
+/* A site that followed the current one before, or a site by its index. */
 static uint64_t take_site(struct fdri_codec_decoder *d, const struct fdri_codec_sample_decoder *t, uint32_t *at,
                           uint32_t code)
 {
@@ -135,11 +136,11 @@ static uint64_t take_step(struct fdri_codec_decoder *d, struct fdri_codec_sample
     return step;
 }
 
-/* The path of a node into step[]; d->bad when it is longer than any. */
+/* Writes the path of a node into step[]. Sets d->bad if it is longer than the maximum. */
 static void spell(struct fdri_codec_decoder *d, struct fdri_codec_sample_decoder *t, uint32_t node)
 {
     uint32_t n = 0;
-    for (uint32_t i = node; i; i = t->node[i].parent) n++; /* ends: parents are older */
+    for (uint32_t i = node; i; i = t->node[i].parent) n++; /* terminates: a parent is older than its child */
     if (n > FDRI_CODEC_SAMPLE_STEPS_MAX) {
         d->bad = true;
         n = 0;
@@ -182,7 +183,7 @@ int fdri_codec_sample_decode_next(struct fdri_codec_decoder *d, struct fdri_code
     r->leave = d->last = r->enter;
     r->id = r->ordinal = 0;
     r->tie = (struct fdri_codec_tie){0};
-    /* of one tick: in order of number */
+    /* within one tick samples are in order of number */
     d->place = (struct fdri_codec_standing){.tied = true, .point = (uint32_t)t->s.number};
     d->field_count = 0;
     d->done++;

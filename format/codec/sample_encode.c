@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Encoding samples. The codes are in sample_state.h. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,7 +40,7 @@ void fdri_codec_sample_begin(struct fdri_codec_sample_table *t, uint32_t bin_byt
     memset(hash_of(t), 0, 4 * t->s.capacity * sizeof(uint16_t));
 }
 
-/* Both tables are at most half full: the one of sites, behind it that of nodes. */
+/* Two hash tables, each at most half full: of the sites, and behind it of the nodes. */
 static uint32_t site_of(const struct fdri_codec_sample_table *t, uint64_t step)
 {
     const uint16_t *hash = hash_in(t);
@@ -110,7 +111,7 @@ static void put_gamma(struct writer *w, uint32_t n)
     put_low(w, n, k + 1);
 }
 
-/* Bits of a length told against the one before. */
+/* Bits of a length coded against the one before. */
 static uint32_t length_bits(uint32_t length, uint32_t before)
 {
     return length == before ? 1 : length + 1 == before ? 2 : length == before + 1 ? 3 : 9;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What encoder and decoder of samples do alike: the codes, and how each record changes what the next is told
- * against. */
+/* The state of the codec of samples: its codes, and how each record changes the predictions, alike for encoder and
+ * decoder. */
 #ifndef FDRI_FORMAT_CODEC_SAMPLE_STATE_H
 #define FDRI_FORMAT_CODEC_SAMPLE_STATE_H
 
@@ -10,16 +10,16 @@
 #include "format/codec/record_codec.h"
 #include "format/codec/sample_codec.h"
 
-/* ---- codes (low bit first); the general ones are those of record_codec.h ----
+/* Codes, low bit first; the general ones are those of record_codec.h:
  * number       first of a bin: sized(number) sized(distance to the partition's record before)
- *              others: 0: as far as the one before   1 sized(distance)
- * gap          without a pace: by its length against the one before; with one: 0 and that, or 1 and the zigzag
- *              distance to what pace and number say, by its length against the one before
+ *              others: 0: same distance as the record before   1 sized(distance)
+ * gap          without a pace: by its length against the one before; with a pace: 0 and that, or 1 and the zigzag
+ *              distance to the gap that pace and number predict, by its length against the one before
  * place        0: the newest node, no new step   1 node (then 0, or 1 gamma(new steps) and the steps)
- * step         0 0: the first behind the same site   1 0: address   0 1 0: the second   0 1 1 gamma(id + 1): region
- *              1 1 site: a site seen elsewhere
+ * step         0 0: the first that followed this site   1 0: address   0 1 0: the second   0 1 1 gamma(id + 1): region
+ *              1 1 site: any other known site
  * address      len:5 low(zigzag distance), len <= 28   29 len:5 low(zigzag distance to the far one)   31 the 48 bits
- * pc           0: the leaf of the site arrived at   1 address
+ * pc           0: the leaf of the site of arrival   1 address
  * flags        0: none   1 flags:3 */
 
 enum { STEP_BITS = 49, INITIAL_GAP = 20, NEAR_BITS = 28, TO_FAR = 29, IN_FULL = 31, DRIFT_BITS = 56 };
@@ -40,7 +40,7 @@ static inline void reset(struct fdri_codec_sample_state *s, struct fdri_codec_sa
     node[0] = (struct fdri_codec_sample_node){0, 0};
 }
 
-/* Bits of an index while there are `count` of them. */
+/* Bits of an index below `count`. */
 static inline uint32_t index_bits(uint32_t count) { return fdri_codec_bitlen(count - 1); }
 
 static inline uint64_t hash_head(uint64_t hash, uint64_t gap, const struct fdri_codec_sample_state *s, uint32_t node,
@@ -55,7 +55,7 @@ static inline uint64_t hash_tail(uint64_t hash, uint64_t pc, uint32_t flags)
     return fdri_codec_hash_step(hash, pc | (uint64_t)flags << 48);
 }
 
-/* Two rates in a row that differ by no more than a thirty-second are the pace. */
+/* If two rates in a row differ by at most a 32nd, their mean is the pace. */
 static inline void gap_in(struct fdri_codec_sample_state *s, uint64_t gap)
 {
     uint64_t rate = gap / s->stride, off = rate > s->rate ? rate - s->rate : s->rate - rate;
@@ -64,7 +64,7 @@ static inline void gap_in(struct fdri_codec_sample_state *s, uint64_t gap)
     s->first = false;
 }
 
-/* The address that the next one is told against: in the same function if one is known, else `otherwise`. */
+/* The address to which the next one is relative: the newest in the same function if one is known, else `otherwise`. */
 static inline uint64_t reference(const struct fdri_codec_sample_state *s, const struct fdri_codec_sample_site *site,
                                  uint64_t otherwise)
 {
@@ -83,8 +83,8 @@ static inline void address_in(struct fdri_codec_sample_state *s, struct fdri_cod
     if (s->inside != NOWHERE) site[s->inside].leaf = address & FDRI_CODEC_SAMPLE_ADDRESS;
 }
 
-/* A step was told; `at`: its site, 0 where it has none yet. It becomes a site and a node while there is room. True: a
- * site did. */
+/* A step was coded; `at`: its site, or 0 for a new step, which becomes a site if there is room. The site becomes a node
+ * if all steps before did and there is room. True: the step became a site. */
 static inline bool step_in(struct fdri_codec_sample_state *s, struct fdri_codec_sample_site *site,
                            struct fdri_codec_sample_node *node, uint64_t step, uint32_t at)
 {
