@@ -130,8 +130,7 @@ static inline uint32_t fdri_codec_check24(uint64_t hash) { return (uint32_t)(has
 struct fdri_codec_tie {
     bool in_tick;     /* calls of length 0: the enclosing call was entered in this tick, too */
     bool said;        /* the record states the call's ordinal */
-    uint32_t parent;  /* with in_tick: ordinal of the enclosing call among the calls of its depth entered in this
-                       * tick */
+    uint32_t parent;  /* with in_tick: ordinal of the enclosing call among those of its depth of this tick */
     uint32_t ordinal; /* with said: ordinal of the call among the calls of its depth entered in the same tick */
 };
 

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters beside the events: read by a thread of its own, or at the edges of chosen calls.
- * Neighbours: the recorder starts it through counter_view.h; readings come back through <fdr/fdr.h>.
+/* Counters beside the events: read by a thread of fdr's own, or at the edges of chosen calls. Neighbours: the recorder
+ * starts them through counter_view.h; readings come back through <fdr/fdr.h>; sampler/samples/ uses in_handler.c and
+ * the provider; below: base/. Files:
  *
- *   counter_sources.c     all sources; names to counters; which of them work here
- *   counter_perf.c     perf events: software (per thread, exact) and hardware
- *   counter_task.c     /proc/self/task/TID: stat, schedstat, status
- *   counter_process.c  the process: getrusage, statm, io
- *   counter_energy.c   powercap (RAPL)
- *   counter_derived.c  quotients of other counters: IPC, share of time off the processor
- *   counter_probe.c    every counter, tried
- *   counter_provider.c counters that libfdr knows nothing of
- *   counter_edge.c     read at the edges of calls, by the calling thread
- *   in_handler.c       whether that may allocate
- *   monitor.c          the thread that samples; monitor_threads.c: which threads it observes,
- *                      monitor_panel.c: one of them
+ *   counter_sources.c   all sources: finds counters by name, and which of them work here
+ *   counter_perf.c      perf events: software (per thread, exact) and hardware
+ *   counter_task.c      /proc/self/task/TID: stat, schedstat, status
+ *   counter_process.c   the process: getrusage, statm, io
+ *   counter_energy.c    powercap (RAPL)
+ *   counter_derived.c   quotients of other counters: IPC, share of time off the processor
+ *   counter_probe.c     tries every counter
+ *   counter_provider.c  counters of a library outside of libfdr
+ *   counter_edge.c      counters at the edges of calls, read by the calling thread
+ *   in_handler.c        whether the calling thread is in a signal handler
+ *   monitor.c           the thread that samples; monitor_threads.c: the observed threads, monitor_panel.c: one of them
+ *   monitor.h           for the monitor's files; counter_edge.c uses its panel
  *
- * A *source* is what is read at once: it gives one or more counters. It is opened per thread, or once for the process.
- * A counter that cannot work is never read: probe() tries it for real and says why not. */
+ * A *source* gives one or more counters in one reading. It is opened for each thread, or once for the process. A
+ * counter that cannot work is never read: probe() really counts with it and gives the reason if it fails. */
 #ifndef FDRI_SAMPLER_COUNTERS_COUNTER_H
 #define FDRI_SAMPLER_COUNTERS_COUNTER_H
 
@@ -37,30 +38,30 @@ struct fdri_counters {
     enum fdr_metric_kind kind;
 };
 
-/* One source opened for one thread, or for the process. Owned by who opened it; one thread at a time. */
+/* One source, opened for one thread or for the process. One thread at a time may use it. */
 struct fdri_counters_handle {
     const struct fdri_counters_source *source;
     int tid;                               /* 0: the calling thread, or the process */
-    uint32_t wanted;                       /* bit per counter of the source */
-    int fd[FDRI_COUNTERS_SOURCE_COUNTERS]; /* -1 where there is none */
+    uint32_t wanted;                       /* a bit for each counter of the source */
+    int fd[FDRI_COUNTERS_SOURCE_COUNTERS]; /* -1: none */
     struct fdri_fd_identity mark[FDRI_COUNTERS_SOURCE_COUNTERS];
-    uint64_t state[FDRI_COUNTERS_SOURCE_COUNTERS][2]; /* what the source likes to remember */
+    uint64_t state[FDRI_COUNTERS_SOURCE_COUNTERS][2]; /* memory of the source */
 };
 
 struct fdri_counters_source {
     const char *name; /* "perf": its counters are "perf:page-faults", ... */
     bool per_thread;
     const struct fdri_counters *counter;
-    uint32_t count; /* at most FDRI_COUNTERS_SOURCE_COUNTERS */
-    /* Tries counter `which` in the calling thread, for real: 0, or -errno and `why` (component, errno, what would
-     * help). Never calls a counter good that would stay 0. */
+    uint32_t count; /* <= FDRI_COUNTERS_SOURCE_COUNTERS */
+    /* Counts with counter `which` in the calling thread. Returns 0, or -errno and `why` (component, errno, possible
+     * remedy). A counter that would stay 0 is refused. */
     int (*probe)(uint32_t which, char *why, size_t why_bytes);
-    /* Descriptors that a handle with these counters holds. */
+    /* The number of descriptors of a handle with these counters. */
     uint32_t (*descriptors)(uint32_t wanted);
-    /* Fills h->fd and h->state; source, tid and wanted are set. 0 or -errno, then nothing is held. */
+    /* Opens h->fd and fills h->state; source, tid and wanted are set. Returns 0, or -errno with nothing open. */
     int (*open)(struct fdri_counters_handle *h);
-    /* NULL: the monitor computes these counters from others. Else value[i] for each bit i of wanted. Allocates nothing.
-     * 0 or -errno: the thread is gone. */
+    /* Sets value[i] for each bit i of wanted; allocates nothing. Returns 0, or -errno if the thread has ended. NULL:
+     * the monitor computes these counters from others. */
     int (*read)(struct fdri_counters_handle *h, uint64_t *value);
     /* Async-signal-safe. */
     void (*close)(struct fdri_counters_handle *h);
@@ -78,19 +79,19 @@ struct fdri_counters_choice {
 };
 size_t fdri_counters_source_count(void);
 const struct fdri_counters_source *fdri_counters_source_at(size_t index);
-/* One more source, looked at before the built-in ones; for tests. NULL: only the built-in ones again. */
+/* Adds a source, which is searched before the built-in ones; for tests. NULL removes all added ones. */
 void fdri_counters_source_add(const struct fdri_counters_source *source);
-/* Opens within the process's share of descriptors: -EMFILE where it is used up. */
+/* Opens a handle within the process's budget of descriptors. -EMFILE: the budget is used up. */
 int fdri_counters_handle_open(struct fdri_counters_handle *h, const struct fdri_counters_source *source, int tid,
                               uint32_t wanted);
 void fdri_counters_handle_close(struct fdri_counters_handle *h);
-/* What source->read says; -EBADF where the program closed the descriptors: theirs are not read. Async-signal-safe. */
+/* The result of source->read. -EBADF: the program closed the descriptors, and nothing was read. Async-signal-safe. */
 int fdri_counters_handle_read(struct fdri_counters_handle *h, uint64_t *value);
-/* "source:name" into text. */
+/* Writes "source:name" into text. */
 void fdri_counters_text(char *text, size_t bytes, struct fdri_counters_choice choice);
-/* Names, separated by commas: "source:name", "name" (of the first source that has it and where it works), "A|B" (A,
- * else B), "default", "all". Each counter at most once, at most `most`. Those that cannot work are named with reasons
- * in `missing` ("" if none). Returns how many were chosen. */
+/* Chooses counters by names with commas: "source:name", "name" (of the first source where it works), "A|B" (A, or B if
+ * A does not work), "default", "all". Each counter is chosen once, and `most` in all. Returns their number. `missing`:
+ * the counters that cannot work, with reasons ("" if none). */
 size_t fdri_counters_choose(const char *list, bool threads_only, struct fdri_counters_choice *out, size_t most,
                             char *missing, size_t missing_bytes);
 /* Derived counters are binary64, all others whole numbers. */
@@ -101,29 +102,31 @@ static inline enum fdr_type fdri_counters_type(struct fdri_counters_choice c)
 /* The metric that carries unit and kind of a counter: "source:name". */
 fdr_metric_id fdri_counters_define(struct fdri_counters_choice choice);
 
-/* ---- shared by sources that are text files of /proc ---- */
-/* Opens path, or with `tid` /proc/self/task/TID/name. -errno or a descriptor. */
+/* ---- for sources that read text files of /proc ---- */
+/* Opens /proc/self/task/TID/name; tid 0: of the calling thread. Returns a descriptor or -errno. */
 int fdri_counters_proc_open(int tid, const char *name);
-/* The file from its start into text, NUL behind. Bytes, or -errno. */
+/* Reads the file from its start into text and adds a NUL. Returns its bytes or -errno. */
 int fdri_counters_proc_read(int fd, char *text, size_t bytes);
-/* The number in /proc/sys/kernel/perf_event_paranoid, or -100 where there is no such file. */
+/* The number in /proc/sys/kernel/perf_event_paranoid; -100: there is no such file. */
 int fdri_counters_paranoid(void);
-/* Where the files of powercap lie; tests bring their own. */
+/* The folder of the powercap files; tests set their own. */
 extern const char *fdri_counters_powercap_folder;
 
 /* ---- counter_derived.c ---- */
 enum { FDRI_COUNTERS_IPC, FDRI_COUNTERS_OFF_CPU };
-/* Names of the counters that derived counter `which` is made of, as for fdri_counters_choose; one or two. */
+/* The one or two counters of which derived counter `which` is made, as names for fdri_counters_choose. */
 extern const char *const fdri_counters_derived_of[2][2];
 
 /* ---- in_handler.c ---- */
-bool fdri_counters_unwinder_works(void); /* else nothing may be unwound yet */
-/* The library's first call asks the loader, and may allocate. (backtrace would do, but a program may have its own.) */
+bool fdri_counters_unwinder_works(void); /* false: unwinding would abort now, before the program's constructors ran */
+/* Makes the unwinder's first call, which asks the loader and may allocate. backtrace() cannot serve, because a program
+ * may define its own. */
 void fdri_counters_unwinder_warm(_Unwind_Reason_Code (*frames_of)(_Unwind_Trace_Fn, void *));
-void fdri_counters_in_handler_warm(void); /* loads what the others need; before them, not in a handler */
-/* Is the caller, a thread that had these signals blocked, in a handler of the program's (which may have interrupted
- * malloc)? In doubt it is. Async-signal-safe; all signals but those of faults are blocked meanwhile. Costs some 0.2 us
- * for each frame of the stack. */
+void fdri_counters_in_handler_warm(
+    void); /* loads the unwinder for fdri_counters_in_handler; call it before; not in a handler */
+/* True if the calling thread is in a signal handler of the program, or if that is unknown. Such a handler may have
+ * interrupted malloc. `blocked`: the thread's signals before the caller blocked all but faults. Async-signal-safe;
+ * costs about 0.2 us for each frame of the stack. */
 bool fdri_counters_in_handler(const sigset_t *blocked);
 
 /* ---- counter_edge.c ---- */
@@ -132,11 +135,12 @@ void fdri_counters_edges_stop(void);
 void fdri_counters_edges_fork(int phase);
 
 /* ---- counter_provider.c ---- */
-/* The provider of what FDR_PAPI names, loaded if need be; NULL: none, and `why` says so. */
+/* The provider of the counters in FDR_PAPI, loaded if necessary. NULL: none, and the reason is in `why`. */
 const struct fdr_counter_provider *fdri_counters_provider(char *why, size_t why_bytes);
 
 /* ---- monitor.c ---- */
-/* One line on standard error, and a marker in the recording. Nothing where nothing is missing. */
+/* Reports the missing counters in one line on standard error, and as a marker in the recording; nothing if `missing` is
+ * empty. */
 void fdri_counters_missing(const char *variable, const char *list, const char *missing);
 
 #endif

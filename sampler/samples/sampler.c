@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the threads of the process and keeps a target for each: a helper thread lists /proc/self/task when a thread has
- * attached, and every now and then for those that never do. */
+/* The helper thread, which finds the threads of the process and keeps a target for each. It lists /proc/self/task after
+ * a thread has attached, and periodically for threads that never attach. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -28,18 +28,18 @@ enum {
     ATTACHED_BITS = 1 << 20,
     CHECKS_PER_ROUND = 8,
     SCAN_NS = 50000000,
-    MODULES_NS = 10000000, /* so late at most is it seen that a library came to where another one was */
-    SCAN_EACH_NS = 500000, /* of threads there are */
+    MODULES_NS = 10000000, /* longest time until it notices that a library replaced another */
+    SCAN_EACH_NS = 500000, /* for each thread */
     RING_NS = 5000000
 };
 
-/* Targets come in chunks that stay. */
+/* Targets lie in chunks, which are never freed. */
 static struct fdri_samples_target *chunk[CHUNKS_MOST];
 static uint32_t chunks;                     /* atomic */
-static uint32_t used;                       /* targets ever used */
-static struct fdri_samples_target **of_tid; /* the helper's table: open addressing */
+static uint32_t used;                       /* number of targets ever used */
+static struct fdri_samples_target **of_tid; /* the helper's hash table, open addressing */
 static uint32_t slots, count, round_, check_at;
-static uint8_t attached[ATTACHED_BITS / 8]; /* atomic bits by thread id */
+static uint8_t attached[ATTACHED_BITS / 8]; /* atomic; a bit for each thread id */
 
 static pthread_mutex_t control = PTHREAD_MUTEX_INITIALIZER;
 static pthread_t helper;
@@ -47,8 +47,8 @@ static uint32_t helper_tid;
 static bool running;
 static uint32_t stopping; /* atomic */
 static sem_t wake;
-static pthread_mutex_t loader = PTHREAD_MUTEX_INITIALIZER; /* the helper holds it where it asks the loader */
-static bool loader_held;                                   /* by who forks; under `control` */
+static pthread_mutex_t loader = PTHREAD_MUTEX_INITIALIZER; /* held by the helper while it asks the loader */
+static bool loader_held;                                   /* by a forking thread; under `control` */
 
 bool fdri_samples_is_target(const void *p)
 {
@@ -58,7 +58,7 @@ bool fdri_samples_is_target(const void *p)
     return false;
 }
 
-/* ---- the table ---- */
+/* ---- the table of targets ---- */
 
 static uint32_t slot_of(struct fdri_samples_target **table, uint32_t size, uint32_t tid)
 {
@@ -67,7 +67,7 @@ static uint32_t slot_of(struct fdri_samples_target **table, uint32_t size, uint3
     return i;
 }
 
-/* A fresh table of `size` with what is there and still a thread. */
+/* Makes a new table of `size` with the targets that have a thread. */
 static bool rebuild(uint32_t size)
 {
     struct fdri_samples_target **table = calloc(size, sizeof *table);
@@ -82,8 +82,9 @@ static bool rebuild(uint32_t size)
 
 static struct fdri_samples_target *new_target(void)
 {
-    /* One whose thread ended; rare enough to look for. Not where a handler has not come out yet: it would go on with
-     * what is another thread's then, a timer to arm and a clock that its own reading lies before. */
+    /* A target whose thread has ended is used again, unless a handler is still inside. That handler would go on with
+     * the new thread's fields: it would arm its timer, by a clock reading before the timer's start. Searching is cheap
+     * enough, because new threads are rare. */
     for (uint32_t i = 0; i < used; i++) {
         struct fdri_samples_target *t = &chunk[i / CHUNK][i % CHUNK];
         if (!t->tid && !fdri_atomic_load_acquire(&t->live)) return t; /* A:target */
@@ -105,8 +106,8 @@ static struct fdri_samples_target *new_target(void)
 
 static const uint64_t unknown = UINT64_MAX;
 
-/* Field 22 of stat, and the name between its parentheses. 0: there is no such thread; `unknown`: it could not be asked
- * for, the program has all the descriptors it may have. */
+/* The start time (field 22 of stat) and the name of a thread. 0: there is no such thread. `unknown`: the process has no
+ * free descriptor to look. */
 static uint64_t look_up(uint32_t tid, char name[20])
 {
     char text[1024];
@@ -131,7 +132,7 @@ void fdri_samples_sampler_attached(uint32_t tid, const sigset_t *blocked)
     if (fdri_atomic_load_relaxed(&fdri_samples_sampler.active)) sem_post(&wake);
 }
 
-/* ---- targets come and go ---- */
+/* ---- beginning and ending targets ---- */
 
 static void end_target(struct fdri_samples_target *t)
 {
@@ -139,7 +140,7 @@ static void end_target(struct fdri_samples_target *t)
     fdr_sampled_close(t->stream);
     uint8_t bit = (uint8_t)(1u << t->tid % 8);
     fdri_atomic_and_relaxed(&attached[t->tid % ATTACHED_BITS / 8], (uint8_t)~bit);
-    fdri_atomic_store_relaxed(&t->tid, 0u); /* free; the table forgets it when it is rebuilt */
+    fdri_atomic_store_relaxed(&t->tid, 0u); /* free; the hash table drops it when it is rebuilt */
     t->stream = NULL;
     count--;
 }
@@ -158,11 +159,11 @@ static void begin_target(uint32_t tid)
     if (start_time == unknown) say_no_descriptors(); /* the next round tries again */
     if (!start_time || start_time == unknown ||
         (tid != (uint32_t)fdri_samples_sampler.pid && fdri_system_is_helper(name)))
-        return; /* gone again, or one of our helpers */
+        return; /* ended meanwhile, or a helper thread of fdr */
     if (2 * (count + 1) > slots && !rebuild(slots ? slots * 2 : 256)) return;
     struct fdri_samples_target *t = new_target();
     if (!t) return;
-    /* `live` may count a late signal's visit */
+    /* `live` stays: it may count a handler of a late signal */
     memset(&t->tid, 0, offsetof(struct fdri_samples_target, frames) - offsetof(struct fdri_samples_target, tid));
     t->fd = -1;
     t->start_time = start_time;
@@ -184,8 +185,8 @@ static void begin_target(uint32_t tid)
     if (fdri_samples_source_open(t, 1)) return;
     int why = errno;
     static unsigned said;
-    if (look_up(tid, name) != start_time) return; /* it ended meanwhile; the next round drops the target */
-    if (why == ENOENT) return;                    /* as good as ended: it gave its counter back */
+    if (look_up(tid, name) != start_time) return; /* the thread ended meanwhile; the next round drops the target */
+    if (why == ENOENT) return;                    /* about to end: it has closed its event */
     const char *kind = fdri_samples_sampler.how.events ? "event" : "timer";
     if (fdri_text_once(&said))
         fdri_text_message("no %s for thread %u (%s): %s; it is not sampled%s", kind, tid, name, strerror(why),
@@ -202,19 +203,19 @@ static void open_again(struct fdri_samples_target *t)
                           fdri_samples_sampler.how.name);
 }
 
-/* A thread that attached is sampled by its own handler from now on: that one sees what is open. */
+/* The thread attached. From now on its own handler samples it, which knows the open calls. */
 static void change_over(struct fdri_samples_target *t)
 {
     t->attached = true;
     if (t->source == FDRI_SAMPLES_BY_RING) open_again(t);
 }
 
-/* A thread with this id that is another one than before. */
+/* True if another thread now has this id. */
 static bool is_another(struct fdri_samples_target *t)
 {
     char name[20];
     uint32_t taken = fdri_atomic_load_relaxed(&t->taken);
-    if (t->checked != taken) { /* it was sampled since: it lives */
+    if (t->checked != taken) { /* sampled since the last check, so it is alive */
         t->checked = taken;
         return false;
     }
@@ -229,11 +230,11 @@ static bool holds_back(uint32_t tid)
     return mask && strtoull(mask + sizeof "\nSigBlk:" - 1, NULL, 16) >> (fdri_samples_sampler.signal - 1) & 1;
 }
 
-/* Should a handler have come since the last look? */
+/* True if a handler should have run since the last look. */
 static bool overdue(struct fdri_samples_target *t)
 {
     uint32_t taken = fdri_atomic_load_relaxed(&t->taken);
-    uint64_t cpu_ns = fdri_samples_source_cpu_ns(t->tid) | 1, /* 0: not looked at yet */
+    uint64_t cpu_ns = fdri_samples_source_cpu_ns(t->tid) | 1, /* 0 means: no look yet */
         least = 8 * t->step * t->slow * fdri_samples_sampler.how.period_ns;
     bool by_cpu = !fdri_samples_sampler.how.wall && !fdri_samples_sampler.how.events;
     bool first = !t->seen_ns, due = !first && taken == t->seen_taken && (!by_cpu || cpu_ns >= t->seen_ns + least);
@@ -243,10 +244,9 @@ static bool overdue(struct fdri_samples_target *t)
     return due;
 }
 
-enum { LOOKS = 3 }; /* for a moment signals are blocked in many places */
+enum { LOOKS = 3 }; /* the time of one look is too short: many programs block signals for a moment */
 
-/* A thread that keeps our signal blocked (that blocks all, as those of servers do) is sampled by the kernel as long as
- * it does. */
+/* A thread that blocks the signal, as threads of servers do that block all, is sampled by the kernel meanwhile. */
 static void look_at_mask(struct fdri_samples_target *t)
 {
     static unsigned said, said_not;
@@ -259,7 +259,7 @@ static void look_at_mask(struct fdri_samples_target *t)
     t->looks = 0;
     t->blocked = blocked;
     if (ring) open_again(t);
-    /* ours, met before it had its name */
+    /* a helper thread of fdr, seen before it set its name */
     if (!blocked || !look_up(t->tid, name) || fdri_system_is_helper(name)) return;
     ring = t->source == FDRI_SAMPLES_BY_RING;
     if (fdri_text_once(ring ? &said : &said_not))
@@ -268,7 +268,7 @@ static void look_at_mask(struct fdri_samples_target *t)
             ring ? "the kernel does instead, and does not know its regions" : "it is not sampled while it does");
 }
 
-/* Threads are often named late, by themselves. */
+/* Threads often set their names late. */
 static void look_at_name(const struct fdri_samples_target *t)
 {
     char name[20];
@@ -287,7 +287,7 @@ static void see(uint32_t tid)
     }
     t->seen = round_;
     if (!t->attached && has_attached(tid)) change_over(t);
-    if (!fdri_samples_source_there(t)) open_again(t); /* the program closed descriptors that it did not open */
+    if (!fdri_samples_source_there(t)) open_again(t); /* the program closed descriptors that it had not opened */
 }
 
 static void drop_gone(void)
@@ -303,10 +303,10 @@ static void drop_gone(void)
         if (!t->tid) continue;
         checks++;
         if (is_another(t)) {
-            end_target(t); /* found as a new one in the next round */
+            end_target(t); /* the next round finds the new thread */
             continue;
         }
-        /* it got none before */
+        /* no source worked before */
         if (t->source == FDRI_SAMPLES_BY_NOTHING && !fdri_samples_sampler.how.provided) fdri_samples_source_open(t, 1);
         look_at_mask(t);
         look_at_name(t);
@@ -314,7 +314,7 @@ static void drop_gone(void)
     if (count != before) rebuild(slots);
 }
 
-/* The list is opened for each look: what is held longer the program may close, and have its number. */
+/* Opens the list anew each time: the program may close a descriptor that stays open, and reuse its number. */
 static void scan(void)
 {
     DIR *tasks = fdri_system_open_folder("/proc/self/task");
@@ -339,7 +339,7 @@ static void drain(void)
     }
 }
 
-/* Somebody put another handler in place of ours: from now on it would get our signals. */
+/* False: the signal has another handler, which would get fdr's signals from now on. */
 static bool still_ours(void)
 {
     if (fdri_samples_handler_ours()) return true;
@@ -349,7 +349,7 @@ static bool still_ours(void)
 
 /* ---- the helper ---- */
 
-/* Often enough that rings do not run over; seldom enough to cost next to nothing with many threads. */
+/* Frequent enough that no ring overflows, and rare enough to cost almost nothing with many threads. */
 static struct timespec next_time(void)
 {
     uint64_t ring = fdri_samples_sampler.how.events ? RING_NS : 64 * fdri_samples_sampler.how.period_ns,
@@ -465,10 +465,10 @@ void fdri_samples_sampler_stop(void)
     pthread_mutex_unlock(&control);
 }
 
-/* The child has no helper, no timers, and descriptors that look at its parent's threads. */
+/* The child has no helper and no timers, and its descriptors count threads of the parent. */
 static void in_child(void)
 {
-    fdri_samples_handler_forked(); /* whether or not it runs now: the thread may have been sampled before */
+    fdri_samples_handler_forked(); /* even if nothing runs now: the thread may have been sampled before */
     if (!running) return;
     fdri_atomic_store_relaxed(&fdri_samples_sampler.active, 0u);
     fdri_samples_handler_remove();
@@ -484,8 +484,9 @@ static void in_child(void)
 
 enum { LOADER_WAITS = 1000 };
 
-/* A child keeps the loader's own lock as it was, for ever: the helper must not hold that one while somebody forks.
- * Bounded, since who forks may hold it himself (in a callback of dl_iterate_phdr), and the helper wait for it. */
+/* A child inherits the state of the loader's own lock for ever, so the helper must not hold that lock during a fork.
+ * The wait is bounded: the forking thread may itself hold the lock, in a callback of dl_iterate_phdr, and the helper
+ * wait. */
 static void keep_helper_from_loader(void)
 {
     for (int i = 0; !(loader_held = !pthread_mutex_trylock(&loader)) && i < LOADER_WAITS; i++)
