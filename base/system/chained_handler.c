@@ -79,8 +79,8 @@ bool fdri_system_previous_any(const struct fdri_system_previous *p)
     return levels && address_in(fdri_atomic_load_relaxed(&p->handler[levels - 1]));
 }
 
-/* If the handler left by longjmp, its frame is not above this one any more. If the kernel called this handler, it is
- * for another signal of the same number. */
+/* If the handler left by longjmp, its frame is not above this one any more. If the kernel called this handler, the
+ * signal is a new one. */
 bool fdri_system_previous_gives_back(int number, const void *code)
 {
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);

@@ -122,8 +122,8 @@ bool fdri_counters_unwinder_works(void); /* false: unwinding would abort now, be
 /* Makes the unwinder's first call, which asks the loader and may allocate. backtrace() cannot serve, because a program
  * may define its own. */
 void fdri_counters_unwinder_warm(_Unwind_Reason_Code (*frames_of)(_Unwind_Trace_Fn, void *));
-void fdri_counters_in_handler_warm(
-    void); /* loads the unwinder for fdri_counters_in_handler; call it before; not in a handler */
+/* Loads the unwinder for fdri_counters_in_handler. Call it before that function, and not in a handler. */
+void fdri_counters_in_handler_warm(void);
 /* True if the calling thread is in a signal handler of the program, or if that is unknown. Such a handler may have
  * interrupted malloc. `blocked`: the thread's signals before the caller blocked all but faults. Async-signal-safe;
  * costs about 0.2 us for each frame of the stack. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters that are quotients of others, over the last tenth of a second, as bits of a double. The monitor computes
- * them (monitor_panel.c) from what it reads for them. */
+/* Counters that are quotients of others over the last 0.1 s, as the bits of a double. The monitor computes them
+ * (monitor_panel.c). */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters read at the edges of chosen calls, by the thread that makes the call. What rose between enter and leave
- * becomes one user event "fdr.edges" inside the call, just before its leave: a field per counter.
+/* Counters at the edges of chosen calls, read by the calling thread. The differences between enter and leave become one
+ * user event "fdr.edges" inside of the call, just before its leave, with a field for each counter.
  *
- * A thread opens its counters at its first such call that is in no handler of a signal (that locks and allocates);
- * after that an edge costs the reading, a system call for a group of perf events and another for each further source,
- * and two more that keep signals out meanwhile. */
+ * A thread opens its counters at its first such call outside of signal handlers, because opening locks and allocates.
+ * From then on an edge costs a system call for a group of perf events, one for each further source, and two that block
+ * signals meanwhile. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -27,26 +27,26 @@ struct frame {
     uint32_t region, depth;
     uint64_t value[EDGE_COUNTERS];
 };
-/* What is read; stays as it is while threads use it. */
+/* The counters to read. It does not change while threads use it. */
 struct plan {
     struct fdri_counters_panel panel; /* the built-in counters */
     const struct fdr_counter_provider *provider;
-    uint32_t provided, total; /* the provider's counters, behind the built-in ones */
+    uint32_t provided, total; /* the provider's counters follow the built-in ones */
     fdr_event_type event;
 };
 struct edge_thread {
-    const struct plan *plan; /* of the counters it has open */
-    uint32_t generation;     /* of the counters it has open */
+    const struct plan *plan; /* of the open counters */
+    uint32_t generation;     /* of the open counters */
     uint32_t frames;
     bool busy, broken;
     struct fdri_counters_handle handle[MONITOR_SOURCES];
-    void *set; /* of the provider, which its plan may not name any more when it is closed */
+    void *set; /* of `provider`; the plan may name another one when the set is closed */
     const struct fdr_counter_provider *provider;
     struct frame frame[EDGE_DEPTH];
     struct edge_thread *next, **link;
 };
 
-static struct plan plans[2]; /* a second recording has another one: a thread may still be inside the first's */
+static struct plan plans[2]; /* alternate: a thread may still use the one of the previous recording */
 static uint32_t generation;  /* odd: counters are read, by plan generation / 2 mod 2 */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct edge_thread *all;
@@ -113,7 +113,7 @@ static void open_counters(struct edge_thread *t)
                           e == -EMFILE ? " (a quarter of RLIMIT_NOFILE is in use)" : "");
 }
 
-/* This thread's counters, open; NULL: none. mask: of signals, before all were blocked. */
+/* This thread's open counters; NULL: none. mask: the thread's signals before all were blocked. */
 static struct edge_thread *begin(const sigset_t *mask)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -149,7 +149,8 @@ static void end(struct edge_thread *t)
     t->busy = false;
 }
 
-/* The program closed them: they cannot be opened again, the provider holds what it cannot give back. */
+/* The program closed the provider's descriptors. The counters cannot be opened again, because the provider cannot give
+ * up its set. */
 static void lost(struct edge_thread *t)
 {
     static unsigned said;
@@ -165,7 +166,7 @@ static bool read_all(struct edge_thread *t, uint64_t *value)
         const struct fdri_counters_reading *r = &p->panel.reading[i];
         uint64_t some[FDRI_COUNTERS_SOURCE_COUNTERS];
         int e = fdri_counters_handle_read(&t->handle[i], some);
-        if (e == -EBADF) t->generation = 0; /* the program closed them: they are opened again at the next edge */
+        if (e == -EBADF) t->generation = 0; /* the program closed them; the next edge opens them again */
         if (e) return false;
         for (uint32_t rest = r->wanted; rest; rest &= rest - 1) {
             uint32_t which = (uint32_t)__builtin_ctz(rest);
@@ -179,7 +180,7 @@ static bool read_all(struct edge_thread *t, uint64_t *value)
 
 /* ---- edges ---- */
 
-/* Calls that were left by longjmp or an exception never came to their leave. */
+/* Drops calls that longjmp or an exception ended without a leave. */
 static void drop_from(struct edge_thread *t, uint32_t depth)
 {
     while (t->frames && t->frame[t->frames - 1].depth >= depth) t->frames--;
@@ -215,14 +216,14 @@ static void edge_leave(uint32_t region, uint32_t depth, const sigset_t *mask)
     end(t);
 }
 
-/* A call that is recorded is no place to be cancelled at, though files are read; nor one that a handler leaves by
- * longjmp with counters half read. */
+/* Blocks signals and cancellation around the edge. The thread must not be cancelled in a recorded call although files
+ * are read; and no handler may leave by longjmp with counters half read. */
 static void at_edge(void (*edge)(uint32_t region, uint32_t depth, const sigset_t *mask), uint32_t region,
                     uint32_t depth)
 {
     sigset_t mask;
     uint32_t now = fdri_atomic_load_relaxed(&generation);
-    if (!(now & 1) || (mine && mine->broken && mine->generation == now)) return; /* nothing works: no system call */
+    if (!(now & 1) || (mine && mine->broken && mine->generation == now)) return; /* nothing to read: no system call */
     fdri_system_signals_block(&mask);
     struct fdri_system_cancel cancel = fdri_system_cancel_off();
     edge(region, depth, &mask);
@@ -245,9 +246,9 @@ static void choose_built_in(struct plan *p, const char *list)
     fdri_counters_missing("FDR_EDGE_COUNTERS", list, missing);
 }
 
-enum { FIELD_NAME = 27 }; /* the names of fields are cut there */
+enum { FIELD_NAME = 27 }; /* longer field names are cut */
 
-/* Names of processors' events may differ behind that: a cut one says its metric's number. */
+/* Names of processor events may differ only behind the cut, so a cut name ends with its metric's number. */
 static void name_field(char name[64], const char *of, fdr_metric_id metric)
 {
     char number[16];
@@ -256,7 +257,7 @@ static void name_field(char name[64], const char *of, fdr_metric_id metric)
     else snprintf(name, 64, "%.*s%s", FIELD_NAME - n, of, number);
 }
 
-/* Their names go behind the built-in ones. */
+/* Chooses the provider's counters; their names follow the built-in ones. */
 static void choose_provided(struct plan *p, const char *list, char name[][64])
 {
     static struct fdr_counter_info info[EDGE_COUNTERS];
@@ -300,14 +301,14 @@ void fdri_counters_edges_start(const char *counters, const char *papi)
     if (!p->total) return;
     define_event(p, name);
     fdri_counters_in_handler_warm();
-    /* R:edges - the plan is made; pairs with A:edges */
+    /* R:edges - the plan is complete; pairs with A:edges */
     if (p->event) fdri_atomic_store_release(&generation, generation + 1);
 }
 
-/* Threads close what they have open when they next come here, or end. */
+/* A thread closes its open counters at its next edge, or when it ends. */
 void fdri_counters_edges_stop(void)
 {
-    if (generation & 1) fdri_atomic_store_release(&generation, generation + 1); /* R:edges - nobody begins after this */
+    if (generation & 1) fdri_atomic_store_release(&generation, generation + 1); /* R:edges - no edge begins now */
 }
 
 void fdri_counters_edges_fork(int phase)
@@ -316,7 +317,7 @@ void fdri_counters_edges_fork(int phase)
     else if (phase == 0) pthread_mutex_lock(&lock);
     else if (phase == 1) pthread_mutex_unlock(&lock);
     if (phase != 2) return;
-    /* The other threads are not here; a provider's sets belong to the parent's threads and are left alone. */
+    /* The child has no other threads. A provider's sets belong to threads of the parent and stay as they are. */
     for (struct edge_thread *t = all; t; t = t->next) close_thread(t, false);
     fdri_counters_edges_stop();
     pthread_mutex_unlock(&lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Energy of the machine's packages and memory, from the kernel's powercap files (RAPL). Of the whole machine, whoever
- * used it. Since Linux 5.10 only root may read them. */
+/* Energy of the machine's packages and memory, from the kernel's powercap files (RAPL). The values are of the whole
+ * machine, not of the process. Since Linux 5.10 only root may read them. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "base/system/syscall.h"
 #include "sampler/counters/counter.h"
 
-/* Zones that are looked for: packages, and what they are made of. */
+/* The zones: packages, and their parts. */
 static const struct fdri_counters zones[] = {
     {"package-0", "uJ", FDR_METRIC_COUNTER},   {"package-0-0", "uJ", FDR_METRIC_COUNTER},
     {"package-0-1", "uJ", FDR_METRIC_COUNTER}, {"package-0-2", "uJ", FDR_METRIC_COUNTER},
@@ -60,7 +60,7 @@ static void close_zones(struct fdri_counters_handle *h)
     }
 }
 
-/* state[i]: newest raw reading, and what was added for each time it wrapped. */
+/* state[i]: the newest raw value, and the sum that wraps have added. */
 static int open_zones(struct fdri_counters_handle *h)
 {
     for (uint32_t i = 0; i < ZONES; i++) {
@@ -83,7 +83,7 @@ static int read_zones(struct fdri_counters_handle *h, uint64_t *value)
         if (!(h->wanted >> i & 1)) continue;
         int e = number(h->fd[i], &raw);
         if (e) return e;
-        if (raw < h->state[i][0]) { /* wrapped */
+        if (raw < h->state[i][0]) { /* the counter wrapped */
             uint64_t range = 0;
             int fd = open_zone(i, "max_energy_range_uj");
             if (fd >= 0) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Events of the kernel's perf subsystem, one descriptor each, per thread. Software events form a group that one read
- * answers. Hardware events stand alone, so that the kernel can multiplex them, and are scaled by the share of time they
- * were counted.
+/* Events of the kernel's perf subsystem, per thread, with one descriptor each. Software events form a group, read at
+ * once. Hardware events are separate, so that the kernel can multiplex them; their counts are scaled by the time they
+ * ran.
  *
- * Where the kernel's side may not be counted (perf_event_paranoid 2 and more, no CAP_PERFMON), opening still succeeds
- * with exclude_kernel and what happens only in the kernel stays 0 for ever: such a counter does not work. */
+ * If the kernel's side may not be counted (perf_event_paranoid 2 and more, no CAP_PERFMON), opening succeeds with
+ * exclude_kernel. Then an event that happens only in the kernel stays 0 for ever, so such a counter does not work. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -24,7 +24,7 @@
 struct event {
     uint32_t type;
     uint64_t config;
-    bool in_kernel; /* happens in the kernel only */
+    bool in_kernel; /* happens only in the kernel */
 };
 
 enum { PAGE_FAULTS, MINOR_FAULTS, MAJOR_FAULTS, CONTEXT_SWITCHES, MIGRATIONS, TASK_CLOCK };
@@ -69,7 +69,7 @@ static const struct fdri_counters hardware_counters[] = {
 };
 enum { SOFTWARE = sizeof software / sizeof *software, HARDWARE = sizeof hardware / sizeof *hardware };
 
-/* A descriptor, or -errno. `off`: it counts, and so do those that it leads, when it is switched on. */
+/* Returns a descriptor or -errno. `off`: the event and its group do not count until they are enabled. */
 static int perf_open(const struct event *e, int tid, int group, uint64_t format, bool off)
 {
     struct perf_event_attr a;
@@ -102,8 +102,8 @@ static void perf_close(struct fdri_counters_handle *h)
     }
 }
 
-/* Who joins a group that counts already begins when its thread is next scheduled, and is 0 until then: the group begins
- * as a whole. */
+/* Opens all events of h->wanted. A group is enabled as a whole: an event that joins a running group stays 0 until its
+ * thread is scheduled again. */
 static int open_all(struct fdri_counters_handle *h, const struct event *event, uint32_t count, uint64_t format)
 {
     int leader = -1;
@@ -127,7 +127,7 @@ static int open_all(struct fdri_counters_handle *h, const struct event *event, u
 static int open_software(struct fdri_counters_handle *h) { return open_all(h, software, SOFTWARE, GROUP); }
 static int open_hardware(struct fdri_counters_handle *h) { return open_all(h, hardware, HARDWARE, TIMES); }
 
-/* The group answers in the order it was opened in: that of the bits. */
+/* The group returns its counts in the order of opening, which is that of the bits. */
 static int read_software(struct fdri_counters_handle *h, uint64_t *value)
 {
     uint64_t answer[1 + SOFTWARE];
@@ -140,8 +140,8 @@ static int read_software(struct fdri_counters_handle *h, uint64_t *value)
     return 0;
 }
 
-/* A multiplexed event was counted for a part of the time: what it would have come to. The share changes; the count
- * never steps back. */
+/* The count that a multiplexed event would have reached if it had always run. The share of time varies, so the result
+ * is kept from going back. */
 static uint64_t scaled(const uint64_t answer[3], uint64_t before)
 {
     uint64_t enabled = answer[1], running = answer[2], count = answer[0];
@@ -155,7 +155,7 @@ static int read_hardware(struct fdri_counters_handle *h, uint64_t *value)
     for (uint32_t i = 0; i < HARDWARE; i++) {
         uint64_t answer[3];
         if (!(h->wanted >> i & 1)) continue;
-        if (!fdri_fd_is(h->fd[i], &h->mark[i])) return -EBADF; /* each is read: a part of them may be closed */
+        if (!fdri_fd_is(h->fd[i], &h->mark[i])) return -EBADF; /* each: the program may close some */
         long got = fdri_system_read(h->fd[i], answer, sizeof answer);
         if (got != sizeof answer) return got < 0 ? (int)got : -EIO;
         value[i] = h->state[i][0] = scaled(answer, h->state[i][0]);
@@ -182,7 +182,7 @@ static void explain(char *why, size_t bytes, const struct event *e, const char *
     else snprintf(why, bytes, "perf_event_open(%s): %s%s", name, strerror(-error), hint);
 }
 
-/* Makes what is to be counted happen. */
+/* Makes the counted event happen. */
 static void provoke(uint32_t which)
 {
     if (which == PAGE_FAULTS || which == MINOR_FAULTS) {
@@ -200,7 +200,7 @@ static void provoke(uint32_t which)
     }
 }
 
-/* Major faults and migrations cannot be made to happen at will: there opening has to do. */
+/* False: the event cannot be caused at will, so opening has to suffice. */
 static bool provable(uint32_t which) { return which != MAJOR_FAULTS && which != MIGRATIONS; }
 
 static int probe_software(uint32_t which, char *why, size_t bytes)

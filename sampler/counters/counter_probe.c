@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr_counters_probe: every counter, tried. */
+/* fdr_counters_probe: tries each counter. */
 #include <stdio.h>
 #include <string.h>
 

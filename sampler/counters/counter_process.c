@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel says of the whole process: memory, getrusage, I/O. */
+/* Values of the kernel on the whole process: memory, getrusage, I/O. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -55,8 +55,8 @@ static void close_path(struct fdri_counters_handle *h)
 
 /* ---- memory, threads ---- */
 
-/* /proc/self is the process's first thread: one that left by pthread_exit has no memory, and its statm says 0. The
- * monitor's says it. */
+/* /proc/self is the first thread of the process. After its pthread_exit it has no memory, and statm says 0, so the
+ * calling thread's statm serves. */
 static int open_process(struct fdri_counters_handle *h)
 {
     int e = open_path(h, "/proc/thread-self/statm");
@@ -149,7 +149,7 @@ static int probe_io(uint32_t which, char *why, size_t bytes)
     int e = open_io(&h);
     if (!e) {
         e = read_io(&h, value);
-        if (!e) e = read_io(&h, value); /* the first reading is one itself */
+        if (!e) e = read_io(&h, value); /* the first read counts in the second */
         close_path(&h);
     }
     if (!e && which == 2 && !value[2]) e = -ENODATA;

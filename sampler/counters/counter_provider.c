@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where counters come from that libfdr knows nothing of: a provider made known by the program, libfdr-papi linked with
- * it, or libfdr-papi loaded because FDR_PAPI or FDR_SAMPLE asks for it. libfdr itself never links PAPI. */
+/* The provider of counters outside of libfdr: one that the program registered, libfdr-papi linked with the program, or
+ * libfdr-papi loaded for FDR_PAPI or FDR_SAMPLE. Libfdr itself never links PAPI. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 typedef const struct fdr_counter_provider *provider_function(void);
 
-/* Defined where the program is linked with libfdr-papi. */
+/* Defined if the program is linked with libfdr-papi. */
 extern provider_function fdr_papi_provider __attribute__((weak));
 
 static const struct fdr_counter_provider *known;
@@ -29,7 +29,7 @@ int fdr_counter_provide(const struct fdr_counter_provider *p)
     return 0;
 }
 
-/* Beside libfdr, wherever that lies; else where the loader looks. */
+/* Loads libfdr-papi from the folder of libfdr, otherwise by the loader's search path. */
 static void *load(void)
 {
     static const char name[] = "libfdr-papi.so.0";
@@ -40,7 +40,7 @@ static void *load(void)
         int folder = slash ? (int)(slash - self.dli_fname) + 1 : 0;
         snprintf(path, sizeof path, "%.*s%s", folder, self.dli_fname, name);
         void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        if (library || !access(path, R_OK)) return library; /* what it lacks itself is the reason then */
+        if (library || !access(path, R_OK)) return library; /* if the file exists, its own error is the reason */
     }
     return dlopen(name, RTLD_NOW | RTLD_LOCAL);
 }

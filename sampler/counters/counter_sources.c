@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All sources in one place: names to counters, and which of them work in this process on this machine. */
+/* All sources: finding counters by name, and which of them work in this process on this machine. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include "base/fd/descriptor.h"
 #include "sampler/counters/counter.h"
 
-/* A bare name means the first source of these that has it and where it works: the exact and cheap ones come first. */
+/* A name without source means the first of these that has it and where it works: exact and cheap ones come first. */
 static const struct fdri_counters_source *const built_in[] = {
     &fdri_counters_source_perf,    &fdri_counters_source_hardware, &fdri_counters_source_sched,
     &fdri_counters_source_task,    &fdri_counters_source_switches, &fdri_counters_source_derived,
@@ -54,11 +54,11 @@ int fdri_counters_handle_open(struct fdri_counters_handle *h, const struct fdri_
     return e;
 }
 
-/* Who closes ours closes them all: the first one tells. */
+/* The first descriptor suffices: a program that closes descriptors of fdr closes them all. */
 int fdri_counters_handle_read(struct fdri_counters_handle *h, uint64_t *value)
 {
     size_t i = 0;
-    if (!h->source) return -EBADF; /* could not be opened again */
+    if (!h->source) return -EBADF; /* it could not be opened again */
     while (i < FDRI_COUNTERS_SOURCE_COUNTERS && h->fd[i] < 0) i++;
     if (i < FDRI_COUNTERS_SOURCE_COUNTERS && !fdri_fd_is(h->fd[i], &h->mark[i])) return -EBADF;
     return h->source->read(h, value);
@@ -116,7 +116,7 @@ static bool has(const struct list *l, struct fdri_counters_choice c)
     return false;
 }
 
-/* Tries it and takes it. False: `why` says what stands in its way. */
+/* Tries the counter and adds it. False: the reason is in `why`. */
 static bool take(struct list *l, struct fdri_counters_choice c, char *why, size_t bytes)
 {
     if (l->threads_only && !c.source->per_thread) {
@@ -137,7 +137,7 @@ static bool take(struct list *l, struct fdri_counters_choice c, char *why, size_
     return true;
 }
 
-/* The counter called `name`, with or without its source in front, from place *at on in the order of sources. */
+/* Finds the counter `name`, with or without its source, from place *at in the order of sources on. */
 static bool find(const char *name, size_t *at, struct fdri_counters_choice *c)
 {
     const char *colon = strchr(name, ':');
@@ -155,7 +155,7 @@ static bool find(const char *name, size_t *at, struct fdri_counters_choice *c)
     return false;
 }
 
-/* One name; *why is about the first counter that has it. */
+/* Adds the first working counter of this name. False: `why` is about the first one that has the name. */
 static bool take_name(struct list *l, const char *name, char *why, size_t bytes)
 {
     struct fdri_counters_choice c;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel says of each thread in /proc/self/task/TID: stat, schedstat and status. No privilege is needed, and
- * the figures count from the thread's start. */
+/* Values of the kernel on each thread, from /proc/self/task/TID: stat, schedstat and status. They need no privilege,
+ * and count from the thread's start. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +49,7 @@ int fdri_counters_proc_read(int fd, char *text, size_t bytes)
     long n = fdri_system_pread(fd, text, bytes - 1, 0);
     if (n < 0) return (int)n;
     text[n] = 0;
-    return n ? (int)n : -ESRCH; /* the thread is gone */
+    return n ? (int)n : -ESRCH; /* the thread has ended */
 }
 
 int fdri_counters_paranoid(void)
@@ -87,7 +87,7 @@ static uint64_t ns_of_ticks(uint64_t ticks)
     return ticks * (1000000000u / (uint64_t)(per_second > 0 ? per_second : 100));
 }
 
-/* The name in field 2 may hold anything: count from behind its last parenthesis, where field 3 begins. */
+/* Field 2, the name, may contain any character, so the parser begins behind its last parenthesis, at field 3. */
 static bool parse_stat(const char *text, uint64_t *value)
 {
     const char *p = strrchr(text, ')');
@@ -165,7 +165,7 @@ static int probe_file(const struct fdri_counters_source *source, const char *fil
 static int probe_stat(uint32_t which, char *why, size_t bytes)
 {
     uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS] = {0};
-    (void)which; /* a thread may be without any of these by right */
+    (void)which; /* any of these may rightly be 0 */
     return probe_file(&fdri_counters_source_task, "stat", value, why, bytes);
 }
 
@@ -173,7 +173,7 @@ static int probe_status(uint32_t which, char *why, size_t bytes)
 {
     uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS] = {0};
     struct timespec a_moment = {0, 50000};
-    nanosleep(&a_moment, NULL); /* one voluntary switch at least */
+    nanosleep(&a_moment, NULL); /* causes at least one voluntary switch */
     int e = probe_file(&fdri_counters_source_switches, "status", value, why, bytes);
     if (e || value[1] || which == 2) return e;
     snprintf(why, bytes, "/proc/self/task/TID/status: a thread that slept has no voluntary switch");
@@ -185,7 +185,7 @@ static int probe_sched(uint32_t which, char *why, size_t bytes)
     uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS] = {0}, until = fdri_clock_ns(CLOCK_MONOTONIC) + 20000;
     struct timespec a_moment = {0, 50000};
     while (fdri_clock_ns(CLOCK_MONOTONIC) < until) {}
-    nanosleep(&a_moment, NULL); /* the figures are brought up to date when the thread is switched off */
+    nanosleep(&a_moment, NULL); /* the kernel updates the values when it switches the thread off */
     int e = probe_file(&fdri_counters_source_sched, "schedstat", value, why, bytes);
     if (e || value[0] || which == 1) return e;
     snprintf(why, bytes, "/proc/self/task/TID/schedstat stays 0 (kernel without CONFIG_SCHED_INFO)");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Does a handler of a signal run on this thread? It may have interrupted the allocator, or who holds a lock. The stack
- * tells: the kernel's frame lies between the handler and what it interrupted, and libgcc's unwinder knows it. Where the
- * stack cannot be followed to its end (code without unwind tables), a handler is told by what it usually has: its own
- * signal blocked. */
+/* Detects whether the calling thread runs a signal handler, which may have interrupted the allocator or a holder of a
+ * lock. The kernel's frame lies on the stack between the handler and the interrupted code, and libgcc's unwinder
+ * recognises it. If the stack cannot be followed to its end (code without unwind tables), the signal mask decides: a
+ * handler usually runs with its own signal blocked. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>
@@ -33,7 +33,7 @@ static _Unwind_Reason_Code frame(struct _Unwind_Context *context, void *argument
     int interrupted = 0;
     uint64_t ip = ip_of(context, &interrupted);
     if (interrupted) s->found = A_SIGNAL;
-    else if (!ip) s->found = NONE; /* what started the thread says that nobody called it */
+    else if (!ip) s->found = NONE; /* the function that starts a thread has no caller */
     return s->found != NOT_TO_THE_END || ++s->frames == FRAMES_MOST ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
@@ -73,8 +73,7 @@ bool fdri_counters_in_handler(const sigset_t *blocked)
     return false;
 }
 
-/* Linked statically the unwinder is in the program, and knows no frame before constructors without a priority have run:
- * it would abort. */
+/* In a static program the unwinder finds no frame before constructors without a priority have run, and would abort. */
 extern const void *_Unwind_Find_FDE(void *pc, void *bases[3]) __attribute__((weak));
 bool fdri_counters_unwinder_works(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The monitor thread: wakes at the interval, reads the counters of every thread and of the process, and records them
- * through the public door on a location of its own. The application's threads execute nothing for it.
+/* The monitor thread: at each interval it reads the counters of all threads and of the process, and records them
+ * through the public interface on its own location. The program's threads do no work for it.
  *
- * Where a round takes more than a quarter of the interval (many threads, slow sources), the interval is
- * doubled: counting never takes over the machine. */
+ * If rounds take more than a quarter of the interval, because of many threads or slow sources, the interval doubles. So
+ * counting never takes over the machine. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@
 #include "sampler/counters/monitor.h"
 
 static const uint64_t longest_interval_ns = 1000000000;
-enum { SLOW_ROUNDS = 16 }; /* so many slow rounds in a row make the interval longer */
+enum { SLOW_ROUNDS = 16 }; /* the interval doubles after so many slow rounds in a row */
 
 static struct fdri_counters_plan plan;
 static struct fdri_counters_panel of_threads, of_process;
@@ -32,7 +32,7 @@ static pthread_t thread;
 static bool running;
 static sem_t stop, prepared;
 
-/* What cannot work is said once, and stands in the recording. */
+/* Reports the counters that do not work once, and in the recording. */
 void fdri_counters_missing(const char *variable, const char *list, const char *missing)
 {
     char text[1000];
@@ -94,7 +94,7 @@ static void *monitor(void *unused)
         slow = now - began > interval / 4 ? slow + 1 : 0;
         if (slow == SLOW_ROUNDS) interval = slower(interval), slow = 0;
         due += interval;
-        if (due < now) due = now + interval; /* late: what was missed is not made up for */
+        if (due < now) due = now + interval; /* late: missed rounds are not made up for */
         struct timespec t = {(time_t)(due / 1000000000u), (long)(due % 1000000000u)};
         int e;
         while ((e = sem_clockwait(&stop, CLOCK_MONOTONIC, &t)) && errno == EINTR) {}
@@ -111,10 +111,10 @@ static int start_thread(void)
     sigset_t old;
     sem_init(&stop, 0, 0);
     sem_init(&prepared, 0, 0);
-    fdri_system_signals_block(&old); /* the application's signals are not ours to take */
+    fdri_system_signals_block(&old); /* the new thread inherits the mask, so it takes no signal of the program */
     int e = pthread_create(&thread, NULL, monitor, NULL);
-    /* Trying what works here opens, reads and closes files: not beside a program that begins by closing all it did not
-     * open. */
+    /* Waits until the thread has tried the counters. This opens, reads and closes files, which must not happen beside a
+     * program that begins by closing all descriptors. */
     /* no cancellation point: base/system/signal_mask.h */
     while (!e && sem_trywait(&prepared)) fdri_system_sleep(100000);
     fdri_system_signals_restore(&old);
@@ -141,7 +141,7 @@ void fdri_counters_stop(void)
     fdri_counters_edges_stop();
 }
 
-/* The child has no monitor thread; descriptors it inherited count its parent's threads. */
+/* The child has no monitor thread; inherited descriptors count threads of the parent. */
 void fdri_counters_fork(int phase)
 {
     fdri_counters_edges_fork(phase);

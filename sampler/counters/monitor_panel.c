@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* One observed thread: read its sources, and record where something changed.
+/* One observed thread: reading its sources, and recording changes.
  *
- * A reading is a user event "fdr.counters.N" on the monitor's own location: which thread, the thread's series, number
- * of the reading, how many before this one had nothing new, then the counters as they stand. Counters are recorded as
- * running counts, never as differences: whatever is given back in between, two readings that are kept say exactly what
- * happened between them. */
+ * A reading is a user event "fdr.counters.N" on the monitor's location: thread id, series, number of the reading,
+ * number of unchanged readings before it, and the counters. Counters are recorded as running counts, not as
+ * differences. So two kept readings give the exact change between them, even if readings in between were given back. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +13,7 @@
 #include "base/clock.h"
 #include "sampler/counters/monitor.h"
 
-enum { DERIVED_NS = 100000000 }; /* quotients are of this much time */
+enum { DERIVED_NS = 100000000 }; /* interval of the quotients */
 
 static struct fdri_counters_reading *reading_of(struct fdri_counters_panel *p,
                                                 const struct fdri_counters_source *source)
@@ -27,7 +26,7 @@ static struct fdri_counters_reading *reading_of(struct fdri_counters_panel *p,
     return r;
 }
 
-/* The kinds of events of one lane, defined when the first thread comes to it. */
+/* Defines the event types of a lane, when the first thread uses it. */
 static void define_events(struct fdri_counters_panel *p, uint32_t lane)
 {
     struct fdr_field field[16] = {
@@ -46,7 +45,7 @@ static void define_events(struct fdri_counters_panel *p, uint32_t lane)
     }
 }
 
-/* The place of a counter in the panel, added if it is not there; MONITOR_COUNTERS: no room. */
+/* The place of a counter in the panel, which is added if necessary; MONITOR_COUNTERS: no room. */
 static uint32_t place_of(struct fdri_counters_panel *p, struct fdri_counters_choice c)
 {
     for (uint32_t i = 0; i < p->count; i++)
@@ -59,7 +58,7 @@ static uint32_t place_of(struct fdri_counters_panel *p, struct fdri_counters_cho
     return p->count++;
 }
 
-/* A derived counter brings what it is made of. False: there is no room for a part, it could only be 0. */
+/* Adds the parts of a derived counter. False: there is no room for one, so the counter could only be 0. */
 static bool add_parts(struct fdri_counters_panel *p, uint32_t place)
 {
     char missing[FDRI_COUNTERS_WHY_BYTES];
@@ -118,7 +117,7 @@ void fdri_counters_observe_end(struct fdri_counters_observed *o, const struct fd
     o->tid = -1;
 }
 
-/* Sources of the process count on where they were. */
+/* Opens the sources again. Those of the process continue from their old state. */
 void fdri_counters_observe_again(struct fdri_counters_observed *o, const struct fdri_counters_panel *p)
 {
     o->lost = false;
@@ -130,7 +129,7 @@ void fdri_counters_observe_again(struct fdri_counters_observed *o, const struct 
     }
 }
 
-/* False: a source failed; its counters keep their newest values. */
+/* False: a source failed. Its counters keep their newest values. */
 static bool read_sources(struct fdri_counters_observed *o, const struct fdri_counters_panel *p)
 {
     bool all = true;
@@ -164,7 +163,7 @@ static double quotient(uint32_t which, uint64_t a, uint64_t b, uint64_t ns)
     return a < ns ? 1 - (double)a / (double)ns : 0;
 }
 
-/* Derived counters, where their time is over; else they stay as they are. */
+/* Computes the derived counters at the end of their interval; otherwise they keep their values. */
 static void derive(struct fdri_counters_observed *o, const struct fdri_counters_panel *p)
 {
     uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC), ns = now - o->since_ns;
@@ -173,7 +172,7 @@ static void derive(struct fdri_counters_observed *o, const struct fdri_counters_
     for (uint32_t k = 0; k < p->count; k++) {
         if (p->choice[k].source != &fdri_counters_source_derived) continue;
         uint64_t a = part_of(o, p, k, 0), b = part_of(o, p, k, 1);
-        o->value[k] = !o->since_ns ? fdri_bits_of_double(__builtin_nan("")) /* not known yet */
+        o->value[k] = !o->since_ns ? fdri_bits_of_double(__builtin_nan("")) /* unknown so far */
                                    : fdri_bits_of_double(
                                          quotient(p->choice[k].which, a - o->since[k][0], b - o->since[k][1], ns));
         o->since[k][0] = a;
@@ -192,13 +191,13 @@ static void record(struct fdri_counters_observed *o, const struct fdri_counters_
         return;
     }
     uint64_t payload[16] = {(uint64_t)o->tid, o->series, o->number, o->idle[e]};
-    uint64_t before = last || o->fresh ? o->number : o->before[e]; /* the first and the last stay longest */
+    uint64_t before = last || o->fresh ? o->number : o->before[e]; /* the first and the last are kept longest */
     memcpy(payload + MONITOR_FIELDS, o->value + first, n * sizeof *payload);
     memcpy(o->recorded + first, o->value + first, n * sizeof *o->value);
     o->idle[e] = 0;
     o->before[e] = o->number;
     fdr_event_type type = p->type[o->series % MONITOR_LANES][e];
-    if (type) fdr_reading(type, payload, before, o->number); /* 0: no room for its definition, which was said */
+    if (type) fdr_reading(type, payload, before, o->number); /* 0: no room for its definition, which was reported */
 }
 
 bool fdri_counters_observe(struct fdri_counters_observed *o, const struct fdri_counters_panel *p, bool last)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which threads there are: /proc/self/task, also for threads that never call fdr. No allocation; the kernel is asked
- * for the list only when the number of threads changed, and every now and then. */
+/* The list of observed threads, from /proc/self/task, also of threads that never call fdr. No allocation. The list is
+ * read only if the number of threads changed, and every 64th scan. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +16,10 @@
 #include "base/text/message.h"
 #include "sampler/counters/monitor.h"
 
-enum { LOOK_EVERY = 64 }; /* scans: threads may come and go in equal numbers */
+enum { LOOK_EVERY = 64 }; /* scans: equal numbers of threads may have begun and ended */
 
 static struct fdri_counters_observed threads[MONITOR_THREADS];
-static uint32_t places; /* used so far, free ones among them */
+static uint32_t places; /* including free ones */
 static uint32_t series;
 static uint32_t scans;
 static nlink_t links;
@@ -31,15 +31,15 @@ uint32_t fdri_counters_threads_observed(void)
     return n;
 }
 
-/* Threads of ours are none of the application's. */
+/* True for fdr's own threads, and for a thread that has ended. */
 static bool ours(int tid)
 {
     char name[24] = "";
     int fd = fdri_counters_proc_open(tid, "comm");
-    if (fd < 0) return true; /* gone already */
+    if (fd < 0) return true; /* ended */
     ssize_t n = read(fd, name, sizeof name - 1);
     close(fd);
-    if (n > 0) name[n - 1] = 0; /* the end of the line */
+    if (n > 0) name[n - 1] = 0; /* the newline */
     return n <= 0 || (tid != getpid() && fdri_system_is_helper(name));
 }
 
@@ -114,7 +114,7 @@ static void look(struct fdri_counters_panel *p)
     close(fd);
     for (uint32_t i = 0; i < places; i++) {
         if (threads[i].tid < 0 || threads[i].seen) continue;
-        fdri_counters_observe(&threads[i], p, true); /* a descriptor outlives its thread and knows its final count */
+        fdri_counters_observe(&threads[i], p, true); /* descriptors outlive their thread and have its final counts */
         fdri_counters_observe_end(&threads[i], p);
     }
 }
@@ -133,8 +133,8 @@ void fdri_counters_threads_read(const struct fdri_counters_panel *p, bool last)
 {
     for (uint32_t i = 0; i < places; i++)
         if (threads[i].tid > 0 && !fdri_counters_observe(&threads[i], p, last)) {
-            links = 0; /* gone: the next scan ends it */
-            /* or finds it again, as a series that begins there */
+            links = 0; /* ended: the next scan ends the observation */
+            /* or begins a new series, if the thread is still there */
             if (threads[i].lost) fdri_counters_observe_end(&threads[i], p);
         }
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* libfdr-papi: the descriptors that PAPI holds for a set. A program that closes descriptors it did not open closes
- * these, too, and its next file has their numbers: PAPI would take what a pipe of the program's holds for counts, and
- * close it in the end.
+/* libfdr-papi: the descriptors that PAPI has open for a set. A program that closes all descriptors closes these, too,
+ * and its next files get their numbers. PAPI would then read counts from a pipe of the program, and finally close it.
  *
- * PAPI does not say which they are: they are the perf events that came while the set was made. Others of that time are
- * told by what PAPI's are not: libfdr's are close-on-exec, and those that lead a group of another thread's take no
- * member of this one. */
+ * PAPI does not tell these descriptors. They are among the perf events that were opened while the set was made. Other
+ * events of that time are excluded by two properties: libfdr's are close-on-exec, and a group leader of another thread
+ * accepts no member of this thread. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
@@ -23,7 +22,7 @@ static uint64_t number_of(int fd)
     return ioctl(fd, PERF_EVENT_IOC_ID, &number) ? 0 : number;
 }
 
-/* An event of the calling thread that counts nothing, in a group with `leader` (-1: alone). */
+/* Opens an event of the calling thread that counts nothing, in the group of `leader` (-1: alone). */
 static int open_none(int leader)
 {
     struct perf_event_attr a = {.size = sizeof a,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libfdr-papi of a build that had no PAPI: every counter says so. */
+/* libfdr-papi in a build without PAPI: each counter gives that as reason. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* libfdr-papi: which events work. PAPI is asked for nothing that a listing says: an event works if it can be
- * added, started, and moves when what it counts is made to happen.
+/* libfdr-papi: which events work. PAPI's own listing is not believed. An event works if it can be added and started,
+ * and counts when the counted thing happens.
  *
- * The domain is set to everything before any set is made: PAPI's default counts user mode only, where context switches
- * stay 0 without a word. Where the kernel's side may not be counted they stay 0 all the same, and are refused here. */
+ * The domain is set to everything before the first set is made. PAPI's default counts user mode only, in which context
+ * switches stay 0. If the kernel's side may not be counted, they stay 0 all the same, and are refused here. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <papi.h>
@@ -20,13 +20,13 @@
 #include "sampler/papi/papi.h"
 
 pthread_mutex_t fdri_papi_lock = PTHREAD_MUTEX_INITIALIZER;
-static pid_t initialised; /* the process PAPI was made ready in */
+static pid_t initialised; /* the process in which PAPI was initialised */
 static int init_error;
 struct fdri_papi_plan fdri_papi_plan;
 
 static unsigned long thread_id(void) { return (unsigned long)syscall(SYS_gettid); }
 
-/* 0 or PAPI's error. A forked child starts anew: what it inherited counts its parent. */
+/* Returns 0 or PAPI's error. A forked child starts anew: inherited sets count the parent. */
 static int ready(void)
 {
     if (initialised == getpid()) return init_error;
@@ -40,11 +40,11 @@ static int ready(void)
 
 int fdri_papi_begin(void)
 {
-    /* a thread the child does not have may hold it */
+    /* a thread of the parent may hold it for ever */
     if (initialised && initialised != getpid()) pthread_mutex_init(&fdri_papi_lock, NULL);
     pthread_mutex_lock(&fdri_papi_lock);
     int e = ready();
-    return e ? e : PAPI_register_thread(); /* PAPI looks names up for threads it knows only */
+    return e ? e : PAPI_register_thread(); /* PAPI finds names only for registered threads */
 }
 
 /* ---- does it count? ---- */
@@ -61,7 +61,7 @@ static void provoke(void)
     for (int i = 0; i < 1000; i++) clock_gettime(CLOCK_MONOTONIC, &t);
 }
 
-/* What must have moved after that. Other events may rightly be 0. */
+/* True for events that must have counted after that; others may rightly be 0. */
 static bool must_move(const char *name)
 {
     static const char *const words[] = {"TASK-CLOCK", "CPU-CLOCK", "PAGE-FAULTS", "MINOR-FAULTS", "CONTEXT-SWITCHES",
@@ -95,7 +95,7 @@ static bool refuse(char *why, size_t bytes, int code, const char *what, int erro
     return false;
 }
 
-/* Adds, starts, provokes, reads, in a set of its own. */
+/* Adds, starts, provokes and reads the event in a set of its own. */
 static bool counts(int code, const char *name, char *why, size_t bytes)
 {
     int set = PAPI_NULL;
@@ -129,7 +129,7 @@ static void unit_of(int code, struct fdr_counter_info *info)
         strcpy(info->unit, "ns");
 }
 
-/* Why PAPI may not know an event here: the parts of it that do not work on this machine. */
+/* Explains why PAPI may not know an event: its components that do not work on this machine. */
 static void unknown(struct fdr_counter_info *info, int error)
 {
     int used = snprintf(info->why, sizeof info->why, "PAPI knows no such event here: %s", PAPI_strerror(error));
@@ -153,7 +153,7 @@ int fdri_papi_describe(struct fdr_counter_info *info, const char *name, int leng
     return code;
 }
 
-/* How many of the chosen go into one set. */
+/* The number of chosen events that fit into one set. */
 static int fitting(bool multiplex, int *error)
 {
     int code[FDRI_PAPI_MAX + 1], set = fdri_papi_make_set(multiplex), total = fdri_papi_codes(code), n = 0;
@@ -164,8 +164,8 @@ static int fitting(bool multiplex, int *error)
     return n;
 }
 
-/* All together; those that do not fit are multiplexed, where PAPI can, or refused. What is multiplexed does not
- * overflow. */
+/* Tests all chosen events together. Events that do not fit are multiplexed if PAPI can, otherwise refused. Multiplexed
+ * events do not overflow. */
 static void fit(struct fdr_counter_info *out, const size_t *place)
 {
     struct fdri_papi_plan *p = &fdri_papi_plan;

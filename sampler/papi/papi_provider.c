@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libfdr-papi: what libfdr calls. */
+/* libfdr-papi: the functions that libfdr calls. */
 #include <fdr/papi.h>
 
 #include "sampler/papi/papi.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libfdr-papi of a build that had no PAPI: there are no sets. */
+/* libfdr-papi in a build without PAPI: there are no sets. */
 #include <errno.h>
 #include <stddef.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* libfdr-papi: event sets of the calling thread. PAPI runs one at a time, so what is read (FDR_PAPI) and what overflows
- * (FDR_SAMPLE) are in one: who opens one finds the other's.
+/* libfdr-papi: event sets of the calling thread. PAPI runs one set at a time, so it contains both the read events
+ * (FDR_PAPI) and the overflowing one (FDR_SAMPLE); both users share it.
  *
- * PAPI makes the perf event and says when it is to overflow; the signal it would send is not used: it queues, which
- * ends programs that block it for long, it ends a program that calls exec while one is pending, and its number may be
- * the program's. So the event is found among the process's descriptors, silenced before it first counts, and libfdr has
- * its own signal sent: what is counted until then is the first sample's. It is the first of its set, which makes it the
- * leader of its group in the kernel. */
+ * PAPI opens the perf event and configures the overflow, but its signal is not used. That signal queues, which ends
+ * programs that block it for long; it ends a program that calls exec while one is pending; and the program may use its
+ * number. So fdr finds the event among the process's descriptors, silences it before it counts, and libfdr has its own
+ * signal sent. The counts until then belong to the first sample. The event is the first of its set, so it leads its
+ * group in the kernel. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -27,18 +27,18 @@
 
 enum { HELD = FDRI_PAPI_MAX + 2 };
 struct set {
-    int id;    /* PAPI_NULL: it runs no more */
-    int users; /* who counts, who is sampled: both of this thread */
-    int fd;    /* of the event that overflows; -1: none */
+    int id;    /* PAPI_NULL: stopped */
+    int users; /* counting, sampling: both of this thread */
+    int fd;    /* of the overflowing event; -1: none */
     pid_t pid;
     struct fdri_papi_held held[HELD];
     int holds;
     int code[FDRI_PAPI_MAX + 1], codes;
-    int place[FDRI_PAPI_MAX], count; /* of what is read among them */
+    int place[FDRI_PAPI_MAX], count; /* of the read events among `code` */
 };
 static __thread struct set *running;
 
-/* ---- what it is made of ---- */
+/* ---- contents of a set ---- */
 
 int fdri_papi_place(const int *code, int count, int event)
 {
@@ -76,9 +76,9 @@ void fdri_papi_drop_set(int set)
     PAPI_destroy_eventset(&set);
 }
 
-/* ---- the event that overflows ---- */
+/* ---- the overflowing event ---- */
 
-/* Given to PAPI, which would call it in its own handler. */
+/* For PAPI, whose own handler would call it. */
 static void never(int set, void *address, long long vector, void *context)
 {
     (void)set;
@@ -87,8 +87,8 @@ static void never(int set, void *address, long long vector, void *context)
     (void)context;
 }
 
-/* The descriptor in `folder` that is the newest perf event which signals this thread by `number`; -1: none newer than
- * `event`, which becomes its number. */
+/* Finds the newest perf event in `folder` that signals this thread with signal `number` and is newer than *event.
+ * Returns its descriptor and sets *event to its number; -1: none. */
 static int newest(DIR *folder, int number, uint64_t *event)
 {
     int found = -1, self = (int)syscall(SYS_gettid);
@@ -113,7 +113,7 @@ static int signalling(int number, uint64_t *event)
     return fd;
 }
 
-/* The program may have a handler for the signal that PAPI takes for itself. */
+/* Starts the overflow, and restores a handler that the program has for PAPI's signal. */
 static int arm(int set, int number)
 {
     struct sigaction before;
@@ -125,8 +125,8 @@ static int arm(int set, int number)
 
 /* ---- one set ---- */
 
-/* The program closed descriptors of it, and may have their numbers by now: PAPI would read and close the program's
- * files. */
+/* True if the program closed descriptors of the set. PAPI must not touch it any more: it would read and close files of
+ * the program. */
 static bool closed(const struct set *s) { return fdri_papi_lost(s->held, s->holds, false); }
 
 static void stop(struct set *s)
@@ -146,7 +146,7 @@ void fdri_papi_retire(void)
     if (running) stop(running);
 }
 
-/* Which step failed, and PAPI's error; 0 where it is not PAPI's. */
+/* The failed step, and PAPI's error; 0: the error is not PAPI's. */
 struct failure {
     const char *step;
     int error, code;
@@ -166,7 +166,7 @@ static bool add(struct set *s, struct failure *f)
     return true;
 }
 
-/* Its first event overflows, and is silent. */
+/* Makes the first event overflow, without a signal. */
 static bool overflows(struct set *s, struct failure *f)
 {
     const PAPI_component_info_t *info = PAPI_get_component_info(PAPI_get_event_component(s->code[0]));
@@ -191,7 +191,7 @@ static bool fill(struct set *s, struct failure *f)
     return true;
 }
 
-/* A running set by the plan; NULL and why. */
+/* Makes and starts a set by the plan; NULL: the reason is in *f. */
 static struct set *make(struct failure *f)
 {
     struct set *s = calloc(1, sizeof *s);
@@ -211,7 +211,7 @@ static struct set *make(struct failure *f)
     return NULL;
 }
 
-/* Does it hold what the plan reads? Then it is known where. */
+/* True if the set contains all events that the plan reads. Sets their places. */
 static bool covers(struct set *s)
 {
     const struct fdri_papi_plan *p = &fdri_papi_plan;
@@ -222,7 +222,7 @@ static bool covers(struct set *s)
     return all;
 }
 
-/* ---- as libfdr calls it ---- */
+/* ---- the interface to libfdr ---- */
 
 void *fdri_papi_open(void)
 {
@@ -264,7 +264,7 @@ void *fdri_papi_overflow_open(int *fd, char *why, size_t why_bytes)
     struct failure f = {"PAPI_register_thread", fdri_papi_begin(), fdri_papi_plan.overflow};
     struct set *s = NULL;
     if (!f.error) {
-        fdri_papi_retire(); /* of a recording before */
+        fdri_papi_retire(); /* of an earlier recording */
         s = make(&f);
     }
     if (s) s->users++;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Return addresses by frame pointers. The stack is read through the kernel, which says no where there is no memory: a
- * frame pointer that is none (code built without them) ends the walk and nothing else. An address counts only if code
- * lies there. */
+/* Return addresses by frame pointers. The stack is read through the kernel, which refuses unmapped addresses. So a
+ * wrong frame pointer, from code built without them, only ends the walk. An address counts only if code lies there. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <link.h>
@@ -14,7 +13,7 @@
 
 enum { FRAME_MOST = 1 << 20, TEXTS_MOST = 1024, PAGE = 4096 };
 
-/* ---- where code is: two tables, one of them in use ---- */
+/* ---- loaded code: two tables, one of them in use ---- */
 
 struct texts {
     uint32_t count;
@@ -23,7 +22,7 @@ struct texts {
     } at[TEXTS_MOST];
 };
 static struct texts table[2];
-static uint32_t current; /* atomic: the number of tables there were so far; its lowest bit says which is in use */
+static uint32_t current; /* atomic: number of tables so far; its lowest bit selects the one in use */
 static uint64_t adds, subs;
 
 static int add_texts(struct dl_phdr_info *info, size_t size, void *to)
@@ -45,7 +44,7 @@ static int look_at_counts(struct dl_phdr_info *info, size_t size, void *changed)
     *(bool *)changed = info->dlpi_adds != adds || info->dlpi_subs != subs;
     adds = info->dlpi_adds;
     subs = info->dlpi_subs;
-    return 1; /* the first one tells */
+    return 1; /* the first module has the counts of all */
 }
 
 bool fdri_samples_walk_modules(void)
@@ -60,10 +59,10 @@ bool fdri_samples_walk_modules(void)
     return true;
 }
 
-/* `hint`: where the last one was found; the next one is often there, too. */
+/* `hint`: where the last address was found; the next one is often in the same file. */
 static bool is_code(uint64_t address, uint32_t *hint)
 {
-    const struct texts *t = &table[fdri_atomic_load_acquire(&current) & 1]; /* A:texts - the table is whole */
+    const struct texts *t = &table[fdri_atomic_load_acquire(&current) & 1]; /* A:texts - the table is complete */
     uint32_t i = *hint, n = t->count;
     if (i < n && address >= t->at[i].from && address < t->at[i].to) return true;
     for (i = 0; i < n && (address < t->at[i].from || address >= t->at[i].to);) i++;
@@ -79,27 +78,27 @@ bool fdri_samples_walk_is_code(uint64_t address)
 
 /* ---- the walk ---- */
 
-/* By the calling thread's number: that of the process is its first thread's, which has no memory once it left by
+/* Reads by the calling thread's id. The process's id is that of its first thread, which has no memory after
  * pthread_exit. */
 static ssize_t own_memory(const struct iovec *here, const struct iovec *there)
 {
     return process_vm_readv((pid_t)fdri_samples_own_tid(), here, 1, there, 1, 0);
 }
 
-/* As many of the bytes at `at` as come. */
+/* Reads up to `bytes` at `at`; returns the number read. */
 static ssize_t fetch(struct fdri_samples_window *w, uint64_t at, uint64_t bytes)
 {
     struct iovec here = {w->word, bytes}, there = {(void *)(uintptr_t)at, bytes};
     return own_memory(&here, &there);
 }
 
-/* 16 bytes at `at` are in the window, if they are anywhere. */
+/* Loads the window if necessary. True: the 16 bytes at `at` are in it. */
 static bool look_at(struct fdri_samples_window *w, uint64_t at)
 {
     if (at >= w->from && at + 16 <= w->to) return true;
-    uint64_t first = PAGE - at % PAGE; /* what lies on one page comes or does not */
+    uint64_t first = PAGE - at % PAGE; /* a page is readable as a whole, or not at all */
     ssize_t n = fetch(w, at, FDRI_SAMPLES_WINDOW);
-    if (n < 16 && first < FDRI_SAMPLES_WINDOW) n = fetch(w, at, first); /* the stack ends with its page */
+    if (n < 16 && first < FDRI_SAMPLES_WINDOW) n = fetch(w, at, first); /* the stack may end with this page */
     w->from = at;
     w->to = n > 0 ? at + (uint64_t)n : at;
     return n >= 16;
@@ -117,8 +116,8 @@ void fdri_samples_walk_probe(void)
 
 enum { FUNCTION_MOST = 65536 };
 
-/* Where the direct call before `address` goes, 0: there is none. Code may be gone: it is read through the kernel, too,
- * and remembered until something is loaded or unloaded. */
+/* The target of the direct call before `address`; 0: there is none. The code may be unmapped, so it is read through the
+ * kernel. The result is valid until a file is loaded or unloaded. */
 static uint64_t called(struct fdri_samples_calls *known, uint64_t address)
 {
     uint32_t tables = fdri_atomic_load_acquire(&current); /* A:texts */
@@ -158,7 +157,7 @@ void fdri_samples_walk(struct fdri_samples_frames *f, struct fdri_samples_window
     f->cut = true;
     add_caller(f, w, c, known);
     for (bool first = true; f->count < FDRI_SAMPLES_FRAMES_MAX; first = false) {
-        if (!fp && !first) f->cut = false; /* where threads begin there is a 0 */
+        if (!fp && !first) f->cut = false; /* the outermost frame of a thread has frame pointer 0 */
         if (fp < below + (first ? 0 : 16) || fp - below > FRAME_MOST || fp % 8 || !look_at(w, fp)) return;
         uint64_t address = w->word[(fp - w->from) / 8 + 1];
         if (!is_code(address, &hint)) {

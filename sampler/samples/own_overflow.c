@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Counters that overflow and that only the counted thread can make (PAPI's event sets). A thread makes its set when it
- * attaches; no signal comes of it yet. The helper finds it here, takes a descriptor of the same event for itself, and
- * goes on as with a perf event of its own: the same signal, handler, weights, thinning. At its end the thread gives its
- * set back. */
+/* Overflowing counters that only the counted thread can open (PAPI's event sets). A thread opens its set when it
+ * attaches; the set sends no signal yet. The helper finds the set here and duplicates the descriptor of its event. From
+ * then on the event serves like a perf event of the helper, with the same signal, handler, weights and thinning. The
+ * thread closes its set when it ends. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -17,10 +17,10 @@
 #include "sampler/samples/sampler.h"
 
 struct own {
-    uint32_t tid, round; /* of the recording it was made in */
+    uint32_t tid, round; /* number of the recording for which it was made */
     int fd;
-    uint64_t event; /* its number: whether `fd` is still that one */
-    void *set;      /* the provider's */
+    uint64_t event; /* its number: `fd` may be another file by now */
+    void *set;      /* the provider's set */
     const struct fdr_counter_provider *provider;
     struct own *next, **link;
 };
@@ -32,9 +32,10 @@ static const struct fdr_counter_provider *provider;
 static pthread_key_t key;
 static bool have_key;
 
-/* ---- what a thread makes ---- */
+/* ---- in the counted thread ---- */
 
-/* In its own thread. What the program closed is not given back: its file may have the number now. */
+/* For the thread itself. A set whose descriptor the program closed is not closed again: the number may be a file of the
+ * program. */
 static void drop(struct own *o)
 {
     pthread_mutex_lock(&lock);
@@ -48,7 +49,7 @@ static void drop(struct own *o)
 }
 
 static void thread_ends(void *p) { drop(p); }
-/* What the calling thread has of a recording before: it runs one set at a time. */
+/* Closes the calling thread's set of an earlier recording, because a thread runs one set at a time. */
 static void drop_last(void)
 {
     struct own *o = have_key ? pthread_getspecific(key) : NULL;
@@ -113,7 +114,7 @@ void fdri_samples_own_begin(uint32_t tid, const sigset_t *blocked)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- what the helper takes ---- */
+/* ---- in the helper ---- */
 
 static struct own *of(uint32_t tid)
 {
@@ -144,8 +145,8 @@ int fdri_samples_own_descriptor(uint32_t tid)
 
 /* ---- start, fork ---- */
 
-/* The provider makes one set of what is read (FDR_PAPI) and what overflows: it must know both before a thread makes
- * one. */
+/* The provider puts read counters (FDR_PAPI) and the overflowing one into one set, so it must know both before a thread
+ * opens its set. */
 static void choose(const struct fdri_samples_settings *how, const char *papi, struct fdr_counter_info *info)
 {
     static struct fdr_counter_info read[16];
@@ -183,8 +184,8 @@ bool fdri_samples_own_choose(struct fdri_samples_settings *how, const char *papi
     return true;
 }
 
-/* In a child what is here counts its parent's threads. The descriptors are left as they are: the provider knows their
- * numbers. */
+/* In a child these sets count threads of the parent. Their descriptors stay as they are, because the provider knows
+ * their numbers. */
 void fdri_samples_own_fork(int phase)
 {
     if (phase == 0) pthread_mutex_lock(&lock);

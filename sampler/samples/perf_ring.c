@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that never called fdr: nothing is known of their stacks, so no handler runs there where the kernel can take
- * the sample instead. It writes into a small ring that the helper thread reads every few milliseconds. */
+/* Samples taken by the kernel, of threads that never called fdr. Nothing is known about their stacks, so no handler
+ * runs there if the kernel can sample. It writes into a small ring, which the helper reads every few milliseconds. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -86,8 +86,9 @@ static void copy_out(const struct fdri_samples_target *t, uint64_t at, void *to,
     memcpy((uint8_t *)to + first, data, bytes - first);
 }
 
-/* ip, time, value of the clock, then the chain: marks above -4096 say whose frames follow; the first is the ip. Then
- * how much of the stack there is, and its lowest word: where a function without a frame returns to. */
+/* Takes a sample: ip, time, clock value, number of frames, frames. Frames above -4096 are marks (kernel, user); the
+ * first other frame is the ip. Then the size of the copied stack and its lowest word, the return address of a function
+ * without a frame. */
 static void take(struct fdri_samples_target *t, const uint64_t *word, uint64_t words)
 {
     struct fdri_samples_frames f = {.count = 0};
@@ -102,7 +103,7 @@ static void take(struct fdri_samples_target *t, const uint64_t *word, uint64_t w
         } else if (!(f.cut = !fdri_samples_walk_is_code(word[4 + i]))) {
             f.address[f.count++] = word[4 + i];
         } else {
-            break; /* code without frame pointers: what the kernel followed is none */
+            break; /* the code has no frame pointers, so the kernel followed a wrong one */
         }
     }
     if (!pc) pc = word[0] < 1ull << 47 ? word[0] : 0;
@@ -122,9 +123,9 @@ static void take(struct fdri_samples_target *t, const uint64_t *word, uint64_t w
     fdri_samples_source_rate(t);
 }
 
-/* The task clock's event leaves out what switching to the thread costs, which is CPU time (10 us each time in virtual
- * machines). Its clock is read first: between the two the thread may run on, and nothing may be booked that it did not
- * use. */
+/* The event of the task clock does not count the cost of switching to the thread, which is CPU time (10 us each time in
+ * virtual machines). The thread's clock is read before the event: the thread may run in between, and unused time must
+ * not be accounted. */
 static void look_beside(struct fdri_samples_target *t)
 {
     if (fdri_samples_sampler.how.events || !fdri_samples_source_there(t)) return;
@@ -150,5 +151,5 @@ void fdri_samples_ring_drain(struct fdri_samples_target *t)
         if (h.type == PERF_RECORD_SAMPLE && bytes >= 4 * sizeof word[0]) take(t, word, bytes / sizeof word[0]);
         at += h.size;
     }
-    fdri_atomic_store_release(&head->data_tail, to); /* R:ring - the records were read: the kernel may write there */
+    fdri_atomic_store_release(&head->data_tail, to); /* R:ring - the records were read: the kernel may overwrite them */
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* One sample, in the signal handler of the thread it is of. Everything it calls is async-signal-safe: clocks, reads of
- * the stack through the kernel, the recorder's [record] door, re-arming.
+/* One sample, in the signal handler of the sampled thread. All calls are async-signal-safe: clocks, reads of the stack
+ * through the kernel, fdr_sample, re-arming.
  *
- * The signal is SIGURG: what nobody handles is ignored by default, so one that is still pending when the program calls
- * exec, or takes the handler away, harms nothing; and it does not queue, so the kernel never has to drop one (for
- * queued ones it sends SIGIO instead, which ends programs). Others' SIGURG go on to the handler that was there
- * before. */
+ * The signal is SIGURG. Its default action is to be ignored, so a pending one is harmless when the program calls exec
+ * or removes the handler. It does not queue, so the kernel never drops one; for queued signals it sends SIGIO instead,
+ * which ends programs. SIGURG from other sources goes on to the previous handler. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stddef.h>
@@ -32,8 +31,8 @@ static void stack_of(struct fdri_samples_target *t, const struct fdri_stack_cont
 
 /* ---- one sample ---- */
 
-/* CPU time is counted by its clock, events by their counter, not by signals: whatever was delayed or lost, the weights
- * sum to the time. */
+/* The number of periods since the last sample. A clock or the event counter gives it, not the number of signals. So the
+ * weights add up to the whole time, even if signals were delayed or lost. */
 static uint64_t periods_passed(struct fdri_samples_target *t)
 {
     if (fdri_samples_sampler.how.wall) return fdri_samples_source_rearm(t, fdri_clock_ns(CLOCK_MONOTONIC));
@@ -65,7 +64,7 @@ static void sample(struct fdri_samples_target *t, const ucontext_t *context)
     }
 }
 
-/* Whose signal is it? NULL: somebody else's. */
+/* The target whose signal this is; NULL: the signal is not fdr's. */
 static struct fdri_samples_target *target_of(const siginfo_t *info)
 {
     if (info->si_code == SI_TIMER)
@@ -82,13 +81,13 @@ uint32_t fdri_samples_own_tid(void)
     return own_tid;
 }
 
-/* A signal may come late, when the target is another thread's. */
+/* False for a late signal, when the target belongs to another thread already. */
 static bool is_own(const struct fdri_samples_target *t)
 {
     return fdri_atomic_load_relaxed(&t->tid) == fdri_samples_own_tid();
 }
 
-/* The helper that ends a target waits for a handler that is inside. */
+/* Takes a sample if the target is live. The helper waits for INSIDE to clear before it ends the target. */
 static void visit(struct fdri_samples_target *t, void *context)
 {
     if (!is_own(t)) return;
@@ -117,11 +116,11 @@ void fdri_samples_handler_forked(void) { own_tid = 0; }
 bool fdri_samples_handler_install(int taken)
 {
     struct sigaction ours;
-    fdri_samples_sampler.signal = taken == SIGURG ? SIGWINCH : SIGURG; /* both are ignored where nobody handles them */
+    fdri_samples_sampler.signal = taken == SIGURG ? SIGWINCH : SIGURG; /* both are ignored by default */
     memset(&ours, 0, sizeof ours);
     ours.sa_sigaction = on_signal;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    /* blocked, a fault would kill without a bundle; and it may be ours: unwind.c */
+    /* faults stay open: a blocked fault kills without a bundle, and unwind.c recovers from its own faults */
     fdri_system_signals_but_faults(&ours.sa_mask);
     return fdri_system_previous_install(&fdri_samples_sampler.previous, fdri_samples_sampler.signal, &ours);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* FDR_SAMPLE: a rate or a period, and words, separated by commas: "1kHz", "on", "500Hz,wall", "2ms,unwind"; or an event
- * and how many of them: "cache-misses/100000", "PAPI_TOT_INS/100000". */
+/* The parser of FDR_SAMPLE: a rate or a period, and words, separated by commas: "1kHz", "on", "500Hz,wall",
+ * "2ms,unwind". Or an event and a count: "cache-misses/100000", "PAPI_TOT_INS/100000". */
 #include <ctype.h>
 #include <linux/perf_event.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 enum { USUAL_NS = 1000000, LEAST_NS = 100000 };
 
-/* "1kHz" or "1ms" to ns; 0: neither. */
+/* "1kHz" or "1ms" in ns; 0: the text is neither. */
 static uint64_t period_of(const char *text)
 {
     static const struct {
@@ -33,14 +33,15 @@ static uint64_t period_of(const char *text)
     return 0;
 }
 
-/* PAPI's names have capitals ("PAPI_TOT_INS", "perf::PAGE-FAULTS", "PAGE-FAULTS"); none of those below has. */
+/* True for events of PAPI, which have capitals ("PAPI_TOT_INS", "perf::PAGE-FAULTS", "PAGE-FAULTS"); perf's below have
+ * none. */
 static bool is_provided(const char *name, const char *end)
 {
     while (name < end && !isupper((unsigned char)*name)) name++;
     return name < end;
 }
 
-/* "page-faults/100": a sample whenever the thread has had that many of them. */
+/* "page-faults/100": a sample after each 100 page faults of the thread. */
 static bool event(struct fdri_samples_settings *s, const char *w)
 {
     static const struct {
@@ -79,10 +80,10 @@ static bool event(struct fdri_samples_settings *s, const char *w)
     return false;
 }
 
-/* What a word decides; the last one of its kind counts. */
+/* The decision that a word makes; the last word of a kind counts. */
 enum kind { UNKNOWN, OTHER, PERIOD, CLOCK, STACKS, KINDS };
 
-/* Words that say how often by time, or which time: they go with no event. */
+/* Words on the period or the clock, which exclude an event. */
 static enum kind time_word(struct fdri_samples_settings *s, const char *w, uint64_t *period_ns)
 {
     uint64_t period = period_of(w);
@@ -99,11 +100,11 @@ static enum kind word(struct fdri_samples_settings *s, const char *w, uint64_t *
         return s->stacks = unwind ? FDRI_SAMPLES_UNWINDER : FDRI_SAMPLES_NO_STACKS, STACKS;
     if (!strcmp(w, "off") || !strcmp(w, "0")) return *period_ns = 0, OTHER;
     if (strcmp(w, "on") && strcmp(w, "1")) return !s->events && event(s, w) ? OTHER : UNKNOWN;
-    if (!*period_ns) *period_ns = USUAL_NS; /* a period that was named stays */
+    if (!*period_ns) *period_ns = USUAL_NS; /* keeps an explicit period */
     return OTHER;
 }
 
-/* Two words of one kind: "cpu,wall", "1ms,2ms". */
+/* Reports two words of one kind: "cpu,wall", "1ms,2ms". */
 static void say_both(const char *text, const char *const pair[2])
 {
     fdri_text_message("FDR_SAMPLE=%s: '%s' and '%s' exclude each other; using '%s'", text, pair[0], pair[1], pair[1]);
@@ -145,7 +146,7 @@ struct fdri_samples_settings fdri_samples_parse_setting(const char *text)
     if (s.events && timed)
         fdri_text_message("FDR_SAMPLE=%s: what overflows is no time; using it without '%s'", text, timed);
     if (s.events) s.wall = false;
-    if (!s.events || !period_ns) s.period_ns = period_ns; /* 0: "off", of an event, too */
+    if (!s.events || !period_ns) s.period_ns = period_ns; /* "off" switches an event off, too */
     if (s.provided && strstr(s.name, "CLOCK") && s.period_ns < LEAST_NS) {
         fdri_text_message("FDR_SAMPLE=%s: below 100000ns of %s leave a program no time for itself; using 100000", text,
                           s.name);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What makes a thread's signal come. CPU time: a perf event on the thread's software clock where that is allowed, since
- * CPU timers fire at ticks of the kernel only; else a timer on the thread's CPU clock. Wall time: a timer that goes off
- * at a random moment of each period, so that nothing periodic in the program can hide between samples.
+/* Sources of a thread's signals. CPU time: a perf event on the thread's software clock if allowed, because CPU timers
+ * fire only at ticks of the kernel; otherwise a timer on the thread's CPU clock. Wall time: a timer at a random moment
+ * of each period, so that no periodic work of the program hides between samples.
  *
- * A period that is shorter than what a sample costs would keep the thread in its handler for good: the handler notices,
- * and the period is doubled (`slow`). The signal does not queue, so none pile up. */
+ * A period shorter than the cost of a sample would keep the thread in its handler for ever. The handler notices, and
+ * doubles the period (`slow`). The signal does not queue, so none pile up. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +23,7 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-/* The CPU clock of any thread of this process (clock_getcpuclockid's arithmetic, which glibc has for processes
- * only). */
+/* The CPU clock of any thread of this process. clock_getcpuclockid computes it for processes only. */
 static clockid_t cpu_clock(uint32_t tid) { return (clockid_t)((~tid << 3) | 6u); }
 
 uint64_t fdri_samples_source_cpu_ns(uint32_t tid)
@@ -56,10 +55,10 @@ void fdri_samples_source_probe(void)
     struct fdri_samples_sampler *s = &fdri_samples_sampler;
     struct rlimit files;
     uint32_t most = getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < 65536 ? (uint32_t)files.rlim_cur : 65536;
-    fdri_fd_budget_give(s->fds); /* in a forked child: its parent's */
+    fdri_fd_budget_give(s->fds); /* in a forked child: the parent's descriptors */
     s->fds = 0;
     s->fds_most = most / 4;
-    s->perf = s->how.provided; /* which was tried already */
+    s->perf = s->how.provided; /* which was tried before */
     s->perf_kernel = false;
     if (s->how.wall || s->how.provided) return;
     int fd = open_event((uint32_t)syscall(SYS_gettid), true);
@@ -79,7 +78,7 @@ void fdri_samples_source_probe(void)
     if (fd >= 0) close(fd);
 }
 
-/* Fits the quarter of the process's descriptors that is ours, and the table. */
+/* Accepts the descriptor if it fits the table and the budget of the process; otherwise closes it. */
 static bool admit(struct fdri_samples_target *t, int fd)
 {
     struct fdri_samples_sampler *s = &fdri_samples_sampler;
@@ -96,7 +95,7 @@ static bool admit(struct fdri_samples_target *t, int fd)
     s->fds++;
     t->fd = fd;
     t->event = fdri_fd_perf_id(fd);
-    fdri_atomic_store_release(&s->by_fd[fd], t); /* R:target - its number is there */
+    fdri_atomic_store_release(&s->by_fd[fd], t); /* R:target - the event's number is stored */
     return true;
 }
 
@@ -110,7 +109,7 @@ static void drop_fd(struct fdri_samples_target *t)
     if (t->fd < 0) return;
     fdri_atomic_store_relaxed(&fdri_samples_sampler.by_fd[t->fd], (struct fdri_samples_target *)NULL);
     bool there = fdri_samples_source_there(t);
-    /* the event stays with its thread; others that it leads go on counting */
+    /* the event stays with its thread, and others of its group go on counting */
     if (there && fdri_samples_sampler.how.provided) {
         uint64_t never = 1ull << 62;
         ioctl(t->fd, PERF_EVENT_IOC_PERIOD, &never);
@@ -122,7 +121,7 @@ static void drop_fd(struct fdri_samples_target *t)
     fdri_fd_budget_give(1);
 }
 
-/* Everything the handler needs is there: from here on it may come. */
+/* All fields for the handler are set; from here on it may run. */
 static void go_live(struct fdri_samples_target *t, enum fdri_samples_by source)
 {
     t->source = source;
@@ -131,15 +130,15 @@ static void go_live(struct fdri_samples_target *t, enum fdri_samples_by source)
 
 enum { WAITS = 1000, LOOKS_AT = 10 };
 
-/* No handler comes any more, and the one that may be at work is awaited: a timer it arms would be somebody else's.
- * Bounded: a thread that is stopped in there does not come out, and one that was cancelled is gone. Its target is not
- * used again until it does (new_target), and the timer it may still arm is gone, which the kernel says: numbers of
- * timers are not used again for long. */
+/* Ends the target: no handler begins, and this function waits for one that is inside. Otherwise that handler could arm
+ * the timer of another thread. The wait is bounded: a stopped thread does not leave its handler, and a cancelled one
+ * has ended. new_target does not use the target again before the handler has left. The timer that such a handler may
+ * still arm is deleted, and the kernel refuses the call; ids of timers are not used again for a long time. */
 static void shut_out(struct fdri_samples_target *t)
 {
     int pid = fdri_system_getpid();
     fdri_atomic_and_acq_rel(&t->live, ~FDRI_SAMPLES_LIVE);                  /* L:target */
-    for (int i = 0; i < WAITS && fdri_atomic_load_acquire(&t->live); i++) { /* A:target - what the handler wrote */
+    for (int i = 0; i < WAITS && fdri_atomic_load_acquire(&t->live); i++) { /* A:target - the handler's stores */
         if (i >= LOOKS_AT && fdri_system_thread_has_ended(pid, (int)t->tid)) break;
         fdri_system_sleep(1000000);
     }
@@ -167,9 +166,9 @@ static bool start_event(struct fdri_samples_target *t)
 
 uint64_t fdri_samples_source_events(struct fdri_samples_target *t)
 {
-    uint64_t *word = t->window.word; /* the count; of a group: how many there are, and each, its leader's first */
+    uint64_t *word = t->window.word; /* the count; of a group: their number, then the counts, the leader's first */
     if (!fdri_samples_source_there(t)) return 0;
-    /* no cancellation point: the thread that the handler interrupted would end at any of its instructions */
+    /* no cancellation point: the interrupted thread would end at an arbitrary instruction */
     long n = fdri_system_read(t->fd, word, sizeof t->window.word) / (long)sizeof *word;
     return n == 1 ? word[0] : n > 1 ? word[1] : 0;
 }
@@ -189,7 +188,7 @@ static uint64_t next_random(struct fdri_samples_target *t)
     return t->random >> 11;
 }
 
-/* A random moment of stretch t->armed. */
+/* A random moment in stretch t->armed. */
 static uint64_t moment(struct fdri_samples_target *t)
 {
     uint64_t length = fdri_samples_sampler.how.period_ns * t->step * t->slow;
@@ -202,12 +201,12 @@ static void arm_at(struct fdri_samples_target *t, uint64_t ns)
     timer_settime(t->timer, TIMER_ABSTIME, &when, NULL);
 }
 
-/* Only the handler calls this, while its target is live; the helper touches zero_ns, armed, random and timer before
- * that and behind shut_out. Between the two the helper may arm the timer once more (start_timer) for a moment that a
- * late signal of the target's last timer was taken for: `at` and `armed` then say so, and the sample weighs nothing.
+/* Called only by the handler while its target is live. The helper writes zero_ns, armed, random and timer only before
+ * that time and after shut_out. In between, start_timer may arm the timer again for a moment that a late signal of the
+ * previous timer has sampled. Then `at` is below `armed`, and the sample has weight 0.
  *
- * One moment of each stretch is sampled. Those that went by while the thread could not be interrupted are of this
- * sample, too: it stood where it stands. */
+ * Each stretch has one moment to sample. If stretches passed while the thread could not be interrupted, this sample
+ * counts for them, too, because the thread did not move. */
 uint64_t fdri_samples_source_rearm(struct fdri_samples_target *t, uint64_t now_ns)
 {
     uint64_t length = fdri_samples_sampler.how.period_ns * t->step * t->slow, at = (now_ns - t->zero_ns) / length,
@@ -256,7 +255,7 @@ void fdri_samples_source_rate(struct fdri_samples_target *t)
 {
     uint64_t period = fdri_samples_sampler.how.period_ns * t->step * t->slow;
     if (t->source == FDRI_SAMPLES_BY_PERF || t->source == FDRI_SAMPLES_BY_RING) {
-        /* it may be the program's event by now */
+        /* the program may have closed the event and reused the descriptor */
         if (fdri_samples_source_there(t)) ioctl(t->fd, PERF_EVENT_IOC_PERIOD, &period);
     } else if (t->source == FDRI_SAMPLES_BY_TIMER && fdri_samples_sampler.how.wall) {
         t->zero_ns = fdri_clock_ns(CLOCK_MONOTONIC);
@@ -292,7 +291,7 @@ bool fdri_samples_source_open(struct fdri_samples_target *t, uint64_t step)
     t->zero_ns = fdri_clock_ns(CLOCK_MONOTONIC);
     t->armed = 0;
     t->random = (t->zero_ns * 0x9E3779B97F4A7C15u ^ t->tid) | 1;
-    /* The kernel knows no unwinder: who asks for it gets the handler everywhere. */
+    /* The kernel cannot use the unwinder, so with `unwind` all threads get the handler. */
     bool ring = fdri_samples_sampler.perf && !fdri_samples_sampler.how.provided &&
                 (t->blocked || (!t->attached && fdri_samples_sampler.how.stacks != FDRI_SAMPLES_UNWINDER));
     if (ring && fdri_samples_ring_open(t)) return true;

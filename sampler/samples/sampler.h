@@ -72,7 +72,7 @@ struct fdri_samples_target {
     uint64_t event; /* its number: `fd` may be another file by now */
     timer_t timer;
     struct fdr_sampled *stream;
-    uint64_t start_time; /* of the thread, from /proc: distinguishes threads with one tid */
+    uint64_t start_time; /* of the thread, from /proc: distinguishes threads with the same tid */
     uint32_t seen;       /* round of the helper that found the thread last */
     uint32_t checked;    /* `taken` when the start time was checked last */
     bool attached;
@@ -103,7 +103,7 @@ struct fdri_samples_sampler {
     int signal, pid;
     struct fdri_system_previous previous; /* handlers of the signal before fdr's */
     uint32_t active;                      /* atomic */
-    bool perf, perf_kernel;               /* perf events work here; perf events that count the kernel do, too */
+    bool perf, perf_kernel;               /* perf events work here; also those of the kernel */
     uint32_t fds, fds_most;
     struct fdri_samples_target **by_fd;
     uint32_t by_fd_count;

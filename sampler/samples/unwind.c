@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The stack by the unwinder of libgcc, which glibc's backtrace uses, too: frame by frame, so that what was found stays
- * where it goes wrong. It does so while an exception is thrown: just before _Unwind_RaiseException and its like jump to
- * a handler, the registers that they saved are those of the frame they jump to, and their callers are found nowhere. A
- * fault in there is caught, where our handler of faults is in force; else the stack ends at these functions. */
+/* The stack by libgcc's unwinder, which glibc's backtrace uses, too. It goes frame by frame, so the frames found before
+ * an error remain. Errors happen while an exception is thrown. Just before _Unwind_RaiseException and similar functions
+ * jump to a handler, their saved registers belong to the target frame, so their callers cannot be found. If fdr's
+ * handler of faults is installed, it catches a fault there. Otherwise the stack ends at these functions. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -25,13 +25,13 @@ static ip_function *ip_of;
 static cfa_function *cfa_of;
 static enclosing_function *enclosing;
 static void *thrower[THROWERS];
-static uint64_t lowest, highest; /* of the throwers: others are not asked for */
+static uint64_t lowest, highest; /* of the throwers: addresses outside are not looked up */
 
 struct unwinding {
     struct fdri_samples_frames *f;
     uint64_t pc, ip, cfa;
-    uint32_t ours;                   /* frames of this handler so far */
-    bool reached, careful, doubtful; /* doubtful: behind one that throws */
+    uint32_t ours;                   /* number of frames of this handler */
+    bool reached, careful, doubtful; /* doubtful: beyond a thrower */
 };
 
 static bool throws(uint64_t address)
@@ -43,7 +43,7 @@ static bool throws(uint64_t address)
     return false;
 }
 
-/* Frames of this handler come first; those of the thread begin behind its program counter. */
+/* The frames of this handler come first. The thread's frames begin behind its program counter. */
 static _Unwind_Reason_Code frame(struct _Unwind_Context *context, void *argument)
 {
     struct unwinding *u = argument;
