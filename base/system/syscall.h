@@ -104,7 +104,7 @@ static inline void fdri_system_sleep(uint64_t ns)
     struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
     syscall(SYS_nanosleep, &t, 0);
 }
-/* The i-th wait for a lock whose release wakes nobody. From the 17th on it sleeps 50 us: sched_yield of a real-time
+/* The i-th wait for a lock whose release wakes no thread. From the 17th on it sleeps 50 us: sched_yield of a real-time
  * thread never runs a holder of lower priority. */
 static inline void fdri_system_wait(int i)
 {

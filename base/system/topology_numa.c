@@ -12,11 +12,7 @@
 enum { MASK_BITS = 1024, WORD_BITS = 8 * sizeof(unsigned long) };
 
 /* No system call: the kernel keeps the number in memory, or in the vDSO. */
-static int cpu_here(void)
-{
-    return sched_getcpu();
-} /* no system call: the kernel keeps the number in memory, or in the
-                                                      * vDSO */
+static int cpu_here(void) { return sched_getcpu(); }
 
 static bool prefer(uint32_t id)
 {
