@@ -57,7 +57,7 @@ struct fdri_arena_level {
     uint64_t reduced_gate; /* not stored, because a reduction closed the gate */
     uint64_t lost;
     uint64_t zero_tick;    /* stored tick of the newest call of length 0 with an ordinal here */
-    uint32_t zero_count;   /* ordinals of that tick: of stored calls, and of filtered ones that are parents */
+    uint32_t zero_count;   /* ordinals of that tick: of stored calls, and of omitted ones that others name */
     uint32_t points_off;   /* off of struct fdri_arena_level_points: accounts of points */
     uint32_t zero_gap;     /* 1: the newest call with an ordinal was not stored */
     uint32_t reading_gate; /* level 0: readings this deep or deeper are not stored; 0: all are */
@@ -75,7 +75,7 @@ enum fdri_arena_level_flags {
     FDRI_ARENA_LEVEL_NAMED = 32,   /* with RULED: a stored call of length 0 names this one as parent, so it is stored */
     FDRI_ARENA_LEVEL_HAS_EXCLUDED = 64, /* rules exclude calls that are open directly inside of this one */
     FDRI_ARENA_LEVEL_NO_CALL = 128,     /* level 0, always: it is no call, and no leave matches it */
-    FDRI_ARENA_LEVEL_MARKED = 256       /* a mark to rewind to was set in this call, and must learn of its end */
+    FDRI_ARENA_LEVEL_MARKED = 256       /* open when a mark to rewind to was set; the mark must learn of its end */
 };
 /* Accounts and partitions of the point classes at one depth, made by the first point there. */
 struct fdri_arena_level_points {

@@ -39,8 +39,8 @@ struct fdri_arena_part {
     uint32_t context;      /* table slot for the next record */
     uint32_t newest;       /* table entry of the newest record */
     uint32_t context_mask; /* contexts - 1 of the open bin */
-    /* if pinned: the tick of the pinning; all records of the location up to it are pinned. Else: not 0 while the
-     * records of a newest bin that was claimed are being added to `total`; its value is the new `total`. */
+    /* if pinned: the tick of the pinning; no record that the location had then is newer. Else: not 0 while the records
+     * of a newest bin that was claimed are being added to `total`; its value is the new `total`. */
     uint64_t aside_tick;
     uint64_t forgets; /* not 0: maximum number of records that a rewind under way removes */
 };

@@ -64,8 +64,7 @@ struct fdri_samples_calls {
 enum { FDRI_SAMPLES_LIVE = 1u, FDRI_SAMPLES_INSIDE = 2u };
 enum fdri_samples_by { FDRI_SAMPLES_BY_NOTHING, FDRI_SAMPLES_BY_TIMER, FDRI_SAMPLES_BY_PERF, FDRI_SAMPLES_BY_RING };
 struct fdri_samples_target {
-    uint32_t live; /* atomic. FDRI_SAMPLES_LIVE: the handler may use the following fields; FDRI_SAMPLES_INSIDE: it
-                    * does */
+    uint32_t live; /* atomic. FDRI_SAMPLES_LIVE: the handler may use this target; FDRI_SAMPLES_INSIDE: it does */
     uint32_t tid;  /* atomic; 0: free */
     enum fdri_samples_by source;
     int fd;         /* perf event; -1 none */
