@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The registers of an interrupted context, and how a return address looks. */
+/* The registers of an interrupted context, and a test for return addresses. */
 #ifndef FDRI_BASE_STACK_REGISTERS_H
 #define FDRI_BASE_STACK_REGISTERS_H
 #include <stdbool.h>

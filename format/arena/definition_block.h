@@ -16,7 +16,7 @@ enum fdri_arena_def_kind {
     FDRI_ARENA_DEF_COMM,      /* payload: u32 world ranks */
     FDRI_ARENA_DEF_EVENT,     /* user event: fields */
     FDRI_ARENA_DEF_MODULE,    /* name = path, file = build id in hex, value = load address, value2 = size;
-                          payload: tick it was first seen there, where another one was before */
+                          payload: first seen at this tick, if it replaced another module */
     FDRI_ARENA_DEF_COLLECTIVE /* collective operation names */
 };
 struct fdri_arena_defs_block {
