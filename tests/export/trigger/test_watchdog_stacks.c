@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=120 promise=P10 */
+/* ctest: label=signals,threads timeout=120 promise=P10
+ * ctest: without=asan (its handlers take longer there than fdr waits for stacks) */
 /* The watchdog's snapshot has the native stacks of all threads, and nobody's call ends early for it. A thread that
  * waits for a processor is waited for. */
 #include <fdr/fdr.h>
