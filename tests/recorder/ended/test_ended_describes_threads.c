@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=60 promise=P3,P5 without=tsan (its threads take turns)
- * P3, P5: what [ended] says of the threads that it stands for is what they were: when the first of them began, and how
- * many calls found no level. And a location that serves again holds nothing of what it was. */
+ * P3, P5: the location [ended] describes the merged threads correctly: the begin of the earliest thread, and the
+ * number of calls that found no level of the shadow stack. A location whose memory serves a new thread keeps
+ * nothing of the ended one. A failure shows as a wrong start time, a wrong count, or lost events. */
 #include "base/atomic.h"
 #include "bins/bins.h"
 #include "recorder/life/recording.h"
@@ -53,7 +54,7 @@ static void start(const char *buffer)
     region = fdr_region_define("r", "ended_says.c", 1);
 }
 
-/* All memory comes by once, so that of those that ended only [ended] is left. */
+/* Fills the buffer, so that all ended threads are merged into [ended]. */
 static void fill(void)
 {
     uint64_t now = LATER;
@@ -73,7 +74,7 @@ static const struct fdr_location_info *the_ended(struct fdr_file *f, uint32_t th
 static void P5_when_the_first_began(void **state)
 {
     (void)state;
-    for (int first = 0; first < 2; first++) { /* the one without events ends first, or last */
+    for (int first = 0; first < 2; first++) { /* in turn, the thread without an event ends first, or last */
         start("256K");
         if (first) one(only_names_itself, 0);
         one(records, SHALLOW);
@@ -85,7 +86,7 @@ static void P5_when_the_first_began(void **state)
     }
 }
 
-/* Others have all that is free while it calls deep. */
+/* Takes all free bins before the deep calls, so that these find no level. */
 static void *finds_no_level(void *refused)
 {
     uint64_t now = BEGAN;
@@ -101,7 +102,7 @@ static void *finds_no_level(void *refused)
     return NULL;
 }
 
-/* Another one that ended before had levels that deep. */
+/* An earlier thread had levels of that depth. The merged ledger must still count the calls of the other thread. */
 static void P3_how_many_found_no_level(void **state)
 {
     uint64_t refused[2];
@@ -112,7 +113,7 @@ static void P3_how_many_found_no_level(void **state)
     sem_init(&go, 0, 0);
     assert_int_equal(pthread_create(&t, NULL, finds_no_level, refused), 0);
     sem_wait(&there);
-    assert_true(refused[0] > 0 && refused[1] < DEEP); /* else nothing is tried */
+    assert_true(refused[0] > 0 && refused[1] < DEEP); /* else the test proves nothing */
     one(records, DEEP);
     sem_post(&go);
     pthread_join(t, NULL);
@@ -126,7 +127,7 @@ static void P3_how_many_found_no_level(void **state)
     end(f);
 }
 
-/* Calls of many lengths: bins enough that who finds only its own loses some. */
+/* Calls of many lengths. They need so many bins that a thread which found only its own bins would lose events. */
 static void varied(uint64_t seed, int times)
 {
     while (times--) {
@@ -136,7 +137,7 @@ static void varied(uint64_t seed, int times)
     }
 }
 
-/* As a handler leaves it that comes when a bin is counted and in no use yet, many times. */
+/* Simulates handlers that leave by longjmp between the count of a bin and its first use. */
 static void *leaves_bins(void *where)
 {
     enum { LEFT = 20 };
@@ -151,7 +152,7 @@ static void *leaves_bins(void *where)
 static void *comes_later(void *where)
 {
     varied(17, 1);
-    assert_ptr_equal(fdri_record_self.loc, *(void **)where); /* else nothing is tried */
+    assert_ptr_equal(fdri_record_self.loc, *(void **)where); /* else the test proves nothing */
     varied(19, 20000);
     return NULL;
 }

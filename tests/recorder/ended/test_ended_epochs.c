@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads promise=P3
- * A thread that ended is folded some rows at a time. Whoever looks between two of these steps finds it whole: its
- * epochs, whose totals are its rows less a base, are not there any more, and none are said to be. */
+ * P3: the accounts of an ended thread move into [ended] a few rows at a time. The test copies the arena between two
+ * of these steps and opens it. The copy must be whole: epochs are no longer shown, because their totals are rows
+ * minus a base, and `epochs` counts none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -37,7 +38,7 @@ static void *brief(void *had_epochs)
     return NULL;
 }
 
-/* The location that is being given back, with some of its rows given and some not. */
+/* Is a location being merged, with some rows moved and some not? */
 static bool in_between(void)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -49,14 +50,14 @@ static bool in_between(void)
         const uint32_t *slot = (const void *)(table + 1);
         for (uint32_t i = 0, given = 0; i < 1u << table->log2; i++) {
             const struct fdri_arena_row *r = slot[i] ? fdri_bins_at(a, slot[i]) : NULL;
-            given += r && !r->calls && r->key != FDRI_ARENA_ROW_KEY_REST; /* nothing was in that */
+            given += r && !r->calls && r->key != FDRI_ARENA_ROW_KEY_REST; /* this row had no calls */
             if (r && r->calls && given) return true;
         }
     }
     return false;
 }
 
-/* As many are said to be held as are shown, or one where there are none. */
+/* The number of epochs in the location's data equals the number of epochs shown; it is 1 if none are shown. */
 static void check_counts(struct fdr_file *f)
 {
     const struct fdr_epoch_info *rows;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads,slow timeout=120 promise=P3,P5 without=tsan (its threads take turns)
- * P3, P5: a snapshot that finds a thread half-way into [ended] says so: else its rows are all that it did. */
+ * P3, P5: a snapshot may find a thread half merged into [ended]. It must then mark the thread's location as
+ * `folding`. A location without that mark must show all rows and all calls of its thread. */
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
 
@@ -36,7 +37,7 @@ static const struct fdr_location_info *the_folded(struct fdr_file *f)
     return NULL;
 }
 
-/* Are all its rows here? */
+/* Does the location show all calls of the thread? */
 static bool is_whole(struct fdr_file *f, uint32_t location)
 {
     const struct fdr_ledger_row *row;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=60 promise=P2,P10
- * A handler does not wait for what the thread that it interrupts holds: the accounts of ended threads, for an hour
- * here. And nobody holds them for good. */
+ * P2, P10: a signal handler does not wait for the lock on the accounts of ended threads if the interrupted thread
+ * holds it. The test allows a wait of one hour, so a failure shows as a timeout. A longjmp or a new recording must
+ * not leave the lock held for ever. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -37,13 +38,13 @@ static void a_handler_does_not_wait_for_its_thread(void **state)
     (void)state;
     begin(NULL);
     assert_true(fdri_ended_lock(ME, 0));
-    assert_false(fdri_ended_freeze(an_hour)); /* as its handler */
+    assert_false(fdri_ended_freeze(an_hour)); /* as the thread's signal handler */
     assert_false(fdri_ended_lock(ME + 1, 0));
     assert_false(another_gets_it());
     fdri_ended_unlock();
     assert_true(another_gets_it());
     assert_true(fdri_ended_freeze(an_hour));
-    assert_false(another_gets_it()); /* a snapshot walks: accounts stay where they are */
+    assert_false(another_gets_it()); /* a snapshot walks, so accounts must not move */
     fdri_ended_unfreeze();
     assert_true(another_gets_it());
     fdr_finalize();
@@ -53,15 +54,15 @@ static void left_by_longjmp(void **state)
 {
     (void)state;
     begin(NULL);
-    assert_true(fdri_ended_lock(ME, 0));                                /* and no more of that operation */
-    fdri_ended_abandoned(fdri_bins_at(&fdri_life_recording.arena, ME)); /* the lock is known by who holds it: its off */
+    assert_true(fdri_ended_lock(ME, 0));                                /* longjmp leaves this operation here */
+    fdri_ended_abandoned(fdri_bins_at(&fdri_life_recording.arena, ME)); /* the lock holds the offset of its owner */
     assert_true(another_gets_it());
     assert_true(fdri_ended_lock(ME, 0));
     fdri_ended_unlock();
     fdr_finalize();
 }
 
-/* A child, say, that was forked in the middle. */
+/* As in a child that was forked while the lock was held. */
 static void the_next_recording_has_its_own(void **state)
 {
     (void)state;

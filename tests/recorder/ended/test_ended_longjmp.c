@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=240 promise=P3,P8 excuse=x86-64
  * ctest: without=asan,tsan (steps single instructions)
- * P3, P8: a handler leaves by longjmp at each instruction of working off threads that ended (of long ones at every
- * few), also where a claimer is inside of the first one. All of them are worked off in the end, and no event is
- * missing. */
+ * P3, P8: a handler leaves the merging of ended threads by longjmp, at each instruction (of long operations, at
+ * every few). It also does so while another thread claims bins of the first ended thread. In the end, all ended
+ * threads are merged and no event is missing. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -69,7 +69,7 @@ static struct fdri_arena_location *first_ended(void)
     return fdri_thread_at(&fdri_record_self, s->ended_first ? s->ended_first : s->ended_in);
 }
 
-/* Those that ended and were not worked off. */
+/* Number of ended threads that are not merged yet. */
 static uint32_t left_over(void)
 {
     uint32_t left = 0;
@@ -81,7 +81,7 @@ static uint32_t left_over(void)
     return left;
 }
 
-/* As long as one says so, who copies from outside takes its thread for gone. */
+/* While this flag is set, a copier in another process takes the location for one that is being merged. */
 static bool one_moves(void)
 {
     uint32_t flags = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=300 promise=P3 excuse=x86-64 without=asan,tsan (steps single instructions)
  * ctest: wrap=fdri_thread_location_number
- * P3: a handler leaves the operation that begins the accounts of ended threads by longjmp, where these get their
- * number: every later snapshot is whole, and has all calls of the threads that ended. */
+ * P3: a handler leaves by longjmp the operation that creates the location [ended], at the moment it gets its
+ * number. Every later snapshot must be whole and contain all calls of the ended threads. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 #ifdef CAN_STEP
 enum { DEPTH = 30, CALLS = 200, THREADS = 6, REGIONS = 40, FILLING = 400000, MOST = 4000, STRIDE = 150 };
 static fdr_region region[REGIONS];
-static volatile uint32_t leave_in; /* 0: it is not left */
+static volatile uint32_t leave_in; /* countdown to the jump; 0: no jump */
 static uint32_t reached;
 
 void __real_fdri_thread_location_number(struct fdri_thread *t);
@@ -46,7 +46,7 @@ static void *thread(void *unused)
     return unused;
 }
 
-/* So much that memory of ended ones is needed. */
+/* Presents so many events that the memory of ended threads is needed. */
 static void fill(void)
 {
     static volatile uint32_t i;
@@ -74,7 +74,7 @@ static void P3_numbers_of_ended_ones(void **state)
     for (uint32_t at = 1; at < MOST; at += STRIDE) {
         begin(&(struct fdr_config){.buffer = "1M", .timer = "tsc"});
         define_regions(region, REGIONS);
-        fdr_enter(region[0]); /* the first location is ours */
+        fdr_enter(region[0]); /* the main thread gets the first location */
         fdr_leave(region[0]);
         steps_begin();
         for (int i = 0; i < THREADS; i++) {

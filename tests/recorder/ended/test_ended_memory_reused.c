@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=300 promise=P3,P6,P8
  * ctest: without=tsan (most of its threads take turns; it takes minutes)
- * P3, P6: a thread that comes when those that ended have all the memory loses no event: neither where none of them has
- * aged, nor while a snapshot walks, which keeps accounts where they are, nor while who moves some is without a
- * processor. What such snapshots show is whole. */
+ * P3, P6, P8: ended threads hold all memory, and a new thread loses no event. This must also hold if no ended
+ * thread has aged, if a snapshot keeps their accounts in place, and if the merging thread has no processor.
+ * Snapshots taken meanwhile must be whole. A failure shows as lost calls. */
 #include "recorder/ended/ended.h"
 #include "recorder/shares/shares.h"
 #include "recorder/thread/thread_state.h"
@@ -77,13 +77,13 @@ static void P3_those_that_ended_make_room(void **state)
         one_after_another(run[i].threads);
         struct fdr_usage u = fdr_usage();
         assert_int_equal(u.presented, (uint64_t)depth * (uint64_t)calls * (uint64_t)run[i].threads);
-        assert_true(u.reduced > 0); /* it was full */
+        assert_true(u.reduced > 0); /* the buffer was full */
         assert_int_equal(u.lost, 0);
         fdr_finalize();
     }
 }
 
-/* All memory is one's that ended just now. */
+/* One thread that ended just now holds all memory. */
 static void P3_also_where_none_has_aged(void **state)
 {
     (void)state;
@@ -107,7 +107,7 @@ static void P6_while_a_snapshot_walks(void **state)
     uint64_t before = fdr_usage().lost;
     assert_true(fdri_ended_freeze(1000000000)); /* as a snapshot does */
     one_after_another(2);
-    struct fdr_usage beside = fdr_usage(); /* accounts stay where they are: none is left out */
+    struct fdr_usage beside = fdr_usage(); /* accounts do not move, so fdr_usage counts all of them */
     fdri_ended_unfreeze();
     assert_int_equal(beside.presented, 26ull * (uint64_t)depth * (uint64_t)calls);
     assert_int_equal(fdr_usage().lost, before);
@@ -133,7 +133,8 @@ static void *records_and_counts(void *unused)
     return unused;
 }
 
-/* Of those that ended others may take without the lock of who looks after them, whatever one that goes on holds. */
+/* Threads take bins of ended threads without the lock on ended accounts, which another thread holds, beside a live
+ * busy thread. */
 static void P3_while_another_moves_accounts(void **state)
 {
     enum { ANOTHER = 64, BEFORE = 160, AT_ONCE = 8, LEAST = 8 };
@@ -145,7 +146,7 @@ static void P3_while_another_moves_accounts(void **state)
         depth = 9;
         calls = 4000;
         one_after_another(BEFORE);
-        assert_true(fdr_usage().reduced > 0); /* it was full */
+        assert_true(fdr_usage().reduced > 0); /* the buffer was full */
         assert_int_equal(fdr_usage().lost, 0);
         __atomic_store_n(&over, false, __ATOMIC_RELAXED);
         assert_int_equal(pthread_create(&busy, NULL, goes_on, NULL), 0);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads,slow timeout=120 promise=P2 without=tsan (its threads take turns)
- * P2: one thread three hundred levels deep has filled a small buffer and sleeps; of those that come and go behind it no
- * accounts can be put away. Who comes then is turned away at once: nobody is inside whom it could wait for. */
+ * P2: one thread, 300 levels deep, has filled a small buffer, and accounts of later threads have no place in
+ * [ended]. New threads then find no room and must not wait, because no other thread could free any. A failure shows
+ * as voluntary context switches. */
 #include "tests/support/api_fixture.h"
 
 #include <sys/resource.h>
 
 enum { REGIONS = 40, DEEP = 300, THREADS = 30 };
 static fdr_region region[REGIONS];
-static long waits; /* how often threads gave their processor away by themselves */
+static long waits; /* voluntary context switches of the threads */
 
 static void down(int depth)
 {
@@ -40,7 +41,7 @@ static void P2_turned_away_without_waiting(void **state)
         pthread_join(t, NULL);
     }
     struct fdr_file *f = take();
-    assert_true(fdr_file_info(f)->lost_unattached > 0); /* else nothing was tried */
+    assert_true(fdr_file_info(f)->lost_unattached > 0); /* else the test proves nothing */
     assert_in_range(waits, 0, 8 * THREADS);
     end(f);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=60 promise=P4 without=tsan (its threads take turns)
- * P4: of a thread that ended the oldest moments go first. The call that was open from its first moment to its last
- * ended last: it goes last, and what it called last is there as long as anything is. */
+ * P4: an ended thread gives back its oldest events first. The call around its whole life ended last, so it goes
+ * last, and the last calls inside of it stay as long as anything does. A failure shows as a thread that holds bins
+ * without any kept call. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -31,7 +32,7 @@ static void descend(struct life *its, uint32_t depth)
     fdr_leave_at(fdri_record_self.top->region, its->now += 20 + rnd(&its->seed, 40));
 }
 
-/* All within one call. */
+/* All calls lie inside one outer call. */
 static void *live(void *argument)
 {
     struct life *its = argument;
@@ -51,7 +52,7 @@ static uint64_t one(uint64_t seed, uint64_t calls, uint32_t deepest)
     return its.made;
 }
 
-/* Calls of the thread that holds least of those that hold anything; how many do. */
+/* The least number of kept calls of all locations that hold bins; *threads: the number of these locations. */
 static uint64_t least_kept(uint64_t *threads)
 {
     const char *wrong = NULL;
@@ -73,8 +74,8 @@ static uint64_t least_kept(uint64_t *threads)
     return least;
 }
 
-/* In bins that hold no block of levels: what [ended] needs for this thread's accounts is looked for among its own
- * bins. */
+/* The bins are too small for a block of levels. [ended] must find room for this thread's accounts among the
+ * thread's own bins. */
 static void P4_a_deep_one_keeps_its_end(void **state)
 {
     (void)state;
@@ -96,7 +97,7 @@ static void P4_a_deep_one_keeps_its_end(void **state)
     }
 }
 
-/* The one whose turn it is has given some of its bins, and the others all of theirs. */
+/* At any moment one ended thread has given some of its bins, and older threads all of theirs. */
 static void P4_each_of_some_short_ones_keeps_its_end(void **state)
 {
     (void)state;

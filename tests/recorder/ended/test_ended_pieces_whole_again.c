@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120 promise=P3 without=tsan (its threads take turns)
- * P3: threads come one after another, and each leaves thousands of the smallest bins behind, as rewinds make them: all
- * of that becomes whole bins again. The next one finds room, and the memory is in use. */
+ * P3: threads run one after another, and each leaves thousands of the smallest bins behind, as rewinds do. These
+ * pieces must become whole bins again. A failure shows as lost events, or as a thread that holds too few bins. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <setjmp.h>

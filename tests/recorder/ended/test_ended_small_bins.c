@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120 without=tsan (its threads take turns)
- * Bins are too small for blocks of accounts, of which deep threads that slept have used up the room; bins are free all
- * the time. When these have ended others come: what cannot put its accounts anywhere gives none of its history for
- * them. */
+ * Bins of 1 KiB are too small for blocks of accounts, and deep threads have used up the room of the meta end. Bins
+ * stay free all the time. When these threads have ended and others come, an ended thread that finds no place for
+ * its accounts must give back no events. */
 #include <semaphore.h>
 
 #include "tests/support/api_fixture.h"
@@ -40,7 +40,7 @@ static void *newcomer(void *number)
     return NULL;
 }
 
-/* What of a location was given back. */
+/* Number of events that a location gave back. */
 static uint64_t reduced(struct fdr_file *f, uint32_t location)
 {
     const struct fdr_ledger_row *rows;
@@ -74,7 +74,7 @@ static void nothing_is_given_back_in_vain(void **state)
     for (int i = 0; i < SLEEPERS; i++) sem_post(&go[i]), pthread_join(asleep[i], NULL);
     for (uintptr_t i = 0; i < NEWCOMERS; i++) pthread_join(begun(newcomer, SLEEPERS + i), NULL);
     assert_true(fdr_usage().bins_free > fdr_usage().bins / 8);
-    assert_true(fdr_usage().meta_bytes > (8u << 20) / 32 * 10); /* else nobody asked for memory of accounts */
+    assert_true(fdr_usage().meta_bytes > (8u << 20) / 32 * 10); /* else no thread asked for memory of accounts */
     struct fdr_file *f = take();
     for (size_t i = 0; i < fdr_location_count(f); i++) {
         const struct fdr_location_info *l = fdr_location_info(f, i);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120 promise=P5
- * P5: threads that end in a buffer that has nothing free, as each rewind leaves a bin for each level behind, keep their
- * totals, also once their own accounts were needed by others: [ended] has got a place for each of their rows before
- * their bins go. */
+ * P5: threads end in a buffer without free bins, because each rewind leaves a bin for each level. Their totals stay
+ * exact even when others need the memory of their accounts: [ended] gets a place for each of their rows before
+ * their bins go. A failure shows as missing calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,8 +16,8 @@ enum { THREADS = 4, EVENTS = 300000 };
 static fdr_region own[STORM_REGIONS];
 static uint64_t made[STORM_REGIONS];
 
-/* Who comes late may be refused levels, and deeper calls are in no row's `calls` then (docs/LIMITS.md): so
- * all have theirs before memory runs out. */
+/* A thread that comes late may find no levels; no row counts its deeper calls then (docs/LIMITS.md). So all threads
+ * get their levels before memory runs out. */
 static pthread_barrier_t all_there;
 static void get_levels(uint64_t *now)
 {
@@ -68,7 +68,8 @@ static void totals_are_whole(const char *strategy)
     print_message("%s: %u threads in [ended], %llu of %llu calls in [rest]\n", strategy, ended,
                   (unsigned long long)folded, (unsigned long long)all);
     assert_int_equal(found, all);
-    assert_true(folded <= all / 100); /* none, unless others took all that was free just when it was looked for */
+    /* usually none; unless other threads took all free bins at the moment of the search */
+    assert_true(folded <= all / 100);
     for (uint32_t i = 0; i < STORM_REGIONS; i++) assert_true(made[i] <= folded);
     fdr_file_close(f);
     fdr_finalize();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=60 promise=P3
- * P3: the steps of a thread that ended stay counted in fdr_usage().reductions, also when its accounts have become those
- * of [ended]; so do the lines of a thread, however many it has begun. */
+ * P3: fdr_usage().reductions still counts the steps of an ended thread after its accounts were merged into [ended].
+ * The reader still shows the newest lines of the reduction log when its counter wraps. A failure shows as a count
+ * that falls, or a missing line. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -60,7 +61,7 @@ static void P3_steps_of_threads_that_ended(void **state)
     fdr_finalize();
 }
 
-/* After weeks at full speed the counter of 32 bits has come to its end: it stays there. */
+/* The 32-bit counter reaches its end after weeks at full speed. It must stay there and not wrap. */
 static void P3_steps_never_become_fewer(void **state)
 {
     (void)state;
@@ -79,14 +80,14 @@ static void P3_steps_never_become_fewer(void **state)
     fdr_finalize();
 }
 
-/* Lines of steps that never happened, each of another kind, so none shares one: of one event each. */
+/* Adds lines for steps that never happened, one event each. Each is of another kind, so no two share a line. */
 static void begin_lines(uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++)
         fdri_strategy_note_claim(&fdri_record_self, i, &(struct fdri_bins_given){.events = 1, .bytes = 32});
 }
 
-/* The reader shows the newest 48, oldest first, and tells of those before. */
+/* The reader shows the newest 48 lines, oldest first, and one line that sums up the earlier ones. */
 static void lines_are_read(uint32_t begun)
 {
     const struct fdr_reduction_info *r;
@@ -103,7 +104,8 @@ static void lines_are_read(uint32_t begun)
     fdr_file_close(f);
 }
 
-/* The count of lines goes on at 48 before it would be 0 again: none is left out, and what is written over is told. */
+/* At its end, the count of lines goes on at 48 and not at 0. No line may be missing, and overwritten lines are
+ * summed up. */
 static void P3_lines_stay_when_their_count_is_at_its_end(void **state)
 {
     enum { BEFORE = 2 * FDRI_ARENA_REDUCTION_LINES - 3 };
