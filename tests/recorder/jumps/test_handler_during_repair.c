@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads,slow timeout=600 promise=P3 excuse=x86-64
  * ctest: without=asan,tsan (steps single instructions)
- * P3: what a handler left by longjmp, far down the stack, is settled once, also where another handler comes at any
- * instruction of that and records. */
+ * P3: a handler leaves an operation by longjmp, to a frame high above it. The next operation repairs it, and
+ * another handler interrupts that repair at any instruction and records. The repair must happen exactly once:
+ * presented calls equal the accounts plus the open calls. */
 #include "format/arena/arena.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"
@@ -17,11 +18,11 @@
 #include <ucontext.h>
 
 #ifdef CAN_STEP
-/* Left at every so many instructions, the other handler comes at every so many of THE_OTHER; with each place where it
- * is left at one in APART of these, shifted by one each time. */
+/* The test leaves at every EVERY-th instruction, and the other handler comes at every THE_OTHER-th. To save time,
+ * each place of leaving uses one in APART of these instructions, shifted by one each time. */
 enum { EVERY = 5, THE_OTHER = 29, APART = 7 };
 static fdr_region outer, inner, handled;
-static volatile uint32_t record_in; /* instructions */
+static volatile uint32_t record_in; /* instructions until the other handler records */
 
 static void record(int number, siginfo_t *info, void *context)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads,slow timeout=240 promise=P3,P8 excuse=x86-64
  * ctest: without=asan,tsan (steps single instructions)
- * P3, P8: a handler leaves by longjmp at each instruction of a call that FDR_DEPTH has counted only, of its enter and
- * of its leave. What is open is where the stack of open calls says, and each call is in one column of the ledger. */
+ * P3, P8: a handler leaves by longjmp at each instruction of an enter or leave below FDR_DEPTH, which only counts
+ * the call. The depth must then agree with the shadow stack, and each call must be in one column of the ledger. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stdbool.h>
@@ -40,7 +40,7 @@ static void consistent(uint32_t depth, uint32_t n)
     }
 }
 
-/* `before` brings about what f then does at this depth. */
+/* `before` prepares the thread so that f runs at this depth. */
 static void at_each_instruction(uint32_t depth, void (*f)(void), void (*before)(void))
 {
     uint32_t n = 1;
@@ -59,7 +59,7 @@ static void among_depths(const char *resolution, void (*in)(void), void (*out)(v
     for (int i = 0; i < REGIONS; i++)
         region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "deep_steps.c", 1);
     enter();
-    in(); /* what is done once is another thing */
+    in(); /* the first call does work that is done only once; keep it out of the steps */
     for (uint32_t depth = LIMIT; depth < DEPTH; depth++) {
         at_each_instruction(depth, in, NULL);
         at_each_instruction(depth, out, in);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads,slow timeout=240 promise=P8 excuse=x86-64
  * ctest: without=asan,tsan (steps single instructions) wrap=fdri_bins_part_open,fdri_totals_row_rename
- * P8: a handler leaves by longjmp at each instruction (of long ones at every few) of a call that begins a partition and
- * its first bin, of one that sets the first moments aside, and of one whose totals take the row of others.
- * Bins and files are whole whatever follows, what was set aside stays as it was, and each row has one place. */
+ * P8: a handler leaves three slow calls by longjmp, at each instruction or at every few. One opens a partition and
+ * its first bin, one pins the first moments, one takes over a totals row. Bins and files stay whole, pinned events
+ * stay as they were, and each totals row has one place in the table. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stdbool.h>
@@ -25,7 +25,7 @@ enum { REGIONS = 12, DEPTH = 60, EACH = 300 };
 static const uint64_t length[FDRI_ARENA_BANDS] = {100, 2000, 100000, 1000000};
 static fdr_region region[REGIONS];
 static uint64_t seed, now;
-static uint32_t band; /* of the call that is left */
+static uint32_t band; /* band of the interrupted call */
 
 static struct fdri_arena_location *self(void) { return fdri_record_self.loc; }
 static void enter(void) { fdr_enter_at(region[rnd(&seed, REGIONS)], ++now); }
@@ -65,10 +65,10 @@ static void start(const char *pin)
     enter();
 }
 
-/* Where stepping begins. */
+/* The function in which single-stepping begins. */
 static enum { NOWHERE, OPENING, RENAMING } from;
 
-/* Leaves f at instruction n behind there. */
+/* Leaves f by longjmp at instruction n after that point; false: f had fewer instructions. */
 static bool leave_behind(uint32_t n, void (*f)(void))
 {
     volatile bool left = true;
@@ -96,7 +96,8 @@ void __wrap_fdri_bins_part_open(struct fdri_bins_arena *a, struct fdri_arena_loc
 
 static void end_call(void) { leave_after(length[band]); }
 
-/* The next record of a depth begins where a call entered that is open: what was stored before left by then. */
+/* A new record of a depth begins at the enter of the open call there. So all stored records of that depth must end
+ * before it. */
 static void stored_before(uint32_t n)
 {
     for (uint32_t off = self()->parts_first; off;
@@ -113,7 +114,7 @@ static void P8_a_first_bin(void **state)
 {
     (void)state;
     uint32_t depth = 0, n = 1;
-    /* done so often it has no more instructions than that, whatever the recording is like */
+    /* If it was not left that often in a row, no such call has n instructions, whatever the recording is like. */
     for (uint32_t done = 0; done < 3 * DEPTH; n += n < EACH ? 1 : 1 + rnd(&seed, n / 100)) {
         if (!depth--) {
             if (n > 1) fdr_file_close(take());
@@ -121,7 +122,7 @@ static void P8_a_first_bin(void **state)
             depth = DEPTH;
         }
         band = rnd(&seed, FDRI_ARENA_BANDS);
-        to_depth(depth + 1); /* nothing of this depth was stored */
+        to_depth(depth + 1); /* no call of this depth was stored before */
         from = OPENING;
         done = leave_behind(n, end_call) ? 0 : done + 1;
         fdr_thread_name("settles what was left");
@@ -153,7 +154,7 @@ static void P8_first_moments(void **state)
         do {
             start("100us");
             while (!fdri_record_self.aside_due && !fdri_record_self.aside_done) present(2 + rnd(&seed, 3), 1);
-        } while (fdri_record_self.aside_done); /* by a call of present() itself */
+        } while (fdri_record_self.aside_done); /* present() itself may have pinned the partitions already */
         now++;
         left = leave_at(enter, n);
         while (fdri_record_self.aside_due) present(2, 1);
@@ -168,7 +169,7 @@ static void P8_first_moments(void **state)
     assert_true(any > 100);
 }
 
-/* ---- rows of totals that give way to others ---- */
+/* ---- totals rows that other regions take over ---- */
 
 enum { MANY = 1200 };
 static fdr_region of_many[MANY];
@@ -192,7 +193,8 @@ static void define(int count)
     }
 }
 
-static uint32_t next_one; /* a region that goes to the rest stays there: so each is a new one */
+/* the next region to be called; a region in [rest] has no row to take over, so each call uses a new one */
+static uint32_t next_one;
 
 static void call_next(void)
 {
@@ -205,7 +207,7 @@ static void call_until_renamed(void)
     for (uint32_t before = renamed; renamed == before && next_one < MANY;) call_next();
 }
 
-/* Slots that lead to the row at `off`. */
+/* Number of slots that lead to the row at `off`. */
 static uint32_t places_of(uint32_t off)
 {
     const struct fdri_arena_rowtable *table = fdri_thread_at(&fdri_record_self, self()->rows_table_off);
@@ -261,10 +263,10 @@ static uint32_t rows_of(fdr_region r)
     return rows;
 }
 
-/* Left at instruction n of the call for which it grows: has it? */
+/* Has the table grown after a longjmp at instruction n of the call that makes it grow? */
 static bool grown_at(uint32_t n)
 {
-    seed = 9; /* each time the same instructions */
+    seed = 9; /* the same instructions each time */
     start(NULL);
     define(64);
     const struct fdri_arena_rowtable *small = table_now();

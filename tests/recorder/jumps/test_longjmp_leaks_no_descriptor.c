@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=60 promise=P8 without=tsan (it delivers signals between operations only)
- * P8: handlers leave by siglongjmp out of the middle of records. Where a thread's stack lies is read from a file then,
- * and that is not left open, however often a handler comes just then. */
+ * P8: handlers leave by siglongjmp out of the middle of records. fdr then reads the thread's stack bounds from
+ * /proc/self/maps, and a handler may interrupt that, too. No descriptor of that file may stay open, however often
+ * this happens. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +42,7 @@ static void *records(void *unused)
     struct sigevent to = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR2};
     struct itimerspec every = {.it_interval.tv_nsec = 103000, .it_value.tv_nsec = 50000};
     to._sigev_un._tid = gettid();
-    (void)sigsetjmp(away, 1); /* and on with the next call */
+    (void)sigsetjmp(away, 1); /* a jump continues with the next call */
     if (!made) {
         made = 1;
         assert_int_equal(timer_create(CLOCK_MONOTONIC, &to, &timer), 0);
@@ -92,7 +93,7 @@ static void P8_no_descriptor_stays(void **state)
         assert_int_equal(pthread_create(&t, NULL, records, NULL), 0);
         pthread_join(t, NULL);
     }
-    assert_true(jumps > 500); /* else nothing was tried */
+    assert_true(jumps > 500); /* else the test proves nothing */
     assert_int_equal(maps_open(), 0);
     fdr_finalize();
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P3,P8
  * ctest: wrap=fdri_strategy_telescope_part,fdri_strategy_telescope_sealed,fdri_join_look
- * P8: an operation that is left by longjmp while a partition is made, or while bands become one. What comes next finds
- * the partition there is: of two of a kind no reader would know which is which. The linker puts us where the jump
- * begins. */
+ * P3, P8: a longjmp leaves an operation while it makes a partition or joins bands. The next operation must find
+ * that partition and not make a second one of the same kind. No reader could order the two. Wrapped functions give
+ * the test the place of the jump. */
 #include "bins/bins.h"
 #include "format/arena/arena.h"
 #include "recorder/life/recording.h"
@@ -23,8 +23,9 @@ enum { REGIONS = 16, DEPTH = 24 };
 static fdr_region region[REGIONS];
 static jmp_buf away;
 static uint64_t seed, now;
-static uint32_t made_until, ended_until; /* jump when that many more were made, or ended in a join; 0: never */
-static uint32_t room_until;              /* or when room was looked for so often */
+/* jump at the nth partition made, or at the nth one sealed by a join; 0: never */
+static uint32_t made_until, ended_until;
+static uint32_t room_until; /* or at the nth search for room */
 static uint32_t jumps;
 static bool joining;
 
@@ -75,7 +76,7 @@ static void present(uint32_t events)
 {
     static volatile uint32_t i;
     i = 0;
-    setjmp(away); /* and on with the next event */
+    setjmp(away); /* a jump continues with the next event */
     while (i < events) {
         uint32_t what = rnd(&seed, 40), depth = fdri_record_self.loc ? fdri_record_self.loc->depth : 0;
         i++;
@@ -85,7 +86,7 @@ static void present(uint32_t events)
     }
 }
 
-/* Of each kind there is one. */
+/* There is at most one partition of each class, depth and band. */
 static void no_two_of_a_kind(void)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -104,7 +105,7 @@ static void whole(void)
     no_two_of_a_kind();
     assert_true(jumps > 0);
     assert_true(fdri_record_self.loc->abandoned > 0);
-    end(take()); /* whole, or take() says what is wrong */
+    end(take()); /* take() fails if the file is damaged */
 }
 
 static void P8_while_a_partition_is_made(void **state)
@@ -134,8 +135,8 @@ static void P8_while_bands_become_one(void **state)
     }
 }
 
-/* Calls deeper than FDR_DEPTH are counted on a way of their own. What an operation left undone is seen to before the
- * next of them moves the depth: else nobody knows where to look. */
+/* Calls below FDR_DEPTH take a path of their own, which only counts. It must repair an abandoned operation before
+ * it changes the depth; afterwards the repair could not tell which call was left. */
 static void among_calls_that_are_only_counted(uint32_t events)
 {
     static volatile uint32_t i;
@@ -168,7 +169,7 @@ static void P3_among_calls_that_are_only_counted(void **state)
     assert_true(left > 30);
 }
 
-/* ---- wherever a signal comes ---- */
+/* ---- signals at any moment ---- */
 
 static sigjmp_buf out;
 static volatile sig_atomic_t may, hits;
@@ -180,7 +181,7 @@ static void leave_it(int number)
     siglongjmp(out, 1);
 }
 
-/* Calls, until so many operations on them were left in the middle. */
+/* Makes calls until `most` operations were left in the middle. */
 static void leave_some(fdr_region a, fdr_region b, uint32_t most)
 {
     struct itimerval often = {{0, 97}, {0, 97}}, never = {{0, 0}, {0, 0}};
@@ -196,7 +197,7 @@ static void leave_some(fdr_region a, fdr_region b, uint32_t most)
     setitimer(ITIMER_REAL, &never, NULL);
 }
 
-/* Calls that were open when a handler left the operation on them by longjmp stay open, and in the accounts. */
+/* A handler leaves the operation on an open call by longjmp. The call must stay open and stay in the accounts. */
 static void P3_while_memory_is_given_back(void **state)
 {
     (void)state;
@@ -208,12 +209,13 @@ static void P3_while_memory_is_given_back(void **state)
         struct fdr_file *f = take();
         balance(f);
         fdr_file_close(f);
-        fdr_finalize(); /* bins that were about to be given back stay unused: see Known limits */
+        fdr_finalize(); /* bins that were about to be given back stay unused; that is a known limit */
     }
     signal(SIGALRM, SIG_DFL);
 }
 
-/* The calls that were open then are in no partition and in no account, and kept. */
+/* Strategy `first` has stopped storage. Calls that were open then belong to no partition and no account, and count
+ * as kept. */
 static void P3_when_storing_has_stopped(void **state)
 {
     (void)state;
@@ -225,7 +227,8 @@ static void P3_when_storing_has_stopped(void **state)
     fdr_leave(b), fdr_leave(a);
     for (int round = 0; round < 20; round++) {
         leave_some(a, b, 50);
-        while (fdri_record_self.loc->depth) fdr_leave(fdri_record_self.top->region); /* there is room for all of them */
+        /* all of these calls have a level, so a loop over the depth ends them */
+        while (fdri_record_self.loc->depth) fdr_leave(fdri_record_self.top->region);
     }
     struct fdr_file *f = take();
     balance(f);

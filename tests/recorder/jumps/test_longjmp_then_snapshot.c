@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads,slow timeout=300 promise=P3 excuse=x86-64
  * ctest: without=asan,tsan (steps single instructions)
- * P3: a handler left an operation by longjmp, at some instruction, and the thread records nothing after it: a snapshot
- * that this thread asks for, and the last one, are exact all the same. */
+ * P3: a handler leaves an operation by longjmp, at any instruction, and the thread records nothing after it. A
+ * snapshot that this thread takes must still be exact, and so must the final one. A failure shows as calls that are
+ * neither over nor open. */
 #include "tests/support/api_fixture.h"
 #include "tests/support/single_step.h"
 
@@ -30,7 +31,7 @@ static void start(const char *finalize)
                            .timer = "tsc",
                            .finalize = finalize,
                            .dir = scratch};
-    fdr_finalize(); /* of a test that failed */
+    fdr_finalize(); /* for a test that failed before it ended its recording */
     assert_int_equal(fdr_init(&c), 0);
     define_regions(region, DEPTH + 1);
     for (int i = 0; i < CALLS; i++) {
@@ -40,7 +41,7 @@ static void start(const char *finalize)
     for (int d = 0; d < DEPTH; d++) fdr_enter(region[d]);
 }
 
-/* A call that was presented is over or open. */
+/* Each presented call is either over or open. */
 static void look_at(const char *path, uint32_t n)
 {
     struct fdr_file *f = NULL;
@@ -77,7 +78,7 @@ static void leave_each(void (*f)(void), bool at_the_end)
         fdr_finalize();
         if (at_the_end) look_at(fdr_last_snapshot(), n);
     } while (left);
-    assert_true(n > 30); /* else nothing was tried */
+    assert_true(n > 30); /* else the test proves nothing */
 }
 
 static void P3_its_own_snapshot(void **state)
@@ -93,7 +94,7 @@ static void P3_the_last_snapshot(void **state)
     leave_each(leave, true);
 }
 
-/* The same at exit, which nobody asks for. */
+/* The same for the final snapshot at exit, for which the program calls nothing. */
 static void P3_at_exit(void **state)
 {
     (void)state;

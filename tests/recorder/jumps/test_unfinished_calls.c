@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P5,P9
- * P5, P9: calls that nothing will leave any more are over. Those that were open when their thread ended by pthread_exit
- * count in the totals like any other; those that a handler entered while a record was under way, before it left by
- * longjmp, are not around what handlers do later. */
+ * P5, P9: calls whose leave can never come must end. Calls open at pthread_exit count in the totals like all
+ * others. A handler may enter a call during a record and leave by longjmp. That call must not be the parent of
+ * later calls of handlers. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,7 +60,7 @@ static uint64_t calls_of(const struct fdr_file *f, fdr_region region)
     return calls;
 }
 
-/* ---- a thread's end ---- */
+/* ---- end of a thread ---- */
 
 static void *leaves_nothing(void *unused)
 {
@@ -91,7 +91,7 @@ static void P5_calls_open_at_a_threads_end(void **state)
     fdr_finalize();
 }
 
-/* ---- a handler that jumps ---- */
+/* ---- a handler that leaves by longjmp ---- */
 
 static sigjmp_buf again;
 
@@ -117,7 +117,7 @@ static void P9_calls_of_a_handler_that_jumped(void **state)
     sigaction(SIGALRM, &a, &old);
     for (volatile uint64_t abandoned = 0; abandoned < ABANDONED && jumps < MOST_JUMPS;) {
         if (!sigsetjmp(again, 1)) {
-            /* the thread's next record is what ends them: on a busy machine the timer could come first */
+            /* The thread's next record ends the call. On a busy machine the timer could come before that record. */
             fdr_enter(outer), fdr_leave(outer);
             tick(100 + jumps % 83);
             for (;;) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=60 promise=P10
- * Definitions: two that are called alike and are not the same; more than there can be; functions of libraries that come
- * and go between two recordings of a process. */
+ * P10: definitions in odd situations. Two of them share a name but differ; the recording cannot hold all; libraries
+ * come and go between two recordings. Each definition keeps its own meaning, and the surplus is counted. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fdr/fdr.h>
@@ -40,7 +40,7 @@ struct wide {
     uint64_t y;
 };
 
-/* A program and a plugin of it call their events alike; what one of them defines changes nothing for the other. */
+/* A program and its plugin give their events the same name. A definition of one of them must not change the other. */
 static void one_name_and_two_layouts(void **state)
 {
     const struct fdr_field first[] = {{"x", FDR_U32, offsetof(struct narrow, x)},
@@ -72,7 +72,7 @@ static void *define_again(void *stop)
     return NULL;
 }
 
-/* ThreadSanitizer would say that what fdr_event looks at is written once more. */
+/* ThreadSanitizer would report a second write to the data that fdr_event reads. */
 static void defined_again_while_events_come(void **state)
 {
     const struct narrow a = {1, 2};
@@ -116,13 +116,13 @@ static void P10_more_kinds_than_there_can_be(void **state)
     assert_int_equal(s->def_count[FDRI_ARENA_DEF_METRIC], METRICS);
     assert_int_equal(s->lost_definitions, 2 * MORE + events + metrics);
     uint64_t n = 7;
-    fdr_event(fdr_event_define("event 0", &field, 1), &n); /* the others go on */
+    fdr_event(fdr_event_define("event 0", &field, 1), &n); /* existing definitions still work */
     struct fdr_file *f = take();
     assert_int_equal(field_of(f, 0, 0), 7);
     end(f);
 }
 
-/* So many bytes that 32 bits do not hold their number. Nobody looks at them. */
+/* Too many ranks; the size of some of these lists overflows 32 or 64 bits. fdr must refuse them without reading. */
 static void a_group_of_too_many(void **state)
 {
     static const uint32_t ranks[] = {1, 2};
@@ -138,7 +138,7 @@ static void a_group_of_too_many(void **state)
     end(take());
 }
 
-/* How many lines that hold `word` came on standard error. */
+/* Number of lines on standard error that contain `word`. */
 static size_t lines_of(void (*what)(void), const char *word)
 {
     char text[8192] = "";
@@ -164,7 +164,7 @@ static void define_beyond_memory(void)
     }
 }
 
-/* The names' index is the one thing that grows outside of the buffer. */
+/* The index of names is the only part of a recording that grows outside of the buffer. */
 static void P10_no_memory_for_an_index(void **state)
 {
     struct rlimit was;
@@ -180,7 +180,7 @@ static void P10_no_memory_for_an_index(void **state)
     assert_int_equal(said, 1);
     assert_int_equal(again, known);
     assert_true(s->lost_definitions > 0);
-    assert_int_not_equal(fdr_region_define("short 1099", __FILE__, 1), 0); /* there is memory again */
+    assert_int_not_equal(fdr_region_define("short 1099", __FILE__, 1), 0); /* memory is available again */
     end(take());
 }
 
@@ -195,16 +195,16 @@ static void define_odd_events(void)
     }
 }
 
-/* Whoever records an event may define it again each time. */
+/* A program may define an event again each time it records one. */
 static void P10_odd_events_cost_one_line(void **state)
 {
     (void)state;
-    assert_int_equal(lines_of(define_odd_events, "event '"), 0); /* nothing records */
+    assert_int_equal(lines_of(define_odd_events, "event '"), 0); /* no recording: no line */
     begin(NULL);
     assert_int_equal(lines_of(define_odd_events, "event 'many fields' has 20 fields"), 1);
     end(take());
     begin(NULL);
-    assert_int_equal(lines_of(define_odd_events, "event 'many fields'"), 0); /* it is defined */
+    assert_int_equal(lines_of(define_odd_events, "event 'many fields'"), 0); /* already defined: no further line */
     end(take());
 }
 
@@ -226,7 +226,7 @@ static void call_of(void *library, const char *function)
     fdr_leave_address(f);
 }
 
-/* The second recording knows nothing of where libraries were that went before it began. */
+/* The second recording must not use the addresses of libraries that were unloaded before it began. */
 static void another_library_in_the_next_recording(void **state)
 {
     (void)state;
@@ -235,7 +235,7 @@ static void another_library_in_the_next_recording(void **state)
         print_message("skipped: no compiler makes a shared library here\n");
         skip();
     }
-    dlclose(library("bravo")); /* made by now */
+    dlclose(library("bravo")); /* fdr has defined its functions by now */
     begin(NULL);
     call_of(first, "alpha");
     fdr_finalize();
@@ -260,7 +260,7 @@ static void *look_again(void *unused)
     return unused;
 }
 
-/* Two threads close libraries: neither takes for gone what the other one is about to see. */
+/* Two threads close libraries. Neither may treat the library that the other one is about to look up as unloaded. */
 static void what_is_loaded_is_not_forgotten(void **state)
 {
     pthread_t t;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=120 promise=P10
- * P10: definitions of all kinds while recordings end and begin. Ids stay what they were in the first one, whoever comes
- * first in the next. */
+ * P10: threads define names of all kinds while recordings end and begin. Each name keeps the id of the first
+ * recording, whichever thread defines it first in the next one. */
 #include "tests/support/api_fixture.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
@@ -11,7 +11,7 @@ enum { ROUNDS = 300 };
 #endif
 enum { OTHERS = 200 };
 
-/* A table that is new in a place where there was none: it is published by liburcu, which ThreadSanitizer cannot see. */
+/* liburcu publishes a new table where there was none. ThreadSanitizer cannot see that order. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) { return "race:fdri_names_address_region\n"; }
 
@@ -47,7 +47,7 @@ static struct ids define_mine(void)
                         fdr_event_define("mine", &field, 1)};
 }
 
-/* The first one who defines anything is there before the others. */
+/* The first definitions are made before the other threads begin. */
 static void P10_ids_stay_beside_those_who_define(void **state)
 {
     pthread_t thread[2];

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit clock=tsc promise=P10
- * P10: ids outlive a recording. In a later, smaller one, where not all names fit, no id is given to another name. */
+ * P10: ids outlive a recording. If a later, smaller recording has no room for all names, no other name may get one
+ * of their ids. */
 #include "tests/support/api_fixture.h"
 
 enum { NAMES = 6000 };
 
 static fdr_region id[NAMES];
 
-/* Long and short ones by turns: a short one may fit where a long one did not. */
+/* Long and short names by turns: a short one may fit where a long one did not. */
 static char *name_of(unsigned i)
 {
     static char name[256];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 promise=P2,P3 */
-/* Regions whose definition finds no room: their calls are recorded as [unknown], and nobody asks again and again. */
+/* P2, P3: regions whose definition finds no room. Their calls are recorded as [unknown], and fdr does not try to
+ * define them again at each call. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stddef.h>
@@ -10,7 +11,7 @@
 #include "recorder/life/recording.h"
 #include "tests/support/api_fixture.h"
 
-/* Until not even a short name finds room. */
+/* Adds definitions until not even a short name fits. */
 static void fill_definitions(void)
 {
     char name[16];
@@ -46,7 +47,7 @@ static void P3_scopes_without_room(void **state)
     assert_int_equal(fdr_location_info(f, 0)->open_count, 0);
     balance(f);
     end(f);
-    /* Another recording may have the room. */
+    /* The next recording may have room for them. */
     scopes(1);
     begin(&(struct fdr_config){.buffer = "16M"});
     scopes(100);
@@ -57,7 +58,8 @@ static void P3_scopes_without_room(void **state)
     end(f);
 }
 
-/* Compiler hooks call with an address each time: the first one asks, and may lock; the others may not. */
+/* Compiler hooks pass an address with each call. The first call looks up the region and may lock; later ones may
+ * not. */
 static void P2_addresses_without_room(void **state)
 {
     (void)state;
@@ -72,7 +74,7 @@ static void P2_addresses_without_room(void **state)
         assert_int_equal(fdr_region_define_address(here), 0);
     }
     assert_int_equal(fdri_life_recording.arena.super->lost_definitions, refused + 2);
-    fdr_modules_changed(); /* nothing went */
+    fdr_modules_changed(); /* no module was unloaded */
     assert_int_equal(fdr_region_define_address(here), 0);
     assert_int_equal(fdri_life_recording.arena.super->lost_definitions, refused + 2);
     struct fdr_file *f = take();

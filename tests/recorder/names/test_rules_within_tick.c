@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P3,P9 */
-/* P3, P9: a rule leaves out calls and keeps those they made, a rewind forgets the newest, in ticks that hold more than
- * one event. Everything that counts as kept is shown, where it was. */
+/* P3, P9: several events share one tick. A rule leaves calls out and keeps their callees; a rewind drops the newest
+ * events. All events that count as kept must be shown, each at its place. */
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
 
-/* Regions a to h; only a is short where it matters. */
+/* Regions a to h; only a is short where the test needs it. */
 static fdr_region region[8];
 
 static void start(const char *resolution, const char *rules)
@@ -15,8 +15,8 @@ static void start(const char *resolution, const char *rules)
     for (int i = 0; i < 8; i++) region[i] = fdr_region_define((char[]){(char)('a' + i), 0}, "", 0);
 }
 
-/* What is shown: letters for enters, made-up calls ?, leaves ), markers *. Counts what is kept by the ledger on the
- * way. */
+/* Writes the shown events as text: a letter for an enter, ? for a made-up call, ) for a leave, * for a marker. Also
+ * checks the kept counts of the ledger. */
 static void shown(struct fdr_file *f, char *text, size_t room)
 {
     struct fdr_iter *it = fdr_iter_open(f, NULL);
@@ -39,7 +39,7 @@ static void shown(struct fdr_file *f, char *text, size_t room)
     balance(f);
 }
 
-/* Letters enter at the time that stands behind, ) leaves, * is a marker, < and > mark and rewind. */
+/* A letter enters that region at the time behind it, ) leaves, * is a marker, < sets a mark and > rewinds. */
 static void play(const char *p)
 {
     uint32_t open[64], depth = 0;
@@ -75,20 +75,20 @@ static void check_ties(const struct tie *tie, size_t count, const char *rules)
 static void P9_what_was_in_a_call_left_out(void **state)
 {
     static const struct tie cases[] = {
-        /* Without a its only call could be anybody's: a stays. */
+        /* a stays: without it, the parent of its only callee would be unknown */
         {"0", "b100 a100 c100 )100 )100", "bac)))"},
         {"64ns", "b128 a130 c131 )132 )140 )500", "bac)))"},
         {"64ns", "a128 a129 c130 )131 )132 )133", "aac)))"},
-        /* c is not in the same tick as the beginning of a, so there is no doubt. */
+        /* c is not in the tick in which a began, so its place is clear without a */
         {"64ns", "b128 a130 c200 )200 )210 )500", "b?c)))"},
         {"128ns", "a1397 c1665 )1665 )1665 d1665 e1665 )1665 )1665 b1665", "?c))de))b)"},
-        /* Points before, in and behind it. */
+        /* points before, inside and behind the call */
         {"0", "a100 b105 *105 )114 )120", "?b*))"},
         {"128ns", "a1397 c1665 )1665 )1665 *1665", "?c))*"},
         {"128ns", "a1397 *1400 c1665 )1665 *1665 )1665 *1665", "*?c)*)*"},
         {"0", "a77 c77 )94 )94 d94 *94", "?c))d*)"},
         {"0", "a100 c122 )122 )122 d122 *122", "?c))d*)"},
-        /* Between two of them: what is around the point is over around the calls. */
+        /* A point between two such calls: the made-up call around the first one ends before the point. */
         {"0", "d100 a110 b120 )140 )150 *160 a170 b180 )190 )200 )900", "d?b))*?b)))"},
         {"0", "d100 a110 a112 b120 )140 )145 )150 *160 a170 b180 )190 )200 )900", "d??b)))*?b)))"},
         {"8ns", "a2229 c2229 )2261 )2261 c2262 *2262 )2543", "?c))c*)"},
@@ -97,7 +97,7 @@ static void P9_what_was_in_a_call_left_out(void **state)
     check_ties(cases, sizeof cases / sizeof *cases, "min 300ns name a\n");
 }
 
-/* Calls that were open at the mark stay, with all that was stored inside of them by then; what came after it goes. */
+/* Calls open at the mark stay, with all events stored inside of them before it. Events after the mark are dropped. */
 static void P9_a_rewind_leaves_what_was_open(void **state)
 {
     static const struct tie cases[] = {
@@ -109,7 +109,7 @@ static void P9_a_rewind_leaves_what_was_open(void **state)
          "abc)))g)h)"},
         {"64ns", "a128 b130 c131 )132 < d133 )134 *135 )900 e910 )920 > f930 )940 )9000", "abc))f))"},
         {"64ns", "a128 b130 c131 )132 )133 < d134 )135 > e136 f137 )138 )139 )140", "abc))ef)))"},
-        /* Marks of one that was open at an older mark, too; a rewind for each. */
+        /* Marks inside a call that was open at an older mark, and a rewind for each. */
         {"0", "a100 < b100 c100 )100 > < )200 d300 )300 > e400 )400 )500", "ab)e))"},
         {"0", "a100 < b100 < c100 )100 )200 )300 >", "ab))"},
     };
@@ -123,7 +123,7 @@ static void P3_all_that_is_kept_is_shown(void **state)
 {
     static const char *const resolution[] = {"0", "8ns", "128ns"};
     (void)state;
-    for (uint32_t k = 0; k < 120; k++) { /* the second half rewinds */
+    for (uint32_t k = 0; k < 120; k++) { /* the second half of the rounds rewinds */
         uint32_t depth = 0, deepest = 2 + rnd(&seed, 20), step = 1 + rnd(&seed, 40), open[64];
         uint64_t t = 1000;
         start(resolution[k % 3], "min 30ns name a\nmin 200ns name b\nmin 3us name c\nevery 3 name d\nexclude name e\n");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10
  * ctest: without=asan,tsan (their runtimes do not survive threads cancelled anywhere)
- * P10: threads without room in the buffer that are cancelled at any moment (PTHREAD_CANCEL_ASYNCHRONOUS), so while an
- * event of theirs is counted as lost: the recording ends, and the next one begins. And with room, so while they attach:
- * none of them is taken for a live one later. */
+ * P10: threads without a location are cancelled at any moment (PTHREAD_CANCEL_ASYNCHRONOUS), also while fdr counts
+ * their lost events. The recording must still end, and the next one must begin. Threads with a location may be
+ * cancelled while they attach; none of them may count as live afterwards. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void P10_cancelled_where_there_is_no_room(void **state)
     for (int i = 0; i < CANCELLED; i++) {
         assert_int_equal(pthread_create(&t, NULL, record, NULL), 0);
         sem_wait(&ready);
-        for (volatile int n = i * 7 % 2000; n; n--) {} /* at any moment */
+        for (volatile int n = i * 7 % 2000; n; n--) {} /* so that the cancellation comes at varying moments */
         pthread_cancel(t);
         pthread_join(t, NULL);
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10
- * P10: threads that record for the first time, or again, so near their end that nothing runs any more that could see
- * them go: behind the last of their destructors, where a signal handler may still come. Their stacks and thread-local
- * variables go with them; threads that come and go later, and grace periods, are none the worse. Those that recorded
- * before are no live locations then: what they record so late is lost, and counted. */
+ * P10: threads record in the last round of their destructors, or in a signal handler after it. The recorder can no
+ * longer see such a thread end. Their stacks and thread-local variables vanish with them. Later threads and grace
+ * periods must not suffer. If a thread had recorded before, its late events are lost and counted, and it is no live
+ * location. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,12 +17,12 @@
 #include "recorder/life/recording.h"
 
 enum { THREADS = 40 };
-#define STACK ((size_t)64 << 20) /* more than the C library keeps: it goes with the thread */
+#define STACK ((size_t)64 << 20) /* more than the C library caches, so the stack is unmapped when the thread ends */
 static fdr_region region;
 static pthread_key_t key;
-static int before; /* whether the thread has recorded before */
+static int before; /* has the thread recorded before? */
 
-/* Called for the last time when no destructor is called any more. */
+/* The last call comes in the last round of destructors. */
 static void destroy(void *round)
 {
     if ((uintptr_t)round < PTHREAD_DESTRUCTOR_ITERATIONS) {
@@ -48,7 +48,7 @@ static void look_up(void *argument)
 
 static void *others(void *unused)
 {
-    /* tables that grow are freed behind a grace period */
+    /* fdr frees a table that has grown after a grace period */
     for (uintptr_t i = 1; i < 6000; i++) look_up((void *)(i * 16));
     return unused;
 }
@@ -75,9 +75,9 @@ static void P10_threads_that_record_behind_their_destructors(void **state)
     pthread_join(t, NULL);
     struct fdr_usage u = fdr_usage();
     assert_true(u.presented >= THREADS);
-    /* an enter and a leave of every other one */
+    /* every second thread loses an enter and a leave */
     assert_int_equal(fdri_life_recording.arena.super->lost_unattached, THREADS);
-    /* of the rest nobody knows */
+    /* the recorder cannot see the end of the other threads */
     assert_int_equal(fdri_atomic_load_relaxed(&fdri_life_recording.shares.live), 1 + THREADS / 2);
     fdr_finalize();
     assert_int_equal(fdr_init(&c), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=60 promise=P10 without=tsan (it delivers signals between operations only)
- * P10: a signal that arrives while a thread is attached, or while a function's address becomes a region, waits until
- * that is done. Its handler may leave by longjmp then, and the thread is recorded as before. So may one that arrives
+ * P10: a signal that arrives while a thread attaches, or while a code address becomes a region, waits until that is
+ * done. Its handler may then leave by longjmp, and the thread still records. A handler may also leave by longjmp
  * while an event is only counted. */
 #include <dlfcn.h>
 #include <fdr/fdr.h>
@@ -19,7 +19,7 @@
 #include "recorder/life/recording.h"
 #include "tests/support/oracle.h"
 
-static volatile sig_atomic_t armed; /* what interrupts itself */
+static volatile sig_atomic_t armed; /* which C library function raises the signal */
 static volatile sig_atomic_t jumps;
 static sigjmp_buf away;
 
@@ -32,7 +32,7 @@ static void interrupt(int by)
     raise(SIGUSR2);
 }
 
-/* In place of the C library's: attaching and defining call them in their middle. */
+/* These replace functions of the C library. Attaching and defining call them midway, so the signal arrives there. */
 int pthread_setspecific(pthread_key_t key, const void *value)
 {
     static int (*next)(pthread_key_t, const void *);
@@ -63,7 +63,7 @@ static void interrupted(int by, fdr_region r)
     else fdr_enter(r);
 }
 
-/* A recording in which this thread does `by`, and some calls. */
+/* One recording in which the thread attaches, gets a signal at `by`, and makes some calls. */
 static void recording(int by, const char *rules)
 {
     enum { CALLS = 1000 };
@@ -94,11 +94,11 @@ static void jump(int by)
     char rules[600];
     snprintf(rules, sizeof rules, "%s/rules", oracle_directory());
     FILE *file = fopen(rules, "w");
-    fputs("exclude name nobody\n", file); /* with rules an address is named at once */
+    fputs("exclude name nobody\n", file); /* with rules, fdr names an address at once */
     fclose(file);
     assert_int_equal(sigaction(SIGUSR2, &a, &old), 0);
     recording(by, rules);
-    recording(0, rules); /* the thread is attached anew */
+    recording(0, rules); /* the thread attaches anew */
     sigaction(SIGUSR2, &old, NULL);
 }
 
@@ -124,7 +124,7 @@ static void only_here(int how)
     pthread_sigmask(how, &alarm, NULL);
 }
 
-/* Its events are only counted, and some of them left in the middle. */
+/* The thread only counts its events; a handler leaves some of these by longjmp. */
 static void *without_room(void *unused)
 {
     struct itimerval often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
@@ -146,7 +146,7 @@ static void *comes_and_waits(void *unused)
     return unused;
 }
 
-/* More of them than there is room for. */
+/* More threads than the buffer has room for. */
 static void P10_a_jump_out_of_an_event_that_finds_no_room(void **state)
 {
     (void)state;
@@ -167,11 +167,11 @@ static void P10_a_jump_out_of_an_event_that_finds_no_room(void **state)
     for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
     assert_true(fdri_life_recording.arena.super->lost_unattached > JUMPS);
     pthread_barrier_destroy(&all_came);
-    signal(SIGALRM, SIG_IGN); /* one that is pending goes */
+    signal(SIGALRM, SIG_IGN); /* discards a pending signal */
     only_here(SIG_UNBLOCK);
     sigaction(SIGALRM, &old, NULL);
     fdr_finalize();
-    assert_int_equal(fdr_init(&c), 0); /* nobody is taken for in the middle of anything */
+    assert_int_equal(fdr_init(&c), 0); /* fails if a thread still counts as inside of an operation */
     fdr_finalize();
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=60 promise=P10
- * P10: threads with the smallest stack there may be (16 KiB) record functions that are seen there first, by name
- * against rules and triggers as well, whatever the locale. */
+ * P10: threads with the smallest possible stack (16 KiB) call functions that fdr has not seen before. fdr names
+ * these and compares them with rules and triggers, in a UTF-8 locale as well. A failure shows as a stack overflow,
+ * or as more stack touched than MOST. */
 #include <locale.h>
 #include <sys/mman.h>
 
@@ -21,7 +22,7 @@ static void *record_one(void *unused)
     return unused;
 }
 
-/* How much of its stack a thread touches that does this. */
+/* Bytes of its stack that a thread touches. */
 static size_t stack_used(void)
 {
     uint8_t *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120
- * A thread for which there is no room yet says its name, pauses, or begins a phase: that holds when it finds some. */
+ * A thread that has no location yet sets its name, pauses, or begins a phase. This state must hold when the thread
+ * finds room later. A failure shows as a missing name, or as calls timed that should not be. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -40,7 +41,7 @@ static void *sleeps(void *unused)
     return unused;
 }
 
-/* In the second round of destructors the thread has ended for the recorder: it comes once more. */
+/* In the second round of destructors the recorder has already ended the thread; the thread then attaches once more. */
 static void ends(void *round)
 {
     if ((uintptr_t)round > 1) pthread_setspecific(second_round, (void *)((uintptr_t)round - 1));
@@ -62,7 +63,7 @@ static void *comes(void *unused)
     return unused;
 }
 
-/* The sleepers have all the room when it comes, and are gone when it calls. */
+/* The sleepers have all the room when the new thread comes; they have ended when it makes its calls. */
 static void record(unsigned sleepers)
 {
     const struct fdr_config c = {.size = sizeof c,
@@ -101,7 +102,7 @@ static bool is_named(const struct fdr_file *f, const char *name)
     return false;
 }
 
-/* How many calls of a region are timed; the others are counted. */
+/* Number of timed calls of a region; the other ones are only counted. */
 static uint64_t timed_of(struct fdr_file *f, fdr_region r, uint64_t *all)
 {
     const struct fdr_total *t;
@@ -127,14 +128,15 @@ static void holds(bool phase, unsigned sleepers)
     unlink(path);
     assert_true(is_named(f, "newcomer"));
     uint64_t timed = timed_of(f, inside, &all);
-    assert_in_range(all, INSIDE / 2, INSIDE); /* some come before it looks for room again */
+    assert_in_range(all, INSIDE / 2, INSIDE); /* the first calls come before the thread looks for room again */
     assert_int_equal(timed, phase ? all : 0);
     timed = timed_of(f, behind, &all);
     assert_int_equal(all, BEHIND);
     assert_int_equal(timed, phase ? 0 : BEHIND);
     timed = timed_of(f, at_end, &all);
     assert_int_equal(all, BEHIND);
-    assert_int_equal(timed, phase ? 0 : BEHIND); /* what was said before held for that time only */
+    /* the state set before the first attach does not apply to the second */
+    assert_int_equal(timed, phase ? 0 : BEHIND);
     fdr_file_close(f);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=60 promise=P10
- * P10: threads that begin to record where the system gives no more memory (RLIMIT_AS, as `ulimit -v` sets it) are
- * counted, and the program goes on. */
+ * P10: threads begin to record when the system gives no more memory (RLIMIT_AS, as set by `ulimit -v`). fdr counts
+ * such threads, and the program goes on. A failure shows as a program that ends by a signal or with an error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -70,7 +70,7 @@ static void threads_without_memory(void)
     if (!u.lost || u.presented != u.stored + u.lost) _exit(5);
 }
 
-/* A thread that recorded before takes no more memory, and of one more little is enough. */
+/* A thread that recorded before needs no more memory, and one more thread needs only little. */
 static void threads_that_need_little(void)
 {
     pthread_t t;
@@ -100,7 +100,7 @@ static void *stays(void *unused)
     return unused;
 }
 
-/* Of an earlier recording: liburcu knows them still, and has no room for one more. */
+/* These threads are from an earlier recording. liburcu still has them registered, and has no room for one more. */
 static void threads_that_stay(void)
 {
     pthread_t t;
@@ -126,7 +126,7 @@ static void threads_that_stay(void)
 static void ends_well(void (*program)(void))
 {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-    skip(); /* these have mapped more than any limit allows */
+    skip(); /* sanitizers have mapped more than any limit allows */
 #endif
     int status;
     pid_t pid = fork();
@@ -152,7 +152,7 @@ static void P10_threads_that_need_little(void **state)
     ends_well(threads_that_need_little);
 }
 
-/* liburcu begins with room for few, and doubles it: at one of these numbers it is full. */
+/* liburcu begins with room for a few threads and doubles it. At one of these numbers it is full. */
 static void P10_threads_that_stay(void **state)
 {
     (void)state;
