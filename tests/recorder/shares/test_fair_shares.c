@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=300 promise=P2,P4 without=tsan (its threads take turns)
- * Fair shares: who holds how much when threads come, work, sleep and end in one buffer. Threads take turns, so that
- * what they hold does not depend on the machine. */
+ * P2, P4: fair shares. Threads come, work, sleep and end in one buffer, and the test checks how many bins each one
+ * holds. The threads take turns, so that the result does not depend on the machine's load. */
 #include <fdr/fdr.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,8 @@ static struct turn w[MOST];
 static uint64_t kept[MOST];
 static uint32_t bins[MOST];
 
-/* One thread fills all and sleeps. A second one gets half; a third one later a third, the sleeper never runs. */
+/* One thread fills the buffer and sleeps. A second thread gets half of it, and a third one later a third, although
+ * the sleeper never runs. */
 static void P2_a_sleeper_does_not_starve_newcomers(void **state)
 {
     (void)state;
@@ -54,8 +55,8 @@ static void P2_a_sleeper_does_not_starve_newcomers(void **state)
     }
 }
 
-/* One thread holds a tiny buffer, most of it in open bins and pieces, which nobody can claim. While it goes on
- * recording, as many others come as the buffer guarantees; each finds room for its first calls. */
+/* One thread holds a tiny buffer, most of it in open bins and pieces, which no other thread can claim. While it
+ * records, other threads come, up to the guaranteed number. Each of them finds room for its first calls. */
 static void P2_newcomers_in_a_tiny_buffer(void **state)
 {
     (void)state;
@@ -83,7 +84,7 @@ static void P2_newcomers_in_a_tiny_buffer(void **state)
     }
 }
 
-/* Who found no room finds it soon after there is some, not 1,024 events later. */
+/* A thread that found no room finds it within 200 events after there is some, and not only after 1,024. */
 static void P2_who_was_turned_away_looks_again(void **state)
 {
     (void)state;
@@ -96,7 +97,7 @@ static void P2_who_was_turned_away_looks_again(void **state)
     assert_true(n > 1 && n < MOST);
     for (uint32_t i = 0; i + 1 < n; i++) end(&w[i]);
     uint64_t before = fdri_life_recording.arena.super->lost_unattached;
-    turn(&w[n - 1], 120); /* calls: 240 events */
+    turn(&w[n - 1], 120); /* 120 calls are 240 events */
     print_message("%u threads; %u events later the last one found room\n", n,
                   (unsigned)(fdri_life_recording.arena.super->lost_unattached - before));
     assert_true(fdri_life_recording.arena.super->lost_unattached - before < 200);
@@ -104,7 +105,7 @@ static void P2_who_was_turned_away_looks_again(void **state)
     fdr_finalize();
 }
 
-/* A machine's worth of threads in the usual buffer is no crowd, also before they have used any of it. */
+/* 64 threads in a buffer of 64 MiB are no crowd, even before they have used any of it. So no bands are joined. */
 static void P4_a_few_threads_have_all_bands(void **state)
 {
     (void)state;
@@ -125,8 +126,8 @@ static void P4_a_few_threads_have_all_bands(void **state)
     fdr_finalize();
 }
 
-/* A crowd, bins short, and nothing in the lists of the thread that runs: what was returned to others and to itself is
- * all there is. Returns the other location. */
+/* Sets up a crowd that is short of bins. The free pieces of the running thread are used up, so that only pieces
+ * returned to it and to another location are left. Returns the other location. */
 static struct fdri_arena_location *all_is_returned(const char *bin)
 {
     struct fdr_config c = oracle_config(oracle_directory());
@@ -149,7 +150,8 @@ static struct fdri_arena_location *all_is_returned(const char *bin)
     return other;
 }
 
-/* Who was asleep itself has what was taken off its own lists first: nothing of others' is strewn for that. */
+/* After its own sleep, a thread first takes back the pieces taken from its own lists. It takes pieces of another
+ * location only after these. */
 static void P2_what_is_its_own_comes_first(void **state)
 {
     (void)state;
@@ -166,14 +168,15 @@ static void P2_what_is_its_own_comes_first(void **state)
     fdri_bins_piece_give(a, own, its, 10);
     fdri_bins_piece_leave(a, own);
     assert_int_equal(a->given_eighths, 2);
-    /* nobody's by then, and at last no others are left */
+    /* no location owns it by then, and in the end no strewn bins are left */
     assert_int_equal(fdri_memory_take_free(&fdri_record_self, 10), its);
     assert_int_equal(a->given_eighths, 0);
     end(&w[0]);
     fdr_finalize();
 }
 
-/* Of large bins nothing less than an eighth changes hands: who needs less has the rest of it, too. */
+/* Of large bins, no piece smaller than an eighth changes hands. A thread that needs less gets the rest of the
+ * eighth, too. */
 static void P2_pieces_of_large_bins(void **state)
 {
     (void)state;
@@ -193,8 +196,8 @@ static void P2_pieces_of_large_bins(void **state)
     }
 }
 
-/* While two adopt pieces of one bin its owner's may be less than nothing, or for good where one of them was left by
- * longjmp. */
+/* While two threads adopt pieces of one bin, the owner's count may fall below 0 for a moment. If a longjmp leaves
+ * one of them, it stays there. A count below 0 must read as few bins, not as very many. */
 static void P2_less_than_nothing_is_not_much(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads,slow timeout=300 promise=P3 excuse=x86-64
  * ctest: without=asan,tsan (steps single instructions)
- * P3: a thread that slept, and whose newest bins were taken, is left by longjmp at any instruction of its first call
- * after that: what was in them stands in its accounts, once. */
+ * P3: other threads have taken the newest bins of a sleeping thread. It wakes up, and a handler leaves its first
+ * call by longjmp at any instruction. The accounts must count the events of the taken bins exactly once. */
 #include "bins/bins.h"
 #include "bins/claims.h"
 #include "bins/partition.h"
@@ -38,7 +38,7 @@ static void deep(int times)
     }
 }
 
-/* Far below on the stack: the next operation sees that it was left. */
+/* The frame lies far below on the stack, so that the next operation recognises the longjmp. */
 static __attribute__((noinline)) void call_once(void)
 {
     volatile char room[16384];
@@ -64,7 +64,7 @@ static void *sleeper(void *unused)
     return unused;
 }
 
-/* Takes all that the sleeper has, its newest bins as well; how many of these. */
+/* Takes all bins of the sleeper, the newest of each partition included. Returns how many of them were the newest. */
 static uint32_t take_all_of(struct fdri_arena_location *l)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -97,7 +97,7 @@ static void wake_up_and_be_left(uint32_t when)
     uint32_t newest = take_all_of(sleeps);
     sem_post(&go);
     pthread_join(t, NULL);
-    assert_true(newest > DEEP / 2); /* else nothing was tried */
+    assert_true(newest > DEEP / 2); /* else the test proves nothing */
     rounds += !over;
     if (presented != known)
         fail_msg("left at %u: %llu presented, %llu known of", when, (unsigned long long)presented,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120 promise=P2 wrap=fdri_shares_any_room
- * P2: many deep threads record side by side in a buffer that does not hold what they need: each would search for memory
- * with each event, and take it from another that has not used it yet. Few events begin a search. The threads take turns
- * of some calls each, by a clock of their own: how they meet is the same on every run. */
+ * P2: many deep threads record in a buffer that is too small for them. Each could search for memory at each event,
+ * and take it from another thread before that one used it. The test allows few events to begin a search. The
+ * threads take turns by a count of their own, so each run is the same. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -32,7 +32,7 @@ uint32_t __wrap_fdri_shares_any_room(struct fdri_thread *t, struct fdri_shares_s
     return __real_fdri_shares_any_room(t, size, got);
 }
 
-/* The next of those that are not done goes on. */
+/* Passes the turn to the next thread that is not done. */
 static void pass_on(int self)
 {
     for (int i = 1; i <= THREADS; i++) {
@@ -93,7 +93,7 @@ static void P2_few_events_begin_a_search(void **state)
     struct fdr_usage u = fdr_usage();
     print_message("%llu events and more, %llu of %llu lost, %llu searches\n", (unsigned long long)events,
                   (unsigned long long)u.lost, (unsigned long long)u.presented, (unsigned long long)searches);
-    assert_true(u.lost > events / 100); /* there is too little memory */
+    assert_true(u.lost > events / 100); /* the memory is too small */
     assert_true(searches < events / EVENTS_A_SEARCH);
     fdr_finalize();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=240 promise=P2 without=tsan (its threads take turns) wrap=fdri_piece_whole
- * P2: where thousands of pieces of threads that sleep wait, and no bin is whole among them, who asks for room does not
- * look at each of them again every time. */
+ * P2: sleeping threads have left thousands of returned pieces, none of which completes a whole bin. A thread that
+ * asks for room must not look at each piece each time. At most one request in four may search them all. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <setjmp.h>

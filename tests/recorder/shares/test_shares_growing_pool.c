@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120 promise=P2 without=tsan (its threads take turns)
- * P2: a pool of threads that grows, half as many as the buffer is sure of in the end, works in turns, one thread at a
- * time, for hours of times that it presents. Each that comes finds a bin for its first call, though all the others only
- * sleep since a moment ago. */
+ * P2: a pool of threads grows to half of the number that the buffer guarantees. They work one at a time, for hours
+ * of presented time. Each new thread must find a bin for its first call, although the others fell asleep only a
+ * moment ago. A failure shows as lost events. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -22,7 +22,7 @@
 
 enum { MOST = 126, REGIONS = 20, DEEPEST = 4, EVENTS = 2000000, SEEDS = 6 };
 
-static uint64_t now, seed, left; /* left: events of this turn; one thread at a time */
+static uint64_t now, seed, left; /* left: events left in this turn; one thread runs at a time */
 static fdr_region region[REGIONS];
 struct worker {
     pthread_t thread;
@@ -83,7 +83,7 @@ static void one_pool(uint64_t with)
             sem_wait(&pool[i].done);
         }
         now += 600000000000;
-        /* the last ones when memory has been full for long */
+        /* the last threads come when memory has been full for long */
         if (events > EVENTS / 160 * want) want = fdri_bits_min(want * 2, MOST);
     }
     struct fdr_usage u = fdr_usage();

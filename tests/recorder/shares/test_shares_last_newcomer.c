@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120 promise=P2 without=tsan (its threads take turns)
- * Fair shares among threads so deep that their newest bins are nearly all they have: who comes last, when all others
- * sleep, has as much as they have in the end, and what is taken from them for it is used. */
+ * P2: fair shares among threads so deep that their newest bins are nearly all they have. The last thread comes when
+ * all others sleep. It must get as much as they keep, and the memory taken from them must be used. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ static void *deep(void *unused)
     return unused;
 }
 
-/* bytes_stored by location id; all that is not in accounts, nor free, is of use to somebody. */
+/* Stored bytes by location. All memory that is neither accounts nor free must hold events. */
 static void stored(uint64_t bytes, uint32_t threads, uint64_t *least, uint64_t *sum)
 {
     const char *wrong = NULL;
@@ -68,7 +68,7 @@ static void one_after_another(const char *buffer, uint64_t bytes, uint32_t threa
     for (uint32_t i = 0; i < threads; i++) {
         assert_int_equal(pthread_create(&t[i], NULL, deep, NULL), 0);
         sem_wait(&done);
-        counted_pass(20000000); /* it sleeps */
+        counted_pass(20000000); /* then it sleeps */
     }
     check(bytes, (uint64_t)threads * DEEP_CALLS, kept, bins, threads);
     stored(bytes, threads, &least, &sum);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads,slow timeout=600 promise=P1,P2,P3,P5
- * Many threads in one buffer: a hundred thousand short ones one after another, as many at once as the buffer guarantees
- * asleep, and as many that all record. Nothing is lost, every number is exact, memory is used again. */
+ * P1, P2, P3, P5: many threads in one buffer. A hundred thousand short ones run one after another. The guaranteed
+ * number of threads sleeps at once, and as many record at once. No event may be lost, every count is exact, and
+ * memory is reused. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -81,9 +82,9 @@ static void P1_P3_P5_a_hundred_thousand_short_threads(void **state)
     one_churn("telescope", "64M", 64 << 20, 100000);
 }
 
-/* As many as the buffer guarantees at once, behind one that filled everything. After a few calls each finds room, and
- * has its last calls; after many they hold more than there is, so some in a hundred may lose an event before they find
- * room, or all that they stored to others. */
+/* The guaranteed number of threads at once, after one thread has filled the buffer. After a few calls, each finds
+ * room and keeps its last calls. After many calls they need more than the buffer. A few in a hundred may then lose
+ * an event, or lose all stored events to others. */
 static struct turn busy;
 static void P2_sleepers_as_many_as_guaranteed(const char *buffer, uint64_t bytes, uint64_t calls, uint32_t in_a_hundred)
 {
@@ -95,7 +96,7 @@ static void P2_sleepers_as_many_as_guaranteed(const char *buffer, uint64_t bytes
     begin(&busy, 1);
     turn(&busy, bytes / 2); /* two bytes a call: several times the buffer */
     for (uint32_t i = 0; i < threads - 1; i++) begin(&all[i], i + 2);
-    for (uint32_t i = 0; i < threads - 1; i++) turn(&all[i], calls); /* and sleeps */
+    for (uint32_t i = 0; i < threads - 1; i++) turn(&all[i], calls); /* and then it sleeps */
     const struct fdri_arena_superblock *super = fdri_life_recording.arena.super;
     uint64_t sum = busy.presented, least = UINT64_MAX, away = super->lost_locations, lost = super->lost_unattached;
     for (uint32_t i = 0; i < threads - 1; i++) sum += all[i].presented;
@@ -126,20 +127,20 @@ static void P2_four_thousand_sleepers(void **state)
     if (SLOWER == 1) P2_sleepers_as_many_as_guaranteed("64M", 64 << 20, 3000, 10);
 }
 
-/* As many as the buffer guarantees, alive at once, and all of them record at once: each gives the processor away in the
- * middle of its calls, time and again. All find room, and what each called is kept, as of those that sleep. */
+/* The guaranteed number of threads, all alive and recording at once. Each yields the processor again and again in
+ * the middle of its calls. All find room, and all their calls are kept, as for sleeping threads. */
 enum { PIECES = 10 };
 static pthread_barrier_t all_there;
 static void *at_once(void *argument)
 {
     struct turn *w = argument;
-    pthread_barrier_wait(&all_there); /* all are alive, none has recorded */
+    pthread_barrier_wait(&all_there); /* all threads are alive, none has recorded */
     for (int i = 0; i < PIECES; i++) {
         work(w);
         sched_yield();
     }
-    pthread_barrier_wait(&all_there); /* none has ended before all have recorded */
-    pthread_barrier_wait(&all_there); /* nor before it was looked at */
+    pthread_barrier_wait(&all_there); /* no thread ends before all have recorded */
+    pthread_barrier_wait(&all_there); /* nor before the test has looked at the recording */
     return NULL;
 }
 static void record_at_once(const char *strategy, const char *buffer, uint64_t bytes, uint64_t calls)
@@ -181,7 +182,7 @@ static void record_at_once(const char *strategy, const char *buffer, uint64_t by
     pthread_barrier_wait(&all_there);
     for (uint32_t i = 0; i < threads; i++) pthread_join(all[i].thread, NULL);
     pthread_barrier_destroy(&all_there);
-    /* now that they have ended the books say the same */
+    /* the accounts are the same after all threads have ended */
     check(bytes, sum, kept, bins, threads);
     assert_int_equal(super->lost_locations, 0);
     free(all);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120 promise=P2 without=tsan (its threads take turns)
- * Fair shares: one that works now and then keeps all it did, far below its share, beside a busy one 30 and 40 levels
- * deep, whose oldest bins are pieces of many partitions: none of them is whole for long. */
+ * P2: a thread works now and then and stays far below its fair share. A busy thread beside it calls 30 and 40
+ * levels deep, and its oldest bins are pieces of many partitions. The first thread must keep nearly all of its
+ * events, at least 98 %. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -17,7 +18,7 @@
 
 enum { REGIONS = 40, TURNS = 300, BUSY = 60000, SLOW = 20 };
 
-struct deep { /* one thread that goes so deep when told to */
+struct deep { /* a thread that calls this deep when it gets its turn */
     pthread_t thread;
     sem_t go, done;
     uint32_t deepest, calls;

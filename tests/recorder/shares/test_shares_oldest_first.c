@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120 without=tsan (its threads take turns)
- * What is claimed of a thread that sleeps goes by age, as if it gave it itself: its newest moments stay whole, and
- * detail falls with age. */
+ * Other threads claim bins of a sleeping thread in the order in which it would give them back itself, oldest first.
+ * Its newest events must stay complete, and detail must fall with age. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static fdr_region region[REGIONS];
 static sem_t done, over;
 static int events;
 
-/* One after another all record the same, and sleep. */
+/* The threads record the same events one after another, and then sleep. */
 static void *record(void *own)
 {
     uint64_t seed = 88172645463325252u, t = 1000000000;
@@ -54,11 +54,12 @@ static void look_at(struct fdr_file *f, const struct fdr_location_info *l, bool 
         for (int b = 0; b < 4 && i > first; b++) assert_true(e[i].complete_depth[b] >= e[i - 1].complete_depth[b]);
     }
     if (!whole) return;
-    assert_true(e[first].kept_events > e[first].calls / 5);      /* of its 2 a call: there is something of it */
-    assert_true(e[first].kept_events < e[first].calls / 10 * 9); /* and something was given back */
+    /* each call has 2 events: some of these epochs' events are kept */
+    assert_true(e[first].kept_events > e[first].calls / 5);
+    assert_true(e[first].kept_events < e[first].calls / 10 * 9); /* and some were given back */
 }
 
-/* How much is kept of the part of its run that is older than its newest tier, and of that. */
+/* Number of kept events in the newest tier of a location, and in all older ones. */
 static void kept_of(struct fdr_file *f, uint32_t location, uint64_t *older, uint64_t *newest)
 {
     const struct fdr_epoch_info *e;
@@ -106,7 +107,7 @@ static void P6_claims_go_by_age(void **state)
     fdr_file_close(f);
 }
 
-/* So much is claimed that the newest tier is more than its share: it gives, too, and the whole run stays. */
+/* Others claim so much that the newest tier is above its share. Then it gives, too, and the whole run stays covered. */
 static void P6_the_newest_does_not_push_out_the_rest(void **state)
 {
     (void)state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120 promise=P1
- * Events without duration have partitions of their own, by class and depth, each with its accounts. Threads that made a
- * few of them and sleep hold little all the same: who works on finds room, and they keep what they have. */
+ * P1: points have partitions of their own, by class and depth, each with accounts. Threads that recorded a few
+ * points and then sleep must hold little memory. A busy thread must still find room, and the sleepers must keep all
+ * their events. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,8 +43,8 @@ static void *sleeper(void *unused)
     return unused;
 }
 
-/* Of each class and depth of each sleeper: what is kept is what was presented. The busy thread has more calls of every
- * depth than that. */
+/* Of each class and depth of each sleeper, all presented events are kept. The busy thread is recognised by its
+ * number of calls at each depth, which is larger. */
 static void all_of_sleepers_is_kept(void)
 {
     struct fdr_file *f;

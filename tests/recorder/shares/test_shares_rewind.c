@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=300 serial promise=P3,P10
- * P3: threads rewind while others claim their bins, while snapshots are taken, and while the process forks. Their
- * bursts differ in length, so who holds much changes; in a buffer so small that claims and reductions never stop. */
+ * P3, P10: threads rewind while others claim their bins, while snapshots are taken, and while the process forks.
+ * The bursts differ in length, so the shares change all the time. The buffer is so small that claims and reductions
+ * never stop. Each snapshot must balance. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -32,7 +33,7 @@ enum { THREADS = 3, REWINDS = 10 * ROUNDS, BUFFER = 512 << 10 };
 static bool stop;
 static uint64_t presented, rewinds;
 
-/* One stretch between a mark and its rewind, or what stays. */
+/* A stretch of calls, either between a mark and its rewind or to be kept. */
 static uint64_t stretch(uint64_t *seed, uint64_t calls)
 {
     struct turn w = {.calls = calls, .seed = *seed};
@@ -49,7 +50,7 @@ static void *rewinder(void *number)
         fdr_rewind_mark();
         sum += stretch(&seed, rnd(&seed, 3) ? rnd(&seed, 300) : rnd(&seed, 30000));
         if (!rnd(&seed, 3)) continue;
-        usleep(rnd(&seed, 500)); /* a snapshot may see nothing of this thread but what goes */
+        usleep(rnd(&seed, 500)); /* so that a snapshot may find only rewound calls of this thread */
         fdr_rewind();
         __atomic_fetch_add(&rewinds, 1, __ATOMIC_RELAXED);
         usleep(rnd(&seed, 500));
@@ -58,7 +59,7 @@ static void *rewinder(void *number)
     return NULL;
 }
 
-/* Bins that some location took of another, by the ledgers. */
+/* Number of claims of bins of other locations, from the ledgers. */
 static uint64_t claims(void)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -95,7 +96,7 @@ static void one_storm(const char *strategy, const char *(*round)(void))
     print_message("%s: %llu presented, %llu rewinds, %llu bins claimed\n", strategy, (unsigned long long)presented,
                   (unsigned long long)rewinds, (unsigned long long)claimed);
     if (wrong) print_message("%s: %s\n", strategy, wrong);
-    check(BUFFER, presented, kept, bins, THREADS); /* quiet now: the books are exact */
+    check(BUFFER, presented, kept, bins, THREADS); /* all threads are quiet now, so the accounts are exact */
     fdr_finalize();
     assert_null(wrong);
     assert_true(rewinds > 0 && claimed > 0);
@@ -111,7 +112,7 @@ static const char *snapshot(void)
     return wrong;
 }
 
-/* A child made at any moment records nothing into its parent's buffer, and a recording of its own is whole. */
+/* A child forked at any moment records nothing into its parent's buffer. A recording of its own is whole. */
 static int in_child(void)
 {
     uint64_t seed = 1, events = 0, sum = 0;

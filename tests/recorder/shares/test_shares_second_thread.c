@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=60 promise=P2 without=tsan (its threads take turns)
- * P2: the second thread that comes is beside one, also before it is there itself: where what is kept for newcomers has
- * gone it takes of what the first one holds. */
+ * P2: when the second thread of a program comes, fair shares count two threads before it has a location. If the
+ * reserve for new threads is used up, it takes bins of the first thread. A failure shows as a lost location or lost
+ * events. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -44,7 +45,7 @@ static void P2_the_second_thread_takes_of_the_first(void **state)
     c.buffer = "256K";
     assert_int_equal(fdr_init(&c), 0);
     for (uint32_t i = 0; i < CALLS; i++) call(DEEP);
-    /* as an earlier one may have left it */
+    /* as an earlier new thread may have left the reserve */
     while (fdri_bins_take(&fdri_life_recording.arena, 0)) continue;
     assert_int_equal(pthread_create(&thread, NULL, second, NULL), 0);
     pthread_join(thread, NULL);
@@ -53,7 +54,8 @@ static void P2_the_second_thread_takes_of_the_first(void **state)
     fdr_finalize();
 }
 
-/* Bands are joined, and history lies in bins of 512 bytes: each whole bin in pieces of many partitions. */
+/* Bands are joined, and events lie in bins of 512 bytes. So each whole bin is divided into pieces of many
+ * partitions. */
 enum { STEPS = 600000, LEVELS = 20 };
 static void walk(void)
 {
@@ -99,7 +101,7 @@ static void P2_a_sleeper_in_small_bins(void **state)
     fdr_file_close(f);
     pthread_barrier_wait(&turn);
     pthread_join(thread, NULL);
-    walk(); /* what the first one had of strewn bins serves the second */
+    walk(); /* the second thread now uses the strewn bins of the first */
     u = fdr_usage();
     print_message("the second alone %llu KiB; of strewn bins %u KiB are nobody's\n",
                   (unsigned long long)u.bytes_stored >> 10, fdri_life_recording.arena.given_eighths / 2);
@@ -109,7 +111,8 @@ static void P2_a_sleeper_in_small_bins(void **state)
     fdr_finalize();
 }
 
-/* Of bins that large the pieces of a sleeper are smaller than an eighth, and serve nobody: more is claimed then. */
+/* Bins are so large that the sleeper's pieces are smaller than an eighth, and no other thread can use them. Then
+ * other threads claim more. */
 static void P2_a_sleeper_whose_pieces_are_too_small(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120 promise=P5
- * P5: short threads with many functions, many levels deep, one after another in a buffer that holds some dozens of
- * them. Detail of those that ended goes before those that come have to do without accounts of their own, also where
- * hundreds come at once and one that is giving memory back waits for a processor. */
+ * P5: short threads with many functions and levels run one after another in a buffer that holds some dozens of
+ * them. fdr must give up events of ended threads before new threads lack memory for accounts. This must also hold
+ * if hundreds come at once, and one that gives memory back waits for a processor. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,8 @@
 #include "tests/support/fair_share_fixture.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
-enum { AT_ONCE = 32 }; /* they are so slow that all of them are in the middle of it, and need what they have */
+/* these runs are so slow that all threads are in the middle of their work at once, and need their memory */
+enum { AT_ONCE = 32 };
 #else
 enum { AT_ONCE = 256 };
 #endif
@@ -44,7 +45,7 @@ struct missing {
     uint64_t folded, lost, histograms;
 };
 
-/* What `threads` of them, so many at a time, did not find a place for. */
+/* Counts the accounts that found no place when `threads` threads ran, `at_once` at a time. */
 static struct missing storm(const char *buffer, uint64_t bytes, uint32_t threads, uint32_t at_once, uint32_t functions)
 {
     struct missing m = {0};
@@ -90,11 +91,11 @@ static void P5_threads_that_come_have_accounts_before_those_that_ended_have_deta
 {
     (void)state;
     struct missing m = storm("4M", 4 << 20, 2000, 16, 40);
-    /* none, but where a thread that holds the lock of those that ended waits for a processor */
+    /* normally none; unless a thread that holds the lock on ended threads waits for a processor */
     assert_true(m.folded < presented / 10 && m.lost < presented / 10);
 }
 
-/* Who comes makes room before it records, when it can wait for whoever is at it. */
+/* A new thread makes room before it records. At that moment it can wait for the thread that is merging. */
 static void P5_hundreds_at_once(void **state)
 {
     (void)state;

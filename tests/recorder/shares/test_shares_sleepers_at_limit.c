@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=300 serial promise=P2
- * P2: as many threads as the buffer is sure of, each of which sleeps after so many calls, five deep, that all of them
- * just fill it, beside one that never stops: who comes finds room. Each holds some accounts and a few newest bins by
- * then, hardly any of which is a bin as a whole. */
+ * P2: the guaranteed number of threads, each of which calls five deep and then sleeps, so that together they just
+ * fill the buffer. A busy thread never stops. Each new thread must find room, although the sleepers hold only
+ * accounts and a few newest bins, hardly any of them whole. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=300 promise=P2,P3,P4
- * Threads that have recorded much and then sleep: others take their bins, at last also those they would write into.
- * What is said of them is exact meanwhile, when they wake up, and where they wake up just then. */
+ * P2, P3, P4: threads record much and then sleep. Other threads take their bins, in the end even the open ones. The
+ * sleepers' accounts must be exact meanwhile, after they wake up, and if they wake up while a bin is taken. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@ static struct turn sleeper[SLEEPERS], more[MORE];
 static uint64_t kept[SLEEPERS + MORE + 8];
 static uint32_t bins[SLEEPERS + MORE + 8];
 
-/* Partitions whose newest bin was taken, of owners who have not seen it. */
+/* Number of partitions whose newest bin was taken and whose owner has not seen that yet. */
 static uint32_t taken(void)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -43,7 +43,7 @@ static uint32_t taken(void)
     return count;
 }
 
-/* How often a location was taken for asleep, was awake again, or had a bin taken. */
+/* Number of times a location was taken for asleep, woke up, or had a bin taken. */
 static uint64_t changes(void)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -64,12 +64,12 @@ static uint64_t sum(void)
 
 static void check_all(void)
 {
-    /* where this is slow some may find no room */
+    /* on a slow machine some threads may find no room */
     uint64_t unattached = fdri_life_recording.arena.super->lost_unattached;
     check(BUFFER, sum() - unattached, kept, bins, SLEEPERS + MORE + 8);
 }
 
-/* Pieces that change owners leave few whole bins to take. */
+/* With `strew`, pieces change owners, and few whole bins are left to take. */
 static void newest_bins_of_sleepers(bool strew)
 {
     start("telescope", "4M");
@@ -85,9 +85,9 @@ static void newest_bins_of_sleepers(bool strew)
     if (strew) assert_true(fdri_strewn_count(&fdri_life_recording.arena) > 0);
     else assert_true(gone > 0);
     check_all();
-    for (int i = 0; i < SLEEPERS; i++) turn(&sleeper[i], i % 3 ? 3 : 3000); /* awake */
+    for (int i = 0; i < SLEEPERS; i++) turn(&sleeper[i], i % 3 ? 3 : 3000); /* they wake up */
     check_all();
-    for (int i = 0; i < SLEEPERS; i++) end(&sleeper[i]); /* some of them without another event */
+    for (int i = 0; i < SLEEPERS; i++) end(&sleeper[i]); /* some of them end without another event */
     check_all();
     for (int i = 0; i < MORE; i++) end(&more[i]);
     fdr_finalize();
@@ -105,11 +105,11 @@ static void P2_P3_P4_pieces_of_sleepers(void **state)
     newest_bins_of_sleepers(true);
 }
 
-/* ---- they wake up at any moment ---- */
+/* ---- sleepers wake up at any moment ---- */
 
 enum { DOZERS = 140, ROUNDS = 12 };
 static uint64_t presented;
-static pthread_barrier_t all_done; /* nobody ends before, and makes room by that */
+static pthread_barrier_t all_done; /* no thread ends, and so frees memory, before all are done */
 
 static void *doze(void *number)
 {

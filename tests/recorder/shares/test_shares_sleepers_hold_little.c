@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120 promise=P1
- * P1: threads that made some hundred calls of many regions and sleep, nearly as many as the buffer is sure of, hold
- * little more than their accounts each. All find room, and so does the one that comes then: it takes of what they
- * recorded, and loses nothing. */
+ * P1: nearly as many threads as the buffer guarantees make some hundred calls of many regions and sleep. Each then
+ * holds little more than its accounts. All find room, and so does a later thread: it takes memory of their events
+ * and loses none of its own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,7 @@ static void beside(const struct shape *s)
     assert_true(s->sleepers < fdr_usage().locations_sure);
     pthread_barrier_init(&over, NULL, s->sleepers + 1);
     pthread_barrier_init(&begun, NULL, 2);
-    for (uintptr_t i = 0; i < s->sleepers; i++) { /* one after another */
+    for (uintptr_t i = 0; i < s->sleepers; i++) { /* one thread after another */
         assert_int_equal(pthread_create(&thread[i], NULL, sleeper, (void *)(i + 1)), 0);
         pthread_barrier_wait(&begun);
     }

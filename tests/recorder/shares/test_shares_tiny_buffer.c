@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120 promise=P3 without=tsan (its threads take turns)
- * Threads come and go in buffers that the accounts of a few of them fill: each finds room, whatever those before it
- * left behind, and nothing that they presented is missing. */
+ * P3: threads come and go in buffers so small that the accounts of a few threads fill them. Each thread finds room,
+ * whatever earlier threads left behind. No presented event is missing in the accounts. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ struct life {
     uint32_t seed, deepest;
 };
 
-/* Calls and markers, deeper from thread to thread: what is kept for those that ended must grow all the time. */
+/* Calls and markers, deeper with each thread, so that the accounts of [ended] must grow all the time. */
 static void *live(void *argument)
 {
     const struct life *its = argument;
@@ -71,7 +71,7 @@ static void each_finds_room(const char *strategy, const char *buffer, const char
     if (!wrong) wrong = oracle_check_any(f, &events);
     if (wrong) fail_msg("%s, %s in bins of %s: %s", strategy, buffer, bin, wrong);
     const struct fdr_ledger_row *row;
-    sum = fdr_file_info(f)->lost_unattached; /* markers of a depth that had no room for accounts of markers */
+    sum = fdr_file_info(f)->lost_unattached; /* markers of a depth for which accounts of markers found no room */
     for (size_t n = fdr_ledger(f, &row), i = 0; i < n; i++) sum += row[i].presented;
     assert_int_equal(sum, presented);
     fdr_file_close(f);

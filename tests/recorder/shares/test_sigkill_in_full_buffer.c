@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads,slow timeout=400 promise=P3,P7
  * ctest: without=asan,tsan (kills at every store, also at theirs)
- * P3, P7: SIGKILL at every store of a thread that comes into a full buffer: it attaches, claims bins of another thread,
- * gives back those of threads that ended and folds their accounts, rewinds, and ends. What is left is whole; nothing
- * that any thread presented is missing in the accounts and totals but the event under way, and nothing is invented.
- * FDR_TEST_STEPS=N records longer. */
+ * P3, P7: SIGKILL at every store of a thread in a full buffer. It attaches, claims bins, gives back bins of ended
+ * threads and merges their accounts, rewinds, and ends. The file must be whole. Accounts and totals contain all
+ * presented events except the one under way, and no invented ones. FDR_TEST_STEPS=N records longer. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -28,21 +27,21 @@
 
 enum { THREADS = 32, STEPPED = 0 };
 
-/* What each thread presented; markers carry the thread in their high half. */
+/* The events each thread presented; a marker has the thread's number in its upper half. */
 static struct shared {
     volatile uint32_t tid, calls[THREADS], markers[THREADS], ends[THREADS], claimed, folded, rewound;
 } * shared;
 
 static struct plan {
     const char *strategy, *buffer, *bin;
-    uint32_t sleepers, ended; /* threads that were there before, and what each of them presented */
+    uint32_t sleepers, ended; /* threads that existed before, and the number of events each of them presented */
     uint32_t events, steps;
     bool rewinds;
 } plan;
 
 static void count(volatile uint32_t *n) { *n = *n + 1; }
 
-/* Nested calls of several depths, points between them. */
+/* Nested calls of several depths, with points between them. */
 static void present(uint32_t thread, uint32_t events)
 {
     uint32_t open[8], depth = 0, random = 12345 + thread;
@@ -79,7 +78,7 @@ static void *brief(void *thread)
     return NULL;
 }
 
-/* Of other threads: bins that live ones hold; how many were folded. */
+/* Bins that other live threads hold, and the number of merged threads. */
 static void others(uint32_t *held, uint32_t *folded)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -97,14 +96,14 @@ static void *stepped(void *unused)
     uint32_t before, after, folded;
     others(&before, &folded);
     ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-    shared->tid = (uint32_t)syscall(SYS_gettid); /* last: who reads it waits for what is traced */
+    shared->tid = (uint32_t)syscall(SYS_gettid); /* last, because the reader of tid then waits for the traced thread */
     raise(SIGSTOP);
     present(STEPPED, plan.steps);
     others(&after, &folded);
     shared->claimed = before - after;
     shared->rewound = (uint32_t)fdr_usage().filtered;
     shared->folded = folded;
-    return unused; /* its end, too */
+    return unused; /* the end of the thread is stepped through, too */
 }
 
 static _Noreturn void child(const struct fdr_config *config)
@@ -125,9 +124,9 @@ static _Noreturn void child(const struct fdr_config *config)
     for (;;) pause();
 }
 
-/* ---- what is left ---- */
+/* ---- checks of the file ---- */
 
-/* Small buffers have no rows for markers; calls are in the totals whatever there is no room for. */
+/* Small buffers have no totals rows for markers. Totals count calls even when their memory is full. */
 static const char *conserved(struct fdr_file *f)
 {
     static char text[160];
@@ -148,7 +147,7 @@ static const char *conserved(struct fdr_file *f)
     return good ? NULL : text;
 }
 
-/* Markers are those of one thread, in their order. */
+/* The markers are those of one thread, in order. */
 static const char *nothing_invented(struct fdr_file *f)
 {
     static char text[160];
@@ -200,12 +199,12 @@ static void step_through(struct plan p)
     struct killed_run run = killed_at_every_store((pid_t)shared->tid, place->live, look);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    if (!run.traced) skip(); /* no ptrace here */
+    if (!run.traced) skip(); /* ptrace is not available here */
     print_message("%s: %llu instructions, %llu of them changed the arena; %u bins claimed, %u threads folded, %u "
                   "records rewound\n",
                   p.strategy, (unsigned long long)run.instructions, (unsigned long long)run.changes, shared->claimed,
                   shared->folded, shared->rewound);
-    assert_int_equal(shared->calls[STEPPED], shared->ends[STEPPED]); /* it was not cut short */
+    assert_int_equal(shared->calls[STEPPED], shared->ends[STEPPED]); /* the run was not cut short */
     assert_true((p.rewinds ? shared->rewound : p.sleepers ? shared->claimed : shared->folded) > 0);
 }
 
