@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P3,P9
- * Calls deeper than the levels held, within one function, whose leaves longjmp or exceptions skip: whatever is held is
- * shown with its own times, and nothing stays open that is over. */
+ * P3, P9: calls deeper than the shadow stack has levels, all within one function, whose leaves longjmp or
+ * exceptions skip. Every call that has a level must be shown with its own times. No ended call may stay open. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ enum { ROUNDS = 400, HELD_REGIONS = 7, OTHERS = 8, NOBODY = 100 };
 
 static uint64_t seed, now, strays;
 
-/* At which depth is the newest open call of this region? 0: none is. */
+/* Depth of the newest open call of the region; 0: none is open. */
 static uint32_t newest_of(uint32_t region)
 {
     for (uint32_t d = o.depth; d; d--)
@@ -23,7 +23,7 @@ static uint32_t newest_of(uint32_t region)
     return 0;
 }
 
-/* As the stack of a program would: what is inside of the newest call of the region ends with it. */
+/* As on a program's stack: all calls inside of the newest call of the region end with it. */
 static void leave(uint32_t region)
 {
     now += 1 + rnd(&seed, 50);
@@ -57,8 +57,8 @@ static void check_all(void)
     check((struct oracle_rules){0});
 }
 
-/* Goes up and down around the deepest level held, up to `above` beyond it; one leave of `skips` skips some. Regions
- * from depth others_from on are others than those around them. */
+/* Goes up and down around the deepest level, up to `above` calls beyond it; one leave in `skips` skips some calls.
+ * Calls from depth others_from on use other regions than the calls around them. */
 static void walk(uint32_t above, uint32_t skips, uint32_t others_from)
 {
     while (o.depth < FDRI_ARENA_LEVELS_MAX) enter(region_at(o.depth, others_from));
@@ -70,7 +70,7 @@ static void walk(uint32_t above, uint32_t skips, uint32_t others_from)
     }
 }
 
-/* Up to 24 of them, whatever their regions are; and leaves of what is not open. */
+/* The recorder knows the regions of up to 24 calls beyond the last level. Leaves without an open call come, too. */
 static void P9_the_outermost_are_known_by_name(void **state)
 {
     (void)state;
@@ -84,7 +84,8 @@ static void P9_the_outermost_are_known_by_name(void **state)
     }
 }
 
-/* Any number of them: a leave of what is held is not taken for one of theirs, whatever was skipped. */
+/* Any number of calls beyond the last level. A leave of a call that has a level is not taken for one of theirs,
+ * whatever was skipped. */
 static void P9_those_beyond_are_told_from_what_is_held(void **state)
 {
     (void)state;
@@ -101,7 +102,7 @@ static void P9_those_beyond_are_told_from_what_is_held(void **state)
     }
 }
 
-/* More of one region than are counted: they are left one by one, all the same. */
+/* More calls of one region beyond the last level than fdr can count. Their leaves must still match, one by one. */
 static void P3_seventy_thousand_of_one_region(void **state)
 {
     (void)state;

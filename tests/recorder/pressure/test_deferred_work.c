@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P2,P8
  * ctest: wrap=fdri_memory_room,fdri_strategy_reduce,fdri_strategy_telescope_epoch,fdri_memory_prepare_bin
- * P2: a call that opens a bin leaves what can wait to calls behind, one thing each; where none comes by it is done all
- * the same; and left by longjmp it is done another time. The linker tells us where it is done. */
+ * P2, P8: a call that opens a bin defers work to later calls, which do one piece each. If no later call comes, the
+ * work is done all the same; if a longjmp leaves it, it is done another time. Wrapped functions show which call
+ * does the work. */
 #include <fdr/fdr.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,9 +18,10 @@ enum { REGIONS = 12, BUSY = 2000000 };
 static fdr_region region[REGIONS];
 static bool in_room;
 static uint32_t rooms, epochs, aheads;          /* in this call */
-static uint32_t all_epochs, all_aheads;         /* by calls behind */
-static uint32_t reduced_in_room, reduced_ahead; /* reductions begun */
-static uint32_t jump_in; /* leave the one after so many, by turns before it begins and when it is done */
+static uint32_t all_epochs, all_aheads;         /* deferred work done by later calls */
+static uint32_t reduced_in_room, reduced_ahead; /* number of reductions begun */
+/* jump in the nth piece of deferred work, by turns before it begins and after it is done; 0: never */
+static uint32_t jump_in;
 static uint32_t jumps;
 static jmp_buf away;
 
@@ -82,14 +84,14 @@ static void start(const char *strategy)
     for (int i = 0; i < REGIONS; i++) region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "later.c", 1);
 }
 
-/* Calls of all durations that there are without waiting; what each of them did is looked at. */
+/* Calls of various durations, without waiting. With `look`, each call may do only one piece of work. */
 static void work(uint32_t calls, bool look)
 {
     static volatile uint32_t i, spins;
     static uint64_t seed;
     seed = 5;
     i = 0;
-    setjmp(away); /* and on with the next call */
+    setjmp(away); /* a jump continues with the next call */
     while (i < calls) {
         i++;
         rooms = epochs = aheads = 0;
@@ -113,7 +115,7 @@ static void what_waits(const char *strategy, bool telescope)
 static void P2_a_call_does_one_thing_telescope(void **state) { (void)state, what_waits("telescope", true); }
 static void P2_a_call_does_one_thing_last(void **state) { (void)state, what_waits("last", false); }
 
-/* Points have no record that is spelled out: bins come all the same, and epochs are cut. */
+/* Points do no deferred work. Bins are still opened, and epochs still end. */
 static void where_no_call_comes_by(void **state)
 {
     (void)state;
@@ -127,7 +129,7 @@ static void where_no_call_comes_by(void **state)
     end(take());
 }
 
-/* Times that the caller presents: nobody comes by either, and nothing is left to anybody. */
+/* With times presented by the caller, no later call does deferred work, and none is left to it. */
 static void where_times_are_presented(void **state)
 {
     (void)state;
@@ -158,7 +160,7 @@ static void P8_left_in_the_middle_it_is_done_another_time(void **state)
         jump_in = 0;
         work(BUSY / 8, false);
         assert_int_equal(fdr_usage().lost, 0);
-        end(take()); /* whole, or take() says what is wrong */
+        end(take()); /* take() fails if the file is damaged */
     }
     assert_true(left > 20);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300 promise=P2,P3,P5,P8
- * The end of an epoch where a thread calls thousands of functions: no operation looks at all of their rows, and at any
- * moment of the walk totals, epochs and the ledger are what the oracle counts. test_epoch_walk [FIRST [ROUNDS]]: other
- * programs than those of every day. */
+ * P2, P3, P5, P8: an epoch ends in a thread that calls thousands of functions. No operation walks all their totals
+ * rows. At any moment of the walk, totals, epochs and ledger equal those of the oracle. test_epoch_walk [FIRST
+ * [ROUNDS]] runs other random programs. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stdbool.h>
@@ -29,7 +29,7 @@ static struct fdri_arena_epochs *epochs(void)
     return fdri_record_self.loc ? fdri_strategy_epochs(&fdri_record_self) : NULL;
 }
 
-/* How many rows of the base are not what they were when this was asked before. */
+/* Number of rows of the base that changed since the last call. */
 static uint32_t moved(uint64_t *was)
 {
     const struct fdri_arena_epoch_base *b = fdri_bins_at(&fdri_life_recording.arena, epochs()->base_first);
@@ -65,14 +65,15 @@ static void P2_no_operation_walks_them_all(void **state)
             epoch = fdri_record_self.loc->epoch;
         }
     }
-    assert_true(cuts > 10 && worst); /* else nothing was tried */
+    assert_true(cuts > 10 && worst); /* else the test proves nothing */
     assert_in_range(worst, 1, STEP);
     fdr_finalize();
 }
 
 static uint32_t tracked(void) { return epochs() ? epochs()->tracked : 0; }
 
-/* Each row gets its base when epochs begin: with thousands of functions that happens while there are few of them. */
+/* Each row gets its base when epochs begin. A thread with thousands of functions begins epochs while it has few
+ * rows. */
 static void P2_no_operation_lists_them_all(void **state)
 {
     enum { REGIONS = 4000, EVENTS = 200000, MOST_LISTED = 400 };
@@ -95,7 +96,7 @@ struct program {
     struct fdr_config config;
     struct oracle_rules rules;
     uint32_t events, deepest, regions, recursive;
-    bool comes_late; /* functions that are new while rows are walked */
+    bool comes_late; /* the program calls new functions while rows are walked */
 };
 #define PICK(list) list[rnd(&seed, sizeof list / sizeof *list)]
 
@@ -118,7 +119,7 @@ static struct program program_of(uint64_t round)
     return p;
 }
 
-/* Some are called often, and in themselves; most of them now and then. */
+/* Some regions are called often and recursively, most of them now and then. */
 static fdr_region choose(const struct program *p, uint32_t number)
 {
     uint32_t known = p->comes_late ? p->regions / 3 + (uint32_t)((uint64_t)p->regions * 2 / 3 * number / p->events)
@@ -153,7 +154,7 @@ static bool right(uint64_t round, uint32_t *in_the_middle)
     struct program p = program_of(round);
     const char *wrong = NULL;
     begin(&p.config);
-    if (!fdri_life_recording.ticks) skip(); /* this machine has no such counter, and fdr said so */
+    if (!fdri_life_recording.ticks) skip(); /* fdr can use no counter of this machine, and has reported that */
     ticks_are_ns(p.rules.shift);
     define_regions(region, (int)p.regions);
     for (uint32_t i = 0, looks = 0; i < p.events && !wrong; i++) {
@@ -181,11 +182,11 @@ static void P3_P5_in_the_middle(void **state)
     for (uint64_t i = 0; i < rounds; i++) wrong += !right(first + i, &in_the_middle);
     oracle_free(&o);
     assert_int_equal(wrong, 0);
-    assert_true(in_the_middle); /* else nothing was tried */
+    assert_true(in_the_middle); /* else the test proves nothing */
 }
 
-/* Where two epochs are told as one each row of the totals is looked for among those of the first: a block that is
- * larger than any is damaged, and not gone through as often. */
+/* To merge two epochs, the reader looks up each totals row among those of the first. A block with more rows than
+ * any valid one is damaged; the reader must not search it that often. */
 static void P8_rows_without_end(void **state)
 {
     (void)state;
@@ -201,7 +202,7 @@ static void P8_rows_without_end(void **state)
     size_t bytes = sb->arena_bytes;
     uint8_t *all = malloc(bytes);
     for (int damaged = 0; damaged < 2; damaged++) {
-        memcpy(all, sb, bytes); /* as after a kill: nothing in it has a check */
+        memcpy(all, sb, bytes); /* as after a kill: no block has a check */
         struct fdri_arena_epochs *e = (void *)(all + fdri_record_self.loc->epochs_off);
         struct fdri_arena_epoch *begun = &e->epoch[e->count - 2];
         struct fdri_arena_epoch_rows *b = (void *)(all + begun->rows_off);
@@ -211,7 +212,8 @@ static void P8_rows_without_end(void **state)
             memcpy(all + virgin, b, sizeof *b + b->count * sizeof b->row[0]);
             b = (void *)(all + (begun->rows_off = virgin));
             b->head.bytes = most;
-            b->count = (most - sizeof *b) / sizeof b->row[0]; /* the others are 0: its sums stay */
+            /* the other rows are 0, so the sums of the block do not change */
+            b->count = (most - sizeof *b) / sizeof b->row[0];
         }
         struct fdr_file *f;
         const struct fdr_epoch_info *r;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads,slow timeout=300 promise=P2,P5 excuse=x86-64
  * ctest: without=asan,tsan (steps single instructions)
- * A handler leaves by longjmp while an epoch that is over gets its totals, some rows with each call that enters, or
- * while epochs are cut or merged: what they say adds up to the totals all the same, their memory is used again, and
- * calls go the fast way again. */
+ * P2, P5: each enter walks some totals rows of an ended epoch. A handler leaves this by longjmp, or leaves the end
+ * or a merge of epochs. The epochs must still add up to the totals, their memory is used again, and calls return to
+ * the fast path. */
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/strategy/reduce.h"
 #include "tests/support/api_fixture.h"
@@ -53,7 +53,7 @@ static void add(struct sums *s, uint64_t calls, uint64_t inclusive, uint64_t exc
     s->exclusive += exclusive;
 }
 
-/* Epochs and what came since, against the rows that they are counted from. */
+/* Compares the epochs, and the rows since the last one, with the totals rows from which they are computed. */
 static void look(uint32_t time)
 {
     const struct fdri_arena_epochs *e = epochs();
@@ -86,7 +86,7 @@ static void look(uint32_t time)
                  (unsigned long long)rows.calls);
 }
 
-/* An operation behind which there may be another one. */
+/* Leaves an operation that another one may follow. */
 static void leave_one(void (*f)(void))
 {
     left += leave_at(f, 1 + rnd(&seed, INSTRUCTIONS));
@@ -95,7 +95,7 @@ static void leave_one(void (*f)(void))
     while (fdri_record_self.loc->depth) fdr_leave(fdri_record_self.top->region);
 }
 
-/* The next leave may cut or merge. */
+/* The next leave may end an epoch or merge two. */
 static void epoch_due(void)
 {
     next = region[rnd(&seed, REGIONS)];
@@ -140,10 +140,10 @@ static void P5_left_while_rows_are_walked(void **state)
             call();
             if (!walks()) to_the_end++;
         }
-        assert_true(!fdri_record_self.walk.block && fdri_record_self.soft); /* the fast way */
+        assert_true(!fdri_record_self.walk.block && fdri_record_self.soft); /* the fast path */
         look(time);
     }
-    assert_true(left > TIMES / 4 && anew && anew < left && to_the_end); /* else nothing was tried */
+    assert_true(left > TIMES / 4 && anew && anew < left && to_the_end); /* else the test proves nothing */
     struct fdr_file *f = take();
     fdr_file_close(f);
     fdr_finalize();
@@ -157,8 +157,8 @@ static uint32_t places_taken(void)
     return n;
 }
 
-/* There is a place for what is kept of each call that enters and has some rows looked at. Were it left in between, and
- * others as well, no place would be free for those that come, and none be found. */
+/* Each enter that walks rows needs a place for its results. If a longjmp left it between the place and the walk,
+ * several times, all places would be taken and later calls would find none. */
 static void P2_no_place_without_a_step(void **state)
 {
     uint32_t n = 0, places, at, block;
@@ -174,17 +174,17 @@ static void P2_no_place_without_a_step(void **state)
         if (places_taken() != places) fail_msg("left at %u: a place is taken, and no row was looked at", n);
         fdr_thread_name("mends");
     }
-    assert_true(n > 50 && epochs()->version & 1); /* else nothing was tried */
+    assert_true(n > 50 && epochs()->version & 1); /* else the test proves nothing */
     fdr_thread_name("mends");
     assert_true(!walks() && fdri_record_self.soft);
     look(n);
     fdr_finalize();
 }
 
-static fdr_region half_made[LATER]; /* their regions */
+static fdr_region half_made[LATER]; /* regions whose rows are only half made */
 
-/* All rows of calls that there are, against those that the base names: it may have others, without a call, whose making
- * was left. How many these are. */
+/* Compares all totals rows of calls with the rows that the base names. The base may name further rows, without a
+ * call, if their creation was left. Returns the number of these. */
 static uint32_t each_has_its_place(uint32_t n)
 {
     static uint8_t in_the_table[BUFFER / sizeof(struct fdri_arena_row)];
@@ -215,7 +215,7 @@ static uint32_t each_has_its_place(uint32_t n)
 
 static void begin_anew(void) { fdri_strategy_epoch_rows_anew(&fdri_record_self, epochs()); }
 
-/* Left when they begin anew, at each instruction: the base names the rows that it did. */
+/* Left at each instruction while the rows of the base begin anew: the base must name the same rows as before. */
 static void P5_left_when_they_begin_anew(void **state)
 {
     enum { LOOKS = 400 };
@@ -234,8 +234,8 @@ static void P5_left_when_they_begin_anew(void **state)
     fdr_finalize();
 }
 
-/* Left when a function is called for the first time, at some instruction: what it does is in the epochs. Returns how
- * many rows are in the base alone. */
+/* Left at some instruction of the first call of a function. The epochs must still contain that function's later
+ * calls. Returns the number of rows that only the base names. */
 static uint32_t leave_rows_half_made(void)
 {
     enum { MOST = 500 }; /* instructions */
@@ -244,7 +244,7 @@ static uint32_t leave_rows_half_made(void)
     assert_non_null(epochs());
     for (uint32_t known = REGIONS; known < REGIONS + LATER; known += 2) {
         uint32_t n = 1 + rnd(&seed, MOST);
-        fdr_enter(region[known]); /* there may be room for more rows behind it */
+        fdr_enter(region[known]); /* the next calls may find more room for rows */
         fdr_leave(region[known]);
         next = region[known + 1];
         leave_at(enter, n);
@@ -252,11 +252,11 @@ static uint32_t leave_rows_half_made(void)
         while (fdri_record_self.loc->depth) fdr_leave(fdri_record_self.top->region);
         alone = each_has_its_place(n);
     }
-    assert_true(alone); /* else nothing was tried */
+    assert_true(alone); /* else the test proves nothing */
     return alone;
 }
 
-/* Rows of one region in the same epoch, where two epochs are told as one. */
+/* When two epochs are shown as one, each region has one row in it. */
 static void each_is_told_once(void)
 {
     struct fdr_file *f = take();
@@ -269,7 +269,7 @@ static void each_is_told_once(void)
         if (told[row[i].epoch][row[i].region]++) fail_msg("region %u twice in epoch %u", row[i].region, row[i].epoch);
         if (row[i].epoch >= last) last = row[i].epoch;
     }
-    assert_true(count && last); /* else nothing was looked at */
+    assert_true(count && last); /* else the test proves nothing */
     fdr_file_close(f);
 }
 
@@ -292,7 +292,7 @@ static void P5_left_when_a_row_is_made(void **state)
     fdr_finalize();
 }
 
-/* Where there is no room for more rows these are the first to be others'. */
+/* If there is no room for more rows, regions take over the half-made rows first. */
 static void P5_rows_half_made_are_used(void **state)
 {
     (void)state;
@@ -310,8 +310,8 @@ static void P5_rows_half_made_are_used(void **state)
     fdr_finalize();
 }
 
-/* A recording ended while rows were walked; in the next one the first end of an epoch is left before it has begun: of
- * what was kept in the former one nothing is taken for a block of this one. */
+/* A recording ends while rows are walked. In the next recording, the first end of an epoch is left before it has
+ * begun. State of the first recording must not be taken for a block of the second. */
 static void P5_of_another_recording(void **state)
 {
     uint32_t n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=300 promise=P3,P4,P9 without=tsan (its threads take turns)
- * FDR_PIN: the first moments stay exactly, however long the run; the accounts balance, and what is shown was
- * presented. */
+ * P3, P4, P9: FDR_PIN keeps the first moments of a thread exactly, however long the run. The ledger must balance,
+ * and only presented events may be shown. */
 #include <unistd.h>
 
 #include "tests/support/api_fixture.h"
@@ -20,7 +20,7 @@ static void start(const char *strategy, const char *buffer, const char *pin, con
     mark = fdr_marker_define("mark");
 }
 
-/* Calls of several depths and lengths, markers between them. */
+/* Calls of several depths and durations, with markers between them. */
 static void present(uint32_t events, uint64_t *now)
 {
     for (uint32_t i = 0; i < events; i++) {
@@ -37,27 +37,29 @@ static void P3_P4_P9_whatever_the_strategy(void **state)
     static const char *const strategies[] = {"telescope", "whole", "last", "first"};
     static const char *const resolutions[] = {"0", "128ns"};
     (void)state;
-    for (int i = 0; i < 7; i++) { /* `first` never sets aside: once is enough */
+    for (int i = 0; i < 7; i++) { /* strategy `first` never pins, so one round is enough */
         uint64_t now = 1000000;
         start(strategies[i / 2], "256K", "1ms", resolutions[i % 2]);
         present(600000, &now);
         struct fdr_file *f = take();
         const struct fdr_location_info *l = fdr_location_info(f, 0);
         assert_true(fdr_usage().reduced > 0);
-        if (i < 6) assert_in_range(l->pinned_to_ns, 2000000 - 256, 3000000); /* the next bin comes later */
-        else assert_int_equal(l->pinned_to_ns, 0);                           /* it keeps the beginning as it is */
+        /* the pinned time ends with the next new bin */
+        if (i < 6) assert_in_range(l->pinned_to_ns, 2000000 - 256, 3000000);
+        /* strategy `first` keeps the beginning anyway */
+        else assert_int_equal(l->pinned_to_ns, 0);
         fdr_file_close(f);
         check((struct oracle_rules){.shift = i % 2 ? 7 : 0, .prefix = i >= 6});
     }
 }
 
-/* Hundreds of calls in a unit of time, many of them open when the first moments end: those inside of them are kept and
- * lack their parents. What is counted as kept is shown, and where it was. */
+/* Hundreds of calls in one tick, many of them open when the pinned time ends. The calls inside of these are kept
+ * and lack their parents. All calls that count as kept must be shown at their place. */
 static void P3_P9_many_calls_in_a_unit(void **state)
 {
     static const struct {
         const char *strategy, *buffer, *pin, *resolution;
-        uint32_t shift, deepest, at_once; /* percent of the events that come at the time of the one before */
+        uint32_t shift, deepest, at_once; /* percent of the events that share the time of the previous event */
     } program[] = {{"telescope", "320K", "1ms", "65536ns", 16, 24, 95},
                    {"telescope", "320K", "1ms", "65536ns", 16, 60, 33},
                    {"whole", "768K", "20us", "128ns", 7, 40, 95}};
@@ -80,9 +82,9 @@ static void P3_P9_many_calls_in_a_unit(void **state)
     }
 }
 
-/* A call of length 0 and those around it began in one unit of time; of these only the outermost is still held: the
- * others ended after the first moments, and were given back. Of their depths some were too short to be stored, or
- * none. */
+/* A call of length 0 and its callers began in one tick. Only the outermost of these callers is still stored; the
+ * others ended after the pinned time and were given back. At their depths, some calls were too short to be stored,
+ * or none. */
 static void P3_P9_inside_of_what_was_open(void **state)
 {
     (void)state;
@@ -106,8 +108,8 @@ static void P3_P9_inside_of_what_was_open(void **state)
     }
 }
 
-/* The same where what comes after the first moments finds no room, as in some of these buffers: that is lost, and until
- * then nothing was. */
+/* The same, but events after the pinned time find no room in some of these buffers. These are lost, and none were
+ * lost before. */
 static void P3_P9_inside_of_what_was_lost_later(void **state)
 {
     (void)state;
@@ -132,7 +134,7 @@ static void P3_P9_inside_of_what_was_lost_later(void **state)
     assert_true(short_of_room > 0);
 }
 
-/* Calls and markers that were over by then. */
+/* Calls and markers that had ended within the pinned time. */
 struct seen {
     uint64_t enter, leave;
     uint32_t id, depth;
@@ -164,7 +166,7 @@ static void are_all_there(struct fdr_file *f, uint64_t to)
         if (e.kind == FDR_LEAVE || leave > to) continue;
         if (first[n].enter == e.time_ns && first[n].leave == leave && first[n].id == e.id && first[n].depth == e.depth)
             n++;
-        else if (!call || e.duration_ns) /* else it is open, or made up */
+        else if (!call || e.duration_ns) /* otherwise the call is open or made up by the reader */
             fail_msg("event %zu of %zu: %llu, id %u, depth %u", n, wanted, (unsigned long long)e.time_ns, e.id,
                      e.depth);
     }
@@ -172,7 +174,8 @@ static void are_all_there(struct fdr_file *f, uint64_t to)
     assert_int_equal(n, wanted);
 }
 
-/* The oracle knows the beginning; of what follows, a hundred times the buffer, it is not told. */
+/* The oracle gets only the events of the beginning. A hundred times the buffer's size follows, which the oracle
+ * does not see. */
 static void P4_a_hundred_buffers_later(void **state)
 {
     (void)state;
@@ -180,7 +183,7 @@ static void P4_a_hundred_buffers_later(void **state)
     start("telescope", "256K", "1ms", "0");
     present(150000, &now);
     while (o.depth) both_leave(&o, now += 10);
-    while (fdr_usage().reduced < 100 * (256u << 10) / 2) { /* a call takes some two bytes */
+    while (fdr_usage().reduced < 100 * (256u << 10) / 2) { /* a call takes about two bytes */
         uint32_t depth = 0, open[9];
         for (uint32_t i = 0; i < 100000; i++) {
             now += rnd(&seed, 30) == 0 ? rnd(&seed, 20000) : rnd(&seed, 60);
@@ -199,7 +202,7 @@ static void P4_a_hundred_buffers_later(void **state)
     end(f);
 }
 
-/* More than a quarter is not pinned, and a recording says so. */
+/* FDR_PIN keeps a quarter of the fair share at most, and the recording says that it stopped there. */
 static void it_has_a_cap(void **state)
 {
     (void)state;
@@ -215,8 +218,8 @@ static void it_has_a_cap(void **state)
     check((struct oracle_rules){0});
 }
 
-/* Times of the caller's count from the thread's first event, also where they are later than the clock here: of a
- * machine that has been up for longer. */
+/* The caller presents times, and the pinned time starts with the thread's first event. The times may be later than
+ * this machine's clock, as from a machine with a longer uptime. */
 static void times_of_a_later_clock(void **state)
 {
     static const char *const timers[] = {"monotonic", "tsc"};
@@ -234,8 +237,8 @@ static void times_of_a_later_clock(void **state)
     }
 }
 
-/* Definitions have used up the room for accounts, and the encoder's table of points fits no bin: what comes after the
- * first moments goes on with the one that these leave. */
+/* Definitions have used up the room for accounts, and the encoder's table for points fits no bin. Points after the
+ * pinned time go on with the table of the pinned partitions. */
 static void points_go_on_where_accounts_have_no_room(void **state)
 {
     (void)state;
@@ -255,7 +258,7 @@ static void points_go_on_where_accounts_have_no_room(void **state)
     end(f);
 }
 
-/* A rewind to a mark of the first moments forgets what came after it there, too. */
+/* A rewind to a mark within the pinned time also drops the later events of the pinned partitions. */
 static void a_rewind_reaches_back(void **state)
 {
     (void)state;
@@ -281,7 +284,7 @@ static void *sleeper(void *unused)
     for (uint64_t i = 0; i < 4000; i++)
         fdr_enter_at(region[2], 1000000 + i * 100), fdr_leave_at(region[2], 1000050 + i * 100);
     pthread_barrier_wait(&turn);
-    pthread_barrier_wait(&turn); /* asleep while another one fills everything */
+    pthread_barrier_wait(&turn); /* the thread sleeps while another one fills the buffer */
     return unused;
 }
 
@@ -292,7 +295,7 @@ static const struct fdr_location_info *the_other(struct fdr_file *f)
     return NULL;
 }
 
-/* Nobody claims what another thread has pinned. */
+/* No other thread claims pinned bins. */
 static void others_leave_it(void **state)
 {
     (void)state;
@@ -357,8 +360,8 @@ static void what_is_said_is_true(struct fdr_file *f, const struct fdr_location_i
     balance(f);
 }
 
-/* Its bins go to another one, those that were set aside among them, a few at a time: what is left of these lacks no
- * parents but those that were open then, and nobody says any more that it is all. */
+/* An ended thread's bins go to another thread a few at a time, the pinned ones among them. The remaining events
+ * lack only parents that were open then, and the recording no longer claims that they are complete. */
 static void P3_P9_of_a_thread_that_ended(void **state)
 {
     static const char *const strategies[] = {"telescope", "whole", "last"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 promise=P9 wrap=fdri_leave_slots
- * FDR_PIN: a handler leaves by longjmp while partitions are set aside. The next operation sets the others aside, too:
- * of what is pinned no caller goes. */
+ * P9: FDR_PIN. A handler leaves by longjmp while partitions are pinned. The next operation must pin the remaining
+ * partitions, too. No caller of a pinned call may be given back. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stdbool.h>
@@ -17,7 +17,8 @@
 enum { REGIONS = 12, DEPTH = 9, PARTS = 200 };
 static fdr_region region[REGIONS];
 static jmp_buf away;
-static uint32_t until, part[PARTS], parts; /* jump with that partition; those there were by then */
+/* jump at the nth pinned partition; parts: the partitions there were at that moment */
+static uint32_t until, part[PARTS], parts;
 static bool jumped;
 
 void __real_fdri_leave_slots(struct fdri_thread *t, const struct fdri_arena_part *p);
@@ -40,7 +41,7 @@ static void present(uint32_t events)
     static volatile uint32_t i;
     static uint64_t seed = 88172645463325252u, now = 1000;
     i = 0;
-    setjmp(away); /* and on with the next event */
+    setjmp(away); /* a jump continues with the next event */
     while (i++ < events) {
         uint32_t depth = fdri_record_self.loc ? fdri_record_self.loc->depth : 0;
         if (parts && fdri_record_self.loc->abandoned && !fdri_record_self.setting_aside) return;
@@ -74,7 +75,8 @@ static void all_are_set_aside(void **state)
     }
 }
 
-/* Left before it was noted that this is done: of two that are aside of a kind no reader knows which is which. */
+/* A longjmp left the thread before it noted that pinning was done. A second round must not pin a second partition
+ * of the same kind, because no reader could order the two. */
 static void not_a_second_time(void **state)
 {
     (void)state;
@@ -85,7 +87,7 @@ static void not_a_second_time(void **state)
     fdri_record_self.setting_aside = 1;
     fdri_record_self.aside_due = true;
     fdri_record_self.aside_done = false;
-    fdri_record_self.loc->busy = 1; /* by a frame that is gone */
+    fdri_record_self.loc->busy = 1; /* set by a frame that no longer exists */
     while (fdri_record_self.loc->depth)
         fdr_leave_at(fdri_record_self.top->region, fdri_record_self.presented_tick + 10);
     present(30000);

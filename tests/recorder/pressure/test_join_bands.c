@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300 promise=P3,P4,P9
- * Bands become one, in three steps, where memory is little for many partitions, and only there; what is shown stays
- * true. */
+ * P3, P4, P9: fdr joins duration bands, in up to three steps, if memory is short for many partitions, and only
+ * then. All shown events must stay true. A failure shows as a wrong number of steps, or as events that differ from
+ * the oracle's. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stdbool.h>
@@ -31,7 +32,7 @@ static void start(const char *buffer, const char *pin, const char *resolution)
     mark = fdr_marker_define("mark");
 }
 
-/* Calls of all bands but the longest, down to `most`, in ticks that they share now and then. */
+/* Calls of all bands except the longest, down to depth `most`; some share a tick. */
 static void present(uint32_t events, uint32_t most)
 {
     for (uint32_t i = 0; i < events; i++) {
@@ -54,7 +55,7 @@ static int steps(void)
     return (joined != 0) + (longest != 0) + (all != 0);
 }
 
-/* Since a band is joined to another one nothing is added to any partition of it. */
+/* After a band was joined to another one, its own partitions get no more events. */
 static uint64_t newest_of_band(uint32_t band)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -68,8 +69,8 @@ static uint64_t newest_of_band(uint32_t band)
     return newest;
 }
 
-/* How many steps are made in such a buffer, by calls down to such a depth; what the ledger calls the calls of the bands
- * that are one then. */
+/* steps: number of joins in such a buffer, with calls down to depth `most`. what: the ledger's words for calls of
+ * the joined bands. */
 static const struct joined {
     const char *buffer;
     uint32_t most;
@@ -107,13 +108,13 @@ static void P3_P4_P9_what_is_shown_stays_true(void **state)
     }
 }
 
-/* While bands become one most calls end in the tick in which others did: what comes next in it is told apart from what
- * was stored before. */
+/* Most calls end in a tick in which others ended while bands are joined. Later calls of that tick must be told
+ * apart from those stored before. */
 static void P9_calls_of_one_tick(void **state)
 {
     (void)state;
     for (uint64_t at = 1; at < 80; at++) {
-        bool pin = at % 2; /* what was set aside stands before both */
+        bool pin = at % 2; /* with FDR_PIN, pinned partitions come before both */
         start("256K", pin ? "20us" : "0", pin ? "4096ns" : "65536ns");
         seed = at * 0x9E3779B97F4A7C15u;
         present(4000, 24);
@@ -122,8 +123,8 @@ static void P9_calls_of_one_tick(void **state)
     }
 }
 
-/* What band 0 has of the tick in which bands became one is given back before what came later in it, deep down, where
- * most bins are open ones. */
+/* Band 0 has calls of the tick in which bands were joined. They are given back before later calls of that tick, at
+ * great depth, where most bins are open. */
 static void P3_P9_later_in_the_tick(void **state)
 {
     (void)state;
@@ -165,14 +166,14 @@ static void the_ledger_says_what_went(void **state)
         balance(f);
         end(f);
     }
-    start("1M", "0", "0"); /* and deeper */
+    start("1M", "0", "0"); /* now deeper */
     present(2000000, 36);
     struct fdr_file *f = take();
     assert_true(steps() > 0 && fdr_file_info(f)->memory_balance > 0.84);
     end(f);
 }
 
-/* A rewind to a mark of the time before. */
+/* A rewind to a mark set before bands were joined. */
 static void a_rewind_reaches_back(void **state)
 {
     (void)state;
@@ -197,7 +198,7 @@ static void a_rewind_reaches_back(void **state)
     }
 }
 
-/* Every call that counts as kept, and is over, is shown. */
+/* Every ended call that counts as kept is shown. */
 static void all_kept_is_shown(struct fdr_file *f)
 {
     const struct fdr_ledger_row *rows;
@@ -212,7 +213,7 @@ static void all_kept_is_shown(struct fdr_file *f)
     assert_int_equal(shown, kept);
 }
 
-/* And to one of the time since, in ticks that hold many calls. */
+/* A rewind to a mark set after bands were joined, in ticks with many calls. */
 static void P9_a_rewind_in_a_tick(void **state)
 {
     (void)state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=240 promise=P7
- * P7: SIGKILL at every store (tests/support/kill_at_every_store.h) of what a call that opened a bin left to one behind
- * it. A thread that is traced is too slow for such a call to come by: so it is done by name. */
+ * P7: SIGKILL at every store (tests/support/kill_at_every_store.h) of the work that a call which opened a bin
+ * deferred. A traced thread is too slow to reach that work by itself, so the test calls it directly. The file must
+ * be whole after each kill. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <setjmp.h>
@@ -31,7 +32,8 @@ static void some_call(fdr_region *open, uint32_t *depth)
     }
 }
 
-/* Until `what` was left the nth time; false: nothing ever is, where the clock is no counter of ticks. */
+/* Records until work of the kind `what` was deferred for the nth time. Returns false if no work is ever deferred,
+ * as without a tick counter. */
 static bool record(uint32_t what, uint32_t nth)
 {
     static const char *const names[REGIONS] = {"a", "b", "c", "d", "e"};
@@ -81,7 +83,7 @@ static uint64_t killed(const char *strategy, uint32_t what, uint32_t nth)
     kill(pid, SIGKILL);
     waitpid(pid, &status, 0);
     death_clear(p->live);
-    if (!run.traced) skip(); /* no ptrace here, or no ticks */
+    if (!run.traced) skip(); /* ptrace or the tick counter is not available here */
     print_message("%s: %llu instructions, %llu of them changed the arena\n", strategy,
                   (unsigned long long)run.instructions, (unsigned long long)run.changes);
     return run.changes;
@@ -99,7 +101,7 @@ static void P7_killed_at_every_store_of_a_step_of_the_epochs(void **state)
     uint64_t changes = 0;
     (void)state;
     for (uint32_t i = 0; i < 8; i++) changes += killed("telescope", FDRI_LATER_EPOCH, 1 + i * i);
-    assert_true(changes > 100); /* where nothing is left to be merged next to nothing is done */
+    assert_true(changes > 100); /* without epochs to merge, this work changes almost nothing */
 }
 
 static int begin(void **state)

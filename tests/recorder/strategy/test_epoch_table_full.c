@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 promise=P1
- * Strategy telescope behind some 10^9 epochs: every tier has what it may have, so nothing is merged by age any more,
- * and the table of epochs is full. The run goes on being cut. Nobody waits for so many: the table is filled by hand. */
+ * P1: strategy `telescope` after some 10^9 epochs. Each tier has the greatest number of epochs, so none merges by
+ * age, and the table of epochs is full. New epochs must still begin. The test fills the table by hand. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <setjmp.h>
@@ -29,7 +29,7 @@ static void record(int calls)
     }
 }
 
-/* One epoch of the greatest tier that merges, two of each below: bijective numbers with the digits 1 and 2. */
+/* One epoch of the highest tier that merges, and two of each lower tier: a bijective number with the digits 1 and 2. */
 static void fill_table(struct fdri_arena_epochs *e)
 {
     uint32_t closed = FDRI_ARENA_EPOCHS_MAX - 1;
@@ -60,7 +60,7 @@ static void the_table_is_full(void **state)
     fill_table(e);
     uint32_t tier[FDRI_ARENA_EPOCHS_MAX];
     for (uint32_t i = 0; i + 1 < e->count; i++) tier[i] = e->epoch[i].tier;
-    /* else this would show nothing */
+    /* else the test proves nothing */
     assert_int_equal(fdri_policies_merge(tier, e->count - 1, FDRI_ARENA_EPOCHS_MAX), e->count - 1);
     uint32_t before = fdri_record_self.loc->epoch, rounds = 0;
     while (fdri_record_self.loc->epoch - before < MORE_EPOCHS && rounds++ < 1000) {

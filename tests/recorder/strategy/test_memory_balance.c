@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300
- * Memory balance in 1 MiB (Wagner 2015, eq. 4.1: average use of the bins over the greatest use of one) of programs that
- * call deep, with calls of all lengths at each depth: at the first reduction, and on average over the second half of a
- * run. At presented times, so that each run is the same. */
+ * Memory balance in 1 MiB (Wagner 2015, eq. 4.1: average use of the bins over the greatest use of one). The
+ * programs call deep, with calls of all durations at each depth. The test checks the balance at the first
+ * reduction, and its average over the second half. Presented times make each run the same. */
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
 
@@ -12,7 +12,7 @@ static fdr_region region[REGIONS_MOST], open_region[600];
 static uint32_t regions, depth, lengths;
 static uint64_t seed, now, events;
 
-/* Lengths of the calls: as many of one order of magnitude as of any other; most of them short; all short. */
+/* Durations of the calls: equally many of each order of magnitude; mostly short; all short. */
 enum { ALL_LENGTHS, MOSTLY_SHORT, SHORT };
 static void pass_time(void)
 {
@@ -33,7 +33,7 @@ static void go_to(uint32_t to)
     for (; depth > to; events++, pass_time()) fdr_leave_at(open_region[--depth], now);
 }
 
-/* A step of the program; deep: how deep it goes. */
+/* One step of the program; `deep` is the greatest depth. */
 static void walk(uint32_t deep) { go_to(!depth || (depth < deep && rnd(&seed, 2)) ? depth + 1 : depth - 1); }
 static void dive(uint32_t deep)
 {
@@ -57,12 +57,12 @@ static const struct program {
     const char *name;
     void (*step)(uint32_t deep);
     uint32_t deep, lengths, regions;
-    double first, later; /* the balance at least */
+    double first, later; /* the least balance required */
 } programs[] = {
     {"walk", walk, 20, ALL_LENGTHS, 8, 0.9, 0.9},
     {"walk", walk, 25, ALL_LENGTHS, 8, 0.9, 0.9},
     {"saw", saw, 25, ALL_LENGTHS, 8, 0.9, 0.9},
-    /* less than 0.90 when memory is given back first: 0.884 */
+    /* less than 0.90 at the first reduction: 0.884 */
     {"dive", dive, 25, ALL_LENGTHS, 8, 0.88, 0.9},
     {"walk", walk, 30, ALL_LENGTHS, 8, 0.9, 0.9},
     {"walk", walk, 30, MOSTLY_SHORT, 600, 0.9, 0.9},
@@ -76,8 +76,8 @@ static const struct program {
     {"saw", saw, 300, ALL_LENGTHS, 8, 0.75, 0.75},
     {"dive", dive, 300, MOSTLY_SHORT, 8, 0.75, 0.75},
     {"spikes", spikes, 300, MOSTLY_SHORT, 8, 0.75, 0.75},
-    /* a bin of 512 bytes for each of so many depths, most of them hardly used, beside the accounts: all there is room
-     * for */
+    /* The accounts and one bin of 512 bytes for each of so many depths fill the buffer, and most of these bins are
+     * hardly used. */
     {"bottom", at_the_bottom, 300, SHORT, 8, 0.70, 0.72},
     {"bottom", at_the_bottom, 300, SHORT, 600, 0.64, 0.68},
     {"spikes", spikes, 300, MOSTLY_SHORT, 600, 0.70, 0.75},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300 promise=P1
- * Giving back takes as little as is needed: once memory was full, at least 90 % of the bins stay in use, whatever step
- * was taken, while there is anything to give back. */
+ * P1: a reduction gives back no more than needed. Once memory was full, at least 90 % of the bins stay in use after
+ * each kind of step. This holds while there are events to give back. */
 #include <fdr/fdr.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 static uint64_t seed;
 
-/* Calls of every length at every depth, points between them; it goes deeper as time goes on. */
+/* Calls of every duration at every depth, with points between them. The depth grows with time. */
 static uint64_t program(uint64_t now, uint32_t round)
 {
     for (int i = 0; i < 40; i++) {

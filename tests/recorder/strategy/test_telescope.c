@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300 promise=P3,P4,P5,P9
- * Strategy telescope over a long run: one stretch of calls, over and over with advancing time, so that what was
- * presented at any moment is known without keeping it. FDR_SOAK=10000 (`./dev soak`) repeats it so often (default 60),
- * with half a minute in which nothing happens behind each repeat: days of a run. */
+ * P3, P4, P5, P9: strategy `telescope` over a long run. One stretch of calls repeats at later times, so the test
+ * knows the presented events of any moment without storing them. FDR_SOAK=10000 (`./dev soak`) sets the number of
+ * repeats (default 60) and adds half a minute without events after each: days of a run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 enum { REGIONS = 40, EVENTS = 24000, EVENTS_MOST = 240000, DEPTH_MOST = 12 };
 static const uint64_t IDLE = 30000000000u;
 
-/* One stretch: times from its begin; every call in it ends in it. */
+/* One stretch: times from its start; each call in it also ends in it. */
 struct step {
     uint64_t time, duration;
     uint32_t region, depth;
@@ -25,7 +25,7 @@ struct step {
 };
 static struct step step[EVENTS_MOST];
 static uint32_t steps, calls;
-static uint64_t span, idle; /* of the stretch; of nothing behind it */
+static uint64_t span, idle; /* length of the stretch; length of the pause behind it */
 static uint32_t region[REGIONS], outer;
 
 static uint32_t open_step[DEPTH_MOST], depth;
@@ -48,7 +48,7 @@ static void add_leave(uint64_t t)
 enum program { DEEP, FLAT, STREAM };
 static const char *const program_name[] = {"deep", "flat", "npb-cg"};
 
-/* FLAT: all calls at one depth and about one length. */
+/* FLAT: all calls have one depth and nearly the same duration. */
 static void make_stretch(bool flat)
 {
     uint64_t t = 10;
@@ -62,7 +62,7 @@ static void make_stretch(bool flat)
     span = t + 1000;
 }
 
-/* The first calls of a recorded stream; those still open in the end return there. */
+/* The first calls of a recorded stream. Calls still open at the end are closed there. */
 static void take_stream(const struct stream *in)
 {
     uint64_t t = in->head->t0_ns;
@@ -96,7 +96,7 @@ static void present(uint64_t base)
     }
 }
 
-/* Every event shown is the one that was presented at its time. */
+/* Every shown event was presented at its time. */
 static const char *survivors(struct fdr_file *f, uint64_t t0, uint64_t repeats, uint64_t *shown)
 {
     struct fdr_iter *it = fdr_iter_open(f, NULL);
@@ -126,7 +126,7 @@ static const char *survivors(struct fdr_file *f, uint64_t t0, uint64_t repeats, 
     return wrong;
 }
 
-/* Sums of every epoch, and the exact rows, against counting once more. */
+/* Counts again the sums of every epoch and the exact rows, and compares. */
 static const char *epochs(struct fdr_file *f, uint64_t repeats)
 {
     const struct fdr_epoch_info *e;
@@ -189,7 +189,7 @@ static const char *accounts(struct fdr_file *f, uint64_t repeats)
     return NULL;
 }
 
-static const char *bin; /* NULL: as usual */
+static const char *bin; /* NULL: the default size */
 
 static void run_of(enum program program, const struct stream *in, const char *buffer, uint64_t bytes,
                    const char *shares, uint64_t repeats)
@@ -302,7 +302,7 @@ static void P3_P4_P5_P9_bins_of_any_size(void **state)
     bin = NULL;
 }
 
-/* Phases of nothing, then bursts; partitions that wrote last long ago must not hold what a burst needs. */
+/* Pauses, then bursts. Partitions whose last record is old must not keep the memory that a burst needs. */
 static void P3_idle_phases_and_bursts(void **state)
 {
     struct fdr_config c = oracle_config(oracle_directory());

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=120 promise=P8
- * P8: strategy telescope where accounts of epochs need the room that events have: what is given back for them is never
- * the bin that was just opened for the next record. Else that record would go to offset 0, which is the superblock. */
+ * P8: strategy `telescope`, where accounts of epochs need the room of events. Giving back for them must never take
+ * the bin that was just opened for the next record. Otherwise that record would go to offset 0, the superblock; the
+ * test checks the superblock for changes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,7 @@ enum { RECORDINGS = 40, THREADS = 4, STEPS = 60000 };
 static fdr_region region[5];
 static fdr_marker_id mark;
 
-/* Nested calls of several depths and lengths, points between them. */
+/* Nested calls of several depths and durations, with points between them. */
 static void *record(void *unused)
 {
     uint32_t open[16], depth = 0, random = 12345;

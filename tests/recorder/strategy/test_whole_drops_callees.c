@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P9
- * Strategy `whole`: where calls of a kind are not stored any more, none of what they call is, also of depths and
- * durations that come later. In bins of which a piece is asked for and the rest is left for such. */
+ * P9: strategy `whole`. If calls of some depth and band are no longer stored, their possible callees are not stored
+ * either. This includes depths and durations that come later. Requests for small pieces leave rests of bins, which
+ * must not be used for such calls. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stddef.h>
@@ -29,7 +30,7 @@ static void present(uint64_t seed)
     }
 }
 
-/* The durations whose calls are not stored from some depth on: none that they may call is. */
+/* Where a gate is closed for one duration, the gates of all possible callees are closed, too. */
 static void gates_are_closed_below(void)
 {
     const uint32_t *gate = fdri_record_self.loc->gate_depth;

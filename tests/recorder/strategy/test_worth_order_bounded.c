@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P2 wrap=fdri_policies_precedes
- * No step over its bound: the table of partitions in order of worth is put in order a piece at a time, where points of
- * two classes stand at many depths and now these hold more, now those. And it is in order when that is through. */
+ * P2: sorting the table of partitions by worth is bounded work for each step: a piece at a time. Points of two
+ * classes at many depths take turns in holding more, so the order changes all the time. When a pass ends, the table
+ * must be in order. */
 #include <fdr/fdr.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,8 +38,9 @@ static void over(void)
     compared = 0;
 }
 
-/* As the policy says it, which is asked here of partitions, not of places. Not inlined: where the address of a thread's
- * variable is compared with NULL, as sanitizers do, ld of Debian 12 puts in a lea for the add whose flags are used. */
+/* Compares with the policy's order of partitions, not of table places. Not inlined: sanitizers compare the address
+ * of a thread-local variable with NULL. ld of Debian 12 replaces the add by a lea there, although the flags of the
+ * add are used. */
 static __attribute__((noinline)) void is_in_order(struct fdri_thread *t)
 {
     struct fdri_strategy_cursor c = FDRI_STRATEGY_CURSOR_START;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit
- * The order of worth has all partitions, also those that were made when no memory was left but in bins: a thread that
- * filled the buffer before it went deep. */
+ * The order of worth contains all partitions. This includes those made when memory was left only in bins: the
+ * thread fills the buffer before it calls deep. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads,slow timeout=300 excuse=x86-64 without=asan,tsan (steps single instructions)
- * The order of worth has all partitions, also where the call that made one was left by longjmp at any instruction. */
+ * The order of worth contains all partitions exactly once. This must also hold if a longjmp leaves the call that
+ * makes a partition, at any instruction. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stdbool.h>
@@ -16,7 +17,7 @@
 enum { EVERY = 7, MOST = 20000, BEHIND = 9000, INSIDE = 20 };
 static fdr_region outer, inner, third;
 
-/* Far below on the stack: the next operation sees that it was left. */
+/* The frame lies far below on the stack, so that the next operation recognises the longjmp. */
 static __attribute__((noinline)) void inner_call(void)
 {
     volatile char room[16384];
@@ -40,7 +41,7 @@ static void calls(int times)
     }
 }
 
-/* False: the call has not so many instructions. */
+/* Leaves the call at instruction `when`; false: the call has fewer instructions. */
 static bool left_when_made(uint32_t when)
 {
     begin(&(struct fdr_config){.buffer = "512K", .timer = oracle_clock("tsc")});
