@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120
- * A program that calls deeper than ever before when its memory has long been in small pieces: the levels it needs then
- * cost little of its history. At presented times, so that each run is the same. */
+ * Memory has long been in small pieces when a program calls deeper than ever before. The new levels of the shadow
+ * stack must cost few stored events, at most 5 %. Presented times make each run the same. */
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 promise=P1,P7
- * The arena lies in pages of 2 MiB where the kernel makes them when asked, in a file as in anonymous memory; none is
- * missing then. What is left of it when it is over is in nobody's way. */
+ * P1, P7: the arena lies in pages of 2 MiB if the kernel provides them on request, in a file as in anonymous
+ * memory. No page is missing, so reading it causes no page faults. The address ranges that stay after a recording
+ * must not pile up. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -27,8 +28,7 @@
 
 enum { LARGE = 2 << 20, ARENA = 4 * LARGE };
 
-/* kB of the mapping that begins at `at`: of all lines of its table that name large pages; -1: there is no such
- * mapping. */
+/* kB of large pages in the mapping that begins at `at`, summed up over all lines of its entry; -1: no such mapping. */
 static long large_kb(const void *at)
 {
     static const char *const names[] = {"AnonHugePages:", "ShmemPmdMapped:", "FilePmdMapped:"};
@@ -66,7 +66,7 @@ static long faults(void)
     return u.ru_minflt + u.ru_majflt;
 }
 
-/* Asked of the kernel without fdr: has it large pages for such memory now? */
+/* Asks the kernel without fdr: does it have large pages for such memory now? */
 static bool kernel_can(bool file)
 {
     uint8_t *place = mmap(NULL, 2 * LARGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -81,7 +81,7 @@ static bool kernel_can(bool file)
     return can;
 }
 
-/* Not those of ThreadSanitizer's notes on who read what. */
+/* Counts no faults of ThreadSanitizer's shadow memory. */
 __attribute__((no_sanitize("thread"))) static long faults_of_reading(const volatile uint8_t *base)
 {
     unsigned sum = 0;
@@ -105,14 +105,14 @@ static void large_as(bool file)
     assert_int_equal(fdr_init(&c), 0);
     const uint8_t *base = fdri_life_recording.arena.base;
     assert_int_equal((uintptr_t)base % LARGE, 0);
-    assert_true(large_kb(base) >= LARGE >> 10); /* memory may be in pieces: not all of it has to be */
+    assert_true(large_kb(base) >= LARGE >> 10); /* memory may be fragmented, so not all pages have to be large */
     assert_int_equal(faults_of_reading(base), 0);
     fdr_finalize();
 }
 static void P1_a_mapped_arena_lies_in_large_pages(void **state) { (void)state, large_as(true); }
 static void P1_an_anonymous_arena_lies_in_large_pages(void **state) { (void)state, large_as(false); }
 
-/* Nothing before it and nothing behind it can become one mapping with it. */
+/* No neighbouring mapping can merge with this one. */
 static void alone(const uint8_t *m, uint64_t bytes)
 {
     FILE *f = fopen("/proc/self/maps", "r");
@@ -160,7 +160,8 @@ static long mappings(void)
     return n;
 }
 
-/* How many mappings hold these addresses; a sanitizer's own, which grow in number with them, do not count. */
+/* Number of mappings that contain these addresses. A sanitizer's own mappings, which grow in number with them, do
+ * not count. */
 static long mappings_of(void *const *at, size_t count)
 {
     FILE *f = fopen("/proc/self/maps", "r");
@@ -178,10 +179,10 @@ static long mappings_of(void *const *at, size_t count)
     return n;
 }
 
-/* A process may have some 65,000 mappings. */
+/* The kernel allows a process some 65,000 mappings. */
 static void what_is_left_of_many_recordings_is_one_mapping(void **state)
 {
-    enum { TIMES = 40, OTHERS = 4 }; /* what others map in between parts them */
+    enum { TIMES = 40, OTHERS = 4 }; /* mappings of other code between them may separate them */
     struct fdr_config c = {.size = sizeof c, .ignore_environment = 1, .signal = "none"};
     void *at[TIMES];
     (void)state;
@@ -195,7 +196,7 @@ static void what_is_left_of_many_recordings_is_one_mapping(void **state)
     assert_in_range(mappings_of(at, TIMES), 1, OTHERS);
 }
 
-/* The place of one that could not be made is not touched again: others may be there. */
+/* If a mapping failed, its place is given back once and not touched again: another mapping may lie there. */
 static void what_was_given_back_stays_so(void **state)
 {
     (void)state;
@@ -213,7 +214,7 @@ static bool huge_pages_free(void)
     return m != MAP_FAILED && munmap(m, 2 * LARGE) == 0;
 }
 
-/* Of another size than whole pages of it, too. */
+/* Also for a size that is not a multiple of the page size. */
 static void P7_a_file_in_hugetlbfs(void **state)
 {
     (void)state;
@@ -237,8 +238,8 @@ static void P7_a_file_in_hugetlbfs(void **state)
     if (!can) skip();
 }
 
-/* Larger pages begin at multiples of their own size, and all of the last one has to be within the place: one that is
- * not there is missing, and nothing is wrong with where it would be. */
+/* Pages of 1 GiB begin at multiples of 1 GiB, and the last one must lie within the reserved place. If no such page
+ * is free, the error is ENOMEM and not one about the address. */
 static void a_file_of_pages_of_1_gib(void **state)
 {
     (void)state;
@@ -261,7 +262,7 @@ static void what_cannot_be_mapped_is_said(void **state)
     int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
     errno = 0;
     assert_ptr_equal(fdri_memory_pages_map(ARENA, fd), MAP_FAILED);
-    assert_int_equal(errno, EACCES); /* not what giving back the place may have set */
+    assert_int_equal(errno, EACCES); /* not the error of giving back the place */
     close(fd);
 }
 

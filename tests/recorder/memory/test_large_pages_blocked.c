@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=60 promise=P10 wrap=madvise
- * P10: a kernel that is asked for a large page may wait for as long as it takes until every processor has emptied its
- * lists. Recording begins without it, and the next one as well. Here it waits until both are over. A forked child has
- * nobody who waits, and asks for itself. */
+ * P10: a request for a large page may block in the kernel until every processor has drained its lists. Recordings
+ * must begin without waiting for it. Here the request blocks until two recordings are over. A forked child has no
+ * blocked thread and makes its own request. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -56,7 +56,8 @@ static unsigned asked_for(void)
     return n;
 }
 
-/* Until it has asked: on a busy machine the thread that does may come late, and be in the way of the next one. */
+/* Repeats until the request was made. On a busy machine, the requesting thread may run late and overlap with the
+ * next recording. */
 static void begin_until_asked(void)
 {
     do begin_and_end();
@@ -72,7 +73,7 @@ static void P10_a_kernel_that_waits(void **state)
     waiting = true;
     begin_until_asked();
     assert_int_equal(asked_for(), 0);
-    begin_and_end(); /* that one waits still */
+    begin_and_end(); /* the first request still blocks */
     assert_int_equal(asked_for(), 0);
     pid_t child = fork();
     if (child == 0) {
@@ -86,7 +87,7 @@ static void P10_a_kernel_that_waits(void **state)
     sem_post(&go_on);
 }
 
-/* Large pages are asked for where there is one node. */
+/* fdr requests large pages only on a machine with one NUMA node. */
 static int one_node(void **state)
 {
     static const struct fdri_system_topology one = {.nodes = 1};

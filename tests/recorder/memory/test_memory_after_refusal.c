@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 promise=P3,P5
- * P3, P5: what memory refused a thread once it gets when there is some again: partitions, levels, rows of totals.
- * And what finds no room takes it from nothing else. */
+ * P3, P5: a thread that was refused memory gets it later, when there is some again: partitions, levels, totals
+ * rows. An event without room takes no memory from other kinds of events. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static void once(fdr_region r)
     fdr_leave_at(r, now += 10);
 }
 
-/* Somebody else has all that is free; and then nobody. */
+/* Simulates other threads that take all free bins, and then give them back. */
 static uint32_t taken[BINS], count;
 static void take_all(void)
 {
@@ -50,7 +50,8 @@ static void give_all(void)
     while (count) fdri_bins_give(&fdri_life_recording.arena, taken[--count]);
 }
 
-/* A burst made the thread look rarely; it records rarely itself. */
+/* A burst has made the thread search rarely, and the thread records rarely itself. It must still find the memory
+ * soon. */
 static void P3_who_is_slow(void **state)
 {
     enum { SLOW = 100, APART_NS = 20000000 };
@@ -67,7 +68,7 @@ static void P3_who_is_slow(void **state)
     fdr_finalize();
 }
 
-/* Calls that found no level stay where they are told, at the depth at which that began, when levels come behind it. */
+/* Calls without a level stay counted at the depth at which levels ended, even when more levels exist later. */
 static void P3_levels(void **state)
 {
     enum { AGAIN = 50, PAUSE_NS = 20000000 };
@@ -80,7 +81,7 @@ static void P3_levels(void **state)
     uint32_t from = fdri_record_self.loc->refused_from,
              levels = fdri_arena_levels_in(fdri_record_self.loc->level_blocks);
     uint64_t refused = fdri_record_self.loc->presented_overflow;
-    assert_true(from == levels + 1 && from < DEEP); /* else nothing was tried */
+    assert_true(from == levels + 1 && from < DEEP); /* else the test proves nothing */
     assert_int_equal(refused, 20 * (DEEP - levels));
     give_all();
     now += PAUSE_NS;
@@ -104,11 +105,11 @@ static void P3_levels(void **state)
     end(f);
 }
 
-/* A handler left by longjmp when the call was presented, and in no other account. */
+/* A handler left by longjmp after the call was presented and before any other account counted it. */
 static void left_when_presented(uint64_t *presented)
 {
     ++*presented;
-    fdri_record_self.loc->busy = 1; /* by a frame that is gone */
+    fdri_record_self.loc->busy = 1; /* set by a frame that no longer exists */
     once(region[0]);
     assert_int_equal(fdri_record_self.loc->abandoned, 1);
     struct fdr_file *f = take();
@@ -123,13 +124,13 @@ static void P3_left_between_accounts(void **state)
     deep(3);
     take_all();
     deep(DEEP);
-    assert_true(fdri_record_self.loc->presented_overflow > 0); /* it finds no level */
+    assert_true(fdri_record_self.loc->presented_overflow > 0); /* the call has no level */
     give_all();
     left_when_presented(&fdri_record_self.loc->presented_overflow);
     begin(&(struct fdr_config){.buffer = "1M", .timer = "monotonic", .depth = "2"});
     region[0] = fdr_region_define("again", "room_again.c", 1);
     for (int d = 1; d <= 2; d++) fdr_enter_at(region[0], now += 10);
-    left_when_presented(&fdri_thread_level(&fdri_record_self, 3)->presented); /* it is deeper than FDR_DEPTH */
+    left_when_presented(&fdri_thread_level(&fdri_record_self, 3)->presented); /* the call lies deeper than FDR_DEPTH */
 }
 
 static void P5_rows(void **state)
@@ -140,7 +141,7 @@ static void P5_rows(void **state)
     deep(3);
     take_all();
     while (!fdri_record_self.loc->rows_folded && i < REGIONS - LATER - FEW) once(region[i++]);
-    assert_true(fdri_record_self.loc->rows_folded); /* else nothing was tried */
+    assert_true(fdri_record_self.loc->rows_folded); /* else the test proves nothing */
     for (int k = 0; k < FEW; k++, i++) once(region[i]);
     give_all();
     for (int k = 0; k < LATER; k++) once(region[i + k]);
@@ -150,8 +151,8 @@ static void P5_rows(void **state)
     end(f);
 }
 
-/* The table of an event with many fields may be larger than any bin, and come when the meta end is used up: then there
- * is no place for such events, but for calls there is. */
+/* The encoder's table of an event with many fields may be larger than any bin. If it comes when the meta end is
+ * used up, such events find no room, but calls still do. */
 static void P3_an_event_without_room_costs_no_calls(void **state)
 {
     enum { EVENTS = 300000, FIELDS = 16 };
@@ -177,7 +178,7 @@ static void P3_an_event_without_room_costs_no_calls(void **state)
         calls += row(f, 0, FDR_IN_REGION, d)->lost;
         events += row(f, 0, FDR_IN_USER, d)->lost;
     }
-    assert_true(events > 1000); /* else nothing was tried */
+    assert_true(events > 1000); /* else the test proves nothing */
     assert_int_equal(calls, 0);
     balance(f);
     end(f);
@@ -185,7 +186,7 @@ static void P3_an_event_without_room_costs_no_calls(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {/* the first ones: definitions come along, and there is no room for many */
+    const struct CMUnitTest tests[] = {/* this one runs first: with many definitions there would be no room for these */
                                        cmocka_unit_test(P3_an_event_without_room_costs_no_calls),
                                        cmocka_unit_test(P3_levels), cmocka_unit_test(P3_left_between_accounts),
                                        cmocka_unit_test(P3_who_is_slow), cmocka_unit_test(P5_rows)};

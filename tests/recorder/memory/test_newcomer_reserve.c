@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=300 promise=P1,P2
- * Memory that threads to come begin with stays theirs: what an application notes under thousands of keys, and samples
- * of a hundred threads that record nothing, leave it alone, and are refused with a line. */
+ * P1, P2: the reserve for new threads stays theirs. The program writes notes under thousands of keys, or a hundred
+ * sampled threads record nothing but samples. Neither may use the reserve; fdr refuses them with one line. New
+ * threads then lose no event. */
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
 
@@ -17,7 +18,7 @@ static void *thread(void *unused)
     return unused;
 }
 
-/* All at a time: one that ends makes room for the next. */
+/* All threads run at the same time, because an ended one would make room for the next. */
 static void newcomers_have_room(void)
 {
     pthread_t t[THREADS];
@@ -47,7 +48,7 @@ static void beside_notes(void **state)
     fdr_finalize();
 }
 
-/* Nor is any missing where there is room for all; what is too long is cut between characters. */
+/* In a buffer with room for all notes, none is missing. A value that is too long ends at a character boundary. */
 static void all_notes(void **state)
 {
     char key[32];
@@ -85,12 +86,12 @@ static void *fills(void *seed)
         for (int d = 0; d < depth; d++) fdr_enter(deep[(d + i) % DEEP]), fdr_metric_u64(0, s);
         for (int d = depth; d--;) fdr_leave(deep[(d + i) % DEEP]);
     }
-    pthread_barrier_wait(&full); /* they stay until the other one */
+    pthread_barrier_wait(&full); /* the threads stay alive until the second barrier */
     pthread_barrier_wait(&full);
     return NULL;
 }
 
-/* When events have taken all there is, something is left for both. */
+/* Events have taken all memory. Some must still be left for notes and sample streams. */
 static void late_ones(void **state)
 {
     char key[32];

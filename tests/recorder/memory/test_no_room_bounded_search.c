@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P2 wrap=fdri_strategy_reduce
- * Where accounts leave hardly any room for history, events are lost; looking for what could still be given back must
- * not become all that a thread does. A block that is refused is asked for again by the next event: that is one step. */
+ * P2: accounts leave hardly any room for events, so events are lost. The search for memory to give back must stay
+ * bounded. If a block is refused, the next event asks again, which is one step. The test counts the steps for each
+ * event. */
 #include <fdr/fdr.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -3,14 +3,13 @@
  * ctest: wrap=fdri_memory_room,fdri_bins_part_pop,fdri_bins_part_pop_older,fdri_bins_run_pop,fdri_bins_part_claim
  * ctest: wrap=fdri_bins_piece_give
  * ctest: wrap=fdri_bins_take,fdri_bins_give
- * What it costs to get room for the next record when a bin is full, reductions included: the linker puts us around it,
- * so the library pays nothing for being watched. Bins touched are counted, the thread's own CPU time is told.
- *
- * The same calls at the same presented times, so the same steps, are made ROUNDS times over; of each step the least
- * counts, for what an interrupt or another program adds is not its cost. FDR_STEP_ROUNDS: more of them; FDR_STEP_LARGE:
- * larger buffers, too.
+ * P2: the cost of getting room for the next record when a bin is full, reductions included. Wrapped functions
+ * measure it, so the library pays nothing for the test. The test bounds the number of bins touched in one step and
+ * prints the thread's CPU time. It repeats the same calls, at the same presented times, ROUNDS times; for each step
+ * the least time counts, which excludes interrupts and other programs. FDR_STEP_ROUNDS sets the rounds,
+ * FDR_STEP_LARGE adds larger buffers.
  * Lines: steps <tab> workload <tab> strategy <tab> buffer <tab> how many <tab> median ns <tab> p99 ns <tab> worst ns
- *        <tab> most bins touched <tab> mean of that */
+ *        <tab> most bins touched <tab> mean of bins touched */
 #include <fdr/fdr.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,11 +33,11 @@
 #include "tests/support/oracle.h"
 #include "tests/support/random_numbers.h"
 
-/* A table or a partition may look for its place 64 times. */
+/* BINS_MOST: a table or a partition may search for its place 64 times. */
 enum { STEPS_MOST = 400000, REGIONS = 64, BINS_MOST = 128 };
 
 static fdr_region region[REGIONS];
-static uint32_t least[STEPS_MOST], bins[STEPS_MOST]; /* of step i over the rounds; bins touched in it */
+static uint32_t least[STEPS_MOST], bins[STEPS_MOST]; /* least time of step i over the rounds; bins touched in it */
 static uint32_t step, touched;
 
 static uint64_t cpu_ns(void) { return fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID); }
@@ -50,7 +49,7 @@ struct fdri_arena_part *__wrap_fdri_memory_room(struct fdri_thread *t, uint32_t 
 struct fdri_arena_part *__wrap_fdri_memory_room(struct fdri_thread *t, uint32_t *slot, uint32_t depth, uint32_t class_,
                                                 uint32_t band, uint64_t *reduced, uint64_t *lost)
 {
-    bool asks = *slot != FDRI_THREAD_GATE_CLOSED; /* else it is only counted */
+    bool asks = *slot != FDRI_THREAD_GATE_CLOSED; /* else the event is only counted */
     touched = 0;
     uint64_t from = cpu_ns();
     struct fdri_arena_part *p = __real_fdri_memory_room(t, slot, depth, class_, band, reduced, lost);
@@ -65,7 +64,7 @@ struct fdri_arena_part *__wrap_fdri_memory_room(struct fdri_thread *t, uint32_t 
 static uint32_t one(uint32_t off) { return off != 0; }
 static uint32_t many(uint32_t count) { return count; }
 
-/* Bins that change hands; looking at one that stays is not touching it. */
+/* Counts bins that change hands. A bin that is only looked at does not count. */
 #define GETS(name, bins_of, parameters, arguments)                                                                     \
     uint32_t __real_##name parameters;                                                                                 \
     uint32_t __wrap_##name parameters;                                                                                 \
@@ -101,7 +100,7 @@ GIVES(fdri_bins_piece_give, (struct fdri_bins_arena * a, struct fdri_arena_locat
       (a, l, off, size))
 GIVES(fdri_bins_give, (struct fdri_bins_arena * a, uint32_t off), (a, off))
 
-/* ---- workloads: at presented times ---- */
+/* ---- workloads, at presented times ---- */
 
 static uint64_t now, seed;
 /* Durations of all four bands, most of them short. */
@@ -131,7 +130,7 @@ static void loops(uint32_t calls)
     for (uint64_t until = fdr_usage().presented + calls; fdr_usage().presented < until;) one_call(1, 10);
 }
 
-/* Recursion 300 deep: more than a thousand partitions. */
+/* Recursion 300 levels deep: more than a thousand partitions. */
 static void deep(uint32_t calls)
 {
     for (uint32_t n = 0; n < calls;) {
@@ -166,7 +165,7 @@ static uint64_t clock_cost(void)
     return cost;
 }
 
-/* One round; the number of its steps. */
+/* Runs one round and returns the number of its steps. */
 static uint32_t run(void (*workload)(uint32_t calls), uint32_t calls, const char *strategy, const char *buffer)
 {
     struct fdr_config c = oracle_config(oracle_directory());
@@ -197,7 +196,7 @@ static void measure(const char *name, void (*workload)(uint32_t calls), uint32_t
     memset(least, 0xff, sizeof least);
     for (uint32_t round = 0; round < rounds; round++) {
         uint32_t steps = run(workload, calls, strategy, buffer);
-        assert_true(!round || steps == count); /* the same steps */
+        assert_true(!round || steps == count); /* each round has the same steps */
         count = steps;
     }
     assert_true(count > 100 && count < STEPS_MOST);
@@ -221,7 +220,7 @@ static void P2_a_step_touches_few_bins(void **state)
         measure("loops", loops, 800000, strategies[i], "1M");
         measure("deep", deep, 400000, strategies[i], "1M");
         if (!getenv("FDR_STEP_LARGE")) {
-            if (!i) measure("deep", deep, 3000000, strategies[i], "16M"); /* the pieces of a thousand partitions */
+            if (!i) measure("deep", deep, 3000000, strategies[i], "16M"); /* a thousand partitions in small pieces */
             continue;
         }
         measure("loops", loops, 10000000, strategies[i], "16M");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit promise=P3,P5
- * P5 where the totals do not fit: histograms go first, then the regions used least, into [rest]; what has a row of its
- * own is exact, and nothing is counted twice or lost. */
+ * P3, P5: the totals do not fit into memory. Histograms go first; then the regions used least share the row [rest].
+ * A region with a row of its own has exact totals. No call is counted twice or missing. */
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
 
@@ -18,8 +18,8 @@ static void call(int i, uint64_t ns)
     time_of[i] += ns;
 }
 
-/* Some regions matter from the first moment on; then thousands that are called once, as when a program starts; and when
- * all rows are in use those that will matter. */
+/* A few regions are called often from the start. Then come thousands that are called once, as when a program
+ * starts. When all rows are in use, the hot regions begin. */
 static void define_all(void)
 {
     char name[LONG_NAME];
@@ -55,7 +55,7 @@ struct seen {
     int early, hot;
 };
 
-/* Checks every row against what was called. */
+/* Compares every row with the calls made. */
 static struct seen check_rows(struct fdr_file *f)
 {
     struct seen s = {0};
@@ -97,7 +97,7 @@ static void least_used_fold(const char *strategy, const char *buffer)
     const struct fdr_total *m = total(f, FDR_IN_METRIC, metric), *sent = total(f, FDR_IN_MESSAGE, 1);
     assert_true(m->calls == 1000 && m->sum_u == bits(-500.0));
     assert_true(sent->calls == 1000 && sent->sum_u == 1000ull << 40);
-    assert_true(s.rest_calls > 0); /* else nothing was tried */
+    assert_true(s.rest_calls > 0); /* else the test proves nothing */
     assert_true(s.calls == calls && s.inclusive == time);
     assert_int_equal(s.early, EARLY);
     assert_int_equal(s.hot, HOT);
@@ -116,7 +116,7 @@ static void P5_whole_keeps_what_is_used(void **state)
     least_used_fold("whole", "1M");
 }
 
-/* Few calls that take long are worth a row. */
+/* A few calls of long duration are worth a row. */
 static void P5_what_takes_long_has_a_row(void **state)
 {
     (void)state;
@@ -126,12 +126,12 @@ static void P5_what_takes_long_has_a_row(void **state)
     for (int i = 1; i < MANY; i++)
         for (int k = 0; k < 10; k++) call(i, 50);
     struct fdr_file *f = take();
-    assert_true(check_rows(f).rest_calls > 0); /* else nothing was tried */
+    assert_true(check_rows(f).rest_calls > 0); /* else the test proves nothing */
     assert_int_equal(total(f, FDR_IN_REGION, region[0])->calls, 3);
     end(f);
 }
 
-/* Epochs: rows and rest are their sums, whatever region a row stood for before. */
+/* The totals of the epochs sum up to rows and [rest], whatever region a row stood for before. */
 static void P5_epochs_stay_sums(void **state)
 {
     (void)state;
@@ -149,7 +149,7 @@ static void P5_epochs_stay_sums(void **state)
     end(f);
 }
 
-/* Regions that come when calls have filled the memory: epochs have them, too. */
+/* Regions that first appear when calls have filled the memory must be in the epochs, too. */
 static void P5_epochs_have_who_comes_late(void **state)
 {
     (void)state;
@@ -168,13 +168,13 @@ static void P5_epochs_have_who_comes_late(void **state)
         assert_true(e[i].exact);
         all += e[i].calls;
     }
-    assert_true(fdr_usage().reduced > 0); /* else nothing was tried */
+    assert_true(fdr_usage().reduced > 0); /* else the test proves nothing */
     assert_true(all == FILLING + LATE * 4);
     balance(f);
     end(f);
 }
 
-/* All regions are called equally often: a row goes to another region once, not at every call. */
+/* All regions are called equally often. A region takes over a row once, not at every call. */
 static void P5_equals_do_not_chase_each_other(void **state)
 {
     (void)state;
@@ -185,12 +185,12 @@ static void P5_equals_do_not_chase_each_other(void **state)
     struct fdr_file *f = take();
     struct seen s = check_rows(f);
     assert_true(s.calls == 60ull * MANY && s.rest_calls > 0);
-    assert_true(s.rest_calls % 60 == 0); /* who is in the rest is there with all calls */
+    assert_true(s.rest_calls % 60 == 0); /* a region in [rest] has all its calls there */
     end(f);
 }
 
-/* Histograms that grow, up and down and by turns, move; where they stood others stand then, and rows of regions that
- * come. */
+/* Histograms that grow upwards, downwards and by turns are moved. Other histograms and rows of new regions then use
+ * their old places. */
 static void P5_histograms_that_grow(void **state)
 {
     (void)state;
@@ -205,7 +205,7 @@ static void P5_histograms_that_grow(void **state)
             call(i, (1ull << bucket) + 1);
             expected[i][bucket == 0 ? 1 : bucket]++;
         }
-        for (int k = 0; k < 2; k++) { /* one that comes now */
+        for (int k = 0; k < 2; k++) { /* a new region */
             int i = GROWING + 2 * wide - 2 + k;
             call(i, 100);
             expected[i][6]++;
@@ -222,13 +222,13 @@ static void P5_histograms_that_grow(void **state)
     end(f);
 }
 
-/* Rows of regions that a rule names stay; those that come when no row is left are in the rest, and the rules hold for
- * them, too. A leave is matched with the call that was kept out. */
+/* Regions that a rule names keep their rows. If such a region comes when no row is left, it goes to [rest], and the
+ * rule still holds. A leave must match the call that the rule left out. */
 static void P3_rules_hold_without_a_row(void **state)
 {
     (void)state;
     enum {
-        /* r1...: excluded, r2...: two calls, r3...: every fifth, r4...: all */
+        /* r1...: excluded; r2...: two calls; r3...: every fifth call; r4...: all calls */
         FIRST = 1000,
         LAST = 4999,
         CALLS = 10,
@@ -238,7 +238,7 @@ static void P3_rules_hold_without_a_row(void **state)
     begin(&(struct fdr_config){.buffer = "1M", .strategy = "whole", .filter = rules});
     define_all();
     for (int k = 0; k < CALLS; k++) {
-        for (int i = LAST; i >= FIRST; i--) { /* r4... first: it has the rows there are */
+        for (int i = LAST; i >= FIRST; i--) { /* r4... first, so that these get the rows there are */
             fdr_enter_at(region[i], now += 10);
             fdr_enter_at(region[0], now += 10);
             fdr_leave_at(region[0], now += 50);
@@ -247,9 +247,10 @@ static void P3_rules_hold_without_a_row(void **state)
     }
     struct fdr_file *f = take();
     const struct fdr_ledger_row *outer = row(f, 0, FDR_IN_REGION, 1), *inner = row(f, 0, FDR_IN_REGION, 2);
-    assert_true(fdr_location_info(f, 0)->rows_folded >= 2 * EACH * CALLS); /* else nothing was tried */
+    assert_true(fdr_location_info(f, 0)->rows_folded >= 2 * EACH * CALLS); /* else the test proves nothing */
     assert_int_equal(inner->presented + outer->presented, 8 * EACH * CALLS);
-    assert_int_equal(inner->presented, EACH * (CALLS + CALLS / 5)); /* in calls of r4... and every fifth of r3... */
+    /* inside of calls of r4... and every fifth of r3... */
+    assert_int_equal(inner->presented, EACH * (CALLS + CALLS / 5));
     assert_int_equal(outer->filtered + inner->filtered, EACH * (CALLS + CALLS + CALLS / 5 * 4));
     assert_int_equal(fdr_location_info(f, 0)->stray_leaves + fdr_location_info(f, 0)->unbalanced, 0);
     assert_int_equal(fdr_location_info(f, 0)->open_count, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=120 promise=P5
- * P5: a sum that 64 bits do not hold is the bound that it met, and is said to be; all others are exact. */
+ * P5: a sum that does not fit into 64 bits stays at the bound that it reached, and is marked as saturated. All
+ * other sums are exact. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -37,7 +38,7 @@ static void P5_sums_of_a_thread(void **state)
     for (int i = 0; i < 20; i++)
         fdr_metric_u64_at(i % 2 ? ten : twenty, BIG, t += 3), fdr_metric_u64_at(twenty, BIG, t);
     for (int i = 0; i < 2; i++) fdr_metric_i64_at(up, INT64_MAX, t += 3), fdr_metric_i64_at(down, INT64_MIN, t);
-    fdr_metric_i64_at(up, -100, t += 3); /* it is not known any more where the sum is */
+    fdr_metric_i64_at(up, -100, t += 3); /* the sum stays saturated, because its true value is no longer known */
     fdr_metric_i64_at(level, INT64_MAX, t += 3), fdr_metric_i64_at(level, INT64_MIN, t);
     for (int i = 0; i < 2; i++) fdr_metric_f64_at(real, 1e308, t += 3);
     fdr_marker_at(marker, UINT64_MAX, t += 3);
@@ -61,7 +62,7 @@ static void P5_sums_of_a_thread(void **state)
     end(f);
 }
 
-/* ---- threads that ended ---- */
+/* ---- ended threads ---- */
 
 enum { THREADS = 3, CALLS = 20000 };
 static fdr_region own, deep;
@@ -75,14 +76,15 @@ static void call(void)
 
 static void *brief(void *first)
 {
-    fdr_metric_u64(together, 3ull << 62); /* two of them are too much */
-    fdr_metric_i64(below, INT64_MIN / 2); /* three */
+    fdr_metric_u64(together, 3ull << 62); /* two threads together exceed 64 bits */
+    fdr_metric_i64(below, INT64_MIN / 2); /* three threads do */
     fdr_metric_f64(real, 1e300);
     for (int i = 0; first && i < 2; i++) fdr_metric_i64(alone, INT64_MAX);
     if (!first) fdr_metric_i64(alone, -5);
     for (int i = 0; i < CALLS; i++) call();
     for (int i = 0; i < 3; i++) fdr_enter(deep);
-    for (int i = 0; i < 3; i++) fdr_leave_at(deep, UINT64_MAX); /* 2^62 ticks each: of two threads too much */
+    /* 2^62 ticks each: two threads together exceed 64 bits */
+    for (int i = 0; i < 3; i++) fdr_leave_at(deep, UINT64_MAX);
     return NULL;
 }
 

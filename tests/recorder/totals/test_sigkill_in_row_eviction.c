@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=240 promise=P5,P7
- * P5 and P7: SIGKILL at every store (tests/support/kill_at_every_store.h) while the rows of totals that are used least
- * give way to others: what is left says every call once, in a row or in [rest]. */
+ * P5, P7: SIGKILL at every store (tests/support/kill_at_every_store.h) while the least used totals rows give way to
+ * other regions. After each kill, the file must count every call exactly once, in a row or in [rest]. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 enum { MANY = 900, STEPPED = 24, LONG_NS = 1000 };
 
 static struct shared {
-    volatile uint64_t done; /* calls that ended */
+    volatile uint64_t done; /* number of ended calls */
 } * shared;
 static uint64_t moments, rest_first, rest_last, newest;
 
@@ -42,14 +42,14 @@ static void look(const uint8_t *bytes, size_t count)
         if (!rows[i].rest && rows[i].calls > 1) fail_msg("after %llu: a row of two", (unsigned long long)done);
     }
     fdr_file_close(f);
-    /* the call under way may be counted, and its time not yet */
+    /* the call under way may be counted without its time yet */
     if (calls < done || calls > done + 1 || inclusive / LONG_NS < done || inclusive / LONG_NS > done + 1)
         fail_msg("%llu calls of %llu ns, presented %llu", (unsigned long long)calls, (unsigned long long)inclusive,
                  (unsigned long long)done);
     if (!moments++) rest_first = rest_last;
 }
 
-/* Every region is called once; the last ones step by step. */
+/* Calls every region once; the last calls are stepped through. */
 static void record(void)
 {
     static fdr_region region[MANY];
@@ -86,9 +86,9 @@ static void stepped(const char *strategy)
     struct killed_run run = killed_at_every_store(pid, p->live, look);
     kill(pid, SIGKILL);
     waitpid(pid, &status, 0);
-    if (!run.traced) skip(); /* no ptrace here */
+    if (!run.traced) skip(); /* ptrace is not available here */
     assert_true(moments > STEPPED);
-    assert_true(rest_last > rest_first && newest == MANY); /* rows gave way, and to those that came */
+    assert_true(rest_last > rest_first && newest == MANY); /* rows gave way to other regions, the newest among them */
 }
 
 static void P5_P7_killed_while_rows_give_way(void **state)

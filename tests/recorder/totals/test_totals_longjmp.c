@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads,slow timeout=600 promise=P5 excuse=x86-64
  * ctest: without=asan,tsan (steps single instructions)
- * P5: a handler leaves by longjmp at each instruction of an enter and of a leave, at some of a slow one. Each call is
- * in the totals once, with its time: whatever was presented is in them or open, all time is the exclusive time of one
- * call, a call's time is its callers' too, and each call is in its histogram. */
+ * P5: a handler leaves by longjmp at each instruction of an enter and of a leave; of slow ones, at some. Each call
+ * must be in the totals once, with its time, or be open. All time is the exclusive time of one call. A call's time
+ * is part of its callers' times, and each call is in its histogram. */
 #include "format/arena/arena.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"
@@ -19,16 +19,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEPTHS = 4, FRESH = 12000, EACH = 192 }; /* EACH: the fast path has less instructions */
-/* One at each depth: so the sums of a depth are those of its regions. */
+enum { DEPTHS = 4, FRESH = 12000, EACH = 192 }; /* EACH: the fast path has fewer instructions */
+/* One region for each depth, so that the sums of a depth are those of its regions. */
 static fdr_region usual[DEPTHS + 1], fresh[FRESH];
 static uint8_t depth_of[FRESH + DEPTHS + 64];
 static uint32_t fresh_used, now_ms;
-static volatile int place[DEPTHS + 1]; /* their addresses stand for functions */
+static volatile int place[DEPTHS + 1]; /* their addresses serve as function addresses */
 
 static uint32_t depth_now(void) { return fdri_record_self.loc->depth; }
 
-/* ---- what is called: `next` by its id, its address, at a time that is given ---- */
+/* ---- ways to call `next`: by id, by address, at a given time ---- */
 
 static fdr_region next;
 static void enter(void) { fdr_enter(next); }
@@ -58,7 +58,7 @@ static void to_depth(uint32_t depth)
     while (depth_now() > depth) leave_any();
 }
 
-/* ---- what the totals must say ---- */
+/* ---- checks of the totals ---- */
 
 struct sums {
     uint64_t calls, untimed, sum, exclusive;
@@ -97,7 +97,7 @@ static void look(uint32_t n)
         const struct fdri_arena_level *v = fdri_thread_level(t, d), *above = fdri_thread_level(t, d - 1);
         const struct sums *s = &by_depth[d], *caller = &by_depth[d - 1];
         uint64_t open = d <= depth_now() && !(v->flags & FDRI_ARENA_LEVEL_UNTIMED);
-        uint64_t spent = d > 1 ? caller->sum - caller->exclusive : 0; /* in this depth, by calls that are over */
+        uint64_t spent = d > 1 ? caller->sum - caller->exclusive : 0; /* time spent in this depth by ended calls */
         if (d - 1 <= depth_now()) spent += above->child_ticks;
         if (s->calls + s->untimed + open != v->presented)
             fail_msg("left at %u: depth %u: %llu presented, %llu in the totals, %llu open", n, d,
@@ -109,7 +109,7 @@ static void look(uint32_t n)
     }
 }
 
-/* All time is the exclusive time of one call; nothing is open. */
+/* All time is the exclusive time of one call; no call is open. */
 static void look_at_times(uint32_t n)
 {
     const struct fdri_thread *t = &fdri_record_self;
@@ -123,9 +123,9 @@ static void look_at_times(uint32_t n)
                  (unsigned long long)fdri_thread_level(t, 0)->child_ticks);
 }
 
-/* ---- at each instruction ---- */
+/* ---- left at each instruction ---- */
 
-/* The next operation settles what was left. Then all ends, and has its time. */
+/* The next operation repairs the abandoned one. Then all calls end, and each has its time. */
 static void settle(uint32_t depth, uint32_t n)
 {
     fdr_marker(1, n);
@@ -136,7 +136,8 @@ static void settle(uint32_t depth, uint32_t n)
     look(n);
 }
 
-/* What was left has closed bins: a call as slow as one that is stepped through opens one, for the fast path. */
+/* The abandoned operation has closed the bins. One call as slow as a single-stepped one opens a bin, so that the
+ * next one takes the fast path. */
 static void open_bins(void)
 {
     go_in(false);
@@ -195,7 +196,8 @@ static void start(struct fdr_config c)
     }
 }
 
-/* So that what is stepped through, slowly, takes the fast path: it lies between the shortest and the longest call. */
+/* Makes a single-stepped call take the fast path, slow as it is: its duration lies between the shortest and the
+ * longest call. */
 static void make_usual(void)
 {
     for (int i = 0; i < 3; i++) to_depth(DEPTHS), to_depth(0);
@@ -220,7 +222,7 @@ static void all(struct fdr_config c)
     struct fdr_file *f = take();
     balance(f);
     fdr_file_close(f);
-    fdr_finalize(); /* bins on their way stay nobody's: tests/support/single_step.h */
+    fdr_finalize(); /* bins under way stay unused: tests/support/single_step.h */
 }
 
 static void P5_of_regions(void **state)
@@ -274,7 +276,7 @@ static void P5_of_calls_that_a_rule_keeps_out(void **state)
     unlink(rules);
 }
 
-/* ---- where totals are full: a row gives way to each new region ---- */
+/* ---- totals are full, so that a row gives way to each new region ---- */
 
 static const struct fdri_arena_row *row_of(uint32_t slot)
 {
@@ -283,7 +285,7 @@ static const struct fdri_arena_row *row_of(uint32_t slot)
     return t->row_slot[slot] && r->key >> 24 == FDRI_ARENA_DEF_REGION && r->key != FDRI_ARENA_ROW_KEY_REST ? r : NULL;
 }
 
-/* A region is in [rest], or has a row: not one whose calls are in the other. */
+/* A region is either in [rest] or has a row. It must not have a row and calls in [rest]. */
 static void look_for_both(uint32_t n)
 {
     for (uint32_t i = 0; i < 1u << (32 - fdri_record_self.row_shift); i++) {
@@ -326,7 +328,7 @@ static void P5_where_rows_give_way(void **state)
     fdr_finalize();
 }
 
-/* A pause that began outside of a call ends inside: it is only counted, what it calls then has a time. */
+/* A pause that began outside of a call ends inside of it. The call is only counted; its later callees have times. */
 static void P5_of_a_call_in_which_a_pause_ends(void **state)
 {
     (void)state;
