@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 promise=P2
- * P2: with a trigger on all regions a definition looks at its own place in the table of what is watched, not at those
- * of all that are defined already; and what recording threads compare with is the least of all there are. */
+ * P2: with a trigger on all regions, a definition reads its own place in the table of watched definitions, and not
+ * those of earlier definitions. Recording threads compare with the least of all thresholds. The rest of the table
+ * is unreadable, so a failure is a SIGSEGV. */
 #include "base/atomic.h"
 #include "format/arena/arena.h"
 #include "recorder/ended/ended.h"
@@ -28,7 +29,7 @@ static fdr_region define(char family, uint32_t number)
     return fdr_region_define(name, "watch_cost.c", 1);
 }
 
-/* All pages of the table but the first, and those around the place of that region's entry. */
+/* Protects all pages of the table except the first, and those around the region's entry. */
 static void protect(fdr_region region, int how)
 {
     struct fdri_watch_table *t = fdri_watch_table;
@@ -81,7 +82,7 @@ static void the_least_threshold_counts(void **state)
     assert_int_equal(fdri_watch_ns, UINT64_MAX);
 }
 
-/* Accounts of threads that ended move, and nobody reads histograms meanwhile. */
+/* While the accounts of ended threads move, no histogram is read, so a threshold computed from them stays. */
 static void a_threshold_stays_while_nothing_is_read(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=300 serial promise=P10
- * P10: every public function may be called by any thread at any time: each is, in a loop of its own, while recordings
- * begin and end. All come back, and nothing breaks. (test_finalize_while_recording.c has threads that record without a
- * pause.) */
+ * P10: any thread may call any public function at any time. Threads call each of them in a loop while recordings
+ * begin and end. Each call must return, and the program must not crash. (test_finalize_while_recording.c has
+ * threads that record without a pause.) */
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <pthread.h>
@@ -21,8 +21,8 @@
 #include "base/clock.h"
 #include "tests/support/oracle.h"
 
-/* As in test_finalize_while_recording.c: who comes late to memory that was emptied meanwhile finds nothing in it. What
- * fdr_usage has summed up of a recording that ended meanwhile it throws away. */
+/* As in test_finalize_while_recording.c, a late thread may read memory that was emptied meanwhile, and finds
+ * nothing there. fdr_usage discards its sums if the recording has ended meanwhile. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) { return "race:fdri_memory_arena_drop\nrace:fdr_usage\n"; }
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
@@ -33,7 +33,7 @@ enum { ROUNDS = 80 };
 
 static bool stop; /* atomic */
 
-/* ---- what is called ---- */
+/* ---- the calls ---- */
 
 static void trigger_lives(uint64_t n)
 {
@@ -152,7 +152,7 @@ static void one(unsigned round)
     c.keep = "4,newest";
     c.triggers = round % 2 ? "mine: api holdoff 0 keep 2,newest; slow: region r* over 100us holdoff 1ms" : NULL;
     c.timer = NULL;
-    int e = -EBUSY; /* somebody is still in the middle of a call */
+    int e = -EBUSY; /* a thread is still inside of a call */
     for (uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + 60000000000u;
          e == -EBUSY && fdri_clock_ns(CLOCK_MONOTONIC) < until;)
         e = fdr_init(&c);
@@ -168,7 +168,7 @@ static void P10_every_function_at_any_time(void **state)
     for (int i = 0; i < CALLERS; i++) assert_int_equal(pthread_create(&callers[i].thread, NULL, loop, &callers[i]), 0);
     for (unsigned round = 0; round < ROUNDS; round++) one(round);
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
-    for (int i = 0; i < CALLERS; i++) pthread_join(callers[i].thread, NULL); /* each comes back */
+    for (int i = 0; i < CALLERS; i++) pthread_join(callers[i].thread, NULL); /* each thread returns */
     for (int i = 0; i < CALLERS; i++) assert_true(callers[i].calls > 0);
 }
 

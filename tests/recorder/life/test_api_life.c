@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads clock=tsc promise=P3,P4,P10 */
-/* The public header: start and end, threads, clocks, usage. */
+/* P3, P4, P10: the public header: start and end, threads, clocks, usage. */
 #include "bins/bins.h"
 #include "format/arena/arena.h"
 #include "recorder/life/recording.h"
@@ -83,9 +83,9 @@ static void P10_a_failed_start_is_harmless(void **state)
     everything();
     assert_int_equal(fdr_usage().buffer_bytes, 0);
     fdr_finalize();
-    c.size = offsetof(struct fdr_config, bin); /* an older caller's structure */
+    c.size = offsetof(struct fdr_config, bin); /* structure of an older caller */
     assert_int_equal(fdr_init(&c), 0);
-    assert_int_equal(fdr_init(&c), 0); /* idempotent */
+    assert_int_equal(fdr_init(&c), 0); /* a second fdr_init changes nothing */
     everything();
     assert_true(fdr_usage().presented > 5);
     fdr_finalize();
@@ -97,7 +97,7 @@ static void files_are_named_behind_the_last_slash(void **state)
     struct fdr_config c = oracle_config(oracle_directory());
     char pattern[300];
     glob_t found;
-    c.name = "../elsewhere/tool"; /* argv[0] */
+    c.name = "../elsewhere/tool"; /* like argv[0] */
     assert_int_equal(fdr_init(&c), 0);
     assert_int_equal(fdr_snapshot("named"), 0);
     fdr_finalize();
@@ -182,7 +182,9 @@ static void P3_more_threads_than_the_buffer_holds(void **state)
 {
     (void)state;
     come_at_once();
-    for (int i = 0; found_room_late; i++) { /* who waits for a processor may find room when others have slept: both */
+    /* A thread that waits for a processor may find room after others fell asleep. The test needs threads of both
+     * kinds. */
+    for (int i = 0; found_room_late; i++) {
         assert_true(i < 20);
         come_at_once();
     }
@@ -195,8 +197,8 @@ static void P3_more_threads_than_the_buffer_holds(void **state)
     assert_true(held > 0 && held < AT_ONCE);
     assert_int_equal(info->lost_locations, AT_ONCE - held);
     assert_true(sum <= 2 * held);
-    /* a thread without a location counts what it presents, an enter, a leave and a marker, but not that it was given a
-     * name; an event that found no account counts too */
+    /* A thread without a location counts its events (enter, leave, marker), but not the naming of the thread. An
+     * event whose account found no room counts, too. */
     assert_int_equal(info->lost_unattached, 3 * (AT_ONCE - held) + 2 * held - sum);
     struct fdr_usage u = fdr_usage();
     assert_int_equal(u.presented, sum + info->lost_unattached);
@@ -267,14 +269,14 @@ static void P3_usage_agrees_with_the_ledger(void **state)
     for (size_t i = 0; i < n; i++) kept += rows[i].kept, reduced += rows[i].reduced;
     assert_int_equal(u.presented, balance(f));
     assert_int_equal(u.presented, u.stored + u.filtered + u.reduced + u.lost);
-    assert_true(u.stored >= kept && u.reduced <= reduced); /* the reader drops what lost its parents */
+    assert_true(u.stored >= kept && u.reduced <= reduced); /* the reader drops events whose parents are missing */
     assert_true(u.reductions > 0 && u.bins_free < u.bins && u.bytes_stored <= u.buffer_bytes);
     assert_int_equal(u.buffer_bytes, 512 << 10);
     assert_int_equal(u.locations, 1);
     end(f);
 }
 
-/* A thread reads what another one's open bin says when it has gone, and is somebody else's since. */
+/* fdr_usage reads the open bin of another thread after that bin was given back and reused. */
 static void P3_usage_of_a_bin_that_went(void **state)
 {
     enum { CALLS = 100000 };
@@ -299,7 +301,7 @@ static void P4_at_times_on_a_live_location(void **state)
     (void)state;
     begin(&(struct fdr_config){.timer = "tsc"});
     struct timespec now;
-    fdr_enter(1); /* live first: the location has the live clock */
+    fdr_enter(1); /* a live event first, so that the location uses the live clock */
     clock_gettime(CLOCK_MONOTONIC, &now);
     uint64_t ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     fdr_enter_at(2, ns + 1000000000u);
@@ -314,8 +316,8 @@ static void P4_at_times_on_a_live_location(void **state)
     end(f);
 }
 
-/* Bands of a location whose times come in ns begin at whole ns, also in a recording in ticks: what is said of a length
- * holds for it. */
+/* A location's times are in ns, and the recording counts ticks. The edges of its bands must still lie at whole ns,
+ * so that statements about durations hold. */
 static void the_edges_of_bands_hold_for_times_in_ns(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10
- * P10: exit() while another thread is in fork(). By the time the recording ends the C library has forgotten the
- * library's handlers of fork, and that thread comes out of it with all locks held: the process ends all the same, and
- * leaves no live file. */
+ * P10: a thread calls exit() while another is inside of fork(). When the recording ends, the C library has already
+ * dropped fdr's fork handlers, so the other thread returns from fork() with fdr's locks held. The process must
+ * still end and leave no live file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 static uint32_t inside;
 
-/* Was there before the library's, so it runs behind that. */
+/* Registered before fdr's handler, so it runs after that. */
 static void take_long(void)
 {
     __atomic_store_n(&inside, 1u, __ATOMIC_RELEASE);
@@ -45,7 +45,7 @@ static void P10_exit_while_another_thread_forks(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_THREAD__) || defined(FDRI_ATOMIC_TSAN)
-    skip(); /* locks are given back for a thread that never will */
+    skip(); /* locks are released on behalf of a thread that will never release them */
 #endif
     const struct death_place *p = death_place();
     pid_t pid;

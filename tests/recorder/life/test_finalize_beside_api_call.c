@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,stress,threads timeout=120 promise=P10 wrap=dladdr,fdri_bins_meta_take,fdri_trigger_start
- * P10: a recording that ends, or has only just begun, while another thread is in the middle of a call that is none of
- * those that record: the memory stays until that one is out, and nothing is left behind. */
+ * P10: a recording ends, or has only just begun, while another thread is inside of a call that does not record. The
+ * memory must stay until that call returns, and the next recording must begin without leftovers. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -25,10 +25,10 @@
 #include "recorder/life/recording.h"
 #include "tests/support/oracle.h"
 
-/* ---- a thread that stands where the test wants ---- */
+/* ---- a thread that stops at a chosen place ---- */
 
 static sem_t inside, go_on;
-static uint32_t holding; /* atomic: the next one stays there */
+static uint32_t holding; /* atomic; the next thread that comes there stops */
 
 static void stand_here(void)
 {
@@ -65,7 +65,7 @@ int __wrap_fdri_trigger_start(const struct fdri_export_view *view)
     return __real_fdri_trigger_start(view);
 }
 
-/* ---- */
+/* ---- helpers ---- */
 
 static int start(void)
 {
@@ -90,14 +90,14 @@ static bool has_one(void)
     return has;
 }
 
-/* A thread that was joined may be listed for a moment longer. */
+/* The kernel may list a joined thread for a moment longer. */
 static bool has_dumper(void)
 {
     for (int i = 0; i < 1000 && has_one(); i++) usleep(1000);
     return has_one();
 }
 
-/* The recording ends while `call` stands in the middle, and no other one begins before it is out. */
+/* Ends the recording while `call` is stopped midway. No other recording can begin before that call has returned. */
 static void end_under(void *(*call)(void *), void *result)
 {
     pthread_t t;
@@ -122,12 +122,13 @@ static void P10_end_while_a_trigger_is_added(void **state)
     int result = 0;
     assert_int_equal(start(), 0);
     fdr_region_define("r", "file.c", 1);
-    assert_true(fdr_region_define_address((const void *)(uintptr_t)&fdr_init) > 0); /* its name is asked for */
+    /* fdr looks up its name with dladdr */
+    assert_true(fdr_region_define_address((const void *)(uintptr_t)&fdr_init) > 0);
     end_under(add, &result);
     assert_int_equal(result, -ESRCH);
     assert_false(has_dumper());
     assert_int_equal(start(), 0);
-    assert_false(has_dumper()); /* nor does it have a place in this one */
+    assert_false(has_dumper()); /* the interrupted call has added no trigger to this recording either */
     assert_int_equal(fdr_trigger_add("first: api"), 1);
     assert_true(has_one());
     fdr_finalize();
@@ -153,7 +154,7 @@ static void P10_end_while_a_note_is_made(void **state)
     fdr_finalize();
 }
 
-/* ---- between the beginning and what snapshots need ---- */
+/* ---- a recording that has begun and cannot take snapshots yet ---- */
 
 static int early_snapshot, early_trigger;
 static void call_early(void)
@@ -163,7 +164,7 @@ static void call_early(void)
     fdr_trigger_fire(early_trigger, 1);
 }
 
-/* First in this program: nothing of an earlier recording is there to be taken for this one's. */
+/* Runs first, so that no state of an earlier recording exists that could be taken for this one's. */
 static void P10_calls_before_snapshots_can_be_taken(void **state)
 {
     (void)state;
@@ -174,7 +175,7 @@ static void P10_calls_before_snapshots_can_be_taken(void **state)
     assert_int_equal(early_trigger, 1);
     assert_int_equal(fdr_trigger_count(early_trigger), 1);
     assert_true(has_one());
-    fdr_finalize(); /* what was seen is taken now, if not before */
+    fdr_finalize(); /* a snapshot that was requested and not taken yet is taken now */
     assert_non_null(strstr(fdr_last_snapshot(), ".fdr"));
     assert_false(has_dumper());
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=300 serial promise=P10
- * P10: recordings end and begin while threads are in the middle of records, more of them than there are processors:
- * some are off their processor for longer than fdr_finalize waits. Nothing breaks, and what the final snapshot holds is
- * whole. */
+ * P10: recordings end and begin while threads are in the middle of records. There are more threads than processors,
+ * so some lose their processor for longer than fdr_finalize waits. The program must not crash, and the final
+ * snapshot must be whole. */
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <pthread.h>
@@ -22,8 +22,9 @@
 
 enum { THREADS = 12, REGIONS = 64 };
 
-/* A thread off its processor since it saw the switch on comes late to memory that was emptied meanwhile:
- * docs/ORDERING.md, "Where program order is relied upon", says why that is all right. ThreadSanitizer cannot know. */
+/* A thread may lose its processor after it saw the switch on, and then reach memory that was emptied meanwhile.
+ * docs/ORDERING.md, "Where program order is relied upon", explains why this is harmless. ThreadSanitizer cannot
+ * know. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) { return "race:fdri_memory_arena_drop\n"; }
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
@@ -63,7 +64,7 @@ static void *record_once(void *argument)
     return NULL;
 }
 
-/* Threads that come at every moment, also when the recording is about to end. */
+/* Threads that start at any moment, also when the recording is about to end. */
 static void *come_and_go(void *argument)
 {
     uintptr_t seed = (uintptr_t)argument;
@@ -81,7 +82,7 @@ static void one(const char *strategy, unsigned round)
     c.buffer = round % 2 ? "256K" : "1M";
     c.bin = "1K";
     c.timer = NULL;
-    int e = -EBUSY; /* one of them is still in the middle of a record */
+    int e = -EBUSY; /* a thread is still in the middle of a record */
     for (uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + 60000000000u;
          e == -EBUSY && fdri_clock_ns(CLOCK_MONOTONIC) < until;)
         e = fdr_init(&c);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=300 serial clock=tsc promise=P10
  * ctest: without=tsan (it does not follow children of threads)
- * Children of every kind: none ever writes into its parent's recording, and one that starts its own gets its own. */
+ * P10: children of every kind (fork, _Fork, system). No child may write into its parent's recording, and a child
+ * that starts a recording gets its own. */
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
@@ -46,7 +47,7 @@ static void begin(bool mapped)
     inner = fdr_region_define("inner", NULL, 0);
 }
 
-/* Presented by one location in the file, or all. */
+/* Presented events of one location in the file, or of all. */
 static uint64_t presented(struct fdr_file *f)
 {
     const struct fdr_ledger_row *rows;
@@ -74,7 +75,7 @@ static uint64_t snapshot_presented(void)
     return wrong ? UINT64_MAX : n;
 }
 
-/* Waits at most 60 s; a child that hangs is killed and counts as 99. */
+/* Waits at most 60 s. A child that hangs is killed, and the result is 99. */
 static int exit_of(pid_t pid)
 {
     int status;
@@ -99,14 +100,14 @@ static void *recorder_thread(void *argument)
 }
 
 #if defined(__SANITIZE_THREAD__)
-enum { CHILD_THREADS = 0 }; /* ThreadSanitizer does not allow threads in a child of a process with threads */
+enum { CHILD_THREADS = 0 }; /* ThreadSanitizer forbids threads in the child of a process with threads */
 #define CHILD_SIGNAL(s) "none"
 #else
 enum { CHILD_THREADS = 6 };
 #define CHILD_SIGNAL(s) (s)
 #endif
 
-/* In a child: a recording of its own, with threads, ids from before. 0 = good. */
+/* Runs in a child: a recording of its own, with threads and with ids of the parent. Returns 0 if all is well. */
 static int own_recording(const char *signal_name)
 {
     struct fdr_config c = oracle_config(oracle_directory());
@@ -164,7 +165,7 @@ static void child_without(bool mapped, enum way way)
     pid_t pid = make(way);
     if (pid == 0) {
         int bad = no_recording();
-#if !defined(__SANITIZE_ADDRESS__)     /* whose leak check at exit waits for the parent's threads */
+#if !defined(__SANITIZE_ADDRESS__)     /* its leak check at exit would wait for the parent's threads */
         if (way == BY_FORK) exit(bad); /* with its exit handlers */
 #endif
         _exit(bad);
@@ -178,7 +179,7 @@ static void child_without(bool mapped, enum way way)
     fdr_finalize();
     assert_int_equal(code, 0);
     assert_int_equal(n, 600);
-    assert_true(live); /* the child's end did not remove its parent's file */
+    assert_true(live); /* the end of the child did not remove the parent's file */
 }
 
 static void P10_a_child_without_its_own_records_nothing(void **state)
@@ -191,7 +192,7 @@ static void P10_a_child_without_its_own_records_nothing(void **state)
 static void child_with(bool mapped, enum way way, const char *signal_name)
 {
     begin(mapped);
-    fdr_enter(outer); /* open while it forks: the child's stack begins empty */
+    fdr_enter(outer); /* open during the fork: the child's shadow stack begins empty */
     record(100);
     pid_t pid = make(way);
     if (pid == 0) _exit(own_recording(signal_name));
@@ -239,9 +240,9 @@ static void P10_a_grandchild_too(void **state)
     fdr_finalize();
 }
 
-/* ---- another thread is in the middle of fork(), behind fdr's own handler ---- */
+/* ---- another thread is inside of fork(), after fdr's own handler ---- */
 
-static int held; /* 1: whoever forks waits there, 2: somebody does */
+static int held; /* 1: the next forking thread waits there; 2: a thread waits */
 static void hold_fork(void)
 {
     if (__atomic_load_n(&held, __ATOMIC_ACQUIRE) != 1) return;
@@ -256,7 +257,8 @@ static void *forks(void *status)
     return NULL;
 }
 
-/* A child made without handlers does not have the arena, and its end waits for no thread that it does not have. */
+/* A child made without fork handlers does not have the arena. Its end waits for no thread, because it has none of
+ * the parent's. */
 static int bare_child_meanwhile(void)
 {
     unsigned char there;
@@ -286,7 +288,8 @@ static void P10_a_bare_child_while_another_thread_forks(void **state)
     assert_int_equal(other, 0);
 }
 
-/* A handler that interrupts a record forks: what the record ends in is there, and the child's own. */
+/* A signal handler that interrupts a record forks. In the child, the interrupted record must find its memory, and
+ * that memory is the child's own. */
 static void fork_inside_a_record(bool mapped)
 {
     begin(mapped);
@@ -314,11 +317,11 @@ static void P10_a_fork_inside_a_record(void **state)
 }
 
 static bool stop;
-static int under_way; /* threads that have come round once */
+static int under_way; /* threads that have completed one round */
 static uint64_t done;
 
-/* AddressSanitizer's allocator has locks that a child of fork finds held for ever by threads it does not have. With it
- * nobody allocates at the moment of the fork; else anybody may. */
+/* AddressSanitizer's allocator has locks that a child of fork would find held for ever by threads it does not have.
+ * With it, no thread allocates at the moment of the fork; without it, any thread may. */
 static pthread_mutex_t allocating = PTHREAD_MUTEX_INITIALIZER;
 #if defined(__SANITIZE_ADDRESS__)
 static void allocator(bool mine) { mine ? pthread_mutex_lock(&allocating) : pthread_mutex_unlock(&allocating); }
@@ -334,7 +337,7 @@ static void *busy(void *unused)
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
         record(20);
         n += 60;
-        snprintf(name, sizeof name, "r%llu", (unsigned long long)n / 60 % 500); /* the definitions' lock too */
+        snprintf(name, sizeof name, "r%llu", (unsigned long long)n / 60 % 500); /* takes the lock of definitions, too */
         allocator(true);
         fdr_region_define(name, NULL, 0);
         allocator(false);
@@ -356,7 +359,7 @@ static void *snapshots(void *unused)
     return NULL;
 }
 
-/* Forks while four threads record and one takes snapshots: every lock there is may be held by somebody. */
+/* Forks while four threads record and one takes snapshots, so any lock may be held at that moment. */
 static void P10_fork_while_others_record(void **state)
 {
     (void)state;
@@ -406,7 +409,8 @@ static void P10_vfork_and_exec(void **state)
     assert_int_equal(n, 21 * 30);
 }
 
-/* Whatever ends a child, its parent's snapshots by signal still come, and the child's own handler state is sane. */
+/* However a child ends, its parent still takes snapshots by signal. The child's own signal handling is as without
+ * fdr. */
 static void P10_a_child_gets_the_signal(void **state)
 {
     (void)state;
@@ -439,7 +443,7 @@ static void P10_a_child_gets_the_signal(void **state)
 
 int main(void)
 {
-    pthread_atfork(hold_fork, NULL, NULL); /* before fdr has its own: it runs behind that */
+    pthread_atfork(hold_fork, NULL, NULL); /* registered before fdr's handler, so it runs after that */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P10_a_child_without_its_own_records_nothing),
         cmocka_unit_test(P10_a_forked_child_starts_its_own),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=60 promise=P10 without=tsan (it forks in handlers)
  * ctest: wrap=pwrite,pthread_mutex_lock,pthread_mutex_trylock,pthread_mutex_unlock
- * A handler that forks while its thread is in fdr_init, fdr_finalize or fdr_ending: none waits for itself, the
- * recording goes on and the snapshot at the end is whole. */
+ * P10: a signal handler forks while its thread is inside of fdr_init, fdr_finalize or fdr_ending. The thread must
+ * not wait for itself. The recording continues, and the final snapshot is whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -59,8 +59,8 @@ static void snapshot_is_whole(void)
     unlink(fdr_last_snapshot());
 }
 
-/* What a handler finds that comes while a snapshot is written in fdr_finalize, under fdr's lock. */
-static int fault; /* the signal that comes then; 0: none */
+/* A handler runs while fdr_finalize writes a snapshot and holds fdr's lock. */
+static int fault; /* the signal raised at that moment; 0: none */
 static bool own_waits, programs_wait;
 
 ssize_t __real_pwrite(int fd, const void *bytes, size_t count, off_t off);
@@ -94,21 +94,21 @@ static void P10_the_handler_of_a_fault_forks_in_finalize(void **state)
     assert_true(programs_wait);
     assert_false(own_waits);
     snapshot_is_whole();
-    assert_int_equal(fdr_init(&c), 0); /* the lock is as it was */
+    assert_int_equal(fdr_init(&c), 0); /* the lock is free again */
     fdr_finalize();
     snapshot_is_whole();
     assert_int_equal(rmdir(directory), 0);
     signal(SIGSEGV, SIG_DFL);
 }
 
-/* ---- a handler that comes right before and right behind every step at a lock: the thread may have it or not ---- */
+/* ---- a handler right before and right after each operation on a lock, so the thread may hold it or not ---- */
 
-static _Thread_local volatile sig_atomic_t at_locks; /* the signal that comes there; 0: none */
+static _Thread_local volatile sig_atomic_t at_locks; /* the signal raised there; 0: none */
 
 static void at_a_lock(void)
 {
     sig_atomic_t signal = at_locks;
-    at_locks = 0; /* not in the fork of its handler */
+    at_locks = 0; /* not during the fork of the handler */
     if (signal) raise(signal);
     at_locks = signal;
 }
@@ -162,17 +162,17 @@ static void forks_at_locks(int number)
     const struct fdr_config c = in_a_directory("1M", "USR1");
     assert_true(signal(number, forker) != SIG_ERR);
     forks = 0;
-    at_locks = number == SIGUSR1 ? 0 : number; /* fdr's handler is not there yet */
+    at_locks = number == SIGUSR1 ? 0 : number; /* fdr's handler is not installed yet */
     assert_int_equal(fdr_init(&c), 0);
-    at_locks = 0; /* nor at those of a definition */
+    at_locks = 0; /* nor at the locks of a definition */
     fdr_region r = fdr_region_define("work", NULL, 0);
     fdr_enter(r), fdr_leave(r);
     at_locks = number;
     int before = forks;
-    assert_int_equal(fdr_ending("test", 3), 0); /* FDR_CRASH=0 asks for none */
+    assert_int_equal(fdr_ending("test", 3), 0); /* FDR_CRASH=0 allows no bundle */
     assert_true(forks >= before + 4);
     before = forks;
-    if (number == SIGUSR1) at_locks = 0, fault = number; /* that one waits until it is through */
+    if (number == SIGUSR1) at_locks = 0, fault = number; /* this signal is blocked until fdr_finalize is done */
     fdr_finalize();
     at_locks = 0;
     assert_true(number == SIGUSR1 ? own_waits && forks == before + 1 : forks >= before + 4);
@@ -187,7 +187,7 @@ static void P10_the_handler_of_a_fault_forks_at_a_lock(void **state)
     forks_at_locks(SIGTRAP);
 }
 
-/* In fdr_ending, which holds nothing back. */
+/* In fdr_ending, which blocks no signals. */
 static void P10_a_handler_behind_the_snapshot_signals_forks_at_a_lock(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void P10_a_handler_forks_in_init_and_finalize(void **state)
         fdr_region r = fdr_region_define("work", NULL, 0);
         for (int k = 0; k < CALLS; k++) fdr_enter(r), fdr_leave(r);
         fdr_finalize();
-        assert_int_equal(pthread_sigmask(SIG_BLOCK, &alarms, &before), 0); /* a fork in malloc waits for ever */
+        assert_int_equal(pthread_sigmask(SIG_BLOCK, &alarms, &before), 0); /* a fork inside of malloc would hang */
         snapshot_is_whole();
         assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
     }

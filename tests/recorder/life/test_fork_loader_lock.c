@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=180 promise=P10
- * P10: children made while another thread has the C library's lock of what is loaded, which they keep for ever: they
- * record all the same, without names of functions by address, samples and counters, and end. One made at another time
- * has all of it, though nothing of fdr saw the fork. */
+ * P10: another thread holds the C library's loader lock during a fork, so the child finds it held for ever. The
+ * child must still record and end, but without names for addresses, samples and counters. A child forked at another
+ * moment has all of these, although no fork handler of fdr ran. */
 #define _GNU_SOURCE
 #include <link.h>
 #include <pthread.h>
@@ -37,7 +37,7 @@ static void *has_the_lock(void *unused)
 
 static void called(void) {}
 
-/* Whether the loader worked there, or 2: nothing was recorded. */
+/* Does the loader work in the child? 2: the child recorded nothing. */
 static int records(void)
 {
     struct fdr_config c = {.size = sizeof c,
@@ -59,7 +59,7 @@ static int records(void)
     return all ? fdri_system_loader_works() : 2;
 }
 
-/* Waits at most 60 s; -1: it did not end by itself. */
+/* Waits at most 60 s; -1: the child did not end by itself. */
 static int status_of_child(void)
 {
     int status = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=60 promise=P10 wrap=fdri_trigger_seen
- * A handler leaves a section of liburcu by longjmp, in the middle of a record that a trigger looks at. The section ends
- * with the next record, else no grace period of the process would ever be over. The linker puts us inside of it. */
+ * P10: a handler leaves a liburcu read section by longjmp, in the middle of a record that a trigger looks at. The
+ * section must end with the thread's next record; otherwise no grace period of the process would ever end. A
+ * wrapped function puts the test inside of the section. */
 #include <fdr/fdr.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -20,7 +21,7 @@
 
 static sigjmp_buf away;
 static int jumps, seen;
-static uint32_t inside; /* sections of this thread, at most */
+static uint32_t inside; /* nested sections of this thread, at most */
 static bool over;       /* atomic */
 static fdr_metric_id depth;
 
@@ -72,7 +73,7 @@ static void a_section_that_was_left(void **state)
         if (sigsetjmp(away, 1)) left++;
         else cross();
     }
-    assert_true(urcu_bp_read_ongoing()); /* else this would show nothing */
+    assert_true(urcu_bp_read_ongoing()); /* else the test proves nothing */
     fdri_life_after_grace(grace, NULL);
     assert_false(is_over_within(200));
     for (int i = 0; i < 10; i++) cross();

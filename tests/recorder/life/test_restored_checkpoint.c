@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P7,P10
- * P6, P10: a process that finds itself restored from a checkpoint (simulated: what tells one life from the next is
- * changed under it) leaves the recording it came with as it is and begins a new one. */
+ * P6, P10: a process finds itself restored from a checkpoint. The test simulates this: it changes the data that
+ * tell one life of the process from the next. The process must leave the old recording as it is and begin a new
+ * one. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -38,15 +39,15 @@ static void record(int n)
 }
 
 enum what { BOOT, PID, START };
-/* Behind everybody's back. */
+/* Changes them behind the recorder's back. */
 FDRI_RACY static void restore(enum what what)
 {
     if (what == BOOT) fdri_life_recording.life.boot ^= 1;
-    if (what == PID) fdri_life_recording.life.pid = 1 << 23; /* higher than any */
+    if (what == PID) fdri_life_recording.life.pid = 1 << 23; /* higher than any real pid */
     if (what == START) fdri_life_recording.life.start_time++;
 }
 
-/* Presented, kept and whole; what else there is does not count. */
+/* Number of presented events; all of them must be kept and the file whole. */
 static uint64_t presented(const char *path, const char *state)
 {
     struct fdr_file *f = NULL;
@@ -72,7 +73,8 @@ static void P6_a_new_recording_begins(void **state)
         uint32_t first = fdri_life_recording.number;
         snprintf(old, sizeof old, "%s", fdri_life_recording.live_path);
         restore(w);
-        assert_int_equal(fdr_snapshot("after"), 0); /* looks first: what it shows is of the new life */
+        /* checks for a restore first, so the snapshot belongs to the new recording */
+        assert_int_equal(fdr_snapshot("after"), 0);
         assert_true(fdri_life_recording.number > first);
         snprintf(fresh, sizeof fresh, "%s", fdri_life_recording.live_path);
         assert_string_not_equal(old, fresh);
@@ -82,18 +84,18 @@ static void P6_a_new_recording_begins(void **state)
         assert_int_equal(fdr_snapshot("later"), 0);
         assert_int_equal(presented(fdr_last_snapshot(), "recording"), 7);
         fdr_finalize();
-        assert_int_equal(presented(old, "recording"), 100); /* as it was left */
+        assert_int_equal(presented(old, "recording"), 100); /* unchanged */
         assert_int_not_equal(access(fresh, F_OK), 0);
     }
 }
 
-/* ---- without asking for anything ---- */
+/* ---- without a call of the public header ---- */
 
 static bool stop;
-static uint32_t recorded; /* in which recording the thread was last */
+static uint32_t recorded; /* recording in which the thread recorded last */
 static void *go_on(void *unused)
 {
-    fdr_enter(outer); /* open when it happens: the new recording begins with an empty stack */
+    fdr_enter(outer); /* open at the restore: the new recording begins with an empty shadow stack */
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
         record(100);
         __atomic_store_n(&recorded, fdri_record_self.recording, __ATOMIC_RELAXED);
@@ -116,26 +118,26 @@ static void P10_noticed_by_itself(void **state)
     for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&t[i], NULL, go_on, NULL), 0);
     while (in_recording() != first) usleep(1000);
     restore(START);
-    /* in none for a moment, while the new one begins */
+    /* for a moment there is no recording, until the new one begins */
     for (int i = 0; i < 6000 && in_recording() != first + 1; i++) usleep(10000);
     assert_int_equal(in_recording(), first + 1);
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     for (int i = 0; i < 3; i++) pthread_join(t[i], NULL);
     assert_int_equal(fdr_snapshot("after"), 0);
     assert_true(presented(fdr_last_snapshot(), "recording") > 0);
-    assert_int_equal(fdri_life_recording.number, first + 1); /* once */
+    assert_int_equal(fdri_life_recording.number, first + 1); /* only one new recording */
     fdr_finalize();
     assert_true(presented(old, "recording") >= 100);
 }
 
-/* A step of the clock is looked into at once. */
+/* A step of the clock makes the recorder check for a restore at once. */
 static void P10_noticed_by_the_clock(void **state)
 {
     (void)state;
     begin("USR2");
     uint32_t first = fdri_life_recording.number;
     record(10);
-    usleep(20000); /* the dumper's own look is over */
+    usleep(20000); /* the dumper thread has made its own check */
     restore(BOOT);
     fdri_life_suspect_restored();
     for (int i = 0; i < 400 && fdri_atomic_load_relaxed(&fdr_switch_.on) != first + 1; i++) usleep(10000);
@@ -143,7 +145,7 @@ static void P10_noticed_by_the_clock(void **state)
     fdr_finalize();
 }
 
-/* ---- what is no other life ---- */
+/* ---- changes that are no restore ---- */
 
 static void P10_children_are_no_restored_processes(void **state)
 {
@@ -160,7 +162,7 @@ static void P10_children_are_no_restored_processes(void **state)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     fdri_life_check_restored();
-    fdri_life_recording.life.start_time = 0; /* /proc was not there */
+    fdri_life_recording.life.start_time = 0; /* /proc was not available */
     fdri_life_check_restored();
     assert_int_equal(fdri_atomic_load_relaxed(&fdr_switch_.on), first);
     fdr_finalize();

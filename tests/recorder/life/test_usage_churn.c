@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads,slow timeout=300 promise=P3
- * fdr_usage from many threads that come and go in little memory, so that locations are folded and their memory becomes
- * others' while it looks at them: it reads nothing that is not there, and counts no event that was not presented. */
+ * P3: many threads call fdr_usage while threads come and go in little memory. Locations are merged and their memory
+ * is reused during the call. fdr_usage must not read invalid memory, and must count no event that was not
+ * presented. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,14 +16,14 @@
 #include "recorder/thread/thread.h"
 
 #ifdef __SANITIZE_THREAD__
-enum { CHILDREN = 4 }; /* some fifty times as slow */
+enum { CHILDREN = 4 }; /* sanitizers are some fifty times as slow */
 #else
 enum { CHILDREN = 40 };
 #endif
 enum { REGIONS = 64, PARENTS = 40, LEAST_DEPTH = 5, DEPTHS = 40, LEAST_CALLS = 20, MORE_CALLS = 200 };
 static fdr_region region[REGIONS];
 static uint64_t presented; /* atomic */
-static uint64_t nowhere;   /* atomic; leaves of threads without a location, which are counted as events as well */
+static uint64_t nowhere;   /* atomic; leaves of threads without a location, which count as events, too */
 
 static void leave(fdr_region r, uint64_t *its)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=240 promise=P10
- * P10: fdr_usage beside recordings of unlike sizes that end and begin; and left by a handler's longjmp, at any moment:
- * what it held is free with the thread's next event. */
+ * P10: fdr_usage runs while recordings of different sizes end and begin. A handler also leaves it by longjmp at any
+ * moment. The thread's next event must release the locks that it held. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <sched.h>
@@ -19,7 +19,7 @@
 #include "recorder/life/recording.h"
 #include "tests/support/api_fixture.h"
 
-/* Who is not attached walks memory that may be emptied meanwhile. ThreadSanitizer cannot know. */
+/* A thread that is not attached reads memory that may be emptied meanwhile. ThreadSanitizer cannot know. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) { return "race:fdri_memory_arena_drop\nrace:fdri_memory_arena_make\n"; }
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
@@ -53,7 +53,7 @@ static void P10_beside_recordings_that_end(void **state)
              e == -EBUSY && fdri_clock_ns(CLOCK_MONOTONIC) < until;)
             e = fdr_init(&c);
         assert_int_equal(e, 0);
-        for (int i = 0; i < 64; i++) { /* something to walk, in all of it */
+        for (int i = 0; i < 64; i++) { /* data of all kinds for fdr_usage to walk */
             char name[16];
             snprintf(name, sizeof name, "r%d", i);
             fdr_region r = fdr_region_define(name, NULL, 0);
@@ -75,7 +75,8 @@ static void *look_closely(void *wrong)
     return NULL;
 }
 
-/* Who looks waits for the accounts of ended threads when the recording ends: what is read then is no sum of it. */
+/* fdr_usage waits for the lock on ended accounts when the recording ends. Data read after that must not become part
+ * of its sums. */
 static void nothing_of_a_recording_that_ended(void **state)
 {
     uint64_t wrong = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=240 promise=P3,P10 without=tsan (it does not follow children of threads)
- * P3, P10: a vfork child records as the thread that waits for it, whatever it does and however it ends; and storms of
- * children of every kind leave their parent's recording exact and no file of theirs. */
+ * P3, P10: a vfork child records as its waiting parent thread, whatever it does and however it ends. Storms of
+ * children of every kind must leave the parent's recording exact, and no files of their own. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -29,7 +29,7 @@ static void begin(const char *arena)
     c.arena = arena;
     c.buffer = "8M";
     c.signal = "USR2";
-    signal(SIGSEGV, SIG_DFL); /* cmocka's would go on with the test in the child */
+    signal(SIGSEGV, SIG_DFL); /* cmocka's handler would continue the test in the child */
     assert_int_equal(fdr_init(&c), 0);
     outer = fdr_region_define("outer", NULL, 0);
     inner = fdr_region_define("inner", NULL, 0);
@@ -71,14 +71,15 @@ enum { HANDLED = 120 };
 static volatile unsigned made, is_child, went_wrong;
 static pid_t (*volatile make)(void);
 
-/* One by one: where a child takes longer than that nothing would go on between two signals of a timer that repeats. */
+/* One signal at a time. With a periodic timer and a child that takes longer than the period, the program would make
+ * no progress. */
 static void soon(void)
 {
     const struct itimerval once = {{0, 0}, {0, 900}};
     setitimer(ITIMER_REAL, &once, NULL);
 }
 
-/* The child goes back into the record, too; the parent's waits until it is gone. */
+/* The child returns into the record, too. The parent's handler waits until the child has ended. */
 static void make_one(int unused)
 {
     (void)unused;
@@ -96,7 +97,7 @@ static void make_one(int unused)
     if (made < HANDLED) soon();
 }
 
-/* It begins a recording of its own now and then, in which ids mean what they did. */
+/* Now and then the child begins a recording of its own, in which the ids keep their meaning. */
 static void be_child(void)
 {
     if (made % 20 == 0) {
@@ -126,10 +127,10 @@ static void made_in_handlers(const char *arena, pid_t (*how)(void))
     }
     setitimer(ITIMER_REAL, &never, NULL);
     sigaction(SIGALRM, &old, NULL);
-    if (is_child) be_child(); /* made behind the loop */
+    if (is_child) be_child(); /* the child was made after the loop */
     assert_int_equal(went_wrong, 0);
     struct found f = snapshot();
-    assert_true(f.presented >= calls && f.presented <= calls + 2); /* the last one may have come behind the count */
+    assert_true(f.presented >= calls && f.presented <= calls + 2); /* the last call may come after the count */
     fdr_finalize();
     assert_string_equal(death_file(death_place_as_it_is()->live), "");
 }
@@ -137,7 +138,7 @@ static void made_in_handlers(const char *arena, pid_t (*how)(void))
 static void P10_made_in_handlers(void **state)
 {
     (void)state;
-#if !defined(__SANITIZE_THREAD__) /* which loses track of such children: they hang in it */
+#if !defined(__SANITIZE_THREAD__) /* it loses track of such children, and they hang */
     made_in_handlers("mapped", _Fork);
     made_in_handlers("anonymous", _Fork);
     made_in_handlers("mapped", fork);
@@ -152,7 +153,7 @@ static void P10_made_in_handlers(void **state)
 static volatile int *volatile nowhere = (volatile int *)(uintptr_t)8;
 static struct fdr_config *volatile again;
 
-/* What such a child is not allowed to do by POSIX, and programs do. */
+/* Calls that POSIX forbids in such a child, and that programs make all the same. */
 static int in_vfork(int way)
 {
     volatile int w = way;
@@ -176,7 +177,7 @@ static void P10_a_vfork_child_records_as_its_parent(void **state)
     (void)state;
     static const int status[] = {3 << 8, SIGSEGV, 3 << 8, 0, 3 << 8, SIGKILL};
 #if defined(__SANITIZE_THREAD__)
-    skip(); /* it makes a fork of it */
+    skip(); /* it turns vfork into fork */
 #endif
     struct fdr_config c = death_config(death_place_as_it_is());
     again = &c;
@@ -192,12 +193,12 @@ static void P10_a_vfork_child_records_as_its_parent(void **state)
     assert_int_equal(f.presented, 2 * (7 + 6 * 5));
     assert_int_equal(f.kept, f.presented);
     assert_int_equal(f.locations, 1);
-    assert_string_equal(death_file(death_place_as_it_is()->dir), ""); /* no bundle of the one that crashed */
+    assert_string_equal(death_file(death_place_as_it_is()->dir), ""); /* no bundle of the child that crashed */
     assert_int_equal(access(fdri_life_recording.live_path, F_OK), 0);
     fdr_finalize();
 }
 
-/* The first event of the thread happens there: the location is the waiting thread's. */
+/* The thread's first event happens in the child: the location belongs to the waiting thread. */
 static void *never_recorded(void *tid)
 {
     *(uint32_t *)tid = (uint32_t)syscall(SYS_gettid);
@@ -240,7 +241,7 @@ static int one_child(int i)
     if (i % 8 == 2) return in_vfork(0) == 3 << 8 ? 0 : 1;
     pid_t pid = i % 2 ? fork() : _Fork();
     if (pid == 0) {
-        record(3); /* nowhere */
+        record(3); /* goes to no recording */
         if (i % 8 == 3 && fork() == 0) record(3), _exit(0);
         if (i % 16 == 5) {
             struct fdr_config c = death_config(death_place_as_it_is());
@@ -273,7 +274,7 @@ static void P10_storms(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-    skip(); /* their allocators' locks are held in children of threads that fork at once */
+    skip(); /* their allocators' locks are held in children of threads that fork at the same time */
 #endif
     pthread_t b[2], f[FORKERS];
     intptr_t bad = 0;
@@ -294,7 +295,7 @@ static void P10_storms(void **state)
         const char *live = death_file(death_place_as_it_is()->live);
         fdr_finalize();
         assert_int_equal(bad, 0);
-        /* each forker: itself, and what its vfork children recorded in its name */
+        /* each forking thread: its own calls and those of its vfork children */
         assert_int_equal(found.presented, done + FORKERS * (CHILDREN * 2 + CHILDREN / 8 * 10));
         if (mapped) assert_string_not_equal(live, "2"); /* only the parent's own */
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads promise=P4,P5
- * The public header: events without duration, read back from a snapshot. */
+ * P4, P5: points of the public header. The test records metrics, user events and operations, and reads them back
+ * from a snapshot. Values and totals must be exact. */
 #include "format/codec/record_codec.h"
 #include "tests/support/api_fixture.h"
 
@@ -21,7 +22,7 @@ static void P4_metrics_of_every_type(void **state)
     for (size_t k = 0; k < 5; k++) fdr_metric_i64_at(i, whole[k], t += 3), field[n++] = (uint64_t)whole[k];
     fdr_metric_u64_at(u, UINT64_MAX, t += 3), field[n++] = UINT64_MAX;
     fdr_metric_u64_at(u, 3, t += 3), field[n++] = 3;
-    fdr_metric_f64_at(u, -7.5, t += 3), field[n++] = 0; /* given in another type: converted */
+    fdr_metric_f64_at(u, -7.5, t += 3), field[n++] = 0; /* given in another type, so fdr converts the value */
     fdr_metric_f64_at(i, -7.5, t += 3), field[n++] = (uint64_t)-7;
     fdr_metric_i64_at(d, -7, t += 3), field[n++] = bits(-7.0);
     fdr_metric_f64_at(i, (double)NAN, t += 3), field[n++] = 0;
@@ -46,7 +47,7 @@ static void P4_metrics_of_every_type(void **state)
     end(f);
 }
 
-/* Of a value in another type than the metric's the nearest that fits is recorded, and 0 of what is no number. */
+/* A value of another type than the metric's becomes the nearest value that fits. A NaN becomes 0. */
 static void P4_metrics_of_another_type(void **state)
 {
     (void)state;
@@ -92,7 +93,7 @@ static void P4_metrics_of_another_type(void **state)
     end(f);
 }
 
-/* A NaN that comes first must not hide the others. */
+/* A NaN that comes first must not hide the minimum and maximum of later values. */
 static void P5_nan_is_not_the_extreme(void **state)
 {
     (void)state;
@@ -170,7 +171,7 @@ static void *few_calls(void *unused)
     for (int i = 0; i < 100; i++) fdr_enter(1), fdr_marker(1, 1), fdr_leave(1);
     return unused;
 }
-/* More names than memory has room for do not keep threads out. */
+/* More names than the memory holds must not keep threads from recording. */
 static void P5_names_leave_room_for_threads(void **state)
 {
     (void)state;
@@ -193,7 +194,7 @@ static void P5_names_leave_room_for_threads(void **state)
     end(f);
 }
 
-/* Operations that no table names. */
+/* Operations with numbers that no table names. */
 static void P4_numbers_of_operations(void **state)
 {
     static const uint32_t operation[] = {0, 4095, 65536, 99999, (FDRI_CODEC_ID_MAX >> 1) - 1}, n = 5;

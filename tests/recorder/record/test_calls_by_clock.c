@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 clock=tsc promise=P3,P5
- * Calls by the clock, as programs make them and by the fastest path there is: enter, leave, leaves that skip calls or
- * fit none, recursion, pauses, points, rewinds. Nobody knows the times beforehand: counts are compared with plain ones
- * of the test, times with one another. */
+ * P3, P5: calls by the real clock on the fastest path: enter, leave, leaves that skip calls or match none,
+ * recursion, pauses, points, rewinds. The times are unknown beforehand. So the test compares counts with its own,
+ * and times with one another. */
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
 
 enum { REGIONS = 6, DEEPEST = 64, OPS = 60000, BY_ADDRESS = 3 /* the last ones are known by address */ };
 
 struct plan {
-    uint32_t limit;        /* FDR_DEPTH; 0 none */
+    uint32_t limit;        /* FDR_DEPTH; 0: none */
     uint64_t min_ns;       /* FDR_MIN_DURATION */
-    bool lossless, rewind; /* rewind: marks and rewinds, too */
+    bool lossless, rewind; /* rewind: with marks and rewinds */
 };
 
-/* What the test did. Levels count from 1. */
+/* The test's own counts. Levels count from 1. */
 static struct {
     uint32_t depth, region[DEEPEST + 1], pauses;
     bool untimed[DEEPEST + 1], marked, open_at_mark[DEEPEST + 1];
@@ -53,7 +53,7 @@ static void leave(uint32_t r)
         if (mine.untimed[mine.depth]) continue;
         mine.calls[mine.region[mine.depth]]++;
         mine.closed[mine.depth]++;
-        mine.at_mark[mine.depth] += mine.open_at_mark[mine.depth]; /* no rewind takes it */
+        mine.at_mark[mine.depth] += mine.open_at_mark[mine.depth]; /* no rewind takes it back */
     }
 }
 
@@ -88,7 +88,7 @@ static void do_something(const struct plan *p)
     else if (x < 962 && p->rewind) mark_or_rewind();
 }
 
-/* Sums of what is shown. */
+/* Sums of the shown calls. */
 struct shown {
     uint64_t calls, time, shortest, longest, at[DEEPEST + 1], markers;
 };
@@ -101,7 +101,7 @@ static void look(struct fdr_file *f, struct shown *of)
     while (fdr_iter_next(it, &e)) {
         if (e.kind == FDR_MARKER) of->markers++;
         if (e.kind == FDR_ENTER && !e.reduced) of->at[e.depth]++;
-        if (e.kind != FDR_LEAVE || e.repaired) continue; /* open ones have a leave that is repaired */
+        if (e.kind != FDR_LEAVE || e.repaired) continue; /* an open call has a made-up leave */
         uint32_t r = 0;
         while (r < REGIONS && id[r] != e.id) r++;
         assert_true(r < REGIONS);
@@ -113,8 +113,8 @@ static void look(struct fdr_file *f, struct shown *of)
     fdr_iter_close(it);
 }
 
-/* Totals are those of all calls, whatever was stored; where all were, they are the sums of what is shown, but for the
- * rounding to ns. */
+/* The totals contain all calls, stored or not. If all calls are stored, the totals equal the sums of the shown
+ * calls, except for rounding to ns. */
 static void check_totals(const struct plan *p, struct fdr_file *f, const struct shown *of)
 {
     for (uint32_t r = 0; r < REGIONS; r++) {
@@ -143,7 +143,7 @@ static void check_ledger(const struct plan *p, struct fdr_file *f, const struct 
         all += mine.presented[d];
         assert_int_equal(w->presented, mine.presented[d]);
         assert_int_equal(w->reduced + w->lost, 0);
-        /* beside them: those that are too short, and those of length 0 in a pause (test_api_rules) */
+        /* filtered also counts calls that are too short, and calls of length 0 in a pause (test_api_rules) */
         bool more = p->min_ns || !p->lossless;
         assert_true(more ? w->filtered >= mine.uncounted[d] : w->filtered == mine.uncounted[d]);
         assert_true(more || w->kept == mine.closed[d] + open);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P4,P8,P9 wrap=clock_gettime
- * Clocks that jump: the processor's counter, read by way of a trap that answers with what the test says, and
- * CLOCK_MONOTONIC likewise. Back by more than a millisecond: time goes on, and readers say so. Forward: a gap. */
+ * P4, P8, P9: clocks that jump. A trap replaces the processor's counter, and a wrapper replaces CLOCK_MONOTONIC.
+ * After a step back of more than a millisecond, recorded time continues, and the reader reports the step. A jump
+ * forward is a gap. No event may be out of order. */
 #define _GNU_SOURCE
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
@@ -26,9 +27,9 @@
 #include "recorder/life/recording.h"
 #include "tests/support/oracle.h"
 
-static int64_t counter_apart, monotonic_apart; /* what the clocks show beside the machine's: ticks, ns */
+static int64_t counter_apart, monotonic_apart; /* offsets of the test's clocks from the machine's, in ticks and ns */
 #define RUNNING_NS                                                                                                     \
-    (24 * 3600 * 1000000000ll) /* no clock steps back behind its own beginning: the machine has run for longer */
+    (24 * 3600 * 1000000000ll) /* no clock steps back before its own zero: the machine has seemingly run for a day */
 
 int __real_clock_gettime(clockid_t clock, struct timespec *t);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
@@ -46,11 +47,11 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 #define TRAPPED __attribute__((no_sanitize("address")))
-static uint8_t *code_from, *code_to; /* of this program: the machine's own time is for everybody else */
+static uint8_t *code_from, *code_to; /* code of this program; other code reads the machine's own counter */
 static volatile sig_atomic_t trapped;
 extern uint8_t __executable_start[], __etext[];
 
-/* rdtsc and rdtscp, where the process may not read it. */
+/* Emulates rdtsc and rdtscp, which the process is not allowed to execute. */
 TRAPPED static void on_trap(int number, siginfo_t *info, void *context)
 {
     greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
@@ -91,7 +92,7 @@ static bool trap(bool on)
 static bool trap(bool on) { return !on; }
 #endif
 
-/* ---- what is recorded ---- */
+/* ---- recording and reading ---- */
 
 static fdr_region outer, inner;
 static fdr_marker_id number;
@@ -118,7 +119,7 @@ static void record(int from, int to)
     }
 }
 
-/* All events there, in order; the longest stretch between two of them. */
+/* Checks that the events are in order, and returns the longest time between two of them. */
 static uint64_t longest_gap(struct fdr_file *f, int markers)
 {
     struct fdr_select all = {0};
@@ -153,7 +154,7 @@ static struct fdr_file *end(void)
 enum { SECOND = 1000000000 };
 static int64_t ticks(int64_t ns) { return ns * (int64_t)(fdri_life_recording.ticks_per_second / 1000000) / 1000; }
 
-/* Records around a jump inside an open call. */
+/* Records before and after a jump, inside an open call. */
 static struct fdr_file *around(const char *timer, int64_t by_ns)
 {
     begin(timer);
@@ -183,7 +184,7 @@ static void back(const char *timer)
     check_step(f, 1, 5ull * SECOND);
     uint64_t gap = longest_gap(f, BEFORE + AFTER);
     const struct fdr_location_info *l = fdr_location_info(f, 0);
-    assert_true(l->clamped >= 1 && l->clamped <= 3); /* the one that met it; the others have times of their own */
+    assert_true(l->clamped >= 1 && l->clamped <= 3); /* the event at the step; later ones have times of their own */
     if (gap > 4ull * SECOND) fail_msg("a gap of %llu ns", (unsigned long long)gap);
     fdr_file_close(f);
 }
@@ -225,7 +226,7 @@ static void P9_the_counter_steps_back(void **state) { (void)state, with_counter(
 static void P9_the_counter_stands_still(void **state) { (void)state, with_counter(little); }
 static void P9_the_counter_jumps_forward(void **state) { (void)state, with_counter(forward); }
 
-/* `fdr dump` has a line for each step, in order of time with those of events; tables have events only. */
+/* `fdr dump` prints a line for each step, in order of time with the events; tables contain events only. */
 static void dumped(const char *path, const struct fdr_file_info *info)
 {
     char command[1200], line[400];
@@ -251,7 +252,7 @@ static void dumped(const char *path, const struct fdr_file_info *info)
     assert_int_equal(system(command), 0);
 }
 
-/* Back twice, and forward where it was: nothing is out of order, each step back is marked. */
+/* The clock steps back twice and then forward to its place. All events stay in order, and each step back is marked. */
 static void P9_back_and_forth(void **state)
 {
     (void)state;
@@ -276,7 +277,7 @@ static void P9_back_and_forth(void **state)
     fdr_file_close(f);
 }
 
-/* Only the newest steps are told, all are counted. */
+/* The recording describes only the newest steps, and counts all of them. */
 static void P8_many_steps(void **state)
 {
     (void)state;
@@ -295,13 +296,13 @@ static void P8_many_steps(void **state)
     fdr_file_close(f);
 }
 
-/* ---- many threads meet the same step ---- */
+/* ---- many threads at one step ---- */
 
 static pthread_barrier_t gate;
 static void *meet(void *unused)
 {
     fdr_enter(outer);
-    pthread_barrier_wait(&gate); /* everybody has recorded */
+    pthread_barrier_wait(&gate); /* all threads have recorded */
     pthread_barrier_wait(&gate); /* the clock has jumped */
     for (int i = 0; i < 100; i++) fdr_enter(inner), fdr_leave(inner);
     fdr_leave(outer);
@@ -318,10 +319,11 @@ static void P9_one_step_for_all(void **state)
     monotonic_apart = -3600ll * SECOND;
     pthread_barrier_wait(&gate);
     for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
-    fdr_enter(outer), fdr_leave(outer); /* a thread that comes later begins with the new anchor */
+    fdr_enter(outer), fdr_leave(outer); /* a later thread begins with the new offset */
     struct fdr_file *f = end();
     const struct fdr_file_info *info = fdr_file_info(f);
-    assert_true(info->clock_steps >= 1 && info->clock_steps <= 4); /* another, where one's newest event is later */
+    /* more than one if a thread has a newer event than the others */
+    assert_true(info->clock_steps >= 1 && info->clock_steps <= 4);
     for (size_t i = 0; i < fdr_location_count(f); i++) {
         const struct fdr_location_info *l = fdr_location_info(f, i);
         assert_true(l->to_ns - info->first_ns < 60ull * SECOND);
@@ -329,7 +331,7 @@ static void P9_one_step_for_all(void **state)
     fdr_file_close(f);
 }
 
-/* ---- times of the caller's are no clock ---- */
+/* ---- times presented by the caller are no clock ---- */
 
 static void P4_the_callers_times_are_clamped(void **state)
 {
@@ -339,7 +341,7 @@ static void P4_the_callers_times_are_clamped(void **state)
     fdr_enter(outer);
     fdr_enter_at(inner, now + 3600ull * SECOND);
     fdr_leave_at(inner, now + 10ull * SECOND); /* back */
-    record(0, 5);                              /* and the clock stands an hour before */
+    record(0, 5);                              /* the clock stands an hour before these times */
     fdr_leave(outer);
     struct fdr_file *f = end();
     const struct fdr_file_info *info = fdr_file_info(f);

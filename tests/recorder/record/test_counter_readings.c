@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300 promise=P3,P8 */
-/* Readings of counters in little memory: those kept are spread evenly over the whole run, running counts say exactly
- * what happened between any two of them, and the ledger knows of the others. FDR_READINGS_TEST=1000000000 presents that
- * many. */
+/* P3, P8: counter readings in little memory. The kept ones are spread evenly over the whole run. The increments
+ * between any two of them are exact for running counts. The ledger counts all other readings.
+ * FDR_READINGS_TEST=1000000000 presents that many. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <setjmp.h>
@@ -41,10 +41,10 @@ static uint64_t how_many(uint64_t usual)
 {
     const char *said = getenv("FDR_READINGS_TEST"), *sanitizers = getenv("FDR_SANITIZE");
     if (said) return strtoull(said, NULL, 10);
-    return sanitizers && *sanitizers ? usual / 20 : usual; /* they make it as much slower */
+    return sanitizers && *sanitizers ? usual / 20 : usual; /* sanitizers slow the test down by that much */
 }
 
-/* What a counter had come to at reading n, and what a gauge was. */
+/* The value of a running counter at reading n, and of a gauge. */
 static uint64_t count_at(uint64_t series, uint64_t n) { return n * (1000 + series) + (n * 0x9E3779B97F4A7C15u >> 58); }
 static uint64_t gauge_at(uint64_t series, uint64_t n) { return (n * 0xBF58476D1CE4E5B9u >> 54) + series; }
 
@@ -54,7 +54,7 @@ static void present(fdr_event_type type, uint64_t series, uint64_t before, uint6
     fdr_reading(type, &r, before, n);
 }
 
-/* ---- checks on every recording ---- */
+/* ---- checks of every recording ---- */
 
 static void check_ledger(struct fdr_file *f, uint64_t presented)
 {
@@ -73,7 +73,7 @@ static void check_ledger(struct fdr_file *f, uint64_t presented)
     steps = fdr_reductions(f, &step);
     for (size_t i = 0; i < steps; i++) given += step[i].events;
     assert_true(steps > 0 && given <= reduced);
-    assert_int_equal(fdr_file_verify(f), FDR_WHOLE); /* the lines are none that it does not know */
+    assert_int_equal(fdr_file_verify(f), FDR_WHOLE); /* the reader knows the lines of all steps */
 }
 
 struct held {
@@ -100,8 +100,8 @@ static void look_through(struct fdr_file *f, struct held *held)
         } else {
             uint64_t gap = n - h->last;
             assert_true(n > h->last);
-            h->sum += e.field[2] - value[s]; /* what happened meanwhile, and nothing is counted twice */
-            if (h->count > 1) {              /* neighbour of the first: that one is on no grid */
+            h->sum += e.field[2] - value[s]; /* the increment since the last kept reading; none is counted twice */
+            if (h->count > 1) {              /* the first neighbour has an irregular gap */
                 if (gap < h->least) h->least = gap;
                 if (gap > h->most) h->most = gap;
                 h->risen += gap > gap_before[s];
@@ -140,12 +140,13 @@ static void P3_thinned_evenly_over_the_whole_run(void **state)
     assert_true(h->count > LEAST_HELD);
     uint64_t step = h->most;
     assert_true(step > 1 && (step & (step - 1)) == 0);
-    assert_true(h->least == step || h->least == count + 1 - count / step * step); /* exactly even up to the last */
+    /* evenly spread up to the last reading */
+    assert_true(h->least == step || h->least == count + 1 - count / step * step);
     assert_int_equal(h->count, 2 + count / step);
     fdr_file_close(f);
 }
 
-/* Threads that are read in turn, some with news at every reading and others seldom. */
+/* Threads are read in turn. Some have news at every reading, others seldom. */
 static void P3_series_of_different_pace(void **state)
 {
     (void)state;
@@ -169,13 +170,13 @@ static void P3_series_of_different_pace(void **state)
         assert_int_equal(held[s].last, count);
         assert_int_equal(held[s].sum, count_at(s, count) - count_at(s, 1));
         assert_true(held[s].count > LEAST_HELD);
-        /* one for each stretch of 2^k: two neighbours are less than two of them apart */
+        /* one reading for each stretch of 2^k, so two neighbours lie less than two stretches apart */
         assert_true(held[s].most < 4 * held[0].most);
     }
     fdr_file_close(f);
 }
 
-/* The recent past in full, and the further back the fewer; the beginning is there. */
+/* The newest readings are complete, older ones ever sparser, and the first one is kept. */
 static void P3_telescope_thins_with_age(void **state)
 {
     (void)state;
@@ -198,7 +199,7 @@ static void P3_telescope_thins_with_age(void **state)
     fdr_file_close(f);
 }
 
-/* Events of the same kind that are no readings, also inside calls, in either order. */
+/* Events of the same type that are no readings, also inside calls, before or after the readings. */
 static void beside_other_events(void **state)
 {
     (void)state;
@@ -231,7 +232,7 @@ static void beside_other_events(void **state)
     }
 }
 
-/* `first` and `last` keep stretches of time: readings are events like others there. */
+/* Strategies `first` and `last` keep stretches of time. They treat readings like other events. */
 static void other_strategies_know_no_levels(void **state)
 {
     (void)state;
@@ -259,15 +260,16 @@ static size_t in_calls(struct fdr_file *f)
     return n;
 }
 
-/* The block of their location is lost, and with it that its events are readings: they are in no call all the same, also
- * once the file was recovered. */
+/* The location's block is lost, and with it the mark that its events are readings. The reader must still show them
+ * outside of all calls, also after recovery of the file. */
 static void P8_known_without_their_location(void **state)
 {
     (void)state;
     static _Alignas(64) uint8_t image[BUFFER * 2];
     char message[200];
     struct fdr_file *f;
-    for (uint64_t count = 40; count < 1000000; count *= 100) { /* all levels, and with the lowest given back */
+    /* first with all levels, then with the lowest ones given back */
+    for (uint64_t count = 40; count < 1000000; count *= 100) {
         start("whole");
         fdr_event_type type = fdr_event_define("reading", fields, 4);
         for (uint64_t n = 1; n <= count; n++) present(type, 0, n - 1, n);
@@ -291,7 +293,7 @@ static void P8_known_without_their_location(void **state)
     }
 }
 
-/* Events of a program in calls that are open still: without their location they look like nothing else. */
+/* User events inside of open calls. Without their location, they must not be taken for readings. */
 static void P8_events_in_open_calls_are_no_readings(void **state)
 {
     (void)state;

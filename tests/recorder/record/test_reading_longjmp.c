@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=300 promise=P3 excuse=x86-64 without=asan,tsan (steps single instructions)
- * P3: a handler leaves fdr_reading, or an event inside of a call on a thread that gives readings, by longjmp, at some
- * instruction: once the thread records anything else the event is in the ledger. */
+ * P3: a handler leaves fdr_reading by longjmp at some instruction, or an event inside of a call on a thread that
+ * also gives readings. After the thread's next event, the ledger must balance. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stdbool.h>

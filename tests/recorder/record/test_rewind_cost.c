@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=120 serial promise=P2,P3
- * P2, P3: a rewind looks at the bins it takes, not at those that stay, and so does what mends an abandoned operation;
- * epochs count what is left; and who rewinds again and again fills bins with few records, which is no reason to look
- * for room less often. */
+ * P2, P3: a rewind reads only the bins that it takes back, and so does the repair of an abandoned operation. Other
+ * bins are made unreadable, so a failure is a SIGSEGV. Epochs count the remaining bins. Repeated rewinds leave bins
+ * with few records, but must not make a thread search for room less often, or it would lose events. */
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "bins/bins.h"
@@ -37,7 +37,7 @@ static void start_pinned(const char *strategy, const char *buffer, const char *p
 
 static void start(const char *strategy, const char *buffer) { start_pinned(strategy, buffer, NULL); }
 
-/* Calls of all lengths up to some milliseconds, and a marker now and then. */
+/* Calls of all durations up to some milliseconds, and a marker now and then. */
 static void stretch(uint64_t *seed, uint64_t *now, uint32_t events)
 {
     for (uint32_t i = 0; i < events; i++) {
@@ -50,7 +50,7 @@ static void stretch(uint64_t *seed, uint64_t *now, uint32_t events)
     while (fdri_record_self.loc->depth) fdr_leave_at(fdri_record_self.top->region, ++*now);
 }
 
-/* Whole bins that cannot be touched from now on: all but the last two of each list. */
+/* Makes whole bins inaccessible: all but the last two of each list. Returns their number. */
 static uint32_t shut(uint32_t *off_of)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -94,7 +94,7 @@ static void P2_a_rewind_looks_at_what_it_takes(void **state)
     }
 }
 
-/* With FDR_PIN the epochs were counted anew by all bins each time. */
+/* With FDR_PIN, the repair must not count the epochs anew from all bins. */
 static void P2_an_abandoned_operation_is_mended_without(void **state)
 {
     static uint32_t bins[MIB << 20 >> 12];
@@ -104,7 +104,7 @@ static void P2_an_abandoned_operation_is_mended_without(void **state)
     stretch(&seed, &now, 3000000);
     assert_true(fdri_record_self.aside_units && !fdri_record_self.setting_aside);
     uint32_t count = shut(bins);
-    fdri_record_self.loc->busy = 1; /* by a frame that is gone */
+    fdri_record_self.loc->busy = 1; /* set by a frame that no longer exists */
     stretch(&seed, &now, 40);
     open_again(bins, count);
     assert_int_equal(fdri_record_self.loc->abandoned, 1);
@@ -114,7 +114,8 @@ static void P2_an_abandoned_operation_is_mended_without(void **state)
     end(f);
 }
 
-/* Units in each epoch: of closed bins, but for the newest of a list that is not marked as counted. */
+/* Compares each epoch's count of units with its closed bins. The newest bin of a list counts only if it is marked
+ * as counted. */
 static void look_at_epochs(uint32_t n)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -194,7 +195,7 @@ static void *sleeper(void *number)
     return NULL;
 }
 
-/* What sleepers leave of a fair share is little; who is awake holds much more. */
+/* Many sleeping threads make the fair share small, while threads that are awake hold much more. */
 static void P3_beside_many_that_sleep(void **state)
 {
     enum { SLEEPERS = 200 };
@@ -227,7 +228,7 @@ static void *newcomer(void *unused)
     return unused;
 }
 
-/* What is left, in a hundredth of what it had, of one that rewinds while another begins. */
+/* Percentage of its bins that a rewinding thread keeps while another thread starts. */
 static uint32_t left_beside_newcomer(void)
 {
     pthread_t other;
@@ -249,8 +250,8 @@ static uint32_t left_beside_newcomer(void)
     return after * 100 / before;
 }
 
-/* Who takes some of its bins at the moment costs it no more than these; unless that one waits for a processor in the
- * middle, which is rare where there are enough. */
+/* A thread that takes bins at that moment costs the rewinding thread no more than these bins. The exception is a
+ * taker that loses its processor midway; so the test takes the best of 12 tries. */
 static void P3_while_another_takes_bins(void **state)
 {
     (void)state;

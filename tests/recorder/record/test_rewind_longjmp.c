@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=60 promise=P3 wrap=fdri_bins_piece_give,fdri_record_rewind_ended
- * P3: a rewind that is left by longjmp from a handler, with each bin it takes away. What is gone is accounted for by
- * the time the next event is recorded, and stays so when the thread has ended and its accounts went to those of
- * others. And a call that was open at the mark, and whose leave was left: its record stays. */
+ * P3: a handler leaves a rewind by longjmp at each bin that the rewind gives back. The ledger must balance at the
+ * thread's next event, and still after the thread has ended and was merged into [ended]. If a call was open at the
+ * mark and its leave was abandoned, its record stays. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@
 enum { REGIONS = 16, DEPTH = 10 };
 static fdr_region region[REGIONS];
 static jmp_buf away;
-static uint32_t until; /* jump when that many bins more were given; 0: never */
+static uint32_t until; /* jump at the nth bin given back; 0: never */
 static __thread bool rewinding;
 
 void __real_fdri_bins_piece_give(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t off,
@@ -116,7 +116,8 @@ static void P3_a_rewind_that_was_left(void **state)
             region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "rewind_left.c", 1);
         in_a_thread(worker, after);
         balanced();
-        for (int i = 0; i < 24; i++) in_a_thread(other, 0); /* it is folded for their sake */
+        /* their need of memory merges the ended thread into [ended] */
+        for (int i = 0; i < 24; i++) in_a_thread(other, 0);
         balanced();
         fdr_finalize();
     }

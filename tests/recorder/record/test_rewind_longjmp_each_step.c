@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads,slow timeout=240 promise=P8 excuse=x86-64
  * ctest: without=asan,tsan (steps single instructions)
- * P8: a handler leaves by longjmp at each instruction of setting a mark and of rewinding to it, one after the other (of
- * long ones at every few). Lists, bins and files are whole whatever follows: a mark that is half set is none, and none
- * is used twice. */
+ * P8: a handler leaves by longjmp at each instruction of setting a mark and of a rewind to it (of long ones, at
+ * every few). Lists, bins and files must stay whole. A half-set mark is no mark, and no mark is used twice. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stddef.h>
@@ -41,7 +40,7 @@ static void start(void)
     present(3000);
 }
 
-/* Events since a mark can have been set last: no rewind forgets more. */
+/* Events since the last possible mark; no rewind drops more. */
 static uint32_t fresh;
 
 static void present_fresh(uint32_t events)
@@ -98,7 +97,7 @@ static void P8_a_rewind_that_is_left(void **state)
     fdr_rewind();
     present(50);
     fresh = 0;
-    rewind_now(0); /* that mark is used up */
+    rewind_now(0); /* the mark was used */
     fdr_file_close(take());
     at_all(fdr_rewind, fdr_rewind_mark);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=120 promise=P3 wrap=fdri_memory_meta
- * P3: marks that are set for the first time, or need more places than before, when the buffer has long been full: they
- * find room as accounts do, in pieces of bins, with the smallest bins as well. Where there is none a rewind does
- * nothing, and the next mark is tried anew. */
+ * P3: the buffer is full when a mark is set for the first time, or needs more places than before. Marks find room
+ * in pieces of bins, as accounts do, even with the smallest bins. If there is none, the rewind does nothing, and
+ * the next mark tries again. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@ static pthread_barrier_t full;
 static uint64_t events;
 static uint32_t open_calls;
 
-/* Calls of all lengths, so there are partitions of all bands. */
+/* Calls of all durations, so that partitions of all bands exist. */
 static uint64_t fill(uint64_t seed)
 {
     uint64_t now = 1000;
@@ -35,7 +35,7 @@ static uint64_t fill(uint64_t seed)
     return now;
 }
 
-/* One call that is forgotten, and `ended` that were open at the mark, and stay. */
+/* Rewinds one call. `ended` calls that were open at the mark have ended by then, and stay. */
 static uint64_t forget_one(uint64_t now, uint32_t ended)
 {
     fdr_rewind_mark();
@@ -56,7 +56,7 @@ static void *worker(void *number)
     now = forget_one(now, ENDED);
     while (fdri_record_self.loc->depth) fdr_leave_at(fdri_record_self.top->region, now += 100);
     pthread_barrier_wait(&full);
-    pthread_barrier_wait(&full); /* as long as a snapshot is taken */
+    pthread_barrier_wait(&full); /* until the snapshot is taken */
     return NULL;
 }
 
@@ -89,7 +89,7 @@ static void one(const char *strategy, const char *buffer, const char *bin, uint3
 static void P3_a_mark_in_a_full_buffer(void **state)
 {
     (void)state;
-    one("telescope", "2M", "4K", 2 * DEPTH);  /* which need levels that are not there, too */
+    one("telescope", "2M", "4K", 2 * DEPTH);  /* twice as deep, so that new levels are needed, too */
     one("telescope", "4M", "512", DEPTH - 1); /* levels fit none of these bins */
     one("last", "4M", "4K", 2 * DEPTH);
 }
@@ -102,7 +102,7 @@ uint32_t __wrap_fdri_memory_meta(struct fdri_thread *t, enum fdri_arena_meta_kin
     return no_room ? 0 : __real_fdri_memory_meta(t, kind, bytes);
 }
 
-/* Ten calls behind a mark: how many were forgotten, all in all. */
+/* Ten calls after a mark, then a rewind. Returns the number of calls dropped so far. */
 static uint64_t ten(uint64_t *now)
 {
     no_room = *now >= 2000 && *now < 4000;

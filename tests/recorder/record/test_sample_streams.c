@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,slow timeout=300 promise=P1,P3,P4,P10 */
-/* Streams of samples in little memory: what is kept is spread as promised, stands for exactly what was presented, and
- * says what was presented. FDR_SAMPLES_TEST=1000000000 presents that many instead of a tenth of it: 40 s of a processor
- * at -O2, some minutes on one that is shared. */
+/* P1, P3, P4, P10: sample streams in little memory. The kept samples are spread as promised, each stands for the
+ * exact number of periods, and its content is unchanged. FDR_SAMPLES_TEST=1000000000 presents that many instead of
+ * a tenth of it. That takes 40 s of a processor at -O2, and some minutes on a shared one. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@
 
 #define BUFFER (256u << 10)
 
-/* ---- what sample number n says ---- */
+/* ---- content of sample number n ---- */
 
 static uint64_t mix(uint64_t v)
 {
@@ -36,13 +36,13 @@ struct look {
     uint32_t frames, region[140], regions;
 };
 
-/* A program with a few hundred places; now and then something deep or odd. */
+/* A program with a few hundred code places; now and then a deep or odd one. */
 static void look_of(uint64_t n, struct look *l)
 {
     uint64_t r = mix(n / 3), odd = mix(n) % 1000;
     l->frames = odd == 0 ? (uint32_t)(mix(n + 1) % 200) : 2 + (uint32_t)(r % 9);
     l->regions = odd == 1 ? (uint32_t)(mix(n + 2) % 140) : (uint32_t)(r >> 8) % 4;
-    for (uint32_t i = 0; i < l->frames; i++) { /* innermost first */
+    for (uint32_t i = 0; i < l->frames; i++) { /* innermost frame first */
         uint32_t level = l->frames - i;
         l->stack[i] = odd == 2 ? mix(n + i) : 0x7f0000401000u + level * 0x1234 + (r >> 16) % (level < 3 ? 1 : 5) * 0x51;
     }
@@ -63,7 +63,7 @@ static uint64_t present(struct fdr_sampled *s, uint64_t n, uint64_t weight, bool
     return fdr_sample_at(s, &look, n * 1000);
 }
 
-/* ---- checks on every recording ---- */
+/* ---- checks of every recording ---- */
 
 static void check_ledger(struct fdr_file *f, uint64_t presented)
 {
@@ -78,10 +78,10 @@ static void check_ledger(struct fdr_file *f, uint64_t presented)
     const struct fdr_reduction_info *step;
     n = fdr_reductions(f, &step);
     for (size_t i = 0; i < n; i++) assert_non_null(strstr("thin epoch earlier claim", step[i].step));
-    assert_int_equal(fdr_file_verify(f), FDR_WHOLE); /* it knows the lines of all steps */
+    assert_int_equal(fdr_file_verify(f), FDR_WHOLE); /* the reader knows the lines of all steps */
 }
 
-/* Every kept sample says what was presented under its number. */
+/* Every kept sample has the content presented under its number. */
 static void check_look(const struct fdr_sample_path *p)
 {
     struct look l;
@@ -94,7 +94,7 @@ static void check_look(const struct fdr_sample_path *p)
         assert_int_equal(p->frame_count, frames);
     }
     for (uint32_t i = 0; i < p->region_count; i++) assert_int_equal(p->region[i], l.region[i]);
-    for (uint32_t i = 0; i < p->frame_count; i++) /* those cut are the outermost */
+    for (uint32_t i = 0; i < p->frame_count; i++) /* too many frames: the outermost ones are missing */
         assert_int_equal(p->frame[i], l.stack[p->frame_count - 1 - i] & ((1ull << 48) - 1));
 }
 
@@ -139,7 +139,7 @@ static uint64_t how_many(uint64_t usual)
 {
     const char *said = getenv("FDR_SAMPLES_TEST"), *sanitizers = getenv("FDR_SANITIZE");
     if (said) return strtoull(said, NULL, 10);
-    return sanitizers && *sanitizers ? usual / 20 : usual; /* they make it as much slower */
+    return sanitizers && *sanitizers ? usual / 20 : usual; /* sanitizers slow the test down by that much */
 }
 
 /* ---- tests ---- */
@@ -163,7 +163,7 @@ static void P3_thinned_evenly_over_the_whole_run(void **state)
     print_message("%llu samples: one of %llu kept, %llu in all, %.1f bytes each\n", (unsigned long long)count,
                   (unsigned long long)wanted, (unsigned long long)d.kept, (double)info.bytes / (double)d.kept);
     assert_int_equal(d.least, wanted);
-    assert_int_equal(d.most, wanted); /* exactly even */
+    assert_int_equal(d.most, wanted); /* evenly spread */
     assert_int_equal(d.kept, count / wanted);
     assert_int_equal(d.weights, d.last);
     assert_true(count - d.last < wanted);
@@ -173,7 +173,7 @@ static void P3_thinned_evenly_over_the_whole_run(void **state)
     fdr_file_close(f);
 }
 
-/* Numbers that jump: still one sample for each stretch, and nothing is counted twice. */
+/* Sample numbers that jump. There is still one sample for each stretch, and no period is counted twice. */
 static void P3_heavy_samples_count_for_what_they_are(void **state)
 {
     (void)state;
@@ -209,7 +209,7 @@ static void P3_telescope_keeps_the_recent_past_in_full(void **state)
                   (unsigned long long)d.kept, (unsigned long long)d.newest_fine, (unsigned long long)d.most);
     assert_int_equal(d.last, count);
     assert_int_equal(d.weights, count);
-    assert_false(d.rises); /* the older the sparser */
+    assert_false(d.rises); /* the older, the sparser */
     assert_true(d.newest_fine > 200);
     check_ledger(f, count);
     fdr_file_close(f);
@@ -247,7 +247,7 @@ static void P4_paths_come_back_as_presented(void **state)
     fdr_file_close(f);
 }
 
-/* Threads that come and go: none is without a stream, the arena holds, and nothing is counted twice. */
+/* Threads come and go. Each gets a stream, the arena does not overflow, and no period is counted twice. */
 static void P1_streams_of_ended_threads_are_used_again(void **state)
 {
     (void)state;
@@ -281,8 +281,8 @@ static void P1_streams_of_ended_threads_are_used_again(void **state)
     fdr_file_close(f);
 }
 
-/* Threads one after the other: streams are used in turn, so that none stands for nearly all of the run with its few
- * bins. */
+/* Threads run one after another and reuse streams in turn. Otherwise one stream with its few bins would stand for
+ * nearly the whole run. */
 static void streams_of_ended_threads_are_used_in_turn(void **state)
 {
     (void)state;
@@ -303,8 +303,8 @@ static void streams_of_ended_threads_are_used_in_turn(void **state)
     fdr_file_close(f);
 }
 
-/* A thread that found no room is one, however often it asks; streams begin with their first sample, by whatever clock
- * that is. */
+/* A thread without room counts once, however often it asks. A stream begins with its first sample, whatever clock
+ * that uses. */
 static void threads_without_room_are_counted_once(void **state)
 {
     (void)state;
@@ -325,7 +325,7 @@ static void threads_without_room_are_counted_once(void **state)
     fdr_file_close(f);
 }
 
-/* Numbers of threads are used again: one that counts itself is another one than the last that did. */
+/* The kernel reuses thread ids. A thread that counts itself is another one than the last thread of that id. */
 static void threads_of_one_number_are_counted_each(void **state)
 {
     (void)state;
@@ -334,7 +334,7 @@ static void threads_of_one_number_are_counted_each(void **state)
     fdri_thread_count_no_room(77, false);
     fdri_thread_count_no_room(77, false);
     assert_int_equal(*lost, 1);
-    fdri_thread_count_no_room(77, true); /* the same */
+    fdri_thread_count_no_room(77, true); /* the same thread */
     fdri_thread_count_no_room(77, false);
     assert_int_equal(*lost, 1);
     for (int i = 0; i < 10; i++) fdri_thread_count_no_room(77, true);
@@ -345,7 +345,7 @@ static void threads_of_one_number_are_counted_each(void **state)
     fdr_file_close(thinned_finish());
 }
 
-/* Nothing but counted where nothing records, or what is given makes no sense. */
+/* Without a recording, or with senseless arguments, samples are only counted. */
 static void P10_odd_arguments_do_no_harm(void **state)
 {
     (void)state;
