@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # ctest: label=house timeout=300 promise=P5,P9
-# Functions that a longjmp or an exception leaves, in programs whose main loop goes on: every program counts its own calls
-# by what called them, and what is recorded must be that tree, call for call.
+# P5, P9: longjmp and exceptions leave functions, in programs whose main loop goes on. Each program counts its own calls
+# by call path, and the recorded tree of calls must equal these counts.
 import json
 import os
 import re
@@ -24,8 +24,8 @@ work = tempfile.mkdtemp(prefix="fdr-jumps-")
 live = tempfile.mkdtemp(prefix="fdr-test-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 bad = 0
 
-# The calls of this program, by path: enter() appends a name to where the thread is, leave() and jumps cut it back. Printed
-# at the end as "calls PATH".
+# Counts the program's own calls by path. enter() appends a name to the thread's path; leave() and jumps shorten it. The
+# program prints lines "calls PATH" at its end.
 TRUTH = r"""
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -85,8 +85,8 @@ static HIDDEN void __attribute__((destructor)) print(void)
 static HIDDEN unsigned next(uint64_t *state) { return (unsigned)((*state = *state * 6364136223846793005u + 1442695040888963407u) >> 33); }
 """
 
-# Main loops: jumps from depths 1 to 50 through functions with and without room on the stack, called directly and by pointer,
-# and by what the compiler puts into the loop itself. A thread does the same.
+# Main loops: jumps from depths 1 to 50 through functions with and without variables on the stack. They are called
+# directly, by pointer, or inlined into the loop. A second thread does the same.
 LOOP = TRUTH + r"""
 static __thread jmp_buf back;
 APART static void leaf(int n) { enter("leaf"); sink += n; leave(); }
@@ -145,7 +145,7 @@ int main(void)
 }
 """
 
-# Handlers that are left, on the stack they interrupt, on an alternate one, and on one that is a part of that.
+# Jumps out of handlers, on the interrupted stack, on an alternate stack, and on one that is a part of the former.
 HANDLERS = TRUTH + r"""
 static sigjmp_buf back;
 APART static void inside(void) { enter("inside"); sink++; leave(); }
@@ -231,8 +231,8 @@ int main(void)
 }
 """
 
-# Coroutines on stacks of their own, above and below the thread's: what the recorder sees is one order of calls that is nested, and
-# no call may be closed before its leave.
+# Coroutines on stacks of their own, above and below the thread's. The recorder sees one nested order of calls and must
+# close no call before its leave.
 COROUTINES = TRUTH + r"""
 enum { BYTES = 1 << 16 };
 static __thread ucontext_t scheduler, routine[2];
@@ -301,7 +301,7 @@ int main(void)
 }
 """
 
-# Regions entered by id go with the function they are in.
+# A region entered by id ends with the function that entered it.
 REGIONS = TRUTH + r"""
 static jmp_buf back;
 static fdr_region one, two;
@@ -330,7 +330,7 @@ int main(void)
 }
 """
 
-# Exceptions through functions in C that nobody told of exceptions: their leaves never come.
+# Exceptions through C functions compiled without support for exceptions: their leaves never come.
 MIDDLE = r"""
 static volatile int sink;
 void middle(int n, void (*f)(int), void (*enter)(const char *), void (*leave)(void))
@@ -384,7 +384,7 @@ def compiled(name, text, compiler, flags, more=()):
 
 
 def paths(node, above, found):
-    """Calls by path; what the program's own names do not have is looked through."""
+    """Adds the calls of a tree to `found`, by path."""
     for n in node:
         here = above + [n["name"].split("(")[0]]
         found[";".join(here)] = found.get(";".join(here), 0) + n["calls"] + n["open"]

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=300 promise=P10
-# The first thread of a program leaves by pthread_exit while another one goes on. What the kernel says of the process is said of that
-# thread, and nothing any more: stacks, names of functions and the memory in use are known all the same. And the program ends when the
-# last of its own threads does, with status 0, whatever threads fdr has, and however the program calls its own; nobody who only waits is taken for gone.
+# P10: the first thread of a program leaves by pthread_exit while another one goes on. The kernel's files of the process
+# then describe an ended thread and are empty. The recording must still contain samples, function names and resident
+# memory. The program must end with status 0 together with its last own thread, whatever threads fdr has and whatever
+# name that thread has. A thread that only waits does not count as ended.
 import glob
 import json
 import os
@@ -60,7 +61,7 @@ def check(good, what):
 
 
 def run(name, **settings):
-    """Runs the program; its recording, or None."""
+    """Runs the program and returns the path of its recording, or None."""
     folder = f"{work}/{name}"
     os.makedirs(folder)
     env = {**os.environ, "FDR_DIR": folder, "FDR_LIVE_DIR": f"{work}/live", "FDR_LIVE_FORCE": "1", "FDR_BUFFER": "8M",

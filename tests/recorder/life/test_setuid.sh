@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=signals promise=P10 excuse=root,set-user-id
-# P10: a set-user-id program. The environment of who starts it is ignored, all of it and without a word; its recording is its owner's.
+# P10: a set-user-id program ignores all FDR_ variables, because the calling user sets them, and prints nothing about
+# it. Its live file lies with the recordings of the program's owner. A failure shows as output on standard error, or as
+# files in the calling user's folder.
 set -euo pipefail
 build=${FDR_BUILD:?}
 source_dir=${FDR_SOURCE:?}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=unit timeout=300 promise=P10
-# P10: every wrong value of the environment costs exactly one clear line on stderr that names variable, value and what
-# is used instead, and the program goes on. Directories that cannot be used, likewise.
+# P10: each wrong value in the environment causes exactly one line on standard error. It names the variable, the value
+# and the value used instead, and the program goes on. The same holds for directories that fdr cannot use.
 set -u
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
 work=$(mktemp -d)
@@ -72,8 +72,8 @@ ${CC:-cc} $flags -g -I"$FDR_SOURCE/include" "$work/program.c" "$library" -pthrea
 cd "$work" || exit 1
 mkdir snapshots
 
-# run ENVIRONMENT... -- ARGUMENTS...: the program in a clean environment; stdout in out.txt, stderr in err.txt
-as=() # what makes it another user's
+# run ENVIRONMENT... -- ARGUMENTS...: runs the program in a clean environment; stdout to out.txt, stderr to err.txt
+as=() # command that runs the program as another user
 run()
 {
     local settings=()
@@ -83,7 +83,7 @@ run()
         "${as[@]}" "$work/program" "$@" >"$work/out.txt" 2>"$work/err.txt"
     code=$?
 }
-# lines COUNT WHAT WORD...: the last run ended well, presented everything, and said COUNT lines with these words
+# lines COUNT WHAT WORD...: the last run ended with status 0 and printed COUNT lines, all of these words among them
 lines()
 {
     local count=$1 what=$2 good=1 word
@@ -166,7 +166,7 @@ for v in plenty 1.5 1. .5 2.0 0.0001K; do wrong FDR_DISK "$v" 512M; done
 for name in BUFFER BIN DISK; do run "FDR_$name=1.5" -- one; lines 1 "FDR_$name=1.5" "FDR_$name=1.5: not a size"; done
 for v in often 10 0Hz -1kHz nan infkHz 1e999Hz 2h '1 kHz' 1kHz,fast 1kHz,,wal page-faults/0 faults/7 cycles/ cycles/1e6; do wrong FDR_SAMPLE "$v" off; done
 for v in 1us 1MHz; do wrong FDR_SAMPLE "$v" 100us; done
-# ThreadSanitizer's own handler runs at that rate all the time, with the signal blocked, and ours much later: that is said as well
+# With ThreadSanitizer, its own handler takes all the time at this rate and ours runs much later; fdr reports that, too.
 [ "${FDR_SANITIZE:-}" = thread ] || wrong FDR_SAMPLE 99us,wall 100us
 for v in often 1us 11s; do wrong FDR_COUNTER_INTERVAL "$v" 1ms; done
 wrong FDR_FINALIZE yes none
@@ -175,7 +175,7 @@ for v in 5 soon -1ms nan 0 0ms; do wrong FDR_CRASH_DEADLINE "$v" 800ms; done
 for v in 0 4,x '4,' 1001 -1 equals '1 2' "$(seq -s, 17)"; do wrong FDR_TELESCOPE "$v" equal; done
 for v in 5 soon -1ms nan; do wrong FDR_PIN "$v" 0; done
 for v in 5 1ms maybe -30s 1h; do wrong FDR_WATCHDOG "$v" off; done
-# these say what is left out instead
+# For these values, the line names the part that fdr leaves out.
 refused() # NAME VALUE WORD...: one line with all of them
 {
     local name=$1 value=$2
@@ -280,7 +280,7 @@ rm -f snapshots/*
 mkdir -m 555 readonly
 readonly_dir()
 {
-    cd readonly || exit 1 # it is asked for, though it is where the program starts
+    cd readonly || exit 1 # FDR_DIR is set, although it is the directory in which the program starts
     run FDR_DIR="$work/readonly" "$@" --
     cd "$work" || exit 1
     lines 1 "FDR_DIR that is the working directory and read-only" "FDR_DIR=$work/readonly: Permission denied; the recording goes on"
@@ -310,14 +310,14 @@ if [ "$(id -u)" = 0 ] && mount -t tmpfs -o size=64k tmpfs tiny 2>/dev/null; then
     lines 1 "FDR_DIR that is full" "$work/tiny" "No space left"
     grep -q 'presented 100000 .*snapshot No space left' out.txt || fail "FDR_DIR full: $(cat out.txt)"
     [ -z "$(ls -A tiny)" ] || fail "FDR_DIR full: left behind $(ls -A tiny)"
-    # a live directory that is full: an error at start, never SIGBUS later
+    # A full live directory is an error at the start and never a SIGBUS later.
     mkdir -m 700 tiny/live
     run FDR_LIVE_DIR="$work/tiny/live" -- one
     lines 1 "FDR_LIVE_DIR that is full" FDR_LIVE_DIR "$work/tiny/live" "No space left" "anonymous memory"
     grep -q 'presented 100000 .*snapshot ok' out.txt || fail "FDR_LIVE_DIR full: $(cat out.txt)"
     [ -z "$(ls -A tiny/live)" ] || fail "FDR_LIVE_DIR full: left behind $(ls -A tiny/live)"
     umount tiny
-    # one that has room for a part of it, in large pages where the kernel makes them
+    # It has room for a part of the arena only, in large pages if the kernel provides them.
     mount -t tmpfs -o size=5m tmpfs tiny && mkdir -m 700 tiny/live
     run FDR_BUFFER=8M FDR_LIVE_DIR="$work/tiny/live" -- one
     lines 1 "FDR_LIVE_DIR with too little room" FDR_LIVE_DIR "$work/tiny/live" "No space left" "anonymous memory"
@@ -390,7 +390,7 @@ fi
 run FDR_BUFFER=x FDR_BIN=x FDR_STRATEGY=x FDR_TIMER=x -- one
 lines 4 "four wrong values"
 
-# ---- what has no room is said once ----
+# ---- limits reached: one line each ----
 run FDR_KEEP=2,oldest -- 1 2 3 4 5 6
 lines 1 "more snapshots than FDR_KEEP" FDR_KEEP
 [ "$(find snapshots -name '*.fdr' | wc -l)" -ge 2 ] || fail "FDR_KEEP: $(ls snapshots)"
