@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads,slow timeout=240 promise=P3,P8 excuse=x86-64
  * ctest: without=asan,tsan (steps single instructions)
- * P3, P8: a handler leaves by longjmp at each instruction of an enter or leave below FDR_DEPTH, which only counts
+ * P3, P8: a handler leaves by longjmp at each instruction of an enter or leave deeper than FDR_DEPTH, which only counts
  * the call. The depth must then agree with the shadow stack, and each call must be in one column of the ledger. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>

@@ -16,7 +16,7 @@
 #include "recorder/thread/thread.h"
 
 #ifdef __SANITIZE_THREAD__
-enum { CHILDREN = 4 }; /* sanitizers are some fifty times as slow */
+enum { CHILDREN = 4 }; /* ThreadSanitizer makes it some fifty times as slow */
 #else
 enum { CHILDREN = 40 };
 #endif

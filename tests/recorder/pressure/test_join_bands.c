@@ -108,8 +108,8 @@ static void P3_P4_P9_what_is_shown_stays_true(void **state)
     }
 }
 
-/* Most calls end in a tick in which others ended while bands are joined. Later calls of that tick must be told
- * apart from those stored before. */
+/* Most calls end in a tick in which others ended while bands are joined. The reader must distinguish later
+ * calls of that tick from those stored before. */
 static void P9_calls_of_one_tick(void **state)
 {
     (void)state;

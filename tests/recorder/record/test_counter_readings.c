@@ -101,7 +101,7 @@ static void look_through(struct fdr_file *f, struct held *held)
             uint64_t gap = n - h->last;
             assert_true(n > h->last);
             h->sum += e.field[2] - value[s]; /* the increment since the last kept reading; none is counted twice */
-            if (h->count > 1) {              /* the first neighbour has an irregular gap */
+            if (h->count > 1) {              /* the first reading lies on no grid, so its gap does not count */
                 if (gap < h->least) h->least = gap;
                 if (gap > h->most) h->most = gap;
                 h->risen += gap > gap_before[s];
