@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=60 promise=P3,P5 without=tsan (its threads take turns)
- * P3, P5: the location [ended] describes the merged threads correctly: the begin of the earliest thread, and the
- * number of calls that found no level of the shadow stack. A location whose memory serves a new thread keeps
+ * P3, P5: the location [ended] describes the merged threads correctly. It has the start of the earliest thread, and
+ * the number of calls that found no level of the shadow stack. A location whose memory serves a new thread keeps
  * nothing of the ended one. A failure shows as a wrong start time, a wrong count, or lost events. */
 #include "base/atomic.h"
 #include "bins/bins.h"

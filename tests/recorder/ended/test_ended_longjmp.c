@@ -81,7 +81,7 @@ static uint32_t left_over(void)
     return left;
 }
 
-/* While this flag is set, a copier in another process takes its thread for ended. */
+/* Does a location have this flag? While it has, a copier in another process takes the location for merged. */
 static bool one_moves(void)
 {
     uint32_t flags = 0;

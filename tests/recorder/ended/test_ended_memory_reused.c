@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=300 promise=P3,P6,P8
  * ctest: without=tsan (most of its threads take turns; it takes minutes)
- * P3, P6, P8: ended threads hold all memory, and a new thread loses no event. This must also hold if no ended
- * thread has aged, if a snapshot keeps their accounts in place, and if the merging thread has no processor.
- * Snapshots taken meanwhile must be whole. A failure shows as lost calls. */
+ * P3, P6, P8: ended threads hold all memory, and a new thread loses no event. This must hold if no ended thread has
+ * aged, if a snapshot keeps their accounts in place, or if the merging thread has no processor. Snapshots taken
+ * meanwhile must be whole. A failure shows as lost calls. */
 #include "recorder/ended/ended.h"
 #include "recorder/shares/shares.h"
 #include "recorder/thread/thread_state.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120 promise=P5
  * P5: threads end in a buffer without free bins, because each rewind leaves a bin for each level. Their totals stay
- * exact even when others need the memory of their accounts: [ended] gets a place for each of their rows before
+ * exact even when others need the memory of their accounts. [ended] gets a place for each of their rows before
  * their bins go. A failure shows as missing calls. */
 #include <setjmp.h>
 #include <stdarg.h>
