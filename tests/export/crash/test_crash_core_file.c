@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=60 promise=P10
- * P10: the core file of a process that died with a recording tells what it would have told without: instruction, stack
- * pointer, signal and what came with it. Skipped where no core file is written into the working directory. */
+ * P10: the core file of a process that died while recording equals the core file without fdr. The test compares
+ * instruction, stack pointer, signal and siginfo. It skips where the kernel writes no core file into the working
+ * directory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit promise=P7,P10
- * A bundle that is a copy: epochs of a thread that did not stop for us are of one moment in it, or not believed. */
+ * P7, P10: a bundle may be a copy of an arena to which a thread still writes. The epochs of that thread in the copy are
+ * of one moment, or the reader does not believe them. A failure shows rows that belong to other epochs. */
 #define _GNU_SOURCE
 #include <fdr/reader.h>
 #include <setjmp.h>
@@ -39,7 +40,7 @@ static const struct fdri_arena_epochs *epochs_in(const uint8_t *file)
     return (const void *)(file + l->epochs_off);
 }
 
-/* How many epochs have rows that are not theirs. */
+/* The number of epochs whose rows do not add up to their calls. */
 static unsigned torn(const uint8_t *file)
 {
     const struct fdri_arena_epochs *e = epochs_in(file);
@@ -56,7 +57,7 @@ static unsigned torn(const uint8_t *file)
     return bad;
 }
 
-/* Half of it before the calls, the rest after. */
+/* Copies half of the arena before the calls and the rest after them. */
 static uint8_t *copy_in_halves(int *fd, uint64_t *changes)
 {
     fdri_crash_death.until_ns = UINT64_MAX;
@@ -94,7 +95,7 @@ static void P7_not_believed(void **state)
     (void)state;
     uint8_t *file = copy_in_halves(&fd, &changes);
     struct fdri_arena_epochs *live = (struct fdri_arena_epochs *)(uintptr_t)epochs_in(fdri_snapshot_view.base);
-    live->version++; /* it stands in the middle of a change */
+    live->version++; /* odd: a change is under way */
     assert_int_equal(fdri_crash_epochs_put(fd, changes), 0);
     assert_int_equal(epochs_in(file)->version % 2, 1);
     live->version++;
@@ -102,7 +103,7 @@ static void P7_not_believed(void **state)
     close(fd);
 }
 
-/* The program may have written anywhere. */
+/* The program may have overwritten any link: the copy must end even if the chain runs in a circle. */
 static void P10_a_broken_chain(void **state)
 {
     struct fdri_arena_superblock *s = (void *)fdri_snapshot_view.base;
@@ -111,7 +112,7 @@ static void P10_a_broken_chain(void **state)
     uint32_t was = l->next, epochs = l->epochs_off;
     (void)state;
     for (uint32_t i = 0; i < 200; i++) {
-        l->next = i % 2 ? (uint32_t)s->location_first : UINT32_MAX - i; /* round and round, or out of it */
+        l->next = i % 2 ? (uint32_t)s->location_first : UINT32_MAX - i; /* in a circle, or out of the arena */
         l->epochs_off = UINT32_MAX - i * 40000000u;
         assert_int_equal(fdri_crash_epochs_put(fd, 0), 0);
     }

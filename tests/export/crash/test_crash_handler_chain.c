@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10
  * ctest: without=tsan (it runs handlers where its own functions wait)
- * P10: handlers that were there before are called as they would have been; who survives leaves nothing; who is replaced
- * says so; faults in our own handler, ignored signals, children, a file cut under the map. */
+ * P10: the crash handler calls the handlers that the program had installed before, as the kernel would have. A process
+ * that survives its signal leaves no bundle. fdr reports handlers that were replaced after its own. The test also
+ * covers faults in a handler, ignored signals, children, and a file that is truncated under its mapping. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +36,7 @@ static struct fdr_file *opened(const char *path)
     return f;
 }
 
-/* ---- survivors ---- */
+/* ---- handlers that let the process survive ---- */
 
 static void jump(int number) { seen++, (void)number, siglongjmp(back, 1); }
 static void repair(int number, siginfo_t *info, void *context)
@@ -61,7 +62,7 @@ static void survive_by_jump(void)
     exit(0);
 }
 
-/* What ends the process later has nothing to do with the fault whose handler left by longjmp. */
+/* The process survives one fault by longjmp and dies later of something else. The bundle names the later cause. */
 static int after_jump;
 __attribute__((noinline)) static int deep(int levels)
 {
@@ -116,7 +117,7 @@ static void survive_by_repair(void)
         if (*nowhere != i) _exit(2);
     }
     if (seen != 1000) _exit(3);
-    raise(SIGKILL); /* what is left says that it survived */
+    raise(SIGKILL); /* the file after SIGKILL says that the process survived a signal */
 }
 
 static void P10_survivors_leave_no_bundle(void **state)
@@ -202,12 +203,12 @@ static void handlers_that_end_the_process(void **state)
     fdr_file_close(f);
 }
 
-/* ---- replaced, ignored, requested ---- */
+/* ---- handlers that were replaced; signals that are ignored or requested ---- */
 
 static void leave_well(int number) { (void)number, exit(0); }
 
-/* As Python's faulthandler, installed after us and put behind us again: it puts back whom it found, which is us, and
- * raises. */
+/* As Python's faulthandler: installed after fdr, then put behind it by fdr_handlers_chain. It restores the handler that
+ * it found, which is fdr's, and raises the signal again. */
 static struct sigaction found;
 static void pass_on(int number)
 {
@@ -224,13 +225,13 @@ static void chained_and_dies(void)
     *nowhere = 1;
 }
 
-/* As crash reporters: it calls whom it found, with what it got itself. */
+/* As crash reporters do: it calls the handler that it found, with its own arguments. */
 static void call_found(int number, siginfo_t *info, void *context)
 {
     if (++seen > 3) _exit(3);
     found.sa_sigaction(number, info, context);
 }
-/* Or puts that back and returns: the instruction faults once more. */
+/* The handler may also restore the one that it found and return. Then the instruction faults once more. */
 static void put_back(int number, siginfo_t *info, void *context)
 {
     (void)info, (void)context;
@@ -320,12 +321,13 @@ static void replaced_and_dies(void)
     signal(SIGBUS, leave_well);
     pthread_t t;
     void *(*nothing)(void *) = (void *(*)(void *))(uintptr_t)record;
-    pthread_create(&t, NULL, nothing, NULL); /* a thread that attaches looks who holds the signals */
+    pthread_create(&t, NULL, nothing, NULL); /* a thread that attaches checks the installed handlers */
     pthread_join(t, NULL);
     *nowhere = 1;
 }
 
-/* Nothing else happens: by the word of who knows, and by fdr's own thread. */
+/* The replaced handlers that the live file names. Here fdr_handlers_changed and fdr's own thread find them; no thread
+ * attaches. */
 static uint64_t lost_of_live(void)
 {
     char message[200];
@@ -352,7 +354,7 @@ static void who_replaces_us_is_seen(void **state)
     pid_t pid;
     const struct death_place *p = death_place();
     struct fdr_config c = death_config(p);
-    c.signal = "USR1"; /* for the thread */
+    c.signal = "USR1"; /* starts fdr's own thread */
     int status = death_of(&c, replaced_and_told, &pid);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     assert_int_equal(lost_of_live(), 1ull << (SIGBUS - 1) | 1ull << (SIGFPE - 1));
@@ -377,13 +379,13 @@ static void who_replaces_us_wins(void **state)
     fdr_file_close(f);
 }
 
-/* ---- descriptors, children, files that are cut ---- */
+/* ---- descriptors, children, files that are truncated ---- */
 
 static void closes_everything(void)
 {
     record();
     for (int i = 3; i < 1024; i++) close(i);
-    /* in the places of ours */
+    /* takes the numbers that fdr's descriptors had */
     for (int i = 3; i < 200; i++)
         if (open("database", O_RDWR | O_CREAT, 0600) < 0) _exit(1);
     *nowhere = 1;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=240 promise=P7,P10
  * ctest: without=asan,tsan (their runtimes do not survive threads cancelled anywhere)
- * P7, P10: what the host has too little of, or does: a small /dev/shm, one that is full at the start or fills up later,
- * no room for the bundle, the OOM killer of a memory cgroup, RLIMIT_AS, 10,000 threads, cancelled threads, chroot. */
+ * P7, P10: the host lacks memory, space or address space; the program still runs, and dies of its own signal. Cases: a
+ * small or full /dev/shm, no room for the bundle, the OOM killer of a memory cgroup, RLIMIT_AS. Others: read-only file
+ * systems, chroot, 10,000 threads, cancelled threads. A failure shows as another wait status or an unreadable file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +32,7 @@ static void record(int calls)
 }
 static void fault(void) { record(100000), *nowhere = 1; }
 
-/* ---- file systems of their own ---- */
+/* ---- mount namespaces with small file systems ---- */
 
 enum { SKIPPED = 77 };
 
@@ -55,8 +56,8 @@ static void fill(const char *directory)
     close(fd);
 }
 
-/* Exit code of `body` in a mount namespace, which the parent does not see into: it forks what dies, and looks
- * itself. */
+/* Runs `body` in a mount namespace of its own and returns the exit code. The parent cannot see these mounts. So `body`
+ * forks the dying process and checks its file itself. */
 static void apart(void (*body)(const struct death_place *))
 {
     const struct death_place *p = death_place();
@@ -83,7 +84,7 @@ static void expect(bool holds, int number)
     if (!holds) _exit(number);
 }
 
-/* Verdict on the one recording in a directory; its cause in *signal. */
+/* The verdict on the only recording in a directory; *signal gets its cause. */
 static enum fdr_verdict left_in(const char *directory, int *signal)
 {
     struct fdr_file *f = NULL;
@@ -99,7 +100,7 @@ static enum fdr_verdict left_in(const char *directory, int *signal)
 static void go_on(void) { record(3000000), exit(0); }
 static void be_killed(void) { record(3000000), raise(SIGKILL); }
 
-/* As containers have it: 64 MiB. By default a recording takes half of what is free there. */
+/* Containers often have 64 MiB of /dev/shm. By default a recording takes half of the free space. */
 static void in_64_mib(const struct death_place *p)
 {
     struct fdr_config c = death_config(p);
@@ -124,7 +125,7 @@ static void full_at_start(const struct death_place *p)
     mount_small(p->live, "8m");
     fill(p->live);
     expect(death_of(&c, go_on, &pid) == 0, 1);
-    expect(WTERMSIG(death_of(&c, fault, &pid)) == SIGSEGV, 2); /* from anonymous memory */
+    expect(WTERMSIG(death_of(&c, fault, &pid)) == SIGSEGV, 2); /* the arena is anonymous memory here */
     expect(left_in(p->dir, &signal) == FDR_WHOLE && signal == SIGSEGV, 3);
 }
 static void P10_no_room_at_the_start(void **state) { (void)state, apart(full_at_start); }
@@ -186,12 +187,12 @@ static void read_only(const struct death_place *p)
     mount_small(p->dir, "16m");
     make_read_only(p->dir);
     expect(WTERMSIG(death_of(&c, fault_where_nothing_is_written, &pid)) == SIGSEGV, 1);
-    expect(left_in(p->live, &signal) == FDR_WHOLE && signal == SIGSEGV, 2); /* where it lies */
+    expect(left_in(p->live, &signal) == FDR_WHOLE && signal == SIGSEGV, 2); /* in the live directory */
     expect(!*death_file(p->dir), 3);
     death_clear(p->live);
     mount_small(p->live, "16m");
     make_read_only(p->live);
-    expect(death_of(&c, go_on, &pid) == 0, 4); /* from anonymous memory, and with nowhere to write to */
+    expect(death_of(&c, go_on, &pid) == 0, 4); /* an anonymous arena, and no directory that can be written */
     expect(WTERMSIG(death_of(&c, fault, &pid)) == SIGSEGV, 5);
     expect(!*death_file(p->live) && !*death_file(p->dir), 6);
 }
@@ -214,7 +215,7 @@ static void P7_another_root(void **state)
     pid_t pid;
     int signal = -1, status = death_of(&c, leave_the_root, &pid);
     snprintf(path, sizeof path, "%s/root", p->dir);
-    death_clear(path); /* of its core file */
+    death_clear(path); /* its core file, if any */
     rmdir(path);
     if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED) skip();
     assert_int_equal(WTERMSIG(status), SIGSEGV);
@@ -291,7 +292,7 @@ static uint64_t mapped_bytes(void)
     return pages * 4096;
 }
 
-/* Too little for the arena, and for what comes with it. */
+/* The limit leaves too little for the arena, or for fdr's threads and stacks. */
 static void little_address_space(void)
 {
     static const char *const arenas[] = {"mapped", "anonymous"};
@@ -302,7 +303,7 @@ static void little_address_space(void)
             c.buffer = "64M";
             c.arena = arenas[i];
             if (setrlimit(RLIMIT_AS, &l)) _exit(1);
-            (void)fdr_init(&c); /* it may refuse; the program goes on either way */
+            (void)fdr_init(&c); /* fdr_init may fail; the program must run on */
             record(1000);
             fdr_finalize();
         }
@@ -313,7 +314,7 @@ static void P10_little_address_space(void **state)
     (void)state;
     pid_t pid;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* their shadow memory is larger than any such limit */
+    skip(); /* the shadow memory of a sanitizer exceeds any such limit */
 #endif
     const struct death_place *p = death_place();
     assert_int_equal(death_of(NULL, little_address_space, &pid), 0);
@@ -338,7 +339,7 @@ static void many_threads(void)
         if (pthread_create(&t, NULL, brief, NULL) || pthread_join(t, NULL)) _exit(1);
         if (i == 100) before = mapped_bytes();
     }
-    if (mapped_bytes() > before + (8 << 20)) _exit(2); /* alternate stacks stay: 10,000 are 2 GB */
+    if (mapped_bytes() > before + (8 << 20)) _exit(2); /* alternate stacks that stayed mapped would take 2 GB */
     *nowhere = 1;
 }
 static void P10_ten_thousand_threads(void **state)
@@ -365,7 +366,7 @@ static void *endless(void *unused)
 static void cancelled(void)
 {
     record(10);
-    for (int i = 0; i < 600; i++) { /* most of them while they begin: there locks are held */
+    for (int i = 0; i < 600; i++) { /* cancels most threads while they attach, when they hold locks */
         pthread_t t;
         if (pthread_create(&t, NULL, endless, NULL)) _exit(1);
         usleep((useconds_t)(i * 37 % (i % 3 ? 120 : 500)));
@@ -376,7 +377,7 @@ static void cancelled(void)
     fdr_finalize();
     exit(5);
 }
-/* Somewhere in the middle of a record: no store of it is waited for, and the others go on. */
+/* Threads are cancelled in the middle of a record. No snapshot may wait for that record; the other threads go on. */
 static void P10_cancelled_threads(void **state)
 {
     (void)state;

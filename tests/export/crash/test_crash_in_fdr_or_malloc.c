@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P7
- * P7: crashes where it hurts: in malloc, in the recorder itself, in the crash handler, in several places of it, in two
- * threads at the same moment. The process dies of its own signal, and what can be read is read. */
+ * P7: the process crashes in malloc, in the recorder, in several places of the crash handler, or in two threads at
+ * once. It must die of its own signal and leave as much of the recording as can be read. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -39,12 +39,12 @@ static void in_malloc(void)
     void **volatile p = malloc(24), **volatile q = malloc(24);
     free((void *)q);
     free((void *)p);
-    p[0] = (void *)(uintptr_t)0x4141414141414141u; /* where the next block of this size is looked for */
+    p[0] = (void *)(uintptr_t)0x4141414141414141u; /* malloc looks for the next block of this size here */
     for (int i = 0; i < 4; i++) q = malloc(24), q[0] = NULL;
-    abort(); /* should the C library not have noticed */
+    abort(); /* in case the C library did not notice */
 }
 
-/* The next store of the recorder faults: all but the superblock is read-only. */
+/* The next store of the recorder faults: all of the arena except the superblock is read-only. */
 static void in_the_recorder(void)
 {
     record();
@@ -52,7 +52,7 @@ static void in_the_recorder(void)
     for (;;) record();
 }
 
-/* The superblock, too: the handler's first step faults, the others go on. */
+/* The superblock is read-only as well. The first step of the handler faults; the others must still run. */
 static void in_the_handler(void)
 {
     record();
@@ -60,7 +60,7 @@ static void in_the_handler(void)
     *nowhere = 1;
 }
 
-/* Nothing of the arena can be read: there is nothing to write either. */
+/* No byte of the arena can be read. So no bundle can be written. */
 static void all_over_the_handler(void)
 {
     record();
@@ -146,7 +146,7 @@ static void P7_all_over_the_handler(void **state)
     const char *path;
     (void)state;
     fdr_file_close(left_by(all_over_the_handler, SIGSEGV, &path));
-    assert_non_null(strstr(path, death_place_as_it_is()->live)); /* as after SIGKILL */
+    assert_non_null(strstr(path, death_place_as_it_is()->live)); /* the live file stays, as after SIGKILL */
 }
 
 static void P7_everybody_at_once(void **state)

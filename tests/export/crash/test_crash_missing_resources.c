@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=60 promise=P7,P10
- * P10, and evidence all the same, where something is missing: directories, descriptors, room in files, time. */
+ * P7, P10: the process dies by a fault while it lacks a directory, descriptors, file size or time. It dies of that
+ * signal and leaves a recording, complete or in part. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +41,7 @@ static void small_from_the_start(void)
     fault();
 }
 
-/* The wait status is that of the fault, and the one file there is lies where it should. */
+/* Checks that the wait status is that of the fault, and that the only file lies in `where`. Returns its verdict. */
 static enum fdr_verdict dies(struct fdr_config *c, void (*die)(void), const char *where)
 {
     struct fdr_file *f;
@@ -69,14 +70,14 @@ static void the_live_file_where_no_copy_can_be(void **state)
     char path[600];
     const struct death_place *p = death_place();
     struct fdr_config c = death_config(p);
-    assert_int_equal(dies(&c, files_limited, p->live), FDR_DAMAGED); /* it has no section: it may not grow */
+    assert_int_equal(dies(&c, files_limited, p->live), FDR_DAMAGED); /* it may not grow: no crash section */
     p = death_place();
     assert_int_equal(dies(&c, descriptors_limited, p->dir), FDR_WHOLE);
     p = death_place();
     c.dir = "/proc/self/no/such/directory";
     assert_int_equal(dies(&c, fault, p->live), FDR_WHOLE);
     p = death_place();
-    c.dir = "/proc"; /* nothing can be written there */
+    c.dir = "/proc"; /* a directory that cannot be written */
     assert_int_equal(dies(&c, fault, p->live), FDR_WHOLE);
     p = death_place();
     snprintf(path, sizeof path, "%s/gone", p->dir);
@@ -85,7 +86,7 @@ static void the_live_file_where_no_copy_can_be(void **state)
     assert_int_equal(dies(&c, directory_gone, p->live), FDR_WHOLE);
     p = death_place();
     c.dir = p->dir;
-    c.disk = "100K"; /* FDR_DISK */
+    c.disk = "100K"; /* the quota of fdr, FDR_DISK */
     assert_int_equal(dies(&c, fault, p->live), FDR_WHOLE);
 }
 
@@ -93,11 +94,12 @@ static void P10_no_room_from_the_start(void **state)
 {
     (void)state;
     const struct death_place *p = death_place();
-    assert_int_equal(dies(NULL, small_from_the_start, p->dir), FDR_DAMAGED); /* as much of it as may be there */
+    assert_int_equal(dies(NULL, small_from_the_start, p->dir), FDR_DAMAGED); /* as many bytes as the limit allows */
     assert_string_equal(death_file(p->live), "");
 }
 
-/* Memory is nowhere else: what it takes counts, not what it could hold, and a part is better than nothing. */
+/* An anonymous arena exists nowhere else. FDR_DISK compares the size that the bundle takes, not the size of the arena.
+ * A partial bundle is better than none. */
 static void more_than_may_be_on_disk(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=180 promise=P7 wrap=pthread_join
- * P7: deaths as programs think of them: while snapshots are written, while the recording ends, in the allocator beside
- * a C++ library that dlopen brought, in an exit handler, on the smallest of stacks, on the program's own alternate
- * stack, where no signal is left to ask others with, behind pthread_exit of the main thread, by exec from a thread or
- * of itself, twice at once from one program. */
+ * P7: the process dies at moments that are hard to handle, and each death leaves a whole recording with its cause.
+ * Moments: while snapshots are written or the recording ends, in the allocator, in an exit handler, after pthread_exit
+ * of the main thread, in exec. Stacks: the smallest that is allowed, and the program's own alternate stack. Also: no
+ * signal number is free for requests to other threads, and two processes of one program die at once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,9 +24,9 @@ static void record(int n)
     fdr_enter(r);
 }
 
-/* ---- what is left ---- */
+/* ---- checks ---- */
 
-/* Every recording there is whole; the one that ends so has this cause (0: none). */
+/* Every recording in `dir` is whole. The one whose name ends in `end` has this cause (0: none). */
 static void expect(const char *dir, const char *end, int signal)
 {
     struct fdr_file *f = NULL;
@@ -85,10 +85,10 @@ static void P7_while_snapshots_are_written(void **state)
         parts += death_count(p->dir, ".part");
         assert_int_equal(death_count(p->live, ".fdr"), 0);
     }
-    assert_in_range(parts, 0, 2); /* of a thread that got no processor for 200 ms, and began the file then */
+    assert_in_range(parts, 0, 2); /* a thread without a processor for 200 ms may begin its file late and leave a part */
 }
 
-/* ---- while the recording ends: it waits for its own thread ---- */
+/* ---- while the recording ends: fdr_finalize waits for the dumper thread ---- */
 
 static bool dies_in_join;
 int __real_pthread_join(pthread_t thread, void **result);
@@ -116,16 +116,16 @@ static void P7_while_the_recording_ends(void **state)
     assert_int_equal(death_count(p->live, ".fdr"), 0);
 }
 
-/* ---- in the allocator, where a thread's part of the C++ library is not allocated ---- */
+/* ---- in the allocator, before the thread's local data of the C++ library is allocated ---- */
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-static void P7_in_the_allocator_beside_cxx(void **state) { (void)state, skip(); } /* it has an allocator of its own */
+static void P7_in_the_allocator_beside_cxx(void **state) { (void)state, skip(); } /* the sanitizer has its own */
 #else
 static void *spoil_the_heap(void *unused)
 {
     record(10);
     volatile char *volatile block = malloc(50000);
-    for (int i = 0; i < 50064; i++) block[i] = -1; /* what is free behind it, too */
+    for (int i = 0; i < 50064; i++) block[i] = -1; /* free memory behind the block, too */
     block = malloc(50000);
     (void)unused;
     abort();
@@ -196,9 +196,9 @@ static void P7_small_and_own_stacks(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_THREAD__)
-    bool small = false, own = false; /* it keeps handlers back and runs them elsewhere */
+    bool small = false, own = false; /* ThreadSanitizer delays signals and runs handlers elsewhere */
 #elif defined(__SANITIZE_ADDRESS__)
-    bool small = false, own = true; /* it needs more of a stack itself */
+    bool small = false, own = true; /* AddressSanitizer itself needs a larger stack */
 #else
     bool small = true, own = true;
 #endif
@@ -232,7 +232,7 @@ static void P7_odd_ends(void **state)
     dies_of(die_without_permissions, SIGSEGV);
 }
 
-/* ---- no signal is left to ask other threads with ---- */
+/* ---- no signal number is free for requests to other threads ---- */
 
 static void nothing(int number) { (void)number; }
 static void *waits(void *unused)
@@ -295,7 +295,7 @@ static void P7_exec_in_a_thread(void **state)
     assert_int_equal(death_count(p->dir, ".fdr"), 0);
 }
 
-/* The same process id twice: what the first left is not written over. */
+/* exec keeps the process id. The new program's file must not overwrite the live file of the old one. */
 static char own_path[512];
 static void exec_itself(void)
 {

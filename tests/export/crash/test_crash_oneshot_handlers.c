@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=120 promise=P10
- * P10: handlers that were there before fdr and are for one signal only (SA_RESETHAND, or they put the default action
- * back themselves). Who lives without fdr lives with it, and dies of the next one as it would have, with a bundle. */
+ * P10: handlers for one signal only, installed before fdr (SA_RESETHAND, or restoring the default action themselves). A
+ * program that survives the first signal without fdr survives it with fdr. It dies of the next signal and leaves a
+ * bundle. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,7 @@
 
 static volatile int *volatile nowhere = (volatile int *)(uintptr_t)8;
 static volatile sig_atomic_t seen;
-static bool recorded, by_hand; /* the handler puts the default action back, not the kernel */
+static bool recorded, by_hand; /* by_hand: the handler restores the default action; else the kernel does */
 static int number;
 
 static void once(int n)
@@ -75,7 +76,7 @@ static void aborts(void)
     abort();
 }
 
-/* With and without a recording: the same end. */
+/* Runs `what` with or without a recording: the result must be the same. */
 static int end_of(void (*what)(void), int n)
 {
     pid_t pid;

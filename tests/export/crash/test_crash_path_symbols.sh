@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=house promise=P7,P10
-# The fatal path calls nothing that allocates, locks or formats: what its objects refer to, by name.
+# P7, P10: the fatal path calls nothing that allocates, takes locks or formats. The test checks the undefined symbols of
+# its object files against a list of allowed names.
 set -euo pipefail
 build=${FDR_BUILD:?}
 if [ -n "${FDR_SANITIZE:-}" ] || [ "${FDR_COVERAGE:-OFF}" != OFF ]; then echo "instrumented code calls its runtime"; exit 77; fi
-# Ours (each async-signal-safe), the C library's: system calls, memory, the way back out of a fault.
+# fdr's own functions, each async-signal-safe; of the C library: system calls, memory functions, the jump out of a
+# fault.
 allowed='fdr_switch_|fdri_.*|fdri_clock_read'
 allowed+='|syscall|sigaction|clock_gettime|__errno_location|__sigsetjmp|siglongjmp|__longjmp_chk'
 allowed+='|memcpy|memcmp|memset|memmove|memchr|strlen|strnlen|strncpy|__memcpy_chk|__memset_chk|__strncpy_chk|__stack_chk_fail'
 allowed+='|__libc_current_sigrtmin|__libc_current_sigrtmax|_GLOBAL_OFFSET_TABLE_'
-# What of ours it may not reach: the files of the healthy process.
+# Functions of the healthy process are forbidden even if the pattern above allows their names.
 bad=0
 for file in crash_handler crash_threads crash_section crash_epochs bundle_file stack_words; do
     object=$build/CMakeFiles/fdr_obj_export.dir/export/crash/$file.c.o

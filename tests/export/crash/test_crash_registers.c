@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=60 promise=P10
- * P10: every register in the core file of a process that died with a recording is what it would have been without:
- * programs that load known values into all of them, general, floating point and vector, right before they die. And the
- * bundle has those of the core. Skipped where no core file is written into the working directory, and on processors
- * that the programs are not written for. */
+ * P10: in the core file of a process that died while recording, every register is as without fdr. Programs load known
+ * values into all general, floating-point and vector registers, then die. The registers in the bundle equal those in
+ * the core. Skips where no core file is written into the working directory, and on other processors than x86-64. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,8 +28,8 @@ static const struct place {
 enum { PLACES = sizeof places / sizeof *places, IN_BUNDLE = 18 }; /* the first ones */
 
 static uint64_t vector[16][4];
-static const uint32_t rounding = 0x1f81; /* mxcsr: an invalid operation was seen, and nothing else */
-static int me, wide;                     /* this process; has the processor registers of 32 bytes? */
+static const uint32_t rounding = 0x1f81; /* mxcsr: the flag of an invalid operation is set, no other */
+static int me, wide;                     /* the process id; does the processor have 32-byte registers? */
 
 static void record(void)
 {
@@ -46,7 +45,7 @@ static void record(void)
 #define VECTORS(move, name)                                                                                            \
     ".irp i,0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15\n " move " 32*\\i(%%rax), %%" name "\\i\n .endr\n"
 #define SET(number, name) "movabs $0xaaaaaaaa000000" number ", %%" name "\n"
-/* Carry and direction are set: what else the flags hold is the kernel's and the processor's. */
+/* Sets the carry and direction flags. The other flags belong to the kernel and the processor. */
 #define LOAD                                                                                                           \
     "testl %%ecx, %%ecx\n jz 1f\n" VECTORS("vmovdqu", "ymm") "1: jnz 2f\n" VECTORS(                                    \
         "movdqu", "xmm") "2: ldmxcsr %[rounding]\n fninit\n fldpi\n xorl %%eax, %%eax\n stc\n std\n" SET("01", "rbx")  \
@@ -64,7 +63,7 @@ static void record(void)
 #define SEND(number) "movl %[me], %%edi\n movl %[me], %%esi\n movl $" number ", %%edx\n movl $234, %%eax\n syscall"
 
 static void by_segv(void) { DIE("movl $8, %%eax\n movl $1, (%%rax)"); }
-static void by_wild(void) { DIE("movabs $0x7777777777777777, %%rax\n movl $1, (%%rax)"); } /* no address */
+static void by_wild(void) { DIE("movabs $0x7777777777777777, %%rax\n movl $1, (%%rax)"); } /* no canonical address */
 static void by_fpe(void) { DIE("movl $7, %%eax\n movl $0, %%edx\n movl $0, %%ecx\n idivl %%ecx"); }
 static void by_ill(void) { DIE("movabs $0xaaaaaaaa00000007, %%rax"); }
 static void by_trap(void) { DIE("movabs $0xaaaaaaaa00000007, %%rax\n int3"); }
@@ -75,7 +74,7 @@ static const struct death {
     const char *name;
     void (*die)(void);
     int signal;
-    bool sent; /* by itself: its number is in rdi and rsi */
+    bool sent; /* the signal comes from the process itself: its number is in rdi and rsi */
 } deaths[] = {{"segv", by_segv, SIGSEGV, false},
               {"wild", by_wild, SIGSEGV, false},
               {"fpe", by_fpe, SIGFPE, false},
@@ -92,7 +91,7 @@ static uint64_t value(const struct told *t, const char *name)
     return v;
 }
 
-/* The program loaded what it says it did. */
+/* Checks that the program loaded the intended values. */
 static void check_loaded(const struct death *d, const struct told *t)
 {
     assert_int_equal(t->signal, d->signal);
@@ -103,7 +102,8 @@ static void check_loaded(const struct death *d, const struct told *t)
     if (t->fp_bytes) assert_int_equal(t->fp[160 + 15 * 16], 61); /* xmm15 */
 }
 
-/* Not which system call sent the signal (orig_rax): a handler's return does not give it back. */
+/* Compares all but orig_rax, the number of the system call that sent the signal. A handler's return does not restore
+ * it. */
 static void compare_general(const struct death *d, const struct told *with, const struct told *without)
 {
     for (size_t i = 0; i < PLACES; i++) {
@@ -115,8 +115,8 @@ static void compare_general(const struct death *d, const struct told *with, cons
     }
 }
 
-/* Control, stack, mxcsr, xmm; not where the last floating point instruction was, which processors keep or not. Then the
- * upper halves of ymm. */
+/* Compares control words, status, mxcsr, xmm, and the upper halves of ymm. Excludes the address of the last
+ * floating-point instruction, which some processors do not keep. */
 static void compare_vectors(const struct death *d, const struct told *with, const struct told *without)
 {
     assert_int_equal(with->fp_bytes, without->fp_bytes);
@@ -126,7 +126,7 @@ static void compare_vectors(const struct death *d, const struct told *with, cons
     if (memcmp(with->state + 24, without->state + 24, 416 - 24)) fail_msg("%s: extended state differs", d->name);
     if (!with->state_bytes || !wide) return;
     assert_true(with->state_bytes >= 576 + 256);
-    assert_int_equal(without->state[576 + 15 * 16], 63); /* loaded */
+    assert_int_equal(without->state[576 + 15 * 16], 63); /* the value was loaded */
     if (memcmp(with->state + 576, without->state + 576, 256)) fail_msg("%s: ymm registers differ", d->name);
 }
 

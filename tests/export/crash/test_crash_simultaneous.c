@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P7
  * ctest: without=tsan (it runs handlers where its own functions wait)
- * P7: threads that fault at once. Each tells where it faulted, not where the handler waits in which it was asked. */
+ * P7: several threads fault at once. The bundle shows for each thread the place of its own fault. A failure shows the
+ * place where its handler waited, or the place of another thread's fault. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +45,7 @@ static const struct fdr_crash_thread_info *thread_of(const struct fdr_file *f, u
     return NULL;
 }
 
-/* The causes besides the first. */
+/* Checks all causes after the first; returns the number of threads that answered. */
 static int same_place(const struct fdr_file *f)
 {
     const struct fdr_crash_cause_info *c;
@@ -54,7 +55,7 @@ static int same_place(const struct fdr_file *f)
     int also = 0;
     for (size_t i = 1; i < n; i++) {
         const struct fdr_crash_thread_info *t = thread_of(f, c[i].tid);
-        if (!c[i].also || !t->answered) continue; /* it had no processor for too long */
+        if (!c[i].also || !t->answered) continue; /* the thread got no processor in time */
         if (t->pc != pc) fail_msg("thread %u, which faulted at %lx, tells of %lx", t->tid, (long)pc, (long)t->pc);
         also++;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=60 promise=P2,P10
  * ctest: without=tsan (it runs handlers where its own functions wait)
- * The fatal path makes the system calls that docs/CRASH.md lists and no other: a filter kills on anything else. And the
- * record path, once its thread is attached, makes none. */
+ * P2, P10: the fatal path makes only the system calls that docs/CRASH.md lists; the record path of an attached thread
+ * makes none. A seccomp filter kills the process with SIGSYS on any other call. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,9 +45,9 @@ static void die_filtered(void)
     *nowhere = 1;
 }
 
-/* ---- handlers that were there before: they put back the default action ---- */
+/* ---- handlers installed before fdr that restore the default action ---- */
 
-static size_t allowed; /* so many of the list; its last one is what only these need */
+static size_t allowed; /* the filter allows so many of the list; the last one is needed only for such handlers */
 static void returns(int number) { signal(number, SIG_DFL); }
 static void raises(int number) { signal(number, SIG_DFL), raise(number); }
 
@@ -60,9 +60,9 @@ static void begin_behind(void (*handler)(int))
     record(1000);
     if (!calls_filter(fatal_path, allowed)) _exit(77);
 }
-static void fault_returns(void) { begin_behind(returns), *nowhere = 1; } /* tried once more: ours */
+static void fault_returns(void) { begin_behind(returns), *nowhere = 1; } /* the instruction faults again */
 static void fault_raises(void) { begin_behind(raises), *nowhere = 1; }
-static void sent_returns(void) { begin_behind(returns), raise(SIGSEGV), *nowhere = 1; } /* it lives until then */
+static void sent_returns(void) { begin_behind(returns), raise(SIGSEGV), *nowhere = 1; } /* raise returns */
 static void sent_raises(void) { begin_behind(raises), raise(SIGSEGV); }
 
 static void record_filtered(void)
@@ -71,18 +71,18 @@ static void record_filtered(void)
     region = fdr_region_define("r", NULL, 0);
     record(1000);
     if (!calls_filter(end, 1)) _exit(77);
-    record(2000000); /* through reductions: the arena is small */
+    record(2000000); /* enough calls for reductions: the arena is small */
     syscall(SYS_exit_group, 5);
 }
 
-/* It died of SIGSEGV and left a bundle in `dir`. */
+/* Checks that the process died of SIGSEGV and left a bundle in `dir`. */
 static void died_well(int status, const char *dir)
 {
     struct fdr_file *f;
     char message[200] = "";
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77) skip();
     assert_true(WIFSIGNALED(status));
-    assert_int_equal(WTERMSIG(status), SIGSEGV); /* SIGSYS: a call that is not on the list */
+    assert_int_equal(WTERMSIG(status), SIGSEGV); /* SIGSYS would mean a call that is not listed */
     assert_int_equal(fdr_file_open(death_file(dir), &f, message, sizeof message), FDR_WHOLE);
     assert_int_equal(fdr_file_info(f)->cause_signal, SIGSEGV);
     fdr_file_close(f);
@@ -97,18 +97,18 @@ static void fatal_path_keeps_to_its_calls(void **state)
         const struct death_place *p = death_place();
         struct fdr_config c = death_config(p);
         c.arena = arenas[i];
-        if (i == 2) c.dir = p->live; /* moved, not copied */
+        if (i == 2) c.dir = p->live; /* same file system: the bundle is moved, not copied */
         died_well(death_of(&c, die_filtered, &pid), c.dir);
     }
 }
 
-/* Each of them needs the last call of the list, so it is known that it came by there. */
+/* With one call less on the list each of these deaths fails. So each really needs that call. */
 static void so_it_does_behind_a_handler(void **state)
 {
     (void)state;
     static void (*const deaths[])(void) = {fault_returns, fault_raises, sent_returns, sent_raises};
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* their runtimes stand between a signal and its handler */
+    skip(); /* sanitizers run between a signal and its handler */
 #endif
     for (size_t i = 0; i < sizeof deaths / sizeof *deaths; i++) {
         pid_t pid;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P7,P10
  * ctest: without=tsan (it runs handlers where its own functions wait)
- * What docs/CRASH.md says of time and writes of the fatal path, held by looking at its system calls instead of at a
- * clock: no write of more than 1 MiB; none of the arena after the deadline, which comes between two of them; and what
- * is waited for threads that never answer adds up to no more than 200 ms. */
+ * P7, P10: the bounds of docs/CRASH.md on time and writes of the fatal path hold. No write exceeds 1 MiB. No write of
+ * the arena follows the deadline. The waits for silent threads add up to 200 ms at most. A tracing parent counts system
+ * calls, so the load of the machine does not matter. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 enum { MIB = 1 << 20, DEADLINE_MS = 1500 };
 static volatile int *volatile nowhere = (volatile int *)(uintptr_t)8;
 
-/* ---- the child: it lets its parent look at each system call of its first thread, and dies ---- */
+/* ---- the child: its first thread stops at each system call for the parent, then dies ---- */
 
 static void be_traced(void)
 {
@@ -35,7 +35,7 @@ static void die_full(void)
 }
 
 static volatile bool gone;
-static void *waits_for_a_child(void *unused) /* whoever has called vfork gets no signal until the child ends */
+static void *waits_for_a_child(void *unused) /* a thread in vfork gets no signal until the child ends */
 {
     if (vfork() == 0) {
         struct timespec long_time = {.tv_sec = 60};
@@ -59,10 +59,10 @@ static void die_beside_a_silent_one(void)
 /* ---- the parent ---- */
 
 struct seen {
-    bool traced; /* false: it cannot be done here */
+    bool traced; /* false: this machine allows no tracing */
     int status;
-    uint64_t largest, writes, wholes; /* wholes: of 1 MiB */
-    uint64_t late_bytes;              /* written after the deadline had been let pass */
+    uint64_t largest, writes, wholes; /* wholes: writes of exactly 1 MiB */
+    uint64_t late_bytes;              /* bytes written after the deadline */
     uint64_t waits, waited_ns, last_ns;
 };
 
@@ -80,7 +80,7 @@ static uint64_t nap_of(pid_t pid, uint64_t at)
     return errno ? 0 : (uint64_t)s * 1000000000u + (uint64_t)ns;
 }
 
-/* `hold`: the write number that is held until the deadline is over; 0: none. */
+/* Counts one system call. At write number `hold` the child is held until its deadline is over (0: never). */
 static void see_call(pid_t pid, const struct __ptrace_syscall_info *call, uint64_t hold, struct seen *s)
 {
     if (call->entry.nr == SYS_pwrite64) {
@@ -96,7 +96,7 @@ static void see_call(pid_t pid, const struct __ptrace_syscall_info *call, uint64
     }
 }
 
-/* The child until its end: its wait status is in it. */
+/* Traces the child until its end; the result has its wait status. */
 static struct seen watch(const struct fdr_config *c, void (*die)(void), uint64_t hold)
 {
     struct seen s = {0};
@@ -167,13 +167,13 @@ static void writes_are_of_a_mebibyte_at_most(void **state)
         print_message("%s: %llu writes, %llu of 1 MiB\n", arenas[i], (unsigned long long)s.writes,
                       (unsigned long long)s.wholes);
         assert_true(s.largest <= MIB);
-        assert_true(s.wholes >= 3); /* there was something to divide */
+        assert_true(s.wholes >= 3); /* the arena took several writes */
         fdr_file_close(left(c.dir, FDR_WHOLE));
     }
 }
 
-/* It is over when the second of them is through. What follows: the superblock of a part, or the section of a live file,
- * which has been there all the time. Threads that the file knows. */
+/* The deadline ends during the second whole write. After it come only the superblock of a partial file, or the section
+ * of a live file. Returns the number of threads in the file. */
 static size_t late(bool mapped)
 {
     struct fdr_config c = full(mapped ? "mapped" : "anonymous");
@@ -191,7 +191,7 @@ static void no_write_of_the_arena_comes_after_the_deadline(void **state)
 {
     (void)state;
     late(false);
-    /* the section has 100 ms: a busy machine may take longer */
+    /* the section has 100 ms, which a busy machine may exceed */
     for (int tries = 20; late(true) != 1; tries--) assert_true(tries);
 }
 
@@ -202,7 +202,7 @@ static void others_are_waited_for_200_ms_at_most(void **state)
     const struct fdr_crash_thread_info *t;
     c.crash_deadline = "10s";
 #if defined(__SANITIZE_THREAD__)
-    skip(); /* there vfork is fork, and nobody is silent */
+    skip(); /* under a sanitizer vfork is fork, so every thread answers */
 #endif
     struct seen s = watched(&c, die_beside_a_silent_one, 0);
     print_message("%llu waits of %.1f ms in all\n", (unsigned long long)s.waits, (double)s.waited_ns / 1e6);
@@ -210,7 +210,7 @@ static void others_are_waited_for_200_ms_at_most(void **state)
     assert_true(s.last_ns <= 2000000);
     struct fdr_file *f = left(c.dir, FDR_WHOLE);
     assert_int_equal(fdr_crash_threads(f, &t), 2);
-    assert_true(t[0].answered && !t[1].answered); /* and it did not */
+    assert_true(t[0].answered && !t[1].answered); /* the thread in vfork did not answer */
     fdr_file_close(f);
 }
 

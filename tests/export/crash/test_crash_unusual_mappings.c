@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P7
  * ctest: without=tsan (it runs handlers where its own functions wait)
- * Bundles of processes whose memory map is out of the ordinary: tens of thousands of mappings, so that the stack, one
- * of the last, lies behind them; and a first thread that has ended, so that /proc/self shows no map at all. All have
- * their stacks. */
+ * P7: a bundle has the stacks of a process with an unusual memory map. In one case tens of thousands of mappings
+ * precede the stack. In the other the first thread has ended, so that /proc/self shows no map at all. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +26,7 @@ static void record(void)
 __attribute__((noinline)) static int inner(int n) { return *nowhere + n; }
 __attribute__((noinline)) static int outer(int n) { return inner(n) + 1; }
 
-/* Neighbours of different access are mappings of their own. */
+/* Two neighbours of different access are two mappings. */
 static void among_many(void)
 {
     char *all = mmap(NULL, PAGES * 4096ul, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -61,7 +60,7 @@ static struct fdr_file *bundle_of(void (*die)(void))
     char message[256];
     pid_t pid;
     int status = death_of(&c, die, &pid);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) skip(); /* so many are not allowed here */
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) skip(); /* the kernel allows fewer mappings here */
     assert_int_equal(status & ~0x80, SIGSEGV);
     assert_true(death_ends_with(death_file(p->dir), ".crash.fdr"));
     assert_int_equal(fdr_file_open(death_file(p->dir), &f, message, sizeof message), FDR_WHOLE);
@@ -74,7 +73,7 @@ static void has_stack(struct fdr_file *f)
     const struct fdr_crash_frame *frame;
     assert_true(fdr_crash_threads(f, &t) > 0);
     assert_true(t[0].faulting && t[0].answered);
-    assert_true(fdr_crash_frames(f, 0, &frame) >= 3); /* inner, outer, who called it */
+    assert_true(fdr_crash_frames(f, 0, &frame) >= 3); /* inner, outer, and the caller */
 }
 
 static void P7_stacks_behind_many_mappings(void **state)
@@ -92,7 +91,7 @@ static void P7_stacks_behind_many_mappings(void **state)
         if (maps[i] == '\n' && bytes - i > 4 && bytes - i < sizeof missing && !memcmp(maps + i, "\n... ", 5))
             memcpy(missing, maps + i + 1, bytes - i - 1);
     }
-    assert_int_equal(sscanf(missing, "... %lu more", &more), 1); /* and the text says that it is not all */
+    assert_int_equal(sscanf(missing, "... %lu more", &more), 1); /* the text says that the list is not complete */
     assert_true(lines + more > PAGES);
     fdr_file_close(f);
 }

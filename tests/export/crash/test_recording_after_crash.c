@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P7
- * P7: a recording that was over before its end (fdr_ending has left a bundle, or its file was cut) makes room for
- * another one, which is as whole as the first: its bundles, its threads, its files. */
+ * P7: a recording ended early, because fdr_ending left a bundle or its file was truncated. The process starts another
+ * one, which is as whole as the first: its bundles, threads and files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static void record(void)
     fdr_enter(r);
 }
 
-/* How many threads are called so. */
+/* The number of threads with this name. */
 static int threads(const char *name)
 {
     int n = 0;
@@ -50,7 +50,7 @@ static void again(void)
 {
     if (finalizes) fdr_finalize();
     if (fdr_init(&config)) _exit(2);
-    for (int i = 0; i < 200 && threads("fdr-dumper") > 1; i++) usleep(10000); /* it is called so before it is gone */
+    for (int i = 0; i < 200 && threads("fdr-dumper") > 1; i++) usleep(10000); /* an old one may be ending */
     if (threads("fdr-dumper") != 1) _exit(3);
     record();
 }
@@ -67,7 +67,7 @@ static void end_and_die(void)
     *nowhere = 1;
 }
 
-/* SIGBUS: memory takes the arena's place, and nothing is recorded any more. */
+/* SIGBUS: fdr puts anonymous memory in place of the arena and stops recording. */
 static void cut_and_go_on(void)
 {
     DIR *d = opendir(config.live_dir);
@@ -102,7 +102,7 @@ static int bundles(const char *dir, int signal, const char *reason)
             assert_int_equal(fdr_crash_causes(f, &cause), 1);
             assert_int_equal(cause[0].signal, signal);
             size_t count = fdr_crash_threads(f, &thread);
-            assert_true(count >= 3); /* this one, the one that waits, the dumper */
+            assert_true(count >= 3); /* this thread, the waiting thread and the dumper */
             assert_true(thread[0].faulting && thread[0].answered && thread[0].register_count);
             assert_true(thread[0].tid == cause[0].tid);
             assert_non_null(fdr_crash_text(f, "maps", NULL));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=60 promise=P7 wrap=fdri_crash_section_begin,fdri_crash_bundle_write
- * P7: SIGKILL while a signal is handled, before anything of the crash section is written: what is left says the cause,
- * has every event, and is not damaged. */
+ * P7: SIGKILL comes during the crash handler, before it writes the crash section. The file that stays is undamaged,
+ * names the cause of death and has every event. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "tests/support/deaths.h"
 
 static volatile int *volatile nowhere = (volatile int *)(uintptr_t)8;
-static int here; /* the stage before which it is killed */
+static int here; /* the process is killed before this stage */
 
 void __real_fdri_crash_section_begin(void);
 void __wrap_fdri_crash_section_begin(void);
