@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=60 promise=P10 wrap=pwrite
- * P10: a thread that is cancelled where fdr writes leaves nothing behind that others would wait for. And what is asked
- * for while a snapshot is written: at the end there is a snapshot of the end. */
+ * P10: a thread is cancelled while fdr writes a snapshot for it. It leaves no lock on which other threads would wait.
+ * Also, a final snapshot that is requested during another snapshot holds the end of the recording. */
 #define _GNU_SOURCE
 #include <semaphore.h>
 #include <unistd.h>
@@ -19,12 +19,12 @@ ssize_t __wrap_pwrite(int fd, const void *bytes, size_t count, off_t off)
     at_first_write = NOTHING;
     if (what == CANCEL) {
         pthread_cancel(pthread_self());
-        pthread_testcancel(); /* as pwrite is one */
+        pthread_testcancel(); /* pwrite is a cancellation point */
     }
     if (what == WAIT) {
         sem_post(&writing);
         sem_wait(&go_on);
-        usleep(50000); /* who waits for this snapshot does so by now */
+        usleep(50000); /* the thread that waits for this snapshot has reached its wait */
     }
     return __real_pwrite(fd, bytes, count, off);
 }
@@ -47,7 +47,7 @@ static void P10_cancelled_in_a_snapshot(void **state)
     assert_int_equal(pthread_create(&t, NULL, take_one, &result), 0);
     pthread_join(t, &ended);
     assert_ptr_equal(ended, PTHREAD_CANCELED);
-    assert_int_equal(result, 0); /* it came when the snapshot was done */
+    assert_int_equal(result, 0); /* the cancellation took effect after the snapshot */
     assert_int_equal(fdr_snapshot("the next one"), 0);
     fdr_finalize();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 */
-/* FDR_KEEP: as many as can be named, the newest, of several that ask: two triggers, and fdr_snapshot beside them. */
+/* FDR_KEEP keeps the newest snapshots, as many as fdr can keep by name. This also holds when two triggers, or a trigger
+ * and fdr_snapshot, request them at the same time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,10 +21,10 @@ static void taken_by(int trigger, uint64_t so_far)
     assert_int_equal(fdr_usage().snapshots, so_far + 1);
 }
 
-/* The newest of all that were written are there. */
+/* Checks that the newest of all written snapshots are there. */
 static void the_newest_stay(void)
 {
-    static int number; /* goes on from one recording to the next */
+    static int number; /* the number continues in the next recording */
     char path[600], end[32];
     assert_int_equal(snapshots(path, sizeof path), MOST);
     snprintf(end, sizeof end, ".%d.fdr", number += TAKEN);

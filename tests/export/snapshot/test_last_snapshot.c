@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=60
- * What fdr_last_snapshot returned stays as it is, whoever takes snapshots meanwhile, until the same thread asks
- * again. */
+ * The path that fdr_last_snapshot returned stays valid until the same thread asks again. Snapshots by other threads do
+ * not change it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,17 +30,18 @@ static void the_path_stays(void **state)
     assert_int_equal(access(first, F_OK), 0);
     assert_int_equal(pthread_create(&t, NULL, take_one, other), 0);
     pthread_join(t, NULL);
-    fdr_trigger_fire(fdr_trigger_add("mine: api"), 1); /* by fdr's own thread */
+    fdr_trigger_fire(fdr_trigger_add("mine: api"), 1); /* fdr's own thread takes this one */
     assert_true(comes(3));
     assert_string_equal(path, first);
     assert_int_equal(access(other, F_OK), 0);
     assert_string_not_equal(other, first);
-    for (int i = 0; i < 1000 && !strcmp(fdr_last_snapshot(), other); i++) sleep_ms(10); /* its file is there before */
+    /* the file exists before its name is stored */
+    for (int i = 0; i < 1000 && !strcmp(fdr_last_snapshot(), other); i++) sleep_ms(10);
     assert_string_not_equal(fdr_last_snapshot(), first);
     assert_string_not_equal(fdr_last_snapshot(), other);
     assert_int_equal(access(fdr_last_snapshot(), F_OK), 0);
     fdr_finalize();
-    assert_int_equal(access(fdr_last_snapshot(), F_OK), 0); /* also when the recording is over */
+    assert_int_equal(access(fdr_last_snapshot(), F_OK), 0); /* also after the recording has ended */
 }
 
 int main(void)

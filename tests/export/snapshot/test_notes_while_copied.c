@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=120 promise=P6,P8 wrap=fdri_live_process_read,pwrite
- * Notes in snapshots are whole, whatever is set while they are copied: two values in the middle of a copy of one, by
- * a page in the middle of it that faults, and from outside by a reading in two parts. */
+ * P6, P8: each note in a snapshot is whole, although the program sets two new values in the middle of its copy. In the
+ * process, a page in the middle of the note faults and the handler sets them. From outside, the reading is split in
+ * two. */
 #define _GNU_SOURCE
 #include <fdr/fdr.h>
 #include <setjmp.h>
@@ -25,10 +26,10 @@
 
 enum { NOTES = 300, PAGE = 4096 };
 
-static const char *key;  /* of the note that a page ends in */
-static uint64_t halfway; /* where, in the arena */
-static int times_left;   /* how often it is set in the middle of a copy */
-static bool faults;      /* by faults */
+static const char *key;  /* of the note that crosses a page boundary */
+static uint64_t halfway; /* offset of that boundary in the arena */
+static int times_left;   /* how often the note is still set in the middle of a copy */
+static bool faults;      /* by page faults */
 static unsigned values;
 
 static const char *value(unsigned n)
@@ -64,11 +65,11 @@ ssize_t __wrap_pwrite(int fd, const void *from, size_t count, off_t off);
 ssize_t __wrap_pwrite(int fd, const void *from, size_t count, off_t off)
 {
     ssize_t n = __real_pwrite(fd, from, count, off);
-    arm(); /* what is copied next may be that page once more */
+    arm(); /* the next copy may read the page again */
     return n;
 }
 
-/* ---- from outside: a reading in two parts ---- */
+/* ---- from outside: the reading is split in two ---- */
 
 int __real_fdri_live_process_read(const struct fdri_live_process *p, uint64_t off, void *to, size_t count);
 int __wrap_fdri_live_process_read(const struct fdri_live_process *p, uint64_t off, void *to, size_t count);
@@ -112,7 +113,7 @@ static void start(void)
     assert_non_null(key);
 }
 
-/* The value of it in a file. */
+/* The value of the note in a file. */
 static const char *note_in(struct fdr_file *f)
 {
     const struct fdr_note_info *row;
@@ -151,7 +152,8 @@ static void P6_a_note_that_is_set_during_a_snapshot(void **state)
         times_left = n;
         arm();
         assert_int_equal(fdr_snapshot("notes"), 0);
-        if (n <= 2) assert_int_equal(times_left, 0); /* while meta is copied, and while the note is */
+        /* once in the copy of the meta blocks, once in the copy of the note */
+        if (n <= 2) assert_int_equal(times_left, 0);
         times_left = 0;
         mprotect(page(), PAGE, PROT_READ | PROT_WRITE);
         struct fdr_file *f = opened(fdr_last_snapshot());
@@ -190,14 +192,14 @@ static void P6_a_note_that_is_set_during_a_snapshot_from_outside(void **state)
         is_whole(note_in(f));
         fdr_file_close(f);
     }
-    from_outside(path, 1000000); /* at each reading of it */
+    from_outside(path, 1000000); /* at each reading of the note */
     struct fdr_file *f = opened(path);
     assert_string_equal(note_in(f), "[changing]");
     fdr_file_close(f);
     fdr_finalize();
 }
 
-/* The oldest block leads back to the newest: each is read, and there is an end. */
+/* The oldest block links back to the newest. The reader shows each block once and ends. */
 static void P8_blocks_that_go_round(void **state)
 {
     static uint8_t bytes[4 << 20];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10
- * P10: a file system that says EDQUOT: when the live file is made, when a snapshot or a bundle is written. A filter
- * says it in place of the kernel, for the calls that allocate: the superuser, and many kernels, know no quota. */
+ * P10: the file system returns EDQUOT when fdr creates the live file or writes a snapshot or a bundle. fdr says so once
+ * and the program runs on. A seccomp filter returns the error, because the superuser and many kernels know no quota. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 
 /* ---- the filter ---- */
 
-/* A call is refused when (argument & `any`) != 0, or argument >= `from`; low half of the argument. */
+/* The call fails if (argument & `any`) != 0, or if argument >= `from`. Only the low half of the argument counts. */
 struct refused {
     long number;
     unsigned argument;
@@ -63,9 +63,9 @@ static void record(void)
     for (int i = 0; i < CALLS; i++) fdr_enter(region), fdr_leave(region);
 }
 
-static char said[8192]; /* by the child */
+static char said[8192]; /* standard error of the child */
 
-/* Its wait status; 77: no filters here. */
+/* Runs `body` in a child; returns its wait status. 77: this machine allows no filters. */
 static int run(void (*body)(void), const char *arena)
 {
     char path[600];
@@ -102,10 +102,10 @@ static bool said_once(const char *what)
     return true;
 }
 
-/* Nothing that is, or was to be, a recording. */
+/* Is there no recording, and no file that was to become one? */
 static bool is_empty(const char *dir) { return !death_file(dir)[0]; }
 
-/* The one file there is, with all `calls`, where that is not 0: whole, or what is wrong with it is said. */
+/* Checks the only file: it has `calls` calls (0: any number). It is whole, or its damage is the text in `wrong`. */
 static void has(const char *dir, const char *end, uint64_t calls, const char *wrong)
 {
     char message[256] = "";
@@ -158,7 +158,7 @@ static void *refused_snapshot(void *result)
     return NULL;
 }
 
-/* Another thread has room: as if somebody had made some since. */
+/* Only the first thread meets the quota. The next snapshot succeeds, as if space had become free. */
 static void snapshot_twice(void)
 {
     int result = 0;
@@ -172,7 +172,7 @@ static void snapshot_twice(void)
     if (fdr_snapshot("room")) _exit(56);
     fdr_finalize();
 }
-/* By a trigger, in a thread of fdr's own, and at the end. */
+/* The dumper thread takes one snapshot for a trigger; the recording's end takes another. */
 static void snapshot_by_others(void)
 {
     config.triggers = "count: event mark count 3";
@@ -182,14 +182,15 @@ static void snapshot_by_others(void)
     record();
     fdr_marker_id mark = fdr_marker_define("mark");
     for (int i = 0; i < 3; i++) fdr_marker(mark, 1);
-    fdr_finalize(); /* waits for the trigger's */
+    fdr_finalize(); /* waits for the snapshot of the trigger */
     exit(0);
 }
 
 static void P10_a_snapshot(void **state)
 {
     (void)state;
-    const struct refused *const each[] = {&file, &bytes, &more, &name}; /* the first and the last: it has no name */
+    /* with the first and the last no file gets a name */
+    const struct refused *const each[] = {&file, &bytes, &more, &name};
     const struct death_place *p = death_place();
     for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
         refused = each[i];
@@ -223,12 +224,12 @@ static void P10_a_bundle(void **state)
         refused = each[i];
         int status = run(die, "mapped");
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
-        /* a copy where there is one, else the mapped file under the name of a bundle; that cannot grow without bytes */
+        /* A copy if one can be made, else the mapped file renamed to a bundle. Without pwrite that file cannot grow. */
         has(is_empty(p->dir) ? p->live : p->dir, ".crash.fdr", CALLS,
             each[i] == &more || each[i] == &bytes ? "the crash section is missing" : NULL);
         assert_true(is_empty(p->dir) || is_empty(p->live));
     }
-    refused = &bytes; /* memory that is nowhere else: nothing, or a part that says so */
+    refused = &bytes; /* an anonymous arena: no bundle, or a part that says so */
     assert_true(WIFSIGNALED(run(die, "anonymous")));
     assert_true(is_empty(p->dir) && is_empty(p->live));
     refused = &more;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdri_snapshot_copy_arena,statvfs,fstatvfs
- * P10: snapshots that cannot be written: what is said of them, what counts, what stays of those that were, and what a
- * child that is made meanwhile does to them. */
+ * P10: snapshots cannot be written. fdr reports each cause once and counts only written snapshots. It removes at most
+ * one old snapshot to make room. A child forked during a snapshot leaves the file of its parent alone. */
 #include <fdr/fdr.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -23,11 +23,11 @@
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 
-/* ---- a file system as the test wants it ---- */
+/* ---- a file system that fails as the test wants ---- */
 
-static unsigned failing, copies; /* so many of the next ones fail */
+static unsigned failing, copies; /* so many of the next copies fail */
 static int failure;
-static bool standing; /* the next one stays there */
+static bool standing; /* the next copy waits */
 static sem_t inside, go_on;
 int __real_fdri_snapshot_copy_arena(int fd, const struct fdri_snapshot_why *why, uint64_t number);
 int __wrap_fdri_snapshot_copy_arena(int fd, const struct fdri_snapshot_why *why, uint64_t number);
@@ -42,7 +42,7 @@ int __wrap_fdri_snapshot_copy_arena(int fd, const struct fdri_snapshot_why *why,
     return __real_fdri_snapshot_copy_arena(fd, why, number);
 }
 
-static uint64_t room; /* bytes */
+static uint64_t room; /* free bytes */
 int __wrap_statvfs(const char *path, struct statvfs *s);
 int __wrap_statvfs(const char *path, struct statvfs *s)
 {
@@ -57,18 +57,18 @@ int __wrap_fstatvfs(int fd, struct statvfs *s)
     return __wrap_statvfs("", s);
 }
 
-/* `count` snapshots, each of which fails so. */
+/* Takes `count` snapshots, each of which fails with `error`. */
 static void fails(unsigned count, int error)
 {
     for (unsigned i = 0; i < count; i++) {
-        failing = 2; /* also where it is tried again */
+        failing = 2; /* the second attempt fails as well */
         failure = error;
         assert_int_equal(fdr_snapshot("that fails"), -error);
     }
     failing = 0;
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 static char said[8192];
 static int said_fd = -1, error_fd;
@@ -107,7 +107,7 @@ static void each_error_is_said_once(void **state)
     assert_int_equal(fdr_snapshot("one that is written"), 0);
     fails(1, EIO);
     fdr_finalize();
-    snapshots_start((struct fdr_config){.buffer = "1M"}); /* a recording of its own */
+    snapshots_start((struct fdr_config){.buffer = "1M"}); /* in a recording of its own */
     fails(1, EIO);
     fdr_finalize();
     listened();
@@ -160,7 +160,7 @@ static void the_cap_of_a_trigger_is_said_once(void **state)
     assert_int_equal(times("\n"), 1);
 }
 
-/* More have come and gone than are known by name. */
+/* More snapshots come and go than fdr keeps by name. */
 static void old_ones_are_not_forgotten(void **state)
 {
     enum { KEPT = 2, MORE = 300 };
@@ -184,7 +184,7 @@ static void a_refusal_is_said_once(void **state)
 {
     (void)state;
     listen();
-    for (int i = 0; i < 2; i++) { /* in each recording */
+    for (int i = 0; i < 2; i++) { /* once in each recording */
         snapshots_start((struct fdr_config){.buffer = "1M", .keep = "1,oldest"});
         assert_int_equal(fdr_snapshot("first"), 0);
         for (int j = 0; j < 3; j++) assert_int_equal(fdr_snapshot("one more"), -EDQUOT);
@@ -196,7 +196,7 @@ static void a_refusal_is_said_once(void **state)
     assert_int_equal(times("\n"), 2);
 }
 
-/* ---- what counts ---- */
+/* ---- counts ---- */
 
 static void those_that_were_written_count(void **state)
 {
@@ -213,7 +213,7 @@ static void those_that_were_written_count(void **state)
     fdr_finalize();
 }
 
-/* ---- what stays ---- */
+/* ---- removal of old snapshots ---- */
 
 static void record(unsigned calls)
 {
@@ -234,7 +234,7 @@ static void fill(const char *keep, unsigned count)
     copies = 0;
 }
 
-/* The oldest would go when the new one is there: it goes for it. */
+/* The oldest snapshot would be removed after the new one is written. Without room it is removed before. */
 static void the_oldest_makes_room(void **state)
 {
     char newest[600];
@@ -250,7 +250,7 @@ static void the_oldest_makes_room(void **state)
     assert_int_equal(fdr_usage().snapshots, 3);
 }
 
-/* The room was not enough after all: one at most goes in vain, however often it fails. */
+/* The space of the removed one does not suffice. fdr removes no other, however often it fails. */
 static void one_at_most_goes_in_vain(void **state)
 {
     char newest[600];
@@ -263,7 +263,8 @@ static void one_at_most_goes_in_vain(void **state)
     assert_int_equal(copies, 6);
 }
 
-/* None goes where its room is not enough, where it is the only one, where the oldest are kept, or by another error. */
+/* fdr removes none if its space would not suffice, if it is the only one, if the oldest are kept, or for other
+ * errors. */
 static void else_none_goes(void **state)
 {
     (void)state;
@@ -283,7 +284,7 @@ static void else_none_goes(void **state)
     assert_int_equal(snapshots(NULL, 0), 2);
 }
 
-/* ---- a child that is made meanwhile, and dies ---- */
+/* ---- a child forked during a snapshot dies ---- */
 
 static void *take(void *result)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=120 promise=P8
- * A thread sets its first mark, and rewinds from then on, while its location has been copied and its bins have not: the
- * snapshot is whole. What it rewound may be in the file in part, and the file must say that it rewinds. */
+ * P8: a thread sets its first mark after its location was copied and before its bins are, then rewinds. The snapshot is
+ * whole. It may hold some of the removed records, so the file must say that the location rewinds. */
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads,slow timeout=300 promise=P6,P8
- * Threads that come and go, each with so many regions that the table of its totals grows, beside snapshots from inside
- * and from outside: every file is whole. Memory of threads that ended serves the next ones, so a new table may lie
- * where the copy had been already, before the header that names it. */
+ * P6, P8: threads come and go, and each grows its table of totals, during snapshots from inside and from outside. Every
+ * file is whole. Memory of ended threads is used again. So a new table may lie where the copy had passed already, and
+ * only the header that names it comes after. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +63,7 @@ static uint64_t lost_in(struct fdr_file *f)
     return lost;
 }
 
-/* Nothing is gone, so what is recovered says nothing else. */
+/* The file lost nothing, so the recovered file must report the same losses as the file. */
 static bool recovers(struct fdr_file *f)
 {
     char out[64], message[300] = "";
@@ -80,7 +80,7 @@ static bool recovers(struct fdr_file *f)
     return good;
 }
 
-/* Totals of a thread are read when they are asked for, and so is damage to them. */
+/* fdr_totals reads the totals of a thread on demand. So damage to them shows only then. */
 static bool look(const char *path, const char *how, int number)
 {
     char message[300] = "";

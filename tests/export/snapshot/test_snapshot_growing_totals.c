@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P5 wrap=pwrite
- * P5: totals that grow while a snapshot copies them, a piece at a time. */
+ * P5: totals in a snapshot are exact although their histograms grow, and move, between two writes of the copy. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 enum { REGIONS = 2500, BEFORE = 6, FIRST_WRITES = 6 };
 static fdr_region region[REGIONS];
 static uint64_t now;
-static unsigned writes, when, length; /* 2^length ns */
+static unsigned writes, when, length; /* calls last 2^length ns */
 static char dir[] = "/tmp/fdr-totals-XXXXXX";
 
 static void call_all(void)
@@ -27,7 +27,7 @@ static void call_all(void)
     }
 }
 
-/* Each histogram gets a bucket for which it has no room where it is. */
+/* Each histogram gets a bucket that does not fit, so it moves. */
 ssize_t __real_pwrite(int fd, const void *bytes, size_t count, off_t off);
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t count, off_t off);
 ssize_t __wrap_pwrite(int fd, const void *bytes, size_t count, off_t off)

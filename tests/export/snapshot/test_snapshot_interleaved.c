@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,slow timeout=240 promise=P3,P4,P5,P8 wrap=pwrite
- * A snapshot is many writes. Whatever threads do between two of them, and that is all they do meanwhile: the file is
- * whole. Blocks of accounts that come then take the place of bins that the file has already. */
+ * P3, P4, P5, P8: a snapshot is many writes. The program records a burst between two of them, at each place in turn.
+ * The file is whole and balances. New blocks of accounts may replace bins that the file already holds. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static void calls(uint32_t events)
     }
 }
 
-struct tail { /* of one location */
+struct tail { /* of a file with one location */
     struct fdri_arena_tail head;
     struct fdri_arena_tail_entry entry;
 };
@@ -110,7 +110,7 @@ static void count_shown(struct fdr_file *f, uint64_t *closed, uint64_t *open)
     assert_int_equal(fdr_visit_calls(f, NULL, &of_open), 0);
 }
 
-/* Together the epochs have the calls that are shown, not those behind the cut that the bins hold as well. */
+/* The kept events of all epochs are the shown calls. Calls after the cut do not count, although bins hold some. */
 static void look_at_kept(struct fdr_file *f, const struct fdr_epoch_info *e, size_t epochs)
 {
     uint64_t shown, open, kept = 0;
@@ -123,7 +123,7 @@ static void look_at_kept(struct fdr_file *f, const struct fdr_epoch_info *e, siz
     assert_int_equal(kept, shown + open);
 }
 
-/* Nothing is damaged: it shows the same. */
+/* The file has no damage, so the recovered file shows the same. */
 static void look_at_recovered(struct fdr_file *f)
 {
     char path[64], message[300] = "";
@@ -142,7 +142,8 @@ static void look_at_recovered(struct fdr_file *f)
     unlink(path);
 }
 
-/* An epoch that is said to be there in full is. One that began behind the copy of its location is not. */
+/* An epoch that claims to be complete is complete. An epoch that began after the copy of its location claims
+ * nothing. */
 static void look_at_epochs(struct fdr_file *f)
 {
     const struct fdr_epoch_info *e;
@@ -169,7 +170,7 @@ static void look(const char *strategy)
         fail_msg("%s, %u events at write %u of %u: %s", strategy, burst, when, writes,
                  message[0] ? message : fdr_file_damage(f, 0));
     look_at_recovered(f);
-    if (!rewinds) look_at_epochs(f); /* totals keep what a rewind forgets */
+    if (!rewinds) look_at_epochs(f); /* a rewind removes events, but not their totals */
     fdr_file_close(f);
     unlink(fdr_last_snapshot());
 }
@@ -184,7 +185,7 @@ static void P8_whatever_happens_meanwhile(void **state)
             start(strategies[s]);
             when = UINT32_MAX;
             burst = bursts[b];
-            calls(2000); /* accounts grow as long as the recording is young */
+            calls(2000); /* accounts grow most at the start of a recording */
             look(strategies[s]);
             for (uint32_t step = 0, all = 1; step < all; step += 1 + all / 60) {
                 when = step;
@@ -197,7 +198,7 @@ static void P8_whatever_happens_meanwhile(void **state)
     assert_true(later > 0);
 }
 
-/* What is newest goes, and blocks of accounts come in its place: links in the file lead there. */
+/* The rewind frees the newest bins, and blocks of accounts take their place. Links in the file may lead there. */
 static void P8_a_rewind_meanwhile(void **state)
 {
     static const uint32_t bursts[] = {300, 3000, 20000};
@@ -220,8 +221,8 @@ static void P8_a_rewind_meanwhile(void **state)
     rewinds = false;
 }
 
-/* Three calls begin between the reading of a location's newest tick and of its stack, and end before the bins are
- * copied: each is counted once. */
+/* Three calls begin after the copy of the newest tick and before the copy of the stack. They end before the bins are
+ * copied. Each is counted once. */
 static void P3_calls_between_the_cut_and_the_stack(void **state)
 {
     enum { OPEN = 3, APART = 1000 };
@@ -262,7 +263,7 @@ static void P3_calls_between_the_cut_and_the_stack(void **state)
     fdr_finalize();
 }
 
-/* Opens the snapshot whose write number `when` they come before; how many writes it has. */
+/* Opens the snapshot during whose write number `at` the events come; *all gets the number of writes. */
 static struct fdr_file *beside(void (*events)(void), uint32_t at, uint32_t *all)
 {
     struct fdr_file *f;
@@ -289,8 +290,8 @@ static void open_call(void)
     fdr_enter_at(region[1], now += 10);
 }
 
-/* A thread that is attached has no event yet; its first one says that its times are given. `before` is how many calls
- * end before the one that is open then: one that has none has no bin that says so, too. */
+/* An attached thread has no event yet. Its first event decides that the location counts in ns. `before` calls end
+ * before the open one. With 0 there is no bin either that says so. */
 static void first_event_meanwhile(uint32_t before)
 {
     uint64_t seen = 0, told = 0;
@@ -336,7 +337,7 @@ static uint64_t ended_by(struct fdr_file *f, uint64_t by)
     return n;
 }
 
-/* The first moments end while the snapshot is written: they are said to be pinned where all of it says so. */
+/* The first moments end during the snapshot. The file says that they are pinned only if all parts of it say so. */
 static void P3_first_moments_that_end_meanwhile(void **state)
 {
     uint32_t told = 0, untold = 0;

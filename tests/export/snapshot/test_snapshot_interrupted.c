@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdri_snapshot_put_checks
- * A signal handler that interrupts fdr_snapshot of its own thread, in the middle of the file: it ends the process,
- * leaves by longjmp, forks, or asks for a snapshot of its own. Nothing hangs, no half of a file stays, and what is
- * there under its name is whole. Only handlers of faults do: others wait until it is there. */
+ * P10: a fault handler interrupts fdr_snapshot of its own thread. It exits, jumps out, forks, or requests another
+ * snapshot. Nothing hangs, no partial file stays, and each named snapshot is whole. Only handlers of faults can
+ * interrupt; other signals wait for the end of the snapshot. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -21,7 +21,7 @@
 
 #include <fdr/reader.h>
 
-static void (*meanwhile)(void); /* what the handler does, once */
+static void (*meanwhile)(void); /* the action of the handler, once */
 static int with = SIGFPE;
 int __real_fdri_snapshot_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdri_arena_spare *spare);
 int __wrap_fdri_snapshot_put_checks(int fd, uint64_t virgin, uint32_t tail_bytes, struct fdri_arena_spare *spare);
@@ -57,7 +57,7 @@ static unsigned parts(void)
     return n;
 }
 
-/* The newest of so many, all of which are whole. */
+/* Checks that the newest `count` snapshots exist and are whole. */
 static void are_whole(unsigned count)
 {
     char path[600];
@@ -116,7 +116,7 @@ static void *calls(void *region)
     return NULL;
 }
 
-/* What threads that ended hold goes on being used: nobody walks it any more. */
+/* Memory of ended threads is used again: the snapshot that was left no longer holds it. */
 static void threads_come_and_go(void)
 {
     fdr_region r = fdr_region_define("later", NULL, 0);
@@ -157,7 +157,7 @@ static bool can_be_cancelled(void)
     return state == PTHREAD_CANCEL_ENABLE;
 }
 
-/* Its handler runs when the snapshot is there. */
+/* The handler of another signal runs after the snapshot. */
 static void others_wait(void **state)
 {
     (void)state;
@@ -165,7 +165,7 @@ static void others_wait(void **state)
     exits("none", 1);
     exits("snapshot", 2);
     record("none", "mapped");
-    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL); /* whatever was left before */
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL); /* whatever an earlier jump has left */
     meanwhile = jumps;
     if (!sigsetjmp(back, 1)) fdr_snapshot("not left");
     assert_null(meanwhile);
@@ -180,7 +180,7 @@ static void others_wait(void **state)
     with = SIGFPE;
 }
 
-/* And that of the program which was there before fdr's own. */
+/* The same for a handler that the program installed before fdr's own. */
 static void one_behind_ours_waits(void **state)
 {
     (void)state;
@@ -212,8 +212,8 @@ static void another(int flags)
 
 static void by_another(void **state)
 {
-    static uint8_t low[1 << 16]; /* below the stack, and */
-    uint8_t high[1 << 16];       /* above the frames in question */
+    static uint8_t low[1 << 16]; /* an alternate stack below the stack */
+    uint8_t high[1 << 16];       /* and one above the frames in question */
     (void)state;
     another(0);
     sigaltstack(&(stack_t){.ss_sp = low, .ss_size = sizeof low}, NULL);
@@ -229,7 +229,7 @@ static void forks(void)
 {
     char byte;
     child = fork();
-    if (!child && read(go[0], &byte, 1) != 1) _exit(1); /* the parent's is there by then */
+    if (!child && read(go[0], &byte, 1) != 1) _exit(1); /* the parent's snapshot is complete then */
 }
 
 static void by_fork(void **state)

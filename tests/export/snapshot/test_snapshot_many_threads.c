@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=300 promise=P6,P8
- * A snapshot while very many threads live has the events of all, from inside and from outside; also where its tail has
- * no room for them, and where the tail is damaged: then in what recovery writes, too. */
+ * P6, P8: a snapshot of a process with very many threads has the events of all, from inside and from outside. This
+ * holds if the tail has no room for all of them. If the tail is damaged, it also holds for the recovered file. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static pthread_barrier_t all_there, over;
 static pthread_t thread[THREADS];
 static char directory[] = "/tmp/fdr-many-XXXXXX";
 static fdr_region call, open_call;
-static uint8_t *image; /* of the snapshot; aligned as a page is */
+static uint8_t *image; /* the snapshot; aligned to a page */
 static size_t bytes;
 
 static void *work(void *unused)
@@ -73,7 +73,7 @@ static int finish(void **state)
     return rmdir(directory);
 }
 
-/* Enters of closed calls, and of open ones. */
+/* Counts the enters of closed calls, and of open ones. */
 static void count(struct fdr_file *f, size_t *closed, size_t *open)
 {
     struct fdr_read_event e;
@@ -134,7 +134,7 @@ static struct fdri_arena_tail *tail(void)
     return (void *)(image + ((const struct fdri_arena_superblock *)image)->arena_bytes);
 }
 
-/* The tail has room for the newest ten only. Their events end where their blocks say. */
+/* The tail has room for the newest ten threads only. The events of the others end where their location blocks say. */
 static void where_the_tail_ends_nothing_does(void **state)
 {
     (void)state;
@@ -152,7 +152,8 @@ static void where_the_tail_ends_nothing_does(void **state)
     uint64_t from, to;
     const struct fdr_ledger_row *rows;
     assert_true(fdr_ledger(f, &rows) >= THREADS);
-    fdr_ledger_bounds(f, rows[0].location, &from, &to); /* the oldest: nobody knows what it did meanwhile */
+    /* the oldest thread is not in the tail, so its ledger has no bounds */
+    fdr_ledger_bounds(f, rows[0].location, &from, &to);
     assert_true(from == 0 && to == UINT64_MAX);
     fdr_file_close(f);
     tail()->count = all;
@@ -186,7 +187,7 @@ static void a_lost_tail_costs_no_event(void **state)
 {
     (void)state;
     uint64_t at = ((const struct fdri_arena_superblock *)image)->arena_bytes;
-    damaged(at, at + 4096);         /* all that says that it is one */
+    damaged(at, at + 4096);         /* the head of the tail */
     damaged(at + 8192, at + 12288); /* some of its entries */
     damaged(at + 4096, bytes);      /* the rest of it, and the checks behind it */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=300 promise=P3,P4
- * P3, P4: a snapshot of a thread that goes on holds everything up to its cut, and of the calls that were open then none
- * is said to be reduced. */
+ * P3, P4: a snapshot of a thread that goes on recording has every event up to its cut. No call that was open then is
+ * shown as reduced. */
 #include "tests/support/api_fixture.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(FDRI_ATOMIC_TSAN) || defined(__SANITIZE_ADDRESS__)
@@ -30,12 +30,12 @@ static void *work(void *unused)
     return NULL;
 }
 
-/* The buffer is large enough for all of it, so nothing is missing up to where the snapshot ends. */
+/* The buffer holds the whole run. So no event before the end of the snapshot may be missing. */
 static void look(struct fdr_file *f)
 {
     struct fdr_iter *it = fdr_iter_open(f, NULL);
     struct fdr_read_event e;
-    uint64_t markers = 0, not_over = UINT64_MAX; /* depth of the outermost call that was not over */
+    uint64_t markers = 0, not_over = UINT64_MAX; /* depth of the outermost call that had not ended */
     while (fdr_iter_next(it, &e)) {
         if (e.kind == FDR_MARKER) assert_int_equal(e.field[0], markers++);
         if (e.kind != FDR_ENTER) continue;
@@ -53,7 +53,7 @@ static void P3_P4_all_up_to_the_cut(void **state)
     (void)state;
     begin(&(struct fdr_config){.buffer = "64M", .bin = "512", .timer = "tsc"});
     for (uint32_t i = 0; i < DEFINITIONS;
-         i++) { /* so that there is much to copy before the stack, during which bins are opened */
+         i++) { /* much to copy before the stack, so that the thread opens bins meanwhile */
         char name[200];
         snprintf(name, sizeof name, "%0150u", i);
         fdr_region_define(name, "", 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=240 promise=P4,P8 wrap=pwrite
- * What happens in one unit of time with the newest event that a snapshot's copy of a stack knows, before or behind that
- * copy: times do not tell it apart. */
+ * P4, P8: events happen before and after the copy of a stack, all within the tick of its newest event. Times cannot
+ * order them. Still each call is shown once, in its own parent. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static fdr_marker_id marker;
 static uint64_t seed, now;
 static uint32_t depth;
 static unsigned writes, when;
-static void (*meanwhile)(void); /* at write `when` */
+static void (*meanwhile)(void); /* called at write `when` */
 static char dir[] = "/tmp/fdr-tick-XXXXXX";
 
 ssize_t __real_pwrite(int fd, const void *bytes, size_t count, off_t off);
@@ -99,7 +99,7 @@ static struct fdr_file *snapshot(unsigned at)
     return f;
 }
 
-/* How often each region is entered at `tick`; *stray: points that stand deeper than the calls around them. */
+/* Counts the enters of each region at `tick`. *stray counts points that stand deeper than the calls around them. */
 static void count(struct fdr_file *f, uint64_t tick, uint32_t *of, uint32_t *stray)
 {
     struct fdr_select all = {0};
@@ -130,8 +130,8 @@ static void leave_all_and_call(void)
     fdr_leave_at(region[OTHERS], now);
 }
 
-/* Calls of length 0 that were open when the stack was copied, and have a record in a bin that was copied later, are
- * one. */
+/* A call of length 0 may be open in the copied stack and have a record in a bin that was copied later. It is one
+ * call. */
 static void P4_calls_that_end_in_the_tick_of_the_cut(void **state)
 {
     uint32_t of[REGIONS], stray;
@@ -152,7 +152,7 @@ static void P4_calls_that_end_in_the_tick_of_the_cut(void **state)
     fdr_finalize();
 }
 
-/* Nothing but that: the first bins of partitions are opened behind the copy of their place. */
+/* No other calls happen. So the first bins of partitions are opened after the copy of their place. */
 static void P8_nothing_but_calls_that_end_in_the_tick_of_the_cut(void **state)
 {
     (void)state;
@@ -174,12 +174,12 @@ static void leave_later(void)
 
 static void mark_and_leave(void)
 {
-    fdr_marker_at(marker, 1, now); /* which then names the calls around it */
+    fdr_marker_at(marker, 1, now); /* so the marker's record names the calls around it */
     leave_later();
 }
 
-/* A call of length 0 and a point in the tick in which the calls around them began are shown in these, whether they were
- * over before the snapshot or came during it. */
+/* A call of length 0 and a point lie in the tick in which the calls around them began. They are shown inside those
+ * calls, whether these ended before or during the snapshot. */
 static void what_is_in_calls_of_the_tick(void (*does)(void))
 {
     uint32_t of[REGIONS], stray;
