@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10 without=tsan (it delivers signals between operations only)
- * P10: who asks for a snapshot by a signal while the program ends does not end it: it has its own status, and its live
- * file is gone. */
+ * P10: a signal that requests a snapshot arrives while the program ends. The program still ends with its own status,
+ * not by the signal, and its live file is removed. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -60,7 +60,7 @@ static void ends(void)
         pid_t pid = fork();
         assert_true(pid >= 0);
         if (pid == 0) child(directory, begun[1]);
-        assert_int_equal(read(begun[0], &byte, 1), 1); /* ours is there */
+        assert_int_equal(read(begun[0], &byte, 1), 1); /* fdr's signal handler is installed */
         while (waitpid(pid, &status, WNOHANG) == 0) {
             kill(pid, SIGUSR1);
             nanosleep(&moment, NULL);

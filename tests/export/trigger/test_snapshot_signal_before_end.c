@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=60 promise=P10
- * A snapshot asked for by signal right before the recording ends is taken, and the program goes on. */
+ * P10: a signal requests a snapshot right before the recording ends. fdr takes the snapshot and the program runs on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static void P10_a_signal_before_the_end(void **state)
         assert_int_equal(fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message), FDR_WHOLE);
         assert_string_equal(fdr_file_info(f)->reason_kind, "signal");
         fdr_file_close(f);
-        assert_int_equal(unlink(fdr_last_snapshot()), 0); /* so the next one is another */
+        assert_int_equal(unlink(fdr_last_snapshot()), 0); /* so that the next round cannot find this file */
     }
     assert_int_equal(rmdir(directory), 0);
 }

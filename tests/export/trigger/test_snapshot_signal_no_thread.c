@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=60 promise=P10 wrap=pthread_create
- * P10: where the system gives no thread, who asks for a snapshot by signal gets none, and ends no program. */
+ * P10: the system refuses to create fdr's own thread. Then the signal for a snapshot has no effect: no snapshot is
+ * taken, and the signal does not end the program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 wrap=fdri_trigger_seen
- * What a thread that records fires at a trigger that is taken away meanwhile, is not seen by the one that comes to its
- * place: it comes there behind that. */
+ * A thread fires a trigger while another thread removes it and adds a new one. The new trigger does not count the
+ * firing of the old one: it gets the place only after that firing has ended. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@ enum { OTHERS = 63, TRIES = 200 };
 static int first, others[OTHERS];
 static bool replaced;
 
-/* In the middle of it: its own trigger goes, and whoever comes then does not get its place, however long it takes. */
+/* In the middle of a firing, its trigger is removed. A new trigger must not get the place, however long it tries. */
 void __real_fdri_trigger_seen(uint32_t slot, const struct fdri_export_seen *seen);
 void __wrap_fdri_trigger_seen(uint32_t slot, const struct fdri_export_seen *seen);
 static void *replace(void *unused)
@@ -42,10 +42,10 @@ static void removed_while_fired(void **state)
     assert_true((first = fdr_trigger_add("old: api")) > 0);
     for (int i = 0; i < OTHERS; i++) assert_true((others[i] = fdr_trigger_add("other: api")) > 0);
     assert_int_equal(fdr_trigger_add("one_more: api"), -ENOSPC);
-    fdr_marker(0, 0); /* liburcu knows this thread from now on */
+    fdr_marker(0, 0); /* registers this thread with liburcu */
     fdr_trigger_fire(first, 1);
     assert_false(replaced);
-    int id = -ENOSPC; /* now it may come */
+    int id = -ENOSPC; /* now the place becomes free */
     for (int i = 0; i < 10000 && id == -ENOSPC; i++, usleep(1000)) id = fdr_trigger_add("new: api");
     assert_true(id > 0 && id != first);
     assert_int_equal(fdr_trigger_count(id), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,stress,threads timeout=120 */
-/* Triggers: each source fires when it should and not when it should not; window, hold-off, caps; set and removed while
- * others record. */
+/* Triggers: each source fires when its condition holds and at no other time. Windows, hold-offs and caps hold, also for
+ * triggers that are added and removed while threads record. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -76,14 +76,15 @@ static void region_over(void **state)
     forget_snapshots();
 }
 
-/* What is not stored is looked at as well, also where the fastest path ends it: between its least and its most. */
+/* Triggers also see calls that are not stored. These end on the fast path, between the trigger's bound and
+ * FDR_MIN_DURATION. */
 static void region_over_below_the_minimum(void **state)
 {
     (void)state;
     snapshots_start((struct fdr_config){.holdoff = "0", .triggers = "region step over 5ms", .min_duration = "10s"});
     fdr_region step = fdr_region_define("step", NULL, 0);
     uint64_t fired, began;
-    do { /* a short one: where this thread loses its processor meanwhile it is none */
+    do { /* repeats a call that lost its processor and so was not short */
         fired = fdr_trigger_count(1);
         began = fdri_clock_ns(CLOCK_MONOTONIC);
         call(step, 0);
@@ -95,7 +96,7 @@ static void region_over_below_the_minimum(void **state)
     forget_snapshots();
 }
 
-/* Called by `_at`: the location counts in ns. */
+/* The program gives the times (`_at`): the location counts in ns. */
 static void region_over_at(void **state)
 {
     (void)state;
@@ -118,7 +119,7 @@ static void region_over_p99(void **state)
     fdr_region p = fdr_region_define("p", NULL, 0);
     uint64_t at = 1;
     for (int i = 0; i < 2000; i++, at += 2000) fdr_enter_at(p, at), fdr_leave_at(p, at + 1000 + (uint64_t)i / 20);
-    sleep_ms(400); /* it is looked at every 100 ms */
+    sleep_ms(400); /* the 99th percentile is computed every 100 ms */
     fdr_enter_at(p, at), fdr_leave_at(p, at + 50000);
     assert_int_equal(fdr_trigger_count(1), 0);
     at += 100000;
@@ -139,7 +140,7 @@ static void region_stuck(void **state)
     fdr_enter(inner);
     assert_true(comes(1));
     sleep_ms(150);
-    assert_int_equal(snapshots(NULL, 0), 1); /* once per call */
+    assert_int_equal(snapshots(NULL, 0), 1); /* once for each call */
     expect_reason("hung", "outer: ");
     struct fdr_file *f = newest();
     assert_int_equal(fdr_location_info(f, 0)->open_count, 2);
@@ -154,12 +155,12 @@ static void *stand(void *region)
 {
     fdr_enter(*(fdr_region *)region);
     for (int i = 0; i < 6000 && (fdr_trigger_count(1) < STANDING || fdr_trigger_count(2) == 0); i++) sleep_ms(10);
-    sleep_ms(300); /* it is looked many times more */
+    sleep_ms(300); /* fdr looks many times more */
     fdr_leave(*(fdr_region *)region);
     return NULL;
 }
 
-/* Each call once for each trigger, also where more threads stand than anybody would remember. */
+/* Each call fires each trigger once, also with more stuck threads than fdr keeps a list for. */
 static void many_stuck(void **state)
 {
     (void)state;
@@ -181,7 +182,7 @@ static void metric_above_and_below(void **state)
     fdr_metric_id load = fdr_metric_define("load", "1", FDR_F64, FDR_METRIC_GAUGE);
     for (int i = 0; i < 100; i++) fdr_metric_f64(load, (double)(i % 10));
     assert_int_equal(fdr_trigger_count(1), 0);
-    for (int i = 0; i < 100; i++) fdr_metric_f64(load, 11.5); /* once: it goes on holding */
+    for (int i = 0; i < 100; i++) fdr_metric_f64(load, 11.5); /* once: the condition holds all the time */
     assert_int_equal(fdr_trigger_count(1), 1);
     fdr_metric_f64(load, 0);
     fdr_metric_f64(load, 12);
@@ -210,7 +211,7 @@ static void metric_rate(void **state)
     forget_snapshots();
 }
 
-/* One pattern, several metrics in turn: each is compared with itself. */
+/* One pattern matches several metrics: each is compared with its own previous value. */
 static void metrics_side_by_side(void **state)
 {
     (void)state;
@@ -263,7 +264,7 @@ static void event_count_and_rate(void **state)
     forget_snapshots();
 }
 
-/* N within any time, wherever that begins. */
+/* N events within any interval of the given length, wherever it begins. */
 static void rate_of_a_burst(void **state)
 {
     (void)state;
@@ -272,17 +273,17 @@ static void rate_of_a_burst(void **state)
     const uint64_t ms = 1000000;
     uint64_t now = 1000 * ms;
     fdr_marker_at(retry, 1, now);
-    for (int i = 0; i < 9; i++) fdr_marker_at(retry, 1, now + 990 * ms); /* ten in all, within the time */
+    for (int i = 0; i < 9; i++) fdr_marker_at(retry, 1, now + 990 * ms); /* ten in all, within 1 s */
     assert_int_equal(fdr_trigger_count(1), 1);
-    for (int i = 0; i < 30; i++) fdr_marker_at(retry, 1, now + 995 * ms); /* it is not over */
+    for (int i = 0; i < 30; i++) fdr_marker_at(retry, 1, now + 995 * ms); /* the condition still holds */
     assert_int_equal(fdr_trigger_count(1), 1);
     now += 10000 * ms;
     fdr_marker_at(retry, 1, now);
     for (int i = 0; i < 5; i++) fdr_marker_at(retry, 1, now + 900 * ms);
-    /* nine within 300 ms: two seconds have six and four */
+    /* nine within 300 ms, six in one calendar second and four in the next */
     for (int i = 0; i < 4; i++) fdr_marker_at(retry, 1, now + 1200 * ms);
     assert_int_equal(fdr_trigger_count(1), 1);
-    fdr_marker_at(retry, 1, now + 1300 * ms); /* the tenth of 400 ms */
+    fdr_marker_at(retry, 1, now + 1300 * ms); /* the tenth within 400 ms */
     assert_int_equal(fdr_trigger_count(1), 2);
     now += 20000 * ms;
     for (int i = 0; i < 200; i++) fdr_marker_at(retry, 1, now += 120 * ms); /* nine a second */
@@ -292,7 +293,7 @@ static void rate_of_a_burst(void **state)
     forget_snapshots();
 }
 
-/* More than there are times kept. */
+/* The rate needs more events than fdr keeps times. */
 static void rate_of_many(void **state)
 {
     (void)state;
@@ -308,8 +309,8 @@ static void rate_of_many(void **state)
     forget_snapshots();
 }
 
-/* Each thread has a value of its own: one snapshot in a hold-off, however many of them are beyond, and it says of
- * which. */
+/* Each thread has a value of its own. One hold-off gives one snapshot, however many threads exceed the bound, and the
+ * snapshot names one of them. */
 static void *own_value(void *metric)
 {
     for (int i = 0; i < 20; i++) fdr_metric_u64(*(fdr_metric_id *)metric, i % 2 ? 2000 : 10);
@@ -337,7 +338,8 @@ static void values_of_threads(void **state)
     forget_snapshots();
 }
 
-/* Each of very many crosses once, and one that stays there is not seen again however long it says nothing. */
+/* Each of very many metrics crosses the bound once. While it stays above, it does not fire again, however long it is
+ * silent. */
 static void of_many_metrics(void **state)
 {
     enum { MANY = 2500 };
@@ -354,7 +356,7 @@ static void of_many_metrics(void **state)
     for (uint64_t at = 3; at < 12; at += 2)
         for (int i = 0; i < MANY; i++) fdr_metric_u64_at(m[i], 2000, at * second + (uint64_t)i);
     assert_int_equal(fdr_trigger_count(1), MANY);
-    assert_int_equal(fdr_trigger_count(2), MANY); /* 995 a second, then none */
+    assert_int_equal(fdr_trigger_count(2), MANY); /* a rate of 995 a second, then of 0 */
     assert_true(comes(1));
     forget_snapshots();
 }
@@ -370,15 +372,15 @@ static void memory_above(void **state)
     forget_snapshots();
 }
 
-/* ---- what follows ---- */
+/* ---- after the firing ---- */
 
-/* What happens in the window is in the file. */
+/* The file has the events of the window. */
 static void window(void **state)
 {
     (void)state;
     uint64_t began;
     unsigned early;
-    do { /* once more, where this thread loses its processor until the window is over */
+    do { /* repeats if this thread lost its processor until the window was over */
         start("w: api window 200ms", NULL);
         fdr_marker_id after = fdr_marker_define("after");
         fdr_marker(after, 0);
@@ -386,7 +388,7 @@ static void window(void **state)
         fdr_trigger_fire(1, 42);
         early = snapshots(NULL, 0);
         fdr_marker(after, 1);
-        fdr_trigger_fire(1, 43); /* while it is pending: counted */
+        fdr_trigger_fire(1, 43); /* during the window a firing is only counted */
     } while (fdri_clock_ns(CLOCK_MONOTONIC) - began >= 200000000);
     assert_int_equal(early, 0);
     assert_true(comes(1));
@@ -405,7 +407,7 @@ static void window(void **state)
     forget_snapshots();
 }
 
-/* The window ends with the recording. */
+/* The end of the recording ends the window. */
 static void window_at_the_end(void **state)
 {
     (void)state;
@@ -515,7 +517,7 @@ static void *busy(void *unused)
     return NULL;
 }
 
-/* Regions defined before and after the trigger; set and removed again and again under load. */
+/* Regions are defined before and after the trigger, which is added and removed again and again under load. */
 static void added_while_others_record(void **state)
 {
     (void)state;
@@ -548,7 +550,7 @@ static void added_while_others_record(void **state)
     forget_snapshots();
 }
 
-/* Triggers that come and go for as long as the program runs: what is kept of them is not more and more. */
+/* Triggers come and go as long as the program runs. The tables for them must not grow. */
 static void tables_stay_small(void **state)
 {
     (void)state;
@@ -560,24 +562,24 @@ static void tables_stay_small(void **state)
     }
     for (int i = 0; i < 200; i++) {
         int id = fdr_trigger_add("region many_* over 1s");
-        while (id == -ENOSPC) { /* places are given back by and by */
+        while (id == -ENOSPC) { /* removed triggers free their places after a grace period */
             sleep_ms(1);
             id = fdr_trigger_add("region many_* over 1s");
         }
         assert_int_equal(fdr_trigger_remove(id), 0);
     }
     assert_in_range(fdri_watch_table->log2, 6, 10);
-    fdri_trigger_dumper_wake(); /* it gives those that were replaced back */
+    fdri_trigger_dumper_wake(); /* frees the replaced tables */
     for (int i = 0; i < 10000 && fdri_atomic_load_relaxed(&fdri_watch_table->older); i++) sleep_ms(1);
     assert_null(fdri_atomic_load_relaxed(&fdri_watch_table->older));
     fdr_finalize();
     forget_snapshots();
 }
 
-/* A trigger in the place that one removed before had: ids of one place are 64 apart. */
+/* Adds a trigger in the place of a removed one: ids in one place are 64 apart. */
 static int in_its_place(int removed, const char *line)
 {
-    for (;; sleep_ms(1)) { /* places are given back by and by */
+    for (;; sleep_ms(1)) { /* removed triggers free their places after a grace period */
         int id = fdr_trigger_add(line);
         assert_true(id > 0);
         if (id % 64 == removed % 64) return id;
@@ -585,7 +587,7 @@ static int in_its_place(int removed, const char *line)
     }
 }
 
-/* What one may keep is not used up by, nor taken from, another one that was there before it. */
+/* The cap of a trigger does not count the snapshots of an earlier trigger in its place, nor remove them. */
 static void caps_of_those_before(const char *line)
 {
     int id = 0;
@@ -607,7 +609,7 @@ static void cap_of_a_place_that_served(void **state)
     caps_of_those_before("mine: api keep 1,newest");
 }
 
-/* It goes on when somebody has moved them away. */
+/* A trigger at its cap takes snapshots again when its files have been moved away. */
 static void cap_until_they_are_moved(void **state)
 {
     (void)state;

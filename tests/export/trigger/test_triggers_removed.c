@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,stress,threads timeout=120 promise=P10
  * ctest: wrap=fdri_snapshot_take,fdri_life_after_grace,malloc,calloc,realloc
- * Triggers that are taken away, and whose place is given to others, at the worst moments: while somebody reports to
- * one, while its snapshot is taken, while the helper that gives its place back is late. Definitions for triggers ask no
- * allocator. */
+ * P10: a trigger is removed, and its place is given to another, at the worst moments. A thread reports to it, its
+ * snapshot is under way, or its place is freed late. Also, definitions for triggers call no allocator. */
 #include <fdr/fdr.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -25,9 +24,9 @@
 
 static void start(void) { snapshots_start((struct fdr_config){.buffer = "1M", .holdoff = "0"}); }
 
-/* ---- what stands in for parts of the library ---- */
+/* ---- replacements of parts of the library ---- */
 
-/* What waits for a grace period, until the test has it done. */
+/* The work that waits for a grace period, until the test runs it. */
 static struct {
     void (*what)(void *);
     void *with;
@@ -87,9 +86,9 @@ void *__wrap_realloc(void *p, size_t bytes)
     return __real_realloc(p, bytes);
 }
 
-/* ---- while somebody reports ---- */
+/* ---- during a report ---- */
 
-static void *report; /* what was seen lies on a page that cannot be read at first */
+static void *report; /* the report lies on a page that cannot be read at first */
 static void while_it_is_read(int number)
 {
     (void)number;
@@ -97,7 +96,7 @@ static void while_it_is_read(int number)
     mprotect(report, 4096, PROT_READ);
 }
 
-/* What is in the middle of reporting does not bring it back. */
+/* A report that is under way must not arm the removed trigger again. */
 static void disarmed_while_seen(void **state)
 {
     (void)state;
@@ -111,14 +110,14 @@ static void disarmed_while_seen(void **state)
     sigaction(SIGSEGV, &old, NULL);
     munmap(report, 4096);
     assert_false(fdri_trigger_any());
-    sem_post(&go_on); /* a snapshot that should not be would end */
+    sem_post(&go_on); /* lets a snapshot end that should not exist */
     fdr_finalize();
     grace_is_over();
     assert_int_equal(taken_count, 0);
     assert_int_equal(sem_trywait(&go_on), 0);
 }
 
-/* ---- while its snapshot is taken ---- */
+/* ---- during its snapshot ---- */
 
 static bool comes_in(void)
 {
@@ -130,7 +129,7 @@ static bool comes_in(void)
     return e == 0;
 }
 
-/* One snapshot of each is to stay. That of the first is not counted against the second, which took its place. */
+/* Each trigger keeps one snapshot. That of the first does not count for the second, which has its place. */
 static void replaced_while_taken(void **state)
 {
     (void)state;
@@ -143,7 +142,7 @@ static void replaced_while_taken(void **state)
     assert_int_equal(fdr_trigger_add("new: api keep 1"), 65);
     sem_post(&go_on);
     fdr_trigger_fire(1, 3);
-    assert_int_equal(fdr_trigger_count(65), 0); /* that was the old one's id */
+    assert_int_equal(fdr_trigger_count(65), 0); /* id 1 belonged to the old trigger */
     assert_int_equal(fdr_trigger_count(1), 0);
     assert_int_equal(fdr_trigger_remove(1), -ENOENT);
     fdr_trigger_fire(65, 2);
@@ -156,7 +155,7 @@ static void replaced_while_taken(void **state)
     assert_string_equal(taken[1], "new");
 }
 
-/* ---- while its place is given back ---- */
+/* ---- before its place is free ---- */
 
 static void place_given_back_late(void **state)
 {
@@ -165,7 +164,7 @@ static void place_given_back_late(void **state)
     assert_int_equal(fdr_trigger_add("old: api"), 1);
     assert_int_equal(fdr_trigger_remove(1), 0);
     assert_int_equal(fdr_trigger_remove(1), -ENOENT);
-    assert_int_equal(fdr_trigger_add("second: api"), 2); /* the first place waits */
+    assert_int_equal(fdr_trigger_add("second: api"), 2); /* the first place is not free yet */
     fdr_finalize();
     start();
     assert_int_equal(fdr_trigger_add("new: api"), 1);
@@ -181,14 +180,14 @@ static void place_given_back_late(void **state)
 
 /* ---- definitions ---- */
 
-/* A handler may define, and may have interrupted the allocator. */
+/* A signal handler may define a region, and may have interrupted the allocator. */
 static void definitions_ask_no_allocator(void **state)
 {
     (void)state;
     char name[32];
     start();
     assert_int_equal(fdr_trigger_add("region r* over 1s"), 1);
-    fdr_region_define("first", NULL, 0); /* attaches nobody, but what is made once is made */
+    fdr_region_define("first", NULL, 0); /* allocates what is allocated once, without attaching the thread */
     allocations = 0;
     for (int i = 0; i < 1000; i++) {
         snprintf(name, sizeof name, "r%d", i);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10 */
-/* The watchdog tells a hang from a computation, says it once, and names the region. */
+/* P10: the watchdog distinguishes a hang from a computation, reports it once, and names the region. Its memory does not
+ * grow with the number of threads that come and go. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -24,7 +25,7 @@
 static void start(const char *watchdog) { snapshots_start((struct fdr_config){.name = "w", .watchdog = watchdog}); }
 
 static sem_t inside, go_on;
-static pid_t newest; /* thread */
+static pid_t newest; /* id of the newest thread */
 static void *waits(void *region)
 {
     newest = (pid_t)syscall(SYS_gettid);
@@ -38,7 +39,7 @@ static void *waits(void *region)
     return NULL;
 }
 
-/* A thread that sleeps in the region from here on. */
+/* Starts a thread that sleeps in the region. */
 static pthread_t waiting_in(fdr_region *region)
 {
     pthread_t t;
@@ -50,7 +51,7 @@ static pthread_t waiting_in(fdr_region *region)
 
 static const uint64_t second = 1000000000u;
 
-/* A watchdog of a second. Nobody looks but this thread, at times it makes up: there is no dumper. */
+/* A watchdog of one second without the dumper. Only this thread looks, at times that it makes up. */
 static void start_unwatched_with(struct fdr_config c)
 {
     snapshots_start(c);
@@ -62,7 +63,7 @@ static void start_unwatched_with(struct fdr_config c)
 
 static void start_unwatched(void) { start_unwatched_with((struct fdr_config){.name = "w"}); }
 
-/* The dumper wakes up late. */
+/* The dumper woke up late by this time. */
 static void stop_for(uint64_t *now, uint64_t ns)
 {
     *now += ns;
@@ -74,7 +75,7 @@ static void look(uint64_t *now, unsigned quarters)
     while (quarters--) fdri_trigger_watchdog_look(*now += second / 4);
 }
 
-/* Three hang, one snapshot; not again until they have moved. */
+/* Three threads hang: one snapshot, and no other until they have moved. */
 static void one_snapshot_for_a_hang(void **state)
 {
     enum { HANGING = 3 };
@@ -87,13 +88,13 @@ static void one_snapshot_for_a_hang(void **state)
     fdr_region stuck = fdr_region_define("stuck_here", NULL, 0);
     for (int i = 0; i < HANGING; i++) {
         t[i] = waiting_in(&stuck);
-        look(&now, 1); /* they are found one after the other */
+        look(&now, 1); /* the watchdog finds them one after the other */
     }
-    look(&now, 1); /* the first has stood for three quarters, the last for one */
-    /* wake-ups: no time of theirs is taken off */
+    look(&now, 1); /* the first has stood for 3/4 s, the last for 1/4 s */
+    /* Delays of 1 ms are normal wake-ups and must not be subtracted. */
     for (int i = 0; i < 1000; i++) fdri_trigger_watchdog_late(second / 1000);
     unsigned early = snapshots(NULL, 0);
-    look(&now, 2); /* and the look that waits for the others */
+    look(&now, 2); /* includes the look that waits for the other threads */
     unsigned found = snapshots(path, sizeof path);
     look(&now, 40);
     unsigned later = snapshots(NULL, 0);
@@ -122,7 +123,7 @@ static void burn(unsigned ms)
     } while ((b.tv_sec - a.tv_sec) * 1000 + (b.tv_nsec - a.tv_nsec) / 1000000 < (long)ms);
 }
 
-/* A long computation is no hang, and a thread without open regions may sleep. */
+/* A long computation is no hang. A thread without open regions may sleep. */
 static void a_computation_is_no_hang(void **state)
 {
     (void)state;
@@ -145,7 +146,7 @@ static void *spin(void *region)
     return NULL;
 }
 
-/* Many libraries wait without sleeping: the region's name says that it waits. */
+/* Many libraries wait without sleeping. The region's name shows that it waits. */
 static void busy_waiting_is_a_hang(void **state)
 {
     char path[600], message[256];
@@ -167,7 +168,8 @@ static void busy_waiting_is_a_hang(void **state)
     forget_snapshots();
 }
 
-/* A process that was stopped was not looked at either: no thread stood in that time. The time is made up here. */
+/* While a process is stopped the watchdog does not look either, so that time does not count. The test makes the time
+ * up. */
 static void a_stopped_process_is_no_hang(void **state)
 {
     uint64_t now = 1000 * second;
@@ -177,17 +179,17 @@ static void a_stopped_process_is_no_hang(void **state)
     pthread_t t = waiting_in(&r);
     look(&now, 2);
     stop_for(&now, 10 * second);
-    for (int i = 0; i < 2; i++) { /* less than it looks apart, too */
+    for (int i = 0; i < 2; i++) { /* delays shorter than the interval of looks count, too */
         look(&now, 1);
         stop_for(&now, second / 4 - 1);
         stop_for(&now, second / 4 - 1);
     }
-    look(&now, 1); /* it has stood for a second */
+    look(&now, 1); /* now the thread has stood for a second */
     unsigned early = snapshots(NULL, 0);
     look(&now, 1); /* the look that makes sure */
     unsigned found = snapshots(NULL, 0);
     look(&now, 20);
-    stop_for(&now, 10 * second); /* once more: what was reported is no news */
+    stop_for(&now, 10 * second); /* the watchdog must not report the same hang again */
     look(&now, 20);
     unsigned later = snapshots(NULL, 0);
     sem_post(&go_on);
@@ -198,7 +200,7 @@ static void a_stopped_process_is_no_hang(void **state)
     forget_snapshots();
 }
 
-/* ---- what is only counted */
+/* ---- events that are counted but not stored ---- */
 
 static fdr_region called;
 static void calls(void)
@@ -208,7 +210,7 @@ static void calls(void)
 }
 static void marks(void) { fdr_marker(1, 1); }
 
-/* This thread runs, but the region's name says that it waits. While it does `what` it moves, and then it does not. */
+/* This thread runs, and its region's name says that it waits. Calling `what` is movement; afterwards it stands. */
 static void moves_while(void (*what)(void))
 {
     uint64_t now = 1000 * second;
@@ -262,7 +264,7 @@ static void calls_that_rules_keep_out_move(void **state)
     unlink(rules);
 }
 
-/* This thread runs. Whether that is waiting its region's name says, by whole words. */
+/* This thread runs. Whole words in the region's name decide whether it waits. */
 static void names_say_that_it_waits(void **state)
 {
     static const struct {
@@ -315,7 +317,7 @@ static void *brief(void *region)
     return NULL;
 }
 
-/* Blocks for locations that nobody has (yet, or any more) have no number that means anything. */
+/* Location blocks that are not yet or no longer in use have no valid thread id. The watchdog must ignore them. */
 static void P10_threads_that_come_and_go(void **state)
 {
     (void)state;
@@ -326,17 +328,17 @@ static void P10_threads_that_come_and_go(void **state)
         assert_int_equal(pthread_create(&t, NULL, brief, &r), 0);
         pthread_join(t, NULL);
     }
-    sleep_ms(50); /* it looks every 10 ms */
+    sleep_ms(50); /* the watchdog looks every 10 ms */
     forget_snapshots();
 }
 
 static size_t allocated(void)
 {
     struct mallinfo2 m = mallinfo2();
-    return m.uordblks + m.hblkhd; /* the large ones lie outside of the heap */
+    return m.uordblks + m.hblkhd; /* large blocks lie outside of the heap */
 }
 
-/* What it knows of threads is for those that are there, not for all that ever were. */
+/* The watchdog keeps data on live threads only, not on all that ever existed. */
 static void P10_memory_does_not_grow_with_threads(void **state)
 {
     enum { BEFORE = 5000 };

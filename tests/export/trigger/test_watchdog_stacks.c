@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10
  * ctest: without=asan (its handlers take longer there than fdr waits for stacks) */
-/* The watchdog's snapshot has the native stacks of all threads, and nobody's call ends early for it. A thread that
- * waits for a processor is waited for. */
+/* P10: a snapshot of the watchdog has the native stacks of all threads. It interrupts no system call of the program. It
+ * waits for threads that wait for a processor. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -30,10 +30,10 @@ static pthread_mutex_t locked = PTHREAD_MUTEX_INITIALIZER;
 static bool stop;
 static sem_t over;
 static int slept = -1;
-enum { OTHERS = 4, NICE = 17 }; /* beside so many of nice 0 such a one has its turn after half a second */
-static bool last;               /* the spinner hardly has one at all */
-static int crowded = -1;        /* the processor with others on it, where the spinner is the least of them */
-static volatile unsigned after; /* what follows a call, so that it is one and no jump */
+enum { OTHERS = 4, NICE = 17 }; /* beside so many processes of nice 0, a thread of nice 17 runs after half a second */
+static bool last;               /* the spinner gets almost no processor time */
+static int crowded = -1;        /* a processor with other processes, where the spinner has the least priority */
+static volatile unsigned after; /* work after a call, so that the compiler makes it no jump */
 
 /* ---- four ways to stand ---- */
 
@@ -65,7 +65,7 @@ static void APART turns_round(void)
     }
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) after++;
 }
-/* It never wakes: who is on the way to a processor at a look does not hang. */
+/* The thread never wakes. A thread that a look finds on the way to a processor does not count as hanging. */
 static void APART hears_nothing(void)
 {
     sigset_t all;
@@ -78,7 +78,7 @@ static void APART hears_nothing(void)
 struct way {
     const char *name;
     void (*stand)(void);
-    const char *region; /* one that waits by its name, where the thread does not sleep */
+    const char *region; /* a name that says that it waits, for a thread that does not sleep */
 };
 static const struct way ways[] = {{"locker", waits_for_the_lock, "a"},
                                   {"sleeper", sleeps_long, "b"},
@@ -129,9 +129,9 @@ static void end(pthread_t *t)
     fdr_finalize();
 }
 
-/* ---- what the file says of one ---- */
+/* ---- one thread in the file ---- */
 
-/* The thread's number in the file. */
+/* Finds the thread in the file and checks it; returns its number. */
 static size_t thread_of(struct fdr_file *f, int way)
 {
     const struct fdr_crash_thread_info *t;
@@ -147,7 +147,7 @@ static size_t thread_of(struct fdr_file *f, int way)
     return 0;
 }
 
-/* Is a function of this program among its frames? A return address lies behind the call in it. */
+/* Is a function of this program among its frames? A return address lies after the call in it. */
 static bool has(struct fdr_file *f, size_t thread, void (*function)(void))
 {
     const struct fdr_crash_frame *r;
@@ -178,7 +178,7 @@ static void P10_stacks_of_all_threads(void **state)
     char path[512], recovered[600], message[200];
     struct stat st;
 #if defined(__SANITIZE_THREAD__)
-    skip(); /* it keeps signals back until a thread waits, and gives the handler a context of its own */
+    skip(); /* it delays signals until a thread waits, and gives the handler another context */
 #endif
     start(t, "400ms");
     await_snapshot();
@@ -187,13 +187,13 @@ static void P10_stacks_of_all_threads(void **state)
     assert_int_equal(stat(path, &st), 0);
     assert_true((uint64_t)st.st_size <= fdri_life_recording.arena.super->arena_bytes + 65536);
     struct sigaction now = {.sa_handler = SIG_IGN};
-    for (int i = 0; i < 2000 && now.sa_handler != SIG_DFL; i++) { /* a thread that came to hang later may be asked */
+    for (int i = 0; i < 2000 && now.sa_handler != SIG_DFL; i++) { /* fdr may still ask a thread that hung later */
         assert_int_equal(sigaction(SIGURG, NULL, &now), 0);
         if (now.sa_handler != SIG_DFL) usleep(5000);
     }
-    assert_true(now.sa_handler == SIG_DFL); /* as it was */
+    assert_true(now.sa_handler == SIG_DFL); /* fdr has restored the action */
     end(t);
-    assert_int_equal(slept, 0); /* it slept for as long as it had asked for */
+    assert_int_equal(slept, 0); /* it slept for the whole time */
 
     struct fdr_file *f = NULL;
     assert_int_equal(fdr_file_open(path, &f, message, sizeof message), FDR_WHOLE);
@@ -203,7 +203,7 @@ static void P10_stacks_of_all_threads(void **state)
     check_stacks(recovered);
 }
 
-/* ---- who hardly ever gets a processor ---- */
+/* ---- a thread that hardly ever gets a processor ---- */
 
 static void crowd(pid_t *others)
 {
@@ -227,11 +227,11 @@ static void choose_processor(void)
 {
     cpu_set_t mine;
 #if defined(__SANITIZE_THREAD__)
-    skip(); /* as above */
+    skip(); /* as in the first test */
 #endif
     CPU_ZERO(&mine);
     sched_getaffinity(0, sizeof mine, &mine);
-    if (CPU_COUNT(&mine) < 2) skip(); /* the dumper would be as badly off */
+    if (CPU_COUNT(&mine) < 2) skip(); /* the dumper would lack a processor, too */
     for (crowded = 0; !CPU_ISSET(crowded, &mine);) crowded++;
 }
 
@@ -253,7 +253,7 @@ static void P10_waits_for_who_waits_for_a_processor(void **state)
     check_stacks(path);
 }
 
-/* Also where a report took longer than a thread may hang. */
+/* Also if a report takes longer than the time after which a thread hangs. */
 static void P10_each_is_reported_once(void **state)
 {
     (void)state;
@@ -265,7 +265,7 @@ static void P10_each_is_reported_once(void **state)
     stop = false;
     start(t, "400ms");
     await_snapshot();
-    sleep(2); /* for one that came to hang later */
+    sleep(2); /* for a thread that began to hang later */
     uint64_t snapshots = fdr_usage().snapshots, later;
     sleep(5);
     later = fdr_usage().snapshots;
@@ -282,7 +282,7 @@ static void *idles(void *all_done)
     return NULL;
 }
 
-/* There is room for 256 stacks: those that hang are among them, whoever came first. */
+/* A snapshot has room for 256 stacks. Those of hanging threads are among them, whichever threads came first. */
 static void P10_those_that_hang_among_many(void **state)
 {
     enum { IDLE = 300 };
@@ -292,7 +292,7 @@ static void P10_those_that_hang_among_many(void **state)
     sem_t all_done;
     char before[512];
 #if defined(__SANITIZE_THREAD__)
-    skip(); /* as above */
+    skip(); /* as in the first test */
 #endif
     __atomic_store_n(&stop, false, __ATOMIC_RELAXED);
     snprintf(before, sizeof before, "%s", fdr_last_snapshot());
@@ -300,7 +300,7 @@ static void P10_those_that_hang_among_many(void **state)
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 128 << 10);
     for (int i = 0; i < IDLE; i++) assert_int_equal(pthread_create(&idle[i], &small, idles, &all_done), 0);
-    start(t, "1600ms"); /* they come to hang within a quarter of that */
+    start(t, "1600ms"); /* all of them begin to hang within a quarter of that */
     for (int i = 0; i < 6000 && !strcmp(fdr_last_snapshot(), before); i++) usleep(5000);
     assert_string_not_equal(fdr_last_snapshot(), before);
     snprintf(before, sizeof before, "%s", fdr_last_snapshot());

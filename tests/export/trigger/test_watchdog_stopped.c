@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=60
- * A process that was stopped (SIGSTOP, a debugger, a frozen cgroup) for longer than the watchdog's time has no thread
- * that hangs: nobody stood in that time. */
+ * A process is stopped (SIGSTOP, a debugger, a frozen cgroup) for longer than the watchdog's time. That time does not
+ * count, so the watchdog takes no snapshot. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,8 @@
 
 enum { STOPPED_S = 6 };
 
-/* A second, the stop, and two more: longer than from the first look behind it to the one that makes sure. */
+/* Runs for 1 s, is stopped, and runs for 2 s more. The 2 s exceed the time from the first look after the stop to the
+ * look that makes sure. */
 static void stand(void)
 {
     fdr_enter(fdr_region_define("stands", NULL, 0));
