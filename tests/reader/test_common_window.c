@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=60 promise=P8
- * The window that all locations have in common: one that began late and of which nothing was given up does not narrow
- * it, one that gave up its beginning, or of which that is damaged, does. */
+ * P8: the window in which all locations have their events. A location that began late and gave nothing back does not
+ * narrow it. A location that gave its beginning back does, and so does one whose beginning is damaged. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static void *late(void *calls)
     return NULL;
 }
 
-/* A bit of the first record in the first bin of that location. */
+/* Flips a bit of the first record in the location's first bin. */
 static void damage_first(const char *path, uint32_t location)
 {
     FILE *file = fopen(path, "r+");
@@ -55,7 +55,7 @@ static void damage_first(const char *path, uint32_t location)
     assert_int_equal(fclose(file), 0);
 }
 
-/* `first_ns` and `common_from_ns` of it, and where the late thread begins. */
+/* Records, and reads `first_ns` and `common_from_ns` of the file, and the begin of the late thread. */
 static void window(int calls, bool damaged, uint64_t *first, uint64_t *common, uint64_t *from)
 {
     char folder[] = "/tmp/fdr-common-XXXXXX", path[600], message[200] = "";

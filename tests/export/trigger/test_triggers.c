@@ -280,7 +280,7 @@ static void rate_of_a_burst(void **state)
     now += 10000 * ms;
     fdr_marker_at(retry, 1, now);
     for (int i = 0; i < 5; i++) fdr_marker_at(retry, 1, now + 900 * ms);
-    /* nine within 300 ms, six in one calendar second and four in the next */
+    /* nine within 300 ms; whole seconds count six and four */
     for (int i = 0; i < 4; i++) fdr_marker_at(retry, 1, now + 1200 * ms);
     assert_int_equal(fdr_trigger_count(1), 1);
     fdr_marker_at(retry, 1, now + 1300 * ms); /* the tenth within 400 ms */

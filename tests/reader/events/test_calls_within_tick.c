@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P4,P9 */
-/* P9 where time does not tell: calls that are not stored keep their place in the tick, and what happened inside of them
- * is not shown inside of the next one. */
+/* P4, P9: many calls lie within one tick, so times do not order them. Calls that are not stored keep their place in the
+ * tick. An event inside of such a call is not shown inside of the next call. */
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
 
 static uint64_t seed = 88172645463325252u;
 
-/* Many events in a tick of 128 ns, half of the calls shorter than the least duration. */
+/* Many events in a tick of 128 ns; half of the calls are shorter than FDR_MIN_DURATION. */
 static void random_program(uint32_t deepest, uint32_t step)
 {
     uint64_t t = o.count ? o.event[o.count - 1].time : 1000;
@@ -35,7 +35,7 @@ static void P9_short_calls_left_out(void **state)
     }
 }
 
-/* Much is given back, and with it those before others in their tick. What is left is where it was. */
+/* Reductions give back much, also the first calls of a tick. The remaining events keep their places. */
 static void P9_points_when_calls_are_gone(void **state)
 {
     (void)state;
@@ -48,7 +48,7 @@ static void P9_points_when_calls_are_gone(void **state)
     }
 }
 
-/* Everything at one time, deeper than any record could name at first. */
+/* All events have one time, at more depths than a record could name at first. */
 static void P4_one_time_for_all(void **state)
 {
     (void)state;
@@ -66,7 +66,7 @@ static void P4_one_time_for_all(void **state)
     }
 }
 
-/* More calls began in one unit than a point names, and around it there are others like them. */
+/* More calls begin in one tick than a point's record can name, and calls around it begin in that tick, too. */
 static void P9_hundreds_of_levels_in_a_tick(void **state)
 {
     (void)state;
@@ -92,7 +92,7 @@ static void until(uint64_t ns)
     while ((uint64_t)(b.tv_sec - a.tv_sec) * 1000000000u + (uint64_t)b.tv_nsec - (uint64_t)a.tv_nsec < ns);
 }
 
-/* The same by the clock: ticks of half a second, so that everything shares one. */
+/* The same with the real clock and ticks of half a second: all events share one. */
 static void P9_short_calls_left_out_live(void **state)
 {
     (void)state;
@@ -115,7 +115,8 @@ static void P9_short_calls_left_out_live(void **state)
         if (e.kind == FDR_LEAVE) open = e.id == 3 ? 1 : 0;
         if (e.kind != FDR_MARKER) continue;
         markers++;
-        assert_int_equal(open == 3, e.field[0] % 10 == 1); /* region 2 is shown only if something held it up */
+        /* region 2 is stored only if it was delayed beyond the minimum */
+        assert_int_equal(open == 3, e.field[0] % 10 == 1);
     }
     fdr_iter_close(it);
     assert_int_equal(markers, 200);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads promise=P8,P9
- * P8, P9: an event that the reader gives is whole, whatever stood in the caller's memory: of recordings of one thread,
- * and one location after another. A path of a sample is in samples only. */
+ * P8, P9: the reader sets every field of an event, whatever the caller's memory held before. This holds for recordings
+ * of one thread and for reading one location after another. Only samples have a path. */
 #include "tests/support/api_fixture.h"
 
 static void *other_thread(void *region)

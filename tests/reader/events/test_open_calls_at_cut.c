@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 promise=P3
- * P3: the end of a snapshot of a thread that went on: calls that were open at the cut have their names where the copy
- * of the stack has them, or are said to be not over; never to be reduced. */
+ * P3: a snapshot of a thread that went on recording. A call that was open at the cut has its name if the copied stack
+ * has it. Otherwise it is marked as not over, never as reduced. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 #include "format/arena/arena.h"
 #include "tests/support/arena_builder.c"
 
-/* The image with a tail: its location went on, and its stack was copied at `cut` with `depth` calls. */
+/* An image with a tail. Its location went on; its stack was copied at `cut` with `depth` calls. */
 static struct fdr_file *moving(struct builder *b, uint32_t location, uint64_t cut, uint32_t depth)
 {
     size_t bytes;
@@ -28,7 +28,7 @@ static struct fdr_file *moving(struct builder *b, uint32_t location, uint64_t cu
         struct fdri_arena_tail_entry entry;
     } tail = {{.magic = FDRI_ARENA_TAIL_MAGIC, .count = 1},
               {.location = location, .presented = 1000, .cut_tick = cut, .end_tick = cut + 1000}};
-    static uint8_t *file; /* until the next one */
+    static uint8_t *file; /* stays until the next call */
     free(file);
     file = malloc(bytes + sizeof tail);
     memcpy(file, image, bytes);
@@ -38,7 +38,7 @@ static struct fdr_file *moving(struct builder *b, uint32_t location, uint64_t cu
     return f;
 }
 
-/* Letters enter (? reduced, ! not over), ) leaves, * is a point. */
+/* Writes events as text: a letter enters (? reduced, ! not over), ) leaves, * is a point. */
 static void shown(struct fdr_file *f, char *text)
 {
     struct fdr_iter *it = fdr_iter_open(f, NULL);
@@ -54,7 +54,7 @@ static void shown(struct fdr_file *f, char *text)
     fdr_iter_close(it);
 }
 
-/* a 1 to 3 are open at 140; what is behind the cut came since. */
+/* The calls a, b and c are open at 140; all later events came after the cut. */
 static struct builder *example(uint32_t *location)
 {
     struct builder *b = builder_new(&(struct builder_options){0});
@@ -89,8 +89,8 @@ static void P3_calls_that_were_open(void **state)
     }
 }
 
-/* A missing call around which others began later was over: it is no open one. And of two frames the outer one may have
- * a record by now; the inner one was open all the same. */
+/* A call that has neither record nor frame is over if a later call began at its depth: it is reduced, not open. Of two
+ * open frames the outer one may have a record by now. The inner one was open all the same. */
 static void P3_calls_that_were_over(void **state)
 {
     char text[64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 promise=P9
- * P9: where a point is shown among calls of its tick whose parents are lost, or of which its record names only the
- * innermost. */
+ * P9: the reader places a point among the calls of its tick. It must do so where the parents of these calls are lost,
+ * and where the point's record names only the innermost call. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static void start(void)
     fdr_enter_at(region[OUTER], 900);
 }
 
-/* Damages all that is held of the calls at one depth. */
+/* Damages all bins of calls at one depth. */
 static void damage(uint8_t *all, size_t bytes, uint32_t depth)
 {
     uint32_t bins = 0;
@@ -38,7 +38,7 @@ static void damage(uint8_t *all, size_t bytes, uint32_t depth)
     assert_true(bins > 0);
 }
 
-/* `deepest`: from depth 2 to there calls are damaged; 0: nothing is. */
+/* Finishes and loads the file. Bins of calls from depth 2 to `deepest` are damaged; 0: none. */
 static void finish(uint32_t deepest)
 {
     static uint8_t all[4 << 20];
@@ -62,7 +62,7 @@ static void finish(uint32_t deepest)
     end(f);
 }
 
-/* How many calls the marker with this value is shown in, and how many enters are before it. */
+/* Returns the number of calls around the marker with this value; *before gets the number of enters before it. */
 static int around(uint64_t value, int *before)
 {
     int depth = 0;
@@ -82,7 +82,7 @@ static void call(int which)
     fdr_leave_at(region[which], 1000);
 }
 
-/* Two markers in a nest of calls: in the innermost one, and in the first one behind all others. */
+/* Two markers in a nest of calls: one in the innermost call, one in the outermost after all others have ended. */
 static void nest(int levels)
 {
     int before;
@@ -105,7 +105,7 @@ static void a_point_deeper_than_its_record_tells_stays_inside(void **state)
     nest(LEVELS);
 }
 
-/* Between two calls whose parents, one each, are lost. */
+/* The point lies between two calls, each of which lost its parent. */
 static void a_point_between_parents_that_are_missing(void **state)
 {
     int before;
@@ -120,10 +120,10 @@ static void a_point_between_parents_that_are_missing(void **state)
     fdr_leave_at(region[HIDDEN], 1000);
     finish(2);
     around(1, &before);
-    assert_int_equal(before, 3); /* outer, one made up, region1 */
+    assert_int_equal(before, 3); /* outer, one made-up parent, region 1 */
 }
 
-/* The same with two parents each, of which the first ones began earlier: what is in the next call tells. */
+/* The same with two parents each. The first two began in an earlier tick. A point in the next call decides. */
 static void a_point_before_one_in_the_next_call(void **state)
 {
     int before;
@@ -144,9 +144,9 @@ static void a_point_before_one_in_the_next_call(void **state)
     fdr_leave_at(region[HIDDEN], 1000);
     finish(3);
     around(1, &before);
-    assert_int_equal(before, 4); /* outer, two made up, region1 */
+    assert_int_equal(before, 4); /* outer, two made-up parents, region 1 */
     assert_int_equal(around(2, &before), 4);
-    assert_int_equal(before, 7); /* and two made up once more, region2 */
+    assert_int_equal(before, 7); /* two more made-up parents, region 2 */
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,slow timeout=900 promise=P4 excuse=corpus
- * P4 on real streams: every event of the corpus comes back, losslessly and at 128 ns. */
+ * P4 on real streams: the reader returns every event of the corpus, lossless and at a resolution of 128 ns. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=600 promise=P3,P4,P9
- * P4, P9: what the reader yields is what was presented, event by event: kind, id, depth, quantised time, order. */
+ * P3, P4, P9: the reader yields exactly the presented events: kind, id, depth, quantised time and order. */
 #include <fdr/reader.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 
 static uint64_t seed = 88172645463325252u;
 
-/* A random program: calls and points, times that mostly do not move on. */
+/* A random program of calls and points. Most of its events have the time of the event before. */
 static void random_program(struct builder *b, struct truth *t, uint32_t location, uint32_t events, uint32_t depth_max,
                            uint32_t most_step, uint32_t shift)
 {
@@ -79,7 +79,7 @@ static void P4_order_of_many_locations(void **state)
     }
 }
 
-/* After giving back: exactly the calls the closure rule keeps, in order, all of them nested. */
+/* After reductions the reader shows exactly the calls that the closure rule keeps, in order and nested. */
 static void P4_order_after_reductions(void **state)
 {
     (void)state;

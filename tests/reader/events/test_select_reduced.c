@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P9
- * A least duration for what is shown, where calls lack their parents: shown are the calls that the whole list has,
- * nested, and around them whatever is made up. */
+ * P9: a selection by least duration, in files where calls lack their parents. The reader shows the calls of the full
+ * list that last long enough, nested, and made-up parents around them. */
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
 
 static uint64_t seed = 0x9E3779B97F4A7C15u;
 
-/* What is set aside lacks parents that ended later and were given back. */
+/* Pinned partitions keep calls whose parents ended later and were given back. */
 static void present(uint32_t events, uint32_t deepest, uint64_t now)
 {
     for (uint32_t i = 0; i < events; i++) {
@@ -22,11 +22,11 @@ static void present(uint32_t events, uint32_t deepest, uint64_t now)
 enum { MOST = 400000 };
 struct list {
     struct fdr_read_event event[MOST];
-    uint64_t duration[MOST]; /* also of leaves */
+    uint64_t duration[MOST]; /* set for enters and leaves */
     size_t count, made_up;
 };
 
-/* Nested, and nothing made up is empty. */
+/* Loads the calls. Checks that they nest and that no made-up call is empty. */
 static void load_calls(struct fdr_file *f, uint64_t min_duration, struct list *l)
 {
     struct fdr_select s = {.classes = 1u << FDR_IN_REGION, .min_duration_ns = min_duration};

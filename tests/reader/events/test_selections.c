@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=300 promise=P4
- * Selections show exactly the part of the whole that they name, in its order; clocks, open calls, many readers. */
+ * P4: a selection shows exactly the named part of all events, in their order. Also: clocks, open calls, and many
+ * readers of one file. */
 #include <fdr/reader.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -146,7 +147,7 @@ static void selections(void **state)
     }
 }
 
-/* Bins of calls too short to be asked for are not decoded. */
+/* The reader decodes no bins of calls that are too short for the selection. */
 static void short_bands_are_not_touched(void **state)
 {
     (void)state;
@@ -175,7 +176,7 @@ static void short_bands_are_not_touched(void **state)
     print_message("%zu of %zu bins of the shortest band decoded, %zu of %zu of those asked for\n", decoded[0], bins[0],
                   decoded[2], bins[2]);
     assert_true(bins[0] > 20);
-    assert_true(decoded[0] <= 4); /* the first and the last of each depth: how far it reaches */
+    assert_true(decoded[0] <= 4); /* the first and the last bin of each depth, which bound it in time */
     assert_int_equal(decoded[2], bins[2]);
     fdr_file_close(f);
     builder_free(b);
@@ -202,7 +203,7 @@ static void one_location_after_another(void **state)
     builder_free(b);
 }
 
-/* ns = start + (tick - start tick) / rate, to less than 1 ns, whatever the tick. */
+/* ns = start + (tick - start tick) / rate, within 1 ns, for every tick. */
 static void tsc_clock(void **state)
 {
     (void)state;
@@ -232,7 +233,8 @@ static void tsc_clock(void **state)
     builder_free(b);
 }
 
-/* Open calls: entered, left by the reader at the location's newest time, and in the ledger as kept. */
+/* An open call has an enter, and the reader makes a leave at the location's newest time. The ledger counts it as
+ * kept. */
 static void open_calls(void **state)
 {
     (void)state;

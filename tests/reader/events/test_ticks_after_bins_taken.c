@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=300 promise=P9
- * P9 where threads take each other's oldest bins and a tick holds several calls: outer calls are gone, one that is made
- * up stands for some of them, and what happened in one that is left is shown in none that did not make it. */
+ * P9: threads take each other's oldest bins, and a tick holds several calls. One made-up call may stand for several
+ * outer calls that were given back. An event of a remaining call is never shown inside of another call. */
 #include "tests/support/api_fixture.h"
 
 enum { THREADS = 30, CALLS = 30000, DEEP = 20, REGIONS = 12, STACK = 64 };
@@ -12,7 +12,7 @@ static pthread_barrier_t all;
 static fdr_region outer(uint64_t i) { return region[i % REGIONS]; }
 static fdr_region inner(uint64_t i) { return region[(i + 3) % REGIONS]; }
 
-/* A marker in two calls; every seventh inner one goes deeper behind it. */
+/* Each marker lies in two calls. Every seventh inner call goes deeper after its marker. */
 static void *calls(void *unused)
 {
     for (uint64_t i = 0; i < CALLS; i++) {
@@ -25,7 +25,7 @@ static void *calls(void *unused)
         fdr_leave(inner(i));
         fdr_leave(outer(i));
     }
-    pthread_barrier_wait(&all); /* until the snapshot is there */
+    pthread_barrier_wait(&all); /* the thread lives until the snapshot is complete */
     pthread_barrier_wait(&all);
     return unused;
 }

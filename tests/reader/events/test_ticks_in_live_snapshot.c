@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads,slow timeout=300 promise=P9
- * P9 in snapshots of threads that record meanwhile, where a tick holds several calls: while one is made all short calls
- * of a depth may be given back, and then nobody knows how many came before a longer one in its tick. */
+ * P9: snapshots of threads that record meanwhile, with several calls in a tick. All short calls of a depth may be given
+ * back during the copy. Then the number of calls before a longer one in its tick is unknown. */
 #include "tests/support/api_fixture.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
@@ -19,7 +19,7 @@ static uint64_t next(uint64_t *x)
     return *x >> 11;
 }
 
-/* A call's region tells which two its callees may be of: nobody else calls these. */
+/* The region of a call determines the two regions that it may call; no other region calls these. */
 static uint32_t callee(uint32_t of, bool second) { return (of * 3 + 1 + second) % REGIONS; }
 
 static void *calls(void *number)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60
- * Open calls by how long they are open: fdr_visit_calls shows those that the iterator shows, also where storing stopped
+ * fdr_visit_calls and the iterator show the same open calls for each least duration. This also holds if storage stopped
  * (strategy first) and other calls are open by now. */
 #include <setjmp.h>
 #include <stdarg.h>

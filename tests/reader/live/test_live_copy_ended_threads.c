@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120 promise=P5
- * A thread that ended long ago and has begun to give its memory back stands in a snapshot from outside as in one from
- * inside: with its totals, and with what it still has. */
+ * P5: a thread ended long ago and has begun to give its memory back. A snapshot from outside shows it as one from
+ * inside does: the same totals and the same ledger. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static void *work(void *unused)
     return unused;
 }
 
-/* Locations of the file with the flag. */
+/* The number of locations that have begun to give their memory back. */
 static unsigned folding(const char *path)
 {
     struct fdri_arena_superblock super;
@@ -95,7 +95,7 @@ static void P5_a_thread_that_gave_something_back_stands_in_it(void **state)
                            .signal = "none",
                            .crash = "0",
                            .keep = "256,newest",
-                           .timer = "monotonic", /* its ns are the same whenever they are asked for */
+                           .timer = "monotonic", /* its ns do not depend on the moment of reading */
                            .arena = "anonymous"};
     (void)state;
     assert_non_null(mkdtemp(directory));
@@ -106,7 +106,7 @@ static void P5_a_thread_that_gave_something_back_stands_in_it(void **state)
     assert_int_equal(pthread_create(&thread, NULL, work, NULL), 0);
     pthread_join(thread, NULL);
     bool begun = false;
-    for (int i = 0; i < 500 && !begun; i++) { /* until the first bin of it went */
+    for (int i = 0; i < 500 && !begun; i++) { /* until the ended thread gives its first bin back */
         for (int j = 0; j < 500; j++) {
             fdr_enter(newer);
             fdr_leave(newer);

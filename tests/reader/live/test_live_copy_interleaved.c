@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=240 promise=P4,P8 wrap=fdri_live_process_read
  * ctest: without=tsan (its threads take turns)
- * A copy from outside is many readings. Whatever the process does between two of them, and that is all it does
- * meanwhile: the copy is whole. Each place is tried with a burst that cuts and merges epochs, with calls of a thread
- * that had none, with threads that come and go, with a rewind. And a thread that rests meanwhile is exact. */
+ * P4, P8: a copy from outside is many readings. The process acts between two of them, at each place in turn, and the
+ * copy is whole. Actions: a burst that begins and merges epochs, first calls of a thread, threads that come and go, a
+ * rewind. A thread that rests has an exact ledger. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +41,7 @@ int __wrap_fdri_live_process_read(const struct fdri_live_process *p, uint64_t of
     return e;
 }
 
-/* ---- what happens meanwhile ---- */
+/* ---- actions of the process ---- */
 
 static void calls(unsigned n)
 {
@@ -66,7 +66,7 @@ static void threads(void)
     for (int i = 0; i < 4; i++) pthread_join(t[i], NULL);
 }
 
-/* A thread that has a name and no event yet: its first one decides whether it counts in ns. */
+/* A thread that has a name and no event yet. Its first event decides whether its location counts in ns. */
 static sem_t go, done;
 static sem_t named;
 static void *in_ns(void *unused)
@@ -89,7 +89,7 @@ static void first_calls(void)
     while (sem_wait(&done)) {}
 }
 
-/* Forgets what came since the mark, and nothing else. */
+/* A rewind removes the calls since the mark, and no others. */
 enum { STAY = 3000, FORGOTTEN = 400 };
 static unsigned stay_before, forgets;
 static void rewinds(void)
@@ -107,7 +107,7 @@ static struct fdr_file *copy(uint8_t **bytes, size_t *count)
     char message[512] = "";
     if (!fdri_live_process_find((uint32_t)getpid(), &p, message, sizeof message)) fail_msg("%s", message);
     int fd = memfd_create("copy", MFD_CLOEXEC);
-    reads = 0; /* what was read to find it is not of the copy */
+    reads = 0; /* the readings that find the process do not count */
     assert_int_equal(fdri_live_external_copy(&p, fd, "between", FDRI_LIVE_EXTERNAL_FILE), 0);
     fdri_live_process_close(&p);
     *count = (size_t)lseek(fd, 0, SEEK_END);
@@ -119,7 +119,7 @@ static struct fdr_file *copy(uint8_t **bytes, size_t *count)
     return f;
 }
 
-/* Returns how many locations are not exact. */
+/* Returns the number of locations whose ledger is not exact. */
 static unsigned check_ledger(struct fdr_file *f)
 {
     const struct fdr_ledger_row *row;
@@ -140,8 +140,8 @@ static unsigned check_ledger(struct fdr_file *f)
     return moved;
 }
 
-/* Table and rows are of one moment, and nothing moved in the middle of a change. Where the current one is said to be
- * exact, too, all of them together are the whole run. */
+/* The epochs' table and rows are of one moment, and no row moved during a change. If the current epoch claims to be
+ * exact, the epochs add up to the whole run. */
 static size_t check_epochs(struct fdr_file *f)
 {
     const struct fdr_epoch_info *e;
@@ -174,7 +174,7 @@ static unsigned look(void)
     return moved;
 }
 
-/* ---- all of it, at every place ---- */
+/* ---- each action at every place ---- */
 
 static void *rests(void *unused)
 {
@@ -190,7 +190,7 @@ static void start(void)
 {
     char name[16];
     pthread_t t;
-    /* in less than 2 MiB a thread may find no room for its epochs, which are not exact then */
+    /* With less than 2 MiB a thread may find no room for its epochs. Then these are not exact. */
     const struct fdr_config c = {
         .size = sizeof c, .ignore_environment = 1, .arena = "anonymous", .buffer = "2M", .signal = "none"};
     assert_int_equal(fdr_init(&c), 0);
@@ -212,7 +212,8 @@ static void between(void (*happens)(void), unsigned steps)
     unsigned last = reads, moved = 0;
     what = happens;
     for (unsigned i = 0; i < steps; i++) {
-        when = i < steps / 2 ? i : (unsigned)((unsigned long long)last * i / steps); /* what is not bins comes first */
+        /* half of the steps for the meta blocks, which come first */
+        when = i < steps / 2 ? i : (unsigned)((unsigned long long)last * i / steps);
         moved += look();
     }
     what = NULL;
@@ -223,7 +224,7 @@ static void P8_a_burst(void **state)
 {
     (void)state;
     between(burst, 160);
-    assert_true(epochs > 8); /* there was something to merge */
+    assert_true(epochs > 8); /* there were epochs to merge */
 }
 static void P8_threads_that_come_and_go(void **state)
 {
@@ -249,8 +250,8 @@ static void P8_first_calls_of_a_thread(void **state)
     what = NULL;
 }
 
-/* All that was there before the mark is kept: the copy's first reading of a bin may be from before the rewind, and the
- * second from behind it. */
+/* All calls before the mark are kept. The first reading of a bin may precede the rewind, and the second may follow
+ * it. */
 static void P4_a_rewind(void **state)
 {
     (void)state;
@@ -284,7 +285,7 @@ static void P4_a_rewind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P4_a_rewind), /* while nothing has to be given back */
+        cmocka_unit_test(P4_a_rewind), /* first, before memory is full */
         cmocka_unit_test(P8_a_burst),
         cmocka_unit_test(P8_threads_that_come_and_go),
         cmocka_unit_test(P8_first_calls_of_a_thread),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 promise=P8
- * A copy from outside reads only so often. Where that ends before a batch was read for the third time nobody knows
- * what of it stayed: nothing of it is in the copy. Built from the copy's own source, to have that end where it may. */
+ * P8: a copy from outside makes a bounded number of reads. A batch of bins is believed after its third reading. If the
+ * reads end earlier, the copy holds no bin of the batch. The test includes the source of the copy to set the bound. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@
 
 enum { CALLS = 2000 };
 
-/* How many bins are in the copy of the first batch, where so many reads are left. */
+/* The number of bins that the copy has of the first batch if `gets` reads are left. */
 static uint32_t bins_after(uint64_t gets, uint64_t *dropped)
 {
     struct fdri_live_process p;
@@ -70,7 +70,7 @@ static void P8_reads_that_end(void **state)
     assert_true(bins > 0);
     assert_int_equal(dropped, 0);
     assert_int_equal(bins_after(2, &dropped), 0);
-    assert_int_equal(dropped, bins); /* and that is said */
+    assert_int_equal(dropped, bins); /* the copy counts them as dropped */
     assert_int_equal(bins_after(1, &dropped), 0);
     fdr_finalize();
 }

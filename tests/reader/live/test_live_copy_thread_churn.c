@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads,slow timeout=120 promise=P8
- * Copies from outside while threads come and go beside busy ones: memory of one that ended serves others before its
- * list was followed, or while it is copied. No bin of the copy is damaged by that. */
+ * P8: copies from outside while threads come and go beside busy ones. Memory of an ended thread may serve another
+ * before the copy follows its list, or during the copy. No bin of the copy is damaged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 promise=P8 wrap=fdri_live_process_read
- * A copy from outside whose memory changes hands between two readings of it. What the process would do meanwhile is put
- * into what is read: a bin that is given away and taken again behind the second reading's header, so that its payload
- * is another's; a meta piece that is a bin by the second reading, or by the third; a slab that serves another location
- * by the time the chain is followed. None of it is in the copy, and the copy is whole. */
+ * P8: memory changes hands between two readings of a copy from outside. The test changes the bytes that were read, as
+ * the process would have. Cases: a bin taken again, so that its payload is another's; a meta piece that becomes a bin;
+ * a slab that serves another location. The copy is whole and holds none of these. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,9 +23,9 @@
 
 enum { CALLS = 20000, NEW_REGIONS = 400, SOMEBODY_ELSE = 12345, JUNK = 0xa5 };
 static fdr_region region;
-static uint64_t place;                   /* of the oldest bin of a partition */
-static uint32_t bytes_of_it, next_of_it; /* 0: not looked for yet */
-static unsigned reading;                 /* of its batch */
+static uint64_t place;                   /* offset of the oldest bin of a partition */
+static uint32_t bytes_of_it, next_of_it; /* 0: not found yet */
+static unsigned reading;                 /* number of readings of its batch */
 static void (*happened)(uint8_t *bin);
 static uint64_t slab;
 static bool slabs_come;
@@ -34,7 +33,7 @@ static bool slabs_come;
 static void new_slab(void)
 {
     char name[16];
-    for (unsigned i = 0; i < NEW_REGIONS; i++) { /* their totals need room */
+    for (unsigned i = 0; i < NEW_REGIONS; i++) { /* new totals need memory */
         snprintf(name, sizeof name, "new%u", i);
         fdr_region r = fdr_region_define(name, NULL, 0);
         fdr_enter(r);
@@ -42,7 +41,7 @@ static void new_slab(void)
     }
 }
 
-/* Its first reading is of the head alone. */
+/* The first reading of a slab covers its head only. */
 static void slab_of_another(uint64_t off, void *read, size_t count)
 {
     struct fdri_arena_meta_head head;
@@ -53,7 +52,7 @@ static void slab_of_another(uint64_t off, void *read, size_t count)
     memcpy(read, &head, sizeof head);
 }
 
-/* What is given away is not in its list any more. */
+/* A bin that was given away has left its list. */
 static void list_without_it(void *read)
 {
     uint64_t head;
@@ -71,12 +70,12 @@ int __wrap_fdri_live_process_read(const struct fdri_live_process *p, uint64_t of
     reading += batch;
     if (batch && happened) happened((uint8_t *)to + (place - off));
     if (!batch && happened && reading && count == sizeof(uint64_t)) list_without_it(to);
-    if (batch && slabs_come && reading == 1) new_slab(); /* meta has been copied */
+    if (batch && slabs_come && reading == 1) new_slab(); /* the meta blocks are copied by now */
     if (slabs_come && reading && count >= sizeof(struct fdri_arena_slab)) slab_of_another(off, to, count);
     return e;
 }
 
-/* ---- what is read of the place ---- */
+/* ---- changed bytes of the place ---- */
 
 static void scribble(uint8_t *bin) { memset(bin + FDRI_ARENA_BIN_HEADER, JUNK, bytes_of_it - FDRI_ARENA_BIN_HEADER); }
 
@@ -101,7 +100,7 @@ static void bin_is_taken_by_another(uint8_t *bin)
 {
     struct fdri_arena_bin *b = (void *)bin;
     if (reading >= 2) scribble(bin);
-    if (reading == 3) b->check ^= 1; /* of what it is for */
+    if (reading == 3) b->check ^= 1; /* the check covers the bin's partition */
 }
 
 static void piece_is_a_bin_at_once(uint8_t *bin)
@@ -134,7 +133,7 @@ static uint8_t *copy(size_t *count)
     return bytes;
 }
 
-/* It is whole. Returns how many calls it shows. */
+/* Checks that the file is whole. Returns the number of shown calls. */
 static size_t shown(const uint8_t *bytes, size_t count, uint64_t *dropped)
 {
     struct fdr_file *f;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,signals,threads timeout=120 promise=P6,P7,P8 */
-/* A process that does not help is read from outside: running, stopped, deaf to signals, with a mapped or an anonymous
- * arena. Nothing in it changes. */
+/* P6, P7, P8: fdr reads a process from outside, without its help: running, stopped, or blocking all signals, with a
+ * mapped or an anonymous arena. The process and its files stay unchanged. */
 #define _GNU_SOURCE
 #include <fdr/fdr.h>
 #include <pthread.h>
@@ -65,7 +65,7 @@ static void scribble(void)
     }
 }
 
-/* The chain of locations leads from one that nobody has to itself. */
+/* The chain of locations leads from a free location to itself. */
 static void go_round(void)
 {
     struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
@@ -145,7 +145,7 @@ static void check_stuck(const struct fdr_file *file)
     assert_string_equal(fdr_definition(file, FDR_REGION_DEFINITION, l->open[1].region)->name, "stuck");
 }
 
-/* Running at full speed, then stopped. */
+/* Looks at the process while it runs at full speed, then while it is stopped. */
 static void look_at(const struct kind *kind)
 {
     struct victim v = victim_start(victim_body, (void *)kind);
@@ -205,7 +205,7 @@ static uint8_t *whole_file(const char *path, size_t *bytes)
     return all;
 }
 
-/* The same bytes before and after, and the snapshot is a file like any other. */
+/* The process's file has the same bytes before and after. The snapshot can be opened as any other file. */
 static void nothing_is_written(void **state)
 {
     char live[600], out[600], message[512];
@@ -238,7 +238,7 @@ static void nothing_is_written(void **state)
     unlink(live);
 }
 
-/* The file was removed by somebody: the mapping is still there to be read. */
+/* The live file was removed. The mapping is still readable. */
 static void P7_removed_live_file(void **state)
 {
     char live[600];
@@ -253,7 +253,7 @@ static void P7_removed_live_file(void **state)
     victim_end(&v, SIGKILL);
 }
 
-/* P8: whatever stands in its memory, it is copied in bounded time and read without a crash. */
+/* P8: whatever bytes its memory holds, the copy ends in bounded time and the reader does not crash. */
 static void P8_memory_overwritten(void **state)
 {
     struct fdr_file *file = NULL;
@@ -315,8 +315,8 @@ static void clear_refusals(void **state)
     expect_refusal(v.pid, "no such process");
 }
 
-/* A child of fork maps nothing of its parent's any more; one of a bare clone does without handlers of faults, and it is
- * not its own. */
+/* A child of fork no longer maps the arena of its parent. A child of a bare clone maps it if fdr has no crash handlers;
+ * then the recording is that of another process. */
 static void child_of_clone(void *crash)
 {
     struct fdr_config config = {.size = sizeof config,
@@ -356,7 +356,7 @@ static void another_ones_recording(void **state)
     look_at_a_child_of("1", "records nothing");
 }
 
-/* Another user may not look; root may look at another user's. */
+/* Another user may not read the process; root may. */
 static void other_users(void **state)
 {
     char live[600];

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=600
-# Lines and inlined functions are what addr2line says: calls inlined in each other, a lambda in a thread, functions of a
-# namespace, nested ones; in fdr crash, fdr samples and fdr stats; built by gcc, by clang, which writes no
-# .debug_aranges, and by both.
+# fdr crash, fdr samples and fdr stats name the same lines and inlined functions as addr2line. Cases: nested inlining, a
+# lambda in a thread, functions in a namespace, nested functions. The programs are built by gcc, by clang, which writes
+# no .debug_aranges, and by both.
 set -euo pipefail
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
 fdr=$FDR_BUILD/bin/fdr
@@ -71,7 +71,7 @@ void S::solve(int *p)
 int main() { fdr_init(nullptr); S s; s.solve(nullptr); }
 END
 
-# The innermost function and what is inlined there: as fdr says, and as addr2line does.
+# Compares the innermost function and its inlined callees between fdr and addr2line.
 cat >compare.py <<'END'
 import json, os, re, subprocess, sys
 [d] = json.load(sys.stdin)
@@ -84,7 +84,7 @@ names = [re.sub(r"\(anonymous namespace\)::", "", f["function"]).split("(")[0].s
 if mine != theirs or names != sys.argv[1:]: sys.exit(f"{names} {mine}, addr2line: {theirs}")
 END
 
-# dies PROGRAM FUNCTION...: these are innermost, from the inside outwards
+# dies PROGRAM FUNCTION...: runs the program until it crashes; these are its innermost functions, the deepest first.
 dies()
 {
     rm -f ./*.crash.fdr
@@ -139,7 +139,7 @@ if [ ${#compilers[@]} = 2 ]; then
     done
 fi
 
-# Samples: the time of what is inlined in each other is in all of them.
+# Samples: the time counts for each function of a chain of inlined ones.
 cat >hot.c <<'END'
 #include <fdr/fdr.h>
 static volatile double s;
@@ -166,7 +166,7 @@ for cc in "${compilers[@]}"; do
     has 'hot.c:4' out.txt
 done
 
-# Where the functions of the compiler's hooks are.
+# fdr stats knows the places of functions that the compiler's hooks report by address.
 if [ -e "$lib/libfdr-instrument.so" ]; then
     printf 'int main(void)\n{\n    return 0;\n}\n' >hooked.c
     for cc in "${compilers[@]}"; do

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 promise=P8
- * P8: what a recording says of modules and functions by address is a name to look for, not to be trusted: paths that
- * are no files are not opened, and any number of modules and functions takes a time that hardly grows faster than
- * the file. */
+ * P8: the reader does not trust the modules and functions that a recording names. It opens no path that is not a
+ * regular file. The time for many modules and functions grows little faster than the size of the file. */
 #include <fdr/reader.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +40,7 @@ static const char *name_of(const struct fdr_file *f, uint32_t region)
 
 /* ---- paths ---- */
 
-/* A pipe that nobody writes to would block whoever opens it. */
+/* Opening a pipe without a writer would block the reader. */
 static void P8_a_module_that_is_no_file(void **state)
 {
     static const char *const path[] = {"/dev/zero", "/dev", "/dev/shm/fdr-test-modules-pipe", "/nowhere"};
@@ -68,9 +67,10 @@ static void P8_a_module_that_is_no_file(void **state)
     builder_free(b);
 }
 
-/* ---- numbers ---- */
+/* ---- many modules and functions ---- */
 
-/* 10,000 of both are 10^12 steps where each module looks through the functions, and each of these through modules. */
+/* If each module looked through 10,000 functions and each of these through 10,000 modules, that would be 10^12
+ * steps. */
 static void P8_many_modules_and_functions(void **state)
 {
     enum { COUNT = 10000 };
@@ -91,7 +91,7 @@ static void P8_many_modules_and_functions(void **state)
         assert_string_equal(name_of(f, i + 1), want);
         fdr_place(f, 0x100000ull * (COUNT - i) + 16 + i, false);
     }
-    assert_string_equal(name_of(f, before), "0x10"); /* it lies in front of what is said to be its module */
+    assert_string_equal(name_of(f, before), "0x10"); /* the address lies before the module that the recording names */
     assert_string_equal(name_of(f, unknown), "0x20");
     assert_string_equal(name_of(f, none), "0x30");
     fdr_file_close(f);

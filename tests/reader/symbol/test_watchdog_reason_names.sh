@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=120
-# What the watchdog says of a function that only its address is known of: fdr info knows its name.
+# The watchdog knows some functions only by address. fdr info prints such a function's name below the watchdog's reason.
 set -euo pipefail
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
 fdr=$FDR_BUILD/bin/fdr
