@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=60 promise=P8
- * P8: something lies behind a recording: another one, zeros. It is said, and nothing of it is taken for the first
- * one's, also where that is damaged, so that its blocks are looked for. */
+ * P8: other bytes follow a recording in its file: another recording, or zeros. The reader reports them and takes
+ * nothing of them for the first recording. This holds even if damage makes the reader search for blocks. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -27,7 +27,7 @@ static void *work(void *unused)
     return unused;
 }
 
-/* Locations of the first process have lower ids than those that only the second one has. */
+/* Both processes number locations from the same start. Only the second one has the higher ids. */
 static void run_threads(int threads)
 {
     pthread_t t[8];
@@ -40,7 +40,7 @@ static void die_of_eight(void) { run_threads(8), raise(SIGKILL); }
 static void fault(void) { run_threads(2), raise(SIGSEGV); }
 static void snapshot_of_two(void) { run_threads(2), fdr_snapshot("one"), raise(SIGKILL); }
 
-/* The recording that is left, at this place of `file`; how long it is. */
+/* Runs a child that dies, and reads the recording that it leaves to this place of `file`. Returns its size. */
 static size_t left_by(void (*die)(void), int signal, const char *end, size_t at)
 {
     pid_t pid;
@@ -99,7 +99,7 @@ static void another_live_file(void **state)
     struct seen alone = look(n);
     assert_int_equal(alone.verdict, FDR_WHOLE);
     same_but_said(&alone, n + more);
-    /* blocks of locations are looked for */
+    /* without its first link the reader searches for location blocks */
     memset(file + offsetof(struct fdri_arena_superblock, location_first), 0, 4);
     alone = look(n);
     assert_int_equal(alone.verdict, FDR_DAMAGED);
@@ -119,7 +119,7 @@ static void behind_a_snapshot(void **state)
     same_but_said(&alone, n + more);
 }
 
-/* Its section may be there in part: then that is what lies behind the arena. */
+/* A bundle may have only a part of its section. Then that part follows the arena. */
 static void behind_a_bundle(void **state)
 {
     (void)state;
@@ -129,7 +129,7 @@ static void behind_a_bundle(void **state)
     assert_int_equal(alone.verdict, FDR_WHOLE);
     same_but_said(&alone, n + more);
     assert_true(n > sb->arena_bytes + 64);
-    memset(file + sb->arena_bytes, 0, 4); /* written last */
+    memset(file + sb->arena_bytes, 0, 4); /* the magic, written last */
     assert_int_equal(look(n).verdict, FDR_DAMAGED);
     assert_int_equal(look(sb->arena_bytes + 64).verdict, FDR_DAMAGED);
     assert_int_equal(look(sb->arena_bytes).verdict, FDR_DAMAGED);

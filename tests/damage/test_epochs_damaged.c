@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P5,P8
- * P8: an epoch in which a bin is damaged or missing is not said to have every call; the others are. What one is said to
- * have is what its rows and rest have. */
+ * P5, P8: a bin is damaged or missing. The reader no longer calls the epochs complete that the bin belongs to; it does
+ * so for the others. The calls of an epoch are the sum of its rows and its rest. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -23,7 +23,7 @@ enum { MOST = 4 << 20, CALLS = 100000, BATCHES = 20 };
 static uint8_t image[MOST], damaged[MOST];
 static size_t bytes;
 
-/* Long ago much, then little for an hour, so that there are epochs and bins lie in one or two of them. */
+/* Batches of calls, a minute apart, so that there are epochs and each bin lies in one or two of them. */
 static void record(void)
 {
     struct fdr_config c = {.size = sizeof c,
@@ -51,7 +51,7 @@ static void record(void)
     fdr_finalize();
 }
 
-/* Epochs that are not said to have all calls down to `depth`, of any length; of how many. */
+/* The number of epochs that are not complete down to `depth`. *count gets the number of all epochs. */
 static size_t incomplete(const uint8_t *from, uint32_t depth, size_t *count)
 {
     char message[300] = "";
@@ -83,7 +83,7 @@ static void P8_a_damaged_bin(void **state)
         size_t now, hit = incomplete(damaged, b->depth, &now);
         if (now != epochs || hit == 0 || hit == epochs)
             fail_msg("the bin at %zu, depth %u: %zu of %zu epochs lack a call", off, b->depth, hit, now);
-        /* the header, too: then it is missing */
+        /* with a damaged header the bin is missing */
         memset(damaged + off, 0x5a, FDRI_ARENA_BIN_HEADER);
         hit = incomplete(damaged, b->depth, &now);
         if (hit == 0) fail_msg("without the bin at %zu, depth %u: %zu epochs lack a call", off, b->depth, hit);
@@ -93,7 +93,8 @@ static void P8_a_damaged_bin(void **state)
     assert_true(bins > 20);
 }
 
-/* Also where no check tells that its words are damaged: those of the current one say nothing, all of it is in rows. */
+/* The reader has no checks here, so damaged words of an epoch look valid. Its calls must still be the sum of its
+ * rows. */
 static void P8_sums_are_those_of_rows(void **state)
 {
     char message[300] = "";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 promise=P8 wrap=fdri_file_alloc
- * P8: a crash section says anything, with a check that is right: call stacks are made of what an entry has, and nothing
- * is written or read behind it. */
+ * P8: a crash section may hold any values under a correct check. The reader builds call stacks only from words that the
+ * entry has. It neither reads nor writes beyond its memory. */
 #include <fdr/reader.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "format/arena/crash_section.h"
 #include "tests/support/arena_builder.c"
 
-/* ---- memory of the reader, with something behind each piece ---- */
+/* ---- memory of the reader, with a pattern after each piece ---- */
 
 enum { BEHIND = 256, PIECES_MAX = 4096, PATTERN = 0x5a };
 static const uint8_t *piece_end[PIECES_MAX];
@@ -44,7 +44,7 @@ static void untouched(void)
 /* ---- a bundle of one thread ---- */
 
 #define STACK 0x7f0000001000u
-/* A saved frame pointer, a return address behind it, and the frame pointer's own pair. */
+/* Saved frame pointers, each followed by a return address. */
 static const uint64_t word[] = {STACK + 16, 0x401000, STACK + 32, 0x401100, 0, 0x401200};
 static const uint32_t place[] = {0, 8 + 1, 16, 24 + 1, 32, 40 + 1};
 enum { WORDS = sizeof word / sizeof *word, REGISTERS_MAX = 40 };
@@ -85,7 +85,7 @@ static size_t put_section(uint8_t *to, uint32_t machine, uint32_t flags, uint32_
     return head.bytes;
 }
 
-/* How many frames the thread is shown with. */
+/* The number of frames that the reader shows for the thread. */
 static size_t frames(uint32_t machine, uint32_t flags, uint32_t registers)
 {
     struct builder_options o = {.arena_bytes = 128u << 10, .bin_bytes = 1024};
@@ -125,7 +125,8 @@ static void P8_any_number_of_registers(void **state)
     }
 }
 
-/* Cut exactly at the end of the arena. What is recovered of it is whole: that something is missing was said. */
+/* The bundle ends exactly at the end of its arena. The reader reports the missing section. The recovered file is whole
+ * and does not repeat this report. */
 static void P8_a_missing_section_is_said(void **state)
 {
     (void)state;
@@ -140,7 +141,7 @@ static void P8_a_missing_section_is_said(void **state)
     ((struct fdri_arena_superblock *)image)->state = FDRI_ARENA_STATE_CRASHED;
     ((struct fdri_arena_superblock *)image)->cause_signal = 11;
     pieces = 0;
-    /* the process was killed before it began to write one */
+    /* the process was killed before it began the section */
     assert_int_equal(fdr_file_open_memory(image, bytes, &f, message, sizeof message), FDR_WHOLE);
     assert_true(fdr_file_info(f)->killed_in_handler);
     fdr_file_close(f);

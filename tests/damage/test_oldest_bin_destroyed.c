@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit promise=P3,P8
- * P3, P8: the header of the oldest bin of a partition is destroyed. What was given back before it stays what it was,
- * and what was in it is lost: also in the file that recovery writes. */
+ * P3, P8: the header of a partition's oldest bin is destroyed. The count of records given back before it stays right,
+ * and the bin's records count as lost. The file that recovery writes balances, too. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stdbool.h>
@@ -39,7 +39,7 @@ static void fill(const char *strategy)
     fdr_finalize();
 }
 
-/* The sums of a file's ledger; every row balances or, where `holes`, misses what is lost. */
+/* The sums of a file's ledger. Each row balances; with `holes`, the lost records may be missing from it. */
 static struct fdr_ledger_row sums(struct fdr_file *f, bool holes)
 {
     struct fdr_ledger_row s = {0};
@@ -66,7 +66,7 @@ static struct fdr_file *opened(const void *p, size_t count)
     return f;
 }
 
-/* One partition's oldest bin loses its header. */
+/* Destroys the header of the oldest bin of one partition. */
 static void destroy(const struct fdri_arena_part *p, const struct fdr_ledger_row *whole)
 {
     char message[256], path[300];
@@ -85,12 +85,12 @@ static void destroy(const struct fdri_arena_part *p, const struct fdr_ledger_row
     fdr_file_close(f);
     unlink(path);
     assert_int_equal(now.presented, whole->presented);
-    /* some of them may have counted as reduced: calls around them were given back (FORMAT.md, 7.3) */
+    /* records whose parents were given back counted as reduced before (FORMAT.md, 7.3) */
     uint64_t alone = whole->reduced - damaged.reduced;
     assert_in_range(alone, 0, records - 1);
     assert_int_equal(damaged.kept + records - alone, whole->kept);
     assert_int_equal(now.lost, records);
-    /* calls that were inside of what is lost have no parent any more: recovered, they may count as reduced */
+    /* the calls inside of lost ones have lost their parents; they may count as reduced */
     assert_true(now.reduced >= damaged.reduced && now.kept <= damaged.kept);
     assert_int_equal(now.kept + now.reduced + now.lost, whole->kept + whole->reduced + whole->lost);
 }
@@ -112,7 +112,7 @@ static void destroys_each(const char *strategy, unsigned least_tried, unsigned l
         with_past += b->first_index > 0;
         destroy(p, &whole);
     }
-    assert_true(tried >= least_tried && with_past >= least_with_past); /* else nothing was tried */
+    assert_true(tried >= least_tried && with_past >= least_with_past); /* else the test tried nothing */
     free(image), free(copy);
 }
 
@@ -124,7 +124,7 @@ static void P3_oldest_bin_destroyed_telescope(void **state)
 static void P3_oldest_bin_destroyed_whole(void **state)
 {
     (void)state;
-    destroys_each("whole", 1, 0); /* bins that are the first of their partition */
+    destroys_each("whole", 1, 0); /* here the oldest bins are the first of their partitions */
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads,slow timeout=600 promise=P8 without=tsan (its threads take turns)
- * P8: one flipped bit anywhere in a real recording is reported, or changes nothing that is shown; and whatever is shown
- * after it was presented. Sampled; FDR_TEST_FLIPS=N flips every Nth bit (1: all; minutes). */
+ * P8: one flipped bit anywhere in a real recording is reported, or changes nothing that the reader shows. Each shown
+ * event was presented. The test samples the bits. FDR_TEST_FLIPS=N flips every Nth bit; 1 takes minutes. */
 #include <fcntl.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
@@ -22,7 +22,7 @@
 #include "tests/support/oracle.h"
 #include "tests/support/random_numbers.h"
 
-/* ---- hashes of what is shown ---- */
+/* ---- hashes of the shown data ---- */
 
 static uint64_t mix(uint64_t h, uint64_t v) { return (h ^ v) * 0x9E3779B97F4A7C15u + (h >> 29); }
 static uint64_t mix_text(uint64_t h, const char *s)
@@ -44,7 +44,7 @@ static uint64_t key_of(const struct fdr_read_event *e)
     return h;
 }
 
-/* ---- the truth: keys of everything that was presented ---- */
+/* ---- the truth: keys of all presented events ---- */
 
 struct truth {
     uint64_t *slot;
@@ -108,7 +108,7 @@ static void *thread(void *unused)
 {
     fdr_thread_name("worker");
     program(&of_thread, 400, 5000);
-    while (of_thread.depth) oracle_leave(&of_thread, of_thread.last); /* what is open when a thread ends is over */
+    while (of_thread.depth) oracle_leave(&of_thread, of_thread.last); /* the end of a thread ends its open calls */
     return unused;
 }
 
@@ -129,7 +129,7 @@ static void load(struct recording *r, const char *path)
 
 static uint64_t digest_of(struct fdr_file *f, const struct recording *r, size_t *invented, size_t *invented_open);
 
-/* live: the file as it is while it is written, or after SIGKILL; else a snapshot. */
+/* live: the file as SIGKILL leaves it; else a snapshot. */
 static void record(struct recording *r, const char *strategy, const char *resolution, bool live)
 {
     static char dir[300];
@@ -150,7 +150,7 @@ static void record(struct recording *r, const char *strategy, const char *resolu
     fdr_marker_define("marker");
     fdr_metric_define("metric", "unit", FDR_U64, FDR_METRIC_GAUGE);
     pthread_t t;
-    both_enter(&o, 2, 900); /* the first location */
+    both_enter(&o, 2, 900); /* this thread gets the first location */
     pthread_create(&t, NULL, thread, NULL);
     pthread_join(t, NULL);
     program(&o, 8000, 1000);
@@ -184,7 +184,7 @@ static void forget(struct recording *r)
     free(r->copy);
 }
 
-/* ---- everything that is shown, as one number ---- */
+/* ---- all shown data as one number ---- */
 
 static uint64_t digest_of_facts(struct fdr_file *f)
 {
@@ -237,7 +237,7 @@ static uint64_t digest_of_sums(struct fdr_file *f, uint64_t h)
     return h;
 }
 
-/* Also counts what is shown and was never presented: closed calls and points, or calls that are said to be open. */
+/* Also counts shown events that were never presented: closed calls and points, and calls that are shown as open. */
 static uint64_t digest_of(struct fdr_file *f, const struct recording *r, size_t *invented, size_t *invented_open)
 {
     struct fdr_read_event e;
@@ -345,9 +345,9 @@ static void P8_every_flip_in_a_snapshot_is_told_first(void **state)
     in_snapshot("first", NULL);
 }
 
-/* ---- what lies in bins is shown, whatever the block of its location says ---- */
+/* ---- the reader shows the records in bins, whatever the block of their location says ---- */
 
-/* Calls that are over and points, as far as they were recorded. */
+/* The number of shown calls that have ended and of points, as far as they were presented. */
 static size_t shown(struct fdr_file *f, const struct recording *r)
 {
     struct fdr_read_event e;
@@ -369,7 +369,7 @@ static size_t shown_of(const uint8_t *bytes, const struct recording *r)
     return n;
 }
 
-/* One bit of each byte of the location blocks, from `from` up to `to`. */
+/* Flips one bit of each byte of the location blocks, from byte `from` up to `to`. */
 static void flips_of_locations(struct recording *r, uint32_t from, uint32_t to)
 {
     size_t all = shown_of(r->bytes, r), hidden = 0;
@@ -400,7 +400,7 @@ static void P8_no_flip_in_a_location_hides_records(void **state)
     }
 }
 
-/* Of the blocks of partitions: every bit of these bytes, `step` bits apart. */
+/* Flips bits of these bytes in the blocks of partitions, `step` bits apart. */
 static void flips_of_partitions(struct recording *r, uint32_t from, uint32_t to, uint32_t step)
 {
     size_t all = shown_of(r->bytes, r), hidden = 0, parts = 0;
@@ -437,7 +437,7 @@ static void P8_no_flip_in_a_partition_hides_records(void **state)
     }
 }
 
-/* What recovery writes of r->copy, as `back`. */
+/* Recovers r->copy; `back` gets the recovered file. */
 static void recover(const struct recording *r, struct recording *back)
 {
     char path[64], message[256];
@@ -461,7 +461,7 @@ static size_t shown_recovered(const struct recording *r)
     return n;
 }
 
-/* The upper half of where a list begins is the number of its oldest bin. */
+/* The upper half of list_head is the seq of its oldest bin. */
 static void P8_a_list_with_a_wrong_number_is_recovered(void **state)
 {
     static const uint32_t bit[] = {32, 37, 62};
@@ -485,7 +485,7 @@ static void P8_a_list_with_a_wrong_number_is_recovered(void **state)
     forget(&r);
 }
 
-/* Without checks: the bin at the place that a list begins at says which one it is. */
+/* A live file has no checks of meta blocks. The header of the bin that list_head points to has the right seq. */
 static void P8_no_number_of_the_future_hides_records(void **state)
 {
     const uint32_t seq = offsetof(struct fdri_arena_part, list_head) + 4;
@@ -496,7 +496,7 @@ static void P8_no_number_of_the_future_hides_records(void **state)
     forget(&r);
 }
 
-/* Without checks of meta blocks a floor that is later than all that was recorded is not believed. */
+/* A live file has no checks of meta blocks. The reader rejects a floor later than all recorded events. */
 static void P8_no_floor_of_the_future_hides_records(void **state)
 {
     const uint32_t high = offsetof(struct fdri_arena_location, floor_tick) + 4;
@@ -507,9 +507,9 @@ static void P8_no_floor_of_the_future_hides_records(void **state)
     forget(&r);
 }
 
-/* ---- sums and tables that a damaged block of a location names ---- */
+/* ---- sums and tables that a damaged location block names ---- */
 
-/* The block of the first location in r->copy, which is r->bytes anew. */
+/* Copies r->bytes to r->copy again; returns the block of the first location there. */
 static struct fdri_arena_location *fresh(struct recording *r)
 {
     memcpy(r->copy, r->bytes, r->count);
@@ -520,7 +520,7 @@ static struct fdri_arena_location *fresh(struct recording *r)
 }
 
 struct sums {
-    uint64_t earlier, overflow; /* events in lines that found no room; calls deeper than the stack */
+    uint64_t earlier, overflow; /* events of reductions that had no line; calls deeper than the stack */
     size_t lines, epochs;
     bool said_of_lines, said_of_epochs;
 };
@@ -561,7 +561,7 @@ static struct sums sums_recovered(const struct recording *r)
     return s;
 }
 
-/* The end of what is recorded. */
+/* Takes and loads the last snapshot, and ends the recording. */
 static void load_snapshot(struct recording *r)
 {
     assert_int_equal(fdr_snapshot("test"), 0);
@@ -577,7 +577,7 @@ static void P8_sums_of_dropped_lines_need_a_good_block(void **state)
     record(&r, "whole", NULL, false);
     struct sums good = sums_of(r.bytes, r.count, FDR_WHOLE);
     assert_true(good.lines > 1 && !good.said_of_lines);
-    for (uint32_t bit = 0; bit < 64; bit += 20) { /* nothing else says how many there were */
+    for (uint32_t bit = 0; bit < 64; bit += 20) { /* no other place has their number */
         fresh(&r)->reductions_dropped_events ^= 1ull << bit;
         struct sums bad = sums_of(r.copy, r.count, FDR_DAMAGED);
         assert_int_equal(bad.earlier, 0);
@@ -614,13 +614,13 @@ static void P8_an_epoch_table_that_is_none_is_not_shown(void **state)
     assert_true(bad.said_of_epochs);
     assert_false(sums_recovered(&r).said_of_epochs);
     l = fresh(&r);
-    l->clamped ^= 1; /* the table says itself what it is */
+    l->clamped ^= 1; /* the table itself says which kind of block it is */
     assert_int_equal(sums_of(r.copy, r.count, FDR_DAMAGED).epochs, good.epochs);
     forget(&r);
 }
 
-/* Calls deeper than the stack are counted in the block alone: the tail, which has a check of its own, knows how many
- * events there were. */
+/* Only the location block counts calls deeper than the stack. The tail has a check of its own and knows the number of
+ * all events. */
 static void P8_calls_deeper_than_the_stack_are_as_many_as_the_tail_says(void **state)
 {
     enum { DEEP = 1300 };
@@ -648,7 +648,7 @@ static void P8_calls_deeper_than_the_stack_are_as_many_as_the_tail_says(void **s
 
 /* ---- live files ---- */
 
-/* The words of a live file that change with every event carry no check: open calls, accounts, totals. */
+/* In a live file, the words that change with every event have no check: open calls, accounts, totals. */
 static void P8_a_flip_in_a_live_file_invents_no_record(void **state)
 {
     struct recording r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=900 promise=P8,P9
- * P8: any bytes give a verdict and what could be recovered; nothing is invented; one bad bin costs that bin. */
+ * P8, P9: any bytes give a verdict and the readable part. The reader shows no event that was not presented. One bad bin
+ * costs only that bin. */
 #include <fdr/reader.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +72,7 @@ static void end(struct fixture *x)
     builder_free(x->b);
 }
 
-/* The first event of this location at this tick or later. Locations were presented one after the other. */
+/* The first event of this location at this tick or later. The truth lists one location after the other. */
 static size_t first_at(const struct truth *t, uint32_t location, uint64_t tick)
 {
     size_t low = 0, high = t->count;
@@ -84,7 +85,7 @@ static size_t first_at(const struct truth *t, uint32_t location, uint64_t tick)
     return low;
 }
 
-/* A call or point that was presented? Made-up ones do not count. */
+/* Was this call or point presented? Made-up ones count as presented. */
 static bool was_presented(const struct truth *t, const struct fdr_read_event *e, uint32_t shift)
 {
     uint64_t tick = e->time_ns >> shift;
@@ -94,8 +95,8 @@ static bool was_presented(const struct truth *t, const struct fdr_read_event *e,
     return false;
 }
 
-/* Reads everything; checks nesting and time; returns events that are not repaired. `invented` counts what was not
- * presented (NULL: do not look). */
+/* Reads everything and checks nesting and times. Returns the number of events that are not made up. *invented gets the
+ * number that were not presented (NULL: no comparison). */
 static size_t read_all(struct fdr_file *f, const struct fixture *x, size_t *invented)
 {
     struct fdr_read_event e;
@@ -143,8 +144,8 @@ static void everything(struct fdr_file *f)
     for (size_t i = 0; i < fdr_location_count(f); i++) assert_non_null(fdr_location_info(f, i)->name);
 }
 
-/* Damage in what carries a check (bins, definitions) or is found again by other ways must not invent events. Times
- * hang on the clock fields of the superblock; those flips are only required not to crash. */
+/* Damage in data with a check (bins, definitions) and in data that can be found again invents no event. Flips in the
+ * superblock's clock change times; for them the test requires only that the reader does not crash. */
 static void P8_bit_flips(void **state)
 {
     (void)state;
@@ -169,7 +170,7 @@ static void P8_bit_flips(void **state)
         }
         everything(f);
         size_t invented = 0;
-        bool in_location_stack = where >= meta_first; /* levels hold open calls, without a check */
+        bool in_location_stack = where >= meta_first; /* levels hold open calls and have no check */
         read_all(f, &x, where >= FDRI_ARENA_SUPERBLOCK_BYTES && !in_location_stack ? &invented : NULL);
         assert_int_equal(invented, 0);
         *(fdr_file_verify(f) == FDR_WHOLE ? &whole : &damaged) += 1;
@@ -225,13 +226,13 @@ static void P8_truncated(void **state)
         size_t invented = 0, n = read_all(f, &x, &invented);
         assert_int_equal(invented, 0);
         if (!round) full = n;
-        if (bytes > x.b->bin_next) assert_true(n > full / 2); /* bins are there, only the directory is gone */
+        if (bytes > x.b->bin_next) assert_true(n > full / 2); /* all bins are there; only the meta blocks are missing */
         fdr_file_close(f);
     }
     end(&x);
 }
 
-/* Every bin in turn: its payload is damaged; all other bins are still read. */
+/* Damages the payload of each bin in turn. The reader still reads all other bins. */
 static void P8_one_bad_bin_costs_one_bin(void **state)
 {
     (void)state;
@@ -251,13 +252,13 @@ static void P8_one_bad_bin_costs_one_bin(void **state)
         memcpy(x.copy, x.image, x.bytes);
         x.copy[off + 64 + FDRI_ARENA_COMMIT_BITS(h->commit) / 16] ^= 4;
         assert_int_equal(fdr_file_open_memory(x.copy, x.bytes, &f, message, sizeof message), FDR_WHOLE);
-        read_all(f, &x, NULL); /* finds the bad one on its way */
+        read_all(f, &x, NULL); /* finds the bad bin */
         assert_int_equal(fdr_file_verify(f), FDR_DAMAGED);
         assert_int_equal(fdr_file_damage_count(f), 1);
         uint64_t now = 0;
         n = fdr_ledger(f, &rows);
         for (size_t i = 0; i < n; i++) now += rows[i].kept;
-        assert_true(now == kept - records || now + records > kept); /* some of it may be behind the closure */
+        assert_true(now == kept - records || now + records > kept); /* some of its calls may not have counted as kept */
         size_t invented = 0;
         read_all(f, &x, &invented);
         assert_int_equal(invented, 0);
@@ -334,8 +335,8 @@ static void not_ours(void **state)
     end(&x);
 }
 
-/* A block of definitions of which each eight bytes say that they begin a long one: not all of them are looked through
- * from each place. */
+/* A block of definitions where each eight bytes look like the beginning of a long definition. The reader must not look
+ * through the rest from each of them: that would take quadratic time. */
 static void P8_definitions_that_are_none(void **state)
 {
     enum { BYTES = 2 << 20, HALF = BYTES / 2 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 promise=P8
- * P8: any one block of accounts is damaged: what is recovered is whole, its ledger adds up, and nothing that is kept is
- * without an account. Also where there is no room for accounts. */
+ * P8: a block of accounts is damaged. The recovered file is whole, its ledger balances, and each kept event is counted
+ * in it. This holds also if the arena has no room for new accounts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -22,7 +22,7 @@
 #include "format/codec/record_codec.h"
 
 static char folder[] = "/tmp/fdr-accounts-XXXXXX", recovered[64];
-static uint64_t begun_ns; /* the location */
+static uint64_t begun_ns; /* start of the location */
 
 static unsigned later_definitions;
 static void record(uint64_t rounds)
@@ -41,7 +41,7 @@ static void record(uint64_t rounds)
         for (int d = 4; d--;) fdr_leave(region[d]);
     }
     for (unsigned i = 0; i < later_definitions; i++) {
-        /* one of them looks like the beginning of a block where it lies so */
+        /* where its offset fits, such a name looks like the head of a block */
         snprintf(name, sizeof name, "%s %u", i % 2 ? "FDRMFDRMFDRMFDRM" : "defined later", i);
         fdr_region_define(name, NULL, 0);
     }
@@ -75,7 +75,7 @@ static uint8_t *snapshot_of(const char *buffer, const char *bin, uint64_t rounds
 
 static uint8_t *snapshot(size_t *bytes) { return snapshot_of("256K", NULL, 300, bytes); }
 
-/* What of the calls and points is kept; each row has to add up where `exact`. */
+/* The sum of all kept events. With `exact` each row must balance. */
 static uint64_t kept_of(struct fdr_file *f, bool exact)
 {
     const struct fdr_ledger_row *row;
@@ -90,7 +90,7 @@ static uint64_t kept_of(struct fdr_file *f, bool exact)
     return kept;
 }
 
-/* What is recovered of f, which is closed: it is whole. */
+/* Recovers f and closes it. The recovered file must be whole. */
 static struct fdr_file *recover(struct fdr_file *f, const char *what, size_t at)
 {
     struct fdr_file *g;
@@ -108,7 +108,7 @@ static void forget(struct fdr_file *g)
     unlink(recovered);
 }
 
-/* From `from` on, its head or what is behind it, one byte in so many is wrong. */
+/* Damages one byte of 97 in a block, from byte `from` on, and recovers the file. */
 static void recover_without(uint8_t *all, size_t bytes, size_t at, const struct fdri_arena_meta_head *head, size_t from)
 {
     struct fdr_file *f;
@@ -124,7 +124,7 @@ static void recover_without(uint8_t *all, size_t bytes, size_t at, const struct 
     size_t n = fdr_ledger(g, &row);
     for (size_t i = 0; i < n; i++) events += row[i].presented;
     assert_true(kept > 0 && events >= kept);
-    /* a location made anew did not begin with the machine */
+    /* a location that recovery made anew must not begin at the start of the machine */
     assert_true(fdr_location_info(g, 0)->start_ns >= begun_ns);
     forget(g);
     free(damaged);
@@ -167,7 +167,7 @@ static uint64_t events_of(struct fdr_file *f)
     return events;
 }
 
-/* No block says any more what belongs to locations, nor that there is any. */
+/* Destroys the heads of all meta blocks except definitions. */
 static void without_blocks(uint8_t *all, size_t bytes)
 {
     for (size_t at = FDRI_ARENA_SUPERBLOCK_BYTES; at + sizeof(struct fdri_arena_meta_head) <= bytes;
@@ -178,7 +178,7 @@ static void without_blocks(uint8_t *all, size_t bytes)
     }
 }
 
-/* Meta blocks begin where bins end, and the spare does not know better. */
+/* Lets the meta blocks begin where the bins end. The spare copy in the superblock is damaged. */
 static void without_room(uint8_t *all)
 {
     struct fdri_arena_superblock *sb = (void *)all;
@@ -187,8 +187,8 @@ static void without_room(uint8_t *all)
     all[FDRI_ARENA_SPARE_OFF] ^= 0x55;
 }
 
-/* Of a full arena nothing is left but its bins: what they need to be accounted for finds no room in it. All of what can
- * be shown of the damaged file is in the recovered one. */
+/* Only the bins of a full arena are left, and new accounts find no room there. Recovery makes a larger arena. It has
+ * all events that the damaged file shows. */
 static void P8_no_room_for_accounts(void **state)
 {
     struct fdr_file *f;
@@ -211,7 +211,7 @@ static void P8_no_room_for_accounts(void **state)
     free(all);
 }
 
-/* Empty bins that are good, each of a point in as many calls as there can be, of a location of its own. */
+/* Turns all bins into valid, empty ones. Each claims a point at the largest depth on a location of its own. */
 static void claim_much(uint8_t *all)
 {
     const struct fdri_arena_superblock *sb = (const void *)all;
@@ -229,7 +229,7 @@ static void claim_much(uint8_t *all)
     }
 }
 
-/* A small file cannot have a large one made of it: that is refused, and said; no file is left. */
+/* Recovery must not make a very large file of a small one. It fails with a message and leaves no file. */
 static void P8_more_accounts_than_fit(void **state)
 {
     struct fdr_file *f;
@@ -249,7 +249,7 @@ static void P8_more_accounts_than_fit(void **state)
     free(all);
 }
 
-/* All that the damaged file shows, and its definitions. Frees it. */
+/* Checks that the recovered file has all events and definitions that the damaged one shows. Frees `all`. */
 static void recovers_all(uint8_t *all, size_t bytes, const char *what)
 {
     struct fdr_file *f;
@@ -266,8 +266,8 @@ static void recovers_all(uint8_t *all, size_t bytes, const char *what)
     free(all);
 }
 
-/* The border between bins and meta blocks is damaged, it lies in the definitions, and accounts are: those that are made
- * anew take the place of no block that is good. */
+/* Accounts are damaged. So is the border between bins and meta blocks, which now lies in the definitions. New accounts
+ * must not overwrite a good block. */
 static void P8_a_damaged_border(void **state)
 {
     size_t bytes;
@@ -285,7 +285,7 @@ static void P8_a_damaged_border(void **state)
     recovers_all(all, bytes, "the border");
 }
 
-/* A block of definitions says that it reaches over other blocks: those stay as they are. */
+/* A block of definitions claims to reach over other blocks. Recovery must not change those. */
 static void P8_definitions_that_reach_over_others(void **state)
 {
     size_t bytes;
@@ -303,7 +303,7 @@ static void P8_definitions_that_reach_over_others(void **state)
     recovers_all(all, bytes, "definitions");
 }
 
-/* The beginning of a name may look like that of a block. */
+/* The beginning of a name may look like the head of a block. */
 static void P8_names_that_look_like_blocks(void **state)
 {
     struct fdr_file *f;
@@ -322,7 +322,7 @@ static void P8_names_that_look_like_blocks(void **state)
     free(all);
 }
 
-/* Times of a clock that makes no sense are shown as they are, before and after. */
+/* The kind of clock is invalid. Its times are the same in the damaged and in the recovered file. */
 static void P8_a_damaged_clock(void **state)
 {
     struct fdr_file *f;
@@ -341,7 +341,7 @@ static void P8_a_damaged_clock(void **state)
     free(all);
 }
 
-/* Every second bin says of its times another unit than the rest: what is recovered has one. */
+/* Every second bin claims another unit of time than the rest. The recovered file has one unit. */
 static void P8_bins_that_disagree_about_their_unit(void **state)
 {
     struct fdr_file *f;
@@ -366,7 +366,7 @@ static void P8_bins_that_disagree_about_their_unit(void **state)
     free(all);
 }
 
-/* Of a process that died nothing is left but the superblock, and that is damaged. */
+/* Only the damaged superblock of a process that died is left. */
 static void P8_nothing_but_a_superblock(void **state)
 {
     struct fdr_file *f;
@@ -387,8 +387,8 @@ static void P8_nothing_but_a_superblock(void **state)
     free(all);
 }
 
-/* Of a bundle whose deadline was over, or that found the disk full, a complete file is made; it is not taken for one
- * of a process that was killed while it handled its signal. */
+/* A bundle was cut short by its deadline or by a full disk. Recovery makes a complete file of it. The reader does not
+ * take that for the file of a process that was killed in its signal handler. */
 static void P8_a_bundle_that_was_cut(void **state)
 {
     struct fdr_file *f;
@@ -411,7 +411,7 @@ static void P8_a_bundle_that_was_cut(void **state)
     free(all);
 }
 
-/* What is recovered of f, the accounts of whose one location were damaged: they come to what the tail says. */
+/* Recovers f, whose only location had damaged accounts. Their sum must lie within the bounds of the tail. */
 static void comes_to_its_bounds(struct fdr_file *f, const char *what, uint64_t anew)
 {
     const struct fdr_ledger_row *row;
@@ -420,14 +420,14 @@ static void comes_to_its_bounds(struct fdr_file *f, const char *what, uint64_t a
     for (size_t i = fdr_ledger(g, &row); i-- > 0;) sum += row[i].kept + row[i].filtered + row[i].reduced + row[i].lost;
     assert_true(kept_of(g, !anew) > 0);
     fdr_ledger_bounds(g, row[0].location, &before, &after);
-    if (!anew) assert_int_equal(before, after); /* it was quiet */
+    if (!anew) assert_int_equal(before, after); /* equal bounds: the location was quiet */
     assert_in_range(sum, before, after);
     assert_int_equal(fdr_file_info(g)->accounts_anew, anew);
     forget(g);
 }
 
-/* Of calls deeper than the stack more are said to be lost than there were, and there is no tail: the one that is made
- * anew says what the recovered accounts say, so the location did not go on behind it. */
+/* The location claims more lost deep calls than it presented, and there is no tail. Recovery makes the tail from the
+ * recovered accounts. So the location counts as quiet. */
 static void P8_more_lost_than_presented(void **state)
 {
     struct fdr_file *f;
@@ -444,7 +444,7 @@ static void P8_more_lost_than_presented(void **state)
     free(all);
 }
 
-/* What lies there was written so. */
+/* Makes the checks of these bytes right again, as if fdr had written them. */
 static void check_again(uint8_t *all, size_t at)
 {
     struct fdri_arena_spare s;
@@ -458,8 +458,8 @@ static void check_again(uint8_t *all, size_t at)
     }
 }
 
-/* There is no tail, and a level that is damaged says more than there was: what is made of it went on at first, behind
- * its last tick, and is quiet with the accounts that it has in the end. */
+/* There is no tail, and a damaged level claims more events than there were. The location seems to go on after its last
+ * tick. With its recovered accounts it is quiet. */
 static void P8_more_presented_than_there_was(void **state)
 {
     struct fdr_file *f;
@@ -472,7 +472,7 @@ static void P8_more_presented_than_there_was(void **state)
     levels->level[6].presented = 1ull << 54;
     l->last_tick -= (l->last_tick - (l->start_tick << sb->shift)) / 2;
     check_again(all, (size_t)((uint8_t *)&l->last_tick - all));
-    all[sb->arena_bytes] ^= 1; /* the tail's */
+    all[sb->arena_bytes] ^= 1; /* damages the tail */
     assert_int_equal(fdr_file_open_memory(all, bytes, &f, NULL, 0), FDR_DAMAGED);
     struct fdr_file *g = recover(f, "a level", 0);
     assert_true(kept_of(g, true) > 0);
@@ -480,8 +480,8 @@ static void P8_more_presented_than_there_was(void **state)
     free(all);
 }
 
-/* Of a location that went on while it was copied accounts come to less than what was over before: as many as are there
- * are presented in what is recovered, and it is said that they may be less. */
+/* A location went on during the copy. Its accounts sum up to less than had ended before. The recovered file presents as
+ * many events as it has. It reports that accounts were made anew. */
 static void P8_less_than_was_over(void **state)
 {
     struct fdr_file *f;
@@ -510,8 +510,8 @@ static bool among(const struct fdr_reduction_info *line, const struct fdr_reduct
     return false;
 }
 
-/* Lines in damaged bytes are not shown, neither of the damaged file nor of what is recovered of it, and the others
- * are. A check is of 64 bytes, a line has 56. */
+/* Damaged lines of reductions are not shown, neither before nor after recovery; the others are. A check covers 64
+ * bytes, a line has 56. So one flip costs up to three lines. */
 static void P8_damaged_lines_of_reductions(void **state)
 {
     struct fdr_file *whole, *f;
@@ -537,13 +537,13 @@ static void P8_damaged_lines_of_reductions(void **state)
                 assert_true(shown < lines && shown + 3 >= lines);
                 for (size_t k = 0; k < shown; k++) {
                     assert_true(among(&line[k], truth, lines));
-                    /* of each the oldest first: also what has no line any more, before the first that is left */
+                    /* oldest first within a location; dropped lines precede the first */
                     assert_true(!k || line[k].location != line[k - 1].location ||
                                 line[k].time_ns >= line[k - 1].time_ns);
                 }
                 if (!recovered_one) f = recover(f, "a line", at);
             }
-            assert_int_equal(fdr_file_info(f)->accounts_anew, 0); /* no account depends on lines */
+            assert_int_equal(fdr_file_info(f)->accounts_anew, 0); /* no account depends on these lines */
             kept_of(f, true);
             forget(f);
             word[i % 8] ^= 0x10;
@@ -554,7 +554,7 @@ static void P8_damaged_lines_of_reductions(void **state)
     free(all);
 }
 
-/* What has no line came before the first that can be read, also where the oldest is damaged. */
+/* Reductions without a line precede the first readable line, also if the oldest line is damaged. */
 static void P8_earlier_than_the_oldest_line(void **state)
 {
     struct fdr_file *f;
@@ -579,7 +579,7 @@ static void P8_earlier_than_the_oldest_line(void **state)
     free(all);
 }
 
-/* Bytes written to a wrong place: the block of lines reaches over a partition, which is mended, too. */
+/* A block of lines was written to a wrong place, over a partition's block. Recovery mends both. */
 static void P8_lines_of_reductions_over_another_block(void **state)
 {
     enum { BEFORE = 9 * FDRI_ARENA_META_ALIGN };
@@ -592,7 +592,8 @@ static void P8_lines_of_reductions_over_another_block(void **state)
     const struct fdri_arena_reductions_block *b = (const void *)(all + l->reductions_off);
     assert_in_range(l->reduction_count, 12, FDRI_ARENA_REDUCTION_LINES);
     for (uint32_t off = l->parts_first; off; off = ((const struct fdri_arena_part *)(const void *)(all + off))->next) {
-        if (off - BEFORE < where + sizeof *l && off - BEFORE + sizeof *b > where) continue; /* over the location */
+        /* would lie over the location */
+        if (off - BEFORE < where + sizeof *l && off - BEFORE + sizeof *b > where) continue;
         memcpy(damaged, all, bytes);
         memcpy(damaged + off - BEFORE, b, sizeof *b);
         memcpy(damaged + off, all + off, sizeof(struct fdri_arena_part));
@@ -609,8 +610,8 @@ static void P8_lines_of_reductions_over_another_block(void **state)
     free(all);
 }
 
-/* A bin whose own check is right begins before the one before it in its list: it is none of that list. Nothing of it is
- * shown, all of the others are, and what is recovered is whole. */
+/* A bin with a correct check begins earlier than its predecessor in the list, so it belongs to another list. The reader
+ * shows none of its records and all others. The recovered file is whole. */
 static void P8_a_bin_that_steps_back(void **state)
 {
     struct fdr_file *f;
@@ -633,7 +634,7 @@ static void P8_a_bin_that_steps_back(void **state)
             assert_int_equal(kept_of(g, true), kept - FDRI_ARENA_COMMIT_RECORDS(h->commit));
             forget(g);
             back++;
-        } else { /* the oldest bin of its list is what was said of that before: given back up to there */
+        } else { /* the oldest bin of a list only moves the floor */
             fdr_file_close(f);
         }
         *h = before;
@@ -642,8 +643,8 @@ static void P8_a_bin_that_steps_back(void **state)
     free(all);
 }
 
-/* The check itself is wrong of one entry of the list: what has none is doubted, and no more; and it is not said that
- * bytes are damaged that are what was written. */
+/* One entry in the list of checks is wrong. Only the bytes of that entry are in doubt. The reader says so, and does not
+ * call these bytes damaged. */
 static void P8_a_wrong_check_in_the_list(void **state)
 {
     struct fdr_file *f;

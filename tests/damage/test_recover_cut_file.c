@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300 promise=P8
- * P8: a snapshot cut anywhere, as a full disk or a broken copy leaves it: what recovery writes shows the calls that the
- * cut file shows, no fewer and no others. */
+ * P8: a snapshot is cut anywhere, as by a full disk or a broken copy. The recovered file shows exactly the calls that
+ * the reader shows of the cut file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -25,8 +25,8 @@ static char directory[] = "/tmp/fdr-cut-XXXXXX";
 static fdr_region region[REGIONS];
 static uint64_t now = 1000;
 
-/* A walk that stays deep: the shallow calls are long and few, so the oldest bins of some levels lie behind the newest
- * of others. */
+/* A walk that stays deep. The shallow calls are long and few. So the oldest bins of some depths lie after the newest
+ * bins of others. */
 static fdr_region stack[DEEPEST + 1];
 static uint32_t depth;
 
@@ -48,7 +48,7 @@ struct shown {
 
 static int by_time(const void *a, const void *b) { return memcmp(a, b, sizeof(struct shown)); }
 
-/* All calls that are there themselves; the file's own, until the next but one. */
+/* All calls of a file except made-up ones, sorted. The caller frees the list. */
 static size_t calls(struct fdr_file *f, struct shown **all)
 {
     struct shown *around = calloc(4096, sizeof *around), *list = NULL;
@@ -106,7 +106,7 @@ static unsigned compare(const char *snapshot, size_t bytes)
     return !same;
 }
 
-/* Cuts it at many places down to a quarter of it; removes it. */
+/* Cuts the file at many places, down to a quarter of its size; then removes it. */
 static void all_cuts(const char *path)
 {
     char message[200];
@@ -163,7 +163,7 @@ static void P8_a_cut_file_is_recovered_as_it_is_shown(void **state)
     }
 }
 
-/* All that is inside of a call that is open, behind some that ended. */
+/* Some calls that ended, then an open call with everything else inside. */
 static void P8_inside_of_main(void **state)
 {
     (void)state;
@@ -177,7 +177,7 @@ static void P8_inside_of_main(void **state)
     cut_it();
 }
 
-/* A real one, whose oldest bins of two levels lie behind the newest of the others. */
+/* A recorded stream of sqlite, where the oldest bins of two depths lie after the newest of the others. */
 static void P8_of_a_program_too(void **state)
 {
     const char *build = getenv("FDR_BUILD");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,slow timeout=300 promise=P4,P8 wrap=pwrite
- * P4, P8: partitions of the first moments (FDR_PIN) and those that follow them hold bins of the same depth, class and
- * band. Whatever one of their blocks says: nothing is shown twice, and recovery shows what the damaged file shows. Also
- * of a thread that goes on while it is copied: what its lists lead to by then may not be in the file. */
+ * P4, P8: pinned partitions (FDR_PIN) and the partitions that follow them hold bins of the same depth, class and band.
+ * Whatever a damaged block of them says, no event is shown twice. The recovered file shows the same events as the
+ * damaged one. In some runs the thread records during the copy, so lists may lead to bins that the file does not
+ * have. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -31,7 +32,7 @@ struct shown {
 };
 static int by_time(const void *a, const void *b) { return memcmp(a, b, sizeof(struct shown)); }
 
-/* All edges and points that are there themselves, sorted. */
+/* All enters, leaves and points except made-up ones, sorted. */
 static size_t shown_by(struct fdr_file *f, struct shown **all)
 {
     struct fdr_read_event e;
@@ -48,7 +49,7 @@ static size_t shown_by(struct fdr_file *f, struct shown **all)
     return count;
 }
 
-/* No two events have one time here. */
+/* The number of events shown twice: in this recording all times differ. */
 static size_t twice(const struct shown *all, size_t count)
 {
     size_t n = 0;
@@ -102,7 +103,7 @@ static void record(uint32_t goes_on_at)
     fdr_finalize();
 }
 
-/* Recovered, it is whole and shows the same. */
+/* The recovered file is whole and shows the same events. */
 static bool recovers(struct fdr_file *f, const struct shown *was, size_t count)
 {
     char path[64], message[300] = "";
@@ -127,7 +128,7 @@ static bool recovers(struct fdr_file *f, const struct shown *was, size_t count)
     return same;
 }
 
-/* What `damaged` shows is shown once, and recovered. */
+/* `damaged` shows no event twice, and recovery keeps the shown events. */
 static bool holds(const char *what, size_t at)
 {
     char message[300] = "";
@@ -151,8 +152,8 @@ static bool holds_flipped(size_t at, uint32_t bit)
     return holds(what, at);
 }
 
-/* The partition that was set aside has lost all its bins, its block says that it had many more, and what leads to it is
- * damaged as well: bins of the one that followed it are not its own. */
+/* A pinned partition has lost all its bins, and its block claims many more. The link to it is damaged, too. Bins of the
+ * partition that followed it must not count as its own. */
 static bool holds_without_bins(size_t block)
 {
     const struct fdri_arena_part *p = (const void *)(image + block);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads,slow timeout=120 promise=P3
- * What recovery writes of a snapshot that threads recorded beside claims no more than the snapshot does: where bins had
- * been given back while they were copied, nobody knows up to when, so no epoch is complete down to their depth. Nor
- * does it end earlier where the snapshot's tail is lost. */
+ * P3: recovery of a snapshot that was taken while threads recorded. The recovered file claims no more than the
+ * snapshot. If bins were given back during the copy, no epoch counts as complete at their depth. If the tail is lost,
+ * no location ends earlier than in the snapshot. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -61,7 +61,7 @@ static bool claims_no_more(const struct fdr_epoch_info *a, const struct fdr_epoc
     return good;
 }
 
-/* Does a location of the recovered file end earlier? */
+/* Does any location of the recovered file end earlier? */
 static bool ends_earlier(struct fdr_file *shown, struct fdr_file *recovered)
 {
     size_t n = fdr_location_count(shown);
@@ -138,7 +138,7 @@ static void P3_recovered_epochs_claim_no_more(void **state)
     for (uintptr_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, record, (void *)(i * 7919 + 12345)), 0);
     for (int i = 0; i < SNAPSHOTS; i++) {
-        usleep(100000); /* so that memory is full */
+        usleep(100000); /* until memory is full */
         assert_int_equal(fdr_snapshot("moving"), 0);
         compare(fdr_last_snapshot());
         snprintf(path, sizeof path, "%s/outside.fdr", directory);

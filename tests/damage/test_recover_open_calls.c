@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300 promise=P8
- * P8: what is said of the calls that are open is a few words that change with every event, and a live file has no check
- * of them. One flipped bit there costs an open call at most, never what happened inside of it; and recovery shows what
- * the damaged file shows. Also where one block begins inside of another: what is recovered is whole. */
+ * P8: the words for open calls change with every event and have no check in a live file. One flipped bit there costs
+ * open calls at most, never the events inside. The recovered file shows the same as the damaged one. It is whole also
+ * if one block begins inside of another. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -36,7 +36,7 @@ static void calls(fdr_region outer, fdr_region inner, int count)
     }
 }
 
-/* Something before main, then everything inside of it, and of two more calls that stay open. */
+/* Some calls first, then OPEN nested calls that stay open. Between their enters come many complete calls. */
 static void present(void)
 {
     fdr_region a = fdr_region_define("a", NULL, 0), b = fdr_region_define("b", NULL, 0);
@@ -56,7 +56,7 @@ static void load(const char *path)
     assert_true(bytes > 10000 && bytes < MOST);
 }
 
-/* `live`: what a kill would leave; else a snapshot. */
+/* `live`: the file as a kill leaves it; else a snapshot. */
 static void record(bool live)
 {
     struct fdr_config c = {.size = sizeof c,
@@ -85,7 +85,7 @@ static void record(bool live)
     fdr_finalize();
 }
 
-/* Events that are there themselves. */
+/* The number of shown events except made-up ones. */
 static size_t shown_by(struct fdr_file *f)
 {
     struct fdr_read_event e;
@@ -107,7 +107,7 @@ static size_t whole(void)
     return count;
 }
 
-/* Of `damaged`: how many are shown; SIZE_MAX: recovery shows others, or is not whole. */
+/* The number of events that `damaged` shows. SIZE_MAX: the recovered file shows others or is not whole. */
 static size_t recovered(void)
 {
     char path[64], message[300] = "";
@@ -140,7 +140,7 @@ static struct fdri_arena_meta_head *next_block(size_t *off, uint32_t kind)
     return NULL;
 }
 
-/* Each byte of what is said of the open calls, one bit of it; of how many is more lost than those calls? */
+/* Flips one bit of each byte of the levels. Returns the number of flips that cost more than the open calls. */
 static unsigned flip_levels(size_t was)
 {
     unsigned flips = 0, bad = 0;
@@ -175,7 +175,7 @@ static void P8_open_calls_of_a_live_file(void **state)
     assert_int_equal(flip_levels(whole()), 0);
 }
 
-/* How many calls are said to be open. */
+/* Flips bits of the number of open calls. */
 static void P8_depth_of_a_live_file(void **state)
 {
     (void)state;
@@ -190,7 +190,7 @@ static void P8_depth_of_a_live_file(void **state)
     }
 }
 
-/* No account of what happened outside of all calls: the recovered file has one. */
+/* The account of events outside of all calls is missing. The recovered file has one. */
 static void P8_no_level_0(void **state)
 {
     (void)state;
@@ -202,8 +202,8 @@ static void P8_no_level_0(void **state)
     assert_int_equal(recovered(), was);
 }
 
-/* The first half of any partition's block, written over the second half of any other's; and the chain is broken, so
- * that blocks are looked for. */
+/* The first half of each partition's block is written over the second half of each other's. The chain is broken, so
+ * that the reader searches for blocks. */
 static void P8_a_block_inside_of_a_block(void **state)
 {
     (void)state;

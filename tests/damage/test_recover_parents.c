@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,slow timeout=400 promise=P8,P9
- * P8, P9: a bin of the calls of length 0 at one depth is damaged, its header or what is in it. What is recovered shows
- * the same calls as the damaged file: none in a parent that did not make it, none hidden that the other one shows.
- * What was recovered stays as it is when it is recovered once more; where a definition was damaged, too. */
+ * P8, P9: a bin with the calls of length 0 at one depth is damaged. The recovered file shows the same calls as the
+ * damaged one: none inside of another parent, none missing. A second recovery changes nothing. The same holds for
+ * damaged definitions and for cut files. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stdbool.h>
@@ -19,7 +19,7 @@ enum { OUTER, SHORT, LONG, OF_LONG, OF_SHORT, LAST, OF_LAST, REGIONS };
 static uint8_t all[2 << 20], damaged[2 << 20];
 static size_t bytes;
 static fdr_region r[REGIONS];
-static bool only_the_parents_are_lost; /* the calls of depth 3: those around them are there */
+static bool only_the_parents_are_lost; /* calls of depth 3 are damaged; the calls around them are not */
 
 static uint64_t random_number(void)
 {
@@ -34,8 +34,8 @@ static void call(int which, uint64_t now)
     fdr_leave_at(r[which], now);
 }
 
-/* In each tick some calls of length 0, then a longer one; both have children of length 0 in that tick. The longer one
- * has some of two levels in the tick in which it ends, too. */
+/* Each tick has some calls of length 0, then a longer one; both have children of length 0 in that tick. The longer call
+ * has more children, two levels deep, in the tick in which it ends. */
 static void record(const char *buffer, const char *pin, uint64_t rounds)
 {
     uint64_t now = 1000;
@@ -65,7 +65,7 @@ static void record(const char *buffer, const char *pin, uint64_t rounds)
     fdr_finalize();
 }
 
-/* Their places, oldest first. */
+/* The offsets of these bins, oldest first. */
 static size_t find_bins(uint32_t depth, size_t *at, size_t room)
 {
     size_t n = 0;
@@ -83,14 +83,14 @@ static size_t find_bins(uint32_t depth, size_t *at, size_t room)
 }
 
 struct shown {
-    uint64_t events, hash, made_up, wrong; /* of calls; calls in a parent that never made such */
+    uint64_t events, hash, made_up, wrong; /* of calls; wrong: calls inside of a parent that never made such calls */
 };
 
 static struct shown read_through(struct fdr_file *f)
 {
     struct shown s = {0};
     struct fdr_read_event e;
-    uint32_t open[8] = {0}, depth = 0; /* 0: one made up */
+    uint32_t open[8] = {0}, depth = 0; /* 0: a made-up call */
     struct fdr_iter *it = fdr_iter_open(f, NULL);
     while (fdr_iter_next(it, &e)) {
         if (e.kind == FDR_LEAVE) depth--;
@@ -111,7 +111,7 @@ static struct shown read_through(struct fdr_file *f)
     return s;
 }
 
-/* What the first reading found damaged makes no difference to the second one. */
+/* A second reading shows the same as the first, although the first has found the damage by then. */
 static struct shown look(const char *path)
 {
     struct fdr_file *f = NULL;
@@ -149,8 +149,8 @@ static void recover(const char *from, const char *to)
     fdr_file_close(f);
 }
 
-/* Known before anything of the damaged bins was shown: a call far before them must not be placed in another way when
- * the file is read once more. */
+/* The reader knows of the damage before it shows any event of these bins. Else it might place a much earlier call
+ * differently at the second reading. */
 static void knows_of_it_at_once(const char *path, uint32_t depth)
 {
     struct fdr_file *f = NULL;
@@ -160,7 +160,7 @@ static void knows_of_it_at_once(const char *path, uint32_t depth)
     fdr_file_close(f);
 }
 
-/* What was recovered is as it should be: once more it stays as it is. */
+/* Recovery of a recovered file must not change it. */
 static void same_bytes(const char *a, const char *b)
 {
     static uint8_t x[2 << 20], y[2 << 20];
@@ -175,7 +175,7 @@ static void same_bytes(const char *a, const char *b)
 
 static char damaged_path[300], recovered_path[300], again_path[300];
 
-/* Recovers `damaged`, and what comes of that. */
+/* Recovers `damaged`, and then the recovered file. */
 static void recover_twice(void)
 {
     snprintf(damaged_path, sizeof damaged_path, "%s/damaged.fdr", oracle_directory());
@@ -189,7 +189,8 @@ static void recover_twice(void)
     same_bytes(recovered_path, again_path);
 }
 
-/* Of all bins of this depth those from `first` on, so many, so far apart, each at this byte. */
+/* Damages `count` bins of this depth, from number `first` on, `apart` numbers apart, each at this byte. Then
+ * compares. */
 static void some(const size_t *at, uint32_t depth, size_t first, size_t count, size_t apart, size_t byte)
 {
     memcpy(damaged, all, bytes);
@@ -206,9 +207,9 @@ static void some(const size_t *at, uint32_t depth, size_t first, size_t count, s
                  (unsigned long long)is.wrong, (unsigned long long)twice.events);
 }
 
-static uint64_t least; /* so many calls must still be shown */
+static uint64_t least; /* at least so many calls must still be shown */
 
-/* What `damaged` shows, and what comes of it when it is recovered, once and twice. */
+/* Checks that `damaged` and the files of its first and second recovery show the same. */
 static void shows_the_same(const char *what, size_t where)
 {
     recover_twice();
@@ -243,7 +244,7 @@ static void every_place(const char *buffer, const char *pin, uint64_t rounds)
             one(at, depth, n - 2, 1, byte);
             one(at, depth, n - 1, 1, byte);
             one(at, depth, 0, n, byte);
-            some(at, depth, 1, 2, n - 2, byte); /* the newest, and one that the list breaks at before */
+            some(at, depth, 1, 2, n - 2, byte); /* the newest bin, and an earlier one where the list breaks */
             some(at, depth, 0, 2, n - 1, byte);
             some(at, depth, 1, (n - 1) / 2, 2, byte);
         }
@@ -268,7 +269,8 @@ static void the_first_moments_set_aside(void **state)
     every_place("128K", "750us", 15000);
 }
 
-/* What is left of a block of definitions is put together; its length is that of what is left, at once. */
+/* Recovery joins the remaining definitions. Their block gets its new length at once, so a second recovery is the
+ * same. */
 static void a_definition_is_damaged(void **state)
 {
     (void)state;
@@ -277,11 +279,11 @@ static void a_definition_is_damaged(void **state)
     memcpy(damaged, all, bytes);
     size_t at = sb->defs_first + sizeof(struct fdri_arena_defs_block);
     for (int i = 0; i < 3; i++) at += ((const struct fdri_arena_def *)(const void *)(all + at))->bytes;
-    damaged[at + sizeof(struct fdri_arena_def)] ^= 0x55; /* its name */
+    damaged[at + sizeof(struct fdri_arena_def)] ^= 0x55; /* in its name */
     recover_twice();
 }
 
-/* Cut off anywhere, in headers as well: bins alone tell of all calls then. */
+/* The file is cut anywhere, also within headers. Then only bins tell of the calls. */
 static void cut_anywhere(void **state)
 {
     (void)state;
@@ -300,7 +302,7 @@ static void cut_anywhere(void **state)
     }
 }
 
-/* The blocks of partitions, one by one: their bins tell, those set aside from those that followed. */
+/* Each partition's block is destroyed in turn. The bins themselves say whether they are of a pinned partition. */
 static void without_a_partition(void **state)
 {
     (void)state;
@@ -323,7 +325,7 @@ static void without_a_partition(void **state)
     }
 }
 
-/* Of calls of length 0 at one depth nothing is left, neither bins nor what tells of them. */
+/* Bins and partitions of the calls of length 0 at one depth are all destroyed. */
 static void without_a_trace(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit promise=P3,P8
- * P8: what is recovered is whole and its ledger adds up, also where a bin of samples was damaged, or the key of a row
- * of totals, which then is a kind that has no totals, or epochs. Found by fuzz_reader. */
+ * P3, P8: the recovered file is whole and its ledger balances. Cases, found by fuzz_reader: a damaged bin of samples,
+ * damaged epochs, and a row of totals whose key names a kind without totals. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stddef.h>
@@ -45,7 +45,7 @@ static struct image snapshot(void)
     return m;
 }
 
-/* Of how many locations accounts were made anew. */
+/* Recovers the file and checks it. Returns the number of locations whose accounts recovery made anew. */
 static uint64_t recovered_is_whole(const struct image *m)
 {
     char message[256], path[] = "/tmp/fdr-recover-XXXXXX";
@@ -68,14 +68,14 @@ static uint64_t recovered_is_whole(const struct image *m)
     if (fdr_file_damage_count(g)) fail_msg("%s", fdr_file_damage(g, 0));
     for (size_t i = 0, n = fdr_ledger(g, &r); i < n; i++) {
         assert_int_equal(r[i].presented, r[i].kept + r[i].filtered + r[i].reduced + r[i].lost);
-        assert_true(r[i].presented < 1ull << 40); /* nobody recorded so many here */
+        assert_true(r[i].presented < 1ull << 40); /* more than the test ever records */
     }
     uint64_t anew = fdr_file_info(g)->accounts_anew;
     fdr_file_close(g);
     return anew;
 }
 
-/* A location of samples has no levels: that they are not there is no damage. */
+/* A location of samples has no levels. Recovery must not take that for damage. */
 static void P8_nothing_is_made_anew_where_nothing_is_damaged(void **state)
 {
     (void)state;
@@ -145,7 +145,7 @@ static void P8_damaged_epochs(void **state)
     (void)state;
     begin(&(struct fdr_config){.strategy = "telescope", .buffer = "256K"});
     record();
-    for (int k = 0; k < 40; k++) record(); /* epochs begin when there is too much */
+    for (int k = 0; k < 40; k++) record(); /* epochs begin once memory is full */
     struct image m = snapshot();
     for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + sizeof(struct fdri_arena_epochs) <= m.count; off += 64) {
         struct fdri_arena_epochs *e = (void *)(m.bytes + off);
@@ -161,8 +161,7 @@ static void P8_damaged_epochs(void **state)
     end(NULL);
 }
 
-/* A count of samples that nobody can have presented is no account, and levels that no thread can have are not
- * walked. */
+/* The file claims an impossible number of samples, or more levels than a thread can have. Recovery believes neither. */
 static void P8_damaged_counts(void **state)
 {
     unsigned samples = 0, locations = 0;

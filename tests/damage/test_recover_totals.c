@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads,slow timeout=300 promise=P5,P8 without=tsan (its threads take turns)
- * P5, P8: a bit flipped in the totals of a snapshot (a row, its counters, the table that leads to it, the location that
- * the table belongs to), or in what epochs are counted from. Of the damaged file, and of what is recovered of it, what
- * is said to be exact is; where a row is gone this is said; and the others are all there. */
+ * P5, P8: a bit is flipped in the totals of a snapshot: in a row, its counters, its table, or its location. Or it is
+ * flipped in the base of an epoch. In the damaged and in the recovered file, totals that claim to be exact are exact.
+ * The reader reports missing rows and shows all others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -31,13 +31,13 @@ static const struct fdr_total *truth;
 static const struct fdr_epoch_info *truth_epoch;
 static const struct fdr_epoch_total *truth_since;
 static size_t truths, truth_epochs, truths_since;
-static size_t beside;  /* this byte is damaged as well; 0: none */
-static bool unchecked; /* nothing is: the spare is damaged. What epochs are counted from is not told then */
+static size_t beside;  /* offset of a second damaged byte; 0: none */
+static bool unchecked; /* the spare is damaged, so no check holds; epochs are not compared then */
 static fdr_region region[REGIONS];
 static fdr_marker_id marker;
 static fdr_metric_id metric;
 
-/* Both threads have the same rows, in the same order: a wrong bit in a slot leads to the other's. */
+/* Both threads have the same rows in the same order. So a wrong bit in a slot may lead to the other thread's row. */
 static void *record(void *context)
 {
     uint64_t now = 1000;
@@ -115,7 +115,7 @@ static bool lost_at(const struct fdr_file *f, uint32_t location)
     return false;
 }
 
-/* How many rows are not there. SIZE_MAX: something wrong is shown, or it is not said that one is gone. */
+/* The number of missing rows. SIZE_MAX: a shown row is wrong, or a missing row is not reported. */
 static size_t missing(struct fdr_file *f)
 {
     const struct fdr_total *t;
@@ -146,7 +146,7 @@ static bool epoch_right(const struct fdr_epoch_info *is)
     return false;
 }
 
-/* What is in no row any more is in the rest. */
+/* The calls of missing rows are in the rest. */
 static bool since_right(const struct fdr_epoch_total *is)
 {
     for (size_t k = 0; k < truths_since; k++) {
@@ -180,7 +180,7 @@ static bool found_by_search(const struct fdri_arena_rowtable *t, const uint32_t 
     return false;
 }
 
-/* Each row of a table in use is where a search for it comes. */
+/* A search by key finds each row of each table in use. */
 static bool searchable(void)
 {
     for (size_t off = 0; off + sizeof(struct fdri_arena_location) <= recovered_bytes; off += FDRI_ARENA_META_ALIGN) {
@@ -199,7 +199,7 @@ static bool searchable(void)
     return true;
 }
 
-/* Of the damaged file, and of what is recovered of it, at most so many rows may be gone. It is damaged `at`. */
+/* In the damaged and in the recovered file at most `most` rows may be missing. `what` and `at` name the damage. */
 static bool all_right(size_t most, uint32_t what, size_t at)
 {
     char message[300] = "";
@@ -221,7 +221,7 @@ static bool all_right(size_t most, uint32_t what, size_t at)
     return good;
 }
 
-/* A bit at `at` is wrong. */
+/* Flips one bit of the byte at `at`, and checks. */
 static bool holds(size_t at, uint32_t bit, size_t most)
 {
     memcpy(damaged, image, bytes);
@@ -230,7 +230,7 @@ static bool holds(size_t at, uint32_t bit, size_t most)
     return all_right(most, bit, at);
 }
 
-/* Every word of each block of this kind, at most so many rows gone. Returns how many blocks there are. */
+/* Flips a bit in every word of each block of this kind; each may cost `most` rows. Returns the number of blocks. */
 static unsigned flip(uint32_t kind, size_t step, size_t most, unsigned *bad)
 {
     unsigned blocks = 0;
@@ -240,7 +240,7 @@ static unsigned flip(uint32_t kind, size_t step, size_t most, unsigned *bad)
         if (h->magic != FDRI_ARENA_META_MAGIC || h->kind != kind || h->bytes > bytes - off) continue;
         blocks++;
         for (size_t at = sizeof *h; at < h->bytes; at += step) {
-            /* which location it is, where its table and how long: the file says that this is damage, and guesses */
+            /* After damage to these words the reader reports damage and guesses, so rows may be wrong. */
             if (kind == FDRI_ARENA_META_ROWTABLE && at == offsetof(struct fdri_arena_rowtable, log2)) continue;
             if (kind == FDRI_ARENA_META_LOCATION && (at == offsetof(struct fdri_arena_location, id) ||
                                                      at == offsetof(struct fdri_arena_location, rows_table_off)))
@@ -251,7 +251,7 @@ static unsigned flip(uint32_t kind, size_t step, size_t most, unsigned *bad)
     return blocks;
 }
 
-/* The tail says that each thread in it was in the middle of something. */
+/* Marks each thread in the tail as being within an operation. */
 static unsigned put_under_way(void)
 {
     struct fdri_arena_tail *tail = (void *)(image +
@@ -265,8 +265,8 @@ static unsigned put_under_way(void)
     return tail->count;
 }
 
-/* Then nothing is said where its current epoch does not add up. A row is damaged, and the chain of what that epoch is
- * counted from leads out of the file behind the block that names it. */
+/* Then the reader reports nothing if the current epoch does not add up. A row is damaged. The chain of blocks of the
+ * epoch's base leads out of the file after the block that names that row. */
 static unsigned lead_nowhere(unsigned *bad)
 {
     unsigned blocks = 0;
@@ -282,7 +282,7 @@ static unsigned lead_nowhere(unsigned *bad)
     return blocks;
 }
 
-/* With this file as it is for the truth. */
+/* Takes a snapshot, which serves as the truth. */
 static struct fdr_file *begin(const char *buffer)
 {
     struct fdr_file *f;
@@ -309,13 +309,13 @@ static void P5_P8_a_wrong_bit_in_totals(void **state)
     assert_true(flip(FDRI_ARENA_META_EPOCHS, 16, 0, &bad) + flip(FDRI_ARENA_META_EPOCHBASE, 8, 0, &bad) >= 2);
     assert_int_equal(bad, 0);
     fdr_file_close(f);
-    f = begin("512K"); /* the least that has room for rows of epochs that are over */
+    f = begin("512K"); /* the smallest buffer with room for rows of ended epochs */
     assert_true(flip(FDRI_ARENA_META_EPOCHROWS, 32, 0, &bad) >= 2);
     assert_int_equal(bad, 0);
     fdr_file_close(f);
 }
 
-/* In so little memory that what the current epoch is counted from is in several blocks. */
+/* With so little memory the base of the current epoch is in several blocks. */
 static void P5_P8_a_chain_that_leads_nowhere(void **state)
 {
     unsigned bad = 0;
@@ -327,7 +327,8 @@ static void P5_P8_a_chain_that_leads_nowhere(void **state)
     fdr_file_close(f);
 }
 
-/* An entry of the list of checks leads elsewhere, and a row is damaged: it is known by its own entry still. */
+/* An entry in the list of checks names another place, and a row is damaged. The row's own entry still finds the
+ * damage. */
 static void P5_P8_a_damaged_list_of_checks(void **state)
 {
     struct fdri_arena_spare spare;
@@ -354,7 +355,7 @@ static void P5_P8_a_damaged_list_of_checks(void **state)
 
 enum { STRETCH = 512, ALL = 2 * (REGIONS + 2) };
 
-/* A stretch is not there, or another is in its place; where nothing is checked the spare is damaged as well. */
+/* A stretch of bytes is zero or replaced by another one. If `unchecked`, the spare is damaged as well. */
 static bool stretch_holds(size_t at, size_t from)
 {
     memcpy(damaged, image, bytes);
@@ -376,8 +377,8 @@ static bool has_rows(size_t from)
     return false;
 }
 
-/* What is found without the table must not be taken from among the counters, nor what a table leads to if some of it
- * is not there: nothing was sent here, and no row is shown that never was. */
+/* The reader searches for rows when their table is damaged. It must not take counters for rows. It must reject rows
+ * that are partly missing. No row is shown that never existed. */
 static void P8_no_row_that_never_was(void **state)
 {
     unsigned bad = 0, tried = 0;
@@ -399,8 +400,8 @@ static void P8_no_row_that_never_was(void **state)
     fdr_file_close(f);
 }
 
-/* The beginning of a block of levels stands where rows and counters are, and its own is damaged: recovery must not
- * write accounts over what lies there. */
+/* The beginning of a block of levels was written over rows and counters; the block itself is damaged. Recovery must not
+ * write accounts over the rows and counters there. */
 static void P8_levels_over_totals(void **state)
 {
     unsigned bad = 0, tried = 0;
@@ -422,8 +423,8 @@ static void P8_levels_over_totals(void **state)
     fdr_file_close(f);
 }
 
-/* A partition's block has changed places with a row that an epoch is counted from: it is found where it is, and
- * recovery must not clear what it takes for the row. */
+/* A partition's block and a row of an epoch's base have changed places. The reader finds the partition there. Recovery
+ * must not clear it as if it were the row. */
 static void P8_a_partition_over_totals(void **state)
 {
     enum { PART = sizeof(struct fdri_arena_part) };
