@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads clock=tsc promise=P3,P4,P9,P10 */
-/* The public header, function by function: definitions and calls, read back from a snapshot. */
+/* P3, P4, P9, P10: the functions of the public header. The test calls them and compares the snapshot with the calls. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -19,7 +19,7 @@
 static void P3_definitions_are_idempotent(void **state)
 {
     (void)state;
-    assert_int_equal(fdr_region_define("early", NULL, 0), 0); /* nothing records yet */
+    assert_int_equal(fdr_region_define("early", NULL, 0), 0); /* no recording yet */
     begin(NULL);
     fdr_region a = fdr_region_define("a", "f.c", 1);
     assert_int_not_equal(a, 0);
@@ -83,7 +83,7 @@ static void P3_definitions_by_many_threads_agree(void **state)
 static int helper(int n)
 {
     FDR_FUNCTION();
-    if (n == 1) return 1; /* left here too */
+    if (n == 1) return 1; /* also leaves on this way */
     for (int i = 0; i < 3; i++) {
         FDR_REGION("inner")
         {
@@ -129,7 +129,7 @@ static void P3_recursion_deeper_than_the_stack(void **state)
         for (uint32_t d = 0; d < 3000; d++) both_enter(&o, 1 + d % 7, t += 10);
         for (uint32_t d = 0; d < 3000; d++) both_leave(&o, t += 10);
     }
-    both_enter(&o, 5, t += 10); /* not lost track of */
+    both_enter(&o, 5, t += 10); /* deeper calls are counted, and the depth stays right */
     both_enter(&o, 6, t += 10);
     both_leave(&o, t += 10);
     struct fdr_file *f = take();
@@ -146,7 +146,7 @@ static void P3_recursion_deeper_than_the_stack(void **state)
     check((struct oracle_rules){0});
 }
 
-/* The row of those without a level has nothing of other classes. */
+/* The ledger row of calls deeper than the stack counts no other classes. */
 static void P3_messages_beside_a_deep_recursion(void **state)
 {
     (void)state;
@@ -185,7 +185,7 @@ static void P3_live_recursion_and_longjmp_out_of_it(void **state)
     assert_int_equal(fdr_location_info(f, 0)->open_count, 1);
     fdr_file_close(f);
     if (setjmp(out) == 0) recurse(r, 2000, &out);
-    fdr_leave(top); /* closes what longjmp skipped */
+    fdr_leave(top); /* ends the calls that longjmp skipped */
     fdr_enter(r);
     fdr_leave(r);
     f = take();
@@ -204,9 +204,9 @@ static void P9_leaves_that_do_not_match(void **state)
     uint64_t t = 5000;
     fdr_leave_at(3, t);
     for (uint32_t d = 1; d <= 6; d++) both_enter(&o, d, t += 7);
-    fdr_leave_at(99, t += 3); /* not open: counted, ignored */
+    fdr_leave_at(99, t += 3); /* not open: counted and otherwise ignored */
     t += 4;
-    fdr_leave_at(2, t); /* closes 6 5 4 3 and 2 */
+    fdr_leave_at(2, t); /* ends 6, 5, 4, 3 and 2 */
     for (int i = 0; i < 5; i++) oracle_leave(&o, t);
     fdr_leave_at(6, t);
     both_enter(&o, 4, t += 7);
@@ -282,13 +282,13 @@ static void P10_ids_that_nobody_defined(void **state)
     end(f);
 }
 
-/* Nothing is open: no id, not the largest one either, is that of a call. */
+/* No call is open. So no id, not even the largest, matches one. */
 static void P3_leaves_of_nothing(void **state)
 {
     static const fdr_region id[] = {0, 1, FDRI_CODEC_ID_MAX, FDRI_CODEC_ID_MAX + 1, UINT32_MAX};
     const uint32_t ids = sizeof id / sizeof id[0];
     (void)state;
-    begin(&(struct fdr_config){.timer = "tsc"}); /* the fast path, where there is one */
+    begin(&(struct fdr_config){.timer = "tsc"}); /* the fast path, if this machine has one */
     fdr_enter(1);
     fdr_leave(1);
     for (uint32_t i = 0; i < ids; i++) fdr_leave(id[i]);
@@ -316,10 +316,10 @@ static void P3_pause_counts_only(void **state)
     fdr_resume();
     fdr_enter_at(2, 400); /* still paused */
     fdr_resume();
-    fdr_resume(); /* one too many: nothing */
+    fdr_resume(); /* one too many: no effect */
     fdr_enter_at(3, 500);
     fdr_leave_at(3, 600);
-    fdr_leave_at(2, 700); /* entered in the pause: untimed */
+    fdr_leave_at(2, 700); /* entered during the pause: untimed */
     fdr_enter_at(2, 800);
     fdr_leave_at(2, 850);
     fdr_leave_at(1, 900);
@@ -352,20 +352,20 @@ static void P4_minimum_duration_is_taken_before_rounding(void **state)
 {
     (void)state;
     for (int k = 0; k < 2; k++) {
-        /* units of ticks are others in ns */
+        /* a tick is not 1 ns here */
         begin(&(struct fdr_config){.timer = "monotonic", .min_duration = "1us", .resolution = k ? "128ns" : "0"});
         uint64_t t = 77;
         for (uint32_t i = 0; i < 3000; i++) {
             both_enter(&o, 1, t += 1000);
             both_enter(&o, 2, t);
-            both_leave(&o, t += 990 + i % 20); /* around the edge */
+            both_leave(&o, t += 990 + i % 20); /* durations around the minimum */
             both_leave(&o, t += i % 3);
         }
         check((struct oracle_rules){.min_duration = 1000, .shift = k ? 7 : 0});
     }
 }
 
-/* Ties: everything happens in few ticks. Exact in lossless time, valid in reduced. */
+/* Many events in few ticks. Lossless recordings are exact, others nest. */
 static void P4_equal_time_stamps_keep_their_order(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit clock=tsc promise=P3,P4,P5,P9 */
-/* The public header: rules, phases, rewinding. */
+/* P3, P4, P5, P9: rules, phases and rewinding. The ledger, the totals and the nesting are right for calls that a rule
+ * or a pause filters and for records that a rewind removes. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stdbool.h>
@@ -30,7 +31,7 @@ static void P3_rules_keep_out_what_they_say(void **state)
     for (int round = 0; round < 20; round++)
         for (int i = 0; i < 7; i++) {
             fdr_enter_at(id[i], t += 100);
-            fdr_enter_at(id[5], t += 100); /* inside all of them; never kept out */
+            fdr_enter_at(id[5], t += 100); /* inside all of them; no rule filters it */
             fdr_leave_at(id[5], t += 100);
             fdr_leave_at(id[i], t += i == 4 && round % 2 ? 6000 : 100);
         }
@@ -51,7 +52,7 @@ static void P3_rules_keep_out_what_they_say(void **state)
         assert_int_equal(shown[i], expect);
         assert_int_equal(w->untimed, untimed[i]);
     }
-    assert_int_equal(total(f, FDR_IN_REGION, id[4])->calls, 20); /* a minimum stops storage, not the clock */
+    assert_int_equal(total(f, FDR_IN_REGION, id[4])->calls, 20); /* a minimum stops storage, not totals */
     assert_int_equal(balance(f), 20 * 14);
     assert_int_equal(fdr_location_info(f, 0)->open_count, 0);
     assert_int_equal(fdr_location_info(f, 0)->stray_leaves + fdr_location_info(f, 0)->unbalanced, 0);
@@ -59,7 +60,7 @@ static void P3_rules_keep_out_what_they_say(void **state)
     unlink(rules);
 }
 
-/* A call that a rule keeps out, and one of the same region that it does not, may be open at the same time. */
+/* Two calls of one region may be open, one of them filtered by a rule. */
 static void P3_recursion_of_a_region_that_is_kept_out(void **state)
 {
     (void)state;
@@ -76,8 +77,7 @@ static void P3_recursion_of_a_region_that_is_kept_out(void **state)
     unlink(rules);
 }
 
-/* Letters A to D enter, a to d leave; A to C are stored or kept out by the rules below. What is shown: the same of what
- * is stored. */
+/* Letters A to D enter, a to d leave. The rules below filter some calls of A to C. `shown` has the stored ones. */
 struct skips {
     const char *rules, *events, *shown;
     unsigned unbalanced, stray;
@@ -107,8 +107,8 @@ static void check_skips(const struct skips *w)
     unlink(rules);
 }
 
-/* A leave that skips calls that a rule kept out is not taken for one of theirs, nor is one of theirs that skips calls
- * that are stored, or one of a region that is not open at all. */
+/* A stored region's leave may skip filtered calls, and is not taken for one of theirs. Likewise a filtered region's
+ * leave may skip stored calls. A leave of a region that is not open ends no call. */
 static void P9_leaves_that_skip_calls_kept_out(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void P9_leaves_that_skip_calls_kept_out(void **state)
     for (size_t i = 0; i < sizeof what / sizeof *what; i++) check_skips(&what[i]);
 }
 
-/* More of them than a list holds at first, and more than it ever holds: jumps have left these. */
+/* More filtered calls than the first list holds, and then more than any list: jumps left these. */
 static void P9_many_calls_kept_out(void **state)
 {
     (void)state;
@@ -149,13 +149,14 @@ static void P9_many_calls_kept_out(void **state)
     unlink(rules);
 }
 
-/* Frames as hooks tell of them: `up` bytes above the lowest of these. The functions are places that are no code. */
+/* Frames as the compiler's hooks report them: `up` bytes above the lowest one. The functions are addresses without
+ * code. */
 static char code[256];
 enum { WAYS = 5 };
 struct way {
-    /* of the function that is stored last before f ends; up_to: its return address, or 0 */
+    /* the frame of s, the last stored function before f ends; up_to: place of its return address, or 0 */
     int up, up_to, caller, site;
-    bool gone; /* so the inner f is */
+    bool gone; /* did a jump leave the inner f? */
 };
 
 static void in_frame(const void *function, char *frame, int caller, int site)
@@ -163,12 +164,12 @@ static void in_frame(const void *function, char *frame, int caller, int site)
     fdr_enter_function_(function, code + caller, frame, code + site);
 }
 
-/* f is stored and calls itself, which is kept out; then s, often enough for its frame to be known. Whose is f's leave
- * then? */
+/* f is stored and calls itself; a rule filters the inner call. Then s is called until its frame is known. The frame
+ * decides whether the next leave of f ends the inner or the outer call. */
 static void check_way(const struct way *w)
 {
     _Alignas(8) char stack[4096] = {0};
-    const void *f = (const void *)(uintptr_t)&a64l; /* sanitizers put nothing of theirs in its place */
+    const void *f = (const void *)(uintptr_t)&a64l; /* sanitizers do not replace this function */
     in_frame(code, stack + 4000, 1, 2);
     in_frame(f, stack + 3200, 3, 4);
     in_frame(f, stack + 2400, 5, 4);
@@ -189,11 +190,11 @@ static void check_way(const struct way *w)
 static void P9_a_call_kept_out_that_a_jump_left(void **state)
 {
     (void)state;
-    static const struct way ways[WAYS] = {{2800, 0, 10, 11, true},     /* above */
-                                          {2400, 0, 12, 13, true},     /* there, called from elsewhere */
-                                          {2400, 0, 5, 14, false},     /* a part of it */
-                                          {1600, 0, 15, 16, false},    /* called by it, for all one knows */
-                                          {1600, 2800, 17, 18, true}}; /* a large one, that ends above where it began */
+    static const struct way ways[WAYS] = {{2800, 0, 10, 11, true},     /* s lies above the inner f */
+                                          {2400, 0, 12, 13, true},     /* at its place, called from elsewhere */
+                                          {2400, 0, 5, 14, false},     /* inlined into it */
+                                          {1600, 0, 15, 16, false},    /* may be called by it */
+                                          {1600, 2800, 17, 18, true}}; /* large: begins below, returns above */
     char *rules = write_rules("every 2 name a64l\n");
     begin(&(struct fdr_config){.filter = rules, .timer = oracle_clock("tsc")});
     for (int i = 0; i < (FDRI_STACK_RETURN_ABOVE_FRAME ? WAYS : WAYS - 1); i++) check_way(&ways[i]);
@@ -204,7 +205,7 @@ static void P9_a_call_kept_out_that_a_jump_left(void **state)
     unlink(rules);
 }
 
-/* One call at t; the next one is 100 later. */
+/* One call of 50 ns at t; the next one begins 100 ns later. */
 static uint64_t one_call(uint64_t *t)
 {
     fdr_enter_at(1, *t);
@@ -218,7 +219,7 @@ static void P3_phases_nest(void **state)
     char *rules = write_rules("phase solve*\nphase step\n");
     uint64_t t = 100;
     begin(&(struct fdr_config){.filter = rules});
-    fdr_phase_end("step"); /* of none: it closes nothing twice */
+    fdr_phase_end("step"); /* without a begin: no effect */
     one_call(&t);
     fdr_phase_begin("solver");
     one_call(&t); /* kept */
@@ -227,7 +228,7 @@ static void P3_phases_nest(void **state)
     fdr_phase_end("step");
     one_call(&t); /* kept */
     fdr_phase_end("step");
-    one_call(&t); /* kept: the outer one is open still */
+    one_call(&t); /* kept: the outer step is still open */
     fdr_pause();
     fdr_phase_begin("step");
     one_call(&t); /* paused by the program */
@@ -237,7 +238,7 @@ static void P3_phases_nest(void **state)
     one_call(&t);
     fdr_phase_end("solver"), fdr_phase_end("step");
     fdr_phase_begin("step");
-    one_call(&t); /* kept: ends without a begin count for nothing */
+    one_call(&t); /* kept: ends without a begin did not count */
     fdr_phase_end("step");
     struct fdr_file *f = take();
     assert_int_equal(balance(f), 9);
@@ -248,7 +249,7 @@ static void P3_phases_nest(void **state)
     assert_int_equal(filtered, 3);
 }
 
-/* A resume without its pause opens nothing: neither outside of phases, nor what a later pause closes. */
+/* A resume without a pause has no effect: neither outside of phases, nor on a later pause. */
 static void P3_a_resume_too_many(void **state)
 {
     (void)state;
@@ -256,7 +257,7 @@ static void P3_a_resume_too_many(void **state)
     char *rules = write_rules("phase solve*\n");
     begin(&(struct fdr_config){.filter = rules});
     fdr_resume();
-    one_call(&t); /* outside */
+    one_call(&t); /* outside of the phase */
     fdr_phase_begin("solver");
     one_call(&t); /* kept */
     fdr_resume();
@@ -264,10 +265,10 @@ static void P3_a_resume_too_many(void **state)
     one_call(&t); /* paused */
     fdr_phase_end("solver");
     fdr_resume(), fdr_resume();
-    one_call(&t); /* outside */
+    one_call(&t); /* outside of the phase */
     fdr_pause();
     fdr_phase_begin("solver");
-    one_call(&t); /* paused before the phase began */
+    one_call(&t); /* the pause came before the phase */
     fdr_resume();
     one_call(&t); /* kept */
     fdr_phase_end("solver");
@@ -280,7 +281,7 @@ static void P3_a_resume_too_many(void **state)
     assert_int_equal(filtered, 4);
 }
 
-/* A call that a rule keeps out between calls that stay is named for what it is, and not for a reduction. */
+/* A filtered call between stored ones is shown as [filtered], not as [reduced]. */
 static void P9_filtered_parents_are_told(void **state)
 {
     (void)state;
@@ -325,7 +326,7 @@ static void P3_phases_store_only_inside(void **state)
     uint64_t kept = row(f, 0, FDR_IN_REGION, 1)->kept, filtered = row(f, 0, FDR_IN_REGION, 1)->filtered;
     end(f);
     unlink(rules);
-    assert_int_equal(kept, 1); /* docs: a thread stores only between begin and end of a named one */
+    assert_int_equal(kept, 1); /* docs: a thread stores events only within a named phase */
     assert_int_equal(filtered, 3);
 }
 
@@ -333,7 +334,7 @@ static void P3_rewind_forgets_exactly(void **state)
 {
     (void)state;
     begin(&(struct fdr_config){.buffer = "8M"});
-    fdr_rewind(); /* no mark: nothing */
+    fdr_rewind(); /* no mark: no effect */
     uint64_t t = 0, forgotten = 0;
     fdr_enter_at(1, t += 10);
     for (int round = 0; round < 60; round++) {
@@ -365,7 +366,7 @@ static void P3_rewind_forgets_exactly(void **state)
     end(f);
 }
 
-/* Rewinds while reductions go on, marks whose bins are long gone, calls that span the mark. */
+/* Rewinds during reductions, to marks whose bins were given back, and across calls that span the mark. */
 static void P3_rewind_in_a_small_buffer(void **state)
 {
     static const char *const strategies[] = {"whole", "last", "first"};
@@ -393,8 +394,8 @@ static void P3_rewind_in_a_small_buffer(void **state)
         end(f);
     }
 }
-/* After a rewind in the very tick of the mark, calls without length are numbered after those that stayed; and marks
- * use no more memory however many there are. */
+/* A rewind within the tick of its mark. Later calls of length 0 are numbered after those before the mark. Marks use no
+ * more memory, however many there are. */
 static void P4_rewind_within_one_tick(void **state)
 {
     (void)state;
@@ -426,7 +427,7 @@ static void P4_rewind_within_one_tick(void **state)
     end(f);
 }
 
-/* Calls that are only counted stand on the stack, too; when storing stops the others keep their depth. */
+/* Filtered calls stand on the shadow stack, too. When storage stops, the other open calls keep their depths. */
 static void P9_counted_calls_on_the_stack(void **state)
 {
     (void)state;
@@ -462,7 +463,7 @@ static void P9_counted_calls_on_the_stack(void **state)
     }
 }
 
-/* A pause that ends inside a call: what is timed in there is no exclusive time of the call around both. */
+/* A pause ends inside an untimed call. The time of calls in there is not exclusive time of the outer timed call. */
 static void P5_time_within_untimed_calls(void **state)
 {
     (void)state;
@@ -482,8 +483,8 @@ static void P5_time_within_untimed_calls(void **state)
     end(f);
 }
 
-/* Calls of length 0 in a call that a pause keeps out, all in one tick: nobody could tell where they belong, so they are
- * kept out, too, and what is kept is shown, where it belongs. `what`: how it goes on. */
+/* Within one tick, a paused call contains calls of length 0. Their place would be unknown, so they are filtered, too.
+ * The stored calls are shown in their places. `what`: how the sequence continues. */
 static void length_0_in_a_pause(int what)
 {
     begin(&(struct fdr_config){.resolution = "1ms"});
@@ -504,7 +505,7 @@ static void length_0_in_a_pause(int what)
     uint64_t shown[8] = {0};
     size_t n = load(f, e, 32);
     for (size_t i = 0; i < n; i++) {
-        assert_true(e[i].depth < 8 && (!e[i].reduced || e[i].filtered)); /* nothing was given back */
+        assert_true(e[i].depth < 8 && (!e[i].reduced || e[i].filtered)); /* no call was given back */
         shown[e[i].depth] += e[i].kind == FDR_ENTER && !e[i].reduced;
         if (e[i].kind == FDR_ENTER && e[i].id == 6) assert_int_equal(e[i - 1].id, 5);
     }
@@ -521,7 +522,7 @@ static void P3_P9_length_0_in_a_pause(void **state)
     for (int what = 0; what < 4; what++) length_0_in_a_pause(what);
 }
 
-/* Whose counters are read at their edges says nothing of calls that a rule keeps out. */
+/* Rules for counters at the edges of calls do not override a rule that excludes a region. */
 static void P3_edge_regions_overrule_no_rule(void **state)
 {
     char *rules = write_rules("exclude name hidden\n");
@@ -537,7 +538,7 @@ static void P3_edge_regions_overrule_no_rule(void **state)
     unlink(rules);
 }
 
-/* A leave skips a call that has its time; the call around that was entered in a pause and has none. */
+/* A leave skips a timed call inside of an untimed one, which was entered during a pause. */
 static void P5_a_skipped_call_inside_of_one_without_time(void **state)
 {
     struct fdr_read_event e[8];

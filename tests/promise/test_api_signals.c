@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=300 serial clock=monotonic promise=P1,P3,P7,P10
  * ctest: without=tsan (it delivers signals between operations only)
- * Not under sanitizers: they deliver signals when it suits them, not in the middle of a record. Signals: handlers that
- * record, handlers that leave by longjmp, snapshots by signal, and respect for those of others. */
+ * P1, P3, P7, P10: signal handlers that record, or leave by longjmp, and snapshots by signal. The program's own
+ * handlers stay in place. ThreadSanitizer never delivers a signal in the middle of a record, so the test does not run
+ * there. */
 #include <dirent.h>
 #include <errno.h>
 #include <fdr/fdr.h>
@@ -141,12 +142,12 @@ static void P3_a_handler_that_records_loses_nothing(void **state)
     assert_int_equal(abandoned, 0);
     assert_int_equal(sum, by_main + by_handler);
     assert_int_equal(calls, by_main + by_handler);
-#if !defined(__SANITIZE_THREAD__) /* which delivers signals between operations only */
-    assert_true(lane > 0);        /* else nothing was interrupted in mid-record and this test says nothing */
+#if !defined(__SANITIZE_THREAD__) /* it delivers signals between operations only */
+    assert_true(lane > 0);        /* else no signal hit the middle of a record */
 #endif
 }
 
-/* ---- a handler that never comes back ---- */
+/* ---- a handler that leaves by longjmp ---- */
 
 static sigjmp_buf away;
 static void on_tick_leave(int unused)
@@ -189,7 +190,7 @@ static void P10_a_handler_that_leaves_by_longjmp(void **state)
     struct fdr_file *f = oracle_snapshot(8 << 20, &wrong);
     if (wrong) print_message("%s\n", wrong);
     assert_null(wrong);
-    wrong = oracle_check_within(f, &events, (uint64_t)ticks); /* P3: within one event per record that was broken off */
+    wrong = oracle_check_within(f, &events, (uint64_t)ticks); /* P3: each broken record may cost one event */
     if (wrong) print_message("%s\n", wrong);
     const struct fdr_ledger_row *rows;
     size_t count = fdr_ledger(f, &rows);
@@ -204,9 +205,9 @@ static void P10_a_handler_that_leaves_by_longjmp(void **state)
                   (unsigned long long)n, (int)ticks, (unsigned long long)abandoned, (unsigned long long)sum,
                   (unsigned long long)unattached);
     assert_null(wrong);
-    /* a jump out of the middle of a refill may leak a bin or leave a count behind, never break a list */
+    /* a jump out of a refill may leak a bin or leave a wrong count, but never breaks a list */
     if (bins) assert_true(strstr(bins, "miscounted") || strstr(bins, "bins lost"));
-    /* each jump may cost the event it interrupted and the one that found the mess */
+    /* each jump may cost the interrupted event and the event that found the broken state */
     assert_true(sum + unattached + 3 * (uint64_t)ticks >= 2 * n && sum <= 2 * n + (uint64_t)ticks);
     assert_int_equal(unattached, 0);
 }
@@ -228,7 +229,7 @@ static void info_handler(int number, siginfo_t *info, void *context)
 static void wait_for_snapshots(uint64_t n)
 {
     for (int i = 0; i < 6000 && fdr_usage().snapshots < n; i++) usleep(10000);
-    usleep(100000); /* one more would be one too many */
+    usleep(100000); /* one more would exceed the limit */
 }
 
 static void P10_the_previous_handler_is_called_and_put_back(void **state)
@@ -251,7 +252,7 @@ static void P10_the_previous_handler_is_called_and_put_back(void **state)
     wait_for_snapshots(1);
     assert_int_equal(fdr_usage().snapshots, 1);
     assert_int_equal(chained_info, 1);
-    sigaction(SIGUSR1, &first, NULL); /* the application changes its mind: that stays */
+    sigaction(SIGUSR1, &first, NULL); /* the program installs another handler: it stays */
     fdr_finalize();
     sigaction(SIGUSR1, NULL, &now);
     assert_true(now.sa_handler == plain_handler);
@@ -279,7 +280,7 @@ static void P10_a_signal_that_is_ignored_stays_ignored(void **state)
 static void P10_another_signal_by_number(void **state)
 {
     (void)state;
-    begin("12", "0", NULL, NULL); /* USR2 */
+    begin("12", "0", NULL, NULL); /* SIGUSR2 */
     raise(SIGUSR2);
     wait_for_snapshots(1);
     assert_int_equal(fdr_usage().snapshots, 1);
@@ -328,7 +329,7 @@ static void P10_keep_oldest_and_newest(void **state)
     clean();
 }
 
-/* An archive takes them as they come: a long run leaves more than FDR_KEEP, and FDR_DISK, would hold at once. */
+/* A run may write more snapshots than FDR_KEEP and FDR_DISK allow if another program moves them away. */
 static void P10_those_moved_away_make_room(void **state)
 {
     static const char *const limit[][2] = {{"2,oldest", NULL}, {"100,oldest", "1M"}};
@@ -353,7 +354,7 @@ static void P10_those_moved_away_make_room(void **state)
     }
 }
 
-/* The newest are kept: an old one does not go for one that then cannot be written. */
+/* FDR_KEEP keeps the newest. An old snapshot is not removed for a new one that then cannot be written. */
 static void P10_a_snapshot_that_fails_costs_no_other(void **state)
 {
     (void)state;
@@ -447,7 +448,7 @@ static void P7_finalize_takes_the_last_snapshot(void **state)
     fdr_enter(1);
     fdr_leave(1);
     assert_int_equal(fdr_snapshot("one"), 0);
-    fdr_finalize(); /* the final one is not limited */
+    fdr_finalize(); /* the limit does not apply to the final snapshot */
     assert_int_equal(files(), 2);
     assert_int_equal(fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message), FDR_WHOLE);
     assert_string_equal(fdr_file_info(f)->state, "finalized");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=120 promise=P7,P10 excuse=root
- * Programs that change what paths mean, or what they may do with them, while they record: chroot, setuid, chdir, all
- * descriptors closed. Snapshots and bundles go where FDR_DIR was, the live file goes, and one that cannot says that it
- * is over: nobody takes it for what a killed process left. */
+ * P7, P10: a recording program calls chroot, setuid or chdir, or closes all descriptors. Snapshots and bundles still go
+ * to FDR_DIR as it was at the start, and the live file is removed. A live file that cannot be removed says that its
+ * recording is over. So no reader takes it for the file of a killed process. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <fdr/fdr.h>
@@ -49,7 +49,7 @@ static void take(void)
 static void finish(void) { take(), fdr_finalize(), _exit(5); }
 static void die(void) { record(), *nowhere = 1; }
 
-static void root_and_finish(void) { into_root(), take(), finish(); } /* one snapshot makes room for the next */
+static void root_and_finish(void) { into_root(), take(), finish(); } /* FDR_KEEP is 1: the second replaces the first */
 static void root_and_die(void) { into_root(), die(); }
 static void root_and_term(void) { into_root(), record(), raise(SIGTERM); }
 static void nobody_and_finish(void) { to_nobody(), finish(); }
@@ -67,7 +67,7 @@ static void elsewhere_and_die(void)
     die();
 }
 
-/* Its child is in the same root, and ends as programs do. */
+/* The child in the same root ends normally. It must not remove the live file of its parent. */
 static void root_and_fork(void)
 {
     int status;
@@ -79,7 +79,7 @@ static void root_and_fork(void)
     raise(SIGKILL);
 }
 
-/* Its own files get the numbers that fdr had, and are there when that is over. */
+/* The program's files get the numbers that fdr's files had. They are still open after the recording. */
 static void close_all(void)
 {
     int fd[FILES];
@@ -100,7 +100,7 @@ static void root_and_close_all(void)
     _exit(5);
 }
 
-/* ---- what is left ---- */
+/* ---- the files that stay ---- */
 
 static const char *said(void)
 {
@@ -125,7 +125,7 @@ static void program(const struct fdr_config *config, void (*what)(void))
     _exit(98);
 }
 
-/* In an empty place, with FDR_DIR given as a path that counts from the working directory at the start. */
+/* Runs the program in an empty directory. FDR_DIR is relative to the working directory at the start. */
 static int run_with(const char *crash, void (*what)(void))
 {
     int status = -1;
@@ -163,7 +163,7 @@ static struct fdr_file *opened(const char *path)
     return f;
 }
 
-/* What `fdr VERB A [B]` says; its exit status is 0. */
+/* The output of `fdr VERB A [B]`, which must exit with 0. */
 static const char *told(const char *verb, const char *a, const char *b)
 {
     static char text[16384];
@@ -198,7 +198,7 @@ static void expect_bundle(const char *path, int signal)
     assert_null(strstr(told("crash", path, ""), "killed while"));
 }
 
-/* A live file that could not be removed: it says so, takes no memory, and goes with `fdr collect`. */
+/* A live file that could not be removed says so and takes almost no space. `fdr collect` removes it. */
 static void expect_over(const char *path, const char *state)
 {
     struct stat st;
@@ -260,7 +260,7 @@ static void a_child_in_another_root(void **state)
     const char *sanitized = getenv("FDR_SANITIZE");
     (void)state;
     needs_root();
-    if (sanitized && *sanitized) skip(); /* the look for leaks at exit needs a /proc */
+    if (sanitized && *sanitized) skip(); /* the check for leaks at exit needs /proc */
     assert_int_equal(run(root_and_fork), SIGKILL);
     expect_files(1, 0, 1);
     struct fdr_file *f = opened(death_find(place->live, ".live.fdr"));
@@ -280,7 +280,7 @@ static void another_user(void **state)
     collected();
 }
 
-/* The word that says it, taken out: as a process leaves it that is killed when its bundle has just got its name. */
+/* Clears the word that says so. This is the file of a process killed right after its bundle got its name. */
 static void unmark(const char *path)
 {
     const char zero[8] = {0};
@@ -309,11 +309,12 @@ static void another_user_dies(void **state)
         if (marked) unmark(live);
     }
     struct fdr_file *f = opened(live);
-    assert_true(fdr_file_info(f)->killed_in_handler); /* alone it cannot be told apart */
+    /* without its bundle it looks like that of a kill in the handler */
+    assert_true(fdr_file_info(f)->killed_in_handler);
     fdr_file_close(f);
 }
 
-/* A bundle that is the live file is no less whole for its name. */
+/* The live file itself is the bundle here. It is complete although it keeps the name of a live file. */
 static void another_user_is_ended(void **state)
 {
     (void)state;
@@ -361,7 +362,8 @@ static void move_and_finish(void)
     _exit(5);
 }
 
-/* What somebody keeps under another name is a recording: whoever collects those must not remove it. */
+/* The program linked or renamed its live file. Under the new name it is a recording that `fdr collect` must not
+ * remove. */
 static void kept_by_somebody(void **state)
 {
     static void (*const how[])(void) = {link_and_finish, move_and_finish};
@@ -383,7 +385,8 @@ static void closed_descriptors(void **state)
     assert_string_equal(said(), "");
 }
 
-/* What cannot be reached by anything is not emptied: it may have been moved by somebody who wants it. */
+/* Neither path nor descriptor leads to the live file. fdr marks it as over and does not empty it: the user may have
+ * moved it to keep it. */
 static void closed_in_another_root(void **state)
 {
     (void)state;

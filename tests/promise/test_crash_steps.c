@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads,slow timeout=240 promise=P7
  * ctest: without=asan,tsan (kills at every store, also at theirs)
- * P7: SIGKILL at every store of a process with one thread (tests/support/kill_at_every_store.h): what is left is
- * opened, verified and compared with what was presented. FDR_TEST_STEPS=N records longer. The last test kills for good,
- * at random moments, on a larger arena with threads. */
+ * P7: SIGKILL comes at every store of a process with one thread (tests/support/kill_at_every_store.h). The file that
+ * stays is opened, verified and compared with the presented events. FDR_TEST_STEPS=N records longer. The last test
+ * kills a process with threads and a larger arena at random moments. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #include "tests/support/kill_at_every_store.h"
 
-/* ---- what is presented: known beforehand ---- */
+/* ---- the presented events: a fixed plan ---- */
 
 struct step {
     uint8_t kind;
@@ -21,13 +21,13 @@ struct step {
 };
 enum { STEPS_MAX = 20000 };
 static struct step plan[STEPS_MAX];
-static uint32_t planned, deepest; /* calls below are only counted */
+static uint32_t planned, deepest; /* deepest: deeper calls are only counted */
 struct shared {
     volatile uint32_t done;
 };
 static struct shared *shared;
 
-/* Regions 1 to 5, marker 1: nested calls of several depths and bands, points between them. */
+/* Regions 1 to 5 and marker 1: nested calls of several depths and bands, with points between them. */
 static void make_plan(uint32_t most)
 {
     uint32_t open[16], depth = 0, random = 12345;
@@ -61,9 +61,9 @@ static void present(bool endless)
     } while (endless);
 }
 
-/* ---- what is left must be that, up to the operation under way ---- */
+/* ---- the file has these events, up to the operation under way ---- */
 
-/* The next of the plan that is stored. */
+/* The next event of the plan that is stored, from n on. */
 static uint32_t stored_from(uint32_t n)
 {
     while (n < planned && plan[n].depth > deepest) n++;
@@ -79,7 +79,7 @@ static const char *prefix(struct fdr_file *f, uint32_t done)
     uint32_t n = stored_from(0);
     const char *wrong = NULL;
     while (fdr_iter_next(it, &e) && !wrong) {
-        if (e.repaired && e.kind == FDR_LEAVE) continue; /* of calls that are open */
+        if (e.repaired && e.kind == FDR_LEAVE) continue; /* the reader makes leaves for open calls */
         if (n > done || e.kind != plan[n].kind || e.id != plan[n].id || (e.kind == FDR_MARKER && e.field[0] != n)) {
             snprintf(text, sizeof text, "event %u is kind %u id %u; done %u", n, e.kind, e.id, done);
             wrong = text;
@@ -94,7 +94,7 @@ static const char *prefix(struct fdr_file *f, uint32_t done)
     return wrong;
 }
 
-/* With reductions: some of it, in its order. Markers carry their number. */
+/* After reductions the file has some of the events, in order. Markers carry their number in the plan. */
 static const char *some(struct fdr_file *f, uint32_t done)
 {
     static char text[160];
@@ -158,7 +158,7 @@ static void step_through(const char *buffer, const char *resolution, uint32_t de
     struct killed_run run = killed_at_every_store(pid, p->live, look);
     kill(pid, SIGKILL);
     waitpid(pid, &status, 0);
-    if (!run.traced) skip(); /* no ptrace here */
+    if (!run.traced) skip(); /* this machine allows no ptrace */
     print_message("%s: %llu instructions, %llu of them changed the arena\n", buffer,
                   (unsigned long long)run.instructions, (unsigned long long)run.changes);
     assert_true(run.changes > steps);
@@ -176,7 +176,8 @@ static void P7_killed_at_every_store(void **state)
     (void)state;
     step_through("192K", NULL, UNLIMITED, steps_wanted(120), true);
 }
-/* All calls of length 0: a record between its commit and the end of its open call is not that call once more. */
+/* All calls have length 0. A kill may come after the commit of a record and before its call has ended. The reader must
+ * not show that call twice. */
 static void P7_killed_at_every_store_of_one_tick(void **state)
 {
     (void)state;
@@ -193,7 +194,7 @@ static void P7_killed_at_every_store_of_reductions(void **state)
     step_through("72K", NULL, UNLIMITED, steps_wanted(400), false);
 }
 
-/* ---- for good, at random ---- */
+/* ---- real kills at random moments ---- */
 
 static void *endless(void *unused)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=240 promise=P7 without=asan,tsan (their runtimes die in ways of their own)
- * The matrix of deaths: each leaves exactly the file that was promised, readable, with its cause; and the wait status
- * is that of the same program without fdr. */
+ * P7: the matrix of deaths. Each leaves exactly the promised file, readable and with its cause. The wait status is that
+ * of the same program without fdr. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #include "tests/support/deaths.h"
 
-/* ---- ways to die; each records something first ---- */
+/* ---- deaths; each program records first ---- */
 
 static fdr_region outer, inner;
 static volatile int zero, levels = 1 << 30;
@@ -68,7 +68,7 @@ static void die_heap(void)
     for (int i = 0; i < 8; i++) p[i] = 0x4141414141414141u;
     free((void *)q);
     free((void *)p);
-    abort(); /* should the C library not have noticed */
+    abort(); /* in case the C library did not notice */
 }
 
 static int deeper(int level)
@@ -224,7 +224,7 @@ static void anonymous_arenas(void **state)
     c.arena = "anonymous";
     for (size_t i = 0; i < sizeof deaths / sizeof *deaths; i++) run(&deaths[i], &c, deaths[i].anonymous);
 }
-/* The live directory's own file system: nothing is copied. */
+/* FDR_DIR is on the live directory's file system: fdr renames the file and copies nothing. */
 static void moved_where_that_is_enough(void **state)
 {
     (void)state;
@@ -252,7 +252,7 @@ static void end_where_others_are(void)
     pthread_create(&t, NULL, (void *(*)(void *))(uintptr_t)pause, NULL);
     end_badly();
 }
-/* A status other than 0 is a death where that was asked for, and nothing else is. */
+/* With FDR_CRASH=exit, an exit status other than 0 is a death. Otherwise no exit is. */
 static void calls_of_exit(void **state)
 {
     (void)state;
@@ -282,7 +282,7 @@ static void calls_of_exit(void **state)
         p = death_place();
         assert_int_equal(death_of(&c, end_well, &pid), 0);
         assert_string_equal(death_file(p->dir), "");
-        assert_int_equal(WTERMSIG(death_of(&c, die_term, &pid)), SIGTERM); /* all that `all` does, too */
+        assert_int_equal(WTERMSIG(death_of(&c, die_term, &pid)), SIGTERM); /* `exit` includes `all` */
         assert_true(death_ends_with(death_file(p->dir), ".crash.fdr"));
         p = death_place();
         c.crash = "all";

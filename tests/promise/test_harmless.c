@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=120 promise=P10 without=tsan (it does not follow children of threads)
- * P10: what the recorder must leave alone in its host: errno, the allocator in signal handlers, forking threads; and
- * what callers may hand it: null pointers, a configuration without its size, more than fits. */
+ * P10: the recorder leaves its host alone: errno, the allocator during signal handlers, threads that fork. It survives
+ * arguments such as null pointers, a configuration without its size, and more names than fit. */
 #include <stdlib.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -10,14 +10,14 @@
 #include "format/codec/record_codec.h"
 #include "tests/support/api_fixture.h"
 
-/* ---- the allocator of the program: nobody may ask it for anything inside a handler ---- */
+/* ---- the program's allocator: fdr must not call it within a handler ---- */
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
-#define INSTRUMENTED 1 /* the sanitizer's own calls would be counted */
+#define INSTRUMENTED 1 /* it would count the sanitizer's own calls */
 #else
 #define INSTRUMENTED 0
 #endif
-static __thread volatile bool in_handler; /* fdr's own threads may ask */
+static __thread volatile bool in_handler; /* fdr's own threads may allocate */
 static volatile unsigned asked_in_handler;
 #if !INSTRUMENTED
 void *__libc_malloc(size_t);
@@ -40,7 +40,7 @@ static void *records(void *unused)
     if (errno != 4711) return (void *)"a thread that attaches and defines";
     fdr_enter_address((const void *)(uintptr_t)&records);
     fdr_leave_address((const void *)(uintptr_t)&records);
-    /* an address in no module: all of them are looked through */
+    /* an address in no module, so that fdr looks through all modules */
     fdr_enter_address((const void *)0x7f0000001234), fdr_leave_address((const void *)0x7f0000001234);
     if (errno != 4711) return (void *)"a code address seen first";
     for (int i = 0; i < 300000; i++) FDR_REGION("many") fdr_marker(1, (uint64_t)i * 7777777);
@@ -48,11 +48,11 @@ static void *records(void *unused)
     fdr_thread_name("named"), fdr_note("key", "value"), fdr_rewind_mark(), fdr_rewind(), fdr_modules_changed();
     fdr_metric_u64(fdr_metric_define("m", "1", FDR_U64, FDR_METRIC_GAUGE), 1);
     fdr_usage();
-    int heard = dup(2); /* what is said goes nowhere */
+    int heard = dup(2); /* discards messages */
     close(2);
     errno = 4711;
     static const struct fdr_field fields[FDRI_CODEC_FIELDS_MAX + 1] = {{"field", FDR_U64, 0}};
-    fdr_event_define("too many fields", fields, FDRI_CODEC_FIELDS_MAX + 1); /* says so */
+    fdr_event_define("too many fields", fields, FDRI_CODEC_FIELDS_MAX + 1); /* fdr reports this */
     bool same = errno == 4711;
     dup2(heard, 2);
     close(heard);
@@ -123,7 +123,7 @@ static void P10_regions_defined_in_a_handler(void **state)
         snprintf(name, sizeof name, "beside %u", i % 1000);
         fdr_enter(own);
         assert_true(fdr_region_define(name, NULL, i % 1000) != 0);
-        void *volatile p = malloc(i % 4096 + 1); /* what a handler must not wait for */
+        void *volatile p = malloc(i % 4096 + 1); /* a lock for which no handler may wait */
         free(p);
         fdr_leave(own);
     }
@@ -139,11 +139,11 @@ static void P10_regions_defined_in_a_handler(void **state)
     end(f);
 }
 
-/* A handler that defines something while its thread is inside fork, with the locks of definitions taken. */
+/* A handler defines a region while its thread is inside fork and holds the locks of definitions. */
 static void P10_fork_while_handlers_define(void **state)
 {
     (void)state;
-    pid_t test = fork(); /* it may hang where this is broken: then it is ended */
+    pid_t test = fork(); /* a failure hangs: the parent then kills this child */
     assert_true(test >= 0);
     if (!test) {
         struct sigaction a = {.sa_handler = define_some, .sa_flags = SA_RESTART};
@@ -152,7 +152,7 @@ static void P10_fork_while_handlers_define(void **state)
         begin(&(struct fdr_config){.buffer = "16M"});
         sigaction(SIGALRM, &a, NULL);
         every(300);
-        /* it takes long where pages are many and the machine is loaded; so much as there is in 20 s will do */
+        /* fork is slow with many pages on a loaded machine; the forks of 20 s suffice */
         uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + 20000000000u;
         for (int i = 0; i < 1500 && fdri_clock_ns(CLOCK_MONOTONIC) < until; i++) {
             pid_t child = fork();
@@ -172,7 +172,7 @@ static void P10_fork_while_handlers_define(void **state)
     assert_int_equal(status, 0);
 }
 
-/* ---- what callers hand in ---- */
+/* ---- arguments of callers ---- */
 
 static void P10_null_pointers(void **state)
 {
@@ -207,7 +207,8 @@ static void P10_a_configuration_without_its_size(void **state)
     assert_int_equal(fdr_usage().buffer_bytes, 0);
 }
 
-/* Ids are kept in static variables: they mean the same in the next recording, also where not all names fit there. */
+/* Programs keep ids in static variables. An id means the same region in the next recording, also if not all names
+ * fit. */
 static void P10_ids_where_the_next_recording_holds_fewer(void **state)
 {
     enum { MANY = 60 };
@@ -215,7 +216,7 @@ static void P10_ids_where_the_next_recording_holds_fewer(void **state)
     static fdr_region id[MANY];
     (void)state;
     begin(&(struct fdr_config){.buffer = "4M"});
-    for (int i = 0; i < MANY; i++) { /* long ones between short ones */
+    for (int i = 0; i < MANY; i++) { /* long and short names by turns */
         memset(name[i], 'a' + i % 26, sizeof name[i] - 1);
         name[i][i % 2 ? 4000 : 10] = 0;
         id[i] = fdr_region_define(name[i], "ids.c", (unsigned)i);
@@ -234,14 +235,14 @@ static void P10_ids_where_the_next_recording_holds_fewer(void **state)
         assert_true(whole || !strncmp(d->name, name[i], 30));
         there += whole;
     }
-    assert_true(there >= 5 && there < MANY); /* else nothing was tried */
+    assert_true(there >= 5 && there < MANY); /* else the test tried nothing */
     end(f);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P10_ids_where_the_next_recording_holds_fewer), /* before others define much */
+        cmocka_unit_test(P10_ids_where_the_next_recording_holds_fewer), /* first, before other tests define much */
         cmocka_unit_test(P10_errno_stays),
         cmocka_unit_test(P10_regions_defined_in_a_handler),
         cmocka_unit_test(P10_fork_while_handlers_define),

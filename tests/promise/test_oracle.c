@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=corpus,slow timeout=900 serial promise=P3,P4,P5,P9 excuse=corpus
- * The plain, slow oracle over real streams: for every strategy and buffer, everything that is shown is checked
- * against everything that was presented. Each run is a process of its own; two run at a time.
- *
- * Of every strategy with every buffer three streams are run, of the others the most telling ones. FDR_ORACLE_GRID=1 in
- * the environment runs all of it for all sixteen. */
+ * P3, P4, P5, P9: the oracle over real streams. For each strategy and buffer it compares the shown events, ledger and
+ * totals with everything that was presented. Each run is a process of its own; two run at a time. Three streams run
+ * with every strategy and buffer, and the most telling streams with other settings. The environment variable
+ * FDR_ORACLE_GRID=1 runs all sixteen streams with all settings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +40,7 @@ static uint32_t shift_of(const char *resolution)
     return !strcmp(resolution, "10us") ? 13 : !strcmp(resolution, "1us") ? 9 : 7;
 }
 
-/* Regions are defined by name, as an application would; several may share one name, file and line. */
+/* Defines regions by name, as an application does. Several may share one name, file and line. */
 static uint32_t *define_all(const struct stream *s)
 {
     uint32_t *id = calloc(s->head->regions + 1, sizeof *id);
@@ -202,7 +201,7 @@ static void P3_P4_P5_P9_every_strategy_and_buffer(void **state)
         for (int b = 0; b < 4; b++)
             for (int k = 0; k < 4; k++)
                 for (int how = 0; how < 3;
-                     how++) { /* min duration is a gate of its own: at the sizes where it matters */
+                     how++) { /* a minimum duration is another gate: only at sizes where it matters */
                     if (!grid && b == 3 && (k || how == 2)) continue;
                     if (!grid && how == 2 && b == 1) continue;
                     struct setting s = {.buffer = buffers[b],
@@ -239,7 +238,7 @@ static void P3_P9_depth_filter_chains_and_classes(void **state)
     finish("depth, chains, classes");
 }
 
-/* One run: STREAM BUFFER STRATEGY RESOLUTION MIN DEPTH REDUCE CLASSES BIN, "-" for none. To look at a failure. */
+/* One run, to examine a failure: STREAM BUFFER STRATEGY RESOLUTION MIN DEPTH REDUCE CLASSES BIN; "-" for none. */
 static int one(char **a, int n)
 {
     const char *v[9] = {0};

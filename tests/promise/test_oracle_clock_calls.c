@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300 promise=P3,P4,P5,P9
- * Calls of the moment, by the processor's counter, against the oracle: what takes the fastest path, and what that
- * leaves to others. */
+ * P3, P4, P5, P9: calls timed by the processor's counter, against the oracle. They take the fast path and each way out
+ * of it. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <stdbool.h>
@@ -22,7 +22,7 @@ struct storm {
     struct oracle_rules rules;
     uint32_t events, deepest, regions;
     uint32_t points; /* of 20 events */
-    uint32_t spin;   /* turns of a loop between events, at most, but for a few */
+    uint32_t spin;   /* turns of a loop between most events, at most */
 };
 #define PICK(list) list[rnd(&seed, sizeof list / sizeof *list)]
 
@@ -80,7 +80,7 @@ static bool right(uint64_t round)
 {
     struct storm s = storm_of(round);
     begin(&s.config);
-    if (!fdri_life_recording.ticks) skip(); /* this machine has no such counter, and fdr said so */
+    if (!fdri_life_recording.ticks) skip(); /* the machine lacks a usable counter, and fdr said so */
     ticks_are_ns(s.rules.shift);
     for (int i = 0; i < 2; i++) fdr_marker_define(i ? "b" : "a");
     present(&s);
@@ -105,7 +105,7 @@ static void P3_P4_P5_P9_calls_of_the_moment(void **state)
     assert_int_equal(wrong, 0);
 }
 
-/* test_oracle_clock_calls [FIRST [ROUNDS]]: other storms than those of every day. */
+/* test_oracle_clock_calls [FIRST [ROUNDS]]: runs other random programs than the default ones. */
 int main(int argc, char **argv)
 {
     if (argc > 1) first = strtoull(argv[1], NULL, 10), rounds = 1;

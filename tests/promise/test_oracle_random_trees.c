@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=300 promise=P3,P4,P5,P9
- * P3, P4, P5, P9 where time tells least: random trees of calls that last 0 to 3 ticks, with events without duration in
- * between, for every strategy, resolution and bin size, against the oracle.
- *   test_oracle_random_trees SEED [ROUNDS]   from that one on: to look at a failure, or to run for longer */
+ * P3, P4, P5, P9: random trees of calls that last 0 to 3 ticks, with points between them, against the oracle. So times
+ * order few events. All strategies, resolutions and bin sizes take part.
+ *   test_oracle_random_trees SEED [ROUNDS]   starts from that seed, to examine a failure or to run longer */
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
 
@@ -16,7 +16,7 @@ struct storm {
 
 #define PICK(list) list[rnd(&seed, sizeof list / sizeof *list)]
 
-/* Everything of a round follows from its seed. */
+/* The seed determines a round completely. */
 static struct storm storm_of(uint64_t round)
 {
     static const char *const strategies[] = {"whole", "first", "last", "telescope"};
@@ -45,7 +45,7 @@ static struct storm storm_of(uint64_t round)
     s.regions = 1 + rnd(&seed, 30);
     s.tick = 1u << shifts[how];
     s.longest = 1 + rnd(&seed, 4); /* ticks, at most */
-    s.still = 1 + rnd(&seed, 6);   /* time moves on with one event of so many */
+    s.still = 1 + rnd(&seed, 6);   /* time advances with one event of so many */
     s.points = rnd(&seed, 8);      /* of 20 events */
     return s;
 }

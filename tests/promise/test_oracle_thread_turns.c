@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads,slow timeout=300 promise=P3,P4,P5,P9 without=tsan (its threads take turns)
- * Threads of 2 to 150 levels take turns in one small buffer, end, and come anew, under every strategy and with bins of
- * every size: the walker after each turn; of what is shown then the ledger, the totals, and of each thread everything
- * against the oracle. FDR_TEST_ROUNDS=N: so many such programs, from number FDR_TEST_FIRST on. */
+ * P3, P4, P5, P9: threads of 2 to 150 levels take turns in one small buffer, end, and start again. All strategies and
+ * bin sizes take part. After each turn the test walks all bins and compares the ledger, the totals and each thread's
+ * events with the oracle. FDR_TEST_ROUNDS=N runs N such programs, from number FDR_TEST_FIRST on. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -51,7 +51,7 @@ static void leave_all(struct turner *w)
     while (w->depth) leave(w, ++now);
 }
 
-/* Up and down, for some of them beyond a depth where they stay. */
+/* Up and down, in some turns always below a certain depth. */
 static void walk(struct turner *w)
 {
     uint64_t *s = &w->seed;
@@ -114,7 +114,7 @@ static void end(struct turner *w)
     w->there = false;
 }
 
-/* Who found no room has no location: then nobody knows whose events are where. */
+/* A thread that found no room has no location. Then the test cannot assign its events. */
 static const char *sums_wrong(struct fdr_file *f, uint64_t nowhere)
 {
     uint64_t calls = calls_of_ended, open = 0, in_ledger = 0, in_totals = 0;
@@ -150,7 +150,7 @@ static const char *shown_wrong(uint64_t bytes, bool prefix)
     return wrong;
 }
 
-/* One program: what is wrong with what is shown of it, or NULL. */
+/* Runs one program; returns an error in its recording, or NULL. */
 static const char *program(uint64_t number)
 {
     static const char *const bins[] = {"1K", "2K", "4K", "16K", "64K", "4K"};
@@ -218,7 +218,7 @@ static bool is_wrong(uint64_t number)
 static void P3_P4_P9_threads_that_take_turns(void **state)
 {
     (void)state;
-    /* calls around them gave while their bins were looked for; no room to tell what was open when storing stopped */
+    /* these programs failed once: outer calls gave bins during a search; the stop had no room for the open calls */
     static const uint64_t found[] = {107, 95, 101, 355, 363, 406, 3029, 3035, 86, 207, 226, 234, 389};
     uint64_t first = setting("FDR_TEST_FIRST", 1), rounds = setting("FDR_TEST_ROUNDS", ROUNDS), wrong = 0;
     for (size_t i = 0; i < sizeof found / sizeof *found; i++) wrong += is_wrong(found[i]);

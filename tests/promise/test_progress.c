@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P2
- * P2, counted: once a thread is attached, recording makes no system call, asks for no memory and takes no page fault,
- * through thousands of full bins and reductions, with every strategy; and where the words of the allocator are
- * contended for ever, it gives up after a bounded number of tries. */
+ * P2, counted: an attached thread records without system calls, allocations and page faults. This holds through
+ * thousands of full bins and reductions, with each strategy. If the allocator's words are contended for ever, a record
+ * gives up after a bounded number of tries. */
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <linux/audit.h>
@@ -29,14 +29,14 @@
 #include "tests/support/random_numbers.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
-#define INSTRUMENTED 1 /* the sanitizer's own calls would be counted */
+#define INSTRUMENTED 1 /* it would count the sanitizer's own calls */
 #else
 #define INSTRUMENTED 0
 #endif
 
-/* ---- the allocator of the program, counting ---- */
+/* ---- the program's allocator, counting ---- */
 
-static __thread volatile bool watched; /* volatile: compilers know what malloc does not touch */
+static __thread volatile bool watched; /* volatile: compilers know that malloc does not touch it */
 static volatile unsigned asked;
 #if !INSTRUMENTED
 void *__libc_malloc(size_t);
@@ -150,7 +150,7 @@ static void P2_recording_makes_no_system_call(void **state)
             sigaction(SIGSYS, &a, NULL);
             uint64_t seed = 88172645463325252u;
             if (forbid_system_calls()) _exit(4);
-            if (i < 0) getppid(); /* the trap works */
+            if (i < 0) getppid(); /* proves that the filter works */
             for (uint32_t n = 0; n < CALLS;) n += calls(&seed, 1);
             _exit(i / 2 < 3 && !fdr_usage().reductions ? 5 : 0);
         }
@@ -168,7 +168,7 @@ static void P2_recording_makes_no_system_call(void **state)
             print_message("%s, %s: status %x\n", strategies[i / 2], i % 2 ? "mapped" : "anonymous", (unsigned)status);
         assert_int_equal(status, 0);
     }
-    char command[300]; /* the live files of children that left by _exit */
+    char command[300]; /* live files of children that left by _exit */
     snprintf(command, sizeof command, "rm -rf %s", live_directory());
     assert_int_equal(system(command), 0);
 }
@@ -189,11 +189,11 @@ static void P2_recording_asks_for_no_memory(void **state)
     void *volatile p = malloc(1);
     free(p);
     watched = false;
-    assert_int_equal(asked, 2); /* it counts */
+    assert_int_equal(asked, 2); /* proves that the counter works */
     for (int i = 0; i < 8; i++) {
         start(strategies[i / 2], i % 2 ? "mapped" : "anonymous");
         uint64_t seed = 88172645463325252u;
-        for (uint32_t n = 0; n < 2000;) n += calls(&seed, 1); /* our own stack */
+        for (uint32_t n = 0; n < 2000;) n += calls(&seed, 1); /* touches the pages of this stack first */
         asked = 0;
         watched = true;
         long before = faults();
@@ -204,7 +204,7 @@ static void P2_recording_asks_for_no_memory(void **state)
         fdr_finalize();
         rmdir(live_directory());
         assert_int_equal(asked, 0);
-        if (!getenv("FDR_TEST_EMULATED")) assert_int_equal(after - before, 0); /* an emulator's own are among them */
+        if (!getenv("FDR_TEST_EMULATED")) assert_int_equal(after - before, 0); /* an emulator has faults of its own */
         assert_true(i / 2 == 3 || u.reductions > 0);
     }
 }
@@ -215,6 +215,6 @@ int main(void)
         cmocka_unit_test(P2_recording_makes_no_system_call),
         cmocka_unit_test(P2_recording_asks_for_no_memory),
     };
-    oracle_directory(); /* here, so that the children have none of their own to leave behind */
+    oracle_directory(); /* here, so that no child leaves a directory behind */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

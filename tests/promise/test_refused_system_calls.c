@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P7,P10
- * P6, P10: a program that gets no answer to what fdr asks the kernel: a filter refuses getpid or openat (with an error,
- * it does not kill), or there is no descriptor left. It keeps its name and its recording, and dies as it would have
- * died, with all that can be had. */
+ * P6, P7, P10: the kernel refuses system calls of fdr. A filter returns errors for getpid or openat, or no descriptor
+ * is free. The recording goes on under its name. The program dies as without fdr, and its bundle has all available
+ * data. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ static void record(void)
     usleep(10000);
 }
 
-/* What there is of a snapshot or a bundle: of the process `pid`, with what was recorded before. */
+/* Opens a snapshot or bundle, and checks that it is of process `pid` and has the recorded events. */
 static struct fdr_file *opened(const char *path, pid_t pid)
 {
     struct fdr_file *f;
@@ -104,7 +104,7 @@ static void P6_a_number_that_is_not_told(void **state)
     int status = death_of(&c, die_without_number, &pid);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77) skip();
     assert_int_equal(WEXITSTATUS(status), 5);
-    fdr_file_close(opened(death_file(p->dir), pid)); /* the same recording: not of a process that was restored */
+    fdr_file_close(opened(death_file(p->dir), pid)); /* fdr must not take the process for a restored copy of another */
 
     with_snapshot = false;
     death_place();
@@ -113,7 +113,7 @@ static void P6_a_number_that_is_not_told(void **state)
     assert_string_equal(death_file(p->live), "");
 
     death_place();
-    assert_int_equal(death_of(&c, be_ended_without_number, &pid), SIGTERM); /* it ends, as without fdr */
+    assert_int_equal(death_of(&c, be_ended_without_number, &pid), SIGTERM); /* it ends as without fdr */
     fdr_file_close(opened(death_file(p->live), pid));
     assert_true(death_ends_with(death_file(p->live), ".crash.fdr"));
 
@@ -143,7 +143,7 @@ static void die_without_files(void)
     *nowhere = 1;
 }
 
-/* Exactly the file that another death of this kind leaves. */
+/* Checks that the same file stays as after a normal death of this kind, and opens it. */
 static struct fdr_file *left(void (*what)(void), bool ended)
 {
     pid_t pid;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10
- * P10: a program under a filter that kills on every call that docs/CRASH.md does not list, from before fdr starts:
- * threads, definitions, snapshots of all kinds, the watchdog, the end, and death. The list here and the one there are
- * the same. */
+ * P10: a seccomp filter kills the program on every system call that docs/CRASH.md does not list, from before fdr
+ * starts. The program uses threads, definitions, all kinds of snapshots and the watchdog, ends, and dies. The list in
+ * this file equals the list on that page. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -78,7 +78,7 @@ static const struct call published[] = {
     CALL(mkdir),
     CALL(readlink),
     CALL(unlink),
-#else /* there are only the ones that end in "at" */
+#else /* this architecture has only the calls that end in "at" */
     {"mkdir", -1},
     {"readlink", -1},
     {"unlink", -1},
@@ -106,15 +106,15 @@ static void *hang(void *unused)
     return unused;
 }
 
-/* Waits for snapshots by others; by number: the filter allows no look into directories beyond what the recorder does
- * itself. */
+/* Waits until this many snapshots are complete. It cannot search directories: the filter forbids that. */
 static void wait_for(uint64_t snapshots)
 {
     for (int i = 0; i < 2000 && fdr_usage().snapshots < snapshots; i++) usleep(10000);
     if (fdr_usage().snapshots < snapshots) _exit(51);
 }
 
-/* It is stopped now and then, and goes on: the kernel makes a call of its own of waits that had a time limit. */
+/* Another process stops and continues this one. Then the kernel itself restarts waits that have a time limit, by
+ * another system call. */
 static void be_stopped(void)
 {
     pid_t me = getpid(), other = fork();
@@ -168,7 +168,7 @@ static void each(void (*die)(void), int expected)
 {
     static const char *const arenas[] = {"mapped", "anonymous"};
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* their runtimes make calls of their own */
+    skip(); /* sanitizers make other system calls */
 #endif
     for (int i = 0; i < 2; i++) {
         pid_t pid;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # ctest: label=signals,slow timeout=300 serial promise=P7,P10
-# A C++ program that is sampled at 1 kHz while it forks, loads and unloads a library, throws and catches, longjmps, makes and ends
-# threads, lets them be cancelled, takes snapshots and is looked at from outside; at the end it crashes. FDR_SOAK=3600 makes it
-# that many seconds long. No deadlock (it says every round that it is there), no lost thread (the time that the samples of a thread
-# stand for is that thread's CPU time), no descriptor or memory lost, and everything it left can be read.
+# P7, P10: a C++ program is sampled at 1 kHz for a long time. Meanwhile it forks, loads and unloads a library, throws,
+# and jumps. It starts, ends and cancels threads, takes snapshots and is read from outside. At the end it crashes.
+# FDR_SOAK=3600 sets its duration in seconds. It must never hang: it reports each round. Each thread's samples must
+# stand for its CPU time. No descriptor and no memory may be lost, and all its files must be readable.
 import glob
 import json
 import os
@@ -226,7 +226,7 @@ def compile_all():
 
 
 class Watched:
-    """What the program says while it runs; every now and then it is asked for something from outside."""
+    """The running program and its reports. Now and then it is read from outside."""
 
     def __init__(self, setting):
         env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads,slow timeout=300 serial promise=P3,P9,P10
- * Everything at once: threads record at full speed, come and go, in a buffer so small that reductions never stop,
- * while another takes snapshots back to back. Every snapshot is whole, nests, and its accounts lie in their bounds. */
+ * P3, P9, P10: threads record at full speed, start and end, in a buffer so small that reductions never stop. Another
+ * thread takes snapshots without a break. Every snapshot is whole and nests, and its ledger lies within its bounds. */
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
@@ -43,10 +43,10 @@ static fdr_marker_id marker;
 static fdr_metric_id metric;
 static fdr_event_type event;
 static bool stop;
-static uint64_t presented; /* by all threads: calls and points */
+static uint64_t presented; /* calls and points of all threads */
 static uint64_t start_seed;
 
-/* A random program: calls up to 12 deep with points in them. Returns how much it presented. */
+/* A random program: calls up to 12 deep with points in them. Returns the number of presented calls and points. */
 static uint64_t calls(uint64_t *seed, uint32_t depth)
 {
     uint64_t n = 1;
@@ -95,7 +95,7 @@ static void *brief(void *argument)
     return NULL;
 }
 
-/* Threads come and go until told to stop, so every snapshot meets some. */
+/* Threads start and end until `stop`, so every snapshot meets some. */
 static uint64_t came;
 static void *comings(void *unused)
 {
@@ -103,7 +103,7 @@ static void *comings(void *unused)
     (void)unused;
     while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
         pthread_t t[2];
-        for (int i = 0; i < 2; i++) { /* asserting here would end the process without a word */
+        for (int i = 0; i < 2; i++) { /* an assertion in this thread would end the process without a message */
             int error = pthread_create(&t[i], NULL, brief, (void *)n++);
             if (error) print_message("no more threads: %s\n", strerror(error));
             if (error) return NULL;
@@ -156,8 +156,8 @@ static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, 
         if (f) fdr_file_close(f);
         whole += !wrong;
     }
-    /* A slow machine takes its snapshots before the buffer is full: the storm lasts until something was given back, or
-     * a thread was turned away, where one that came first holds all there is. */
+    /* A slow machine may take its snapshots before the buffer is full. So the storm lasts until the first reduction. In
+     * a tiny buffer the first thread may hold everything; then it lasts until a thread finds no room. */
     const struct fdri_arena_superblock *super = fdri_life_recording.arena.super;
     for (int i = 0; i < 6000 && !wrong && !fdr_usage().reductions && !fdri_atomic_load_relaxed(&super->lost_unattached);
          i++)
@@ -165,7 +165,7 @@ static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, 
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     for (int i = 0; i <= STEADY; i++) pthread_join(thread[i], NULL);
     if (wrong) print_message("%s %s after %llu good ones: %s\n", strategy, buffer, (unsigned long long)whole, wrong);
-    /* quiet now: the books are exact */
+    /* now all threads have ended, so the ledger is exact */
     struct fdr_usage u = fdr_usage();
     char text[160];
     const char *bins = fdri_bins_check(&fdri_life_recording.arena, text, sizeof text);
@@ -194,10 +194,10 @@ static void one_storm(const char *strategy, const char *buffer, uint64_t bytes, 
     assert_null(bins);
     assert_null(last);
     assert_true(balance);
-    /* an unattached thread counts an enter and its leave, so at least what is missing */
+    /* an unattached thread counts enters and leaves, so its count may exceed the missing calls */
     assert_true(sum <= presented && sum + unattached >= presented);
     if (!unattached) assert_int_equal(sum, presented);
-    bool tiny = bytes < 1 << 20; /* there one thread may hold all there is, and the others be turned away */
+    bool tiny = bytes < 1 << 20; /* in a tiny buffer one thread may hold everything, and the others find no room */
     assert_true((u.reductions || (tiny && unattached)) && events > 0);
 }
 
@@ -233,7 +233,7 @@ static void P3_P9_snapshots_under_load_telescope(void **state)
     one_storm("telescope", "1M", 1 << 20, "0", NULL);
 }
 
-/* The same on two nodes: threads move between them all the time, and their bins follow. */
+/* The same on two NUMA nodes: threads change nodes all the time and take bins of the new node. */
 static int some_cpu(void)
 {
     static uint32_t n;
@@ -265,7 +265,7 @@ static void P3_P9_snapshots_under_load_on_two_nodes(void **state)
     fdri_system_topology_given = NULL;
 }
 
-/* Several ask at once: each gets an answer, and a file that was complete when it was told. */
+/* Several threads request snapshots at once. Each request succeeds, and its file is complete when it returns. */
 static void *asker(void *unused)
 {
     (void)unused;
@@ -276,7 +276,7 @@ static void *asker(void *unused)
 static void P10_snapshots_asked_at_once_are_one(void **state)
 {
     (void)state;
-    /* qemu-user tells each thread a start of its own: as if the process were another one */
+    /* under qemu-user each thread has its own start time, so fdr takes it for another process */
     if (getenv("FDR_TEST_EMULATED")) skip();
     struct fdr_config c = oracle_config(oracle_directory());
     c.keep = "2,newest";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,slow timeout=600 serial promise=P1 without=asan,tsan (their own memory grows)
- * P1: between event 10^6 and event 10^8 resident memory does not grow by a page and nothing faults. */
+ * P1: between event 10^6 and event 10^8 resident memory does not grow by a page, and recording causes no page fault. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ static uint64_t resident_pages(void)
 {
     char text[128] = "";
     unsigned long long size, resident = 0;
-    int f = open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* no FILE: AddressSanitizer keeps what is freed */
+    int f = open("/proc/self/statm", O_RDONLY | O_CLOEXEC); /* no FILE: AddressSanitizer keeps freed memory */
     if (read(f, text, sizeof text - 1) <= 0 || sscanf(text, "%llu %llu", &size, &resident) != 2) abort();
     close(f);
     return resident;
@@ -29,7 +29,7 @@ static long faults(void)
     return u.ru_minflt + u.ru_majflt;
 }
 
-/* A program with phases, regions and depths that change; events so far in *n. */
+/* Phases, regions and depths change. *n is the number of events so far. */
 static void events_until(uint64_t *n, uint64_t end, const fdr_region *region)
 {
     uint64_t x = *n | 1;
@@ -80,7 +80,7 @@ static void P1_memory_does_not_grow(void **state)
         assert_true(u.presented > 50000000);
         assert_true(u.reductions > 0);
         assert_true(after <= before);
-        assert_true(faulted < 16); /* the kernel may move a page under us; recording itself touches nothing new */
+        assert_true(faulted < 16); /* the kernel may move a page; recording itself touches no new page */
     }
 }
 
