@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P5,P8
- * P5, P8: a bin is damaged or missing. The reader no longer calls the epochs complete that the bin belongs to; it does
- * so for the others. The calls of an epoch are the sum of its rows and its rest. */
+ * P5, P8: a bin is damaged or missing. The epochs that the bin belongs to no longer count as complete; all others do.
+ * The calls of each epoch are the sum of its rows and its rest. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads,slow timeout=300 promise=P3,P4,P5,P9 without=tsan (its threads take turns)
  * P3, P4, P5, P9: threads of 2 to 150 levels take turns in one small buffer, end, and start again. All strategies and
- * bin sizes take part. After each turn the test walks all bins and compares the ledger, the totals and each thread's
- * events with the oracle. FDR_TEST_ROUNDS=N runs N such programs, from number FDR_TEST_FIRST on. */
+ * bin sizes take part. After each turn the test walks all bins. After some turns it compares the ledger, the totals and
+ * each thread's events with the oracle. FDR_TEST_ROUNDS=N runs N such programs, from number FDR_TEST_FIRST on. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit promise=P7,P10
  * P7, P10: a bundle may be a copy of an arena to which a thread still writes. The epochs of that thread in the copy are
- * of one moment, or the reader does not believe them. A failure shows rows that belong to other epochs. */
+ * of one moment, or the reader does not believe them. A failure shows as rows that do not add up to their epoch. */
 #define _GNU_SOURCE
 #include <fdr/reader.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P7
  * ctest: without=tsan (it runs handlers where its own functions wait)
- * P7: several threads fault at once. The bundle shows for each thread the place of its own fault. A failure shows the
- * place where its handler waited, or the place of another thread's fault. */
+ * P7: several threads fault at once. The bundle shows for each thread the place of its own fault. A failure shows as
+ * the place where its handler waited for the first thread. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

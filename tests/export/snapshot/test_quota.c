@@ -158,7 +158,7 @@ static void *refused_snapshot(void *result)
     return NULL;
 }
 
-/* Only the first thread meets the quota. The next snapshot succeeds, as if space had become free. */
+/* Only the new thread meets the quota. The next snapshot of this thread succeeds, as if space had become free. */
 static void snapshot_twice(void)
 {
     int result = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads,slow timeout=300 promise=P6,P8
  * P6, P8: threads come and go, and each grows its table of totals, during snapshots from inside and from outside. Every
- * file is whole. Memory of ended threads is used again. So a new table may lie where the copy had passed already, and
- * only the header that names it comes after. */
+ * file is whole. Memory of ended threads is used again. So a new table may lie where the copy has passed, while the
+ * header that names it is copied later. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads,slow timeout=300 promise=P9
  * P9: snapshots of threads that record meanwhile, with several calls in a tick. All short calls of a depth may be given
- * back during the copy. Then the number of calls before a longer one in its tick is unknown. */
+ * back during the copy. Then the number of calls before a longer one in its tick is unknown. Still no call is shown
+ * inside of a call that did not make it. */
 #include "tests/support/api_fixture.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
