@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of the public header share: a recording beside the oracle, its snapshot, its rows. */
+/* Common parts of the tests of the public header: a recording next to the oracle, its snapshot and its rows. */
 #ifndef FDRI_TESTS_API_FIXTURE_H
 #define FDRI_TESTS_API_FIXTURE_H
 #include <errno.h>
@@ -31,11 +31,11 @@ static inline void begin(const struct fdr_config *more)
             if (from[i]) to[i] = from[i];
     }
     oracle_free(&o);
-    fdr_finalize(); /* of a test that failed */
+    fdr_finalize(); /* a failed test left its recording running */
     assert_int_equal(fdr_init(&c), 0);
 }
 
-/* Functions that are told apart by their numbers alone. */
+/* Defines functions that differ only in their numbers. */
 static inline void define_regions(fdr_region *region, int count)
 {
     char name[24];
@@ -45,7 +45,7 @@ static inline void define_regions(fdr_region *region, int count)
     }
 }
 
-/* Where they stand now, for FDR_FILTER. */
+/* Writes filter rules into a file and returns its path, for FDR_FILTER. */
 static inline char *write_rules(const char *text)
 {
     static char path[300];
@@ -75,7 +75,7 @@ static inline void end(struct fdr_file *f)
     assert_null(bins);
 }
 
-/* Snapshot, everything against the oracle, end. */
+/* Takes a snapshot, has the oracle check all of it, and ends the recording. */
 static inline void check(struct oracle_rules r)
 {
     struct fdr_file *f = take();
@@ -103,7 +103,7 @@ static inline const struct fdr_total *total(struct fdr_file *f, uint32_t class_,
         if (rows[i].class_ == class_ && rows[i].id == id && !rows[i].rest) return &rows[i];
     return &none;
 }
-/* kept + filtered + reduced + lost = presented in every row; returns presented of all. */
+/* Checks presented = kept + filtered + reduced + lost in every row. Returns the sum of presented. */
 static inline uint64_t balance(struct fdr_file *f)
 {
     const struct fdr_ledger_row *rows;

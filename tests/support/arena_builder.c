@@ -15,14 +15,14 @@
 
 struct built_location {
     uint32_t off;
-    struct fdri_codec_point_table **table; /* by partition, in order of making */
+    struct fdri_codec_point_table **table; /* by partition, in the order of creation */
     uint32_t table_count;
 };
 struct builder {
     uint8_t *base;
     uint64_t bytes;
     struct builder_options set;
-    uint64_t bin_next, piece_next, piece_end; /* whole bins; the one being cut into pieces */
+    uint64_t bin_next, piece_next, piece_end; /* whole bins; the bin that is being split into pieces */
     uint64_t meta;
     struct built_location location[64];
     uint32_t location_count;
@@ -217,7 +217,7 @@ struct fdri_arena_part *builder_part(struct builder *b, uint32_t location, uint3
     return p;
 }
 
-/* The place for a bin of this size: a whole one, or a piece cut from the one being cut. */
+/* Returns the place for a bin of this size: a whole bin, or the next piece of the bin being split. */
 static uint32_t take(struct builder *b, uint32_t bytes)
 {
     struct fdri_arena_superblock *s = super(b);

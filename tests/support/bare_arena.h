@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arenas without a recorder, for tests of bins/. Included by tests. */
+/* Arenas without a recorder, for tests of bins/. Tests include this file. */
 #ifndef FDRI_TESTS_ARENAS_H
 #define FDRI_TESTS_ARENAS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* For programs that tests compile to sample them: the thread's CPU time, and functions that take some. C and C++. */
+/* The thread's CPU time, and functions that use some. For programs that a test compiles and samples, in C and C++. */
 #ifndef FDRI_TESTS_SPIN_H
 #define FDRI_TESTS_SPIN_H
 

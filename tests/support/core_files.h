@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the core files of children tell. Included by tests. */
+/* Reads notes and the arena out of the core files of child processes. Tests include this file. */
 #ifndef FDRI_TESTS_CORES_H
 #define FDRI_TESTS_CORES_H
 
@@ -22,14 +22,14 @@ struct told {
     siginfo_t info;
 };
 
-/* A note's content, as far as there is room for it. */
+/* Copies a note's content, at most `room` bytes. */
 static inline size_t copy_note(void *to, size_t room, const uint8_t *from, size_t bytes)
 {
     memcpy(to, from, bytes < room ? bytes : room);
     return bytes < room ? bytes : room;
 }
 
-/* Notes of the first thread, which is the one that died. */
+/* Reads the notes of the first thread. The kernel writes the thread that died first. */
 static inline void read_notes(const uint8_t *at, uint64_t bytes, struct told *t)
 {
     bool first = true;
@@ -82,7 +82,7 @@ static inline struct told read_core(const char *path)
     return t;
 }
 
-/* The core that a child left in its working directory. */
+/* Finds and reads the core file that a child left in its working directory. */
 static inline struct told core_of(const struct fdr_config *c, void (*die)(void), int *status)
 {
     struct told t = {0};

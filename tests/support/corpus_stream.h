@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams of the corpus (NAME.evt.zst). Included by tests that read them. */
+/* Reads streams of the corpus (NAME.evt.zst). Tests include this file. */
 #ifndef FDRI_TESTS_EVT_STREAM_H
 #define FDRI_TESTS_EVT_STREAM_H
 
@@ -20,7 +20,7 @@ __attribute__((unused)) static const char *evt_folder(void)
     return path;
 }
 
-/* The whole stream in memory (evt_free), or false where there is none. */
+/* Reads the whole stream into memory; free it by evt_free. Returns false if the file is missing. */
 __attribute__((unused)) static bool evt_load(struct stream *s, const char *name)
 {
     char path[640];

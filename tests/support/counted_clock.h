@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* CLOCK_MONOTONIC of this program stands still, except for threads that set counted_ns: each of their readings takes so
- * many nanoseconds. Recordings by the timer "monotonic" then have the same times on every run, however busy the machine
- * is. For tests in which one thread records at a time. */
+/* Replaces CLOCK_MONOTONIC of the test program. The clock stands still, but each reading by a thread that has set
+ * counted_ns advances it by so many nanoseconds. So recordings with timer "monotonic" have equal times in every run,
+ * however busy the machine is. Only one thread may record at a time. */
 #ifndef FDRI_TESTS_COUNTED_CLOCK_H
 #define FDRI_TESTS_COUNTED_CLOCK_H
 #include <stdint.h>
@@ -10,14 +10,15 @@
 #include <unistd.h>
 
 static __thread uint64_t counted_ns;
-static uint64_t counted_now; /* atomic; 0: nobody has read it yet */
+static uint64_t counted_now; /* atomic; 0 until the first reading */
 
-/* Time goes on. Returns what it is then. */
+/* Advances the clock by `ns` and returns the new time. */
 static inline uint64_t counted_pass(uint64_t ns)
 {
     uint64_t none = 0;
     struct timespec t;
-    if (!__atomic_load_n(&counted_now, __ATOMIC_RELAXED)) { /* no earlier than the machine's: deadlines are not over */
+    if (!__atomic_load_n(&counted_now, __ATOMIC_RELAXED)) { /* start at the machine's time, or deadlines would lie far
+                                                             * ahead */
         syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
         uint64_t first = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
         __atomic_compare_exchange_n(&counted_now, &none, first, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -25,7 +26,7 @@ static inline uint64_t counted_pass(uint64_t ns)
     return __atomic_add_fetch(&counted_now, ns, __ATOMIC_RELAXED);
 }
 
-/* In the place of the C library's. */
+/* Takes the place of the C library's function. */
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
     if (clock != CLOCK_MONOTONIC) return (int)syscall(SYS_clock_gettime, clock, t);

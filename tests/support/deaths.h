@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Children that die, and what they leave. Each death is tried twice, with and without a recording: the wait status
- * must be the same. Included by tests. */
+/* Child processes that die, and the files that they leave. A test runs each death twice, with and without a recording.
+ * P10 asks for equal wait statuses. Tests include this file. */
 #ifndef FDRI_TESTS_DEATHS_H
 #define FDRI_TESTS_DEATHS_H
 
@@ -31,7 +31,7 @@ static inline void death_clear(const char *dir)
     if (d) closedir(d);
 }
 
-/* A directory for files on disk and one for live files in memory. */
+/* One directory on disk for snapshots, and one in memory for live files. Their present contents stay. */
 static inline const struct death_place *death_place_as_it_is(void)
 {
     static struct death_place p;
@@ -43,7 +43,7 @@ static inline const struct death_place *death_place_as_it_is(void)
     }
     return &p;
 }
-/* The same, both empty. */
+/* The same two directories, emptied. */
 static inline const struct death_place *death_place(void)
 {
     death_clear(death_place_as_it_is()->dir);
@@ -51,7 +51,7 @@ static inline const struct death_place *death_place(void)
     return death_place_as_it_is();
 }
 
-/* What a group of such tests ends with. */
+/* Teardown of a group of tests: removes both directories. */
 static inline int death_place_leave(void **state)
 {
     const struct death_place *p = death_place();
@@ -72,8 +72,8 @@ static inline struct fdr_config death_config(const struct death_place *p)
                                .signal = "none"};
 }
 
-/* A child of a test: the default action of every signal that ends a process (cmocka catches some, and would go on with
- * the tests in the child), no messages, and no life beyond the test's own. */
+/* Prepares a child of a test. Every signal that ends a process gets its default action: cmocka catches some, and would
+ * go on with the tests in the child. Messages are off. The child dies with the test. */
 static inline void death_child(void)
 {
     static const int standard[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS, SIGTERM, SIGINT, SIGXCPU};
@@ -81,8 +81,8 @@ static inline void death_child(void)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-/* Runs `die` in a child, with a recording when config is not NULL. The child has default handlers, is in the
- * directory, and may write cores. Its wait status, or -1 when it hung. */
+/* Runs `die` in a child, with a recording unless config is NULL. The child has default handlers, works in the
+ * directory, and may write core files. Returns its wait status, or -1 if it hung. */
 static inline int death_of(const struct fdr_config *config, void (*die)(void), pid_t *pid)
 {
     fflush(NULL);
@@ -112,7 +112,8 @@ static inline int death_ends_with(const char *path, const char *end)
     return n >= m && !strcmp(path + n - m, end);
 }
 
-/* The one recording in a directory: its path; "" none, "2" several. Other files (cores) do not count. */
+/* Returns the path of the one recording in a directory; "" if there is none, "2" if there are several. Other files,
+ * like cores, do not count. */
 static inline const char *death_file(const char *dir)
 {
     static char path[4][512];
@@ -129,7 +130,8 @@ static inline const char *death_file(const char *dir)
     return p;
 }
 
-/* How many files of the directory end so, and the path of one of them ("": none; the last two stay). */
+/* Counts the files of the directory whose names end in `end`. Also returns the path of one of them, or "". The last two
+ * paths stay valid. */
 static inline int death_count(const char *dir, const char *end)
 {
     int n = 0;
@@ -152,7 +154,8 @@ static inline const char *death_find(const char *dir, const char *end)
     return p;
 }
 
-/* Whole, and each location's ledger right within the one event that was under way. NULL, or what is wrong. */
+/* Checks that the file is whole, and that each location's ledger is right within the one event under way. Returns NULL
+ * or the fault as text. */
 static inline const char *death_check(struct fdr_file *f)
 {
     static char text[256];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the tests of fair shares have in common: threads that work when told to, and a check of everything that can be
- * said of a recording of many threads. Included by tests. */
+/* Common parts of the tests of fair shares: threads that record on command, and a check of recordings of many threads.
+ * Tests include this file. */
 #ifndef FDRI_TESTS_SHARES_H
 #define FDRI_TESTS_SHARES_H
 
@@ -22,7 +22,7 @@
 
 static fdr_region region[8];
 
-struct turn { /* one thread that works when told to */
+struct turn { /* one thread that records on command */
     pthread_t thread;
     sem_t go, done;
     uint64_t calls, seed, presented;
@@ -61,7 +61,7 @@ static inline void end(struct turn *w)
 
 static inline void begin(struct turn *w, uint64_t seed)
 {
-    if (w->begun) end(w); /* a test that failed left its thread */
+    if (w->begun) end(w); /* a failed test left its thread running */
     *w = (struct turn){.seed = seed * 7919 + 88172645463325252u, .begun = true};
     sem_init(&w->go, 0, 0);
     sem_init(&w->done, 0, 0);
@@ -79,7 +79,7 @@ static inline void turn(struct turn *w, uint64_t calls)
     sem_wait(&w->done);
 }
 
-static const char *timer; /* of the next recordings; NULL: the usual one */
+static const char *timer; /* for the next recordings; NULL: the default timer */
 
 static inline void start(const char *strategy, const char *buffer)
 {
@@ -95,7 +95,8 @@ static inline void start(const char *strategy, const char *buffer)
     }
 }
 
-/* Everything is whole and balanced; returns kept events by location id in kept[]. */
+/* Checks the arena, a snapshot against the oracle's rules, the ledger and the totals. Stores kept events and bins by
+ * location id. */
 static inline void check(uint64_t bytes, uint64_t presented, uint64_t *kept, uint32_t *bins, size_t most)
 {
     const char *wrong = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Recordings with a source of counters that no machine has, whose values the test sets: what it says is known exactly.
- * Included by tests. */
+/* Recordings with a made-up source of counters. The test sets its values, so the expected readings are known exactly.
+ * Tests include this file. */
 #ifndef FDRI_TESTS_COUNTER_CHIP_H
 #define FDRI_TESTS_COUNTER_CHIP_H
 
@@ -26,7 +26,7 @@ static const struct fdri_counters chip_counters[] = {{"cycles", "", FDR_METRIC_C
                                                      {"instructions", "", FDR_METRIC_COUNTER},
                                                      {"temperature", "mK", FDR_METRIC_GAUGE}};
 
-static unsigned tries, try_us; /* how many were made; how long each takes */
+static unsigned tries, try_us; /* number of probes; microseconds of each */
 static inline int chip_probe(uint32_t which, char *why, size_t bytes)
 {
     (void)which;
@@ -67,7 +67,7 @@ static const struct fdri_counters_source chip = {"chip",           true,      ch
 
 /* ---- a recording ---- */
 
-static const char *triggers, *buffer = "16M", *strategy; /* of the next recording */
+static const char *triggers, *buffer = "16M", *strategy; /* for the next recording */
 
 static inline void start(const char *counters, const char *edges, const char *papi)
 {
@@ -107,7 +107,8 @@ static inline void each_event(struct fdr_file *f, event_function *call, void *p)
 
 static inline uint32_t open_now(void) { return fdri_atomic_load_relaxed(&opened) - fdri_atomic_load_relaxed(&closed); }
 
-/* What stands now has been read of every thread, and recorded: in the second round from here on the first is over. */
+/* Waits until the monitor has read the present values of every thread and recorded them. The round under way may have
+ * read older values; when the second round begins, the first complete one has ended. */
 static inline void wait_for_rounds(void)
 {
     uint32_t before = fdri_atomic_load_relaxed(&reads);
@@ -121,7 +122,7 @@ static inline void wait_for_readings(uint32_t threads)
 
 /* ---- readings ---- */
 
-/* Of one thread. */
+/* The readings of one thread. */
 struct readings {
     uint64_t count, last[16], idle, thread;
     bool falls;
@@ -139,7 +140,7 @@ static inline void add_reading(struct fdr_file *f, const struct fdr_read_event *
     r->count++;
 }
 
-/* What a group of such tests begins with. */
+/* Setup of a group of such tests. */
 static inline int use_chip(void **state)
 {
     (void)state;

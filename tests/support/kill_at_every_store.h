@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* SIGKILL at every store: a thread of a child runs one instruction at a time; whenever its arena has changed, what a
- * kill at this very moment would leave is looked at. Included by tests. */
+/* Shows the effect of SIGKILL at every store, for P7. A thread of a child runs one instruction at a time. After each
+ * change of its arena the test inspects the file that a kill at this moment would leave. */
 #ifndef FDRI_TESTS_KILLED_H
 #define FDRI_TESTS_KILLED_H
 
@@ -12,11 +12,11 @@
 
 struct killed_run {
     uint64_t instructions, changes;
-    bool traced; /* false: no ptrace here */
+    bool traced; /* false: ptrace does not work here */
 };
 
-/* Thread `tid` of a child asked to be traced and stopped itself. It goes on until it ends, or until it stops in another
- * way than by a step; `look` gets what the file in directory `live` is after each change. */
+/* Steps thread `tid` of a child until it ends, or stops for another reason than a step. The thread must have asked to
+ * be traced, and stopped itself. `look` gets the live file in directory `live` after each change. */
 static inline struct killed_run killed_at_every_store(pid_t tid, const char *live,
                                                       void (*look)(const uint8_t *bytes, size_t count))
 {

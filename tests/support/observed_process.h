@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A process of its own that records, for tests that look at it from outside. */
+/* A separate process that records, for tests that observe it from outside. */
 #ifndef FDRI_TESTS_VICTIM_H
 #define FDRI_TESTS_VICTIM_H
 
@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-/* The child runs `body`, which calls victim_ready once; ends by _exit(0) when body returns. */
+/* The child runs `body`, which must call victim_ready once. When body returns, the child ends by _exit(0). */
 struct victim {
     pid_t pid;
     int ready;
@@ -43,7 +43,7 @@ static inline struct victim victim_start(void (*body)(void *), void *context)
     if (v.pid == 0) {
         close(p[0]);
         victim_pipe = p[1];
-        alarm(100); /* never outlives a test that failed; nor when it blocks every signal: */
+        alarm(100); /* ends the child of a failed test, also if it blocks every signal: */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         body(context);
         _exit(0);
@@ -61,7 +61,7 @@ static inline void victim_wait_ready(const struct victim *v)
     assert_int_equal(n, 1);
 }
 
-/* Its wait status. */
+/* Ends the process by `signal` and returns its wait status. */
 static inline int victim_end(struct victim *v, int signal)
 {
     int status = 0;
@@ -71,7 +71,7 @@ static inline int victim_end(struct victim *v, int signal)
     return status;
 }
 
-/* State letter of a process: 'T' is stopped. */
+/* State letter of a process, as in /proc: 'T' means stopped. */
 static inline char state_of(pid_t pid)
 {
     char path[64], text[512] = "";
@@ -92,7 +92,7 @@ static inline void victim_stop(const struct victim *v)
         if (!s || s == 'Z') fail_msg("it died before it stopped");
 }
 
-/* A directory in RAM of this test's own. */
+/* Makes a directory in RAM for this test alone. */
 static inline void test_directory(char *path, size_t bytes)
 {
     snprintf(path, bytes, "/dev/shm/fdr-test-XXXXXX");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The oracle: keeps everything that was presented to the recorder and compares it with what the reader yields. It is
- * plain and slow, knows nothing of bins, bands or policies, and predicts nothing of what survives; it checks that
- * whatever is shown is true. Functions return NULL, or a line that says what is wrong. Included by tests. */
+/* The oracle stores every event that the test presented to the recorder and compares it with the reader's output. It is
+ * plain and slow, and knows nothing of bins, bands or policies. It does not predict which events survive; it checks
+ * that every shown event is true. Its functions return NULL or a line that describes the fault. Tests include this
+ * file. */
 #ifndef FDRI_TESTS_ORACLE_H
 #define FDRI_TESTS_ORACLE_H
 
@@ -30,7 +31,7 @@ static inline const char *oracle_check(struct oracle *o, struct oracle_rules *r,
     return wrong;
 }
 
-/* Every location of the file nests properly and its accounts lie within its bounds. For live snapshots. */
+/* For live snapshots: every location of the file nests properly, and its accounts lie within their bounds. */
 static inline const char *oracle_check_within(struct fdr_file *f, uint64_t *events, uint64_t slack)
 {
     for (size_t i = 0; i < fdr_location_count(f); i++) {

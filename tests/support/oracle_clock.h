@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The oracle beside calls of the moment: the recording is told that a tick is a nanosecond, so the oracle may be given
- * the counter's own readings. */
+/* Lets the oracle check calls with real times. The recording is told that a tick is a nanosecond, so the test gives the
+ * oracle the counter's own readings. */
 #ifndef FDRI_TESTS_ORACLE_CLOCK_H
 #define FDRI_TESTS_ORACLE_CLOCK_H
 #include <stdint.h>
@@ -12,7 +12,7 @@
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"
 
-/* Before the first event. */
+/* Call this before the first event. */
 static inline void ticks_are_ns(uint32_t shift)
 {
     static const uint64_t edge_ns[3] = {256, 4096, 262144};
@@ -28,7 +28,7 @@ static inline void ticks_are_ns(uint32_t shift)
     fdri_arena_spare_begin(s);
 }
 
-/* Of the newest event. */
+/* The time of the newest event. */
 static inline uint64_t now(void) { return fdri_record_self.loc->last_tick; }
 
 #endif

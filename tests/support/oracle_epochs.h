@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* The oracle's part for epochs: their totals against everything that was presented, no gap, detail that falls with age,
- * and nothing missing where a table says that all is kept. Included by tests/support/oracle.h. */
+/* The oracle's checks of epochs. Their totals agree with all presented events. They leave no gap, and detail falls with
+ * age. Where the table says that all is kept, nothing is missing. Included by tests/support/oracle.h. */
 #ifndef FDRI_TESTS_ORACLE_EPOCHS_H
 #define FDRI_TESTS_ORACLE_EPOCHS_H
 
 #include "tests/support/oracle_match.h"
 #include "tests/support/oracle_totals.h"
 
-/* Which epoch of the location ended up with what left at `time`? Those of one tick may lie on both sides: the older. */
+/* Finds the epoch that a call that ended at `time` belongs to. Calls of one tick may lie on both sides of a boundary;
+ * then this is the older epoch. */
 static inline size_t oracle_epoch_at(const struct fdr_epoch_info *e, size_t n, uint64_t time)
 {
     size_t i = n - 1;
@@ -15,7 +16,7 @@ static inline size_t oracle_epoch_at(const struct fdr_epoch_info *e, size_t n, u
     return i;
 }
 
-/* They follow each other from the first event to the last; older ones are longer; detail falls with age. */
+/* Epochs follow each other from the first event to the last. Older ones are longer, and have less detail. */
 static inline const char *oracle_epoch_shape(const struct oracle *o, const struct oracle_rules *r,
                                              const struct fdr_epoch_info *e, size_t n)
 {
@@ -36,7 +37,7 @@ static inline const char *oracle_epoch_shape(const struct oracle *o, const struc
     return NULL;
 }
 
-/* The region's rows of one epoch, and its rest, against what was counted. */
+/* Compares the region's rows of one epoch, and the rest row, with the oracle's counts. */
 static inline const char *oracle_epoch_rows(const struct fdr_epoch_info *e, struct oracle_total *t,
                                             const struct fdr_epoch_total *rows, size_t count)
 {
@@ -76,7 +77,7 @@ static inline const char *oracle_epoch_rows(const struct fdr_epoch_info *e, stru
     return NULL;
 }
 
-/* P5 for each epoch: calls are told apart by the order in which they ended. */
+/* P5 for each epoch. Calls with equal times are distinguished by the order in which they ended. */
 static inline const char *oracle_epoch_totals(const struct oracle *o, const struct oracle_rules *r, struct fdr_file *f,
                                               const struct fdr_epoch_info *e, size_t n)
 {
@@ -111,7 +112,8 @@ static inline const char *oracle_epoch_totals(const struct oracle *o, const stru
     return wrong;
 }
 
-/* What is kept of each epoch is what is shown; and where all is said to be kept, nothing is missing. */
+/* Each epoch's number of kept events equals the number shown. Where the table says that all is kept, nothing is
+ * missing. */
 static inline const char *oracle_epoch_kept(const struct oracle *o, const struct oracle_rules *r,
                                             const struct oracle_view *v, struct fdr_file *f,
                                             const struct fdr_epoch_info *e, size_t n)
@@ -158,7 +160,7 @@ static inline const char *oracle_check_epochs(const struct oracle *o, const stru
     while (n < all && e[n].location == location) n++;
     if (!n) return NULL;
     const char *wrong = oracle_epoch_shape(o, r, e, n);
-    /* it says that some are missing */
+    /* the reader says that some are missing */
     for (size_t i = 0; i < n; i++)
         if (!e[i].exact) return wrong;
     if (!wrong) wrong = oracle_epoch_totals(o, r, f, e, n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The oracle, P3: presented = kept + filtered + reduced + lost, in every row. */
+/* The oracle's check of P3: presented = kept + filtered + reduced + lost, in every row. */
 #ifndef FDRI_TESTS_ORACLE_LEDGER_H
 #define FDRI_TESTS_ORACLE_LEDGER_H
 

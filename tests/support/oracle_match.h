@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The oracle, P4: every event shown is one that was presented, in its place. */
+/* The oracle's check of P4: every shown event is a presented one, in its place. */
 #ifndef FDRI_TESTS_ORACLE_MATCH_H
 #define FDRI_TESTS_ORACLE_MATCH_H
 
 #include "tests/support/oracle_shown.h"
 
 static inline uint64_t oracle_q(const struct oracle_rules *r, uint64_t time) { return time >> r->shift << r->shift; }
-/* an open call shown: its enter is real, its leave was added at the edge */
+/* True for an open call: its enter is real, and the reader added the leave at the edge. */
 static inline bool oracle_is_open(const struct oracle_view *v, const struct oracle_shown *y)
 {
     return y->kind == FDR_ENTER && v->shown[y->mate].repaired && !v->shown[y->mate].reduced;
@@ -28,9 +28,9 @@ static inline bool oracle_same(const struct oracle *o, const struct oracle_rules
     return true;
 }
 
-typedef uint32_t oracle_heads[ORACLE_DEPTHS]; /* of each depth: where its list of events goes on */
+typedef uint32_t oracle_heads[ORACLE_DEPTHS]; /* for each depth: the head of the list of events not yet matched */
 
-/* Finds event n of the view among those of its class and depth that no other was found to be. */
+/* Finds the presented event for number n of the view, among those of its class and depth that are not matched yet. */
 static inline const char *oracle_match_one(struct oracle *o, const struct oracle_rules *r, struct oracle_view *v,
                                            size_t n, oracle_heads *at)
 {
@@ -63,17 +63,17 @@ static inline const char *oracle_match_closed(struct oracle *o, struct oracle_ru
     return wrong;
 }
 
-/* Is event i between what is shown before and behind the call that is shown as number n? */
+/* Does presented event i lie between the matched neighbours, before and behind, of the call shown as number n? */
 static inline bool oracle_between(const struct oracle_view *v, uint32_t n, uint32_t i)
 {
     size_t before = n, behind = n;
     while (before > 0 && v->shown[before].is == ORACLE_NONE) before--;
     while (behind + 1 < v->count && v->shown[behind].is == ORACLE_NONE) behind++;
     bool late = v->shown[before].is != ORACLE_NONE && i <= v->shown[before].is;
-    return !late && i < v->shown[behind].is; /* nothing: ORACLE_NONE is greater than all */
+    return !late && i < v->shown[behind].is; /* no neighbour behind: ORACLE_NONE exceeds every index */
 }
 
-/* Can the open calls that are shown, `of[d]` of depth d, be event i and those around it? */
+/* Can the shown open calls be event i and the calls around it? `of[d]` is the shown open call of depth d. */
 static inline bool oracle_are(const struct oracle *o, const struct oracle_rules *r, struct oracle_view *v,
                               const uint32_t *of, uint32_t i, bool set)
 {
@@ -106,9 +106,9 @@ static inline const char *oracle_match_open(const struct oracle *o, const struct
     return found ? NULL : oracle_wrong("P4: %u open calls were never presented inside one another", deepest);
 }
 
-/* Which presented event is each shown one? Events of one class and depth are looked for in their order, from the end
- * that is kept: among twins that time cannot tell apart the ones nearer to it are the ones kept. Calls that are open
- * come last: where the beginning is kept (`first`) they were open when the newest event that is shown happened. */
+/* Finds the presented event for each shown one. Events of one class and depth are searched in order, from the end that
+ * the strategy keeps. If twins have equal times, those nearer to that end are the kept ones. Open calls come last: with
+ * strategy `first` they were open at the time of the newest shown event. */
 static inline const char *oracle_match(struct oracle *o, struct oracle_rules *r, struct oracle_view *v)
 {
     oracle_heads *at = malloc(9 * sizeof *at);
@@ -129,7 +129,7 @@ static inline const char *oracle_match(struct oracle *o, struct oracle_rules *r,
     return wrong;
 }
 
-/* P4: in the presented order. P9: nobody stands under a parent that did not make the call. */
+/* P4: shown events are in the presented order. P9: each call is shown below its true parent. */
 static inline const char *oracle_order(const struct oracle *o, const struct oracle_view *v)
 {
     uint32_t *stack = malloc(ORACLE_DEPTHS * sizeof *stack), depth = 0, last = 0;
@@ -148,7 +148,7 @@ static inline const char *oracle_order(const struct oracle *o, const struct orac
             depth--;
             continue;
         }
-        uint32_t k = depth; /* the nearest one that is held */
+        uint32_t k = depth; /* the nearest matched ancestor */
         while (k && stack[k - 1] == ORACLE_NONE) k--;
         if (k && y->is != ORACLE_NONE) {
             uint32_t a = o->event[y->is].parent;

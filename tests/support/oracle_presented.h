@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The oracle: everything that was presented to the recorder, in order, and what was asked of it. */
+/* The oracle's list of all events that were presented to the recorder, in order, and the settings of the recording. */
 #ifndef FDRI_TESTS_ORACLE_PRESENTED_H
 #define FDRI_TESTS_ORACLE_PRESENTED_H
 
@@ -17,7 +17,7 @@
 
 enum { ORACLE_DEPTHS = 4096, ORACLE_NONE = 0xffffffffu };
 
-/* ---- what was presented, in order ---- */
+/* ---- presented events, in order ---- */
 struct oracle_event {
     uint64_t time;
     uint32_t id;
@@ -28,7 +28,7 @@ struct oracle_event {
     uint16_t depth;  /* calls: own depth; points: open regions around */
     uint8_t kind;    /* enum fdr_event_kind */
     uint8_t fields;
-    bool refused; /* calls: memory held no level for it, says the recorder: only counted, and lost */
+    bool refused; /* calls: the recorder found no memory for a level; only counted, as lost */
 };
 struct oracle {
     struct oracle_event *event;
@@ -36,7 +36,7 @@ struct oracle {
     size_t count, room, fields, fields_room;
     uint32_t open[ORACLE_DEPTHS]; /* index of the enter at depth d + 1 */
     uint32_t depth;
-    uint32_t refused; /* open calls that found no level */
+    uint32_t refused; /* open calls without a level */
     uint64_t last;    /* time of the newest event */
     uint64_t clamped;
 };
@@ -77,13 +77,12 @@ static inline struct oracle_event *oracle_add(struct oracle *o, uint8_t kind, ui
     }
     o->last = time;
     struct oracle_event *e = &o->event[o->count++];
-    *e = (struct oracle_event){
-        .time = time,
-        .id = id,
-        .mate = ORACLE_NONE,
-        .depth = (uint16_t)(o->depth - o->refused), /* in calls without a level: of those with one */
-        .kind = kind,
-        .parent = o->depth ? o->open[o->depth - 1] : ORACLE_NONE};
+    *e = (struct oracle_event){.time = time,
+                               .id = id,
+                               .mate = ORACLE_NONE,
+                               .depth = (uint16_t)(o->depth - o->refused), /* calls without a level do not count */
+                               .kind = kind,
+                               .parent = o->depth ? o->open[o->depth - 1] : ORACLE_NONE};
     return e;
 }
 static inline void oracle_enter(struct oracle *o, uint32_t region, uint64_t time)
@@ -125,7 +124,7 @@ static inline void oracle_free(struct oracle *o)
     memset(o, 0, sizeof *o);
 }
 
-/* ---- presenting to both ---- */
+/* ---- presenting to the recorder and the oracle ---- */
 static inline void both_enter(struct oracle *o, uint32_t region, uint64_t t)
 {
     fdr_enter_at(region, t);
@@ -167,14 +166,14 @@ static inline void both_metric(struct oracle *o, uint32_t metric, uint64_t value
     oracle_point(o, FDR_METRIC, metric, t, 1, &value);
 }
 
-/* ---- what was asked of the recorder ---- */
+/* ---- settings of the recording ---- */
 struct oracle_rules {
     uint32_t shift;        /* times are shown in multiples of 1 << shift */
-    uint64_t min_duration; /* shorter calls were not to be stored */
-    uint32_t depth;        /* deeper calls were only to be counted; 0 = no limit */
-    bool prefix;           /* the beginning is kept (`first`), not the newest */
+    uint64_t min_duration; /* shorter calls are not stored */
+    uint32_t depth;        /* deeper calls are only counted; 0 = no limit */
+    bool prefix;           /* the beginning is kept (`first`) instead of the newest events */
     bool complete;         /* nothing may be missing */
-    uint32_t newest;       /* found out: with `prefix`, the newest event that is shown */
+    uint32_t newest;       /* a result: with `prefix`, the newest shown event */
     uint64_t buffer;       /* bytes */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A recording for a test: only what is said here counts. */
+/* Begins a recording for a test. Settings from the environment do not count. */
 #ifndef FDRI_TESTS_ORACLE_RECORDING_H
 #define FDRI_TESTS_ORACLE_RECORDING_H
 
@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The clock, where ctest runs the test on another one than its own (clock=... in its first lines). */
+/* Returns the clock of the recording: the test's own, unless ctest chose another (clock=... in its first lines). */
 static inline const char *oracle_clock(const char *own)
 {
     const char *other = getenv("FDR_TEST_CLOCK");
@@ -38,7 +38,7 @@ static inline struct fdr_config oracle_config(const char *dir)
                                .disk = "1000G"};
 }
 
-/* The test's own directory goes when the process that made it ends, with what lies in it. */
+/* The directory of this test. It is removed with its files when the process that made it ends. */
 static char oracle_directory_path[200];
 static pid_t oracle_directory_owner;
 
@@ -65,7 +65,7 @@ static inline const char *oracle_directory(void)
     return oracle_directory_path;
 }
 
-/* Takes a snapshot, opens it, removes it. NULL and *wrong if that is not possible or it is not whole. */
+/* Takes a snapshot, opens it, and removes the file. Returns NULL and sets *wrong if that fails or it is not whole. */
 static inline struct fdr_file *oracle_snapshot(uint64_t buffer, const char **wrong)
 {
     char message[300] = "";

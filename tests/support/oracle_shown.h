@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The oracle: what the reader yields of one location, small, and that it is nested (P9). */
+/* The oracle's compact copy of the reader's events of one location, and its check that they nest (P9). */
 #ifndef FDRI_TESTS_ORACLE_SHOWN_H
 #define FDRI_TESTS_ORACLE_SHOWN_H
 
@@ -7,9 +7,9 @@
 
 struct oracle_shown {
     uint64_t time, duration;
-    uint64_t field; /* first one in `field` below */
+    uint64_t field; /* index of the first one in `field` below */
     uint32_t id, mate, depth;
-    uint32_t is; /* which presented event */
+    uint32_t is; /* index of the matching presented event */
     uint8_t kind, fields;
     bool repaired, reduced;
 };
@@ -17,7 +17,7 @@ struct oracle_view {
     struct oracle_shown *shown;
     uint64_t *field;
     size_t count, room, fields, fields_room;
-    size_t strays; /* point events whose calls are not shown */
+    size_t strays; /* points whose calls are not shown */
 };
 
 static inline void oracle_view_free(struct oracle_view *v)
@@ -51,7 +51,8 @@ static inline void oracle_view_add(struct oracle_view *v, const struct fdr_read_
     for (uint32_t i = 0; i < e->field_count; i++) v->field[v->fields++] = e->field[i];
 }
 
-/* P9: properly nested, monotonic, every call that enters leaves, depths count up and down by one. Pairs the edges. */
+/* P9: events nest properly and times never fall. Every call that enters also leaves, and depths change by one. Pairs
+ * the two edges of each call. */
 static inline const char *oracle_nesting(struct oracle_view *v)
 {
     uint32_t *stack = malloc(ORACLE_DEPTHS * sizeof *stack), depth = 0;
@@ -81,7 +82,8 @@ static inline const char *oracle_nesting(struct oracle_view *v)
                     wrong = oracle_wrong("P9: event %zu: duration %llu is not leave - enter", i,
                                          (unsigned long long)y->duration);
             }
-        } else if (y->depth < depth) { /* deeper than what is shown: the calls around it are not held any more */
+        } else if (y->depth < depth) { /* a point deeper than the shown calls: the calls around it are not stored any
+                                        * more */
             wrong = oracle_wrong("P9: event %zu (kind %u) says depth %u at depth %u", i, y->kind, y->depth, depth);
         } else {
             v->strays += y->depth > depth;

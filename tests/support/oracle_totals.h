@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The oracle, P5: totals are exact. */
+/* The oracle's check of P5: totals are exact. */
 #ifndef FDRI_TESTS_ORACLE_TOTALS_H
 #define FDRI_TESTS_ORACLE_TOTALS_H
 
@@ -22,7 +22,7 @@ static inline void oracle_count(struct oracle_total *t, uint64_t inclusive, uint
 }
 
 enum { ORACLE_IDS = 4096 };
-/* rows[class][id] of everything presented */
+/* Adds up all presented events: rows[class][id]. */
 static inline struct oracle_total *oracle_totals(const struct oracle *o, const struct oracle_rules *r)
 {
     struct oracle_total *rows = calloc((size_t)9 * ORACLE_IDS, sizeof *rows);
@@ -30,7 +30,7 @@ static inline struct oracle_total *oracle_totals(const struct oracle *o, const s
     for (size_t i = 0; i < o->count; i++) {
         const struct oracle_event *p = &o->event[i];
         struct oracle_total *t = &rows[(size_t)oracle_class(p->kind) * ORACLE_IDS + p->id % ORACLE_IDS];
-        if (p->refused) { /* counted, no more */
+        if (p->refused) { /* no level: only counted */
             t->untimed += p->kind == FDR_ENTER;
             continue;
         }
@@ -73,7 +73,7 @@ static inline const char *oracle_compare_total(const struct fdr_total *w, const 
                         (unsigned long long)t->max);
 }
 
-/* What is shown is exact; the rest row is the sum of what is not shown. */
+/* Each shown row is exact. The rest row is the sum of the rows that are not shown. */
 static inline const char *oracle_check_totals(const struct oracle *o, const struct oracle_rules *r, struct fdr_file *f,
                                               uint32_t location, bool whole)
 {

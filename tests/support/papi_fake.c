@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* As much of PAPI as libfdr-papi calls, for machines whose own has no events: built as libpapi by tests.
+/* A fake libpapi with the functions that libfdr-papi calls, for machines whose own PAPI has no events.
  *   FAKE::FAULTS, FAKE::PAGE-FAULTS  the thread's minor faults       FAKE::CONTEXT-SWITCHES  starts, stays 0
  *   FAKE::CPU-CLOCK                  the thread's CPU time, ns       FAKE::BROKEN            cannot be added
- * FAKE::PAGE-FAULTS and FAKE::CPU-CLOCK overflow, by perf events, as PAPI's do: the first event of a set leads the
- * others of it in the kernel, and what is read is what that counts. FAKE_QUIET: the component has no interrupts. A
- * thread runs one set at a time, and must be known before it looks for names: PAPI crashes otherwise. FAKE_PERF: all
- * sets count by perf events, so that descriptors are read. FAKE_EMPTY: a PAPI that starts and has none of them.
- * FAKE_COUNTERS: how many go into one set (8). FAKE_MULTIPLEX: sets can be multiplexed. */
+ * FAKE::PAGE-FAULTS and FAKE::CPU-CLOCK overflow by perf events, as PAPI's do. The first event of a set leads the
+ * others in the kernel; readings return its count. As with PAPI, a thread runs one set at a time and must be registered
+ * before it looks for names, or the library crashes.
+ * Variables: FAKE_QUIET: the component has no interrupts. FAKE_PERF: all sets count by perf events, so that fdr reads
+ * descriptors. FAKE_EMPTY: PAPI starts and has no events. FAKE_COUNTERS: events in one set (8). FAKE_MULTIPLEX: sets
+ * can be multiplexed. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/perf_event.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Loaded before PAPI, whose component perf_event is off on processors that its libpfm4 does not know: what counts as
- * the processor there is then the kernel's own list of events, of which those in software work anywhere. */
+/* Preloaded before PAPI. PAPI switches its component perf_event off on processors that its libpfm4 does not know. This
+ * library presents the kernel's own list of events as the processor's. The software events of that list work
+ * anywhere. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers that look random and are the same in every run: xorshift. */
+/* Pseudo-random numbers (xorshift), the same in every run. */
 #ifndef FDRI_TESTS_RND_H
 #define FDRI_TESTS_RND_H
 
 #include <stdint.h>
 
-/* One below `below`, which is not 0; *seed is not 0, and should have bits all over. */
+/* Returns a number less than `below`, which must not be 0. *seed must not be 0, and should have bits set all over. */
 static inline uint32_t rnd(uint64_t *seed, uint32_t below)
 {
     *seed ^= *seed << 13;

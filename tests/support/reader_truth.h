@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What was presented, kept beside the arena to compare with. Included by tests after arena_builder.c and cmocka. */
+/* A list of the presented events, next to the built arena, to compare the reader's output with. Include it after
+ * arena_builder.c and cmocka. */
 #ifndef FDRI_TESTS_READER_TRUTH_H
 #define FDRI_TESTS_READER_TRUTH_H
 
@@ -7,11 +8,11 @@
 
 #define TRUTH_DEPTHS 256
 struct truth_event {
-    uint64_t tick; /* stored */
+    uint64_t tick; /* in stored units */
     uint64_t field[4];
     uint32_t location, id, depth;
-    uint32_t pair;  /* calls: index of the other edge; open: itself */
-    uint32_t index; /* of the call in its partition */
+    uint32_t pair;  /* calls: index of the other edge; open calls: their own index */
+    uint32_t index; /* index of the call in its partition */
     uint8_t kind, class_, band, count;
     bool gone;
 };
@@ -90,7 +91,7 @@ __attribute__((unused)) static void truth_point(struct truth *t, uint32_t locati
 }
 __attribute__((unused)) static void truth_free(struct truth *t) { free(t->event); }
 
-/* Marks what the closure rule says is not kept. */
+/* Marks the events that are not kept by the closure rule. */
 __attribute__((unused)) static void truth_reduce(struct truth *t, struct builder *b, uint32_t location)
 {
     static uint64_t floor[TRUTH_DEPTHS][FDRI_ARENA_BANDS], head[TRUTH_DEPTHS][FDRI_ARENA_BANDS];
@@ -129,8 +130,9 @@ __attribute__((unused)) static bool truth_same(const struct truth_event *t, cons
 
 __attribute__((unused)) static bool truth_is_call(uint8_t kind) { return kind == FDR_ENTER || kind == FDR_LEAVE; }
 
-/* Opens the image and compares the events of every location with what is not gone. ns clocks only. `apart`: calls and
- * points each in their own order (a point whose call was given back has lost its place among the calls of its tick). */
+/* Opens the image and compares the events of every location with the events not marked as given back. For ns clocks
+ * only. With `apart`, calls and points are compared separately. A point loses its place among the calls of its tick
+ * when its call is given back. */
 __attribute__((unused)) static void truth_compare_how(struct truth *t, struct builder *b,
                                                       const struct fdr_select *select, bool apart)
 {
@@ -158,7 +160,7 @@ __attribute__((unused)) static void truth_compare_how(struct truth *t, struct bu
                                  (apart && truth_is_call(t->event[*i].kind) != call)))
             ++*i;
         if (*i == t->count) {
-            assert_true(e.repaired && e.kind == FDR_LEAVE); /* of an open call */
+            assert_true(e.repaired && e.kind == FDR_LEAVE); /* the reader ends an open call by itself */
             continue;
         }
         if (!truth_same(&t->event[*i], &e, b->set.shift)) {

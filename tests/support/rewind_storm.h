@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that are rewound again and again: what leaves the smallest bins at every level. Included by tests. */
+/* Calls that are rewound again and again. They leave the smallest bins at every level. Tests include this file. */
 #ifndef FDRI_TESTS_REWIND_STORM_H
 #define FDRI_TESTS_REWIND_STORM_H
 
@@ -10,8 +10,8 @@
 
 enum { STORM_REGIONS = 12, STORM_DEEP = 60 };
 
-/* Calls at random, up to STORM_DEEP of them open, and every few hundred events what came since the last mark is
- * forgotten. made: how often each region was called is added to it; NULL: nobody asks. */
+/* Makes random calls, with up to STORM_DEEP open at a time. Every few hundred events it rewinds to the last mark. Adds
+ * to made[] how often it called each region, unless made is NULL. */
 static inline void rewind_storm(uint64_t number, uint64_t now, uint32_t events, const fdr_region *region,
                                 uint64_t *made)
 {

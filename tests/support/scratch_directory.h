@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A directory of a test program's own: fixtures that make and remove it, and the files that are left there. */
+/* A directory for one test program: fixtures that make and remove it, and a reader of the files in it. */
 #ifndef FDRI_TESTS_SCRATCH_H
 #define FDRI_TESTS_SCRATCH_H
 
@@ -16,14 +16,14 @@ static inline int scratch_make(void **state)
     return mkdtemp(scratch) ? 0 : -1;
 }
 
-/* It fails where a test left something there. */
+/* Fails if a test left a file in the directory. */
 static inline int scratch_remove(void **state)
 {
     (void)state;
     return rmdir(scratch);
 }
 
-/* All of a file; the size of `to` where it does not fit, 0 where it is not there. */
+/* Reads a whole file. Returns the size of `to` if the file does not fit, and 0 if it does not exist. */
 static inline size_t scratch_read(const char *path, uint8_t *to, size_t most)
 {
     FILE *f = fopen(path, "rb");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Leaves a function by longjmp out of a signal handler, at an instruction of one's choice: x86-64 steps one by one.
- * Behind tests/support/api_fixture.h. Where nothing can be stepped this is the whole test, and skips it; the rest
- * stands in #ifdef CAN_STEP. */
+/* Leaves a function by longjmp out of a signal handler, at any chosen instruction: x86-64 can run step by step. Include
+ * it after tests/support/api_fixture.h and put the test into #ifdef CAN_STEP. Elsewhere this file is the whole test and
+ * skips it. */
 #ifndef FDRI_TESTS_STEPS_H
 #define FDRI_TESTS_STEPS_H
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -18,7 +18,7 @@ static volatile uint32_t steps_until; /* instructions */
 static void steps_at_each(int number, siginfo_t *info, void *context)
 {
     (void)number, (void)info;
-    /* the library lets no handler in here */
+    /* the library blocks signals here, so no handler could run */
     if (sigismember(&((const ucontext_t *)context)->uc_sigmask, SIGUSR1)) return;
     if (steps_until && !--steps_until) siglongjmp(steps_away, 1);
 }
@@ -30,7 +30,7 @@ static inline void steps_begin(void)
 static inline void steps_on(void) { __asm__ volatile("pushfq\n orl $0x100, (%%rsp)\n popfq" : : : "memory", "cc"); }
 static inline void steps_off(void) { __asm__ volatile("pushfq\n andl $~0x100, (%%rsp)\n popfq" : : : "memory", "cc"); }
 
-/* Leaves f at instruction n; false: it has no more than that. */
+/* Leaves f at instruction n. Returns false if f ended before. */
 static inline bool leave_at(void (*f)(void), uint32_t n)
 {
     steps_until = n;
@@ -44,7 +44,8 @@ static inline bool leave_at(void (*f)(void), uint32_t n)
     return left;
 }
 
-/* Bins on their way when it was left are nobody's from then on, though counted by their partition or as free still. */
+/* Checks the bins. Bins in transit when f was left belong to no thread afterwards; the counts may still include
+ * them. */
 static inline void whole(uint32_t n)
 {
     char text[160];

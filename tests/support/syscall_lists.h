@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists of system calls: in docs/CRASH.md, and as filters that kill on others. Included by tests. */
+/* Lists of system calls: compares them with docs/CRASH.md, and makes them filters that kill at any other call. Tests
+ * include this file. */
 #ifndef FDRI_TESTS_CALLS_H
 #define FDRI_TESTS_CALLS_H
 
@@ -16,10 +17,11 @@
     }
 struct call {
     const char *name;
-    int number; /* -1: this machine has none */
+    int number; /* -1: this architecture lacks the call */
 };
 
-/* Kills on all but the first `count` of these calls, from now on, in all threads. False: no filters here. */
+/* From now on a system call other than these `count` kills the process; this holds for all threads. Returns false if
+ * the kernel has no such filters. */
 static inline bool calls_filter(const struct call *allowed, size_t count)
 {
     struct sock_filter code[256];
@@ -49,7 +51,7 @@ static inline const char *calls_page(void)
     return text;
 }
 
-/* The page's list behind the words `title` is this one. */
+/* Compares `list` with the list behind the words `title` in docs/CRASH.md. */
 static inline void calls_compare(const char *title, const struct call *list, size_t count)
 {
     const char *text = calls_page();

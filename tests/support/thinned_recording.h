@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests of what is thinned (samples, readings): a small buffer, and the recording that is left. Included by tests. */
+/* For tests of thinned events (samples, readings): a recording with a small buffer. Tests include this file. */
 #ifndef FDRI_TESTS_THINNED_H
 #define FDRI_TESTS_THINNED_H
 

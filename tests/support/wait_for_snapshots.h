@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Snapshots that others write into a directory of the test: waiting for them, counting them, the newest. */
+/* Waits for snapshots that the recorder or a command writes into the test's directory, counts them, and finds the
+ * newest. */
 #ifndef FDRI_TESTS_SNAPSHOTS_SEEN_H
 #define FDRI_TESTS_SNAPSHOTS_SEEN_H
 #include <dirent.h>
@@ -22,7 +23,7 @@ static inline void sleep_ms(unsigned ms)
     while (nanosleep(&t, &t) && errno == EINTR) {}
 }
 
-/* Snapshots in the directory whose reason is a trigger's; the newest one's path. */
+/* Counts the snapshots in the directory whose reason is a trigger, and returns the newest one's path. */
 static inline unsigned snapshots(char *newest, size_t bytes)
 {
     unsigned n = 0, highest = 0, number;
@@ -47,7 +48,7 @@ static inline void forget_snapshots(void)
     while (snapshots(path, sizeof path)) unlink(path);
 }
 
-/* At most a minute: the machine is busy. */
+/* Waits up to a minute, because the machine may be busy. */
 static inline bool comes(unsigned count)
 {
     for (int i = 0; i < 6000; i++) {
@@ -57,14 +58,15 @@ static inline bool comes(unsigned count)
     return false;
 }
 
-/* What a group of such tests begins and ends with. */
+/* Setup and teardown of a group of such tests. */
 static inline int snapshots_enter(void **state)
 {
     (void)state;
     test_directory(directory, sizeof directory);
     return 0;
 }
-/* Starts a recording into the directory, without handlers of signals; `c` says what else, its own words go first. */
+/* Starts a recording into the directory, without signal handlers. Other settings come from `c`; this function's own
+ * come first. */
 static inline void snapshots_start(struct fdr_config c)
 {
     c.size = sizeof c;
@@ -75,7 +77,7 @@ static inline void snapshots_start(struct fdr_config c)
     if (!c.name) c.name = "t";
     if (!c.buffer) c.buffer = "4M";
     fdr_finalize();     /* of the test before */
-    forget_snapshots(); /* those that came behind its last look */
+    forget_snapshots(); /* snapshots that came after that test's last look */
     assert_int_equal(fdr_init(&c), 0);
 }
 static inline int snapshots_leave(void **state)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Does each partition of a location stand once in its order of worth? Behind tests/support/api_fixture.h. */
+/* Checks that each partition of a location stands exactly once in the order of worth. Include it after
+ * tests/support/api_fixture.h. */
 #ifndef FDRI_TESTS_ORDER_CHECK_H
 #define FDRI_TESTS_ORDER_CHECK_H
 #include <stdbool.h>
@@ -19,7 +20,8 @@ static inline uint32_t places_of(struct fdri_thread *t, uint32_t part)
     return n;
 }
 
-/* How many that hold anything, or may, stand there not at all, or more than once. */
+/* Counts the partitions that stand there never or more than once. Pinned partitions, and those joined away and empty,
+ * do not belong there. */
 static inline uint32_t misplaced(struct fdri_thread *t, uint32_t *parts)
 {
     uint32_t wrong = 0;
