@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* P8: any bytes. Every function of the public reader that takes a file is called, and what it hands out is read to its
- * end; what reader.h promises of it is held to. Not here: fdr_process_open and fdr_process_snapshot, whose input is a
- * process. Bytes that begin as an ELF file are asked for the arena of a core. */
+/* P8: any bytes. This target calls every function of the public reader that takes a file, reads its results to the end,
+ * and checks the contract of reader.h. Excluded are fdr_process_open and fdr_process_snapshot, whose input is a
+ * process. Bytes that begin like an ELF file are searched for the arena of a core. */
 #include <errno.h>
 #include <fcntl.h>
 #include <fdr/reader.h>
@@ -17,13 +17,13 @@
 #include "format/arena/checks.h"
 #include "format/arena/crash_section.h"
 
-/* ---- what is tried ---- */
+/* ---- the inputs ---- */
 
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
 
-/* The check of a crash section is made right again: else next to nothing gets past it. Half of what is tried, so that
- * wrong ones come as well. */
+/* Corrects the check of a crash section for half of the inputs. Next to no input would pass it otherwise; the other
+ * half keeps wrong checks in the test. */
 static void check_crash(uint8_t *data, size_t size)
 {
     struct fdri_arena_superblock s;
@@ -52,7 +52,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
     return size;
 }
 
-/* ---- what is handed out is there ---- */
+/* ---- results are readable memory ---- */
 
 static volatile uint64_t sink;
 
@@ -125,7 +125,7 @@ static void definitions(struct fdr_file *f)
         }
         definition(f, kind, UINT32_MAX);
     }
-    fdr_file_symbolise(f); /* does nothing: FDR_SYMBOLS=0 */
+    fdr_file_symbolise(f); /* does nothing here: FDR_SYMBOLS=0 */
     for (uint32_t c = 0; c < 12; c++) text(fdr_class_name(c));
     text(fdr_reader_version());
 }
@@ -144,7 +144,7 @@ static void locations(struct fdr_file *f)
 /* ---- events ---- */
 
 struct open {
-    uint32_t *id; /* by shown calls that are open */
+    uint32_t *id; /* by open shown calls */
     uint32_t *depth;
     uint64_t *duration;
     size_t count, room;
@@ -213,8 +213,8 @@ static void sample(struct fdr_file *f, const struct fdr_read_event *e)
     for (uint32_t i = 0; i < p->frame_count && i < 8; i++) place(fdr_place_at(f, p->frame[i], true, e->time_ns));
 }
 
-/* Verified, and nothing was found. Of others this is known not to hold: where the call around an event is lost, the
- * event may be shown behind the enter of another one of the same tick. */
+/* True if the file was verified without a finding. In damaged files the call around an event may be lost. Then the
+ * event may be shown behind another call's enter of the same tick. */
 static bool whole;
 
 static void point(struct fdr_file *f, const struct open *o, const struct fdr_read_event *e)
@@ -222,7 +222,7 @@ static void point(struct fdr_file *f, const struct open *o, const struct fdr_rea
     claim(e->field_count <= 16, "fields");
     LOOK(e->field, e->field_count);
     if (e->kind == FDR_SAMPLE) sample(f, e);
-    else if (e->kind != FDR_EVENT && whole) /* readings are in no call */
+    else if (e->kind != FDR_EVENT && whole) /* readings lie in no call */
         claim(!o->count || o->depth[o->count - 1] <= e->depth, "an event is in the calls that are open around it");
 }
 
@@ -301,7 +301,7 @@ static void visit(struct fdr_file *f, const struct fdr_select *select, uint64_t 
 
 /* ---- accounts ---- */
 
-/* As fdr check: of a file that is whole and that nobody wrote to while it was copied the ledger adds up. */
+/* As in fdr check: the ledger adds up for a whole file that was not written to while it was copied. */
 static void ledger(struct fdr_file *f, bool adds_up)
 {
     const struct fdr_ledger_row *r;
@@ -375,7 +375,7 @@ static void accounts(struct fdr_file *f, bool adds_up)
     sample_streams(f);
 }
 
-/* ---- what a bundle tells, and notes ---- */
+/* ---- crash sections and notes ---- */
 
 static void crash(struct fdr_file *f)
 {
@@ -410,7 +410,7 @@ static void crash(struct fdr_file *f)
     fdr_crash_text(f, "no such text", NULL);
 }
 
-/* ---- files that are made ---- */
+/* ---- files that the reader writes ---- */
 
 static char folder[64], path[96], other[96];
 
@@ -431,7 +431,7 @@ static void make_folder(void)
     atexit(remove_folder);
 }
 
-/* What is recovered is whole, has a ledger that adds up, and says how the process ended once that was added. */
+/* A recovered file is whole and its ledger adds up. It states how the process ended, if that was added. */
 static void recover(struct fdr_file *f)
 {
     struct fdr_file *g = NULL;
@@ -448,7 +448,7 @@ static void recover(struct fdr_file *f)
     claim(opened == FDR_WHOLE, "what was recovered opens as whole");
     claim(fdr_file_info(g)->has_end && fdr_file_info(g)->end_status == 9, "the end that was added is there");
     claim(fdr_file_info(g)->end_oom_kills == 1 && fdr_file_info(g)->end_realtime_ns == 12345, "all of the end");
-    whole = false; /* bins that were damaged are not in it */
+    whole = false; /* the recovered file lacks the damaged bins */
     walk(g, NULL);
     if (fdr_file_verify(g) != FDR_WHOLE) fprintf(stderr, "recovered: %s\n", fdr_file_damage(g, 0));
     claim(fdr_file_damage_count(g) == 0, "no damage in what was recovered");
@@ -484,7 +484,7 @@ static void core(const uint8_t *data, size_t size)
 
 /* ---- one input ---- */
 
-/* Of all of it, so that equal inputs are asked the same. */
+/* Hashes the whole input, so that equal inputs take the same path. */
 static uint64_t hash_of(const uint8_t *data, size_t size)
 {
     uint64_t h = size, v;
@@ -496,7 +496,7 @@ static uint64_t hash_of(const uint8_t *data, size_t size)
     return h;
 }
 
-/* What takes longest is asked of some inputs only, by their hash; FUZZ_READER_ALL=1: of all, as of seeds. */
+/* Slow checks run for some inputs only, chosen by hash. FUZZ_READER_ALL=1: for all of them, as for the seeds. */
 static bool every;
 
 static void select_some(struct fdr_file *f, uint64_t h)
@@ -520,7 +520,7 @@ static void select_some(struct fdr_file *f, uint64_t h)
     if (every || h % 16 == 5) export(f, &s);
 }
 
-/* What is made of a larger arena takes longer than the rest together. */
+/* A recovered or converted file of a larger arena would take longer than all the rest. */
 static bool small(struct fdr_file *f) { return fdr_file_info(f)->buffer_bytes <= 1u << 20; }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -537,7 +537,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     claim((opened == FDR_UNREADABLE) == !f && (opened != FDR_UNREADABLE || message[0]), "what cannot be read is said");
     if (opened == FDR_UNREADABLE) return 0;
     whole = false;
-    walk(f, NULL); /* before and after bins are known to be good */
+    walk(f, NULL); /* before and after the bins are verified */
     enum fdr_verdict met = fdr_file_met(f), verdict = fdr_file_verify(f);
     whole = opened == FDR_WHOLE && verdict == FDR_WHOLE;
     claim(met == FDR_WHOLE || verdict != FDR_WHOLE, "what was damaged stays damaged");

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A small program that records a bit of everything, for fuzz/make_seeds.sh: how is configured by the environment.
- *
+/* A small program that records events of every kind, for fuzz/make_seeds.sh. Environment variables configure it.
  *   seed calls|points|lanes|rewinds|threads|deep|ended|samples|readings|going [live|crash|fired|watched|held]
- *
- * live: leaves by SIGKILL in the middle, so that the live file stays; crash: by SIGABRT, so that there is a bundle;
- * fired: a trigger has the snapshot taken; watched: the watchdog, of a thread that stands still; held: nobody, threads
- * go on until this is killed. Else one snapshot is taken while calls are open. */
+ * The second word says how it ends. Without it, the program takes one snapshot while calls are open. live: SIGKILL in
+ * the middle, so that the live file stays. crash: SIGABRT, which leaves a bundle. fired: a trigger takes the snapshot.
+ * watched: the watchdog takes it, because a thread stands still. held: threads run until the process is killed. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <signal.h>
@@ -53,7 +51,7 @@ static void define_all(void)
     fdr_note("step", "1200");
 }
 
-/* A random walk over calls; times go in steps from nothing to hours. */
+/* A random walk over calls. Its steps of time range from nothing to hours. */
 static uint64_t walk(uint64_t now, int events, uint32_t depth_max, uint32_t points)
 {
     fdr_region open[64];
@@ -140,7 +138,7 @@ static void threads(void)
     walk(5000, 500, 8, 0);
 }
 
-/* More threads than find room one beside the other: their accounts go to [ended]. */
+/* More threads than have room at the same time, so that accounts are added to [ended]. */
 static void ended(void)
 {
     for (int i = 0, number; i < 200; i++) {
@@ -209,7 +207,7 @@ static void *goes_on(void *number)
     }
     return NULL;
 }
-/* Two threads that do not stop before the process does. */
+/* Two threads that run until the process ends. */
 static void going(void)
 {
     pthread_t t;
@@ -228,7 +226,7 @@ static void *stands_still(void *unused)
     return NULL;
 }
 
-/* Half a minute at most for a snapshot that others take. */
+/* Waits up to half a minute for a snapshot by the trigger or the watchdog. */
 static int comes(void)
 {
     for (int i = 0; i < 3000 && !*fdr_last_snapshot(); i++) usleep(10000);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit promise=P10
- * How much memory the control groups let a process have, in file trees of both versions made for this. */
+ * P10: the default size of the buffer respects the memory limits of the control groups. The test builds file trees of
+ * both versions and compares the limit that fdr finds. */
 #include "base/system/cgroup.h"
 
 #include <setjmp.h>
@@ -14,7 +15,7 @@
 
 static char root[64];
 
-/* Writes ROOT/path, folders included. */
+/* Writes a file below ROOT and makes its folders. */
 static void put(const char *path, const char *text)
 {
     char full[512];
@@ -54,7 +55,7 @@ static void P10_no_groups_no_limit(void **state)
     assert_true(fdri_system_cgroup_memory_limit(root) == UINT64_MAX);
 }
 
-/* In a namespace of its own a process finds its group at the mount point. */
+/* In its own namespace a process finds its group at the mount point. */
 static void P10_the_mount_point_itself(void **state)
 {
     (void)state;
@@ -62,11 +63,11 @@ static void P10_the_mount_point_itself(void **state)
     put("sys/fs/cgroup/memory.max", "8000000\n");
     assert_int_equal(fdri_system_cgroup_memory_limit(root), 8000000);
     put("proc/thread-self/cgroup", "0::/../elsewhere\n");
-    put("sys/fs/elsewhere/memory.max", "7\n"); /* nobody's here */
+    put("sys/fs/elsewhere/memory.max", "7\n"); /* not this group's */
     assert_int_equal(fdri_system_cgroup_memory_limit(root), 8000000);
 }
 
-/* The node's batch system makes groups, but no namespaces. */
+/* A batch system makes groups without namespaces: the least limit on the way up counts. */
 static void P10_the_least_on_the_way_up(void **state)
 {
     (void)state;
@@ -75,7 +76,7 @@ static void P10_the_least_on_the_way_up(void **state)
     put("sys/fs/cgroup/system.slice/job_7/memory.max", "4000000000\n");
     put("sys/fs/cgroup/system.slice/job_7/step_0/memory.max", "max\n");
     put("sys/fs/cgroup/system.slice/job_7/step_0/task_3/memory.max", "max\n");
-    put("sys/fs/cgroup/system.slice/job_8/memory.max", "5\n"); /* another one's */
+    put("sys/fs/cgroup/system.slice/job_8/memory.max", "5\n"); /* another group's */
     assert_true(fdri_system_cgroup_memory_limit(root) == 4000000000u);
     put("sys/fs/cgroup/system.slice/job_7/step_0/task_3/memory.max", "3000000000\n");
     assert_true(fdri_system_cgroup_memory_limit(root) == 3000000000u);
@@ -88,7 +89,7 @@ static void P10_version_1(void **state)
         "12:cpuset:/slurm/a\n9:hugetlb,memory:/slurm/uid_1/job_7\n1:name=systemd:/\n0::/x\n");
     put("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     put("sys/fs/cgroup/memory/slurm/memory.limit_in_bytes", "9223372036854771712\n");
-    put("sys/fs/cgroup/memory/slurm/a/memory.limit_in_bytes", "6\n"); /* that is its cpuset's name */
+    put("sys/fs/cgroup/memory/slurm/a/memory.limit_in_bytes", "6\n"); /* its group in another hierarchy */
     assert_true(fdri_system_cgroup_memory_limit(root) == 9223372036854771712u);
     put("sys/fs/cgroup/memory/slurm/uid_1/job_7/memory.limit_in_bytes", "2000000000\n");
     assert_int_equal(fdri_system_cgroup_memory_limit(root), 2000000000);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdri_system_previous_install
- * The handler that a signal had before ours is called, once, whoever was put in front of ours meanwhile: with the
- * snapshot signal and the one of samples. Each case in a process of its own. */
+ * P10: the handler that a signal had before fdr's is called exactly once. This holds although libraries put handlers in
+ * front of fdr's meanwhile. Each case runs in a process of its own, with the snapshot signal and with the signal of
+ * samples. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +72,7 @@ static void expect(int line, int app, int library)
 }
 #define EXPECT(app, library) expect(__LINE__, app, library)
 
-/* A library's stays in front of ours, which is installed in front of that. */
+/* A library's handler stands in front of fdr's. The next recording installs fdr's in front of the library's. */
 static void with_library(void *unused)
 {
     (void)unused;
@@ -82,7 +83,7 @@ static void with_library(void *unused)
     EXPECT(1, 1);
     fdr_finalize();
     raise(number);
-    EXPECT(2, 2); /* ours was left, and goes on */
+    EXPECT(2, 2); /* fdr's handler stayed in the chain and passes the signal on */
     for (int i = 3; i < 9; i += 2) {
         start();
         raise(number);
@@ -93,7 +94,7 @@ static void with_library(void *unused)
     }
 }
 
-/* Another one each time: beyond four not all are called, and none twice. */
+/* A different library each time: of more than four not all are called, and none is called twice. */
 #define ONE_OF_MANY(i)                                                                                                 \
     static void many_##i(int n)                                                                                        \
     {                                                                                                                  \
@@ -128,7 +129,7 @@ static void with_many(void *unused)
     }
 }
 
-/* The same with one that was installed by signal() and so gives but the number. */
+/* The same with handlers installed by signal(), which get only the signal's number. */
 static void with_plain(void *unused)
 {
     (void)unused;
@@ -140,7 +141,7 @@ static void with_plain(void *unused)
     EXPECT(0, 1);
 }
 
-/* Who was in front has gone, and has put back whom it found. */
+/* The library in front has removed its handler, and restored the one that it had found. */
 static void put_back(void *unused)
 {
     (void)unused;
@@ -166,7 +167,7 @@ static void raise_deeper(int levels)
     room[1] = room[0];
 }
 
-/* One that was left by longjmp is not called by us any more, wherever the next signal comes. */
+/* A handler that was left by longjmp is not called again by fdr, at whatever stack depth the next signal comes. */
 static void left(void *unused)
 {
     (void)unused;
@@ -178,7 +179,7 @@ static void left(void *unused)
     }
 }
 
-/* Ours was left where it was; then another signal is the one of snapshots. */
+/* fdr's handler stays installed for one signal; then the next recording uses another signal for snapshots. */
 static void another_signal(void *unused)
 {
     (void)unused;
@@ -194,7 +195,7 @@ static void another_signal(void *unused)
     EXPECT(1, 1);
 }
 
-/* Where the system gives no handler that is said. */
+/* If the system refuses the handler, a message says so. */
 static bool none;
 bool __real_fdri_system_previous_install(struct fdri_system_previous *p, int n, const struct sigaction *ours);
 bool __wrap_fdri_system_previous_install(struct fdri_system_previous *p, int n, const struct sigaction *ours);

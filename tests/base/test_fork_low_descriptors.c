@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10
- * A program without standard input, output and error that makes children while fdr opens files: what takes those three
- * numbers meanwhile stays in no child. */
+ * P10: a program without standard input, output and error forks while fdr opens files. fdr puts placeholders on
+ * descriptors 0 to 2 meanwhile; no child may inherit one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -27,7 +27,7 @@ static void *snapshots(void *unused)
     return unused;
 }
 
-/* Placeholders are of the root directory. */
+/* Placeholders are descriptors of the root directory. */
 static bool has_placeholder(void)
 {
     char name[32], to[8];
@@ -38,7 +38,7 @@ static bool has_placeholder(void)
     return false;
 }
 
-/* Exits with the number of children that had one. */
+/* Exits with the number of children that inherited a placeholder. */
 static void daemon_with_children(void)
 {
     const struct fdr_config c = {.size = sizeof c,
@@ -76,7 +76,7 @@ static void P10_no_child_keeps_a_placeholder(void **state)
     assert_int_equal(status, 0);
 }
 
-/* The daemon ends amid its snapshots. */
+/* Ends the daemon in the middle of its snapshots. */
 static int leave(void **state)
 {
     char command[64];

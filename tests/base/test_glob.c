@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60
- * Patterns of rules and triggers: as the C library's fnmatch has them, whatever the pattern. */
+ * Patterns of rules and triggers match as the C library's fnmatch does, for random patterns and texts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

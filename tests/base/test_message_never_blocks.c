@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 promise=P10
- * A line on stderr is never what ends the program, or holds it up: where nobody reads, the file may not grow, or a pipe
- * is full. It is one line, whatever it quotes. */
+ * P10: a message on standard error never ends or blocks the program. The pipe has no reader or is full, or the file may
+ * not grow. A message is one line, whatever text it quotes. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +40,7 @@ static void may_not_grow(void)
 }
 static void closed(void) { fcntl(both[1], F_SETFD, FD_CLOEXEC); }
 
-/* What becomes of a child that says something, and of its mask and errno. */
+/* Runs a child that prints a message, and returns its wait status. The child checks its signal mask and errno. */
 static int status_of(void (*prepare)(void), bool is_closed, bool one_waits)
 {
     int status;
@@ -58,7 +58,7 @@ static int status_of(void (*prepare)(void), bool is_closed, bool one_waits)
         sigaddset(&pipe_only, SIGPIPE);
         if (one_waits) {
             sigprocmask(SIG_BLOCK, &pipe_only, NULL);
-            raise(SIGPIPE); /* the program's own: stays */
+            raise(SIGPIPE); /* the program's own pending SIGPIPE must stay pending */
         }
         errno = 77;
         fdri_text_message("something of %d", 1);

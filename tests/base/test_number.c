@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit
- * Numbers in settings are read like strtod in the C locale reads them, whatever the locale is, and nothing else is a
- * number. */
+ * Numbers in settings are read as strtod reads them in the C locale, in every locale of the program. Any other text is
+ * an error. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +71,7 @@ static void hexadecimal_is_a_zero_and_a_unit(void **state)
     assert_string_equal(end, "x10");
 }
 
-/* Where the machine has a locale with a comma, that must not be seen. */
+/* A locale with a decimal comma, if the machine has one, must make no difference. */
 static void text_has_a_point(void **state)
 {
     static const char *const locales[] = {"C", "de_DE.UTF-8", "fr_FR.UTF-8", "C"};

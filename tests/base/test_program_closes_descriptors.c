@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=150 promise=P10 without=tsan (it closes descriptors that are in use)
  * ctest: wrap=fdr_sample,fdr_sample_at,fdr_reading,fdri_samples_source_close
- * Descriptors are the program's: it closes all from 3 up, as many programs do when they start, and its own files get
- * the numbers that fdr had; or it uses up all that it may have. Its files are not read and not closed by fdr, and
- * samples and counters go on. */
+ * P10: descriptors belong to the program. It closes all from 3 up, as many programs do when they start, and its own
+ * files get the numbers that fdr had. Or it uses up all descriptors. fdr must not read or close the program's files,
+ * and samples and counters must go on. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@
 
 enum { PIPES = 30, BYTES = 4000, PATIENCE = 60 /* s */ };
 
-/* ---- what is recorded, by whom ---- */
+/* ---- the recorded events, by source ---- */
 
 static unsigned by_handler, by_ring, readings, closed; /* atomic */
 
@@ -66,7 +66,7 @@ static void work(void)
 {
     for (int i = 0; i < 100000; i++) __asm__ volatile("");
 }
-static void *silent(void *unused) /* never calls fdr */
+static void *silent(void *unused) /* calls no function of fdr */
 {
     while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) work();
     return unused;
@@ -83,7 +83,7 @@ static void start(const char *sample, const char *counters)
     snapshots_start((struct fdr_config){.buffer = "8M", .sample = sample, .counters = counters, .keep = "2,newest"});
 }
 
-/* Until so many more of everything that is taken here have come. */
+/* Waits for so many more samples or readings of each chosen source. */
 static void some_more(unsigned more, bool handler, bool ring, bool counters)
 {
     unsigned h = seen(&by_handler) + more, r = seen(&by_ring) + more, c = seen(&readings) + more;
@@ -130,7 +130,7 @@ static void pipes_stay(const char *sample, bool ring)
     }
 }
 
-/* Do perf events work here? Without them timers do, which have no descriptors. */
+/* Do perf events work here? Timers take their place otherwise; these have no descriptors. */
 static bool perf_works(void)
 {
     start("1kHz", "");
@@ -150,7 +150,7 @@ static void by_wall_time(void **state)
     (void)state;
     pipes_stay("1kHz,wall", false);
 }
-/* All used up: what is known of threads stays as it is. */
+/* All descriptors are in use: the known threads stay as they are. */
 static void none_left(void **state)
 {
     (void)state;
@@ -175,7 +175,7 @@ static void none_left(void **state)
     setrlimit(RLIMIT_NOFILE, &before);
 }
 
-/* Threads of which there are samples. */
+/* Counts the threads with samples. */
 static unsigned sampled_threads(void)
 {
     const struct fdr_sample_stream *s;
@@ -190,7 +190,7 @@ static unsigned sampled_threads(void)
     return n;
 }
 
-/* More threads than a quarter of the descriptors there may be: the others are sampled all the same, by timers. */
+/* More threads than a quarter of the allowed descriptors: timers sample the others. */
 static void beyond_a_quarter(void **state)
 {
     enum { CROWD = 24, MOST = 64 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10
- * A program without standard input, output and error, as daemons are, that goes on to write there: nothing of it gets
- * into a file of fdr's, whatever the limit of descriptors is, and its calls fail as they would without fdr. */
+ * P10: a program without standard input, output and error, like a daemon, goes on writing to descriptors 0 to 2. None
+ * of its bytes may get into a file of fdr's, under any limit of descriptors. Its calls must fail as they would without
+ * fdr. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,12 +15,12 @@
 enum { SNAPSHOTS = 40, THREADS = 2, GOT_THROUGH = 3, NO_SNAPSHOT = 4, NO_START = 5 };
 
 static volatile int *volatile nowhere = (volatile int *)(uintptr_t)8;
-static unsigned rounds, through; /* atomic */
-static uint64_t limit_files;     /* 0: as it is */
+static unsigned rounds, through; /* 0: no change of the limit */
+static uint64_t limit_files;     /* 0: unchanged */
 static const char *edge_counters;
 static fdr_region region;
 
-/* ---- the program: it writes to what it has closed, in a thread that no signal stops ---- */
+/* ---- the program: a thread that blocks all signals writes to the closed descriptors ---- */
 
 static void write_once(int fd)
 {
@@ -59,7 +60,7 @@ static void *begins_and_ends(void *unused)
     return unused;
 }
 
-/* Threads come and go meanwhile: with counters at the edges of calls each opens descriptors of its own. */
+/* Threads come and go meanwhile. With counters at the edges of calls each opens descriptors of its own. */
 static void *many(void *unused)
 {
     pthread_t t;
@@ -102,7 +103,7 @@ static void snapshots_then_killed(void)
     raise(SIGKILL);
 }
 
-/* The crash opens anew what it needs of what the program has closed. */
+/* The crash handler must open again the files that the program has closed. */
 static void crashes(void)
 {
     start();
@@ -111,7 +112,7 @@ static void crashes(void)
     *nowhere = 1;
 }
 
-/* ---- what it left ---- */
+/* ---- the files that it left ---- */
 
 static void is_whole(const char *path)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit promise=P2
- * The allocator where every compare-and-swap is lost for ever: it gives up after a bounded number of tries, and says
- * none. Built from the allocator's own source, with a compare-and-swap that another thread always wins. */
+ * P2: if another thread wins every compare-and-swap, the allocator gives up after a bounded number of tries and finds
+ * no bin. The test compiles the allocator's source with a compare-and-swap that always loses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,15 +57,15 @@ static void P2_tries_are_bounded(void **state)
         tries = 0;
         assert_int_equal(fdri_bins_meta_take(&a, FDRI_ARENA_META_FREE, 64, 0), 0);
         assert_int_equal(tries, FDRI_BINS_TRIES);
-        assert_int_equal(fdri_bins_free_count(&a), free_before); /* nothing was lost on the way */
+        assert_int_equal(fdri_bins_free_count(&a), free_before); /* no bin was lost by the failed tries */
 
-        /* giving one back tries until it wins: each loss is another thread's success */
+        /* Giving a bin back repeats until it succeeds: each loss is another thread's success. */
         win_after = 3 * FDRI_BINS_TRIES;
         tries = 0;
         fdri_bins_give(&a, held);
         assert_int_equal(tries, 3 * FDRI_BINS_TRIES + 1);
         assert_int_equal(fdri_bins_free_count(&a), free_before + 1);
-        /* and one that is won late is won all the same */
+        /* A success after some losses counts as well. */
         win_after = FDRI_BINS_TRIES / 2;
         tries = 0;
         assert_true(fdri_bins_take(&a, 0) != 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=300 promise=P1,P3,P10
- * The allocator under load: no bin has two holders, nothing is lost, meta and bins never meet. Pieces and lists. */
+ * P1, P3, P10: under load no bin has two holders, none is lost, and meta blocks and bins never overlap. Threads take
+ * and give back at random. The later parts check pieces of bins, and the lists of partitions. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +30,7 @@ enum { THREADS = 4 };
 struct worker {
     pthread_t thread;
     struct fdri_bins_arena *arena;
-    uint32_t *holder; /* per bin: who has it, 0 = nobody */
+    uint32_t *holder; /* for each bin: the number of its holder; 0 = none */
     uint64_t seed, takes, meta_blocks, failures;
     uint32_t number, held[64], count;
     bool meta, twice;
@@ -50,7 +51,7 @@ static void take(struct worker *w)
     uint32_t *holder = &w->holder[index_of(w->arena, off)];
     if (__atomic_exchange_n(holder, w->number, __ATOMIC_ACQ_REL)) w->twice = true;
     if (fdri_bins_bin(w->arena, off)->generation & 1) w->twice = true;
-    fdri_bins_bin(w->arena, off)->location = w->number; /* not atomic: ThreadSanitizer sees a second holder */
+    fdri_bins_bin(w->arena, off)->location = w->number; /* not atomic, so ThreadSanitizer reports a second holder */
     w->held[w->count++] = off;
     w->takes++;
 }
@@ -102,7 +103,7 @@ static void P3_no_bin_is_handed_out_twice(void **state)
         }
         for (uint32_t i = 0; i < a.super->bins_total; i++) assert_int_equal(holder[i], 0);
         sound(&a);
-        /* all that was handed out is on the free stack, and can be taken once more */
+        /* Every bin handed out is on the free stack now, and can be taken again. */
         uint32_t handed_out = (uint32_t)a.super->virgin, n = 0;
         assert_int_equal(a.super->free_bins, handed_out);
         for (uint32_t i = 0; i < handed_out; i++) n += fdri_bins_take(&a, 0) != 0;
@@ -186,7 +187,7 @@ static void P3_pieces_split_and_merge(void **state)
     }
     while (n) n--, fdri_bins_piece_give(&a, l, held[n].off, held[n].log2);
     sound(&a);
-    assert_int_equal(l->bins_held, 0); /* all halves found each other again */
+    assert_int_equal(l->bins_held, 0); /* all halves became whole bins again */
     for (int i = 0; i < 7; i++) assert_int_equal(l->piece_free[i], 0);
     free(used);
     free(memory);
@@ -233,7 +234,7 @@ static void P3_lists_of_bins_keep_their_sums(void **state)
                 assert_int_not_equal(off, 0);
                 assert_true(given.events > 0 && given.bytes == 512 && size == 9);
                 assert_true(given.from_tick <= given.to_tick);
-                uint32_t oldest = (uint32_t)p->list_head; /* what is held begins where what was given back ends */
+                uint32_t oldest = (uint32_t)p->list_head; /* the listed events begin where the returned ones end */
                 assert_true(!oldest || fdri_bins_bin(&a, oldest)->base_tick == given.to_tick);
                 given_back += given.events;
             }
@@ -258,7 +259,7 @@ static void P3_lists_of_bins_keep_their_sums(void **state)
     assert_int_equal(presented, kept + given_back);
     assert_int_equal(fdri_bins_bin(&a, (uint32_t)p->list_head)->first_index, given_back);
     assert_false(fdri_bins_part_older(&a, p, 0));
-    /* to the last bin: the open one only once it is sealed */
+    /* Empty the list. The open bin goes only after it was sealed. */
     uint32_t size, off;
     struct fdri_bins_given rest = {0, 0, UINT64_MAX, 0};
     while ((off = fdri_bins_part_pop(&a, p, &size, &rest))) fdri_bins_piece_give(&a, l, off, size);
@@ -274,7 +275,7 @@ static void P3_lists_of_bins_keep_their_sums(void **state)
     free(memory);
 }
 
-/* Puts `bins` bins of 1 << size_log2 bytes with one record each behind partition p. */
+/* Adds `bins` bins of 1 << size_log2 bytes to partition p, with one record each. */
 static void append(struct fdri_bins_arena *a, struct fdri_arena_location *l, struct fdri_arena_part *p, uint32_t bins,
                    uint32_t size_log2)
 {
@@ -316,7 +317,8 @@ static void give_run(struct fdri_bins_arena *a, struct fdri_arena_location *l, c
     }
 }
 
-/* Bins at once: never the open one, none that ends later, small ones only if they may go, and then fewer. */
+/* A run takes several bins off the list at once. It takes neither the open bin nor bins that end after the limit. Small
+ * bins go only if allowed, and then fewer of them. */
 static void P3_a_run_of_bins_is_taken_at_once(void **state)
 {
     (void)state;
@@ -328,7 +330,7 @@ static void P3_a_run_of_bins_is_taken_at_once(void **state)
     struct fdri_bins_run *r = new_run();
     uint32_t full = 12;
     append(&a, l, p, 20, full);
-    assert_int_equal(pop_run(&a, p, 99, 8, false, r, &given), 0); /* the first one ends at 100 */
+    assert_int_equal(pop_run(&a, p, 99, 8, false, r, &given), 0); /* the first bin ends at 100 */
     assert_int_equal(pop_run(&a, p, 500, 8, false, r, &given), 5);
     assert_true(given.events == 5 && given.bytes == 5 * 4096 && given.from_tick == 0 && given.to_tick == 500);
     assert_int_equal(fdri_bins_run_list(r), p->list_head);
@@ -339,16 +341,16 @@ static void P3_a_run_of_bins_is_taken_at_once(void **state)
     assert_int_equal(fdri_bins_bin(&a, (uint32_t)p->list_head)->base_tick, 500);
     append(&a, l, p, 8, 9);
     append(&a, l, p, 3, full);
-    assert_int_equal(pop_run(&a, p, UINT64_MAX, 64, false, r, &given), 15); /* up to the small ones */
+    assert_int_equal(pop_run(&a, p, UINT64_MAX, 64, false, r, &given), 15); /* the small ones come next */
     give_run(&a, l, r);
     assert_int_equal(fdri_bins_bin(&a, (uint32_t)p->list_head)->size_log2, 9);
     assert_int_equal(pop_run(&a, p, UINT64_MAX, 64, false, r, &given), 0);
     assert_int_equal(pop_run(&a, p, UINT64_MAX, 2, true, r, &given), 4); /* a quarter of two whole ones */
     give_run(&a, l, r);
-    /* what is left of 4 KiB and one whole one that fits */
+    /* the other bins of the first 4 KiB, and one whole bin that fits */
     assert_int_equal(pop_run(&a, p, UINT64_MAX, 8, true, r, &given), 5);
     give_run(&a, l, r);
-    assert_int_equal(pop_run(&a, p, UINT64_MAX, 8, true, r, &given), 1); /* not the open one */
+    assert_int_equal(pop_run(&a, p, UINT64_MAX, 8, true, r, &given), 1); /* the open one stays */
     give_run(&a, l, r);
     assert_true(p->bins == 1 && p->bytes == 8 && (uint32_t)p->list_head == p->open_off);
     sound(&a);
@@ -356,7 +358,7 @@ static void P3_a_run_of_bins_is_taken_at_once(void **state)
     free(memory);
 }
 
-/* What was looked at long before counts while nobody else popped; what is left of it serves the next time. */
+/* A look at the list stays valid as long as no other thread pops. The unused part of it serves the next run. */
 static void P3_a_run_that_was_looked_at_goes_on(void **state)
 {
     (void)state;
@@ -375,21 +377,21 @@ static void P3_a_run_that_was_looked_at_goes_on(void **state)
     assert_int_equal(fdri_bins_run_left_end(r), 300);
     give_run(&a, l, r);
     fdri_bins_run_begin(&a, p, 1000, r);
-    assert_int_equal(r->seen, 4); /* it knows them */
+    assert_int_equal(r->seen, 4); /* these bins were looked at before */
     assert_int_equal(fdri_bins_run_pop(&a, p, 8, false, r, &given), 3);
     give_run(&a, l, r);
     assert_true(given.events == 5 && given.to_tick == 500);
     fdri_bins_run_begin(&a, p, 1000, r);
     while (fdri_bins_run_look(&a, r)) continue;
-    assert_true(r->late && r->seen == 6);             /* five of them end by 1000, and the one behind begins there */
-    off = fdri_bins_part_claim(&a, p, &size, &given); /* somebody was faster */
+    assert_true(r->late && r->seen == 6);             /* five of them end by 1000, and the next one begins there */
+    off = fdri_bins_part_claim(&a, p, &size, &given); /* another thread was faster */
     assert_int_not_equal(off, 0);
     assert_int_equal(fdri_bins_run_pop(&a, p, 8, false, r, &given), 0);
     fdri_bins_piece_give(&a, l, off, size);
     assert_int_equal(pop_run(&a, p, 1000, 8, false, r, &given), 4);
     assert_int_equal(fdri_bins_run_left_end(r), 1100);
     give_run(&a, l, r);
-    fdri_bins_run_begin(&a, p, UINT64_MAX, r); /* another limit: all is looked at anew */
+    fdri_bins_run_begin(&a, p, UINT64_MAX, r); /* another limit: the run looks at all bins again */
     assert_int_equal(r->seen, 0);
     for (int i = 0; i < 3; i++) fdri_bins_run_look(&a, r);
     fdri_bins_run_forget(r);

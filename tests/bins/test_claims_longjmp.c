@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads,slow timeout=240 promise=P8 excuse=x86-64
  * ctest: without=asan,tsan (steps single instructions)
- * Who takes bins of whose location: pinned, nobody enters, and who pins sees who is inside. What a handler left by
- * longjmp at any instruction of taking another's bins, or of putting threads that ended in order, is over when its
- * thread records again; also where that was another handler, which had interrupted a record itself. */
+ * P8: a location that its thread has pinned cannot be entered for claims. A thread that pins sees claims under way. The
+ * test leaves a claim, or the ordering of ended threads, by longjmp out of a handler, at every instruction. It ends at
+ * the thread's next record, also if the jump left a handler that had interrupted a record. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -41,7 +41,7 @@ static void one_by_one(void **state)
     fdri_bins_claim_unpin(v);
     fdri_bins_claim_leave(a, first);
     assert_false(fdri_bins_claim_pin(a, v));
-    fdri_bins_claim_abandoned(a, who); /* which is inside no more */
+    fdri_bins_claim_abandoned(a, who); /* its claim has ended already */
     assert_false(fdri_bins_claim_pin(a, v));
     fdri_bins_claim_abandoned(a, other);
     assert_true(fdri_bins_claim_pin(a, v));
@@ -57,7 +57,7 @@ static void many(void **state)
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
     struct fdri_arena_location *v = fdri_record_self.loc, *who = fdri_life_recording.shares.spare[0];
     uint32_t place, inside = 0, last = 0;
-    /* the same one: all places it looks at */
+    /* Enter the same location until no place is free. */
     while ((place = fdri_bins_claim_enter(a, who, v))) inside++, last = place;
     assert_in_range(inside, 2, FDRI_BINS_CLAIMERS);
     fdri_bins_claim_leave(a, last);
@@ -125,7 +125,7 @@ static void *records(void *unused)
     return unused;
 }
 
-/* One that handler records, in the middle of a record of its thread, is left at instruction n for what called both. */
+/* The handler records in the middle of its thread's record, and is left at instruction n, past both. */
 static sigjmp_buf out;
 static void (*inner)(void);
 static uint32_t inner_at;

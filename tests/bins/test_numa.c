@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=120 promise=P1,P2,P3
- * Node-local bins on a machine that is made up: four nodes, two CPUs each, and threads that say where they run. */
+ * P1, P2, P3: bins lie on the node of the thread that uses them. The machine is made up: four nodes with two CPUs each,
+ * and threads that state their CPU. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -68,7 +69,8 @@ static void sound(const struct fdri_bins_arena *a)
     assert_null(wrong);
 }
 
-/* Own node first, to its last bin; then the others'; then none. Every bin once, the nodes balanced. */
+/* Bins of the own node come first, to the last one, then those of other nodes, then none. Each bin is handed out once,
+ * and the nodes stay balanced. */
 static void P1_own_node_first_then_the_others(void **state)
 {
     (void)state;
@@ -93,7 +95,7 @@ static void P1_own_node_first_then_the_others(void **state)
             assert_true(by_node[i] + stripe >= by_node[0] && by_node[i] <= by_node[0] + stripe);
         for (uint32_t i = 0; i < taken; i++) fdri_bins_give(&a, bins[i]);
         sound(&a);
-        for (uint32_t node = 0; node < NODES; node++) /* given back, they are again where they belong */
+        for (uint32_t node = 0; node < NODES; node++) /* returned bins are on their own nodes again */
             for (uint32_t i = 0; i < by_node[node]; i++)
                 assert_int_equal(fdri_bins_node_of(&a, fdri_bins_take(&a, node)), node);
         assert_int_equal(fdri_bins_free_count(&a), 0);
@@ -102,7 +104,7 @@ static void P1_own_node_first_then_the_others(void **state)
     }
 }
 
-/* A held bin of another node is exchanged while its own has any; the number of free ones stays. */
+/* A held bin of another node is exchanged as long as the own node has a free one. The number of free bins stays. */
 static void P1_a_bin_follows_its_thread(void **state)
 {
     (void)state;
@@ -114,7 +116,7 @@ static void P1_a_bin_follows_its_thread(void **state)
     assert_int_equal(fdri_bins_node_of(&a, off), 3);
     assert_int_equal(fdri_bins_free_count(&a), free_bins);
     while (fdri_bins_node_of(&a, fdri_bins_take(&a, 1)) == 1) {}
-    assert_int_equal(fdri_bins_exchange_nearer(&a, off, 1), off); /* none left there: it stays */
+    assert_int_equal(fdri_bins_exchange_nearer(&a, off, 1), off); /* none is free there, so the bin stays */
     free(m);
 }
 
@@ -164,7 +166,7 @@ static void P3_no_bin_is_handed_out_twice_on_many_nodes(void **state)
     for (uint32_t i = 0; i < NODES; i++) {
         pthread_join(t[i].thread, NULL);
         assert_false(t[i].twice);
-        assert_int_equal(t[i].foreign, 0); /* 32 bins each, and every node has 250 */
+        assert_int_equal(t[i].foreign, 0); /* each holds 32 bins, and each node has 250 */
     }
     sound(&a);
     assert_int_equal(fdri_bins_free_count(&a), before);
@@ -228,8 +230,8 @@ static void P1_bins_of_a_location_come_from_its_node(void **state)
 {
     (void)state;
     start(&machine, "4M");
-    assert_true(prefers > NODES && preferred == UINT32_MAX); /* the arena was placed, and the policy put back */
-    assert_ptr_equal(stays, fdri_life_recording.arena.base); /* and is to stay there */
+    assert_true(prefers > NODES && preferred == UINT32_MAX); /* placed; the program's policy is restored */
+    assert_ptr_equal(stays, fdri_life_recording.arena.base); /* and the arena is to stay there */
     pthread_t t[NODES];
     for (uintptr_t i = 0; i < NODES; i++) pthread_create(&t[i], NULL, one_thread, (void *)i);
     for (uint32_t i = 0; i < NODES; i++) pthread_join(t[i], NULL);
@@ -250,14 +252,14 @@ static void P1_bins_of_a_location_come_from_its_node(void **state)
     fdr_finalize();
 }
 
-/* One busy thread takes all nodes before it gives anything back; then it moves, and its memory moves after it. */
+/* One busy thread takes the bins of all nodes before it gives events back. Then it moves, and its memory follows. */
 static void P2_nothing_is_lost_while_another_node_has_room(void **state)
 {
     (void)state;
     start(&machine, "1M");
     uint64_t seed = 88172645463325252u;
     my_cpu = 0;
-    uint32_t left = 0; /* before the call that made it give back first: of small bins whole ones may become at once */
+    uint32_t left = 0; /* before the first call that gave events back; small bins may become whole ones at once */
     while (!fdr_usage().reductions) {
         left = fdri_bins_free_count(&fdri_life_recording.arena);
         calls(1, &seed);
@@ -288,7 +290,7 @@ static void P2_one_node_pays_nothing(void **state)
     assert_int_equal(asked_where + prefers, 0);
     assert_int_equal(fdri_life_recording.arena.super->nodes_off, 0);
     fdr_finalize();
-    /* and with several the node is asked for when a bin is taken, not at each call */
+    /* With several nodes fdr asks for the node when it takes a bin, not at each call. */
     start(&machine, "4M");
     asked_where = 0;
     calls(20000, &seed);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=120 promise=P1 excuse=NUMA
- * Node-local bins on the nodes this machine really has: where the kernel put the pages is asked of the kernel. With one
- * node there is nothing to see; test_numa_qemu.sh runs this on two. */
+ * P1: bins lie on this machine's real nodes, as the kernel reports the place of each page. With one node the test skips
+ * itself; test_numa_qemu.sh runs it on two. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <sched.h>
@@ -85,7 +85,7 @@ static void on_both(const char *arena)
     c.arena = arena;
     c.buffer = "8M";
     c.timer = NULL;
-    c.resolution = "1us"; /* an emulator's clock is slow: what is stored matters here, not how */
+    c.resolution = "1us"; /* an emulator's clock is slow; the place of records matters here, not their times */
     c.live_dir = "/dev/shm/fdr-test-numa";
     assert_int_equal(fdr_init(&c), 0);
     assert_true(fdri_life_recording.topology.nodes >= 2 &&
@@ -105,7 +105,7 @@ static void on_both(const char *arena)
         assert_int_equal(n.near, n.bins);
         assert_int_equal(n.as_divided, n.bins);
     }
-    /* a thread that moves */
+    /* The thread moves to another node. */
     run_on(0);
     calls(6000);
     struct count before = count_bins(fdri_record_self.loc);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads timeout=300 promise=P2,P3
- * Bins whose pieces belong to several locations: no piece has two holders, none is lost, and all are whole again in the
- * end. */
+ * P2, P3: pieces of one bin may belong to several locations. Threads take, return and adopt pieces at random. No piece
+ * has two holders, none is lost, and at the end all bins are whole again. */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -32,7 +32,7 @@ struct owner {
     struct fdri_bins_arena *arena;
     struct fdri_arena_location *l;
     struct owner *all; /* OWNERS of them */
-    uint32_t *holder;  /* per 512 bytes: who has it, 0: it lies in a list */
+    uint32_t *holder;  /* for each 512 bytes: the number of the holder; 0: in a list */
     uint64_t seed, adopted, again, whole;
     struct {
         uint32_t off, log2;
@@ -51,12 +51,12 @@ static void hold(struct owner *o, uint32_t off, uint32_t log2)
 {
     mark(o, off, log2, 0, o->number);
     fdri_bins_bin(o->arena, off)->size_log2 = (uint8_t)log2;
-    fdri_bins_bin(o->arena, off)->location = o->number; /* not atomic: ThreadSanitizer sees a second holder */
+    fdri_bins_bin(o->arena, off)->location = o->number; /* not atomic, so ThreadSanitizer reports a second holder */
     o->held[o->count].off = off;
     o->held[o->count++].log2 = log2;
 }
 
-/* Gives one of those held to the own lists or, as a claimer would, back over the stack. */
+/* Gives a held piece back: to its own lists, or over the stack as a claiming location would. */
 static void let_go(struct owner *o, bool stack)
 {
     uint32_t i = rnd(&o->seed, o->count), off = o->held[i].off, log2 = o->held[i].log2;
@@ -67,7 +67,7 @@ static void let_go(struct owner *o, bool stack)
     else fdri_bins_piece_give(o->arena, o->l, off, log2);
 }
 
-/* From another, or what nobody has any more. */
+/* Takes pieces of another location, or of one that ended. */
 static void adopt(struct owner *o, struct fdri_arena_location *from)
 {
     uint32_t want = LEAST_LOG2 + rnd(&o->seed, 3), got = 0, off = fdri_strewn_take(o->arena, want, &got);
@@ -100,7 +100,8 @@ static void take_whole(struct owner *o, struct fdri_arena_location *from)
     o->whole++;
 }
 
-/* Awake it takes pieces, which collects what was returned; asleep it loses them to its stack. */
+/* An awake owner takes pieces, and so collects the returned ones. Of a sleeping owner, others take them off its
+ * stack. */
 static void step(struct owner *o, bool awake)
 {
     struct fdri_arena_location *other = o->all[rnd(&o->seed, OWNERS)].l;
@@ -115,7 +116,7 @@ static void step(struct owner *o, bool awake)
     }
 }
 
-/* It comes and goes: what it leaves others may have pieces of, and what it adopted others may hold the rest of. */
+/* The owner comes and goes. Others may hold pieces of the bins that it leaves, or the rest of bins that it adopted. */
 static void *own(void *argument)
 {
     struct owner *o = argument;
@@ -123,7 +124,7 @@ static void *own(void *argument)
     pthread_barrier_wait(&all_begin);
     for (int i = 0; i < 100000; i++) {
         if (!rnd(&o->seed, 40)) awake = !awake;
-        if (!rnd(&o->seed, 20)) sched_yield(); /* on one processor, too, others come while it sleeps */
+        if (!rnd(&o->seed, 20)) sched_yield(); /* one processor: others must run during sleep */
         step(o, awake);
         if (rnd(&o->seed, 500)) continue;
         while (o->count) let_go(o, false);
@@ -171,7 +172,7 @@ static void P3_pieces_change_owners(void **state)
                   (unsigned long long)adopted, (unsigned long long)again, (unsigned long long)whole,
                   fdri_strewn_count(&a));
     assert_true(adopted > 1000 && again > 0 && whole > 0);
-    for (uint32_t i = 0; i < OWNERS; i++) { /* all leave: every bin is whole again */
+    for (uint32_t i = 0; i < OWNERS; i++) { /* all owners leave: every bin must become whole */
         fdri_piece_collect(&a, o[i].l);
         fdri_bins_piece_leave(&a, o[i].l);
     }
@@ -193,7 +194,7 @@ static struct fdri_arena_location *a_location(struct fdri_bins_arena *a)
     return l;
 }
 
-/* An arena whose bins may be strewn, and two locations. */
+/* An arena whose bins may have pieces in several locations, and two locations. */
 static void *arena_of_two(struct fdri_bins_arena *a, uint32_t log2, struct fdri_arena_location **l,
                           struct fdri_arena_location **other)
 {
@@ -204,8 +205,8 @@ static void *arena_of_two(struct fdri_bins_arena *a, uint32_t log2, struct fdri_
     return memory;
 }
 
-/* Moves a piece from one location's stack of returned ones to another's, as one does that adopts it and has it taken
- * off its lists. */
+/* Moves a piece from one location's stack of returned pieces to another's. So it looks adopted by the second location,
+ * and lost again to a claim. */
 static void pass_on(struct fdri_bins_arena *a, struct fdri_arena_location *from, struct fdri_arena_location *to)
 {
     uint32_t got, off = fdri_piece_adopt(a, from, 9, true, &got);
@@ -214,7 +215,7 @@ static void pass_on(struct fdri_bins_arena *a, struct fdri_arena_location *from,
     fdri_piece_return(a, to, off);
 }
 
-/* A strewn bin all pieces of which come to one location in the end is no longer counted among what that has. */
+/* When one location gets the last piece of a bin, the bin no longer counts as divided among locations. */
 static void P3_a_strewn_bin_that_one_has_all_of(void **state)
 {
     (void)state;
@@ -258,8 +259,7 @@ static void leave(struct fdri_bins_arena *a, struct fdri_arena_location *l)
     sound(a);
 }
 
-/* Pieces of strewn bins that were given back serve others while somebody still has the rest, the largest parts
- * first. */
+/* Returned pieces of divided bins serve others while another location still has the rest. The largest go first. */
 static void P2_what_was_given_back_is_taken_again(void **state)
 {
     (void)state;
@@ -275,10 +275,10 @@ static void P2_what_was_given_back_is_taken_again(void **state)
         pass_on(&a, l, other);
         leave(&a, other);
         assert_int_equal(fdri_strewn_left(&a), (1u << log2) - (1u << least));
-        if (least < half) assert_int_equal(fdri_strewn_take(&a, half, &got), 0); /* that is not there */
+        if (least < half) assert_int_equal(fdri_strewn_take(&a, half, &got), 0); /* no such piece exists */
         take_again(&a, other, least, off, least);
         assert_int_equal(fdri_strewn_take(&a, least, &got), 0);
-        leave(&a, l); /* all but what the other has */
+        leave(&a, l); /* all pieces except those of the other location */
         take_again(&a, l, least, behind, half);
         fdri_bins_piece_give(&a, l, behind, half);
         leave(&a, l);
@@ -291,7 +291,7 @@ static void P2_what_was_given_back_is_taken_again(void **state)
     }
 }
 
-/* Of more pieces than are looked at in one go those behind come next. */
+/* One search looks at a bounded number of pieces. The next search goes on behind them. */
 static void P2_every_returned_piece_is_found(void **state)
 {
     (void)state;
@@ -302,7 +302,7 @@ static void P2_every_returned_piece_is_found(void **state)
     uint32_t large = fdri_bins_piece_take(&a, l, 11), small[2 * SMALL], got = 0, tries = 0, off = 0;
     for (int i = 0; i < 2 * SMALL; i++) small[i] = fdri_bins_piece_take(&a, l, 9);
     fdri_piece_return(&a, l, large);
-    for (int i = 0; i < 2 * SMALL; i += 2) fdri_piece_return(&a, l, small[i]); /* no two are halves of one */
+    for (int i = 0; i < 2 * SMALL; i += 2) fdri_piece_return(&a, l, small[i]); /* no two of them form a larger piece */
     while (!off && tries++ < SMALL) off = fdri_piece_adopt(&a, l, 11, true, &got);
     print_message("found at try %u of %d\n", tries, SMALL);
     assert_int_equal(off, large);
@@ -317,7 +317,7 @@ static void P2_every_returned_piece_is_found(void **state)
     free(memory);
 }
 
-/* Where bins are as small as they get there are no pieces, and no room is taken to say whose they are. */
+/* If bins have the least size there are no pieces, and no memory is used to note their owners. */
 static void P2_smallest_bins_are_never_strewn(void **state)
 {
     (void)state;

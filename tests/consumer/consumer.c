@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The smallest user: one region, one snapshot. */
+/* The smallest user of the recorder: one region and one snapshot. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <fdr/fdr.h>

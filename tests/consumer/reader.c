@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The smallest user of the reader: what is no recording is refused with a line of text. */
+/* The smallest user of the reader: it opens a file that is no recording, and gets a line of text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <fdr/reader.h>

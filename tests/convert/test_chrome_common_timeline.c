@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60
- * Recordings of one host in Chrome's format: of one boot they stand on one line of time, whatever its wall clock was
- * set to in between; of two boots, and of two hosts, the wall clocks tell. */
+ * Recordings of one host, exported together to Chrome's format. Recordings of one boot share one time line, even if the
+ * wall clock was set in between. Recordings of two boots, or of two hosts, are placed by their wall clocks. */
 #include "tests/support/api_fixture.h"
 
-/* Microseconds between the two enters of "r", the recording's second file minus its first. */
+/* Microseconds between the enters of "r" in the two recordings, the second minus the first. */
 static double apart(struct fdr_file *const *two)
 {
     char path[512], line[4096];
@@ -37,16 +37,16 @@ static void lines_of_time(void **state)
     fdr_leave(r);
     assert_int_equal(fdr_snapshot("one"), 0);
     for (int i = 0; i < 2; i++) assert_int_equal(fdr_file_open(fdr_last_snapshot(), &two[i], NULL, 0), FDR_WHOLE);
-    struct fdr_file_info *info = (struct fdr_file_info *)(uintptr_t)fdr_file_info(two[1]); /* as another would say */
+    struct fdr_file_info *info = (struct fdr_file_info *)(uintptr_t)fdr_file_info(two[1]); /* edited below */
     int64_t offset = info->realtime_offset_ns, up = (int64_t)info->last_ns;
     assert_true(up > 2 * second);
 
     assert_true(apart(two) == 0);
-    info->realtime_offset_ns = offset + up / 2; /* set, or suspended */
+    info->realtime_offset_ns = offset + up / 2; /* the wall clock was set, or the machine suspended */
     assert_true(apart(two) == 0);
     info->realtime_offset_ns = offset - up / 2;
     assert_true(apart(two) == 0);
-    info->realtime_offset_ns = offset + up + second; /* booted */
+    info->realtime_offset_ns = offset + up + second; /* another boot */
     assert_true(apart(two) > (double)up / 1e3);
     info->realtime_offset_ns = offset - up - second;
     assert_true(apart(two) < -(double)up / 1e3);

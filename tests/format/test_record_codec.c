@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60 promise=P4 */
-/* The record codec alone: a call that is foreseen is put in one go as the very bits that the long way writes, and both
- * decode to what was put in. */
+/* P4: the record codec alone. A predicted call is encoded by a fast way in one go. Its bits must equal those of the
+ * slow way, and both must decode to the original call. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -30,12 +30,12 @@ struct bin {
     struct fdri_codec_table table;
     struct fdri_arena_bin head;
     uint8_t payload[PAYLOAD];
-    uint8_t behind[64]; /* somebody else's */
+    uint8_t behind[64]; /* another bin's memory: must not change */
 };
 
 static void begin(struct bin *b)
 {
-    memset(b, 0xA5, sizeof *b); /* memory that was used before */
+    memset(b, 0xA5, sizeof *b); /* memory that was in use before */
     memset(&b->part, 0, sizeof b->part);
     memset(&b->head, 0, sizeof b->head);
     b->part.depth = 1;
@@ -49,7 +49,7 @@ struct call {
     uint64_t gap, duration;
 };
 
-/* Few regions in a rhythm, now and then any region and any length. */
+/* Mostly a few regions in a rhythm, sometimes any region and any duration. */
 static struct call some_call(unsigned kind)
 {
     struct call c = {(uint32_t)rnd(kind ? 5 : 3), 10 + rnd(40), 1 + rnd(60)};
@@ -62,7 +62,7 @@ static struct call some_call(unsigned kind)
     return c;
 }
 
-/* Puts it if it is foreseen. */
+/* Encodes the call if the table predicts it. Returns false otherwise. */
 static bool put_foreseen(struct bin *b, struct call c, uint64_t *commit)
 {
     uint64_t progress = b->part.progress;
@@ -87,7 +87,7 @@ static void the_short_way_writes_the_same_bits(void **unused)
             struct call c = some_call(round & 1);
             uint64_t commit;
             if (rnd(20) == 0) c.duration = 0;
-            if (rnd(40) == 0) c.gap = rnd(1ull << rnd(50)); /* more than one put, or two */
+            if (rnd(40) == 0) c.gap = rnd(1ull << rnd(50)); /* needs more than one write, or two */
             if (rnd(20) == 0) c.duration = 1 + rnd(1ull << rnd(50));
             bool done = put_foreseen(&a, c, &commit);
             if (!done && c.duration) fdri_codec_encode_longer(&a.part, &a.table, a.payload, c.id, c.gap, c.duration);
@@ -119,7 +119,7 @@ static void the_short_way_writes_the_same_bits(void **unused)
     assert_in_range(foreseen, all / 20, all / 5 * 4);
 }
 
-/* An entry says what it was made of, and moves by one bit. */
+/* A table entry yields the values that it was made of, and adapts by one bit at a time. */
 static void entries_follow_the_lengths(void **unused)
 {
     (void)unused;
@@ -150,7 +150,7 @@ static void nothing_was_written_behind(const struct bin *b)
     for (size_t i = 0; i < sizeof b->behind; i++) assert_int_equal(b->behind[i], 0xA5);
 }
 
-/* Calls of any length, up to the very end of the bin; some say their ordinal. */
+/* Calls of any duration fill the bin to its end. Some state their ordinal. */
 static void ordinals_come_back(void **unused)
 {
     (void)unused;
@@ -190,11 +190,11 @@ static void ordinals_come_back(void **unused)
         }
         assert_int_equal(fdri_codec_decode_next(&d, &r), 0);
     }
-    assert_true(in_tails > 200); /* of 100 bins: without tails there would be none */
+    assert_true(in_tails > 200); /* of 100 bins; 0 if the bins had no tails */
 }
 
-/* Fast and slow read the same, from whole bins; of damaged ones whatever the fast way accepts the slow way accepts,
- * too. */
+/* The fast and the slow decoder agree on whole bins. On damaged bins the slow one accepts all that the fast one
+ * accepts. */
 static void the_fast_way_reads_the_same(void **unused)
 {
     (void)unused;

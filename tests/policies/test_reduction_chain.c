@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit promise=P1,P9,P10
- * The reduction chain as pure predicates: an order that can be trusted, and what is kept stays closed upward. */
+ * P1, P9, P10: the chain of reduction as pure functions. Its steps define a consistent order of value, for every order
+ * and subset of steps. The kept partitions always hold the parents of the kept calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 
 static uint64_t seed = 88172645463325252u;
 
-/* Every order of every subset of the steps. */
+/* Returns chain number n, of all orders of all subsets of the steps. */
 static int chain_number(int n, struct fdri_policies_chain *c)
 {
     memset(c, 0, sizeof *c);
@@ -22,7 +23,7 @@ static int chain_number(int n, struct fdri_policies_chain *c)
     for (int i = 0; i < FDRI_POLICIES_STEPS; i++) {
         int digit = n % 5;
         n /= 5;
-        if (!digit) return n == 0 ? 1 : 0; /* the chain ends here: nothing may follow */
+        if (!digit) return n == 0 ? 1 : 0; /* the chain ends here */
         if (used >> digit & 1) return 0;
         used |= 1 << digit;
         c->step[i] = (uint8_t)digit;
@@ -42,7 +43,7 @@ static void random_ranks(struct fdri_policies_chain *c)
     }
 }
 
-/* All partitions of one location: one per class, depth and band; a class holds what it holds. */
+/* All partitions of one location: one for each class, depth and band, with random contents. */
 static int random_views(struct fdri_policies_part_view *v, int most)
 {
     uint64_t bytes[FDRI_POLICIES_CLASSES];
@@ -86,7 +87,8 @@ static void P10_the_order_is_strict_and_weak(void **state)
                     if (before(&c, &v[i], &v[j])) assert_false(before(&c, &v[j], &v[i]));
                     for (int k = 0; k < m; k++) {
                         if (before(&c, &v[i], &v[j]) && before(&c, &v[j], &v[k])) assert_true(before(&c, &v[i], &v[k]));
-                        /* being tied is transitive too: else "the least valuable" depends on where one starts */
+                        /* "equally valuable" must be transitive, too; otherwise the choice would depend on the first
+                         * partition compared */
                         bool ij = !before(&c, &v[i], &v[j]) && !before(&c, &v[j], &v[i]);
                         bool jk = !before(&c, &v[j], &v[k]) && !before(&c, &v[k], &v[j]);
                         if (ij && jk) assert_false(before(&c, &v[i], &v[k]) || before(&c, &v[k], &v[i]));
@@ -98,8 +100,8 @@ static void P10_the_order_is_strict_and_weak(void **state)
     assert_int_equal(chains, 1 + 4 + 12 + 24 + 24);
 }
 
-/* Whole partitions are taken one after the other; whatever is left holds every parent of what it holds. The oldest
- * epoch is a matter of time, not of partitions: there the reader's closure rule speaks. */
+/* Takes whole partitions, one after the other. The rest must hold every parent of its calls. Step `epoch` goes by time
+ * and not by partition; there the reader's closure rule holds. */
 static void P9_what_is_kept_is_closed_upward(void **state)
 {
     (void)state;
@@ -123,7 +125,7 @@ static void P9_what_is_kept_is_closed_upward(void **state)
                 if (v[best].class_) continue;
                 for (int i = 0; i < m; i++) {
                     if (gone[i] || v[i].class_) continue;
-                    /* `best` could hold the parent of a call in v[i] */
+                    /* `best` may hold the parent of a call in v[i] */
                     bool parent = v[best].depth < v[i].depth && v[best].band >= v[i].band;
                     if (parent)
                         print_message("chain %d%d%d%d: (depth %u, band %u) went before (depth %u, band %u)\n",
@@ -161,7 +163,7 @@ static void P10_each_step_takes_what_it_says(void **state)
     assert_int_equal(index, 3);
     struct fdri_policies_part_view deeper = brief;
     deeper.depth = 7;
-    assert_true(fdri_policies_precedes(&c, &deeper, &brief, &why)); /* of the shortest band the deepest goes first */
+    assert_true(fdri_policies_precedes(&c, &deeper, &brief, &why)); /* shortest band: deepest first */
     assert_int_equal(why, FDRI_POLICIES_REASON_DEEPEST);
     struct fdri_policies_chain turned = {{FDRI_POLICIES_BY_DEPTH, FDRI_POLICIES_BY_DURATION, 0, 0}, {0}};
     assert_true(fdri_policies_precedes(&turned, &deep, &brief, &why));
@@ -185,7 +187,7 @@ static void P10_classes_go_in_the_users_order(void **state)
                 if (x == y) assert_int_equal(first, a.depth > b.depth);
                 else if (ra && rb) assert_int_equal(first, ra < rb);
                 else if (ra || rb) assert_int_equal(first, ra != 0);
-                else assert_int_equal(first, x > y); /* more bytes */
+                else assert_int_equal(first, x > y); /* the larger class */
                 if (first && ra) assert_int_equal(why, FDRI_POLICIES_REASON_LEAST_IMPORTANT);
                 if (first && !ra) assert_int_equal(why, FDRI_POLICIES_REASON_LARGEST_CLASS);
             }
@@ -203,7 +205,8 @@ static void P10_epochs_are_cut_by_share(void **state)
     assert_false(fdri_policies_closes_gate(FDRI_POLICIES_BY_EPOCH));
 }
 
-/* Epochs carry like a binary counter: few of them, older ones never younger, each as long as its tier says. */
+/* Epochs merge as a binary counter carries. They stay few, older ones are never shorter, and each is as long as its
+ * tier says. */
 static void P1_epochs_grow_with_the_logarithm(void **state)
 {
     uint32_t tier[64], births[64], count = 0, most = 0;
@@ -231,7 +234,7 @@ static void P1_epochs_grow_with_the_logarithm(void **state)
     assert_true(most < 40);
 }
 
-/* A full table with no tier above its number: the two oldest, and nothing while there is room. */
+/* If the table is full and no tier has too many epochs, the two oldest merge. With room left nothing merges. */
 static void P1_a_full_table_merges_the_oldest(void **state)
 {
     uint32_t tier[8] = {3, 3, 2, 2, 1, 1, 0, 0};
@@ -239,7 +242,7 @@ static void P1_a_full_table_merges_the_oldest(void **state)
     assert_int_equal(fdri_policies_merge(tier, 8, 9), 8);
     assert_int_equal(fdri_policies_merge(tier, 8, 8), 0);
     assert_int_equal(fdri_policies_merge(tier, 1, 1), 1);
-    tier[5] = tier[6] = 0; /* four of one tier go first */
+    tier[5] = tier[6] = 0; /* four epochs of one tier merge first */
     assert_true(fdri_policies_merge(tier, 8, 8) > 0);
 }
 
@@ -259,8 +262,8 @@ static void P10_tiers_have_their_shares(void **state)
         uint32_t tier = fdri_policies_tier_to_give(&s, held, tiers, total, 0, &over);
         bool any = false;
         for (uint32_t t = 1; t < tiers; t++) any |= held[t] != 0;
-        assert_int_equal(tier != 0, any);             /* the newest never gives here */
-        for (uint32_t t = 1; t < tiers && any; t++) { /* nobody is further above */
+        assert_int_equal(tier != 0, any);             /* the newest tier never gives here */
+        for (uint32_t t = 1; t < tiers && any; t++) { /* no tier is further above its share */
             double a = (double)held[t] / (double)fdri_policies_tier_share(&s, t, tiers, 1u << 30);
             double b = (double)held[tier] / (double)fdri_policies_tier_share(&s, tier, tiers, 1u << 30);
             assert_true(a <= b * 1.001);

@@ -17,8 +17,7 @@ static inline uint64_t counted_pass(uint64_t ns)
 {
     uint64_t none = 0;
     struct timespec t;
-    if (!__atomic_load_n(&counted_now, __ATOMIC_RELAXED)) { /* start at the machine's time, or deadlines would lie far
-                                                             * ahead */
+    if (!__atomic_load_n(&counted_now, __ATOMIC_RELAXED)) { /* from the machine's time on, or deadlines lie far ahead */
         syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t);
         uint64_t first = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
         __atomic_compare_exchange_n(&counted_now, &none, first, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);

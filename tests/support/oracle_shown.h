@@ -82,8 +82,7 @@ static inline const char *oracle_nesting(struct oracle_view *v)
                     wrong = oracle_wrong("P9: event %zu: duration %llu is not leave - enter", i,
                                          (unsigned long long)y->duration);
             }
-        } else if (y->depth < depth) { /* a point deeper than the shown calls: the calls around it are not stored any
-                                        * more */
+        } else if (y->depth < depth) { /* a point may be deeper than the shown calls, never shallower */
             wrong = oracle_wrong("P9: event %zu (kind %u) says depth %u at depth %u", i, y->kind, y->depth, depth);
         } else {
             v->strays += y->depth > depth;

@@ -65,8 +65,8 @@ static inline int snapshots_enter(void **state)
     test_directory(directory, sizeof directory);
     return 0;
 }
-/* Starts a recording into the directory, without signal handlers. Other settings come from `c`; this function's own
- * come first. */
+/* Starts a recording into the directory, without signal handlers. A name, buffer or signal in `c` is used instead of
+ * the default here. */
 static inline void snapshots_start(struct fdr_config c)
 {
     c.size = sizeof c;

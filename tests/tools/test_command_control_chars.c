@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=tools timeout=60 promise=P8
- * The fdr command on names that hold control characters: whatever a recording holds, nothing of it steers the terminal,
- * and no name breaks a line of text; an open region whose name is empty is seen. */
+ * P8: control characters in the names of a recording never reach the terminal, and no name breaks a line of the output.
+ * The test records names with escapes and line breaks, and looks for them in the output of each verb. An open region
+ * with an empty name is shown, too. */
 #include <assert.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -19,11 +20,11 @@ static const char *fdr; /* the command */
 static char folder[] = "/tmp/fdr-test-names-XXXXXX";
 static int wrong;
 
-/* In every name of what is recorded: an escape, a line break and DEL; U+009B, which some terminals take for an escape;
- * U+202E and U+2066, behind which text runs another way; a byte that is no UTF-8, and one that is good. */
+/* Part of every recorded name: an escape, a line break and DEL. U+009B, which some terminals take for an escape. U+202E
+ * and U+2066, which change the direction of text. One byte that is not UTF-8, and one valid character. */
 #define BAD "\033[31mX\n\177\302\233Y\342\200\256\342\201\246\377\303\266"
 
-/* Leaves a call open. */
+/* Records events of all kinds and leaves a call open. */
 static void record(void)
 {
     static const struct fdr_field field[] = {{"field" BAD, FDR_F64, 0}};
@@ -50,7 +51,7 @@ static void record(void)
     usleep(20000);
 }
 
-/* What the verb prints has this text. */
+/* The output of the verb must contain `text`. */
 static void expect(const char *verb, const char *path, const char *text)
 {
     char command[1024];
@@ -72,7 +73,7 @@ static bool plain(const char *c)
     return u[0] >= 0x20 && u[0] != 0x7f && u[0] != 0xff && !(u[0] == 0xc2 && u[1] < 0xa0) && !turns;
 }
 
-/* A name that broke a line left its DEL in the next one. */
+/* Looks for control characters in the output. A name that broke a line would leave its DEL in the next line. */
 static void look(const char *verb, const char *path)
 {
     char command[1024], line[8192];
@@ -120,7 +121,7 @@ static void look_all(const char *path)
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) look(verbs[i], path);
 }
 
-/* A bundle: what died is told of threads, calls, events and metrics. */
+/* Leaves a bundle: its report shows threads, calls, events and metrics. */
 static void die(void)
 {
     struct rlimit none = {0, 0};
@@ -149,11 +150,11 @@ int main(void)
     look_all(fdr_last_snapshot());
     snprintf(path, sizeof path, "snapshot -o '%s/out\033[31m'", folder);
     snprintf(pid, sizeof pid, "%d", getpid());
-    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* the command is a child */
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* lets the command, a child, read this process */
     look(path, pid);
     expect("info", fdr_last_snapshot(), " > \"\"");
     snprintf(path, sizeof path, "%s %s/names.*.crash.fdr", fdr_last_snapshot(), folder);
-    look("hang --for 1ms", path); /* of several files */
+    look("hang --for 1ms", path); /* merges several files */
     look("crash --all", path);
     look("list", folder);
     fdr_finalize();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=tools,threads timeout=120
- * What the fdr command says of threads, of many metrics and of odd notes: metrics of the application by the thread that
- * gave them, each of more metrics than fit anywhere small, notes whose keys are no UTF-8 or end within a character; and
- * on a terminal the threads that live, however many have ended. */
+ * The fdr command on many threads, many metrics and odd notes. Each thread gives its own metrics, more of them than any
+ * small table holds. The notes have keys that are not UTF-8, or that end within a character. On a terminal the command
+ * shows the threads that live, however many have ended. */
 #include <assert.h>
 #include <pthread.h>
 #include <pty.h>
@@ -91,7 +91,7 @@ static void many_metrics(const char *path)
     }
 }
 
-/* 38 bytes and one of two: the key ends before it. */
+/* 38 bytes and a character of two bytes: the key ends in the middle of it. */
 static void odd_notes(const char *path)
 {
     output_of("info --json", path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=tools timeout=60
- * Counters at the edges of calls whose names differ behind the 27th byte only, as those of processors do: `fdr
- * counters` keeps them apart. */
+ * Counters at the edges of calls whose names first differ behind byte 27, as those of processors do. `fdr counters`
+ * must show each of them as a counter of its own. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

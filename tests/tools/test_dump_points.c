@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=tools timeout=60 promise=P4
- * The fdr command on events without duration: metrics of every type, markers, messages, collectives and user events
- * come out of `fdr dump --tsv` as they went in, also after the recording was replayed as a stream. */
+ * P4: `fdr dump --tsv` prints points exactly as they were recorded: metrics of every type, markers, messages,
+ * collectives and user events. It prints the same after the recording was replayed as a stream. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 static const char *fdr; /* the command */
 static char folder[] = "/tmp/fdr-test-points-XXXXXX";
 
-/* What `dump --tsv` must show behind the location and without the id. */
+/* The expected lines of `dump --tsv`, from the time on and without the id. */
 static const char *const expected[] = {
     "1000 enter 1 solve ",
     "1100 metric 1 temperature value=36.6 unit=deg_C",
@@ -122,7 +122,7 @@ static void python(const char *script, const char *path)
     exit(1);
 }
 
-/* Keys of an object differ, whatever the fields are called. */
+/* JSON objects have distinct keys, also if two fields have the same name. */
 static void same_names(void)
 {
     static const struct fdr_field fields[] = {{"n", FDR_U32, 0}, {"n", FDR_U32, 4}, {"n", FDR_U32, 8}};
@@ -139,7 +139,7 @@ static void same_names(void)
     python("import sys; assert \"\\\"n\\\":5,\\\"n#2\\\":6,\\\"n#3\\\":7\" in open(sys.argv[1]).read()", path);
 }
 
-/* A sum that 64 bits do not hold is shown as the bound it met, with a mark; other values that large as they are. */
+/* A sum beyond 64 bits is shown as the bound, with a mark. Single values of this size are shown as they are. */
 static void large_sums(void)
 {
     fdr_metric_id time = fdr_metric_define("time of day", "ns", FDR_U64, FDR_METRIC_GAUGE);
@@ -162,7 +162,7 @@ static void large_sums(void)
            path);
 }
 
-/* Two markers five calls deep, none of them long enough to be held: a replay cannot put them there, and says so. */
+/* Two markers in five calls, all too short to be stored. A replay cannot place the markers there, and reports it. */
 static void without_calls(void)
 {
     struct fdr_config config = {.size = sizeof config,

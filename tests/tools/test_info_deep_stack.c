@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=tools timeout=60
- * fdr info of a stack that recursion made a thousand calls deep is a line that can be read. A snapshot without a reason
- * is no recording that is still written. */
+ * `fdr info` folds the stack of a recursion a thousand calls deep into one readable line. A snapshot without a reason,
+ * as older versions wrote it, must not be taken for a recording that is still being written. */
 #define _GNU_SOURCE
 #include <assert.h>
 #include <stdbool.h>
@@ -26,7 +26,7 @@ static fdr_region region(const char *kind, int number)
     return fdr_region_define(name, NULL, 0);
 }
 
-/* main, one function 500 deep, then two that call each other: 2 * 100. */
+/* Opens main, one function 500 times, then two that call each other 100 times. */
 static void record(void)
 {
     struct fdr_config config = {.size = sizeof config,
@@ -44,7 +44,7 @@ static void record(void)
     assert(fdr_snapshot("open") == 0);
 }
 
-/* What the command says of a file, with `wanted` in one of its lines. */
+/* Returns true if a line of the command's output for the file contains `wanted`. */
 static bool says(const char *verb, const char *path, const char *wanted)
 {
     const char *build = getenv("FDR_BUILD");
@@ -57,7 +57,7 @@ static bool says(const char *verb, const char *path, const char *wanted)
     return pclose(said) == 0 && found;
 }
 
-/* As versions before this one wrote it. */
+/* Removes the reason, as in snapshots of older versions. */
 static void take_reason(const char *path)
 {
     union {
@@ -83,7 +83,7 @@ static void without_reason(void)
     unlink(fdr_last_snapshot());
 }
 
-/* Whatever its name is: none, or a part of the message. */
+/* A missing file is named in the message, whatever its name is: empty, or itself a part of the message. */
 static void names_what_is_not_there(const char *path, const char *wanted)
 {
     const char *build = getenv("FDR_BUILD");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=tools timeout=60
- * Call paths of a program that calls very many functions from one place: a time that grows with their square is beyond
- * the time this test has. */
+ * Call paths of a program that calls very many functions from one place. An algorithm whose time grows with the square
+ * of their number exceeds this test's timeout. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ enum { SIBLINGS = 200000 };
 static const char *fdr; /* the command */
 static char folder[] = "/tmp/fdr-test-siblings-XXXXXX";
 
-/* Each twice: the second round finds what the first made. */
+/* Calls each function twice; the second round finds the existing paths. */
 static void record(void)
 {
     struct fdr_config config = {.size = sizeof config,
@@ -41,7 +41,7 @@ static void record(void)
     assert(fdr_snapshot("siblings") == 0);
 }
 
-/* In how many lines of what the command says `text` stands. */
+/* Counts the lines of the command's output that contain `text`. */
 static int lines_with(const char *text, const char *verb)
 {
     char command[512], line[1024];

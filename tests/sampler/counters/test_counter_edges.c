@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,stress,threads timeout=120 promise=P10
- * Counters at the edges of calls, of a provider whose values are known exactly: each thread its own, interrupted by
- * handlers, and in a child. */
+ * P10: counters at the edges of calls, from a made-up provider with exactly known values. Each thread reads its own
+ * counters. The test interrupts readings by signal handlers, cancels threads, and reads in a child after fork. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,8 +45,8 @@ static void *tick_open(void)
 }
 static int tick_read(void *set, uint64_t *values)
 {
-    pthread_testcancel();                    /* as reading a file is */
-    assert_ptr_equal(set, &ticks_of_thread); /* read by its own thread */
+    pthread_testcancel();                    /* a cancellation point, as reading a file is */
+    assert_ptr_equal(set, &ticks_of_thread); /* a thread reads only its own counters */
     *values = *(uint64_t *)set;
     return 0;
 }
@@ -61,7 +61,7 @@ static const struct fdr_counter_provider ticks = {.size = offsetof(struct fdr_co
                                                   .choose = tick_choose,
                                                   .open = tick_open,
                                                   .read = tick_read,
-                                                  .close = tick_close}; /* as it was before there was overflow */
+                                                  .close = tick_close}; /* as providers were before they had overflow */
 
 /* ---- edges ---- */
 
@@ -85,7 +85,7 @@ static void *tick_away(void *p)
         fdr_enter(region);
         ticks_of_thread += 3;
         fdr_leave(region);
-        ticks_of_thread += 100; /* outside */
+        ticks_of_thread += 100; /* outside of the call */
     }
     return p;
 }
@@ -180,14 +180,14 @@ static void a_child_has_neither(void **state)
     int status;
     const char *sanitizers = getenv("FDR_SANITIZE");
     (void)state;
-    if (sanitizers && strstr(sanitizers, "thread")) skip(); /* it allows no threads after fork */
+    if (sanitizers && strstr(sanitizers, "thread")) skip(); /* its runtime allows no threads after fork */
     opened = closed = 0;
     start("chip:cycles,task:page-faults", "task:page-faults", "");
     tick_away(NULL);
     wait_for_readings(1);
     pid_t child = fork();
     if (child == 0) {
-        tick_away(NULL); /* nothing records */
+        tick_away(NULL); /* no recording runs here */
         uint32_t held = fdri_fd_budget_used();
         struct fdr_config c = oracle_config(oracle_directory());
         c.arena = "anonymous";
@@ -198,7 +198,7 @@ static void a_child_has_neither(void **state)
         int e = fdr_init(&c);
         tick_away(NULL);
         fdr_finalize();
-        _exit(held > 1 ? 2 : e ? 3 : 0); /* at most one: the monitor may have been opening it */
+        _exit(held > 1 ? 2 : e ? 3 : 0); /* the monitor may have been opening one */
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);

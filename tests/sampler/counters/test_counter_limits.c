@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,stress,threads timeout=120
- * The monitor where memory, or the counters of a reading, do not hold all there is; and whose threads it observes. */
+ * The monitor at its limits: memory for readings runs out, or a source has more counters than one reading holds. Also:
+ * the monitor observes the program's threads, and not fdr's own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +21,8 @@
 
 /* ---- little memory ---- */
 
-/* In a small buffer readings thin, evenly over the whole run: what happened is there to the last count. */
+/* In a small buffer readings are thinned evenly over the whole run. No count is lost: each reading holds the increase
+ * since the stored one before. */
 struct thinned {
     uint64_t first, last, number, readings, widest;
 };
@@ -77,7 +79,7 @@ static void readings_thin_in_little_memory(void **state)
     for (size_t i = 0; i < steps; i++) thinned += !strcmp(step[i].step, "thin");
     assert_true(thinned > 0);
     assert_int_equal(fdr_file_verify(f), FDR_WHOLE);
-    assert_int_equal(r.first, 5); /* the first reading is there */
+    assert_int_equal(r.first, 5); /* the first reading is stored */
     assert_true(r.readings > 50 && r.widest < r.number / 4);
     assert_true(fdri_atomic_load_relaxed(&cycles) - r.last < fdri_atomic_load_relaxed(&cycles) / 4);
     fdr_file_close(f);
@@ -86,7 +88,7 @@ static void readings_thin_in_little_memory(void **state)
 
 /* ---- many counters ---- */
 
-/* Two with as many counters as a source may have. */
+/* Two sources with as many counters as a source may have. */
 #define COUNTER(n)                                                                                                     \
     {                                                                                                                  \
         "c" #n, "", FDR_METRIC_COUNTER                                                                                 \
@@ -107,7 +109,7 @@ static const struct fdri_counters_source wide = {"wide",           true,      wi
                                                   chip_descriptors, chip_open, wide_read,     chip_close};
 
 struct wides {
-    uint32_t type[2]; /* kinds of events that readings of the main thread are */
+    uint32_t type[2]; /* kinds of events in the main thread's readings */
     uint32_t fields, others;
 };
 static void add_wide(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d, void *p)
@@ -129,7 +131,8 @@ static const char *missing_in(struct fdr_file *f)
     return "";
 }
 
-/* What finds no room is named; and a quotient is not recorded without what it is made of: it would be 0. */
+/* Counters beyond the limit are named in the recording. A quotient is not recorded without its two parts; its value
+ * would be 0. */
 static void more_than_there_is_room_for(void **state)
 {
     char list[300] = "", *end = list;
@@ -138,7 +141,7 @@ static void more_than_there_is_room_for(void **state)
     fdri_counters_source_add(&wide);
     fdri_counters_source_add(&wider);
     for (int i = 0; i < 22; i++) end += sprintf(end, "%s:c%d,", i < 16 ? "wide" : "wider", i % 16);
-    strcpy(end, "ipc,wider:c6,wider:c7,chip:temperature"); /* ipc is the 23rd, and brings instructions and cycles */
+    strcpy(end, "ipc,wider:c6,wider:c7,chip:temperature"); /* ipc is number 23, and needs instructions and cycles */
     opened = closed = 0;
     start(list, "", "");
     wait_for_readings(2);
@@ -157,7 +160,7 @@ static void more_than_there_is_room_for(void **state)
 
 /* ---- threads of the program ---- */
 
-static atomic_int named; /* its thread id, while it is there */
+static atomic_int named; /* the id of this thread while it runs */
 static void *called_as_ours_are(void *unused)
 {
     prctl(PR_SET_NAME, "fdr-of-theirs");
@@ -166,7 +169,7 @@ static void *called_as_ours_are(void *unused)
     return unused;
 }
 
-/* A program called "fdr-..." names all its threads so. */
+/* A program named "fdr-..." gives all its threads such names. They must be observed all the same. */
 static void names_that_begin_as_ours(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,stress,threads timeout=120 promise=P4
- * The monitor with a source that this machine lacks, and with threads that come and go: the recording must say just
- * what the counters said. */
+ * P4: the recording holds exactly the values that the counters had. The source is made up, and threads come and go
+ * while the monitor reads it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static void readings_are_running_counts_of_each_thread(void **state)
         usleep(300);
     }
     wait_for_rounds();
-    wait_for_rounds(); /* nothing happens */
+    wait_for_rounds(); /* nothing changes meanwhile */
     fdri_atomic_add_relaxed(&cycles, 7u);
     wait_for_rounds();
     struct fdr_file *f = take();
@@ -39,7 +39,7 @@ static void readings_are_running_counts_of_each_thread(void **state)
     each_event(f, add_reading, &r);
     assert_true(r.count > 1 && !r.falls);
     assert_true(r.last[4] == fdri_atomic_load_relaxed(&cycles) && r.last[5] == fdri_atomic_load_relaxed(&instructions));
-    assert_true(r.idle > 0); /* readings without news are counted, not stored */
+    assert_true(r.idle > 0); /* readings without a change are counted, not stored */
     const struct fdr_definition *d = fdr_definition(f, FDR_METRIC_DEFINITION, 3);
     assert_string_equal(d->name, "chip:temperature");
     assert_string_equal(d->file, "mK");
@@ -50,7 +50,7 @@ static void readings_are_running_counts_of_each_thread(void **state)
     assert_int_equal(opened, closed);
 }
 
-/* Instructions per cycle, as far as it is known. */
+/* Instructions per cycle: least and greatest value, and how often the quotient was unknown. */
 struct quotients {
     uint64_t known, unknown;
     double least, most;
@@ -79,19 +79,19 @@ static void instructions_per_cycle(void **state)
     char why[FDRI_COUNTERS_WHY_BYTES];
     (void)state;
     opened = closed = 0;
-    enum { SLOW = 1, FAST, HOT }; /* numbered as they stand */
+    enum { SLOW = 1, FAST, HOT }; /* the numbers of the triggers, in their order below */
     triggers = "slow: metric *derived:ipc below 0.3; fast: metric *derived:ipc above 2; hot: metric *chip:temperature "
                "above 1000";
     start("ipc,chip:temperature", "", "");
     triggers = NULL;
     wait_for_readings(1);
     for (int i = 0; i < 300; i++) {
-        fdri_atomic_add_relaxed(&instructions, 100u); /* read between the two, the quotient is twice as large at most */
+        fdri_atomic_add_relaxed(&instructions, 100u); /* read between the lines, the quotient is at most double */
         fdri_atomic_add_relaxed(&cycles, 2000u);
         usleep(1000);
     }
     for (int i = 0; i < 5000 && !fdr_trigger_count(SLOW); i++) usleep(1000);
-    /* once beyond, until it comes back; in each thread, and ThreadSanitizer may have one of its own */
+    /* A trigger fires once until its value comes back, in each thread; ThreadSanitizer may have a thread. */
     const int threads = getenv("TSAN_OPTIONS") ? 2 : 1;
     assert_in_range(fdr_trigger_count(SLOW), 1, threads);
     assert_int_equal(fdr_trigger_count(FAST), 0);
@@ -103,16 +103,16 @@ static void instructions_per_cycle(void **state)
     each_event(f, add_quotient, &q);
     fdr_file_close(f);
     fdr_finalize();
-    assert_true(q.unknown > 0 && q.known > 0); /* not a number before there is one, never 0 */
+    assert_true(q.unknown > 0 && q.known > 0); /* before the first quotient the value is not-a-number, never 0 */
     assert_true(q.least > 0.02 && q.most < 0.3);
-    /* without the chip, on a machine without hardware counters: refused with the part's reason */
+    /* Without the made-up source, on a machine without hardware counters, the reason names the missing part. */
     fdri_counters_source_add(NULL);
     if (fdri_counters_source_derived.probe(FDRI_COUNTERS_IPC, why, sizeof why))
         assert_non_null(strstr(why, "perf_event_open(instructions)"));
     fdri_counters_source_add(&chip);
 }
 
-/* Trying opens files and closes them: a program that begins by closing all that it did not open comes after that. */
+/* Probing opens and closes files. A program that begins by closing all foreign descriptors must come after that. */
 static void what_works_is_tried_before_the_program_goes_on(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=60
- * Every source against an independent reading of the same fact, and names to counters. */
+ * Each source of counters agrees with an independent reading of the same fact, for the calling thread and for another
+ * one. The second part checks how names in settings select counters. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +47,7 @@ static void do_things(void)
     for (int i = 0; i < SLEEPS; i++) usleep(100);
 }
 
-/* What an independent witness says the calling thread did. */
+/* Independent readings of the calling thread's activity. */
 struct witness {
     struct rusage usage;
     uint64_t cpu_ns;
@@ -59,7 +60,7 @@ static struct witness look(void)
     return w;
 }
 
-/* The worker does things between two barriers, while the test thread reads its counters from outside. */
+/* The worker is active between two barriers. The test thread reads its counters from outside. */
 struct worker {
     pthread_barrier_t barrier;
     int tid;
@@ -83,7 +84,7 @@ static bool works(const struct fdri_counters_source *s, uint32_t which)
 {
     char why[FDRI_COUNTERS_WHY_BYTES] = "";
     int e = s->probe(which, why, sizeof why);
-    assert_true(e == 0 || (e < 0 && why[0])); /* a reason, always */
+    assert_true(e == 0 || (e < 0 && why[0])); /* a failure always has a reason */
     if (e) printf("# %s:%s: %s\n", s->name, s->counter[which].name, why);
     return e == 0;
 }
@@ -109,7 +110,7 @@ static uint64_t rise(const struct fdri_counters_source *s, const uint64_t *from,
     return to[i] - from[i];
 }
 
-/* Reads `s` of another thread around what it does. False: nothing of it works here. */
+/* Reads `s` for another thread before and after its activity. Returns false if no counter of `s` works here. */
 static bool observe(const struct fdri_counters_source *s, uint32_t *wanted, uint64_t *from, uint64_t *to,
                     struct worker *w)
 {
@@ -159,7 +160,7 @@ static void perf_agrees_with_getrusage(void **state)
     assert_true(faults >= PAGES);
     if (wanted >> number_of(s, "page-faults") & 1) near(rise(s, from, to, "page-faults"), faults, 64);
     if (wanted >> number_of(s, "minor-faults") & 1) near(rise(s, from, to, "minor-faults"), faults, 64);
-    /* both barriers may switch, too */
+    /* each barrier may cause a switch, too */
     if (wanted >> number_of(s, "context-switches") & 1) {
         uint64_t truth = switches(&w.after.usage) - switches(&w.before.usage);
         assert_true(truth >= SLEEPS);
@@ -167,8 +168,8 @@ static void perf_agrees_with_getrusage(void **state)
     }
 }
 
-/* What a hypervisor takes away while the thread runs is in perf's task-clock, and not in the thread's own: rarely much,
- * so of some times one agrees. */
+/* perf's task-clock includes the time that a hypervisor takes from the running thread; the thread's own clock does not.
+ * This is rare, so one of several attempts must agree. */
 static void the_task_clock_agrees_with_the_cpu_clock(void **state)
 {
     enum { TIMES = 6, SLACK = 3000000 };
@@ -185,8 +186,8 @@ static void the_task_clock_agrees_with_the_cpu_clock(void **state)
     near(value, truth, SLACK);
 }
 
-/* A thread that opens its own, and goes on without ever waiting. Where it loses its processor in between the two clocks
- * may differ. */
+/* A thread opens its own counters and never waits. If it loses its processor between the readings of the two clocks,
+ * these may differ. */
 static void all_of_a_group_count_at_once(void **state)
 {
     struct fdri_counters_handle h;
@@ -259,7 +260,7 @@ static void a_descriptor_outlives_its_thread_and_a_proc_file_says_so(void **stat
     assert_int_equal(fdri_counters_handle_open(&task, &fdri_counters_source_task, w.tid, 1), 0);
     for (int i = 0; i < 3; i++) pthread_barrier_wait(&w.barrier);
     pthread_join(thread, NULL);
-    for (int i = 0; i < 1000 && !task.source->read(&task, value); i++) usleep(1000); /* the kernel lets go of it */
+    for (int i = 0; i < 1000 && !task.source->read(&task, value); i++) usleep(1000); /* the kernel removes the thread */
     assert_true(task.source->read(&task, value) < 0);
     if (have_perf) {
         assert_int_equal(perf.source->read(&perf, value), 0);
@@ -382,7 +383,7 @@ static void names_become_counters(void **state)
     fdri_counters_source_add(&broken);
     fdri_counters_source_add(&good);
     assert_int_equal(choose("page-faults", false, texts, missing), 1);
-    assert_string_equal(texts, "good:page-faults"); /* the first that works */
+    assert_string_equal(texts, "good:page-faults"); /* the first counter that works */
     assert_string_equal(missing, "");
     assert_int_equal(choose("broken:page-faults", false, texts, missing), 0);
     assert_string_equal(missing, "broken:page-faults: broken by design (0)");
@@ -412,7 +413,7 @@ static void a_quarter_of_the_descriptors(void **state)
     assert_false(fdri_fd_budget_take(1));
     struct fdri_counters_handle h;
     assert_int_equal(fdri_counters_handle_open(&h, &fdri_counters_source_task, 0, 1), -EMFILE);
-    fdri_counters_handle_close(&h); /* nothing to close */
+    fdri_counters_handle_close(&h); /* closes a handle that holds nothing */
     fdri_fd_budget_give(10 - held);
     setrlimit(RLIMIT_NOFILE, &old);
     assert_int_equal(fdri_fd_budget_used(), held);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10
  * ctest: without=asan,tsan (their runtimes do not survive threads cancelled anywhere)
- * Counters and samples are no place to be cancelled at. A thread that is cancelled at any moment while counters are
- * read at the edges of its calls ends, and who joins it goes on; and one that is cancelled while page faults sample it
- * ends where it says, not at the instruction that the handler interrupted. */
+ * P10: reading counters or taking samples is never a cancellation point. A thread is cancelled at random moments while
+ * counters are read at the edges of its calls. It must end, and its joiner must go on. A second thread is sampled by
+ * page faults; it must end at its own cancellation point, not at the interrupted instruction. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ static void by_edges(void **state)
         assert_int_equal(pthread_create(&t, NULL, at_any_moment, NULL), 0);
         usleep(300 + n * 7919 % 1200);
         pthread_cancel(t);
-        pthread_join(t, NULL); /* or for ever */
+        pthread_join(t, NULL); /* if fdr broke the cancellation, this hangs */
     }
     fdr_finalize();
 }
@@ -62,7 +62,7 @@ static void by_samples(void **state)
     snapshots_start((struct fdr_config){.sample = "page-faults/100"});
     fdr_marker_define("m");
     assert_int_equal(pthread_create(&t, NULL, by_itself, NULL), 0);
-    sleep_ms(300); /* the sampler finds it */
+    sleep_ms(300); /* time for the sampler to find the thread */
     pthread_cancel(t);
     sleep_ms(300);
     stops = true;

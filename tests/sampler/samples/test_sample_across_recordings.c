@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=stress,threads,slow timeout=120 promise=P10
- * P10: recordings end and begin while samples are taken, and while streams of them are opened and closed. Who comes
- * late with a stream of a recording that is over finds nothing, and changes nothing of the next one. */
+ * P10: recordings end and begin while threads take samples and open and close sample streams. A thread that comes with
+ * the stream of an ended recording finds nothing, and changes nothing in the next recording. */
 #include <sched.h>
 
 #include "tests/support/api_fixture.h"
 
-/* What comes late looks at memory that was emptied meanwhile (docs/ORDERING.md, "Where program order is relied upon").
- * ThreadSanitizer cannot know. */
+/* A late thread reads memory that was emptied meanwhile, which is harmless (docs/ORDERING.md, "Where program order is
+ * relied upon"). ThreadSanitizer cannot know this. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) { return "race:fdri_memory_arena_drop\n"; }
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
@@ -52,7 +52,7 @@ static void P10_finalize_beside_samples(void **state)
     for (uint32_t round = 0; round < ROUNDS; round++) {
         struct fdr_config c = oracle_config(oracle_directory());
         c.buffer = round % 2 ? "256K" : "1M";
-        int e = -EBUSY; /* one of them is still in the middle of a sample */
+        int e = -EBUSY; /* a thread is still in the middle of a sample */
         for (uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + 60000000000u;
              e == -EBUSY && fdri_clock_ns(CLOCK_MONOTONIC) < until;)
             e = fdr_init(&c);

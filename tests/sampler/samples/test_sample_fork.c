@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=180 promise=P10
  * ctest: without=asan (it looks for leaks in a child that is cancelled) wrap=dl_iterate_phdr */
-/* Children of a program that is sampled: the loader works there, also where they are made while the thread that looks
- * after samples asks what is loaded, where the thread that makes them is to be cancelled; and they can be sampled. */
+/* P10: children of a sampled program work. The test forks while fdr's helper thread holds the loader's lock, also from
+ * a thread with a pending cancellation. The loader must work in the child (otherwise the child hangs), and the child
+ * can be sampled itself. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -27,13 +28,13 @@ typedef int callback(struct dl_phdr_info *, size_t, void *);
 int __real_dl_iterate_phdr(callback *, void *);
 int __wrap_dl_iterate_phdr(callback *, void *);
 
-static unsigned inside; /* atomic: 1: the helper is to stay there, 2: it does */
+static unsigned inside; /* atomic; 1: asks the helper to stay in the loader; 2: it is there */
 
 static int stay(struct dl_phdr_info *info, size_t size, void *unused)
 {
     (void)info, (void)size, (void)unused;
     __atomic_store_n(&inside, 2, __ATOMIC_RELEASE);
-    usleep(50000); /* with the loader's lock: a child that is made now would have it for ever */
+    usleep(50000); /* holding the loader's lock: a child forked now would inherit the lock and never get it */
     return 1;
 }
 
@@ -54,7 +55,7 @@ static int first(struct dl_phdr_info *info, size_t size, void *unused)
     return 1;
 }
 
-/* Waits at most 60 s. */
+/* Waits at most 60 s for the child's end. */
 static bool ends(pid_t pid)
 {
     int status;
@@ -88,10 +89,10 @@ static void a_child_can_load(void **state)
 
 static void *forks_and_is_cancelled(void *child)
 {
-    pthread_cancel(pthread_self()); /* asks the loader, too */
+    pthread_cancel(pthread_self()); /* a pending cancellation; this calls the loader, too */
     __atomic_store_n(&inside, 1, __ATOMIC_RELEASE);
     while (__atomic_load_n(&inside, __ATOMIC_ACQUIRE) != 2) sched_yield();
-    pid_t pid = fork(); /* no cancellation point, also where it waits for the helper */
+    pid_t pid = fork(); /* fork must not become a cancellation point while it waits for the helper */
     if (pid == 0) _exit(0);
     *(pid_t *)child = pid;
     pthread_testcancel();
@@ -123,7 +124,7 @@ static double cpu(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Milliseconds of the calling thread that samples stand for. */
+/* Milliseconds of the calling thread that the samples represent. */
 static uint64_t sampled_here(struct fdr_config *c)
 {
     char message[300];
@@ -142,7 +143,7 @@ static uint64_t sampled_here(struct fdr_config *c)
     return ms;
 }
 
-/* A thread that was sampled before, in a recording that is over, has another number in a child. */
+/* A thread was sampled in an earlier recording. In a child it has another thread id. */
 static void a_child_of_one_that_was_sampled(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit promise=P10
- * What FDR_SAMPLE says, and the line that each value costs that makes no sense. */
+ * P10: FDR_SAMPLE is parsed as documented. Each invalid value costs one line on standard error, and never the
+ * program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,7 @@
 
 #include "sampler/samples/sampler.h"
 
-/* What parsing `text` writes to standard error. */
+/* Parses `text` and returns the line on standard error in said[]. */
 static struct fdri_samples_settings parse(const char *text, char *said, size_t bytes)
 {
     int ends[2], before = dup(2);

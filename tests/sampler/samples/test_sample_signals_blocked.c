@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdri_samples_ring_open */
-/* A thread that blocks all signals, as those of servers do: no handler comes there, and it is sampled all the same. One
- * that only waits meanwhile is left as it is. */
+/* P10: a thread that blocks all signals, as server threads do, is sampled by the kernel, because no handler can run
+ * there. Such a thread that only waits is left to the usual method. Too few milliseconds in the samples show a
+ * failure. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
@@ -37,7 +38,7 @@ static void *blocks(void *records)
     return NULL;
 }
 
-/* Milliseconds of the other thread that the samples stand for; -1: no perf events here. */
+/* Milliseconds of the other thread that the samples represent; -1: perf events do not work here. */
 static long sampled(const char *setting, void *records)
 {
     char dir[] = "/tmp/fdr-blocked-XXXXXX", message[300];
@@ -69,11 +70,11 @@ static void sampled_by_the_kernel(void **state)
     print_message("%ld, %ld, %ld ms of 1000\n", silent, records, unwound);
     if (silent < 0) skip();
     assert_in_range(silent, 500, 1100);
-    assert_in_range(records, 300, 1100); /* until somebody notices that no handler comes */
+    assert_in_range(records, 300, 1100); /* fewer: the sampler needs time to notice that no handler runs */
     assert_in_range(unwound, 300, 1100);
 }
 
-static unsigned given_up; /* atomic: threads that the kernel samples from then on because they block signals */
+static unsigned given_up; /* atomic; number of threads handed over to the kernel because they block signals */
 bool __real_fdri_samples_ring_open(struct fdri_samples_target *t);
 bool __wrap_fdri_samples_ring_open(struct fdri_samples_target *t);
 bool __wrap_fdri_samples_ring_open(struct fdri_samples_target *t)
@@ -107,7 +108,7 @@ static void one_that_waits_stays(void **state)
     pthread_barrier_init(&looked, NULL, WAITING + 1);
     for (int i = 0; i < WAITING; i++) pthread_create(&t[i], NULL, waits, NULL);
     pthread_barrier_wait(&looked);
-    usleep(1000000); /* they are found, and looked at */
+    usleep(1000000); /* time for the sampler to find the threads and to examine them */
     assert_int_equal(__atomic_load_n(&given_up, __ATOMIC_RELAXED), before);
     pthread_barrier_wait(&looked);
     for (int i = 0; i < WAITING; i++) pthread_join(t[i], NULL);

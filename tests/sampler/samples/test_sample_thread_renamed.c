@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 */
-/* A thread that gives itself a name when it is sampled already has that name in snapshots, and in what is left at the
- * end. */
+/* A thread renames itself while it is already being sampled. Snapshots, and the final recording, must show the new
+ * name. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
@@ -16,8 +16,8 @@
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 
-static unsigned stage; /* atomic: 1 renames itself, 2 once more, 3 ends */
-static unsigned done;  /* atomic: what it has come to */
+static unsigned stage; /* atomic; 1: the thread renames itself, 2: once more, 3: it ends */
+static unsigned done;  /* atomic; the stage that the thread has reached */
 
 static void work_until(unsigned wanted)
 {
@@ -54,7 +54,7 @@ static bool has_stream(const char *path, const char *name)
     return has;
 }
 
-/* True at last. */
+/* Waits until a snapshot shows the name; false after the time limit. */
 static bool snapshot_has(const char *name)
 {
     for (int i = 0; i < 600; i++) {
@@ -85,7 +85,7 @@ static void renamed(void *records)
     assert_true(snapshot_has("after (a while"));
     __atomic_store_n(&stage, 2u, __ATOMIC_RELEASE);
     while (!__atomic_load_n(&done, __ATOMIC_ACQUIRE)) usleep(1000);
-    fdr_finalize(); /* at once: nobody has looked since */
+    fdr_finalize(); /* at once, so no periodic look has seen the new name */
     assert_true(has_stream(fdr_last_snapshot(), "at the end"));
     __atomic_store_n(&stage, 3u, __ATOMIC_RELEASE);
     pthread_join(t, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 wrap=timer_create */
-/* A thread that got no timer, as its user has as many as the system allows, is sampled as soon as there is one. */
+/* A thread gets no CPU timer, because its user has as many as the system allows. It must be sampled as soon as one is
+ * free. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -20,7 +21,7 @@
 
 static bool none_left;   /* atomic */
 static unsigned refused; /* atomic */
-static uint32_t tid;     /* of who works */
+static uint32_t tid;     /* of the working thread */
 static sem_t go_on;
 
 int __real_timer_create(clockid_t clock, struct sigevent *event, timer_t *timer);
@@ -44,7 +45,7 @@ static void *works(void *unused)
 {
     static volatile double sink;
     tid = (uint32_t)gettid();
-    FDR_REGION("first") sink = 1; /* it is sampled by its own handler from here on */
+    FDR_REGION("first") sink = 1; /* from here on the thread's own timer samples it */
     sem_wait(&go_on);
     for (double end = cpu() + 1; cpu() < end;) sink = sink * 1.0000001 + 0.1;
     return unused;
@@ -77,7 +78,7 @@ static void sampled_once_there_is_a_timer(void **state)
     unlink(fdr_last_snapshot());
     fdr_finalize();
     rmdir(dir);
-    assert_true(ms >= 500); /* of a second at least */
+    assert_true(ms >= 500); /* of at least 1,000 ms */
 }
 
 int main(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10
  * ctest: wrap=fdr_sample,fdri_samples_source_open,fdri_samples_source_close
- * What the sampler keeps for a thread is used again for another one when the thread has ended; but not where a handler
- * never came out of it: that could go on with what is another thread's by then. */
+ * P10: the sampler reuses a thread's slot for another thread after the first one ended in good order. If a handler left
+ * the slot by longjmp, the slot is never reused: the handler's work could still touch it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 #include "sampler/samples/sampler.h"
 #include "tests/support/wait_for_snapshots.h"
 
-static uint32_t jumper; /* atomic: the thread whose handler leaves for good; 0 when it has */
+static uint32_t jumper; /* atomic; the thread whose handler jumps out; 0 after the jump */
 static sigjmp_buf out;
 
 uint64_t __real_fdr_sample(struct fdr_sampled *s, const struct fdr_look *look);
@@ -28,9 +28,9 @@ uint64_t __wrap_fdr_sample(struct fdr_sampled *s, const struct fdr_look *look)
     return __real_fdr_sample(s, look);
 }
 
-/* The helper's: only it opens and closes. */
-static uint32_t left_tid;                        /* atomic: of the thread that jumped */
-static struct fdri_samples_target *left, *clean; /* atomic: closed; the latter in good order, behind the former */
+/* Written by the helper thread, which alone opens and closes slots. */
+static uint32_t left_tid;                        /* atomic; id of the thread that jumped */
+static struct fdri_samples_target *left, *clean; /* atomic; closed: slot of the jump; a good one behind it */
 static unsigned left_opened, clean_opened;       /* atomic */
 bool __real_fdri_samples_source_open(struct fdri_samples_target *t, uint64_t step);
 bool __wrap_fdri_samples_source_open(struct fdri_samples_target *t, uint64_t step);
@@ -64,7 +64,7 @@ static void *jumps(void *unused)
     for (;;) work();
 }
 
-/* Long enough for the helper to find it. */
+/* Runs long enough for the helper to find the thread. */
 static void *works(void *unused)
 {
     struct timespec t;
@@ -84,7 +84,7 @@ static void not_while_a_handler_is_in_it(void **state)
     pthread_join(t, NULL);
     for (int i = 0; i < 6000 && !__atomic_load_n(&left, __ATOMIC_ACQUIRE); i++) sleep_ms(10);
     assert_non_null(left);
-    /* one after the other: the first ends in good order, a later one gets what it had */
+    /* One thread after the other: the first ends in good order, and a later one gets its slot. */
     for (int i = 0; i < 100 && !__atomic_load_n(&clean_opened, __ATOMIC_ACQUIRE); i++) {
         assert_int_equal(pthread_create(&t, NULL, works, NULL), 0);
         pthread_join(t, NULL);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,stress,threads,slow timeout=180 serial promise=P10
  * ctest: without=tsan (its lock of threads stays taken when one is cancelled) */
-/* A program that does everything at once while it is sampled: it forks, execs, loads and unloads libraries, leaps and
- * unwinds out of calls, makes, cancels and ends threads, takes snapshots, has handlers, a profiler and an alternate
- * stack of its own, and crashes at the end. With every source of samples there is: perf events, CPU timers only
- * (seccomp), wall time, the unwinder, as nobody. FDR_SOAK_SECONDS=3600 makes each of them that long. No time is
- * asserted, only that nobody is missing or hurt. */
+/* P10: sampling hurts no program. This one forks, execs, loads and unloads libraries, jumps and unwinds out of calls,
+ * and makes, cancels and ends threads. It takes snapshots, has its own handlers, profiler and alternate stack, and
+ * crashes at the end. It runs with every source of samples: perf events, CPU timers only (seccomp), wall time, the
+ * unwinder, and as an unprivileged user. The test asserts no times, only that all threads appear and that the program
+ * ends as it should. FDR_SOAK_SECONDS=3600 makes each run that long. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,7 +35,7 @@
 #include <cmocka.h>
 
 static char dir[64];
-static _Thread_local volatile double sink; /* its own in each thread: nothing here races */
+static _Thread_local volatile double sink; /* per thread, so nothing races here */
 static _Atomic int urgent, profiled;
 
 static double now(void)
@@ -45,7 +45,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- what the program does ---- */
+/* ---- the program's activity ---- */
 
 __attribute__((noinline)) static void spin(int n)
 {
@@ -79,7 +79,7 @@ static void *records(void *argument)
     return argument;
 }
 static _Atomic bool silent_stop;
-static void *silent(void *argument) /* never calls fdr */
+static void *silent(void *argument) /* calls no function of fdr */
 {
     stack_t own = {.ss_size = 256 << 10, .ss_sp = malloc(256 << 10)};
     sigaltstack(&own, NULL);
@@ -90,7 +90,7 @@ static void *silent(void *argument) /* never calls fdr */
     return argument;
 }
 
-/* Out of a call by the unwinder that exceptions use: cancelled, or by pthread_exit. */
+/* Leaves a call by the unwinder that exceptions use: by cancellation, or by pthread_exit. */
 static void *unwound(void *argument)
 {
     FDR_REGION("unwound")
@@ -153,12 +153,12 @@ static _Noreturn void program(double seconds)
 {
     struct sigaction theirs = {.sa_handler = on_urgent}, profiler = {.sa_handler = on_profile, .sa_flags = SA_RESTART};
     struct itimerval every = {{0, 10000}, {0, 10000}};
-    sigaction(SIGPROF, &profiler, NULL); /* another sampler: SIGPROF stays its own */
+    sigaction(SIGPROF, &profiler, NULL); /* another profiler: SIGPROF must stay its own */
     setitimer(ITIMER_PROF, &every, NULL);
-    sigaction(SIGURG, &theirs, NULL); /* before us: what is not ours goes on to it */
+    sigaction(SIGURG, &theirs, NULL); /* installed before fdr's handler, which passes foreign signals on */
     if (fdr_init(NULL)) _exit(42);
     pthread_t thread[4], quiet;
-    prctl(PR_SET_NAME, "fdr-quiet"); /* which it begins with: as fdr's own threads do, which are not sampled */
+    prctl(PR_SET_NAME, "fdr-quiet"); /* fdr's own threads have such names and are not sampled; this thread must be */
     pthread_create(&quiet, NULL, silent, NULL);
     prctl(PR_SET_NAME, "test_sampling_stress");
     double end = now() + seconds;
@@ -170,7 +170,7 @@ static _Noreturn void program(double seconds)
         forks();
         loads();
         unwinds();
-        if (round++ % 8 == 0 || !urgent) raise(SIGURG); /* one that meets another on its way is one with it */
+        if (round++ % 8 == 0 || !urgent) raise(SIGURG); /* a pending signal absorbs a second one */
         for (int i = 0; i < 4; i++) pthread_join(thread[i], NULL);
         if (round % 16 == 1 && fdr_snapshot("round")) _exit(43);
     }
@@ -180,7 +180,7 @@ static _Noreturn void program(double seconds)
     abort();
 }
 
-/* ---- what is taken away ---- */
+/* ---- restrictions ---- */
 
 static void refuse(long number, unsigned error)
 {
@@ -192,7 +192,7 @@ static void refuse(long number, unsigned error)
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p)) _exit(77);
 }
 
-/* As with perf_event_paranoid 3, or in a container that allows none; a kernel that was built without. */
+/* As with perf_event_paranoid 3, in a container that forbids perf events, or with a kernel built without them. */
 static void without_perf(void) { refuse(SYS_perf_event_open, EACCES); }
 static void no_perf_at_all(void) { refuse(SYS_perf_event_open, ENOSYS); }
 static void without_reading_memory(void) { refuse(SYS_process_vm_readv, EPERM); }
@@ -202,7 +202,7 @@ static void nobody(void)
     if (getuid() == 0 && (setgid(65534) || setuid(65534))) _exit(77);
 }
 
-/* ---- one run, and what must be in its snapshots ---- */
+/* ---- one run, and the checks of its snapshots ---- */
 
 struct seen {
     uint64_t samples, with_region, with_stack, threads, silent, complaints;
@@ -227,7 +227,7 @@ static void look_through(struct fdr_file *f, struct seen *s)
     fdr_iter_close(it);
 }
 
-/* How often it said that there are no perf events; passes on everything else it said. */
+/* Counts the messages that perf events are missing, and prints all other messages. */
 static uint64_t complaints(const char *directory)
 {
     char path[160], line[400];
@@ -258,8 +258,8 @@ static struct seen run(const char *setting, void (*prepare)(void))
         setenv("FDR_SAMPLE", setting, 1);
         setenv("FDR_DIR", pattern, 1);
         setenv("FDR_BUFFER", "8M", 1);
-        setenv("FDR_KEEP", "8,newest", 1);      /* for however long it runs */
-        setenv("FDR_CRASH_DEADLINE", "60s", 1); /* on a busy machine, at low priority */
+        setenv("FDR_KEEP", "8,newest", 1);      /* keeps the directory small in runs of any length */
+        setenv("FDR_CRASH_DEADLINE", "60s", 1); /* for a busy machine, at low priority */
         setenv("FDR_ARENA", "anonymous", 1);
         setenv("FDR_STRATEGY", "whole", 1);
         if (prepare) prepare();
@@ -272,7 +272,7 @@ static struct seen run(const char *setting, void (*prepare)(void))
     s.complaints = complaints(pattern);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
         rmdir(pattern);
-        skip(); /* it cannot be taken away here */
+        skip(); /* the restriction does not work here */
     }
     if (!WIFSIGNALED(status)) print_message("%s: exit %d\n", setting, WEXITSTATUS(status));
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
@@ -334,7 +334,7 @@ static void P10_the_unwinder(void **state)
     (void)state;
     struct seen s = run("500Hz,unwind", NULL);
 #ifdef __SANITIZE_THREAD__
-    /* its runtime calls handlers later, from other places: what was interrupted is not there */
+    /* its runtime runs handlers later, from other places, so the interrupted code is not in the samples */
     assert_true(s.samples > 0);
 #else
     assert_true(s.with_stack > 0);
