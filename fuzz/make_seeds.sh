@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# make_seeds.sh TARGET FOLDER: real recordings of every kind, small, as seeds for one fuzz target.
-# FDR_SOURCE, FDR_BUILD: the tree and a build of it.
+# make_seeds.sh TARGET FOLDER: makes small real recordings of every kind, as seeds for one fuzz target. FDR_SOURCE is
+# the source tree, FDR_BUILD a build of it.
 set -euo pipefail
 : "${FDR_SOURCE:?}" "${FDR_BUILD:?}"
 [ "$1" = fuzz_reader ] || exit 0
@@ -17,7 +17,7 @@ chmod 700 "$FDR_LIVE_DIR"
 "${CC:-cc}" -O1 -o "$work/seed" "$source/fuzz/seed.c" \
     -I "$source/include" -L "$build/lib" "-Wl,-rpath,$build/lib" -lfdr -pthread
 
-# seed NAME "WHAT [THEN]" [VARIABLE=VALUE...]: the snapshot it takes, as FOLDER/NAME.fdr
+# seed NAME "WHAT [THEN]" [VARIABLE=VALUE...]: stores the program's snapshot as FOLDER/NAME.fdr
 seed()
 {
     local name=$1 how
@@ -29,7 +29,7 @@ seed()
     mv "$FDR_DIR"/*.fdr "$folder/$name.fdr"
 }
 
-# killed NAME WHAT [VARIABLE=VALUE...]: what SIGKILL leaves
+# killed NAME WHAT [VARIABLE=VALUE...]: stores the live file that SIGKILL leaves
 killed()
 {
     local name=$1 what=$2
@@ -39,7 +39,7 @@ killed()
     mv "$FDR_LIVE_DIR"/*.fdr "$folder/$name.fdr"
 }
 
-# crashed NAME WHAT [VARIABLE=VALUE...]: the bundle it leaves
+# crashed NAME WHAT [VARIABLE=VALUE...]: stores the bundle of a crash
 crashed()
 {
     local name=$1 what=$2
@@ -51,7 +51,7 @@ crashed()
     mv "$FDR_DIR"/*.crash.fdr "$folder/$name.fdr"
 }
 
-# outside NAME ARENA: from outside, while threads record
+# outside NAME ARENA: stores a snapshot taken by another process while threads record
 outside()
 {
     local pid
@@ -62,13 +62,13 @@ outside()
         if [ -s "$work/ready" ] || ! kill -0 "$pid" 2>/dev/null; then break; fi
         sleep 0.01
     done
-    # Another process's memory may be closed to us: then this seed is not there.
+    # The system may forbid reading another process's memory; then this seed is missing.
     "$build/bin/fdr" snapshot "$pid" -o "$work/out.fdr" >/dev/null 2>&1 || true
     { kill -KILL "$pid" && wait "$pid"; } 2>/dev/null || true
     if [ -s "$work/out.fdr" ]; then mv "$work/out.fdr" "$folder/$1.fdr"; else echo "make_seeds: no seed $1"; fi
 }
 
-# core FROM TO: a core file with that arena in one segment
+# core FROM TO: makes a core file with the arena of FROM in one segment
 core()
 {
     python3 - "$folder/$1.fdr" "$folder/$2.core" <<'PY'
@@ -81,7 +81,7 @@ open(sys.argv[2], "wb").write((head + load).ljust(4096, b"\0") + data)
 PY
 }
 
-# flip FROM TO STEP: a bit in every STEP bytes, from the middle of the superblock on
+# flip FROM TO STEP: flips one bit in every STEP bytes, from the middle of the superblock on
 flip()
 {
     python3 - "$folder/$1.fdr" "$folder/$2.fdr" "$3" <<'PY'

@@ -138,7 +138,7 @@ static void threads(void)
     walk(5000, 500, 8, 0);
 }
 
-/* More threads than have room at the same time, so that accounts are added to [ended]. */
+/* More threads, one after the other, than have room for accounts of their own: [ended] gets the accounts. */
 static void ended(void)
 {
     for (int i = 0, number; i < 200; i++) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# cross.sh FOLDER: puts the libraries fdr stands on, as Debian builds them for aarch64, into FOLDER. Needs no rights and changes
-# nothing outside of it: apt works on lists of its own there.
+# cross.sh FOLDER: puts the libraries that fdr needs, as Debian builds them for aarch64, into FOLDER. It needs no root
+# rights and changes nothing elsewhere: apt works on lists of its own in FOLDER.
 set -euo pipefail
 folder=${1:?usage: cross.sh FOLDER}
 packages=(liburcu8 liburcu-dev libnuma1 libnuma-dev libcmocka0 libcmocka-dev libjansson4 libjansson-dev libzstd1 libzstd-dev

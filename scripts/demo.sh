@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# A first minute with fdr: a program that nobody here wrote (the Lua interpreter, from its Debian source package) is
-# compiled with the compiler's function hooks, runs for a dozen seconds, is asked twice for a snapshot while it runs,
-# and the snapshots are read. Called by ./dev demo. FDR_DEMO_SECONDS: how long the program runs (12).
+# A first minute with fdr, called by ./dev demo. It compiles a program of other people, the Lua interpreter from its
+# Debian source package, with the compiler's function hooks. It runs the program for FDR_DEMO_SECONDS (12), takes two
+# snapshots meanwhile, and reads them.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source_dir=${FDR_SOURCE:-$(dirname "$here")}
@@ -18,8 +18,8 @@ seconds=${FDR_DEMO_SECONDS:-12}
 die() { echo "demo: $*" >&2; exit 1; }
 title() { printf '\n== %s\n' "$*"; }
 exec 3>&1
-# [pipe=TEXT] show COMMAND...: the fdr command as one would type it, then what it says. 0 and 1 are answers (1: with damage, which
-# step 7 is about), anything else is the end.
+# [pipe=TEXT] show COMMAND...: prints the fdr command as a person would type it, then its output. Status 0 is good, and
+# 1 means damage, the subject of step 7. Any other status ends the demo.
 show()
 {
     local status=0
@@ -27,10 +27,10 @@ show()
     (cd "$demo/out" && "$fdr" "$@") || status=$?
     [ "$status" -le 1 ] || die "fdr $1 ended with status $status"
 }
-# first N: as head, but says how much more there is
+# first N: the first N lines, and the number of further lines
 first() { awk -v n="$1" 'NR <= n { print } END { if (NR > n) printf "   ... %d more lines\n", NR - n }'; }
 
-# first_of N TEXT: as `first`, with N lines from the first one on that begins with TEXT
+# first_of N TEXT: all lines before the one that begins with TEXT, and N from there on; then as `first`
 first_of()
 {
     awk -v n="$1" -v text="$2" 'index($0, text) == 1 && !last { last = NR + n }
@@ -72,7 +72,7 @@ echo "$ FDR_BUFFER=64M lua demo.lua $seconds &"
 pid=$!
 trap 'kill "$pid" 2>/dev/null || true' EXIT
 
-# snapshot N: asks for it and waits until the file is there
+# snapshot N: requests it and waits until its file exists
 snapshot()
 {
     local file i
@@ -100,7 +100,7 @@ trap - EXIT
 
 last=$(basename "$(compgen -G "$demo/out/*.$pid.2.fdr")")
 json=$("$fdr" info --json "$demo/out/$last" 2>/dev/null || true)
-# number KEY: the first such member
+# number KEY: the first member of this name
 number() { grep -m1 -oE "\"$1\": *[0-9]+" <<<"$json" | grep -m1 -oE '[0-9]+$' || true; }
 first_ns=$(number first_ns)
 last_ns=$(number last_ns)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# To be sourced. Builds the Lua interpreter of the Debian source package lua5.4.
+# Builds the Lua interpreter of the Debian source package lua5.4. Source this file.
 #
 #   lua_objects SOURCE OUT FLAG...   compiles SOURCE (the unpacked package) into OUT/*.o
 #   lua_link OUT PROGRAM FLAG...     links them
@@ -10,9 +10,9 @@ lua_objects()
     local source=$1 out=$2
     shift 2
     mkdir -p "$out/include"
-    # debian/rules of the package writes this header
+    # the package's debian/rules writes this header
     echo "#define DEB_HOST_MULTIARCH \"$(cc -print-multiarch)\"" >"$out/include/lua5.4-deb-multiarch.h"
-    # in the source's own folder, so that file names are short
+    # compile in the source's own folder, so that file names are short
     # shellcheck disable=SC2016
     (cd "$source/src" && find . -name '*.c' ! -name luac.c -printf '%f\n' |
         OUT=$out xargs -P "$(nproc)" -I{} sh -c \

@@ -23,8 +23,8 @@ export_tree()
     fi
 }
 
-# built COMMIT: builds it where that has not been done, and prints the folder of its objects. Assertions are off: they
-# hold line numbers.
+# built COMMIT: builds the commit unless that was done before, and prints the folder of its objects. Assertions are off,
+# because they contain line numbers.
 built()
 {
     local folder=$place/$1

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# To be sourced. Source packages of this machine's Debian, through an apt configuration of our own: the machine's is
-# read and never changed, its package lists neither.
+# Source packages of this machine's Debian, by an apt configuration of our own. The machine's configuration and package
+# lists are read and never changed. Source this file.
 #
-#   source_package NAME DIR    DIR/NAME holds the unpacked source of package NAME. Downloaded once. On failure: one
-#                              line on standard error and status 1.
+#   source_package NAME DIR    unpacks the source of package NAME into DIR/NAME, and downloads it once. On failure it
+#                              prints one line on standard error and returns status 1.
 
 # apt_own DIR ARGUMENT...: apt-get with lists, cache and source entries in DIR.
 apt_own()
@@ -14,7 +14,7 @@ apt_own()
     local options=(-o "Dir::Etc::sourcelist=/dev/null" -o "Dir::Etc::sourceparts=$dir/sources"
         -o "Dir::State::lists=$dir/lists" -o "Dir::Cache=$dir/cache" -o "Acquire::Retries=2"
         -o "Acquire::http::Timeout=30" -o "Acquire::https::Timeout=30" -o "Acquire::Languages=none")
-    # The unprivileged user apt would switch to may not write below DIR.
+    # Otherwise apt would switch to an unprivileged user, which may not write below DIR.
     if [ "$(id -u)" = 0 ]; then options+=(-o "APT::Sandbox::User=root"); fi
     apt-get "${options[@]}" "$@"
 }
@@ -48,11 +48,11 @@ source_package()
     mkdir -p "$apt/download/$name"
     if ! compgen -G "$apt/download/$name/*.dsc" >/dev/null; then
         apt_source_entries "$apt" || { echo "the configuration of apt is not readable" >&2; return 1; }
-        # An entry without sources fails here; what counts is whether the package is found. Messages of apt name
-        # hosts: they stay in the log.
+        # An entry without sources fails here; only a missing package matters. Messages of apt name hosts, so they stay
+        # in the log.
         if ! compgen -G "$apt/lists/*Sources*" >/dev/null; then apt_own "$apt" -qq update >"$apt/log" 2>&1 || true; fi
         (cd "$apt/download/$name" && apt_own "$apt" -qq source --download-only "$name") >>"$apt/log" 2>&1 || {
-            # lists of last month may name files that are gone
+            # last month's lists may name files that do not exist any more
             apt_own "$apt" -qq update >>"$apt/log" 2>&1 || true
             (cd "$apt/download/$name" && apt_own "$apt" -qq source --download-only "$name") >>"$apt/log" 2>&1
         } || {

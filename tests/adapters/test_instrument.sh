@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=house,slow timeout=300 promise=P5
-# Compiler instrumentation (fdr::instrument) from outside: small C, C++ and Fortran programs, built with every compiler
-# there is, recorded, and every call of every function found again by `fdr stats` with its name, exactly.
+# P5: with compiler instrumentation (fdr::instrument) `fdr stats` shows the exact number of calls of every function,
+# under its name. Small programs in C, C++ and Fortran are built with each available compiler and recorded.
 set -euo pipefail
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
 fdr=$FDR_BUILD/bin/fdr
@@ -42,7 +42,8 @@ if wrong: print("  there are:", *sorted(r["name"] + "=" + str(r["calls"]) for r 
 sys.exit(wrong != 0)
 END
 
-# record WHAT PROGRAM: runs it in a folder of its own; its output in WHAT/out. Leaves exactly one snapshot, $snapshot.
+# record WHAT PROGRAM: runs the program in a folder of its own, with its output in WHAT/out. It must leave exactly one
+# snapshot, $snapshot.
 record()
 {
     local what=$1 status=0 files
@@ -57,7 +58,7 @@ record()
     snapshot=${files[0]}
 }
 
-# calls WHAT NAME=COUNT...: of the snapshot just recorded
+# calls WHAT NAME=COUNT...: the same check of the newest snapshot
 calls()
 {
     local what=$1
@@ -68,7 +69,7 @@ calls()
     if python3 calls.py stats.json "$@"; then echo "ok: $what ($# regions)"; else fail "$what: the calls are not exact"; fi
 }
 
-# lost WHAT: nothing of it may be lost
+# lost WHAT: no event may be lost
 lost()
 {
     if [ -z "$snapshot" ]; then return 0; fi
@@ -77,7 +78,7 @@ lost()
         fail "$1: events are lost"
 }
 
-# opened WHAT NAME...: the calls open at the end, outermost first, of the first location
+# opened WHAT NAME...: checks the calls open at the end in the first location, outermost first
 opened()
 {
     local what=$1
@@ -89,7 +90,7 @@ got = json.load(open("info.json"))["locations"][0]["open"]
 if got != sys.argv[1:]: print("  open:", got); sys.exit(1)' "$@" || fail "$what: not the open calls"
 }
 
-# nested WHAT PATH...: such calls there are, and no other call path as long as these
+# nested WHAT PATH...: these call paths exist, and no other path of their length
 nested()
 {
     local what=$1
@@ -277,7 +278,7 @@ program main
 end program
 END
 
-# Two plugins of the same layout: the second is likely mapped where the first was.
+# Two plugins of the same layout: the loader probably maps the second at the address of the first.
 for name in alpha gamma; do
     cat >plugin_$name.c <<END
 static volatile int sink;
@@ -384,7 +385,7 @@ for cc in clang-14 clang; do if command -v $cc >/dev/null; then compilers+=("$cc
 for cc in "${compilers[@]}"; do
     if ! command -v "$cc" >/dev/null; then continue; fi
     for level in -O0 -O2; do
-        # gcc -O2 makes loops of recursions where it can; calls are what is counted here
+        # gcc -O2 turns some recursions into loops; this test counts calls
         "$cc" "$level" "${hooks[@]}" -fno-optimize-sibling-calls plain.c -o plain "${link[@]}" -pthread
         record "plain-$cc$level" ../plain || true
         calls "plain-$cc$level" "${plain[@]}"
@@ -403,7 +404,7 @@ for cc in "${compilers[@]}"; do
     "$cc" -O2 -fno-builtin "${hooks[@]}" allocator.c -o allocator "${link[@]}" -pthread
     if record "allocator-$cc" ../allocator; then calls "allocator-$cc" work=300 thread=3; fi
     "$cc" -O2 -w -rdynamic "${hooks[@]}" locks.c -o locks "${link[@]}" -pthread -ldl
-    # what fdr itself calls of these while it looks a name up has none
+    # these are also called by fdr while it looks up a name; such calls have no name
     if record "locks-$cc" ../locks; then NAMELESS_OK=1 calls "locks-$cc" main=1 work=6000 thread=60; fi
     mkdir "watched-$cc"
     status=0
@@ -427,7 +428,7 @@ if (cd off && FDR_ENABLE=0 FDR_DIR=$PWD FDR_LIVE_DIR=$PWD/live ../plain >out 2>e
 else
     fail "FDR_ENABLE=0: $(ls -A off) $(head -3 off/err)"
 fi
-# where it cannot start, the program runs on
+# if the recording cannot start, the program runs on
 mkdir nowhere
 if (cd nowhere && FDR_BUFFER=4K FDR_DIR=/nonexistent/x FDR_LIVE_DIR=/nonexistent/y timeout 60 ../plain >out 2>err); then
     echo "ok: without a place to record the program runs: $(head -1 nowhere/err)"
@@ -442,7 +443,7 @@ for cxx in g++ clang++-14; do
     for level in -O0 -O2; do
         if ! "$cxx" "$level" -std=c++17 "${hooks[@]}" -fno-optimize-sibling-calls classes.cpp -o classes "${link[@]}" \
             -pthread 2>compile.txt; then
-            # clang++ needs the newest libstdc++ that gcc brought
+            # clang++ may need the newest libstdc++ that gcc brought
             echo "skipped: $cxx does not compile C++ here: $(head -1 compile.txt)"
             break
         fi
@@ -469,8 +470,8 @@ fi
 
 # ---- libraries that come and go --------------------------------------------------------------------------------------------------
 
-# One is linked to the hooks. The other only expects somebody to bring them; its reference carries the version of the
-# empty hooks that glibc has, which must not win.
+# One plugin is linked to the hooks. The other only expects the hooks in the program. Its reference carries the version
+# of glibc's empty hooks; these must not win.
 gcc -O2 "${hooks[@]}" -shared -fPIC plugin_alpha.c -o alpha.so "${link[@]}"
 gcc -O2 "${hooks[@]}" -shared -fPIC plugin_gamma.c -o gamma.so
 gcc -O2 "${hooks[@]}" host.c -o host "${link[@]}"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=300 promise=P7,P10
-# MPI_Abort leaves a bundle with that cause where FDR_CRASH=exit asks for it, before the library ends the process: with one made
-# up here, and with each MPI there is (Open MPI, MPICH), from C and Fortran, on one and two ranks. What MPI_Init does to the
-# handlers of fatal signals is seen.
+# P7, P10: with FDR_CRASH=exit MPI_Abort leaves a bundle with its cause before the library ends the process. The test
+# uses a made-up library and each installed MPI (Open MPI, MPICH), from C and Fortran, on one and two ranks. It also
+# checks that fdr reports handlers of fatal signals that MPI_Init replaced.
 set -euo pipefail
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
 fdr=$FDR_BUILD/bin/fdr
@@ -24,7 +24,7 @@ bundles() { find "$1" -name '*.crash.fdr' | wc -l; }
 cleared() { rm -rf out && mkdir out; rm -f "$FDR_LIVE_DIR"/*; }
 link=(-L "$lib" "-Wl,-rpath,$lib" -lfdr-mpi -lfdr)
 
-# says FILE CODE: its cause
+# says FILE CODE: the bundle's cause names this exit code
 says()
 {
     "$fdr" check -q "$1" || fail "$1: check"
@@ -35,7 +35,7 @@ says()
     grep -q 'give_up' crash.txt || fail "$1: no give_up on the stack or among the open regions"
 }
 
-# ---- a library that ends the process as MPICH does ----
+# ---- a made-up library that ends the process as MPICH does ----
 cat >app.c <<'END'
 #include <fdr/fdr.h>
 int MPI_Init(int *count, char ***words);
@@ -156,7 +156,7 @@ end program
 END
 done
 
-# aborts LIBRARY PROGRAM RANKS RUN...
+# aborts LIBRARY PROGRAM RANKS RUN...: the program must leave a bundle with the cause
 aborts()
 {
     local library=$1 program=$2 ranks=$3 aborted n
@@ -176,7 +176,7 @@ aborts()
     [ "$n" -le 1 ] || grep -q 'FIRST.*rank 1.*MPI_Abort' who.txt || fail "$library: $program: who was first: $(cat who.txt)"
 }
 
-# with LIBRARY CC FORTRAN RUN...
+# with LIBRARY CC FORTRAN RUN...: all checks for one MPI library
 with()
 {
     local library=$1 cc=$2 fortran=$3 programs=(real) program ranks module
@@ -194,7 +194,7 @@ with()
     tried+=("$library: ${#programs[@]} programs")
 }
 tried=()
-# Debian names them so where both may be there; the plain names are whichever it is elsewhere.
+# Debian uses these names where both libraries can be installed; elsewhere the plain names mean the installed one.
 with "Open MPI" mpicc.openmpi mpif90.openmpi mpirun.openmpi
 with MPICH mpicc.mpich mpif90.mpich mpiexec.hydra
 if [ ${#tried[@]} = 0 ]; then with "the MPI there is" mpicc mpif90 mpirun; fi

@@ -15,8 +15,8 @@
 enum { SNAPSHOTS = 40, THREADS = 2, GOT_THROUGH = 3, NO_SNAPSHOT = 4, NO_START = 5 };
 
 static volatile int *volatile nowhere = (volatile int *)(uintptr_t)8;
-static unsigned rounds, through; /* 0: no change of the limit */
-static uint64_t limit_files;     /* 0: unchanged */
+static unsigned rounds, through; /* atomic */
+static uint64_t limit_files;     /* 0: the limit stays as it is */
 static const char *edge_counters;
 static fdr_region region;
 

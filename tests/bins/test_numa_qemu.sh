@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=house,slow timeout=180 promise=P1 excuse=x86-64,read
-# test_numa_nodes on two NUMA nodes: an emulated machine boots a Debian kernel with nothing but that program.
-# Needs (Debian): qemu-system-x86 linux-image-cloud-amd64 busybox-static cpio; `./dev numa` installs them.
+# P1: test_numa_nodes passes on two NUMA nodes. An emulated machine boots a Debian kernel with this program only. Needs
+# the Debian packages qemu-system-x86 linux-image-cloud-amd64 busybox-static cpio; `./dev numa` installs them.
 set -euo pipefail
 : "${FDR_BUILD:?}"
 
@@ -47,7 +47,7 @@ END
 chmod 755 "$root/init"
 (cd "$root" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/initramfs.gz"
 
-# Never -accel kvm: nested virtualisation may be there and not work.
+# Never -accel kvm: nested virtualisation may exist and not work.
 timeout 150 qemu-system-x86_64 -accel tcg -m 512 -smp 4 \
     -object memory-backend-ram,id=m0,size=256M -object memory-backend-ram,id=m1,size=256M \
     -numa node,nodeid=0,memdev=m0,cpus=0-1 -numa node,nodeid=1,memdev=m1,cpus=2-3 -numa dist,src=0,dst=1,val=20 \

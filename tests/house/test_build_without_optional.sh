@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=house,slow timeout=900 promise=P10
-# A build without what is optional: no PAPI, no elfutils, no libiberty (X_none.c instead of X_<name>.c). It compiles without a
-# warning, says what it lacks, once, and everything else works: PAPI is asked for, samples are taken, counters are read, names
-# fall back to modules.
+# P10: fdr builds without its optional libraries: PAPI, elfutils and libiberty (X_none.c replaces X_<name>.c). The build
+# has no warnings. It reports each missing part once, and all else works: samples, counters, and names by module. A
+# setting that asks for PAPI gets a message.
 # shellcheck disable=SC2015 # ok and fail do not fail
 set -u
 if [ -n "${FDR_SANITIZE:-}" ] || [ "${FDR_COVERAGE:-OFF}" = ON ]; then echo "skipped: once is enough"; exit 77; fi

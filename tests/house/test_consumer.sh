@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=house timeout=600
-# What a user gets: install to a prefix, move it elsewhere, then build the same small program through find_package
-# (shared and static), through pkg-config, from C++, and with the compiler's hooks, and run every one of them.
+# An installed fdr works for its users. The test installs to a prefix, moves the prefix, and builds the same small
+# program there. It uses find_package (shared and static), pkg-config, C++, Fortran and the compiler's hooks, and runs
+# each program.
 set -euo pipefail
 build=${FDR_BUILD:?}
 consumer=${FDR_SOURCE:?}/tests/consumer
@@ -23,13 +24,13 @@ for file in "$libdir/libfdr.so" "$libdir/libfdr.a" "$libdir/libfdr-reader.so" "$
     [ -e "$file" ] || { echo "not installed: ${file#"$prefix/"}"; exit 1; }
 done
 
-# Nothing installed as text knows where it was built.
+# No installed text names a path of the build.
 if grep -rIlF -e "$build" -e "$work/first" -e "$FDR_SOURCE" "$prefix"; then
     echo "the files above name the build or source folder"
     exit 1
 fi
 
-# run NAME PROGRAM: runs it; it must leave exactly one snapshot, which fdr (where built) finds whole.
+# run NAME PROGRAM: the program must leave exactly one snapshot, and fdr (if it was built) must find it whole.
 run()
 {
     local out=$work/run-$1
@@ -60,12 +61,13 @@ run by_pkgconfig "$work/by_pkgconfig"
 read -ra flags <<<"$(pkg-config --static --cflags --libs fdr | sed 's/-lfdr\b/-l:libfdr.a/')"
 cc -std=c11 "$consumer/consumer.c" -o "$work/by_pkgconfig_static" "${flags[@]}"
 run by_pkgconfig_static "$work/by_pkgconfig_static"
-# Before the object, where the linker has not seen yet that the hooks are needed: they are linked, not the C library's empty ones.
+# With the libraries before the object, the linker does not know yet that the hooks are needed. Even so fdr's hooks must
+# be linked, not the C library's empty ones.
 read -ra flags <<<"$(pkg-config --cflags --libs fdr-instrument)"
 echo 'int main(void) { return 0; }' >"$work/hooked.c"
 cc -Wl,--as-needed "${flags[@]}" "$work/hooked.c" -o "$work/hooked"
 readelf -d "$work/hooked" | grep -q 'NEEDED.*libfdr-instrument' || { echo "FAIL: fdr-instrument before the object is not linked"; exit 1; }
-# All of it static: the hooks begin before main, where the unwinder of such a program would abort.
+# A fully static program: its hooks begin before main, when the unwinder of such a program would abort.
 cat >"$work/all_static.c" <<'END'
 #include <fdr/fdr.h>
 static __attribute__((noinline)) int leaf(int x) { for (volatile int i = 0; i < 1000;) i = i + 1; return x + 1; }
@@ -90,7 +92,7 @@ read -ra flags <<<"$(pkg-config --cflags --libs fdr-reader)"
 cc -std=c11 -Wall -Wextra -Werror "$consumer/reader.c" -o "$work/reader_by_pkgconfig" "${flags[@]}"
 LD_LIBRARY_PATH=$libdir "$work/reader_by_pkgconfig"
 
-# Fortran: the module is compiled with the program.
+# In Fortran the module is compiled with the program.
 if command -v gfortran >/dev/null; then
     read -ra flags <<<"$(pkg-config --libs fdr)"
     gfortran -std=f2008 -Wall -Wextra -Werror -J "$work" -c "$prefix/include/fdr/fdr.f90" -o "$work/fdr.o"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=demo,slow timeout=300 serial excuse=network
-# The demo, shortened: it must end well, resolve names, leave nothing behind and build nothing the second time; without
-# sources to be had it must say so in one line. Skipped where there is no network.
+# The demo, shortened, ends well, resolves names, leaves no process or live file, and builds nothing the second time.
+# Without package sources it says so in one line. The test skips itself if there is no network.
 set -euo pipefail
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
 if [ -n "${FDR_SANITIZE:-}" ] || [ "${FDR_COVERAGE:-OFF}" = ON ]; then echo "not with sanitizers"; exit 77; fi
@@ -34,14 +34,15 @@ for name in luaV_execute luaD_precall main; do
     grep -qw "$name" "$work/first" || fail "the name $name does not appear"
 done
 grep -A6 '^ledger' "$work/first" | grep -qE '^ *region +[0-9]' || fail "the ledger is not shown"
-# The program goes on while it is copied: what there is more of on the right than was presented is said.
+# The program runs on while a snapshot is copied. `fdr info` must say by how much the right side may exceed the
+# presented events.
 for file in "$FDR_DEMO_DIR"/out/*.fdr; do
     "$FDR_BUILD/bin/fdr" info "$file" | tr -d , | awk '
         /^  the program went on while it was copied: / { more = $9 }
         $1 == "region" { lines++; bad += $3 + $4 + $5 + $6 > $2 + more }
         END { exit lines != 1 || bad }' || fail "the ledger of $file says nothing of what came while it was copied"
 done
-# What the run printed of its newest moments depends on the machine; the totals hold every function with a call that is over (main is still open).
+# The newest events depend on the machine. The totals hold every function with a finished call; main is still open.
 for file in "$FDR_DEMO_DIR"/out/*.fdr; do
     "$FDR_BUILD/bin/fdr" stats "$file" >"$work/stats"
     for name in luaV_execute luaH_resize luaD_precall; do
@@ -50,7 +51,7 @@ for file in "$FDR_DEMO_DIR"/out/*.fdr; do
 done
 if grep -E '\[unknown\]|lua\+0x|^ *0x' "$work/first"; then fail "calls without a name"; fi
 if grep -E '^(damage|fdr): ' "$work/first"; then fail "damage or complaints"; fi
-# what it prints tells nobody where packages come from
+# the output names no host of package sources
 hosts=$(sed -nE 's@^[^#]*https?://([^/ ]+).*@\1@p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | sort -u || true)
 for host in $hosts; do
     if grep -qF "$host" "$work/first"; then fail "the host of a package source is printed"; fi
@@ -63,7 +64,7 @@ done
 bash "$FDR_SOURCE/scripts/demo.sh" >"$work/second" 2>&1 || fail "the second run: $(tail -1 "$work/second")"
 grep -q 'built before' "$work/second" || fail "the second run builds again"
 
-# no sources: an apt that finds none
+# an apt that finds no sources
 mkdir -p "$work/bin"
 printf '#!/bin/sh\nexit 100\n' >"$work/bin/apt-get"
 chmod +x "$work/bin/apt-get"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=house
-# The verdict of `./dev test`: what runs, what is named as not run, excused or failed, the exit status, and that the last
-# lines are those of ctest. ctest, cmake and the package manager are stood in for.
+# The verdict of `./dev test`: the tests that run, those named as not run, excused or failed, and the exit status. Its
+# last lines are those of ctest. Small scripts replace ctest, cmake and the package manager.
 set -euo pipefail
 source=${FDR_SOURCE:?}
 work=$(mktemp -d)
@@ -12,14 +12,14 @@ cp "$source/dev" "$work/dev"
 cp "$source"/scripts/{promises,verdict}.py "$work/scripts"
 cd "$work"
 touch fuzz/fuzz_one.c scripts/cross.sh
-# the tests: their lines alone
+# each test is its first lines only
 printf '/* SPDX */\n/* ctest: promise=P3 clock=tsc */\n' >tests/test_one.c
 printf '/* SPDX */\n/* ctest: label=unit,threads excuse=NUMA,perf */\n' >tests/room/test_two.c
 printf '#!\n# SPDX\n# ctest: label=house,slow\n' >tests/house/test_cross.sh
 printf '#!\n# SPDX\n# ctest: label=house,slow\n' >tests/bins/test_numa_qemu.sh
 
 printf '#!/bin/sh\nexit 1\n' >bin/apt-get
-# cmake: builds what ./dev asks for; the build named $broken fails
+# cmake: builds the requested parts; the build named $broken fails
 cat >bin/cmake <<'END'
 #!/bin/bash
 echo "cmake $*" >>asked
@@ -62,7 +62,8 @@ installed
 chmod +x bin/*
 
 bad=0
-# expect STATUS WHAT TEXT...: what the last run came to; each text is a whole line of it, one that begins with ! is none.
+# expect STATUS WHAT TEXT...: checks the last run. Each text must be a whole line of its output; one that begins with !
+# must not.
 expect()
 {
     local status=$1 what=$2 text
@@ -95,7 +96,7 @@ run()
 asked() { grep -qE -- "$1" asked || { echo "./dev test did not run '$1'"; cat asked; bad=1; }; }
 not_asked() { if grep -qE -- "$1" asked; then echo "./dev test ran '$1'"; cat asked; bad=1; fi; }
 
-# the newcomer's run
+# the run of `./dev test`
 run --
 expect 0 newcomer '== dev test: ok, 2 passed, 0 failed, 0 not run, 0 excused' '!excused in part' '!FAILED' '!NOT RUN'
 ends_with_ctest newcomer 100
@@ -128,7 +129,7 @@ run two=run says=$'[  SKIPPED ] P3_of_perf\n[  SKIPPED ] 1 test(s), listed below
 expect 0 "a part is left out" '== excused in part: test_two (P3_of_perf)' \
     '== dev test: ok, 2 passed, 0 failed, 0 not run, 0 excused'
 
-# everything
+# `./dev test full`
 run -- full
 expect 0 full '== dev test: ok, 8 passed, 0 failed, 0 not run, 0 excused' '!FAILED' '!NOT RUN'
 ends_with_ctest full 100

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=house,models,slow timeout=600 promise=P2,P3,P7
-# The models beside the lock-free code (*.pml, for spin): each is searched to the end without an error, and each of its
-# mutants, the protocol with one thing broken, is found wrong; so the search can fail. No spin: this test fails.
+# P2, P3, P7: spin searches each model of the lock-free code (*.pml) to the end and finds no error. In each mutant, the
+# protocol with one step broken, it must find an error; this shows that the search can fail. Without spin this test
+# fails.
 set -euo pipefail
 cd "${FDR_SOURCE:-$(dirname "$0")/../..}"
 source=$PWD
@@ -13,7 +14,7 @@ bad=0 models=0 broken=0
 
 complain() { echo "FAILED: $*"; bad=1; }
 
-# search MUTANT: prints the verdict of a complete search: ok, wrong, or incomplete.
+# search MUTANT: prints the verdict of a complete search: ok, wrong, or incomplete
 search()
 {
     local said
@@ -31,7 +32,7 @@ search()
     fi
 }
 
-# check_model FILE VARIANT: VARIANT holds flags for the preprocessor, separated by commas, or nothing.
+# check_model FILE VARIANT: VARIANT is empty, or flags for the preprocessor separated by commas
 check_model()
 {
     local file=$1 variant=$2 verdict number name

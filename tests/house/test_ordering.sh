@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=house
-# Atomics are spelled out in base/atomic.h only, but for relaxed ones in the public headers and the adapters, which may
-# not include it. Outside it and base/racy.h every acquire and release has a label (X:name) on its line or in the comment
-# right before it; every label in the code is in the table of docs/ORDERING.md, and every label in that table is in the
-# code; where the table pairs two labels, both are there.
+# Every memory order in the code is explained in docs/ORDERING.md. Only base/atomic.h spells atomics out. Exceptions are
+# relaxed ones in public headers and adapters, which may not include it. Elsewhere than in base/atomic.h and base/racy.h
+# every acquire and release has a label (X:name) on its line or in the comment right before. The labels of the code are
+# those of the table in docs/ORDERING.md; both labels of each pair exist.
 set -euo pipefail
 cd "${FDR_SOURCE:-$(dirname "$0")/../..}"
 shopt -s nullglob extglob globstar
 files=(include/fdr/*.@(h|hpp) base/!(atomic|racy).[ch] base/*/*.[ch]
     {format,bins,policies,recorder,sampler,export}/**/*.[ch] {reader,convert,tools,adapters}/**/*.[ch])
 
-# Atomics spelled out.
+# Atomics spelled out elsewhere.
 spelled=$(grep -nE '__atomic_|__sync_|__c11_atomic|stdatomic|_Atomic|std::atomic' "${files[@]}" base/racy.h |
     grep -vE '^(include/fdr|adapters)/.*__ATOMIC_RELAXED' || true)
 
-# Uses without a label. "Right before": the lines of one comment that ends on the line above.
+# Uses without a label. A comment counts if it ends on the line above.
 unlabelled=$(awk '
     FNR == 1 { before = "" }
     {
@@ -30,7 +30,7 @@ unlabelled=$(awk '
     }' "${files[@]}")
 
 in_code=$(grep -ohE '\b[RALG]:[a-z]+' "${files[@]}" | sort -u)
-# Rows of the table: | `R:x`, ... | `A:x`, ... | ...
+# Rows of the table are: | `R:x`, ... | `A:x`, ... | ...
 in_table=$(awk -F'|' '/^\|.*`[RALG]:[a-z]+`.*\|/ { print $2 $3 }' docs/ORDERING.md | grep -oE '[RALG]:[a-z]+' | sort -u)
 
 bad=0

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=house
-# The examples of README.md are programs: every ```c block whose first line is /* example: NAME */ compiles without a
-# warning against this build, and runs. The output that README.md shows of the first one's recording is the output of
-# fdr, but for the numbers. docs/SETTINGS.md has a row for each setting.
+# The examples of README.md are programs. Every ```c block whose first line is /* example: NAME */ compiles without a
+# warning and runs. The shown output of the first example equals fdr's output except for the numbers. docs/SETTINGS.md
+# has a row for each setting.
 set -euo pipefail
 source_dir=${FDR_SOURCE:?}
 lib=${FDR_BUILD:?}/lib
@@ -38,15 +38,15 @@ for file in "$work"/*.c; do
 done
 if [ "$count" = 0 ]; then echo "README.md has no example"; exit 1; fi
 
-# docs/SETTINGS.md has a row for each setting, and none for what is no setting. A setting is a text of struct fdr_config;
-# `name` has no variable.
+# docs/SETTINGS.md has a row for each setting, and no others. Each text in struct fdr_config is a setting, except
+# `name`, which has no variable.
 awk '/^struct fdr_config/, /^};/' "$source_dir/include/fdr/fdr.h" |
     sed -nE 's/^ +const char \*([a-z_]+);.*/FDR_\U\1/p' | grep -vx FDR_NAME | sort >"$work/fields"
 sed -nE 's/^\| .(FDR_[A-Z_]+). \|.*/\1/p' "$source_dir/docs/SETTINGS.md" | grep -vx FDR_SYMBOLS | sort >"$work/rows"
 if [ ! -s "$work/fields" ]; then echo "include/fdr/fdr.h: no settings found in struct fdr_config"; exit 1; fi
 if ! diff "$work/fields" "$work/rows"; then echo "docs/SETTINGS.md: < has no row, > is no setting"; exit 1; fi
 
-# shown TEXT: the block of the README that begins with TEXT
+# shown TEXT: prints the block of README.md that begins with TEXT
 shown()
 {
     awk -v text="$1" '/^```/ { inside = !inside; first = 1; ours = 0; next }

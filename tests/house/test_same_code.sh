@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=house
-# scripts/same_code.py on two small programs: other names and places are the same code; another constant, another text,
-# another call or a function more is not.
+# scripts/same_code.py on two small programs. Different names and places count as the same code. A different constant,
+# text or call, or a further function, counts as different code.
 set -euo pipefail
 source_dir=${FDR_SOURCE:?}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bad=0
 
-# object BUILD FILE TEXT: compiles TEXT as the build's FILE.
+# object BUILD FILE TEXT: compiles TEXT as FILE of the build
 object()
 {
     mkdir -p "$work/$1/CMakeFiles/x.dir"
@@ -22,7 +22,7 @@ int counter, other;
 __attribute__((noinline)) int first(int n) { counter += n; return n * 3; }
 int second(const char *s) { puts("a text"); other++; return first((int)strlen(s)); }
 int third(void) { return other * 7; }'
-# expect STATUS WHAT [SED]: the text changed by SED, in a file of another name, against the text.
+# expect STATUS WHAT [SED]: compares TEXT with the same text changed by SED, in a file of another name
 expect()
 {
     local came=0

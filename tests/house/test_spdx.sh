@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=house
-# Every file that is ours names its license near its top.
+# Every file of the project names its license near its top.
 set -euo pipefail
 cd "${FDR_SOURCE:?}"
 

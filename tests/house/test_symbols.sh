@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=house promise=P10
-# What the libraries export: fdr_ names only, all of them declared in a public header, and everything declared
-# there is there. The static libraries keep their inner names out of the way of the program's: fdr only.
+# P10: fdr never collides with names of the program. The libraries export names that begin with fdr_ only, and exactly
+# those that a public header declares. In the static libraries, internal names begin with fdr.
 set -euo pipefail
 source_dir=${FDR_SOURCE:?}
 lib=${FDR_BUILD:?}/lib
 bad=0
 complain() { printf '%s\n' "$*"; bad=$((bad + 1)); }
 
-# declared HEADERS: names that carry FDR_API.
+# declared HEADERS: the names that carry FDR_API
 declared()
 {
     local header
@@ -20,10 +20,10 @@ declared()
         grep -oE 'fdr_[a-z0-9_]+ *$' | tr -d ' ' | sort -u
 }
 
-# exported LIBRARY: dynamic symbols, without the names of symbol versions.
+# exported LIBRARY: its dynamic symbols, without the names of symbol versions
 exported() { nm -D --defined-only "$1" | awk '$2 != "A" { print $3 }' | sed 's/@.*//' | sort -u; }
 
-# check LIBRARY HEADER EXTRA: EXTRA is a regular expression of further names that are meant to be seen.
+# check LIBRARY HEADER EXTRA: EXTRA is a regular expression of further exported names
 check()
 {
     local so=$lib/lib$1.so header=$2 extra=$3 name

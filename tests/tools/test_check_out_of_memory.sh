@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=300 promise=P8
-# What fdr check says where memory ends under it, and of a file whose writer dies while it is read: nothing false, and why.
+# P8: if memory runs out, or the writer dies during reading, fdr check reports no false damage, and gives the reason. An
+# injected library lets allocations fail, kills the writer, or lets reads fail.
 set -u
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
 fdr=$FDR_BUILD/bin/fdr
@@ -51,8 +52,9 @@ int main(int argc, char **argv)
     for (;;) pause();
 }
 END
-# FAIL_AT=N: from the Nth allocation on behind the first *.fdr opened there is no memory, or with FAIL_FOR=M for M of them. VICTIM=PID:
-# it is killed when its maps are looked at first, and gone when they are. EIO=1: nothing behind the first 64 KiB of a file can be read.
+# The library for LD_PRELOAD. FAIL_AT=N: allocations fail from the Nth one on, counted from the first opening of a
+# *.fdr; with FAIL_FOR=M only M of them fail. VICTIM=PID: kills this process just before its maps are read for the first
+# time. EIO=1: reads of a file fail behind its first 64 KiB.
 cat >shim.c <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -146,7 +148,7 @@ short() { # short WORDS: what is said where there is no memory for allocation $a
 }
 for at in $(seq 0 1 60) $(seq 63 3 200) $(seq 217 61 1500); do short "from then on, at"; done
 [ $refused -gt 50 ] || fail "memory ended $refused times only"
-# There is none once, and then again, when the file is open: what that has left out is no damage, either.
+# One allocation fails, later ones succeed, with the file open. The parts left out must not be reported as damage.
 refused=0
 for at in $(seq $((last - 40)) $((last + 10))); do FAIL_FOR=1 short "once, at"; done
 [ $refused -gt 10 ] || fail "memory was short $refused times only"

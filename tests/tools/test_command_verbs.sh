@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=300 promise=P8 excuse=corpus
-# The fdr command, verb by verb: shapes of --json and --tsv, exit codes, exports, bad input, against the corpus.
+# P8: each verb of the fdr command on recordings of the corpus: the structure of --json and --tsv, exit codes and
+# exports. Bad input gives a documented exit code and one clear line, never a crash.
 set -u
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
 corpus=${FDR_CORPUS:-$FDR_SOURCE/../shared/corpus}
@@ -19,7 +20,7 @@ bad=0
 fail() { echo "FAIL: $*"; bad=$((bad + 1)); }
 ok() { echo "ok: $*"; }
 
-# expect CODE WHAT COMMAND...: the exit code, and never a signal.
+# expect CODE WHAT COMMAND...: the command exits with CODE, never by a signal
 expect()
 {
     local code=$1 what=$2 got
@@ -31,7 +32,7 @@ expect()
         head -3 err.txt
     fi
 }
-# one_line WHAT: the last command said one clear line on stderr.
+# one_line WHAT: the last command printed one clear line on standard error
 one_line()
 {
     local lines
@@ -452,7 +453,7 @@ for verb in "info" "check" "dump" "stats" "tree" "recover -o r.fdr" "export --to
 done
 rmdir folder.fdr
 rm -f empty.fdr foreign.fdr
-# a version nobody knows yet: magic 8 bytes, then the number
+# a future version of the format: 8 bytes of magic, then the number
 cp lu.fdr future.fdr
 printf '\011\000\000\000' | dd of=future.fdr bs=1 seek=8 conv=notrunc status=none
 for verb in info dump "stats --by region" "recover -o r.fdr"; do
@@ -465,7 +466,7 @@ rm -f future.fdr
 size=$(stat -c %s lu.fdr)
 head -c $((size / 2)) lu.fdr >cut.fdr
 cp lu.fdr flip.fdr
-# in the middle of a bin that is full: some 256 bytes few of which are 0
+# the middle of a full bin: some 256 bytes, few of them 0
 at=$(python3 -c 'import sys; d = open("lu.fdr", "rb").read(); print(next(i for i in range(len(d) // 3, len(d), 256) if d.count(0, i, i + 256) < 16) + 128)')
 printf '\377\377\377\377\377\377\377\377' | dd of=flip.fdr bs=1 seek="$at" conv=notrunc status=none
 head -c 4096 lu.fdr >page.fdr # nothing but the superblock: no ledger
@@ -511,7 +512,7 @@ for stream in foreign.evt missing.evt; do
     expect 2 "replay $stream" "$fdr" replay $stream -o s.fdr
     one_line "replay $stream"
 done
-# What is no stream is not read to its end, which it may not have.
+# Input that is no stream is not read to its end, because it may be endless.
 truncate -s 1T endless.evt
 head -c 300000000 /dev/zero | zstd -q -1 -o zeros.evt.zst
 head -c 100 cg.evt >header.evt
@@ -528,7 +529,7 @@ for value in "buffer xyz" "buffer 0" "bin 7" "strategy foo" "telescope 1,x" "red
     grep -q "^fdr: FDR_.*=${value#* }: " err.txt || fail "replay --$value: does not name the value"
     if grep -q using err.txt || [ -e never.fdr ]; then fail "replay --$value: goes on"; fi
 done
-# A finished recording is mapped. It is cut here while dump waits for somebody to take what it has written so far.
+# A finished recording is mapped. The test truncates it here, while dump waits for a reader of its output.
 cp cg.fdr cut.fdr
 python "a recording that is cut while it is read" "$fdr" <<'END'
 import os, subprocess, sys
@@ -545,7 +546,7 @@ for rules in /dev/null "$PWD"; do
 done
 expect 2 "replay with rules that are not there" "$fdr" replay short.evt --filter "$PWD/missing.rules"
 expect 2 "replay without a recorder" "$fdr" replay short.evt --enable 0
-# A stream without events is a stream: what it gives is a recording without events, which is one in turn.
+# A stream without events is valid. Its replay is a recording without events, which is a valid stream again.
 python3 - <<'END'
 import struct
 b = bytearray(open("cg.evt", "rb").read())

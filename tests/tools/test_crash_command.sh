@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=house promise=P7
-# fdr crash on real bundles: the function, the line, inlined ones, all threads, the text behind an abort, an exception
-# nobody caught, secrets; and of several processes who died first.
+# P7: fdr crash reports a death from its bundle: function, line, inlined functions and all threads. It shows the text of
+# an abort and of an uncaught exception, and hides secrets. For several processes it names the first one to die.
 set -euo pipefail
 if [ -n "${FDR_SANITIZE:-}" ]; then echo "sanitizers have handlers of their own"; exit 77; fi
 build=${FDR_BUILD:?}
@@ -13,7 +13,7 @@ trap 'rm -rf "$work" "$live"' EXIT
 cd "$work"
 fdr=$build/bin/fdr
 export FDR_LIVE_DIR=$live FDR_DIR=$work FDR_BUFFER=1M
-# on a busy machine the usual 800 ms may pass before a bundle is copied: then it stays where the live file is
+# On a busy machine the bundle may need more than the usual 800 ms; then it would stay in the live directory.
 export FDR_CRASH_DEADLINE=60s
 unset FDR_CRASH
 
@@ -140,7 +140,7 @@ for text in "cmdline", "environment", "uname", "status", "limits", "maps":
 assert d["notes"] == {"case": "eighteen"}
 END
 same "$($fdr check -q "$(bundle)"; echo $?)" 0 "fdr check"
-# recovered, it tells the same of the death, also where a bin is damaged
+# a recovered file gives the same report, also with a damaged bin
 $fdr recover "$(bundle)" -o recovered.fdr >/dev/null
 same "$($fdr check -q recovered.fdr; echo $?)" 0 "fdr check of what was recovered"
 $fdr crash recovered.fdr >out.txt
@@ -164,21 +164,21 @@ $fdr crash recovered2.fdr >out.txt
 has 'died of    SIGSEGV' out.txt
 has '#0 .* culprit at .*victim.c:19' out.txt
 rm -f recovered.fdr recovered2.fdr damaged.fdr
-# cut off, with its notes: what is left of it is whole
+# a bundle that was truncated in its notes: the rest of it is whole
 head -c 600000 "$(bundle)" >cut.fdr
 same "$($fdr recover cut.fdr -o recovered.fdr >/dev/null; echo $?)" 1 "recover of a bundle that is cut off"
 same "$($fdr check -q recovered.fdr; echo $?)" 0 "fdr check of what was recovered of it"
 $fdr crash recovered.fdr >out.txt
 has 'died of    SIGSEGV' out.txt
 rm -f cut.fdr recovered.fdr
-# without handlers nobody knows
+# without handlers the cause is unknown
 FDR_CRASH=0 die ./victim segv
 $fdr crash "$live"/*.live.fdr >out.txt
 has 'died of    what is not known: no handler' out.txt
 has_not 'SIGKILL' out.txt
 rm -f "$live"/*.live.fdr
 die ./victim segv
-# what was there is not what crashed: other bytes under the same path name nothing
+# the file under this path is not the one that crashed: fdr crash takes no names from it
 cp victim kept; gcc "${options[@]}" -DOTHER -O0 victim.c -o victim -lfdr -pthread
 $fdr crash "$(bundle)" >out.txt
 has_not 'culprit at' out.txt
@@ -200,7 +200,7 @@ has '#1 .* main in victim' out.txt
 cp kept victim
 rm -f ./*.crash.fdr
 
-# An exception nobody caught, and what it said.
+# An uncaught exception and its text.
 if command -v g++ >/dev/null; then
     cat >thrower.cpp <<'END'
 #include <fdr/fdr.hpp>
@@ -213,7 +213,8 @@ END
     has 'died of    SIGABRT' out.txt
     has 'exception  std::out_of_range' out.txt
     has 'note       what = index 17 of 12' out.txt
-    # A program that knows nothing of fdr.hpp: what the library's own what() says; one of its own is not called, nor is anything else.
+    # A program without fdr.hpp: the report shows the library's own what(). An own what() of the program is not called,
+    # nor any other of its functions.
     cat >throws.cpp <<'END'
 #include <fdr/fdr.h>
 #include <stdexcept>
@@ -254,7 +255,7 @@ END
     has '^exception  int$' out-int.txt
     has '^exception  char const\*$' out-words.txt
     has '^exception  std::pair<int, char>$' out-pair.txt
-    # One that was caught, and is being handled when abort comes, is not called uncaught.
+    # The exception was caught and is being handled when abort comes: the report must not call it uncaught.
     cat >aborts.cpp <<'END'
 #include <cstdlib>
 #include <fdr/fdr.h>
@@ -289,7 +290,7 @@ END
     rm -f ./*.crash.fdr
 fi
 
-# More threads than a bundle has stacks of: nobody is missing.
+# More threads than a bundle has stacks for: every thread is named all the same.
 FDR_BUFFER=32M die ./victim crowd
 $fdr crash "$(bundle)" >out.txt
 same "$(grep -c '^  waiting, for' out.txt)" 300 "threads that are told of"
@@ -303,7 +304,7 @@ assert len({t["tid"] for t in waiting}) == 300, len(waiting)
 assert len([t for t in waiting if t["frames"]]) < 257 and sum(t["faulting"] for t in d["threads"]) == 1
 END
 
-# Calls of exit, where that was asked for: from C, and ERROR STOP.
+# Calls of exit, if FDR_CRASH asks for them: from C, and by ERROR STOP.
 FDR_CRASH='exit' die ./victim exit
 $fdr crash "$(bundle)" >out.txt
 has 'died of    exit with status 7 in thread' out.txt
@@ -323,7 +324,8 @@ if command -v gfortran >/dev/null && [ -e "$build/lib/libfdr-instrument.so" ]; t
     has '#[0-9]+ .* solve' out.txt
     has '^  .*solve' out.txt
     rm -f ./*.crash.fdr
-    # libgfortran takes the signals of faults when the main program begins: its handler speaks first, and a bundle is left.
+    # libgfortran handles the signals of faults from the begin of the main program on. Its handler prints first, and the
+    # bundle is left all the same.
     printf 'program p\n  call solve\nend program\nsubroutine solve\n  integer, pointer :: q\n  q => null()\n  q = 3\nend subroutine\n' >fault.f90
     gfortran -g -finstrument-functions fault.f90 -o fault -L "$build/lib" "-Wl,-rpath,$build/lib" -lfdr-instrument -lfdr
     status=0
@@ -346,7 +348,7 @@ waits() { # until a victim has said in FILE that it waits
     exit 1
 }
 
-# Three processes: one faults, one is asked to end afterwards, one is killed.
+# Three processes: the first faults, the second is asked to end after it, the third is killed.
 FDR_CRASH=all ./victim wait >one.txt & one=$!
 ./victim wait >two.txt & two=$!
 waits one.txt
@@ -361,7 +363,7 @@ has 'killed without a trace' out.txt
 same "$(head -1 out.txt | cut -d' ' -f1)" FIRST "the first line"
 has '#0 .* culprit' out.txt
 
-# The same bundle again, and a copy of it: one death.
+# The same bundle twice, and a copy of it, count as one death.
 mkdir copy
 cp first/*.crash.fdr copy/copy.fdr
 $fdr crash first/*.crash.fdr ./*."$one".*.crash.fdr copy/copy.fdr first/*.crash.fdr >out.txt
@@ -371,7 +373,7 @@ has '^note: left out, .*: copy/copy.fdr$' out.txt
 $fdr crash --json first/*.crash.fdr copy/copy.fdr >out.txt
 same "$(python3 -c 'import json; print([len(d["left_out"]) for d in json.load(open("out.txt"))])')" "[1]" "JSON of a copy"
 
-# Not its own abort().
+# The process was sent the signal; it did not call abort itself.
 ./victim wait >third.txt & one=$!
 waits third.txt
 kill -ABRT "$one"
@@ -379,7 +381,7 @@ wait "$one" 2>/dev/null || true
 $fdr crash ./*."$one".*.crash.fdr >out.txt
 has "SIGABRT, sent by process $$ " out.txt
 
-# One that was gone before it had recorded anything: it died when it began, not when the machine did.
+# A process that ended before its first event: it died when it began, not at the machine's time 0.
 printf '#include <fdr/fdr.h>\n#include <unistd.h>\nint main(void) { fdr_init(0); _exit(0); }\n' >nothing.c
 cc "${options[@]}" nothing.c -o nothing -lfdr
 mkdir "$live/nothing"
@@ -389,7 +391,7 @@ $fdr crash "$live"/nothing/*.live.fdr >out.txt
 said=$(date -d "$(sed -n 's/^newest  *//p' out.txt)" +%s)
 [ $(($(date +%s) - said)) -lt 600 ] || { echo "it says $said:"; cat out.txt; bad=1; }
 
-# Handlers that were installed later than fdr's and do not come back: that may be what it died of.
+# Handlers installed later than fdr's that do not return: the process may have died of their signals.
 cat >taken.c <<'END'
 #include <fdr/fdr.h>
 #include <signal.h>
@@ -416,7 +418,8 @@ $fdr crash "$live"/nothing/*.live.fdr "$live"/taken/*.live.fdr >out.txt
 has "died of one of SIGABRT, SIGSEGV, whose handlers were replaced after fdr's, or killed" out.txt
 has 'killed without a trace' out.txt
 
-# Two of four ranks were asked to end, of the others there is nothing: nobody is said to have died by himself, and who is missing is said.
+# Two of four ranks were asked to end, the other two left no file. No rank is said to have died by itself, and the
+# missing ranks are named.
 mkdir ranks
 for r in 0 2; do
     FDR_CRASH=all FDR_DIR=$work/ranks OMPI_COMM_WORLD_RANK=$r OMPI_COMM_WORLD_SIZE=4 ./victim wait &
@@ -430,7 +433,7 @@ has '^none of these died by itself' out.txt
 has '^missing: rank 1, of which' out.txt
 has '^missing: rank 3, of which' out.txt
 has_not '^warning' out.txt
-# Those of two jobs: it says so.
+# For bundles of two jobs a warning is printed.
 for job in 4711 4712; do
     mkdir "job$job"
     { (ulimit -c 0; SLURM_JOB_ID=$job FDR_DIR=$work/job$job ./victim segv || true); } 2>/dev/null
@@ -441,7 +444,7 @@ $fdr crash --json job4711/*.crash.fdr | tr -d ' \n' >out.txt
 has '"job":"4711"' out.txt
 $fdr crash job4711/*.crash.fdr >out.txt
 has_not '^warning' out.txt
-# fdr's own threads are told from those that did not answer
+# fdr's own threads are distinguished from threads that did not answer
 sed -n '/^thread [0-9]* fdr-dumper/{n;p;}' out.txt >own.txt
 has "^  fdr's own: it answers no signal" own.txt
 $fdr crash --json job4711/*.crash.fdr >out.json
@@ -450,7 +453,7 @@ import json
 threads = json.load(open("out.json"))[0]["threads"]
 assert {t["name"] for t in threads if t["own"]} >= {"fdr-dumper"}, threads
 assert not [t for t in threads if t["own"] != t["name"].startswith("fdr-")]' || bad=1
-# check takes many: a line each, the worst exit code
+# check takes several files: one line each, and the worst exit code
 dd if="$(echo job4711/*.crash.fdr)" of=cut.fdr bs=1000 count=600 2>/dev/null
 same "$($fdr check job*/*.crash.fdr >out.txt; echo $?)" 0 "check of two"
 same "$(grep -c ': whole: .* 0 findings$' out.txt)$(grep -c . out.txt)" 22 "a line each"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=300 promise=P8
-# Stacks of which a bundle kept a part: fdr crash and fdr hang say that callers are missing and how much was kept, and
-# take nothing that earlier calls left for a caller. Stacks that are whole say nothing of the kind.
+# P8: a bundle may hold only a part of a stack. fdr crash and fdr hang say that callers are missing, and how many bytes
+# were kept. They never show remains of earlier calls as callers. A complete stack has no such line.
 set -euo pipefail
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
 fdr=$FDR_BUILD/bin/fdr
@@ -106,7 +106,7 @@ assert names[-1].startswith(outermost) and len(names) >= int(least), names
 assert not any(f["guessed"] or f["function"] == "litter" for f in t["frames"]), names
 END
 missing='^  \(callers are missing: the stack was larger than what was kept of it, [0-9]+ addresses in its first '
-# dies HOW, then of which thread, whether it is cut, what its last frame is, how many there are at least
+# dies HOW, then arguments of look.py: which thread, incomplete or not, its last frame, least number of frames
 dies()
 {
     what=$1
@@ -131,7 +131,7 @@ has "${missing}[0-9.]+ (KiB|B)\)\$" out.txt
 sed -n '/^thread [0-9]* cut/,/^$/p' out.txt >thread.txt
 has "$missing" thread.txt
 
-# fdr hang, of a snapshot by the watchdog
+# fdr hang on a snapshot by the watchdog
 what=hang
 mkdir hang
 FDR_DIR=$work/hang FDR_WATCHDOG=500ms ./cut hang &

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=120 promise=P7
-# What processes leave behind: listed, read, collected, removed, never while it is written or unread; fdr run, fdr hang.
+# P7: the recordings that processes leave behind can be listed, read, collected and removed. No verb removes a file that
+# is being written, or that was not read yet. Also tests fdr run and fdr hang.
 # shellcheck disable=SC2015
 set -u
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
@@ -160,7 +161,7 @@ expect 0 "gc --size of more than there can be" "$fdr" gc --size 99999999999G
 expect 0 "gc --size" "$fdr" gc --size 0 --json
 [ ! -e "$dead" ] || fail "gc --size 0 left what was read"
 [ "$(count "$live/*.live.fdr")" = 1 ] || fail "gc removed what is live"
-# What was never complete: not what somebody has open, nor what is young, nor what is another program's.
+# Incomplete files: gc keeps those that a process has open, young ones, and files of other programs.
 touch "$live/p.h.1.2.fdr.123.part" "$live/p.h.1.crash.123.part" "$live/p.fdr.124.part" "$live/young.fdr.125.part" "$live/a.part"
 touch -d '2 hours ago' "$live/p.h.1.2.fdr.123.part" "$live/p.h.1.crash.123.part" "$live/p.fdr.124.part" "$live/a.part"
 exec 7<"$live/p.fdr.124.part"
@@ -201,7 +202,8 @@ import json
 v = json.load(open("out.txt"))
 assert v["hangs"] and v["processes"] == 2 and len(v["stuck"]) == 2 and len(v["absent"]) == 1, v
 END
-# What a death leaves says how long they had stood: a signal's bundle since the signal, else fdr's own thread saw them.
+# A file of a dead process says how long its threads had stood still: a bundle until the signal, another file until the
+# last look of fdr's own thread.
 for _ in $(seq 120); do
     "$fdr" info --json "$live"/program.*."$other".0.live.fdr >out.txt
     python3 -c 'import json,sys; v=json.load(open("out.txt")); sys.exit(v.get("alive_ns", 0) < v["last_ns"] + 1000000000)' && break
@@ -216,7 +218,7 @@ kill -KILL "$pid" "$other"
 wait "$ended" "$pid" "$other" 2>/dev/null
 expect 1 "hang of a bundle" "$fdr" hang "$live"/program.*."$ended".*.crash.fdr
 has "outer > z" "hang of a bundle"
-# as of 17 processes
+# the same bundle as of 17 processes
 mkdir many
 python3 - "$live"/program.*."$ended".*.crash.fdr <<'END'
 import struct, sys
@@ -239,7 +241,7 @@ expect 0 "info of what a kill left" "$fdr" info "$live"/program.*."$other".0.liv
 has "^alive " "info of what a kill left"
 rm -f "$live"/program.*."$ended".*.crash.fdr
 
-# of four ranks one computes and goes on, two wait, one left nothing; and one file claims to be rank 2,000,000,000
+# Of four ranks two wait, one computes, and one left no file. One file claims to be rank 2,000,000,000.
 mkdir ranks
 pids=()
 for r in 0 1 3 2000000000; do
@@ -250,11 +252,11 @@ done
 for r in 0 1 3 2000000000; do
     for _ in $(seq 3000); do grep -q ready "ready-$r.txt" && break; sleep 0.02; done
 done
-# a job-wide SIGUSR1: every rank writes its own
+# a SIGUSR1 for the whole job: each rank writes its own snapshot
 kill -USR1 "${pids[@]}"
 for _ in $(seq 3000); do [ "$(count "ranks/*.r*.1.fdr")" = 4 ] && break; sleep 0.02; done
 [ "$(count "ranks/*.r*.1.fdr")" = 4 ] && ok "a job-wide SIGUSR1 leaves one of each" || fail "SIGUSR1 left: $(ls ranks)"
-# one of them writes another
+# one rank writes a second snapshot
 kill -USR1 "${pids[2]}"
 for _ in $(seq 3000); do [ "$(count "ranks/*.r3.2.fdr")" = 1 ] && break; sleep 0.02; done
 kill -KILL "${pids[@]}"
@@ -312,7 +314,7 @@ wait "$pid" 2>/dev/null
 pid=
 rm -f "$live"/*.fdr
 
-# what cannot be read stays, and so does what a process maps; nothing of another user's is followed
+# Unreadable files and files mapped by a process stay; links of another user are not followed.
 printf 'no recording' >"$live/foreign.fdr"
 head -c 65536 /dev/zero >"$live/early.1.0.live.fdr"
 python3 -c 'import mmap, sys, time
@@ -374,7 +376,7 @@ fi
 (cd /dev/shm && FDR_LIVE_DIR=${live##*/} "$fdr" run -o "$work/runs" -- sh -c "cd /; exec '$work/program' kill" 2>"$work/err.txt")
 [ "$(count "runs/*.live.fdr")" = 1 ] || fail "run with a relative live directory kept: $(ls runs); $(cat err.txt)"
 rm -f runs/*
-# the kernel's own killer: only `fdr run` can say that it was that
+# a SIGKILL, as by the kernel's OOM killer: only `fdr run` can name it
 group=
 for root in /sys/fs/cgroup/memory /sys/fs/cgroup; do
     mkdir "$root/fdr-test-$$" 2>/dev/null || continue
@@ -406,7 +408,7 @@ for _ in $(seq 3000); do grep -q ready ready3.txt && break; sleep 0.02; done
 kill -TERM "$runner"
 wait "$runner"
 [ "$?" = 143 ] && ok "run passes SIGTERM on and ends of it" || fail "run did not end of SIGTERM"
-# ^C goes to the process group: the program gets one, not a second one from us
+# ^C goes to the process group: the program gets one signal, and no second one from fdr
 cat >terminal.py <<'END'
 import os, pty, sys
 pid, fd = pty.fork()
@@ -461,7 +463,7 @@ if [ "$pattern" = core ] && "$fdr" version --build | grep -q "dw"; then
         has "not in the core, which is cut off" "recover CORE: a core that is cut off in the arena"
         [ "$(count "./*.part")" = 0 ] || fail "recover CORE left half of a file"
     else echo "no core file is written here: skipped"; fi
-    # one that says of each of 60000 segments that it has 2^62 bytes: no, and soon
+    # a core whose 60,000 segments claim 2^62 bytes each must be refused soon
     python3 - <<'END'
 import struct
 head = b"\x7fELF\2\1\1" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 4, 62, 1, 0, 64, 0, 0, 64, 56, 60000, 0, 0, 0)

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=120
-# fdr top, stats and snapshot of a running, a stopped and a deaf process: redrawn in place on a terminal, plain elsewhere. And a
-# program with privileges it was not started with: its environment says nothing.
+# fdr top, stats and snapshot of a running, a stopped and a deaf process. On a terminal `fdr top` redraws in place,
+# elsewhere it prints plain lines. Last part: fdr ignores file names in the environment of a program with extra
+# privileges.
 set -u
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
 fdr=$FDR_BUILD/bin/fdr
@@ -165,7 +166,7 @@ assert done.returncode == 2 and done.stderr == "fdr: full.fdr: File too large\n"
 END
 stop
 
-# names are those that the process itself gives
+# the names are those that the process gives
 long=$(printf 'n%.0s' $(seq 240))
 for how in running named; do
     cp program "$long"
@@ -181,7 +182,7 @@ for how in running named; do
     rm "$long" ready.txt
 done
 
-# on a terminal each look is drawn over the one before; a narrow one will do
+# on a terminal each screen replaces the one before, also on a narrow one
 cat >terminal.py <<'END'
 import fcntl, os, pty, struct, sys, termios
 rows, columns = int(sys.argv[1]), int(sys.argv[2])
@@ -218,7 +219,7 @@ if unshare -T --boottime 100 true 2>/dev/null; then
     stop
 else echo "no time namespaces here: not tried"; fi
 
-# a program with privileges of its own: what its environment says of files is nobody's to say
+# a program with extra privileges: its environment must not choose files
 if [ "$(id -u)" = 0 ] && id nobody >/dev/null 2>&1 && command -v setpriv >/dev/null; then
     chmod 755 "$work"
     mkdir given

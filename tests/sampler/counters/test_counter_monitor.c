@@ -91,7 +91,7 @@ static void instructions_per_cycle(void **state)
         usleep(1000);
     }
     for (int i = 0; i < 5000 && !fdr_trigger_count(SLOW); i++) usleep(1000);
-    /* A trigger fires once until its value comes back, in each thread; ThreadSanitizer may have a thread. */
+    /* A trigger fires once until its value comes back, in each thread; ThreadSanitizer may have its own. */
     const int threads = getenv("TSAN_OPTIONS") ? 2 : 1;
     assert_in_range(fdr_trigger_count(SLOW), 1, threads);
     assert_int_equal(fdr_trigger_count(FAST), 0);

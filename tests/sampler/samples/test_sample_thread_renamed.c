@@ -54,7 +54,7 @@ static bool has_stream(const char *path, const char *name)
     return has;
 }
 
-/* Waits until a snapshot shows the name; false after the time limit. */
+/* Waits until a snapshot shows the name. False after 600 snapshots, some 30 s. */
 static bool snapshot_has(const char *name)
 {
     for (int i = 0; i < 600; i++) {
