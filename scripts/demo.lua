@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- What the demo runs: jobs as programs in Lua do them, in turn.
+-- The program of the demo: typical jobs of Lua programs, by turns.
 --     lua demo.lua SECONDS        until that much time is over
 --     lua demo.lua x ROUNDS       that many rounds of all jobs (for benchmarks: always the same work)
 local seconds, rounds = tonumber(arg[1]), tonumber(arg[2])
@@ -72,7 +72,7 @@ function jobs.coroutines()
     return sum
 end
 
-function jobs.errors() -- each one leaves C functions by longjmp
+function jobs.errors() -- each error leaves C functions by longjmp
     local caught = 0
     for i = 1, 3000 do
         local ok = pcall(function() if i % 2 == 0 then error({code = i}) end return ("x"):rep(i % 50) end)

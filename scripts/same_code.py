@@ -33,7 +33,7 @@ def objects(build):
 
 
 def texts(path):
-    """What a relocation into a section of texts says: (symbol, offset) -> text, as a function."""
+    """Returns a function (symbol, offset) -> the text that a relocation with this place refers to."""
     sections, places = {}, {}
     with open(path, "rb") as f:
         image = f.read()
@@ -87,7 +87,7 @@ class Function:
         text = self.text(symbol, offset + (4 if "PC32" in kind or "PLT32" in kind else 0))
         if text is not None:
             return repr(text)
-        if symbol.startswith("."):  # a place in a section: which one it is depends on its neighbours
+        if symbol.startswith("."):  # a place in a section: its neighbours decide which one it is
             return self.number((symbol, offset))
         return f"{self.number(symbol)}{offset:+#x}"
 
@@ -102,7 +102,8 @@ class Function:
         self.lines.append(text)
 
     def relocation(self, kind, name, offset):
-        # Without the relocation the instruction leads to some place of its own function: only the relocation is true.
+        # Without the relocation the instruction leads to a wrong place in its own function. Only the relocation is
+        # right.
         self.lines[-1] = re.sub(r" self\+0x[0-9a-f]+$", "", self.lines[-1])
         self.lines.append(f"  {kind} {self.target(kind, name, offset)}")
 
@@ -133,7 +134,7 @@ def functions(path, ours):
 
 
 class Build:
-    """body -> its functions: what to call them, and the names that they use in order."""
+    """body -> the functions with this body: for each its label in messages, and the names it uses, in order."""
 
     def __init__(self, folder):
         ours, self.everywhere = defined(folder)

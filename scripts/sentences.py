@@ -34,7 +34,7 @@ def sentences(lines):
 
 
 def paragraphs(lines):
-    """Lists of (line number, text): what blank lines, list items, tables, headings and columns separate."""
+    """Lists of (line number, text). Blank lines, list items, tables, headings and columns separate them."""
     some = []
     for number, text in lines:
         bare = text.strip()

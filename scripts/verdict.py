@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What test runs came to, from the files that `ctest --output-junit build/BUILD.xml` wrote.
+"""The verdict of test runs, from the files that `ctest --output-junit build/BUILD.xml` wrote.
 
 verdict.py [--failed PART].. [--excused 'TEST (WHY)'].. BUILD..
 
-Prints one line for each kind of result, and exits with 1 if a test failed, or did not run without an excuse:
+Prints one line for each kind of result. Exits with 1 if a test failed, or did not run without an excuse.
 --failed names a part of the run that failed without ctest, --excused a test whose packages the machine cannot get.
 A test that skips itself prints `skipped: REASON`. It is excused if REASON holds a word of its `excuse=`.
 """
@@ -20,7 +20,7 @@ import promises
 def results(build):
     """(name, status, output) of each test in this build; status is ctest's: run, fail or notrun."""
     with open(os.path.join("build", f"{build}.xml"), encoding="utf-8", errors="replace") as f:
-        # ctest writes the tests' output as it is: bytes that XML forbids go
+        # ctest writes the output of tests unchanged: remove bytes that XML forbids
         text = re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd]", "?", f.read())
     for case in xml.fromstring(text).iter("testcase"):
         yield case.get("name"), case.get("status"), case.findtext("system-out") or ""
@@ -31,7 +31,7 @@ def reasons(output):
 
 
 def parts_left_out(output):
-    """Functions of a test that passed, but skipped themselves; and what it says it skipped."""
+    """The functions of a passed test that skipped themselves, or else the skipped parts that its output names."""
     return re.findall(r"^\[  SKIPPED \] (?!\d+ test)(\w+)", output, re.M) or reasons(output)
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The smallest user in C++: the C header is C++ as well, and an exception leaves its regions.
+// The smallest user in C++. The C header compiles as C++, and an exception ends the regions that it leaves.
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>

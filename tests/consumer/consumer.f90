@@ -1,5 +1,5 @@
 ! SPDX-License-Identifier: MIT
-! The smallest Fortran user: every kind of event once, one snapshot.
+! The smallest Fortran user: it records each kind of event once and takes one snapshot.
 program consumer
     use, intrinsic :: iso_c_binding
     use fdr
@@ -43,7 +43,7 @@ program consumer
     if (trigger <= 0) error stop "fdr_trigger_add"
     if (fdr_trigger_count(trigger) /= 0) error stop "fdr_trigger_count"
     if (fdr_trigger_remove(trigger) /= 0) error stop "fdr_trigger_remove"
-    call fdr_trigger_fire(trigger, 1.0_fdr_real) ! of none: nothing happens
+    call fdr_trigger_fire(trigger, 1.0_fdr_real) ! no such trigger: nothing happens
     if (fdr_trigger_remove(trigger) == 0) error stop "fdr_trigger_remove of one that is gone"
     if (fdr_snapshot("from Fortran") /= 0) error stop "fdr_snapshot"
     if (index(fdr_last_snapshot(), ".fdr") == 0) error stop "fdr_last_snapshot"

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # ctest: label=house promise=P6
-# docs/FORMAT.md says what the headers say: every structure with its size, every field with its offset and size, the
-# kinds by number; and the worked example is, byte for byte, what the library writes.
-# With --write: brings offsets, sizes and kinds in the tables up to date (new fields must be added by hand).
+# P6: docs/FORMAT.md agrees with the headers and the library. Every structure has the stated size, every field the
+# stated offset and size, and the kinds have the stated numbers. The library writes the worked example byte for byte.
+# With --write: updates offsets, sizes and kinds in the tables; new fields must be added by hand.
 import os
 import re
 import subprocess
@@ -22,7 +22,7 @@ def compile_and_run(work, name, text, options):
 
 
 def structures(header):
-    """Name -> its fields, as far as one needs a C parser for that."""
+    """Name -> its fields. This parses as much of C as the headers need."""
     text = re.sub(r"/\*.*?\*/", "", header, flags=re.S)
     found = {}
     for name, body in re.findall(r"^struct (fdri_arena_\w+) \{(.*?)^\};", text, flags=re.S | re.M):
@@ -50,7 +50,7 @@ def measure(work, source, structs, enums):
 
 
 def check_tables(lines, actual, structs, bad):
-    """Goes through the page; returns it with the right numbers."""
+    """Checks the tables of the page. Returns the page with the right numbers."""
     current, seen, out = None, {}, []
     for line in lines:
         if line.startswith("#"):
@@ -120,7 +120,7 @@ def main():
     header = ""
     folder = os.path.join(source, "format", "arena")
     for name in sorted(os.listdir(folder)):
-        if name == "checks.h":  # how checks are made, no layout
+        if name == "checks.h":  # describes checks, and no layout
             continue
         with open(os.path.join(folder, name), encoding="utf-8") as f:
             header += f.read()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # ctest: label=house promise=P6
-# The stranger: a reader of recordings written from docs/FORMAT.md alone (no header, no library of ours). It decodes
-# every record of small recordings, puts the events in order, adds up the accounts, and must arrive at what
-# `fdr dump --tsv` and `fdr stats --json` say. Section numbers are those of docs/FORMAT.md.
+# P6: docs/FORMAT.md suffices to read a recording. This reader was written from that page only, without a header or
+# library of fdr. It decodes every record of small recordings, orders the events and adds up the accounts. Its result
+# must equal the output of `fdr dump --tsv` and `fdr stats --json`. Section numbers are those of docs/FORMAT.md.
 import json
 import os
 import struct
@@ -102,7 +102,7 @@ def nearer(width, length):
 
 
 def entry_after(seen, known, ident, gap_length, length):
-    """The entry of a record that is spelled out: id, bits for the gap, duration length."""
+    """The table entry that a spelled-out record leaves: id, bits for the gap, length of the duration."""
     if known:
         gap_length = nearer(seen[1], gap_length)
         if length and seen[2]:
@@ -115,7 +115,7 @@ class Record:
 
 
 class Bin:
-    """One bin: header (section 8), records (section 9)."""
+    """One bin: its header (section 8) and its records (section 9)."""
 
     def __init__(self, image, at):
         assert image.u32(at) == 0x4E424446
@@ -291,7 +291,7 @@ class Location:
             self.parts.append(Partition(image, off, self.id))
             off = self.parts[-1].next
         self.parts.sort(key=lambda p: not p.aside)
-        for p in self.parts:  # what a call's ancestors no longer hold does not count as kept
+        for p in self.parts:  # a call counts as kept only if its ancestors' partitions still reach back to it
             others = [q.floor for q in self.parts if p.class_ == q.class_ == 0 and q is not p and not q.aside
                       and q.depth <= p.depth and q.band >= p.band]
             floor_of = max([floor] + others)
@@ -324,7 +324,7 @@ class Location:
         return rows
 
     def totals(self):
-        """region -> (calls, inclusive ticks), section 11."""
+        """region -> (calls, inclusive ticks), section 11"""
         image, table, rows = self.image, self.image.u32(self.at + 352), {}
         for i in range(1 << image.u32(table + 16)):
             row = image.u32(table + 64 + 4 * i)
@@ -333,7 +333,7 @@ class Location:
         return rows
 
     def events(self):
-        """Section 10: every event in order, as (tick, kind, depth, id, fields)."""
+        """Section 10: all events in order, as (tick, kind, depth, id, fields)."""
         calls, points = {}, []
         for p in self.parts:
             if p.class_ == 0:
@@ -341,7 +341,7 @@ class Location:
             else:
                 points.extend(p.records)
         for depth in calls:
-            calls[depth].sort(key=lambda r: (r.enter, r.leave))  # stable: zero-length ones stay in order
+            calls[depth].sort(key=lambda r: (r.enter, r.leave))  # stable: zero-length calls keep their order
         for depth, (enter, ident, flags, ordinal) in enumerate(self.frames, 1):
             if flags & 3:
                 continue
@@ -352,7 +352,7 @@ class Location:
         newest = [r.leave for d in calls.values() for r in d if r.leave < OPEN] + [r.enter for r in points]
         end = max(newest + [r.enter for d in calls.values() for r in d], default=0)
         at = {d: 0 for d in calls}
-        zero = {}  # depth -> (tick, how many zero-length calls of it were entered)
+        zero = {}  # depth -> (tick, number of its zero-length calls entered so far)
         stack, out, done = [Call(-1, NEVER, 0, 0, 0)], [], 0
 
         def fits(top, r, tick):
@@ -363,7 +363,7 @@ class Location:
         def head(depth):
             return calls[depth][at[depth]] if at.get(depth, 0) < len(calls.get(depth, [])) else None
 
-        def place_in(r):  # a longer call that says no ordinal is named by no point
+        def place_in(r):  # no point names a longer call without an ordinal
             return r.ordinal + 1 if r.ordinal is not None else NEVER
 
         def ordinal_of(r, depth):
@@ -371,7 +371,7 @@ class Location:
                 return r.ordinal
             return zero[depth][1] if zero.get(depth, (None,))[0] == r.enter else 0
 
-        def place(p, depth):  # of the call around p: 0 it began before the tick, None not known, else its ordinal + 1
+        def place(p, depth):  # of the call around p: 0 = it began before the tick, None = unknown, else its ordinal + 1
             i = p.depth - depth
             return p.links[i] + 1 if i < len(p.links) else None if p.cut else 0
 
@@ -459,19 +459,19 @@ class Recording:
             off = image.u32(off + 20)
         undo = image.u32(2408)
         words = image.u32(undo + 16) if undo else 0
-        for i in reversed(range(words)):  # killed in the middle of a change of these words
+        for i in reversed(range(words)):  # the process was killed while it changed these words
             where, was = image.u64(undo + 64 + 16 * i), image.u64(undo + 72 + 16 * i)
             image.data[where:where + 8] = struct.pack("<Q", was)
         self.locations, off = [], image.u32(144)
         while off:
-            if image.u32(off + 28) & 16:  # nobody's
+            if image.u32(off + 28) & 16:  # a free location
                 off = image.u32(off + 20)
                 continue
             self.locations.append(Location(image, off, self.shift))
             off = self.locations[-1].next
 
     @staticmethod
-    def checks(image):  # sections 3.1 and 16; a part of the chunks, for this is slow
+    def checks(image):  # sections 3.1 and 16; only some of the chunks, because this is slow
         data, at, arena, virgin = image.data, 4096 - 512, image.u64(16), image.u64(40)
         assert data[at : at + 4] == b"SPAR" and image.u32(at + 4) == check32(data[at : at + 4] + bytes(4) + data[at + 8 : at + 440])
         size, count, tail = 1 << image.u32(at + 20), image.u32(at + 24), image.u32(at + 16)
@@ -511,7 +511,7 @@ class Recording:
         return self.ns0 + ((tick - self.tick0) * mult >> bits)
 
     def lines(self):
-        """What fdr dump --tsv should say: time, kind, depth, id, name, values; per location."""
+        """The expected output of fdr dump --tsv for each location: time, kind, depth, id, name, values."""
         kinds = {2: ("coll_begin", "coll_end"), 3: "metric", 4: "marker", 8: "event"}
         definition = {"enter": 1, "leave": 1, 3: 2, 4: 3, 8: 5}
         for l in self.locations:
@@ -586,8 +586,8 @@ def compare(fdr, path, what):
     return count, given_back
 
 
-# A walk through calls and events of all classes: deep, with many in one tick, with zero-length calls. The last
-# calls stay open.
+# Random calls and points of all classes: deep stacks, many events in one tick, zero-length calls. The last calls stay
+# open.
 PROGRAM = r"""
 #include <fdr/fdr.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # ctest: label=house promise=P6
-# The stranger reads samples: section 12.2 of docs/FORMAT.md, written from that page alone. A program takes samples by hand and writes
-# down what it said; every bin of samples is decoded on its own, its check is right, and it says the same.
+# P6: section 12.2 of docs/FORMAT.md suffices to read samples. This reader was written from that page only. A program
+# takes samples by hand and writes down their contents. The test decodes every bin of samples by itself, verifies its
+# check, and compares the contents.
 import os
 import subprocess
 import sys
@@ -125,7 +126,7 @@ class SampleBin:
             self.sites[inner].leaf = address
 
     def take_step(self, inner):
-        """The step, and its site if it has one."""
+        """Reads the step, and its site if it has one."""
         b = self.bits
         if b.take(1):
             if b.take(1):
@@ -194,14 +195,14 @@ class SampleBin:
 
 
 def sample_bins(image):
-    """Section 8: whole bins and their halves, from bins_off on, as their headers say."""
+    """Section 8: whole bins and their halves from bins_off on, as their headers say."""
     for at in range(4096, len(image.data) - 511, 512):
         if image.u32(at) == 0x4E424446 and image.u8(at + 18) == 5 and image.u32(at + 60) & 1:
             yield Bin(image, at)
 
 
 def cut(sample, words):
-    """What is left of a path that is deeper than a small bin holds: all regions, the innermost addresses."""
+    """The stored part of a path that is too deep for a small bin: all regions, the innermost addresses."""
     regions = [step for step in sample[4:] if step >> 48]
     addresses = [step for step in sample[4:] if not step >> 48]
     return [*sample[:2], sample[2] | 2, sample[3], *regions, *addresses[len(addresses) - (words - 4 - len(regions)):]]

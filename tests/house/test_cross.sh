@@ -7,8 +7,8 @@
 #
 # Not run: test_api_signals and test_fork. qemu-user delivers process-wide signals to threads that block them and does
 # not know MADV_WIPEONFORK. Its plugin layer aborts in children of threads.
-# Not run either: the tests of the reader without the recorder, which has no CPU conditionals (a minute each), and
-# scripts, because they run the command itself. An x86 host orders stores more strongly than aarch64. So this test
+# The tests of the reader without the recorder do not run either: it has no CPU conditionals, and each takes a minute.
+# Nor do scripts, because they run the command itself. An x86 host orders stores more strongly than aarch64. So this test
 # checks instructions and logic; some of the models cover weaker orders (docs/ORDERING.md, "Models").
 set -euo pipefail
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"

@@ -5,8 +5,8 @@
 
 Checks:
 - a folder includes only the folders that FOLDERS names;
-- inside a folder a room includes rooms below it. An arrow that runs back up must stand in arrows_back.txt, which may
-  only shrink: a line there that is not needed any more fails, too;
+- inside a folder a room includes rooms below it. An include of a room above must stand in arrows_back.txt. That list
+  may only shrink: a line that is not needed any more fails, too;
 - each room has a door: a header that begins with the room's job;
 - conditionals on the OS or the processor, and the processor's headers, are in base/ only;
 - include/, policies/ and format/ use the standard headers of C alone.
@@ -16,7 +16,7 @@ import os
 import re
 import sys
 
-# Folder -> what it may include beside itself: folders, or single headers.
+# Folder -> the folders, or single headers, that it may include beside its own.
 FOLDERS = {
     "include/fdr": [],
     "base": ["include/fdr"],
@@ -36,7 +36,7 @@ FOLDERS = {
     "examples": ["include/fdr"],
     "benchmarks": ["include/fdr"],
 }
-# The rooms of each folder with their doors, the lowest first: each may include those above it in this list.
+# The rooms of each folder with their doors, the lowest first. A room may include the rooms above it in this list.
 ROOMS = {
     "base": {
         "base": "base/atomic.h", "base/text": "base/text/message.h", "base/system": "base/system/syscall.h",
@@ -122,7 +122,7 @@ class Check:
             if folder != "base" and PROCESSOR.match(path):
                 self.bad.append(f"{where}: the processor is the business of base/: <{path}>")
             return
-        if path == "fdr_build.h":  # the build writes it: the version
+        if path == "fdr_build.h":  # written by the build: the version
             return
         target = "include/" + path if path.startswith("fdr/") else path
         beside = os.path.join(os.path.dirname(where.split(":")[0]), path)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # ctest: label=house
-"""Names: the prefix of what a room gives to others is the room, and no file name is there twice.
+"""Names: a room's global symbols begin with the name of the room, and no two files have the same name.
 
 - A global symbol of an object file of a library is `fdri_ROOM` or begins with `fdri_ROOM_`, unless a public header
   declares it, or it is a hook with a name from outside. ROOM is the last folder of the file; of a file directly in

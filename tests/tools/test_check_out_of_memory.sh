@@ -137,7 +137,7 @@ file=$(ls ./*.fdr)
 whole=$("$fdr" check "$file") || fail "not whole: $whole"
 refused=0
 last=0
-short() { # short WORDS: what is said where there is no memory for allocation $at
+short() { # short WORDS: runs fdr check while allocation $at fails
     local said code
     said=$(FAIL_AT=$at LD_PRELOAD=$work/shim.so "$fdr" check "$file" 2>err.txt)
     code=$?

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=120 promise=P8
-# The fdr command on files that are damaged in one chosen place, on streams that nobody would write, and on outputs that are no
-# files: each has its exit code and one line that says why.
+# P8: the fdr command on files with damage in one chosen place, on absurd streams, and on outputs that are no regular
+# files. Each case has its exit code, and one line that names the reason.
 import json
 import os
 import random
@@ -34,7 +34,7 @@ def ask(*arguments, **more):
 
 
 def says(done, code, *texts):
-    """This exit code and one line that says all this."""
+    """True if the command gave this exit code and one line with all these texts."""
     line = done.stderr.splitlines()
     return done.returncode == code and len(line) == 1 and all(text in line[0] for text in texts)
 
@@ -51,7 +51,7 @@ def read(name):
 
 
 def evt(name, words, dts=None, names=(b"a", b"b"), **claimed):
-    """A stream of these words; `claimed`: what its header says otherwise."""
+    """Writes a stream of these words. `claimed` replaces fields of its header."""
     dts = dts or [1] * len(words)
     text, regions = b"f.c\0", b""
     for n in names:
@@ -81,7 +81,7 @@ def recorded(name, *options, streams=1):
 
 
 def locations():
-    """The id of a location may be anything: none is an index."""
+    """The id of a location may be any number: the reader must not use it as an index."""
     for ident in (0xFFFFFFFE, 0xFFFFFFFF, 1 << 30):
         image = read(recorded("ids", streams=2))
         for at in range(0, len(image) - 64, 64):
@@ -99,11 +99,11 @@ def locations():
 
 
 def totals():
-    """A row of totals in damaged bytes: what is left is never said to be all, and what is wrong is not shown."""
+    """One damaged row of totals: no wrong count is shown, and the other rows are never called complete."""
     image = read(recorded("totals", streams=2))
     slabs = [at for at in range(0, len(image) - 64, 64) if image[at : at + 4] == b"FDRM" and struct.unpack_from("<H", image, at + 4)[0] == 5]
     row = next(at for at in range(slabs[0] + 64, len(image) - 64, 64) if struct.unpack_from("<Q", image, at + 8)[0] == 100)
-    image[row + 8] ^= 1 << 6  # 36 calls in place of 100
+    image[row + 8] ^= 1 << 6  # makes 100 calls 36
     write("totals.fdr", image)
     for verb, *said in (
         ("stats", "# totals of the whole run", "# damage took rows of totals, of 1 location:", "[rest]  [or more: damage took rows of totals]"),
@@ -124,7 +124,7 @@ def totals():
 
 
 def outputs():
-    """What is no file stays what it is, and so does a link to one."""
+    """An output that is no regular file, or a link to one, is left unchanged."""
     file, stream = recorded("whole"), evt("whole.evt", calls(10))
     write("target", b"here before")
     for name, to in (("to-file", "target"), ("to-nothing", "nowhere"), ("to-output", "/proc/self/fd/1"), ("to-null", "/dev/null")):
@@ -140,7 +140,7 @@ def outputs():
 
 
 def quotas():
-    """--keep and --disk are for what is asked for: looking at the first reduction takes nothing of them."""
+    """--keep and --disk apply to the requested output only, not to the look at the first reduction."""
     steps = random.Random(1)
     evt("long.evt", calls(100000), [steps.randrange(1, 1 << 28) for _ in range(400000)])
     for options in ("--keep 1", "--disk 1100K", f"--keep 1 --arena mapped --live-dir {live}"):
@@ -151,7 +151,7 @@ def quotas():
 
 
 def empty_names():
-    """A region may be called nothing: that is a name, and not the same as none."""
+    """A region may have an empty name. It stays a name of its own."""
     evt("empty.evt", calls(1), names=(b"", b"b"))
     for source, out in (("empty.evt", "empty.fdr"), ("empty.fdr", "again.fdr")):
         done = ask("replay", source, "--buffer", "1M", "-o", out)
@@ -160,7 +160,7 @@ def empty_names():
 
 
 def paths():
-    """What a file is called does not steer the terminal, whoever prints it."""
+    """Control characters in a file's name do not reach the terminal, from any verb."""
     odd = "x\033[31m\u202ey"
     os.rename(f"{work}/{recorded('plain')}", f"{work}/{odd}.fdr")
     evt(f"{odd}.evt", calls(10))
@@ -174,7 +174,7 @@ def paths():
 
 
 def helps():
-    """Help that nobody can read is a failure, of a verb as of the command."""
+    """If the help cannot be written, the command fails, with and without a verb."""
     verbs = [line.split()[0] for line in ask("--help").stdout.splitlines() if line.startswith("  ")]
     check(len(verbs) > 10, "verbs", verbs)
     for words in [["--help"], *([verb, option] for verb in verbs for option in ("--help", "--usage"))]:
@@ -185,7 +185,7 @@ def helps():
 
 
 def claims():
-    """A header that promises more than the stream has."""
+    """A header claims more regions, communicators or names than the stream has."""
     for what, text in (("regions", " of 4000000000 regions"), ("comms", " of 4000000000 communicators"), ("strings", "of 4000000000 bytes of names")):
         evt("claims.evt", calls(1), **{what: 4000000000})
         done = ask("replay", "claims.evt", "--buffer", "1M", "-o", "claims.fdr")

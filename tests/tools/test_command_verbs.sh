@@ -565,7 +565,7 @@ one_line "replay of a good and a bad stream"
 cp cg.fdr same.fdr
 expect 64 "recover over what it reads" "$fdr" recover same.fdr -o same.fdr
 cmp -s cg.fdr same.fdr || fail "recover changed what it reads"
-cp cg.fdr beside.fdr.part # what a killed writer leaves is called so
+cp cg.fdr beside.fdr.part # the name of an unfinished file of a killed writer
 expect 0 "recover of what is called as its own file would be" "$fdr" recover beside.fdr.part -o beside.fdr
 cmp -s cg.fdr beside.fdr.part || fail "recover took what it reads"
 printf 'not ours' >other.fdr.part

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=300 promise=P8
-# P8: a bundle may hold only a part of a stack. fdr crash and fdr hang say that callers are missing, and how many bytes
+# P8: a bundle may hold only a part of a stack. fdr crash and fdr hang say that callers are missing and how many bytes
 # were kept. They never show remains of earlier calls as callers. A complete stack has no such line.
 set -euo pipefail
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"

@@ -143,7 +143,7 @@ has "note: .* histograms do not go with the calls" "check of a histogram that mo
 expect 0 "stats of a histogram that moved" "$fdr" stats --json moved.fdr
 has '"name": "stuck".*"histogram": null' "stats of a histogram that moved"
 
-# ---- gc: not what is live, not what is unread ------------------------------------------------------------------
+# ---- gc keeps live and unread recordings -------------------------------------------------------------------
 expect 0 "gc spares the unread" "$fdr" gc --age 0s
 [ "$(count "$live/*.live.fdr")" = 2 ] || fail "gc removed something unread"
 expect 0 "gc --dry-run" "$fdr" gc --age 0s --unread --dry-run
@@ -202,8 +202,8 @@ import json
 v = json.load(open("out.txt"))
 assert v["hangs"] and v["processes"] == 2 and len(v["stuck"]) == 2 and len(v["absent"]) == 1, v
 END
-# A file of a dead process says how long its threads had stood still: a bundle until the signal, another file until the
-# last look of fdr's own thread.
+# A dead process's file says how long its threads had stood still. In a bundle this time ends with the signal, in other
+# files with the last look of fdr's own thread.
 for _ in $(seq 120); do
     "$fdr" info --json "$live"/program.*."$other".0.live.fdr >out.txt
     python3 -c 'import json,sys; v=json.load(open("out.txt")); sys.exit(v.get("alive_ns", 0) < v["last_ns"] + 1000000000)' && break
@@ -474,7 +474,7 @@ END
     expect 2 "recover of no recording" "$fdr" recover /bin/true -o x.fdr
 fi
 
-# ---- several at once: what somebody else has taken is no failure ---------------------------------------------------
+# ---- several at once: a file that another command took is no failure -----------------------------------------------
 FDR_LIVE_DIR=$work/twice.live FDR_LIVE_FORCE=1 FDR_BUFFER=1M ./program _exit
 one=$(find "$work/twice.live" -name '*.live.fdr' | head -1)
 [ -n "$one" ] || fail "nothing was left to copy"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=300
-# What fdr says about streams that are made here, against what they are: too many regions for the memory beside points, hours
-# without an event, calls that a filter leaves out at the end, storing that stops within open calls.
+# The output of fdr on streams made by this test agrees with the streams. The cases are unusual: too many regions for
+# the memory, hours without an event, filtered calls, a stop of storage within open calls, and more.
 import collections
 import json
 import os
@@ -40,7 +40,7 @@ def run(*arguments):
 
 
 def write(name, regions, records, params=(), start=HOUR):
-    """records: (gap, kind, value); a gap may be longer than a record holds."""
+    """Writes a stream of records (gap, kind, value). A gap may be longer than one record can hold."""
     strings = b"\0" + b"".join(b"r%d\0" % i for i in range(regions))
     at = [1]
     for i in range(regions):
@@ -74,7 +74,7 @@ def replay(stream, *settings):
 
 
 def points_beside_regions():
-    """Kinds of points come when regions have taken all rows: they are in the sums of no epoch, and memory adds up."""
+    """Points of new kinds come when regions have taken all rows. No epoch sums them, and the memory figures agree."""
     params = [(1, 10 + i % 13, 0, 0, 1000, 0) for i in range(13)]
     records, calls = [], 0
     for i in range(30000):
@@ -92,7 +92,7 @@ def points_beside_regions():
     check(info["band_edge_ns"] == [256, 4096, 262144], f"edges of bands {info['band_edge_ns']}")
     text = run("replay", out[:-4], "--buffer", "256K")
     check(f" in {figures['bins_used']} of {info['bins']} bins" in text, f"bins: {text}")
-    # a kind that found no row is not counted, and one that is there is exact
+    # a kind without a row is not counted; a kind with a row is exact
     for row in json.loads(run("stats", "--by", "class", "--json", out)):
         for kind in row["kinds"] if row["class"] == "collective" else []:
             made = sum(r[1] == END and params[r[2]][1] == kind["id"] for r in records)
@@ -100,10 +100,10 @@ def points_beside_regions():
 
 
 def one_without_room():
-    """Of two threads one has no row for messages: what is there is a lower bound, and said to be one."""
+    """One of two threads has no row for messages. The sum is a lower bound, and is shown as one."""
     few = [(100, SEND, 0)] * 50 + [(10, ENTER, 0), (10, LEAVE, 0)]
     many = [w for i in range(3000) for w in ((20, ENTER, i), (20, LEAVE, i))]
-    many += [(5, ENTER, 0)] * 140 + [(100, SEND, 0)] * 50 + [(5, LEAVE, 0)] * 140  # rows of open calls stay
+    many += [(5, ENTER, 0)] * 140 + [(100, SEND, 0)] * 50 + [(5, LEAVE, 0)] * 140  # rows of open calls stay in memory
     paths = [write(f"two{i}", 3000, r, [(1, 0, 0, 0, 8, 0)]) for i, r in enumerate((few, many))]
     out = os.path.join(work, "two.fdr")
     run("replay", *paths, "--buffer", "768K", "-o", out)
@@ -124,7 +124,7 @@ def one_without_room():
 
 
 def deep():
-    """There are more kinds of steps than lines for them. Of calls that are only counted nobody knows since when they are open."""
+    """There are more kinds of reductions than ledger lines. Calls that are only counted have no known time of enter."""
     records = [(1 + i * 977 % 5000, k, d) for i in range(600) for k in (ENTER, LEAVE) for d in (range(60) if k == ENTER else range(59, -1, -1))]
     out, _, info = replay(write("deep", 60, records), "--buffer", "256K")
     text = run("info", out)
@@ -141,7 +141,7 @@ def deep():
 
 
 def deeper_than_the_stack():
-    """Calls that no level is held for are lost, all at one depth, which info names."""
+    """Calls without a level on the stack are lost. All count at one depth, which `fdr info` names."""
     records = [(10, k, d % 50) for k in (ENTER, LEAVE) for d in (range(1100) if k == ENTER else range(1099, -1, -1))] * 3
     out, figures, info = replay(write("stack", 50, records), "--buffer", "8M")
     one, rows = info["locations"][0], info["ledger"]
@@ -153,7 +153,7 @@ def deeper_than_the_stack():
 
 
 def hours():
-    """The run is as long as it was, whatever is kept of it, and columns of long times stay apart."""
+    """The shown length of the run does not depend on the kept events. Columns with long times stay separate."""
     records = []
     for i in range(26):
         records += [(HOUR, ENTER, 0), (0, LEAVE, 0)]
@@ -172,7 +172,7 @@ def hours():
 
 
 def from_zero():
-    """Time that begins at 0: the first epoch begins there, but for one unit."""
+    """Time begins at 0: the first epoch begins there, within one unit."""
     records = [(0, ENTER, 0), (0, LEAVE, 0)] + [w for _ in range(20000) for w in ((500, ENTER, 0), (300, LEAVE, 0))]
     for resolution, most in (("0", 1), ("16ns", 16)):
         _, _, info = replay(write("zero", 1, records, start=0), "--resolution", resolution, "--buffer", "256K")
@@ -185,7 +185,7 @@ def from_zero():
 
 
 def own_time():
-    """A stream's own times are no times of day, also where they are later than it is here."""
+    """A stream's own times are no times of day, even if they lie in the machine's future."""
     for start in (1000, 10**6 * HOUR):
         out, _, _ = replay(write("own", 1, [(10, ENTER, 0), (10, LEAVE, 0)], start=start))
         text = next(l for l in run("info", out).splitlines() if l.startswith("reach "))
@@ -193,7 +193,7 @@ def own_time():
 
 
 def nothing_there():
-    """What cannot give anything is said in one line."""
+    """A request without a possible result gets one line as an answer."""
     stream = write("some", 1, [(10, ENTER, 0), (10, LEAVE, 0)])
     out, _, _ = replay(stream)
     done = subprocess.run([fdr, "dump", out, "--from", "5s", "--to", "1s"], capture_output=True, text=True, timeout=60)
@@ -204,7 +204,7 @@ def nothing_there():
 
 
 def filtered_end():
-    """The last epoch reaches to the newest event, which a filter may have left out: it is in its totals."""
+    """The last epoch ends at the newest event, even if a filter left this event out. Its totals include the event."""
     records = [w for i in range(20000) for w in ((10, ENTER, 0), (2000 if i < 15000 else 20, LEAVE, 0))]
     _, _, info = replay(write("filter", 1, records), "--buffer", "256K", "--min-duration", "1us")
     last = info["epochs"][-1]
@@ -212,7 +212,7 @@ def filtered_end():
 
 
 def stopped():
-    """Strategy first: calls that were open when storing stopped are kept without their end."""
+    """Strategy `first`: calls that were open when storage stopped are kept without their ends."""
     records = [(10, ENTER, 0), (10, ENTER, 1)] + [w for i in range(60000) for w in ((i * 977 % 5000, ENTER, i % 40), (i * 31 % 900, LEAVE, i % 40))]
     records += [(10, LEAVE, 1), (10, LEAVE, 0)]
     out, figures, info = replay(write("stop", 40, records), "--buffer", "256K", "--strategy", "first")
@@ -227,7 +227,7 @@ def stopped():
 
 
 def folded(path, *filters):
-    """Exclusive time by path."""
+    """Exclusive time by call path."""
     lines = run("export", path, "--to", "folded", "-o", "-", *filters).splitlines()
     return {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in lines}
 
@@ -237,7 +237,7 @@ def exclusive(path, *filters):
 
 
 def times_under_filters():
-    """A call's own time is without all that it calls, shown or not; of a window what lies in it counts."""
+    """A call's exclusive time excludes all its callees, shown or not. In a window only the time inside it counts."""
     ms = 10**6
     records = [(0, ENTER, 0)] + [w for _ in range(1000) for w in ((0, ENTER, 1), (600000, ENTER, 2), (400000, LEAVE, 2), (0, LEAVE, 1))]
     out, _, _ = replay(write("own time", 3, records + [(0, LEAVE, 0)]))
@@ -255,7 +255,7 @@ def times_under_filters():
     root = json.loads(run("tree", "--json", out, *window))[0]
     check(root["inclusive_ns"] == 2200000 and root["exclusive_ns"] == 0, f"a window's tree {root}")
     check(root["children"][0]["exclusive_ns"] == 1300000, f"cut at both ends {root}")
-    # calls that are open, and such as are made up
+    # open calls, and parents made up by the reader
     records = [(0, ENTER, 0), (0, ENTER, 1), (ms, ENTER, 2), (ms, LEAVE, 2), (ms, ENTER, 2), (2 * ms, LEAVE, 2)]
     out, _, _ = replay(write("open", 3, records))
     check(folded(out, "--region", "r[01]", "--min-duration", "3ms") == {"r0;r1": 2 * ms}, "an open call is as long as it was until now")
@@ -276,7 +276,7 @@ def times_under_filters():
 
 
 def rest_of_chosen_regions():
-    """Where a region that is asked for may be in a rest, this is said."""
+    """If a requested region may be part of a rest row, the output says so."""
     records = [w for i in range(3000) for _ in range(20) for w in ((20, ENTER, i), (20, LEAVE, i))]
     out, _, _ = replay(write("chosen", 3000, records), "--buffer", "256K")
     rows = json.loads(run("stats", "--json", out))
@@ -301,7 +301,7 @@ def rest_of_chosen_regions():
 
 
 def standard_output():
-    """-o - writes on where standard output stands, whatever it is."""
+    """-o - writes at the present position of standard output, whatever kind of file it is."""
     out, _, _ = replay(write("out", 1, [(10, ENTER, 0), (10, LEAVE, 0)]))
     command = [fdr, "export", "--to", "folded", "-o", "-", out]
     where = os.path.join(work, "redirected")
@@ -322,7 +322,7 @@ def standard_output():
 
 
 def unfinished_output():
-    """Of an export that a signal ends nothing is left, and no name that others can foresee is written to."""
+    """An export ended by a signal leaves no file. Its unfinished file never has a name that other users can predict."""
     out, _, _ = replay(write("part", 1, [(10, ENTER, 0), (10, LEAVE, 0)] * 20000))
     where = os.path.join(work, "unfinished")
     os.mkdir(where)
@@ -341,7 +341,7 @@ def unfinished_output():
 
 
 def ages_and_filters():
-    """Calls that are too short were timed and are among the calls made; those too deep were only counted."""
+    """Calls that are too short are timed and belong to the calls made. Calls that are too deep are only counted."""
     records = [w for i in range(30000) for w in ((9, ENTER, 0), (9, ENTER, 1), (9, LEAVE, 1), (9 + i % 2 * 900, LEAVE, 0))]
     stream = write("ages", 2, records)
     for settings, made, head, lines in (
@@ -365,7 +365,7 @@ def ages_and_filters():
 
 
 def limits():
-    """As many rows as asked for, and the same ones as JSON and as text."""
+    """--limit shows the requested number of rows, and the same rows as JSON and as text."""
     records = [w for d in range(4) for i in range(3) for w in ((5, ENTER, d * 3 + i), (100 + 10 * d + i, LEAVE, d * 3 + i))]
     records += [(5, ENTER, 12), (5, ENTER, 13), (5, LEAVE, 13), (5, LEAVE, 12), (5, SEND, 0), (5, END, 0)]
     out, _, _ = replay(write("limits", 14, records, [(1, 10, 0, 0, 8, 0)]))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=300
-# Samples from a program to what the verbs say of them: fdr samples by everything, fdr stats --by path where there are no
-# events, fdr export --to chrome and folded. The program spends three parts of its CPU time in one function and one in another,
-# counted by its own CPU clock.
+# Samples from a program to the output of each verb: fdr samples by every key, fdr stats --by path without events, fdr
+# export --to chrome and folded. By its own CPU clock the program spends three quarters of its time in one function, and
+# one quarter in another. The shares in the output must agree.
 import json
 import os
 import shutil
@@ -98,7 +98,7 @@ def tables(file, mode, setting):
         check(all(r["self"]["low"] <= r["self"]["share"] <= r["self"]["high"] for r in rows), f"by {what}: intervals")
     function = {r["name"]: r for r in by["function"]["rows"]}
     hot, warm = function["hot"]["self"], function["warm"]["self"]
-    # by wall time the snapshot is in it, too, which takes as long as the machine likes: hot is a part of the rest
+    # by wall time the samples include the snapshot, of any duration: hot has a share of the rest
     least = 0 if "wall" in setting else 0.55
     check(least < hot["share"] < 0.9 and 0.6 < hot["weight"] / (hot["weight"] + warm["weight"]) < 0.87,
           f"{setting}: the hot function, and the other", hot, warm)
@@ -118,7 +118,8 @@ def tables(file, mode, setting):
 
 
 def named():
-    """A thread that fdr_thread_name gave a name goes by it, and a window without samples is no recording without."""
+    """A thread is shown under its name from fdr_thread_name. An empty window is not reported as a recording without
+    samples."""
     file = run("named", "1kHz")
     told = ask("samples", "--json", "--by", "thread", file)
     streams = [s for s in told["streams"] if s["of"] is not None]
@@ -177,7 +178,7 @@ def chrome(file, samples, its):
 
 
 def dumped(file):
-    """As text, a sample says the same as in the table: nothing of it is looked at when it is gone."""
+    """dump as text and as a table shows the same samples, also if freed memory is overwritten."""
     perturbed = os.environ | {"MALLOC_PERTURB_": "165"}
     text = subprocess.run([fdr, "dump", file], capture_output=True, text=True, env=perturbed)
     rows = [line.split("\t") for line in subprocess.run([fdr, "dump", "--tsv", file], capture_output=True, text=True).stdout.splitlines()]
@@ -187,7 +188,8 @@ def dumped(file):
 
 
 def told_last(file, mode):
-    """fdr crash: what a thread did itself; samples where there is nothing else, by the names they have."""
+    """fdr crash shows a thread's own events. It shows samples, by the names of their functions, if there are no
+    events."""
     perturbed = os.environ | {"MALLOC_PERTURB_": "165"}
     text = subprocess.run([fdr, "crash", file], capture_output=True, text=True, env=perturbed)
     rows = [line.split("\t") for line in subprocess.run([fdr, "dump", "--tsv", file], capture_output=True, text=True).stdout.splitlines()]
@@ -199,7 +201,7 @@ def told_last(file, mode):
 
 
 def replayed(file):
-    """Samples are no events that somebody presents: that they are not replayed is said."""
+    """Samples are not replayed, because no program presents them. fdr replay says so."""
     kept = sum(s["kept"] for s in ask("samples", "--json", file)["streams"])
     done = subprocess.run([fdr, "replay", file, "--buffer", "1M"], capture_output=True, text=True)
     said = f"fdr: {file}: {kept} samples are not replayed: only events are"
@@ -208,7 +210,7 @@ def replayed(file):
 
 
 def clamped():
-    """A period below 100 us becomes 100 us: said, recorded, and as many samples."""
+    """A period below 100 us becomes 100 us. fdr records 100 us, and as many samples."""
     for setting in ("1us", "30us,wall", "1MHz,nostack"):
         told = ask("samples", "--json", run("plain", setting))
         main = max(told["streams"], key=lambda s: s["periods"])
@@ -217,7 +219,7 @@ def clamped():
 
 
 def part():
-    """A recording that holds the newest samples only says so."""
+    """A recording that holds only the newest samples says so."""
     file = run("many", "off", FDR_BUFFER="256K", FDR_STRATEGY="last")
     told = ask("samples", "--json", file)
     check(told["weight_sampled"] == 200000000 and told["weight"] == told["weight_held"] < 150000000, "a part is held", told)
@@ -226,7 +228,7 @@ def part():
 
 
 def overflow():
-    """A sample every 100 page faults: 40000 of them, three quarters below one function."""
+    """A sample every 100 page faults: 40,000 faults, three quarters of them below one function."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")} | {"FDR_ARENA": "anonymous", "FDR_DIR": work}
     file = run("faults", "page-faults/100")
     told = ask("samples", "--json", "--limit", "0", file)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # ctest: label=house timeout=180 promise=P10
-# Counters read at the edges of calls: perf and /proc, PAPI (a fake one, the machine's, none), and what happens
-# where the kernel or the user's rights do not let them.
+# P10: counters at the edges of calls work with real sources: perf, /proc and PAPI (a fake one, the machine's, or none).
+# If the kernel or the user's rights forbid a counter, fdr says so in one line, records no zeros, and the program runs
+# on.
 import json
 import os
 import re
@@ -135,7 +136,7 @@ int main(int argc, char **argv)
 }
 """
 
-# denied ERRNO PROGRAM...: perf_event_open fails with ERRNO, as with a stricter perf_event_paranoid or without perf.
+# denied ERRNO PROGRAM...: runs the program; perf_event_open fails with ERRNO, as with a stricter perf_event_paranoid.
 DENIED = r"""
 #define _GNU_SOURCE
 #include <errno.h>
@@ -258,7 +259,7 @@ def rights():
 
 
 def real_events():
-    """The machine's own PAPI; where its libpfm4 does not know the processor, told that it does."""
+    """The machine's own PAPI. If its libpfm4 does not know the processor, a preloaded library presents it as known."""
     subprocess.run(["cc", "-shared", "-fPIC", f"{source}/tests/support/papi_software_events.c", "-o", f"{work}/known.so", "-ldl"], check=True)
     for extra in {}, {"LD_PRELOAD": f"{work}/known.so"}:
         text = subprocess.run([fdr, "counters", "--json"], capture_output=True, check=True, env=os.environ | extra).stdout
@@ -269,7 +270,7 @@ def real_events():
 
 
 def closed(name, events, **environment):
-    """The program closes all descriptors: its own, which have the numbers then, are left alone."""
+    """The program closes all descriptors. Its own files then get these numbers, and fdr must leave them open."""
     done, file = run(name, "close", FDR_PAPI=events, **environment)
     check(done.stderr.count("\n") == 1 and "closed the counters of a thread" in done.stderr, f"{name}: said once", done.stderr)
     check(call(file, events.split(",")[0], "inner").get("calls_read") == 10, f"{name}: what was read until then is there")
@@ -286,7 +287,7 @@ def papi():
           (len(said) == 1 and "PAPI_TOT_INS" in said[0] and counted == {"task:page-faults"}),
           "instructions are counted, or what stands in the way is said once and nothing is recorded as zeros", said, counted)
     exactly(file, "task:page-faults")
-    # a libfdr without its component beside it
+    # libfdr without its component libfdr-papi
     os.makedirs(f"{work}/alone.lib")
     shutil.copy(f"{build}/lib/libfdr.so.0", f"{work}/alone.lib/")
     done, file = run("alone", FDR_PAPI="PAPI_TOT_INS", LD_LIBRARY_PATH=f"{work}/alone.lib")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # ctest: label=house timeout=120
-# Counters sampled by the monitor thread, from the program to what `fdr counters` says of the recording.
+# Counters from end to end. The monitor thread reads them in a program with a known load. `fdr counters` must report that
+# load, by thread, region and time.
 import json
 import os
 import shutil
@@ -146,9 +147,10 @@ def basics():
     clock = next(r["counter"] for r in rows if r["unit"] == "ns")
     rss = one(rows, counter="process:rss")
     check(rss.get("kind") == "gauge" and rss["unit"] == "bytes" and 1e6 < rss["min"] < rss["max"] < 1e9, "a gauge", rss)
-    check(rss["max"] - rss["min"] >= 1 << 20, "the gauge saw memory come and go", rss) # its peak lasts a moment, which a busy machine may miss
+    # The peak is short. A busy machine may miss it.
+    check(rss["max"] - rss["min"] >= 1 << 20, "the gauge saw memory come and go", rss)
     region = counters(file, "--by", "region")
-    # Readings are a millisecond apart or more where the machine is busy: most of it is where it belongs.
+    # On a busy machine readings are more than 1 ms apart. Most counts must still go to the right region.
     inner = one(region, counter=faults, region="inner")
     check(5000 <= inner.get("amount", 0) <= 10100, "10000 page faults by region", inner)
     touching = one(region, counter=faults, region="touching")
@@ -209,7 +211,7 @@ def phases():
 
 
 def thinned():
-    total = 150 * 499500 - 999 # without what the last one added, which nothing was read after
+    total = 150 * 499500 - 999  # without the last addition, which no reading followed
     for strategy in "whole", "telescope":
         done, file = run(f"thin-{strategy}", "readings", FDR_BUFFER="256K", FDR_STRATEGY=strategy)
         all_of = one(counters(file), counter="chip:cycles")

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=120 promise=P10
-# A C++ program that throws all the time is sampled with the unwinder: just before an exception lands, the stack cannot be followed,
-# and libgcc's unwinder reads wherever that leads. With our handler of faults in force, and without it: nobody dies, the
-# time is where it was spent, and where the handler is in force under its callers.
+# P10: a C++ program that throws exceptions all the time can be sampled with the unwinder. Just before an exception
+# lands, the stack is inconsistent, and libgcc's unwinder may read any address. The test runs with and without fdr's
+# handler of faults: the program survives, and its time is in the right functions. With the handler, callers are right,
+# too.
 import json
 import os
 import shutil

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # ctest: label=house,slow timeout=300
-# The intervals of `fdr samples` hold what they say: programs of which every nanosecond is known, sampled at random moments of
-# each period, with short, long and uneven regions, with stretches in which the thread did not run, and thinned. Nothing
-# is measured: all moments come from a generator with a fixed seed.
+# The intervals of `fdr samples` contain the true times as often as they claim. Synthetic programs are sampled at random
+# moments of each period: short, long and uneven regions, stretches without running, thinned samples. All moments come
+# from a generator with a fixed seed, so the machine's load does not matter.
 import json
 import os
 import shutil

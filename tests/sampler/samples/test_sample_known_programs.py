@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # ctest: label=tools,slow timeout=300
-# Programs whose hot functions are known: recursion, tail calls, inlined functions, two libraries loaded in one place in turn, threads
-# that never call fdr, code made at run time, with and without frame pointers. Each measures with its own CPU clock what goes where;
-# `fdr samples` must come to the same, by function, line, region and folded.
+# `fdr samples` finds the hot functions of programs that measure themselves by their own CPU clocks. The programs have
+# recursion, tail calls, inlined functions, code made at run time, and two libraries loaded in one place by turns. Some
+# threads never call fdr. The programs are built with and without frame pointers. The results must agree by function,
+# line and region, and folded.
 import json
 import os
 import platform
@@ -151,7 +152,7 @@ class Run:
         return self.rows.get(name, {which: {"share": 0}})[which]["share"]
 
     def near(self, name, share, of=1.0, which="self"):
-        """Within three times the interval that is stated, or 4 %: one run may lie outside of a 95 % interval."""
+        """Within three times the stated interval, or 4 %. A single run may lie outside of a 95 % interval."""
         row = self.rows.get(name, {which: {"share": 0, "low": 0, "high": 0}})[which]
         least = max(3 * (row["high"] - row["low"]) / 2, 0.04)
         check(abs(row["share"] - share * of) <= least, f"{self.title}: {name} has {share * of:.3f} {which}", row)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # ctest: label=tools,slow timeout=180 promise=P10
-# Overflow of PAPI's events as a source of samples: of a fake PAPI, whose events are perf events as PAPI's are, and of the machine's
-# own where it has any. Who is sampled, where, and by how much, alone and beside events that are read; forks, exec, a second recording, threads that come and go, the
-# program's own handler of PAPI's signal; everything that can be missing, in one line each.
+# P10: overflow of PAPI's events is a source of samples. The test uses a fake PAPI with perf events, and the machine's
+# own PAPI if it has events. Threads, places and weights of the samples must be right, with and without counters read
+# beside them. It covers fork, exec, a second recording, threads that come and go, and the program's own handler of
+# PAPI's signal. Each missing part costs one line.
 import json
 import os
 import re
@@ -149,7 +150,7 @@ def check(good, what, *shown):
 
 
 def run(mode, setting, fake=True, **extra):
-    """Runs the program: what it said, and its last recording's samples."""
+    """Runs the program. Returns its messages and the samples of its last recording."""
     for name in os.listdir(work):
         if name.endswith(".fdr"):
             os.unlink(f"{work}/{name}")
@@ -194,13 +195,13 @@ def source(event, each, fake, **extra):
 
 
 def read(file):
-    """What calls counted, by region and counter."""
+    """The counts of calls, by region and counter."""
     rows = json.loads(subprocess.run([fdr, "counters", "--json", "--by", "call", file], capture_output=True, check=True).stdout)
     return {(r["region"], r["counter"].split("::")[1]): r["amount"] for r in rows}
 
 
 def beside(prefix, fake, **extra):
-    """Events that overflow and events that are read, in one set of each thread."""
+    """One set of each thread holds events that overflow and events that are only read."""
     clock = "CPU-CLOCK" if fake else "TASK-CLOCK"
     both = {"FDR_PAPI": f"{prefix}PAGE-FAULTS,{prefix}{clock}"} | extra
     said, told = run("faults", f"{prefix}PAGE-FAULTS/100", fake, **both)
@@ -246,7 +247,7 @@ def faked():
 
 
 def real():
-    """The machine's own PAPI; where its libpfm4 does not know the processor, told that it does."""
+    """The machine's own PAPI. If its libpfm4 does not know the processor, a preloaded library presents it as known."""
     subprocess.run(["cc", "-shared", "-fPIC", f"{tree}/tests/papi_known.c", "-o", f"{work}/known.so", "-ldl"], check=True)
     for extra in {}, {"LD_PRELOAD": f"{work}/known.so"}:
         text = subprocess.run([fdr, "counters", "--json"], capture_output=True, check=True, env=os.environ | extra).stdout
