@@ -2,8 +2,8 @@
 /* ctest: label=signals,threads,slow timeout=240 promise=P8 excuse=x86-64
  * ctest: without=asan,tsan (steps single instructions)
  * P8: a location that its thread has pinned cannot be entered for claims. A thread that pins sees claims under way. The
- * test leaves a claim, or the ordering of ended threads, by longjmp out of a handler, at every instruction. It ends at
- * the thread's next record, also if the jump left a handler that had interrupted a record. */
+ * test leaves a claim, or the ordering of ended threads, by longjmp out of a handler, at every instruction. The claim
+ * must end at the thread's next record, also if a second jump leaves a handler that had interrupted a record. */
 #include <fdr/fdr.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -125,7 +125,8 @@ static void *records(void *unused)
     return unused;
 }
 
-/* The handler records in the middle of its thread's record, and is left at instruction n, past both. */
+/* The handler interrupts a record of its thread and runs `inner`. A first jump leaves `inner` at instruction n, a second
+ * one leaves the handler and the record. */
 static sigjmp_buf out;
 static void (*inner)(void);
 static uint32_t inner_at;

@@ -108,7 +108,7 @@ static inline void each_event(struct fdr_file *f, event_function *call, void *p)
 static inline uint32_t open_now(void) { return fdri_atomic_load_relaxed(&opened) - fdri_atomic_load_relaxed(&closed); }
 
 /* Waits until the monitor has read the present values of every thread and recorded them. The round under way may have
- * read older values; when the second round begins, the first complete one has ended. */
+ * read older values. After more than two reads for each thread, a later round has ended, too. */
 static inline void wait_for_rounds(void)
 {
     uint32_t before = fdri_atomic_load_relaxed(&reads);

@@ -21,8 +21,8 @@
 
 /* ---- little memory ---- */
 
-/* In a small buffer readings are thinned evenly over the whole run. No count is lost: each reading holds the increase
- * since the stored one before. */
+/* In a small buffer readings are thinned evenly over the whole run. A reading holds the count since the start. So the
+ * first and a recent count remain, and no gap is longer than a quarter of the run. */
 struct thinned {
     uint64_t first, last, number, readings, widest;
 };
