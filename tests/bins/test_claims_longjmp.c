@@ -125,8 +125,8 @@ static void *records(void *unused)
     return unused;
 }
 
-/* The handler interrupts a record of its thread and runs `inner`. A first jump leaves `inner` at instruction n, a second
- * one leaves the handler and the record. */
+/* The handler interrupts a record of its thread and runs `inner`. A first jump leaves `inner` at instruction n. A
+ * second one leaves the handler and the record. */
 static sigjmp_buf out;
 static void (*inner)(void);
 static uint32_t inner_at;

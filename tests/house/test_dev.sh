@@ -62,8 +62,8 @@ installed
 chmod +x bin/*
 
 bad=0
-# expect STATUS WHAT TEXT...: checks the last run. Each text must be a whole line of its output; one that begins with !
-# must not.
+# expect STATUS WHAT TEXT...: checks the last run. Each TEXT must be a whole line of its output. !PATTERN must not be in
+# the output.
 expect()
 {
     local status=$1 what=$2 text

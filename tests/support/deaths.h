@@ -130,8 +130,8 @@ static inline const char *death_file(const char *dir)
     return p;
 }
 
-/* Counts the files of the directory whose names end in `end`. Also returns the path of one of them, or "". The two newest
- * paths stay valid. */
+/* Counts the files of the directory whose names end in `end`. Also returns the path of one of them, or "". The two
+ * newest paths stay valid. */
 static inline int death_count(const char *dir, const char *end)
 {
     int n = 0;
