@@ -96,7 +96,9 @@ function(fdr_test_settings name file label timeout)
         "FDR_SANITIZE=${FDR_SANITIZE}" "FDR_COVERAGE=${FDR_COVERAGE}")
     if(FDR_SANITIZE MATCHES "thread")
         # Children of a process with threads make threads of their own here; TSan would end them for it.
-        list(APPEND environment "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0")
+        # Handlers end recordings and the process on purpose, which frees memory.
+        list(APPEND environment
+            "TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:report_signal_unsafe=0")
     endif()
     set_tests_properties(${name} PROPERTIES
         LABELS "${label};${promise}" TIMEOUT "${timeout}" SKIP_RETURN_CODE 77 ENVIRONMENT "${environment}")

@@ -73,7 +73,12 @@ bool fdri_crash_ended(void) { return fdri_crash.ended; }
 
 void fdri_crash_reset(void)
 {
-    fdri_crash_death = (struct fdri_crash_death){.causes = 1};
+    /* The dumper, which runs already, may ask for the death under way: see fdri_crash_dies. */
+    fdri_atomic_store_relaxed(&fdri_crash_death.until_ns, 0);
+    fdri_crash_death.signal = NULL;
+    fdri_crash_death.tid = 0;
+    memset(fdri_crash_death.cause, 0, sizeof fdri_crash_death.cause);
+    fdri_atomic_store_relaxed(&fdri_crash_death.causes, 1u);
     stage = faults = may_return = 0;
     fdri_crash.ended = false;
     fdri_crash_threads_reset();

@@ -38,6 +38,8 @@ expect 1 'another constant' 's/n \* 3/n * 5/'
 expect 1 'another text' 's/a text/a test/'
 expect 1 'another function of the C library' 's/puts/perror/'
 expect 1 'another variable' 's/other \* 7/counter * 7/'
-expect 1 'one function more' '$s/$/ int fourth(void) { return 4; }/'
+# shellcheck disable=SC2016 # $ is sed's: the last line
+expect 1 'one function more' \
+    '$s/$/ int fourth(void) { return 4; }/'
 expect 1 'one function less' '/^int third/d'
 exit "$bad"
