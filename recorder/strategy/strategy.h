@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Giving memory back when the buffer is full: four strategies, one ledger.
+/* Giving memory back when the buffer is full: four strategies, one log of reductions.
  *
- *   reduce.c        which strategy; lines of the ledger    worth_order.c   partitions in order of worth
+ *   reduce.c        which strategy; the log of reductions  worth_order.c   partitions in order of worth
  *   whole.c  last.c  first.c  telescope.c                  epoch.c, epoch_totals.c   epochs of `telescope`
  *
  * Neighbours: memory/ asks for bins; policies/ decides; bins/ takes the bins off their lists. All functions: owner's
@@ -20,8 +20,8 @@ struct fdri_thread;
 /* Gives something back and returns a bin or piece for partition p, of at most 1 << size_log2 bytes. 0: nothing to give,
  * or p's own gate was closed. */
 uint32_t fdri_strategy_reduce(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t size_log2, uint32_t *got_log2);
-void fdri_strategy_reserve_ledger(struct fdri_thread *t); /* takes memory for the ledger's lines while there is room */
-/* writes a claim into the ledger of t; giver: id of the location that gave */
+void fdri_strategy_reserve_ledger(struct fdri_thread *t); /* takes memory for the log while there is room */
+/* writes a claim into the log of t; giver: id of the location that gave */
 void fdri_strategy_note_claim(struct fdri_thread *t, uint32_t giver, const struct fdri_bins_given *given);
 
 /* Strategy `first`: makes room to remember so many open calls when storage stops. false: no memory. */
@@ -45,8 +45,8 @@ void fdri_strategy_telescope_cut(struct fdri_thread *t);
 /* The oldest bin of p was popped; its last record left at `end`. newest: it was the newest bin, too. */
 void fdri_strategy_telescope_popped(struct fdri_thread *t, struct fdri_arena_part *p, bool newest, uint64_t end,
                                     uint32_t size_log2);
-/* The bins of p from `off` on, which are still in its list, are removed or one becomes the newest: their epochs do not
- * count them any more. */
+/* A rewind is about to remove the bins of p from `off` on, or to make one of them the newest. They leave the counts of
+ * their epochs. */
 void fdri_strategy_telescope_uncount(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t off);
 void fdri_strategy_telescope_pinned(struct fdri_thread *t); /* partitions were pinned (FDR_PIN) */
 void fdri_strategy_telescope_mend(struct fdri_thread *t);   /* an operation was broken off */
