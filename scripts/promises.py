@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Reads the `ctest:` lines of all tests (cmake/FdrTests.cmake lists their words).
+"""Reads the `ctest:` lines of all tests (cmake/FdrTests.cmake lists their words). docs/DESIGN.md has the promises.
 
 promises.py --write         writes tests/README.md
 promises.py --check         fails if tests/README.md is out of date, or a `ctest:` line holds an unknown word
@@ -13,26 +13,19 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PAGE = os.path.join("tests", "README.md")
 
-PROMISES = {
-    "P1": ("Bounded", "The buffer size given at start is the only memory, for every thread that will ever come. "
-                      "The recording path never allocates."),
-    "P2": ("Never in the way", "Recording an event takes a bounded number of steps: no lock, no system call, "
-                               "no page fault."),
-    "P3": ("Conservation", "For each location, class and depth: presented = kept + filtered + reduced + lost."),
-    "P4": ("Exactness", "An event that survives a reduction is, bit for bit, the event recorded without it."),
-    "P5": ("Exact totals", "Calls, times and histograms of each region are exact for the whole run, "
-                           "whatever was filtered or reduced."),
-    "P6": ("The arena is the file", "A snapshot, a crash bundle, the file after SIGKILL and the live arena have one "
-                                    "format; one reader reads them."),
-    "P7": ("Evidence outlives the process", "SIGKILL at any store loses at most the record that each thread was "
-                                            "writing. Crash signals also save the cause."),
-    "P8": ("The reader trusts nothing", "Any bytes give a clear message and the recoverable events: no crash, no hang, "
-                                        "no invented event."),
-    "P9": ("Valid nesting", "Events of a location are nested and monotonic. A missing caller is shown as [reduced], "
-                            "never as a neighbour."),
-    "P10": ("Harmless", "The recorder never kills, blocks or changes the host application. It degrades, counts, and "
-                        "says so once."),
-}
+DESIGN = os.path.join("docs", "DESIGN.md")
+
+
+def promises():
+    """Number -> (title, meaning), from the table of DESIGN.md."""
+    with open(os.path.join(ROOT, DESIGN), encoding="utf-8") as f:
+        rows = re.findall(r"^\| (P\d+) \| (.+?) \| (.+) \|$", f.read(), re.M)
+    if not rows:
+        sys.exit(f"{DESIGN} has no table of promises")
+    return {number: (title[0].upper() + title[1:], meaning) for number, title, meaning in rows}
+
+
+PROMISES = promises()
 
 LABELS = {
     "unit": "one part of the libraries, alone or through the public header",
