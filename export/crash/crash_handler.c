@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The handler of signals that end a process. It first calls the handler installed before it. If the process is still to
- * die, it stores the cause, gathers the context and leaves the file. Then the signal's default action happens at the
- * interrupted instruction, as without fdr. Fatal path: see crash_path.h. */
+/* The handler of signals that end a process. It stores the cause, then calls the handler installed before it. If the
+ * process lives on, it removes the cause. Else it gathers the context and leaves the file. Then the signal's default
+ * action happens at the interrupted instruction, as without fdr. Fatal path: see crash_path.h. */
 #define _GNU_SOURCE
 #include <fdr/fdr.h>
 #include <setjmp.h>

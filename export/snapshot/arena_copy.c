@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies a live arena without stopping a writer. The order makes the copy consistent:
+/* Copies a live arena without stopping a writer. The order makes the copy consistent; docs/DESIGN.md, "Taking it out",
+ * has the same numbers:
  *
- *   0 bounds      the number of events that each location had completed
- *   1 meta        accounts "before", definitions, totals, stacks
+ *   1 bounds      the number of events that each location had completed
+ *   2 meta        accounts "before", definitions, totals, stacks
  *     notes       again: each value as it was at one moment
- *   2 stacks      each open stack again, read twice; the file gets the longest prefix equal in both
- *   3 bins        all bins handed out by then, each up to the commit word that was read first; a bin whose generation
+ *   3 stacks      each open stack again, read twice; the file gets the longest prefix equal in both
+ *   4 bins        all bins handed out by then, each up to the commit word that was read first; a bin whose generation
  *                 changed meanwhile is dropped
- *   4 new blocks  of accounts; they may lie where the file has a bin
+ *   5 new blocks  of accounts; they may lie where the file has a bin
  *     partitions  of all locations, again: their list heads are newer than all of the above, so no list names a bin
  *                 that was taken away
- *   5 tail        accounts "after", and the tick at which each stack was copied
- *   6 checks      of the written file, read back (snapshot_checks.c)
- *   7 superblock  last: a file without it is no recording
+ *   6 tail        accounts "after", and the tick at which each stack was copied
+ *   7 checks      of the written file, read back (snapshot_checks.c)
+ *   8 superblock  last: a file without it is no recording
  *
  * Bins appended after their place was copied are missing at the newest end of a list. Records newer than the tail's
  * tick may lack a parent. The reader handles both. */
@@ -67,7 +68,7 @@ int fdri_snapshot_put_live(int fd, const uint8_t *from, uint64_t count, uint64_t
     return e;
 }
 
-/* ---- 1: meta, until no block was added meanwhile; then the meta blocks that lie in pieces of bins ---- */
+/* ---- 2: meta, until no block was added meanwhile; then the meta blocks that lie in pieces of bins ---- */
 
 /* Reads the size once: another thread may be writing there. */
 FDRI_RACY uint32_t fdri_snapshot_meta_piece(const uint8_t *from, uint32_t room)
@@ -134,7 +135,7 @@ static int copy_meta(int fd, uint64_t *virgin)
     return copy_meta_pieces(fd, *virgin);
 }
 
-/* ---- 3: bins ---- */
+/* ---- 4: bins ---- */
 
 /* Copies one bin or piece into `to`. Returns the bytes copied; 0 if it is not in use or was taken away meanwhile.
  * *size: its size, or the least size if it has none. All is read behind the generation, because halves join to wholes

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of the ledger: each step that gave memory back, and its reason. */
+/* The log of reductions of a location: each step that gave memory back, and its reason. */
 #ifndef FDRI_FORMAT_ARENA_LEDGER_LINE_H
 #define FDRI_FORMAT_ARENA_LEDGER_LINE_H
 

@@ -9,8 +9,7 @@
 #include "reader/account/account.h"
 #include "reader/file/file.h"
 
-/* The size of what begins at `off`. *used: bytes that records take of it; *events false: it is a meta block, not for
- * events. */
+/* The size of the bin or meta block at `off`. *used: bytes of records in it. *events: it is no meta block. */
 static uint32_t place(const struct fdr_file *f, uint64_t off, uint32_t room, uint64_t *used, bool *events)
 {
     struct fdri_arena_bin h;

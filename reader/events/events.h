@@ -2,7 +2,7 @@
 /* Events in order: of one partition, of one location, of all.
  *
  *   cursor.c           records of one partition         location_stream.c  calls and points of one location
- *   stream_open.c      opens and closes that stream     careful_stream.c   its next step if calls may be missing
+ *   stream_open.c      opens and closes that stream     careful_stream.c   its next step; makes up missing callers
  *   point_merge.c      points of a location by time     location_merge.c   all locations by time
  *   visit_calls.c      calls with their times           sample_events.c    streams of samples
  *   snapshot_cut.c     moving locations                 missing_parents.c  may a caller be missing?

@@ -304,7 +304,7 @@ static int fold(struct fdri_arena_location *l)
     if (!into) return -1;
     if (into->loc->flags & FDRI_ARENA_LOCATION_FREE) {
         sigset_t old;
-        /* a longjmp from within would leave blocks that name two locations for ever */
+        /* a longjmp out of the next two calls would leave blocks that name two locations for ever */
         fdri_system_signals_block(&old);
         fdri_thread_location_number(into);
         fdri_thread_location_publish(into, FDRI_ARENA_LOCATION_ENDED);

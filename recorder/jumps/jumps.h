@@ -33,7 +33,7 @@ void fdri_jumps_excluded_add(struct fdri_thread *t, uint32_t region, const struc
 uint32_t fdri_jumps_excluded_find(struct fdri_thread *t, uint32_t region);
 /* Ends that call and the excluded calls that began after it. The call around it must be the top one. */
 void fdri_jumps_excluded_leave(struct fdri_thread *t, uint32_t region);
-/* The calls from this depth on end, and with them the excluded calls inside. */
+/* The open calls at depth `from` and deeper end, and with them the excluded calls inside them. */
 void fdri_jumps_excluded_close(struct fdri_thread *t, uint32_t from);
 
 /* Completes a leave that was left half-done. True: the top call has ended and is in the totals; it is still on the

@@ -111,8 +111,9 @@ static bool starves(const struct fdri_thread *t)
            bins << (full_log2() - 9) < (uint64_t)fdri_arena_levels_in(t->loc->level_blocks) * LEVEL_UNITS;
 }
 
-/* Offset of a bin of 1 << *got bytes for partition p; 0: none. p is NULL if the request is for a meta block. Sources
- * in order: bins ready, free bins, own pieces, other locations, own events. */
+/* Offset of a bin of 1 << *got bytes for partition p; 0: none. p is NULL if the request is for a meta block. Sources in
+ * order: own pieces of that size, free bins, other own pieces, bins ready, other locations, own events. A request for a
+ * whole bin begins with bins ready. */
 static uint32_t find_bin(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t want, uint32_t *got)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;

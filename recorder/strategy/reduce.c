@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls the strategy that gives memory back, and keeps the lines of the ledger, which record every step. */
+/* Calls the strategy that gives memory back, and keeps the log of reductions. */
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/racy.h"

@@ -136,8 +136,8 @@ void fdri_samples_ring_drain(struct fdri_samples_target *t);
 void fdri_samples_ring_close(struct fdri_samples_target *t);
 
 /* ---- own_overflow.c ---- */
-/* True if the provider's event how->name overflows here beside the events of `papi`. Reports a failure, and which
- * threads are sampled. Call it before the first thread attaches. */
+/* True if the provider's event how->name can overflow on this machine while the events of `papi` count. Prints one
+ * line: the failure, or that only recording threads are sampled. Call it before the first thread attaches. */
 bool fdri_samples_own_choose(struct fdri_samples_settings *how, const char *papi);
 void fdri_samples_own_none(void); /* no event of a provider in this recording */
 /* Opens the event for the calling thread, which attaches; `blocked`: its signals before. Allocates and locks, but does
