@@ -61,7 +61,7 @@ struct fdr_counter_provider {
 /* Makes a provider known for the events of FDR_PAPI and FDR_SAMPLE, in place of libfdr-papi; call it before fdr_init.
  * NULL: libfdr-papi again. Returns 0; or -EINVAL, and nothing changes: `size` ends before overflow_choose, or the name
  * or one of the first five functions is missing. Takes no lock: one thread at a time, not in signal handlers, not while
- * a recording begins or runs (its threads keep the provider that it began with). */
+ * a recording begins or runs. The threads of a recording keep the provider that it began with. */
 FDR_API int fdr_counter_provide(const struct fdr_counter_provider *provider);
 
 #ifdef __cplusplus

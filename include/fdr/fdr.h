@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr: the flight data recorder for production codes. This header is the contract of libfdr.
  *
- * fdr records what every thread of a program does, all the time, into one buffer of fixed size: calls of regions, and
- * events such as metrics and messages. When the buffer is full, fdr gives old detail back and keeps account of it; the
- * totals of every region stay exact. Nothing is written to disk until a snapshot is taken or the process crashes.
+ * fdr records the calls and events of every thread, all the time, into one buffer of fixed size. Events are metrics,
+ * messages and the like. When the buffer is full, fdr gives old detail back and keeps account of it; the totals of
+ * every region stay exact. Nothing is written to disk until a snapshot is taken or the process crashes.
  *
  *     #include <fdr/fdr.h>
  *     int main(void)
@@ -20,8 +20,8 @@
  *   region     A piece of code with a name, such as a function or a block. The program refers to it by an id.
  *   call       One pass through a region, from enter to leave. It counts as two events, and is stored as one record.
  *   point      An event without duration: a metric, a marker, a message, a collective, a user event.
- *   recording  What happens from fdr_init to fdr_finalize. A process has one at a time, and may have several in turn.
- *   location   What one thread records into: its open calls, its records, its totals.
+ *   recording  The time from fdr_init to fdr_finalize. A process has one at a time, and may have several in turn.
+ *   location   The store of one thread: its open calls, its records, its totals.
  *   ledger     The account of all calls and points of the program: presented = kept + filtered + reduced + lost.
  *              Filtered: a rule or a pause kept the event out. Reduced: fdr gave it back to make room. Lost: there was
  *              no room at all.
@@ -36,8 +36,9 @@
  *              about 29 ns, of which two readings of the clock take 22; while nothing records, about 1 ns.
  *              They never fail loudly: fdr counts the events that it could not store (fdr_usage, `fdr info`). errno
  *              stays as it was.
- *              Exceptions: the first [record] call of a thread makes its location, which may block. When memory is
- *              short, some rare steps are lock-free instead of wait-free, and make one or two system calls.
+ *              Exceptions: the first [record] call of a thread makes its location, which may block. The first call
+ *              for a code address takes a lock. When memory is short, some rare steps are lock-free instead of
+ *              wait-free, and make one or two system calls.
  *   [signal]   The mark of other functions that signal handlers may call. They may make system calls and wait for a
  *              moment, but never for the thread that the handler interrupted.
  *   No mark    May lock, allocate, wait for files and print one line on standard error. Not for signal handlers.
@@ -82,18 +83,18 @@ typedef uint32_t fdr_comm_id; /* 0 is the world communicator */
 
 /* ---- start and end ------------------------------------------------------------------------------------- */
 
-/* Settings. Each text field has an environment variable of its name, such as FDR_BUFFER for `buffer`, and takes the
- * same text: sizes with K, M, G, durations with ns, us, ms, s. NULL or "" means: the variable, else the default. */
+/* Settings. Each text field but `name` has an environment variable of its name, with the same texts: `buffer` has
+ * FDR_BUFFER. Sizes take K, M, G; durations ns, us, ms, s. NULL or "" means: the variable, else the default. */
 struct fdr_config {
     size_t size;            /* sizeof(struct fdr_config) */
     int ignore_environment; /* 1: use only this structure and the defaults */
-    const char *enable;     /* "1", "0": record nothing */
+    const char *enable;     /* "1"; "0" records nothing */
     const char *name;   /* (no variable) NAME in file names, the part behind the last '/'; default: the executable's */
     const char *buffer; /* memory of the recording: "64M" */
     const char *bin;    /* size of a bin, the unit of that memory: "4K"; a power of two from 512 to 64K */
     const char *live_dir; /* directory of the live file, in RAM */
     const char *dir;      /* directory of snapshots and crash bundles */
-    const char *arena;    /* "mapped": the buffer is the live file, "anonymous": no live file */
+    const char *arena;    /* "mapped": the buffer is the live file; "anonymous": no live file */
     const char *strategy; /* when memory is full: "telescope", "whole", "last", "first" */
     const char *reduce;   /* order in which detail goes: "duration,depth,class,epoch" */
     const char *classes;  /* classes of events for step "class", least important first: "metric,marker,user,message" */
@@ -103,13 +104,13 @@ struct fdr_config {
     const char *resolution;   /* "0" is lossless; "100ns" is rounded down to a power of two of ticks */
     const char *filter;       /* file of rules: docs/FILTER.md */
     const char *signal;       /* signal that takes a snapshot: "USR1", another name or number, "none" */
-    const char *finalize;     /* "none", "snapshot": take one at the end */
+    const char *finalize;     /* "none"; "snapshot" takes one at the end */
     const char *holdoff;      /* least time between two snapshots by signal: "1s" */
     const char *keep;         /* how many snapshots stay: "8,oldest", "8,newest" */
     const char *disk;         /* most bytes of all snapshots of the recording, and of a bundle: "512M" */
     const char *counters;     /* counters sampled by fdr's monitor thread: "default", "all", names (docs/COUNTERS.md) */
     const char *counter_interval; /* period of that thread: "1ms" */
-    const char *crash;            /* what leaves a crash bundle: "1", "all", "exit", "0" (docs/CRASH.md) */
+    const char *crash;            /* which deaths leave a bundle: "1", "all", "exit", "0" (docs/CRASH.md) */
     const char *crash_deadline;   /* longest time the crash handler takes to write it: "800ms" */
     const char *telescope;        /* shares of memory of the age tiers, newest first: "equal", "4,2,1" */
     const char *edge_counters;    /* counters that threads read at enter and leave of chosen calls */
@@ -117,31 +118,32 @@ struct fdr_config {
     const char *papi;             /* PAPI events read there, too */
     const char *sample;   /* samples of every thread: "1kHz", with "wall", "unwind", "nostack"; or EVENT/COUNT */
     const char *triggers; /* a file, or lines separated by ';': docs/TRIGGERS.md */
-    const char *watchdog; /* "off", or how long a thread may stand still in a region: "30s" */
-    const char *pin;      /* "0", or the first moments to keep in full: "5s" */
-    int strict; /* (no variable) a bad value is, 0: replaced by the default, with one line; 1: an error of fdr_init */
-    const char *live_force; /* "0", "1": the live directory need not be in RAM */
+    const char *watchdog; /* "off"; or how long a thread may stand still in a region: "30s" */
+    const char *pin;      /* "0"; "5s" keeps the first 5 seconds in full */
+    int strict; /* (no variable) 0: a bad value becomes the default, with one line; 1: it is an error of fdr_init */
+    const char *live_force; /* "0"; with "1" the live directory need not be in RAM */
 };
 
 /* Starts the recording of this process; while one is running, changes nothing. config NULL: environment and defaults.
  * Returns 0 (also with FDR_ENABLE=0, which records nothing). After an error nothing records:
  *   -EINVAL   config->size is not set, or a value makes no sense and `strict` is 1
- *   -EBUSY    another thread is still in the middle of a record of the recording before, or the process is dying
+ *   -EBUSY    another thread has not finished an event of the previous recording, or the process is dying
  *   -errno    of the system call that failed
- * Signals for which the program has a handler wait until it returns. A program that does not call it records nothing,
+ * Until fdr_init returns, signals with a handler are blocked. A program that does not call fdr_init records nothing,
  * unless it is linked with fdr::instrument, which starts the recording before main. */
 FDR_API int fdr_init(const struct fdr_config *config);
 
 /* Ends the recording: takes the final snapshot if FDR_FINALIZE asks for one, then removes the live file. Runs by itself
- * at exit(). Other threads may go on calling [record] functions. Signals that have a handler wait until it returns. */
+ * at exit(). Other threads may go on calling [record] functions. Until it returns, signals with a handler are
+ * blocked. */
 FDR_API void fdr_finalize(void);
 
 /* ---- definitions ---------------------------------------------------------------------------------------
  *
  * A definition gives an id to a name. These rules hold for all kinds:
  *   Equal arguments give the same id. Ids count from 1 and stay valid in later recordings of the process, so a static
- *   variable may keep one. 0 means that nothing records, or that there is no room (one line on standard error says so);
- *   events recorded with it are shown as [unknown]. Names are cut at 4,095 bytes. */
+ *   variable may keep one. 0 means that nothing records, or that there is no room; one line on standard error reports
+ *   the latter. Events recorded with id 0 are shown as [unknown]. Names are cut at 4,095 bytes. */
 
 /* [signal] A region. file may be NULL; name, file and line together make it unique. Never calls malloc. */
 FDR_API fdr_region fdr_region_define(const char *name, const char *file, unsigned line);
@@ -163,7 +165,7 @@ FDR_API void fdr_enter_function_(const void *function, const void *caller, const
 FDR_API void fdr_modules_changed(void);
 
 /* A metric: a value with a unit that changes over time. Gauges go up and down, counters only rise. All values are
- * stored in 64 bits; the narrow types say what the program has. At most 4,095 metrics. */
+ * stored in 64 bits; the narrow types give the type of the program's variable. At most 4,095 metrics. */
 enum fdr_metric_kind { FDR_METRIC_GAUGE = 0, FDR_METRIC_COUNTER = 1 };
 enum fdr_type { FDR_U64 = 0, FDR_I64 = 1, FDR_F64 = 2, FDR_U32 = 3, FDR_I32 = 4, FDR_F32 = 5 };
 FDR_API fdr_metric_id fdr_metric_define(const char *name, const char *unit, enum fdr_type type,
@@ -187,8 +189,8 @@ FDR_API fdr_event_type fdr_event_define(const char *name, const struct fdr_field
 
 /* ---- calls of regions ---------------------------------------------------------------------------------- */
 
-/* Internal: the gate of the inline functions below. `on` is 0 while nothing records. The gate has a page of its own, so
- * that the kernel can hand a zeroed one to a forked child; 64 KiB are the largest page of any kernel. */
+/* Internal: the gate of the inline functions below. `on` is 0 while nothing records. The gate has a page of its own.
+ * So the kernel can hand a zeroed one to a forked child. 64 KiB are the largest page of any kernel. */
 struct fdr_switch_page_ {
     uint32_t on;
     uint32_t pid; /* of the recording process */
@@ -225,7 +227,8 @@ FDR_API void fdr_leave(fdr_region region);
 FDR_API void fdr_enter_at(fdr_region region, uint64_t time_ns);
 FDR_API void fdr_leave_at(fdr_region region, uint64_t time_ns);
 
-/* Internal: the compiler's hooks leave such a function out. Else its own leave would close what it has entered. */
+/* Internal: the compiler's hooks leave such a function out. Else its own leave would close the entered
+ * call. */
 #define FDR_UNHOOKED_ __attribute__((no_instrument_function))
 
 /* Internal to FDR_REGION and FDR_FUNCTION. */
@@ -283,8 +286,9 @@ FDR_UNHOOKED_ static inline fdr_region fdr_scope_enter_(uint32_t *id, const char
 
 /* ---- points: events without duration, all [record] ----------------------------------------------------- */
 
-/* A value of a metric. A value that the metric's type does not hold becomes the nearest value of that type (negative:
- * 0 if unsigned); fractions are cut, not-a-number is 0. An undefined metric counts as unsigned. */
+/* A value of a metric. A value that the metric's type does not hold becomes the nearest value of that type. So a
+ * negative value of an unsigned metric is 0. Fractions are cut, not-a-number is 0. An undefined metric counts as
+ * unsigned. */
 FDR_API void fdr_metric_u64(fdr_metric_id metric, uint64_t value);
 FDR_API void fdr_metric_i64(fdr_metric_id metric, int64_t value);
 FDR_API void fdr_metric_f64(fdr_metric_id metric, double value);
@@ -304,7 +308,7 @@ FDR_API void fdr_message_send_at(uint32_t peer, int32_t tag, fdr_comm_id comm, u
 FDR_API void fdr_message_recv_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t time_ns);
 
 /* A collective operation, begin and end. operation: a number of docs/FORMAT.md (10 Barrier, 11 Bcast, 13 Allreduce,
- * ...). root: a world rank, -1: none. bytes: what this process sent and received. */
+ * ...). root: a world rank, -1: none. bytes: sent and received by this process. */
 FDR_API void fdr_collective_begin(uint32_t operation);
 FDR_API void fdr_collective_end(uint32_t operation, fdr_comm_id comm, int32_t root, uint64_t bytes_sent,
                                 uint64_t bytes_received);
@@ -331,7 +335,7 @@ FDR_API void fdr_reading(fdr_event_type type, const void *payload, uint64_t befo
 struct fdr_sampled;
 enum fdr_sampled_by { FDR_BY_CPU_TIME = 0, FDR_BY_WALL_TIME = 1, FDR_BY_EVENTS = 2 };
 
-/* Opens a stream for thread `tid`. period: what a weight of 1 stands for, in ns or events. The name is cut at 20 bytes.
+/* Opens a stream for thread `tid`. period: length of a weight of 1, in ns or events. The name is cut at 20 bytes.
  * Returns NULL if nothing records or there is no room; the functions below take NULL. The stream lives as long as the
  * recording; later the functions below do nothing with it. */
 FDR_API struct fdr_sampled *fdr_sampled_open(uint32_t tid, const char *name, enum fdr_sampled_by by, uint64_t period);
@@ -365,7 +369,7 @@ FDR_API uint64_t fdr_sample_at(struct fdr_sampled *stream, const struct fdr_look
 FDR_API void fdr_thread_name(const char *name);
 
 /* Sets a fact about this run: fdr_note("input", "case-17.h5"). The newest value of each key is in every snapshot, in
- * every bundle and in what a kill leaves. Keys are cut at 39 bytes, values at 103, never within a UTF-8 character.
+ * every bundle and in the file after a kill. Keys are cut at 39 bytes, values at 103, never within a UTF-8 character.
  * Meant for dozens of keys: each one adds some 4 ns to every note. */
 FDR_API void fdr_note(const char *key, const char *value);
 
@@ -373,9 +377,9 @@ FDR_API void fdr_note(const char *key, const char *value);
  * which of its crash handlers were replaced (`fdr info` shows it). Without the call it notices with the next thread,
  * the next snapshot, or within 5 s. Some thirteen system calls. */
 FDR_API void fdr_handlers_changed(void);
-/* The same, and fdr's crash handlers take their places back: from now on they call the handlers that replaced them, as
- * if those had been installed before fdr_init. For runtime libraries that install handlers at program start and forget
- * the ones they found. fdr::instrument does this for libgfortran. docs/CRASH.md tells what a handler may do. */
+/* Like fdr_handlers_changed; also puts fdr's crash handlers back in their places. They then call the handlers that
+ * replaced them, as if those were older than fdr_init. For runtime libraries that install handlers at program start and
+ * forget the ones they found. fdr::instrument does this for libgfortran. docs/CRASH.md has the rules for handlers. */
 FDR_API void fdr_handlers_chain(void);
 
 /* [signal] The process is about to be ended by neither a signal nor exit(), such as by MPI_Abort (libfdr-mpi calls it
@@ -388,12 +392,12 @@ FDR_API int fdr_ending(const char *by, int status);
 FDR_API void fdr_pause(void);
 FDR_API void fdr_resume(void);
 
-/* Rewind: forget what this thread stored since the mark, such as an iteration that went as usual.
+/* Rewind: forget the events that this thread stored since the mark, such as an iteration that went as usual.
  *     fdr_rewind_mark(); iterate(); if (usual) fdr_rewind();
  * The totals keep it, the ledger counts it as filtered. Calls that were open at the mark stay. There is one mark per
  * thread: a new one replaces it, a rewind uses it up. A rewind without a mark does nothing. If there is no memory for a
  * mark, one line on standard error says so and the rewind does nothing. No lock and no file I/O, once the thread is
- * attached; the work grows with the thread's calling depth and with what is forgotten.
+ * attached. The work grows with the thread's calling depth and with the number of forgotten bins.
  * Idea: rewinding event buffers, Wagner 2015 (3.2). */
 FDR_API void fdr_rewind_mark(void);
 FDR_API void fdr_rewind(void);
@@ -416,7 +420,7 @@ FDR_API void fdr_phase_end(const char *name);
  *   -EDEADLK, -ECANCELED   only around handlers of faults: docs/API.md, "Snapshots"
  *   -errno     of the system call that failed: -ENOSPC, -EACCES, ...
  * A failed snapshot leaves no file. The first of each error in a recording costs one line on standard error, but for
- * -ESRCH. Signals that have a handler wait until it returns. In a signal handler raise FDR_SIGNAL instead. */
+ * -ESRCH. Until it returns, signals with a handler are blocked. In a signal handler raise FDR_SIGNAL instead. */
 FDR_API int fdr_snapshot(const char *reason);
 /* Path of the newest complete snapshot of this process, also after fdr_finalize; "" if there is none. Valid until this
  * thread calls it again or ends. The path is as seen when the recording began, so before a chroot. */
@@ -447,7 +451,7 @@ FDR_API uint64_t fdr_trigger_count(int trigger);
 struct fdr_usage {
     /* Bytes of the buffer and of one bin; all bins and the free ones; bytes of definitions, stacks, totals, ledger. */
     uint64_t buffer_bytes, bin_bytes, bins, bins_free, meta_bytes;
-    /* Locations made so far; the ledger (`stored`: what is kept now); steps that gave memory back. */
+    /* Locations made so far; the ledger (`stored`: kept now); steps that gave memory back. */
     uint64_t locations, presented, stored, filtered, reduced, lost, reductions;
     uint64_t bytes_stored;       /* in bins in use, headers included */
     uint64_t snapshots;          /* written */
@@ -465,7 +469,7 @@ FDR_API struct fdr_usage fdr_usage(void);
 #pragma GCC diagnostic pop
 #endif
 
-/* [signal] The version, "0.1.0"; and what this build has, one line "name: value" each. Constants. */
+/* [signal] The version, "0.1.0"; the properties of this build, one line "name: value" each. Constants. */
 FDR_API const char *fdr_version(void);
 FDR_API const char *fdr_build(void);
 

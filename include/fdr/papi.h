@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* libfdr-papi: PAPI's counters for fdr. A program need not call it: libfdr loads the library if FDR_PAPI is set, or if
- * FDR_SAMPLE names one of PAPI's events, unless the program is linked with it (CMake: fdr::papi). */
+/* libfdr-papi: PAPI's counters for fdr. A program need not call it. libfdr loads the library if FDR_PAPI is set, or if
+ * FDR_SAMPLE names one of PAPI's events. It does not if the program is linked with it (CMake: fdr::papi). */
 #ifndef FDR_PAPI_H
 #define FDR_PAPI_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libfdr-reader: reads recordings (snapshots, live files, crash bundles, what a kill left) on any machine, without the
+/* libfdr-reader: reads recordings (snapshots, live files, also after a kill, crash bundles) on any machine, without the
  * program that was recorded. This header is its contract.
  *
  *     struct fdr_file *file;
@@ -25,12 +25,12 @@
  *   [rest]     The row of totals that stands for all regions without a row of their own.
  *
  * Rules for every function, unless its own text says otherwise
- *   Units      Times are ns on the recording's time line: CLOCK_MONOTONIC, or what the program passed to the _at
- *              functions. Sizes are bytes.
- *   Pointers   Not NULL, except where the text says what NULL means. `message` may be NULL if message_bytes is 0.
+ *   Units      Times are ns on the recording's time line: CLOCK_MONOTONIC, or the times that the program passed
+ *              to the _at functions. Sizes are bytes.
+ *   Pointers   Not NULL, except where the text gives a meaning to NULL. `message` may be NULL if message_bytes is 0.
  *   Rows       A function that takes `rows` sets *rows to an array and returns its length; with 0, do not follow *rows.
  *              An index beyond the end gives NULL.
- *   Ownership  What a function returns belongs to the fdr_file and lives until that is closed. Arguments are needed
+ *   Ownership  The results of a function belong to the fdr_file and live until that is closed. Arguments are needed
  *              until the function returns, except where the text says longer.
  *   Threads    Many threads may read one fdr_file, each with its own fdr_iter. Functions that compute something on
  *              first use do so under the file's lock. During fdr_file_close, fdr_file_symbolise and fdr_file_recover no
@@ -74,7 +74,7 @@ enum fdr_verdict { FDR_WHOLE = 0, FDR_DAMAGED = 1, FDR_UNREADABLE = 2 };
 
 /* Opens a file, or a copy of one in memory that the caller keeps until fdr_file_close. Checks the headers; bins are
  * checked when they are decoded. FDR_UNREADABLE sets *out to NULL. `message`: the first problem. A file that is still
- * being written is copied first; any other is mapped, so a file that is truncated while it is open costs a SIGBUS. */
+ * being written is copied first; any other is mapped. So a file that is truncated while it is open costs a SIGBUS. */
 FDR_API enum fdr_verdict fdr_file_open(const char *path, struct fdr_file **out, char *message, size_t message_bytes);
 FDR_API enum fdr_verdict fdr_file_open_memory(const void *bytes, size_t count, struct fdr_file **out, char *message,
                                               size_t message_bytes);
@@ -128,7 +128,7 @@ struct fdr_file_info {
     int64_t realtime_offset_ns; /* time_ns + this = ns since 1970 */
     uint64_t taken_ns;          /* when the snapshot was taken; 0: no snapshot */
     const char *reason_kind;    /* "api", "signal", "finalize", "trigger", "watchdog", "outside"; "": not known */
-    bool has_trigger;           /* a trigger or the watchdog took it; the next five fields tell what it saw */
+    bool has_trigger;           /* a trigger or the watchdog took it; the next five fields describe it */
     const char *trigger_name;
     uint64_t trigger_time_ns, trigger_value;
     uint32_t trigger_value_type; /* as fdr_definition.value_type */
@@ -189,7 +189,7 @@ struct fdr_location_info {
     uint32_t numa_node;
     bool live;
     uint64_t start_ns, end_ns; /* first event, 0: none yet; end of the thread, 0: it lives */
-    uint64_t from_ns, to_ns;   /* oldest and newest of what is kept, open calls included */
+    uint64_t from_ns, to_ns;   /* oldest and newest kept event, open calls included */
     size_t open_count;
     const struct fdr_open_call *open; /* outermost first */
     uint32_t epochs;                  /* number of them now */
@@ -200,8 +200,8 @@ struct fdr_location_info {
     uint64_t pinned_to_ns, pinned_events, pinned_bytes;
     bool pinned_cut;
     bool given_times; /* its times came from the _at functions; false also if the recording's clock counts ns */
-    /* Times that stepped back; calls closed by the leave of an outer one; leaves without a call; operations that a
-     * handler left by longjmp; regions without a histogram. */
+    /* Numbers of times that stepped back, and of calls closed by the leave of an outer one. Leaves without a call.
+     * Operations that a handler left by longjmp. Regions without a histogram. */
     uint64_t clamped, unbalanced, stray_leaves, abandoned, hists_dropped;
     uint64_t rows_folded;        /* calls in the row [rest] */
     uint64_t points_without_row; /* points that are in no total, as there was no room for a row of their kind */
@@ -248,7 +248,7 @@ FDR_API const struct fdr_definition *fdr_definition(const struct fdr_file *file,
  * FDR_SYMBOLS=0. Does nothing in a build without elfutils. */
 FDR_API void fdr_file_symbolise(struct fdr_file *file);
 
-/* ---- the ledger, and what fdr gave back ---- */
+/* ---- the ledger, and the log of reductions ---- */
 
 enum fdr_event_class {
     FDR_IN_REGION = 0,
@@ -269,8 +269,9 @@ struct fdr_ledger_row { /* presented = kept + filtered + reduced + lost, unless 
 };
 /* Sorted by location, class, depth. Decodes all bins on first use. rows may be NULL. */
 FDR_API size_t fdr_ledger(struct fdr_file *file, const struct fdr_ledger_row **rows);
-/* Of a snapshot of a running process: what a location had presented before and after its bins were copied. Its ledger
- * sum lies between the two; if they are equal it is exact. 0, 0: no such location. 0, UINT64_MAX: not known. */
+/* Of a snapshot of a running process: the presented events of a location, before and after its bins were copied. The
+ * sum of its ledger lies between the two; if they are equal it is exact. 0, 0: no such location. 0, UINT64_MAX: not
+ * known. */
 FDR_API void fdr_ledger_bounds(const struct fdr_file *file, uint32_t location, uint64_t *before, uint64_t *after);
 
 struct fdr_reduction_info { /* one line of the log: steps of one kind on one partition */
@@ -319,7 +320,7 @@ struct fdr_sample_stream { /* of one thread */
     uint32_t parent, tid;  /* the thread's location, UINT32_MAX: none; its id, 0: several threads in turn */
     const char *name;
     uint32_t by;              /* 0: CPU time, 1: wall time, 2: events */
-    uint64_t period;          /* what a weight of 1 stands for, in ns or events */
+    uint64_t period;          /* length of a weight of 1, in ns or events */
     uint64_t periods;         /* all that passed */
     uint64_t from, to;        /* the weights of the kept samples sum to `to - from` */
     uint64_t presented, kept; /* samples */
@@ -356,8 +357,8 @@ struct fdr_epoch_info {
     uint64_t kept_events;       /* that ended in it: a call counts as two, an open one as none */
     uint64_t bytes;             /* of bins that ended in it */
     uint32_t deepest;           /* depth of the deepest call ever stored in the location */
-    uint32_t complete_depth[4]; /* by band of durations: its calls down to this depth are all kept, except filtered
-                                 * and lost ones and those that ended after the location's to_ns; 0: none */
+    uint32_t complete_depth[4]; /* by band of durations: its calls down to this depth are all kept; 0: none. Filtered
+                                 * calls, lost ones, and those that ended after the location's to_ns do not count */
 };
 /* Sorted by location, oldest first. Decodes all bins on first use. None under other strategies. */
 FDR_API size_t fdr_epochs(struct fdr_file *file, const struct fdr_epoch_info **rows);
@@ -448,8 +449,8 @@ FDR_API int fdr_visit_calls(struct fdr_file *file, const struct fdr_select *sele
 /* ---- files made by others ---- */
 
 /* Takes the recording out of a core file into a new file; fails if out_path exists. For FDR_ARENA=anonymous only: else
- * the recording is in the live file. Returns 0, and `message` says what the core lacks if it was cut off; or -errno;
- * -ENOTSUP in a build without elfutils. */
+ * the recording is in the live file. Returns 0, and `message` lists the missing parts if the core was cut off. Or
+ * returns -errno; -ENOTSUP in a build without elfutils. */
 FDR_API int fdr_core_extract(const char *core, const char *out_path, char *message, size_t message_bytes);
 
 /* Adds to a file how its process ended. wait_status: as waitpid gives it, INT_MIN: not known. oom_kills: processes that
@@ -471,7 +472,7 @@ struct fdr_crash_cause_info {
     bool before;                     /* the program's own handler was working on it when the first one came */
     bool in_handler;                 /* a fault inside fdr's crash handler, which went on */
 };
-/* [0] is what the process died of. */
+/* [0] is the cause of the death. */
 FDR_API size_t fdr_crash_causes(const struct fdr_file *file, const struct fdr_crash_cause_info **rows);
 
 struct fdr_crash_thread_info {
@@ -484,7 +485,7 @@ struct fdr_crash_thread_info {
     size_t register_count;
     const uint64_t *registers; /* in the order of docs/FORMAT.md */
     bool own;                  /* by its name a thread of fdr's own; these block all signals and do not answer */
-    bool cut; /* the stack is larger than what was kept of it; its last frame says whether callers are missing */
+    bool cut; /* the stack is larger than the recorded part; its last frame says whether callers are missing */
     uint32_t kept_words; /* kept words of the stack: addresses of code and of the stack itself */
     uint64_t kept_bytes; /* how far from sp they reach */
 };
@@ -514,7 +515,7 @@ FDR_API const char *fdr_crash_text(const struct fdr_file *file, const char *name
 FDR_API const char *fdr_crash_text_name(const struct fdr_file *file, size_t index);
 FDR_API const char *fdr_crash_text_at(const struct fdr_file *file, size_t index, size_t *bytes);
 
-/* ---- notes: what fdr_note set, in every file, oldest key first ---- */
+/* ---- notes of fdr_note, in every file, oldest key first ---- */
 
 struct fdr_note_info {
     const char *key, *value;
