@@ -49,7 +49,7 @@ static inline uint32_t fdri_account_epochs_shown(const struct fdri_arena_epochs 
 /* Does damage cover the rows of this ended epoch? If so, its remainder holds all of it. */
 bool fdri_account_epoch_rows_lost(const struct fdr_file *f, const struct fdri_arena_epoch *e);
 
-/* Is this line of the ledger used, and free of damage? */
+/* Is this line of the log used, and free of damage? */
 bool fdri_account_reduction_good(const struct fdr_file *f, const struct fdri_arena_reduction *r);
 
 #define FDRI_ACCOUNT_ROW_NO_CLASS UINT32_MAX

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads the lines of the ledger that the recorder wrote: what it gave back, when, and why; oldest first. */
+/* Reads the log of reductions: when the recorder gave memory back, from which partition, and why; oldest first. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "reader/account/account.h"

@@ -106,7 +106,7 @@ struct fdri_thread {
     uint8_t victim_step, victim_reason;
     /* Strategy `last`: the partition whose bins below the floor go next; 0: none is left. */
     uint32_t drain;
-    uint32_t line; /* line of the ledger of the newest step */
+    uint32_t line; /* line of the newest step in the log of reductions */
     /* Telescope: only bins of the victim that ended by this time may still go. */
     uint64_t victim_limit;
     /* The victim's place in the order by worth, unless the order has changed since; order_*: that order. */
