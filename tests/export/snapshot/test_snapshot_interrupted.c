@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10 wrap=fdri_snapshot_put_checks
+ * ctest: without=tsan (fork in a handler: the parent's threads count as running)
  * P10: a fault handler interrupts fdr_snapshot of its own thread. It exits, jumps out, forks, or requests another
  * snapshot. Nothing hangs, no partial file stays, and each named snapshot is whole. Only handlers of faults can
  * interrupt; other signals wait for the end of the snapshot. */

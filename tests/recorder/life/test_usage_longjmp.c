@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=240 promise=P10
+ * ctest: without=tsan (fdr_usage reads words that the end of a recording writes)
  * P10: fdr_usage runs while recordings of different sizes end and begin. A handler also leaves it by longjmp at any
  * moment. The thread's next event must release the locks that it held. */
 #include <fdr/fdr.h>

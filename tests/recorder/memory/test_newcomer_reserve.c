@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=300 promise=P1,P2
+ * ctest: without=tsan (fewer samples come than it expects)
  * P1, P2: the reserve for new threads stays theirs. The program writes notes under thousands of keys, or a hundred
  * sampled threads record nothing but samples. Neither may use the reserve; fdr refuses them with one line. New
  * threads then lose no event. */
