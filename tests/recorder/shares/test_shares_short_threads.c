@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads timeout=120 promise=P5
+ * ctest: without=tsan (threads end more slowly there, so more histograms go)
  * P5: short threads with many functions and levels run one after another in a buffer that holds some dozens of
  * them. fdr must give up events of ended threads before new threads lack memory for accounts. This must also hold
  * if hundreds come at once, and one that gives memory back waits for a processor. */
