@@ -10,6 +10,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin" "$work/build" "$work/fuzz" "$work/scripts" "$work/tests" "$work/tests/"{room,house,bins}
 cp "$source/dev" "$work/dev"
 cp "$source"/scripts/{promises,verdict}.py "$work/scripts"
+mkdir "$work/docs" && cp "$source/docs/DESIGN.md" "$work/docs/" # its table of promises
 cd "$work"
 touch fuzz/fuzz_one.c scripts/cross.sh
 # each test is its first lines only

@@ -272,7 +272,7 @@ def missing():
 try:
     with open(f"{work}/program.c", "w") as f:
         f.write(PROGRAM)
-    subprocess.run(["cc", "-O1", "-g", "-fno-omit-frame-pointer", "-std=gnu11", f"-I{tree}/include", f"-I{tree}/tests", f"{work}/program.c", "-o",
+    subprocess.run(["cc", "-O1", "-g", "-fno-omit-frame-pointer", "-std=gnu11", f"-I{tree}/include", f"-I{tree}/tests/support", f"{work}/program.c", "-o",
                     f"{work}/program", f"-L{build}/lib", f"-Wl,-rpath,{build}/lib",
                     "-lfdr", "-lpthread"], check=True)
     missing()
