@@ -43,7 +43,7 @@ int main(void)
     return fdr_snapshot("end") != 0;
 }
 END
-source=${FDR_SOURCE:?}
+source=${BASH_SOURCE[0]%/*}/../..
 cc -O1 -g -fno-omit-frame-pointer -I"$source/include" "$work/program.c" -o "$work/program" -L"$work/build/lib" -Wl,-rpath,"$work/build/lib" -lfdr ||
     { echo "cannot build the program"; exit 1; }
 mkdir "$work/there"

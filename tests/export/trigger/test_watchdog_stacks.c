@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=120 promise=P10
+/* ctest: label=signals,threads timeout=120 serial promise=P10
  * ctest: without=asan (its handlers take longer there than fdr waits for stacks) */
 /* P10: a snapshot of the watchdog has the native stacks of all threads. It interrupts no system call of the program. It
  * waits for threads that wait for a processor. */

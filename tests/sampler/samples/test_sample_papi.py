@@ -248,7 +248,7 @@ def faked():
 
 def real():
     """The machine's own PAPI. If its libpfm4 does not know the processor, a preloaded library presents it as known."""
-    subprocess.run(["cc", "-shared", "-fPIC", f"{tree}/tests/papi_known.c", "-o", f"{work}/known.so", "-ldl"], check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", f"{tree}/tests/support/papi_software_events.c", "-o", f"{work}/known.so", "-ldl"], check=True)
     for extra in {}, {"LD_PRELOAD": f"{work}/known.so"}:
         text = subprocess.run([fdr, "counters", "--json"], capture_output=True, check=True, env=os.environ | extra).stdout
         if any(r["name"].endswith("TASK-CLOCK") and r["works"] for r in json.loads(text)):
