@@ -123,9 +123,19 @@ static void mark_untold(struct fdri_recover_image *m, const struct fdri_file_loc
     }
 }
 
-/* Makes the accounts of one ledger row balance: presented events that are in no account count as lost. In a snapshot
- * of a moving location, some events may be in some accounts only; without damage nothing is lost. Returns the number
- * presented. first: nothing was counted as lost yet; *changed: the accounts changed. */
+/* May the accounts of this row differ from the number presented, though nothing is lost? In a snapshot of a moving
+ * location, some events may be in some accounts only. An operation that was under way may have counted its event as
+ * presented, and nothing else. */
+static bool may_differ(const struct fdr_file *was, const struct fdri_file_location *l, bool moving, uint64_t sum,
+                       uint64_t presented)
+{
+    bool under_way = l->in_tail && l->tail.under_way;
+    if (moving && sum > presented) return true;
+    return !fdr_file_damage_count(was) && (moving || (under_way && sum + 1 == presented));
+}
+
+/* Makes the accounts of one ledger row balance: presented events that are in no account count as lost. Returns the
+ * number presented. first: nothing was counted as lost yet; *changed: the accounts changed. */
 static uint64_t settle(struct fdri_recover_image *m, const struct fdr_file *g, const struct fdr_ledger_row *r,
                        bool first, bool *changed)
 {
@@ -136,7 +146,7 @@ static uint64_t settle(struct fdri_recover_image *m, const struct fdr_file *g, c
     /* accounts that begin anew make the location look as if it were moving; the tail has the old sums */
     const struct fdri_file_location *was = fdri_file_location(m->file, r->location);
     bool moving = l->moving && !(was && was->accounts_dropped);
-    if (sum == r->presented || (moving && (sum > r->presented || !fdr_file_damage_count(m->file)))) return most;
+    if (sum == r->presented || may_differ(m->file, l, moving, sum, r->presented)) return most;
     if (r->class_ == FDRI_ARENA_CLASS_REGION) {
         const struct fdri_arena_level *v = fdri_file_level(g, l, r->depth);
         if (!v) { /* deeper than the stack: all of these are lost */
