@@ -38,7 +38,7 @@ void fdri_life_after_grace(void (*what)(void *), void *with)
     pthread_t helper;
     pthread_attr_t detached;
     sigset_t old;
-    struct later *later = fdri_life_forked ? NULL : malloc(sizeof *later);
+    struct later *later = fdri_atomic_load_relaxed(&fdri_life_forked) ? NULL : malloc(sizeof *later);
     if (!later) return; /* a forked child must not wait: liburcu's list names the parent's threads. The memory stays */
     *later = (struct later){what, with};
     pthread_attr_init(&detached);

@@ -39,7 +39,7 @@ void fdri_thread_read_abandoned(uint64_t here);
 static inline void fdri_life_read_begin(void)
 {
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
-    if (FDRI_UNLIKELY(fdri_life_forked)) return;
+    if (FDRI_UNLIKELY(fdri_atomic_load_relaxed(&fdri_life_forked))) return;
     if (FDRI_UNLIKELY(fdri_thread_reading.count)) fdri_thread_read_abandoned(here);
     if (!fdri_thread_reading.count) fdri_thread_reading.frame = here;
     fdri_thread_reading.count++;
@@ -49,7 +49,7 @@ static inline void fdri_life_read_begin(void)
 static inline void fdri_life_read_end(void)
 {
     fdri_racy_hand_over(&fdri_life_grace_word);
-    if (FDRI_UNLIKELY(fdri_life_forked)) return;
+    if (FDRI_UNLIKELY(fdri_atomic_load_relaxed(&fdri_life_forked))) return;
     urcu_bp_read_unlock();
     fdri_atomic_signal_fence(); /* the same here */
     fdri_thread_reading.count--;

@@ -74,7 +74,8 @@ static bool wiped;       /* the switch is off in every child with memory of its 
  * parent's memory, finds the switch on, and must leave the recording alone. */
 static bool bare(void)
 {
-    return fdri_life_recording.running && fdri_life_recording.pid != fdri_export_pid() &&
+    return fdri_atomic_load_relaxed(&fdri_life_recording.running) &&
+           fdri_atomic_load_relaxed(&fdri_life_recording.pid) != fdri_export_pid() &&
            !(wiped && fdri_atomic_load_relaxed(&fdr_switch_.on));
 }
 
@@ -426,7 +427,7 @@ static int begin(void)
     fdri_names_rules_load(r->set.filter, r->set.counters.edges[0] || r->set.counters.papi[0], r->set.edge_regions);
     fdri_watch_start(r->set.triggers);
     r->number = ++recordings;
-    r->pid = r->life.pid;
+    fdri_atomic_store_relaxed(&r->pid, r->life.pid); /* bare() reads it without the lock */
     fdri_atomic_store_relaxed(&fdr_switch_.pid, (uint32_t)r->pid);
     fdri_names_note_reset();
     fdri_thread_no_room_reset();
