@@ -134,9 +134,9 @@ static uint64_t size_now(void)
 /* The limit that forbids another snapshot. */
 enum obstacle { NONE, TRIGGER_KEEP, KEEP, TOO_SMALL, USED_UP };
 static const char *const obstacle_text[] = {
-    [TRIGGER_KEEP] = "it has as many as it may keep",
+    [TRIGGER_KEEP] = "it keeps as many as its limit allows",
     [KEEP] = "FDR_KEEP is reached",
-    [TOO_SMALL] = "FDR_DISK is less than one takes",
+    [TOO_SMALL] = "FDR_DISK is less than the size of one snapshot",
     [USED_UP] = "FDR_DISK is used up",
 };
 

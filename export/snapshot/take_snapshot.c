@@ -266,7 +266,8 @@ void fdri_snapshot_take_end(void)
     uint64_t unsaid = fdri_snapshot_files_unsaid();
     pthread_mutex_unlock(&lock);
     if (unsaid)
-        fdri_text_message("%" PRIu64 " more snapshot%s failed for what was said before", unsaid, unsaid > 1 ? "s" : "");
+        fdri_text_message("%" PRIu64 " more snapshot%s failed for a reason reported before", unsaid,
+                          unsaid > 1 ? "s" : "");
 }
 
 void fdri_snapshot_take_fork(int phase)

@@ -152,8 +152,8 @@ static void install(void)
     if (there && fdri_system_previous_install(&previous, fdri_snapshot_view.signal, &ours))
         installed = fdri_snapshot_view.signal;
     else
-        fdri_text_message("FDR_SIGNAL: no handler of signal %d: %s; no snapshots by it", fdri_snapshot_view.signal,
-                          strerror(errno));
+        fdri_text_message("FDR_SIGNAL: cannot install a handler of signal %d: %s; the signal takes no snapshots",
+                          fdri_snapshot_view.signal, strerror(errno));
 }
 
 static void uninstall(void)

@@ -141,7 +141,7 @@ static uint64_t deadline_setting(struct source *in, const char *field)
     const char *v = get(in, "FDR_CRASH_DEADLINE", field);
     uint64_t ns = duration_of("FDR_CRASH_DEADLINE", v, 800000000, "800ms");
     if (ns) return ns;
-    bad("FDR_CRASH_DEADLINE", v, "over before anything is written (FDR_CRASH=0: no bundle)", "800ms");
+    bad("FDR_CRASH_DEADLINE", v, "too short to write anything (FDR_CRASH=0 turns bundles off)", "800ms");
     return 800000000;
 }
 
@@ -266,8 +266,8 @@ static void parse_classes(struct source *in, const char *field)
         if (class_ >= 0 && !in->s->chain.class_rank[class_]) in->s->chain.class_rank[class_] = rank++;
         else if (!wrong++) snprintf(first, sizeof first, "%.*s", (int)length, w);
     }
-    snprintf(why, sizeof why, "'%s' is no class or stands twice", first);
-    if (wrong > 1) snprintf(why, sizeof why, "'%s' and %zu more are no classes or stand twice", first, wrong - 1);
+    snprintf(why, sizeof why, "'%s' is not a class, or is given twice", first);
+    if (wrong > 1) snprintf(why, sizeof why, "'%s' and %zu more are not classes, or are given twice", first, wrong - 1);
     if (wrong) bad("FDR_CLASSES", v, why, rank > 1 ? "the others" : "none");
     if (!v[strspn(v, ",")]) bad("FDR_CLASSES", v, "names no class", "none");
 }
@@ -311,7 +311,7 @@ static void parse_signal(struct source *in, const char *field)
     if (!*v) return;
     if (!strcmp(v, "none")) in->s->signal = 0;
     else if (signal_by_name(v) > 0) in->s->signal = signal_by_name(v);
-    else bad("FDR_SIGNAL", v, "no signal that can be used", "USR1");
+    else bad("FDR_SIGNAL", v, "not a signal that fdr can use", "USR1");
 }
 
 static void parse_keep(struct source *in, const char *field)
@@ -323,7 +323,7 @@ static void parse_keep(struct source *in, const char *field)
     char *end;
     unsigned long n = strtoul(v, &end, 10);
     if (*v < '0' || *v > '9' || n < 1 || (*end && strcmp(end, ",oldest") && strcmp(end, ",newest"))) {
-        bad("FDR_KEEP", v, "expected a count, then ,oldest or ,newest", "8,oldest");
+        bad("FDR_KEEP", v, "expected a count, with or without ,oldest or ,newest after it", "8,oldest");
         return;
     }
     in->s->keep = (uint32_t)fdri_bits_min(n, FDRI_EXPORT_KEEP_MAX);
@@ -341,7 +341,7 @@ static void parse_depth(struct source *in, const char *field)
     errno = 0;
     unsigned long n = strtoul(v, &end, 10);
     if (*end || *v < '0' || *v > '9' || errno || n < 1 || n >= UINT32_MAX)
-        bad("FDR_DEPTH", v, "not a depth from 1", "no limit");
+        bad("FDR_DEPTH", v, "not a depth (a whole number from 1 on)", "no limit");
     else in->s->depth = (uint32_t)n;
 }
 
@@ -402,9 +402,7 @@ static void make_absolute(char *path, size_t bytes, const char *variable, const 
     if (path[0] == '/' || start[0] != '/') return;
     int n = snprintf(whole, sizeof whole, "%s/%s", start, path);
     if (n < (int)bytes) memcpy(path, whole, (size_t)n + 1);
-    else
-        bad(variable, path, "too long with the working directory in front of it",
-            "it from whatever the working directory is then");
+    else bad(variable, path, "too long with the working directory put before it", "the relative path");
 }
 
 /* A message if FDR_DIR looks unusable. It is used all the same: it may be usable by the time of a snapshot. The check
@@ -415,10 +413,9 @@ static void look_at_dir(const struct fdri_life_settings *s)
     int e = stat(s->dir, &st) ? errno : !S_ISDIR(st.st_mode) ? ENOTDIR : 0;
     if (!e && faccessat(AT_FDCWD, s->dir, W_OK | X_OK, AT_EACCESS)) e = errno;
     if (e)
-        fdri_text_message(
-            "FDR_DIR=%s: %s; the recording goes on, snapshots fail until that changes, and a bundle of a crash "
-            "stays where the live file is",
-            s->dir, strerror(e));
+        fdri_text_message("FDR_DIR=%s: %s; recording goes on, but snapshots fail until that changes, and a crash "
+                          "bundle stays in the live directory",
+                          s->dir, strerror(e));
 }
 
 void fdri_life_program_path(char *path, size_t bytes)

@@ -349,9 +349,9 @@ static void start_export(struct fdri_life_recorder *r)
     v.crash_deadline_ns = r->set.crash_deadline_ns;
     int e = fdri_trigger_start(&v);
     if (e)
-        fdri_text_message(
-            "no thread for snapshots by signal: %s; such a signal does nothing, fdr_snapshot() still works",
-            strerror(-e));
+        fdri_text_message("FDR_SIGNAL: cannot start the thread that takes snapshots: %s; the signal does nothing, "
+                          "fdr_snapshot() still works",
+                          strerror(-e));
     fdri_crash_start();
 }
 
@@ -396,7 +396,7 @@ static int drop_left(struct fdri_life_recorder *r)
 {
     if (!r->left) return 0;
     if (!quiesce(&r->arena, AT_START_NS)) {
-        fdri_text_message("a thread is still in the middle of a record of the last recording; no other one is started");
+        fdri_text_message("a thread is still writing a record of the last recording; no new recording begins");
         return -EBUSY;
     }
     fdri_memory_arena_drop(r, false);
@@ -408,10 +408,8 @@ static int drop_left(struct fdri_life_recorder *r)
 static void without_loader(struct fdri_life_settings *s)
 {
     s->sample[0] = s->counters.sampled[0] = s->counters.edges[0] = s->counters.papi[0] = 0;
-    fdri_text_message(
-        "this process was forked while a thread of its parent loaded or closed a library, which the C library never "
-        "recovers from, or has no thread left to find out: addresses have no names, and there are neither samples "
-        "nor counters");
+    fdri_text_message("this process was forked while another thread loaded or closed a library, or it cannot start a "
+                      "thread to check that; addresses have no names, and fdr takes no samples and no counters");
 }
 
 /* Begins a recording with the settings in fdri_life_recording. Returns 0 or -errno. Under the lock. */

@@ -90,7 +90,7 @@ static int open_live_dir(const struct fdri_life_settings *s, const char **why)
         return -EACCES;
     }
     *why = st.st_uid != geteuid()              ? "belongs to another user"
-           : (st.st_mode & 022)                ? "others may write there"
+           : (st.st_mode & 022)                ? "other users may write to it"
            : !ram_backed(fd) && !s->live_force ? "is not RAM-backed (FDR_LIVE_FORCE=1 uses it all the same)"
                                                : NULL;
     if (!*why) return fd;
@@ -112,7 +112,7 @@ static int by_stripe(const struct fdri_life_recorder *r, uint64_t bytes,
     for (uint32_t node = 0; node < t->nodes && !e; node++) {
         static unsigned said;
         if (!t->prefer(t->id[node]) && fdri_text_once(&said))
-            fdri_text_message("memory of NUMA node %u cannot be asked for: %s; the kernel places it", t->id[node],
+            fdri_text_message("cannot request memory of NUMA node %u: %s; the kernel chooses the node", t->id[node],
                               strerror(errno));
         for (uint64_t off = node * stripe; off < bytes && !e; off += stripe * t->nodes)
             e = allocate(to, off, fdri_bits_min(stripe, bytes - off));
@@ -199,7 +199,8 @@ void fdri_memory_arena_publish(struct fdri_life_recorder *r)
     if (r->live.fd < 0 || r->live_path[0]) return;
     int e = name_live(r, r->at_live.fd, take_link, r->live.fd);
     if (e < 0)
-        fdri_text_message("FDR_LIVE_DIR=%s: %s; a SIGKILL takes the recording along", r->set.live_dir, strerror(-e));
+        fdri_text_message("FDR_LIVE_DIR=%s: %s; the live file has no name, so a SIGKILL loses the recording",
+                          r->set.live_dir, strerror(-e));
 }
 
 /* Maps and allocates the live file. On failure returns MAP_FAILED with errno, and closes and removes the file. A full
@@ -244,7 +245,7 @@ static void *map_live(struct fdri_life_recorder *r, uint64_t bytes)
     }
     if (fd >= 0 && (m = map_file(r, fd, bytes)) == MAP_FAILED) why = strerror(errno);
     if (m == MAP_FAILED) {
-        fdri_text_message("FDR_LIVE_DIR=%s: %s; recording into anonymous memory, which a SIGKILL takes along",
+        fdri_text_message("FDR_LIVE_DIR=%s: %s; recording into anonymous memory, which a SIGKILL loses",
                           r->set.live_dir, why ? why : "unusable");
         let_go(r);
         return NULL;
@@ -257,7 +258,7 @@ static void keep_in_place(const struct fdri_life_recorder *r, void *memory, uint
 {
     static unsigned said;
     if (r->topology.nodes > 1 && !r->topology.stay(memory, bytes) && fdri_text_once(&said))
-        fdri_text_message("the kernel may move memory between NUMA nodes: %s", strerror(errno));
+        fdri_text_message("cannot keep the arena on its NUMA nodes: %s; the kernel may move it", strerror(errno));
 }
 
 int fdri_memory_arena_make(struct fdri_life_recorder *r)
@@ -321,8 +322,8 @@ static void remove_live(const struct fdri_life_recorder *r, bool empty)
     int e = fdri_crash_live_remove(empty);
     bool over = fdri_atomic_load_relaxed(&r->arena.super->over) != 0;
     if (e)
-        fdri_text_message("%s: the live file cannot be removed: %s; it stays, %s", r->live_path, strerror(-e),
-                          over ? "and says that it is over" : "as somebody has given it another name, too");
+        fdri_text_message("%s: cannot remove the live file: %s; it stays %s", r->live_path, strerror(-e),
+                          over ? "and is marked as over" : "because it has a second name");
 }
 
 void fdri_memory_arena_abandon(struct fdri_life_recorder *r, bool unlink_live)

@@ -202,10 +202,9 @@ static void say_lost(const struct wanted *w, bool indexed)
             "'%.80s' is not defined: no memory for the index of names; events of it are recorded as [unknown]",
             w->name);
     else if (full)
-        fdri_text_message(
-            "no room for the definition of '%.80s'; events of it are recorded as [unknown] (FDR_BUFFER makes "
-            "room)",
-            w->name);
+        fdri_text_message("no room for the definition of '%.80s'; events of it are recorded as [unknown] (a larger "
+                          "FDR_BUFFER has room)",
+                          w->name);
     else
         fdri_text_message(
             "'%.80s' is not defined: there are %u of its kind already; events of it are recorded as [unknown]", w->name,
@@ -485,8 +484,9 @@ fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields
         if ((unsigned)fields[i].type >= sizeof wide || fields[i].offset > UINT16_MAX) {
             static unsigned said;
             if (fdri_text_once(&said))
-                fdri_text_message("event '%.60s': field %zu has type %d at offset %zu; the event is not defined",
-                                  name ? name : "", i, (int)fields[i].type, fields[i].offset);
+                fdri_text_message(
+                    "event '%.60s': field %zu: type %d or offset %zu is not possible; the event is not defined",
+                    name ? name : "", i, (int)fields[i].type, fields[i].offset);
             return 0;
         }
         described[i].type = wide[fields[i].type];

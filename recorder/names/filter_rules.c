@@ -136,11 +136,14 @@ static void load_file(const char *path)
     char line[LINE_MOST + 3]; /* with its end, and one byte that shows a longer line */
     for (unsigned number = 1; fgets(line, sizeof line, f); number++) {
         bool read = strchr(line, '\n') || feof(f);
+        char shown[81]; /* add_line splits the line */
+        snprintf(shown, sizeof shown, "%.*s", (int)strcspn(line, "#\r\n"), line);
         const char *wrong = strcspn(line, "#\n") > LINE_MOST ? "longer than 511 bytes" : add_line(line);
         for (int c = 0; !read && c != '\n' && c != EOF;) c = getc(f); /* skip the rest of a line too long */
-        if (wrong) fdri_text_message("FDR_FILTER=%s line %u: %s; this line is ignored", path, number, wrong);
+        if (wrong)
+            fdri_text_message("FDR_FILTER=%s line %u '%s': %s; this line is ignored", path, number, shown, wrong);
     }
-    if (ferror(f)) fdri_text_message("FDR_FILTER=%s: %s; what was read before that holds", path, strerror(errno));
+    if (ferror(f)) fdri_text_message("FDR_FILTER=%s: %s; using the lines read before that", path, strerror(errno));
     fclose(f);
 }
 
@@ -161,7 +164,7 @@ static void add_edges(bool edges, const char *regions)
         struct pattern *p = &patterns[pattern_count];
         chosen = true;
         if (pattern_count == RULES_MAX || strlen(glob) >= sizeof p->glob) {
-            fdri_text_message("FDR_EDGE_REGIONS: %.40s: %s; it is ignored", glob,
+            fdri_text_message("FDR_EDGE_REGIONS: '%.40s': %s; this pattern is ignored", glob,
                               pattern_count == RULES_MAX ? "more than 255 rules" : "pattern longer than 199 bytes");
             continue;
         }

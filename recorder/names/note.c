@@ -124,5 +124,5 @@ void fdr_note(const char *key, const char *value)
     fdri_system_signals_restore(&old);
     static unsigned said;
     if (here && !noted && fdri_text_once(&said))
-        fdri_text_message("no room for the note '%s' (FDR_BUFFER makes room)", name);
+        fdri_text_message("no room for the note '%s'; it is not recorded (a larger FDR_BUFFER has room)", name);
 }

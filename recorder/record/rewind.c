@@ -105,10 +105,9 @@ static void say_no_room(const struct fdri_thread *t)
 {
     static unsigned said;
     if (!fdri_text_once(&said)) return;
-    fdri_text_message(
-        "thread '%s' (%u): no room for a rewind mark of %u partitions and %u open calls; until there is, its "
-        "rewinds do nothing (FDR_BUFFER makes it)",
-        t->loc->name, t->loc->tid, count_parts(t), t->loc->depth);
+    fdri_text_message("thread '%s' (%u): no room for a rewind mark of %u partitions and %u open calls; its rewinds do "
+                      "nothing until there is room (a larger FDR_BUFFER has room)",
+                      t->loc->name, t->loc->tid, count_parts(t), t->loc->depth);
 }
 
 static struct place place_of(const struct fdri_thread *t, const struct fdri_arena_part *p)

@@ -188,7 +188,9 @@ static void add_entry(uint32_t slot, uint32_t key, uint32_t field, uint32_t type
     if (t) {
         put(t, &e);
         threshold_of(&e);
-    } else if (!full) fdri_text_message("trigger %s: no memory; it does not see everything", w->trigger.name);
+    } else if (!full)
+        fdri_text_message("trigger %s: no memory for more definitions; it does not watch all that match",
+                          w->trigger.name);
     full = full || !t;
 }
 
@@ -353,12 +355,14 @@ static int add_line(const char *line)
 {
     struct fdri_watch w;
     const char *wrong = fdri_watch_parse(line, &fdri_life_recording.set, &w);
-    if (!wrong && !w.trigger.name[0]) wrong = "nothing in it";
+    if (!wrong && !w.trigger.name[0]) wrong = "empty line";
     if (wrong) fdri_text_message("trigger '%.200s': %s; it is not set", line, wrong);
     int id = wrong ? -EINVAL : add(&w);
     if (id > 0) finish_add(slot_of(id));
     int e = id > 0 ? fdri_trigger_dumper_start() : 0;
-    if (e) fdri_text_message("trigger %s: no thread for snapshots: %s", w.trigger.name, strerror(-e));
+    if (e)
+        fdri_text_message("trigger %s: cannot start the thread that takes snapshots: %s; it only counts",
+                          w.trigger.name, strerror(-e));
     if (id > 0) fdri_trigger_dumper_wake(); /* it may have to poll from now on */
     return id;
 }
@@ -463,7 +467,7 @@ static void load_line(const char *where, unsigned number, const char *line)
     if (!wrong && !w.trigger.name[0]) return;
     int id = wrong ? 0 : add(&w);
     if (id > 0) fdri_watch_slots[slot_of(id)].matched = true; /* there are no definitions yet */
-    if (id < 0) wrong = id == -ENOMEM ? "no memory" : "there are 64 already";
+    if (id < 0) wrong = id == -ENOMEM ? "no memory" : "64 triggers exist already";
     line += strspn(line, " \t");
     if (wrong)
         fdri_text_message("FDR_TRIGGERS=%s line %u '%.*s': %s; this line is ignored", where, number,
@@ -475,7 +479,8 @@ static void load_file(const char *path)
     char line[1024];
     FILE *f = fdri_text_open_lines(path);
     if (!f) {
-        fdri_text_message("FDR_TRIGGERS=%s: %s; no triggers", path, errno == EINVAL ? "not a file" : strerror(errno));
+        fdri_text_message("FDR_TRIGGERS=%s: %s; no trigger is set", path,
+                          errno == EINVAL ? "not a file" : strerror(errno));
         return;
     }
     for (unsigned number = 1; fgets(line, sizeof line, f); number++) {
@@ -483,7 +488,7 @@ static void load_file(const char *path)
         load_line(path, number, line);
         for (int c = 0; !whole && c != '\n' && c != EOF;) c = getc(f); /* load_line has reported it as too long */
     }
-    if (ferror(f)) fdri_text_message("FDR_TRIGGERS=%s: %s; what was read before that holds", path, strerror(errno));
+    if (ferror(f)) fdri_text_message("FDR_TRIGGERS=%s: %s; using the lines read before that", path, strerror(errno));
     fclose(f);
 }
 

@@ -104,7 +104,7 @@ static const char *keep(const char *text, struct fdri_export_trigger *t)
     char *end;
     unsigned long n = strtoul(text, &end, 10);
     if (end == text || n < 1 || n > 1000000 || (*end && strcmp(end, ",oldest") && strcmp(end, ",newest")))
-        return "expected: keep N, with ,oldest or ,newest behind it";
+        return "expected: keep N, keep N,oldest or keep N,newest";
     t->keep = (uint32_t)fdri_bits_min(n, FDRI_EXPORT_KEEP_MAX);
     t->keep_newest = !strcmp(end, ",newest");
     if (n > FDRI_EXPORT_KEEP_MAX)
@@ -121,7 +121,7 @@ static const char *options(struct words *w, struct fdri_export_trigger *t)
         else if (accept(w, "holdoff"))
             wrong = fdri_life_parse_duration(next(w), &t->holdoff_ns) ? NULL : "expected: holdoff DURATION";
         else if (accept(w, "keep")) wrong = keep(next(w), t);
-        else wrong = "unknown word behind the condition; known are window, holdoff, keep";
+        else wrong = "unknown word after the condition; known are window, holdoff, keep";
     }
     return wrong;
 }

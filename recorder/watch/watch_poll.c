@@ -133,7 +133,7 @@ static uint64_t resident(void)
     errno = 0;
     /* /proc/self is empty once the first thread has ended */
     if (!fdri_system_read_text("/proc/thread-self/statm", text, sizeof text) && fdri_text_once(&said))
-        fdri_text_message("/proc/thread-self/statm: %s; triggers by memory see nothing until it can be read",
+        fdri_text_message("/proc/thread-self/statm: %s; memory triggers do not fire until it can be read",
                           errno ? strerror(errno) : "empty");
     sscanf(text, "%*u %llu", &pages);
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);

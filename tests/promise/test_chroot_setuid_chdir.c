@@ -228,7 +228,7 @@ static void collected(void)
 static void expect_line(const char *error)
 {
     const char *text = said(), *end = strchr(text, '\n');
-    assert_non_null(strstr(text, ".live.fdr: the live file cannot be removed: "));
+    assert_non_null(strstr(text, ".live.fdr: cannot remove the live file: "));
     assert_non_null(strstr(text, error));
     assert_non_null(strstr(text, place->live));
     assert_true(end && !end[1]);

@@ -136,15 +136,15 @@ static void P10_at_the_start(void **state)
     (void)state;
     const struct death_place *p = death_place();
     assert_int_equal(run(start_without_room, "mapped"), 0);
-    assert_true(said_once("recording into anonymous memory, which a SIGKILL takes along"));
+    assert_true(said_once("recording into anonymous memory, which a SIGKILL loses"));
     assert_true(is_empty(p->live));
     has(p->dir, ".1.fdr", CALLS, NULL);
     assert_int_equal(run(start_without_entry, "mapped"), 0);
-    assert_true(said_once("a SIGKILL takes the recording along"));
+    assert_true(said_once("a SIGKILL loses the recording"));
     assert_true(is_empty(p->live));
     has(p->dir, ".1.fdr", CALLS, NULL);
     assert_int_equal(run(start_without_file, "mapped"), 0);
-    assert_true(said_once("recording into anonymous memory, which a SIGKILL takes along"));
+    assert_true(said_once("recording into anonymous memory, which a SIGKILL loses"));
     assert_true(is_empty(p->live) && is_empty(p->dir));
 }
 

@@ -156,7 +156,7 @@ static void the_cap_of_a_trigger_is_said_once(void **state)
     for (int i = 0; i < 60; i++) fdr_trigger_fire(1, 2), sleep_ms(20);
     fdr_finalize();
     listened();
-    assert_int_equal(times("no more snapshots of trigger mine: it has as many as it may keep"), 1);
+    assert_int_equal(times("no more snapshots of trigger mine: it keeps as many as its limit allows"), 1);
     assert_int_equal(times("\n"), 1);
 }
 

@@ -187,7 +187,7 @@ refused() # NAME VALUE WORD...: one line with all of them
 }
 for v in fast 0Hz -5 1ZHz 'walls:5'; do wrong FDR_SAMPLE "$v" off; done
 refused FDR_TRIGGERS "nonsense" "nonsense"
-refused FDR_TRIGGERS "$work/no/such/file" "no triggers"
+refused FDR_TRIGGERS "$work/no/such/file" "no trigger is set"
 refused FDR_COUNTERS "no-such-counter" "no-such-counter"
 refused FDR_EDGE_COUNTERS "no-such-counter" "no-such-counter"
 refused FDR_PAPI "NO_SUCH_EVENT"
@@ -229,7 +229,7 @@ lines 1 "a rule that is none" FDR_FILTER "line 2"
 grep -q 'presented 100000' out.txt || fail "a rule that is none: not recorded"
 printf 'exclude name a%600s name b\ninclude name c # %2000s frobnicate\nexclude name d' exclude x >rules
 run FDR_FILTER="$work/rules" -- one
-lines 1 "a rule of more than 511 bytes" FDR_FILTER "line 1: longer than 511 bytes"
+lines 1 "a rule of more than 511 bytes" FDR_FILTER "line 1 '" "longer than 511 bytes"
 run FDR_BUFFER=1K -- one
 lines 1 "a buffer too small for one bin per location" "FDR_BUFFER=1K:" "using"
 grep -q 'presented 100000' out.txt || fail "a small buffer: not recorded"
@@ -250,7 +250,7 @@ rm -f snapshots/*
 
 # ---- FDR_DIR: snapshots ----
 run FDR_DIR="$work/nowhere" --
-lines 1 "FDR_DIR that is not there, at the start" "FDR_DIR=$work/nowhere: No such file or directory; the recording goes on"
+lines 1 "FDR_DIR that is not there, at the start" "FDR_DIR=$work/nowhere: No such file or directory; recording goes on"
 [ ! -e nowhere ] || fail "FDR_DIR is made"
 run FDR_DIR="$work/nowhere" FDR_ENABLE=0 --
 lines 0 "FDR_DIR that is not there, of a program that records nothing"
@@ -259,7 +259,7 @@ lines 2 "FDR_DIR that is not there" "FDR_DIR=$work/nowhere: No such file or dire
 grep -q 'presented 100000 .*snapshot No such file' out.txt || fail "FDR_DIR missing: $(cat out.txt)"
 echo file >plain
 run FDR_DIR="$work/plain" -- one
-lines 2 "FDR_DIR that is a file" "FDR_DIR=$work/plain: Not a directory; the recording goes on" "no snapshot was written"
+lines 2 "FDR_DIR that is a file" "FDR_DIR=$work/plain: Not a directory; recording goes on" "no snapshot was written"
 long=$(printf 'x%.0s' $(seq 600))
 run FDR_DIR="/tmp/$long" -- one
 lines 1 "FDR_DIR too long" FDR_DIR "too long" "using"
@@ -268,7 +268,7 @@ relative=$(printf 'x%.0s' $(seq 250))
 relative=$relative/$(printf 'y%.0s' $(seq 250))
 mkdir -p "$relative"
 run FDR_DIR="$relative" -- one
-lines 1 "FDR_DIR too long with the working directory" "FDR_DIR=xxx" "too long with the working directory in front of it; using it from"
+lines 1 "FDR_DIR too long with the working directory" "FDR_DIR=xxx" "too long with the working directory put before it; using the relative path"
 rm -r "${relative%%/*}"
 mkdir elsewhere
 run FDR_DIR=snapshots CHDIR=elsewhere -- one
@@ -283,9 +283,9 @@ readonly_dir()
     cd readonly || exit 1 # FDR_DIR is set, although it is the directory in which the program starts
     run FDR_DIR="$work/readonly" "$@" --
     cd "$work" || exit 1
-    lines 1 "FDR_DIR that is the working directory and read-only" "FDR_DIR=$work/readonly: Permission denied; the recording goes on"
+    lines 1 "FDR_DIR that is the working directory and read-only" "FDR_DIR=$work/readonly: Permission denied; recording goes on"
     run FDR_DIR="$work/readonly" "$@" -- one
-    lines 2 "FDR_DIR that is read-only" "FDR_DIR=$work/readonly: Permission denied; the recording goes on" "no snapshot was written"
+    lines 2 "FDR_DIR that is read-only" "FDR_DIR=$work/readonly: Permission denied; recording goes on" "no snapshot was written"
     grep -q 'presented 100000 .*snapshot Permission denied' out.txt || fail "FDR_DIR read-only: $(cat out.txt)"
     [ -z "$(ls -A readonly)" ] || fail "FDR_DIR read-only: it holds $(ls -A readonly)"
 }
@@ -397,7 +397,7 @@ lines 1 "more snapshots than FDR_KEEP" FDR_KEEP
 find snapshots -name '*.part' | grep . && fail "temporary files are left"
 rm -f snapshots/*
 run FDR_DISK=4K FDR_FINALIZE=snapshot -- 1 2
-lines 1 "a snapshot larger than FDR_DISK" "FDR_DISK is less than one takes"
+lines 1 "a snapshot larger than FDR_DISK" "FDR_DISK is less than the size of one snapshot"
 grep -q FDR_KEEP err.txt && fail "FDR_KEEP does not help where FDR_DISK is too small"
 
 if [ $bad = 0 ]; then echo "test_wrong_settings: all good"; else echo "test_wrong_settings: $bad wrong"; exit 1; fi
