@@ -109,8 +109,9 @@ static void open_counters(struct edge_thread *t)
     close_thread(t, true);
     t->broken = true;
     if (fdri_text_once(&said))
-        fdri_text_message("counters at the edges of calls cannot be read in every thread: %s%s", strerror(-e),
-                          e == -EMFILE ? " (a quarter of RLIMIT_NOFILE is in use)" : "");
+        fdri_text_message(
+            "cannot open the counters at the edges of calls in a thread: %s%s; its calls have no readings",
+            strerror(-e), e == -EMFILE ? " (a quarter of RLIMIT_NOFILE is in use)" : "");
 }
 
 /* This thread's open counters; NULL: none. mask: the thread's signals before all were blocked. */

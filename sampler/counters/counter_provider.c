@@ -56,7 +56,7 @@ const struct fdr_counter_provider *fdri_counters_provider(char *why, size_t why_
         provider_function *function;
         memcpy(&function, &symbol, sizeof function);
         if (symbol) loaded = function();
-        else snprintf(why, why_bytes, "libfdr-papi: %s", library ? "no provider in it" : dlerror());
+        else snprintf(why, why_bytes, "libfdr-papi: %s", library ? "it has no symbol fdr_papi_provider" : dlerror());
     }
     return loaded;
 }

@@ -163,7 +163,7 @@ static bool take_name(struct list *l, const char *name, char *why, size_t bytes)
     bool any = false;
     for (size_t at = 0; find(name, &at, &c); any = true)
         if (take(l, c, any ? later : why, any ? sizeof later : bytes)) return true;
-    if (!any) snprintf(why, bytes, "unknown; fdr counters lists what there is");
+    if (!any) snprintf(why, bytes, "unknown; `fdr counters` lists the counters");
     return false;
 }
 

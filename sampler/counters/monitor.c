@@ -128,7 +128,9 @@ void fdri_counters_start(const struct fdri_counters_plan *given)
     if (!plan.sampled[0]) return;
     int e = start_thread();
     running = !e;
-    if (e) fdri_text_message("FDR_COUNTERS: no thread to read counters: %s; they are not read", strerror(e));
+    if (e)
+        fdri_text_message("FDR_COUNTERS: cannot start the thread that reads counters: %s; no counter is read",
+                          strerror(e));
 }
 
 void fdri_counters_stop(void)

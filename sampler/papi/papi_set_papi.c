@@ -162,7 +162,8 @@ static bool add(struct set *s, struct failure *f)
 {
     for (int i = 0, e; i < s->codes; i++)
         if ((e = PAPI_add_event(s->id, s->code[i])))
-            return !failed(f, s->code[i], i ? "PAPI_add_event, of FDR_PAPI's beside it" : "PAPI_add_event", e);
+            return !failed(f, s->code[i], i ? "PAPI_add_event for an event of FDR_PAPI beside it" : "PAPI_add_event",
+                           e);
     return true;
 }
 
@@ -171,7 +172,7 @@ static bool overflows(struct set *s, struct failure *f)
 {
     const PAPI_component_info_t *info = PAPI_get_component_info(PAPI_get_event_component(s->code[0]));
     int e;
-    if (!info || !info->hardware_intr) return !failed(f, s->code[0], "no interrupts when its events overflow", 0);
+    if (!info || !info->hardware_intr) return !failed(f, s->code[0], "it has no interrupts at an overflow", 0);
     uint64_t number = 0;
     signalling(info->hardware_intr_sig, &number);
     if ((e = arm(s->id, info->hardware_intr_sig))) return !failed(f, s->code[0], "PAPI_overflow", e);
@@ -180,7 +181,7 @@ static bool overflows(struct set *s, struct failure *f)
         s->held[s->holds++] = (struct fdri_papi_held){s->fd, true, number};
         return true;
     }
-    return !failed(f, s->code[0], "its events overflow, but no perf event does", 0);
+    return !failed(f, s->code[0], "it does not use perf events for an overflow", 0);
 }
 
 static bool fill(struct set *s, struct failure *f)
@@ -285,8 +286,9 @@ static void describe(const char *event, uint64_t period, struct fdr_counter_info
     else fdri_papi_retire();
     if (!e && period) p->overflow = fdri_papi_describe(out, event, (int)strlen(event));
     if (out->works && (period > INT_MAX || p->multiplexed)) {
-        if (period > INT_MAX) snprintf(out->why, sizeof out->why, "PAPI_overflow takes a count up to %d", INT_MAX);
-        else snprintf(out->why, sizeof out->why, "FDR_PAPI's events are multiplexed, and such do not overflow");
+        if (period > INT_MAX) snprintf(out->why, sizeof out->why, "PAPI_overflow takes at most %d as count", INT_MAX);
+        else
+            snprintf(out->why, sizeof out->why, "the events of FDR_PAPI are multiplexed; PAPI allows no overflow then");
         out->works = 0;
     }
     if (out->works) p->period = (int)period;

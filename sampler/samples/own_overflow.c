@@ -92,7 +92,7 @@ static void say_not(uint32_t tid, const char *why)
 void fdri_samples_own_begin(uint32_t tid, const sigset_t *blocked)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    char why[FDRI_COUNTERS_WHY_BYTES] = "no key for what threads leave behind";
+    char why[FDRI_COUNTERS_WHY_BYTES] = "no pthread key is free";
     if (!fdri_samples_sampler.how.provided) return;
     if (fdri_counters_in_handler(blocked)) {
         say_not(tid, "its first event comes from a signal handler, which may have interrupted the allocator");
@@ -169,7 +169,7 @@ bool fdri_samples_own_choose(struct fdri_samples_settings *how, const char *papi
     round_++;
     drop_last();
     bool can = p && p->size >= sizeof *p && p->overflow_choose;
-    if (p && !can) snprintf(info.why, sizeof info.why, "%s has no overflow", p->name);
+    if (p && !can) snprintf(info.why, sizeof info.why, "%s offers no overflow interrupts", p->name);
     if (can) provider = p;
     if (can) choose(how, papi, &info);
     if (!info.works) {

@@ -144,7 +144,8 @@ struct fdri_samples_settings fdri_samples_parse_setting(const char *text)
     }
     if (pair[0] && !(s.events && pair_of_time)) say_both(text, pair);
     if (s.events && timed)
-        fdri_text_message("FDR_SAMPLE=%s: what overflows is no time; using it without '%s'", text, timed);
+        fdri_text_message("FDR_SAMPLE=%s: an event's overflow takes no rate, period or clock; using it without '%s'",
+                          text, timed);
     if (s.events) s.wall = false;
     if (!s.events || !period_ns) s.period_ns = period_ns; /* "off" switches an event off, too */
     if (s.provided && strstr(s.name, "CLOCK") && s.period_ns < LEAST_NS) {

@@ -70,11 +70,9 @@ void fdri_samples_source_probe(void)
                           strerror(errno));
         s->how.period_ns = 0;
     } else if (!s->perf)
-        fdri_text_message(
-            "perf events are not to be had (%s): samples come from CPU timers, which most kernels run at 100 to "
-            "1000 Hz "
-            "at most; each sample is weighed by the time that passed",
-            strerror(errno));
+        fdri_text_message("perf_event_open: %s; sampling by CPU timers, which most kernels run at 100 to 1000 Hz at "
+                          "most (a sample's weight is the time that passed)",
+                          strerror(errno));
     if (fd >= 0) close(fd);
 }
 

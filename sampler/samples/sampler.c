@@ -149,7 +149,7 @@ static void say_no_descriptors(void)
 {
     static unsigned said;
     if (fdri_text_once(&said))
-        fdri_text_message("/proc/self/task: %s; new threads are not sampled while that is so", strerror(errno));
+        fdri_text_message("/proc/self/task: %s; new threads are not sampled until it can be read", strerror(errno));
 }
 
 static void begin_target(uint32_t tid)
@@ -176,7 +176,8 @@ static void begin_target(uint32_t tid)
     if (!t->stream) {
         static unsigned said;
         if (fdri_text_once(&said))
-            fdri_text_message("the buffer has no room for samples of one more thread (FDR_BUFFER makes it larger)");
+            fdri_text_message("the buffer has no room for samples of one more thread; it is not sampled (a larger "
+                              "FDR_BUFFER has room)");
         return;
     }
     fdri_atomic_store_relaxed(&t->tid, tid);
@@ -263,9 +264,10 @@ static void look_at_mask(struct fdri_samples_target *t)
     if (!blocked || !look_up(t->tid, name) || fdri_system_is_helper(name)) return;
     ring = t->source == FDRI_SAMPLES_BY_RING;
     if (fdri_text_once(ring ? &said : &said_not))
-        fdri_text_message(
-            "thread %u (%s) blocks signal %d, which samples it: %s", t->tid, name, fdri_samples_sampler.signal,
-            ring ? "the kernel does instead, and does not know its regions" : "it is not sampled while it does");
+        fdri_text_message("thread %u (%s) blocks signal %d, which samples it: %s", t->tid, name,
+                          fdri_samples_sampler.signal,
+                          ring ? "the kernel samples it instead, without its regions"
+                               : "it is not sampled until it unblocks the signal");
 }
 
 /* Threads often set their names late. */
@@ -401,7 +403,7 @@ static bool start_helper(void)
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int e = pthread_create(&helper, NULL, help, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (e) fdri_text_message("no thread to look after samples: %s; none are taken", strerror(e));
+    if (e) fdri_text_message("FDR_SAMPLE: cannot start the thread that samples: %s; no samples are taken", strerror(e));
     else fdri_fd_name_thread(helper, FDRI_SYSTEM_THREAD_SAMPLER);
     return !e;
 }

@@ -234,15 +234,15 @@ def faked():
     refused("an event that stays 0", "stays 0", "FAKE::CONTEXT-SWITCHES/10")
     refused("an event without overflow", "PAPI_overflow (component fake): not supported", "FAKE::FAULTS/10")
     refused("no event", "PAPI knows no such event here: no event", "FAKE::NONE/10")
-    refused("a component without interrupts", "component fake: no interrupts", "FAKE::CPU-CLOCK/1000000", FAKE_QUIET="1")
-    refused("a count beyond PAPI's", "up to 2147483647", "FAKE::PAGE-FAULTS/3000000000")
+    refused("a component without interrupts", "component fake: it has no interrupts", "FAKE::CPU-CLOCK/1000000", FAKE_QUIET="1")
+    refused("a count beyond PAPI's", "at most 2147483647", "FAKE::PAGE-FAULTS/3000000000")
     refused("a PAPI that does not start", "PAPI_library_init: not supported", "FAKE::CPU-CLOCK/1000000", FAKE_DEAD="1")
     refused("a PAPI without events", "PAPI knows no such event", "PAPI_TOT_INS/100000", FAKE_EMPTY="1")
     beside("FAKE::", True)
     multiplexed = {"FDR_PAPI": "FAKE::FAULTS,FAKE::PAGE-FAULTS", "FAKE_COUNTERS": "1", "FAKE_MULTIPLEX": "1"}
-    refused("beside multiplexed ones", "FDR_PAPI's events are multiplexed", "FAKE::CPU-CLOCK/1000000", **multiplexed)
+    refused("beside multiplexed ones", "the events of FDR_PAPI are multiplexed", "FAKE::CPU-CLOCK/1000000", **multiplexed)
     said, told = run("", "FAKE::CPU-CLOCK/1000000", FDR_PAPI="FAKE::FAULTS", FAKE_COUNTERS="1")
-    check(len(said) == 1 and "of FDR_PAPI's beside it (component fake): conflict" in said[0] and told["samples"] == 0,
+    check(len(said) == 1 and "for an event of FDR_PAPI beside it (component fake): conflict" in said[0] and told["samples"] == 0,
           "no room beside those that are read: said once", said)
 
 
