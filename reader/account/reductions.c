@@ -127,7 +127,7 @@ static void add_dropped(struct fdr_file *f, const struct fdri_file_location *l, 
 {
     if (!l->raw.reductions_dropped_events && !l->raw.reductions_dropped_bytes) return;
     if (l->suspect) {
-        fdri_file_damage(f, "location %u: what it gave back before its oldest line is not known", l->id);
+        fdri_file_damage(f, "location %u: its reductions before the oldest line are unknown", l->id);
         return;
     }
     struct fdri_arena_reduction none = {.tick = oldest_tick,

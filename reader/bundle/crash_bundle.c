@@ -47,7 +47,7 @@ void fdri_bundle_notes(struct fdr_file *f)
     struct fdri_file_chain chain = {0};
     while (off && fdri_file_grow(&block, blocks, &room, sizeof *block)) {
         if (fdri_file_goes_round(&chain, off)) {
-            fdri_file_damage(f, "the blocks of notes go round");
+            fdri_file_damage(f, "the blocks of notes form a loop");
             break;
         }
         const struct fdri_arena_notes_block *b = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_NOTES,
@@ -229,7 +229,7 @@ void fdri_bundle_bytes_behind(struct fdr_file *f)
     own = fdri_bits_max(own, f->sb.arena_bytes + s->tail_bytes);
     if (checks && s->chunks_off <= f->size) own = fdri_bits_max(own, s->chunks_off + checks);
     if (f->size > own)
-        fdri_file_damage(f, "%llu bytes behind the recording are not of it", (unsigned long long)(f->size - own));
+        fdri_file_damage(f, "%llu bytes after the recording do not belong to it", (unsigned long long)(f->size - own));
 }
 
 void fdri_bundle_free(struct fdr_file *f)

@@ -195,7 +195,7 @@ static void finish(struct fdr_file *f, struct fdri_file_location *l, struct fdri
         return;
     }
     if (gather(f, l, p, &expect, raw->open_seq)) {
-        complain(f, l, p, "the list of bins is cut, rebuilt from the bins");
+        complain(f, l, p, "the list of bins ends early, rebuilt from the bins");
         tell_end(f, l, p, expect, raw->open_seq);
     } else if (p->bin_count && raw->open_seq > expect) {
         tell_short(f, l, p);

@@ -160,7 +160,8 @@ void fdri_file_definitions(struct fdr_file *f)
             if (!kept || all->row[kept - 1].d.id != all->row[i].d.id) all->row[kept++] = all->row[i];
         all->count = kept;
         if (f->sb.def_count[kind] > kept + 1)
-            fdri_file_damage(f, "%zu of %u definitions of kind %u are there", kept, f->sb.def_count[kind], kind);
+            fdri_file_damage(f, "only %zu of %u definitions of kind %u are readable", kept, f->sb.def_count[kind],
+                             kind);
     }
 }
 

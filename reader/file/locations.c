@@ -77,7 +77,8 @@ static void find_levels(struct fdr_file *f, struct fdri_file_location *l)
 {
     uint32_t missing = 0;
     if (l->raw.level_blocks > FDRI_ARENA_LEVEL_BLOCKS_MAX) {
-        fdri_file_damage(f, "location %u: %u blocks of levels", l->id, l->raw.level_blocks);
+        fdri_file_damage(f, "location %u: its number of blocks of levels, %u, is impossible", l->id,
+                         l->raw.level_blocks);
         l->raw.level_blocks = FDRI_ARENA_LEVEL_BLOCKS_MAX;
         while (l->raw.level_blocks && !l->raw.levels_off[l->raw.level_blocks - 1]) l->raw.level_blocks--;
     }
@@ -111,7 +112,7 @@ static void find_live(struct fdr_file *f, struct fdri_file_location *l)
 {
     uint32_t depth = l->raw.depth, most = fdri_arena_levels_in(l->raw.level_blocks);
     if (depth > most) {
-        if (l->settled) fdri_file_damage(f, "location %u: %u open calls on a stack of %u", l->id, depth, most);
+        if (l->settled) fdri_file_damage(f, "location %u: its %u open calls exceed its %u levels", l->id, depth, most);
         depth = 0;
     }
     if (l->suspect) return;
@@ -175,7 +176,7 @@ static void find_frozen(struct fdr_file *f, struct fdri_file_location *l)
     uint32_t count;
     if (!l->raw.frozen_off) return;
     if (!count_frozen(f, l, &count)) {
-        fdri_file_damage(f, "location %u: what was open when it stopped is damaged", l->id);
+        fdri_file_damage(f, "location %u: the open calls at its stop are damaged", l->id);
         return;
     }
     l->stopped = true;
@@ -229,7 +230,7 @@ static void read_tail(struct fdr_file *f)
         f->info.threads_gone += e.location == UINT32_MAX;
         if (!l) continue;
         if (e.presented < l->presented_before)
-            fdri_file_damage(f, "location %u: the tail says fewer events than the levels", l->id);
+            fdri_file_damage(f, "location %u: the tail has fewer events presented than the levels", l->id);
         l->in_tail = true;
         l->tail = e;
         l->cut = e.cut_tick >> l->clock.shift;
@@ -308,7 +309,7 @@ static bool take(struct fdr_file *f, uint64_t off, uint64_t *next)
     if (raw.flags & FDRI_ARENA_LOCATION_FREE) return true;
     struct fdri_file_location *l = add(f, id_of(f, &raw));
     if (!l) return false;
-    if (l->id != raw.id) fdri_file_damage(f, "location %u: its block says it is %u", l->id, raw.id);
+    if (l->id != raw.id) fdri_file_damage(f, "location %u: its block has the id %u", l->id, raw.id);
     raw.id = l->id;
     l->off = off;
     l->raw = raw;
@@ -333,7 +334,7 @@ static void put_in_order(struct fdr_file *f)
     for (size_t i = 0; i < f->location_count; i++) {
         if (kept && f->location[kept - 1].id == f->location[i].id) {
             if (f->location[kept - 1].off != f->location[i].off)
-                fdri_file_damage(f, "location %u is there twice", f->location[i].id);
+                fdri_file_damage(f, "location %u has two blocks", f->location[i].id);
             continue;
         }
         if (kept != i) f->location[kept] = f->location[i];
@@ -379,7 +380,7 @@ static void find_all(struct fdr_file *f)
     } else if (f->location_count < f->sb.location_count && !f->has_tail && any_left(f)) {
         size_t known = f->location_count;
         by_scan(f);
-        if (f->location_count > known) fdri_file_damage(f, "locations were off their chain");
+        if (f->location_count > known) fdri_file_damage(f, "the chain of locations misses some of them");
     }
     /* A damaged block may have a wrong flag, or two wrong ids. */
     if (f->bad_count && !f->locations_lost) f->locations_lost = any_left(f);
@@ -486,7 +487,7 @@ void fdri_file_locations(struct fdr_file *f)
         l->settled = !l->moving && !(l->in_tail && l->tail.under_way);
         if (l->moving && !l->in_tail) l->cut = l->raw.last_tick >> l->clock.shift;
         if (l->other_unit && l->off && l->settled)
-            fdri_file_damage(f, "location %u: its unit of time is not that of its bins", l->id);
+            fdri_file_damage(f, "location %u: its time unit differs from the unit of its bins", l->id);
         if (l->off) find_frames(f, l);
         fdri_file_parts(f, l);
         fdri_account_keep_rule(l);

@@ -213,7 +213,8 @@ static void tell_readings(struct fdr_file *f, struct fdri_file_location *l)
     bool readings = depths && deepest <= FDRI_ARENA_READING_DEPTHS && deepest > FDRI_ARENA_READING_DEPTHS - NEAR;
     if (!readings || depths != deepest - first + 1) return;
     l->raw.flags |= FDRI_ARENA_LOCATION_READINGS;
-    fdri_file_damage(f, "location %u: user events at %u depths and no call: taken as readings, in none", l->id, depths);
+    fdri_file_damage(f, "location %u: user events at %u depths without any call: taken as readings outside calls",
+                     l->id, depths);
 }
 
 void fdri_file_parts(struct fdr_file *f, struct fdri_file_location *l)
@@ -227,7 +228,7 @@ void fdri_file_parts(struct fdr_file *f, struct fdri_file_location *l)
         by_scan(f, l, s);
         from_bins(f, l, s);
     } else if (!l->moving && any_left(f, l, s) && by_scan(f, l, s)) {
-        fdri_file_damage(f, "location %u: partitions were off their chain", l->id);
+        fdri_file_damage(f, "location %u: the chain of partitions misses some of them", l->id);
     }
     free(s);
     l->parts_missing = l->parts_lost || l->raw.flags & FDRI_ARENA_LOCATION_PARTS_LOST;

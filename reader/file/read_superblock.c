@@ -54,7 +54,7 @@ static void find_end(struct fdr_file *f)
     struct fdri_arena_tail tail = {0};
     uint64_t said = sb->arena_bytes;
     if (sb->cut == FDRI_ARENA_TRUNCATED_DEADLINE)
-        fdri_file_damage(f, "cut off: FDR_CRASH_DEADLINE was over before all was written");
+        fdri_file_damage(f, "cut off: FDR_CRASH_DEADLINE passed before all was written");
     if (sb->cut == FDRI_ARENA_TRUNCATED_DISK)
         fdri_file_damage(f, "cut off: the disk or a quota was full, or RLIMIT_FSIZE reached, before all was written");
     f->cut_off = sb->cut != FDRI_ARENA_TRUNCATED_NOT;
@@ -68,8 +68,8 @@ static void find_end(struct fdr_file *f)
         f->end = said;
     } else if (said < FDRI_ARENA_SUPERBLOCK_BYTES || said % FDRI_ARENA_META_ALIGN || said < f->size ||
                said > ARENA_MOST) {
-        fdri_file_damage(f, "superblock: arena of %llu bytes in a file of %llu bytes", (unsigned long long)said,
-                         (unsigned long long)f->size);
+        fdri_file_damage(f, "superblock: the arena size, %llu bytes, does not fit the file of %llu bytes",
+                         (unsigned long long)said, (unsigned long long)f->size);
         f->end = sb->arena_bytes = f->size & ~(uint64_t)(FDRI_ARENA_META_ALIGN - 1);
     } else {
         fdri_file_damage(f, "cut off: %llu of %llu bytes are there", (unsigned long long)f->size,
@@ -92,14 +92,15 @@ static void repair_sizes(struct fdr_file *f)
     struct fdri_arena_superblock *sb = &f->sb;
     if (memcmp(sb->magic, FDRI_ARENA_MAGIC, 8)) fdri_file_damage(f, "superblock: the magic is damaged");
     if (sb->header_bytes != FDRI_ARENA_SUPERBLOCK_BYTES)
-        fdri_file_damage(f, "superblock: header of %u bytes", sb->header_bytes);
+        fdri_file_damage(f, "superblock: the header size, %u bytes, is wrong", sb->header_bytes);
     if (sb->bins_off < FDRI_ARENA_SUPERBLOCK_BYTES || sb->bins_off % FDRI_ARENA_BIN_MIN_BYTES ||
         sb->bins_off > sb->arena_bytes) {
-        fdri_file_damage(f, "superblock: bins at offset %llu", (unsigned long long)sb->bins_off);
+        fdri_file_damage(f, "superblock: the offset of the bins, %llu, is impossible",
+                         (unsigned long long)sb->bins_off);
         sb->bins_off = FDRI_ARENA_SUPERBLOCK_BYTES;
     }
     if (!pow2_between(sb->bin_bytes, FDRI_ARENA_BIN_MIN_BYTES, FDRI_ARENA_BIN_MAX_BYTES)) {
-        fdri_file_damage(f, "superblock: bins of %u bytes", sb->bin_bytes);
+        fdri_file_damage(f, "superblock: the bin size, %u bytes, is impossible", sb->bin_bytes);
         sb->bin_bytes = fdri_file_scan_bin_bytes(f);
     }
 }
@@ -134,7 +135,7 @@ static void repair_clock(struct fdr_file *f)
     }
     if (sb->band_edge_count > 3) sb->band_edge_count = 3;
     if (sb->state < FDRI_ARENA_STATE_RECORDING || sb->state > FDRI_ARENA_STATE_CRASHED) {
-        fdri_file_damage(f, "superblock: state %u", sb->state);
+        fdri_file_damage(f, "superblock: the state, %u, is unknown", sb->state);
         sb->state = FDRI_ARENA_STATE_RECORDING;
     }
 }

@@ -30,11 +30,11 @@ void fdri_file_undo_fold(struct fdr_file *f)
     uint64_t off = f->sb.fold_off;
     const struct fdri_arena_fold *z = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_FOLD, UINT32_MAX,
                                                                       sizeof *z);
-    if (off && !z) fdri_file_damage(f, "the list of words under way is missing");
+    if (off && !z) fdri_file_damage(f, "the fold's list of words under way is missing");
     if (!z || !z->count) return;
     uint8_t *bytes = z->count <= FDRI_ARENA_FOLD_WORDS ? own(f) : NULL;
     if (!bytes) {
-        fdri_file_damage(f, "the list of words under way is damaged");
+        fdri_file_damage(f, "the fold's list of words under way is damaged");
         return;
     }
     struct fdri_arena_fold *w = (void *)(bytes + off);
@@ -43,7 +43,7 @@ void fdri_file_undo_fold(struct fdr_file *f)
         bool good = at % 8 == 0 && at >= f->sb.bins_off && fdri_file_at(f, at, 8) &&
                     (at < off || at >= off + sizeof *w);
         if (good) memcpy(bytes + at, &w->word[i].was, 8);
-        else fdri_file_damage(f, "word %u under way is nowhere", i);
+        else fdri_file_damage(f, "word %u in the fold's list has an impossible offset", i);
     }
     w->count = 0;
 }

@@ -20,7 +20,7 @@ void fdri_file_spare(struct fdr_file *f)
     struct fdri_arena_spare s;
     memcpy(&s, f->bytes + FDRI_ARENA_SPARE_OFF, sizeof s);
     if (s.magic != FDRI_ARENA_SPARE_MAGIC || s.check != fdri_arena_spare_check(&s)) {
-        fdri_file_damage(f, "superblock: its spare is damaged, nothing is checked against it");
+        fdri_file_damage(f, "superblock: its spare copy is damaged, nothing is checked against it");
         return;
     }
     f->spare = s;
@@ -36,7 +36,7 @@ void fdri_file_spare(struct fdr_file *f)
             memcpy(sb + from, s.copy + from, bytes);
         }
     }
-    if (!same) fdri_file_damage(f, "superblock: not what was written; its spare is believed");
+    if (!same) fdri_file_damage(f, "superblock: its check is wrong; the reader uses the spare copy");
 }
 
 /* ---- meta blocks and tail ---- */
@@ -130,7 +130,7 @@ static void check_chunks(struct fdr_file *f, const struct fdri_arena_chunk *chun
     for (size_t i = 0; i < f->bad_count; i++)
         fdri_file_damage(f, "bytes %llu to %llu (meta blocks) %s", (unsigned long long)f->bad[i].off,
                          (unsigned long long)f->bad[i].end - 1,
-                         good ? "are not what was written" : "have no check that can be believed");
+                         good ? "do not match their check" : "have only a damaged check");
 }
 
 void fdri_file_checks(struct fdr_file *f)
@@ -139,7 +139,7 @@ void fdri_file_checks(struct fdr_file *f)
     if (!s->chunk_count) return;
     if (f->has_tail && f->size - f->end >= s->tail_bytes &&
         fdri_arena_check32(f->bytes + f->end, s->tail_bytes) != s->tail_check) {
-        fdri_file_damage(f, "the tail is not what was written");
+        fdri_file_damage(f, "the tail does not match its check");
         f->tail_bad = true;
     }
     uint64_t bytes = (uint64_t)s->chunk_count * sizeof(struct fdri_arena_chunk);

@@ -230,7 +230,7 @@ bool fdri_live_process_find(uint32_t pid, struct fdri_live_process *p, char *mes
     if (found == 1) return true;
     return fail(message, message_bytes, pid,
                 others && elsewhere(p->task)
-                    ? "its clocks are those of another time namespace; nsenter -T -t PID goes there"
+                    ? "it has the clocks of another time namespace; enter it with nsenter -T -t PID"
                 : others       ? "maps the recording of another process, it records nothing itself"
                 : refused || e ? strerror(e ? e : -refused)
                                : "records nothing now");

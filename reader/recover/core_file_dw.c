@@ -137,7 +137,7 @@ static int extract(struct core *c, const char *core, const char *out, char *mess
     if (!address) {
         snprintf(message, message_bytes, "%s: %s", core,
                  !c->segment ? "not a core file"
-                 : c->cut    ? "the core is cut off, and no arena is in what is there of it"
+                 : c->cut    ? "the core is cut off, and the rest of it holds no arena"
                              : "no arena in it; a mapped one is in its live file, not in the core");
         return -ENOENT;
     }

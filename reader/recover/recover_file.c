@@ -408,8 +408,7 @@ int fdr_file_recover(struct fdr_file *f, const char *out_path, char *message, si
     int result = m.short_of_room ? -ENOSPC : settle_and_write(&m, out_path);
     munmap(m.bytes, room);
     if (m.short_of_room)
-        snprintf(message, message_bytes, "cannot write %s: no room in its arena for what has to be made anew",
-                 out_path);
+        snprintf(message, message_bytes, "cannot write %s: its arena has no room for the rebuilt accounts", out_path);
     else if (result) snprintf(message, message_bytes, "cannot write %s: %s", out_path, strerror(-result));
     else summary(f, message, message_bytes);
     return result;

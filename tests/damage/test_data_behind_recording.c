@@ -73,7 +73,7 @@ static struct seen look(size_t bytes)
     s.locations = fdr_location_count(f);
     for (size_t i = 0, n = fdr_ledger(f, &row); i < n; i++) s.presented += row[i].presented;
     for (size_t i = 0; i < fdr_file_damage_count(f); i++)
-        s.behind += strstr(fdr_file_damage(f, i), "not of it") != NULL;
+        s.behind += strstr(fdr_file_damage(f, i), "do not belong to it") != NULL;
     struct fdr_iter *it = fdr_iter_open(f, NULL);
     while (fdr_iter_next(it, &e)) s.events++;
     fdr_iter_close(it);

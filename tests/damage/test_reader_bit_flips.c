@@ -543,7 +543,7 @@ static struct sums sums_of(const uint8_t *bytes, size_t count, enum fdr_verdict 
             s.overflow += row[i].presented;
     for (size_t i = 0, n = fdr_epochs(f, &epoch); i < n; i++) s.epochs += epoch[i].location == 0;
     for (size_t i = 0; i < fdr_file_damage_count(f); i++) {
-        s.said_of_lines |= strstr(fdr_file_damage(f, i), "before its oldest line is not known") != NULL;
+        s.said_of_lines |= strstr(fdr_file_damage(f, i), "before the oldest line are unknown") != NULL;
         s.said_of_epochs |= strstr(fdr_file_damage(f, i), "its epochs are damaged") != NULL;
     }
     assert_int_equal(fdr_file_verify(f), want);
