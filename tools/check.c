@@ -134,34 +134,32 @@ static void add_notes(struct findings *f, const struct fdr_file_info *info, bool
         add(f->notes, "a process is writing to it right now: the ledger was not checked; take a snapshot to "
                       "check that");
     else if (strcmp(info->state, "recording") == 0 && !info->reason[0])
-        add(f->notes, "left by a process that was killed, or that ended without a word (_exit, exec); at most the "
-                      "record in flight on each thread is missing");
+        add(f->notes, "the process was killed, or ended by _exit or exec; at most the record in flight on each thread "
+                      "is missing");
     if (info->over)
-        add(f->notes, "over: the process needed this live file no more%s%s",
+        add(f->notes, "over: the process no longer needed this live file%s%s",
             info->over_error ? " and could not remove it: " : "", info->over_error ? strerror(info->over_error) : "");
     if (info->killed_in_handler)
         add(f->notes,
-            "killed while it handled the signal that it died of: no stacks, registers, memory map and messages");
+            "killed while it handled its fatal signal: stacks, registers, memory map and messages are missing");
     if (info->dropped_bins)
-        add(f->notes, "%llu bins were given back while they were copied and are not in it",
+        add(f->notes, "%llu bins were given back during the copy; their events are missing",
             (unsigned long long)info->dropped_bins);
     if (info->threads_gone)
-        add(f->notes, "%llu threads ended while they were copied from outside: their events and totals are not in it",
+        add(f->notes, "%llu threads ended during the copy from outside; their events and totals are missing",
             (unsigned long long)info->threads_gone);
     if (info->accounts_anew)
         add(f->notes,
-            "recovered: accounts of %llu locations were made anew of what was found, which may be less than there was",
+            "recovered: the accounts of %llu locations were rebuilt from the readable events; they may be too low",
             (unsigned long long)info->accounts_anew);
     if (info->totals_lost)
-        add(f->notes, "of %llu locations damage took rows of totals: what fdr stats says of them is not all",
+        add(f->notes, "%llu locations have damaged totals: fdr stats shows exact rows, but some are missing",
             (unsigned long long)info->totals_lost);
     if (info->histograms_left_out)
-        add(f->notes,
-            "%llu histograms do not go with the calls of their totals and are not shown: they moved while they were "
-            "copied",
+        add(f->notes, "%llu histograms are not shown: they changed during the copy and do not match their calls",
             (unsigned long long)info->histograms_left_out);
     if (info->unlisted_bins)
-        add(f->notes, "%llu bins belong to nobody any more and are not shown", (unsigned long long)info->unlisted_bins);
+        add(f->notes, "%llu bins belong to no location and are not shown", (unsigned long long)info->unlisted_bins);
 }
 
 static void print_lines(const json_t *list, const char *before)
@@ -176,11 +174,6 @@ static int print_report(const struct arguments *a, const struct fdr_file *file, 
     char text[HUMAN_BYTES];
     const struct fdr_file_info *info = fdr_file_info(file);
     if (a->quiet) return DONE;
-    if (a->count == 1) {
-        print_lines(f->damage, "damage: ");
-        print_lines(f->ledger, "");
-        print_lines(f->notes, "note: ");
-    }
     size_t locations = fdr_location_count(file), findings = json_array_size(f->damage) + json_array_size(f->ledger);
     printf("%s: %s: %zu location%s, %s stored, %zu ledger rows, %zu finding%s", plain_name(a->path), verdict, locations,
            locations == 1 ? "" : "s", human_bytes(text, info->bytes_stored), rows, findings, findings == 1 ? "" : "s");
@@ -188,6 +181,11 @@ static int print_report(const struct arguments *a, const struct fdr_file *file, 
     if (a->count > 1 && findings)
         printf(": %s%s", plain_name(json_string_value(json_array_get(told, 0))), findings > 1 ? ", ..." : "");
     putchar('\n');
+    if (a->count == 1) {
+        print_lines(f->damage, "damage: ");
+        print_lines(f->ledger, "");
+        print_lines(f->notes, "note: ");
+    }
     return finish_output();
 }
 
@@ -246,16 +244,15 @@ static int check(const struct arguments *a)
 
 int verb_check(int argc, char **argv)
 {
-    static const struct argp argp = {
-        options,
-        parse,
-        "FILE...",
-        "Verifies everything; of several files it prints a line each. Exit code 0: whole (also after every death: a "
-        "record in flight is no damage); "
-        "1: damaged, or the ledger does not add up; 2: not readable; of several the worst.",
-        NULL,
-        NULL,
-        NULL};
+    static const struct argp argp = {options,
+                                     parse,
+                                     "FILE...",
+                                     "Verifies everything. For several files it prints one line each. Exit code 0: "
+                                     "whole, also after every death (a record in flight is no damage); 1: damaged, or "
+                                     "the ledger does not add up; 2: not readable. Several files: the worst code.",
+                                     NULL,
+                                     NULL,
+                                     NULL};
     struct arguments a = {.paths = calloc((size_t)argc + 1, sizeof *a.paths)};
     int status = DONE;
     if (!a.paths) return COULD_NOT;

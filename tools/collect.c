@@ -21,7 +21,7 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-    {"output", 'o', "DIR", 0, "Where to (the working directory)", 0},
+    {"output", 'o', "DIR", 0, "Target directory (the working directory)", 0},
     {"live", 'l', 0, 0, "Also take a snapshot of each recording that is still written; it stays", 0},
     {"all-users", 'a', 0, 0, "The live directories of all users, /dev/shm/fdr-*; copies keep their owner", 0},
     {"json", 'j', 0, 0, "As JSON", 0},
@@ -94,7 +94,7 @@ static int take(const struct arguments *a, const struct left *l, json_t *list)
     if (l->live) return from_process(a, l, list);
     if (!l->readable && left_gone(l)) return DONE; /* another process owns the name by now */
     if (!l->readable) {
-        complain("%s: no recording that can be read; it stays", l->path);
+        complain("%s: not a readable recording; it stays", l->path);
         return COULD_NOT;
     }
     if (l->over) return remove_over(a, l, list);
@@ -111,7 +111,7 @@ static int from_directory(const struct arguments *a, const char *directory, long
     struct left_list all = {.named = a->count > 0};
     struct stat x, y;
     if (stat(directory, &x) == 0 && stat(a->out, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino) {
-        complain("%s: from and to are the same directory", directory);
+        complain("%s: source and target are the same directory", directory);
         return COULD_NOT;
     }
     int status = left_find(directory, owner, &all);
@@ -138,17 +138,17 @@ static int from_all_users(const struct arguments *a, json_t *list)
 
 int verb_collect(int argc, char **argv)
 {
-    static const struct argp argp = {options,
-                                     parse,
-                                     "[DIRECTORY...]",
-                                     "Moves the recordings that dead processes left from the live directory "
-                                     "(FDR_LIVE_DIR, else /dev/shm/fdr-<uid>), or from "
-                                     "those given, to another one: before the epilog of a job wipes it. A file goes "
-                                     "when its copy is complete and on disk; one that cannot be read stays. "
-                                     "Names that are taken get a number.",
-                                     NULL,
-                                     NULL,
-                                     NULL};
+    static const struct argp argp = {
+        options,
+        parse,
+        "[DIRECTORY...]",
+        "Moves recordings of dead processes from the live directory (FDR_LIVE_DIR, else /dev/shm/fdr-<uid>), or from "
+        "the directories given, to another one. Use it before the epilog of a job wipes the live directory. A file "
+        "goes when its copy is complete and on disk; an unreadable file stays. If a name is taken, the copy gets a "
+        "number.",
+        NULL,
+        NULL,
+        NULL};
     struct arguments a = {.out = "."};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);

@@ -12,7 +12,7 @@
 static const struct argp_option options[] = {
     {"by", 'b', "WHAT", 0, "counter (default), region, thread, time or call", 0},
     {"counter", 'c', "GLOB", 0, "Only these counters", 0},
-    {"slices", 's', "N", 0, "--by time: so many slices of the run (20)", 0},
+    {"slices", 's', "N", 0, "--by time: number of slices of the run (20)", 0},
     {"limit", 'n', "N", 0, "--by region, thread, call: at most N rows of text for each counter (10; 0: all)", 0},
     {"json", 'j', 0, 0, "As JSON", 0},
     {0}};

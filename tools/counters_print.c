@@ -217,8 +217,8 @@ static int print_text(const struct counters_arguments *a, struct fdr_file *file,
     if (r->count == 0) printf("# no counter was recorded; FDR_COUNTERS=default records some\n");
     else if (a->by == BY_COUNTER) counter_lines(a, r);
     else if (a->by == BY_REGION_OF_COUNTER)
-        printf(
-            "# sampled: what happened between two readings of a thread, spread by the time it spent in each region\n");
+        printf("# sampled: the amount between two readings of a thread, spread by the time that it spent in each "
+               "region\n");
     for (size_t i = 0, next; a->by != BY_COUNTER && i < r->table.count; i = next) {
         uint32_t counter = r->table.row[i].counter;
         for (next = i + 1; next < r->table.count && r->table.row[next].counter == counter;) next++;

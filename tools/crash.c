@@ -17,7 +17,7 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-    {"all", 'a', 0, 0, "Of several files tell all that died, not only the first", 0},
+    {"all", 'a', 0, 0, "Of several files, show every death, not only the first", 0},
     {"json", 'j', 0, 0, "As JSON", 0},
     {0}};
 
@@ -116,7 +116,7 @@ const char *describe_cause(const struct fdr_file *file, const struct fdr_crash_c
     if (!c->signal) snprintf(text, bytes, "%s with status %d", plain_name(ended_by(file)), c->code);
     else if (c->sent && c->signal == SIGABRT && c->sender_pid == fdr_file_info(file)->pid)
         snprintf(text, bytes, "%s (abort)", name);
-    else if (c->sent && !c->sender_pid) snprintf(text, bytes, "%s, sent by a process that is not known", name);
+    else if (c->sent && !c->sender_pid) snprintf(text, bytes, "%s, sent by an unknown process", name);
     else if (c->sent) snprintf(text, bytes, "%s, sent by process %u of user %u", name, c->sender_pid, c->sender_uid);
     else if (!address) snprintf(text, bytes, "%s (code %d)", name, c->code);
     else if (c->signal == SIGSEGV && c->code == SI_KERNEL) snprintf(text, bytes, "%s (%s)", name, why);
@@ -295,12 +295,12 @@ static void print_one_line(const struct death *d, const struct death *first)
     struct fdr_crash_cause_info c = main_cause(d->file);
     if (i->rank >= 0) snprintf(rank, sizeof rank, "rank %d, ", i->rank);
     if (!i->has_end && *replaced_handlers(i, others, sizeof others))
-        snprintf(unseen, sizeof unseen,
-                 "died of one of %s, whose handlers were replaced after fdr's, or killed, last seen", others);
+        snprintf(unseen, sizeof unseen, "killed, or died of a signal whose handler replaced fdr's (%s), last seen",
+                 others);
     const char *what = d->how == KILLED     ? unseen
                        : d->how == ALIVE    ? "still running"
                        : d->how == NO_DEATH ? "a snapshot, not a death"
-                       : d->how == OVER     ? "over: what is left of the live file, not a death"
+                       : d->how == OVER     ? "over: the rest of a live file, not a death"
                                             : describe_cause(d->file, &c, cause, sizeof cause);
     printf("%s  %-16s %spid %u on %s: %s  %s\n", d->first ? "FIRST" : "     ",
            d->realtime_ns ? human_since(since, d->realtime_ns, first ? first->realtime_ns : d->realtime_ns) : "", rank,
@@ -321,14 +321,14 @@ static void print_other_job(const struct death *d, size_t count)
         if (began > last) last = began;
         if (!*job_of(d[i].file, other, sizeof other)) continue;
         if (*job && strcmp(job, other)) {
-            printf("warning: these are of several jobs (%s", plain_name(job));
-            printf(", %s): FIRST is of all of them\n", plain_name(other));
+            printf("warning: these files are of several jobs (%s", plain_name(job));
+            printf(", %s); FIRST is the first of all jobs\n", plain_name(other));
             return;
         }
         memcpy(job, other, sizeof job);
     }
     if (last - first > BEGAN_APART_NS)
-        printf("warning: these began %s apart and may be of several jobs: FIRST is of all of them\n",
+        printf("warning: these processes began %s apart and may be of several jobs; FIRST is the first of all jobs\n",
                human_time(apart, last - first));
 }
 
@@ -353,7 +353,7 @@ static void print_absent(const struct death *d, size_t count)
 static void print_again(const struct death *again, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        printf("note: left out, as it tells the same death as %s", plain_name(again[i].told_by));
+        printf("note: left out, the same death as %s", plain_name(again[i].told_by));
         printf(": %s\n", plain_name(again[i].path));
     }
 }
@@ -390,16 +390,15 @@ static int tell(const struct arguments *a, struct death *d, size_t count, const 
 
 int verb_crash(int argc, char **argv)
 {
-    static const struct argp argp = {
-        options,
-        parse,
-        "FILE...",
-        "What died, where, what each thread was doing, and what came before. Of several files names the one that died "
-        "first. "
-        "Stacks are named with the program's own files where they are found (FDR_SYMBOLS=0: not looked for).",
-        NULL,
-        NULL,
-        NULL};
+    static const struct argp argp = {options,
+                                     parse,
+                                     "FILE...",
+                                     "The post-mortem: cause of death, place, the state of each thread, and the time "
+                                     "before. Of several files it names the process that died first. Function names "
+                                     "come from the program's own files (FDR_SYMBOLS=0: no names).",
+                                     NULL,
+                                     NULL,
+                                     NULL};
     struct arguments a = {.path = calloc((size_t)argc + 1, sizeof *a.path)};
     int status = DONE;
     size_t count = 0;

@@ -67,9 +67,9 @@ static void print_handlers(const struct fdr_file_info *i)
     char name[HUMAN_BYTES];
     for (int s = 1; s <= 64; s++)
         if (i->handlers_lost >> (s - 1) & 1)
-            printf("handler    %s was taken over by a handler installed later\n", signal_name(s, name));
+            printf("handler    a later handler replaced fdr's for %s\n", signal_name(s, name));
     if (i->faults_survived)
-        printf("survived   %" PRIu64 " signals, by handlers of the program's own\n", i->faults_survived);
+        printf("survived   %" PRIu64 " signals, which the program's own handlers took\n", i->faults_survived);
 }
 
 /* Prints the end as the parent process saw it. */
@@ -78,11 +78,13 @@ static void print_end(const struct fdr_file_info *i)
     char name[HUMAN_BYTES], others[256];
     int s = i->end_status;
     if (s == INT_MIN && *replaced_handlers(i, others, sizeof others))
-        printf("died of    what nobody saw: perhaps one of %s, whose handlers were replaced after fdr's", others);
-    else if (s == INT_MIN) printf("died of    nothing that could be caught");
+        printf("died of    an unseen cause: no handler of fdr's ran (later handlers had replaced fdr's for %s)",
+               others);
+    else if (s == INT_MIN) printf("died of    an unseen cause: no handler of fdr's ran");
     else if (WIFSIGNALED(s)) printf("died of    %s", signal_name(WTERMSIG(s), name));
-    else printf("died of    nothing: it ended by _exit or exec, status %d", WEXITSTATUS(s));
-    if (i->end_oom_kills) printf("; its memory cgroup killed %u for want of memory", i->end_oom_kills);
+    else printf("died       not: it ended by _exit or exec, status %d", WEXITSTATUS(s));
+    if (i->end_oom_kills)
+        printf("; the kernel killed %u processes of its memory cgroup for want of memory", i->end_oom_kills);
     putchar('\n');
 }
 
@@ -90,17 +92,17 @@ static void print_end(const struct fdr_file_info *i)
 static void print_unseen(const struct fdr_file_info *i)
 {
     char others[256];
-    printf("died of    ");
-    if (*replaced_handlers(i, others, sizeof others))
-        printf("perhaps one of %s, whose handlers were replaced after fdr's; else of ", others);
-    printf("nothing that fdr catches: SIGKILL, the OOM killer, _exit, exec, a signal like SIGHUP or SIGQUIT, a fault "
-           "in a thread that blocks its signal; or the machine went down\n");
+    printf(
+        "died of    an unseen cause: SIGKILL, the OOM killer, _exit, exec, a signal like SIGHUP or SIGQUIT, a fault in "
+        "a thread that blocks its signal, or the machine went down");
+    if (*replaced_handlers(i, others, sizeof others)) printf(" (later handlers had replaced fdr's for %s)", others);
+    putchar('\n');
 }
 
 /* Prints that this is the rest of a live file: neither a death nor a loss. */
 static void print_over(const struct fdr_file_info *i)
 {
-    printf("over       the process needed this live file no more%s%s; %s\n",
+    printf("over       the process no longer needed this live file%s%s; %s\n",
            i->over_error ? " and could not remove it: " : "", i->over_error ? strerror(i->over_error) : "",
            i->has_cause ? "its bundle is in FDR_DIR" : "the recording had ended");
 }
@@ -117,7 +119,7 @@ static void print_head(const struct death *d)
             print_thread(" in ", d->file, c.tid, "\n");
     else if (d->how == KILLED && i->has_end) print_end(i);
     else if (d->how == KILLED && !i->handlers)
-        printf("died of    what is not known: no handler of fdr's was installed (FDR_CRASH=0)\n");
+        printf("died of    an unknown cause: fdr had no handlers (FDR_CRASH=0)\n");
     else if (d->how == KILLED) print_unseen(i);
     else
         printf("died       not: %s\n", d->how == ALIVE ? "it is running"
@@ -125,9 +127,10 @@ static void print_head(const struct death *d)
                                                        : "it ended well");
     if (i->over) print_over(i);
     if (i->killed_in_handler && d->how != OVER)
-        printf("then       it was killed while it handled that: no stacks, registers, memory map and messages\n");
+        printf(
+            "then       it was killed while it handled that: stacks, registers, memory map and messages are missing\n");
     if (i->handled_signal)
-        printf("before     %s had been given to the program's own handler in thread %u, which had not returned\n",
+        printf("before     the program's own handler took %s in thread %u and had not returned\n",
                signal_name(i->handled_signal, when), i->handled_tid);
     print_other_causes(d->file);
     printf("%-10s %s\n", i->has_cause ? "when" : "newest", clock_text(d->realtime_ns, when, sizeof when));
@@ -150,7 +153,7 @@ static void print_cut(struct fdr_file *file, size_t thread)
     char text[HUMAN_BYTES];
     if (!stack_is_cut(file, thread)) return;
     fdr_crash_threads(file, &t);
-    printf("  (callers are missing: the stack was larger than what was kept of it, %u addresses in its first %s)\n",
+    printf("  (callers are missing: of the larger stack, the file has %u addresses from the first %s)\n",
            t[thread].kept_words, human_bytes(text, t[thread].kept_bytes));
 }
 
@@ -220,7 +223,7 @@ static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)
         if (t[i].faulting) continue;
         print_thread("\n", file, t[i].tid, "\n");
         if (l) print_open(file, l, end_ns);
-        if (t[i].own && !t[i].answered) printf("  fdr's own: it answers no signal\n");
+        if (t[i].own && !t[i].answered) printf("  a thread of fdr: it answers no signal\n");
         else if (t[i].answered) print_frames(file, i, 12);
         else print_silent(file, t[i].tid);
     }
@@ -230,7 +233,7 @@ static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)
         if (l->tid == dead || !is_without_stack(file, l)) continue;
         print_thread("\n", file, l->tid, "\n");
         print_open(file, l, end_ns);
-        if (count) printf("  its stack is not here: a bundle has those of %zu threads\n", count);
+        if (count) printf("  its stack is missing: this bundle has the stacks of %zu threads\n", count);
     }
 }
 
@@ -364,9 +367,8 @@ static void print_cut_map(const struct fdr_file *file)
     uint64_t more = 0;
     const char *maps = fdr_crash_text(file, "maps", &bytes), *line = maps ? strstr(maps, "\n... ") : NULL;
     if (line && sscanf(line, "\n... %" SCNu64, &more) == 1)
-        printf("\nthe memory map in this file is not all of it: %" PRIu64
-               " lines of files' data, of memory without a file, or of its "
-               "end are not there\n",
+        printf("\nthe memory map in this file is incomplete: it lacks %" PRIu64
+               " lines of files' data, of memory without a file, or of its end\n",
                more);
 }
 

@@ -15,8 +15,8 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-    {"tsv", 't', 0, 0,
-     "A table: location time_ns kind depth id name attributes, separated by tabs, after a line that says so", 0},
+    {"tsv", 't', 0, 0, "A table with a header line: location time_ns kind depth id name attributes, separated by tabs",
+     0},
     {"json", 'j', 0, 0, "An array with one object per event", 0},
     {0}};
 
@@ -305,9 +305,9 @@ static void indented(uint32_t depth)
 
 static const char *note_of(const struct fdr_read_event *enter, const struct fdr_read_event *leave)
 {
-    if (enter->not_over) return "   (not over at the cut, name not known)";
-    if (enter->filtered) return "   (not stored: a filter)";
-    if (enter->reduced) return "   (no longer held)";
+    if (enter->not_over) return "   (open when the snapshot was taken, name unknown)";
+    if (enter->filtered) return "   (filtered, not stored)";
+    if (enter->reduced) return "   (given back)";
     if (leave && leave->repaired) return "   (still open)";
     return enter->repaired ? "   (edge added)" : "";
 }
@@ -337,7 +337,7 @@ static void leave_line(const struct fdr_file *file, uint64_t first_ns, const str
     if (between) {
         out_text("   (still open, and ");
         out_u64(between);
-        out_text(" between)");
+        out_text(" calls between)");
     } else if (e->repaired && !e->reduced) {
         out_text("   (still open)");
     }
@@ -426,7 +426,7 @@ static void steps_until(struct steps *s, uint64_t time_ns)
         out_zeros(d % 1000000000u, 9);
         out_text("        # here the clock stepped back by ");
         out_text(human_time(text, s->info->clock_step[s->next].back_ns));
-        out_text("; time went on from where it stood\n");
+        out_text("; the times go on from there\n");
     }
 }
 
@@ -524,12 +524,10 @@ int verb_dump(int argc, char **argv)
         parse,
         "FILE",
         "The events of a recording in time order.\v"
-        "A call is shown as its enter and its leave; repaired=1 marks an edge "
-        "that was added because the call was still "
-        "open, reduced=1 an ancestor that is not held, filtered=1 one that a "
-        "filter kept out, not_over=1 one that was not over when the snapshot was taken and whose name is not known. "
-        "A line marks where the clock stepped back, except in tables and JSON, which hold events only "
-        "(fdr info --json has the steps).",
+        "A call is shown as its enter and its leave. repaired=1 marks an edge that fdr added because the call was "
+        "still open. Three attributes mark ancestors without a stored call: reduced=1 was given back, filtered=1 was "
+        "filtered, not_over=1 was open when the snapshot was taken, its name unknown. A line marks where the clock "
+        "stepped back. Tables and JSON have events only; fdr info --json has the steps.",
         children,
         NULL,
         NULL};

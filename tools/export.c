@@ -37,7 +37,7 @@ static const struct argp_option options[] = {
     {"to", 't', "FORMAT", 0, "chrome: Chrome trace JSON (chrome://tracing, Perfetto); folded: stacks for flame graphs",
      0},
     {"output", 'o', "OUT", 0, "Where to write; - is standard output", 0},
-    {"json", 'j', 0, 0, "Say as JSON what was written", 0},
+    {"json", 'j', 0, 0, "Report as JSON", 0},
     {0}};
 
 static exporter *find_format(const char *name)
@@ -59,7 +59,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         }
         a->format = text;
         a->run = find_format(text);
-        if (!a->run) argp_error(state, "--to: no format '%s'; there are chrome and folded, or a TIME", text);
+        if (!a->run) argp_error(state, "--to: '%s' is no format (chrome, folded) and no TIME", text);
         return 0;
     case 'o': a->out = text; return 0;
     case 'j': a->json = true; return 0;

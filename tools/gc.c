@@ -20,9 +20,9 @@ struct arguments {
 
 static const struct argp_option options[] = {
     {"age", 'a', "TIME", 0, "Remove what is older: 90s, 30min, 12h, 7d (7d where --size is not given)", 0},
-    {"size", 's', "BYTES", 0, "Then remove the oldest until at most so much is left: 500M, 2G", 0},
-    {"unread", 'u', 0, 0, "Also those that nobody has read (mode 0600)", 0},
-    {"dry-run", 'n', 0, 0, "Only say what would be removed", 0},
+    {"size", 's', "BYTES", 0, "Then remove the oldest until the rest has at most this size: 500M, 2G", 0},
+    {"unread", 'u', 0, 0, "Also recordings that were never read (mode 0600)", 0},
+    {"dry-run", 'n', 0, 0, "Only print the files that would be removed", 0},
     {"json", 'j', 0, 0, "As JSON", 0},
     {0}};
 
@@ -58,11 +58,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
     struct arguments *a = state->input;
     switch (key) {
     case 'a':
-        if (!parse_days(text, &a->age_ns)) argp_error(state, "not a time: '%s'", text);
+        if (!parse_days(text, &a->age_ns)) argp_error(state, "--age: not a time: '%s'", text);
         a->limited = true;
         return 0;
     case 's':
-        if (!parse_bytes(text, &a->size)) argp_error(state, "not a size: '%s'", text);
+        if (!parse_bytes(text, &a->size)) argp_error(state, "--size: not a size: '%s'", text);
         a->limited = true;
         return 0;
     case 'u': a->unread = true; return 0;
@@ -142,10 +142,9 @@ int verb_gc(int argc, char **argv)
         options,
         parse,
         "[DIRECTORY...]",
-        "Removes recordings by age and by the size of all of them, from the live directory or from those given. Never "
-        "one that "
-        "a process writes, nor a file that is no recording; none that nobody has read, unless told to. Also what a "
-        "process that was killed had begun to write (.part).",
+        "Removes recordings by age and by total size, from the live directory or from the directories given. A "
+        "recording that a process writes always stays, as does a file that is no recording. A recording that was never "
+        "read stays without --unread. Unfinished files of killed processes (.part) go, too.",
         NULL,
         NULL,
         NULL};

@@ -18,8 +18,8 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {{"for", 'f', "TIME", 0,
-                                              "A thread that has not moved for so long hangs (1s; in a file of the "
-                                              "watchdog at most a third of what the first one it found had stood)",
+                                              "A thread hangs if it has not moved for this long (1s; in a file of the "
+                                              "watchdog at most a third of its first thread's time)",
                                               0},
                                              {"json", 'j', 0, 0, "As JSON", 0},
                                              {0}};
@@ -29,7 +29,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     struct arguments *a = state->input;
     switch (key) {
     case 'f':
-        if (!parse_duration(text, &a->limit_ns)) argp_error(state, "not a duration: '%s'", text);
+        if (!parse_duration(text, &a->limit_ns)) argp_error(state, "--for: not a duration: '%s'", text);
         return 0;
     case 'j': a->json = true; return 0;
     case ARGP_KEY_ARGS:
@@ -278,9 +278,9 @@ static void print_elsewhere(const struct process *p)
     if (p->stuck) printf(", which stands elsewhere\n");
     else if (info->has_cause && info->cause_signal)
         printf(", which died of %s\n", signal_name(info->cause_signal, name));
-    else if (info->has_cause || info->has_end || ended_unseen(p)) printf(", which is gone\n");
-    else if (p->unknown && !p->threads) printf(", whose times are its own\n");
-    else printf(", which goes on\n");
+    else if (info->has_cause || info->has_end || ended_unseen(p)) printf(", which has ended\n");
+    else if (p->unknown && !p->threads) printf(", which records times of its own\n");
+    else printf(", which still runs\n");
 }
 
 static void print_others(const struct verdict *v, const char *region)
@@ -298,9 +298,8 @@ static void print_unknown_ends(const struct verdict *v)
         if (!ended_unseen(p) || p->stuck == p->threads) continue;
         printf("note: ");
         print_who(p);
-        printf(" ended without a word, up to 5 s after it was last seen: threads with open regions that are not named "
-               "may have stood "
-               "as well\n");
+        printf(" ended unseen, up to 5 s after its last sign of life: its other threads with open regions may have "
+               "hung, too\n");
     }
 }
 
@@ -311,8 +310,8 @@ static void print_given_times(const struct verdict *v)
         if (!p->unknown) continue;
         printf("note: ");
         print_who(p);
-        printf(" has %zu thread%s with open regions that record%s times of their own: nobody knows since when they "
-               "stand\n",
+        printf(" has %zu thread%s with open regions that record%s times of their own: the time since their last "
+               "movement is unknown\n",
                p->unknown, p->unknown == 1 ? "" : "s", p->unknown == 1 ? "s" : "");
     }
 }
@@ -402,17 +401,16 @@ static int print_object(const struct verdict *v)
 
 int verb_hang(int argc, char **argv)
 {
-    static const struct argp argp = {options,
-                                     parse,
-                                     "FILE...",
-                                     "Says which threads stand in open regions and since when, over the recordings of "
-                                     "one or of many processes; in which region most "
-                                     "processes stand, who is not there, and of which ranks there is no recording. "
-                                     "Also takes process numbers. Exit code 1: "
-                                     "something hangs.",
-                                     NULL,
-                                     NULL,
-                                     NULL};
+    static const struct argp argp = {
+        options,
+        parse,
+        "FILE...",
+        "Shows which threads stand in open regions and since when, over the recordings of one or many processes. Then "
+        "it shows the region where most processes stand, the processes elsewhere, and the ranks without a recording. "
+        "Also takes process numbers. Exit code 1: something hangs.",
+        NULL,
+        NULL,
+        NULL};
     struct arguments a = {.limit_ns = NOT_SAID};
     struct verdict v = {0};
     int status = DONE, damage = DONE;

@@ -62,12 +62,12 @@ static void print_why(const struct fdr_file *file, const char *path)
     const struct fdr_file_info *info = fdr_file_info(file);
     char name[HUMAN_BYTES];
     if (info->over)
-        printf("note       over: the process needed this live file no more%s%s\n",
+        printf("note       over: the process no longer needed this live file%s%s\n",
                info->over_error ? " and could not remove it: " : "",
                info->over_error ? strerror(info->over_error) : "");
     if (info->has_cause && info->killed_in_handler)
-        printf("note       killed while it handled the cause: no stacks, registers, memory map and messages of the "
-               "death\n");
+        printf("note       killed while it handled the cause: stacks, registers, memory map and messages of the death "
+               "are missing\n");
     if (info->has_cause && !info->cause_signal) {
         printf("why        the process ended by %s with status %d in thread %u\n", plain_name(ended_by(file)),
                info->cause_code, info->cause_tid);
@@ -83,9 +83,9 @@ static void print_why(const struct fdr_file *file, const char *path)
     if (strcmp(info->reason, "live") == 0)
         printf("why        no snapshot: the live recording itself, copied while its process goes on\n");
     else if (info->reason[0]) printf("why        %s\n", plain_name(info->reason)), print_functions(file, info->reason);
-    else if (strcmp(info->state, "recording") != 0) printf("why        not said\n");
+    else if (strcmp(info->state, "recording") != 0) printf("why        no reason is stored\n");
     else if (written_by(path, info)) printf("why        no snapshot: the live recording itself, written right now\n");
-    else printf("why        left by a process that was killed, or that ended without a word (_exit, exec)\n");
+    else printf("why        the process was killed, or ended by _exit or exec\n");
 }
 
 /* Prints the signals that have other handlers now, installed after fdr's. */
@@ -176,7 +176,7 @@ static void print_steps(const struct fdr_file_info *info)
 {
     char at[HUMAN_BYTES], back[HUMAN_BYTES];
     if (!info->clock_steps) return;
-    printf("clock      stepped back %u time%s; time went on from where it stood:\n", info->clock_steps,
+    printf("clock      stepped back %u time%s; the times go on from there:\n", info->clock_steps,
            info->clock_steps == 1 ? "" : "s");
     for (uint32_t i = 0; i < info->clock_step_count; i++)
         printf("           by %s at %s\n", human_time(back, info->clock_step[i].back_ns),
@@ -215,7 +215,7 @@ static void print_time(const struct fdr_file *file)
     bool later = info->taken_ns && info->last_ns > info->taken_ns;
     if (ended >= info->created_realtime_ns && !later) printf(", ended %s", wall_time(a, ended));
     printf("\ncommon     every location%s reaches back to %s%s: the last %s\n",
-           any_empty(file) ? " of which something is kept" : "", human_since(a, info->common_from_ns, info->first_ns),
+           any_empty(file) ? " with stored events" : "", human_since(a, info->common_from_ns, info->first_ns),
            any_began_later(file, info->common_from_ns) ? " (or to where it began, if that was later)" : "",
            human_time(b, common));
     printf("time unit  %.6g ns\n", info->time_unit_ns);
@@ -242,22 +242,19 @@ static void print_count(uint64_t n, const char *noun, const char *what)
 
 static void print_losses(const struct fdr_file_info *info)
 {
-    print_count(
-        info->lost_locations, "thread",
-        "found no room in the buffer, or no memory for one more: none of what they did is recorded, or no samples of "
-        "them are");
+    print_count(info->lost_locations, "thread",
+                "found no room in the buffer or no memory: their events, or their samples, are not recorded");
     print_count(info->lost_unattached, "event",
-                "lost: of threads that found no room or recorded behind the last of their destructors, of handlers "
-                "that interrupted one that was recording, or (without duration) of depths that had none for them");
+                "lost: of threads without room or after their last destructor, of signal handlers that interrupted a "
+                "recording one, or points at depths without room");
     print_count(info->lost_definitions, "time",
-                "a name was defined that found no room, one asked for again each time; its calls are recorded as "
-                "[unknown]");
-    print_count(info->threads_gone, "thread", "ended while the snapshot copied, from outside: not in it");
-    print_count(info->accounts_anew, "location",
-                "recovered with accounts made anew: presented is what was found there, and may have been more");
-    print_count(info->totals_lost, "location", "lost rows of totals to damage: what fdr stats says is not all");
-    print_count(info->dropped_bins, "bin", "given back while the snapshot copied: not in it");
-    print_count(info->unlisted_bins, "bin", "of nobody any more (given back, or in flight): not shown");
+                "a definition found no room (each repetition counts); its calls are recorded as [unknown]");
+    print_count(info->threads_gone, "thread",
+                "ended during the copy from outside: their events and totals are missing");
+    print_count(info->accounts_anew, "location", "recovered with rebuilt accounts: presented may be too low");
+    print_count(info->totals_lost, "location", "with damaged totals: fdr stats shows exact rows, but some are missing");
+    print_count(info->dropped_bins, "bin", "given back during the copy: their events are missing");
+    print_count(info->unlisted_bins, "bin", "of no location (given back, or in flight): not shown");
 }
 
 /* ---- text: locations -------------------------------------------------------------------------------------------- */
@@ -334,13 +331,13 @@ static void print_location(const struct fdr_file *file, const struct fdr_locatio
                human_since(b, l->to_ns, info->first_ns),
                human_time(c, l->to_ns > l->from_ns ? l->to_ns - l->from_ns : 0), l->epochs, l->epochs == 1 ? "" : "s",
                human_bytes(d, l->bytes_stored));
-    else printf("\n    reach   no event of it is kept\n");
+    else printf("\n    reach   no event is kept\n");
     if (l->pinned_to_ns)
-        printf("    pinned  all that was over by %s: %s events, %s\n", human_since(a, l->pinned_to_ns, info->first_ns),
-               human_count(b, l->pinned_events), human_bytes(d, l->pinned_bytes));
-    if (l->pinned_given) printf("    pinned  not any more: the thread ended, and its first moments went to others\n");
-    if (l->folding)
-        printf("    note    on its way into [ended]: what rows say of these two is right of both together\n");
+        printf("    pinned  everything that ended by %s: %s events, %s\n",
+               human_since(a, l->pinned_to_ns, info->first_ns), human_count(b, l->pinned_events),
+               human_bytes(d, l->pinned_bytes));
+    if (l->pinned_given) printf("    pinned  no longer: the thread ended and gave its first moments back\n");
+    if (l->folding) printf("    note    this thread is being merged into [ended]: add both rows\n");
     print_open(file, l);
     print_location_notes(l);
 }
@@ -473,7 +470,7 @@ static void print_ledger(struct fdr_file *file, bool full)
     uint64_t more = ran_on(file, rows, count);
     printf("\nledger (calls of the class region, else events)\n");
     if (more)
-        printf("  the program went on while it was copied: %s more on the right than presented, not shown\n",
+        printf("  the program went on during the copy: kept, filtered, reduced and lost exceed presented by %s\n",
                human_count(text, more));
     printf("  %-28s %15s %15s %15s %15s %12s\n", full ? "location, class, depth" : "class, depth", "presented", "kept",
            "filtered", "reduced", "lost");
@@ -487,11 +484,11 @@ static const char *meaning(const char *step)
 {
     if (strcmp(step, "duration") == 0) return "the shortest calls were given back";
     if (strcmp(step, "depth") == 0) return "the deepest calls were given back";
-    if (strcmp(step, "class") == 0) return "what matters least as a class was given back";
+    if (strcmp(step, "class") == 0) return "the least important class was given back";
     if (strcmp(step, "epoch") == 0) return "the oldest stretch of time was given back";
     if (strcmp(step, "stop") == 0) return "storing stopped: the buffer was full";
-    if (strcmp(step, "claim") == 0) return "shared out to a location that held less";
-    if (strcmp(step, "thin") == 0) return "every second one of what is evenly spread was given back";
+    if (strcmp(step, "claim") == 0) return "given to a location with less than its share";
+    if (strcmp(step, "thin") == 0) return "every second one of evenly spread events was given back";
     return "given back";
 }
 
@@ -528,11 +525,12 @@ static void print_reductions(struct fdr_file *file)
     const struct fdr_reduction_info *rows;
     size_t count = fdr_reductions(file, &rows);
     if (count == 0) {
-        printf(reductions_lost(file) ? "\nno reduction is told: what said why events were given back is lost\n"
-                                     : "\nno reductions: nothing that was stored had to be given back\n");
+        printf(reductions_lost(file)
+                   ? "\nthe log of reductions is damaged: events were given back, the reasons are unknown\n"
+                   : "\nno reductions: nothing that was stored had to be given back\n");
         return;
     }
-    printf("\n%zu reduction%s: what was stored and had to be given back to make room\n", count, count == 1 ? "" : "s");
+    printf("\n%zu reduction%s: stored events that were given back to make room\n", count, count == 1 ? "" : "s");
     for (size_t i = 0; i < count; i++) print_reduction(file, &rows[i]);
     printf("  totals (fdr stats) still count all of it\n");
 }
@@ -566,15 +564,14 @@ static int print_text(const struct arguments *a, struct fdr_file *file)
 
 int verb_info(int argc, char **argv)
 {
-    static const struct argp argp = {
-        options,
-        parse,
-        "FILE",
-        "What a recording is, why it was taken, each location's reach and open calls, the ledger and "
-        "every reduction.",
-        NULL,
-        NULL,
-        NULL};
+    static const struct argp argp = {options,
+                                     parse,
+                                     "FILE",
+                                     "Shows a recording's origin, the reason why it was taken, each location's reach "
+                                     "and open calls, the ledger and every reduction.",
+                                     NULL,
+                                     NULL,
+                                     NULL};
     struct arguments a = {0};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);

@@ -107,7 +107,7 @@ static void print_moved(const struct fdr_file *file, const struct fdr_epoch_info
     const struct fdr_location_info *l = location_of(file, newest->location);
     char since[HUMAN_BYTES];
     if (moved(file, newest->location) && newest->to_ns > l->to_ns)
-        printf("       what is later than %s was made while this was copied: only some of it is there\n",
+        printf("       later than %s: recorded during the copy, and incomplete\n",
                human_since(since, l->to_ns, fdr_file_info(file)->first_ns));
 }
 
@@ -121,7 +121,8 @@ static void print_pinned(const struct fdr_file *file, uint32_t location)
            human_since(from, l->start_ns, fdr_file_info(file)->first_ns),
            human_time(length, l->pinned_to_ns - l->start_ns), "all", "all", "all", "all", "",
            human_count(events, l->pinned_events), human_bytes(bytes, l->pinned_bytes));
-    if (l->pinned_cut) printf("       pinned no longer than that: it held a quarter of the location's share by then\n");
+    if (l->pinned_cut)
+        printf("       the pinned time ends there: its events filled a quarter of the location's share\n");
 }
 
 static void print_left_out(const struct left_out *o)
@@ -134,7 +135,7 @@ static void print_left_out(const struct left_out *o)
                : o->filtered          ? "filtered"
                                       : "lost");
     if (o->untimed)
-        printf("       besides %s calls that were only counted: nobody knows when\n", human_count(text, o->untimed));
+        printf("       besides %s calls that were only counted, without times\n", human_count(text, o->untimed));
 }
 
 void print_ages(struct fdr_file *file)
@@ -162,7 +163,7 @@ void print_ages(struct fdr_file *file)
         print_left_out(&o);
     }
     if (i < count) printf("  (more than %d locations: --json has all)\n", LOCATIONS_SHOWN);
-    printf("  totals of each stretch: fdr stats --by epoch%s\n", exact ? "" : "; +: so many or more");
+    printf("  totals of each stretch: fdr stats --by epoch%s\n", exact ? "" : "; +: at least that many");
 }
 
 json_t *epochs_json(struct fdr_file *file)

@@ -157,7 +157,7 @@ int verb_list(int argc, char **argv)
         "[DIRECTORY...]",
         "Recordings in the live directory (FDR_LIVE_DIR, else /dev/shm/fdr-<uid>) and in the working "
         "directory, or in the directories given. live: a process maps it; left: its process is gone; "
-        "kept: a snapshot or bundle; over: its process needed it no more and could not remove it.",
+        "kept: a snapshot or bundle; over: its process no longer needs it and could not remove it.",
         NULL,
         NULL,
         NULL};

@@ -15,23 +15,23 @@ struct verb {
 };
 
 static const struct verb verbs[] = {
-    {"info", verb_info, "what a recording is, why it was taken, what it holds and what is missing"},
+    {"info", verb_info, "a recording's origin, reason, contents and gaps"},
     {"check", verb_check, "verify everything: 0 whole, 1 damaged, 2 not readable"},
     {"dump", verb_dump, "the events in time order"},
     {"stats", verb_stats, "exact totals by region, path, class, depth or location"},
     {"counters", verb_counters, "which counters work on this machine; rates of those in a recording"},
     {"tree", verb_tree, "the call tree with inclusive and exclusive time"},
-    {"samples", verb_samples, "what the samples say: by function, region, line, stack or thread"},
+    {"samples", verb_samples, "the samples by function, region, line, stack or thread"},
     {"export", verb_export, "write for another viewer: chrome, folded"},
-    {"crash", verb_crash, "the post-mortem: what died, where, what came before; of many who was first"},
-    {"recover", verb_recover, "rebuild what is readable of a damaged file"},
+    {"crash", verb_crash, "the post-mortem: cause, place, the time before; of many, the first death"},
+    {"recover", verb_recover, "rebuild the readable part of a damaged file"},
     {"replay", verb_replay, "drive the real recorder with recorded event streams"},
     {"snapshot", verb_snapshot, "take a snapshot of a running, hung or stopped process from outside"},
     {"top", verb_top, "watch a running process: open regions, rates, buffer, ledger"},
-    {"run", verb_run, "run a program and keep what a kill left of its recording"},
-    {"collect", verb_collect, "take what dead processes left out of the live directory"},
+    {"run", verb_run, "run a program and keep its recording if it is killed"},
+    {"collect", verb_collect, "move recordings of dead processes out of the live directory"},
     {"gc", verb_gc, "remove recordings by age and size"},
-    {"hang", verb_hang, "who is stuck where, who is missing, since when"},
+    {"hang", verb_hang, "stuck threads: where, since when; processes elsewhere or missing"},
     {"list", verb_list, "live and left-behind recordings on this machine"},
     {"version", verb_version, "version of the command and of its libraries"},
 };
@@ -42,7 +42,7 @@ static void usage(FILE *to)
     fputs("usage: fdr VERB [OPTION...] [FILE...]\n\n", to);
     for (size_t i = 0; i < verb_count; i++) fprintf(to, "  %-9s %s\n", verbs[i].name, verbs[i].summary);
     fputs("\ncheck, crash, hang, export and replay take several files, the other verbs that read one take one.\n"
-          "`fdr VERB --help` tells a verb's options. Exit codes: 0 done, 1 done with damage or a hang found,\n"
+          "`fdr VERB --help` lists a verb's options. Exit codes: 0 done, 1 done with damage or a hang found,\n"
           "2 could not, 64 wrong usage.\n",
           to);
 }
@@ -64,7 +64,7 @@ static int help(void)
  * raises it. */
 static void cut_short(int signal, siginfo_t *info, void *context)
 {
-    static const char line[] = "fdr: the file was cut, or could not be read any further, while it was read\n";
+    static const char line[] = "fdr: the file became shorter or unreadable while it was read\n";
     (void)context;
     if (info->si_code != BUS_ADRERR) { /* a fault of another kind: let it happen */
         sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);

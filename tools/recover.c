@@ -13,8 +13,8 @@ struct arguments {
 
 static const struct argp_option options[] = {
     {"output", 'o', "OUT", 0,
-     "The new recording; replaces a file of that name, but not what is read, and none where it comes from a core", 0},
-    {"json", 'j', 0, 0, "Say as JSON what was done", 0},
+     "The new recording. It replaces an existing file, but not the input; from a core file it replaces none", 0},
+    {"json", 'j', 0, 0, "Report as JSON", 0},
     {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -85,22 +85,22 @@ static int from_core(const struct arguments *a)
 
 int verb_recover(int argc, char **argv)
 {
-    static const struct argp argp = {options,
-                                     parse,
-                                     "FILE|CORE",
-                                     "Writes what is readable of a damaged recording as a fresh, whole file; takes the "
-                                     "recording out of a core file. "
-                                     "Exit code 0: FILE was whole; 1: what was damaged is left out and named.",
-                                     NULL,
-                                     NULL,
-                                     NULL};
+    static const struct argp argp = {
+        options,
+        parse,
+        "FILE|CORE",
+        "Writes the readable part of a damaged recording as a new, whole file, or takes the recording out of a core "
+        "file. Exit code 0: FILE was whole; 1: damaged parts are left out and named.",
+        NULL,
+        NULL,
+        NULL};
     struct arguments a = {0};
     char message[512] = "";
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
     if ((status = may_write(a.out, (const char *const *)&a.path, 1)) != DONE) return status;
     if (is_null_device(a.out)) {
-        complain("%s: cannot become a recording", a.out);
+        complain("%s: a device cannot become a recording", a.out);
         return COULD_NOT;
     }
     if (is_core(a.path)) return from_core(&a);

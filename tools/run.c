@@ -24,7 +24,7 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-    {"output", 'o', "DIR", 0, "Where to copy what is left (FDR_DIR, else the working directory)", 0}, {0}};
+    {"output", 'o', "DIR", 0, "Target directory of the copy (FDR_DIR, else the working directory)", 0}, {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
@@ -199,11 +199,10 @@ int verb_run(int argc, char **argv)
         options,
         parse,
         "[--] COMMAND [ARGUMENT...]",
-        "Runs a program and waits. Where it was killed, what it recorded is copied out of the live directory, with its "
-        "exit status "
-        "or signal and how many processes the kernel killed for want of memory meanwhile (`fdr info` shows them). "
-        "Signals are "
-        "passed on to the program; its exit status, or its signal, is that of this command.",
+        "Runs a program and waits. If it is killed, its recording is copied out of the live directory, with its exit "
+        "status or signal. The copy also has the number of processes that the kernel killed meanwhile for want of "
+        "memory; `fdr info` shows both. Signals are passed on to the program; this command ends with its exit status "
+        "or signal.",
         NULL,
         NULL,
         NULL};
@@ -213,7 +212,8 @@ int verb_run(int argc, char **argv)
     char live[4096];
     parse_flagged(&argp, argc, argv, ARGP_IN_ORDER, &a);
     if (!make_directory(live, sizeof live)) {
-        complain("%s: %s; the program runs, what a kill leaves of it is not kept", live_directory(), strerror(errno));
+        complain("%s: %s; the program runs, but its recording is not kept if it is killed", live_directory(),
+                 strerror(errno));
         return end_as(run(a.command, NULL));
     }
     uint64_t before = oom_kills();

@@ -47,7 +47,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case 'b': a->by = (enum samples_by)choice(state, "by", text, kinds, 5); return 0;
     case 'c': a->clock = choice(state, "clock", text, clocks, 3); return 0;
     case 'n':
-        if (!parse_count(text, &a->limit)) argp_error(state, "--limit: '%s' is no number", text);
+        if (!parse_count(text, &a->limit)) argp_error(state, "--limit: not a number: '%s'", text);
         return 0;
     case 'f': a->folded = true; return 0;
     case 'j': a->json = true; return 0;
@@ -190,9 +190,8 @@ static void print_total(const struct sample_table *t, struct fdr_file *file)
     uint64_t start = run_start(file);
     double held, sampled = passed(t, file, &held);
     if (!t->total.samples) return;
-    snprintf(line, sizeof line, "# %s: %s samples stand for it, one for %s on average\n",
-             amount(all, t, t->total.weight), human_count(a, t->total.samples),
-             amount(each, t, t->total.weight / (double)t->total.samples));
+    snprintf(line, sizeof line, "# %s in %s samples, each for %s on average\n", amount(all, t, t->total.weight),
+             human_count(a, t->total.samples), amount(each, t, t->total.weight / (double)t->total.samples));
     out_text(line);
     snprintf(line, sizeof line, "# taken from %s to %s of a run of %s\n", human_time(a, since(t->first_ns, start)),
              human_time(b, since(t->last_ns, start)), human_time(c, since(info->last_ns, start)));
@@ -227,7 +226,7 @@ static void print_head(const struct sample_table *t, struct fdr_file *file)
         out_text(line);
     }
     if (!t->others) return;
-    snprintf(line, sizeof line, "# %s samples go by another clock: --clock\n", human_count(a, t->others));
+    snprintf(line, sizeof line, "# %s samples use another clock; --clock selects it\n", human_count(a, t->others));
     out_text(line);
 }
 
@@ -278,7 +277,7 @@ static void print_none(struct fdr_file *file)
     }
     out_text("# none of the ");
     out_text(human_count(text, kept));
-    out_text(" samples that are kept was asked for\n");
+    out_text(" kept samples is in the selection\n");
 }
 
 static void print_folded(const struct sample_table *t)
@@ -320,9 +319,8 @@ int verb_samples(int argc, char **argv)
         parse,
         "FILE",
         "Where the threads of a recording were, from samples taken with FDR_SAMPLE.\v"
-        "Each row says what share fell there, the 95 % interval of that share (from successive "
-        "differences: docs/SAMPLING.md) and how many samples stand behind it. `all` counts a sample "
-        "wherever the name is on its path.",
+        "Each row has its share, the 95 % interval of that share (from successive differences: docs/SAMPLING.md) and "
+        "its number of samples. `all` counts a sample wherever the name is on its path.",
         children,
         NULL,
         NULL};

@@ -21,8 +21,8 @@ struct arguments {
 
 static const struct argp_option options[] = {
     {"output", 'o', "OUT", 0, "The new file, or a directory for it; default: the working directory", 0},
-    {"reason", 'r', "TEXT", 0, "What the snapshot says of why it was taken (outside)", 0},
-    {"json", 'j', 0, 0, "Say as JSON what was written", 0},
+    {"reason", 'r', "TEXT", 0, "The reason stored in the snapshot (outside)", 0},
+    {"json", 'j', 0, 0, "Report as JSON", 0},
     {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -38,7 +38,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         a->count = state->argc - state->next;
         for (int i = 0; i < a->count; i++)
             if (!parse_count(a->processes[i], &pid) || pid == 0 || pid > INT32_MAX)
-                argp_error(state, "no process number: '%s'", a->processes[i]);
+                argp_error(state, "not a process number: '%s'", a->processes[i]);
         return 0;
     case ARGP_KEY_END:
         if (a->count == 0) argp_error(state, "a PID is needed");
@@ -161,20 +161,20 @@ static int take(const struct arguments *a, const char *process, json_t *list)
 
 int verb_snapshot(int argc, char **argv)
 {
-    static const struct argp argp = {options,
-                                     parse,
-                                     "PID...",
-                                     "Copies what a process has recorded into a snapshot, without its help: also of "
-                                     "one that hangs, is stopped or blocks "
-                                     "every signal. Nothing is written to the process. Needs the same user, or root.",
-                                     NULL,
-                                     NULL,
-                                     NULL};
+    static const struct argp argp = {
+        options,
+        parse,
+        "PID...",
+        "Copies the recording of a process into a snapshot, without its help. The process may hang, be stopped or "
+        "block every signal. Nothing is written to the process. Needs the same user, or root.",
+        NULL,
+        NULL,
+        NULL};
     struct arguments a = {0};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
     if (a.count > 1 && a.out && !is_directory(a.out)) {
-        complain("%s: several processes need a directory", a.out);
+        complain("-o %s: several processes need a directory", a.out);
         return USAGE;
     }
     setenv("FDR_SYMBOLS", "0", 0);

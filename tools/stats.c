@@ -33,8 +33,7 @@ static void check(struct argp_state *state, const struct stats_arguments *a)
     if (a->by == BY_CLASS && s->region_count)
         argp_error(state, "--by class counts events of all regions together; leave out --region");
     if (a->by == BY_EPOCH && (a->events || s->depth_min || s->depth_max || s->min_duration_ns || s->classes))
-        argp_error(state,
-                   "--by epoch shows totals: of options that choose it takes --location, --region, --from and --to");
+        argp_error(state, "--by epoch shows totals; of the filters it takes --location, --region, --from and --to");
     if (a->by == BY_METRIC && (a->events || s->location_count || s->region_count || s->from || s->to || s->depth_min ||
                                s->depth_max || s->min_duration_ns || s->classes))
         argp_error(state, "--by metric takes no filters; fdr counters divides metrics by region, thread and time");
@@ -195,13 +194,13 @@ static void row_label(const struct fdr_file *file, const struct stat_row *r, enu
             out_char(')');
         }
     }
-    if (r->rest && chosen) out_text("  [of all regions without an exact row: more of those asked for may be in it]");
+    if (r->rest && chosen) out_text("  [all regions without an exact row; selected regions may be among them]");
     const struct fdr_file_info *info = fdr_file_info(file);
     if (r->at_least)
         out_text(info->threads_gone  ? "  [or more: threads ended while they were copied]"
-                 : info->totals_lost ? "  [or more: damage took rows of totals]"
+                 : info->totals_lost ? "  [or more: rows of totals are damaged]"
                                      : "  [or more: some may be in [rest]]");
-    if (r->saturated) out_text("  [times or more: 64 bits hold no more]");
+    if (r->saturated) out_text("  [times or more: they overflowed 64 bits]");
     if (r->untimed) {
         out_text("  [");
         out_u64(r->untimed);
@@ -257,7 +256,7 @@ static void rounding_line(const struct fdr_file *file)
     snprintf(text, sizeof text, "%.3g", unit < 1 ? 1 : unit);
     out_text("# the edges of calls are rounded to ");
     out_text(text);
-    out_text(" ns: a call may differ by as much from what exact totals count\n");
+    out_text(" ns: a call may differ by as much from the exact totals\n");
 }
 
 /* True for a location with events and no totals: the file is damaged or truncated there. */
@@ -279,7 +278,7 @@ static void folding_lines(const struct fdr_file *file)
     for (size_t i = 0; i < fdr_location_count(file); i++) {
         const struct fdr_location_info *l = fdr_location_info(file, i);
         if (!l->folding) continue;
-        out_text("# on its way into [ended], what is said of these two is right of both together: ");
+        out_text("# being merged into [ended], add both rows: ");
         out_u64(l->id);
         out_char(' ');
         out_cell(l->name);
@@ -291,17 +290,17 @@ static void lost_line(const struct fdr_file_info *info)
 {
     char text[HUMAN_BYTES];
     if (!info->totals_lost) return;
-    out_text("# damage took rows of totals, of ");
+    out_text("# rows of totals are damaged, in ");
     out_text(human_count(text, info->totals_lost));
     out_text(info->totals_lost == 1 ? " location" : " locations");
-    out_text(": what is there is right, marked where it is not all\n");
+    out_text(": the rows shown are right, and marked where incomplete\n");
 }
 
 static void source_line(const struct fdr_file *file, bool events)
 {
     char text[HUMAN_BYTES];
     if (!events && totals_gone(file)) {
-        out_text("# the totals of this run are not there; --events counts the calls that are kept\n");
+        out_text("# the totals of this run are missing; --events counts the calls that are kept\n");
         return;
     }
     const struct fdr_file_info *info = fdr_file_info(file);
@@ -312,12 +311,12 @@ static void source_line(const struct fdr_file *file, bool events)
         out_text(info->totals_lost || info->lost_unattached ? "# totals of the whole run, "
                                                             : "# exact totals of the whole run, ");
         out_text(human_time(text, whole_run(file)));
-        out_text(", whatever was filtered or reduced; calls still open are left out, where they have a time\n");
+        out_text(", filtered and reduced calls included; open calls with a time are left out\n");
         lost_line(info);
         if (info->lost_unattached) {
             out_text("# of ");
             out_text(human_count(text, info->lost_unattached));
-            out_text(" events more nobody could note whose they are: fdr info\n");
+            out_text(" more events the location is unknown: fdr info\n");
         }
         return;
     }
@@ -395,11 +394,11 @@ bool points_text(const struct stats_arguments *a, const struct fdr_file *file, c
         out_cell(point_name(file, &rows[i]));
         if (rows[i].class_ == FDR_IN_METRIC) out_metric_kind(fdr_definition(file, FDR_METRIC_DEFINITION, rows[i].id));
         if (rows[i].at_least)
-            out_text(fdr_file_info(file)->totals_lost ? "  [or more: damage took rows of totals]"
+            out_text(fdr_file_info(file)->totals_lost ? "  [or more: rows of totals are damaged]"
                                                       : "  [or more: a thread may have had no room for it]");
         if (rows[i].saturated)
-            out_text(rows[i].value_type == 1 ? "  [the sum went beyond that: 64 bits hold no more]"
-                                             : "  [the sum is that or more: 64 bits hold no more]");
+            out_text(rows[i].value_type == 1 ? "  [the sum is beyond that: it overflowed 64 bits]"
+                                             : "  [the sum is that or more: it overflowed 64 bits]");
         out_char('\n');
     }
     more_rows(count, shown);
@@ -458,15 +457,14 @@ static int stats(const struct stats_arguments *a, struct fdr_file *file)
 int verb_stats(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {
-        options,
-        parse,
-        "FILE",
-        "Exact totals of the whole run, whatever was filtered or reduced; --by path and --events "
-        "work on the events that are kept.",
-        children,
-        NULL,
-        NULL};
+    static const struct argp argp = {options,
+                                     parse,
+                                     "FILE",
+                                     "Exact totals of the whole run, filtered and reduced calls included. --by path "
+                                     "and --events use the kept events only.",
+                                     children,
+                                     NULL,
+                                     NULL};
     struct stats_arguments a = {0};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
@@ -474,11 +472,10 @@ int verb_stats(int argc, char **argv)
     if (!file) return status;
     status = worse(status, stats(&a, file));
     if (a.json && fdr_file_info(file)->histograms_left_out)
-        complain("%s: %llu histograms do not go with the calls of their totals and are not shown: they moved while "
-                 "they were copied",
-                 a.path, (unsigned long long)fdr_file_info(file)->histograms_left_out);
+        complain("%s: %llu histograms are not shown: they changed during the copy and do not match their calls", a.path,
+                 (unsigned long long)fdr_file_info(file)->histograms_left_out);
     if (a.json && !a.events && fdr_file_info(file)->totals_lost)
-        complain("%s: of %llu locations damage took rows of totals: what is there is right, and not all", a.path,
+        complain("%s: %llu locations have damaged totals: the rows are exact, but some are missing", a.path,
                  (unsigned long long)fdr_file_info(file)->totals_lost);
     return worse(status, close_recording(file, a.path,
                                          a.events || a.by == BY_PATH || a.by == BY_CLASS || a.by == BY_DEPTH ||

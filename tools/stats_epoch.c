@@ -104,7 +104,7 @@ static void untimed_line(const struct fdr_file *file, const struct fdr_select *s
     out_text("# besides ");
     out_text(human_count(text, calls));
     out_text(or_more ? " or more" : "");
-    out_text(" calls of the whole run that were only counted: nobody knows when they were, nor how long\n");
+    out_text(" calls of the whole run that were only counted, without times\n");
 }
 
 static bool has_epochs(const struct fdr_epoch_info *epochs, size_t count, uint32_t location)
@@ -175,7 +175,7 @@ static void total_line(const struct fdr_file *file, const struct fdr_epoch_total
     out_time(t->inclusive_ns / t->calls);
     out_char(' ');
     out_cell(t->rest ? "[all others]" : region_name(file, t->region));
-    if (t->rest && some) out_text("  [of all regions without an exact row: more of those asked for may be in it]");
+    if (t->rest && some) out_text("  [all regions without an exact row; selected regions may be among them]");
     if (t->at_least) out_text("  [or more: some may be among the others]");
     out_char('\n');
 }
@@ -242,7 +242,7 @@ int print_epochs(const struct stats_arguments *a, struct fdr_file *file, const s
     if (!a->json && !count)
         out_text("# no epochs here: they come with the strategy telescope, once a thread has recorded enough\n");
     if (!a->json && count) {
-        out_text(exact ? "# exact totals" : "# totals (without rows that damage took)");
+        out_text(exact ? "# exact totals" : "# totals (without damaged rows)");
         out_text(" of each stretch of time, kept or not; a call belongs to the one in which it ended\n");
     }
     if (!a->json && count) untimed_line(file, select);

@@ -30,17 +30,18 @@ static error_t parse(int key, char *text, struct argp_state *state)
     struct arguments *a = state->input;
     switch (key) {
     case 'i':
-        if (!parse_duration(text, &a->interval_ns)) argp_error(state, "not a duration: '%s'", text);
+        if (!parse_duration(text, &a->interval_ns)) argp_error(state, "--interval: not a duration: '%s'", text);
         return 0;
     case 'n':
-        if (!parse_count(text, &a->count)) argp_error(state, "not a number: '%s'", text);
+        if (!parse_count(text, &a->count)) argp_error(state, "--count: not a number: '%s'", text);
         return 0;
     case 'j': a->json = true; return 0;
     case ARGP_KEY_ARG:
         if (a->process) argp_error(state, "one PID at a time: '%s'", text);
         a->process = text;
         uint64_t pid;
-        if (!parse_count(text, &pid) || pid == 0 || pid > INT32_MAX) argp_error(state, "no process number: '%s'", text);
+        if (!parse_count(text, &pid) || pid == 0 || pid > INT32_MAX)
+            argp_error(state, "not a process number: '%s'", text);
         a->pid = (uint32_t)pid;
         return 0;
     case ARGP_KEY_END:
@@ -335,10 +336,9 @@ int verb_top(int argc, char **argv)
         options,
         parse,
         "PID",
-        "Shows a running process as its recording shows it: for each thread how many events a second it records and "
-        "which "
-        "regions are open, innermost last, with the time since the innermost was entered; the buffer; and the ledger. "
-        "The process may hang or be stopped. Ends with the process, or at an interrupt.",
+        "Shows a running process from its recording: the buffer, the ledger and each thread. A thread's row has its "
+        "events per second and its open regions, innermost last, with the time since the innermost was entered. The "
+        "process may hang or be stopped. Ends with the process, or at an interrupt.",
         NULL,
         NULL,
         NULL};

@@ -38,7 +38,7 @@ grep -A6 '^ledger' "$work/first" | grep -qE '^ *region +[0-9]' || fail "the ledg
 # presented events.
 for file in "$FDR_DEMO_DIR"/out/*.fdr; do
     "$FDR_BUILD/bin/fdr" info "$file" | tr -d , | awk '
-        /^  the program went on while it was copied: / { more = $9 }
+        /^  the program went on during the copy: / { more = $NF }
         $1 == "region" { lines++; bad += $3 + $4 + $5 + $6 > $2 + more }
         END { exit lines != 1 || bad }' || fail "the ledger of $file says nothing of what came while it was copied"
 done

@@ -106,11 +106,11 @@ def totals():
     image[row + 8] ^= 1 << 6  # makes 100 calls 36
     write("totals.fdr", image)
     for verb, *said in (
-        ("stats", "# totals of the whole run", "# damage took rows of totals, of 1 location:", "[rest]  [or more: damage took rows of totals]"),
-        ("stats --by location", "# damage took rows of totals, of 1 location:", "[or more: damage took rows of totals]"),
-        ("info", "1 location lost rows of totals to damage"),
+        ("stats", "# totals of the whole run", "# rows of totals are damaged, in 1 location:", "[rest]  [or more: rows of totals are damaged]"),
+        ("stats --by location", "# rows of totals are damaged, in 1 location:", "[or more: rows of totals are damaged]"),
+        ("info", "1 location with damaged totals"),
         ("info --json", '"totals_lost": 1'),
-        ("check", "of 1 locations damage took rows of totals"),
+        ("check", "1 locations have damaged totals"),
     ):
         done = ask(*verb.split(), "totals.fdr")
         good = done.returncode == 1 and all(text in done.stdout for text in said) and "exact totals" not in done.stdout
@@ -118,7 +118,7 @@ def totals():
     told = json.loads(ask("info", "--json", "totals.fdr").stdout)
     check(sorted(location["totals_lost"] for location in told["locations"]) == [False, True], "of which location", told)
     done = ask("stats", "--json", "totals.fdr")
-    check("of 1 locations damage took rows of totals" in done.stderr, "stats --json: a lost row of totals", done.stderr)
+    check("1 locations have damaged totals" in done.stderr, "stats --json: a lost row of totals", done.stderr)
     counts = sorted(line["calls"] for line in json.loads(done.stdout) if line["name"] in ("a", "b"))
     check(counts == [100, 200], "no wrong count is shown", done.stdout)
 
@@ -136,7 +136,7 @@ def outputs():
     check(read("target") == b"here before", "what a link leads to stays")
     for verb, name in ((["recover"], file), (["replay"], stream), (["export", "--to", "folded"], file)):
         done = ask(*verb, name, "-o", f"./{name}")
-        check(says(done, 64, name, "is also the output"), f"{verb[0]} to what is read is wrong usage", done.returncode, done.stderr)
+        check(says(done, 64, name, "input and output are the same file"), f"{verb[0]} to what is read is wrong usage", done.returncode, done.stderr)
 
 
 def quotas():

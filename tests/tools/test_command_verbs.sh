@@ -247,7 +247,7 @@ expect 0 "dump of calls that are open" "$fdr" dump --from -1ms tight.fdr
 python "calls that are open at the end are two lines, and one where no other is in it" <<'END'
 import re
 lines = [l for l in open("out.txt") if "(still open" in l]
-between = re.fullmatch(r".*} main   \(still open, and (\d+) between\)\n", lines[-1])
+between = re.fullmatch(r".*} main   \(still open, and (\d+) calls between\)\n", lines[-1])
 leaves = [l for l in open("tight.tsv") if "\tleave\t" in l and "repaired=1" in l]
 assert between and len(lines) + int(between[1]) == len(leaves) > 5, (lines, len(leaves))
 END

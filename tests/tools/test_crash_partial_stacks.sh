@@ -105,7 +105,7 @@ assert t["cut"] == (cut == "cut"), t["cut"]
 assert names[-1].startswith(outermost) and len(names) >= int(least), names
 assert not any(f["guessed"] or f["function"] == "litter" for f in t["frames"]), names
 END
-missing='^  \(callers are missing: the stack was larger than what was kept of it, [0-9]+ addresses in its first '
+missing='^  \(callers are missing: of the larger stack, the file has [0-9]+ addresses from the first '
 # dies HOW, then arguments of look.py: which thread, incomplete or not, its last frame, least number of frames
 dies()
 {

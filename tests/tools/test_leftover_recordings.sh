@@ -139,7 +139,7 @@ open("moved.fdr", "wb").write(data)
 sys.exit(not done)
 END
 expect 0 "check of a histogram that moved" "$fdr" check moved.fdr
-has "note: .* histograms do not go with the calls" "check of a histogram that moved"
+has "note: .* histograms are not shown" "check of a histogram that moved"
 expect 0 "stats of a histogram that moved" "$fdr" stats --json moved.fdr
 has '"name": "stuck".*"histogram": null' "stats of a histogram that moved"
 
@@ -233,7 +233,7 @@ has "stacks: of the first 16" "hang of 17"
 expect 1 "hang of what a kill left" "$fdr" hang "$live"/program.*."$other".0.live.fdr
 has "outer > y" "hang of what a kill left"
 expect 0 "hang of what a kill left: longer than was seen" "$fdr" hang --for 100h "$live"/program.*."$other".0.live.fdr
-has "note: pid $other .* ended without a word" "hang of what a kill left: longer than was seen"
+has "note: pid $other .* ended unseen" "hang of what a kill left: longer than was seen"
 FDR_LIVE_DIR=$work/died FDR_LIVE_FORCE=1 ./program term >/dev/null 2>&1
 expect 1 "hang with one that died" "$fdr" hang --for 500ms "$live"/program.*."$other".0.live.fdr died/*.crash.fdr
 has "not there: pid .* which died of SIGTERM" "hang with one that died"
@@ -271,8 +271,8 @@ has '"processes": 4,' "the same as JSON"
 expect 1 "hang over ranks" "$fdr" hang --for 0ns ranks/*.r*.1.fdr
 has "3 of 4 processes stand in exchange" "hang over ranks"
 has "not there: rank 3 .*which stands elsewhere" "hang over ranks"
-has "missing: rank 2, of which" "hang over ranks"
-has "missing: ranks 4 to 1999999999, of which" "hang over ranks"
+has "missing: rank 2 has no recording" "hang over ranks"
+has "missing: ranks 4 to 1999999999 have no recordings" "hang over ranks"
 [ "$(wc -l <out.txt)" -lt 40 ] || fail "hang prints a line for every rank"
 expect 1 "hang over ranks as JSON" "$fdr" hang --json --for 0ns ranks/*.r*.1.fdr
 python3 - <<'END' || fail "hang --json over ranks"
@@ -326,7 +326,7 @@ pid=$!
 for _ in $(seq 3000); do grep -q ready ready5.txt && break; sleep 0.02; done
 ./program kill
 expect 2 "collect of what cannot be read" "$fdr" collect -o kept
-has "foreign.fdr: no recording that can be read; it stays" "collect"
+has "foreign.fdr: not a readable recording; it stays" "collect"
 has "early.1.0.live.fdr: a process is writing it, it stays" "collect"
 [ -e "$live/foreign.fdr" ] && [ -e "$live/early.1.0.live.fdr" ] || fail "collect took what it cannot read"
 [ "$(count "$live/program*.fdr")" = 0 ] || fail "collect left what it can read"
@@ -429,7 +429,7 @@ expect 1 "run: ^C comes once" python3 terminal.py "$fdr" run -o runs -- ./progra
 expect 11 "run: an ignored SIGCHLD stays ignored for the program" \
     python3 terminal.py /bin/bash -c "trap '' CHLD; exec '$fdr' run -o runs -- ./program count"
 expect 5 "run: without a live directory" env FDR_LIVE_DIR=/proc/nothing/there "$fdr" run -o runs -- ./program exit 5
-has "what a kill leaves of it is not kept" "run without a live directory"
+has "its recording is not kept if it is killed" "run without a live directory"
 mkdir "$work/open"
 chmod 777 "$work/open"
 expect 5 "run: a live directory open to others" env FDR_LIVE_DIR="$work/open" "$fdr" run -o runs -- ./program exit 5

@@ -112,7 +112,7 @@ def tables(file, mode, setting):
     check(told["weight"] == told["weight_held"] == told["weight_sampled"], "all that was sampled is held", told)
     check(abs(told["weight_per_sample"] * told["samples"] - told["weight"]) < 1 and told["first_ns"] < told["last_ns"], "what a sample stands for")
     text = subprocess.run([fdr, "samples", file], capture_output=True, text=True).stdout
-    check(f"{told['samples']:,} samples stand for it" in text and "# taken from " in text and "sampled in all" not in text,
+    check(f" in {told['samples']:,} samples, each for " in text and "# taken from " in text and "sampled in all" not in text,
           "time in all, and how many samples stand behind it", text)
     return told["weight"], hot
 
@@ -132,7 +132,7 @@ def named():
             lines = subprocess.run([fdr, *verb, *chosen, file], capture_output=True, text=True).stdout.splitlines()
             check(any(l.startswith("worker one;") for l in lines), f"{verb[0]} {chosen}: folded", lines)
     text = subprocess.run([fdr, "samples", "--from", "500s", file], capture_output=True, text=True).stdout
-    check(text == f"# none of the {sum(s['kept'] for s in told['streams']):,} samples that are kept was asked for\n", "none in a window", text)
+    check(text == f"# none of the {sum(s['kept'] for s in told['streams']):,} kept samples is in the selection\n", "none in a window", text)
 
 
 def paths(file, mode):

@@ -56,7 +56,7 @@ void print_missing_ranks(const struct ranks *r)
     int64_t from, end;
     for (size_t i = 0; i <= r->count; i++) {
         if (!missing_ranks(r, i, &from, &end)) continue;
-        if (end - from == 1) printf("missing: rank %" PRId64 ", of which there is no recording\n", from);
-        else printf("missing: ranks %" PRId64 " to %" PRId64 ", of which there are no recordings\n", from, end - 1);
+        if (end - from == 1) printf("missing: rank %" PRId64 " has no recording\n", from);
+        else printf("missing: ranks %" PRId64 " to %" PRId64 " have no recordings\n", from, end - 1);
     }
 }

@@ -17,12 +17,12 @@ enum {
 };
 
 static const struct argp_option options[] = {
-    {0, 0, 0, 0, "What to look at (everything where not given):", 1},
+    {0, 0, 0, 0, "Selection (default: everything):", 1},
     {"location", OPTION_LOCATION, "ID|GLOB", 0,
      "Only this location: its id, or a pattern its name matches; may be repeated", 1},
     {"class", OPTION_CLASS, "LIST", 0,
      "Only these event classes: region, message, collective, metric, marker, sample, io, task, user; "
-     "separated by commas. What is of one class only refuses others",
+     "separated by commas. Verbs that show one class refuse other classes",
      1},
     {"depth", OPTION_DEPTH, "A..B", 0, "Only calling depths A to B (1 = outermost); also A, A.. and ..B", 1},
     {"region", OPTION_REGION, "GLOB", 0,
@@ -104,7 +104,7 @@ void select_to(struct selection *s, const char *text, struct argp_state *state)
 void select_one_class(struct argp_state *state, const struct selection *s, uint32_t class_, const char *what)
 {
     if (s->classes & ~(1u << class_))
-        argp_error(state, "--class: this is of %s only; fdr dump shows all classes", what);
+        argp_error(state, "--class: this verb shows %s only; fdr dump shows all classes", what);
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)

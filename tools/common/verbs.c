@@ -75,7 +75,7 @@ bool is_input(const char *out, const char *const *inputs, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (!same_file(inputs[i], out)) continue;
-        complain("%s: is also the output", inputs[i]);
+        complain("%s: input and output are the same file; nothing is written", inputs[i]);
         return true;
     }
     return false;

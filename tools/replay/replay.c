@@ -27,7 +27,7 @@ static const struct {
     {"buffer", "SIZE", "Memory of the whole recording: 256K, 32M, 1G", offsetof(struct fdr_config, buffer)},
     {"bin", "SIZE", "Size of a bin, 512 to 64K, a power of two", offsetof(struct fdr_config, bin)},
     {"strategy", "NAME", "telescope, whole, last or first", offsetof(struct fdr_config, strategy)},
-    {"telescope", "LIST", "Shares of the age tiers, newest first: 8,4,1; fdr info shows what that keeps",
+    {"telescope", "LIST", "Shares of the age tiers, newest first: 8,4,1; fdr info shows the effect",
      offsetof(struct fdr_config, telescope)},
     {"pin", "TIME", "The first moments, which stay: 5s", offsetof(struct fdr_config, pin)},
     {"reduce", "LIST", "Order of the reduction steps: duration,depth,class,epoch", offsetof(struct fdr_config, reduce)},
@@ -392,7 +392,7 @@ static void start_players(struct player *players, struct streams *streams, struc
         players[i] = (struct player){.gang = g, .stream = &streams->list[i], .index = i};
         int error = pthread_create(&players[i].thread, NULL, player_main, &players[i]);
         if (error == 0) continue;
-        complain("thread %zu of %zu: %s", i + 1, streams->count, strerror(error));
+        complain("cannot start thread %zu of %zu: %s; nothing was replayed", i + 1, streams->count, strerror(error));
         exit(COULD_NOT); /* the running threads wait for the missing one; nothing was written yet */
     }
 }

@@ -165,12 +165,12 @@ static bool load_location(struct stream *s, struct fdr_file *file, const char *p
     }
     *samples += b.samples;
     if (b.reduced)
-        complain("%s: location %u: %llu ancestors are no longer held and are not replayed", path, l->id,
+        complain("%s: location %u: %llu calls were given back and are not replayed", path, l->id,
                  (unsigned long long)b.reduced);
     if (b.elsewhere)
-        complain("%s: location %u: of %llu events without duration not all calls around them are held; they are "
-                 "replayed less deep",
-                 path, l->id, (unsigned long long)b.elsewhere);
+        complain(
+            "%s: location %u: calls around %llu events without duration were given back; they are replayed less deep",
+            path, l->id, (unsigned long long)b.elsewhere);
     return s->events > 0;
 }
 
