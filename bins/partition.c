@@ -13,7 +13,8 @@
 #include "bins/pieces.h"
 #include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
+#include "format/codec/encode.h"
+#include "format/codec/running_check.h"
 
 #define LIST(seq, off) ((uint64_t)(seq) << 32 | (uint32_t)(off))
 

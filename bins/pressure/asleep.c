@@ -30,7 +30,7 @@
 #include "bins/partition.h"
 #include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
+#include "format/codec/encode.h"
 
 enum { AWAKE = 0, ASLEEP = 1, TAKEN = 2, STATE = 3 };
 

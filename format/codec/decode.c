@@ -5,7 +5,11 @@
 #include <string.h>
 
 #include "format/arena/arena.h"
+#include "format/codec/bit_length.h"
+#include "format/codec/decode.h"
+#include "format/codec/prediction.h"
 #include "format/codec/record_codec.h"
+#include "format/codec/running_check.h"
 #include "format/codec/sample_codec.h"
 
 bool fdri_codec_decode_begin(struct fdri_codec_decoder *d, const struct fdri_arena_bin *h, const uint8_t *payload,

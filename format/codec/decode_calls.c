@@ -3,7 +3,10 @@
  * candidate, and those spelled out with a candidate's region; one load nearly always covers such a record. All other
  * records, and all doubtful ones, go to fdri_codec_decode_next. A bin that is bad here is decoded the slow way before
  * it counts as damaged (reader/file/read_bins.c). */
+#include "format/codec/decode.h"
+#include "format/codec/prediction.h"
 #include "format/codec/record_codec.h"
+#include "format/codec/running_check.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,7 +5,11 @@
 #include <string.h>
 
 #include "format/arena/arena.h"
+#include "format/codec/bit_length.h"
+#include "format/codec/encode.h"
+#include "format/codec/prediction.h"
 #include "format/codec/record_codec.h"
+#include "format/codec/running_check.h"
 
 void fdri_codec_encode_begin(struct fdri_arena_part *p, struct fdri_codec_table *table, uint8_t *payload,
                              uint32_t bin_bytes, uint32_t record_bits_max)

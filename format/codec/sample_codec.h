@@ -19,7 +19,6 @@
 #include <stdint.h>
 
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
 
 #define FDRI_CODEC_SAMPLE_STEPS_MAX  256u         /* of one path */
 #define FDRI_CODEC_SAMPLE_NODES_MAX  512u         /* and of sites */

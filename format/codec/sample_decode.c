@@ -4,7 +4,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "format/codec/bit_length.h"
+#include "format/codec/decode.h"
 #include "format/codec/record_codec.h"
+#include "format/codec/running_check.h"
 #include "format/codec/sample_codec.h"
 #include "format/codec/sample_state.h"
 

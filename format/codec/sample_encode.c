@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
+#include "format/codec/bit_length.h"
+#include "format/codec/encode.h"
+#include "format/codec/running_check.h"
 #include "format/codec/sample_codec.h"
 #include "format/codec/sample_state.h"
 

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "format/codec/record_codec.h"
+#include "format/codec/bit_length.h"
+#include "format/codec/running_check.h"
 #include "format/codec/sample_codec.h"
 
 /* Codes, low bit first; the general ones are those of record_codec.h:

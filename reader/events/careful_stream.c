@@ -9,7 +9,7 @@
  * A record without a certain place is left out: its parent is missing and several neighbours could contain it, or it
  * contradicts what was shown. */
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
+#include "format/codec/decode.h"
 #include "reader/events/events.h"
 #include "reader/file/file.h"
 

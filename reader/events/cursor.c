@@ -3,7 +3,7 @@
  * returns any of its records, so a bad bin shows nothing. */
 #include "base/atomic.h"
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
+#include "format/codec/decode.h"
 #include "reader/events/events.h"
 #include "reader/file/file.h"
 

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "format/arena/arena.h"
+#include "format/codec/decode.h"
 #include "format/codec/record_codec.h"
 #include "format/codec/sample_codec.h"
 #include "reader/file/file.h"

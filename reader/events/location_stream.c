@@ -9,6 +9,8 @@
  * This holds as long as every call's parent is stored. If one may be missing, careful_stream.c decides what comes next.
  * stream_open.c finds the partitions to merge. */
 #include "format/arena/arena.h"
+#include "format/codec/bit_length.h"
+#include "format/codec/decode.h"
 #include "format/codec/record_codec.h"
 #include "reader/account/account.h"
 #include "reader/events/events.h"

@@ -3,7 +3,7 @@
  * newest part. A sample counts as kept if all sparser levels reach back to it. So the shown samples thin with age in
  * steps of two, without holes. A kept sample stands for the distance of its number to the kept one before. */
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
+#include "format/codec/decode.h"
 #include "format/codec/sample_codec.h"
 #include "reader/account/account.h"
 #include "reader/events/events.h"

@@ -7,7 +7,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
+#include "format/codec/decode.h"
 #include "reader/account/account.h"
 #include "reader/events/events.h"
 #include "reader/file/file.h"

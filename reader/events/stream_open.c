@@ -2,7 +2,7 @@
 /* Opens and closes the event stream of one location: selects its partitions and makes their cursors. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
+#include "format/codec/decode.h"
 #include "reader/events/events.h"
 #include "reader/file/file.h"
 

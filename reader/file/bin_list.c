@@ -10,7 +10,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
+#include "format/codec/encode.h"
 #include "reader/file/file.h"
 
 #include <fdr/reader.h>

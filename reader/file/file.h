@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
+#include "format/codec/decode.h"
 #include "reader/file/file_model.h"
 #include "reader/file/location_model.h"
 #include "reader/file/tick_to_ns.h"

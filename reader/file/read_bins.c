@@ -2,7 +2,7 @@
 /* Reads one bin: is its header valid, and does its payload decode to all that its commit word covers? */
 #include "base/atomic.h"
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
+#include "format/codec/decode.h"
 #include "format/codec/sample_codec.h"
 #include "reader/events/events.h"
 #include "reader/file/file.h"

@@ -3,7 +3,8 @@
  * the bins after it are numbered anew. Bins that no list holds lose their header. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
+#include "format/codec/encode.h"
+#include "format/codec/running_check.h"
 #include "reader/file/file.h"
 #include "reader/recover/recover_image.h"
 

@@ -10,7 +10,7 @@
 #include "bins/bins.h"
 #include "bins/claims.h"
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
+#include "format/codec/encode.h"
 #include "recorder/ended/ended.h"
 #include "recorder/life/recording.h"
 #include "recorder/memory/memory.h"

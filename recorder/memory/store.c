@@ -13,6 +13,8 @@
 #include "bins/pieces.h"
 #include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
+#include "format/codec/encode.h"
+#include "format/codec/prediction.h"
 #include "format/codec/record_codec.h"
 #include "recorder/life/recording.h"
 #include "recorder/memory/memory.h"

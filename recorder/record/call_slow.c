@@ -9,6 +9,8 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "format/arena/arena.h"
+#include "format/codec/encode.h"
+#include "format/codec/prediction.h"
 #include "format/codec/record_codec.h"
 #include "recorder/jumps/jumps.h"
 #include "recorder/memory/memory.h"

@@ -20,7 +20,7 @@
 #include "bins/partition.h"
 #include "bins/pieces.h"
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
+#include "format/codec/encode.h"
 #include "recorder/life/recording.h"
 #include "recorder/memory/memory.h"
 #include "recorder/pressure/recorder_pressure.h"

@@ -12,6 +12,7 @@
 #include "bins/partition.h"
 #include "bins/pieces.h"
 #include "format/arena/arena.h"
+#include "format/codec/encode.h"
 #include "format/codec/record_codec.h"
 #include "format/codec/sample_codec.h"
 #include "policies/policies.h"

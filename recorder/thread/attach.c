@@ -30,7 +30,7 @@
 #include "bins/pressure/bins_pressure.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
+#include "format/codec/encode.h"
 #include "recorder/ended/ended.h"
 #include "recorder/jumps/jumps.h"
 #include "recorder/life/grace_period.h"

@@ -19,6 +19,8 @@
 #include "bins/partition.h"
 #include "bins/pieces.h"
 #include "format/arena/arena.h"
+#include "format/codec/encode.h"
+#include "format/codec/prediction.h"
 #include "format/codec/record_codec.h"
 #include "tests/support/bare_arena.h"
 #include "tests/support/random_numbers.h"

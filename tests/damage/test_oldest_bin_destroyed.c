@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
 #include "tests/support/api_fixture.h"
 
 static uint8_t *image, *copy;

@@ -19,7 +19,7 @@
 
 #include "format/arena/arena.h"
 #include "format/arena/checks.h"
-#include "format/codec/record_codec.h"
+#include "format/codec/running_check.h"
 
 static char folder[] = "/tmp/fdr-accounts-XXXXXX", recovered[64];
 static uint64_t begun_ns; /* start of the location */

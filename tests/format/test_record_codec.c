@@ -14,6 +14,11 @@
 #include <cmocka.h>
 
 #include "format/arena/arena.h"
+#include "format/codec/bit_length.h"
+#include "format/codec/decode.h"
+#include "format/codec/encode.h"
+#include "format/codec/foreseen_call.h"
+#include "format/codec/prediction.h"
 #include "format/codec/record_codec.h"
 
 enum { SHORT_BITS = 18, BIN_BYTES = 4096, PAYLOAD = BIN_BYTES - FDRI_ARENA_BIN_HEADER };

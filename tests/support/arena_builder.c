@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "format/arena/arena.h"
 #include "format/arena/checks.h"
+#include "format/codec/encode.h"
+#include "format/codec/prediction.h"
 #include "format/codec/record_codec.h"
+#include "format/codec/running_check.h"
 #include "tests/support/arena_builder.h"
 
 #include <assert.h>

@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
 
 struct builder;
 

@@ -9,7 +9,7 @@
 #include <fdr/reader.h>
 
 #include "format/arena/arena.h"
-#include "format/codec/record_codec.h"
+#include "format/codec/bit_length.h"
 #include "tests/support/arena_builder.c"
 #include "tests/support/corpus_stream.h"
 #include "tests/support/reader_truth.h"
