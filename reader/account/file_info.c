@@ -3,7 +3,7 @@
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "reader/account/account.h"
-#include "reader/events/events.h"
+#include "reader/events/sample_events.h"
 #include "reader/file/file.h"
 
 #include <assert.h>

@@ -6,6 +6,7 @@
 #include "format/arena/arena.h"
 #include "reader/account/account.h"
 #include "reader/events/events.h"
+#include "reader/events/sample_events.h"
 #include "reader/file/file.h"
 
 #include <fdr/reader.h>

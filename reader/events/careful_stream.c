@@ -11,6 +11,7 @@
 #include "format/arena/arena.h"
 #include "format/codec/decode.h"
 #include "reader/events/events.h"
+#include "reader/events/location_stream.h"
 #include "reader/file/file.h"
 
 #include <stdbool.h>

@@ -4,7 +4,8 @@
 #include "base/atomic.h"
 #include "format/arena/arena.h"
 #include "format/codec/decode.h"
-#include "reader/events/events.h"
+#include "format/codec/sample_codec.h"
+#include "reader/events/cursor.h"
 #include "reader/file/file.h"
 
 #include <fdr/reader.h>

@@ -2,7 +2,7 @@
 /* Merges all selected locations by time, with a heap of their next events. Equal times are in order of the
  * location's id. */
 #include "format/arena/arena.h"
-#include "reader/events/events.h"
+#include "reader/events/location_stream.h"
 #include "reader/file/file.h"
 
 #include <fdr/reader.h>

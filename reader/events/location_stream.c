@@ -13,7 +13,11 @@
 #include "format/codec/decode.h"
 #include "format/codec/record_codec.h"
 #include "reader/account/account.h"
+#include "reader/events/cursor.h"
 #include "reader/events/events.h"
+#include "reader/events/location_stream.h"
+#include "reader/events/point_merge.h"
+#include "reader/events/sample_events.h"
 #include "reader/file/file.h"
 
 #include <fdr/reader.h>

@@ -3,6 +3,7 @@
  * Without one, it would end where the parent's depth ends; careful_stream.c does not. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
+#include "reader/events/cursor.h"
 #include "reader/events/events.h"
 #include "reader/file/file.h"
 

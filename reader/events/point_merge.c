@@ -3,7 +3,10 @@
  * by their ordinal in the tick. Up to FDRI_EVENTS_PENDING points of one tick are read ahead: any of them may say
  * which comes before a call of that tick. */
 #include "format/arena/arena.h"
+#include "reader/events/cursor.h"
 #include "reader/events/events.h"
+#include "reader/events/point_merge.h"
+#include "reader/events/sample_events.h"
 #include "reader/file/file.h"
 
 #include <fdr/reader.h>

@@ -6,7 +6,8 @@
 #include "format/codec/decode.h"
 #include "format/codec/sample_codec.h"
 #include "reader/account/account.h"
-#include "reader/events/events.h"
+#include "reader/events/point_merge.h"
+#include "reader/events/sample_events.h"
 #include "reader/file/file.h"
 
 #include <fdr/reader.h>

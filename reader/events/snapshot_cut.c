@@ -9,6 +9,7 @@
 #include "format/arena/arena.h"
 #include "format/codec/decode.h"
 #include "reader/account/account.h"
+#include "reader/events/cursor.h"
 #include "reader/events/events.h"
 #include "reader/file/file.h"
 

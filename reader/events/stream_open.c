@@ -3,7 +3,10 @@
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "format/codec/decode.h"
+#include "reader/events/cursor.h"
 #include "reader/events/events.h"
+#include "reader/events/location_stream.h"
+#include "reader/events/point_merge.h"
 #include "reader/file/file.h"
 
 #include <fdr/reader.h>

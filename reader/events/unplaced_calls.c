@@ -8,6 +8,7 @@
 
 #include "format/arena/arena.h"
 #include "reader/events/events.h"
+#include "reader/events/location_stream.h"
 #include "reader/file/file.h"
 
 /* Were records missing at an earlier recovery? */

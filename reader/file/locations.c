@@ -4,7 +4,7 @@
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
 #include "reader/account/account.h"
-#include "reader/events/events.h"
+#include "reader/events/sample_events.h"
 #include "reader/file/file.h"
 
 #include <fdr/reader.h>

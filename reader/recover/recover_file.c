@@ -5,7 +5,7 @@
 #include "format/arena/arena.h"
 #include "format/arena/checks.h"
 #include "format/arena/crash_section.h"
-#include "reader/events/events.h"
+#include "reader/events/sample_events.h"
 #include "reader/file/file.h"
 #include "reader/file/whole_file.h"
 #include "reader/recover/recover_image.h"
