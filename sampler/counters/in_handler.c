@@ -13,7 +13,6 @@
 #include "base/stack/fault_guard.h"
 #include "base/system/signal_mask.h"
 #include "sampler/counters/counter.h"
-#include "sampler/samples/sampler.h"
 
 typedef _Unwind_Reason_Code backtrace_function(_Unwind_Trace_Fn, void *);
 typedef _Unwind_Ptr ip_function(struct _Unwind_Context *, int *);

@@ -8,7 +8,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/stack/context.h"
 #include "base/system/loader.h"
+#include "base/text/message.h"
+#include "sampler/samples/frame_walk.h"
 #include "sampler/samples/sampler.h"
 
 enum { FRAME_MOST = 1 << 20, TEXTS_MOST = 1024, PAGE = 4096 };

@@ -12,8 +12,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd/descriptor.h"
 #include "base/fd/open_high.h"
+#include "base/text/message.h"
 #include "sampler/counters/counter.h"
+#include "sampler/samples/own_overflow.h"
+#include "sampler/samples/sample_setting.h"
 #include "sampler/samples/sampler.h"
 
 struct own {

@@ -3,6 +3,7 @@
  * runs there if the kernel can sample. It writes into a small ring, which the helper reads every few milliseconds. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fdr/fdr.h>
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -10,8 +11,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/fd/descriptor.h"
 #include "base/fd/open_high.h"
 #include "base/system/syscall.h"
+#include "sampler/samples/frame_walk.h"
+#include "sampler/samples/sample_setting.h"
+#include "sampler/samples/sample_source.h"
+#include "sampler/samples/sample_target.h"
 #include "sampler/samples/sampler.h"
 
 enum { DATA_PAGES = 8, STACK_BYTES = 8 };

@@ -7,12 +7,21 @@
  * which ends programs. SIGURG from other sources goes on to the previous handler. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fdr/fdr.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/stack/context.h"
+#include "base/system/chained_handler.h"
 #include "base/system/signal_mask.h"
+#include "sampler/samples/frame_walk.h"
+#include "sampler/samples/sample_setting.h"
+#include "sampler/samples/sample_source.h"
+#include "sampler/samples/sample_target.h"
 #include "sampler/samples/sampler.h"
 
 struct fdri_samples_sampler fdri_samples_sampler;

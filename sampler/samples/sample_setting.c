@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text/message.h"
 #include "base/text/number.h"
-#include "sampler/samples/sampler.h"
+#include "sampler/samples/sample_setting.h"
 
 enum { USUAL_NS = 1000000, LEAST_NS = 100000 };
 

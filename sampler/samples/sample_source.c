@@ -15,8 +15,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/fd/descriptor.h"
 #include "base/fd/open_high.h"
 #include "base/system/syscall.h"
+#include "base/text/message.h"
+#include "sampler/samples/own_overflow.h"
+#include "sampler/samples/sample_setting.h"
+#include "sampler/samples/sample_source.h"
+#include "sampler/samples/sample_target.h"
 #include "sampler/samples/sampler.h"
 
 #ifndef sigev_notify_thread_id

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fdr/fdr.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stddef.h>
@@ -15,12 +16,21 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/system/helper_threads.h"
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/clock.h"
 #include "base/fd/open_high.h"
+#include "base/system/helper_threads.h"
 #include "base/system/procfs.h"
 #include "base/system/syscall.h"
-#include "sampler/samples/samples_view.h"
+#include "base/text/message.h"
+#include "sampler/samples/frame_walk.h"
+#include "sampler/samples/own_overflow.h"
+#include "sampler/samples/sample_setting.h"
+#include "sampler/samples/sample_source.h"
+#include "sampler/samples/sample_target.h"
 #include "sampler/samples/sampler.h"
+#include "sampler/samples/samples_view.h"
 
 enum {
     CHUNK = 64,

@@ -10,9 +10,12 @@
 #include <string.h>
 #include <unwind.h>
 
+#include "base/atomic.h"
+#include "base/bits.h"
 #include "base/stack/fault_guard.h"
+#include "base/text/message.h"
 #include "sampler/counters/counter.h"
-#include "sampler/samples/sampler.h"
+#include "sampler/samples/frame_walk.h"
 
 typedef _Unwind_Reason_Code backtrace_function(_Unwind_Trace_Fn, void *);
 typedef _Unwind_Ptr ip_function(struct _Unwind_Context *);

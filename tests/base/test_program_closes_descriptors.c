@@ -18,6 +18,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/fd/descriptor.h"
+#include "sampler/samples/sample_target.h"
 #include "sampler/samples/sampler.h"
 #include "tests/support/wait_for_snapshots.h"
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "sampler/samples/sampler.h"
+#include "sampler/samples/sample_setting.h"
 
 /* Parses `text` and returns the line on standard error in said[]. */
 static struct fdri_samples_settings parse(const char *text, char *said, size_t bytes)

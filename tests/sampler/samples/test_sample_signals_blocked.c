@@ -18,6 +18,7 @@
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 
+#include "sampler/samples/sample_target.h"
 #include "sampler/samples/sampler.h"
 
 static double cpu(void)

@@ -13,7 +13,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "sampler/samples/sampler.h"
+#include "base/atomic.h"
+#include "sampler/samples/sample_target.h"
 #include "tests/support/wait_for_snapshots.h"
 
 static uint32_t jumper; /* atomic; the thread whose handler jumps out; 0 after the jump */
