@@ -16,6 +16,7 @@
 #include "recorder/ended/ended.h"
 #include "recorder/life/recording.h"
 #include "recorder/memory/memory.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"

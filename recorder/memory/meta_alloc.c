@@ -18,6 +18,7 @@
 #include "recorder/memory/memory.h"
 #include "recorder/shares/shares.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
 /* The first slab holds the first blocks of a location: level 0, 7 levels, the row table and a few rows. Together with

@@ -23,6 +23,7 @@
 #include "recorder/record/record.h"
 #include "recorder/shares/shares.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
 static uint32_t full_log2(void) { return fdri_life_recording.arena.bin_log2; }

@@ -16,6 +16,7 @@
 #include "recorder/names/names.h"
 #include "recorder/record/record.h"
 #include "recorder/record/shadow_stack.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
 enum { PLACE_SHIFT = 16, PLACE_BITS = 0xffff, PLACE_MOST = (1 << 18) - 8 };

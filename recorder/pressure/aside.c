@@ -23,6 +23,7 @@
 #include "recorder/memory/memory.h"
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 

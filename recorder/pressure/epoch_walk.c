@@ -16,6 +16,7 @@
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/record/record.h"
 #include "recorder/strategy/reduce.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"

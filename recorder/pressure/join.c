@@ -20,6 +20,7 @@
 #include "recorder/record/record.h"
 #include "recorder/shares/shares.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
 static const uint32_t joined_flag[] = {FDRI_ARENA_LOCATION_JOINED, FDRI_ARENA_LOCATION_JOINED_LONG,

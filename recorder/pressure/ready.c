@@ -23,6 +23,7 @@
 #include "recorder/memory/memory.h"
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/strategy/reduce.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
 enum { SHARE = 32, SHARE_FEW = 64, FEW = 512, RUN_MOST = 32, LOOKS = 4 /* in a step, if none was before */ };

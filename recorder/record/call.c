@@ -29,6 +29,7 @@
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/record/record.h"
 #include "recorder/record/shadow_stack.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"

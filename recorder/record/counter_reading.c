@@ -19,6 +19,7 @@
 #include "recorder/life/recording.h"
 #include "recorder/memory/memory.h"
 #include "recorder/record/record.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 

@@ -26,6 +26,7 @@
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/record/record.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 

@@ -23,7 +23,9 @@
 #include "recorder/shares/shares.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
+#include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
 
 #include <assert.h>

@@ -15,6 +15,7 @@
 #include "recorder/record/sample_stream.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/thread/thread.h"
+#include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
 
 #include <fdr/fdr.h>

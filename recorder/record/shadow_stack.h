@@ -12,6 +12,7 @@
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "recorder/record/record.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
 /* An address in the calling function's frame. */

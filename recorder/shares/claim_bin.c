@@ -31,6 +31,7 @@
 #include "recorder/shares/choose.h"
 #include "recorder/shares/shares.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
 enum {

@@ -20,6 +20,7 @@
 #include "recorder/life/recording.h"
 #include "recorder/shares/choose.h"
 #include "recorder/shares/shares.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
 enum { FEW_BINS = 64, LITTLE_UNITS = 4 /* of 512 bytes */ };

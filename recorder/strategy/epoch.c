@@ -18,6 +18,7 @@
 #include "recorder/shares/shares.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
 enum { UNITS_LEAST = 8, BINS_LEAST = 4, BINS_LEAST_CROWDED = 12 };

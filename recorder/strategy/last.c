@@ -17,6 +17,7 @@
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
 enum { EPOCHS_WANTED = 12, BINS_A_STEP = 16 };

@@ -13,6 +13,7 @@
 #include "recorder/record/record.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
 #include <stdbool.h>

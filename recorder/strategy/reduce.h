@@ -12,6 +12,7 @@
 #include "bins/partition.h"
 #include "format/arena/arena.h"
 #include "policies/policies.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
 struct fdri_bins_given;

@@ -31,6 +31,7 @@
 #include "recorder/strategy/reduce.h"
 #include "recorder/strategy/strategy.h"
 #include "recorder/strategy/worth_order.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
 enum { POPS = 8, LEFT_LEAST = 6, LEFT_MAX = 64 };

@@ -14,6 +14,7 @@
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/strategy/worth_order.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
 enum {

@@ -2,7 +2,9 @@
 /* Threads come and go: attaching on the first event, the brackets of an operation, and locations.
  *
  *   attach.c           attach, detach, threads without room     thread_location.c  makes the location of a thread
- *   thread_state.h     the fields that a thread works on
+ *   thread_state.h     the fields that a thread works on        search_history.h   its past searches for memory
+ *   arena_place.h      offsets, pointers, levels                row_cursor.h       its places in tables of rows
+ *   thread_clock.h     the clock of its location
  *
  * The owner brackets each operation with location.busy. A signal handler that finds it set records into the thread's
  * lane, a location of its own. Inside a bracket stores are ordered so that a handler, or a reader after a kill, sees
@@ -36,6 +38,18 @@ static inline void fdri_thread_end(struct fdri_thread *t)
     fdri_atomic_store_release(&t->loc->busy, 0);
 }
 bool fdri_thread_attached(void); /* attaches this thread if necessary */
+/* Pauses and phases nest. An end without a begin has no effect. */
+static inline void fdri_thread_nest(uint32_t *open, bool begin)
+{
+    if (begin) ++*open;
+    else if (*open) --*open;
+}
+/* The name, pauses and phases of a thread that has no room yet. */
+struct fdri_thread_wishes {
+    uint32_t recording;      /* the recording that they are for */
+    uint32_t pauses, phases; /* as in struct fdri_thread */
+    char name[32];           /* "": not set */
+};
 /* The name, pauses and phases of a thread that found no room; they take effect when it finds some. NULL: the thread has
  * room, has not tried yet, or nothing is being recorded. */
 struct fdri_thread_wishes *fdri_thread_wishes(void);

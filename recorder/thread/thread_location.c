@@ -30,6 +30,7 @@
 #include "recorder/names/names.h"
 #include "recorder/record/record.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"

@@ -8,59 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/bits.h"
-#include "base/clock.h"
-#include "bins/pieces.h"
 #include "format/arena/arena.h"
+#include "recorder/thread/row_cursor.h"
+#include "recorder/thread/search_history.h"
 
 struct fdri_names_cached;
 struct fdri_record_mark;
 
 #define FDRI_THREAD_GATE_CLOSED 1u /* in fdri_arena_level.part[]: the gate is closed */
 
-/* The returned pieces of a location, as a thread last saw them when no whole bin was among them. */
-enum { FDRI_THREAD_RETURNED_SEEN = 4 };
-struct fdri_thread_returned_seen {
-    uint32_t of;    /* the location's id */
-    uint32_t first; /* the first of its pieces then; 0: look again */
-    struct fdri_bins_returned left;
-    /* No piece of 1 << failed_log2 bytes could be had; 0: not tried. */
-    uint32_t failed_log2;
-};
-/* Where row_eviction.c looks for the next row to evict, and which regions it evicted. Offsets; 0: none. */
-struct fdri_thread_eviction_hand {
-    /* The next row: in this block of the epochs' base, or, without epochs, this slot of the table. */
-    uint32_t block, index;
-    uint32_t epochs; /* the epochs that `block` belongs to */
-    /* The table of bits: one is set for each region whose calls went to the row [rest]. Regions with the same low bits
-     * share a bit. */
-    uint32_t gone;
-    uint32_t gone_bits;
-    /* The same for points: metrics, markers and others. No total contains their values. */
-    uint64_t points_gone;
-    uint64_t few_gone; /* the same for regions while memory held no table of bits */
-};
 enum { FDRI_THREAD_SPARE_CELLS = 3 };
 enum { FDRI_LATER_EPOCH = 1, FDRI_LATER_BIN = 2 }; /* later.c */
-/* The results of past searches for memory: memory.h. */
-struct fdri_thread_search {
-    uint32_t failed; /* failed searches in a row, up to now */
-    /* This many of the next requests do not search. */
-    uint32_t pause;
-    int32_t credit; /* in records */
-    uint64_t until; /* the latest end of a pause; ticks of the location */
-};
-/* The rows that an epoch has still to get after its end: epoch_walk.c. */
-struct fdri_thread_walk {
-    /* Place of the next row in the epochs' base; block 0: no row is left. */
-    uint32_t block, at;
-    /* End of the rows that existed when the epoch ended. */
-    uint32_t last, end;
-    uint32_t step; /* rows taken in one step */
-    /* Offset of the former values of rows that changed since. */
-    uint32_t kept;
-    bool heap;
-};
 struct fdri_thread {
     uint32_t recording; /* number of the recording that this state belongs to */
     /* `recording` if the clock is the counter and the unit is one tick, so that a leave may take the fastest path; else
@@ -168,37 +126,8 @@ static_assert(offsetof(struct fdri_thread, row_shift) == 64 && offsetof(struct f
                   offsetof(struct fdri_thread, min_ticks) == 80 && offsetof(struct fdri_thread, edge) == 96 &&
                   offsetof(struct fdri_thread, to_ns) == 120,
               "second line: units and limits");
-/* Pauses and phases nest. An end without a begin has no effect. */
-static inline void fdri_thread_nest(uint32_t *open, bool begin)
-{
-    if (begin) ++*open;
-    else if (*open) --*open;
-}
-/* The name, pauses and phases of a thread that has no room yet. */
-struct fdri_thread_wishes {
-    uint32_t recording;      /* the recording that they are for */
-    uint32_t pauses, phases; /* as in struct fdri_thread */
-    char name[32];           /* "": not set */
-};
 extern __thread struct fdri_thread fdri_record_self __attribute__((visibility("hidden")));
 extern __thread struct fdri_thread fdri_record_lane __attribute__((visibility("hidden")));
-static inline void *fdri_thread_at(const struct fdri_thread *t, uint32_t off) { return t->base + off; }
-static inline uint32_t fdri_thread_offset_of(const struct fdri_thread *t, const void *p)
-{
-    return (uint32_t)((const uint8_t *)p - t->base);
-}
-/* A level of the shadow stack; depth <= fdri_arena_levels_in(level_blocks). */
-static inline struct fdri_arena_level *fdri_thread_level(const struct fdri_thread *t, uint32_t depth)
-{
-    if (depth == 0) return fdri_thread_at(t, t->loc->level0_off);
-    struct fdri_arena_levels_block *b = fdri_thread_at(t, t->loc->levels_off[fdri_arena_level_block(depth)]);
-    return &b->level[fdri_arena_level_entry(depth)];
-}
-/* Now, in the location's unit. */
-static inline uint64_t fdri_thread_tick_live(const struct fdri_thread *t)
-{
-    return (FDRI_LIKELY(t->ticks) ? fdri_clock_ticks() : fdri_clock_ns(CLOCK_MONOTONIC)) + t->clock_offset;
-}
 /* Above 0 while this thread holds locks of fdr or asks for memory. If an instrumented allocator calls back from there,
  * its event is recorded only if that needs neither lock nor memory. */
 extern __thread uint32_t fdri_thread_inside __attribute__((visibility("hidden")));

@@ -15,6 +15,7 @@
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"
 

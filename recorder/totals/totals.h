@@ -13,6 +13,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "format/arena/arena.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
 #define FDRI_TOTALS_KEY(kind, id) ((uint32_t)(id) | (uint32_t)(kind) << 24)

@@ -7,6 +7,7 @@
 #include "format/arena/arena.h"
 #include "recorder/ended/ended.h"
 #include "recorder/life/life.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"
 #include "recorder/watch/watch.h"

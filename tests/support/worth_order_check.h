@@ -10,6 +10,7 @@
 #include "format/arena/arena.h"
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/strategy/worth_order.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
 static inline uint32_t places_of(struct fdri_thread *t, uint32_t part)

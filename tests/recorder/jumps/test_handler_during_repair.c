@@ -5,6 +5,7 @@
  * another handler interrupts that repair at any instruction and records. The repair must happen exactly once:
  * presented calls equal the accounts plus the open calls. */
 #include "format/arena/arena.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"
 #include "tests/support/single_step.h"

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"

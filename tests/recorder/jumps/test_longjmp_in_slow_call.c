@@ -14,6 +14,7 @@
 #include "base/bits.h"
 #include "bins/bins.h"
 #include "format/arena/arena.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"
 #include "tests/support/api_fixture.h"

@@ -12,6 +12,7 @@
 #include "tests/support/single_step.h"
 
 #ifdef CAN_STEP
+#include "recorder/thread/arena_place.h"
 #include "tests/support/random_numbers.h"
 
 enum {

@@ -3,6 +3,7 @@
  * P3, P5: calls by the real clock on the fastest path: enter, leave, leaves that skip calls or match none,
  * recursion, pauses, points, rewinds. The times are unknown beforehand. So the test compares counts with its own,
  * and times with one another. */
+#include "base/bits.h"
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
 

@@ -14,6 +14,7 @@
 #include "recorder/life/recording.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/strategy/worth_order.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"

@@ -5,6 +5,7 @@
  * must be in the totals once, with its time, or be open. All time is the exclusive time of one call. A call's time
  * is part of its callers' times, and each call is in its histogram. */
 #include "format/arena/arena.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"
 #include "tests/support/single_step.h"

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Places of a thread in tables of rows: the next row to evict, and the next one that an ended epoch gets. */
+#ifndef FDRI_RECORDER_THREAD_ROW_CURSOR_H
+#define FDRI_RECORDER_THREAD_ROW_CURSOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where row_eviction.c looks for the next row to evict, and which regions it evicted. Offsets; 0: none. */
+struct fdri_thread_eviction_hand {
+    /* The next row: in this block of the epochs' base, or, without epochs, this slot of the table. */
+    uint32_t block, index;
+    uint32_t epochs; /* the epochs that `block` belongs to */
+    /* The table of bits: one is set for each region whose calls went to the row [rest]. Regions with the same low bits
+     * share a bit. */
+    uint32_t gone;
+    uint32_t gone_bits;
+    /* The same for points: metrics, markers and others. No total contains their values. */
+    uint64_t points_gone;
+    uint64_t few_gone; /* the same for regions while memory held no table of bits */
+};
+
+/* The rows that an epoch has still to get after its end: epoch_walk.c. */
+struct fdri_thread_walk {
+    /* Place of the next row in the epochs' base; block 0: no row is left. */
+    uint32_t block, at;
+    /* End of the rows that existed when the epoch ended. */
+    uint32_t last, end;
+    uint32_t step; /* rows taken in one step */
+    /* Offset of the former values of rows that changed since. */
+    uint32_t kept;
+    bool heap;
+};
+
+#endif
