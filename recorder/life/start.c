@@ -37,8 +37,8 @@
 #include "recorder/life/recording.h"
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
-#include "recorder/record/record.h"
 #include "recorder/thread/thread.h"
+#include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/watch/watch.h"
 #include "sampler/counters/counter_view.h"
@@ -435,7 +435,7 @@ static int begin(void)
     fdri_names_define_modules();
     fdri_samples_sampler_prepare(r->set.sample, r->set.counters.papi);
     fdri_memory_arena_publish(r);
-    r->began = fdri_record_tick_now();
+    r->began = fdri_thread_tick_now();
     /* R:on - pairs with A:on in attach.c: a thread that attaches finds everything above in place */
     fdri_atomic_store_release(&fdr_switch_.on, r->number);
     start_export(r);

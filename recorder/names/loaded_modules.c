@@ -18,7 +18,7 @@
 #include "format/arena/arena.h"
 #include "recorder/life/recording.h"
 #include "recorder/names/names.h"
-#include "recorder/record/record.h"
+#include "recorder/thread/thread_clock.h"
 
 enum { MODULES_MAX = 768, RETURNS_MAX = 256 };
 
@@ -66,11 +66,11 @@ static uint32_t define_module(const char *name, const char *id, uint64_t bias, u
 {
     const struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
     uint32_t before = fdri_atomic_load_relaxed(&fdri_life_recording.running) ? s->def_count[FDRI_ARENA_DEF_MODULE] : 0;
-    uint64_t tick = displaces(from, to, UINT32_MAX) ? fdri_record_tick_now() : 0, bytes = tick ? sizeof tick : 0;
+    uint64_t tick = displaces(from, to, UINT32_MAX) ? fdri_thread_tick_now() : 0, bytes = tick ? sizeof tick : 0;
     uint32_t def = fdri_names_define(FDRI_ARENA_DEF_MODULE, name, id, 0, bias, to - from, &tick, (uint32_t)bytes);
     if (!def || def > before || def > MODULES_MAX || modules[def - 1].to || !displaces(from, to, def)) return def;
     if (returns >= RETURNS_MAX || returns >= s->arena_bytes >> 12) return def;
-    tick = fdri_record_tick_now();
+    tick = fdri_thread_tick_now();
     fdri_names_define(FDRI_ARENA_DEF_MODULE, name, id, ++returns, bias, to - from, &tick, sizeof tick);
     return def;
 }

@@ -14,10 +14,10 @@
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "recorder/pressure/recorder_pressure.h"
-#include "recorder/record/record.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
+#include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"
 
@@ -134,7 +134,7 @@ void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdri_arena_epochs *e, uin
 static void walk_on(struct fdri_thread *t, uint32_t most, uint32_t enters)
 {
     struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
-    uint64_t since = fdri_record_tick_now();
+    uint64_t since = fdri_thread_tick_now();
     fdri_strategy_epoch_begin_change(e);
     if (enters) keep(t, enters);
     walk_rows(t, &e->epoch[e->count - 2], most);

@@ -31,6 +31,7 @@
 #include "recorder/record/shadow_stack.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
+#include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"
 #include "recorder/watch/watch.h"
@@ -200,7 +201,7 @@ static FDRI_NOINLINE void leave_rest(struct fdri_thread *t, uint64_t tick)
     }
     fdri_stay_awake(&fdri_life_recording.arena, l);
     fdri_totals_count_pending(t->base, l);
-    tick = fdri_record_clamp_live(t, tick);
+    tick = fdri_thread_clamp_live(t, tick);
     l->last_tick = tick;
     fdri_record_close_top(t, l, t->top, l->depth, tick);
     fdri_thread_end(t);

@@ -263,7 +263,7 @@ bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fd
         push_untimed(t, v, row, region);
         return false;
     }
-    uint64_t tick = live ? fdri_record_clamp_live(t, fdri_thread_tick_live(t)) : fdri_thread_tick_at(t, time_ns);
+    uint64_t tick = live ? fdri_thread_clamp_live(t, fdri_thread_tick_live(t)) : fdri_thread_tick_at(t, time_ns);
     if (FDRI_UNLIKELY(l->flags & FDRI_ARENA_LOCATION_STOPPED)) {
         flags |= FDRI_ARENA_LEVEL_SETTLED;
         fdri_atomic_bump_relaxed(&v->reduced_gate, 1);
@@ -328,7 +328,7 @@ static uint64_t end_of(struct fdri_thread *t, uint32_t from, bool live, uint64_t
 {
     while (from <= t->loc->depth && fdri_thread_level(t, from)->flags & FDRI_ARENA_LEVEL_UNTIMED) from++;
     if (from > t->loc->depth) return t->loc->last_tick;
-    return live ? fdri_record_clamp_live(t, fdri_thread_tick_live(t)) : fdri_thread_tick_at(t, time_ns);
+    return live ? fdri_thread_clamp_live(t, fdri_thread_tick_live(t)) : fdri_thread_tick_at(t, time_ns);
 }
 
 /* f is entered: closes the open calls that a longjmp must have left. */

@@ -139,7 +139,7 @@ static void present(const struct point *e, uint32_t key, enum fdri_arena_value_t
     if (l->pause) {
         if (points) fdri_atomic_bump_relaxed(&points->by_class[e->class_].filtered, 1);
     } else {
-        uint64_t tick = live ? fdri_record_clamp_live(t, fdri_thread_tick_live(t)) : fdri_thread_tick_at(t, time_ns);
+        uint64_t tick = live ? fdri_thread_clamp_live(t, fdri_thread_tick_live(t)) : fdri_thread_tick_at(t, time_ns);
         if (points) store(t, e, tick, points, depth);
         fdri_totals_count_point(t, key, type, value);
         if (FDRI_UNLIKELY(fdri_atomic_load_relaxed(&fdri_watch_classes) >> e->class_ & 1))

@@ -3,9 +3,8 @@
  *
  *   call.c             enter and leave                    call_slow.c        their rare cases
  *   shadow_stack.h     push and pop of open calls         point.c            events without duration
- *   clock_step.c       a clock that steps back            rewind.c           removes an iteration's events
+ *   rewind.c           removes an iteration's events      counter_reading.c  readings of counters, thinned
  *   sample.c           samples, thinned by powers of two  sample_stream.c    streams of samples begin and end
- *   counter_reading.c  readings of counters, thinned in the same way
  *
  * Neighbours: thread/ brackets the operation, totals/ counts, memory/ finds room for the record. */
 #ifndef FDRI_RECORDER_RECORD_RECORD_H
@@ -18,17 +17,6 @@
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "recorder/thread/thread_state.h"
-
-/* The clock reads `tick`, which lies before the location's newest event. Returns the tick that the event gets; the
- * location may get a new clock offset. */
-uint64_t fdri_record_clock_stepped_back(struct fdri_thread *t, uint64_t tick);
-static inline uint64_t fdri_record_clamp_live(struct fdri_thread *t, uint64_t tick)
-{
-    return FDRI_LIKELY(tick >= t->loc->last_tick) ? tick : fdri_record_clock_stepped_back(t, tick);
-}
-uint64_t fdri_record_tick_now(void); /* now, in full ticks of the recording's clock */
-/* Gives t's location the present clock offset of the recording. */
-void fdri_record_clock_adopt(struct fdri_thread *t);
 
 /* An entered function, as the compiler's hook reports it. */
 struct fdri_record_function {

@@ -310,7 +310,7 @@ static void present(struct fdr_sampled *d, const struct fdr_look *look, uint64_t
         fdri_atomic_bump_relaxed(&s->level[level].reduced_gate, 1);
     } else {
         struct fdri_codec_sample_record r = {.number = number, .pc = look->pc, .flags = look->flags & FDR_LOOK_CUT};
-        uint64_t tick = live ? fdri_record_clamp_live(&d->t, fdri_thread_tick_live(&d->t))
+        uint64_t tick = live ? fdri_thread_clamp_live(&d->t, fdri_thread_tick_live(&d->t))
                              : fdri_thread_tick_at(&d->t, time_ns);
         fill_path(d, look, &r);
         if (!look->stack_count) fdri_atomic_bump_relaxed(&s->unpathed, 1);

@@ -27,11 +27,11 @@
 #include "recorder/life/life.h"
 #include "recorder/life/recording.h"
 #include "recorder/memory/memory.h"
-#include "recorder/record/record.h"
 #include "recorder/shares/choose.h"
 #include "recorder/shares/shares.h"
 #include "recorder/strategy/strategy.h"
 #include "recorder/thread/arena_place.h"
+#include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
 
 enum {
@@ -59,7 +59,7 @@ FDRI_RACY static bool sleeps(struct fdri_arena_location *v)
 {
     bool ns = v->flags & FDRI_ARENA_LOCATION_NS;
     if (fdri_asleep(v)) return true;
-    if (!ns && fdri_record_tick_now() - v->last_tick < fdri_life_ns_to_ticks(ASLEEP_NS)) return false;
+    if (!ns && fdri_thread_tick_now() - v->last_tick < fdri_life_ns_to_ticks(ASLEEP_NS)) return false;
     return fdri_fall_asleep(v) && !ns;
 }
 

@@ -14,11 +14,11 @@
 #include "recorder/life/recording.h"
 #include "recorder/memory/memory.h"
 #include "recorder/pressure/recorder_pressure.h"
-#include "recorder/record/record.h"
 #include "recorder/shares/shares.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/strategy/strategy.h"
 #include "recorder/thread/arena_place.h"
+#include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
 
 enum { UNITS_LEAST = 8, BINS_LEAST = 4, BINS_LEAST_CROWDED = 12 };
@@ -141,7 +141,7 @@ bool fdri_strategy_epoch_step(struct fdri_thread *t)
         fdri_epoch_walk(t);
         return false;
     }
-    uint64_t since = fdri_record_tick_now();
+    uint64_t since = fdri_thread_tick_now();
     bool cuts = !e->merging && cut(t, e);
     if (e->merging || e->count == FDRI_ARENA_EPOCHS_MAX) merge_one(t, e);
     e->merging |= cuts;

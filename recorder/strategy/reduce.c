@@ -10,10 +10,10 @@
 #include "recorder/life/recording.h"
 #include "recorder/memory/memory.h"
 #include "recorder/pressure/recorder_pressure.h"
-#include "recorder/record/record.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/strategy/strategy.h"
 #include "recorder/thread/arena_place.h"
+#include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
 
 #include <stdbool.h>
@@ -143,7 +143,7 @@ FDRI_RACY struct fdri_policies_part_view fdri_strategy_view_of(const struct fdri
 
 uint64_t fdri_strategy_reduction_took(struct fdri_thread *t, uint64_t since)
 {
-    uint64_t now = fdri_record_tick_now(), took = now > since ? now - since : 0;
+    uint64_t now = fdri_thread_tick_now(), took = now > since ? now - since : 0;
     if (took > t->loc->reduction_worst) fdri_atomic_store_relaxed(&t->loc->reduction_worst, took);
     return took;
 }
@@ -162,7 +162,7 @@ uint32_t fdri_strategy_reduce(struct fdri_thread *t, struct fdri_arena_part *p, 
     if (fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST) return 0; /* the caller stops storage */
     uint32_t off = fdri_ready_take(t, *got_log2 = size_log2);
     if (off) return off;
-    uint64_t since = fdri_record_tick_now();
+    uint64_t since = fdri_thread_tick_now();
     off = reduce(t, p, size_log2, got_log2);
     fdri_atomic_bump_relaxed(&t->loc->reduction_ticks, fdri_strategy_reduction_took(t, since));
     return off;

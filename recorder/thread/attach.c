@@ -365,7 +365,7 @@ static void end_location(struct fdri_thread *t)
     fdri_totals_count_pending(t->base, l);
     /* pthread_exit or cancellation ends open calls; they count */
     bool now = !t->times_given && t != &fdri_record_lane; /* else at the newest event */
-    if (l->depth) fdri_record_close_all(t, now ? fdri_record_clamp_live(t, fdri_thread_tick_live(t)) : 0);
+    if (l->depth) fdri_record_close_all(t, now ? fdri_thread_clamp_live(t, fdri_thread_tick_live(t)) : 0);
     t->recording = t->plain = t->rounded = 0;
     fdri_ready_release(t);
     fdri_ended_prepare(t);

@@ -28,10 +28,10 @@
 #include "recorder/life/recording.h"
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
-#include "recorder/record/record.h"
 #include "recorder/strategy/strategy.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
+#include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"
 
@@ -100,7 +100,7 @@ void fdri_thread_set_clock(struct fdri_thread *t, bool ns)
     t->ticks = r->ticks && !ns;
     if (!t->ticks) fdri_atomic_store_relaxed(&t->loc->flags, t->loc->flags | FDRI_ARENA_LOCATION_NS);
     fdri_atomic_fence_release(); /* R:unit - before every time in this unit */
-    fdri_record_clock_adopt(t);
+    fdri_thread_clock_adopt(t);
     t->presented_tick = 0;
     t->shift = r->shift;
     t->to_ns = t->ticks ? r->tick_to_ns : 1ull << 32;

@@ -27,8 +27,8 @@
 #include "recorder/life/life.h"
 #include "recorder/life/recording.h"
 #include "recorder/names/names.h"
-#include "recorder/record/record.h"
 #include "recorder/thread/thread.h"
+#include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"
 #include "recorder/watch/watch.h"
@@ -447,7 +447,7 @@ void fdr_trigger_fire(int trigger, double value)
     fdri_system_signals_block(&old);
     if (fdri_thread_hold_recording(on)) {
         bool known = fdri_record_self.recording == on && fdri_names_is_reader();
-        seen.tick = fdri_record_tick_now();
+        seen.tick = fdri_thread_tick_now();
         if (known) fdri_life_read_begin();
         if (there_is(trigger)) fdri_trigger_seen(slot_of(trigger), &seen);
         if (known) fdri_life_read_end();

@@ -21,7 +21,7 @@
 #include "recorder/ended/ended.h"
 #include "recorder/life/recording.h"
 #include "recorder/memory/memory.h"
-#include "recorder/record/record.h"
+#include "recorder/thread/thread_clock.h"
 #include "recorder/totals/totals.h"
 #include "recorder/watch/watch.h"
 #include "recorder/watch/watch_table.h"
@@ -109,7 +109,7 @@ FDRI_RACY static void see_stacks(void)
 {
     struct lookers who;
     begin_look(&who);
-    uint64_t now = fdri_record_tick_now();
+    uint64_t now = fdri_thread_tick_now();
     if (!fdri_ended_try_hold(UINT32_MAX, 1000)) return; /* an ended thread is being folded: next time */
     /* A:location */
     for (uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.arena.super->location_first); off;) {
@@ -148,7 +148,7 @@ static void see_resident(uint32_t slot, uint64_t bytes)
     double limit = w->watch.percent ? w->watch.limit / 100 * (double)whole : w->watch.limit;
     uint32_t above = (double)bytes > limit;
     if (above && !fdri_atomic_load_relaxed(&w->above))
-        fdri_trigger_seen(slot, &(struct fdri_export_seen){.tick = fdri_record_tick_now(),
+        fdri_trigger_seen(slot, &(struct fdri_export_seen){.tick = fdri_thread_tick_now(),
                                                            .value = bytes,
                                                            .unit = FDRI_EXPORT_UNIT_BYTES,
                                                            .location = UINT32_MAX,

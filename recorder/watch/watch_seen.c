@@ -12,7 +12,7 @@
 #include "recorder/life/grace_period.h"
 #include "recorder/life/recording.h"
 #include "recorder/names/names.h"
-#include "recorder/record/record.h"
+#include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"
 #include "recorder/watch/watch.h"
@@ -24,7 +24,7 @@ uint32_t fdri_watch_classes;
 /* The time of firing in the recording's clock. If the location's clock differs (`_at` events), that is now. */
 static uint64_t tick_of(const struct fdri_thread *t, uint64_t tick)
 {
-    return t->ticks == fdri_life_recording.ticks ? tick : fdri_record_tick_now();
+    return t->ticks == fdri_life_recording.ticks ? tick : fdri_thread_tick_now();
 }
 static uint64_t ns_of(const struct fdri_thread *t, uint64_t ticks)
 {

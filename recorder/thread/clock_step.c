@@ -20,15 +20,15 @@
 #include "format/arena/arena.h"
 #include "recorder/life/life.h"
 #include "recorder/life/recording.h"
-#include "recorder/record/record.h"
 #include "recorder/thread/thread.h"
+#include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
 
 enum { STEP_NS = 1000000 };
 
 static uint64_t *shared_offset(void) { return &fdri_life_recording.arena.super->clock_offset; }
 
-uint64_t fdri_record_tick_now(void)
+uint64_t fdri_thread_tick_now(void)
 {
     uint64_t offset = fdri_life_recording.arena.base ? fdri_atomic_load_relaxed(shared_offset()) : 0;
     return (fdri_life_recording.ticks ? fdri_clock_ticks() : fdri_clock_ns(CLOCK_MONOTONIC)) + offset;
@@ -41,7 +41,7 @@ static void take(struct fdri_thread *t, uint64_t offset)
 }
 
 /* A location that counts in the caller's ns, while the recording counts ticks, has a clock of its own. */
-void fdri_record_clock_adopt(struct fdri_thread *t)
+void fdri_thread_clock_adopt(struct fdri_thread *t)
 {
     take(t, t->ticks == fdri_life_recording.ticks ? fdri_atomic_load_relaxed(shared_offset()) : 0);
 }
@@ -81,7 +81,7 @@ static void anchor(struct fdri_thread *t, uint64_t reading, uint64_t step)
     fdri_thread_update_soft(t);
 }
 
-uint64_t fdri_record_clock_stepped_back(struct fdri_thread *t, uint64_t tick)
+uint64_t fdri_thread_clock_stepped_back(struct fdri_thread *t, uint64_t tick)
 {
     struct fdri_arena_location *l = t->loc;
     uint64_t step = t->ticks ? fdri_life_ns_to_ticks(STEP_NS) : STEP_NS;
