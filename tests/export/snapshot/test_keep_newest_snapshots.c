@@ -21,8 +21,8 @@ static void taken_by(int trigger, uint64_t so_far)
     assert_int_equal(fdr_usage().snapshots, so_far + 1);
 }
 
-/* The trigger's snapshot counts as written while fdr still removes older files. Until it is over, it serves the program,
- * too. */
+/* The trigger's snapshot counts as written while fdr still removes older files. Until it is over, it also serves the
+ * program. */
 static void taken_by_program(uint64_t so_far)
 {
     while (fdr_usage().snapshots == so_far) assert_int_equal(fdr_snapshot("by the program"), 0);
