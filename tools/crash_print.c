@@ -92,11 +92,10 @@ static void print_end(const struct fdr_file_info *i)
 static void print_unseen(const struct fdr_file_info *i)
 {
     char others[256];
-    printf(
-        "died of    an unseen cause: SIGKILL, the OOM killer, _exit, exec, a signal like SIGHUP or SIGQUIT, a fault in "
-        "a thread that blocks its signal, or the machine went down");
+    printf("died of    an unseen cause");
     if (*replaced_handlers(i, others, sizeof others)) printf(" (later handlers had replaced fdr's for %s)", others);
-    putchar('\n');
+    printf("\n           It was SIGKILL, the OOM killer, _exit, exec, or a signal like SIGHUP or SIGQUIT.\n"
+           "           Or a thread blocked the signal of its fault. Or the machine went down.\n");
 }
 
 /* Prints that this is the rest of a live file: neither a death nor a loss. */

@@ -178,7 +178,6 @@ static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread
     if (FDRI_UNLIKELY(l->busy || t->known_version != fdri_atomic_load_relaxed(&fdri_names_address_version)))
         return false;
     mark_busy(l);
-    /* after the mark: before it a handler may leave calls open */
     if (FDRI_UNLIKELY(l->depth >= t->soft)) return not_busy(l);
     uint64_t tick = fdri_clock_ticks();
     const struct fdri_names_cached *k = fdri_names_cache_find(t, f.address);
@@ -479,8 +478,7 @@ void fdr_leave_(fdr_region region, uint32_t on)
     else if (result == NOT_MINE) leave_slow(region, 0, true, 0);
 }
 
-/* The function and its place on the stack. The callers pass four words, not the structure, and by tail calls: so the
- * usual case keeps them in registers. */
+/* The callers pass four words, not the structure, by tail calls: so the usual case keeps them in registers. */
 static struct fdri_record_function function_of(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
 {
     struct fdri_record_function f = {address, frame, caller, site, frame};

@@ -410,7 +410,8 @@ mkdir "$live/taken"
 chmod 700 "$live/taken"
 { (ulimit -c 0; FDR_LIVE_DIR=$live/taken ./taken || true); } 2>/dev/null
 $fdr crash "$live"/taken/*.live.fdr >out.txt
-has "died of    an unseen cause: SIGKILL.*later handlers had replaced fdr's for (SIGSEGV, SIGABRT|SIGABRT, SIGSEGV)" out.txt
+has "^died of    an unseen cause [(]later handlers had replaced fdr's for (SIGSEGV, SIGABRT|SIGABRT, SIGSEGV)[)]$" out.txt
+has "^           It was SIGKILL, the OOM killer" out.txt
 $fdr crash --json "$live"/taken/*.live.fdr | tr -d ' \n' >out.txt
 has '"handlers_replaced":\["SIGABRT","SIGSEGV"\]' out.txt
 $fdr crash "$live"/nothing/*.live.fdr "$live"/taken/*.live.fdr >out.txt
