@@ -43,9 +43,9 @@ int fdri_bins_format(struct fdri_bins_arena *a, void *memory, uint64_t bytes, ui
     a->node = NULL;
     a->topology = NULL;
     a->strewn = NULL;
-    a->strewn_bins = a->given_eighths = a->strewn_at = 0;
-    a->pinned = a->no_barrier = 0;
-    memset(a->inside, 0, sizeof a->inside);
+    a->strewn_bins = a->given_eighths = a->strewn_cursor = 0;
+    a->split_bins = a->no_barrier = 0;
+    memset(a->claimers, 0, sizeof a->claimers);
     return 0;
 }
 
@@ -179,7 +179,7 @@ void fdri_bins_give(struct fdri_bins_arena *a, uint32_t off)
     } while (!fdri_atomic_cas_acq_rel_u64(stack, &head, HALF(HI(head) + 1, bin_index(a, off) + 1))); /* R:push */
 }
 
-static uint32_t untouched(const struct fdri_bins_arena *a, uint64_t word)
+static uint32_t untouched_bins(const struct fdri_bins_arena *a, uint64_t word)
 {
     const struct fdri_arena_superblock *s = a->super;
     uint64_t top = fdri_bits_min((uint64_t)HI(word) * FDRI_ARENA_META_ALIGN - a->slot_bytes,
@@ -190,13 +190,14 @@ static uint32_t untouched(const struct fdri_bins_arena *a, uint64_t word)
 
 uint32_t fdri_bins_free_count(const struct fdri_bins_arena *a)
 {
-    return fdri_atomic_load_relaxed(&a->super->free_bins) + untouched(a, fdri_atomic_load_relaxed(&a->super->virgin));
+    return fdri_atomic_load_relaxed(&a->super->free_bins) +
+           untouched_bins(a, fdri_atomic_load_relaxed(&a->super->virgin));
 }
 
 uint32_t fdri_bins_reachable(const struct fdri_bins_arena *a)
 {
     uint64_t word = fdri_atomic_load_relaxed(&a->super->virgin);
-    return LO(word) + untouched(a, word);
+    return LO(word) + untouched_bins(a, word);
 }
 
 uint32_t fdri_bins_meta_take(struct fdri_bins_arena *a, enum fdri_arena_meta_kind kind, uint32_t bytes,

@@ -22,33 +22,33 @@
 
 void fdri_bins_run_forget(struct fdri_bins_run *r)
 {
-    r->ahead = 0;
-    r->late = false;
+    r->next_off = 0;
+    r->past_last_end = false;
     fdri_atomic_signal_fence();
-    r->seen = r->gone = 0;
+    r->noted = r->popped = 0;
 }
 
 static uint64_t list_behind(const struct fdri_bins_run *r, uint32_t count)
 {
-    return (uint64_t)((uint32_t)(r->list >> 32) + count) << 32 | r->bin[count].off;
+    return (uint64_t)((uint32_t)(r->list_head >> 32) + count) << 32 | r->bin[count].off;
 }
 
-uint64_t fdri_bins_run_list(const struct fdri_bins_run *r) { return list_behind(r, r->gone); }
+uint64_t fdri_bins_run_list(const struct fdri_bins_run *r) { return list_behind(r, r->popped); }
 
-/* Continues with the unpopped rest of *r, if `list` is where the popped bins ended. */
-static bool go_on(struct fdri_bins_run *r, uint64_t list)
+/* Continues with the unpopped rest of *r, if `list_head` is where the popped bins ended. */
+static bool continue_run(struct fdri_bins_run *r, uint64_t list)
 {
-    uint32_t gone = r->gone, left = r->seen - gone, ahead = r->ahead;
-    bool late = r->late;
-    if (list != fdri_bins_run_list(r) || r->seen <= gone) return false;
+    uint32_t gone = r->popped, left = r->noted - gone, ahead = r->next_off;
+    bool late = r->past_last_end;
+    if (list != fdri_bins_run_list(r) || r->noted <= gone) return false;
     fdri_bins_run_forget(r); /* after a longjmp from here the run is empty */
     memmove(r->bin, r->bin + gone, (left + late) * sizeof r->bin[0]);
-    r->list = list;
+    r->list_head = list;
     fdri_atomic_signal_fence();
-    r->seen = left;
-    r->late = late;
+    r->noted = left;
+    r->past_last_end = late;
     fdri_atomic_signal_fence();
-    r->ahead = ahead;
+    r->next_off = ahead;
     return true;
 }
 
@@ -57,38 +57,38 @@ void fdri_bins_run_begin(const struct fdri_bins_arena *a, const struct fdri_aren
 {
     uint64_t list = fdri_atomic_load_acquire(&p->list_head); /* A:claim */
     uint32_t off = (uint32_t)list;
-    if (r->part == p && r->tick == tick && go_on(r, list)) return;
+    if (r->part == p && r->last_end == tick && continue_run(r, list)) return;
     fdri_bins_run_forget(r);
     r->part = p;
-    r->tick = tick;
-    r->list = list;
+    r->last_end = tick;
+    r->list_head = list;
     if (!off) return;
     __builtin_prefetch(fdri_bins_bin(a, off), 1, 3);
     fdri_atomic_signal_fence();
-    r->ahead = off;
+    r->next_off = off;
 }
 
 FDRI_RACY bool fdri_bins_run_look(const struct fdri_bins_arena *a, struct fdri_bins_run *r)
 {
-    uint32_t off = r->ahead, seen = r->seen;
-    if (!off || seen > r->room) return false;
+    uint32_t off = r->next_off, seen = r->noted;
+    if (!off || seen > r->capacity) return false;
     const struct fdri_arena_bin *b = fdri_bins_bin(a, off);
-    r->ahead = 0;
-    fdri_atomic_signal_fence();           /* after a longjmp from here the run ends with the bins seen before */
-    if (seen && b->base_tick > r->tick) { /* so the bin before it ended after `tick` */
+    r->next_off = 0;
+    fdri_atomic_signal_fence();               /* after a longjmp from here the run ends with the bins seen before */
+    if (seen && b->base_tick > r->last_end) { /* so the bin before it ended after `last_end` */
         r->bin[seen].base_tick = b->base_tick;
         fdri_atomic_signal_fence();
-        r->late = true;
+        r->past_last_end = true;
         return false;
     }
     r->bin[seen] = (struct fdri_bins_run_bin){
         b->base_tick, b->first_index, off, fdri_atomic_load_relaxed(&b->generation), b->size_log2, 0};
     fdri_atomic_signal_fence();
-    r->seen = seen + 1;
+    r->noted = seen + 1;
     uint32_t next = fdri_racy_peek_acquire(&b->next); /* A:list */
     if (!fdri_bins_may_be_bin(a, next)) return false;
     __builtin_prefetch(fdri_bins_bin(a, next), 1, 3);
-    r->ahead = next;
+    r->next_off = next;
     return true;
 }
 
@@ -96,7 +96,7 @@ FDRI_RACY bool fdri_bins_run_look(const struct fdri_bins_arena *a, struct fdri_b
 static uint32_t count_of(const struct fdri_bins_arena *a, const struct fdri_bins_run *r, uint32_t most, bool small,
                          uint64_t *bytes)
 {
-    uint32_t may = r->seen > 1 ? r->seen - 1 : 0, count = 0;
+    uint32_t may = r->noted > 1 ? r->noted - 1 : 0, count = 0;
     bool whole = r->bin[0].size_log2 == a->bin_log2;
     uint64_t limit = (uint64_t)most << a->bin_log2;
     if (!whole && small) limit /= 4;
@@ -112,8 +112,8 @@ static uint32_t count_of(const struct fdri_bins_arena *a, const struct fdri_bins
 uint32_t fdri_bins_run_pop(struct fdri_bins_arena *a, struct fdri_arena_part *p, uint32_t most, bool small,
                            struct fdri_bins_run *r, struct fdri_bins_given *given)
 {
-    uint64_t bytes, head = r->list;
-    if (r->part != p || r->gone) return 0;
+    uint64_t bytes, head = r->list_head;
+    if (r->part != p || r->popped) return 0;
     const struct fdri_bins_run_bin *bin = r->bin;
     uint32_t count = count_of(a, r, most, small, &bytes);
     if (!count) return 0;
@@ -122,7 +122,7 @@ uint32_t fdri_bins_run_pop(struct fdri_bins_arena *a, struct fdri_arena_part *p,
         fdri_bins_run_forget(r);
         return 0;
     }
-    r->gone = count;
+    r->popped = count;
     given->events += bin[count].first_index - bin->first_index;
     given->bytes += bytes;
     given->from_tick = fdri_bits_min(given->from_tick, bin->base_tick);
@@ -134,7 +134,7 @@ uint32_t fdri_bins_run_pop(struct fdri_bins_arena *a, struct fdri_arena_part *p,
 
 void fdri_bins_run_empty(const struct fdri_bins_arena *a, const struct fdri_bins_run *r)
 {
-    for (uint32_t i = 0; i < r->gone; i++) {
+    for (uint32_t i = 0; i < r->popped; i++) {
         struct fdri_arena_bin *b = fdri_bins_bin(a, r->bin[i].off);
         fdri_racy_peeked(&b->next);
         fdri_atomic_store_release(&b->generation, (r->bin[i].generation | 1u) + 1); /* G:give */

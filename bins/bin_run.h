@@ -18,30 +18,30 @@ struct fdri_bins_run_bin {
 };
 struct fdri_bins_run {
     const struct fdri_arena_part *part;
-    /* list: list_head of the partition when the run began. tick: bins that end later stay. */
-    uint64_t list, tick;
-    uint32_t room;       /* most bins of a run */
-    uint32_t ahead;      /* offset of the bin to look at next; 0: the run is complete */
-    uint32_t seen, gone; /* seen: entries of `bin`; gone: the number of these that were popped */
-    /* true: the last bin seen ended after `tick`, at the base_tick in the entry of `bin` behind it */
-    bool late;
+    /* list_head: that of the partition when the run began. last_end: bins that end later stay. */
+    uint64_t list_head, last_end;
+    uint32_t capacity;      /* most bins of a run */
+    uint32_t next_off;      /* offset of the bin to look at next; 0: the run is complete */
+    uint32_t noted, popped; /* noted: entries of `bin`; popped: the number of these that were popped */
+    /* true: the last bin seen ended after `last_end`, at the base_tick in the entry of `bin` behind it */
+    bool past_last_end;
     struct fdri_bins_run_bin bin[]; /* room + 1 entries; all but the last one seen may be popped */
 };
-/* Begins a run of the oldest bins of p that end at or before `tick`. If *r is the rest of the same run, the run keeps
- * what it has seen. */
+/* Begins a run of the oldest bins of p that end at or before `last_end`. If *r is the rest of the same run, the run
+ * keeps what it has seen. */
 void fdri_bins_run_begin(const struct fdri_bins_arena *a, const struct fdri_arena_part *p, uint64_t tick,
                          struct fdri_bins_run *r);
 /* Looks at one more bin and prefetches the header behind it. false: the run is complete. */
 bool fdri_bins_run_look(const struct fdri_bins_arena *a, struct fdri_bins_run *r);
 void fdri_bins_run_forget(struct fdri_bins_run *r);
 /* true: there may be more bins to pop */
-static inline bool fdri_bins_run_more(const struct fdri_bins_run *r) { return r->ahead || r->seen - r->gone > 1; }
+static inline bool fdri_bins_run_more(const struct fdri_bins_run *r) { return r->next_off || r->noted - r->popped > 1; }
 /* The value of list_head behind the popped bins. Only valid after the run has seen a bin. */
 uint64_t fdri_bins_run_list(const struct fdri_bins_run *r);
 /* The tick at which the oldest remaining bin ends; 0: unknown. */
 static inline uint64_t fdri_bins_run_left_end(const struct fdri_bins_run *r)
 {
-    return r->seen + r->late > r->gone + 1 ? r->bin[r->gone + 1].base_tick : 0;
+    return r->noted + r->past_last_end > r->popped + 1 ? r->bin[r->popped + 1].base_tick : 0;
 }
 /* Takes the oldest bins of the run off the list of p: at most `most` whole bins. With `small`, small bins may be taken,
  * too, a quarter of these bytes in all. Returns their number; the caller then holds them and finds them in r->bin.

@@ -48,18 +48,18 @@ struct fdri_bins_arena {
     uint64_t meta_limit;   /* most bytes of all meta blocks */
     /* bytes between bins and meta that bins leave to locations */
     uint64_t slot_bytes;
-    uint32_t pinned; /* atomic: bins split into pieces; they cannot be claimed */
+    uint32_t split_bins; /* atomic: bins split into pieces; they cannot be claimed */
     /* atomic: one word for each bin, strewn.c; NULL: no bin is ever strewn */
     uint16_t *strewn;
     uint32_t strewn_bins; /* atomic */
     /* atomic: eighths of strewn bins that were given back for good and not taken again */
     uint32_t given_eighths;
-    uint32_t strewn_at; /* atomic: index of the word to look at next */
+    uint32_t strewn_cursor; /* atomic: index of the word to look at next */
     /* atomic: not 0: the kernel has no barrier for other threads, asleep.c */
     uint32_t no_barrier;
     /* atomic, claims.c: (offset of the claimer's location) << 32 | offset of the location whose bins it takes; 0:
      * unused */
-    uint64_t inside[FDRI_BINS_CLAIMERS];
+    uint64_t claimers[FDRI_BINS_CLAIMERS];
     uint32_t nodes; /* 1, or the number of entries of `node` */
     uint32_t stripe_log2;
     struct fdri_arena_node *node;

@@ -122,7 +122,7 @@ void fdri_bins_piece_split(struct fdri_bins_arena *a, struct fdri_arena_location
     fdri_atomic_signal_fence();
     if (have > want && have == a->bin_log2) {
         fdri_atomic_add_relaxed(&l->split_bins, 1u);
-        fdri_atomic_add_relaxed(&a->pinned, 1u);
+        fdri_atomic_add_relaxed(&a->split_bins, 1u);
     }
     /* these headers are not in the cache: fetch them together, not one after the other */
     for (uint32_t half = want; half < have; half++) __builtin_prefetch(fdri_bins_bin(a, off + (1u << half)), 1, 3);
@@ -171,7 +171,7 @@ void fdri_bins_piece_give(struct fdri_bins_arena *a, struct fdri_arena_location 
         fdri_strewn_whole(a, off);
     } else {
         fdri_atomic_sub_relaxed(&l->split_bins, (uint32_t)(was < full));
-        fdri_atomic_sub_relaxed(&a->pinned, (uint32_t)(was < full));
+        fdri_atomic_sub_relaxed(&a->split_bins, (uint32_t)(was < full));
         fdri_bins_give(a, off);
         fdri_atomic_sub_relaxed(&l->bins_held, 1u);
     }
@@ -199,7 +199,7 @@ void fdri_bins_piece_leave(struct fdri_bins_arena *a, struct fdri_arena_location
              at += FDRI_ARENA_BIN_MIN_BYTES) /* also the headers of pieces that are on no list */
             fdri_racy_clear(fdri_bins_bin(a, bins + at), FDRI_ARENA_BIN_HEADER);
         fdri_atomic_sub_relaxed(&l->split_bins, 1u);
-        fdri_atomic_sub_relaxed(&a->pinned, 1u);
+        fdri_atomic_sub_relaxed(&a->split_bins, 1u);
         fdri_bins_give(a, bins);
         fdri_atomic_sub_relaxed(&l->bins_held, 1u);
     }
@@ -317,8 +317,8 @@ uint32_t fdri_bins_part_popped(struct fdri_bins_arena *a, struct fdri_arena_part
     return off;
 }
 
-static uint32_t popped(struct fdri_bins_arena *a, struct fdri_arena_part *p, const struct oldest *o,
-                       uint32_t *size_log2, struct fdri_bins_given *given)
+static uint32_t account_popped(struct fdri_bins_arena *a, struct fdri_arena_part *p, const struct oldest *o,
+                               uint32_t *size_log2, struct fdri_bins_given *given)
 {
     fdri_racy_peeked(&fdri_bins_bin(a, o->off)->next);
     return fdri_bins_part_popped(a, p, o->off, o->end, size_log2, given);
@@ -362,7 +362,7 @@ static uint32_t pop_before(struct fdri_bins_arena *a, struct fdri_arena_part *p,
         /* L:claim */
         if (!fdri_atomic_cas_acq_rel_u64(&p->list_head, &head, LIST((uint32_t)(head >> 32) + 1, o.next))) continue;
         if (o.off == p->open_off) p->open_off = 0;
-        return popped(a, p, &o, size_log2, given);
+        return account_popped(a, p, &o, size_log2, given);
     }
     return 0;
 }
@@ -399,5 +399,5 @@ uint32_t fdri_bins_part_claim(struct fdri_bins_arena *a, struct fdri_arena_part 
     if (!o.next) return 0;
     /* L:claim */
     if (!fdri_atomic_cas_acq_rel_u64(&p->list_head, &head, LIST((uint32_t)(head >> 32) + 1, o.next))) return 0;
-    return popped(a, p, &o, size_log2, given);
+    return account_popped(a, p, &o, size_log2, given);
 }

@@ -31,7 +31,7 @@ void fdri_bins_piece_give(struct fdri_bins_arena *a, struct fdri_arena_location 
 /* The pieces that other threads returned to a location, in units of 512 bytes: all; those large enough to change hands;
  * those of the latter that lie in bins already strewn. */
 struct fdri_bins_returned {
-    uint32_t units, fit, strewn;
+    uint32_t units, large_units, strewn_units;
 };
 /* The location ends: gives back its bins that consist of free pieces, and its free pieces of strewn bins. */
 void fdri_bins_piece_leave(struct fdri_bins_arena *a, struct fdri_arena_location *l);

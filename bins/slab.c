@@ -42,7 +42,7 @@ static uint32_t *next_slot(const struct fdri_bins_arena *a, uint32_t off)
 
 /* A slab keeps its size for ever, and a slot stays a location. A `next` may be read after another thread popped its
  * slab. It is garbage at worst, and the tag in the high half makes the swap fail. */
-static uint32_t pop(const struct fdri_bins_arena *a, uint64_t *stack, next_of *next)
+static uint32_t stack_pop(const struct fdri_bins_arena *a, uint64_t *stack, next_of *next)
 {
     /* A:slab - pairs with R:slab: the slab is zero but for its head; else: old numbers in it */
     uint64_t head = fdri_atomic_load_acquire(stack);
@@ -53,7 +53,7 @@ static uint32_t pop(const struct fdri_bins_arena *a, uint64_t *stack, next_of *n
     return 0;
 }
 
-static void push(const struct fdri_bins_arena *a, uint64_t *stack, uint32_t off, next_of *next)
+static void stack_push(const struct fdri_bins_arena *a, uint64_t *stack, uint32_t off, next_of *next)
 {
     uint64_t head = fdri_atomic_load_relaxed(stack);
     do {
@@ -63,7 +63,7 @@ static void push(const struct fdri_bins_arena *a, uint64_t *stack, uint32_t off,
 
 static uint32_t take_free(const struct fdri_bins_arena *a, struct fdri_bins_slabs *s, uint32_t bytes)
 {
-    uint32_t off = pop(a, stack_of(s, bytes), next_slab);
+    uint32_t off = stack_pop(a, stack_of(s, bytes), next_slab);
     if (off) fdri_atomic_sub_relaxed(&s->free_bytes, (uint64_t)bytes);
     return off;
 }
@@ -78,10 +78,10 @@ static bool has_room(const struct fdri_bins_arena *a, uint64_t need)
 
 /* Bins may have taken everything beside the reserve. From then on the reserve is all that is left, so each user is
  * limited to its share. */
-bool fdri_bins_meta_spares(const struct fdri_bins_arena *a, struct fdri_bins_slabs *s, enum fdri_bins_spare_user whose,
+bool fdri_bins_meta_spares(const struct fdri_bins_arena *a, struct fdri_bins_slabs *s, enum fdri_bins_spare_user user,
                            uint64_t bytes)
 {
-    uint64_t *spared = &s->spared[whose];
+    uint64_t *spared = &s->reserve_used[user];
     if (has_room(a, bytes + s->reserve)) return true;
     bool may = fdri_atomic_add_relaxed(spared, bytes) + bytes <= a->meta_reserve / FDRI_BINS_SPARED_SHARE &&
                has_room(a, bytes);
@@ -111,16 +111,16 @@ void fdri_bins_slab_give(struct fdri_bins_arena *a, struct fdri_bins_slabs *s, u
     memset(slab + 1, 0, bytes - sizeof *slab);
     slab->head.kind = FDRI_ARENA_META_FREE;
     fdri_atomic_add_relaxed(&s->free_bytes, (uint64_t)bytes);
-    push(a, stack_of(s, bytes), off, next_slab);
+    stack_push(a, stack_of(s, bytes), off, next_slab);
 }
 
 /* A slot stays a location for ever, so a thread with an old offset still finds a location there. Free slots lie on a
  * stack of their own, and stay on the chain of locations. */
 uint32_t fdri_bins_location_slot_take(struct fdri_bins_arena *a, struct fdri_bins_slabs *s)
 {
-    return pop(a, &s->slots, next_slot);
+    return stack_pop(a, &s->slots, next_slot);
 }
 void fdri_bins_location_slot_give(struct fdri_bins_arena *a, struct fdri_bins_slabs *s, uint32_t off)
 {
-    push(a, &s->slots, off, next_slot);
+    stack_push(a, &s->slots, off, next_slot);
 }

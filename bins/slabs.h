@@ -20,16 +20,16 @@ struct fdri_bins_slabs { /* stacks of free memory: atomic words, {tag:32, off:32
     /* bytes at the meta end that slabs leave to new locations, to their first blocks, and to definitions */
     uint64_t reserve;
     /* atomic: bytes of meta_reserve that each enum fdri_bins_spare_user has used */
-    uint64_t spared[2];
+    uint64_t reserve_used[2];
 };
 enum fdri_bins_spare_user { FDRI_BINS_SPARE_NOTES, FDRI_BINS_SPARE_STREAMS };
 enum {
     /* a spare user may take a 16th of meta_reserve; locations may take 13 of the 16 */
     FDRI_BINS_SPARED_SHARE = 16
 };
-/* true: `bytes` may be taken at the meta end for `whose`. They come from beside the reserve, else from that user's
+/* true: `bytes` may be taken at the meta end for `user`. They come from beside the reserve, else from that user's
  * share of meta_reserve; then they count as taken. */
-bool fdri_bins_meta_spares(const struct fdri_bins_arena *a, struct fdri_bins_slabs *s, enum fdri_bins_spare_user whose,
+bool fdri_bins_meta_spares(const struct fdri_bins_arena *a, struct fdri_bins_slabs *s, enum fdri_bins_spare_user user,
                            uint64_t bytes);
 uint32_t fdri_bins_slab_bytes(uint32_t bytes); /* bytes of the slab that has room for `bytes` */
 /* A slab, zero but for its head; 0: none. `bytes` is a result of fdri_bins_slab_bytes. New memory comes from the meta

@@ -48,7 +48,7 @@ static int open_output(struct fdri_convert_text *t)
     return open(t->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 }
 
-static void give(struct fdri_convert_text *t)
+static void write_out(struct fdri_convert_text *t)
 {
     free(t->part);
     free(t->path);
@@ -66,7 +66,7 @@ int fdri_convert_text_open(struct fdri_convert_text **text, const char *path)
     t->fd = t->path ? open_output(t) : -1;
     if (t->fd < 0) {
         int error = t->path ? errno : ENOMEM;
-        give(t);
+        write_out(t);
         return -error;
     }
     *text = t;
@@ -80,7 +80,7 @@ int fdri_convert_text_close(struct fdri_convert_text *text, int status)
     if (!status) status = -text->error;
     if (text->part && !status && rename(text->part, text->path)) status = -errno;
     if (text->part && status) unlink(text->part);
-    give(text);
+    write_out(text);
     return status;
 }
 

@@ -33,7 +33,7 @@ struct fold {
 };
 
 /* Doubles an array. Returns NULL without memory; the old array then stays valid. */
-static void *grown(void *array, size_t *capacity, size_t bytes)
+static void *grow_array(void *array, size_t *capacity, size_t bytes)
 {
     size_t more = *capacity ? *capacity * 2 : 256;
     void *bigger = realloc(array, more * bytes);
@@ -56,7 +56,7 @@ static size_t slot_of(const struct fold *f, uint32_t parent, const char *name)
 static bool room_for_node(struct fold *f)
 {
     if (f->count < f->capacity) return true;
-    struct node *nodes = grown(f->nodes, &f->capacity, sizeof *nodes);
+    struct node *nodes = grow_array(f->nodes, &f->capacity, sizeof *nodes);
     if (nodes) f->nodes = nodes;
     uint32_t *slot = nodes ? calloc(f->capacity * 2, sizeof *slot) : NULL;
     if (!slot) return false;

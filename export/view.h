@@ -51,21 +51,21 @@ struct fdri_export_view {
     bool keep_newest;
     /* Checks that this process started the recording. In a process restored from a checkpoint it begins a new recording
      * before it returns. The dumper thread must not call it; it uses poll. */
-    void (*look)(void);
+    void (*check_process)(void);
     /* Repairs state of this thread that a signal handler left unfinished. here: a stack address in the frame of the
      * public function that the program called. */
-    void (*settle)(uint64_t here);
-    /* true: no thread folds or frees a location's accounts until release(); false: this is not assured */
-    bool (*hold)(void);
-    void (*release)(void);
+    void (*settle_thread)(uint64_t here);
+    /* true: no thread folds or frees a location's accounts until release_accounts(); false: this is not assured */
+    bool (*hold_accounts)(void);
+    void (*release_accounts)(void);
     /* The arena's file (none if the mapping is anonymous), FDR_LIVE_DIR and FDR_DIR, opened when the recording begins.
      * Later the process may have another root directory or another user. The recorder closes them. */
-    struct fdri_fd_kept live, at_live, at_dir;
+    struct fdri_fd_kept kept_live_file, kept_live_dir, kept_dir;
     char live_path[512];
     uint64_t watchdog_ns; /* FDR_WATCHDOG, 0: off */
     /* does the periodic checks that the record path cannot do; returns the time of its next call */
     uint64_t (*poll)(uint64_t now_ns);
-    bool company; /* fdr has other threads: the dumper must see when only fdr's threads are left */
+    bool has_other_threads; /* fdr has other threads: the dumper must see when only fdr's threads are left */
     enum fdri_export_crash_mode crash;
     uint64_t crash_deadline_ns;
 };
@@ -93,7 +93,7 @@ enum { FDRI_EXPORT_TRIGGERS = 64 };
 #define FDRI_EXPORT_NO_KEY   UINT32_MAX
 #define FDRI_EXPORT_NO_FIELD 255u
 struct fdri_export_trigger {
-    char name[64], what[192]; /* what: its condition as text */
+    char name[64], condition[192]; /* condition: as text */
     uint64_t window_ns, holdoff_ns;
     uint32_t keep;
     bool keep_newest;

@@ -43,7 +43,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-static void say(const struct arguments *a, json_t *list, const struct left *l, const char *to, const char *what)
+static void report_file(const struct arguments *a, json_t *list, const struct found_recording *l, const char *to,
+                        const char *what)
 {
     if (!a->json) {
         printf("%s: %s %s\n", plain_name(l->path), what, plain_name(to));
@@ -58,66 +59,66 @@ static void say(const struct arguments *a, json_t *list, const struct left *l, c
 
 enum { MANY = 10000 };
 
-static int from_process(const struct arguments *a, const struct left *l, json_t *list)
+static int from_process(const struct arguments *a, const struct found_recording *l, json_t *list)
 {
     char to[4096], message[512] = "";
     if (!a->live) {
-        say(a, list, l, "", "a process is writing it, it stays");
+        report_file(a, list, l, "", "a process is writing it, it stays");
         return DONE;
     }
-    const char *name = left_name(l), *end = strstr(name, ".live.fdr");
+    const char *name = recording_name(l), *end = strstr(name, ".live.fdr");
     int e = -EEXIST, stem = (int)(end ? end - name : (ptrdiff_t)strlen(name));
     for (unsigned n = 1; n < MANY && e == -EEXIST; n++) { /* named like a snapshot, not like a live file */
         snprintf(to, sizeof to, "%s/%.*s.%u.fdr", a->out, stem, name, n);
         e = access(to, F_OK) ? fdr_process_snapshot(l->writer, to, "collect", message, sizeof message) : -EEXIST;
     }
     if (e) complain("%s: %s", l->path, message[0] ? message : strerror(-e));
-    else say(a, list, l, to, "snapshot");
+    else report_file(a, list, l, to, "snapshot");
     return e ? COULD_NOT : DONE;
 }
 
 /* Removes a live file whose process left its recording in another file. */
-static int remove_over(const struct arguments *a, const struct left *l, json_t *list)
+static int remove_unneeded(const struct arguments *a, const struct found_recording *l, json_t *list)
 {
-    int e = left_remove(l);
-    if (e && !left_gone(l)) {
+    int e = recording_remove(l);
+    if (e && !recording_vanished(l)) {
         complain("%s: over, and cannot be removed: %s", l->path, strerror(-e));
         return COULD_NOT;
     }
-    say(a, list, l, "", "over, its process could not remove it: removed");
+    report_file(a, list, l, "", "over, its process could not remove it: removed");
     return DONE;
 }
 
-static int take(const struct arguments *a, const struct left *l, json_t *list)
+static int collect_file(const struct arguments *a, const struct found_recording *l, json_t *list)
 {
     char to[4096];
     if (l->live) return from_process(a, l, list);
-    if (!l->readable && left_gone(l)) return DONE; /* another process owns the name by now */
+    if (!l->readable && recording_vanished(l)) return DONE; /* another process owns the name by now */
     if (!l->readable) {
         complain("%s: not a readable recording; it stays", l->path);
         return COULD_NOT;
     }
-    if (l->over) return remove_over(a, l, list);
-    int e = left_copy(l, a->out, to, sizeof to);
-    if (e && left_gone(l)) return DONE;
-    if (!e && (e = left_remove(l)) && left_gone(l)) e = 0;
+    if (l->unneeded) return remove_unneeded(a, l, list);
+    int e = recording_copy(l, a->out, to, sizeof to);
+    if (e && recording_vanished(l)) return DONE;
+    if (!e && (e = recording_remove(l)) && recording_vanished(l)) e = 0;
     if (e) complain("%s: cannot be moved to %s: %s; it stays", l->path, a->out, strerror(-e));
-    else say(a, list, l, to, "now");
+    else report_file(a, list, l, to, "now");
     return e ? COULD_NOT : DONE;
 }
 
 static int from_directory(const struct arguments *a, const char *directory, long owner, json_t *list)
 {
-    struct left_list all = {.named = a->count > 0};
+    struct found_list all = {.named = a->count > 0};
     struct stat x, y;
     if (stat(directory, &x) == 0 && stat(a->out, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino) {
         complain("%s: source and target are the same directory", directory);
         return COULD_NOT;
     }
-    int status = left_find(directory, owner, &all);
-    for (size_t i = 0; i < all.count; i++) status = worse(status, take(a, all.entry[i], list));
-    left_tidy(&all);
-    left_free(&all);
+    int status = recordings_find(directory, owner, &all);
+    for (size_t i = 0; i < all.count; i++) status = worse(status, collect_file(a, all.entry[i], list));
+    recordings_remove_empty_folders(&all);
+    recordings_free(&all);
     return status;
 }
 
@@ -155,9 +156,9 @@ int verb_collect(int argc, char **argv)
     setenv("FDR_SYMBOLS", "0", 0);
     json_t *list = json_array();
     for (int i = 0; i < a.count; i++)
-        status = worse(status, from_directory(&a, a.directories[i], LEFT_ANY_OWNER, list));
+        status = worse(status, from_directory(&a, a.directories[i], RECORDINGS_ANY_OWNER, list));
     if (a.all) status = worse(status, from_all_users(&a, list));
-    else if (a.count == 0) status = from_directory(&a, live_directory(), LEFT_ANY_OWNER, list);
+    else if (a.count == 0) status = from_directory(&a, live_directory(), RECORDINGS_ANY_OWNER, list);
     if (a.json) return worse(status, print_json(list));
     json_decref(list);
     return worse(status, finish_output());

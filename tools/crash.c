@@ -160,7 +160,7 @@ bool stack_is_cut(struct fdr_file *file, size_t thread)
     return count && r[count - 1].cut;
 }
 
-static struct past_event past(const struct fdr_read_event *e)
+static struct past_event past_event_of(const struct fdr_read_event *e)
 {
     struct past_event p = {.e = *e};
     if (e->sample) p.sample = (struct fdr_sample_path){.pc = e->sample->pc};
@@ -169,7 +169,7 @@ static struct past_event past(const struct fdr_read_event *e)
 
 /* Turns the ring so that it begins with the oldest event; it begins in the middle once it was full. Returns the number
  * of events, 0 if out of memory. */
-static size_t turn(struct past_event *event, size_t seen, size_t most)
+static size_t oldest_first(struct past_event *event, size_t seen, size_t most)
 {
     struct past_event *turned = seen > most ? malloc(most * sizeof *turned) : NULL;
     if (seen > most && !turned) return 0;
@@ -189,10 +189,11 @@ size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns
         struct fdr_read_event e;
         size_t seen = 0;
         while (i && fdr_iter_next(i, &e))
-            if (e.time_ns >= s.from_ns && !(e.repaired && e.kind == FDR_LEAVE)) event[seen++ % most] = past(&e);
+            if (e.time_ns >= s.from_ns && !(e.repaired && e.kind == FDR_LEAVE))
+                event[seen++ % most] = past_event_of(&e);
         fdr_iter_close(i);
         if (seen < most && s.from_ns) continue;
-        seen = turn(event, seen, most);
+        seen = oldest_first(event, seen, most);
         for (size_t k = 0; k < seen; k++)
             if (event[k].e.sample) event[k].e.sample = &event[k].sample;
         return seen;
@@ -203,22 +204,22 @@ size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns
 
 static bool is_request(int number) { return number == SIGTERM || number == SIGINT || number == SIGXCPU; }
 
-static void judge(struct death *d)
+static void classify_death(struct death *d)
 {
     const struct fdr_file_info *i = fdr_file_info(d->file);
     d->realtime_ns = (i->alive_ns > i->last_ns ? i->alive_ns : i->last_ns) + (uint64_t)i->realtime_offset_ns;
     if (d->realtime_ns < i->created_realtime_ns) d->realtime_ns = i->created_realtime_ns; /* no event in the file */
     if (i->has_cause) {
-        d->how = is_request(i->cause_signal) ? BY_REQUEST : BY_FAULT;
+        d->kind = is_request(i->cause_signal) ? BY_REQUEST : BY_FAULT;
         d->realtime_ns = i->cause_realtime_ns ? i->cause_realtime_ns
                                               : i->cause_time_ns + (uint64_t)i->realtime_offset_ns;
     } else if (i->reason[0] || strcmp(i->state, "recording")) {
-        d->how = NO_DEATH;
+        d->kind = NO_DEATH;
     } else {
-        d->how = written_by(d->path, i) ? ALIVE : KILLED;
-        if (d->how == KILLED && i->has_end && i->end_realtime_ns) d->realtime_ns = i->end_realtime_ns;
+        d->kind = written_by(d->path, i) ? ALIVE : KILLED;
+        if (d->kind == KILLED && i->has_end && i->end_realtime_ns) d->realtime_ns = i->end_realtime_ns;
     }
-    if (i->over) d->how = OVER;
+    if (i->over) d->kind = UNNEEDED_LIVE_FILE;
 }
 
 bool same_recording(const struct fdr_file_info *a, const struct fdr_file_info *b)
@@ -235,19 +236,19 @@ static void find_bundles(struct death *d, size_t count)
             const struct fdr_file_info *other = fdr_file_info(d[k].file);
             if (other->has_cause && !other->killed_in_handler && !other->over &&
                 same_recording(fdr_file_info(d[i].file), other))
-                d[i].how = OVER;
+                d[i].kind = UNNEEDED_LIVE_FILE;
         }
 }
 
 /* A process dies once. Of a kill the latest file counts; the others are copies from before. */
 static bool same_death(const struct death *a, const struct death *b)
 {
-    return a->how == b->how && a->how <= KILLED && (a->how == KILLED || a->realtime_ns == b->realtime_ns) &&
+    return a->kind == b->kind && a->kind <= KILLED && (a->kind == KILLED || a->realtime_ns == b->realtime_ns) &&
            same_recording(fdr_file_info(a->file), fdr_file_info(b->file));
 }
 
 /* Moves one file of each death to the front; the others of the same death follow. Returns the number of deaths. */
-static size_t leave_out_again(struct death *d, size_t count)
+static size_t move_duplicates_back(struct death *d, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         size_t best = i;
@@ -255,12 +256,12 @@ static size_t leave_out_again(struct death *d, size_t count)
             if (same_death(&d[i], &d[k]) &&
                 (d[k].realtime_ns > d[best].realtime_ns || (d[k].realtime_ns == d[best].realtime_ns && k < best)))
                 best = k;
-        if (best != i) d[i].told_by = d[best].path;
+        if (best != i) d[i].seen_by = d[best].path;
     }
     size_t left = 0;
     for (size_t i = 0; i < count; i++) {
         struct death one = d[i];
-        if (one.told_by) continue;
+        if (one.seen_by) continue;
         d[i] = d[left];
         d[left++] = one;
     }
@@ -273,8 +274,8 @@ static struct death *first_of(struct death *d, size_t count)
 {
     struct death *best[3] = {NULL, NULL, NULL};
     for (size_t i = 0; i < count; i++)
-        if (d[i].how <= KILLED && (!best[d[i].how] || d[i].realtime_ns < best[d[i].how]->realtime_ns))
-            best[d[i].how] = &d[i];
+        if (d[i].kind <= KILLED && (!best[d[i].kind] || d[i].realtime_ns < best[d[i].kind]->realtime_ns))
+            best[d[i].kind] = &d[i];
     if (best[BY_FAULT]) return best[BY_FAULT];
     if (best[KILLED] && (!best[BY_REQUEST] || best[KILLED]->realtime_ns < best[BY_REQUEST]->realtime_ns))
         return best[KILLED];
@@ -297,11 +298,11 @@ static void print_one_line(const struct death *d, const struct death *first)
     if (!i->has_end && *replaced_handlers(i, others, sizeof others))
         snprintf(unseen, sizeof unseen, "killed, or died of a signal whose handler replaced fdr's (%s), last seen",
                  others);
-    const char *what = d->how == KILLED     ? unseen
-                       : d->how == ALIVE    ? "still running"
-                       : d->how == NO_DEATH ? "a snapshot, not a death"
-                       : d->how == OVER     ? "over: the rest of a live file, not a death"
-                                            : describe_cause(d->file, &c, cause, sizeof cause);
+    const char *what = d->kind == KILLED               ? unseen
+                       : d->kind == ALIVE              ? "still running"
+                       : d->kind == NO_DEATH           ? "a snapshot, not a death"
+                       : d->kind == UNNEEDED_LIVE_FILE ? "over: the rest of a live file, not a death"
+                                                       : describe_cause(d->file, &c, cause, sizeof cause);
     printf("%s  %-16s %spid %u on %s: %s  %s\n", d->first ? "FIRST" : "     ",
            d->realtime_ns ? human_since(since, d->realtime_ns, first ? first->realtime_ns : d->realtime_ns) : "", rank,
            i->pid, plain_name(i->host), what, plain_name(d->path));
@@ -333,7 +334,7 @@ static void print_other_job(const struct death *d, size_t count)
 }
 
 /* Prints what the list cannot show: that no process died by itself, and ranks without a recording. */
-static void print_absent(const struct death *d, size_t count)
+static void print_missing_deaths(const struct death *d, size_t count)
 {
     struct ranks r = {.rank = calloc(count, sizeof *r.rank)};
     for (size_t i = 0; r.rank && i < count; i++) {
@@ -343,47 +344,48 @@ static void print_absent(const struct death *d, size_t count)
         if (world > r.world) r.world = world;
     }
     sort_ranks(&r);
-    if (d[0].first && d[0].how == BY_REQUEST)
+    if (d[0].first && d[0].kind == BY_REQUEST)
         printf("none of these died by itself: the first was asked to end before the others\n");
     print_missing_ranks(&r);
     print_other_job(d, count);
     free(r.rank);
 }
 
-static void print_again(const struct death *again, size_t count)
+static void print_duplicates(const struct death *again, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        printf("note: left out, the same death as %s", plain_name(again[i].told_by));
+        printf("note: left out, the same death as %s", plain_name(again[i].seen_by));
         printf(": %s\n", plain_name(again[i].path));
     }
 }
 
-static json_t *again_json(const struct death *d, const struct death *again, size_t count)
+static json_t *duplicates_json(const struct death *d, const struct death *again, size_t count)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++)
-        if (again[i].told_by == d->path) json_array_append_new(list, json_text(again[i].path));
+        if (again[i].seen_by == d->path) json_array_append_new(list, json_text(again[i].path));
     return list;
 }
 
 /* The files left out follow the first `count`. */
-static int tell(const struct arguments *a, struct death *d, size_t count, const struct death *first, size_t left_out)
+static int print_deaths(const struct arguments *a, struct death *d, size_t count, const struct death *first,
+                        size_t left_out)
 {
     json_t *list = a->json ? json_array() : NULL;
     for (size_t i = 0; count > 1 && !a->json && i < count; i++) print_one_line(&d[i], first);
-    if (count > 1 && !a->json) print_absent(d, count);
+    if (count > 1 && !a->json) print_missing_deaths(d, count);
     int result = DONE;
     for (size_t i = 0; i < count; i++) {
         if (list) {
             json_t *o = crash_json(&d[i]);
-            json_object_set_new(o, "left_out", again_json(&d[i], d + count, left_out));
+            json_object_set_new(o, "left_out", duplicates_json(&d[i], d + count, left_out));
             json_array_append_new(list, o);
-        } else if (count == 1 || d[i].first || (a->all && d[i].how <= KILLED)) {
+        } else if (count == 1 || d[i].first || (a->all && d[i].kind <= KILLED)) {
             if (count > 1) printf("\n");
             result = worse(result, print_crash(&d[i]));
         }
     }
-    if (!list) print_again(d + count, left_out);
+    if (!list) print_duplicates(d + count, left_out);
     if (!list) return worse(result, finish_output());
     return print_json(list);
 }
@@ -407,15 +409,15 @@ int verb_crash(int argc, char **argv)
     struct death *d = calloc(a.count, sizeof *d);
     for (size_t i = 0; d && i < a.count; i++) {
         d[count] = (struct death){.path = a.path[i], .file = open_recording(a.path[i], &status)};
-        if (d[count].file) judge(&d[count++]);
+        if (d[count].file) classify_death(&d[count++]);
     }
     find_bundles(d, count);
     size_t opened = count;
-    count = leave_out_again(d, count);
+    count = move_duplicates_back(d, count);
     struct death *first = d && count ? first_of(d, count) : NULL;
     if (first) first->first = true;
     if (count) qsort(d, count, sizeof *d, by_time);
-    if (count) status = worse(status, tell(&a, d, count, first ? d : NULL, opened - count));
+    if (count) status = worse(status, print_deaths(&a, d, count, first ? d : NULL, opened - count));
     for (size_t i = 0; i < opened; i++) status = worse(status, close_partly_read(d[i].file, d[i].path));
     free(d);
     free(a.path);

@@ -12,11 +12,11 @@ struct death {
     const char *path;
     struct fdr_file *file;
     /* OVER: the process needed the live file no more; another file shows its end */
-    enum { BY_FAULT, BY_REQUEST, KILLED, ALIVE, NO_DEATH, OVER } how;
+    enum { BY_FAULT, BY_REQUEST, KILLED, ALIVE, NO_DEATH, UNNEEDED_LIVE_FILE } kind;
     /* of the cause; without one: of the last event */
     uint64_t realtime_ns;
     bool first;          /* died before the others */
-    const char *told_by; /* another file of the same death; NULL: none */
+    const char *seen_by; /* another file of the same death; NULL: none */
 };
 /* True for files of one recording of one process: two snapshots, or a bundle and its copy. */
 bool same_recording(const struct fdr_file_info *a, const struct fdr_file_info *b);

@@ -148,7 +148,7 @@ json_t *crash_json(const struct death *d)
     char job[128];
     json_t *o = json_object(), *threads = json_array(), *causes = json_array();
     set(o, "file", json_text(d->path));
-    set(o, "how", json_text(how[d->how]));
+    set(o, "how", json_text(how[d->kind]));
     set(o, "first", json_boolean(d->first));
     set(o, "realtime_ns", json_u64(d->realtime_ns));
     set(o, "pid", json_u64(i->pid));
@@ -169,8 +169,8 @@ json_t *crash_json(const struct death *d)
             json_array_append_new(threads, stackless_json(d->file, fdr_location_info(d->file, n), mine.tid));
     set(o, "threads", threads);
     set(o, "events", l ? events_json(d->file, l->id, i->has_cause ? mine.time_ns : i->last_ns) : json_array());
-    set(o, "killed_in_handler", json_boolean(i->killed_in_handler && d->how != OVER));
-    set(o, "over", json_boolean(d->how == OVER));
+    set(o, "killed_in_handler", json_boolean(i->killed_in_handler && d->kind != UNNEEDED_LIVE_FILE));
+    set(o, "over", json_boolean(d->kind == UNNEEDED_LIVE_FILE));
     set(o, "handlers_replaced", replaced_json(i)); /* a death by one of these leaves no cause in the file */
     set(o, "faults_survived", json_u64(i->faults_survived));
     set(o, "exception_caught", json_boolean(exception_was_caught(d->file)));

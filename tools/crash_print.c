@@ -89,7 +89,7 @@ static void print_end(const struct fdr_file_info *i)
 }
 
 /* Prints that no process saw the end. */
-static void print_unseen(const struct fdr_file_info *i)
+static void print_unknown_end(const struct fdr_file_info *i)
 {
     char others[256];
     printf("died of    an unseen cause");
@@ -99,7 +99,7 @@ static void print_unseen(const struct fdr_file_info *i)
 }
 
 /* Prints that this is the rest of a live file: neither a death nor a loss. */
-static void print_over(const struct fdr_file_info *i)
+static void print_unneeded_file(const struct fdr_file_info *i)
 {
     printf("over       the process no longer needed this live file%s%s; %s\n",
            i->over_error ? " and could not remove it: " : "", i->over_error ? strerror(i->over_error) : "",
@@ -116,16 +116,16 @@ static void print_head(const struct death *d)
     if (i->has_cause)
         printf("died of    %s", describe_cause(d->file, &c, cause, sizeof cause)),
             print_thread(" in ", d->file, c.tid, "\n");
-    else if (d->how == KILLED && i->has_end) print_end(i);
-    else if (d->how == KILLED && !i->handlers)
+    else if (d->kind == KILLED && i->has_end) print_end(i);
+    else if (d->kind == KILLED && !i->handlers)
         printf("died of    an unknown cause: fdr had no handlers (FDR_CRASH=0)\n");
-    else if (d->how == KILLED) print_unseen(i);
+    else if (d->kind == KILLED) print_unknown_end(i);
     else
-        printf("died       not: %s\n", d->how == ALIVE ? "it is running"
-                                       : i->reason[0]  ? "this is a snapshot"
-                                                       : "it ended well");
-    if (i->over) print_over(i);
-    if (i->killed_in_handler && d->how != OVER)
+        printf("died       not: %s\n", d->kind == ALIVE ? "it is running"
+                                       : i->reason[0]   ? "this is a snapshot"
+                                                        : "it ended well");
+    if (i->over) print_unneeded_file(i);
+    if (i->killed_in_handler && d->kind != UNNEEDED_LIVE_FILE)
         printf(
             "then       it was killed while it handled that: stacks, registers, memory map and messages are missing\n");
     if (i->handled_signal)
@@ -201,7 +201,7 @@ static void print_open(const struct fdr_file *file, const struct fdr_location_in
     if (!l->open_count) printf("  (no region open)\n");
 }
 
-static void print_silent(const struct fdr_file *file, uint32_t tid)
+static void print_unanswered(const struct fdr_file *file, uint32_t tid)
 {
     char name[48], line[256] = "?";
     snprintf(name, sizeof name, "task/%u/syscall", tid);
@@ -224,7 +224,7 @@ static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)
         if (l) print_open(file, l, end_ns);
         if (t[i].own && !t[i].answered) printf("  a thread of fdr: it answers no signal\n");
         else if (t[i].answered) print_frames(file, i, 12);
-        else print_silent(file, t[i].tid);
+        else print_unanswered(file, t[i].tid);
     }
     /* the bundle has no section, or more threads than the section holds */
     for (size_t i = 0; i < fdr_location_count(file); i++) {

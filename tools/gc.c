@@ -76,22 +76,22 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-static uint64_t bytes_of(const struct left *l) { return (uint64_t)l->stat.st_blocks * 512; }
+static uint64_t bytes_of(const struct found_recording *l) { return (uint64_t)l->stat.st_blocks * 512; }
 
 #define PART_NS 600000000000u
 /* A recently written temporary file is spared: its writer may be a process that this user cannot inspect. */
-static bool spared(const struct arguments *a, const struct left *l, uint64_t age_ns)
+static bool is_spared(const struct arguments *a, const struct found_recording *l, uint64_t age_ns)
 {
-    if (l->part) return l->live || age_ns < PART_NS;
-    return l->live || !l->readable || (is_unread(&l->stat) && !a->unread && !l->over);
+    if (l->temporary) return l->live || age_ns < PART_NS;
+    return l->live || !l->readable || (is_unread(&l->stat) && !a->unread && !l->unneeded);
 }
 
 /* *whole: bytes of all recordings; decreases if this one was removed. */
-static int remove_it(const struct arguments *a, const struct left *l, json_t *list, uint64_t *whole)
+static int remove_it(const struct arguments *a, const struct found_recording *l, json_t *list, uint64_t *whole)
 {
     char size[HUMAN_BYTES];
-    int e = a->dry_run ? 0 : left_remove(l);
-    if (e && !left_gone(l)) {
+    int e = a->dry_run ? 0 : recording_remove(l);
+    if (e && !recording_vanished(l)) {
         complain("%s: %s", l->path, strerror(-e));
         return COULD_NOT;
     }
@@ -110,7 +110,7 @@ static int remove_it(const struct arguments *a, const struct left *l, json_t *li
     return DONE;
 }
 
-static uint64_t age_of(const struct left *l)
+static uint64_t age_of(const struct found_recording *l)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -121,16 +121,16 @@ static uint64_t age_of(const struct left *l)
 }
 
 /* Goes from the oldest on: removes first those that are too old, then those beyond the size. */
-static int collect_garbage(const struct arguments *a, const struct left_list *list, json_t *removed)
+static int collect_garbage(const struct arguments *a, const struct found_list *list, json_t *removed)
 {
     int status = DONE;
     uint64_t whole = 0;
     for (size_t i = 0; i < list->count; i++) whole += list->entry[i]->live ? 0 : bytes_of(list->entry[i]);
     for (size_t i = 0; i < list->count; i++) {
-        const struct left *l = list->entry[i];
+        const struct found_recording *l = list->entry[i];
         uint64_t age = age_of(l);
         bool old = a->age_ns != UINT64_MAX && age >= a->age_ns;
-        if (spared(a, l, age) || (!old && whole <= a->size)) continue;
+        if (is_spared(a, l, age) || (!old && whole <= a->size)) continue;
         status = worse(status, remove_it(a, l, removed, &whole));
     }
     return status;
@@ -149,18 +149,19 @@ int verb_gc(int argc, char **argv)
         NULL,
         NULL};
     struct arguments a = {.age_ns = UINT64_MAX, .size = UINT64_MAX};
-    struct left_list list = {.parts = true};
+    struct found_list list = {.temporaries = true};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
     list.named = a.count > 0;
     if (!a.limited) a.age_ns = 7 * 86400ull * 1000000000u;
     setenv("FDR_SYMBOLS", "0", 0);
-    if (a.count == 0) status = left_find(live_directory(), LEFT_ANY_OWNER, &list);
-    for (int i = 0; i < a.count; i++) status = worse(status, left_find(a.directories[i], LEFT_ANY_OWNER, &list));
+    if (a.count == 0) status = recordings_find(live_directory(), RECORDINGS_ANY_OWNER, &list);
+    for (int i = 0; i < a.count; i++)
+        status = worse(status, recordings_find(a.directories[i], RECORDINGS_ANY_OWNER, &list));
     json_t *removed = json_array();
     status = worse(status, collect_garbage(&a, &list, removed));
-    if (!a.dry_run) left_tidy(&list);
-    left_free(&list);
+    if (!a.dry_run) recordings_remove_empty_folders(&list);
+    recordings_free(&list);
     if (a.json) return worse(status, print_json(removed));
     json_decref(removed);
     return worse(status, finish_output());

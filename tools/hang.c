@@ -51,8 +51,8 @@ struct process {
     uint64_t end_real_ns;  /* the newest moment known of the process, since 1970 */
     size_t threads, stuck; /* live threads with open regions; those of them without progress */
     /* further threads, whose times come from the caller: their time without progress is unknown */
-    size_t unknown;
-    bool older; /* another file of this process is better */
+    size_t unknown_threads;
+    bool superseded; /* another file of this process is better */
 };
 struct stuck {
     const struct process *process;
@@ -83,7 +83,7 @@ static uint64_t end_of(const struct fdr_file_info *info)
 }
 
 /* True for a file left by a kill: its threads may have stood longer than the file shows. */
-static bool ended_unseen(const struct process *p)
+static bool killed_unseen(const struct process *p)
 {
     const struct fdr_file_info *info = fdr_file_info(p->file);
     return !info->reason[0] && !info->has_cause && !info->has_end;
@@ -91,7 +91,7 @@ static bool ended_unseen(const struct process *p)
 
 /* True if another file of the same recording is better: a later one. Any file is better than the rest of a live file
  * that is over. */
-static bool told_by_another(const struct verdict *v, size_t i)
+static bool covered_by_other_file(const struct verdict *v, size_t i)
 {
     const struct process *p = &v->process[i];
     const struct fdr_file_info *mine = fdr_file_info(p->file);
@@ -111,9 +111,9 @@ static void leave_out_older(struct verdict *v)
     struct process *older = calloc(v->processes + 1, sizeof *older);
     size_t left = 0;
     if (!older) return;
-    for (size_t i = 0; i < v->processes; i++) v->process[i].older = told_by_another(v, i);
+    for (size_t i = 0; i < v->processes; i++) v->process[i].superseded = covered_by_other_file(v, i);
     for (size_t i = 0; i < v->processes; i++) {
-        if (v->process[i].older) older[v->left_out++] = v->process[i];
+        if (v->process[i].superseded) older[v->left_out++] = v->process[i];
         else v->process[left++] = v->process[i];
     }
     v->processes = left;
@@ -123,12 +123,12 @@ static void leave_out_older(struct verdict *v)
 
 /* For a file left by a kill, without one of fdr's own threads that noted the time: uses the latest moment seen by any
  * file of the same host. */
-static void share_time(struct verdict *v)
+static void set_end_from_host(struct verdict *v)
 {
     for (size_t i = 0; i < v->processes; i++)
         for (size_t j = 0; j < v->processes; j++) {
             const struct fdr_file_info *a = fdr_file_info(v->process[i].file), *b = fdr_file_info(v->process[j].file);
-            if (strcmp(a->host, b->host) == 0 && ended_unseen(&v->process[i]) && !a->alive_ns &&
+            if (strcmp(a->host, b->host) == 0 && killed_unseen(&v->process[i]) && !a->alive_ns &&
                 end_of(b) > v->process[i].end_real_ns)
                 v->process[i].end_real_ns = end_of(b);
         }
@@ -156,7 +156,7 @@ static uint64_t usual_limit(const struct fdr_file_info *info)
 }
 
 /* limit NOT_SAID: the usual one. */
-static void look(struct verdict *v, struct process *p, uint64_t limit)
+static void find_stuck(struct verdict *v, struct process *p, uint64_t limit)
 {
     const struct fdr_file_info *info = fdr_file_info(p->file);
     if (limit == NOT_SAID) limit = usual_limit(info);
@@ -164,7 +164,7 @@ static void look(struct verdict *v, struct process *p, uint64_t limit)
         const struct fdr_location_info *l = fdr_location_info(p->file, i);
         if (!l->live || l->open_count == 0 || l->parent != UINT32_MAX) continue;
         if (l->given_times) {
-            p->unknown++;
+            p->unknown_threads++;
             continue;
         }
         p->threads++;
@@ -194,7 +194,7 @@ static bool stands_in(const struct verdict *v, const struct process *p, const ch
 }
 
 /* The number of processes with a thread that hangs in this region. */
-static size_t in_region(const struct verdict *v, const char *region)
+static size_t processes_in_region(const struct verdict *v, const char *region)
 {
     size_t n = 0;
     for (size_t p = 0; p < v->processes; p++) n += stands_in(v, &v->process[p], region);
@@ -209,7 +209,7 @@ static int by_region_and_process(const void *x, const void *y)
 }
 
 /* The region in which threads of most processes hang; of several, the one with the earliest. NULL: no thread hangs. */
-static const char *crowded(const struct verdict *v)
+static const char *most_common_region(const struct verdict *v)
 {
     const struct stuck **sorted = calloc(v->count + 1, sizeof *sorted), *best = NULL;
     size_t most = 0;
@@ -231,7 +231,7 @@ static const char *crowded(const struct verdict *v)
 
 /* ---- as text ---------------------------------------------------------------------------------------------------- */
 
-static void print_who(const struct process *p)
+static void print_process(const struct process *p)
 {
     const struct fdr_file_info *info = fdr_file_info(p->file);
     if (info->rank >= 0) printf("rank %d ", info->rank);
@@ -255,9 +255,9 @@ static void print_stuck(const struct verdict *v, const struct stuck *s, bool wit
 {
     char stood[HUMAN_BYTES], name[HUMAN_BYTES];
     const struct fdr_file_info *info = fdr_file_info(s->process->file);
-    print_who(s->process);
+    print_process(s->process);
     printf(", thread %u%s%s: for %s%s (since %+.6f s%s%s)\n   ", s->location->tid, s->location->name[0] ? " " : "",
-           plain_name(s->location->name), ended_unseen(s->process) ? "at least " : "", human_time(stood, s->stood_ns),
+           plain_name(s->location->name), killed_unseen(s->process) ? "at least " : "", human_time(stood, s->stood_ns),
            (double)(s->since_real_ns - v->stuck[0].since_real_ns) / 1e9,
            info->has_cause && info->cause_signal ? ", until " : "",
            info->has_cause && info->cause_signal ? signal_name(info->cause_signal, name) : "");
@@ -274,18 +274,18 @@ static void print_elsewhere(const struct process *p)
     const struct fdr_file_info *info = fdr_file_info(p->file);
     char name[HUMAN_BYTES];
     printf("not there: ");
-    print_who(p);
+    print_process(p);
     if (p->stuck) printf(", which stands elsewhere\n");
     else if (info->has_cause && info->cause_signal)
         printf(", which died of %s\n", signal_name(info->cause_signal, name));
-    else if (info->has_cause || info->has_end || ended_unseen(p)) printf(", which has ended\n");
-    else if (p->unknown && !p->threads) printf(", which records times of its own\n");
+    else if (info->has_cause || info->has_end || killed_unseen(p)) printf(", which has ended\n");
+    else if (p->unknown_threads && !p->threads) printf(", which records times of its own\n");
     else printf(", which still runs\n");
 }
 
 static void print_others(const struct verdict *v, const char *region)
 {
-    printf("\n%zu of %zu processes stand in %s\n", in_region(v, region), v->processes, plain_name(region));
+    printf("\n%zu of %zu processes stand in %s\n", processes_in_region(v, region), v->processes, plain_name(region));
     for (size_t i = 0; i < v->processes; i++)
         if (!stands_in(v, &v->process[i], region)) print_elsewhere(&v->process[i]);
     print_missing_ranks(&v->ranks);
@@ -295,9 +295,9 @@ static void print_unknown_ends(const struct verdict *v)
 {
     for (size_t i = 0; i < v->processes; i++) {
         const struct process *p = &v->process[i];
-        if (!ended_unseen(p) || p->stuck == p->threads) continue;
+        if (!killed_unseen(p) || p->stuck == p->threads) continue;
         printf("note: ");
-        print_who(p);
+        print_process(p);
         printf(" ended unseen, up to 5 s after its last sign of life: its other threads with open regions may have "
                "hung, too\n");
     }
@@ -307,12 +307,12 @@ static void print_given_times(const struct verdict *v)
 {
     for (size_t i = 0; i < v->processes; i++) {
         const struct process *p = &v->process[i];
-        if (!p->unknown) continue;
+        if (!p->unknown_threads) continue;
         printf("note: ");
-        print_who(p);
+        print_process(p);
         printf(" has %zu thread%s with open regions that record%s times of their own: the time since their last "
                "movement is unknown\n",
-               p->unknown, p->unknown == 1 ? "" : "s", p->unknown == 1 ? "s" : "");
+               p->unknown_threads, p->unknown_threads == 1 ? "" : "s", p->unknown_threads == 1 ? "s" : "");
     }
 }
 
@@ -331,7 +331,7 @@ static void print_report(const struct verdict *v)
            v->count, threads, v->processes, v->processes == 1 ? "" : "es");
     for (size_t i = 0; i < v->count; i++) print_stuck(v, &v->stuck[i], i < STACKS_MOST);
     if (v->count > STACKS_MOST) printf("(stacks: of the first %d; --json has all)\n", STACKS_MOST);
-    if (v->count && v->processes > 1) print_others(v, crowded(v));
+    if (v->count && v->processes > 1) print_others(v, most_common_region(v));
     print_unknown_ends(v);
     print_given_times(v);
     print_left_out(v);
@@ -339,7 +339,7 @@ static void print_report(const struct verdict *v)
 
 /* ---- as JSON ---------------------------------------------------------------------------------------------------- */
 
-static json_t *who_json(const struct process *p)
+static json_t *process_json(const struct process *p)
 {
     const struct fdr_file_info *info = fdr_file_info(p->file);
     json_t *o = json_object();
@@ -351,7 +351,7 @@ static json_t *who_json(const struct process *p)
 
 static json_t *stuck_json(const struct stuck *s)
 {
-    json_t *o = who_json(s->process), *open = json_array();
+    json_t *o = process_json(s->process), *open = json_array();
     for (size_t i = 0; i < s->location->open_count; i++)
         json_array_append_new(open, json_text(region_name(s->process->file, s->location->open[i].region)));
     json_object_set_new(o, "location", json_u64(s->location->id));
@@ -369,14 +369,14 @@ static json_t *stuck_json(const struct stuck *s)
 
 static int print_object(const struct verdict *v)
 {
-    const char *region = crowded(v);
+    const char *region = most_common_region(v);
     enum { MISSING_LISTED = 4096 };
     uint64_t count = 0, unknown = 0;
     json_t *o = json_object(), *stuck = json_array(), *absent = json_array(), *missing = json_array(),
            *left_out = json_array();
     for (size_t i = 0; i < v->count; i++) json_array_append_new(stuck, stuck_json(&v->stuck[i]));
     for (size_t i = 0; region && i < v->processes; i++)
-        if (!stands_in(v, &v->process[i], region)) json_array_append_new(absent, who_json(&v->process[i]));
+        if (!stands_in(v, &v->process[i], region)) json_array_append_new(absent, process_json(&v->process[i]));
     for (size_t i = 0; i <= v->ranks.count; i++) {
         int64_t from, end;
         if (!missing_ranks(&v->ranks, i, &from, &end)) continue;
@@ -384,7 +384,7 @@ static int print_object(const struct verdict *v)
         for (; from < end && json_array_size(missing) < MISSING_LISTED; from++)
             json_array_append_new(missing, json_integer(from));
     }
-    for (size_t i = 0; i < v->processes; i++) unknown += v->process[i].unknown;
+    for (size_t i = 0; i < v->processes; i++) unknown += v->process[i].unknown_threads;
     for (size_t i = 0; i < v->left_out; i++)
         json_array_append_new(left_out, json_text(v->process[v->processes + i].path));
     json_object_set_new(o, "left_out", left_out);
@@ -424,8 +424,8 @@ int verb_hang(int argc, char **argv)
                 .file = file, .path = a.paths[i], .end_real_ns = end_of(fdr_file_info(file))};
     }
     leave_out_older(&v);
-    share_time(&v);
-    for (size_t i = 0; i < v.processes; i++) look(&v, &v.process[i], a.limit_ns);
+    set_end_from_host(&v);
+    for (size_t i = 0; i < v.processes; i++) find_stuck(&v, &v.process[i], a.limit_ns);
     sort_ranks(&v.ranks);
     if (v.count) qsort(v.stuck, v.count, sizeof *v.stuck, by_since);
     if (v.processes) {

@@ -50,7 +50,7 @@ static void print_head(const struct fdr_file *file, uint32_t location, bool othe
 }
 
 /* Returns "all", "depth 7" or "-". */
-static const char *reach(char *text, uint32_t depth, uint32_t deepest)
+static const char *depth_text(char *text, uint32_t depth, uint32_t deepest)
 {
     if (depth >= deepest) return "all";
     if (depth == 0) return "-";
@@ -76,7 +76,7 @@ static void print_line(const struct fdr_file *file, const struct fdr_epoch_info 
     char text[HUMAN_BYTES], count[HUMAN_BYTES];
     printf("  %-4u %19s %12s", e->tier, human_since(text, e->from_ns, fdr_file_info(file)->first_ns),
            human_time(count, e->to_ns - e->from_ns));
-    for (int b = 0; b < 4; b++) printf(" %11s", reach(text, e->complete_depth[b], e->deepest));
+    for (int b = 0; b < 4; b++) printf(" %11s", depth_text(text, e->complete_depth[b], e->deepest));
     printf(" %15s%c%15s", human_count(count, e->calls), e->exact ? ' ' : '+', human_count(text, e->kept_events));
     printf(" %10s\n", human_bytes(text, e->bytes));
 }
@@ -89,7 +89,7 @@ static const struct fdr_location_info *location_of(const struct fdr_file *file, 
 }
 
 /* True if the location went on during the snapshot. */
-static bool moved(const struct fdr_file *file, uint32_t location)
+static bool recorded_during_snapshot(const struct fdr_file *file, uint32_t location)
 {
     uint64_t before, after;
     fdr_ledger_bounds(file, location, &before, &after);
@@ -99,14 +99,14 @@ static bool moved(const struct fdr_file *file, uint32_t location)
 /* True if this epoch began after the copy of its location. */
 static bool is_later(const struct fdr_file *file, const struct fdr_epoch_info *e)
 {
-    return moved(file, e->location) && e->from_ns >= location_of(file, e->location)->to_ns;
+    return recorded_during_snapshot(file, e->location) && e->from_ns >= location_of(file, e->location)->to_ns;
 }
 
 static void print_moved(const struct fdr_file *file, const struct fdr_epoch_info *newest)
 {
     const struct fdr_location_info *l = location_of(file, newest->location);
     char since[HUMAN_BYTES];
-    if (moved(file, newest->location) && newest->to_ns > l->to_ns)
+    if (recorded_during_snapshot(file, newest->location) && newest->to_ns > l->to_ns)
         printf("       later than %s: recorded during the copy, and incomplete\n",
                human_since(since, l->to_ns, fdr_file_info(file)->first_ns));
 }

@@ -46,7 +46,7 @@ struct entry {
 
 /* "live": a process maps it. "left": the process of this recording has ended. "kept": a snapshot or bundle. "over": a
  * live file that its process no longer needed and could not remove. */
-static const char *condition(const struct entry *e)
+static const char *file_status(const struct entry *e)
 {
     if (e->live) return "live";
     if (!e->readable) return "unreadable";
@@ -91,7 +91,7 @@ static json_t *entry_json(const struct entry *e)
     json_object_set_new(o, "name", json_text(strrchr(e->path, '/') + 1));
     json_object_set_new(o, "pid", info ? json_integer(info->pid) : json_null());
     json_object_set_new(o, "rank", info && info->rank >= 0 ? json_integer(info->rank) : json_null());
-    json_object_set_new(o, "condition", json_text(condition(e)));
+    json_object_set_new(o, "condition", json_text(file_status(e)));
     json_object_set_new(o, "live", json_boolean(e->live));
     json_object_set_new(o, "state", info ? json_text(info->state) : json_null());
     json_object_set_new(o, "reason", info && info->reason[0] ? json_text(info->reason) : json_null());
@@ -106,7 +106,7 @@ static void entry_line(const struct entry *e)
     char size[HUMAN_BYTES], age[HUMAN_BYTES], pid[16] = "-";
     const struct fdr_file_info *info = e->readable ? fdr_file_info(e->file) : NULL;
     if (info) snprintf(pid, sizeof pid, "%u", info->pid);
-    printf("%-10s %8s %10s %12s  %-10s %s%s%s%s\n", condition(e), pid, human_bytes(size, (uint64_t)e->stat.st_size),
+    printf("%-10s %8s %10s %12s  %-10s %s%s%s%s\n", file_status(e), pid, human_bytes(size, (uint64_t)e->stat.st_size),
            age_of(e) ? human_time(age, age_of(e) * 1000000000u) : "now", info ? info->state : "-", plain_name(e->path),
            info && info->reason[0] ? "  (" : "", info ? plain_name(info->reason) : "",
            info && info->reason[0] ? ")" : "");

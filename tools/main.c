@@ -47,7 +47,7 @@ static void usage(FILE *to)
           to);
 }
 
-static const struct verb *find(const char *name)
+static const struct verb *find_verb(const char *name)
 {
     for (size_t i = 0; i < verb_count; i++)
         if (strcmp(verbs[i].name, name) == 0) return &verbs[i];
@@ -62,7 +62,7 @@ static int help(void)
 
 /* Handles SIGBUS: finished recordings are read through a mapping, and a file truncated meanwhile or a failing disk
  * raises it. */
-static void cut_short(int signal, siginfo_t *info, void *context)
+static void on_bus_error(int signal, siginfo_t *info, void *context)
 {
     static const char line[] = "fdr: the file became shorter or unreadable while it was read\n";
     (void)context;
@@ -95,14 +95,14 @@ int main(int argc, char **argv)
 {
     char name[64];
     json_set_alloc_funcs(memory_or_none, free);
-    sigaction(SIGBUS, &(struct sigaction){.sa_sigaction = cut_short, .sa_flags = SA_SIGINFO}, NULL);
+    sigaction(SIGBUS, &(struct sigaction){.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO}, NULL);
     if (argc < 2) {
         usage(stderr);
         return USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) return help();
     if (strcmp(argv[1], "--version") == 0) argv[1] += 2;
-    const struct verb *verb = find(argv[1]);
+    const struct verb *verb = find_verb(argv[1]);
     if (!verb) {
         complain("no verb '%s'; `fdr --help` lists them", argv[1]);
         return USAGE;

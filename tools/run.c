@@ -82,7 +82,7 @@ static uint64_t oom_kills(void)
 static volatile sig_atomic_t child;
 
 /* Signals from the terminal go to the whole process group, so the program got them already. */
-static void pass_on(int number, siginfo_t *info, void *context)
+static void forward_signal(int number, siginfo_t *info, void *context)
 {
     int saved = errno;
     (void)context;
@@ -107,7 +107,7 @@ static void execute(char **command, const char *live, const sigset_t *mask, cons
 /* Returns the program's wait status; INT_MIN: it could not be started. live NULL: uses the default live directory. */
 static int run(char **command, const char *live)
 {
-    struct sigaction ours = {.sa_sigaction = pass_on, .sa_flags = SA_RESTART | SA_SIGINFO}, before[PASSED];
+    struct sigaction ours = {.sa_sigaction = forward_signal, .sa_flags = SA_RESTART | SA_SIGINFO}, before[PASSED];
     struct sigaction standard = {.sa_handler = SIG_DFL}, on_child;
     sigset_t all, old;
     int status = INT_MIN;
@@ -137,25 +137,25 @@ static uint64_t realtime_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void keep(const struct left *l, const char *out, int status, uint64_t kills)
+static void keep_recording(const struct found_recording *l, const char *out, int status, uint64_t kills)
 {
     char to[4096];
     if (l->live) {
         complain("%s: process %u still writes it; it stays", l->path, l->pid);
         return;
     }
-    if (l->over) { /* its process could not remove it */
-        int e = left_remove(l);
+    if (l->unneeded) { /* its process could not remove it */
+        int e = recording_remove(l);
         if (e) complain("%s: %s; it stays", l->path, strerror(-e));
         return;
     }
-    int e = left_copy(l, out, to, sizeof to);
+    int e = recording_copy(l, out, to, sizeof to);
     if (!e) {
         e = fdr_file_add_end(to, (pid_t)l->pid == (pid_t)child ? status : INT_MIN, (uint32_t)kills, realtime_ns());
         if (e) unlink(to); /* keep the original */
     }
     if (e) complain("%s: cannot be copied to %s: %s; it stays", l->path, out, strerror(-e));
-    else if (left_remove(l) == 0) complain("kept %s", to);
+    else if (recording_remove(l) == 0) complain("kept %s", to);
 }
 
 /* Makes a directory below the live directory for this run alone, so every file in it afterwards belongs to this run.
@@ -208,7 +208,7 @@ int verb_run(int argc, char **argv)
         NULL};
     const char *directory = getenv("FDR_DIR");
     struct arguments a = {.out = directory && directory[0] ? directory : "."};
-    struct left_list list = {0};
+    struct found_list list = {0};
     char live[4096];
     parse_flagged(&argp, argc, argv, ARGP_IN_ORDER, &a);
     if (!make_directory(live, sizeof live)) {
@@ -220,9 +220,9 @@ int verb_run(int argc, char **argv)
     int status = run(a.command, live);
     uint64_t kills = oom_kills() - before;
     setenv("FDR_SYMBOLS", "0", 0);
-    left_find(live, LEFT_ANY_OWNER, &list);
-    for (size_t i = 0; i < list.count; i++) keep(list.entry[i], a.out, status, kills);
-    left_free(&list);
+    recordings_find(live, RECORDINGS_ANY_OWNER, &list);
+    for (size_t i = 0; i < list.count; i++) keep_recording(list.entry[i], a.out, status, kills);
+    recordings_free(&list);
     rmdir(live); /* fails if a file is left in it */
     return end_as(status);
 }

@@ -66,7 +66,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 /* The time or events sampled in all with this clock. *held: the part of it that the stored samples cover; the oldest or
  * newest may be missing. */
-static double passed(const struct sample_table *t, struct fdr_file *file, double *held)
+static double time_sampled(const struct sample_table *t, struct fdr_file *file, double *held)
 {
     const struct fdr_sample_stream *s;
     size_t n = fdr_sample_streams(file, &s);
@@ -138,7 +138,7 @@ static void sum_json(const char *name, const struct sample_sum *s, const struct 
 
 static void print_json_table(const struct sample_table *t, struct fdr_file *file, size_t shown)
 {
-    double held, sampled = passed(t, file, &held);
+    double held, sampled = time_sampled(t, file, &held);
     const struct fdr_sample_stream *s;
     size_t n = fdr_sample_streams(file, &s);
     key_text("{", "clock");
@@ -188,7 +188,7 @@ static void print_total(const struct sample_table *t, struct fdr_file *file)
     const struct fdr_file_info *info = fdr_file_info(file);
     char all[AMOUNT_BYTES], each[AMOUNT_BYTES], a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES], line[400];
     uint64_t start = run_start(file);
-    double held, sampled = passed(t, file, &held);
+    double held, sampled = time_sampled(t, file, &held);
     if (!t->total.samples) return;
     snprintf(line, sizeof line, "# %s in %s samples, each for %s on average\n", amount(all, t, t->total.weight),
              human_count(a, t->total.samples), amount(each, t, t->total.weight / (double)t->total.samples));

@@ -56,7 +56,7 @@ static bool is_directory(const char *path)
 enum { NAME_BYTES = 64 }; /* with the NUL; the process shortens longer names, too */
 
 /* Reads NAME from a live file's name NAME.HOST.PID.N.live.fdr. */
-static bool name_in(const char *file, const struct fdr_file_info *info, char *name)
+static bool name_of_file(const char *file, const struct fdr_file_info *info, char *name)
 {
     char middle[320];
     const char *end = NULL;
@@ -82,7 +82,7 @@ static bool live_name(uint32_t pid, const char *line, const struct fdr_file_info
     snprintf(directory, sizeof directory, "/proc/%u/root%.*s", pid, (int)(slash - line - path + 1), line + path);
     DIR *d = opendir(directory);
     for (struct dirent *e; d && !found && (e = readdir(d));)
-        found = name_in(e->d_name, info, name) && fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        found = name_of_file(e->d_name, info, name) && fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
                 st.st_ino == inode;
     if (d) closedir(d);
     return found;
@@ -135,7 +135,7 @@ static int write_named(const struct arguments *a, uint32_t pid, char *path, size
     return e;
 }
 
-static int take(const struct arguments *a, const char *process, json_t *list)
+static int take_one(const struct arguments *a, const char *process, json_t *list)
 {
     char path[4096] = "", message[512] = "", size[HUMAN_BYTES];
     uint64_t pid = 0;
@@ -179,7 +179,7 @@ int verb_snapshot(int argc, char **argv)
     }
     setenv("FDR_SYMBOLS", "0", 0);
     json_t *list = json_array();
-    for (int i = 0; i < a.count; i++) status = worse(status, take(&a, a.processes[i], list));
+    for (int i = 0; i < a.count; i++) status = worse(status, take_one(&a, a.processes[i], list));
     if (a.json) return worse(status, print_json(list));
     json_decref(list);
     return worse(status, finish_output());

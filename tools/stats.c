@@ -260,7 +260,7 @@ static void rounding_line(const struct fdr_file *file)
 }
 
 /* True for a location with events and no totals: the file is damaged or truncated there. */
-static bool totals_gone(const struct fdr_file *file)
+static bool totals_missing(const struct fdr_file *file)
 {
     const struct fdr_total *total;
     uint64_t stored = 0;
@@ -299,7 +299,7 @@ static void lost_line(const struct fdr_file_info *info)
 static void source_line(const struct fdr_file *file, bool events)
 {
     char text[HUMAN_BYTES];
-    if (!events && totals_gone(file)) {
+    if (!events && totals_missing(file)) {
         out_text("# the totals of this run are missing; --events counts the calls that are kept\n");
         return;
     }

@@ -18,7 +18,7 @@ static bool overlaps(const struct fdr_select *s, const struct fdr_epoch_info *e)
     return wanted(s, e->location) && (!s->to_ns || e->from_ns < s->to_ns) && (!s->from_ns || e->to_ns > s->from_ns);
 }
 
-static bool chosen(const struct fdr_select *s, const struct fdr_epoch_total *t)
+static bool total_selected(const struct fdr_select *s, const struct fdr_epoch_total *t)
 {
     return !s->regions || (!t->rest && t->region < s->region_count && s->regions[t->region]);
 }
@@ -45,13 +45,13 @@ static size_t rows_of(const struct fdr_select *s, const struct fdr_epoch_info *e
 {
     size_t n = 0;
     for (size_t i = 0; i < count; i++)
-        if (all[i].location == e->location && all[i].epoch == e->index && (all[i].rest || chosen(s, &all[i])))
+        if (all[i].location == e->location && all[i].epoch == e->index && (all[i].rest || total_selected(s, &all[i])))
             rows[n++] = all[i];
     qsort(rows, n, sizeof *rows, by_exclusive);
     return n && rows[n - 1].rest && !rest_matters(s, rows, n) ? n - 1 : n;
 }
 
-static bool asked_for(const struct fdr_select *s, const struct fdr_total *t)
+static bool row_selected(const struct fdr_select *s, const struct fdr_total *t)
 {
     return !s->regions || (!t->rest && t->id < s->region_count && s->regions[t->id]);
 }
@@ -65,7 +65,7 @@ static size_t untimed_in(const struct fdr_select *s, const struct fdr_total *t, 
     bool in_rest = false;
     for (; t + n < end && t[n].location == t->location; n++) {
         if (t[n].class_ != FDR_IN_REGION) continue;
-        bool known = asked_for(s, &t[n]);
+        bool known = row_selected(s, &t[n]);
         if (known) *sum += t[n].untimed;
         exact += known && !t[n].at_least;
         in_rest |= !known && t[n].rest && (t[n].untimed || t[n].at_least);
@@ -76,7 +76,7 @@ static size_t untimed_in(const struct fdr_select *s, const struct fdr_total *t, 
 
 /* The number of calls only counted, by a filter or because the stack was too deep, so they belong to no epoch. location
  * UINT32_MAX: of all selected locations. */
-static uint64_t untimed(const struct fdr_file *file, const struct fdr_select *s, uint32_t location, bool *or_more)
+static uint64_t untimed_calls(const struct fdr_file *file, const struct fdr_select *s, uint32_t location, bool *or_more)
 {
     const struct fdr_total *t;
     uint64_t sum = 0;
@@ -99,7 +99,7 @@ static void untimed_line(const struct fdr_file *file, const struct fdr_select *s
 {
     char text[HUMAN_BYTES];
     bool or_more = false;
-    uint64_t calls = untimed(file, s, UINT32_MAX, &or_more);
+    uint64_t calls = untimed_calls(file, s, UINT32_MAX, &or_more);
     if (!calls && !or_more) return;
     out_text("# besides ");
     out_text(human_count(text, calls));
@@ -115,8 +115,8 @@ static bool has_epochs(const struct fdr_epoch_info *epochs, size_t count, uint32
 }
 
 /* Names the locations without epochs: [ended], which adds up ended threads, and threads that had too little memory. */
-static void without_line(const struct fdr_file *file, const struct fdr_select *s, const struct fdr_epoch_info *epochs,
-                         size_t count, bool json)
+static void print_without_epochs(const struct fdr_file *file, const struct fdr_select *s,
+                                 const struct fdr_epoch_info *epochs, size_t count, bool json)
 {
     char text[HUMAN_BYTES], line[200];
     const struct fdr_total *t;
@@ -125,7 +125,7 @@ static void without_line(const struct fdr_file *file, const struct fdr_select *s
     for (size_t i = 0, end; i < n; i = end) {
         uint64_t its = 0;
         for (end = i; end < n && t[end].location == t[i].location; end++)
-            its += t[end].class_ == FDR_IN_REGION && asked_for(s, &t[end]) ? t[end].calls : 0;
+            its += t[end].class_ == FDR_IN_REGION && row_selected(s, &t[end]) ? t[end].calls : 0;
         if (!its || !wanted(s, t[i].location) || has_epochs(epochs, count, t[i].location)) continue;
         calls += its;
         locations++;
@@ -196,7 +196,7 @@ static void epoch_json(const struct stats_arguments *a, const struct fdr_file *f
                        const struct fdr_epoch_info *e, const struct fdr_epoch_total *rows, size_t count)
 {
     bool or_more = false;
-    uint64_t besides = untimed(file, s, e->location, &or_more);
+    uint64_t besides = untimed_calls(file, s, e->location, &or_more);
     out_text("{\"location\": ");
     out_u64(e->location);
     key_u64("epoch", e->index);
@@ -246,7 +246,7 @@ int print_epochs(const struct stats_arguments *a, struct fdr_file *file, const s
         out_text(" of each stretch of time, kept or not; a call belongs to the one in which it ended\n");
     }
     if (!a->json && count) untimed_line(file, select);
-    if (count) without_line(file, select, epochs, count, a->json);
+    if (count) print_without_epochs(file, select, epochs, count, a->json);
     for (size_t i = 0; i < count; i++) {
         if (!overlaps(select, &epochs[i])) continue;
         size_t n = rows_of(select, &epochs[i], totals, total_count, rows);

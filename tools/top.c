@@ -58,7 +58,7 @@ struct sums {
     uint64_t presented, kept, filtered, reduced, lost; /* a call counts once */
     uint64_t events;                                   /* presented; a call counts twice */
 };
-struct look {
+struct reading {
     struct fdr_file *file;
     uint64_t time_ns;
     struct sums *sums; /* by location index */
@@ -76,7 +76,7 @@ static void add(struct sums *s, const struct fdr_ledger_row *r)
     s->lost += r->lost;
 }
 
-static void sum_up(struct look *l)
+static void sum_up(struct reading *l)
 {
     const struct fdr_ledger_row *rows;
     size_t n = fdr_ledger(l->file, &rows), i = 0;
@@ -91,39 +91,40 @@ static void sum_up(struct look *l)
     }
 }
 
-static bool look_at(uint32_t pid, struct look *l, char *message, size_t message_bytes)
+static bool read_process(uint32_t pid, struct reading *l, char *message, size_t message_bytes)
 {
-    *l = (struct look){.time_ns = now_ns()};
+    *l = (struct reading){.time_ns = now_ns()};
     fdr_process_open(pid, false, &l->file, message, message_bytes);
     if (l->file) sum_up(l);
     return l->file != NULL;
 }
 
-static void forget(struct look *l)
+static void free_reading(struct reading *l)
 {
     if (l->file) fdr_file_close(l->file);
     free(l->sums);
-    *l = (struct look){0};
+    *l = (struct reading){0};
 }
 
 /* Events a second since the look before; negative: unknown. */
 #define NO_RATE (-1.0)
 
-static bool same_recording(const struct look *now, const struct look *before)
+static bool same_recording(const struct reading *now, const struct reading *before)
 {
     if (!before->file) return false;
     const struct fdr_file_info *a = fdr_file_info(now->file), *b = fdr_file_info(before->file);
     return a->pid == b->pid && a->created_realtime_ns == b->created_realtime_ns;
 }
 
-static double rate_between(const struct look *now, const struct look *before, uint64_t events, uint64_t events_before)
+static double rate_between(const struct reading *now, const struct reading *before, uint64_t events,
+                           uint64_t events_before)
 {
     if (now->time_ns <= before->time_ns || events < events_before) return NO_RATE;
     return (double)(events - events_before) * 1e9 / (double)(now->time_ns - before->time_ns);
 }
 
 /* Of the location with index `at`. Unknown for [ended], which adds up ended threads. */
-static double rate_of(const struct look *now, const struct look *before, size_t at)
+static double rate_of(const struct reading *now, const struct reading *before, size_t at)
 {
     const struct sums *s = &now->sums[at];
     if (!same_recording(now, before) || fdr_location_info(now->file, at)->ended_threads) return NO_RATE;
@@ -136,7 +137,7 @@ static double rate_of(const struct look *now, const struct look *before, size_t 
 }
 
 /* Of all locations, including those that came and ended between the looks. */
-static double whole_rate(const struct look *now, const struct look *before)
+static double whole_rate(const struct reading *now, const struct reading *before)
 {
     if (!same_recording(now, before)) return NO_RATE;
     return rate_between(now, before, now->all.events, before->all.events);
@@ -175,7 +176,7 @@ static void print_sums(const char *what, const struct sums *s)
            human_count(b, s->kept), human_count(c, s->filtered), human_count(d, s->reduced), human_count(e, s->lost));
 }
 
-static void print_head(const struct look *now, const struct look *before)
+static void print_head(const struct reading *now, const struct reading *before)
 {
     const struct fdr_file_info *info = fdr_file_info(now->file);
     char rate[HUMAN_BYTES], buffer[HUMAN_BYTES];
@@ -194,7 +195,7 @@ static unsigned width(bool terminal)
     return 160;
 }
 
-static unsigned height(bool terminal)
+static unsigned lines_on_screen(bool terminal)
 {
     struct winsize w;
     return terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_row > 8 ? w.ws_row : 0;
@@ -202,10 +203,10 @@ static unsigned height(bool terminal)
 
 enum { HEAD_LINES = 6 }; /* including the last one */
 
-static void print_look(const struct look *now, const struct look *before, bool terminal)
+static void print_reading(const struct reading *now, const struct reading *before, bool terminal)
 {
     char rate[HUMAN_BYTES], for_[HUMAN_BYTES], name[80];
-    unsigned rows = height(terminal), columns = width(terminal) - 58;
+    unsigned rows = lines_on_screen(terminal), columns = width(terminal) - 58;
     size_t live = 0, shown = 0;
     for (size_t i = 0; i < now->count; i++) live += fdr_location_info(now->file, i)->live;
     if (terminal) fputs("\033[H\033[J", stdout);
@@ -240,7 +241,7 @@ static void set_sums(json_t *o, const struct sums *s)
     json_object_set_new(o, "lost", json_u64(s->lost));
 }
 
-static json_t *location_json(const struct look *now, const struct look *before, size_t i)
+static json_t *location_json(const struct reading *now, const struct reading *before, size_t i)
 {
     const struct fdr_location_info *l = fdr_location_info(now->file, i);
     json_t *o = json_object(), *open = json_array(), *since = json_array();
@@ -261,7 +262,7 @@ static json_t *location_json(const struct look *now, const struct look *before, 
     return o;
 }
 
-static int print_object(const struct look *now, const struct look *before)
+static int print_object(const struct reading *now, const struct reading *before)
 {
     const struct fdr_file_info *info = fdr_file_info(now->file);
     json_t *o = json_object(), *all = json_array(), *ledger = json_object();
@@ -299,33 +300,33 @@ static void wait_for(uint64_t ns)
 }
 
 /* Between two recordings of a process there is none for a moment, so it tries again. */
-static bool look_soon(uint32_t pid, struct look *l, char *message, size_t message_bytes)
+static bool read_process_retrying(uint32_t pid, struct reading *l, char *message, size_t message_bytes)
 {
     enum { LOOKS = 10, WAIT_NS = 10000000 };
     for (int i = 0; i < LOOKS && !interrupted; i++) {
         if (i) wait_for(WAIT_NS);
-        if (look_at(pid, l, message, message_bytes)) return true;
+        if (read_process(pid, l, message, message_bytes)) return true;
     }
     return false;
 }
 
 static int watch(const struct arguments *a)
 {
-    struct look now, before = {0};
+    struct reading now, before = {0};
     char message[512] = "";
     bool terminal = !a->json && isatty(STDOUT_FILENO);
     int status = DONE;
     uint64_t n = 0;
     for (; !interrupted && status == DONE && (a->count == 0 || n < a->count); n++) {
         if (n) wait_for(a->interval_ns);
-        if (interrupted || !look_soon(a->pid, &now, message, sizeof message)) break;
+        if (interrupted || !read_process_retrying(a->pid, &now, message, sizeof message)) break;
         message[0] = '\0'; /* a copy of a running process lacks a few events; that is no news here */
-        if (!a->json) print_look(&now, &before, terminal);
+        if (!a->json) print_reading(&now, &before, terminal);
         status = a->json ? print_object(&now, &before) : finish_output();
-        forget(&before);
+        free_reading(&before);
         before = now;
     }
-    forget(&before);
+    free_reading(&before);
     if (message[0] && !interrupted) complain("%s", message);
     return n == 0 ? COULD_NOT : status; /* the end of the process is the normal end of a watch */
 }

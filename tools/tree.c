@@ -78,7 +78,7 @@ static uint32_t *sorted_children(const struct calltree *t, uint32_t parent, size
     return ids;
 }
 
-static size_t shown_of(const struct view *v, const uint32_t *ids, size_t count)
+static size_t count_shown(const struct view *v, const uint32_t *ids, size_t count)
 {
     size_t shown = 0;
     while (shown < count && v->tree->node[ids[shown]].inclusive_ns >= v->least_ns) shown++;
@@ -93,7 +93,7 @@ struct margin {
     size_t depth, capacity;
 };
 
-static bool deeper(struct margin *m, bool more)
+static bool push_margin(struct margin *m, bool more)
 {
     if (m->depth == m->capacity) {
         size_t bigger = m->capacity ? m->capacity * 2 : 64;
@@ -112,7 +112,7 @@ static void write_margin(const struct margin *m, bool more)
     if (m->depth > 0) out_text(more ? "├─ " : "└─ ");
 }
 
-static void share(uint64_t part, uint64_t total)
+static void print_share(uint64_t part, uint64_t total)
 {
     char text[16];
     snprintf(text, sizeof text, "%5.1f %%  ", total ? 100.0 * (double)part / (double)total : 0.0);
@@ -123,7 +123,7 @@ static void node_line(const struct view *v, const struct tree_node *n, const str
 {
     char text[HUMAN_BYTES];
     out_time(n->inclusive_ns);
-    share(n->inclusive_ns, v->total_ns);
+    print_share(n->inclusive_ns, v->total_ns);
     out_time(n->exclusive_ns);
     out_text_wide(human_count(text, n->calls), 14);
     out_text("  ");
@@ -142,7 +142,7 @@ static void hidden_line(const struct view *v, const uint32_t *ids, size_t count,
     uint64_t time = 0;
     for (size_t i = 0; i < count; i++) time += v->tree->node[ids[i]].inclusive_ns;
     out_time(time);
-    share(time, v->total_ns);
+    print_share(time, v->total_ns);
     out_spaces(12 + 14 + 2);
     write_margin(m, false);
     out_char('(');
@@ -154,11 +154,11 @@ static void subtree(const struct view *v, uint32_t parent, struct margin *m)
 {
     size_t count;
     uint32_t *ids = sorted_children(v->tree, parent, &count);
-    size_t shown = shown_of(v, ids, count);
+    size_t shown = count_shown(v, ids, count);
     for (size_t i = 0; i < shown && !out.failed; i++) {
         bool more = i + 1 < shown || shown < count;
         node_line(v, &v->tree->node[ids[i]], m, more);
-        if (!deeper(m, more)) break;
+        if (!push_margin(m, more)) break;
         subtree(v, ids[i], m);
         m->depth--;
     }
@@ -190,7 +190,7 @@ static void json_nodes(const struct view *v, uint32_t parent)
 {
     size_t count;
     uint32_t *ids = sorted_children(v->tree, parent, &count);
-    size_t shown = shown_of(v, ids, count);
+    size_t shown = count_shown(v, ids, count);
     out_char('[');
     for (size_t i = 0; i < shown && !out.failed; i++) {
         const struct tree_node *n = &v->tree->node[ids[i]];

@@ -12,7 +12,10 @@
 
 static uint64_t holder; /* process << 32 | thread; 0: free */
 
-static uint64_t self(void) { return (uint64_t)(uint32_t)fdri_system_getpid() << 32 | (uint32_t)fdri_system_gettid(); }
+static uint64_t caller_id(void)
+{
+    return (uint64_t)(uint32_t)fdri_system_getpid() << 32 | (uint32_t)fdri_system_gettid();
+}
 
 /* Takes the lock. False: this thread has it already, and runs a signal handler now. If the holder keeps it for 0.1 s,
  * it has ended there or hangs in a file system, and this thread takes the lock over. In a forked child a holder of the
@@ -20,7 +23,7 @@ static uint64_t self(void) { return (uint64_t)(uint32_t)fdri_system_getpid() << 
 static bool enter(void)
 {
     enum { TRIES = 1000, NAP_NS = 100000 };
-    uint64_t me = self(), now = fdri_atomic_load_relaxed(&holder);
+    uint64_t me = caller_id(), now = fdri_atomic_load_relaxed(&holder);
     for (int i = 0; now != me && i < TRIES; i++) {
         if (now >> 32 != me >> 32 && fdri_atomic_cas_acq_rel_u64(&holder, &now, me)) return true; /* L:low */
         if (now && now >> 32 == me >> 32) fdri_system_sleep(NAP_NS);
@@ -31,13 +34,13 @@ static bool enter(void)
 
 static void leave(void)
 {
-    uint64_t me = self();
+    uint64_t me = caller_id();
     fdri_atomic_cas_acq_rel_u64(&holder, &me, 0); /* L:low - fails if a waiting thread took it over */
 }
 
 /* ---- placeholders ---- */
 
-static void take(struct fdri_fd_placeholders *low)
+static void open_placeholders(struct fdri_fd_placeholders *low)
 {
     struct stat st;
     *low = (struct fdri_fd_placeholders){.entered = false};
@@ -55,7 +58,7 @@ static void take(struct fdri_fd_placeholders *low)
 }
 
 /* Closes the placeholders, but not a file that the program has put there by dup2. */
-static void give(const struct fdri_fd_placeholders *low)
+static void close_placeholders(const struct fdri_fd_placeholders *low)
 {
     struct stat st;
     for (int i = 0; i < FDRI_FD_LOW_COUNT; i++)
@@ -79,7 +82,7 @@ void fdri_fd_fill_low(struct fdri_fd_placeholders *low)
     *low = (struct fdri_fd_placeholders){.entered = false};
     if (fdri_atomic_load_relaxed(&holder) || !all_open()) {
         bool entered = enter();
-        if (!all_open()) take(low);
+        if (!all_open()) open_placeholders(low);
         low->entered = entered;
     }
     errno = saved;
@@ -88,7 +91,7 @@ void fdri_fd_fill_low(struct fdri_fd_placeholders *low)
 void fdri_fd_clear_low(struct fdri_fd_placeholders *low)
 {
     int saved = errno;
-    give(low);
+    close_placeholders(low);
     if (low->entered) leave();
     errno = saved;
 }
@@ -118,7 +121,7 @@ int fdri_fd_move_high(int fd)
 }
 
 /* Corrects a low number: no placeholder was available, or the program closed one of the three meanwhile. */
-static int above(int fd) { return fd < 0 || fd >= FDRI_FD_LOW_COUNT ? fd : fdri_fd_move_high(fd); }
+static int move_if_low(int fd) { return fd < 0 || fd >= FDRI_FD_LOW_COUNT ? fd : fdri_fd_move_high(fd); }
 
 static int open_once(int dir, const char *path, int flags, int mode)
 {
@@ -140,15 +143,15 @@ int fdri_fd_open(int dir, const char *path, int flags, int mode)
         fdri_system_close(fd);
         fd = open_once(dir, path, flags, mode);
     }
-    return fd < 0 ? fd : (fd = above(fd)) < 0 ? -EMFILE : fd;
+    return fd < 0 ? fd : (fd = move_if_low(fd)) < 0 ? -EMFILE : fd;
 }
 
 int fdri_fd_open_in_crash(int dir, const char *path, int flags, int mode)
 {
     struct fdri_fd_placeholders low;
-    take(&low);
+    open_placeholders(&low);
     int fd = fdri_system_openat(dir, path, flags | O_CLOEXEC, mode);
-    give(&low);
+    close_placeholders(&low);
     return fd;
 }
 
@@ -158,7 +161,7 @@ int fdri_fd_perf_open(struct perf_event_attr *event, int tid, int group)
     fdri_fd_fill_low(&low);
     int fd = (int)syscall(SYS_perf_event_open, event, tid, -1, group, PERF_FLAG_FD_CLOEXEC);
     fdri_fd_clear_low(&low);
-    return above(fd);
+    return move_if_low(fd);
 }
 
 void fdri_fd_name_thread(pthread_t thread, const char *name)

@@ -34,7 +34,7 @@ struct entry {
 enum { INSTRUCTIONS = sizeof(struct entry) };
 
 /* The address of the entry for `code`, or 0. *begin: the beginning of its function. */
-static uint64_t look_up(const struct header *h, uint64_t code, uint64_t *begin)
+static uint64_t search_table(const struct header *h, uint64_t code, uint64_t *begin)
 {
     uint64_t base = (uint64_t)(uintptr_t)h;
     if (h->version != VERSION || h->frame_encoding != RELATIVE || h->count_encoding != COUNT ||
@@ -54,12 +54,12 @@ static uint64_t look_up(const struct header *h, uint64_t code, uint64_t *begin)
     return entry + 8 + (uint64_t)(int64_t)e.begin == *begin && code - *begin < e.bytes ? entry : 0;
 }
 
-static uint64_t entry_of(uint64_t code, uint64_t *begin)
+static uint64_t frame_entry_of(uint64_t code, uint64_t *begin)
 {
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
     struct dl_find_object found;
     if (_dl_find_object((void *)(uintptr_t)code, &found) == 0 && found.dlfo_eh_frame)
-        return look_up(found.dlfo_eh_frame, code, begin);
+        return search_table(found.dlfo_eh_frame, code, begin);
 #else
     (void)code, (void)begin;
 #endif
@@ -69,7 +69,7 @@ static uint64_t entry_of(uint64_t code, uint64_t *begin)
 uint64_t fdri_stack_function_begin(uint64_t code)
 {
     uint64_t begin;
-    return entry_of(code, &begin) ? begin : 0;
+    return frame_entry_of(code, &begin) ? begin : 0;
 }
 
 /* ---- the size of a frame ---- */
@@ -84,7 +84,7 @@ static uint64_t number(const uint8_t **p) /* LEB128: seven bits in each byte */
     }
 }
 
-static uint64_t fixed(const uint8_t **p, unsigned bytes)
+static uint64_t read_fixed(const uint8_t **p, unsigned bytes)
 {
     uint64_t n = 0;
     memcpy(&n, *p, bytes);
@@ -103,7 +103,7 @@ struct rows {
 };
 
 /* Executes one DWARF call frame instruction. False: an instruction that this reader does not know. */
-static bool step(struct rows *r, const uint8_t **p)
+static bool execute_instruction(struct rows *r, const uint8_t **p)
 {
     uint8_t op = *(*p)++;
     switch (op & 0xc0) {
@@ -114,9 +114,9 @@ static bool step(struct rows *r, const uint8_t **p)
     }
     switch (op) {
     case 0x00: return true;
-    case 0x02: r->at += fixed(p, 1) * r->unit; return true;
-    case 0x03: r->at += fixed(p, 2) * r->unit; return true;
-    case 0x04: r->at += fixed(p, 4) * r->unit; return true;
+    case 0x02: r->at += read_fixed(p, 1) * r->unit; return true;
+    case 0x03: r->at += read_fixed(p, 2) * r->unit; return true;
+    case 0x04: r->at += read_fixed(p, 4) * r->unit; return true;
     case 0x05:
     case 0x09: number(p), number(p); return true;
     case 0x06:
@@ -139,11 +139,11 @@ static bool step(struct rows *r, const uint8_t **p)
 }
 
 /* Executes the instructions that apply up to `code`. False: as step. */
-static bool run(struct rows *r, const uint8_t *p, const uint8_t *end, uint64_t code)
+static bool execute_until(struct rows *r, const uint8_t *p, const uint8_t *end, uint64_t code)
 {
     struct end now = r->now;
     while (p < end) {
-        if (!step(r, &p)) return false;
+        if (!execute_instruction(r, &p)) return false;
         if (r->at > code) {
             r->now = now;
             return true;
@@ -155,7 +155,7 @@ static bool run(struct rows *r, const uint8_t *p, const uint8_t *end, uint64_t c
 
 uint64_t fdri_stack_frame_bytes(uint64_t code)
 {
-    uint64_t begin, entry = entry_of(code, &begin);
+    uint64_t begin, entry = frame_entry_of(code, &begin);
     struct entry e;
     uint32_t length;
     if (!entry || FDRI_STACK_POINTER < 0) return 0;
@@ -172,8 +172,8 @@ uint64_t fdri_stack_frame_bytes(uint64_t code)
     else number(&s);
     for (uint64_t skip = number(&s); skip; skip--) s++;
     for (uint64_t skip = number(&p); skip; skip--) p++;
-    if (!run(&r, s, shared + 4 + length, UINT64_MAX) ||
-        !run(&r, p, (const uint8_t *)(uintptr_t)(entry + 4 + e.length), code - 1))
+    if (!execute_until(&r, s, shared + 4 + length, UINT64_MAX) ||
+        !execute_until(&r, p, (const uint8_t *)(uintptr_t)(entry + 4 + e.length), code - 1))
         return 0;
     return r.now.reg == (uint64_t)FDRI_STACK_POINTER ? r.now.offset : 0;
 }

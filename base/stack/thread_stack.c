@@ -21,7 +21,7 @@ struct lines {
 };
 
 /* True: the mapping of this line contains `within`; it begins at l->from. */
-static bool take(struct lines *l, char c, uint64_t within)
+static bool parse_char(struct lines *l, char c, uint64_t within)
 {
     if (l->field == REST) {
         if (c == '\n') *l = (struct lines){0};
@@ -51,7 +51,7 @@ static uint64_t mapping_in(const char *path, uint64_t within)
     for (long n = fd < 0 ? 0 : 1; n > 0 && !from;) {
         n = fdri_system_read(fd, piece, sizeof piece);
         for (long i = 0; i < n && !from; i++)
-            if (take(&l, piece[i], within)) from = l.from;
+            if (parse_char(&l, piece[i], within)) from = l.from;
     }
     if (fd >= 0) fdri_system_close(fd);
     fdri_system_signals_restore(&old);

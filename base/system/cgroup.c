@@ -35,7 +35,7 @@ static uint64_t least_upwards(const char *root, const char *mount, char *group, 
 }
 
 /* True if `name` is in a list with commas of `bytes` bytes. */
-static bool lists(const char *list, size_t bytes, const char *name)
+static bool list_contains(const char *list, size_t bytes, const char *name)
 {
     size_t n = strlen(name);
     for (const char *p = list; p + n <= list + bytes; p += strcspn(p, ",") + 1)
@@ -56,7 +56,7 @@ uint64_t fdri_system_cgroup_memory_limit(const char *root)
         if (!group || strstr(group, "/..")) continue; /* outside of the namespace: no path leads there */
         list++, group++;
         if (strncmp(line, "0::", 3) == 0) least = fdri_bits_min(least, least_upwards(root, "", group, v2));
-        else if (lists(list, (size_t)(group - 1 - list), "memory"))
+        else if (list_contains(list, (size_t)(group - 1 - list), "memory"))
             least = fdri_bits_min(least, least_upwards(root, "/memory", group, v1));
     }
     return least;

@@ -20,9 +20,9 @@ static _Thread_local struct passing {
     uint32_t level;
 } passing;
 
-static bool is(const struct sigaction *a, void (*ours)(int, siginfo_t *, void *))
+static bool has_handler(const struct sigaction *a, void (*handler)(int, siginfo_t *, void *))
 {
-    return (a->sa_flags & SA_SIGINFO) && a->sa_sigaction == ours;
+    return (a->sa_flags & SA_SIGINFO) && a->sa_sigaction == handler;
 }
 
 static uint64_t address_in(uint64_t word) { return word & ((1ull << NUMBER) - 1); }
@@ -54,16 +54,17 @@ bool fdri_system_previous_install(struct fdri_system_previous *p, int number, co
         fdri_atomic_store_relaxed(&p->count, 0u);
         p->number = number;
     }
-    bool again = is(&found, ours->sa_sigaction); /* another library's handler was in front, and has put fdr's back */
+    bool again = has_handler(&found,
+                             ours->sa_sigaction); /* another library's handler was in front, and has put fdr's back */
     if (again && !p->count) memset(&found, 0, sizeof found);
-    if (!again || !p->count) push(p, &found); /* before `ours` can be called */
+    if (!again || !p->count) push(p, &found); /* before `handler` can be called */
     return sigaction(number, ours, NULL) == 0;
 }
 
 bool fdri_system_previous_ours(int number, void (*ours)(int, siginfo_t *, void *))
 {
     struct sigaction now;
-    return sigaction(number, NULL, &now) == 0 && is(&now, ours);
+    return sigaction(number, NULL, &now) == 0 && has_handler(&now, ours);
 }
 
 void fdri_system_previous_restore(struct fdri_system_previous *p, int number, void (*ours)(int, siginfo_t *, void *))

@@ -27,7 +27,7 @@ __attribute__((constructor)) static void look_for_fork(void)
     fdri_atomic_store_release(&state, UNKNOWN); /* R:loader - pairs with A:loader */
 }
 
-static int the_first(struct dl_phdr_info *info, size_t size, void *unused)
+static int stop_at_first(struct dl_phdr_info *info, size_t size, void *unused)
 {
     (void)info, (void)size, (void)unused;
     return 1;
@@ -36,13 +36,13 @@ static int the_first(struct dl_phdr_info *info, size_t size, void *unused)
 static void *try(void *unused)
 {
     prctl(PR_SET_NAME, FDRI_SYSTEM_THREAD_LOADER);
-    dl_iterate_phdr(the_first, NULL);
+    dl_iterate_phdr(stop_at_first, NULL);
     fdri_atomic_store_relaxed(&answered, 1);
     return unused;
 }
 
 /* True if the helper thread comes back within 1 s. A thread that waits for ever stays until the process ends. */
-static bool comes_back(void)
+static bool helper_returns(void)
 {
     pthread_attr_t detached;
     pthread_t thread;
@@ -64,7 +64,7 @@ bool fdri_system_loader_works(void)
 {
     look_for_fork();
     if (fdri_atomic_load_acquire(&state) == UNKNOWN) /* A:loader */
-        fdri_atomic_store_relaxed(&state, comes_back() ? WORKS : NEVER);
+        fdri_atomic_store_relaxed(&state, helper_returns() ? WORKS : NEVER);
     return fdri_atomic_load_relaxed(&state) == WORKS;
 }
 

@@ -37,9 +37,9 @@ static bool prefer(uint32_t id)
 
 /* Balancing leaves memory with a policy of its own alone. This policy equals the default: the node of the thread that
  * touches a page first. */
-static bool stay(void *memory, uint64_t bytes) { return mbind(memory, bytes, MPOL_PREFERRED, NULL, 0, 0) == 0; }
+static bool pin_policy(void *memory, uint64_t bytes) { return mbind(memory, bytes, MPOL_PREFERRED, NULL, 0, 0) == 0; }
 
-static uint8_t nearest(const struct fdri_system_topology *t, int node)
+static uint8_t nearest_node(const struct fdri_system_topology *t, int node)
 {
     uint8_t best = 0;
     int least = 0;
@@ -74,7 +74,7 @@ void fdri_system_topology_read(struct fdri_system_topology *t)
     t->page_bytes = (uint32_t)sysconf(_SC_PAGESIZE);
     t->cpu = cpu_here;
     t->prefer = prefer;
-    t->stay = stay;
+    t->stay = pin_policy;
     if (numa_available() >= 0 && numa_max_node() > 0) find_nodes(t);
     if (t->nodes < 2) {
         t->nodes = 1;
@@ -83,6 +83,6 @@ void fdri_system_topology_read(struct fdri_system_topology *t)
     int cpus = numa_num_configured_cpus();
     for (int cpu = 0; cpu < cpus && cpu < FDRI_SYSTEM_CPUS_MAX; cpu++) {
         int node = numa_node_of_cpu(cpu);
-        t->of_cpu[cpu] = node < 0 ? 0 : nearest(t, node);
+        t->of_cpu[cpu] = node < 0 ? 0 : nearest_node(t, node);
     }
 }

@@ -8,7 +8,7 @@
 
 /* Returns the character at *s and advances *s past it. A byte that is not UTF-8 counts as a character of its own,
  * beyond all of Unicode. */
-static uint32_t next(const char **s)
+static uint32_t next_char(const char **s)
 {
     const unsigned char *p = (const unsigned char *)*s;
     uint32_t bytes = p[0] < 0xc2 ? 1 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 1;
@@ -41,7 +41,7 @@ static bool in_class(const char *name, size_t bytes, uint32_t c)
 static uint32_t escaped(const char **s)
 {
     if (**s == '\\' && (*s)[1]) ++*s;
-    return next(s);
+    return next_char(s);
 }
 
 /* True if c is in the set behind `[`. Advances *s past the `]`; *s is NULL if there is none. */
@@ -69,10 +69,10 @@ static bool in_set(const char **s, uint32_t c)
 }
 
 /* True if the first item of the pattern matches the first character of the text. Advances both. */
-static bool one(const char **pattern, const char **text)
+static bool match_item(const char **pattern, const char **text)
 {
     const char *p = *pattern + 1;
-    uint32_t c = next(text);
+    uint32_t c = next_char(text);
     if (**pattern == '?') {
         *pattern = p;
         return true;
@@ -96,9 +96,9 @@ bool fdri_text_glob(const char *pattern, const char *text)
             from = text;
             continue;
         }
-        if (*text && *pattern && one(&pattern, &text)) continue;
+        if (*text && *pattern && match_item(&pattern, &text)) continue;
         if (!star || !*from) return false;
-        next(&from);
+        next_char(&from);
         pattern = star;
         text = from;
     }

@@ -29,7 +29,7 @@ static bool may_write(void)
  * consumes, since the program wrote nothing. All signals are blocked meanwhile: no handler leaves by longjmp, and the
  * program's own pending signals stay. No cancellation point (base/system/signal_mask.h). Errors of the write are
  * ignored. */
-static void put(const char *line, size_t length)
+static void write_line(const char *line, size_t length)
 {
     const uint64_t signals = 1ull << (SIGPIPE - 1) | 1ull << (SIGXFSZ - 1);
     const struct timespec at_once = {0};
@@ -67,7 +67,7 @@ void fdri_text_message(const char *format, ...)
     size_t length = 5 + ((size_t)n < sizeof line - 6 ? (size_t)n : sizeof line - 7);
     make_plain(line + 5, length - 5);
     line[length++] = '\n';
-    put(line, length);
+    write_line(line, length);
     errno = saved;
 }
 

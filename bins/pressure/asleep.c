@@ -103,22 +103,22 @@ FDRI_RACY uint32_t fdri_part_claim_newest(struct fdri_bins_arena *a, struct fdri
     return fdri_bins_part_popped(a, p, (uint32_t)head, end, size_log2, given);
 }
 
-/* The records of a bin that was taken come to `total`, in one store: what that becomes stands in aside_tick before.
+/* The records of a bin that was taken come to `total`, in one store: what that becomes stands in pin_tick before.
  * Left by longjmp at any place in here, it is done once more, and they come to it once. */
 static void account(struct fdri_arena_part *p)
 {
     if (p->flags & FDRI_ARENA_PART_PINNED) return;
-    if (!p->open_off) p->aside_tick = 0; /* where it was left behind everything else */
+    if (!p->open_off) p->pin_tick = 0; /* where it was left behind everything else */
     if (!p->open_off || (uint32_t)fdri_atomic_load_acquire(&p->list_head)) return; /* A:claim */
     p->floor_tick = p->last_tick;
-    p->aside_tick = fdri_codec_part_given(p);
+    p->pin_tick = fdri_codec_part_given(p);
     fdri_atomic_signal_fence();
-    p->total = p->aside_tick;
+    p->total = p->pin_tick;
     fdri_atomic_signal_fence();
     fdri_codec_encode_close(p);
     p->open_off = 0;
     fdri_atomic_signal_fence();
-    p->aside_tick = 0;
+    p->pin_tick = 0;
 }
 
 void fdri_awake(struct fdri_bins_arena *a, struct fdri_arena_location *l)

@@ -19,10 +19,11 @@ static uint32_t units(uint32_t size_log2) { return 1u << (size_log2 - 9); }
 /* Chained from `off` to `last`. */
 static void return_chain(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t off, uint32_t last)
 {
-    uint32_t first = fdri_atomic_load_relaxed(&l->returned);
+    uint32_t first = fdri_atomic_load_relaxed(&l->returned_pieces);
     do {
         fdri_atomic_store_relaxed(&fdri_bins_bin(a, last)->next, first);
-    } while (!fdri_atomic_cas_acq_rel_u32(&l->returned, &first, off)); /* R:return - the pieces' `next` and size */
+    } while (
+        !fdri_atomic_cas_acq_rel_u32(&l->returned_pieces, &first, off)); /* R:return - the pieces' `next` and size */
 }
 
 void fdri_piece_return(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t off)
@@ -33,7 +34,8 @@ void fdri_piece_return(struct fdri_bins_arena *a, struct fdri_arena_location *l,
 /* All of them, chained; they are the caller's. */
 static uint32_t take_all(struct fdri_arena_location *l)
 {
-    return fdri_atomic_load_relaxed(&l->returned) ? fdri_atomic_swap_acq_rel(&l->returned, 0u) : 0; /* A:return */
+    /* A:return */
+    return fdri_atomic_load_relaxed(&l->returned_pieces) ? fdri_atomic_swap_acq_rel(&l->returned_pieces, 0u) : 0;
 }
 
 void fdri_piece_collect(struct fdri_bins_arena *a, struct fdri_arena_location *l)
@@ -120,8 +122,8 @@ static uint32_t whole_among(const struct fdri_bins_arena *a, uint32_t off, uint3
         bool strewn = fdri_strewn(a, off);
         uint32_t fits = fdri_may_strew(a, size_log2) ? units(size_log2) : 0;
         left->units += units(size_log2);
-        left->fit += fits;
-        left->strewn += strewn ? fits : 0;
+        left->large_units += fits;
+        left->strewn_units += strewn ? fits : 0;
         if (which != ANY && strewn != (which == STREWN)) continue;
         if (completes(&t, part, size_log2)) return part;
     }
@@ -164,7 +166,7 @@ uint32_t fdri_piece_whole(struct fdri_bins_arena *a, struct fdri_arena_location 
     uint32_t whole = take_part(a, l, a->bin_log2, NOT_STREWN, left);
     if (!whole) return 0;
     fdri_atomic_sub_relaxed(&l->split_bins, 1u);
-    fdri_atomic_sub_relaxed(&a->pinned, 1u);
+    fdri_atomic_sub_relaxed(&a->split_bins, 1u);
     return whole;
 }
 

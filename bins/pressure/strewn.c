@@ -63,7 +63,7 @@ void fdri_strewn_whole(struct fdri_bins_arena *a, uint32_t off)
     /* R:push, when the bin is given, publishes it */
     fdri_atomic_store_relaxed(&a->strewn[index_of(a, off)], (uint16_t)0);
     fdri_atomic_sub_relaxed(&a->strewn_bins, 1u);
-    fdri_atomic_sub_relaxed(&a->pinned, 1u);
+    fdri_atomic_sub_relaxed(&a->split_bins, 1u);
     fdri_bins_give(a, off);
 }
 
@@ -110,8 +110,8 @@ static uint16_t given_part(uint16_t word, uint32_t least, uint32_t *first, uint3
 
 uint32_t fdri_strewn_take(struct fdri_bins_arena *a, uint32_t size_log2, uint32_t *got_log2)
 {
-    uint32_t total = a->super->bins_total, at = fdri_atomic_load_relaxed(&a->strewn_at), least = eighths(a, size_log2),
-             first, count;
+    uint32_t total = a->super->bins_total, at = fdri_atomic_load_relaxed(&a->strewn_cursor),
+             least = eighths(a, size_log2), first, count;
     for (uint32_t i = 0; i < LOOK && fdri_atomic_load_relaxed(&a->given_eighths); i++, at++) {
         if (at >= total) at = 0;
         uint16_t word = fdri_atomic_load_relaxed(&a->strewn[at]), part = given_part(word, least, &first, &count);
@@ -120,11 +120,11 @@ uint32_t fdri_strewn_take(struct fdri_bins_arena *a, uint32_t size_log2, uint32_
         uint32_t off = (uint32_t)a->bins_off + (at << a->bin_log2) + (first << eighth_log2(a));
         *got_log2 = eighth_log2(a) + fdri_bits_log2_floor(count);
         fdri_atomic_sub_relaxed(&a->given_eighths, count);
-        fdri_atomic_store_relaxed(&a->strewn_at, at); /* it may have more */
+        fdri_atomic_store_relaxed(&a->strewn_cursor, at); /* it may have more */
         clear_headers(a, off, *got_log2);
         return off;
     }
-    fdri_atomic_store_relaxed(&a->strewn_at, at);
+    fdri_atomic_store_relaxed(&a->strewn_cursor, at);
     return 0;
 }
 

@@ -27,7 +27,7 @@ void fdri_crash_bundle_open(void)
     fdri_crash.file = fdri_fd_keep(fdri_fd_open(AT_FDCWD, fdri_snapshot_view.dir, O_TMPFILE | O_RDWR, 0600));
     for (int i = 0; i < FDRI_CRASH_SPARE; i++)
         fdri_crash.spare[i] = fdri_fd_keep(
-            fcntl(fdri_snapshot_view.at_dir.fd, F_DUPFD_CLOEXEC, fdri_snapshot_view.at_dir.fd));
+            fcntl(fdri_snapshot_view.kept_dir.fd, F_DUPFD_CLOEXEC, fdri_snapshot_view.kept_dir.fd));
     snprintf(fdri_crash.live_dir, sizeof fdri_crash.live_dir, "%s", fdri_snapshot_view.live_path);
     char *slash = strrchr(fdri_crash.live_dir, '/');
     if (slash) slash[1] = 0;

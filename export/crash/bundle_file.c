@@ -54,7 +54,7 @@ static int regain(const struct fdri_fd_kept *held, int at, const char *path, int
 /* The live file's name, and the directory it is relative to. */
 static int live_at(const char **name)
 {
-    return fdri_fd_kept_at(&fdri_snapshot_view.at_live, fdri_snapshot_view.live_path, name);
+    return fdri_fd_kept_at(&fdri_snapshot_view.kept_live_dir, fdri_snapshot_view.live_path, name);
 }
 
 /* A program that ran out of descriptors may die of that, and reading /proc needs some. */
@@ -71,7 +71,7 @@ void fdri_crash_bundle_spend(void)
 struct ends {
     uint64_t low, high;
 };
-static struct ends used(void)
+static struct ends used_ends(void)
 {
     const struct fdri_arena_superblock *s = (const void *)fdri_snapshot_view.base;
     uint64_t virgin = fdri_atomic_load_relaxed(&s->virgin); /* once: other threads may go on */
@@ -83,8 +83,8 @@ static struct ends used(void)
 /* True if the arena is in no file and its used parts exceed FDR_DISK: then only a part may be written. */
 static bool too_much(void)
 {
-    struct ends u = used();
-    return fdri_snapshot_view.live.fd < 0 &&
+    struct ends u = used_ends();
+    return fdri_snapshot_view.kept_live_file.fd < 0 &&
            u.low + fdri_snapshot_view.bytes - u.high + fdri_crash_section.used > fdri_snapshot_view.disk_bytes;
 }
 
@@ -108,7 +108,7 @@ int fdri_crash_bundle_put(int fd, const void *from, uint64_t count, uint64_t off
     uint64_t end = may_end();
     while (count) {
         if (off >= end) return -EFBIG;
-        if (fdri_clock_ns(CLOCK_MONOTONIC) > fdri_crash_death.until_ns) return -ETIME;
+        if (fdri_clock_ns(CLOCK_MONOTONIC) > fdri_crash_death.deadline_ns) return -ETIME;
         long n = fdri_system_pwrite(fd, p, fdri_bits_min(fdri_bits_min(count, CHUNK), end - off), off);
         if (n == -EINTR) continue;
         if (n <= 0) return n ? (int)n : -EIO;
@@ -136,7 +136,7 @@ static void promise_section(void)
 /* Writes the section, the used parts of the arena, and section_off. The unused middle stays a hole. */
 static int put_arena(int fd)
 {
-    struct ends u = used();
+    struct ends u = used_ends();
     uint64_t changes = fdri_crash_epochs_changes();
     int e = put_section(fd);
     if (!e) e = fdri_crash_bundle_put(fd, fdri_snapshot_view.base + u.high, fdri_snapshot_view.bytes - u.high, u.high);
@@ -169,7 +169,8 @@ static int name_it(int from_dir, const char *from, int to_dir, const char *to_pa
 /* 100 ms for a last small write, from now: the deadline may have passed long ago. */
 static void more_time(void)
 {
-    fdri_crash_death.until_ns = fdri_bits_max(fdri_clock_ns(CLOCK_MONOTONIC), fdri_crash_death.until_ns) + 100000000;
+    fdri_crash_death.deadline_ns = fdri_bits_max(fdri_clock_ns(CLOCK_MONOTONIC), fdri_crash_death.deadline_ns) +
+                                   100000000;
 }
 
 /* ---- a copy ---- */
@@ -178,7 +179,8 @@ static void more_time(void)
 static int fill(int fd)
 {
     int e = put_arena(fd);
-    if ((e != -ETIME && e != -ENOSPC && e != -EDQUOT && e != -EFBIG) || fdri_snapshot_view.live.fd >= 0) return e;
+    if ((e != -ETIME && e != -ENOSPC && e != -EDQUOT && e != -EFBIG) || fdri_snapshot_view.kept_live_file.fd >= 0)
+        return e;
     uint32_t cut = e == -ETIME ? FDRI_ARENA_TRUNCATED_DEADLINE : FDRI_ARENA_TRUNCATED_DISK;
     more_time();
     /* the arena's end did not fit, its beginning may */
@@ -226,7 +228,7 @@ static int copy(int dir)
 {
     bool fits = fdri_snapshot_view.bytes <= fdri_snapshot_view.disk_bytes &&
                 may_write(fdri_snapshot_view.bytes + fdri_crash_section.used);
-    if (dir < 0 || (fdri_snapshot_view.live.fd >= 0 && !fits)) return -EFBIG;
+    if (dir < 0 || (fdri_snapshot_view.kept_live_file.fd >= 0 && !fits)) return -EFBIG;
     int e = copy_unnamed(dir);
     return e == 0 || e == -ETIME || e == -ENOSPC || e == -EDQUOT ? e : copy_named(dir);
 }
@@ -251,21 +253,21 @@ static int look_for_live(struct stat *st)
     const char *name;
     int at = live_at(&name), e = fdri_system_lstat(at, name, st); /* lstat, because a filter may refuse openat */
     if (e) return e == -ENOENT ? 0 : e;
-    return st->st_dev == fdri_snapshot_view.live.dev && st->st_ino == fdri_snapshot_view.live.ino;
+    return st->st_dev == fdri_snapshot_view.kept_live_file.dev && st->st_ino == fdri_snapshot_view.kept_live_file.ino;
 }
 
 /* The number of the live file's names, from its descriptor; -1: the program closed the descriptor. */
 static long links_of_live(void)
 {
     struct stat st;
-    const struct fdri_fd_kept *live = &fdri_snapshot_view.live;
+    const struct fdri_fd_kept *live = &fdri_snapshot_view.kept_live_file;
     return fdri_fd_is_kept(live->fd, live) && fdri_system_fstat(live->fd, &st) == 0 ? (long)st.st_nlink : -1;
 }
 
 static bool live_is_there(void)
 {
     struct stat st;
-    int there = fdri_snapshot_view.live.fd >= 0 ? look_for_live(&st) : 0;
+    int there = fdri_snapshot_view.kept_live_file.fd >= 0 ? look_for_live(&st) : 0;
     return there >= 0 ? there : links_of_live() > 0;
 }
 
@@ -307,10 +309,10 @@ int fdri_crash_live_remove(bool empty)
     return e;
 }
 
-static bool beside(int dir)
+static bool copy_beside_live(int dir)
 {
     struct stat st;
-    return dir >= 0 && fdri_system_fstat(dir, &st) == 0 && st.st_dev == fdri_snapshot_view.live.dev;
+    return dir >= 0 && fdri_system_fstat(dir, &st) == 0 && st.st_dev == fdri_snapshot_view.kept_live_file.dev;
 }
 
 /* Removes the file of a snapshot under way. It will not be finished; the bundle contains all of it. */
@@ -318,8 +320,8 @@ static void drop_unfinished(void)
 {
     const char *name;
     /* A:unfinished */
-    if (!fdri_crash_death.cause[0].signal || !fdri_atomic_load_acquire(&fdri_snapshot_unfinished.there)) return;
-    int at = fdri_fd_kept_at(&fdri_snapshot_view.at_dir, fdri_snapshot_unfinished.path, &name);
+    if (!fdri_crash_death.cause[0].signal || !fdri_atomic_load_acquire(&fdri_snapshot_unfinished.path_set)) return;
+    int at = fdri_fd_kept_at(&fdri_snapshot_view.kept_dir, fdri_snapshot_unfinished.path, &name);
     fdri_system_unlinkat(at, name);
 }
 
@@ -328,10 +330,10 @@ void fdri_crash_bundle_write(void)
     bool wanted = fdri_crash_death.signal->fault || fdri_snapshot_view.crash >= FDRI_EXPORT_CRASH_ALL;
     const char *name;
     int at = live_at(&name),
-        live = live_is_there() ? regain(&fdri_snapshot_view.live, at, name, O_RDWR | O_NOFOLLOW) : -1;
-    int dir = regain(&fdri_snapshot_view.at_dir, AT_FDCWD, fdri_snapshot_view.dir, O_PATH | O_DIRECTORY);
+        live = live_is_there() ? regain(&fdri_snapshot_view.kept_live_file, at, name, O_RDWR | O_NOFOLLOW) : -1;
+    int dir = regain(&fdri_snapshot_view.kept_dir, AT_FDCWD, fdri_snapshot_view.dir, O_PATH | O_DIRECTORY);
     drop_unfinished(); /* first: it may use the space that the bundle needs */
-    if (live >= 0 && (!wanted || beside(dir))) {
+    if (live >= 0 && (!wanted || copy_beside_live(dir))) {
         finish_live(live, wanted ? dir : -1);
     } else if (wanted && copy(dir) == 0) {
         /* false for an exit: the process goes on to its end */

@@ -29,7 +29,7 @@ static bool secret(const char *name, size_t bytes)
     return false;
 }
 
-static void add(const char *name, const char *text, size_t bytes)
+static void add_entry(const char *name, const char *text, size_t bytes)
 {
     struct fdri_arena_crash_entry e = {FDRI_ARENA_CRASH_TEXT, (uint32_t)(strlen(name) + 1 + bytes)};
     uint32_t used = fdri_crash.context_bytes, whole = (uint32_t)(sizeof e + e.bytes + 7) & ~7u;
@@ -46,7 +46,7 @@ static void add(const char *name, const char *text, size_t bytes)
 struct text {
     char *at, *end;
 };
-static void put(struct text *t, const char *from, size_t bytes)
+static void put_bytes(struct text *t, const char *from, size_t bytes)
 {
     size_t room = (size_t)(t->end - t->at);
     if (bytes > room) bytes = room;
@@ -107,15 +107,15 @@ static void put_text(struct text *t, const char *text)
     const char *p = text, *end = text + shown_of(text), *from;
     size_t bytes;
     while (p < end && (from = hidden_in(text, p, &bytes)) && from < end) {
-        put(t, p, (size_t)(from - p)), put(t, "***", 3);
+        put_bytes(t, p, (size_t)(from - p)), put_bytes(t, "***", 3);
         p = from + bytes;
     }
-    if (p < end) put(t, p, (size_t)(end - p));
-    if (*end) put(t, "***", 3);
+    if (p < end) put_bytes(t, p, (size_t)(end - p));
+    if (*end) put_bytes(t, "***", 3);
 }
 
 /* True if the next argument is this one's value: "--token VALUE", "Authorization: VALUE", "Bearer VALUE". */
-static bool hides_next(const char *argument)
+static bool next_is_secret(const char *argument)
 {
     size_t n = strlen(argument), is = strcspn(argument, "=:");
     const char *word = strrchr(argument, ' ') ? strrchr(argument, ' ') + 1 : argument;
@@ -128,10 +128,10 @@ static bool hides_next(const char *argument)
 static void put_argument(struct text *t, const char *argument, bool *hide)
 {
     bool hidden = *hide;
-    *hide = hides_next(argument);
-    if (hidden) put(t, "***", 3);
+    *hide = next_is_secret(argument);
+    if (hidden) put_bytes(t, "***", 3);
     else put_text(t, argument);
-    put(t, "", 1);
+    put_bytes(t, "", 1);
 }
 
 static void command_line(void)
@@ -145,7 +145,7 @@ static void command_line(void)
     if (n <= 0) return;
     raw[n] = 0;
     for (const char *p = raw; p < raw + n; p += strlen(p) + 1) put_argument(&t, p, &hide);
-    add("cmdline", shown, (size_t)(t.at - shown));
+    add_entry("cmdline", shown, (size_t)(t.at - shown));
 }
 
 static void environment(void)
@@ -160,9 +160,9 @@ static void environment(void)
             listed |= !strncmp(*e, prefixes[i], strlen(prefixes[i]));
         if (!listed || !is) continue;
         put_text(&t, *e);
-        put(&t, "\n", 1);
+        put_bytes(&t, "\n", 1);
     }
-    add("environment", shown, (size_t)(t.at - shown));
+    add_entry("environment", shown, (size_t)(t.at - shown));
 }
 
 static void find_abort(void)
@@ -207,7 +207,7 @@ static void find_exceptions(void)
     *(void **)(void *)&fdri_crash.current_exception = dlsym(RTLD_DEFAULT, "_ZSt17current_exceptionv");
     const char *table = dlsym(RTLD_DEFAULT, "_ZTVN10__cxxabiv120__si_class_type_infoE");
     fdri_crash.single_base = table ? table + 2 * sizeof(void *) : NULL;
-    for (int i = 0; i < FDRI_CRASH_WHATS; i++) fdri_crash.what[i] = dlsym(RTLD_DEFAULT, whats[i]);
+    for (int i = 0; i < FDRI_CRASH_WHATS; i++) fdri_crash.what_function[i] = dlsym(RTLD_DEFAULT, whats[i]);
 }
 
 void fdri_crash_context(void)
@@ -219,7 +219,7 @@ void fdri_crash_context(void)
     environment();
     if (uname(&u) == 0) {
         snprintf(text, sizeof text, "%s %s %s %s %s", u.sysname, u.nodename, u.release, u.version, u.machine);
-        add("uname", text, strlen(text));
+        add_entry("uname", text, strlen(text));
     }
     fdri_crash.abort_message = dlvsym(RTLD_DEFAULT, "__abort_msg", "GLIBC_PRIVATE");
     find_exceptions();

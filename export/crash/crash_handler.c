@@ -24,7 +24,7 @@
 #include "format/arena/crash_section.h"
 
 struct fdri_crash fdri_crash = {.file = {.fd = -1}};
-struct fdri_crash_death fdri_crash_death = {.causes = 1}; /* [0] belongs to the death itself */
+struct fdri_crash_death fdri_crash_death = {.cause_count = 1}; /* [0] belongs to the death itself */
 static uint32_t winner;   /* atomic: id of the thread that got the first fatal signal; 0: none */
 static sigjmp_buf behind; /* the place to continue at after a fault in this handler */
 static volatile uint32_t stage, faults, may_return;
@@ -55,32 +55,32 @@ static __thread struct {
 /* True if stack address `here` lies inside the application's handler. The kernel pushes over a kilobyte for a
  * signal, so code in the handler lies well below `frame`. After a longjmp out of it the thread is no longer below
  * that frame. */
-static bool inside_given(uint64_t here)
+static bool inside_previous_handler(uint64_t here)
 {
     return given.signal && here + 768 <= given.frame && given.frame - here < 1u << 20;
 }
 
 /* True if the application's handler called fdr's with its own context. fdr's handler then lies below its frame. A new
  * signal has another context, even in the same place after a longjmp. */
-static bool handed_on(uint64_t here, const void *context)
+static bool previous_passed_it_back(uint64_t here, const void *context)
 {
     return given.signal && context == given.context && here < given.frame;
 }
 
-static struct fdri_arena_superblock *super(void) { return (void *)fdri_snapshot_view.base; }
+static struct fdri_arena_superblock *superblock(void) { return (void *)fdri_snapshot_view.base; }
 bool fdri_crash_under_way(void) { return fdri_atomic_load_relaxed(&winner) != 0; }
-bool fdri_crash_ended(void) { return fdri_crash.ended; }
+bool fdri_crash_ended(void) { return fdri_crash.exit_bundle_left; }
 
 void fdri_crash_reset(void)
 {
     /* The dumper, which runs already, may ask for the death under way: see fdri_crash_dies. */
-    fdri_atomic_store_relaxed(&fdri_crash_death.until_ns, 0);
+    fdri_atomic_store_relaxed(&fdri_crash_death.deadline_ns, 0);
     fdri_crash_death.signal = NULL;
     fdri_crash_death.tid = 0;
     memset(fdri_crash_death.cause, 0, sizeof fdri_crash_death.cause);
-    fdri_atomic_store_relaxed(&fdri_crash_death.causes, 1u);
+    fdri_atomic_store_relaxed(&fdri_crash_death.cause_count, 1u);
     stage = faults = may_return = 0;
-    fdri_crash.ended = false;
+    fdri_crash.exit_bundle_left = false;
     fdri_crash_threads_reset();
 }
 
@@ -113,7 +113,7 @@ static struct fdri_arena_crash_cause cause_of(int number, const siginfo_t *info,
 /* Several threads may call it: an entry counts once its signal is set. */
 static void add_cause(struct fdri_arena_crash_cause c)
 {
-    uint32_t i = fdri_atomic_add_relaxed(&fdri_crash_death.causes, 1u), number = (uint32_t)c.signal;
+    uint32_t i = fdri_atomic_add_relaxed(&fdri_crash_death.cause_count, 1u), number = (uint32_t)c.signal;
     if (i >= 8) return;
     c.signal = 0;
     fdri_crash_death.cause[i] = c;
@@ -122,7 +122,7 @@ static void add_cause(struct fdri_arena_crash_cause c)
 
 static void store_cause(const struct fdri_arena_crash_cause *c)
 {
-    struct fdri_arena_superblock *s = super();
+    struct fdri_arena_superblock *s = superblock();
     s->cause_code = c->code;
     s->cause_tid = c->tid;
     s->cause_addr = c->addr;
@@ -135,7 +135,7 @@ static void store_cause(const struct fdri_arena_crash_cause *c)
 
 static void store_death(void)
 {
-    struct fdri_arena_superblock *s = super();
+    struct fdri_arena_superblock *s = superblock();
     store_cause(&fdri_crash_death.cause[0]);
     struct fdri_clock_reading now = fdri_clock_read(fdri_snapshot_view.ticks);
     s->clock_last = (struct fdri_arena_clock_pair){fdri_snapshot_tick_of(now.tick), now.monotonic_ns, now.realtime_ns,
@@ -174,7 +174,7 @@ static bool at_default(int number)
 
 /* True if the application's handler reinstalled the action that it had found: ours, as it was before
  * fdr_handlers_chain() put it in front. */
-static bool put_us_back(const struct fdri_crash_signal *s)
+static bool previous_reinstalled_ours(const struct fdri_crash_signal *s)
 {
     struct sigaction now;
     return s->chained && sigaction(s->number, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
@@ -232,7 +232,7 @@ static void forget_previous(struct fdri_crash_signal *s)
 
 /* For a previous handler that serves one signal (SA_RESETHAND), or that put back the default action or ours. True: the
  * process goes on. fdr's handler then takes the next signal as the last, also if the same instruction faults again. */
-static bool goes_on(struct fdri_crash_signal *s, const void *context)
+static bool process_continues(struct fdri_crash_signal *s, const void *context)
 {
     if (fdri_system_pending() >> (s->number - 1) & 1) return false; /* raised again */
     if (s->number == SIGABRT && in_abort(context)) return false;
@@ -242,9 +242,9 @@ static bool goes_on(struct fdri_crash_signal *s, const void *context)
 }
 
 /* True if the application's handler dealt with the signal and the process goes on. */
-static bool survived(struct fdri_crash_signal *s, siginfo_t *info, void *context)
+static bool previous_handled_it(struct fdri_crash_signal *s, siginfo_t *info, void *context)
 {
-    if (!given.signal && put_us_back(s)) forget_previous(s); /* the program removed its handler */
+    if (!given.signal && previous_reinstalled_ours(s)) forget_previous(s); /* the program removed its handler */
     if (!has_handler(s)) return false;
     /* The application's handler raised the signal itself, or passed it on. It passes it to the handler that it had
      * found, which is ours since fdr_handlers_chain(). */
@@ -260,34 +260,34 @@ static bool survived(struct fdri_crash_signal *s, siginfo_t *info, void *context
     given.signal = 0;
     /* it passed the signal to us: the bundle is complete */
     if (fdri_atomic_load_relaxed(&winner) == (uint32_t)fdri_system_gettid()) return false;
-    super()->cause_signal = 0;
-    bool last = at_default(s->number) || put_us_back(s);
-    if (last && !goes_on(s, context)) return false; /* it only reported the signal */
+    superblock()->cause_signal = 0;
+    bool last = at_default(s->number) || previous_reinstalled_ours(s);
+    if (last && !process_continues(s, context)) return false; /* it only reported the signal */
     /* the instruction runs again; whether the fault is survived is not known yet */
     if (last && info->si_code > 0) return true;
-    fdri_atomic_add_relaxed(&super()->faults_survived, 1u);
+    fdri_atomic_add_relaxed(&superblock()->faults_survived, 1u);
     return true;
 }
 
 /* ---- the end ---- */
 
-static void give_causes(void)
+static void add_causes_to_section(void)
 {
-    uint32_t n = fdri_atomic_load_relaxed(&fdri_crash_death.causes);
+    uint32_t n = fdri_atomic_load_relaxed(&fdri_crash_death.cause_count);
     for (uint32_t i = 0; i < n && i < 8; i++)
         if (!i || fdri_atomic_load_acquire((uint32_t *)&fdri_crash_death.cause[i].signal)) /* A:cause */
             fdri_crash_section_add(FDRI_ARENA_CRASH_CAUSE, &fdri_crash_death.cause[i], sizeof fdri_crash_death.cause[i],
                                    NULL, 0, NULL, 0);
 }
-static void take_self(void) { fdri_crash_threads_self(interrupted); }
+static void capture_own_stack(void) { fdri_crash_threads_self(interrupted); }
 
 static void (*const stages[])(void) = {store_death,
                                        fdri_crash_bundle_spend,
                                        fdri_crash_threads_maps,
-                                       take_self,
+                                       capture_own_stack,
                                        fdri_crash_threads_others,
                                        fdri_crash_section_begin,
-                                       give_causes,
+                                       add_causes_to_section,
                                        fdri_crash_threads_add,
                                        fdri_crash_section_abort,
                                        fdri_crash_section_texts,
@@ -305,7 +305,7 @@ static void go_through_stages(void)
 
 bool fdri_crash_dies(void)
 {
-    return fdri_atomic_load_acquire(&fdri_crash_death.until_ns) && fdri_crash_death.cause[0].signal; /* A:death */
+    return fdri_atomic_load_acquire(&fdri_crash_death.deadline_ns) && fdri_crash_death.cause[0].signal; /* A:death */
 }
 
 static void begin_death(const struct fdri_crash_signal *s, siginfo_t *info, const void *context)
@@ -315,9 +315,9 @@ static void begin_death(const struct fdri_crash_signal *s, siginfo_t *info, cons
     interrupted = context;
     fdri_crash_death.cause[0] = cause_of(s->number, info, 0);
     /* R:death - pairs with A:death: other dying threads wait until then */
-    fdri_atomic_store_release(&fdri_crash_death.until_ns,
+    fdri_atomic_store_release(&fdri_crash_death.deadline_ns,
                               fdri_clock_ns(CLOCK_MONOTONIC) + fdri_snapshot_view.crash_deadline_ns);
-    if (inside_given((uint64_t)(uintptr_t)__builtin_frame_address(0))) {
+    if (inside_previous_handler((uint64_t)(uintptr_t)__builtin_frame_address(0))) {
         struct fdri_arena_crash_cause before = fdri_crash_death.cause[0];
         before.signal = given.signal;
         before.code = given.code;
@@ -352,7 +352,7 @@ bool fdri_crash_exit(const char *by, int status, const void *context)
     if (!fdri_atomic_cas_acq_rel_u32(&winner, &none, me)) return false; /* L:winner */
     fdri_crash_append(fdri_crash_append(ended_by, ended_by + sizeof ended_by, "ended by "), ended_by + sizeof ended_by,
                       by);
-    fdri_crash.ended = true;
+    fdri_crash.exit_bundle_left = true;
     leave_file(&by_exit, &nothing, context, status);
     fdri_crash_threads_release();
     fdri_atomic_store_relaxed(&winner, 0u);
@@ -363,7 +363,7 @@ static void die(struct fdri_crash_signal *s, siginfo_t *info, void *context)
 {
     uint32_t none = 0, me = (uint32_t)fdri_system_gettid();
     /* exit left the bundle; this signal ended the process later */
-    if (fdri_crash.ended && fdri_atomic_load_relaxed(&winner) == 0) {
+    if (fdri_crash.exit_bundle_left && fdri_atomic_load_relaxed(&winner) == 0) {
     } else if (fdri_atomic_cas_acq_rel_u32(&winner, &none, me)) { /* L:winner */
         leave_file(s, info, context, 0);
     } else if (none == me) { /* this thread has left its bundle already */
@@ -371,10 +371,10 @@ static void die(struct fdri_crash_signal *s, siginfo_t *info, void *context)
         fdri_crash_threads_fault(context);
         add_cause(cause_of(s->number, info, FDRI_ARENA_CAUSE_ALSO));
         /* A:death */
-        for (int i = 0; i < 200 && !fdri_atomic_load_acquire(&fdri_crash_death.until_ns); i++)
+        for (int i = 0; i < 200 && !fdri_atomic_load_acquire(&fdri_crash_death.deadline_ns); i++)
             fdri_system_sleep(1000000);
         fdri_crash_threads_self(context);
-        while (fdri_clock_ns(CLOCK_MONOTONIC) < fdri_crash_death.until_ns + 200000000u) fdri_system_sleep(1000000);
+        while (fdri_clock_ns(CLOCK_MONOTONIC) < fdri_crash_death.deadline_ns + 200000000u) fdri_system_sleep(1000000);
     }
     default_action(s->number, info);
 }
@@ -428,10 +428,12 @@ void fdri_crash_on_signal(int number, siginfo_t *info, void *context)
     int saved = errno;
     struct fdri_crash_signal *s = fdri_crash_signals;
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
-    if (!inside_given(here) && !handed_on(here, context)) given.signal = 0; /* that handler was left by longjmp */
+    if (!inside_previous_handler(here) && !previous_passed_it_back(here, context))
+        given.signal = 0; /* that handler was left by longjmp */
     while (s < fdri_crash_signals + FDRI_CRASH_SIGNALS - 1 && s->number != number) s++;
     if (fdri_export_pid() != fdri_crash.pid) { /* in a child: not its recording */
-        bool gone = number == SIGSEGV && fdri_atomic_load_relaxed(&fdri_crash.hidden) && in_arena(info, SEGV_MAPERR);
+        bool gone = number == SIGSEGV && fdri_atomic_load_relaxed(&fdri_crash.arena_hidden) &&
+                    in_arena(info, SEGV_MAPERR);
         if (gone && fdri_crash_arena_visible_again()) { /* the child finishes its parent's record in its own view */
         } else if (has_handler(s)) {
             call_previous(s, info, context);
@@ -441,7 +443,7 @@ void fdri_crash_on_signal(int number, siginfo_t *info, void *context)
     } else if (fdri_atomic_load_relaxed(&winner) == (uint32_t)fdri_system_gettid()) {
         second_fault(number, info);
     } else if (number != SIGBUS || !in_arena(info, BUS_ADRERR) || !arena_replaced()) {
-        if (!survived(s, info, context)) die(s, info, context);
+        if (!previous_handled_it(s, info, context)) die(s, info, context);
     }
     errno = saved;
 }

@@ -45,14 +45,14 @@ extern struct fdri_crash_signal fdri_crash_signals[FDRI_CRASH_SIGNALS];
 /* std::exception_ptr: the thrown object. It is not trivially copyable, so the ABI returns it in memory, as it does with
  * this large struct. */
 struct fdri_crash_thrown {
-    const void *object, *nothing[3];
+    const void *object, *unused[3];
 };
 
 struct fdri_crash {
     int pid;                  /* of the recording process; 0: none */
-    bool hidden;              /* the arena is not mapped in children made without atfork handlers (crash_start.c) */
-    int seen_by;              /* pid of such a child that mapped a private view; 0: none */
-    bool ended;               /* exit or the like left the bundle; a second one is not written */
+    bool arena_hidden;        /* the arena is not mapped in children made without atfork handlers (crash_start.c) */
+    int child_with_view;      /* pid of such a child that mapped a private view; 0: none */
+    bool exit_bundle_left;    /* exit or the like left the bundle; a second one is not written */
     struct fdri_fd_kept file; /* an unnamed file in FDR_DIR */
     struct fdri_fd_kept spare[FDRI_CRASH_SPARE]; /* the crash closes these, so it can open as many files */
     char live_dir[512];
@@ -65,7 +65,7 @@ struct fdri_crash {
      * process. */
     void *(*exception_type)(void);
     struct fdri_crash_thrown (*current_exception)(void);
-    const void *single_base, *what[FDRI_CRASH_WHATS];
+    const void *single_base, *what_function[FDRI_CRASH_WHATS];
     uint64_t abort_at, abort_bytes; /* code of abort(); 0 bytes: unknown */
 };
 extern struct fdri_crash fdri_crash;
@@ -74,9 +74,9 @@ extern struct fdri_crash fdri_crash;
 struct fdri_crash_death {
     const struct fdri_crash_signal *signal;
     uint32_t tid;
-    uint64_t until_ns; /* deadline, CLOCK_MONOTONIC; atomic; 0: the fields above are not valid yet */
+    uint64_t deadline_ns; /* deadline, CLOCK_MONOTONIC; atomic; 0: the fields above are not valid yet */
     struct fdri_arena_crash_cause cause[8]; /* [0]: the death's own; entries without a signal do not count */
-    uint32_t causes;                        /* atomic */
+    uint32_t cause_count;                   /* atomic */
 };
 extern struct fdri_crash_death fdri_crash_death;
 

@@ -127,7 +127,7 @@ static void what_text(void)
     const void *object = fdri_crash.current_exception ? fdri_crash.current_exception().object : NULL;
     const void *function = object ? (*(const void *const *const *)object)[2] : NULL;
     for (int i = 0; function && i < FDRI_CRASH_WHATS; i++) {
-        if (function != fdri_crash.what[i]) continue;
+        if (function != fdri_crash.what_function[i]) continue;
         memcpy(&what, &function, sizeof what);
         says = what(object);
         if (says) text("what", says, (uint32_t)strnlen(says, 1000));

@@ -26,12 +26,12 @@
 
 /* a thread that checks the handlers finds all of them installed, or waits */
 static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
-static void look_begin(sigset_t *old)
+static void lock_handlers(sigset_t *old)
 {
     fdri_system_signals_block(old);
     pthread_mutex_lock(&looking);
 }
-static void look_end(const sigset_t *old)
+static void unlock_handlers(const sigset_t *old)
 {
     pthread_mutex_unlock(&looking);
     fdri_system_signals_restore(old);
@@ -42,17 +42,17 @@ static bool is_ours(const struct sigaction *now)
     return (now->sa_flags & SA_SIGINFO) && now->sa_sigaction == fdri_crash_on_signal;
 }
 
-static bool is(const struct sigaction *now, void (*what)(int))
+static bool has_handler(const struct sigaction *now, void (*handler)(int))
 {
-    return !(now->sa_flags & SA_SIGINFO) && now->sa_handler == what;
+    return !(now->sa_flags & SA_SIGINFO) && now->sa_handler == handler;
 }
 
 /* True if fdr shall handle this signal. Process 1 of a container survives a request to end with its default action; a
  * handler would change that. */
-static bool wanted(const struct fdri_crash_signal *s, const struct sigaction *now)
+static bool should_install(const struct fdri_crash_signal *s, const struct sigaction *now)
 {
-    if (s->number == fdri_snapshot_view.signal || is(now, SIG_IGN) || is_ours(now)) return false;
-    return s->fault || (is(now, SIG_DFL) && fdri_export_pid() != 1);
+    if (s->number == fdri_snapshot_view.signal || has_handler(now, SIG_IGN) || is_ours(now)) return false;
+    return s->fault || (has_handler(now, SIG_DFL) && fdri_export_pid() != 1);
 }
 
 static uint32_t bit(const struct fdri_crash_signal *s) { return 1u << (s->number - 1); }
@@ -61,7 +61,7 @@ static void install(struct fdri_crash_signal *s, bool chained)
 {
     fdri_atomic_store_relaxed(&s->installed, false);
     s->chained = chained;
-    if (sigaction(s->number, NULL, &s->previous) || !wanted(s, &s->previous)) return;
+    if (sigaction(s->number, NULL, &s->previous) || !should_install(s, &s->previous)) return;
     fdri_atomic_store_relaxed(&s->installed, fdri_crash_catch(s->number, chained));
 }
 
@@ -80,34 +80,34 @@ static void uninstall(void)
  * record may make such a child, which would go on with the record in memory shared with its parent.
  *
  * If such a child touches the arena, the handler of SIGSEGV maps a private view. A child of fork() gets one before
- * anything else. `hidden` is set before madvise: another thread may make a child in between. That child must not find
- * the arena missing and the mark unset. */
+ * anything else. `arena_hidden` is set before madvise: another thread may make a child in between. That child must not
+ * find the arena missing and the mark unset. */
 static void hide(bool hidden)
 {
-    if (hidden == fdri_atomic_load_relaxed(&fdri_crash.hidden)) return;
-    if (hidden) fdri_atomic_store_relaxed(&fdri_crash.hidden, true);
+    if (hidden == fdri_atomic_load_relaxed(&fdri_crash.arena_hidden)) return;
+    if (hidden) fdri_atomic_store_relaxed(&fdri_crash.arena_hidden, true);
     if ((madvise(fdri_snapshot_view.base, fdri_snapshot_view.bytes, hidden ? MADV_DONTFORK : MADV_DOFORK) == 0) !=
         hidden)
-        fdri_atomic_store_relaxed(&fdri_crash.hidden, false);
+        fdri_atomic_store_relaxed(&fdri_crash.arena_hidden, false);
 }
 
 /* In such a child: maps a private view of the file, so that a record can end and definitions can be read. */
 bool fdri_crash_arena_visible_again(void)
 {
-    const struct fdri_fd_kept *live = &fdri_snapshot_view.live;
+    const struct fdri_fd_kept *live = &fdri_snapshot_view.kept_live_file;
     bool is = fdri_fd_is_kept(live->fd, live);
     long m = syscall(SYS_mmap, fdri_snapshot_view.base, fdri_snapshot_view.bytes, PROT_READ | PROT_WRITE,
                      MAP_FIXED | MAP_PRIVATE | (is ? 0 : MAP_ANONYMOUS | MAP_NORESERVE), is ? live->fd : -1, 0);
-    if (m != -1) fdri_atomic_store_relaxed(&fdri_crash.hidden, false);
-    if (m != -1) fdri_crash.seen_by = fdri_export_pid();
+    if (m != -1) fdri_atomic_store_relaxed(&fdri_crash.arena_hidden, false);
+    if (m != -1) fdri_crash.child_with_view = fdri_export_pid();
     return m != -1;
 }
 
-bool fdri_crash_own_view(void) { return fdri_crash.seen_by == fdri_export_pid(); }
+bool fdri_crash_own_view(void) { return fdri_crash.child_with_view == fdri_export_pid(); }
 
 /* Stores which handlers were replaced. If another thread holds the lock, it does the check, or is starting or ending
  * the recording. So this never waits, whichever handler calls it. A vfork child has handlers of its own. */
-static void look(void)
+static void check_handlers(void)
 {
     struct sigaction now;
     uint32_t lost = 0;
@@ -126,7 +126,7 @@ void fdri_crash_check_handlers(void)
     sigset_t old;
     if (fdri_atomic_load_acquire(&fdri_crash.pid) != fdri_export_pid()) return; /* A:crash */
     fdri_system_signals_block(&old);
-    look();
+    check_handlers();
     fdri_system_signals_restore(&old);
 }
 
@@ -143,7 +143,7 @@ static void note_handlers(void)
     for (const struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
         if (s->installed) handlers |= bit(s);
     fdri_atomic_store_relaxed(&super->handlers, handlers);
-    hide(fdri_snapshot_view.live.fd >= 0 && handlers >> (SIGSEGV - 1) & 1);
+    hide(fdri_snapshot_view.kept_live_file.fd >= 0 && handlers >> (SIGSEGV - 1) & 1);
 }
 
 void fdr_handlers_chain(void)
@@ -153,11 +153,11 @@ void fdr_handlers_chain(void)
     /* A:crash */
     if (!fdri_atomic_load_relaxed(&fdr_switch_.on) || fdri_atomic_load_acquire(&fdri_crash.pid) != fdri_export_pid())
         return;
-    look_begin(&old);
+    lock_handlers(&old);
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
         if (s->installed && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now)) install(s, true);
     note_handlers();
-    look_end(&old);
+    unlock_handlers(&old);
     fdri_crash_check_handlers();
 }
 
@@ -173,10 +173,10 @@ void fdri_crash_start(void)
     fdri_atomic_store_release(&fdri_crash.pid, fdri_export_pid());
     fdri_crash_stacks(true);
     fdri_crash_thread_begin();
-    look_begin(&old);
+    lock_handlers(&old);
     for (int i = 0; i < FDRI_CRASH_SIGNALS; i++) install(&fdri_crash_signals[i], false);
     note_handlers();
-    look_end(&old);
+    unlock_handlers(&old);
 }
 
 bool fdri_crash_end(const char *by, int status)
@@ -194,10 +194,10 @@ void fdri_crash_stop(void)
     if (!fdri_crash.pid) return;
     /* wait up to 2 s while its file is being written */
     for (int i = 0; i < 2000 && fdri_crash_under_way(); i++) usleep(1000);
-    look_begin(&old); /* the lock keeps fdr_handlers_chain() from hiding the arena again in between */
+    lock_handlers(&old); /* the lock keeps fdr_handlers_chain() from hiding the arena again in between */
     hide(false);
     uninstall();
-    look_end(&old);
+    unlock_handlers(&old);
     fdri_crash_stacks(false);
     fdri_atomic_store_relaxed(&fdri_crash.pid, 0);
     fdri_crash_bundle_close();
@@ -208,7 +208,7 @@ void fdri_crash_fork(int phase)
 {
     if (phase < 2) return;
     fdri_crash_forget();
-    if (fdri_atomic_load_relaxed(&fdri_crash.hidden)) fdri_crash_arena_visible_again();
+    if (fdri_atomic_load_relaxed(&fdri_crash.arena_hidden)) fdri_crash_arena_visible_again();
     pthread_mutex_init(&looking, NULL);
     if (!fdri_crash.pid) return;
     uninstall();

@@ -125,7 +125,7 @@ static void on_asked(int number, siginfo_t *info, void *context)
         if (s) answer(s, s->fault ? s->fault : context);
         /* wait until the process ends: a running thread could end it otherwise, or change the arena under the copy */
         while (!answering && !fdri_atomic_load_relaxed(&released) &&
-               fdri_clock_ns(CLOCK_MONOTONIC) < fdri_crash_death.until_ns)
+               fdri_clock_ns(CLOCK_MONOTONIC) < fdri_crash_death.deadline_ns)
             fdri_system_sleep(1000000);
     }
     errno = saved;
@@ -230,8 +230,8 @@ void fdri_crash_threads_others(void)
     asked.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
     if (number && sigaction(number, &asked, NULL)) number = 0;
     uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
-    uint64_t until = fdri_bits_min(now + WAIT_NS,
-                                   now < fdri_crash_death.until_ns ? now + (fdri_crash_death.until_ns - now) / 3 : now);
+    uint64_t until = fdri_bits_min(
+        now + WAIT_NS, now < fdri_crash_death.deadline_ns ? now + (fdri_crash_death.deadline_ns - now) / 3 : now);
     ask_all(number);
     for (uint64_t nap = 50000; !all_answered() && fdri_clock_ns(CLOCK_MONOTONIC) < until;
          nap = fdri_bits_min(nap * 2, 2000000)) {
@@ -248,7 +248,7 @@ static void name_thread(struct fdri_arena_crash_thread *t)
     if (n && t->name[n - 1] == '\n') t->name[n - 1] = 0;
 }
 
-static void add(struct slot *s, const uint64_t *word, const uint32_t *place)
+static void add_thread_entry(struct slot *s, const uint64_t *word, const uint32_t *place)
 {
     static uint8_t body[FDRI_STACK_REGISTERS * 8 + SELF_WORDS * 8];
     uint32_t registers = s->head.registers * 8, words = s->head.words * 8;
@@ -264,7 +264,7 @@ static void add_silent(struct slot *s)
     static const char *const files[] = {"/syscall", "/stat"};
     uint32_t tid = fdri_atomic_load_relaxed(&s->tid);
     struct slot silent = {.head = {.tid = tid}}; /* a copy: it may answer at this moment */
-    add(&silent, silent.word, silent.place);
+    add_thread_entry(&silent, silent.word, silent.place);
     for (int i = 0; i < 2; i++) {
         char path[48], *p = fdri_crash_append(path, path + sizeof path, "task/");
         fdri_crash_append(fdri_crash_decimal(p, tid), path + sizeof path, files[i]);
@@ -276,10 +276,10 @@ void fdri_crash_threads_add(void)
 {
     self.head.tid = fdri_crash_death.tid;
     self.head.flags |= FDRI_ARENA_THREAD_FAULTING;
-    add(&self, self_word, self_place);
+    add_thread_entry(&self, self_word, self_place);
     for (uint32_t i = 0; i < THREADS && fdri_atomic_load_relaxed(&slots[i].tid); i++) {
         uint32_t answered = fdri_atomic_load_acquire(&slots[i].answered); /* A:answered */
-        if (answered) add(&slots[i], slots[i].word, slots[i].place);
+        if (answered) add_thread_entry(&slots[i], slots[i].word, slots[i].place);
         else add_silent(&slots[i]);
     }
 }

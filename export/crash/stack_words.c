@@ -124,8 +124,8 @@ static const struct fdri_crash_map *stack_map(const struct fdri_crash_maps *maps
 
 enum { PIECE = 512 }; /* words for one pread of /proc/self/mem */
 
-__attribute__((no_sanitize("thread", "address"))) static bool look(const struct fdri_crash_words *w, uint64_t at,
-                                                                   uint64_t to, uint64_t piece[PIECE], uint64_t *value)
+__attribute__((no_sanitize("thread", "address"))) static bool
+scan_piece(const struct fdri_crash_words *w, uint64_t at, uint64_t to, uint64_t piece[PIECE], uint64_t *value)
 {
     if (w->memory < 0) {
         *value = *(const volatile uint64_t *)(uintptr_t)at;
@@ -148,7 +148,7 @@ __attribute__((no_sanitize("thread", "address"))) static bool after_call(const s
 
 /* ---- one stack ---- */
 
-static void keep(const struct fdri_crash_words *w, uint64_t value, uint64_t distance, bool call)
+static void keep_word(const struct fdri_crash_words *w, uint64_t value, uint64_t distance, bool call)
 {
     w->word[w->head->words] = value;
     w->place[w->head->words++] = (uint32_t)distance | call;
@@ -164,16 +164,16 @@ void fdri_crash_words_scan(const struct fdri_crash_maps *maps, const struct fdri
     uint64_t from = fdri_bits_max((t->sp + 7) & ~7ull, stack->from), to = fdri_bits_min(stack->to, from + w->far);
     if (w->memory >= 0 && from != t->sp) return;
     uint64_t at = from;
-    for (; at + 8 <= to && look(w, at, to, piece, &v); at += 8) {
+    for (; at + 8 <= to && scan_piece(w, at, to, piece, &v); at += 8) {
         if (v < 4096) continue;
         if (t->words >= w->most) break;
         if (v > at && v < stack->to && v % 8 == 0) {
-            keep(w, v, at - t->sp, false);
+            keep_word(w, v, at - t->sp, false);
             continue;
         }
         if (!code || v < code->from || v >= code->to) code = map_of(maps, v);
-        if (code && code->code) keep(w, v, at - t->sp, v - code->from >= 8 && after_call(w, v));
+        if (code && code->code) keep_word(w, v, at - t->sp, v - code->from >= 8 && after_call(w, v));
     }
-    t->looked = (uint32_t)(at - t->sp);
+    t->scanned_bytes = (uint32_t)(at - t->sp);
     if (at + 8 <= stack->to) t->flags |= FDRI_ARENA_THREAD_CUT;
 }

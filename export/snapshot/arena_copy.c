@@ -38,7 +38,7 @@
 uint8_t fdri_snapshot_batch[FDRI_SNAPSHOT_BATCH_BYTES] __attribute__((aligned(64)));
 
 static void *at(uint32_t off) { return fdri_snapshot_view.base + off; }
-static struct fdri_arena_superblock *super(void) { return (void *)fdri_snapshot_view.base; }
+static struct fdri_arena_superblock *superblock(void) { return (void *)fdri_snapshot_view.base; }
 
 int fdri_snapshot_put(int fd, const void *bytes, uint64_t count, uint64_t off)
 {
@@ -85,7 +85,7 @@ FDRI_RACY static uint32_t size_of(const uint8_t *from, uint32_t room)
 {
     const struct fdri_arena_bin *b = (const void *)from;
     uint32_t log2 = fdri_atomic_load_relaxed(&b->size_log2), size = log2 >= 9 && log2 <= 16 ? 1u << log2 : 0;
-    uint64_t at_ = (uint64_t)(from - fdri_snapshot_view.base) - super()->bins_off;
+    uint64_t at_ = (uint64_t)(from - fdri_snapshot_view.base) - superblock()->bins_off;
     return b->magic == FDRI_ARENA_BIN_MAGIC && size && size <= room && !(at_ & (size - 1)) ? size : 0;
 }
 
@@ -100,8 +100,8 @@ FDRI_RACY static bool whole_bin(const uint8_t *from, uint32_t bin_bytes)
 
 FDRI_RACY uint64_t fdri_snapshot_next_meta_piece(uint64_t off, uint64_t end, uint32_t *bytes)
 {
-    uint64_t bins = super()->bins_off;
-    uint32_t bin_bytes = super()->bin_bytes, step = FDRI_ARENA_BIN_MIN_BYTES;
+    uint64_t bins = superblock()->bins_off;
+    uint32_t bin_bytes = superblock()->bin_bytes, step = FDRI_ARENA_BIN_MIN_BYTES;
     for (; off < end; off += step) {
         const uint8_t *from = fdri_snapshot_view.base + off;
         uint32_t within = (uint32_t)(off - bins) & (bin_bytes - 1);
@@ -114,7 +114,7 @@ FDRI_RACY uint64_t fdri_snapshot_next_meta_piece(uint64_t off, uint64_t end, uin
 
 static int copy_meta_pieces(int fd, uint64_t virgin)
 {
-    uint64_t off = super()->bins_off, end = off + (uint64_t)(uint32_t)virgin * super()->bin_bytes;
+    uint64_t off = superblock()->bins_off, end = off + (uint64_t)(uint32_t)virgin * superblock()->bin_bytes;
     int e = 0;
     for (uint32_t bytes; !e && (off = fdri_snapshot_next_meta_piece(off, end, &bytes)) < end; off += bytes)
         e = fdri_snapshot_put_live(fd, fdri_snapshot_view.base + off, bytes, off);
@@ -125,7 +125,7 @@ static int copy_meta(int fd, uint64_t *virgin)
 {
     uint64_t end = fdri_snapshot_view.bytes;
     for (int i = 0; i < 4; i++) {
-        *virgin = fdri_atomic_load_acquire(&super()->virgin); /* A:virgin - pairs with L:virgin */
+        *virgin = fdri_atomic_load_acquire(&superblock()->virgin); /* A:virgin - pairs with L:virgin */
         uint64_t low = (*virgin >> 32) * FDRI_ARENA_META_ALIGN;
         if (low >= end) break;
         int e = fdri_snapshot_put_live(fd, fdri_snapshot_view.base + low, end - low, low);
@@ -201,8 +201,8 @@ FDRI_RACY static int copy_slots(int fd, uint64_t off, uint64_t bytes, uint32_t b
 
 FDRI_RACY static int copy_bins(int fd, uint64_t virgin, uint64_t *dropped)
 {
-    uint32_t bin_bytes = super()->bin_bytes;
-    uint64_t off = super()->bins_off, end = off + (uint64_t)(uint32_t)virgin * bin_bytes;
+    uint32_t bin_bytes = superblock()->bin_bytes;
+    uint64_t off = superblock()->bins_off, end = off + (uint64_t)(uint32_t)virgin * bin_bytes;
     int e = 0;
     for (; !e && off < end; off += FDRI_SNAPSHOT_BATCH_BYTES)
         e = copy_slots(fd, off, fdri_bits_min(end - off, FDRI_SNAPSHOT_BATCH_BYTES), bin_bytes, dropped);
@@ -244,13 +244,13 @@ static int put_superblock(int fd, struct fdri_arena_superblock *s, struct fdri_a
  * by now. The end of the meta blocks stays as it was copied. */
 static uint64_t bins_by_now(uint64_t virgin)
 {
-    return (virgin & ~(uint64_t)UINT32_MAX) | (uint32_t)fdri_atomic_load_acquire(&super()->virgin); /* A:virgin */
+    return (virgin & ~(uint64_t)UINT32_MAX) | (uint32_t)fdri_atomic_load_acquire(&superblock()->virgin); /* A:virgin */
 }
 
 static bool holding; /* this snapshot holds the accounts */
 void fdri_snapshot_copy_abandon(void)
 {
-    if (holding) fdri_snapshot_view.release();
+    if (holding) fdri_snapshot_view.release_accounts();
     holding = false;
 }
 
@@ -258,14 +258,15 @@ FDRI_RACY int fdri_snapshot_copy_arena(int fd, const struct fdri_snapshot_why *w
 {
     static struct fdri_arena_superblock before; /* one snapshot at a time */
     uint64_t virgin = 0, dropped = 0;
-    holding = true; /* set first: a handler may leave by longjmp during hold() */
-    if (!fdri_snapshot_view.hold()) holding = false;
+    holding = true; /* set first: a handler may leave by longjmp during hold_accounts() */
+    if (!fdri_snapshot_view.hold_accounts()) holding = false;
     struct fdri_clock_reading now = fdri_clock_read(fdri_snapshot_view.ticks);
-    super()->clock_last = (struct fdri_arena_clock_pair){fdri_snapshot_tick_of(now.tick), now.monotonic_ns,
-                                                         now.realtime_ns, 0};
-    fdri_racy_copy(&before, super(), sizeof before);
-    before.location_first = fdri_atomic_load_acquire(&super()->location_first); /* A:location - pairs with R:location */
-    before.notes_off = fdri_atomic_load_acquire(&super()->notes_off);           /* A:notes - pairs with R:notes */
+    superblock()->clock_last = (struct fdri_arena_clock_pair){fdri_snapshot_tick_of(now.tick), now.monotonic_ns,
+                                                              now.realtime_ns, 0};
+    fdri_racy_copy(&before, superblock(), sizeof before);
+    /* A:location - pairs with R:location */
+    before.location_first = fdri_atomic_load_acquire(&superblock()->location_first);
+    before.notes_off = fdri_atomic_load_acquire(&superblock()->notes_off); /* A:notes - pairs with R:notes */
     const struct fdri_arena_location *first = before.location_first ? at(before.location_first) : NULL;
     fdri_snapshot_locations_note(first, before.location_count);
     int e = copy_meta(fd, &virgin);

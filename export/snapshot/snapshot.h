@@ -87,7 +87,7 @@ struct fdri_snapshot_new_file {
 /* The file that is being written now. A crash handler or a forked child uses it. there (atomic): `path` is set. fd: -1
  * until the file is open. */
 struct fdri_snapshot_unfinished {
-    uint32_t there;
+    uint32_t path_set;
     int fd;
     char path[FDRI_SNAPSHOT_PATH_MAX];
 };

@@ -29,10 +29,10 @@
 
 enum { REMEMBERED = FDRI_EXPORT_KEEP_MAX + 1 }; /* as many as may stay, and the new one */
 
-static struct kept {
+static struct snapshot_file {
     char path[FDRI_SNAPSHOT_PATH_MAX];
     uint64_t bytes, owner;
-    bool gone;
+    bool removed;
 } known[REMEMBERED]; /* the oldest first */
 static uint32_t known_count;
 static uint64_t written; /* of this recording */
@@ -75,17 +75,17 @@ void fdri_snapshot_files_reset(void)
 const char *fdri_snapshot_files_last(void) { return known_count ? known[known_count - 1].path : ""; }
 
 /* The remembered snapshots of one owner; owner 0: of all. */
-struct all {
+struct remembered {
     uint32_t count;
     uint64_t bytes;
-    struct kept *oldest; /* NULL none */
+    struct snapshot_file *oldest; /* NULL none */
 };
-static struct all all_of(uint64_t owner)
+static struct remembered remembered_of(uint64_t owner)
 {
-    struct all a = {0};
+    struct remembered a = {0};
     for (uint32_t i = 0; i < known_count; i++) {
-        struct kept *k = &known[i];
-        if (k->gone || (owner && k->owner != owner)) continue;
+        struct snapshot_file *k = &known[i];
+        if (k->removed || (owner && k->owner != owner)) continue;
         if (!a.count++) a.oldest = k;
         a.bytes += k->bytes;
     }
@@ -94,15 +94,15 @@ static struct all all_of(uint64_t owner)
 
 static int at_dir(const char *path, const char **name)
 {
-    return fdri_fd_kept_at(&fdri_snapshot_view.at_dir, path, name);
+    return fdri_fd_kept_at(&fdri_snapshot_view.kept_dir, path, name);
 }
 
-static void remove_it(struct kept *k)
+static void remove_snapshot(struct snapshot_file *k)
 {
     const char *name;
     int at = at_dir(k->path, &name);
     if (unlinkat(at, name, 0) && errno != ENOENT) fdri_text_message("%s: %s; it stays", k->path, strerror(errno));
-    k->gone = true;
+    k->removed = true;
     bytes_on_disk -= k->bytes;
 }
 
@@ -111,12 +111,12 @@ static bool forget_moved(void)
 {
     bool any = false;
     for (uint32_t i = 0; i < known_count; i++) {
-        struct kept *k = &known[i];
+        struct snapshot_file *k = &known[i];
         struct stat s;
         const char *name;
-        int at = k->gone ? -1 : at_dir(k->path, &name);
-        if (k->gone || !fstatat(at, name, &s, AT_SYMLINK_NOFOLLOW) || errno != ENOENT) continue;
-        any = k->gone = true;
+        int at = k->removed ? -1 : at_dir(k->path, &name);
+        if (k->removed || !fstatat(at, name, &s, AT_SYMLINK_NOFOLLOW) || errno != ENOENT) continue;
+        any = k->removed = true;
         bytes_on_disk -= k->bytes;
     }
     return any;
@@ -142,16 +142,17 @@ static const char *const obstacle_text[] = {
 
 /* Checks the limits of one trigger, or with owner 0 of the process. `leaving`: snapshots that can be removed now, or
  * will be when the new one exists. */
-static enum obstacle in_the_way(const struct fdri_snapshot_quota *q, uint64_t guess, const struct all *leaving)
+static enum obstacle limit_reached(const struct fdri_snapshot_quota *q, uint64_t guess,
+                                   const struct remembered *leaving)
 {
     uint64_t most = fdri_bits_min((uint64_t)q->keep, (uint64_t)REMEMBERED) + leaving->count;
-    if (!q->keep_newest && all_of(q->owner).count >= most) return q->owner ? TRIGGER_KEEP : KEEP;
+    if (!q->keep_newest && remembered_of(q->owner).count >= most) return q->owner ? TRIGGER_KEEP : KEEP;
     if (guess > fdri_snapshot_view.disk_bytes) return TOO_SMALL;
     return bytes_on_disk - leaving->bytes + guess > fdri_snapshot_view.disk_bytes ? USED_UP : NONE;
 }
 
 /* Reports each reason once for a trigger and recording; the message "no more" covers the next ones. */
-static int refuse(const struct fdri_snapshot_quota *q, enum obstacle why)
+static int report_refusal(const struct fdri_snapshot_quota *q, enum obstacle why)
 {
     uint64_t place = q->owner % (FDRI_EXPORT_TRIGGERS + 1);
     if (refusals[place].owner != q->owner) refusals[place].said = 0;
@@ -173,13 +174,13 @@ static int refuse(const struct fdri_snapshot_quota *q, enum obstacle why)
 static enum obstacle obstacle_to(const struct fdri_snapshot_quota *quota, const struct fdri_snapshot_quota *whole,
                                  uint64_t guess, const struct fdri_snapshot_quota **whose)
 {
-    struct all mine = quota->keep_newest ? all_of(quota->owner) : (struct all){0}, any = mine;
-    enum obstacle why = in_the_way(quota, guess, &mine);
+    struct remembered mine = quota->keep_newest ? remembered_of(quota->owner) : (struct remembered){0}, any = mine;
+    enum obstacle why = limit_reached(quota, guess, &mine);
     *whose = why ? quota : whole;
     if (why) return why;
     any.count = mine.count >= quota->keep ? mine.count + 1 - quota->keep : 0;
-    if (whole->keep_newest) any = all_of(0);
-    return in_the_way(whole, guess, &any);
+    if (whole->keep_newest) any = remembered_of(0);
+    return limit_reached(whole, guess, &any);
 }
 
 /* Removes old snapshots now only for their bytes, and only if that is enough. Those beyond the number to keep go when
@@ -190,28 +191,28 @@ int fdri_snapshot_files_admit(const struct fdri_snapshot_quota *quota)
     const struct fdri_snapshot_quota whole = fdri_snapshot_whole_quota(), *whose;
     enum obstacle why = obstacle_to(quota, &whole, guess, &whose);
     if (why && forget_moved()) why = obstacle_to(quota, &whole, guess, &whose);
-    if (why) return refuse(whose, why);
+    if (why) return report_refusal(whose, why);
     uint64_t owner = quota->keep_newest ? quota->owner : 0;
-    for (struct all a; (a = all_of(owner)).oldest;) {
+    for (struct remembered a; (a = remembered_of(owner)).oldest;) {
         if (a.count < REMEMBERED && bytes_on_disk + guess <= fdri_snapshot_view.disk_bytes) break;
-        remove_it(a.oldest);
+        remove_snapshot(a.oldest);
     }
     return 0;
 }
 
 /* Free bytes in the snapshot directory. */
-static uint64_t room_there(void)
+static uint64_t free_disk_bytes(void)
 {
     struct statvfs s;
-    const struct fdri_fd_kept *dir = &fdri_snapshot_view.at_dir;
+    const struct fdri_fd_kept *dir = &fdri_snapshot_view.kept_dir;
     int e = fdri_fd_is_kept(dir->fd, dir) ? fstatvfs(dir->fd, &s) : statvfs(fdri_snapshot_view.dir, &s);
     return e ? 0 : (uint64_t)s.f_bavail * s.f_frsize;
 }
 
 /* The oldest snapshot, if the next one would push it out; never the only one. NULL: none. */
-static struct kept *due(uint64_t owner, uint32_t keep)
+static struct snapshot_file *oldest_to_remove(uint64_t owner, uint32_t keep)
 {
-    struct all a = all_of(owner);
+    struct remembered a = remembered_of(owner);
     return a.count >= keep && a.count > 1 ? a.oldest : NULL;
 }
 
@@ -221,18 +222,20 @@ bool fdri_snapshot_files_make_room(const struct fdri_snapshot_quota *quota, int 
 {
     struct fdri_snapshot_quota whole = fdri_snapshot_whole_quota();
     if (!quota || (e != -ENOSPC && e != -EDQUOT)) return false;
-    struct kept *oldest = quota->keep_newest ? due(quota->owner, quota->keep) : NULL;
-    if (!oldest && whole.keep_newest) oldest = due(0, whole.keep);
-    if (!oldest || oldest->bytes + (e == -ENOSPC ? room_there() : 0) < size_now()) return false;
-    remove_it(oldest);
+    struct snapshot_file *oldest = quota->keep_newest ? oldest_to_remove(quota->owner, quota->keep) : NULL;
+    if (!oldest && whole.keep_newest) oldest = oldest_to_remove(0, whole.keep);
+    if (!oldest || oldest->bytes + (e == -ENOSPC ? free_disk_bytes() : 0) < size_now()) return false;
+    remove_snapshot(oldest);
     return true;
 }
 
 void fdri_snapshot_files_trim(const struct fdri_snapshot_quota *quota)
 {
     struct fdri_snapshot_quota whole = fdri_snapshot_whole_quota();
-    for (struct all a; quota->keep_newest && (a = all_of(quota->owner)).count > quota->keep;) remove_it(a.oldest);
-    for (struct all a; whole.keep_newest && (a = all_of(0)).count > whole.keep;) remove_it(a.oldest);
+    for (struct remembered a; quota->keep_newest && (a = remembered_of(quota->owner)).count > quota->keep;)
+        remove_snapshot(a.oldest);
+    for (struct remembered a; whole.keep_newest && (a = remembered_of(0)).count > whole.keep;)
+        remove_snapshot(a.oldest);
 }
 
 static void make_path(char *to, size_t bytes, uint32_t number, const char *end)
@@ -252,8 +255,8 @@ struct fdri_snapshot_unfinished fdri_snapshot_unfinished;
 void fdri_snapshot_files_fork(bool goes_back)
 {
     int fd = fdri_snapshot_unfinished.fd;
-    if (!fdri_atomic_load_relaxed(&fdri_snapshot_unfinished.there)) return;
-    fdri_atomic_store_relaxed(&fdri_snapshot_unfinished.there, 0u);
+    if (!fdri_atomic_load_relaxed(&fdri_snapshot_unfinished.path_set)) return;
+    fdri_atomic_store_relaxed(&fdri_snapshot_unfinished.path_set, 0u);
     if (fd < 0) return;
     close(fd);
     int nothing = goes_back ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
@@ -265,11 +268,11 @@ void fdri_snapshot_files_fork(bool goes_back)
 void fdri_snapshot_files_drop(void)
 {
     const char *name;
-    if (!fdri_atomic_load_relaxed(&fdri_snapshot_unfinished.there)) return;
+    if (!fdri_atomic_load_relaxed(&fdri_snapshot_unfinished.path_set)) return;
     int at = at_dir(fdri_snapshot_unfinished.path, &name);
     unlinkat(at, name, 0);
     if (fdri_snapshot_unfinished.fd >= 0) close(fdri_snapshot_unfinished.fd);
-    fdri_atomic_store_relaxed(&fdri_snapshot_unfinished.there, 0u);
+    fdri_atomic_store_relaxed(&fdri_snapshot_unfinished.path_set, 0u);
 }
 
 bool fdri_snapshot_file_is_ours(const struct fdri_snapshot_new_file *f) { return f->pid == fdri_export_pid(); }
@@ -298,14 +301,14 @@ int fdri_snapshot_file_begin(struct fdri_snapshot_new_file *f)
     f->pid = fdri_export_pid();
     /* R:unfinished - pairs with A:unfinished; before the file is created, because this thread may die right behind
      * that */
-    fdri_atomic_store_release(&fdri_snapshot_unfinished.there, 1u);
+    fdri_atomic_store_release(&fdri_snapshot_unfinished.path_set, 1u);
     int e = open_new(f);
     if (!e && fdri_crash_dies()) { /* the dying thread may have looked for the file before it existed */
         fdri_snapshot_file_abandon(f);
         return -ECANCELED;
     }
     if (!e) return 0;
-    fdri_atomic_store_relaxed(&fdri_snapshot_unfinished.there, 0u);
+    fdri_atomic_store_relaxed(&fdri_snapshot_unfinished.path_set, 0u);
     if (fdri_snapshot_files_failed(e))
         fdri_text_message("FDR_DIR=%s: %s; no snapshot was written", fdri_snapshot_view.dir, strerror(-e));
     return e;
@@ -319,15 +322,15 @@ void fdri_snapshot_file_abandon(struct fdri_snapshot_new_file *f)
     close(f->fd);
     if (!fdri_snapshot_file_is_ours(f)) return;
     unlinkat(at, name, 0);
-    fdri_atomic_store_relaxed(&fdri_snapshot_unfinished.there, 0u);
+    fdri_atomic_store_relaxed(&fdri_snapshot_unfinished.path_set, 0u);
 }
 
 /* A place at the end: reuses places of removed snapshots, or else that of the oldest. */
-static struct kept *new_place(void)
+static struct snapshot_file *new_place(void)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; known_count == REMEMBERED && i < REMEMBERED; i++)
-        if (!known[i].gone) known[count++] = known[i];
+        if (!known[i].removed) known[count++] = known[i];
     if (count == REMEMBERED) memmove(known, known + 1, sizeof known[0] * --count);
     if (known_count == REMEMBERED) known_count = count;
     return &known[known_count++];
@@ -336,9 +339,9 @@ static struct kept *new_place(void)
 static void remember(const struct fdri_snapshot_new_file *f, uint64_t owner)
 {
     struct stat st = {0};
-    struct kept *k = new_place();
+    struct snapshot_file *k = new_place();
     fstat(f->fd, &st);
-    *k = (struct kept){.bytes = (uint64_t)st.st_blocks * 512, .owner = owner};
+    *k = (struct snapshot_file){.bytes = (uint64_t)st.st_blocks * 512, .owner = owner};
     memcpy(k->path, f->path, sizeof k->path);
     bytes_on_disk += k->bytes;
     written++;
@@ -355,7 +358,7 @@ int fdri_snapshot_file_commit(struct fdri_snapshot_new_file *f, uint64_t owner)
         e = fdri_system_rename_new(from, part, to, name);
     }
     if (!e) {
-        fdri_atomic_store_relaxed(&fdri_snapshot_unfinished.there, 0u);
+        fdri_atomic_store_relaxed(&fdri_snapshot_unfinished.path_set, 0u);
         remember(f, owner);
         return 0;
     }

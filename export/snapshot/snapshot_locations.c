@@ -20,7 +20,7 @@
 static struct fdri_arena_level frames[FDRI_ARENA_LEVELS_MAX];
 
 static void *at(uint32_t off) { return fdri_snapshot_view.base + off; }
-static struct fdri_arena_superblock *super(void) { return (void *)fdri_snapshot_view.base; }
+static struct fdri_arena_superblock *superblock(void) { return (void *)fdri_snapshot_view.base; }
 static uint32_t off_of(const struct fdri_arena_location *l)
 {
     return (uint32_t)((const uint8_t *)l - fdri_snapshot_view.base);
@@ -80,7 +80,7 @@ FDRI_RACY static int copy_parts(int fd, const struct fdri_arena_location *l, uin
         if (!(uint32_t)head) fdri_racy_copy(&copy, p, sizeof copy);
         copy.list_head = head;
         /* A:forget - before `filtered` is read again */
-        *forgets += copy.forgets = fdri_atomic_load_acquire(&p->forgets);
+        *forgets += copy.rewind_records = fdri_atomic_load_acquire(&p->rewind_records);
         e = fdri_snapshot_put(fd, &copy, sizeof copy, off);
         off = copy.next;
     }
@@ -232,7 +232,7 @@ FDRI_RACY void fdri_snapshot_locations_note(const struct fdri_arena_location *fi
 
 /* The entry of l: number *i, or NULL. If hold() failed, the location may have been given to another thread meanwhile;
  * then the entry's location becomes UINT32_MAX. */
-FDRI_RACY static struct fdri_arena_tail_entry *entry_of(const struct fdri_arena_location *l, uint32_t *i)
+FDRI_RACY static struct fdri_arena_tail_entry *tail_entry_of(const struct fdri_arena_location *l, uint32_t *i)
 {
     if (*i >= tail.head.count || noted[*i].off != off_of(l)) return NULL;
     struct fdri_arena_tail_entry *entry = &tail.entry[(*i)++];
@@ -252,7 +252,7 @@ FDRI_RACY static int for_each(int fd, const struct fdri_arena_location *first, e
     uint32_t i = 0;
     int e = 0;
     for (const struct fdri_arena_location *l = first; l && !e; l = next_location(l)) {
-        struct fdri_arena_tail_entry *entry = entry_of(l, &i);
+        struct fdri_arena_tail_entry *entry = tail_entry_of(l, &i);
         if (is_free(l) || (!entry && all_have_entries))
             e = fdri_snapshot_put(fd, &nobodys, sizeof nobodys,
                                   off_of(l) + offsetof(struct fdri_arena_location, flags));
@@ -309,9 +309,9 @@ FDRI_RACY static int hide_bin(int fd, uint64_t at_, uint64_t until)
 /* Erases in the file the larger bins of which [off, off + bytes) is a part now, and smaller bins inside of it. */
 FDRI_RACY static int hide_bins(int fd, uint64_t off, uint64_t bytes)
 {
-    uint64_t bins_off = super()->bins_off;
+    uint64_t bins_off = superblock()->bins_off;
     int e = 0;
-    for (uint64_t size = bytes * 2; size <= super()->bin_bytes && !e; size *= 2)
+    for (uint64_t size = bytes * 2; size <= superblock()->bin_bytes && !e; size *= 2)
         if ((off - bins_off) % size) e = hide_bin(fd, off - (off - bins_off) % size, off);
     for (uint64_t at_ = off + FDRI_ARENA_BIN_MIN_BYTES; at_ < off + bytes && !e; at_ += FDRI_ARENA_BIN_MIN_BYTES)
         e = hide_bin(fd, at_, at_);
@@ -420,7 +420,7 @@ static void take_rewound(struct fdri_arena_tail_entry *entry, uint64_t records)
     entry->end_tick += records != 0;
 }
 
-FDRI_RACY static int finish(int fd, const struct fdri_arena_location *l, struct fdri_arena_tail_entry *entry)
+FDRI_RACY static int finish_location(int fd, const struct fdri_arena_location *l, struct fdri_arena_tail_entry *entry)
 {
     uint64_t forgets = 0;
     struct noted *n = entry ? note_of(entry) : NULL;
@@ -444,7 +444,7 @@ uint32_t fdri_snapshot_tail_bytes(void)
 int fdri_snapshot_locations_finish(int fd, const struct fdri_arena_location *first)
 {
     int e = for_each(fd, first, copy_new_blocks);
-    if (!e) e = for_each(fd, first, finish);
+    if (!e) e = for_each(fd, first, finish_location);
     return e ? e : fdri_snapshot_put(fd, &tail, fdri_snapshot_tail_bytes(), fdri_snapshot_view.bytes);
 }
 
@@ -452,7 +452,7 @@ int fdri_snapshot_locations_finish(int fd, const struct fdri_arena_location *fir
 FDRI_RACY uint32_t fdri_snapshot_section_room(void)
 {
     uint64_t entries = 256, most = FDRI_ARENA_TAIL_ENTRIES;
-    uint32_t first = fdri_atomic_load_acquire(&super()->location_first); /* A:location */
+    uint32_t first = fdri_atomic_load_acquire(&superblock()->location_first); /* A:location */
     for (const struct fdri_arena_location *l = first ? at(first) : NULL; l; l = next_location(l))
         entries += !(fdri_atomic_load_acquire(&l->flags) & FDRI_ARENA_LOCATION_FREE); /* A:location */
     uint64_t taken = sizeof tail.head + sizeof tail.entry[0] * fdri_bits_min(entries, most) + 4096 + 64;

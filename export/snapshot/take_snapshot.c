@@ -35,12 +35,12 @@ static int last_result;
 static char last_path[FDRI_SNAPSHOT_PATH_MAX];
 
 /* Signals are blocked while the lock is held: a handler that forks waits for the lock. */
-static void lock_it(sigset_t *old)
+static void lock_snapshots(sigset_t *old)
 {
     fdri_system_signals_block(old);
     pthread_mutex_lock(&lock);
 }
-static void unlock_it(const sigset_t *old)
+static void unlock_snapshots(const sigset_t *old)
 {
     pthread_mutex_unlock(&lock);
     fdri_system_signals_restore(old);
@@ -87,15 +87,15 @@ enum { A_MOMENT = 1000000 }; /* ns */
 /* Waits for the snapshot under way. True: its result is the caller's, too. The condition variable does not serve: it
  * takes the lock again while signals are open, and a disk may be slow. A signal that ends the process must not wait for
  * it. */
-static bool waited(bool join, int *result, sigset_t *old)
+static bool wait_for_other(bool join, int *result, sigset_t *old)
 {
     bool one = running;
     while (running) {
         uint64_t mine = finished + 1;
         while (finished < mine) {
-            unlock_it(old);
+            unlock_snapshots(old);
             fdri_system_sleep(A_MOMENT);
-            lock_it(old);
+            lock_snapshots(old);
         }
         *result = last_result;
         if (join) break;
@@ -103,7 +103,7 @@ static bool waited(bool join, int *result, sigset_t *old)
     return one && join;
 }
 
-static void over(int result)
+static void end_snapshot(int result)
 {
     running = false;
     finished++;
@@ -122,15 +122,15 @@ static void abandon_own(uintptr_t here, bool ends)
     if (!fdri_snapshot_is_here() || (!ends && (here < frame || fdri_stack_alternate_in_use()))) return;
     fdri_snapshot_copy_abandon();
     fdri_snapshot_files_drop();
-    over(-ECANCELED);
+    end_snapshot(-ECANCELED);
 }
 
 void fdri_snapshot_abandon(void)
 {
     sigset_t old;
-    lock_it(&old);
+    lock_snapshots(&old);
     abandon_own(0, true);
-    unlock_it(&old);
+    unlock_snapshots(&old);
 }
 
 /* Not locked while files are written. */
@@ -139,23 +139,23 @@ int fdri_snapshot_take(const struct fdri_snapshot_why *why, const struct fdri_sn
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     int result = -ESRCH;
     sigset_t old;
-    lock_it(&old);
+    lock_snapshots(&old);
     abandon_own(here, false);
     bool inside = fdri_snapshot_is_here();
     if (inside) result = -EDEADLK;
     /* the recording may have ended during the wait */
-    if (!active || inside || waited(join, &result, &old) || !active) {
-        unlock_it(&old);
+    if (!active || inside || wait_for_other(join, &result, &old) || !active) {
+        unlock_snapshots(&old);
         return result;
     }
     running = true;
     runner = pthread_self();
     frame = here;
-    unlock_it(&old);
+    unlock_snapshots(&old);
     result = write_one(why, quota);
-    lock_it(&old);
-    over(result);
-    unlock_it(&old);
+    lock_snapshots(&old);
+    end_snapshot(result);
+    unlock_snapshots(&old);
     return result;
 }
 
@@ -174,14 +174,14 @@ struct fdri_snapshot_quota fdri_snapshot_whole_quota(void)
 
 /* Checks the process and repairs the thread before a snapshot by the API; the checks may begin a recording. Returns the
  * quota of all snapshots of this recording. If the recording has only just begun, there is no view to ask yet. */
-static struct fdri_snapshot_quota look(uint64_t here)
+static struct fdri_snapshot_quota check_process(uint64_t here)
 {
     sigset_t old;
-    lock_it(&old);
-    void (*it)(void) = active ? fdri_snapshot_view.look : NULL;
-    void (*settle)(uint64_t) = active ? fdri_snapshot_view.settle : NULL;
+    lock_snapshots(&old);
+    void (*it)(void) = active ? fdri_snapshot_view.check_process : NULL;
+    void (*settle)(uint64_t) = active ? fdri_snapshot_view.settle_thread : NULL;
     struct fdri_snapshot_quota quota = fdri_snapshot_whole_quota();
-    unlock_it(&old);
+    unlock_snapshots(&old);
     if (it) it();
     if (settle) settle(here);
     return quota;
@@ -197,7 +197,7 @@ int fdr_snapshot(const char *reason)
     /* signals first, and restored before the rest: a handler that leaves by longjmp finds the thread as it was */
     fdri_system_signals_block_handled(&old, fdri_trigger_handles);
     struct fdri_system_cancel cancel = fdri_system_cancel_off();
-    struct fdri_snapshot_quota quota = look((uint64_t)(uintptr_t)__builtin_frame_address(0));
+    struct fdri_snapshot_quota quota = check_process((uint64_t)(uintptr_t)__builtin_frame_address(0));
     struct fdri_snapshot_why why = fdri_snapshot_because(FDRI_ARENA_REASON_API, reason && reason[0] ? reason : "api");
     int result = fdri_snapshot_take(&why, &quota, true);
     fdri_system_cancel_defer(cancel);

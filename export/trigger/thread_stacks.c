@@ -105,21 +105,21 @@ static void uninstall(int number)
 
 /* ---- from /proc ---- */
 
-enum way { NO_WAY, RUNS, WAITS_AGAIN, WAITS_ONCE }; /* the last two: sp and pc are known */
+enum thread_execution { EXECUTION_UNKNOWN, RUNS, WAITS_AGAIN, WAITS_ONCE }; /* the last two: sp and pc are known */
 
 /* Parses /proc/self/task/TID/syscall: "running"; or the call's number, six arguments, sp and pc; or -1, sp and pc. */
-static enum way way_of(uint32_t tid, uint64_t *sp, uint64_t *pc)
+static enum thread_execution execution_state(uint32_t tid, uint64_t *sp, uint64_t *pc)
 {
     char text[512];
     long call = -1;
     uint64_t a[6] = {0};
-    if (!fdri_system_read_task(tid, "syscall", text, sizeof text)) return NO_WAY;
+    if (!fdri_system_read_task(tid, "syscall", text, sizeof text)) return EXECUTION_UNKNOWN;
     if (!strncmp(text, "running", 7)) return RUNS;
     int n = sscanf(text,
                    "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
                    &call, &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], sp, pc);
     if (n == 3 && call == -1) *sp = a[0], *pc = a[1];
-    else if (n != 9) return NO_WAY;
+    else if (n != 9) return EXECUTION_UNKNOWN;
     bool again = (call == SYS_futex && !a[3]) || call == SYS_wait4 || call == SYS_waitid;
     return again ? WAITS_AGAIN : WAITS_ONCE;
 }
@@ -155,8 +155,9 @@ static void ask(uint32_t tid, int number)
     s->head = (struct fdri_arena_crash_thread){.tid = tid};
     fdri_atomic_store_relaxed(&s->tid, tid);
     bool hears = number && !blocks(tid, number);
-    enum way way = way_of(tid, &sp, &pc); /* last: a call that begins after this look may end early */
-    hears &= way != NO_WAY;
+    /* last: a call that begins after this look may end early */
+    enum thread_execution way = execution_state(tid, &sp, &pc);
+    hears &= way != EXECUTION_UNKNOWN;
     if (way == WAITS_ONCE || (way == WAITS_AGAIN && !hears)) {
         by_proc(s, sp, pc);
     } else if (hears) {
@@ -165,7 +166,7 @@ static void ask(uint32_t tid, int number)
     }
 }
 
-static bool is_among(const struct fdri_trigger_tids *these, uint32_t tid)
+static bool contains_tid(const struct fdri_trigger_tids *these, uint32_t tid)
 {
     for (uint32_t i = 0; i < these->count; i++)
         if (these->tid[i] == tid) return true;
@@ -178,7 +179,7 @@ static void ask_all(int number, const struct fdri_trigger_tids *first)
     DIR *d = fdri_system_open_folder("/proc/self/task");
     for (struct dirent *e; d && (e = readdir(d));) {
         uint32_t tid = (uint32_t)strtoul(e->d_name, NULL, 10); /* 0 for . and .. */
-        if (tid && !is_among(first, tid)) ask(tid, number);
+        if (tid && !contains_tid(first, tid)) ask(tid, number);
     }
     if (d) closedir(d);
 }
@@ -193,7 +194,7 @@ static bool all_answered(void)
     return all;
 }
 
-static bool runs(uint32_t tid)
+static bool is_running(uint32_t tid)
 {
     char text[512];
     return fdri_system_read_task(tid, "syscall", text, sizeof text) && !strncmp(text, "running", 7);
@@ -204,7 +205,7 @@ static bool one_may_answer(void)
 {
     for (uint32_t i = 0; i < used; i++) {
         uint32_t state = fdri_atomic_load_acquire(&slots[i].state); /* A:stack */
-        if ((state == ASKED || state == WRITING) && runs(slots[i].tid)) return true;
+        if ((state == ASKED || state == WRITING) && is_running(slots[i].tid)) return true;
     }
     return false;
 }
@@ -224,22 +225,22 @@ static void await_answers(void)
 
 /* A thread that did not answer may be waiting by now, so /proc can give its place. A slot in state WRITING is left to
  * its thread. */
-static void settle(struct slot *s)
+static void fill_from_proc(struct slot *s)
 {
     uint64_t sp, pc;
     uint32_t asked = ASKED;
     if (fdri_atomic_cas_acq_rel_u32(&s->state, &asked, FREE) || asked == FREE) /* L:stack */
-        if (way_of(s->tid, &sp, &pc) >= WAITS_AGAIN) by_proc(s, sp, pc);
+        if (execution_state(s->tid, &sp, &pc) >= WAITS_AGAIN) by_proc(s, sp, pc);
 }
 
-static void add(struct fdri_crash_section *to, struct slot *s, uint32_t most)
+static void add_thread_entry(struct fdri_crash_section *to, struct slot *s, uint32_t most)
 {
     static uint8_t body[sizeof s->registers + sizeof s->word];
     struct slot silent = {.head = {.tid = s->tid}};
     if (fdri_atomic_load_acquire(&s->state) != DONE) s = &silent; /* A:stack */
     if (s->head.words > most) {
         s->head.words = most;
-        s->head.looked = s->place[most] & ~7u;
+        s->head.scanned_bytes = s->place[most] & ~7u;
         s->head.flags |= FDRI_ARENA_THREAD_CUT;
     }
     uint32_t registers = s->head.registers * 8, words = s->head.words * 8;
@@ -259,7 +260,7 @@ static void put_all(struct fdri_crash_section *to)
                      8 * FDRI_STACK_REGISTERS + 8;
     uint32_t each = used ? (to->room - to->used) / used : 0;
     uint32_t most = each > fixed ? (uint32_t)fdri_bits_min((each - fixed) / 12, WORDS) : 0;
-    for (uint32_t i = 0; i < used; i++) add(to, &slots[i], most);
+    for (uint32_t i = 0; i < used; i++) add_thread_entry(to, &slots[i], most);
     if (to->room - to->used > 256) { /* as much of the map as fits: the recording knows earlier modules */
         uint32_t room = to->room - to->used - 64;
         fdri_crash_section_put(to, FDRI_ARENA_CRASH_TEXT, "maps", 5, maps.text, fdri_crash_maps_fit(&maps, room), NULL,
@@ -283,7 +284,7 @@ uint32_t fdri_trigger_stacks_take(uint8_t *bytes, uint32_t room, const struct fd
     int number = install();
     ask_all(number, first);
     await_answers();
-    for (uint32_t i = 0; i < used; i++) settle(&slots[i]);
+    for (uint32_t i = 0; i < used; i++) fill_from_proc(&slots[i]);
     fdri_crash_section_open(&section);
     put_all(&section);
     fdri_crash_section_close(&section);

@@ -25,7 +25,7 @@
 #include "export/view.h"
 #include "format/arena/arena.h"
 
-enum { FREE, ARMED, SEEING, PENDING };
+enum { FREE, ARMED, MATCHING, PENDING };
 static struct slot {
     uint32_t state; /* atomic */
     uint32_t armed; /* how often the slot was given to a trigger */
@@ -75,10 +75,10 @@ void fdri_trigger_seen(uint32_t i, const struct fdri_export_seen *seen)
     fdri_atomic_add_relaxed(&s->seen_count, 1u);
     uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
     if (now < fdri_atomic_load_relaxed(&s->quiet_until_ns)) return;
-    if (!fdri_atomic_cas_acq_rel_u32(&s->state, &armed, SEEING)) return; /* L:trigger */
+    if (!fdri_atomic_cas_acq_rel_u32(&s->state, &armed, MATCHING)) return; /* L:trigger */
     s->seen = *seen;
     s->due_ns = now + s->trigger.window_ns;
-    uint32_t seeing = SEEING; /* if the state changed, it was disarmed meanwhile and stays so */
+    uint32_t seeing = MATCHING; /* if the state changed, it was disarmed meanwhile and stays so */
     /* R:seen - pairs with A:seen: the dumper finds the whole match */
     if (fdri_atomic_cas_acq_rel_u32(&s->state, &seeing, PENDING)) fdri_trigger_dumper_wake();
 }
@@ -120,7 +120,7 @@ static bool look_at(const struct slot *s, struct slot *copy)
 /* Arms the trigger again, unless the slot has another one by now. If its limit forbade the snapshot, it waits at least
  * 1 s: a user may move one of its snapshots away. */
 enum { REFUSED_NS = 1000000000 };
-static void done(struct slot *s, const struct slot *taken, bool written)
+static void rearm(struct slot *s, const struct slot *taken, bool written)
 {
     uint32_t pending = PENDING;
     pthread_mutex_lock(&lock);
@@ -133,7 +133,7 @@ static void done(struct slot *s, const struct slot *taken, bool written)
     pthread_mutex_unlock(&lock);
 }
 
-static void take(uint32_t i)
+static void take_triggered_snapshot(uint32_t i)
 {
     struct slot s;
     if (!look_at(&slots[i], &s)) return;
@@ -147,14 +147,15 @@ static void take(uint32_t i)
     snprintf(why.name, sizeof why.name, "%s", s.trigger.name);
     fdri_trigger_add_field_name(s.seen.key, s.seen.field, name, sizeof name);
     /* a trigger without a name is called by its condition */
-    bool named = strncmp(s.trigger.name, s.trigger.what, sizeof s.trigger.name - 1) != 0;
+    bool named = strncmp(s.trigger.name, s.trigger.condition, sizeof s.trigger.name - 1) != 0;
     snprintf(why.reason, sizeof why.reason, "trigger %.40s%s%.70s (%.70s%s%.40s)", named ? s.trigger.name : "",
-             named ? ": " : "", s.trigger.what, name, name[0] ? ": " : "", value_text(value, sizeof value, &s.seen));
+             named ? ": " : "", s.trigger.condition, name, name[0] ? ": " : "",
+             value_text(value, sizeof value, &s.seen));
     struct fdri_snapshot_quota quota = {.owner = (uint64_t)s.armed * (FDRI_EXPORT_TRIGGERS + 1) + i + 1,
                                         .keep = s.trigger.keep,
                                         .keep_newest = s.trigger.keep_newest,
                                         .name = s.trigger.name};
-    done(&slots[i], &s, fdri_snapshot_take(&why, &quota, false) == 0);
+    rearm(&slots[i], &s, fdri_snapshot_take(&why, &quota, false) == 0);
 }
 
 /* Takes the snapshots due at `now`. Returns the time of its next call. */
@@ -168,7 +169,7 @@ uint64_t fdri_trigger_serve(uint64_t now)
             next = fdri_bits_min(next, s->due_ns);
             continue;
         }
-        take(i);
+        take_triggered_snapshot(i);
     }
     return next;
 }

@@ -74,7 +74,7 @@ static struct watched *slot_of(struct watched *in, uint32_t slots, uint32_t off)
     return &in[i & (slots - 1)];
 }
 
-static bool grow(void)
+static bool grow_table(void)
 {
     uint32_t slots = room ? room * 2 : 64;
     struct watched *wider = calloc(slots, sizeof *wider);
@@ -87,12 +87,12 @@ static bool grow(void)
     return true;
 }
 
-FDRI_RACY static struct watched *entry(const struct fdri_arena_location *l)
+FDRI_RACY static struct watched *watched_of(const struct fdri_arena_location *l)
 {
     uint32_t off = (uint32_t)((const uint8_t *)l - fdri_snapshot_view.base);
     struct watched *w = room ? slot_of(all, room, off) : NULL;
     if (!w || !w->off) {
-        if (taken * 2 >= room && !grow()) return NULL;
+        if (taken * 2 >= room && !grow_table()) return NULL;
         w = slot_of(all, room, off);
         taken++;
     }
@@ -114,7 +114,7 @@ FDRI_RACY static uint32_t innermost(const struct fdri_arena_location *l)
 }
 
 /* True if a word continues from one letter to the next. Not in "_l", "4l" or "dL". */
-static bool goes_on(char letter, char next)
+static bool word_continues(char letter, char next)
 {
     if (!isalpha((unsigned char)letter)) return false;
     return islower((unsigned char)next) || (isupper((unsigned char)next) && isupper((unsigned char)letter));
@@ -129,9 +129,9 @@ static bool is_counted(const char *name, const char *p, size_t n)
 }
 
 /* True if a word begins at p; also behind capitals: "RWLock". */
-static bool begins(const char *name, const char *p)
+static bool word_begins(const char *name, const char *p)
 {
-    return p == name || !goes_on(p[-1], p[0]) || (isupper((unsigned char)p[0]) && islower((unsigned char)p[1]));
+    return p == name || !word_continues(p[-1], p[0]) || (isupper((unsigned char)p[0]) && islower((unsigned char)p[1]));
 }
 
 /* "readLock", "mutex_lock", "_Z4lockv"; not "block", "clock" or "lockstep". */
@@ -139,7 +139,7 @@ static bool has_word(const char *name, const char *word)
 {
     size_t n = strlen(word);
     for (const char *p = name; (p = strcasestr(p, word)); p++)
-        if (begins(name, p) && (is_counted(name, p, n) || !goes_on(p[n - 1], p[n]))) return true;
+        if (word_begins(name, p) && (is_counted(name, p, n) || !word_continues(p[n - 1], p[n]))) return true;
     return false;
 }
 
@@ -188,7 +188,7 @@ FDRI_RACY static enum verdict judge(const struct watched *w, const struct fdri_a
 /* Calls that are only counted (deeper than FDR_DEPTH, in a pause, excluded by rules) change neither time nor depth. So
  * `presented` is compared, too, but only after both stood still for a look: summing it reads a cache line for each
  * level. */
-static bool counts(struct watched *w, const struct fdri_arena_location *l)
+static bool presented_changed(struct watched *w, const struct fdri_arena_location *l)
 {
     uint64_t presented = fdri_snapshot_presented_of(l);
     bool moved = w->stands && w->presented != presented;
@@ -197,21 +197,22 @@ static bool counts(struct watched *w, const struct fdri_arena_location *l)
     return moved;
 }
 
-FDRI_RACY static enum verdict look_at(const struct fdri_arena_location *l, uint64_t now, uint64_t limit,
-                                      struct usage *u)
+FDRI_RACY static enum verdict check_location(const struct fdri_arena_location *l, uint64_t now, uint64_t limit,
+                                             struct usage *u)
 {
     /* A:location - kind and thread number were stored before the flag LIVE */
     uint32_t flags = fdri_atomic_load_acquire(&l->flags);
     uint32_t depth = fdri_atomic_load_relaxed(&l->depth);
     /* a lane; or a thread without a number, or with number 0 */
     if (!(flags & FDRI_ARENA_LOCATION_LIVE) || (flags & FDRI_ARENA_LOCATION_LANE)) return MOVES;
-    struct watched *w = entry(l);
+    struct watched *w = watched_of(l);
     if (!w) return MOVES;
     if (!depth) {
         w->known = false;
         return MOVES;
     }
-    if (!w->known || w->last_tick != fdri_atomic_load_relaxed(&l->last_tick) || w->depth != depth || counts(w, l)) {
+    if (!w->known || w->last_tick != fdri_atomic_load_relaxed(&l->last_tick) || w->depth != depth ||
+        presented_changed(w, l)) {
         begin(w, l, now);
         return MOVES;
     }
@@ -221,14 +222,14 @@ FDRI_RACY static enum verdict look_at(const struct fdri_arena_location *l, uint6
     return v;
 }
 
-static const struct fdri_arena_location *next(uint32_t off)
+static const struct fdri_arena_location *location_at(uint32_t off)
 {
     return off ? (const void *)(fdri_snapshot_view.base + off) : NULL;
 }
-static const struct fdri_arena_location *first(void)
+static const struct fdri_arena_location *first_location(void)
 {
     const struct fdri_arena_superblock *s = (const void *)fdri_snapshot_view.base;
-    return next(fdri_atomic_load_acquire(&s->location_first)); /* A:location */
+    return location_at(fdri_atomic_load_acquire(&s->location_first)); /* A:location */
 }
 
 FDRI_RACY static void describe(struct fdri_snapshot_why *why, const struct fdri_arena_location *l,
@@ -251,7 +252,7 @@ FDRI_RACY static void describe(struct fdri_snapshot_why *why, const struct fdri_
 }
 
 /* Takes one snapshot for all threads that hang by now. The message names the one that has stood longest. */
-FDRI_RACY static void report(uint64_t now)
+FDRI_RACY static void report_hanging(uint64_t now)
 {
     struct fdri_snapshot_why why = {.kind = FDRI_ARENA_REASON_WATCHDOG, .location = UINT32_MAX, .name = "watchdog"};
     struct fdri_snapshot_quota quota = fdri_snapshot_whole_quota();
@@ -260,9 +261,9 @@ FDRI_RACY static void report(uint64_t now)
     uint32_t hanging = 0;
     who.count = 0;
     why.tick = fdri_snapshot_tick_of(fdri_snapshot_view.ticks ? fdri_clock_ticks() : now);
-    for (const struct fdri_arena_location *l = first(); l; l = next(l->next)) {
-        if (look_at(l, now, fdri_snapshot_view.watchdog_ns / 2, &u) != HANGS) continue;
-        struct watched *w = entry(l);
+    for (const struct fdri_arena_location *l = first_location(); l; l = location_at(l->next)) {
+        if (check_location(l, now, fdri_snapshot_view.watchdog_ns / 2, &u) != HANGS) continue;
+        struct watched *w = watched_of(l);
         if (!w) continue;
         if (!hanging++ || now - w->since_ns > why.value) describe(&why, l, &u, now - w->since_ns);
         w->reported = true;
@@ -282,8 +283,8 @@ FDRI_RACY static bool any_hangs(uint64_t now)
 {
     struct usage u;
     bool found = false;
-    for (const struct fdri_arena_location *l = first(); l; l = next(l->next))
-        found |= look_at(l, now, fdri_snapshot_view.watchdog_ns, &u) == HANGS;
+    for (const struct fdri_arena_location *l = first_location(); l; l = location_at(l->next))
+        found |= check_location(l, now, fdri_snapshot_view.watchdog_ns, &u) == HANGS;
     return found;
 }
 
@@ -312,7 +313,7 @@ uint64_t fdri_trigger_watchdog_look(uint64_t now)
     if (!fdri_snapshot_view.watchdog_ns) return UINT64_MAX;
     if (now < look_ns) return look_ns;
     if (due_ns && now >= due_ns) {
-        report(now);
+        report_hanging(now);
         due_ns = 0;
     } else if (any_hangs(now) && !due_ns) {
         due_ns = now + often;

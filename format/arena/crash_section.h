@@ -59,7 +59,7 @@ struct fdri_arena_crash_thread {
     uint32_t machine;   /* ELF number: 62 x86-64, 183 aarch64 */
     uint32_t registers;
     uint32_t words;
-    uint32_t looked; /* bytes of the stack, from sp on, whose words are here; 0: unknown */
+    uint32_t scanned_bytes; /* bytes of the stack, from sp on, whose words are here; 0: unknown */
     char name[16];
 };
 static_assert(sizeof(struct fdri_arena_crash_thread) == 72, "crash thread");

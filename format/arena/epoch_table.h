@@ -17,7 +17,7 @@ struct fdri_arena_epoch {
     uint64_t calls;                /* calls of regions that ended in it and were timed */
     uint64_t inclusive, exclusive; /* full ticks of these calls */
     uint32_t number;               /* fdri_arena_bin.epoch of the first one merged into it */
-    uint32_t births;               /* how many epochs were merged into it */
+    uint32_t merged_epochs;        /* how many epochs were merged into it */
     uint32_t units;                /* listed bins that ended in it, in 512 bytes; a hint */
     uint32_t rows_off;             /* struct fdri_arena_epoch_rows; 0: only the sums exist */
     uint32_t tier;                 /* merged from 2^tier epochs */
@@ -28,15 +28,15 @@ struct fdri_arena_epochs {
     struct fdri_arena_meta_head head;
     uint32_t version; /* atomic: odd while the table is rearranged */
     uint32_t count;
-    uint32_t opened;     /* 512 bytes each: bins opened in the current epoch */
-    uint32_t row_bytes;  /* size of a block of rows */
-    uint32_t base_first; /* off of struct fdri_arena_epoch_base */
+    uint32_t opened_units; /* 512 bytes each: bins opened in the current epoch */
+    uint32_t row_bytes;    /* size of a block of rows */
+    uint32_t base_first;   /* off of struct fdri_arena_epoch_base */
     uint32_t base_last;
-    uint32_t untracked; /* regions for which memory had no base row: in no sums */
-    uint32_t merging;   /* 1: a tier still has too many epochs */
-    uint32_t spare;     /* unused blocks of rows, chained through `count` */
-    uint32_t tracked;   /* rows in the base, plus one for each left out */
-    uint32_t walking;   /* 1: the last epoch but one lacks totals, which the last one has */
+    uint32_t untracked;      /* regions for which memory had no base row: in no sums */
+    uint32_t merge_pending;  /* 1: a tier still has too many epochs */
+    uint32_t spare_rows_off; /* unused blocks of rows, chained through `count` */
+    uint32_t tracked;        /* rows in the base, plus one for each left out */
+    uint32_t totals_pending; /* 1: the last epoch but one lacks totals, which the last one has */
     uint32_t reserved;
     struct fdri_arena_epoch epoch[FDRI_ARENA_EPOCHS_MAX];
 };

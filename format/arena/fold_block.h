@@ -17,7 +17,7 @@ struct fdri_arena_fold {
     uint32_t count; /* atomic */
     uint32_t reserved[11];
     struct {
-        uint64_t off, was;
+        uint64_t off, old_value;
     } word[FDRI_ARENA_FOLD_WORDS]; /* aligned words of 8 bytes */
 };
 static_assert(sizeof(struct fdri_arena_fold) == 64 + 16 * FDRI_ARENA_FOLD_WORDS, "fold");

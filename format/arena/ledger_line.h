@@ -21,9 +21,9 @@ struct fdri_arena_reduction {
     uint8_t step; /* enum fdri_arena_step */
     uint8_t class_;
     uint8_t band;
-    uint8_t reason;  /* enum fdri_policies_reason of policies/ */
-    uint32_t depth;  /* claim: id of the location that lost the bins */
-    uint32_t closed; /* 1: the partition is empty, and its gate closed */
+    uint8_t reason;       /* enum fdri_policies_reason of policies/ */
+    uint32_t depth;       /* claim: id of the location that lost the bins */
+    uint32_t gate_closed; /* 1: the partition is empty, and its gate closed */
 };
 static_assert(sizeof(struct fdri_arena_reduction) == 56, "reduction line");
 struct fdri_arena_reductions_block {

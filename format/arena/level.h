@@ -51,7 +51,7 @@ struct fdri_arena_level {
     uint64_t presented;              /* region class: enters at this depth */
     uint32_t part[FDRI_ARENA_BANDS]; /* off of the partition; 0 none yet; 1 gate closed */
     uint32_t row_off;                /* its totals row */
-    uint32_t skipped;                /* open calls directly inside that rules exclude and no list contains */
+    uint32_t excluded_open;          /* open calls directly inside that rules exclude and no list contains */
     uint64_t address;                /* code address of the open call; 0: recorded by region */
     uint64_t filtered;
     uint64_t reduced_gate; /* not stored, because a reduction closed the gate */

@@ -44,13 +44,13 @@ struct fdri_arena_location {
     uint64_t start_tick; /* stored ticks */
     uint64_t end_tick;   /* 0 while live */
     /* the words that the owner writes in each operation */
-    uint64_t busy;         /* stack address of the operation under way, 0 = none */
-    uint64_t last_tick;    /* full ticks of the newest event */
-    uint32_t depth;        /* open calls on the shadow stack: levels 1..depth */
-    uint32_t overflow;     /* open calls deeper than the stack */
-    uint16_t pause;        /* not 0: paused, by fdr_pause or outside of phases */
-    uint16_t refused_from; /* depth of the first call for which memory had no level; 0: none */
-    uint32_t level_blocks; /* number of blocks in levels_off[] */
+    uint64_t busy;           /* stack address of the operation under way, 0 = none */
+    uint64_t last_tick;      /* full ticks of the newest event */
+    uint32_t depth;          /* open calls on the shadow stack: levels 1..depth */
+    uint32_t overflow;       /* open calls deeper than the stack */
+    uint16_t pause;          /* not 0: paused, by fdr_pause or outside of phases */
+    uint16_t no_level_depth; /* depth of the first call for which memory had no level; 0: none */
+    uint32_t level_blocks;   /* number of blocks in levels_off[] */
     uint32_t levels_off[FDRI_ARENA_LEVEL_BLOCKS_MAX]; /* fdri_arena_level_block(d) is the index of level d >= 1 */
     uint32_t level0_off;                              /* off of level 0, for events outside of any call */
     uint32_t parts_first;                             /* off of the newest partition; they chain by `next` */
@@ -74,15 +74,15 @@ struct fdri_arena_location {
     uint32_t point_count;                     /* points of that tick */
     uint32_t epoch;                           /* number of the current epoch, from 0 */
     uint64_t cut_tick[FDRI_ARENA_EPOCH_CUTS]; /* epoch e began at cut_tick[e % 16] */
-    uint64_t floor_tick;      /* records with leave <= this are given back, even if a bin still holds them (0 = none) */
-    uint32_t epoch_floor;     /* oldest epoch with bins */
-    uint32_t bins_held;       /* bins of bin_bytes that this location has */
-    uint32_t strewn_units;    /* 512 bytes each: its part of bins shared by several locations */
-    uint32_t piece_free[7];   /* off of free pieces by log2(bytes) - 9: unused halves of bins */
-    uint32_t counting;        /* off of the counter that may lack the newest call; 0: none does */
-    uint32_t reduction_count; /* lines begun, up to FDRI_ARENA_REDUCTION_COUNT_END; n is at [n % .._LINES] */
-    uint32_t reductions_off;  /* off of struct fdri_arena_reductions_block, 0 = none yet */
-    uint32_t epochs_off;      /* struct fdri_arena_epochs, 0 = none yet */
+    uint64_t floor_tick;    /* records with leave <= this are given back, even if a bin still holds them (0 = none) */
+    uint32_t epoch_floor;   /* oldest epoch with bins */
+    uint32_t bins_held;     /* bins of bin_bytes that this location has */
+    uint32_t strewn_units;  /* 512 bytes each: its part of bins shared by several locations */
+    uint32_t piece_free[7]; /* off of free pieces by log2(bytes) - 9: unused halves of bins */
+    uint32_t pending_counter_off;       /* off of the counter that may lack the newest call; 0: none does */
+    uint32_t reduction_count;           /* lines begun, up to FDRI_ARENA_REDUCTION_COUNT_END; n is at [n % .._LINES] */
+    uint32_t reductions_off;            /* off of struct fdri_arena_reductions_block, 0 = none yet */
+    uint32_t epochs_off;                /* struct fdri_arena_epochs, 0 = none yet */
     uint64_t reductions_dropped_events; /* sums of lines that were overwritten, or for which memory had no block */
     uint64_t reductions_dropped_bytes;
     uint32_t gate_depth[FDRI_ARENA_BANDS]; /* calls of band b this deep or deeper are not stored; 0 = all are */
@@ -97,17 +97,17 @@ struct fdri_arena_location {
     uint32_t piece_units; /* 512 bytes each: free pieces */
     char name[32];
     /* for the sharing of bins; readers do not need it */
-    uint32_t claim;           /* atomic: bit 31 forbids other threads to take its bins */
-    uint32_t returned;        /* atomic: stack of pieces that claims found on the way to whole bins */
-    uint32_t split_bins;      /* of its bins: those split into pieces */
-    uint32_t ended_turn;      /* bins filled in the whole recording when the thread ended */
-    uint64_t asleep;          /* atomic: may claims take newest bins, too? bins/pressure/asleep.c */
-    uint32_t ended_next;      /* the location that ended after this one */
-    uint32_t fold_from;       /* how far folding has come */
-    uint32_t slabs;           /* off of the newest slab */
-    uint32_t samples_off;     /* FDRI_ARENA_LOCATION_SAMPLES: struct fdri_arena_samples */
-    uint64_t reduction_ticks; /* full ticks that the owner has spent giving memory back */
-    uint64_t reduction_worst; /* the longest of these steps, and of cuts and merges of epochs */
+    uint32_t claim;              /* atomic: bit 31 forbids other threads to take its bins */
+    uint32_t returned_pieces;    /* atomic: stack of pieces that claims found on the way to whole bins */
+    uint32_t split_bins;         /* of its bins: those split into pieces */
+    uint32_t bins_filled_at_end; /* bins filled in the whole recording when the thread ended */
+    uint64_t asleep;             /* atomic: may claims take newest bins, too? bins/pressure/asleep.c */
+    uint32_t ended_next;         /* the location that ended after this one */
+    uint32_t fold_from;          /* how far folding has come */
+    uint32_t slabs;              /* off of the newest slab */
+    uint32_t samples_off;        /* FDRI_ARENA_LOCATION_SAMPLES: struct fdri_arena_samples */
+    uint64_t reduction_ticks;    /* full ticks that the owner has spent giving memory back */
+    uint64_t reduction_worst;    /* the longest of these steps, and of cuts and merges of epochs */
 };
 static_assert(sizeof(struct fdri_arena_location) == 832, "location");
 /* `busy` ends the first cache line; the words that each call writes begin the second. */

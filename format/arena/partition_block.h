@@ -26,7 +26,7 @@ struct fdri_arena_part {
     uint8_t band;
     uint8_t size_log2;  /* size of the open bin; grows up to bin_bytes */
     uint8_t flags;      /* enum fdri_arena_part_flags */
-    uint16_t aside_how; /* if pinned: FDRI_ARENA_PINNED_... */
+    uint16_t pin_flags; /* if pinned: FDRI_ARENA_PINNED_... */
     uint32_t bins;      /* listed bins and pieces */
     uint32_t bytes;     /* their sum / 512 */
     /* one cache line: the fields that storing a record uses; see format/codec/record_codec.h */
@@ -41,8 +41,8 @@ struct fdri_arena_part {
     uint32_t context_mask; /* contexts - 1 of the open bin */
     /* if pinned: the tick of the pinning; no record that the location had then is newer. Else: not 0 while the records
      * of a newest bin that was claimed are being added to `total`; its value is the new `total`. */
-    uint64_t aside_tick;
-    uint64_t forgets; /* not 0: maximum number of records that a rewind under way removes */
+    uint64_t pin_tick;
+    uint64_t rewind_records; /* not 0: maximum number of records that a rewind under way removes */
 };
 static_assert(sizeof(struct fdri_arena_part) == 128 && offsetof(struct fdri_arena_part, progress) == 64, "partition");
 enum fdri_arena_part_flags {

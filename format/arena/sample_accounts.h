@@ -15,11 +15,11 @@
 enum fdri_arena_sample_clock { FDRI_ARENA_SAMPLE_CPU = 0, FDRI_ARENA_SAMPLE_WALL = 1, FDRI_ARENA_SAMPLE_EVENTS = 2 };
 struct fdri_arena_samples {
     struct fdri_arena_meta_head head;
-    uint64_t number;   /* of the newest sample presented: number of periods that passed */
-    uint64_t period;   /* ns of `clock`, or events */
-    uint32_t clock;    /* enum fdri_arena_sample_clock */
-    uint32_t low;      /* levels below this are not stored any more */
-    uint64_t unpathed; /* samples without a complete stack walk */
+    uint64_t number;       /* of the newest sample presented: number of periods that passed */
+    uint64_t period;       /* ns of `clock`, or events */
+    uint32_t clock;        /* enum fdri_arena_sample_clock */
+    uint32_t lowest_level; /* levels below this are not stored any more */
+    uint64_t without_path; /* samples without a complete stack walk */
     struct {
         uint64_t presented, filtered, reduced_gate, lost;
         uint32_t part; /* off of the partition, 0 = none */

@@ -22,8 +22,8 @@ static_assert(sizeof(struct fdri_arena_clock_pair) == 32, "clock pair");
 /* A backward step of the recording's clock. */
 #define FDRI_ARENA_CLOCK_STEPS 8u
 struct fdri_arena_clock_step {
-    uint64_t tick; /* full ticks: where time went on; 0: unknown */
-    uint64_t back; /* full ticks: by how much the clock had gone back */
+    uint64_t tick;       /* full ticks: where time went on; 0: unknown */
+    uint64_t step_ticks; /* full ticks: by how much the clock had gone back */
 };
 static_assert(sizeof(struct fdri_arena_clock_step) == 16, "clock step");
 struct fdri_arena_superblock {

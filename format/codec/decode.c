@@ -23,21 +23,21 @@ bool fdri_codec_decode_begin(struct fdri_codec_decoder *d, const struct fdri_are
     d->depth = h->depth;
     d->class_ = h->class_;
     d->contexts = fdri_codec_contexts(1u << h->size_log2);
-    d->bit = d->done = d->context = 0;
+    d->bit = d->decoded_records = d->context = 0;
     d->newest = fdri_codec_entry(0, FDRI_CODEC_INITIAL_LENGTH, FDRI_CODEC_INITIAL_LENGTH);
     d->last = h->base_tick;
     d->hash = FDRI_CODEC_HASH_SEED;
     d->zero_tick = h->base_tick;
     d->zero_count = h->base_ordinal;
-    d->bad = false;
+    d->damaged = false;
     d->field_count = 0;
     for (uint32_t i = 0; i < d->contexts; i++)
         d->table.t.slot[i] = (uint64_t)FDRI_CODEC_ENTRY_EMPTY << 32 | FDRI_CODEC_ENTRY_EMPTY;
-    if (h->class_ == FDRI_ARENA_CLASS_SAMPLE && !d->sample) return !(d->bad = true);
+    if (h->class_ == FDRI_ARENA_CLASS_SAMPLE && !d->sample) return !(d->damaged = true);
     if (h->class_ == FDRI_ARENA_CLASS_SAMPLE) fdri_codec_sample_decode_begin(d->sample, 1u << h->size_log2);
     else if (h->class_ != FDRI_ARENA_CLASS_REGION) memset(d->table.value, 0, sizeof d->table.value);
     /* 8 bytes of slack keep each load inside of the payload */
-    if (payload_bytes < 16 || d->bits > (payload_bytes - 8) * 8 || d->records > d->bits) return !(d->bad = true);
+    if (payload_bytes < 16 || d->bits > (payload_bytes - 8) * 8 || d->records > d->bits) return !(d->damaged = true);
     return true;
 }
 
@@ -52,7 +52,7 @@ static inline uint64_t peek(const struct fdri_codec_decoder *d)
 static inline uint64_t get(struct fdri_codec_decoder *d, uint32_t n)
 {
     if (d->bit + n > d->bits) {
-        d->bad = true;
+        d->damaged = true;
         return 0;
     }
     uint64_t v = peek(d) & ((1ull << n) - 1);
@@ -101,7 +101,7 @@ static uint32_t get_gamma(struct fdri_codec_decoder *d)
 {
     uint64_t w = look(d, 33);
     if (!w) {
-        d->bad = true;
+        d->damaged = true;
         return 1;
     }
     uint32_t k = (uint32_t)__builtin_ctzll(w);
@@ -128,7 +128,7 @@ static uint32_t get_id(struct fdri_codec_decoder *d)
 {
     uint32_t len = (uint32_t)(get(d, 9) >> 4);
     if (len <= FDRI_CODEC_ID_BITS) return (uint32_t)get_low(d, len);
-    d->bad = true;
+    d->damaged = true;
     return 0;
 }
 
@@ -160,15 +160,15 @@ static void get_record(struct fdri_codec_decoder *d, bool timed, struct span *s)
         entry = get_spelled(d, seen, one || two, timed, s);
         *slot = (uint64_t)(one ? second : first) << 32 | entry;
     }
-    if (s->id == FDRI_CODEC_ENTRY_EMPTY) d->bad = true;
+    if (s->id == FDRI_CODEC_ENTRY_EMPTY) d->damaged = true;
     d->newest = entry;
     d->context = fdri_codec_context(d->context, s->id, d->contexts - 1);
 }
 
 static void get_parent(struct fdri_codec_decoder *d, struct fdri_codec_tie *tie)
 {
-    tie->in_tick = get(d, 1);
-    tie->parent = tie->in_tick ? get_gamma(d) - 1 : 0;
+    tie->parent_in_tick = get(d, 1);
+    tie->parent = tie->parent_in_tick ? get_gamma(d) - 1 : 0;
 }
 
 static void finish_zero(struct fdri_codec_decoder *d, struct fdri_codec_record *r)
@@ -201,24 +201,24 @@ static int next_call(struct fdri_codec_decoder *d, struct fdri_codec_record *r)
     get_record(d, true, &s);
     r->id = s.id;
     if (__builtin_add_overflow(d->last, s.gap, &r->enter) || __builtin_add_overflow(r->enter, s.duration, &r->leave))
-        d->bad = true;
+        d->damaged = true;
     d->last = r->leave;
     if (s.duration == 0) finish_zero(d, r);
-    d->done++;
-    return d->bad ? -1 : 1;
+    d->decoded_records++;
+    return d->damaged ? -1 : 1;
 }
 
 static void get_place(struct fdri_codec_decoder *d, struct fdri_codec_standing *place)
 {
-    place->tied = get(d, 1);
+    place->not_first_in_tick = get(d, 1);
     place->links = 0;
     place->cut = false;
     place->sibling = place->point = 0;
-    if (!place->tied) return;
+    if (!place->not_first_in_tick) return;
     while (!place->cut && get(d, 1)) {
         uint32_t link = get_gamma(d) - 1;
         place->cut = link == FDRI_CODEC_LINKS_CUT;
-        if (!place->cut && place->links == FDRI_CODEC_LINKS_MAX) d->bad = place->cut = true;
+        if (!place->cut && place->links == FDRI_CODEC_LINKS_MAX) d->damaged = place->cut = true;
         if (!place->cut) place->link[place->links++] = link;
     }
     place->sibling = get_gamma(d) - 1;
@@ -229,7 +229,7 @@ static int next_point(struct fdri_codec_decoder *d, struct fdri_codec_record *r)
 {
     struct span s;
     get_record(d, false, &s);
-    if (__builtin_add_overflow(d->last, s.gap, &r->enter)) d->bad = true;
+    if (__builtin_add_overflow(d->last, s.gap, &r->enter)) d->damaged = true;
     r->leave = d->last = r->enter;
     r->id = s.id;
     r->ordinal = 0;
@@ -252,8 +252,8 @@ static int next_point(struct fdri_codec_decoder *d, struct fdri_codec_record *r)
         d->hash = fdri_codec_hash_step(d->hash, newest[i]);
     }
     d->field_count = count;
-    d->done++;
-    return d->bad ? -1 : 1;
+    d->decoded_records++;
+    return d->damaged ? -1 : 1;
 }
 
 static int at_end(const struct fdri_codec_decoder *d)
@@ -263,11 +263,11 @@ static int at_end(const struct fdri_codec_decoder *d)
 
 int fdri_codec_decode_next(struct fdri_codec_decoder *d, struct fdri_codec_record *r)
 {
-    if (d->bad) return -1;
-    if (d->done == d->records) return at_end(d);
+    if (d->damaged) return -1;
+    if (d->decoded_records == d->records) return at_end(d);
     int result = d->class_ == FDRI_ARENA_CLASS_REGION   ? next_call(d, r)
                  : d->class_ == FDRI_ARENA_CLASS_SAMPLE ? fdri_codec_sample_decode_next(d, r)
                                                         : next_point(d, r);
-    if (result < 0) d->bad = true;
+    if (result < 0) d->damaged = true;
     return result;
 }

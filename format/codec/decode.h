@@ -28,11 +28,11 @@ struct fdri_codec_decoder {
     uint32_t check;
     uint32_t depth, class_, contexts;
     /* state */
-    uint32_t bit, done, context, newest;
+    uint32_t bit, decoded_records, context, newest;
     uint64_t last, hash;
     uint64_t zero_tick;
     uint32_t zero_count;
-    bool bad;
+    bool damaged;
     struct fdri_codec_point_table table; /* calls only use .t */
     /* For a bin of samples; the caller provides it before fdri_codec_decode_begin. It is six times as large as all the
      * rest, and a reader has a decoder for each partition. NULL: a bin of samples counts as bad. */

@@ -82,8 +82,8 @@ static inline bool read_spelled(uint64_t w, uint32_t seen, uint32_t start, struc
 /* The parent of a call of length 0; returns the bits of its code. */
 static inline uint32_t read_parent(uint64_t x, struct fdri_codec_tie *tie)
 {
-    *tie = (struct fdri_codec_tie){.in_tick = x & 1};
-    if (!tie->in_tick) return 1;
+    *tie = (struct fdri_codec_tie){.parent_in_tick = x & 1};
+    if (!tie->parent_in_tick) return 1;
     x >>= 1;
     uint32_t k = (uint32_t)__builtin_ctzll(x | 1ull << 30);
     tie->parent = (uint32_t)((x >> (k + 1) & ((1ull << k) - 1)) | 1ull << k) - 1;
@@ -145,7 +145,7 @@ static uint32_t run(struct fdri_codec_decoder *d, struct fdri_codec_record *out,
                         .zero_count = d->zero_count,
                         .nested = d->depth > 1};
     uint32_t n = 0;
-    if (d->bad) return 0;
+    if (d->damaged) return 0;
     while (n < most && s.bit + LEAST_AHEAD <= d->bits && s.last < LAST_MOST && one(d, &s, &out[n])) n++;
     if (n == 0) return 0;
     d->hash = s.hash;
@@ -155,7 +155,7 @@ static uint32_t run(struct fdri_codec_decoder *d, struct fdri_codec_record *out,
     d->newest = s.newest;
     d->zero_tick = s.zero_tick;
     d->zero_count = s.zero_count;
-    d->done += n;
+    d->decoded_records += n;
     return n;
 }
 
@@ -163,7 +163,7 @@ int fdri_codec_decode_calls(struct fdri_codec_decoder *d, struct fdri_codec_reco
 {
     uint32_t n = 0;
     while (n < most) {
-        uint32_t left = d->records - d->done;
+        uint32_t left = d->records - d->decoded_records;
         if (!slowly) n += run(d, out + n, left < most - n ? left : most - n);
         if (n == most) break;
         int result = fdri_codec_decode_next(d, &out[n]);

@@ -158,8 +158,8 @@ static inline __attribute__((always_inline)) void add_record(struct writer *w, s
 
 static void add_parent(struct writer *w, const struct fdri_codec_tie *tie)
 {
-    add(w, tie->in_tick, 1);
-    if (tie->in_tick) add_gamma(w, tie->parent + 1);
+    add(w, tie->parent_in_tick, 1);
+    if (tie->parent_in_tick) add_gamma(w, tie->parent + 1);
 }
 
 static void finish(struct writer *w)
@@ -219,7 +219,7 @@ void fdri_codec_encode_call(struct fdri_arena_part *p, struct fdri_codec_table *
                             uint64_t gap, uint64_t duration, const struct fdri_codec_tie *tie)
 {
     struct writer w = {p, payload, 0, 0};
-    if (tie->said) {
+    if (tie->has_ordinal) {
         add(&w, FDRI_CODEC_ORDINAL_MARK, 9);
         add_gamma(&w, tie->ordinal + 1);
         p->hash = fdri_codec_hash_ordinal(p->hash, tie->ordinal);
@@ -246,8 +246,8 @@ static void add_value(struct writer *w, uint64_t value, uint64_t newest)
 
 static void add_place(struct writer *w, const struct fdri_codec_standing *place)
 {
-    add(w, place->tied, 1);
-    if (!place->tied) return;
+    add(w, place->not_first_in_tick, 1);
+    if (!place->not_first_in_tick) return;
     for (uint32_t i = 0; i < place->links; i++) {
         add(w, 1, 1);
         add_gamma(w, place->link[i] + 1);

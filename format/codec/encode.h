@@ -32,7 +32,7 @@ static inline void fdri_codec_encode_close(struct fdri_arena_part *p)
  * slept. Then the records of that bin are not in `total` yet, or are being added. */
 static inline uint64_t fdri_codec_part_given(const struct fdri_arena_part *p)
 {
-    bool taken = p->open_off && !p->limit && (!p->aside_tick || p->aside_tick != p->total);
+    bool taken = p->open_off && !p->limit && (!p->pin_tick || p->pin_tick != p->total);
     return p->total + (taken ? FDRI_ARENA_COMMIT_RECORDS(p->progress) : 0);
 }
 

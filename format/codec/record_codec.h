@@ -57,10 +57,10 @@
 
 /* The place of a call among the events of its tick. */
 struct fdri_codec_tie {
-    bool in_tick;     /* calls of length 0: the enclosing call was entered in this tick, too */
-    bool said;        /* the record states the call's ordinal */
-    uint32_t parent;  /* with in_tick: ordinal of the enclosing call among those of its depth of this tick */
-    uint32_t ordinal; /* with said: ordinal of the call among the calls of its depth entered in the same tick */
+    bool parent_in_tick; /* calls of length 0: the enclosing call was entered in this tick, too */
+    bool has_ordinal;    /* the record states the call's ordinal */
+    uint32_t parent;     /* with in_tick: ordinal of the enclosing call among those of its depth of this tick */
+    uint32_t ordinal;    /* with said: ordinal of the call among the calls of its depth entered in the same tick */
 };
 
 /* The place of a point among the events of its tick. */
@@ -68,7 +68,7 @@ struct fdri_codec_tie {
 #define FDRI_CODEC_LINKS_BITS 1536u       /* and of their bits */
 #define FDRI_CODEC_LINKS_CUT  0x7fffffffu /* stands for a link: further ones are missing */
 struct fdri_codec_standing {
-    bool tied;                           /* not the first event of its tick on this location */
+    bool not_first_in_tick;              /* not the first event of its tick on this location */
     bool cut;                            /* further links are missing */
     uint8_t links;                       /* enclosing calls that were entered in this tick */
     uint32_t sibling;                    /* ordinals given one level deeper in this tick before the point */

@@ -22,13 +22,14 @@ static inline uint64_t fdri_codec_hash_record(uint64_t hash, uint32_t id, uint64
 }
 static inline uint64_t fdri_codec_hash_parent(uint64_t hash, const struct fdri_codec_tie *tie)
 {
-    return fdri_codec_hash_step(hash, tie->in_tick | (uint64_t)tie->parent << 1);
+    return fdri_codec_hash_step(hash, tie->parent_in_tick | (uint64_t)tie->parent << 1);
 }
 static inline uint64_t fdri_codec_hash_standing(uint64_t hash, const struct fdri_codec_standing *place)
 {
     for (uint32_t i = 0; i < place->links; i++) hash = fdri_codec_hash_step(hash, 1 | (uint64_t)place->link[i] << 1);
     if (place->cut) hash = fdri_codec_hash_step(hash, 1 | (uint64_t)FDRI_CODEC_LINKS_CUT << 1);
-    return fdri_codec_hash_step(hash, place->tied | (uint64_t)place->sibling << 1 | (uint64_t)place->point << 33);
+    return fdri_codec_hash_step(hash, place->not_first_in_tick | (uint64_t)place->sibling << 1 |
+                                          (uint64_t)place->point << 33);
 }
 
 static inline uint64_t fdri_codec_hash_ordinal(uint64_t hash, uint32_t ordinal)

@@ -23,7 +23,7 @@ static uint64_t take(struct fdri_codec_decoder *d, uint32_t n)
 {
     uint64_t word, v = 0;
     if (d->bit + n > d->bits) {
-        d->bad = true;
+        d->damaged = true;
         return 0;
     }
     for (uint32_t got = 0, most; got < n; got += most) {
@@ -46,7 +46,7 @@ static uint64_t take_sized(struct fdri_codec_decoder *d) { return take_low(d, (u
 static uint32_t take_gamma(struct fdri_codec_decoder *d)
 {
     uint32_t k = 0;
-    while (k < 31 && !d->bad && !take(d, 1)) k++;
+    while (k < 31 && !d->damaged && !take(d, 1)) k++;
     return (uint32_t)take_low(d, k + 1);
 }
 
@@ -57,8 +57,8 @@ static uint64_t take_by_length(struct fdri_codec_decoder *d, uint32_t *length)
         else if (!take(d, 1)) ++*length;
         else *length = (uint32_t)take(d, 6);
     }
-    if (*length > 63) d->bad = true;
-    return d->bad ? 0 : take_low(d, *length);
+    if (*length > 63) d->damaged = true;
+    return d->damaged ? 0 : take_low(d, *length);
 }
 
 static uint64_t take_gap(struct fdri_codec_decoder *d, struct fdri_codec_sample_state *s)
@@ -66,8 +66,8 @@ static uint64_t take_gap(struct fdri_codec_decoder *d, struct fdri_codec_sample_
     uint64_t gap = s->pace && take(d, 1)
                        ? s->stride * s->pace + fdri_codec_unzigzag(take_by_length(d, &s->drift_length))
                        : take_by_length(d, &s->gap_length);
-    if (gap >> 63) d->bad = true;
-    if (d->bad) return 0;
+    if (gap >> 63) d->damaged = true;
+    if (d->damaged) return 0;
     gap_in(s, gap);
     return gap;
 }
@@ -78,20 +78,20 @@ static void take_number(struct fdri_codec_decoder *d, struct fdri_codec_sample_d
         t->s.number = take_sized(d);
         t->s.stride = take_sized(d);
         t->before = t->s.number - t->s.stride;
-        if (t->s.stride > t->s.number || !t->s.stride) d->bad = true;
+        if (t->s.stride > t->s.number || !t->s.stride) d->damaged = true;
     } else {
         if (take(d, 1)) t->s.stride = take_sized(d);
         t->s.number += t->s.stride;
-        if (!t->s.stride) d->bad = true;
+        if (!t->s.stride) d->damaged = true;
     }
-    if (t->s.number > FDRI_CODEC_SAMPLE_NUMBER_MAX) d->bad = true;
+    if (t->s.number > FDRI_CODEC_SAMPLE_NUMBER_MAX) d->damaged = true;
 }
 
 static uint32_t take_index(struct fdri_codec_decoder *d, uint32_t count)
 {
     uint32_t i = (uint32_t)take(d, index_bits(count));
     if (i < count) return i;
-    d->bad = true;
+    d->damaged = true;
     return 0;
 }
 
@@ -107,7 +107,7 @@ static uint64_t take_address(struct fdri_codec_decoder *d, const struct fdri_cod
     } else {
         address = take(d, 48);
     }
-    if (address > FDRI_CODEC_SAMPLE_ADDRESS) d->bad = true;
+    if (address > FDRI_CODEC_SAMPLE_ADDRESS) d->damaged = true;
     return address & FDRI_CODEC_SAMPLE_ADDRESS;
 }
 
@@ -118,7 +118,7 @@ static uint64_t take_site(struct fdri_codec_decoder *d, const struct fdri_codec_
     const struct fdri_codec_sample_site *inside = t->s.inside == NOWHERE ? &t->site[0] : &t->site[t->s.inside];
     if (code == SITE) *at = take_index(d, t->s.sites);
     else if (t->s.inside != NOWHERE) *at = code == FIRST ? inside->first : inside->second;
-    if (!*at) d->bad = true;
+    if (!*at) d->damaged = true;
     return t->site[*at].step;
 }
 
@@ -130,7 +130,7 @@ static uint64_t take_step(struct fdri_codec_decoder *d, struct fdri_codec_sample
         step = take_address(d, &t->s, reference(&t->s, t->site, t->s.address));
     } else if (code == RARE && take(d, 1)) {
         step = FDRI_CODEC_SAMPLE_REGION | (uint64_t)(take_gamma(d) - 1);
-        if ((step & FDRI_CODEC_SAMPLE_ADDRESS) > FDRI_CODEC_ID_MAX) d->bad = true;
+        if ((step & FDRI_CODEC_SAMPLE_ADDRESS) > FDRI_CODEC_ID_MAX) d->damaged = true;
     } else {
         step = take_site(d, t, &at, code);
     }
@@ -139,13 +139,13 @@ static uint64_t take_step(struct fdri_codec_decoder *d, struct fdri_codec_sample
     return step;
 }
 
-/* Writes the path of a node into step[]. Sets d->bad if it is longer than the maximum. */
+/* Writes the path of a node into step[]. Sets d->damaged if it is longer than the maximum. */
 static void spell(struct fdri_codec_decoder *d, struct fdri_codec_sample_decoder *t, uint32_t node)
 {
     uint32_t n = 0;
     for (uint32_t i = node; i; i = t->node[i].parent) n++; /* terminates: a parent is older than its child */
     if (n > FDRI_CODEC_SAMPLE_STEPS_MAX) {
-        d->bad = true;
+        d->damaged = true;
         n = 0;
         node = 0;
     }
@@ -155,8 +155,8 @@ static void spell(struct fdri_codec_decoder *d, struct fdri_codec_sample_decoder
 
 static void take_news(struct fdri_codec_decoder *d, struct fdri_codec_sample_decoder *t, uint32_t news)
 {
-    if (news > FDRI_CODEC_SAMPLE_STEPS_MAX - t->steps) d->bad = true;
-    for (uint32_t i = 0; i < news && !d->bad; i++) {
+    if (news > FDRI_CODEC_SAMPLE_STEPS_MAX - t->steps) d->damaged = true;
+    for (uint32_t i = 0; i < news && !d->damaged; i++) {
         uint64_t step = take_step(d, t);
         t->step[t->steps++] = step;
         d->hash = fdri_codec_hash_step(d->hash, step);
@@ -167,7 +167,7 @@ int fdri_codec_sample_decode_next(struct fdri_codec_decoder *d, struct fdri_code
 {
     struct fdri_codec_sample_decoder *t = d->sample;
     take_number(d, t);
-    uint64_t gap = d->bad ? 0 : take_gap(d, &t->s);
+    uint64_t gap = d->damaged ? 0 : take_gap(d, &t->s);
     uint32_t news = 0, node = t->s.newest;
     if (take(d, 1)) {
         node = take_index(d, t->s.nodes);
@@ -182,13 +182,13 @@ int fdri_codec_sample_decode_next(struct fdri_codec_decoder *d, struct fdri_code
     t->flags = take(d, 1) ? (uint32_t)take(d, 3) : 0;
     pc_in(&t->s, t->site, t->pc);
     d->hash = hash_tail(d->hash, t->pc, t->flags);
-    if (__builtin_add_overflow(d->last, gap, &r->enter)) d->bad = true;
+    if (__builtin_add_overflow(d->last, gap, &r->enter)) d->damaged = true;
     r->leave = d->last = r->enter;
     r->id = r->ordinal = 0;
     r->tie = (struct fdri_codec_tie){0};
     /* within one tick samples are in order of number */
-    d->place = (struct fdri_codec_standing){.tied = true, .point = (uint32_t)t->s.number};
+    d->place = (struct fdri_codec_standing){.not_first_in_tick = true, .point = (uint32_t)t->s.number};
     d->field_count = 0;
-    d->done++;
-    return d->bad ? -1 : 1;
+    d->decoded_records++;
+    return d->damaged ? -1 : 1;
 }

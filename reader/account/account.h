@@ -44,7 +44,7 @@ fdri_account_epoch_base(const struct fdr_file *f, const struct fdri_file_locatio
 /* Number of epochs to show. While the last but one has not yet got all of its totals, the last two show as one. */
 static inline uint32_t fdri_account_epochs_shown(const struct fdri_arena_epochs *e)
 {
-    return e->count - (e->walking && e->count > 1);
+    return e->count - (e->totals_pending && e->count > 1);
 }
 /* Does damage cover the rows of this ended epoch? If so, its remainder holds all of it. */
 bool fdri_account_epoch_rows_lost(const struct fdr_file *f, const struct fdri_arena_epoch *e);

@@ -53,7 +53,7 @@ static void add_total(struct fdr_file *f, const struct fdri_file_location *l, ui
 
 /* ---- totals ---- */
 
-static bool suspect(const struct fdr_file *f, const void *p, uint64_t bytes)
+static bool is_damaged(const struct fdr_file *f, const void *p, uint64_t bytes)
 {
     return fdri_file_is_suspect(f, (uint64_t)((const uint8_t *)p - f->bytes), bytes);
 }
@@ -61,7 +61,7 @@ static bool suspect(const struct fdr_file *f, const void *p, uint64_t bytes)
 bool fdri_account_epoch_rows_lost(const struct fdr_file *f, const struct fdri_arena_epoch *e)
 {
     const struct fdri_arena_epoch_rows *b = e->rows_off ? fdri_file_at(f, e->rows_off, sizeof *b) : NULL;
-    return b && suspect(f, b, fdri_bits_max(b->head.bytes, sizeof *b));
+    return b && is_damaged(f, b, fdri_bits_max(b->head.bytes, sizeof *b));
 }
 
 /* Rows and remainder of an ended epoch. `rows` NULL: everything is in the remainder. */
@@ -71,8 +71,8 @@ struct told {
 };
 
 /* Returns false if rows and remainder do not add up to the epoch's sums. */
-static bool told_of(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_epoch *e,
-                    struct told *out)
+static bool add_epoch_rows(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_epoch *e,
+                           struct told *out)
 {
     const struct fdri_arena_epoch_rows *b = NULL;
     *out = (struct told){.rest = {e->calls, e->inclusive, e->exclusive}};
@@ -93,7 +93,7 @@ static bool rows_of(struct fdr_file *f, const struct fdri_file_location *l, cons
                     uint32_t index)
 {
     struct told told;
-    if (!told_of(f, l, e, &told)) return false;
+    if (!add_epoch_rows(f, l, e, &told)) return false;
     for (uint32_t i = 0; told.rows && i < told.rows->count; i++) {
         const struct fdri_arena_epoch_row *r = &told.rows->row[i];
         add_total(f, l, index, r->key, r->flags & 1, &(struct sums){r->calls, r->inclusive, r->exclusive});
@@ -108,7 +108,7 @@ fdri_account_epoch_base(const struct fdr_file *f, const struct fdri_file_locatio
     const struct fdri_arena_epoch_base *b = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_EPOCHBASE, l->id,
                                                                             sizeof *b);
     if (!b || b->head.bytes < sizeof *b || b->count > (b->head.bytes - sizeof *b) / sizeof b->row[0] ||
-        !fdri_file_at(f, off, b->head.bytes) || b->count > *most || suspect(f, b, b->head.bytes))
+        !fdri_file_at(f, off, b->head.bytes) || b->count > *most || is_damaged(f, b, b->head.bytes))
         return NULL;
     *most -= b->count ? b->count : 1; /* a cyclic chain ends here */
     return *most ? b : NULL;
@@ -161,11 +161,11 @@ static bool rows_since(struct fdr_file *f, struct fdri_file_location *l, const s
 }
 
 /* Sets *out to the earlier one of the last two epochs if they are shown as one; else to nothing. */
-static bool begun_of(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_epochs *e,
-                     uint32_t index, struct told *out)
+static bool epoch_before_pending(struct fdr_file *f, const struct fdri_file_location *l,
+                                 const struct fdri_arena_epochs *e, uint32_t index, struct told *out)
 {
     *out = (struct told){0};
-    return index + 1 == e->count || told_of(f, l, &e->epoch[index], out);
+    return index + 1 == e->count || add_epoch_rows(f, l, &e->epoch[index], out);
 }
 
 static void set_totals(struct fdr_file *f, struct fdri_file_location *l, const struct fdri_arena_epochs *e,
@@ -176,11 +176,11 @@ static void set_totals(struct fdr_file *f, struct fdri_file_location *l, const s
     struct told begun;
     if (index + 1 < e->count) s = (struct sums){raw->calls, raw->inclusive, raw->exclusive};
     size_t before = f->epoch_total_count;
-    if (suspect(f, raw, sizeof *raw)) return; /* its sums are in damaged bytes */
+    if (is_damaged(f, raw, sizeof *raw)) return; /* its sums are in damaged bytes */
     /* the next epoch's begin is this one's end */
-    bool ends = index + 1 == e->count || !suspect(f, raw + 1, sizeof *raw);
+    bool ends = index + 1 == e->count || !is_damaged(f, raw + 1, sizeof *raw);
     out->exact = ends && !e->untracked && !(out->current && !l->settled);
-    bool good = out->current ? begun_of(f, l, e, index, &begun) && rows_since(f, l, e, index, &begun, &s)
+    bool good = out->current ? epoch_before_pending(f, l, e, index, &begun) && rows_since(f, l, e, index, &begun, &s)
                              : rows_of(f, l, raw, index);
     if (good) {
         out->exact = out->exact && !(out->current && l->epoch_rows_lost);
@@ -223,7 +223,7 @@ static void count_bin(struct fdr_file *f, struct fdri_file_location *l, const st
 }
 
 /* May a damaged or missing bin of the partition have held records of this stretch? */
-static bool missing_in(const struct fdri_file_part *p, uint64_t from, uint64_t to)
+static bool may_lack_records(const struct fdri_file_part *p, uint64_t from, uint64_t to)
 {
     for (uint32_t i = 0; i < p->bin_count; i++) {
         const struct fdri_file_bin *b = &p->bin[i];
@@ -232,7 +232,7 @@ static bool missing_in(const struct fdri_file_part *p, uint64_t from, uint64_t t
         uint64_t end = !bad ? b->base_tick : i + 1 < p->bin_count ? b[1].base_tick : UINT64_MAX;
         if ((bad || b->gap) && begin <= to && end >= from) return true;
     }
-    return p->tail_gap && !p->tail_moved && (!p->bin_count || p->bin[p->bin_count - 1].base_tick <= to);
+    return p->tail_gap && !p->tail_after_cut && (!p->bin_count || p->bin[p->bin_count - 1].base_tick <= to);
 }
 
 /* Sets, for each band, the depth down to which every call of the epoch is kept. A kept call needs all shallower
@@ -249,7 +249,7 @@ static void set_complete(const struct fdri_file_location *l, uint64_t from, uint
     for (uint32_t b = 0; b < FDRI_ARENA_BANDS; b++) out->complete_depth[b] = deepest;
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDRI_ARENA_CLASS_REGION; i++) {
         const struct fdri_file_part *p = &l->part[i];
-        if (p->floor <= from && !p->floor_unknown && !missing_in(p, from, to)) continue;
+        if (p->floor <= from && !p->floor_unknown && !may_lack_records(p, from, to)) continue;
         for (uint32_t b = 0; b <= p->band; b++)
             if (out->complete_depth[b] >= p->depth) out->complete_depth[b] = p->depth - 1u;
     }
@@ -257,7 +257,7 @@ static void set_complete(const struct fdri_file_location *l, uint64_t from, uint
 
 /* ---- a location ---- */
 
-static bool believable(const struct fdri_file_location *l, const struct fdri_arena_epochs *e)
+static bool table_plausible(const struct fdri_file_location *l, const struct fdri_arena_epochs *e)
 {
     if (!e->count || e->count > FDRI_ARENA_EPOCHS_MAX) return false;
     for (uint32_t i = 0; i < e->count; i++)
@@ -274,14 +274,14 @@ static uint64_t newest_of(const struct fdri_file_location *l)
     return l->moving || last <= l->end_tick || last > l->clock.stored_max ? l->end_tick : last;
 }
 
-static void collect(struct fdr_file *f, struct fdri_file_location *l)
+static void collect_epochs(struct fdr_file *f, struct fdri_file_location *l)
 {
     uint64_t off = l->raw.epochs_off;
     if (!l->off || !off) return;
     const struct fdri_arena_epochs *e = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_EPOCHS, l->id,
                                                                         sizeof *e);
     if (e && e->version & 1) return; /* a kill or the copy interrupted their rearrangement */
-    if (!e || suspect(f, e, offsetof(struct fdri_arena_epochs, epoch)) || !believable(l, e)) {
+    if (!e || is_damaged(f, e, offsetof(struct fdri_arena_epochs, epoch)) || !table_plausible(l, e)) {
         fdri_file_damage(f, "location %u: its epochs are damaged", l->id);
         return;
     }
@@ -312,25 +312,25 @@ static void collect(struct fdr_file *f, struct fdri_file_location *l)
     }
 }
 
-static void once(struct fdr_file *f)
+static void collect_once(struct fdr_file *f)
 {
     pthread_mutex_lock(&f->lock);
     if (!f->has_epochs)
-        for (size_t i = 0; i < f->location_count; i++) collect(f, &f->location[i]);
+        for (size_t i = 0; i < f->location_count; i++) collect_epochs(f, &f->location[i]);
     f->has_epochs = true;
     pthread_mutex_unlock(&f->lock);
 }
 
 size_t fdr_epochs(struct fdr_file *f, const struct fdr_epoch_info **rows)
 {
-    once(f);
+    collect_once(f);
     *rows = f->epoch;
     return f->epoch_count;
 }
 
 size_t fdr_epoch_totals(struct fdr_file *f, const struct fdr_epoch_total **rows)
 {
-    once(f);
+    collect_once(f);
     *rows = f->epoch_total;
     return f->epoch_total_count;
 }

@@ -75,11 +75,11 @@ static void describe_pinned(const struct fdr_file *f, struct fdri_file_location 
     const struct fdri_arena_part *raw = (const void *)fdri_file_meta_at(f, p->off, FDRI_ARENA_META_PART, l->id,
                                                                         sizeof *raw);
     struct fdr_location_info *i = &l->info;
-    if (!p->aside || !raw) return;
-    if (l->moving && raw->aside_tick > l->cut) return; /* pinned during the copy, so the copy may lack parts */
+    if (!p->pinned || !raw) return;
+    if (l->moving && raw->pin_tick > l->cut) return; /* pinned during the copy, so the copy may lack parts */
     i->pinned_given |= p->given_back || p->floor; /* a pinned partition without bins may be empty because of a rewind */
-    i->pinned_to_ns = clipped_ns(l, raw->aside_tick);
-    i->pinned_cut |= (raw->aside_how & FDRI_ARENA_PINNED_EARLY) != 0;
+    i->pinned_to_ns = clipped_ns(l, raw->pin_tick);
+    i->pinned_cut |= (raw->pin_flags & FDRI_ARENA_PINNED_EARLY) != 0;
     for (uint32_t b = 0; b < p->bin_count; b++) {
         i->pinned_events += (p->class_ == FDRI_ARENA_CLASS_REGION ? 2 : 1) * p->bin[b].records;
         i->pinned_bytes += 1u << p->bin[b].size_log2;
@@ -135,7 +135,7 @@ static bool any_kept(const struct fdri_file_location *l)
     return l->frame_count > 0;
 }
 
-static bool level_lost(const struct fdr_file *f, const struct fdri_file_location *l, uint32_t depth)
+static bool level_block_lost(const struct fdr_file *f, const struct fdri_file_location *l, uint32_t depth)
 {
     const struct fdri_arena_level *v = depth ? fdri_file_level(f, l, depth) : NULL;
     const struct fdri_arena_level_points *p = fdri_file_points(f, l, depth);
@@ -149,16 +149,16 @@ static bool level_lost(const struct fdr_file *f, const struct fdri_file_location
 static bool is_whole(const struct fdr_file *f, const struct fdri_file_location *l)
 {
     const struct fdri_arena_samples *samples = fdri_events_samples(f, l);
-    if (!l->off || l->suspect || l->levels_lost || l->parts_missing || l->raw.lost_overflow || f->sb.dropped_bins)
+    if (!l->off || l->block_damaged || l->levels_lost || l->parts_missing || l->raw.lost_overflow || f->sb.dropped_bins)
         return false;
     for (size_t i = 0; i < l->part_count; i++) {
         const struct fdri_file_part *p = &l->part[i];
-        if (p->given_back || p->floor || p->floor_unknown || (p->tail_gap && !p->tail_moved) ||
+        if (p->given_back || p->floor || p->floor_unknown || (p->tail_gap && !p->tail_after_cut) ||
             fdri_file_bins_missing(p))
             return false;
     }
     for (uint32_t d = 0; d <= fdri_arena_levels_in(l->raw.level_blocks); d++)
-        if (level_lost(f, l, d)) return false;
+        if (level_block_lost(f, l, d)) return false;
     for (uint32_t d = 0; samples && d < FDRI_ARENA_SAMPLE_LEVELS; d++)
         if (samples->level[d].reduced_gate || samples->level[d].lost) return false;
     return true;
@@ -247,13 +247,13 @@ static void clock_steps(struct fdr_file *f)
         const struct fdri_arena_clock_step *s = &f->sb.clock_step[k % FDRI_ARENA_CLOCK_STEPS];
         if (s->tick)
             i->clock_step[i->clock_step_count++] = (struct fdr_clock_step_info){
-                fdri_file_full_ns(&f->clock, s->tick), fdri_file_duration_ns(&f->clock, s->back)};
+                fdri_file_full_ns(&f->clock, s->tick), fdri_file_duration_ns(&f->clock, s->step_ticks)};
     }
 }
 
 /* Reports a signal whose handler may still run. A handler may also leave by longjmp, which nothing records. So if
  * the thread recorded an event since, it has left its handler. */
-static void handled(struct fdr_file *f)
+static void report_signal_under_way(struct fdr_file *f)
 {
     const struct fdri_arena_superblock *sb = &f->sb;
     if (sb->state != FDRI_ARENA_STATE_RECORDING || !sb->cause_signal) return;
@@ -327,7 +327,7 @@ void fdri_account_info(struct fdr_file *f)
     i->realtime_offset_ns = (int64_t)(sb->clock_start.realtime_ns - sb->clock_start.monotonic_ns);
     why_and_end(f);
     i->cause_realtime_ns = i->has_cause ? sb->cause_realtime_ns : 0;
-    handled(f);
+    report_signal_under_way(f);
     clock_steps(f);
     i->faults_survived = sb->faults_survived;
     i->handlers = sb->handlers;

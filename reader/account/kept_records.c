@@ -22,20 +22,20 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-static uint64_t at_least(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t later_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 /* Records in bins are good; no damaged word may hide them. So a floor later than the newest event does not count. In
  * a moving location, the floor was copied before the tail. */
 uint64_t fdri_account_floor(const struct fdri_file_location *l)
 {
     uint64_t floor = l->raw.floor_tick, newest = l->raw.last_tick;
-    if (l->moving) newest = l->in_tail ? at_least(newest, l->tail.end_tick) : UINT64_MAX;
-    return l->suspect || floor > newest >> l->clock.shift || floor > l->clock.stored_max ? 0 : floor;
+    if (l->moving) newest = l->in_tail ? later_of(newest, l->tail.end_tick) : UINT64_MAX;
+    return l->block_damaged || floor > newest >> l->clock.shift || floor > l->clock.stored_max ? 0 : floor;
 }
 
 /* Sets min_leave for the pinned partitions, or for all others. Events that left up to `all` are not kept. Partitions
  * are sorted by class, then depth, then band; region calls come first. */
-static void keep_rule(struct fdri_file_location *l, bool aside, uint64_t all)
+static void keep_rule(struct fdri_file_location *l, bool pinned, uint64_t all)
 {
     uint64_t above[FDRI_ARENA_BANDS] = {0}; /* greatest floor over shallower depths and bands >= the index */
     size_t i = 0;
@@ -45,17 +45,17 @@ static void keep_rule(struct fdri_file_location *l, bool aside, uint64_t all)
         for (; i < l->part_count && l->part[i].class_ == FDRI_ARENA_CLASS_REGION &&
                l->part[i].depth == l->part[first].depth;
              i++)
-            if (l->part[i].aside == aside) here[l->part[i].band] = l->part[i].floor;
+            if (l->part[i].pinned == pinned) here[l->part[i].band] = l->part[i].floor;
         for (size_t j = first; j < i; j++) {
-            uint64_t floor = at_least(above[l->part[j].band], all);
-            for (uint32_t b = l->part[j].band + 1u; b < FDRI_ARENA_BANDS; b++) floor = at_least(floor, here[b]);
-            if (l->part[j].aside == aside) l->part[j].min_leave = floor ? floor + 1 : 0;
+            uint64_t floor = later_of(above[l->part[j].band], all);
+            for (uint32_t b = l->part[j].band + 1u; b < FDRI_ARENA_BANDS; b++) floor = later_of(floor, here[b]);
+            if (l->part[j].pinned == pinned) l->part[j].min_leave = floor ? floor + 1 : 0;
         }
         for (uint32_t b = 0; b < FDRI_ARENA_BANDS; b++)
-            for (uint32_t longer = b; longer < FDRI_ARENA_BANDS; longer++) above[b] = at_least(above[b], here[longer]);
+            for (uint32_t longer = b; longer < FDRI_ARENA_BANDS; longer++) above[b] = later_of(above[b], here[longer]);
     }
     for (; i < l->part_count; i++)
-        if (l->part[i].aside == aside) l->part[i].min_leave = all ? all + 1 : 0;
+        if (l->part[i].pinned == pinned) l->part[i].min_leave = all ? all + 1 : 0;
 }
 
 void fdri_account_keep_rule(struct fdri_file_location *l)
@@ -66,8 +66,8 @@ void fdri_account_keep_rule(struct fdri_file_location *l)
 }
 
 /* Sets first_tick to the enter of the oldest kept record. */
-static bool oldest(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
-                   struct fdri_events_cursor *c)
+static bool find_oldest_kept(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
+                             struct fdri_events_cursor *c)
 {
     fdri_events_cursor_init(c, f, l, p, p->min_leave, 1);
     bool any = fdri_events_cursor_fill(c);
@@ -77,7 +77,7 @@ static bool oldest(struct fdr_file *f, struct fdri_file_location *l, struct fdri
 }
 
 /* Sets last_tick to the leave of the newest record. It lies in the newest good bin that has records. */
-static bool newest(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p)
+static bool find_newest_kept(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p)
 {
     uint64_t gone;
     for (uint32_t i = p->bin_count; i-- > 0;)
@@ -87,7 +87,7 @@ static bool newest(struct fdr_file *f, struct fdri_file_location *l, struct fdri
 }
 
 /* Number of records ever stored in partition p. */
-static uint64_t stored(const struct fdri_file_part *p)
+static uint64_t stored_ever(const struct fdri_file_part *p)
 {
     const struct fdri_file_bin *b = p->bin_count ? &p->bin[p->bin_count - 1] : NULL;
     return b ? b->first_index + b->records : p->given_back;
@@ -96,18 +96,18 @@ static uint64_t stored(const struct fdri_file_part *p)
 uint64_t fdri_account_stored_ever(const struct fdr_file *f, const struct fdri_file_location *l, uint32_t depth)
 {
     const struct fdri_arena_level *v = fdri_file_level(f, l, depth);
-    if (!v || l->suspect || l->parts_missing) return UINT64_MAX;
+    if (!v || l->block_damaged || l->parts_missing) return UINT64_MAX;
     uint64_t sum = v->filtered + v->reduced_gate + v->lost;
     for (uint32_t i = 0; i < FDRI_ARENA_BANDS * 2; i++) {
         const struct fdri_file_part *p = fdri_file_part(l, FDRI_ARENA_CLASS_REGION, depth, i / 2, i & 1);
-        if (p && (p->forgets || p->tail_gap || p->untold)) return UINT64_MAX;
-        if (p) sum += stored(p);
+        if (p && (p->rewind_records || p->tail_gap || p->unaccounted)) return UINT64_MAX;
+        if (p) sum += stored_ever(p);
     }
     return sum;
 }
 
 /* Number of calls presented at this depth that are in no account, because they are open. UINT64_MAX: unknown. */
-static uint64_t without_account(const struct fdr_file *f, const struct fdri_file_location *l, uint32_t depth)
+static uint64_t open_unaccounted(const struct fdr_file *f, const struct fdri_file_location *l, uint32_t depth)
 {
     uint64_t sum = fdri_account_stored_ever(f, l, depth);
     return sum == UINT64_MAX ? sum : fdri_file_level(f, l, depth)->presented - sum;
@@ -120,7 +120,7 @@ static bool open_for_all_that(const struct fdr_file *f, const struct fdri_file_l
                               const struct fdri_file_part *p, const struct fdri_file_frame *frame)
 {
     return !l->moving && !l->stopped && fdri_events_frame_kept(frame) && (!p->any || p->last_tick <= frame->enter) &&
-           without_account(f, l, p->depth) == 1;
+           open_unaccounted(f, l, p->depth) == 1;
 }
 
 /* A completed record has priority over a frame. A frame counts only if everything completed at its depth ended
@@ -136,14 +136,14 @@ static void believe_frames(const struct fdr_file *f, struct fdri_file_location *
         const struct fdri_file_frame *frame = &l->frame[p->depth - 1];
         if (frame->flags & FDRI_ARENA_LEVEL_UNTIMED || newest_leave < frame->enter) continue;
         /* then the frame's call is in an account already */
-        bool own = fdri_events_frame_kept(frame) && !without_account(f, l, p->depth);
+        bool own = fdri_events_frame_kept(frame) && !open_unaccounted(f, l, p->depth);
         if ((newest_leave > frame->enter && !open_for_all_that(f, l, p, frame)) || (own && !l->stopped))
             l->frame_count = p->depth - 1u;
     }
 }
 
 /* Without payloads, the bin headers and the partition's block give the range. */
-static bool by_headers(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p)
+static bool range_from_headers(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p)
 {
     const struct fdri_arena_part *raw = (const void *)fdri_file_meta_at(f, p->off, FDRI_ARENA_META_PART, l->id,
                                                                         sizeof *raw);
@@ -160,7 +160,8 @@ void fdri_account_reach(struct fdr_file *f, struct fdri_file_location *l)
     uint64_t from = UINT64_MAX, to = 0;
     for (size_t i = 0; i < l->part_count; i++) {
         struct fdri_file_part *p = &l->part[i];
-        p->any = f->headers_only ? by_headers(f, l, p) : newest(f, l, p) && oldest(f, l, p, c);
+        p->any = f->headers_only ? range_from_headers(f, l, p)
+                                 : find_newest_kept(f, l, p) && find_oldest_kept(f, l, p, c);
         if (!p->any) continue;
         if (p->first_tick < from) from = p->first_tick;
         if (p->last_tick > to) to = p->last_tick;

@@ -97,7 +97,7 @@ static void count_cell(struct fdr_file *f, const struct fdri_file_location *l, u
         const struct fdri_file_part *p = fdri_file_part(l, class_, depth, i / 2, i & 1);
         if (!p) continue;
         later += count_part(f, l, p, &r);
-        forgets += p->forgets;
+        forgets += p->rewind_records;
     }
     if (class_ == FDRI_ARENA_CLASS_REGION && depth > 0 && depth <= l->frame_count)
         r.kept += fdri_events_frame_kept(&l->frame[depth - 1]);
@@ -120,7 +120,7 @@ static uint32_t deepest_of(const struct fdri_file_location *l)
 uint32_t fdri_account_without_level_from(const struct fdri_file_location *l)
 {
     uint32_t behind = (uint32_t)fdri_bits_max(fdri_arena_levels_in(l->raw.level_blocks), deepest_of(l)) + 1,
-             from = l->raw.refused_from;
+             from = l->raw.no_level_depth;
     if (!(l->raw.presented_overflow | l->raw.lost_overflow)) return 0;
     return from && from < behind ? from : behind;
 }
@@ -196,8 +196,8 @@ static void verify_part(struct fdr_file *f, const struct fdri_file_location *l, 
     for (uint32_t i = 0; i < p->bin_count; i++) {
         struct fdri_file_bin *b = &p->bin[i];
         if (!unread && fdri_atomic_load_relaxed(&b->state) != FDRI_FILE_BIN_BAD) continue;
-        if (b->told || fdri_file_bin_good(f, l, b)) continue;
-        b->told = true;
+        if (b->reported || fdri_file_bin_good(f, l, b)) continue;
+        b->reported = true;
         fdri_file_damage(f, "bin at %u (location %u, %s depth %u band %u seq %u) is damaged: %u records lost", b->off,
                          l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq, b->records);
     }

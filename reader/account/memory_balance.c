@@ -10,7 +10,7 @@
 #include "reader/file/file.h"
 
 /* The size of the bin or meta block at `off`. *used: bytes of records in it. *events: it is no meta block. */
-static uint32_t place(const struct fdr_file *f, uint64_t off, uint32_t room, uint64_t *used, bool *events)
+static uint32_t block_at(const struct fdr_file *f, uint64_t off, uint32_t room, uint64_t *used, bool *events)
 {
     struct fdri_arena_bin h;
     *used = 0;
@@ -34,7 +34,7 @@ void fdri_account_balance(struct fdr_file *f)
     if (end > f->bins_end) end = f->bins_end;
     for (uint64_t off = f->sb.bins_off, size; off < end; off += size) {
         uint32_t room = f->sb.bin_bytes - (uint32_t)((off - f->sb.bins_off) % f->sb.bin_bytes);
-        size = place(f, off, room, &used, &events);
+        size = block_at(f, off, room, &used, &events);
         if (!events) continue;
         all += size;
         sum += used;

@@ -16,7 +16,7 @@
 
 #define KEY_ID(key) ((key)&0xffffffu)
 
-static uint64_t counted(const struct fdr_total *t)
+static uint64_t histogram_calls(const struct fdr_total *t)
 {
     uint64_t in = 0;
     for (int i = 0; i < 64; i++) in += t->histogram[i];
@@ -27,9 +27,9 @@ static uint64_t counted(const struct fdr_total *t)
  * counter. */
 static void count_newest(const struct fdri_file_location *l, const struct fdri_arena_row *r, struct fdr_total *t)
 {
-    uint32_t bucket = (l->raw.counting - (uint32_t)r->histogram) / (uint32_t)sizeof(uint64_t);
+    uint32_t bucket = (l->raw.pending_counter_off - (uint32_t)r->histogram) / (uint32_t)sizeof(uint64_t);
     uint32_t first = fdri_arena_histogram_first(r->histogram), n = fdri_arena_histogram_count(r->histogram) & 0xff;
-    if (!l->raw.counting || bucket < first || bucket >= first + n || counted(t) >= r->calls) return;
+    if (!l->raw.pending_counter_off || bucket < first || bucket >= first + n || histogram_calls(t) >= r->calls) return;
     t->histogram[bucket]++;
 }
 
@@ -95,7 +95,7 @@ static void add_row(struct fdr_file *f, const struct fdri_file_location *l, cons
         else fdri_file_damage(f, "location %u: the histogram of row %08x is damaged", l->id, r->key);
     }
     if (t->has_histogram) count_newest(l, r, t);
-    if (t->has_histogram && !fdri_account_counts_plausible(f, l, counted(t), t->calls)) leave_out(f, t);
+    if (t->has_histogram && !fdri_account_counts_plausible(f, l, histogram_calls(t), t->calls)) leave_out(f, t);
 }
 
 static void say_damaged(struct fdr_file *f, const struct fdri_file_location *l)
@@ -134,7 +134,7 @@ static void from_slabs(struct fdr_file *f, const struct fdri_file_location *l)
     for (size_t i = 0; i < count; i++) {
         const struct fdri_arena_meta_head *h = fdri_file_at(f, m[i].off, sizeof *h);
         for (uint64_t at = 64; h && at + 64 <= h->bytes; at += 64) {
-            if (f->total_looks++ > f->end / 64) return; /* the blocks overlap: no recorder wrote them */
+            if (f->total_row_reads++ > f->end / 64) return; /* the blocks overlap: no recorder wrote them */
             const struct fdri_arena_row *r = fdri_file_at(f, m[i].off + at, sizeof *r);
             if (!r) break;
             add_found(f, l, r);
@@ -152,7 +152,7 @@ static int by_place(const void *x, const void *y)
 }
 
 /* Drops duplicates: slots may name a row twice. */
-static void drop_twins(struct fdr_file *f)
+static void drop_duplicates(struct fdr_file *f)
 {
     size_t kept = 0;
     for (size_t i = 0; i < f->total_count; i++)
@@ -180,11 +180,11 @@ static void add_rest(struct fdr_file *f, const struct fdri_file_location *l, siz
     const struct fdri_arena_row *r = l->raw.rest_row_off ? fdri_account_row_at(f, l->raw.rest_row_off) : NULL;
     for (size_t i = before; i < f->total_count; i++)
         if (f->total[i].rest) return;
-    if (!r || r->key != FDRI_ARENA_ROW_KEY_REST || l->suspect || fdri_account_row_suspect(f, r)) return;
+    if (!r || r->key != FDRI_ARENA_ROW_KEY_REST || l->block_damaged || fdri_account_row_suspect(f, r)) return;
     if (!l->rows_lost || fdri_account_row_plausible(f, l, r)) add_row(f, l, r);
 }
 
-static void collect(struct fdr_file *f, struct fdri_file_location *l)
+static void collect_totals(struct fdr_file *f, struct fdri_file_location *l)
 {
     size_t before = f->total_count;
     l->rows_lost = fdri_account_rows_doubted(l);
@@ -202,9 +202,9 @@ size_t fdr_totals(const struct fdr_file *file, const struct fdr_total **rows)
     struct fdr_file *f = (struct fdr_file *)(uintptr_t)file; /* computed on first use */
     pthread_mutex_lock(&f->lock);
     if (!f->has_totals) {
-        for (size_t i = 0; i < f->location_count; i++) collect(f, &f->location[i]);
+        for (size_t i = 0; i < f->location_count; i++) collect_totals(f, &f->location[i]);
         if (f->total_count) qsort(f->total, f->total_count, sizeof *f->total, by_place);
-        drop_twins(f);
+        drop_duplicates(f);
     }
     f->has_totals = true;
     pthread_mutex_unlock(&f->lock);

@@ -69,8 +69,8 @@ static void duration_text(const struct fdr_file *f, const struct fdri_file_locat
     else text[0] = 0;
 }
 
-static void say_what(const struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_reduction *r,
-                     struct fdr_reduction_info *out)
+static void describe_reduction(const struct fdr_file *f, const struct fdri_file_location *l,
+                               const struct fdri_arena_reduction *r, struct fdr_reduction_info *out)
 {
     char duration[60] = "";
     if (r->step == FDRI_ARENA_STEP_STOP) {
@@ -105,8 +105,8 @@ static void add_line(struct fdr_file *f, const struct fdri_file_location *l, con
     out->from_ns = fdri_file_ns(&l->clock, from < most ? from : most);
     out->to_ns = fdri_file_ns(&l->clock, r->to_tick < most ? r->to_tick : most);
     out->steps = r->steps;
-    out->gone = r->closed != 0;
-    say_what(f, l, r, out);
+    out->gone = r->gate_closed != 0;
+    describe_reduction(f, l, r, out);
 }
 
 static uint64_t newest_tick(const struct fdri_file_location *l)
@@ -126,7 +126,7 @@ bool fdri_account_reduction_good(const struct fdr_file *f, const struct fdri_are
 static void add_dropped(struct fdr_file *f, const struct fdri_file_location *l, uint64_t oldest_tick)
 {
     if (!l->raw.reductions_dropped_events && !l->raw.reductions_dropped_bytes) return;
-    if (l->suspect) {
+    if (l->block_damaged) {
         fdri_file_damage(f, "location %u: its reductions before the oldest line are unknown", l->id);
         return;
     }
@@ -155,7 +155,7 @@ static uint64_t oldest_tick(const struct fdr_file *f, const struct fdri_file_loc
     return newest_tick(l);
 }
 
-static void collect(struct fdr_file *f, const struct fdri_file_location *l)
+static void collect_reductions(struct fdr_file *f, const struct fdri_file_location *l)
 {
     uint64_t off = l->raw.reductions_off;
     uint32_t count = l->raw.reduction_count;
@@ -183,7 +183,7 @@ size_t fdr_reductions(const struct fdr_file *file, const struct fdr_reduction_in
     struct fdr_file *f = (struct fdr_file *)(uintptr_t)file; /* computed on first use */
     pthread_mutex_lock(&f->lock);
     if (!f->has_reductions)
-        for (size_t i = 0; i < f->location_count; i++) collect(f, &f->location[i]);
+        for (size_t i = 0; i < f->location_count; i++) collect_reductions(f, &f->location[i]);
     f->has_reductions = true;
     pthread_mutex_unlock(&f->lock);
     *rows = f->reduction;

@@ -81,9 +81,9 @@ static bool sums_agree(const struct fdri_arena_row *r)
 static bool presented(const struct fdri_file_location *l, uint32_t class_, uint64_t *most)
 {
     /* with this flag, the number presented is a lower bound */
-    bool doubted = l->suspect || l->raw.flags & FDRI_ARENA_LOCATION_ANEW;
+    bool doubted = l->block_damaged || l->raw.flags & FDRI_ARENA_LOCATION_ANEW;
     *most = l->settled ? l->presented_in[class_] : l->tail.presented;
-    return !doubted && (l->settled ? !l->presented_doubted : l->in_tail);
+    return !doubted && (l->settled ? !l->presented_unsure : l->in_tail);
 }
 
 bool fdri_account_counts_plausible(const struct fdr_file *f, const struct fdri_file_location *l, uint64_t counted,

@@ -60,8 +60,8 @@ static bool reachable(const struct fdri_account_rows *t, uint32_t key)
 
 /* The snapshot may have copied a row's place before the row was there. Then the bytes there are no row of this
  * table. */
-static bool foreign(const struct fdri_file_location *l, const struct fdri_arena_row *r,
-                    const struct fdri_account_rows *t)
+static bool not_of_table(const struct fdri_file_location *l, const struct fdri_arena_row *r,
+                         const struct fdri_account_rows *t)
 {
     if (l->settled || !l->in_tail) return false;
     bool anew = l->raw.flags & FDRI_ARENA_LOCATION_ANEW; /* then the number presented is a lower bound */
@@ -69,7 +69,7 @@ static bool foreign(const struct fdri_file_location *l, const struct fdri_arena_
 }
 
 /* Number of used slots at the table's end. A search continues from there at the beginning. */
-static uint32_t taken_at_end(const uint32_t *slot, uint32_t count)
+static uint32_t used_run_at_end(const uint32_t *slot, uint32_t count)
 {
     uint32_t n = 0;
     while (n < count && slot[count - 1 - n]) n++;
@@ -78,14 +78,14 @@ static uint32_t taken_at_end(const uint32_t *slot, uint32_t count)
 
 /* For a slot t->at in damaged bytes or a damaged table: does it lead to a row of this table? It may lead to another
  * thread's row, or to counters. */
-static bool led_right(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_account_rows *t)
+static bool leads_to_own_row(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_account_rows *t)
 {
     return t->row && reachable(t, t->row->key) && fdri_account_among_rows(f, l, t->slot[t->at], sizeof *t->row) &&
            fdri_account_row_plausible(f, l, t->row);
 }
 
 /* Goes to the next used slot. Returns false if there is none. */
-static bool step(struct fdr_file *f, struct fdri_account_rows *t)
+static bool next_used_slot(struct fdr_file *f, struct fdri_account_rows *t)
 {
     uint32_t count = 1u << t->log2;
     for (t->at++, t->run++; t->at < count && !t->slot[t->at]; t->at++, t->run = 0)
@@ -98,7 +98,7 @@ static bool step(struct fdr_file *f, struct fdri_account_rows *t)
  * confirmation. */
 static bool any_wrong(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_account_rows t)
 {
-    while (l->settled && step(f, &t)) {
+    while (l->settled && next_used_slot(f, &t)) {
         if (damaged(f, &t.slot[t.at], sizeof t.slot[0]) || (t.row && fdri_account_row_suspect(f, t.row))) continue;
         if (!t.row || fdri_account_row_class(t.row->key) == FDRI_ACCOUNT_ROW_NO_CLASS || !reachable(&t, t.row->key))
             return true;
@@ -118,7 +118,7 @@ bool fdri_account_rows_begin(struct fdr_file *f, const struct fdri_file_location
     *looked += count;
     if (!slot || *looked > f->end) return false; /* the tables overlap: no recorder wrote them */
     *t = (struct fdri_account_rows){.slot = slot, .log2 = head->log2, .at = UINT32_MAX};
-    t->run = taken_at_end(slot, count) - 1;
+    t->run = used_run_at_end(slot, count) - 1;
     t->doubted = any_wrong(f, l, *t);
     /* a damaged slot that reads 0 may have led to a row */
     t->lost = t->doubted || damaged(f, head, sizeof *head + count * sizeof *slot);
@@ -128,14 +128,14 @@ bool fdri_account_rows_begin(struct fdr_file *f, const struct fdri_file_location
 enum fdri_account_slot fdri_account_rows_next(struct fdr_file *f, const struct fdri_file_location *l,
                                               struct fdri_account_rows *t)
 {
-    if (!step(f, t)) return FDRI_ACCOUNT_SLOT_END;
+    if (!next_used_slot(f, t)) return FDRI_ACCOUNT_SLOT_END;
     bool doubt = t->doubted || damaged(f, &t->slot[t->at], sizeof t->slot[0]);
     t->doubted |= !t->row && !doubt; /* a copy beside a running thread does not explain this */
-    if (!t->row || fdri_account_row_suspect(f, t->row) || (doubt && !led_right(f, l, t))) {
+    if (!t->row || fdri_account_row_suspect(f, t->row) || (doubt && !leads_to_own_row(f, l, t))) {
         t->lost = true;
         return FDRI_ACCOUNT_SLOT_LOST;
     }
-    return foreign(l, t->row, t) ? FDRI_ACCOUNT_SLOT_FOREIGN : FDRI_ACCOUNT_SLOT_ROW;
+    return not_of_table(l, t->row, t) ? FDRI_ACCOUNT_SLOT_FOREIGN : FDRI_ACCOUNT_SLOT_ROW;
 }
 
 /* ---- missing rows ---- */
@@ -150,5 +150,5 @@ static bool has_totals(const struct fdri_file_location *l)
 
 bool fdri_account_rows_doubted(const struct fdri_file_location *l)
 {
-    return has_totals(l) && (!l->off || l->suspect || l->raw.flags & FDRI_ARENA_LOCATION_TOTALS_LOST);
+    return has_totals(l) && (!l->off || l->block_damaged || l->raw.flags & FDRI_ARENA_LOCATION_TOTALS_LOST);
 }

@@ -36,7 +36,7 @@ bool fdri_bundle_word(const struct fdri_bundle_thread *t, uint64_t address, uint
 
 uint64_t fdri_bundle_kept_bytes(const struct fdri_bundle_thread *t)
 {
-    if (t->raw.looked || !t->raw.words) return t->raw.looked;
+    if (t->raw.scanned_bytes || !t->raw.words) return t->raw.scanned_bytes;
     return (t->place[t->raw.words - 1] & ~7u) + 8ull;
 }
 

@@ -96,7 +96,7 @@ static void add_cause(struct fdr_file *f, const uint8_t *bytes, uint32_t count)
 }
 
 /* Copies an array out of an entry and moves *at to its end. */
-static void *take(struct fdr_file *f, const uint8_t **at, uint64_t bytes)
+static void *copy_array(struct fdr_file *f, const uint8_t **at, uint64_t bytes)
 {
     void *to = fdri_file_alloc(f, bytes);
     if (to && bytes) memcpy(to, *at, bytes);
@@ -114,9 +114,9 @@ static void add_thread(struct fdr_file *f, const uint8_t *bytes, uint32_t count)
     memcpy(&t.raw, bytes, sizeof t.raw);
     if (sizeof t.raw + 8ull * t.raw.registers + 12ull * t.raw.words > count) return;
     const uint8_t *at = bytes + sizeof t.raw;
-    t.registers = take(f, &at, 8ull * t.raw.registers);
-    t.word = take(f, &at, 8ull * t.raw.words);
-    t.place = take(f, &at, 4ull * t.raw.words);
+    t.registers = copy_array(f, &at, 8ull * t.raw.registers);
+    t.word = copy_array(f, &at, 8ull * t.raw.words);
+    t.place = copy_array(f, &at, 4ull * t.raw.words);
     if (!t.registers || !t.word || !t.place) return;
     b->info[b->thread_count] = (struct fdr_crash_thread_info){.tid = t.raw.tid,
                                                               .name = copy_text(f, t.raw.name, sizeof t.raw.name),
@@ -164,7 +164,7 @@ static void add_text(struct fdr_file *f, const uint8_t *bytes, uint32_t count)
     b->text[b->text_count++] = t;
 }
 
-static bool check_right(const struct fdri_arena_crash *head, const uint8_t *from)
+static bool checksum_matches(const struct fdri_arena_crash *head, const uint8_t *from)
 {
     uint64_t hash = 0x243F6A8885A308D3u;
     for (uint64_t i = sizeof *head; i + 8 <= head->bytes; i += 8) {
@@ -194,7 +194,7 @@ void fdri_bundle_read(struct fdr_file *f)
         return;
     }
     f->section_end = off + head.bytes;
-    if (!check_right(&head, from)) {
+    if (!checksum_matches(&head, from)) {
         fdri_file_damage(f, "crash section: its check is wrong");
         return;
     }

@@ -56,7 +56,7 @@ static bool is_file(int fd, const char *hex)
     return same;
 }
 
-static bool there(Dwfl *dwfl, uint64_t from, uint64_t to)
+static bool module_known(Dwfl *dwfl, uint64_t from, uint64_t to)
 {
     return dwfl_addrmodule(dwfl, from) || dwfl_addrmodule(dwfl, to - 1);
 }
@@ -97,7 +97,7 @@ static void report_mapped(const struct fdr_file *f, Dwfl *dwfl)
             (size_t)path < line && p[path] == '/' && off == 0 && line - (size_t)path < sizeof name) {
             memcpy(name, p + path, line - (size_t)path);
             name[line - (size_t)path] = 0;
-            bool known = fdri_bundle_module_at(f, from) || there(dwfl, from, to);
+            bool known = fdri_bundle_module_at(f, from) || module_known(dwfl, from, to);
             int fd = known ? -1 : fdri_symbol_symbols_fd(name);
             if (fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == inode) report(dwfl, "", name, fd, from);
             else if (fd >= 0) close(fd);
@@ -144,7 +144,7 @@ static const char *keep_name(struct fdr_file *f, const char *text)
     return copy ? copy : "";
 }
 
-static void put(struct fdri_bundle_thread *t, const struct fdr_crash_frame *frame)
+static void add_frame(struct fdri_bundle_thread *t, const struct fdr_crash_frame *frame)
 {
     struct fdr_crash_frame *r = fdri_bundle_frame(t);
     if (r) *r = *frame;
@@ -159,13 +159,13 @@ static void put_all(struct fdr_file *f, struct fdri_bundle_thread *t, struct fdr
         const struct fdri_symbol_inlined *call = &code->inlined[i];
         frame->function = call->function ? keep_name(f, call->function) : "";
         frame->is_inline = true;
-        put(t, frame);
+        add_frame(t, frame);
         frame->file = call->file ? keep_name(f, call->file) : "";
         frame->line = call->line;
     }
     frame->function = code->function ? keep_name(f, code->function) : symbol;
     frame->is_inline = false;
-    put(t, frame);
+    add_frame(t, frame);
 }
 
 void fdri_bundle_frame_at(struct fdr_file *f, struct fdri_bundle_thread *t, uint64_t address, bool after, bool guessed)
@@ -185,7 +185,7 @@ void fdri_bundle_frame_at(struct fdr_file *f, struct fdri_bundle_thread *t, uint
         frame.offset = address - start;
     }
     if (!m) {
-        put(t, &frame);
+        add_frame(t, &frame);
         return;
     }
     GElf_Off offset;

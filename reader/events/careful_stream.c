@@ -25,7 +25,7 @@
 static uint64_t key_of(const struct fdri_codec_record *r)
 {
     if (r->enter >= FDRI_EVENTS_OPEN >> 1) return NEVER;
-    return r->enter << 1 | !(r->enter == r->leave && !r->tie.in_tick);
+    return r->enter << 1 | !(r->enter == r->leave && !r->tie.parent_in_tick);
 }
 
 void fdri_events_careful_update(struct fdri_events_stream *s, uint32_t d)
@@ -76,7 +76,7 @@ enum place { INSIDE, AFTER, NOWHERE };
 /* Places a zero-length call whose parent must be c itself. */
 static enum place place_child(const struct fdri_events_call *c, const struct fdri_codec_record *r)
 {
-    if (!r->tie.in_tick) {
+    if (!r->tie.parent_in_tick) {
         if (c->enter < r->enter && r->enter <= c->leave) return INSIDE;
     } else if (c->enter == r->enter && c->ordinal_known && c->ordinal == r->tie.parent) {
         return INSIDE;
@@ -87,8 +87,8 @@ static enum place place_child(const struct fdri_events_call *c, const struct fdr
 bool fdri_events_careful_gaps(struct fdri_events_stream *s, uint32_t d)
 {
     struct fdri_events_depth *v = &s->level[d];
-    if (!v->looked) v->gaps = fdri_events_gaps(s->file, s->location, d);
-    v->looked = true;
+    if (!v->gaps_known) v->gaps = fdri_events_gaps(s->file, s->location, d);
+    v->gaps_known = true;
     return v->gaps;
 }
 
@@ -98,12 +98,12 @@ bool fdri_events_careful_gaps(struct fdri_events_stream *s, uint32_t d)
 static uint64_t parents_open_at(struct fdri_events_stream *s, uint32_t d, bool *lost)
 {
     const struct fdri_events_depth *v = &s->level[d];
-    const struct fdri_file_part *p = v->cursors ? v->cursor[v->from]->part : NULL;
+    const struct fdri_file_part *p = v->cursors ? v->cursor[v->head_cursor]->part : NULL;
     const struct fdri_arena_level *missing = fdri_file_level(s->file, s->location, d - 1);
     bool gaps = fdri_events_careful_gaps(s, d - 1);
     *lost = gaps || (missing && missing->lost);
-    if (!p || !p->aside || v->head->enter > p->aside_tick || !missing) return 0;
-    return !gaps && (p->aside_parents || !*lost) ? p->aside_tick : 0;
+    if (!p || !p->pinned || v->head->enter > p->pin_tick || !missing) return 0;
+    return !gaps && (p->pin_kept_parents || !*lost) ? p->pin_tick : 0;
 }
 
 /* Places a zero-length call that is deeper than a child of c. It lies in c only if c certainly spans its tick. */
@@ -113,10 +113,10 @@ static enum place place_orphan(struct fdri_events_stream *s, const struct fdri_e
     bool lost;
     uint64_t open_at = parents_open_at(s, d, &lost);
     /* c was open at the pinning, too, so it contains the missing parent */
-    if (open_at && c->leave > open_at && r->tie.in_tick && c->enter == r->enter) return INSIDE;
+    if (open_at && c->leave > open_at && r->tie.parent_in_tick && c->enter == r->enter) return INSIDE;
     /* it lies in c, or in a later call */
-    if (!open_at && lost && r->tie.in_tick && r->enter == c->leave) return NOWHERE;
-    if (c->enter < r->enter && (r->enter < c->leave || (!r->tie.in_tick && r->enter == c->leave))) return INSIDE;
+    if (!open_at && lost && r->tie.parent_in_tick && r->enter == c->leave) return NOWHERE;
+    if (c->enter < r->enter && (r->enter < c->leave || (!r->tie.parent_in_tick && r->enter == c->leave))) return INSIDE;
     return r->enter >= c->leave ? AFTER : NOWHERE;
 }
 
@@ -130,7 +130,7 @@ static bool was_on_stack(const struct fdri_events_stream *s, uint32_t k)
 }
 
 /* Places the head of depth d relative to the call at depth k, which is not made up. */
-static enum place place(struct fdri_events_stream *s, uint32_t k, uint32_t d)
+static enum place place_head(struct fdri_events_stream *s, uint32_t k, uint32_t d)
 {
     const struct fdri_events_call *c = &s->stack[k];
     const struct fdri_codec_record *r = s->level[d].head;
@@ -154,10 +154,10 @@ static bool beyond_cut(const struct fdri_events_stream *s, uint32_t k, uint32_t 
 
 enum fdri_events_step fdri_events_careful_step(struct fdri_events_stream *s, uint32_t *d)
 {
-    uint32_t k = s->stack[s->depth].real;
+    uint32_t k = s->stack[s->depth].real_depth;
     for (;;) {
         *d = first_head(s, k + 1);
-        enum place where = *d ? place(s, k, *d) : AFTER;
+        enum place where = *d ? place_head(s, k, *d) : AFTER;
         if (where == AFTER) return s->depth == s->base ? FDRI_EVENTS_END : FDRI_EVENTS_LEAVE;
         if (where == NOWHERE || beyond_cut(s, k, *d)) {
             if (s->unplaced) fdri_events_unplaced_add(s->unplaced, *d, s->level[*d].head->leave);

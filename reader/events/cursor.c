@@ -29,7 +29,7 @@ void fdri_events_cursor_init(struct fdri_events_cursor *c, struct fdr_file *f, s
     c->gap_to = 0;
     c->newest = 0;
     c->next_bin = 0;
-    c->decoding = c->gapped = c->slowly = false;
+    c->decoding = c->gapped = c->slow_decoding = false;
     c->chunk = chunk;
     c->may_keep_whole = false;
     c->whole = NULL;
@@ -113,7 +113,7 @@ static bool next_bin(struct fdri_events_cursor *c)
             note_gap(c, last ? UINT64_MAX : b[1].base_tick);
             continue;
         }
-        c->slowly = fdri_atomic_load_relaxed(&b->state) == FDRI_FILE_BIN_SLOW;
+        c->slow_decoding = fdri_atomic_load_relaxed(&b->state) == FDRI_FILE_BIN_SLOW;
         if (whole ? skip_old(c) : fdri_file_bin_begin(c->file, b, &c->decoder) && c->decoder.records) {
             c->decoding = !whole;
             return true;
@@ -128,7 +128,7 @@ static bool next_bin(struct fdri_events_cursor *c)
 static void decode(struct fdri_events_cursor *c)
 {
     int n = c->part->class_ == FDRI_ARENA_CLASS_REGION
-                ? fdri_codec_decode_calls(&c->decoder, c->record, c->chunk, c->slowly)
+                ? fdri_codec_decode_calls(&c->decoder, c->record, c->chunk, c->slow_decoding)
                 : fdri_codec_decode_next(&c->decoder, c->record);
     if (n < (int)c->chunk) c->decoding = false;
     c->at = c->record;

@@ -20,7 +20,7 @@ struct fdri_events_cursor {
     uint64_t gap_from, gap_to; /* newest stretch of ticks in which records are missing; empty if from > to */
     uint64_t newest;           /* leave of the newest record returned */
     uint32_t next_bin;
-    bool decoding, gapped, slowly;
+    bool decoding, gapped, slow_decoding;
     uint32_t chunk;
     /* If memory allows, a bin that was never decoded is decoded once, as a whole. Otherwise it is decoded twice: to
      * its end as a check, then a chunk at a time. */

@@ -29,7 +29,7 @@ struct fdr_iter {
     size_t source_count, heap_count;
 };
 
-static bool names(const struct fdr_select *s, uint32_t location)
+static bool selects_location(const struct fdr_select *s, uint32_t location)
 {
     for (size_t i = 0; i < s->location_count; i++)
         if (s->locations[i] == location) return true;
@@ -40,7 +40,7 @@ static bool names(const struct fdr_select *s, uint32_t location)
 static bool selected(const struct fdr_select *s, const struct fdri_file_location *l)
 {
     bool of_thread = s->classes == 1u << FDRI_ARENA_CLASS_SAMPLE && l->raw.flags & FDRI_ARENA_LOCATION_SAMPLES;
-    return !s->locations || names(s, l->id) || (of_thread && names(s, l->raw.parent));
+    return !s->locations || selects_location(s, l->id) || (of_thread && selects_location(s, l->raw.parent));
 }
 
 /* Copies only the used fields: an event has up to 16, but usually none. */
@@ -51,7 +51,7 @@ static inline void copy_event(struct fdr_read_event *to, const struct fdr_read_e
         memcpy(to->field, from->field, from->field_count * sizeof *to->field);
 }
 
-static inline bool before(const struct source *a, const struct source *b)
+static inline bool comes_before(const struct source *a, const struct source *b)
 {
     if (a->next.time_ns != b->next.time_ns) return a->next.time_ns < b->next.time_ns;
     return a->next.location < b->next.location;
@@ -63,8 +63,8 @@ static void sift(struct fdr_iter *it, size_t i)
     for (;;) {
         size_t child = 2 * i + 1;
         if (child >= it->heap_count) break;
-        if (child + 1 < it->heap_count && before(it->heap[child + 1], it->heap[child])) child++;
-        if (!before(it->heap[child], moving)) break;
+        if (child + 1 < it->heap_count && comes_before(it->heap[child + 1], it->heap[child])) child++;
+        if (!comes_before(it->heap[child], moving)) break;
         it->heap[i] = it->heap[child];
         i = child;
     }

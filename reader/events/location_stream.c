@@ -42,7 +42,7 @@ static inline void pick_head(struct fdri_events_depth *v)
         from = less ? i : from;
     }
     v->head = best;
-    v->from = from;
+    v->head_cursor = from;
 }
 
 static void no_cursor_left(struct fdri_events_depth *v)
@@ -60,10 +60,10 @@ void fdri_events_stream_head(struct fdri_events_depth *v)
 /* Refills the cursor of the head. Returns true if records are missing before the next one. */
 static __attribute__((noinline)) bool refill(struct fdri_events_depth *v)
 {
-    struct fdri_events_cursor *c = v->cursor[v->from];
+    struct fdri_events_cursor *c = v->cursor[v->head_cursor];
     if (!fdri_events_cursor_fill(c)) /* keeps the order: of zero-length calls the shorter band comes first */
-        memmove(&v->cursor[v->from], &v->cursor[v->from + 1],
-                (--v->cursors - v->from) * sizeof(struct fdri_events_cursor *));
+        memmove(&v->cursor[v->head_cursor], &v->cursor[v->head_cursor + 1],
+                (--v->cursors - v->head_cursor) * sizeof(struct fdri_events_cursor *));
     return c->gapped;
 }
 
@@ -77,7 +77,7 @@ static inline void advance(struct fdri_events_stream *s, uint32_t d)
         v->zero_next = r->ordinal + 1;
     }
     if (v->cursors) {
-        struct fdri_events_cursor *c = v->cursor[v->from];
+        struct fdri_events_cursor *c = v->cursor[v->head_cursor];
         if (__builtin_expect(++c->at == c->end, 0)) gap = refill(v);
     }
     if (v->cursors) pick_head(v);
@@ -94,7 +94,7 @@ void fdri_events_stream_advance(struct fdri_events_stream *s, uint32_t d) { adva
 static inline bool tie_fits(const struct fdri_events_call *top, const struct fdri_codec_tie *tie, uint64_t tick)
 {
     if (top->made_up || top->leave < tick) return false;
-    if (!tie->in_tick) return top->enter < tick;
+    if (!tie->parent_in_tick) return top->enter < tick;
     return top->enter == tick && top->ordinal_known && top->ordinal == tie->parent;
 }
 
@@ -143,15 +143,15 @@ static void give_ordinal(const struct fdri_events_stream *s, const struct fdri_e
     call->ordinal = ordinal_of(v, r);
     if (r->enter == r->leave) return;
     if (__builtin_expect(!s->careful, 1) || r->ordinal != FDRI_CODEC_ORDINAL_COUNTED) return;
-    for (uint32_t i = 0; i < v->zeros_count; i++)
-        if (gapped_at(v->zeros[i], r->enter)) call->ordinal_known = false;
-    if (r->enter < v->unnumbered) call->ordinal_known = false;
+    for (uint32_t i = 0; i < v->zero_cursor_count; i++)
+        if (gapped_at(v->zero_cursors[i], r->enter)) call->ordinal_known = false;
+    if (r->enter < v->unnumbered_until) call->ordinal_known = false;
     if (s->location->moving && r->enter >= s->location->cut) call->ordinal_known = as_frame(s, v, call, r);
 }
 
 /* ---- what is shown ---- */
 
-static bool passes(const struct fdri_events_stream *s, const struct fdri_events_call *c, uint64_t enter_ns)
+static bool call_selected(const struct fdri_events_stream *s, const struct fdri_events_call *c, uint64_t enter_ns)
 {
     const struct fdr_select *w = s->select;
     if (w->from_ns && c->leave_ns < w->from_ns) return false;
@@ -192,7 +192,7 @@ static inline bool enter_call(struct fdri_events_stream *s, struct fdr_read_even
     c->leave = r->leave;
     c->id = r->id;
     c->made_up = c->filtered = c->not_over = c->placed = false;
-    c->real = s->depth + 1;
+    c->real_depth = s->depth + 1;
     c->open = r->leave == FDRI_EVENTS_OPEN;
     c->leave_ns = c->open ? s->location->info.to_ns : fdri_file_ns(&s->clock, r->leave);
     c->duration_ns = c->open ? 0 : c->leave_ns - enter_ns;
@@ -200,7 +200,7 @@ static inline bool enter_call(struct fdri_events_stream *s, struct fdr_read_even
     s->depth++;
     s->now = r->enter;
     s->now_ns = enter_ns;
-    c->shown = s->plain || passes(s, c, enter_ns);
+    c->shown = s->unfiltered || call_selected(s, c, enter_ns);
     advance(s, s->depth);
     if (c->shown) fill(s, e, FDR_ENTER, enter_ns, c);
     return c->shown;
@@ -212,10 +212,10 @@ static bool only_filtered(struct fdri_events_stream *s, uint32_t d, uint64_t ent
 {
     const struct fdri_file_location *l = s->location;
     const struct fdri_arena_level *v = fdri_file_level(s->file, l, d);
-    if (!v || !v->filtered || v->reduced_gate || v->lost || l->suspect || l->levels_lost || l->parts_missing)
+    if (!v || !v->filtered || v->reduced_gate || v->lost || l->block_damaged || l->levels_lost || l->parts_missing)
         return false;
     if (leave <= fdri_account_floor(l)) return false;
-    if (l->moving && (leave > l->cut || !l->over || l->over[d] <= enter)) return false;
+    if (l->moving && (leave > l->cut || !l->lost_open_until || l->lost_open_until[d] <= enter)) return false;
     for (uint32_t i = 0; i < FDRI_ARENA_BANDS * 2; i++) {
         const struct fdri_file_part *p = fdri_file_part(l, FDRI_ARENA_CLASS_REGION, d, i / 2, i & 1);
         if (p && leave <= p->floor) return false;
@@ -225,11 +225,11 @@ static bool only_filtered(struct fdri_events_stream *s, uint32_t d, uint64_t ent
 
 static bool longer(const struct fdri_codec_record *enters) { return enters->enter != enters->leave; }
 
-static bool will_pass(const struct fdri_events_stream *s, const struct fdri_codec_record *r)
+static bool record_selected(const struct fdri_events_stream *s, const struct fdri_codec_record *r)
 {
     uint64_t to = r->leave < FDRI_EVENTS_OPEN ? fdri_file_ns(&s->clock, r->leave) : s->location->info.to_ns;
     struct fdri_events_call like = {.leave_ns = to, .id = r->id};
-    return passes(s, &like, fdri_file_ns(&s->clock, r->enter));
+    return call_selected(s, &like, fdri_file_ns(&s->clock, r->enter));
 }
 
 /* Enters a made-up parent for the head of depth `for_depth`: the real one was given back or never stored. */
@@ -240,21 +240,21 @@ static bool enter_made_up(struct fdri_events_stream *s, uint32_t for_depth, stru
     s->now = r->enter;
     s->now_ns = fdri_file_ns(&s->clock, r->enter);
     /* its parent began in an earlier tick, and so did all ancestors */
-    bool began_before = !longer(r) && !r->tie.in_tick;
+    bool began_before = !longer(r) && !r->tie.parent_in_tick;
     *c = (struct fdri_events_call){.enter = r->enter,
                                    .leave = UINT64_MAX - 1,
                                    .id = 0,
                                    .made_up = true,
                                    .place = began_before ? 0 : ANYWHERE,
                                    .placed = began_before || s->stack[s->depth].placed,
-                                   .real = s->stack[s->depth].real};
+                                   .real_depth = s->stack[s->depth].real_depth};
     const struct fdri_events_depth *v = &s->level[for_depth];
-    const struct fdri_file_part *p = v->cursors && r->leave < FDRI_EVENTS_OPEN ? v->cursor[v->from]->part : NULL;
+    const struct fdri_file_part *p = v->cursors && r->leave < FDRI_EVENTS_OPEN ? v->cursor[v->head_cursor]->part : NULL;
     uint64_t leave = r->leave < FDRI_EVENTS_OPEN ? r->leave : r->enter;
     c->not_over = fdri_events_not_over(s->file, s->location, s->depth + 1, p, r) &&
                   !fdri_events_careful_gaps(s, s->depth + 1);
     c->filtered = !c->not_over && only_filtered(s, s->depth + 1, r->enter, leave);
-    c->shown = s->plain || will_pass(s, r);
+    c->shown = s->unfiltered || record_selected(s, r);
     s->depth++;
     if (c->shown) fill(s, e, FDR_ENTER, s->now_ns, c);
     return c->shown;
@@ -267,7 +267,7 @@ static bool show_made_up(struct fdri_events_stream *s, const struct fdri_codec_r
     uint32_t hidden = 0;
     for (uint32_t d = s->depth; s->stack[d].made_up && !s->stack[d].shown; d--) hidden = d;
     if (!hidden) return false;
-    if (!(s->stack[hidden].shown = will_pass(s, r))) return false;
+    if (!(s->stack[hidden].shown = record_selected(s, r))) return false;
     s->now = r->enter;
     s->now_ns = fdri_file_ns(&s->clock, r->enter);
     fill(s, e, FDR_ENTER, s->now_ns, &s->stack[hidden]);
@@ -311,7 +311,7 @@ static bool before_made_up(const struct fdri_events_point *p, uint32_t at, const
     if (p->depth + 1u < at) { /* the point lies in a missing call, or around all of them */
         if (longer(enters)) return true;
         /* the calls around the entering one began earlier, so a point outside of them comes after them */
-        if (!enters->tie.in_tick) return false;
+        if (!enters->tie.parent_in_tick) return false;
         return p->depth + 2u < at || enters->tie.parent >= p->place.sibling;
     }
     if (p->depth + 1u == at) return longer(enters) || enters->ordinal >= p->place.sibling;
@@ -320,7 +320,8 @@ static bool before_made_up(const struct fdri_events_point *p, uint32_t at, const
 }
 
 /* Is the call of depth d around the point, if the point's record names it, still to come? */
-static bool comes(const struct fdri_events_stream *s, const struct fdri_events_point *p, uint32_t d, uint64_t tick)
+static bool call_is_to_come(const struct fdri_events_stream *s, const struct fdri_events_point *p, uint32_t d,
+                            uint64_t tick)
 {
     uint32_t i = p->depth - d;
     const struct fdri_events_depth *v = d <= s->depth_max && i < p->place.links ? &s->level[d] : NULL;
@@ -328,10 +329,10 @@ static bool comes(const struct fdri_events_stream *s, const struct fdri_events_p
 }
 
 /* Is any call that the point's record names still to come? */
-static bool is_to_come(const struct fdri_events_stream *s, const struct fdri_events_point *p, uint64_t tick)
+static bool any_call_is_to_come(const struct fdri_events_stream *s, const struct fdri_events_point *p, uint64_t tick)
 {
     for (uint32_t d = p->depth; d > s->depth && p->depth - d < p->place.links; d--)
-        if (comes(s, p, d, tick)) return true;
+        if (call_is_to_come(s, p, d, tick)) return true;
     return false;
 }
 
@@ -346,20 +347,20 @@ static bool stands_before(const struct fdri_events_stream *s, const struct fdri_
         /* A made-up call may stand for several calls. In later ticks it is unknown for which. */
         uint64_t want = place_of(p, d), have = c->enter == tick ? c->place : c->made_up ? ANYWHERE : 0;
         /* it does not stand for the call still to come */
-        if (have == ANYWHERE && c->made_up && comes(s, p, d, tick)) return false;
+        if (have == ANYWHERE && c->made_up && call_is_to_come(s, p, d, tick)) return false;
         if (have == ANYWHERE || want == ANYWHERE || want == have) continue;
         return want < have;
     }
     if (p->depth < k) { /* a longer call in the point's sibling could not be over in this tick */
         const struct fdri_events_call *c = &s->stack[p->depth + 1];
         if (enters && longer(enters)) return true;
-        if (enters && c->made_up && p->depth + 1u == k && at == k + 1 && enters->tie.in_tick &&
+        if (enters && c->made_up && p->depth + 1u == k && at == k + 1 && enters->tie.parent_in_tick &&
             enters->tie.parent >= p->place.sibling)
             return true; /* the entering call's parent came after the point */
         return !c->made_up && c->place != ANYWHERE && c->enter == tick && c->place > p->place.sibling;
     }
     if (p->depth > k && place_of(p, k + 1) == ANYWHERE) return false;
-    if (!enters) return place_of(p, k) != ANYWHERE || k == s->base || !is_to_come(s, p, tick);
+    if (!enters) return place_of(p, k) != ANYWHERE || k == s->base || !any_call_is_to_come(s, p, tick);
     if (at > k + 1) return before_made_up(p, at, enters);
     if (p->depth == k) return longer(enters) || enters->ordinal >= p->place.sibling;
     return place_of(p, k + 1) < enters->ordinal + 1ull;
@@ -382,7 +383,7 @@ static bool point_is_due(const struct fdri_events_stream *s, uint64_t tick, cons
     if (q->tick != tick) return q->tick < tick;
     for (uint32_t i = 0; i < q->count; i++) {
         const struct fdri_events_point *p = &q->pending[(q->first + i) % FDRI_EVENTS_PENDING];
-        if (!p->place.tied || stands_before(s, p, tick, enters, at)) return true;
+        if (!p->place.not_first_in_tick || stands_before(s, p, tick, enters, at)) return true;
         /* it lies in the entering call, so earlier points outside of that call came before the call */
         if (i && enters && !longer(enters) && is_inside(p, enters, at, false) &&
             !is_inside(&q->pending[q->first], enters, at, true))
@@ -443,7 +444,7 @@ static bool show_point(struct fdri_events_stream *s, struct fdr_read_event *e)
 
 /* ---- the next event ---- */
 
-/* Drops everything that begins after s->stop. All points up to there were returned before. */
+/* Drops everything that begins after s->stop_tick. All points up to there were returned before. */
 static bool stop_entering(struct fdri_events_stream *s)
 {
     for (uint32_t d = s->base; d <= s->depth_max; d++) {
@@ -486,7 +487,7 @@ static __attribute__((noinline)) bool careful_next(struct fdri_events_stream *s,
                                                                                                     : NULL;
         uint64_t end = top->not_over && s->location->cut > s->now ? s->location->cut : s->now;
         uint64_t tick = r ? r->enter : step == FDRI_EVENTS_END ? UINT64_MAX - 1 : top->made_up ? end : top->leave;
-        if (r && r->enter > s->stop && s->points.tick > s->stop) {
+        if (r && r->enter > s->stop_tick && s->points.tick > s->stop_tick) {
             if (stop_entering(s)) continue;
             return false;
         }
@@ -516,7 +517,8 @@ bool fdri_events_stream_next(struct fdri_events_stream *s, struct fdr_read_event
             if (!s->careful) return false;
             break;
         }
-        if (__builtin_expect(child && r->enter > s->stop, 0) && s->points.tick > s->stop && stop_entering(s)) continue;
+        if (__builtin_expect(child && r->enter > s->stop_tick, 0) && s->points.tick > s->stop_tick && stop_entering(s))
+            continue;
         uint64_t tick = child ? r->enter : top->leave;
         if (__builtin_expect(tick >= s->points.tick, 0) && point_is_due(s, tick, child ? r : NULL, s->depth + 1)) {
             if (show_point(s, e)) return true;

@@ -18,15 +18,15 @@
 struct fdri_events_depth {                /* the calls of one depth */
     const struct fdri_codec_record *head;
     struct fdri_events_cursor *cursor[FDRI_ARENA_BANDS * 2]; /* for each band, the pinned partition and the other one */
-    uint32_t cursors, from;                                  /* number of cursors; index of head's cursor */
+    uint32_t cursors, head_cursor;                           /* number of cursors; index of head's cursor */
     /* Cursors of the partitions that may hold zero-length calls: band 0, or the longest band if bands are joined;
      * pinned or not. */
-    const struct fdri_events_cursor *zeros[4];
-    uint32_t zeros_count;
+    const struct fdri_events_cursor *zero_cursors[4];
+    uint32_t zero_cursor_count;
     uint64_t zero_tick; /* tick of the newest zero-length call, and the next ordinal in it */
     uint32_t zero_next;
-    uint64_t unnumbered; /* before this tick zero-length calls may be missing, so longer calls have no ordinal */
-    bool looked, gaps;   /* `gaps` is valid if `looked`: are records damaged now, or were they at a recovery? */
+    uint64_t unnumbered_until; /* before this tick zero-length calls may be missing, so longer calls have no ordinal */
+    bool gaps_known, gaps; /* `gaps` is valid if `gaps_known`: are records damaged now, or were they at a recovery? */
     bool has_frame;
     struct fdri_codec_record frame; /* the open call of this depth; it comes last */
 };
@@ -36,20 +36,20 @@ struct fdri_events_call { /* a call on the reader's stack */
     uint64_t place; /* its ordinal + 1, to compare with points of its tick; UINT64_MAX: unknown */
     /* for a made-up call: filtered: a filter kept the real one out; not_over: the real one was open at the cut */
     bool shown, open, made_up, filtered, not_over, ordinal_known;
-    bool placed;   /* a made-up call whose place is known, or that of the call around it */
-    uint32_t real; /* depth of this call, or of the next one outside that is not made up */
+    bool placed;         /* a made-up call whose place is known, or that of the call around it */
+    uint32_t real_depth; /* depth of this call, or of the next one outside that is not made up */
 };
 struct fdri_events_stream {
     struct fdr_file *file;
     struct fdri_file_location *location;
     struct fdri_file_clock clock;
     const struct fdr_select *select;
-    bool plain;       /* no filters */
+    bool unfiltered;  /* no filters */
     uint8_t band_min; /* shorter bands are not read */
     bool careful, done;
     uint32_t base, depth, depth_max; /* depth: index of the top call; base: index of the root */
     uint64_t now, now_ns;
-    uint64_t stop; /* calls that enter later are not wanted */
+    uint64_t stop_tick; /* calls that enter later are not wanted */
     struct fdri_events_depth *level;
     struct fdri_events_call *stack;
     struct fdri_events_cursor *memory, **used;

@@ -19,7 +19,7 @@ struct kept {
     const struct fdri_file_frame *open;
 };
 
-static struct kept kept_of(const struct fdri_file_location *l, uint32_t depth)
+static struct kept kept_range_of(const struct fdri_file_location *l, uint32_t depth)
 {
     struct kept k = {.from = UINT64_MAX, .open = depth <= l->frame_count ? &l->frame[depth - 1] : NULL};
     for (uint32_t i = 0; i < FDRI_ARENA_BANDS; i++) {
@@ -44,10 +44,10 @@ static uint64_t enter_behind(struct fdr_file *f, struct fdri_file_location *l, s
 /* Every kept call's parent is kept (kept_records.c) or open. Does a call of partition p lie in none of the calls one
  * level up? Calls of one depth follow each other. So it suffices to look at the first call, the last, and the first
  * that leaves after the kept calls above. */
-static bool outside(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
-                    struct fdri_events_cursor *c)
+static bool has_call_outside_parents(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
+                                     struct fdri_events_cursor *c)
 {
-    struct kept above = kept_of(l, p->depth - 1u);
+    struct kept above = kept_range_of(l, p->depth - 1u);
     if (!above.open) return p->first_tick < above.from || p->last_tick > above.to;
     if (p->first_tick < fdri_bits_min(above.from, above.open->enter)) return true;
     return p->last_tick > above.to && enter_behind(f, l, p, above.to, c) < above.open->enter;
@@ -55,12 +55,12 @@ static bool outside(struct fdr_file *f, struct fdri_file_location *l, struct fdr
 
 /* In a live file, words that change with every event have no check. Damage may hide an open call, or let it begin
  * too late. The calls inside of it reveal that. */
-static bool any_outside(struct fdr_file *f, struct fdri_file_location *l)
+static bool any_call_outside_parents(struct fdr_file *f, struct fdri_file_location *l)
 {
     struct fdri_events_cursor *c = f->headers_only ? NULL : fdri_file_malloc(sizeof *c);
     bool any = false;
     for (size_t i = 0; c && !any && i < l->part_count && l->part[i].class_ == FDRI_ARENA_CLASS_REGION; i++)
-        any = l->part[i].any && l->part[i].depth > 1 && outside(f, l, &l->part[i], c);
+        any = l->part[i].any && l->part[i].depth > 1 && has_call_outside_parents(f, l, &l->part[i], c);
     free(c);
     return any;
 }
@@ -78,7 +78,7 @@ static bool partitions_need_it(const struct fdri_file_location *l)
     uint32_t deepest = 0;
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDRI_ARENA_CLASS_REGION; i++) {
         const struct fdri_file_part *p = &l->part[i];
-        if (p->aside) return true;
+        if (p->pinned) return true;
         if (fdri_file_bins_missing(p) || p->tail_gap || p->floor_unknown) return true;
         if (p->bin_count && p->depth > deepest + 1 && p->depth > l->frame_count + 1) return true;
         if (p->bin_count) deepest = p->depth;
@@ -98,8 +98,8 @@ static bool levels_need_it(const struct fdr_file *f, const struct fdri_file_loca
 
 bool fdri_events_may_lack_parents(struct fdr_file *f, struct fdri_file_location *l)
 {
-    if (!l->off || l->suspect || l->parts_missing || l->levels_lost || l->moving || l->raw.presented_overflow ||
+    if (!l->off || l->block_damaged || l->parts_missing || l->levels_lost || l->moving || l->raw.presented_overflow ||
         l->raw.pause || l->raw.flags & FDRI_ARENA_LOCATION_ANEW)
         return true;
-    return open_lost(l) || partitions_need_it(l) || levels_need_it(f, l) || any_outside(f, l);
+    return open_lost(l) || partitions_need_it(l) || levels_need_it(f, l) || any_call_outside_parents(f, l);
 }

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool before(const struct fdri_events_cursor *a, const struct fdri_events_cursor *b)
+static bool comes_before(const struct fdri_events_cursor *a, const struct fdri_events_cursor *b)
 {
     if (a->at->enter != b->at->enter) return a->at->enter < b->at->enter;
     /* a cursor holds one record, so its decoder has that record's place */
@@ -30,7 +30,7 @@ static void sift(struct fdri_events_points *q, size_t i)
     for (;;) {
         size_t least = i;
         for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < q->heap_count; child++)
-            if (before(q->heap[child], q->heap[least])) least = child;
+            if (comes_before(q->heap[child], q->heap[least])) least = child;
         if (least == i) return;
         struct fdri_events_cursor *swap = q->heap[i];
         q->heap[i] = q->heap[least];
@@ -70,7 +70,7 @@ void fdri_events_points_next(struct fdri_events_points *q)
     refill(q);
 }
 
-static bool wanted(const struct fdri_file_location *l, const struct fdri_file_part *p, const struct fdr_select *s)
+static bool is_selected(const struct fdri_file_location *l, const struct fdri_file_part *p, const struct fdr_select *s)
 {
     uint32_t depth = fdri_events_is_reading(l, p->class_, p->depth) ? 0 : p->depth;
     if (p->class_ == FDRI_ARENA_CLASS_SAMPLE) return p->any && fdri_events_class_selected(s, p->class_);
@@ -82,7 +82,7 @@ bool fdri_events_points_open(struct fdri_events_points *q, struct fdr_file *f, s
                              const struct fdr_select *s, uint64_t min_tick)
 {
     size_t count = 0;
-    for (size_t i = 0; i < l->part_count; i++) count += wanted(l, &l->part[i], s);
+    for (size_t i = 0; i < l->part_count; i++) count += is_selected(l, &l->part[i], s);
     memset(q, 0, sizeof *q);
     q->tick = UINT64_MAX;
     q->readings = l->raw.flags & FDRI_ARENA_LOCATION_READINGS;
@@ -97,7 +97,7 @@ bool fdri_events_points_open(struct fdri_events_points *q, struct fdr_file *f, s
     }
     for (size_t i = 0; i < l->part_count; i++) {
         struct fdri_file_part *p = &l->part[i];
-        if (!wanted(l, p, s)) continue;
+        if (!is_selected(l, p, s)) continue;
         struct fdri_events_cursor *c = &q->memory[q->memory_count++];
         fdri_events_cursor_init(c, f, l, p, p->min_leave > min_tick ? p->min_leave : min_tick, 1);
         if (fdri_events_cursor_fill(c)) q->heap[q->heap_count++] = c;

@@ -144,8 +144,8 @@ static void add_stream(struct fdr_file *f, struct fdri_file_location *l)
     out->by = s->clock <= FDRI_ARENA_SAMPLE_EVENTS ? s->clock : FDRI_ARENA_SAMPLE_EVENTS;
     out->period = s->period;
     out->periods = s->number > out->to ? s->number : out->to;
-    out->low = s->low;
-    out->unpathed = s->unpathed;
+    out->low = s->lowest_level;
+    out->unpathed = s->without_path;
     for (uint32_t i = 0; i < FDRI_ARENA_SAMPLE_LEVELS; i++) out->presented += s->level[i].presented;
     if (out->presented < out->kept) out->presented = out->kept; /* the accounts were copied before the bins */
 }

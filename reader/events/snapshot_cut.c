@@ -20,8 +20,8 @@
 #include <stdlib.h>
 
 /* Finds the newest kept record that began at the cut or earlier. */
-static bool newest(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
-                   struct fdri_events_cursor *c, struct fdri_codec_record *r)
+static bool newest_before_cut(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
+                              struct fdri_events_cursor *c, struct fdri_codec_record *r)
 {
     bool any = false;
     for (uint32_t i = p->bin_count; i-- > 0 && !any;) {
@@ -62,7 +62,7 @@ static bool is_unclear(struct fdr_file *f, struct fdri_file_location *l, struct 
         struct fdri_file_part *p = &l->part[i];
         if (p->class_ != FDRI_ARENA_CLASS_REGION || p->depth != depth) continue;
         unclear |= p->floor >= frame->enter || p->min_leave > frame->enter;
-        if (!p->any || !newest(f, l, p, c, &r) || r.leave != frame->enter) continue;
+        if (!p->any || !newest_before_cut(f, l, p, c, &r) || r.leave != frame->enter) continue;
         unclear = true;
         *its |= r.enter == r.leave && r.ordinal >= frame->ordinal;
     }
@@ -85,7 +85,7 @@ static void believe_accounts(struct fdr_file *f, struct fdri_file_location *l, s
 
 static void note(struct fdri_file_location *l, uint32_t depth, uint64_t tick)
 {
-    if (tick > l->over[depth]) l->over[depth] = tick;
+    if (tick > l->lost_open_until[depth]) l->lost_open_until[depth] = tick;
 }
 
 /* A stored call shows that other calls of its depth were over when it began, and deeper ones when it ended. */
@@ -99,18 +99,18 @@ void fdri_events_snapshot_cut(struct fdr_file *f, struct fdri_file_location *l)
 {
     struct fdri_events_cursor *c = fdri_file_malloc(sizeof *c);
     struct fdri_codec_record r;
-    l->over = fdri_file_calloc(FDRI_FILE_DEPTH_MAX + 2, sizeof *l->over);
-    for (size_t i = 0; c && l->over && i < l->part_count; i++) {
+    l->lost_open_until = fdri_file_calloc(FDRI_FILE_DEPTH_MAX + 2, sizeof *l->lost_open_until);
+    for (size_t i = 0; c && l->lost_open_until && i < l->part_count; i++) {
         struct fdri_file_part *p = &l->part[i];
-        bool any = p->any && newest(f, l, p, c, &r);
+        bool any = p->any && newest_before_cut(f, l, p, c, &r);
         believe_frame(l, p, any ? &r : NULL);
         if (any) note_record(l, p, &r);
     }
-    if (c && l->over) believe_accounts(f, l, c);
+    if (c && l->lost_open_until) believe_accounts(f, l, c);
     free(c);
-    for (uint32_t d = 1; l->over && d <= l->frame_count; d++)
+    for (uint32_t d = 1; l->lost_open_until && d <= l->frame_count; d++)
         if (fdri_events_frame_kept(&l->frame[d - 1])) note(l, d, fdri_bits_min(l->frame[d - 1].enter, l->cut));
-    for (uint32_t d = 1; l->over && d <= FDRI_FILE_DEPTH_MAX + 1; d++) note(l, d, l->over[d - 1]);
+    for (uint32_t d = 1; l->lost_open_until && d <= FDRI_FILE_DEPTH_MAX + 1; d++) note(l, d, l->lost_open_until[d - 1]);
 }
 
 /* Are all calls of this depth, of band `band` and longer, stored? */
@@ -138,7 +138,7 @@ bool fdri_events_gaps(const struct fdr_file *f, const struct fdri_file_location 
     if (fdri_file_zeros_from(l, depth) == UINT64_MAX) return true;
     for (uint32_t i = 0; i < FDRI_ARENA_BANDS * 2; i++) {
         const struct fdri_file_part *p = fdri_file_part(l, FDRI_ARENA_CLASS_REGION, depth, i / 2, i & 1);
-        if (p && (p->tail_gap || p->untold || gap_between(f, l, p))) return true;
+        if (p && (p->tail_gap || p->unaccounted || gap_between(f, l, p))) return true;
     }
     return false;
 }
@@ -146,9 +146,11 @@ bool fdri_events_gaps(const struct fdr_file *f, const struct fdri_file_location 
 bool fdri_events_not_over(const struct fdr_file *f, const struct fdri_file_location *l, uint32_t depth,
                           const struct fdri_file_part *p, const struct fdri_codec_record *r)
 {
-    if (!l->moving || !l->over || l->stopped || l->suspect || l->levels_lost || l->parts_missing) return false;
-    if (l->over[depth] > r->enter || (l->over[depth] == r->enter && r->leave == r->enter)) return false;
-    if (p && p->aside) return false; /* the calls around it may have been given back */
+    if (!l->moving || !l->lost_open_until || l->stopped || l->block_damaged || l->levels_lost || l->parts_missing)
+        return false;
+    if (l->lost_open_until[depth] > r->enter || (l->lost_open_until[depth] == r->enter && r->leave == r->enter))
+        return false;
+    if (p && p->pinned) return false; /* the calls around it may have been given back */
     const struct fdri_arena_level *v = fdri_file_level(f, l, depth);
     if (!v || v->filtered || v->lost) return false;
     /* an open call may end in any band; the calls around it are longer */

@@ -25,7 +25,7 @@ static bool holds_zeros(const struct fdri_events_stream *s, const struct fdri_fi
 }
 
 /* A partition without any event to show may be wanted, too: its cursor knows from when to when calls are missing. */
-static bool wanted(const struct fdri_events_stream *s, const struct fdri_file_part *p)
+static bool needs_cursor(const struct fdri_events_stream *s, const struct fdri_file_part *p)
 {
     if (p->class_ != FDRI_ARENA_CLASS_REGION || p->depth <= s->base || p->depth > s->depth_max || p->band < s->band_min)
         return false;
@@ -75,14 +75,14 @@ static void find_depths(struct fdri_events_stream *s)
 }
 
 /* Is this not a cursor of band 0, which have reserved places? */
-static bool is_other(const struct fdri_file_part *p) { return p->band > 0 || p->aside; }
+static bool is_not_first_cursor(const struct fdri_file_part *p) { return p->band > 0 || p->pinned; }
 
 /* level[] and stack[] are used from index base on. Cursor i of `memory` is band 0 of depth base + 1 + i; the cursors
  * of other bands follow. */
 static bool make_room(struct fdri_events_stream *s, size_t others)
 {
     size_t most = 0; /* a bin that turns out bad may make one more partition wanted */
-    for (size_t i = 0; i < s->location->part_count; i++) most += is_other(&s->location->part[i]);
+    for (size_t i = 0; i < s->location->part_count; i++) most += is_not_first_cursor(&s->location->part[i]);
     size_t depths = s->depth_max - s->base;
     s->level = fdri_file_calloc(s->depth_max + 3, sizeof *s->level);
     s->stack = fdri_file_calloc(s->depth_max + 3, sizeof *s->stack);
@@ -102,7 +102,7 @@ static void add_cursor(struct fdri_events_stream *s, struct fdri_file_part *p, s
     c->may_keep_whole = s->may_keep_whole;
     if (fdri_events_cursor_fill(c)) v->cursor[v->cursors++] = c;
     s->careful |= c->gapped;
-    if (holds_zeros(s, p)) v->zeros[v->zeros_count++] = c;
+    if (holds_zeros(s, p)) v->zero_cursors[v->zero_cursor_count++] = c;
 }
 
 static void add_frames(struct fdri_events_stream *s)
@@ -127,27 +127,30 @@ static void add_unnumbered(struct fdri_events_stream *s)
         bool all_gone = p->floor_unknown && !p->bin_count; /* otherwise the gaps between bins show it */
         if (p->class_ == FDRI_ARENA_CLASS_REGION && all_gone && holds_zeros(s, p) && p->depth > s->base &&
             p->depth <= s->depth_max)
-            s->level[p->depth].unnumbered = UINT64_MAX;
+            s->level[p->depth].unnumbered_until = UINT64_MAX;
     }
     for (uint32_t d = s->base + 1; l->parts_missing && d <= s->depth_max; d++)
-        s->level[d].unnumbered = fdri_bits_max(s->level[d].unnumbered, fdri_file_zeros_from(l, d));
+        s->level[d].unnumbered_until = fdri_bits_max(s->level[d].unnumbered_until, fdri_file_zeros_from(l, d));
 }
 
 static bool open_calls(struct fdri_events_stream *s, uint64_t min_leave)
 {
     struct fdri_file_location *l = s->location;
     size_t others = 0;
-    for (size_t i = 0; i < l->part_count; i++) others += wanted(s, &l->part[i]) && is_other(&l->part[i]);
+    for (size_t i = 0; i < l->part_count; i++)
+        others += needs_cursor(s, &l->part[i]) && is_not_first_cursor(&l->part[i]);
     if (!make_room(s, others)) return false;
     struct fdri_events_cursor *next = s->memory + (s->depth_max - s->base);
     for (size_t i = 0; i < l->part_count; i++) {
         struct fdri_file_part *p = &l->part[i];
-        if (wanted(s, p)) add_cursor(s, p, is_other(p) ? next++ : &s->memory[p->depth - s->base - 1], min_leave);
+        if (needs_cursor(s, p))
+            add_cursor(s, p, is_not_first_cursor(p) ? next++ : &s->memory[p->depth - s->base - 1], min_leave);
     }
     add_unnumbered(s);
     add_frames(s);
     for (uint32_t d = s->base; d < s->depth_max + 3; d++) fdri_events_stream_head(&s->level[d]);
-    s->stack[s->base] = (struct fdri_events_call){.leave = UINT64_MAX - 1, .ordinal_known = true, .real = s->base};
+    s->stack[s->base] = (struct fdri_events_call){
+        .leave = UINT64_MAX - 1, .ordinal_known = true, .real_depth = s->base};
     return true;
 }
 
@@ -160,9 +163,9 @@ struct fdri_events_stream *fdri_events_stream_open(struct fdr_file *f, struct fd
     s->location = l;
     s->clock = l->clock;
     s->select = w;
-    s->plain = !w->from_ns && !w->to_ns && !w->min_duration_ns && !w->regions;
+    s->unfiltered = !w->from_ns && !w->to_ns && !w->min_duration_ns && !w->regions;
     s->careful = l->careful;
-    s->stop = w->to_ns ? fdri_file_stored_before(&s->clock, w->to_ns + 1) : UINT64_MAX - 2;
+    s->stop_tick = w->to_ns ? fdri_file_stored_before(&s->clock, w->to_ns + 1) : UINT64_MAX - 2;
     find_depths(s);
     find_bands(s);
     uint64_t from = w->from_ns ? fdri_file_stored_before(&s->clock, w->from_ns) : 0;

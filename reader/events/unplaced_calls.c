@@ -12,17 +12,17 @@
 #include "reader/file/file.h"
 
 /* Were records missing at an earlier recovery? */
-static bool gaps_told(const struct fdri_file_part *p)
+static bool has_accounted_gaps(const struct fdri_file_part *p)
 {
-    bool told = p->tail_told || p->untold;
-    for (uint32_t i = 0; i < p->bin_count && !told; i++) told = p->bin[i].gap_told;
+    bool told = p->tail_gap_accounted || p->unaccounted;
+    for (uint32_t i = 0; i < p->bin_count && !told; i++) told = p->bin[i].gap_accounted;
     return told;
 }
 
 static bool any_lost(const struct fdr_file *f, const struct fdri_file_location *l)
 {
     for (size_t i = 0; i < l->part_count && l->part[i].class_ == FDRI_ARENA_CLASS_REGION; i++)
-        if (gaps_told(&l->part[i])) return true;
+        if (has_accounted_gaps(&l->part[i])) return true;
     if (l->parts_missing) return true;
     for (uint32_t d = 1; d <= fdri_arena_levels_in(l->raw.level_blocks); d++) {
         const struct fdri_arena_level *v = fdri_file_level(f, l, d);

@@ -23,7 +23,7 @@ struct walk {
 /* ---- what is shown ---- */
 
 /* How long a call took, in ns. An open call has lasted to the newest event of its location. */
-static uint64_t lasted(const struct walk *w, const struct fdr_read_event *e)
+static uint64_t duration_of(const struct walk *w, const struct fdr_read_event *e)
 {
     const struct fdr_location_info *l = w->location;
     if (!e->open) return e->duration_ns;
@@ -35,7 +35,7 @@ static bool selected(const struct walk *w, const struct fdr_read_event *e)
     const struct fdr_select *s = w->select;
     if (s->depth_max && e->depth > s->depth_max) return false;
     if (s->regions && !(e->id < s->region_count && s->regions[e->id])) return false;
-    return !s->min_duration_ns || lasted(w, e) >= s->min_duration_ns;
+    return !s->min_duration_ns || duration_of(w, e) >= s->min_duration_ns;
 }
 
 /* Missing ancestors are shown around a shown call: the hidden ones on top of the stack enter. */

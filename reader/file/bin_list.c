@@ -26,7 +26,8 @@ static bool matches(const struct fdri_arena_bin *h, uint32_t location, const str
 
 /* Appends a bin. Returns false for a bin that another list holds: that of the pinned partition before this one, or
  * of its successor. */
-static bool accept(struct fdr_file *f, struct fdri_file_part *p, uint64_t off, const struct fdri_arena_bin *h, bool gap)
+static bool append_bin(struct fdr_file *f, struct fdri_file_part *p, uint64_t off, const struct fdri_arena_bin *h,
+                       bool gap)
 {
     size_t room = p->bin_room;
     if (!fdri_file_grow(&p->bin, p->bin_count, &room, sizeof *p->bin) || !fdri_file_mark_listed(f, off)) return false;
@@ -38,7 +39,7 @@ static bool accept(struct fdr_file *f, struct fdri_file_part *p, uint64_t off, c
                                                     .records = FDRI_ARENA_COMMIT_RECORDS(h->commit),
                                                     .size_log2 = h->size_log2,
                                                     .gap = gap,
-                                                    .gap_told = h->flags & FDRI_ARENA_BIN_GAP};
+                                                    .gap_accounted = h->flags & FDRI_ARENA_BIN_GAP};
     return true;
 }
 
@@ -49,7 +50,7 @@ static bool follow(struct fdr_file *f, const struct fdri_file_location *l, struc
     struct fdri_arena_bin h;
     while (off) {
         if (!fdri_file_bin_header(f, off, &h) || !matches(&h, l->id, p) || h.seq != *expect) return false;
-        if (!accept(f, p, off, &h, false)) return false;
+        if (!append_bin(f, p, off, &h, false)) return false;
         (*expect)++;
         off = h.next;
     }
@@ -75,8 +76,8 @@ static size_t first_of(struct fdri_file_found **all, size_t count, const struct 
 }
 
 /* Appends the scanned bins with a seq from `*expect` on. Returns true if there was any. */
-static bool gather(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p, uint32_t *expect,
-                   uint32_t last)
+static bool append_scanned(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p, uint32_t *expect,
+                           uint32_t last)
 {
     struct fdri_file_found **all = fdri_file_by_identity(f);
     struct fdri_arena_bin h;
@@ -86,16 +87,16 @@ static bool gather(struct fdr_file *f, struct fdri_file_location *l, struct fdri
         if (!fdri_file_bin_header(f, all[i]->off, &h) || !matches(&h, l->id, p)) break;
         if (h.seq < *expect) continue; /* a second bin of the same seq */
         if (all[i]->listed) continue;
-        if (p->aside && h.seq > last) break; /* it belongs to the partition that succeeded the pinned one */
-        if (!accept(f, p, all[i]->off, &h, h.seq != *expect)) break;
+        if (p->pinned && h.seq > last) break; /* it belongs to the partition that succeeded the pinned one */
+        if (!append_bin(f, p, all[i]->off, &h, h.seq != *expect)) break;
         *expect = h.seq + 1;
         any = true;
     }
     return any;
 }
 
-static void complain(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_file_part *p,
-                     const char *what)
+static void report_list_damage(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_file_part *p,
+                               const char *what)
 {
     fdri_file_damage(f, "location %u, %s depth %u band %u: %s", l->id, fdr_class_name(p->class_), p->depth, p->band,
                      what);
@@ -110,49 +111,49 @@ static bool after_cut(const struct fdri_file_location *l, const struct fdri_file
 }
 
 /* Reports that the bins from number `from` on were found by scan. */
-static void tell_rebuilt(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_file_part *p,
-                         uint32_t from)
+static void report_rebuilt(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_file_part *p,
+                           uint32_t from)
 {
     uint32_t holes = 0;
     for (uint32_t i = from; i < p->bin_count; i++) holes += p->bin[i].gap && !after_cut(l, &p->bin[i]);
-    if (holes) complain(f, l, p, "bins are missing");
-    if (l->settled || holes) complain(f, l, p, "the list of bins is broken, rebuilt from the bins");
+    if (holes) report_list_damage(f, l, p, "bins are missing");
+    if (l->settled || holes) report_list_damage(f, l, p, "the list of bins is broken, rebuilt from the bins");
 }
 
-static void tell_short(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p)
+static void report_missing_end(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p)
 {
     p->tail_gap = true;
-    complain(f, l, p, "the newest bins are missing");
+    report_list_damage(f, l, p, "the newest bins are missing");
 }
 
 /* The location is moving: the missing bins may have been opened after the copy of their place, so this is not
  * damage. */
-static void doubt_end(struct fdri_file_part *p, uint32_t expect, uint32_t last)
+static void mark_end_uncertain(struct fdri_file_part *p, uint32_t expect, uint32_t last)
 {
-    if (expect <= last) p->tail_gap = p->tail_moved = true;
+    if (expect <= last) p->tail_gap = p->tail_after_cut = true;
 }
 
 /* After a scan: is a bin missing at the end, where `expect` would be the next seq? finish() accepts a newest bin
  * whose opening a kill interrupted; after other damage it counts as missing. */
-static void tell_end(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p, uint32_t expect,
-                     uint32_t last)
+static void report_end(struct fdr_file *f, const struct fdri_file_location *l, struct fdri_file_part *p,
+                       uint32_t expect, uint32_t last)
 {
-    if (!l->settled) doubt_end(p, expect, last);
-    else if (expect <= last) tell_short(f, l, p);
+    if (!l->settled) mark_end_uncertain(p, expect, last);
+    else if (expect <= last) report_missing_end(f, l, p);
 }
 
 /* Continues by scan; the list broke where seq `expect` should be. */
-static void mend(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p, uint32_t expect,
-                 uint32_t last)
+static void continue_by_scan(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
+                             uint32_t expect, uint32_t last)
 {
     uint32_t from = p->bin_count;
-    if (gather(f, l, p, &expect, last)) {
-        tell_rebuilt(f, l, p, from);
-        tell_end(f, l, p, expect, last);
+    if (append_scanned(f, l, p, &expect, last)) {
+        report_rebuilt(f, l, p, from);
+        report_end(f, l, p, expect, last);
     } else if (l->settled) {
-        tell_short(f, l, p);
+        report_missing_end(f, l, p);
     } else {
-        doubt_end(p, expect, last);
+        mark_end_uncertain(p, expect, last);
     }
 }
 
@@ -166,12 +167,13 @@ static bool rebuild(struct fdr_file *f, struct fdri_file_location *l, struct fdr
     uint32_t off = (uint32_t)raw->list_head, seq = (uint32_t)(raw->list_head >> 32);
     bool there = fdri_file_bin_header(f, off, &h) && matches(&h, l->id, p);
     uint32_t expect = there && h.seq < seq && (doubt || !l->moving) ? h.seq : seq, zero = 0;
-    if (!gather(f, l, p, &expect, raw->open_seq) && !(doubt && off && gather(f, l, p, &zero, raw->open_seq)))
+    if (!append_scanned(f, l, p, &expect, raw->open_seq) &&
+        !(doubt && off && append_scanned(f, l, p, &zero, raw->open_seq)))
         return false;
     /* without checks, this bin may be one that was given back and used again */
     p->bin[0].gap = p->bin[0].off != off || !doubt;
-    tell_rebuilt(f, l, p, 0);
-    tell_end(f, l, p, p->bin[p->bin_count - 1].seq + 1, raw->open_seq);
+    report_rebuilt(f, l, p, 0);
+    report_end(f, l, p, p->bin[p->bin_count - 1].seq + 1, raw->open_seq);
     return true;
 }
 
@@ -187,18 +189,18 @@ static void finish(struct fdr_file *f, struct fdri_file_location *l, struct fdri
     if (!p->bin_count && expect == raw->open_seq + 1) return;
     if (raw->open_off && fdri_file_bin_header(f, raw->open_off, &h) && matches(&h, l->id, p) &&
         (h.seq == expect || (p->bin_count == 0 && h.seq == raw->open_seq && h.seq >= expect))) {
-        if (accept(f, p, raw->open_off, &h, false)) expect = h.seq + 1;
+        if (append_bin(f, p, raw->open_off, &h, false)) expect = h.seq + 1;
         if (expect > raw->open_seq) return;
     }
     if (!l->settled) {
-        doubt_end(p, expect, raw->open_seq);
+        mark_end_uncertain(p, expect, raw->open_seq);
         return;
     }
-    if (gather(f, l, p, &expect, raw->open_seq)) {
-        complain(f, l, p, "the list of bins ends early, rebuilt from the bins");
-        tell_end(f, l, p, expect, raw->open_seq);
+    if (append_scanned(f, l, p, &expect, raw->open_seq)) {
+        report_list_damage(f, l, p, "the list of bins ends early, rebuilt from the bins");
+        report_end(f, l, p, expect, raw->open_seq);
     } else if (p->bin_count && raw->open_seq > expect) {
-        tell_short(f, l, p);
+        report_missing_end(f, l, p);
     }
 }
 
@@ -213,7 +215,7 @@ static bool steps_back(struct fdr_file *f, const struct fdri_file_location *l, c
                      "%u records lost",
                      b->off, l->id, fdr_class_name(p->class_), p->depth, p->band, b->seq, b->records);
     fdri_atomic_store_relaxed(&b->state, FDRI_FILE_BIN_BAD);
-    b->told = true;
+    b->reported = true;
     return true;
 }
 
@@ -277,7 +279,7 @@ static void set_floor(const struct fdr_file *f, const struct fdri_file_location 
     bool taken = raw && raw->open_off && !raw->limit && !(uint32_t)raw->list_head;
     uint64_t says = raw ? fdri_bits_max(raw->floor_tick, taken ? raw->last_tick : 0) : 0;
     uint64_t said = says <= l->clock.stored_max ? says : 0;
-    p->floor_unknown = p->untold = raw && raw->flags & FDRI_ARENA_PART_UNACCOUNTED;
+    p->floor_unknown = p->unaccounted = raw && raw->flags & FDRI_ARENA_PART_UNACCOUNTED;
     if (!oldest) {
         /* the block may belong to another partition */
         bool doubt = raw && fdri_file_is_suspect(f, p->off, sizeof *raw);
@@ -295,7 +297,7 @@ static void set_floor(const struct fdr_file *f, const struct fdri_file_location 
     }
     p->floor = fdri_file_floor_of_bin(oldest, p->given_back);
     /* an earlier recovery found the bins before the oldest damaged */
-    if (p->untold && !fdri_file_is_suspect(f, p->off, sizeof *raw)) {
+    if (p->unaccounted && !fdri_file_is_suspect(f, p->off, sizeof *raw)) {
         p->floor = said;
         return;
     }
@@ -304,15 +306,15 @@ static void set_floor(const struct fdr_file *f, const struct fdri_file_location 
 }
 
 /* Adds the gaps that an earlier recovery noted. The accounts include them, and first_index counts on across them. */
-static void add_told(struct fdri_file_part *p, const struct fdri_arena_part *raw)
+static void add_accounted_gaps(struct fdri_file_part *p, const struct fdri_arena_part *raw)
 {
     for (uint32_t i = 0; i < p->bin_count; i++) {
         struct fdri_file_bin *b = &p->bin[i];
-        b->gap_told &= !b->gap; /* a new gap here means that more is missing than the accounts include */
-        b->gap |= b->gap_told;
+        b->gap_accounted &= !b->gap; /* a new gap here means that more is missing than the accounts include */
+        b->gap |= b->gap_accounted;
     }
-    p->tail_told = !p->tail_gap && raw && raw->flags & FDRI_ARENA_PART_SHORT;
-    p->tail_gap |= p->tail_told;
+    p->tail_gap_accounted = !p->tail_gap && raw && raw->flags & FDRI_ARENA_PART_SHORT;
+    p->tail_gap |= p->tail_gap_accounted;
 }
 
 void fdri_file_list_bins(struct fdr_file *f, struct fdri_file_location *l, struct fdri_file_part *p,
@@ -320,7 +322,7 @@ void fdri_file_list_bins(struct fdr_file *f, struct fdri_file_location *l, struc
 {
     uint32_t expect = 0;
     if (!raw) {
-        if (gather(f, l, p, &expect, UINT32_MAX)) p->bin[0].gap = p->aside && p->bin[0].first_index;
+        if (append_scanned(f, l, p, &expect, UINT32_MAX)) p->bin[0].gap = p->pinned && p->bin[0].first_index;
         p->tail_gap = f->cut_off; /* then the scanned bins may not be the newest */
     } else {
         expect = (uint32_t)(raw->list_head >> 32);
@@ -328,9 +330,9 @@ void fdri_file_list_bins(struct fdr_file *f, struct fdri_file_location *l, struc
         bool doubt = fdri_file_is_suspect(f, p->off, sizeof *raw);
         if (empty && (doubt || !ended) && rebuild(f, l, p, raw, doubt)) expect = p->bin[p->bin_count - 1].seq + 1;
         else if (ended) finish(f, l, p, raw, expect);
-        else mend(f, l, p, expect, raw->open_seq);
+        else continue_by_scan(f, l, p, expect, raw->open_seq);
     }
     check_indices(f, l, p);
     set_floor(f, l, p, raw);
-    add_told(p, raw);
+    add_accounted_gaps(p, raw);
 }

@@ -71,7 +71,7 @@ static void fields(struct fdr_file *f, const struct fdri_arena_def *d, const uin
     out->field_type = types;
 }
 
-static void take(struct fdr_file *f, const struct fdri_arena_def *d)
+static void take_definition(struct fdr_file *f, const struct fdri_arena_def *d)
 {
     if (d->kind == 0 || d->kind >= FDRI_FILE_KINDS || d->id > FDRI_CODEC_ID_MAX) return;
     struct fdri_file_definitions *all = &f->definitions[d->kind];
@@ -111,8 +111,8 @@ static void take_block(struct fdr_file *f, uint64_t off)
     if (!fdri_file_grow(&f->defs, f->defs_count, &f->defs_room, sizeof *f->defs)) return;
     f->defs[f->defs_count++] = (struct fdri_file_defs){off, used};
     while (at < used) {
-        const struct fdri_arena_def *d = def_at((const uint8_t *)(b + 1) + at, used - at, &f->defs_vain);
-        if (d) take(f, d);
+        const struct fdri_arena_def *d = def_at((const uint8_t *)(b + 1) + at, used - at, &f->defs_failed_bytes);
+        if (d) take_definition(f, d);
         else if (!complained) fdri_file_damage(f, "a definition at %llu is damaged", (unsigned long long)(off + at));
         complained = !d;
         at += d ? d->bytes : 8;
@@ -120,7 +120,7 @@ static void take_block(struct fdr_file *f, uint64_t off)
 }
 
 /* Returns true if the chain ended regularly. */
-static bool along_chain(struct fdr_file *f)
+static bool read_chain(struct fdr_file *f)
 {
     uint64_t off = f->sb.defs_first, most = f->end / sizeof(struct fdri_arena_defs_block), n = 0;
     const struct fdri_arena_defs_block *b;
@@ -135,7 +135,7 @@ static bool along_chain(struct fdr_file *f)
 static void find_all(struct fdr_file *f)
 {
     size_t count;
-    if (along_chain(f)) return;
+    if (read_chain(f)) return;
     fdri_file_damage(f, "the chain of definitions is broken");
     f->defs_count = f->defs_bytes = 0; /* the blocks seen come again; equal ids drop the duplicates */
     const struct fdri_file_meta *m = fdri_file_meta_scan(f, FDRI_ARENA_META_DEFS, UINT32_MAX, &count);

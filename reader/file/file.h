@@ -104,9 +104,9 @@ void fdri_file_list_bins(struct fdr_file *f, struct fdri_file_location *l, struc
  * loss would not be noticed. 0: always known; UINT64_MAX: never. If only the pinned partition can be lost: the tick
  * after the pinning. */
 uint64_t fdri_file_zeros_from(const struct fdri_file_location *l, uint32_t depth);
-/* The partition of this class, depth and band, pinned if `aside`. Returns NULL if there is none. */
+/* The partition of this class, depth and band, pinned if `pinned`. Returns NULL if there is none. */
 const struct fdri_file_part *fdri_file_part(const struct fdri_file_location *l, uint32_t class_, uint32_t depth,
-                                            uint32_t band, bool aside);
+                                            uint32_t band, bool pinned);
 
 /* Finds all locations, with their partitions, open calls and tail entries. The bin headers must be known. */
 void fdri_file_locations(struct fdr_file *f);

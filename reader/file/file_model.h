@@ -85,7 +85,7 @@ struct fdr_file {
     struct fdri_file_defs *defs;
     size_t defs_count, defs_room;
     uint64_t defs_bytes;
-    uint64_t defs_vain;              /* bytes checked for definitions without success */
+    uint64_t defs_failed_bytes;      /* bytes checked for definitions without success */
     struct fdr_definition **unknown; /* hash table of placeholders for unknown ids */
     size_t unknown_count, unknown_slots;
     void **kept_memory; /* strings and arrays of definitions, freed with the file */
@@ -113,8 +113,8 @@ struct fdr_file {
     size_t ledger_count, ledger_room;
     struct fdr_total *total;
     size_t total_count, total_room;
-    uint64_t total_slots; /* slots of totals tables that were read so far */
-    uint64_t total_looks; /* reads of rows in blocks whose table is damaged, so far */
+    uint64_t total_slots;     /* slots of totals tables that were read so far */
+    uint64_t total_row_reads; /* reads of rows in blocks whose table is damaged, so far */
     struct fdr_sample_stream *stream;
     size_t stream_count, stream_room;
     bool has_streams;

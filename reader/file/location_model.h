@@ -27,28 +27,28 @@ struct fdri_file_bin {
     uint64_t base_tick, first_index;
     uint32_t off, seq, records;
     uint8_t size_log2;
-    uint8_t state; /* enum fdri_file_bin_state; relaxed atomic: any thread may set it */
-    bool gap;      /* bins or records before this one are missing */
-    bool gap_told; /* they were missing at a recovery already, so the accounts include them */
-    bool told;     /* the list of damage names this bin */
+    uint8_t state;      /* enum fdri_file_bin_state; relaxed atomic: any thread may set it */
+    bool gap;           /* bins or records before this one are missing */
+    bool gap_accounted; /* they were missing at a recovery already, so the accounts include them */
+    bool reported;      /* the list of damage names this bin */
 };
 struct fdri_file_part {
     uint64_t off; /* of struct fdri_arena_part; 0: the partition is known from its bins only */
     uint16_t depth;
     uint8_t class_, band;
-    bool tail_gap;       /* records after the newest bin are missing */
-    bool tail_told;      /* they were missing at a recovery already */
-    bool tail_moved;     /* all of them may be newer than the cut */
-    bool aside;          /* the partition is pinned (FDR_PIN) */
-    bool aside_parents;  /* at the pinning, no possible parent of its calls had been lost */
-    uint64_t aside_tick; /* stored tick of the pinning: it holds all that ended by then */
+    bool tail_gap;           /* records after the newest bin are missing */
+    bool tail_gap_accounted; /* they were missing at a recovery already */
+    bool tail_after_cut;     /* all of them may be newer than the cut */
+    bool pinned;             /* the partition is pinned (FDR_PIN) */
+    bool pin_kept_parents;   /* at the pinning, no possible parent of its calls had been lost */
+    uint64_t pin_tick;       /* stored tick of the pinning: it holds all that ended by then */
     uint32_t bin_count, bin_room;
     struct fdri_file_bin *bin;
     uint64_t given_back;            /* number of records given back */
-    uint64_t forgets;               /* a rewind was under way: at most this many records are in no account */
+    uint64_t rewind_records;        /* a rewind was under way: at most this many records are in no account */
     uint64_t floor;                 /* the newest leave given back; 0: nothing was given back */
     bool floor_unknown;             /* it may be later than `floor`: damage, or all was given back during a snapshot */
-    bool untold;                    /* recovered, and more is missing than the accounts include */
+    bool unaccounted;               /* recovered, and more is missing than the accounts include */
     uint64_t min_leave;             /* a record counts as kept if its leave is not below this */
     uint64_t first_tick, last_tick; /* of the kept records, if `any` */
     bool any;
@@ -69,7 +69,7 @@ struct fdri_file_location {
     uint64_t off;                                     /* of struct fdri_arena_location; 0: known from its bins only */
     struct fdri_arena_location raw;                   /* a copy; zero when off is 0 */
     uint64_t levels_off[FDRI_ARENA_LEVEL_BLOCKS_MAX]; /* 0: the block is missing */
-    bool levels_lost, parts_lost, suspect;            /* suspect: the location's own block is damaged */
+    bool levels_lost, parts_lost, block_damaged;      /* block_damaged: the location's own block is damaged */
     bool parts_missing;                               /* the chain of its partitions is broken, or was at a recovery */
     bool accounts_dropped;                            /* used during a recovery */
     bool rows_lost;                                   /* damage took rows of its totals; valid after reading them */
@@ -85,14 +85,15 @@ struct fdri_file_location {
     /* A location is `moving` if it recorded during the snapshot. Events after the cut may lack ancestors, and bins
      * opened since may be missing. */
     bool moving, in_tail;
-    bool settled;    /* neither moving nor in an operation, so any contradiction is damage */
-    bool other_unit; /* its bins have another unit of time than its header */
-    uint64_t cut;    /* stored tick */
-    uint64_t *over;  /* by depth, if moving: a missing call that was open after this tick was open at the cut */
+    bool settled;         /* neither moving nor in an operation, so any contradiction is damage */
+    bool bins_other_unit; /* its bins have another unit of time than its header */
+    uint64_t cut;         /* stored tick */
+    uint64_t
+        *lost_open_until; /* by depth, if moving: a missing call that was open after this tick was open at the cut */
     struct fdri_arena_tail_entry tail;
     uint64_t presented_before;
     uint64_t presented_in[FDRI_ARENA_CLASS_COUNT]; /* the parts of presented_before; without samples */
-    bool presented_doubted;                        /* some of its accounts are missing or damaged */
+    bool presented_unsure;                         /* some of its accounts are missing or damaged */
     bool careful;                                  /* a call may lack an ancestor */
     uint64_t from_tick, end_tick;                  /* stored ticks: oldest and newest kept event or open call */
     struct fdr_location_info info;

@@ -51,7 +51,7 @@ const struct fdri_arena_level_points *fdri_file_points(const struct fdr_file *f,
                                            sizeof(struct fdri_arena_level_points));
 }
 
-static bool whole(const struct fdr_file *f, const void *p, uint64_t bytes)
+static bool is_readable(const struct fdr_file *f, const void *p, uint64_t bytes)
 {
     return p && !fdri_file_is_suspect(f, (uint64_t)((const uint8_t *)p - f->bytes), bytes);
 }
@@ -66,7 +66,7 @@ static uint32_t claim_levels(struct fdr_file *f, struct fdri_file_location *l)
     for (uint32_t b = 0; b < l->raw.level_blocks; b++) {
         for (size_t i = 0; i < count && !l->levels_off[b]; i++)
             if (levels_at(f, m[i].off, l->id, b) &&
-                whole(f, f->bytes + m[i].off, sizeof(struct fdri_arena_levels_block)))
+                is_readable(f, f->bytes + m[i].off, sizeof(struct fdri_arena_levels_block)))
                 l->levels_off[b] = m[i].off;
         missing += !l->levels_off[b];
     }
@@ -115,7 +115,7 @@ static void find_live(struct fdr_file *f, struct fdri_file_location *l)
         if (l->settled) fdri_file_damage(f, "location %u: its %u open calls exceed its %u levels", l->id, depth, most);
         depth = 0;
     }
-    if (l->suspect) return;
+    if (l->block_damaged) return;
     if (!depth || !(l->live = fdri_file_calloc(depth, sizeof *l->live))) return;
     for (uint32_t d = 1; d <= depth; d++) {
         const struct fdri_arena_level *v = fdri_file_level(f, l, d);
@@ -205,7 +205,7 @@ static uint64_t presented(struct fdr_file *f, struct fdri_file_location *l)
         const struct fdri_arena_level_points *p = fdri_file_points(f, l, d);
         if (v && v->points_off && !p && !f->has_tail)
             fdri_file_damage(f, "location %u: the accounts of points at depth %u are missing", l->id, d);
-        l->presented_doubted |= !whole(f, v, sizeof *v) || (v->points_off && !whole(f, p, sizeof *p));
+        l->presented_unsure |= !is_readable(f, v, sizeof *v) || (v->points_off && !is_readable(f, p, sizeof *p));
         if (v && d > 0) sum += v->presented, l->presented_in[FDRI_ARENA_CLASS_REGION] += v->presented;
         for (uint32_t c = 1; p && c < FDRI_ARENA_CLASS_COUNT; c++) {
             sum += p->by_class[c].presented;
@@ -241,7 +241,7 @@ static void read_tail(struct fdr_file *f)
  * many events. */
 static void doubt_overflow(struct fdri_file_location *l)
 {
-    if (!l->suspect) return;
+    if (!l->block_damaged) return;
     if (!l->in_tail || l->presented_before > l->tail.presented) {
         l->presented_before -= l->raw.presented_overflow;
         l->raw.presented_overflow = 0;
@@ -251,7 +251,7 @@ static void doubt_overflow(struct fdri_file_location *l)
 
 /* Is this location moving: did it record during the copy? It may also have ended meanwhile, or between the copies of
  * its parts and of its header. Without an entry in the tail: yes if it lives. Without a tail: no. */
-static bool went_on(const struct fdr_file *f, const struct fdri_file_location *l)
+static bool recorded_during_copy(const struct fdr_file *f, const struct fdri_file_location *l)
 {
     if (!f->has_tail || f->tail_bad) return false;
     if (!l->in_tail) return l->raw.flags & FDRI_ARENA_LOCATION_LIVE;
@@ -300,7 +300,7 @@ static uint32_t id_of(const struct fdr_file *f, const struct fdri_arena_location
 }
 
 /* Takes in the location block at `off`. Returns true if there was one; *next is the location attached before it. */
-static bool take(struct fdr_file *f, uint64_t off, uint64_t *next)
+static bool take_location(struct fdr_file *f, uint64_t off, uint64_t *next)
 {
     struct fdri_arena_location raw;
     if (!fdri_file_meta_at(f, off, FDRI_ARENA_META_LOCATION, UINT32_MAX, sizeof raw)) return false;
@@ -314,7 +314,7 @@ static bool take(struct fdr_file *f, uint64_t off, uint64_t *next)
     l->off = off;
     l->raw = raw;
     l->raw.name[sizeof l->raw.name - 1] = 0;
-    l->suspect = fdri_file_is_suspect(f, off, sizeof raw);
+    l->block_damaged = fdri_file_is_suspect(f, off, sizeof raw);
     *next = raw.next;
     return true;
 }
@@ -344,7 +344,7 @@ static void put_in_order(struct fdr_file *f)
 }
 
 /* Do bins belong to locations that are not on the chain? */
-static bool any_left(struct fdr_file *f)
+static bool bins_without_location(struct fdr_file *f)
 {
     struct fdri_file_found **b = fdri_file_by_identity(f);
     for (size_t i = 0; b && i < f->found_count; i++)
@@ -362,7 +362,7 @@ static void by_scan(struct fdr_file *f)
     for (size_t i = 0; i < count; i++) {
         const struct fdri_arena_location *raw = fdri_file_at(f, m[i].off, sizeof *raw);
         if (raw && raw->id == raw->head.location && raw->parts_first && !find(f, known, raw->id))
-            take(f, m[i].off, &next);
+            take_location(f, m[i].off, &next);
     }
     put_in_order(f);
 }
@@ -371,23 +371,23 @@ static void find_all(struct fdr_file *f)
 {
     uint64_t off = f->sb.location_first;
     size_t most = f->end / sizeof(struct fdri_arena_location) + 1;
-    while (off && most-- && take(f, off, &off)) continue;
+    while (off && most-- && take_location(f, off, &off)) continue;
     put_in_order(f);
     if (off) {
         fdri_file_damage(f, "the chain of locations is broken");
         f->locations_lost = true;
         by_scan(f);
-    } else if (f->location_count < f->sb.location_count && !f->has_tail && any_left(f)) {
+    } else if (f->location_count < f->sb.location_count && !f->has_tail && bins_without_location(f)) {
         size_t known = f->location_count;
         by_scan(f);
         if (f->location_count > known) fdri_file_damage(f, "the chain of locations misses some of them");
     }
     /* A damaged block may have a wrong flag, or two wrong ids. */
-    if (f->bad_count && !f->locations_lost) f->locations_lost = any_left(f);
+    if (f->bad_count && !f->locations_lost) f->locations_lost = bins_without_location(f);
 }
 
 /* Makes locations without a block from their bins. */
-static void from_bins(struct fdr_file *f)
+static void locations_from_bins(struct fdr_file *f)
 {
     struct fdri_file_found **b = fdri_file_by_identity(f);
     size_t known = f->location_count;
@@ -407,7 +407,7 @@ static void settle_units(struct fdr_file *f)
         struct fdri_file_location *l = fdri_file_location(f, f->found[i].location);
         bool ns = f->found[i].flags & FDRI_ARENA_BIN_NS;
         if (!l || ns == ((l->raw.flags & FDRI_ARENA_LOCATION_NS) != 0)) continue;
-        l->other_unit = true;
+        l->bins_other_unit = true;
         l->raw.flags ^= FDRI_ARENA_LOCATION_NS;
     }
 }
@@ -468,7 +468,7 @@ static void find_parents(struct fdr_file *f)
 void fdri_file_locations(struct fdr_file *f)
 {
     find_all(f);
-    if (f->locations_lost) from_bins(f);
+    if (f->locations_lost) locations_from_bins(f);
     find_parents(f);
     settle_units(f);
     for (size_t i = 0; i < f->location_count; i++) {
@@ -483,10 +483,10 @@ void fdri_file_locations(struct fdr_file *f)
     for (size_t i = 0; i < f->location_count; i++) {
         struct fdri_file_location *l = &f->location[i];
         doubt_overflow(l);
-        l->moving = went_on(f, l);
+        l->moving = recorded_during_copy(f, l);
         l->settled = !l->moving && !(l->in_tail && l->tail.under_way);
         if (l->moving && !l->in_tail) l->cut = l->raw.last_tick >> l->clock.shift;
-        if (l->other_unit && l->off && l->settled)
+        if (l->bins_other_unit && l->off && l->settled)
             fdri_file_damage(f, "location %u: its time unit differs from the unit of its bins", l->id);
         if (l->off) find_frames(f, l);
         fdri_file_parts(f, l);

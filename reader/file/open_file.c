@@ -172,7 +172,7 @@ static void free_locations(struct fdr_file *f)
         free(l->live);
         free(l->frozen);
         free(l->open);
-        free(l->over);
+        free(l->lost_open_until);
         free(l->unplaced);
     }
     free(f->location);

@@ -19,24 +19,24 @@ struct seen {
     uint8_t bit[(IDENTITIES + 7) / 8];
 };
 
-static uint32_t identity(uint32_t class_, uint32_t depth, uint32_t band, bool aside)
+static uint32_t identity(uint32_t class_, uint32_t depth, uint32_t band, bool pinned)
 {
-    return ((class_ * (FDRI_FILE_DEPTH_MAX + 1u) + depth) * FDRI_ARENA_BANDS + band) * 2 + !aside;
+    return ((class_ * (FDRI_FILE_DEPTH_MAX + 1u) + depth) * FDRI_ARENA_BANDS + band) * 2 + !pinned;
 }
 
 /* Returns true the first time. */
-static bool first_time(struct seen *s, uint32_t class_, uint32_t depth, uint32_t band, bool aside)
+static bool first_time(struct seen *s, uint32_t class_, uint32_t depth, uint32_t band, bool pinned)
 {
-    uint32_t i = identity(class_, depth, band, aside);
+    uint32_t i = identity(class_, depth, band, pinned);
     uint8_t mask = (uint8_t)(1u << (i & 7));
     bool fresh = !(s->bit[i / 8] & mask);
     s->bit[i / 8] |= mask;
     return fresh;
 }
 
-static bool is_seen(const struct seen *s, const struct fdri_file_found *b, bool aside)
+static bool is_seen(const struct seen *s, const struct fdri_file_found *b, bool pinned)
 {
-    uint32_t i = identity(b->class_, b->depth, b->band, aside);
+    uint32_t i = identity(b->class_, b->depth, b->band, pinned);
     return s->bit[i / 8] >> (i & 7) & 1;
 }
 
@@ -93,16 +93,16 @@ static bool take_block(struct fdr_file *f, struct fdri_file_location *l, struct 
     struct fdri_file_part *p = new_part(l, raw->class_, raw->depth, raw->band);
     if (!p) return false;
     p->off = off;
-    p->aside = raw->flags & FDRI_ARENA_PART_PINNED;
-    p->aside_parents = raw->aside_how & FDRI_ARENA_PINNED_PARENTS;
-    p->aside_tick = raw->aside_tick;
-    p->forgets = raw->forgets;
+    p->pinned = raw->flags & FDRI_ARENA_PART_PINNED;
+    p->pin_kept_parents = raw->pin_flags & FDRI_ARENA_PINNED_PARENTS;
+    p->pin_tick = raw->pin_tick;
+    p->rewind_records = raw->rewind_records;
     fdri_file_list_bins(f, l, p, raw);
     return true;
 }
 
 /* Follows the chain for the doubtful blocks only, or for all others only. */
-static bool along_chain(struct fdr_file *f, struct fdri_file_location *l, struct seen *s, bool doubtful)
+static bool read_chain(struct fdr_file *f, struct fdri_file_location *l, struct seen *s, bool doubtful)
 {
     struct fdri_arena_part raw;
     uint64_t mark = 0; /* it moves on after 1, 2, 4, ... blocks: a chain that comes back to it has no end */
@@ -139,7 +139,7 @@ static size_t by_scan(struct fdr_file *f, struct fdri_file_location *l, struct s
 }
 
 /* The bins that the scan found for this location, *count of them. */
-static struct fdri_file_found **its_bins(struct fdr_file *f, const struct fdri_file_location *l, size_t *count)
+static struct fdri_file_found **scanned_bins_of(struct fdr_file *f, const struct fdri_file_location *l, size_t *count)
 {
     struct fdri_file_found **all = fdri_file_by_identity(f);
     size_t low = 0, high = all ? f->found_count : 0;
@@ -155,44 +155,45 @@ static struct fdri_file_found **its_bins(struct fdr_file *f, const struct fdri_f
 }
 
 /* Does a bin of this location belong to a partition without a block? */
-static bool any_left(struct fdr_file *f, const struct fdri_file_location *l, const struct seen *s)
+static bool bins_without_partition(struct fdr_file *f, const struct fdri_file_location *l, const struct seen *s)
 {
     size_t count;
-    struct fdri_file_found **b = its_bins(f, l, &count);
+    struct fdri_file_found **b = scanned_bins_of(f, l, &count);
     for (size_t i = 0; i < count; i++)
         if (!b[i]->listed && !is_seen(s, b[i], false) && !is_seen(s, b[i], true)) return true;
     return false;
 }
 
-static bool sets_aside(const struct fdri_file_location *l)
+static bool has_pinned(const struct fdri_file_location *l)
 {
     for (size_t i = 0; i < l->part_count; i++)
-        if (l->part[i].aside) return true;
+        if (l->part[i].pinned) return true;
     return false;
 }
 
 /* Makes partitions from bins that no list holds. If one of the two partitions of an identity exists, the bin belongs
  * to the other one. */
-static void from_bins(struct fdr_file *f, struct fdri_file_location *l, struct seen *s)
+static void partitions_from_bins(struct fdr_file *f, struct fdri_file_location *l, struct seen *s)
 {
     size_t count;
-    struct fdri_file_found **b = its_bins(f, l, &count);
-    bool twins = sets_aside(l);
+    struct fdri_file_found **b = scanned_bins_of(f, l, &count);
+    bool twins = has_pinned(l);
     for (size_t i = 0; i < count; i++) {
-        bool aside = is_seen(s, b[i], false);
-        if (b[i]->listed || (aside && !twins)) continue;
-        if (!first_time(s, b[i]->class_, b[i]->depth, b[i]->band, aside)) continue;
+        bool pinned = is_seen(s, b[i], false);
+        if (b[i]->listed || (pinned && !twins)) continue;
+        if (!first_time(s, b[i]->class_, b[i]->depth, b[i]->band, pinned)) continue;
         struct fdri_file_part *p = new_part(l, b[i]->class_, b[i]->depth, b[i]->band);
         if (!p) return;
-        p->aside = aside;
+        p->pinned = pinned;
         fdri_file_list_bins(f, l, p, NULL);
     }
 }
 
-static int by_place(const void *x, const void *y)
+static int compare_place(const void *x, const void *y)
 {
     const struct fdri_file_part *a = x, *b = y;
-    uint32_t i = identity(a->class_, a->depth, a->band, a->aside), j = identity(b->class_, b->depth, b->band, b->aside);
+    uint32_t i = identity(a->class_, a->depth, a->band, a->pinned),
+             j = identity(b->class_, b->depth, b->band, b->pinned);
     return i < j ? -1 : i > j;
 }
 
@@ -221,18 +222,18 @@ void fdri_file_parts(struct fdr_file *f, struct fdri_file_location *l)
 {
     struct seen *s = fdri_file_calloc(1, sizeof *s);
     if (!s) return;
-    bool whole = l->off && along_chain(f, l, s, false) && along_chain(f, l, s, true);
+    bool whole = l->off && read_chain(f, l, s, false) && read_chain(f, l, s, true);
     if (!whole) {
         l->parts_lost = true;
         if (l->off) fdri_file_damage(f, "location %u: the chain of partitions is broken", l->id);
         by_scan(f, l, s);
-        from_bins(f, l, s);
-    } else if (!l->moving && any_left(f, l, s) && by_scan(f, l, s)) {
+        partitions_from_bins(f, l, s);
+    } else if (!l->moving && bins_without_partition(f, l, s) && by_scan(f, l, s)) {
         fdri_file_damage(f, "location %u: the chain of partitions misses some of them", l->id);
     }
     free(s);
     l->parts_missing = l->parts_lost || l->raw.flags & FDRI_ARENA_LOCATION_PARTS_LOST;
-    if (l->part_count) qsort(l->part, l->part_count, sizeof *l->part, by_place);
+    if (l->part_count) qsort(l->part, l->part_count, sizeof *l->part, compare_place);
     if (!l->off) tell_readings(f, l);
 }
 
@@ -244,21 +245,21 @@ uint64_t fdri_file_zeros_from(const struct fdri_file_location *l, uint32_t depth
     if (!fdri_file_part(l, FDRI_ARENA_CLASS_REGION, depth, band, false)) return UINT64_MAX;
     if (fdri_file_part(l, FDRI_ARENA_CLASS_REGION, depth, band, true)) return 0;
     for (size_t i = 0; i < l->part_count; i++)
-        if (l->part[i].aside) from = fdri_bits_max(from, fdri_bits_min(l->part[i].aside_tick, UINT64_MAX - 1) + 1);
+        if (l->part[i].pinned) from = fdri_bits_max(from, fdri_bits_min(l->part[i].pin_tick, UINT64_MAX - 1) + 1);
     return from;
 }
 
 const struct fdri_file_part *fdri_file_part(const struct fdri_file_location *l, uint32_t class_, uint32_t depth,
-                                            uint32_t band, bool aside)
+                                            uint32_t band, bool pinned)
 {
     size_t low = 0, high = l->part_count;
-    uint32_t want = identity(class_, depth, band, aside);
+    uint32_t want = identity(class_, depth, band, pinned);
     /* deeper calls are not stored; identity() would name another partition */
     if (depth > FDRI_FILE_DEPTH_MAX) return NULL;
     while (low < high) {
         size_t i = low + (high - low) / 2;
         const struct fdri_file_part *p = &l->part[i];
-        uint32_t is = identity(p->class_, p->depth, p->band, p->aside);
+        uint32_t is = identity(p->class_, p->depth, p->band, p->pinned);
         if (is == want) return p;
         if (is < want) low = i + 1;
         else high = i;

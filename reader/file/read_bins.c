@@ -37,7 +37,7 @@ bool fdri_file_bin_begin(const struct fdr_file *f, const struct fdri_file_bin *b
 }
 
 /* Counts the records whose leave is below the mark. */
-static uint64_t below(const struct fdri_codec_record *r, uint32_t n, uint64_t mark)
+static uint64_t count_below(const struct fdri_codec_record *r, uint32_t n, uint64_t mark)
 {
     uint64_t count = 0;
     if (n == 0 || r[0].leave >= mark) return 0; /* leaves rise */
@@ -51,7 +51,7 @@ static bool all_calls(struct fdri_codec_decoder *d, uint64_t mark, uint64_t *gon
     int n;
     *gone = *newest = 0;
     while ((n = fdri_codec_decode_calls(d, r, FDRI_EVENTS_CHUNK, slowly)) > 0) {
-        *gone += below(r, (uint32_t)n, mark);
+        *gone += count_below(r, (uint32_t)n, mark);
         *newest = r[n - 1].leave;
     }
     return n == 0;

@@ -26,7 +26,7 @@ static bool sane_sizes(const struct fdri_arena_superblock *sb)
 }
 
 /* Is this an fdr recording, of a version that this build knows? */
-static bool ours(const struct fdr_file *f, char *message, size_t message_bytes)
+static bool is_recording(const struct fdr_file *f, char *message, size_t message_bytes)
 {
     const struct fdri_arena_superblock *sb = &f->sb;
     bool magic = memcmp(sb->magic, FDRI_ARENA_MAGIC, 8) == 0;
@@ -149,7 +149,7 @@ bool fdri_file_superblock(struct fdr_file *f, char *message, size_t message_byte
         }
     }
     memcpy(&f->sb, f->bytes, f->size < sizeof f->sb ? f->size : sizeof f->sb);
-    if (!ours(f, message, message_bytes)) return false;
+    if (!is_recording(f, message, message_bytes)) return false;
     if (f->size < FDRI_ARENA_SUPERBLOCK_BYTES) {
         snprintf(message, message_bytes, "cut off inside the superblock: %llu bytes", (unsigned long long)f->size);
         return false;

@@ -32,7 +32,7 @@ void fdri_file_clock_ns(struct fdri_file_clock *c, uint32_t shift)
 /* Believable: 1 MHz to 100 GHz. */
 static bool sane_rate(uint64_t num, uint64_t den) { return num && den && den / num < 100 && num / den < 1000; }
 
-static bool near(uint64_t num, uint64_t den, uint64_t ticks_per_second)
+static bool rate_plausible(uint64_t num, uint64_t den, uint64_t ticks_per_second)
 {
     long double a = (long double)num / (long double)den, b = 1e9L / (long double)ticks_per_second;
     return a > b * 0.99L && a < b * 1.01L;
@@ -47,7 +47,7 @@ bool fdri_file_clock_init(struct fdri_file_clock *c, const struct fdri_arena_sup
     bool ordered = b->tick > a->tick && b->monotonic_ns > a->monotonic_ns && b->tick < MOST && b->monotonic_ns < MOST;
     uint64_t num = b->monotonic_ns - a->monotonic_ns, den = b->tick - a->tick;
     bool measured = ordered && num >= LEAST_SPAN_NS && sane_rate(num, den) &&
-                    (!calibrated || near(num, den, sb->ticks_per_second));
+                    (!calibrated || rate_plausible(num, den, sb->ticks_per_second));
     if (a->tick >= MOST || a->monotonic_ns >= MOST || (!measured && !calibrated)) return false;
     c->tick0 = a->tick;
     c->ns0 = a->monotonic_ns;

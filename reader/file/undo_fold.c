@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 
 /* Makes the bytes writable. */
-static uint8_t *own(struct fdr_file *f)
+static uint8_t *make_writable(struct fdr_file *f)
 {
     if (!f->owned) {
         f->owned = fdri_file_aligned(64, (f->size + 63) & ~(uint64_t)63);
@@ -32,7 +32,7 @@ void fdri_file_undo_fold(struct fdr_file *f)
                                                                       sizeof *z);
     if (off && !z) fdri_file_damage(f, "the fold's list of words under way is missing");
     if (!z || !z->count) return;
-    uint8_t *bytes = z->count <= FDRI_ARENA_FOLD_WORDS ? own(f) : NULL;
+    uint8_t *bytes = z->count <= FDRI_ARENA_FOLD_WORDS ? make_writable(f) : NULL;
     if (!bytes) {
         fdri_file_damage(f, "the fold's list of words under way is damaged");
         return;
@@ -42,7 +42,7 @@ void fdri_file_undo_fold(struct fdr_file *f)
         uint64_t at = w->word[i].off;
         bool good = at % 8 == 0 && at >= f->sb.bins_off && fdri_file_at(f, at, 8) &&
                     (at < off || at >= off + sizeof *w);
-        if (good) memcpy(bytes + at, &w->word[i].was, 8);
+        if (good) memcpy(bytes + at, &w->word[i].old_value, 8);
         else fdri_file_damage(f, "word %u in the fold's list has an impossible offset", i);
     }
     w->count = 0;

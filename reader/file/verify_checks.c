@@ -79,7 +79,7 @@ static const void *chunk_at(const struct fdr_file *f, const struct fdri_arena_ch
     return can_be ? fdri_file_at(f, c->off, bytes_of(f, c)) : NULL;
 }
 
-static bool fits(const struct fdr_file *f, const struct fdri_arena_chunk *c)
+static bool chunk_matches(const struct fdr_file *f, const struct fdri_arena_chunk *c)
 {
     const void *p = chunk_at(f, c);
     return p && fdri_arena_check32(p, bytes_of(f, c)) == c->check;
@@ -88,15 +88,15 @@ static bool fits(const struct fdr_file *f, const struct fdri_arena_chunk *c)
 static void check_each(struct fdr_file *f, const struct fdri_arena_chunk *chunk)
 {
     for (uint32_t i = 0; i < f->spare.chunk_count; i++) {
-        if (!chunk_at(f, &chunk[i]) || fits(f, &chunk[i])) continue;
+        if (!chunk_at(f, &chunk[i]) || chunk_matches(f, &chunk[i])) continue;
         if (!add_bad(f, chunk[i].off, chunk[i].off + bytes_of(f, &chunk[i]))) return;
     }
 }
 
-static bool most_fit(const struct fdr_file *f, const struct fdri_arena_chunk *chunk)
+static bool most_chunks_match(const struct fdr_file *f, const struct fdri_arena_chunk *chunk)
 {
     uint32_t good = 0;
-    for (uint32_t i = 0; i < f->spare.chunk_count; i++) good += fits(f, &chunk[i]);
+    for (uint32_t i = 0; i < f->spare.chunk_count; i++) good += chunk_matches(f, &chunk[i]);
     return good > f->spare.chunk_count / 2;
 }
 
@@ -109,7 +109,7 @@ static void check_between(struct fdr_file *f, const struct fdri_arena_chunk *chu
     bool any = false;
     for (uint32_t i = 0; i < f->spare.chunk_count; i++) {
         bool before = i + 1 == f->spare.chunk_count || chunk[i].off < chunk[i + 1].off;
-        bool good = chunk[i].off >= from && before && fits(f, &chunk[i]);
+        bool good = chunk[i].off >= from && before && chunk_matches(f, &chunk[i]);
         any |= !good;
         if (!good) continue;
         uint64_t doubted = fdri_bits_max(from, lowest);
@@ -125,7 +125,7 @@ static void check_chunks(struct fdr_file *f, const struct fdri_arena_chunk *chun
     bool good = fdri_arena_check32(chunk, chunks_bytes) == f->spare.chunks_check;
     if (!good) fdri_file_damage(f, "the checks of meta blocks are damaged");
     if (good) check_each(f, chunk);
-    else if (most_fit(f, chunk)) check_between(f, chunk);
+    else if (most_chunks_match(f, chunk)) check_between(f, chunk);
     join_bad(f);
     for (size_t i = 0; i < f->bad_count; i++)
         fdri_file_damage(f, "bytes %llu to %llu (meta blocks) %s", (unsigned long long)f->bad[i].off,

@@ -26,10 +26,10 @@
 
 bool fdri_live_external_get(struct copy *c, uint64_t off, void *to, size_t count)
 {
-    if (c->error || !c->gets) return false; /* a circular chain ends here */
-    c->gets--;
+    if (c->error || !c->reads_left) return false; /* a circular chain ends here */
+    c->reads_left--;
     if (off > c->bytes || count > c->bytes - off) return false; /* a chain that leads out of the arena ends here */
-    c->error = fdri_live_process_read(c->from, off, to, count);
+    c->error = fdri_live_process_read(c->process, off, to, count);
     return !c->error;
 }
 
@@ -108,7 +108,7 @@ struct taken {
 };
 
 /* True if the place still has the same bin or block in the third reading. */
-static bool stays(const struct copy *c, const struct taken *t)
+static bool unchanged(const struct copy *c, const struct taken *t)
 {
     const struct fdri_arena_bin *now = (const void *)(c->first + t->at), *was = (const void *)(c->second + t->at);
     if (t->meta) return !memcmp(now, was, sizeof(struct fdri_arena_meta_head));
@@ -120,7 +120,7 @@ static void drop_given(struct copy *c, uint64_t off, uint32_t bytes, const struc
 {
     bool known = count && fdri_live_external_get(c, off, c->first, bytes);
     for (uint32_t k = 0; k < count; k++) {
-        if (known && stays(c, &taken[k])) continue;
+        if (known && unchanged(c, &taken[k])) continue;
         c->dropped += !taken[k].meta;
         memset(c->second + taken[k].at, 0, taken[k].bytes);
     }
@@ -231,14 +231,14 @@ int fdri_live_external_copy(const struct fdri_live_process *p, int fd, const cha
 {
     struct copy *c = calloc(1, sizeof *c);
     if (!c) return -ENOMEM;
-    c->from = p;
+    c->process = p;
     c->fd = fd;
     c->mode = mode;
     c->chunk_list = (struct fdri_arena_chunk_list){
         .chunk = c->chunks, .log2 = FDRI_ARENA_CHUNK_LOG2_LEAST, .most = FDRI_ARENA_CHUNKS_MOST};
     c->super = p->super; /* as it was found; read again below, with all that it counts */
     c->bytes = p->super.arena_bytes;
-    c->gets = c->bytes / 8 + 65536; /* enough: separate reads are of more than 8 bytes, a few times each */
+    c->reads_left = c->bytes / 8 + 65536; /* enough: separate reads are of more than 8 bytes, a few times each */
     if (!make_room(c)) c->error = -ENOMEM;
     fdri_live_external_get(c, 0, &c->super, sizeof c->super);
     if (!c->error && (c->super.arena_bytes != c->bytes || c->super.bin_bytes != p->super.bin_bytes ||

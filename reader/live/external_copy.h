@@ -30,17 +30,17 @@ struct kept_stack {
     uint64_t presented;   /* when the copy began, if its thread had ended by then; else UINT64_MAX */
     uint32_t fold_from;   /* when the copy began */
     uint32_t parts_first; /* the list of partitions when its new blocks were copied */
-    uint32_t believed, levels_off[FDRI_ARENA_LEVEL_BLOCKS_MAX];
+    uint32_t trusted_levels, levels_off[FDRI_ARENA_LEVEL_BLOCKS_MAX];
     size_t first; /* index of its frames in kept_frames */
 };
 
 struct copy {
-    const struct fdri_live_process *from;
+    const struct fdri_live_process *process;
     int fd, error;
     enum fdri_live_external_mode mode;
     struct fdri_arena_superblock super;
     uint64_t bytes, virgin, dropped;
-    uint64_t gets;           /* number of reads left */
+    uint64_t reads_left;     /* number of reads left */
     uint8_t *first, *second; /* batches */
     struct {
         struct fdri_arena_tail head;

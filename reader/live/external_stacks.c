@@ -137,7 +137,7 @@ void fdri_live_external_note_bounds(struct copy *c)
  * which cannot be prevented from another process. An ended thread may have begun long ago to give its memory back. It
  * remains usable until its accounts move to [ended]: the flag MOVING shows that in progress, and the remaining accounts
  * show it done. */
-static bool is_gone(struct copy *c, uint32_t i, const struct fdri_arena_location *l)
+static bool was_folded(struct copy *c, uint32_t i, const struct fdri_arena_location *l)
 {
     if (l->id != c->tail.entry[i].location || l->flags & FDRI_ARENA_LOCATION_FREE) return true;
     if (!(l->flags & FDRI_ARENA_LOCATION_FOLDING)) return false;
@@ -257,10 +257,10 @@ static void read_stack(struct copy *c, uint32_t i)
     if (again < there) there = again;
     while (believed < there && same_frame(&c->frames[believed], &c->frames_again[believed])) believed++;
     s->location_off = off;
-    s->believed = believed;
+    s->trusted_levels = believed;
     s->first = c->kept_count;
     memcpy(s->levels_off, l.levels_off, sizeof s->levels_off);
-    if (!keep_frames(c, believed)) s->believed = 0;
+    if (!keep_frames(c, believed)) s->trusted_levels = 0;
 }
 
 void fdri_live_external_read_stacks(struct copy *c)
@@ -276,14 +276,14 @@ void fdri_live_external_write_stacks(struct copy *c)
         struct kept_stack *s = &c->stacks[i];
         if (!s->location_off) continue;
         /* its levels may belong to others */
-        if (!get_location(c, s->location_off, &l) || is_gone(c, i, &l)) continue;
+        if (!get_location(c, s->location_off, &l) || was_folded(c, i, &l)) continue;
         copy_new_slabs(c, &l, &s->slabs);
         copy_new_levels(c, s->location_off, &l, &s->level_blocks);
         memcpy(l.levels_off, s->levels_off, sizeof l.levels_off);
-        for (uint32_t d = 1; d <= s->believed; d++)
+        for (uint32_t d = 1; d <= s->trusted_levels; d++)
             fdri_live_external_put(c, level_off(&l, d), &c->kept_frames[s->first + d - 1], sizeof *c->kept_frames);
-        fdri_live_external_put(c, s->location_off + offsetof(struct fdri_arena_location, depth), &s->believed,
-                               sizeof s->believed);
+        fdri_live_external_put(c, s->location_off + offsetof(struct fdri_arena_location, depth), &s->trusted_levels,
+                               sizeof s->trusted_levels);
     }
 }
 
@@ -301,9 +301,9 @@ static uint64_t copy_parts(struct copy *c, uint32_t i, uint32_t first)
         if (!fdri_live_external_is(off, &part.head, FDRI_ARENA_META_PART, c->tail.entry[i].location)) break;
         /* again: it must not be older than the fields before it */
         GET_FIELD(c, off, struct fdri_arena_part, list_head, &part.list_head);
-        GET_FIELD(c, off, struct fdri_arena_part, forgets, &part.forgets); /* again */
+        GET_FIELD(c, off, struct fdri_arena_part, rewind_records, &part.rewind_records); /* again */
         fdri_live_external_put(c, off, &part, sizeof part);
-        forgets += part.forgets;
+        forgets += part.rewind_records;
     }
     if (GET_FIELD(c, location_off, struct fdri_arena_location, floor_tick, &floor))
         fdri_live_external_put(c, location_off + offsetof(struct fdri_arena_location, floor_tick), &floor,
@@ -384,10 +384,10 @@ static void copy_new_blocks(struct copy *c)
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++) {
         uint64_t off = c->location_off[i];
         uint32_t *parts = &c->stacks[i].parts_first;
-        bool there = get_location(c, off, &l) && !is_gone(c, i, &l);
+        bool there = get_location(c, off, &l) && !was_folded(c, i, &l);
         if (there) copy_new_slabs(c, &l, &c->stacks[i].slabs);
         if (there && GET_FIELD(c, off, struct fdri_arena_location, parts_first, parts)) copy_parts(c, i, *parts);
-        if (!there || !get_location(c, off, &l) || is_gone(c, i, &l)) {
+        if (!there || !get_location(c, off, &l) || was_folded(c, i, &l)) {
             leave_out(c, i);
             continue;
         }
@@ -396,7 +396,7 @@ static void copy_new_blocks(struct copy *c)
         copy_frozen(c, l.id, l.frozen_off);
         name_old_table(c, off, &l, c->stacks[i].rows_table);
         uint32_t slabs = c->stacks[i].slabs;
-        if (get_location(c, off, &l) && !is_gone(c, i, &l)) copy_new_slabs(c, &l, &c->stacks[i].slabs);
+        if (get_location(c, off, &l) && !was_folded(c, i, &l)) copy_new_slabs(c, &l, &c->stacks[i].slabs);
         if (slabs != c->stacks[i].slabs && c->mode != FDRI_LIVE_EXTERNAL_HEADERS) fdri_live_external_copy_epochs(c, &l);
     }
 }
@@ -407,7 +407,7 @@ static void finish_location(struct copy *c, uint32_t i)
     struct fdri_arena_tail_entry *e = &c->tail.entry[i];
     uint64_t off = c->location_off[i], busy = 0;
     uint64_t forgets = copy_parts(c, i, c->stacks[i].parts_first);
-    if (!get_location(c, off, &l) || is_gone(c, i, &l)) {
+    if (!get_location(c, off, &l) || was_folded(c, i, &l)) {
         leave_out(c, i);
         return;
     }
@@ -416,7 +416,7 @@ static void finish_location(struct copy *c, uint32_t i)
     GET_FIELD(c, off, struct fdri_arena_location, busy, &busy);
     e->under_way |= busy != 0;
     GET_FIELD(c, off, struct fdri_arena_location, last_tick, &e->end_tick);
-    e->end_tick += l.depth != c->stacks[i].believed; /* calls ended within that tick */
+    e->end_tick += l.depth != c->stacks[i].trusted_levels; /* calls ended within that tick */
     if (l.flags & FDRI_ARENA_LOCATION_REWINDS) take_rewound(e, forgets + filtered_of(c, &l) - c->stacks[i].filtered);
 }
 
@@ -429,7 +429,7 @@ void fdri_live_external_finish_locations(struct copy *c)
         if (c->tail.entry[i].location != UINT32_MAX) finish_location(c, i);
     /* its memory may be in the copy as another location's */
     for (uint32_t i = 0; i < c->tail.head.count && !c->error; i++)
-        if (c->tail.entry[i].location != UINT32_MAX && get_location(c, c->location_off[i], &l) && is_gone(c, i, &l))
+        if (c->tail.entry[i].location != UINT32_MAX && get_location(c, c->location_off[i], &l) && was_folded(c, i, &l))
             leave_out(c, i);
     fdri_live_external_put(c, c->bytes, &c->tail, fdri_live_external_tail_bytes(c));
 }

@@ -79,7 +79,7 @@ static uint64_t start_time(uint32_t pid)
 }
 
 /* False for a forked child that still maps its parent's arena, and for a pid that was reused. */
-static bool its_own(const struct fdri_live_process *p)
+static bool arena_is_its_own(const struct fdri_live_process *p)
 {
     const struct fdri_arena_superblock *s = &p->super;
     return s->pid == own_pid(p->pid) && (!s->process_start_time || s->process_start_time == start_time(p->pid));
@@ -155,7 +155,7 @@ static bool candidate(const char *line, struct mapping *m)
 }
 
 /* 1: found; 0: this mapping is no arena; else -errno. */
-static int look(const struct mapping *m, struct fdri_live_process *p)
+static int examine_mapping(const struct mapping *m, struct fdri_live_process *p)
 {
     p->address = m->from;
     p->fd = m->inode ? open_mapped(p->task, m) : -1;
@@ -188,8 +188,9 @@ static bool fail(char *message, size_t message_bytes, uint32_t pid, const char *
     return false;
 }
 
-/* True if the process is in another time namespace. Its start time then looks different, so its_own() fails. */
-static bool elsewhere(uint32_t pid)
+/* True if the process is in another time namespace. Its start time then looks different, so arena_is_its_own()
+ * fails. */
+static bool other_time_namespace(uint32_t pid)
 {
     char path[64];
     struct stat ours, its;
@@ -211,9 +212,9 @@ bool fdri_live_process_find(uint32_t pid, struct fdri_live_process *p, char *mes
     errno = 0;
     while (found != 1 && getline(&line, &room, maps) > 0) {
         if (!candidate(line, &m)) continue;
-        found = look(&m, p);
+        found = examine_mapping(&m, p);
         refused = found < 0 ? found : refused;
-        if (found != 1 || its_own(p)) continue;
+        if (found != 1 || arena_is_its_own(p)) continue;
         fdri_live_process_close(p);
         others = true;
         found = 0;
@@ -229,7 +230,7 @@ bool fdri_live_process_find(uint32_t pid, struct fdri_live_process *p, char *mes
     }
     if (found == 1) return true;
     return fail(message, message_bytes, pid,
-                others && elsewhere(p->task)
+                others && other_time_namespace(p->task)
                     ? "it has the clocks of another time namespace; enter it with nsenter -T -t PID"
                 : others       ? "maps the recording of another process, it records nothing itself"
                 : refused || e ? strerror(e ? e : -refused)

@@ -75,7 +75,7 @@ void fdri_recover_parts(struct fdri_recover_image *m, struct fdri_file_location 
         part->depth = p->depth;
         part->class_ = p->class_;
         part->band = p->band;
-        if (p->aside) part->flags |= FDRI_ARENA_PART_PINNED;
+        if (p->pinned) part->flags |= FDRI_ARENA_PART_PINNED;
         relink(m, l, p, part);
         *link = off;
         link = &part->next;
@@ -84,7 +84,7 @@ void fdri_recover_parts(struct fdri_recover_image *m, struct fdri_file_location 
 }
 
 /* Does the offset lie within a listed bin? */
-static bool is_held(const struct fdr_file *f, uint64_t off)
+static bool is_in_listed_bin(const struct fdr_file *f, uint64_t off)
 {
     struct fdri_arena_bin h;
     for (size_t i = 0; i < f->found_count; i++)
@@ -103,6 +103,6 @@ void fdri_recover_unlisted(struct fdri_recover_image *m)
     uint64_t last = f->end & ~(uint64_t)(FDRI_ARENA_BIN_MIN_BYTES - 1), there = f->end - last;
     const uint32_t magic = FDRI_ARENA_BIN_MAGIC;
     if (there >= sizeof magic && there < FDRI_ARENA_BIN_HEADER && !memcmp(f->bytes + last, &magic, sizeof magic) &&
-        !is_held(f, last))
+        !is_in_listed_bin(f, last))
         memset(fdri_recover_image_at(m, last), 0, there);
 }

@@ -103,15 +103,15 @@ static void finish_superblock(struct fdri_recover_image *m)
 /* Are records missing that no account includes? Accounts include those found missing at an earlier recovery. */
 static bool has_gaps(const struct fdri_file_part *p)
 {
-    bool any = p->tail_gap && !p->tail_told;
+    bool any = p->tail_gap && !p->tail_gap_accounted;
     for (uint32_t i = 0; i < p->bin_count && !any; i++)
-        any = (p->bin[i].gap && !p->bin[i].gap_told) || p->bin[i].state == FDRI_FILE_BIN_BAD;
+        any = (p->bin[i].gap && !p->bin[i].gap_accounted) || p->bin[i].state == FDRI_FILE_BIN_BAD;
     return any;
 }
 
 /* Records of this depth are missing, but the accounts, copied before the bins, do not show it. Flags the partitions
  * that lack them. `l` is the location in the image. */
-static void mark_untold(struct fdri_recover_image *m, const struct fdri_file_location *l, uint32_t depth)
+static void mark_unaccounted(struct fdri_recover_image *m, const struct fdri_file_location *l, uint32_t depth)
 {
     const struct fdri_file_location *was = fdri_file_location(m->file, l->id);
     for (uint32_t i = 0; was && i < FDRI_ARENA_BANDS * 2; i++) {
@@ -136,13 +136,13 @@ static bool may_differ(const struct fdr_file *was, const struct fdri_file_locati
 
 /* Makes the accounts of one ledger row balance: presented events that are in no account count as lost. Returns the
  * number presented. first: nothing was counted as lost yet; *changed: the accounts changed. */
-static uint64_t settle(struct fdri_recover_image *m, const struct fdr_file *g, const struct fdr_ledger_row *r,
-                       bool first, bool *changed)
+static uint64_t settle_account(struct fdri_recover_image *m, const struct fdr_file *g, const struct fdr_ledger_row *r,
+                               bool first, bool *changed)
 {
     uint64_t sum = r->kept + r->filtered + r->reduced + r->lost, most = fdri_bits_max(sum, r->presented);
     const struct fdri_file_location *l = fdri_file_location((struct fdr_file *)(uintptr_t)g, r->location);
     uint64_t *presented, *lost;
-    if (first && r->class_ == FDRI_ARENA_CLASS_REGION && sum >= r->presented) mark_untold(m, l, r->depth);
+    if (first && r->class_ == FDRI_ARENA_CLASS_REGION && sum >= r->presented) mark_unaccounted(m, l, r->depth);
     /* accounts that begin anew make the location look as if it were moving; the tail has the old sums */
     const struct fdri_file_location *was = fdri_file_location(m->file, r->location);
     bool moving = l->moving && !(was && was->accounts_dropped);
@@ -179,8 +179,8 @@ static uint64_t settle(struct fdri_recover_image *m, const struct fdr_file *g, c
 }
 
 /* The accounts have fewer events than were over before the copy, so some of them were damaged. */
-static void lower(struct fdri_recover_image *m, const struct fdri_file_location *l, struct fdri_arena_tail_entry *e,
-                  uint64_t presented)
+static void lower_tail_counts(struct fdri_recover_image *m, const struct fdri_file_location *l,
+                              struct fdri_arena_tail_entry *e, uint64_t presented)
 {
     struct fdri_arena_location *raw = fdri_recover_image_at(m, l->off);
     if (!l->off || !fdr_file_damage_count(m->file)) return;
@@ -203,7 +203,7 @@ static bool settle_tail(struct fdri_recover_image *m, uint32_t location, uint64_
             e[i].presented = presented;
             e[i].completed = l->moving ? 0 : presented;
         } else if (e[i].completed > presented) {
-            lower(m, l, &e[i], presented);
+            lower_tail_counts(m, l, &e[i], presented);
         }
         changed |= e[i].presented != was.presented || e[i].completed != was.completed;
     }
@@ -223,7 +223,7 @@ static bool settle_all(struct fdri_recover_image *m, bool first, bool *again)
     size_t n = fdr_ledger(g, &rows);
     for (size_t i = 0; i < n; i++) {
         const struct fdr_ledger_row *r = &rows[i];
-        uint64_t now = settle(m, g, r, first, again); /* sums of damaged words may overflow */
+        uint64_t now = settle_account(m, g, r, first, again); /* sums of damaged words may overflow */
         presented = now > UINT64_MAX - presented ? UINT64_MAX : presented + now;
         if (i + 1 < n && rows[i + 1].location == r->location) continue;
         *again |= settle_tail(m, r->location, presented);
@@ -361,7 +361,7 @@ static void summary(struct fdr_file *f, char *message, size_t message_bytes)
 }
 
 /* Builds the arena of the image; tail, section and checks follow later. */
-static void rebuild(struct fdri_recover_image *m)
+static void build_arena(struct fdri_recover_image *m)
 {
     const struct fdr_file *f = m->file;
     memcpy(m->bytes, f->bytes, f->end);
@@ -404,7 +404,7 @@ int fdr_file_recover(struct fdr_file *f, const char *out_path, char *message, si
         snprintf(message, message_bytes, "out of memory");
         return -ENOMEM;
     }
-    rebuild(&m);
+    build_arena(&m);
     int result = m.short_of_room ? -ENOSPC : settle_and_write(&m, out_path);
     munmap(m.bytes, room);
     if (m.short_of_room)

@@ -73,7 +73,8 @@ static uint32_t own_bytes(const struct fdri_recover_image *m, const struct fdri_
 }
 
 /* Moves the good records of a block together and counts them. */
-static void compact(struct fdri_recover_image *m, const struct fdri_file_defs *from, uint64_t *vain, uint32_t *count)
+static void compact_definitions(struct fdri_recover_image *m, const struct fdri_file_defs *from, uint64_t *vain,
+                                uint32_t *count)
 {
     struct fdri_arena_defs_block *b = fdri_recover_image_at(m, from->off);
     uint8_t *to = (uint8_t *)(b + 1);
@@ -102,7 +103,7 @@ void fdri_recover_definitions(struct fdri_recover_image *m)
     uint64_t vain = 0;
     sb->defs_last = 0;
     for (size_t i = 0; i < f->defs_count; i++) {
-        compact(m, &f->defs[i], &vain, kept);
+        compact_definitions(m, &f->defs[i], &vain, kept);
         *link = sb->defs_last = (uint32_t)f->defs[i].off;
         link = &((struct fdri_arena_defs_block *)fdri_recover_image_at(m, f->defs[i].off))->next;
     }
@@ -234,7 +235,7 @@ static void drop_accounts(struct fdri_recover_image *m, struct fdri_file_locatio
         }
     }
     drop_accounts_of_samples(m, l);
-    if (!l->suspect) return;
+    if (!l->block_damaged) return;
     raw->lost_overflow = raw->presented_overflow = 0;
     raw->floor_tick = 0;
     raw->reductions_dropped_events = raw->reductions_dropped_bytes = 0;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool inside(const struct fdri_recover_image *m, uint64_t off, uint64_t bytes)
+static bool is_inside_image(const struct fdri_recover_image *m, uint64_t off, uint64_t bytes)
 {
     return off >= FDRI_ARENA_SUPERBLOCK_BYTES && off <= m->file->end && bytes <= m->file->end - off;
 }
@@ -23,8 +23,8 @@ static void clean_row(const struct fdri_recover_image *m, struct fdri_arena_row 
 {
     uint64_t off = fdri_arena_histogram_off(r->histogram);
     uint32_t first = fdri_arena_histogram_first(r->histogram), n = fdri_arena_histogram_count(r->histogram) & 0xff;
-    if (!r->histogram || (off % 8 == 0 && off >= m->file->sb.bins_off && inside(m, off, n * 8ull) && first + n <= 64 &&
-                          !fdri_file_is_suspect(m->file, off, n * 8ull)))
+    if (!r->histogram || (off % 8 == 0 && off >= m->file->sb.bins_off && is_inside_image(m, off, n * 8ull) &&
+                          first + n <= 64 && !fdri_file_is_suspect(m->file, off, n * 8ull)))
         return;
     r->histogram = 0;
     r->flags |= FDRI_ARENA_ROW_NO_HISTOGRAM;
@@ -63,7 +63,7 @@ void fdri_recover_totals(struct fdri_recover_image *m, const struct fdri_file_lo
 {
     bool lost = fdri_account_rows_doubted(l);
     const struct fdri_arena_row *rest = raw->rest_row_off ? fdri_account_row_at(m->file, raw->rest_row_off) : NULL;
-    if (!rest || l->suspect || fdri_account_row_suspect(m->file, rest)) raw->rest_row_off = 0;
+    if (!rest || l->block_damaged || fdri_account_row_suspect(m->file, rest)) raw->rest_row_off = 0;
     struct fdri_account_rows t = {.lost = raw->rows_table_off};
     if (t.lost && fdri_account_rows_begin(m->file, l, &m->table_slots, &t))
         recover_table(m, l, &t, fdri_recover_image_at(m, raw->rows_table_off));

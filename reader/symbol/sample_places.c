@@ -83,7 +83,7 @@ static struct fdri_symbol_places *places_open(const struct fdr_file *f)
 }
 
 /* Number of modules that begin at or before the address. */
-static size_t begun(const struct fdri_symbol_places *p, uint64_t address)
+static size_t modules_up_to(const struct fdri_symbol_places *p, uint64_t address)
 {
     size_t from = 0, to = p->spans;
     while (from < to) {
@@ -100,7 +100,7 @@ static const struct fdri_file_definition *module_of(const struct fdr_file *f, ui
 {
     const struct fdri_symbol_places *p = f->places;
     const struct fdri_file_definition *best = NULL;
-    for (size_t i = begun(p, address); i-- > 0 && address < p->span[i].end;) {
+    for (size_t i = modules_up_to(p, address); i-- > 0 && address < p->span[i].end;) {
         const struct fdri_file_definition *m = p->span[i].module;
         if (address - m->d.address < m->bytes && (!m->from || fdri_file_full_ns(&f->clock, m->from) <= time_ns) &&
             (!best || m->from > best->from || (m->from == best->from && m < best)))

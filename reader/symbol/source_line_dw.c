@@ -231,7 +231,7 @@ void fdri_symbol_code_at(Dwfl_Module *dwfl_module, uint64_t address, struct fdri
     find_inlined(out, u, &function, address - m->bias, 0);
 }
 
-static int forget(Dwfl_Module *dwfl_module, void **mine, const char *name, Dwarf_Addr start, void *unused)
+static int drop_units(Dwfl_Module *dwfl_module, void **mine, const char *name, Dwarf_Addr start, void *unused)
 {
     struct module *m = *mine;
     (void)dwfl_module, (void)name, (void)start, (void)unused;
@@ -244,6 +244,6 @@ static int forget(Dwfl_Module *dwfl_module, void **mine, const char *name, Dwarf
 
 void fdri_symbol_code_end(Dwfl *dwfl)
 {
-    dwfl_getmodules(dwfl, forget, NULL, 0);
+    dwfl_getmodules(dwfl, drop_units, NULL, 0);
     dwfl_end(dwfl);
 }

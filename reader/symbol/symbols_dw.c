@@ -37,7 +37,7 @@ static bool same_build_id(Dwfl_Module *m, const char *hex)
 }
 
 /* Opens the module's file for elfutils; NULL: missing, or of another build. *bias: to add to an address in the file. */
-static Dwfl_Module *report(Dwfl *dwfl, const struct fdri_file_definition *module, GElf_Addr *bias)
+static Dwfl_Module *open_module_file(Dwfl *dwfl, const struct fdri_file_definition *module, GElf_Addr *bias)
 {
     int fd = fdri_symbol_symbols_fd(module->d.name);
     if (fd < 0) return NULL;
@@ -109,7 +109,7 @@ static void name_module(struct fdr_file *f, const struct wanted *w, size_t count
 {
     GElf_Addr bias = 0;
     Dwfl *dwfl = dwfl_begin(&callbacks);
-    Dwfl_Module *m = dwfl ? report(dwfl, w->module, &bias) : NULL;
+    Dwfl_Module *m = dwfl ? open_module_file(dwfl, w->module, &bias) : NULL;
     for (size_t i = 0; m && i < count; i++)
         name_region(f, w[i].region, m, w[i].region->d.address - w[i].module->d.address + bias);
     if (dwfl) fdri_symbol_code_end(dwfl);
@@ -199,7 +199,7 @@ static const struct opened *open_module(struct fdri_symbol_symbols *s, const str
     if (o->tried || !module->d.name[0] || !module->d.file[0]) return o;
     o->tried = true;
     o->dwfl = dwfl_begin(&callbacks);
-    o->m = o->dwfl ? report(o->dwfl, module, &o->bias) : NULL;
+    o->m = o->dwfl ? open_module_file(o->dwfl, module, &o->bias) : NULL;
     return o;
 }
 

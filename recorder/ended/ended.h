@@ -37,17 +37,17 @@ uint32_t fdri_ended_bins_reserved(const struct fdri_arena_location *l);
 void fdri_ended_prepare(struct fdri_thread *t);
 /* appends l, whose thread ended, to the queue; the caller no longer owns it */
 void fdri_ended_push(struct fdri_arena_location *l);
-/* The lock of ended locations. who: offset of the holder's location, or a value that is no location. tries: further
+/* The lock of ended locations. holder: offset of the holder's location, or a value that is no location. tries: further
  * looks before it gives up. */
-bool fdri_ended_try_hold(uint32_t who, uint32_t tries); /* takes the lock; no other thread folds then */
+bool fdri_ended_try_hold(uint32_t holder, uint32_t tries); /* takes the lock; no other thread folds then */
 /* the same in order to move accounts; false also while a snapshot copies */
-bool fdri_ended_lock(uint32_t who, uint32_t tries);
+bool fdri_ended_lock(uint32_t holder, uint32_t tries);
 void fdri_ended_unlock(void);
 /* For a snapshot: no accounts move until fdri_ended_unfreeze; bins may. Waits at most `ns` for a thread that moves
  * accounts. false: that thread did not finish, and nothing is frozen. */
 bool fdri_ended_freeze(uint64_t ns);
 void fdri_ended_unfreeze(void);
-void fdri_ended_unlock_of(uint32_t who);                        /* releases the lock only if `who` still holds it */
+void fdri_ended_unlock_of(uint32_t holder);                     /* releases the lock only if `holder` still holds it */
 void fdri_ended_abandoned(const struct fdri_arena_location *l); /* an operation of l was broken off */
 
 bool fdri_ended_fold_start(void); /* takes memory for the undo list of folding */

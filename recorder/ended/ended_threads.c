@@ -8,8 +8,8 @@
  * theirs.
  *
  * A try-lock lets one thread at a time work here; a thread that finds it taken goes elsewhere. fdr_usage takes it, too,
- * so that what it walks stays in place. A snapshot lasts longer, so it only sets `still`: no accounts move until it
- * ends, and bins are given back as before. */
+ * so that what it walks stays in place. A snapshot lasts longer, so it only sets `copying_snapshots`: no accounts move
+ * until it ends, and bins are given back as before. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <signal.h>
@@ -57,38 +57,43 @@ static uint32_t off_of(const struct fdri_arena_location *l)
 /* The number of the recording whose lock this thread holds or is about to take; 0: none. The thread's own signal
  * handlers must not wait for that lock, because the thread they interrupt holds it. */
 static __thread uint32_t lock_mine;
-static bool have_lock(void) { return lock_mine && lock_mine == fdri_life_recording.number; }
+static bool holds_lock(void) { return lock_mine && lock_mine == fdri_life_recording.number; }
 
-bool fdri_ended_try_hold(uint32_t who, uint32_t tries)
+bool fdri_ended_try_hold(uint32_t holder, uint32_t tries)
 {
     uint32_t *lock = &fdri_life_recording.shares.lock, none = 0;
-    if (have_lock()) return false;
+    if (holds_lock()) return false;
     lock_mine = fdri_life_recording.number;
     fdri_atomic_signal_fence();
-    for (uint32_t i = 0; i <= tries; i++, none = 0)
-        if (!fdri_atomic_load_relaxed(lock) && fdri_atomic_cas_acq_rel_u32(lock, &none, who)) return true; /* L:fold */
+    for (uint32_t i = 0; i <= tries; i++, none = 0) {
+        /* L:fold */
+        if (!fdri_atomic_load_relaxed(lock) && fdri_atomic_cas_acq_rel_u32(lock, &none, holder)) return true;
+    }
     fdri_atomic_signal_fence();
     lock_mine = 0;
     return false;
 }
 
-static bool wait_for_lock(uint32_t who, uint64_t ns, bool (*take)(uint32_t who, uint32_t tries))
+static bool wait_for_lock(uint32_t holder, uint64_t ns, bool (*take)(uint32_t holder, uint32_t tries))
 {
     uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + ns;
-    while (!take(who, 1000)) {
-        if (have_lock() || fdri_clock_ns(CLOCK_MONOTONIC) > until) return false;
+    while (!take(holder, 1000)) {
+        if (holds_lock() || fdri_clock_ns(CLOCK_MONOTONIC) > until) return false;
         sched_yield();
     }
     return true;
 }
 
 /* true: a snapshot copies. Under the lock; a snapshot that begins later waits until this operation is over. */
-static bool walked(void) { return fdri_atomic_load_acquire(&fdri_life_recording.shares.still) != 0; /* A:still */ }
-
-bool fdri_ended_lock(uint32_t who, uint32_t tries)
+static bool snapshot_copies(void)
 {
-    if (!fdri_ended_try_hold(who, tries)) return false;
-    if (!walked()) return true;
+    return fdri_atomic_load_acquire(&fdri_life_recording.shares.copying_snapshots) != 0; /* A:still */
+}
+
+bool fdri_ended_lock(uint32_t holder, uint32_t tries)
+{
+    if (!fdri_ended_try_hold(holder, tries)) return false;
+    if (!snapshot_copies()) return true;
     fdri_ended_unlock();
     return false;
 }
@@ -96,7 +101,7 @@ bool fdri_ended_lock(uint32_t who, uint32_t tries)
 bool fdri_ended_freeze(uint64_t ns)
 {
     /* R:still - pairs with A:still: a later holder of the lock sees it; else: accounts move under a copy */
-    fdri_atomic_add_acq_rel(&fdri_life_recording.shares.still, 1u);
+    fdri_atomic_add_acq_rel(&fdri_life_recording.shares.copying_snapshots, 1u);
     if (!wait_for_lock(UINT32_MAX, ns, fdri_ended_try_hold)) {
         fdri_ended_unfreeze();
         return false;
@@ -107,7 +112,8 @@ bool fdri_ended_freeze(uint64_t ns)
 
 void fdri_ended_unfreeze(void)
 {
-    fdri_atomic_sub_acq_rel(&fdri_life_recording.shares.still, 1u); /* R:still - the snapshot has read everything */
+    /* R:still - the snapshot has read everything */
+    fdri_atomic_sub_acq_rel(&fdri_life_recording.shares.copying_snapshots, 1u);
 }
 
 void fdri_ended_unlock(void)
@@ -118,9 +124,9 @@ void fdri_ended_unlock(void)
 }
 
 /* Releases the lock only if the caller still holds it: another recording may have begun. */
-void fdri_ended_unlock_of(uint32_t who)
+void fdri_ended_unlock_of(uint32_t holder)
 {
-    fdri_atomic_cas_acq_rel_u32(&fdri_life_recording.shares.lock, &who, 0u); /* L:fold */
+    fdri_atomic_cas_acq_rel_u32(&fdri_life_recording.shares.lock, &holder, 0u); /* L:fold */
     fdri_atomic_signal_fence();
     lock_mine = 0;
 }
@@ -145,14 +151,14 @@ static struct fdri_arena_location *location_at(uint32_t off)
     return off ? fdri_bins_at(&fdri_life_recording.arena, off) : NULL;
 }
 
-static void append(struct fdri_arena_location *l)
+static void queue_append(struct fdri_arena_location *l)
 {
     struct fdri_shares *s = &fdri_life_recording.shares;
     fdri_atomic_store_relaxed(&l->ended_next, 0u);
     struct fdri_arena_location *before = location_at(fdri_atomic_swap_acq_rel(&s->ended_last, off_of(l))); /* R:ended */
     /* R:ended - pairs with A:ended: until this link is stored the queue ends before l, and no thread can take `before`
      * off */
-    fdri_atomic_store_release(before ? &before->ended_next : &s->ended_in, off_of(l));
+    fdri_atomic_store_release(before ? &before->ended_next : &s->ended_first_new, off_of(l));
 }
 
 static uint32_t bins_used(void) { return (uint32_t)fdri_atomic_load_relaxed(&fdri_life_recording.arena.super->virgin); }
@@ -160,26 +166,26 @@ static uint32_t bins_used(void) { return (uint32_t)fdri_atomic_load_relaxed(&fdr
 /* The number of bins filled so far, for the first time or again. */
 static uint32_t bins_filled(void)
 {
-    return (uint32_t)fdri_atomic_load_relaxed(&fdri_life_recording.shares.turn) + bins_used();
+    return (uint32_t)fdri_atomic_load_relaxed(&fdri_life_recording.shares.bins_refilled) + bins_used();
 }
 
 void fdri_ended_push(struct fdri_arena_location *l)
 {
-    l->ended_turn = bins_filled();
-    append(l);
+    l->bins_filled_at_end = bins_filled();
+    queue_append(l);
 }
 
 /* The first location of the queue. NULL: the queue is empty, or its first location is being appended. */
-static struct fdri_arena_location *oldest(void)
+static struct fdri_arena_location *queue_first(void)
 {
     struct fdri_shares *s = &fdri_life_recording.shares;
-    if (!s->ended_first && (s->ended_first = fdri_atomic_load_acquire(&s->ended_in))) /* A:ended */
-        fdri_atomic_store_relaxed(&s->ended_in, 0u);
+    if (!s->ended_first && (s->ended_first = fdri_atomic_load_acquire(&s->ended_first_new))) /* A:ended */
+        fdri_atomic_store_relaxed(&s->ended_first_new, 0u);
     return location_at(s->ended_first);
 }
 
 /* Takes l, the first location, off the queue. false: another is being appended behind it and will write its link. */
-static bool take_off(const struct fdri_arena_location *l)
+static bool queue_remove_first(const struct fdri_arena_location *l)
 {
     struct fdri_shares *s = &fdri_life_recording.shares;
     uint32_t next = fdri_atomic_load_acquire(&l->ended_next), last = off_of(l); /* A:ended */
@@ -190,10 +196,13 @@ static bool take_off(const struct fdri_arena_location *l)
     return true;
 }
 
-static bool aged(const struct fdri_arena_location *l) { return bins_filled() - l->ended_turn >= bins_used() / 2; }
+static bool has_aged(const struct fdri_arena_location *l)
+{
+    return bins_filled() - l->bins_filled_at_end >= bins_used() / 2;
+}
 
 /* Pins l. true: no claimer is inside, and none will enter. */
-static bool alone(struct fdri_arena_location *l)
+static bool pin_without_claimers(struct fdri_arena_location *l)
 {
     if (l->flags & FDRI_ARENA_LOCATION_FOLDING) return true;
     if (!fdri_bins_claim_pin(&fdri_life_recording.arena, l)) {
@@ -255,7 +264,7 @@ static struct fdri_thread *ended_of(bool ns)
 {
     struct fdri_thread *t = &ended[ns];
     if (t->recording == fdri_life_recording.number) {
-        t->barriers = 0;
+        t->search_barriers = 0;
         fdri_totals_rows_mend(t);
         return t;
     }
@@ -269,7 +278,7 @@ static struct fdri_thread *ended_of(bool ns)
     bool made = fdri_thread_location_make(t, spare, UINT32_MAX, "[ended]");
     fdri_memory_search_over(search, made, UINT64_MAX);
     if (!made) return NULL;
-    t->fresh = false;
+    t->no_event_yet = false;
     t->loc->tid = 0;
     fdri_thread_set_clock(t, ns);
     fdri_memory_meta_prepare(t);
@@ -284,7 +293,7 @@ static bool give_memory(struct fdri_thread *into, struct fdri_thread *from)
     const struct fdri_arena_location *l = from->loc;
     sigset_t old;
     fdri_system_signals_block(&old);
-    bool taken = take_off(l);
+    bool taken = queue_remove_first(l);
     if (taken) {
         into->loc->tid++;
         uint64_t *start = &into->loc->start_tick; /* 0: none of them had an event */
@@ -318,14 +327,14 @@ static int fold(struct fdri_arena_location *l)
     return 1;
 }
 
-static int prepared(struct fdri_thread *t)
+static int prepare_accounts(struct fdri_thread *t)
 {
     struct fdri_thread *into = ended_of(t->loc->flags & FDRI_ARENA_LOCATION_NS);
     return into ? fdri_ended_fold_prepare(into, t) : -1;
 }
 
 /* true: a bin has room for a block of levels like the newest of l. */
-FDRI_RACY static bool bins_hold(const struct fdri_arena_location *l)
+FDRI_RACY static bool bin_fits_level_block(const struct fdri_arena_location *l)
 {
     uint32_t levels = l->level_blocks ? fdri_arena_levels_of(l->level_blocks - 1) : FDRI_ARENA_LEVELS_STEP;
     return fdri_life_recording.arena.super->bin_bytes >=
@@ -334,9 +343,10 @@ FDRI_RACY static bool bins_hold(const struct fdri_arena_location *l)
 
 /* true: more free bins help a location that needs a place for accounts. If bins are too small for a block of levels,
  * they help only if bins are short: none free beyond the reserve for new threads. */
-static bool bins_help(const struct fdri_arena_location *l)
+static bool free_bins_help(const struct fdri_arena_location *l)
 {
-    return bins_hold(l) || fdri_bins_free_count(&fdri_life_recording.arena) <= fdri_life_recording.bin_reserve;
+    return bin_fits_level_block(l) ||
+           fdri_bins_free_count(&fdri_life_recording.arena) <= fdri_life_recording.bin_reserve;
 }
 
 FDRI_RACY uint32_t fdri_ended_bins_reserved(const struct fdri_arena_location *l)
@@ -351,21 +361,21 @@ FDRI_RACY uint32_t fdri_ended_bins_reserved(const struct fdri_arena_location *l)
                                                   ? fdri_bins_at(&fdri_life_recording.arena, l->rows_table_off)
                                                   : NULL;
     uint32_t rows = table ? table->used * ROW_BYTES / fdri_life_recording.arena.super->bin_bytes : 0;
-    return bins_hold(l) ? fdri_arena_levels_in(l->level_blocks) / LEVELS + rows + OTHERS : 0;
+    return bin_fits_level_block(l) ? fdri_arena_levels_in(l->level_blocks) / LEVELS + rows + OTHERS : 0;
 }
 
 /* Gives back l's last bins, of which the place for its accounts is made. */
-static bool give_last(struct fdri_arena_location *l)
+static bool give_last_bins(struct fdri_arena_location *l)
 {
     struct fdri_thread from = {.loc = l, .base = fdri_life_recording.arena.base};
     bool gave = give_bin(l);
-    while (prepared(&from) < 0 && give_bin(l)) continue;
+    while (prepare_accounts(&from) < 0 && give_bin(l)) continue;
     return gave;
 }
 
-static bool give(struct fdri_arena_location *l)
+static bool give_all_bins(struct fdri_arena_location *l)
 {
-    return fdri_atomic_load_relaxed(&l->bins_held) > fdri_ended_bins_reserved(l) ? give_bin(l) : give_last(l);
+    return fdri_atomic_load_relaxed(&l->bins_held) > fdri_ended_bins_reserved(l) ? give_bin(l) : give_last_bins(l);
 }
 
 /* Gives back a bin of one of the locations that ended after l. */
@@ -374,36 +384,36 @@ static bool give_bin_behind(struct fdri_arena_location *l)
     for (int i = 0; i < POPS; i++) {
         l = location_at(fdri_atomic_load_acquire(&l->ended_next)); /* A:ended */
         if (!l) return false;
-        if (alone(l) && oldest_part(l)) return give(l);
+        if (pin_without_claimers(l) && oldest_part(l)) return give_all_bins(l);
     }
     return false;
 }
 
-static bool work_off(struct fdri_arena_location *l)
+static bool fold_location(struct fdri_arena_location *l)
 {
-    if (oldest_part(l)) return give(l);
+    if (oldest_part(l)) return give_all_bins(l);
     int result = fold(l);
-    for (int i = 0; i < POPS && result < 0 && bins_help(l) && give_bin_behind(l); i++) result = fold(l);
+    for (int i = 0; i < POPS && result < 0 && free_bins_help(l) && give_bin_behind(l); i++) result = fold(l);
     return result >= 0;
 }
 
 /* Makes a part of the place in [ended] for l's accounts. 1: it is complete, or l's bins will become it; 0: a part is
  * missing; -1: no memory. Then l's bins would be given back in vain for a caller that needs the memory of its
  * accounts. */
-static int find_place(struct fdri_arena_location *l)
+static int make_place(struct fdri_arena_location *l)
 {
     struct fdri_thread from = {.loc = l, .base = fdri_life_recording.arena.base};
-    return fdri_ended_bins_reserved(l) ? 1 : prepared(&from);
+    return fdri_ended_bins_reserved(l) ? 1 : prepare_accounts(&from);
 }
 
 /* Moves l from the front to the end of the queue. A longjmp from within would lose l or break the queue, so signals are
  * blocked. */
-static bool to_the_end(struct fdri_arena_location *l)
+static bool queue_move_to_end(struct fdri_arena_location *l)
 {
     sigset_t old;
     fdri_system_signals_block(&old);
-    bool taken = take_off(l);
-    if (taken) append(l);
+    bool taken = queue_remove_first(l);
+    if (taken) queue_append(l);
     fdri_system_signals_restore(&old);
     return taken;
 }
@@ -418,44 +428,45 @@ static bool wants_accounts(enum fdri_ended_urgency u)
 /* Works on the oldest location. If a claimer is inside, which may sleep there, the location moves to the end of the
  * queue. So it does if [ended] has no room for its accounts: another location may make the room. Tries LOOK locations
  * at most. */
-static enum outcome work(enum fdri_ended_urgency urgency)
+static enum outcome fold_oldest(enum fdri_ended_urgency urgency)
 {
     const struct fdri_arena_location *first = NULL;
     bool claimed = false, all = false;
     for (int i = 0; i < LOOK && !all; i++) {
-        struct fdri_arena_location *l = oldest();
+        struct fdri_arena_location *l = queue_first();
         if (!l) return COME_AGAIN;
-        if (urgency == FDRI_ENDED_IF_AGED && !aged(l)) return NO_ROOM;
-        int place = wants_accounts(urgency) ? find_place(l) : 1;
+        if (urgency == FDRI_ENDED_IF_AGED && !has_aged(l)) return NO_ROOM;
+        int place = wants_accounts(urgency) ? make_place(l) : 1;
         if (!place) return ROOM;
-        bool mine = place > 0 && alone(l);
-        if (mine && work_off(l)) return ROOM;
+        bool mine = place > 0 && pin_without_claimers(l);
+        if (mine && fold_location(l)) return ROOM;
         claimed |= place > 0 && !mine;
-        if (!to_the_end(l)) return COME_AGAIN;
+        if (!queue_move_to_end(l)) return COME_AGAIN;
         if (!first) first = l;
-        all = oldest() == first;
+        all = queue_first() == first;
     }
     return claimed ? COME_AGAIN : all ? NO_ROOM : OTHERS_LEFT;
 }
 
 /* Works until the memory of a whole location was given back. */
-static enum outcome work_whole(void)
+static enum outcome fold_whole_location(void)
 {
     uint32_t before = given_away;
     enum outcome outcome = ROOM;
     for (int i = 0; i < WHOLE && outcome == ROOM && given_away == before; i++)
-        outcome = work(FDRI_ENDED_FOR_ATTACH_WHOLE);
+        outcome = fold_oldest(FDRI_ENDED_FOR_ATTACH_WHOLE);
     return outcome;
 }
 
 /* While a snapshot copies: gives back a bin of the oldest location that has more bins than its accounts need. */
-static enum outcome bins_only(enum fdri_ended_urgency urgency)
+static enum outcome give_bin_only(enum fdri_ended_urgency urgency)
 {
     if (wants_accounts(urgency)) return COME_AGAIN;
-    struct fdri_arena_location *l = oldest();
+    struct fdri_arena_location *l = queue_first();
     for (int i = 0; l && i < ROUNDS; i++, l = location_at(fdri_atomic_load_acquire(&l->ended_next))) { /* A:ended */
-        if (urgency == FDRI_ENDED_IF_AGED && !aged(l)) return NO_ROOM;
-        if (fdri_atomic_load_relaxed(&l->bins_held) > fdri_ended_bins_reserved(l) && alone(l) && give_bin(l))
+        if (urgency == FDRI_ENDED_IF_AGED && !has_aged(l)) return NO_ROOM;
+        if (fdri_atomic_load_relaxed(&l->bins_held) > fdri_ended_bins_reserved(l) && pin_without_claimers(l) &&
+            give_bin(l))
             return ROOM;
     }
     return COME_AGAIN;
@@ -467,39 +478,41 @@ static enum outcome bins_only(enum fdri_ended_urgency urgency)
 void fdri_ended_prepare(struct fdri_thread *t)
 {
     uint32_t last = fdri_ended_bins_reserved(t->loc);
-    if (fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST || t->loc->flags & FDRI_ARENA_LOCATION_READINGS)
+    if (fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST ||
+        t->loc->flags & FDRI_ARENA_LOCATION_READINGS)
         return;
     if (!wait_for_lock(UINT32_MAX, PATIENCE_NS, fdri_ended_lock)) return;
     for (int i = 0, done; i < ROUNDS; i++) {
-        while (!(done = prepared(t))) continue;
+        while (!(done = prepare_accounts(t))) continue;
         if (done > 0 || (last && fdri_atomic_load_relaxed(&t->loc->bins_held) > last)) break;
-        enum outcome outcome = i < ROUNDS / 2 && bins_help(t->loc) ? work(FDRI_ENDED_FOR_ATTACH) : work_whole();
+        enum outcome outcome = i < ROUNDS / 2 && free_bins_help(t->loc) ? fold_oldest(FDRI_ENDED_FOR_ATTACH)
+                                                                        : fold_whole_location();
         if (outcome != ROOM && !(last && give_bin(t->loc))) break;
     }
     fdri_ended_unlock();
 }
 
 /* The time that t, which attaches, may still wait for others, in ns; one limit for all its waits. */
-static uint64_t patience(const struct fdri_thread *t)
+static uint64_t wait_left_ns(const struct fdri_thread *t)
 {
     uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
-    return t->patient_until > now ? fdri_bits_min(t->patient_until - now, PATIENCE_NS) : 0;
+    return t->attach_deadline_ns > now ? fdri_bits_min(t->attach_deadline_ns - now, PATIENCE_NS) : 0;
 }
 
 bool fdri_ended_room(struct fdri_thread *t, enum fdri_ended_urgency urgency)
 {
     enum { A_WHILE_NS = 50000 };
-    uint32_t who = t->loc ? off_of(t->loc) : UINT32_MAX;
-    uint64_t wait = urgency >= FDRI_ENDED_FOR_ATTACH ? patience(t) : 0;
-    if (fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST) return false; /* stored events stay */
+    uint32_t holder = t->loc ? off_of(t->loc) : UINT32_MAX;
+    uint64_t wait = urgency >= FDRI_ENDED_FOR_ATTACH ? wait_left_ns(t) : 0;
+    if (fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST) return false; /* stored events stay */
     if (t == &ended[0] || t == &ended[1]) return false; /* the caller holds the lock and works here already */
     if (!fdri_atomic_load_relaxed(&fdri_life_recording.shares.ended_last)) return false;
-    if (!(wait ? wait_for_lock(who, wait, fdri_ended_try_hold)
-               : fdri_ended_try_hold(who, urgency >= FDRI_ENDED_FOR_POOR ? TRIES : 0)))
+    if (!(wait ? wait_for_lock(holder, wait, fdri_ended_try_hold)
+               : fdri_ended_try_hold(holder, urgency >= FDRI_ENDED_FOR_POOR ? TRIES : 0)))
         return wait;
-    enum outcome outcome = walked()                                 ? bins_only(urgency)
-                           : urgency == FDRI_ENDED_FOR_ATTACH_WHOLE ? work_whole()
-                                                                    : work(urgency);
+    enum outcome outcome = snapshot_copies()                        ? give_bin_only(urgency)
+                           : urgency == FDRI_ENDED_FOR_ATTACH_WHOLE ? fold_whole_location()
+                                                                    : fold_oldest(urgency);
     fdri_ended_unlock();
     if (outcome != COME_AGAIN || !wait)
         return outcome == ROOM || (outcome == OTHERS_LEFT && urgency >= FDRI_ENDED_FOR_ATTACH);

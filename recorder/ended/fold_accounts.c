@@ -36,7 +36,7 @@ static struct {
  * the lock. */
 static struct fdri_arena_location *moving;
 
-static struct fdri_arena_fold *book(void)
+static struct fdri_arena_fold *undo_list(void)
 {
     return fdri_bins_at(&fdri_life_recording.arena, fdri_life_recording.arena.super->fold_off);
 }
@@ -52,30 +52,30 @@ bool fdri_ended_fold_start(void)
     return off != 0;
 }
 
-static void set(uint64_t *p, uint64_t v)
+static void set_logged(uint64_t *p, uint64_t v)
 {
     if (*p == v) return;
-    book()->word[words].off = (uint64_t)((uint8_t *)p - fdri_life_recording.arena.base);
-    book()->word[words].was = *p;
+    undo_list()->word[words].off = (uint64_t)((uint8_t *)p - fdri_life_recording.arena.base);
+    undo_list()->word[words].old_value = *p;
     value[words++] = v;
 }
 
-static void move(uint64_t *to, uint64_t *from)
+static void move_logged(uint64_t *to, uint64_t *from)
 {
-    set(to, *to + *from);
-    set(from, 0);
+    set_logged(to, *to + *from);
+    set_logged(from, 0);
 }
 
 static void set_half(uint32_t *p, uint32_t v)
 {
     uint64_t *word = (uint64_t *)((uintptr_t)p & ~(uintptr_t)7), whole = *word;
     uint32_t shift = (uintptr_t)p & 4 ? 32 : 0;
-    set(word, (whole & ~((uint64_t)UINT32_MAX << shift)) | (uint64_t)v << shift);
+    set_logged(word, (whole & ~((uint64_t)UINT32_MAX << shift)) | (uint64_t)v << shift);
 }
 
-static void carry_out(void)
+static void commit_moves(void)
 {
-    struct fdri_arena_fold *f = book();
+    struct fdri_arena_fold *f = undo_list();
     uint32_t n = words;
     words = 0;
     if (!n) return;
@@ -108,10 +108,10 @@ static void end_move(struct fdri_arena_location *l)
 
 void fdri_ended_fold_undo(void)
 {
-    struct fdri_arena_fold *f = book();
+    struct fdri_arena_fold *f = undo_list();
     for (uint32_t i = f->count; i-- > 0;)
         fdri_atomic_store_relaxed((uint64_t *)(void *)(fdri_life_recording.arena.base + f->word[i].off),
-                                  f->word[i].was);
+                                  f->word[i].old_value);
     fdri_atomic_signal_fence();
     fdri_atomic_store_release(&f->count, 0u); /* R:fold */
     words = 0;
@@ -121,7 +121,7 @@ void fdri_ended_fold_undo(void)
 /* Level d of `into`, with accounts of points if `points` is set; NULL: no room. */
 static struct fdri_arena_level *level_of(struct fdri_thread *into, uint32_t d, bool points)
 {
-    into->level_search.pause = 0; /* folding itself limits how often it asks */
+    into->level_search.requests_to_skip = 0; /* folding itself limits how often it asks */
     while (fdri_arena_levels_in(into->loc->level_blocks) < d)
         if (!fdri_thread_grow_levels(into)) return NULL;
     struct fdri_arena_level *v = fdri_thread_level(into, d);
@@ -140,15 +140,15 @@ static bool fold_part(struct fdri_thread *into, struct fdri_thread *t, struct fd
     struct fdri_arena_level_points *wp = points ? fdri_thread_at(into, w->points_off) : NULL;
     struct fdri_arena_level_points *vp = points ? fdri_thread_at(t, v->points_off) : NULL;
     uint64_t *to = points ? &wp->by_class[p->class_].presented : &w->presented;
-    set(to, *to + p->total);
+    set_logged(to, *to + p->total);
     uint64_t *from = points ? &vp->by_class[p->class_].presented : &v->presented;
-    set(from, *from - p->total);
-    move(points ? &wp->by_class[p->class_].reduced_gate : &w->reduced_gate, &p->total);
-    carry_out();
+    set_logged(from, *from - p->total);
+    move_logged(points ? &wp->by_class[p->class_].reduced_gate : &w->reduced_gate, &p->total);
+    commit_moves();
     return true;
 }
 
-static bool empty(const struct fdri_arena_level *v, const struct fdri_arena_level_points *points)
+static bool level_empty(const struct fdri_arena_level *v, const struct fdri_arena_level_points *points)
 {
     uint64_t any = v->presented | v->filtered | v->reduced_gate | v->lost;
     for (int c = 0; points && c < FDRI_ARENA_CLASS_COUNT; c++)
@@ -179,7 +179,7 @@ int fdri_ended_fold_prepare(struct fdri_thread *into, struct fdri_thread *t)
     for (uint32_t d = fdri_arena_levels_in(t->loc->level_blocks) + 1; d-- > 0;) {
         const struct fdri_arena_level *v = fdri_thread_level(t, d);
         const struct fdri_arena_level_points *points = v->points_off ? fdri_thread_at(t, v->points_off) : NULL;
-        if (!empty(v, points) && !level_of(into, d, points != NULL)) return -1;
+        if (!level_empty(v, points) && !level_of(into, d, points != NULL)) return -1;
     }
     return prepare_rows(into, t);
 }
@@ -189,30 +189,30 @@ static bool fold_level(struct fdri_thread *into, struct fdri_thread *t, uint32_t
 {
     struct fdri_arena_level *v = fdri_thread_level(t, d);
     struct fdri_arena_level_points *points = v->points_off ? fdri_thread_at(t, v->points_off) : NULL;
-    if (empty(v, points)) return true;
+    if (level_empty(v, points)) return true;
     struct fdri_arena_level *w = level_of(into, d, points != NULL);
     if (!w) return false;
     bool open = d && d <= t->loc->depth,
          kept = open && !(v->flags & (FDRI_ARENA_LEVEL_UNTIMED | FDRI_ARENA_LEVEL_SETTLED));
-    move(&w->presented, &v->presented);
-    move(&w->filtered, &v->filtered);
-    move(&w->lost, &v->lost);
-    set(&w->reduced_gate, w->reduced_gate + v->reduced_gate + kept);
-    set(&v->reduced_gate, 0);
+    move_logged(&w->presented, &v->presented);
+    move_logged(&w->filtered, &v->filtered);
+    move_logged(&w->lost, &v->lost);
+    set_logged(&w->reduced_gate, w->reduced_gate + v->reduced_gate + kept);
+    set_logged(&v->reduced_gate, 0);
     if (open) set_half(&t->loc->depth, d - 1);
     struct fdri_arena_level_points *wp = points ? fdri_thread_at(into, w->points_off) : NULL;
     for (int c = 1; points && c < FDRI_ARENA_CLASS_COUNT; c++) {
-        move(&wp->by_class[c].presented, &points->by_class[c].presented);
-        move(&wp->by_class[c].filtered, &points->by_class[c].filtered);
-        move(&wp->by_class[c].reduced_gate, &points->by_class[c].reduced_gate);
-        move(&wp->by_class[c].lost, &points->by_class[c].lost);
+        move_logged(&wp->by_class[c].presented, &points->by_class[c].presented);
+        move_logged(&wp->by_class[c].filtered, &points->by_class[c].filtered);
+        move_logged(&wp->by_class[c].reduced_gate, &points->by_class[c].reduced_gate);
+        move_logged(&wp->by_class[c].lost, &points->by_class[c].lost);
     }
-    carry_out();
+    commit_moves();
     return true;
 }
 
 /* true: value a of this type is less than b. NaN is greater than every other value. */
-static bool below(uint32_t type, uint64_t a, uint64_t b)
+static bool value_less(uint32_t type, uint64_t a, uint64_t b)
 {
     double x = fdri_bits_to_double(a), y = fdri_bits_to_double(b);
     if (type == FDRI_ARENA_VALUE_F64) return x < y || (x == x && y != y);
@@ -230,8 +230,8 @@ static void fold_histogram(struct fdri_thread *into, struct fdri_thread *t, stru
     }
     uint64_t *to = fdri_thread_at(into, (uint32_t)w->histogram + first * 8),
              *from = fdri_thread_at(t, fdri_arena_histogram_off(r->histogram));
-    for (uint32_t i = 0; i < count; i++) set(&to[i], to[i] + from[i]);
-    set(&r->histogram, 0);
+    for (uint32_t i = 0; i < count; i++) set_logged(&to[i], to[i] + from[i]);
+    set_logged(&r->histogram, 0);
 }
 
 /* Adds the sums of r to w; returns FDRI_ARENA_ROW_SATURATED if one met its bound. On a live location the sums are
@@ -246,8 +246,8 @@ static uint32_t add_sums(struct fdri_arena_row *w, const struct fdri_arena_row *
     if (live) exclusive += r->exclusive;
     else /* exclusive is a part of sum, which meets the bound first */
         fdri_totals_add_value(FDRI_ARENA_VALUE_U64, &exclusive, r->exclusive);
-    set(&w->sum, sum);
-    set(&w->exclusive, exclusive);
+    set_logged(&w->sum, sum);
+    set_logged(&w->exclusive, exclusive);
     return over;
 }
 
@@ -257,21 +257,21 @@ static void add_row(struct fdri_thread *into, struct fdri_thread *t, struct fdri
     /* different keys: w is row [rest]. Points are in no [rest], so their totals end here. */
     bool same = w->key == r->key;
     if (!same && r->key >> 24 != FDRI_ARENA_DEF_REGION) {
-        set(&r->calls, 0);
-        carry_out();
+        set_logged(&r->calls, 0);
+        commit_moves();
         return;
     }
     fold_histogram(into, t, w, r);
     if (r->calls) {
         uint32_t flags = w->flags | type << FDRI_ARENA_ROW_VALUE_SHIFT | add_sums(w, r, type, into == t);
-        if (!w->calls || below(type, r->min, w->min)) set(&w->min, r->min);
-        if (!w->calls || below(type, w->max, r->max)) set(&w->max, r->max);
+        if (!w->calls || value_less(type, r->min, w->min)) set_logged(&w->min, r->min);
+        if (!w->calls || value_less(type, w->max, r->max)) set_logged(&w->max, r->max);
         if (flags != w->flags) set_half(&w->flags, flags);
     }
-    move(&w->calls, &r->calls);
-    move(&w->untimed, &r->untimed);
-    set(&r->sum, 0);
-    set(&r->exclusive, 0);
+    move_logged(&w->calls, &r->calls);
+    move_logged(&w->untimed, &r->untimed);
+    set_logged(&r->sum, 0);
+    set_logged(&r->exclusive, 0);
 }
 
 static void fold_row(struct fdri_thread *into, struct fdri_thread *t, struct fdri_arena_row *r)
@@ -279,9 +279,9 @@ static void fold_row(struct fdri_thread *into, struct fdri_thread *t, struct fdr
     struct fdri_arena_row *w = fdri_totals_row(into, r->key);
     uint64_t *without = fdri_arena_row_of_calls(r->key) ? &into->loc->rows_folded : &into->loc->points_without_row;
     /* one was counted when no row was found */
-    if (w->key != r->key) set(without, *without + r->calls + r->untimed - 1);
+    if (w->key != r->key) set_logged(without, *without + r->calls + r->untimed - 1);
     add_row(into, t, w, r);
-    carry_out();
+    commit_moves();
 }
 
 void fdri_ended_fold_to_rest(struct fdri_thread *t, struct fdri_arena_row *r, struct fdri_arena_base_row *from,
@@ -289,11 +289,11 @@ void fdri_ended_fold_to_rest(struct fdri_thread *t, struct fdri_arena_row *r, st
 {
     add_row(t, t, fdri_thread_at(t, t->loc->rest_row_off), r);
     if (from) {
-        move(&to->calls, &from->calls);
-        move(&to->sum, &from->sum);
-        move(&to->exclusive, &from->exclusive);
+        move_logged(&to->calls, &from->calls);
+        move_logged(&to->sum, &from->sum);
+        move_logged(&to->exclusive, &from->exclusive);
     }
-    carry_out();
+    commit_moves();
 }
 
 static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
@@ -302,8 +302,8 @@ static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
     uint64_t events = l->reductions_dropped_events, bytes = l->reductions_dropped_bytes;
     /* Calls without a level are reported at the depth where that began, the least depth of all. It is set first, so it
      * is never too deep. */
-    bool least = !w->refused_from || l->refused_from < w->refused_from;
-    if (l->presented_overflow && least) w->refused_from = l->refused_from;
+    bool least = !w->no_level_depth || l->no_level_depth < w->no_level_depth;
+    if (l->presented_overflow && least) w->no_level_depth = l->no_level_depth;
     fdri_atomic_signal_fence();
     uint32_t count = l->reduction_count,
              first = count > FDRI_ARENA_REDUCTION_LINES ? count - FDRI_ARENA_REDUCTION_LINES : 0;
@@ -312,26 +312,26 @@ static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
         events += b->line[i % FDRI_ARENA_REDUCTION_LINES].events;
         bytes += b->line[i % FDRI_ARENA_REDUCTION_LINES].bytes;
     }
-    set(&w->reductions_dropped_events, w->reductions_dropped_events + events);
-    set(&w->reductions_dropped_bytes, w->reductions_dropped_bytes + bytes);
-    set(&l->reductions_dropped_events, 0);
-    set(&l->reductions_dropped_bytes, 0);
+    set_logged(&w->reductions_dropped_events, w->reductions_dropped_events + events);
+    set_logged(&w->reductions_dropped_bytes, w->reductions_dropped_bytes + bytes);
+    set_logged(&l->reductions_dropped_events, 0);
+    set_logged(&l->reductions_dropped_bytes, 0);
     set_half(&l->reduction_count, 0);
-    move(&w->presented_overflow, &l->presented_overflow);
-    move(&w->lost_overflow, &l->lost_overflow);
-    move(&w->clamped, &l->clamped);
-    move(&w->unbalanced, &l->unbalanced);
-    move(&w->stray_leaves, &l->stray_leaves);
-    move(&w->rows_folded, &l->rows_folded);
-    move(&w->hists_dropped, &l->hists_dropped);
-    move(&w->points_without_row, &l->points_without_row);
+    move_logged(&w->presented_overflow, &l->presented_overflow);
+    move_logged(&w->lost_overflow, &l->lost_overflow);
+    move_logged(&w->clamped, &l->clamped);
+    move_logged(&w->unbalanced, &l->unbalanced);
+    move_logged(&w->stray_leaves, &l->stray_leaves);
+    move_logged(&w->rows_folded, &l->rows_folded);
+    move_logged(&w->hists_dropped, &l->hists_dropped);
+    move_logged(&w->points_without_row, &l->points_without_row);
     set_half(&w->abandoned, w->abandoned + l->abandoned);
     set_half(&l->abandoned, 0);
     set_half(&w->reduction_steps, fdri_bits_add_saturating(w->reduction_steps, l->reduction_steps));
     set_half(&l->reduction_steps, 0);
-    move(&w->reduction_ticks, &l->reduction_ticks);
-    set(&w->reduction_worst, fdri_bits_max(w->reduction_worst, l->reduction_worst));
-    carry_out();
+    move_logged(&w->reduction_ticks, &l->reduction_ticks);
+    set_logged(&w->reduction_worst, fdri_bits_max(w->reduction_worst, l->reduction_worst));
+    commit_moves();
 }
 
 static int fold_some(struct fdri_thread *into, struct fdri_thread *t)

@@ -45,9 +45,9 @@ bool fdri_jumps_is_own_frame(uint64_t frame)
 static bool left_handler(uint64_t frame)
 {
     struct fdri_thread *me = &fdri_record_self;
-    if (me->asked_in_vain >= IN_VAIN) return false;
+    if (me->stack_lookups_failed >= IN_VAIN) return false;
     bool left = fdri_stack_alternate_was_left(me->stack_end - frame);
-    me->asked_in_vain = left ? 0 : me->asked_in_vain + 1;
+    me->stack_lookups_failed = left ? 0 : me->stack_lookups_failed + 1;
     return left;
 }
 
@@ -61,7 +61,7 @@ static bool is_whole(const struct fdri_record_function *f)
 }
 
 /* May f be a part of call v? A function inlined into another has that one's frame and return address. */
-static bool shares(const struct fdri_arena_level *v, const struct fdri_record_function *f)
+static bool may_be_part_of(const struct fdri_arena_level *v, const struct fdri_record_function *f)
 {
     if (v->caller != (uint32_t)f->caller || (v->site == (uint32_t)f->site && v->frame == f->frame)) return false;
     return v->address == f->address || !is_whole(f);
@@ -86,7 +86,7 @@ bool fdri_jumps_is_below(struct fdri_thread *t, const struct fdri_record_functio
 {
     struct fdri_arena_level *v = t->top;
     uint32_t d = t->loc->depth;
-    for (; d && v->address && v->frame > f->upper && v->frame <= f->frame && shares(v, f); d--)
+    for (; d && v->address && v->frame > f->upper && v->frame <= f->frame && may_be_part_of(v, f); d--)
         v = fdri_record_parent_of(t, v, d);
     return !d || (v->address && v->frame <= f->upper && v->frame < f->frame);
 }
@@ -100,7 +100,7 @@ uint32_t fdri_jumps_first_abandoned(struct fdri_thread *t, const struct fdri_rec
         const struct fdri_arena_level *v = fdri_thread_level(t, d);
         if (!v->address || v->frame == FDRI_RECORD_FRAME_UNKNOWN) continue;
         if (v->frame <= f->upper && v->frame < f->frame) break;
-        if (v->frame <= f->frame) gone = shares(v, f) ? gone : d; /* f stands in its place */
+        if (v->frame <= f->frame) gone = may_be_part_of(v, f) ? gone : d; /* f stands in its place */
         else if (fdri_jumps_is_own_frame(v->frame)) above = d;
         else if (fdri_jumps_is_own_frame(f->frame) && left_handler(v->frame)) gone = d;
     }

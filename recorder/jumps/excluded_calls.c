@@ -5,7 +5,7 @@
  * excluded call; then the leave of another call must not be taken for it. So the list keeps excluded calls in the order
  * of their enters, each with the depth of the call directly around it. A call entered by id stays in the list if a
  * longjmp left it and its caller never ends. A list that cannot grow any more drops its older half. If memory holds no
- * list at all, the calls are only counted (fdri_arena_level.skipped).
+ * list at all, the calls are only counted (fdri_arena_level.excluded_open).
  *
  * Two signs show that a longjmp left an excluded call. Either another call is excluded in its place. Or a leave may be
  * its own, and the newest function stored directly inside of the same call stands in its place. A stored call does not
@@ -38,17 +38,17 @@ struct fdri_jumps_excluded {
 
 static bool grow(struct fdri_thread *t)
 {
-    struct fdri_jumps_excluded *was = t->skipped;
+    struct fdri_jumps_excluded *was = t->excluded_calls;
     uint32_t room = was ? was->room * 2 : FIRST_ROOM, head = sizeof(struct fdri_arena_meta_head);
-    if (t->no_more_skipped || room > LAST_ROOM) return false;
+    if (t->excluded_list_full || room > LAST_ROOM) return false;
     uint32_t off = fdri_memory_meta(t, FDRI_ARENA_META_FREE,
                                     head + (uint32_t)sizeof *was + room * (uint32_t)sizeof was->at[0]);
-    if (!off) return !(t->no_more_skipped = true);
+    if (!off) return !(t->excluded_list_full = true);
     struct fdri_jumps_excluded *s = fdri_thread_at(t, off + head);
     if (was) memcpy(s, was, sizeof *was + was->count * sizeof was->at[0]);
     s->room = room;
     fdri_atomic_signal_fence();
-    t->skipped = s;
+    t->excluded_calls = s;
     if (was) fdri_memory_meta_give(t, fdri_thread_offset_of(t, was) - head);
     return true;
 }
@@ -61,7 +61,7 @@ static void forget_older_half(struct fdri_jumps_excluded *s)
 }
 
 /* Drops the newest call of the list. */
-static void drop(struct fdri_thread *t, struct fdri_jumps_excluded *s)
+static void drop_newest(struct fdri_thread *t, struct fdri_jumps_excluded *s)
 {
     uint32_t depth = s->at[--s->count].depth;
     if (!s->count || s->at[s->count - 1].depth != depth)
@@ -70,7 +70,7 @@ static void drop(struct fdri_thread *t, struct fdri_jumps_excluded *s)
 
 /* Did a longjmp leave excluded call e? Yes if f, entered later, stands in its place or above. As in abandoned_calls.c,
  * a part of e has e's return address. */
-static bool is_gone(const struct entry *e, const struct fdri_record_function *f)
+static bool was_left_by_longjmp(const struct entry *e, const struct fdri_record_function *f)
 {
     bool again = f->frame == e->frame && (uint32_t)f->site == e->site;
     bool over = f->upper < e->frame && (uint32_t)f->caller != e->caller;
@@ -94,40 +94,42 @@ void fdri_jumps_excluded_add(struct fdri_thread *t, uint32_t region, const struc
 {
     uint32_t depth = t->loc->depth;
     bool told = f && f->frame != FDRI_RECORD_FRAME_UNKNOWN;
-    struct fdri_jumps_excluded *s = t->skipped;
-    while (s && told && s->count && s->at[s->count - 1].depth == depth && is_gone(&s->at[s->count - 1], f)) drop(t, s);
+    struct fdri_jumps_excluded *s = t->excluded_calls;
+    while (s && told && s->count && s->at[s->count - 1].depth == depth && was_left_by_longjmp(&s->at[s->count - 1], f))
+        drop_newest(t, s);
     if ((!s || s->count == s->room) && !grow(t) && s) forget_older_half(s);
-    s = t->skipped;
+    s = t->excluded_calls;
     t->top->flags |= FDRI_ARENA_LEVEL_HAS_EXCLUDED;
     if (s)
         s->at[s->count++] = (struct entry){told ? f->frame : FDRI_RECORD_FRAME_UNKNOWN, depth, region,
                                            told ? (uint32_t)f->caller : 0, told ? (uint32_t)f->site : 0};
-    else t->top->skipped++;
+    else t->top->excluded_open++;
 }
 
 void fdri_jumps_excluded_close(struct fdri_thread *t, uint32_t from)
 {
-    struct fdri_jumps_excluded *s = t->skipped;
+    struct fdri_jumps_excluded *s = t->excluded_calls;
     while (s && s->count && s->at[s->count - 1].depth >= from) s->count--;
 }
 
 uint32_t fdri_jumps_excluded_find(struct fdri_thread *t, uint32_t region)
 {
-    struct fdri_jumps_excluded *s = t->skipped;
+    struct fdri_jumps_excluded *s = t->excluded_calls;
     struct fdri_record_function f;
-    while (s && s->count && newest_stored(t, s->at[s->count - 1].depth, &f) && is_gone(&s->at[s->count - 1], &f))
-        drop(t, s);
+    while (s && s->count && newest_stored(t, s->at[s->count - 1].depth, &f) &&
+           was_left_by_longjmp(&s->at[s->count - 1], &f))
+        drop_newest(t, s);
     for (uint32_t i = s ? s->count : 0; i; i--)
         if (s->at[i - 1].region == region) return s->at[i - 1].depth;
-    return !s && t->top->skipped ? t->loc->depth : FDRI_JUMPS_NOT_EXCLUDED;
+    return !s && t->top->excluded_open ? t->loc->depth : FDRI_JUMPS_NOT_EXCLUDED;
 }
 
 void fdri_jumps_excluded_leave(struct fdri_thread *t, uint32_t region)
 {
-    struct fdri_jumps_excluded *s = t->skipped;
-    if (!s && --t->top->skipped == 0) t->top->flags &= ~(uint32_t)FDRI_ARENA_LEVEL_HAS_EXCLUDED;
+    struct fdri_jumps_excluded *s = t->excluded_calls;
+    if (!s && --t->top->excluded_open == 0) t->top->flags &= ~(uint32_t)FDRI_ARENA_LEVEL_HAS_EXCLUDED;
     for (bool it = false; s && s->count && !it;) {
         it = s->at[s->count - 1].region == region;
-        drop(t, s);
+        drop_newest(t, s);
     }
 }

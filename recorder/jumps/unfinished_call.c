@@ -47,7 +47,7 @@ static struct accounts accounts_of(const struct fdri_thread *t)
 
 /* Adds the missing part of the top call's leave to the totals. Stores in the order of a leave, because a longjmp may
  * leave this, too. moved: exclusive time that was added and not yet passed to the parent. */
-static void finish(struct fdri_thread *t, struct fdri_arena_level *v, uint64_t moved)
+static void finish_totals(struct fdri_thread *t, struct fdri_arena_level *v, uint64_t moved)
 {
     struct fdri_arena_location *l = t->loc;
     struct fdri_arena_level *parent = fdri_thread_level(t, l->depth - 1);
@@ -85,11 +85,11 @@ bool fdri_jumps_finish_leave(struct fdri_thread *t)
     struct fdri_arena_level *v = fdri_thread_level(t, l->depth);
     struct accounts a = accounts_of(t);
     bool over = a.calls == a.presented + 1 && l->depth && !(v->flags & FDRI_ARENA_LEVEL_UNTIMED);
-    if (over) finish(t, v, a.own - a.children);
+    if (over) finish_totals(t, v, a.own - a.children);
     else if (v->flags & FDRI_ARENA_LEVEL_UNTIMED && a.children - a.own == v->child_ticks)
         /* the parent already has the time of calls inside of v that were entered after its pause had ended */
         v->child_ticks = 0;
-    if (l->counting && !lacks_one(t, l->counting)) l->counting = 0;
+    if (l->pending_counter_off && !lacks_one(t, l->pending_counter_off)) l->pending_counter_off = 0;
     fdri_totals_count_pending(t->base, l);
     return over;
 }

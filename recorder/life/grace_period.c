@@ -16,31 +16,31 @@
 uint32_t fdri_life_grace_word;
 bool fdri_life_forked;
 
-struct later {
-    void (*what)(void *);
-    void *with;
+struct deferred_call {
+    void (*function)(void *);
+    void *argument;
 };
 
 static void *wait_and_do(void *argument)
 {
-    struct later later = *(struct later *)argument;
+    struct deferred_call later = *(struct deferred_call *)argument;
     free(argument);
     /* the thread names itself: its maker must not, as the detached thread may have ended */
     pthread_setname_np(pthread_self(), FDRI_SYSTEM_THREAD_RECLAIM);
     urcu_bp_synchronize_rcu();
     fdri_racy_take_over(&fdri_life_grace_word);
-    later.what(later.with);
+    later.function(later.argument);
     return NULL;
 }
 
-void fdri_life_after_grace(void (*what)(void *), void *with)
+void fdri_life_after_grace(void (*function)(void *), void *argument)
 {
     pthread_t helper;
     pthread_attr_t detached;
     sigset_t old;
-    struct later *later = fdri_atomic_load_relaxed(&fdri_life_forked) ? NULL : malloc(sizeof *later);
+    struct deferred_call *later = fdri_atomic_load_relaxed(&fdri_life_forked) ? NULL : malloc(sizeof *later);
     if (!later) return; /* a forked child must not wait: liburcu's list names the parent's threads. The memory stays */
-    *later = (struct later){what, with};
+    *later = (struct deferred_call){function, argument};
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     fdri_system_signals_block(&old); /* the helper must not take the application's signals */

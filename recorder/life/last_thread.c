@@ -50,7 +50,7 @@ static bool is_ours(const char *tid)
 /* How many threads fdr has now. The program may use the same names for its own threads, so names alone do not count. */
 static uint32_t most_ours(void)
 {
-    return 1u + fdri_samples_sampler_wanted() + (fdri_life_recording.set.counters.sampled[0] != 0);
+    return 1u + fdri_samples_sampler_wanted() + (fdri_life_recording.settings.counters.sampled[0] != 0);
 }
 
 static bool only_ours_left(void)

@@ -16,9 +16,9 @@
 
 #include "recorder/life/recording.h"
 
-/* Calls what(with) in a thread of its own, once every section open now has ended. In a forked child, or without memory
- * for the thread, it is never called. */
-void fdri_life_after_grace(void (*what)(void *), void *with);
+/* Calls function(with) in a thread of its own, once every section open now has ended. In a forked child, or without
+ * memory for the thread, it is never called. */
+void fdri_life_after_grace(void (*function)(void *), void *argument);
 
 struct fdri_life_identity fdri_life_identity_now(void);
 bool fdri_life_identity_differs(const struct fdri_life_identity *now); /* is it another process than at the begin? */

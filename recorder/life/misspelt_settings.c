@@ -38,14 +38,14 @@ static uint32_t letters_apart(const char *a, size_t n, const char *b)
 }
 
 /* Does the name continue a setting's, as FDR_BUFFER_SIZE does? */
-static bool goes_on(const char *name, size_t length, const char *known)
+static bool extends_setting(const char *name, size_t length, const char *known)
 {
     size_t n = strlen(known);
     return length > n && name[n] == '_' && !memcmp(name, known, n);
 }
 
 /* The setting probably meant; NULL: name is a setting, or none is close. */
-static const char *meant(const char *name, size_t length, const char *const *known, size_t count)
+static const char *closest_setting(const char *name, size_t length, const char *const *known, size_t count)
 {
     const char *near = NULL, *begins = NULL;
     uint32_t least = length > SHORT ? 3 : 2;
@@ -56,7 +56,8 @@ static const char *meant(const char *name, size_t length, const char *const *kno
             least = apart;
             near = known[i];
         }
-        if (goes_on(name, length, known[i]) && (!begins || strlen(known[i]) > strlen(begins))) begins = known[i];
+        if (extends_setting(name, length, known[i]) && (!begins || strlen(known[i]) > strlen(begins)))
+            begins = known[i];
     }
     return near ? near : begins;
 }
@@ -67,7 +68,7 @@ void fdri_life_check_misspelt(const char *const *known, size_t count)
     for (char **e = environ; e && *e; e++) {
         size_t length = strcspn(*e, "=");
         if (strncmp(*e, "FDR_", PREFIX) || length > LONGEST) continue;
-        const char *setting = meant(*e, length, known, count);
+        const char *setting = closest_setting(*e, length, known, count);
         if (setting)
             fdri_text_message("%.*s: no setting of that name, ignored; did you mean %s?", (int)length, *e, setting);
     }

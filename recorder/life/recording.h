@@ -65,15 +65,15 @@ struct fdri_life_identity {
 struct fdri_life_recorder {
     struct fdri_bins_arena arena;
     struct fdri_system_topology topology;
-    struct fdri_life_settings set;
+    struct fdri_life_settings settings;
     uint32_t number; /* of this recording in this process, from 1 */
     bool ticks;      /* TSC or counter; else ns */
     uint32_t shift;
     struct fdri_clock_reading start;
-    uint64_t began; /* tick (or ns) of the first possible event: FDR_PIN counts from there */
+    uint64_t first_tick; /* tick (or ns) of the first possible event: FDR_PIN counts from there */
     uint64_t ticks_per_second;
-    uint64_t tick_to_ns;                       /* 32.32 */
-    struct fdri_fd_kept live, at_live, at_dir; /* the arena's file, FDR_LIVE_DIR, FDR_DIR */
+    uint64_t tick_to_ns;                                         /* 32.32 */
+    struct fdri_fd_kept kept_live_file, kept_live_dir, kept_dir; /* the arena's file, FDR_LIVE_DIR, FDR_DIR */
     char live_path[512];
     uint32_t bin_reserve;  /* free bins that only locations with next to nothing may take */
     uint64_t meta_in_bins; /* atomic: bytes of meta blocks that lie in pieces of bins */
@@ -83,9 +83,9 @@ struct fdri_life_recorder {
     struct fdri_bins_slabs slabs;
     bool running;
     /* the recording is over, but a thread was in the middle of a record: the memory stays as it is until that ends */
-    bool left;
+    bool abandoned;
     int pid;
-    struct fdri_life_identity life;
+    struct fdri_life_identity identity;
 };
 extern struct fdri_life_recorder fdri_life_recording;
 

@@ -56,14 +56,15 @@ struct fdri_life_identity fdri_life_identity_now(void)
     return (struct fdri_life_identity){number(), boot(), start_time()};
 }
 
-static bool other(uint64_t a, uint64_t b) { return a && b && a != b; }
+static bool differs_if_known(uint64_t a, uint64_t b) { return a && b && a != b; }
 
 /* A vfork child, which shares our memory, has another pid, too, but counts as the same process. */
 bool fdri_life_identity_differs(const struct fdri_life_identity *now)
 {
-    const struct fdri_life_identity *then = &fdri_life_recording.life;
+    const struct fdri_life_identity *then = &fdri_life_recording.identity;
     if (now->pid != then->pid && getppid() == then->pid) return false;
-    return now->pid != then->pid || other(now->boot, then->boot) || other(now->start_time, then->start_time);
+    return now->pid != then->pid || differs_if_known(now->boot, then->boot) ||
+           differs_if_known(now->start_time, then->start_time);
 }
 
 void fdri_life_check_restored(void)

@@ -29,7 +29,7 @@ struct source {
     const struct fdr_config *config;
     struct fdri_life_settings *s;
     size_t text_used, known_count;
-    const char *known[64]; /* names passed to get(): in the end, all settings */
+    const char *known[64]; /* names passed to setting_text(): in the end, all settings */
 };
 
 /* Of the parse under way. Only fdr_init parses, under its lock. */
@@ -37,7 +37,7 @@ static bool strict;
 static unsigned refused;
 
 /* The text of one setting, "" if unset; notes it for the superblock. The environment of a setuid program is ignored. */
-static const char *get(struct source *in, const char *variable, const char *field)
+static const char *setting_text(struct source *in, const char *variable, const char *field)
 {
     if (in->known_count < sizeof in->known / sizeof *in->known) in->known[in->known_count++] = variable;
     const char *v = field && *field                                ? field
@@ -51,7 +51,7 @@ static const char *get(struct source *in, const char *variable, const char *fiel
     return v;
 }
 
-static void bad(const char *variable, const char *value, const char *why, const char *instead)
+static void report_bad_value(const char *variable, const char *value, const char *why, const char *instead)
 {
     const int most = 200; /* so that the end of the message is not cut off */
     fdri_text_message("%s=%.*s%s: %s%s%s", variable, most, value, strlen(value) > (size_t)most ? "..." : "", why,
@@ -103,9 +103,9 @@ static const char not_a_size[] = "not a size (digits, alone or with K, M or G)";
 static uint64_t size_setting(struct source *in, const char *variable, const char *field, uint64_t fallback,
                              const char *shown)
 {
-    const char *v = get(in, variable, field);
+    const char *v = setting_text(in, variable, field);
     uint64_t out = fallback;
-    if (*v && !fdri_life_parse_size(v, &out)) bad(variable, v, not_a_size, shown);
+    if (*v && !fdri_life_parse_size(v, &out)) report_bad_value(variable, v, not_a_size, shown);
     return out;
 }
 
@@ -113,74 +113,75 @@ static uint64_t duration_of(const char *variable, const char *v, uint64_t fallba
 {
     uint64_t out = fallback;
     if (*v && !fdri_life_parse_duration(v, &out))
-        bad(variable, v, "not a duration (a number with ns, us, ms or s)", shown);
+        report_bad_value(variable, v, "not a duration (a number with ns, us, ms or s)", shown);
     return out;
 }
 
 static uint64_t duration_setting(struct source *in, const char *variable, const char *field, uint64_t fallback,
                                  const char *shown)
 {
-    return duration_of(variable, get(in, variable, field), fallback, shown);
+    return duration_of(variable, setting_text(in, variable, field), fallback, shown);
 }
 
 /* At most one hour: coarser times would be useless. */
 static uint64_t resolution_setting(struct source *in, const char *field)
 {
     static const char lossless[] = "0 (lossless)";
-    const char *end, *v = get(in, "FDR_RESOLUTION", field);
+    const char *end, *v = setting_text(in, "FDR_RESOLUTION", field);
     uint64_t ns = duration_of("FDR_RESOLUTION", v, 0, lossless);
     if (ns && ns <= 3600000000000ull) return ns;
-    if (ns) bad("FDR_RESOLUTION", v, "more than an hour", lossless);
+    if (ns) report_bad_value("FDR_RESOLUTION", v, "more than an hour", lossless);
     else if (fdri_text_number(v, &end) > 0 && fdri_life_parse_duration(v, &ns))
-        bad("FDR_RESOLUTION", v, "less than half a ns", lossless);
+        report_bad_value("FDR_RESOLUTION", v, "less than half a ns", lossless);
     return 0;
 }
 
 static uint64_t deadline_setting(struct source *in, const char *field)
 {
-    const char *v = get(in, "FDR_CRASH_DEADLINE", field);
+    const char *v = setting_text(in, "FDR_CRASH_DEADLINE", field);
     uint64_t ns = duration_of("FDR_CRASH_DEADLINE", v, 800000000, "800ms");
     if (ns) return ns;
-    bad("FDR_CRASH_DEADLINE", v, "too short to write anything (FDR_CRASH=0 turns bundles off)", "800ms");
+    report_bad_value("FDR_CRASH_DEADLINE", v, "too short to write anything (FDR_CRASH=0 turns bundles off)", "800ms");
     return 800000000;
 }
 
 /* Index of the value in names[], or `fallback`. */
 static int choice(struct source *in, const char *variable, const char *field, const char *const *names, int fallback)
 {
-    const char *v = get(in, variable, field);
+    const char *v = setting_text(in, variable, field);
     if (!*v) return fallback;
     char list[128] = "";
     for (int i = 0; names[i]; i++) {
         if (!strcmp(v, names[i])) return i;
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "known: ", names[i]);
     }
-    bad(variable, v, list, names[fallback]);
+    report_bad_value(variable, v, list, names[fallback]);
     return fallback;
 }
 
 static void parse_buffer(struct source *in, const char *field)
 {
-    const char *v = get(in, "FDR_BUFFER", field);
+    const char *v = setting_text(in, "FDR_BUFFER", field);
     uint64_t *out = &in->s->buffer_bytes;
     *out = 0;
     snprintf(in->s->buffer_text, sizeof in->s->buffer_text, "%s", *v ? v : "(default)");
-    if (*v && !fdri_life_parse_size(v, out)) bad("FDR_BUFFER", v, not_a_size, "the default");
-    else if (*v && !*out) bad("FDR_BUFFER", v, "a recording needs memory (FDR_ENABLE=0 turns it off)", "the default");
+    if (*v && !fdri_life_parse_size(v, out)) report_bad_value("FDR_BUFFER", v, not_a_size, "the default");
+    else if (*v && !*out)
+        report_bad_value("FDR_BUFFER", v, "a recording needs memory (FDR_ENABLE=0 turns it off)", "the default");
 }
 
 static void parse_bin(struct source *in, const char *field)
 {
-    const char *text = get(in, "FDR_BIN", field);
+    const char *text = setting_text(in, "FDR_BIN", field);
     uint64_t v = 4096;
-    if (*text && !fdri_life_parse_size(text, &v)) bad("FDR_BIN", text, not_a_size, "4K");
+    if (*text && !fdri_life_parse_size(text, &v)) report_bad_value("FDR_BIN", text, not_a_size, "4K");
     else if (!fdri_bits_is_pow2(v) || v < FDRI_ARENA_BIN_MIN_BYTES || v > FDRI_ARENA_BIN_MAX_BYTES) {
         uint64_t near = v < FDRI_ARENA_BIN_MIN_BYTES   ? FDRI_ARENA_BIN_MIN_BYTES
                         : v > FDRI_ARENA_BIN_MAX_BYTES ? FDRI_ARENA_BIN_MAX_BYTES
                                                        : 1ull << fdri_bits_log2_floor(v);
         char instead[24];
         snprintf(instead, sizeof instead, "%" PRIu64, near);
-        bad("FDR_BIN", text, "not a power of two from 512 to 64K", instead);
+        report_bad_value("FDR_BIN", text, "not a power of two from 512 to 64K", instead);
         v = near;
     }
     in->s->bin_bytes = (uint32_t)v;
@@ -204,7 +205,7 @@ static void parse_chain(struct source *in, const char *field)
     static const char *const names[] = {"", "duration", "depth", "class", "epoch"};
     static const struct fdri_policies_chain standard = {
         {FDRI_POLICIES_BY_DURATION, FDRI_POLICIES_BY_DEPTH, FDRI_POLICIES_BY_CLASS, FDRI_POLICIES_BY_EPOCH}, {0}};
-    const char *v = get(in, "FDR_REDUCE", field);
+    const char *v = setting_text(in, "FDR_REDUCE", field);
     struct fdri_policies_chain *c = &in->s->chain;
     *c = standard;
     if (!*v) return;
@@ -218,22 +219,22 @@ static void parse_chain(struct source *in, const char *field)
         for (int i = 0; i < n; i++)
             if (c->step[i] == step) step = 0;
         if (!step || n == FDRI_POLICIES_STEPS) {
-            bad("FDR_REDUCE", v, "expected duration, depth, class, epoch, each at most once",
-                "duration,depth,class,epoch");
+            report_bad_value("FDR_REDUCE", v, "expected duration, depth, class, epoch, each at most once",
+                             "duration,depth,class,epoch");
             *c = standard;
             return;
         }
         c->step[n++] = (uint8_t)step;
     }
     if (n) return;
-    bad("FDR_REDUCE", v, "names no step", "duration,depth,class,epoch");
+    report_bad_value("FDR_REDUCE", v, "names no step", "duration,depth,class,epoch");
     *c = standard;
 }
 
 /* "4,2,1": relative shares of the tiers, newest first; the last number holds for all older tiers. */
 static void parse_shares(struct source *in, const char *field)
 {
-    const char *v = get(in, "FDR_TELESCOPE", field);
+    const char *v = setting_text(in, "FDR_TELESCOPE", field);
     struct fdri_policies_tier_shares *s = &in->s->tiers;
     s->count = 0;
     if (!*v || !strcmp(v, "equal")) return;
@@ -241,7 +242,8 @@ static void parse_shares(struct source *in, const char *field)
         char *end;
         unsigned long share = *at >= '0' && *at <= '9' ? strtoul(at, &end, 10) : 0;
         if (share < 1 || share > 1000 || s->count == FDRI_POLICIES_SHARES || (*end && *end != ',')) {
-            bad("FDR_TELESCOPE", v, "expected up to 16 shares from 1 to 1000 (newest tier first), or equal", "equal");
+            report_bad_value("FDR_TELESCOPE", v,
+                             "expected up to 16 shares from 1 to 1000 (newest tier first), or equal", "equal");
             s->count = 0;
             return;
         }
@@ -254,7 +256,7 @@ static void parse_classes(struct source *in, const char *field)
 {
     static const char *const names[] = {"region", "message", "collective", "metric", "marker",
                                         "sample", "io",      "task",       "user"};
-    const char *v = get(in, "FDR_CLASSES", field);
+    const char *v = setting_text(in, "FDR_CLASSES", field);
     if (!*v) return;
     uint8_t rank = 1;
     size_t length, wrong = 0;
@@ -268,8 +270,8 @@ static void parse_classes(struct source *in, const char *field)
     }
     snprintf(why, sizeof why, "'%s' is not a class, or is given twice", first);
     if (wrong > 1) snprintf(why, sizeof why, "'%s' and %zu more are not classes, or are given twice", first, wrong - 1);
-    if (wrong) bad("FDR_CLASSES", v, why, rank > 1 ? "the others" : "none");
-    if (!v[strspn(v, ",")]) bad("FDR_CLASSES", v, "names no class", "none");
+    if (wrong) report_bad_value("FDR_CLASSES", v, why, rank > 1 ? "the others" : "none");
+    if (!v[strspn(v, ",")]) report_bad_value("FDR_CLASSES", v, "names no class", "none");
 }
 
 /* The number of RTMIN, RTMIN+3, RTMAX-1, as `kill -l` writes them; -1: another text. */
@@ -306,50 +308,51 @@ static int signal_by_name(const char *v)
 
 static void parse_signal(struct source *in, const char *field)
 {
-    const char *v = get(in, "FDR_SIGNAL", field);
+    const char *v = setting_text(in, "FDR_SIGNAL", field);
     in->s->signal = SIGUSR1;
     if (!*v) return;
     if (!strcmp(v, "none")) in->s->signal = 0;
     else if (signal_by_name(v) > 0) in->s->signal = signal_by_name(v);
-    else bad("FDR_SIGNAL", v, "not a signal that fdr can use", "USR1");
+    else report_bad_value("FDR_SIGNAL", v, "not a signal that fdr can use", "USR1");
 }
 
 static void parse_keep(struct source *in, const char *field)
 {
-    const char *v = get(in, "FDR_KEEP", field);
+    const char *v = setting_text(in, "FDR_KEEP", field);
     in->s->keep = 8;
     in->s->keep_newest = false;
     if (!*v) return;
     char *end;
     unsigned long n = strtoul(v, &end, 10);
     if (*v < '0' || *v > '9' || n < 1 || (*end && strcmp(end, ",oldest") && strcmp(end, ",newest"))) {
-        bad("FDR_KEEP", v, "expected a count, with or without ,oldest or ,newest after it", "8,oldest");
+        report_bad_value("FDR_KEEP", v, "expected a count, with or without ,oldest or ,newest after it", "8,oldest");
         return;
     }
     in->s->keep = (uint32_t)fdri_bits_min(n, FDRI_EXPORT_KEEP_MAX);
     in->s->keep_newest = !strcmp(end, ",newest");
     if (n > FDRI_EXPORT_KEEP_MAX)
-        bad("FDR_KEEP", v, "no more than 256 snapshots are kept", in->s->keep_newest ? "256,newest" : "256,oldest");
+        report_bad_value("FDR_KEEP", v, "no more than 256 snapshots are kept",
+                         in->s->keep_newest ? "256,newest" : "256,oldest");
 }
 
 static void parse_depth(struct source *in, const char *field)
 {
-    const char *v = get(in, "FDR_DEPTH", field);
+    const char *v = setting_text(in, "FDR_DEPTH", field);
     in->s->depth = UINT32_MAX;
     if (!*v) return;
     char *end;
     errno = 0;
     unsigned long n = strtoul(v, &end, 10);
     if (*end || *v < '0' || *v > '9' || errno || n < 1 || n >= UINT32_MAX)
-        bad("FDR_DEPTH", v, "not a depth (a whole number from 1 on)", "no limit");
+        report_bad_value("FDR_DEPTH", v, "not a depth (a whole number from 1 on)", "no limit");
     else in->s->depth = (uint32_t)n;
 }
 
 static void copy_list(struct source *in, char *to, size_t bytes, const char *variable, const char *field)
 {
-    const char *v = get(in, variable, field);
-    if (strlen(v) >= bytes) bad(variable, v, "longer than 511 bytes", "none");
-    else if (*v && !v[strspn(v, ", |")]) bad(variable, v, "names nothing", "none");
+    const char *v = setting_text(in, variable, field);
+    if (strlen(v) >= bytes) report_bad_value(variable, v, "longer than 511 bytes", "none");
+    else if (*v && !v[strspn(v, ", |")]) report_bad_value(variable, v, "names nothing", "none");
     else strcpy(to, v);
 }
 
@@ -366,22 +369,22 @@ static void parse_counters(struct source *in, const struct fdr_config *c)
     copy_counters(in, p->edges, sizeof p->edges, "FDR_EDGE_COUNTERS", c->edge_counters);
     copy_counters(in, p->papi, sizeof p->papi, "FDR_PAPI", c->papi);
     copy_list(in, in->s->edge_regions, sizeof in->s->edge_regions, "FDR_EDGE_REGIONS", c->edge_regions);
-    const char *v = get(in, "FDR_COUNTER_INTERVAL", c->counter_interval);
+    const char *v = setting_text(in, "FDR_COUNTER_INTERVAL", c->counter_interval);
     p->interval_ns = 1000000;
     if (!*v ||
         (fdri_life_parse_duration(v, &p->interval_ns) && p->interval_ns >= 100000 && p->interval_ns <= 10000000000u))
         return;
-    bad("FDR_COUNTER_INTERVAL", v, "not a duration from 100us to 10s", "1ms");
+    report_bad_value("FDR_COUNTER_INTERVAL", v, "not a duration from 100us to 10s", "1ms");
     p->interval_ns = 1000000;
 }
 
 static void parse_watchdog(struct source *in, const char *field)
 {
-    const char *v = get(in, "FDR_WATCHDOG", field);
+    const char *v = setting_text(in, "FDR_WATCHDOG", field);
     in->s->watchdog_ns = 0;
     if (!*v || !strcmp(v, "off") || !strcmp(v, "0")) return;
     if (!fdri_life_parse_duration(v, &in->s->watchdog_ns) || in->s->watchdog_ns < 10000000) {
-        bad("FDR_WATCHDOG", v, "not a duration of at least 10ms", "off");
+        report_bad_value("FDR_WATCHDOG", v, "not a duration of at least 10ms", "off");
         in->s->watchdog_ns = 0;
     }
 }
@@ -389,7 +392,7 @@ static void parse_watchdog(struct source *in, const char *field)
 static void copy_path(char *to, size_t bytes, const char *variable, const char *v, const char *fallback)
 {
     if (strlen(v) >= bytes) {
-        bad(variable, v, "too long", *fallback ? fallback : "none");
+        report_bad_value(variable, v, "too long", *fallback ? fallback : "none");
         v = "";
     }
     snprintf(to, bytes, "%s", *v ? v : fallback);
@@ -402,7 +405,7 @@ static void make_absolute(char *path, size_t bytes, const char *variable, const 
     if (path[0] == '/' || start[0] != '/') return;
     int n = snprintf(whole, sizeof whole, "%s/%s", start, path);
     if (n < (int)bytes) memcpy(path, whole, (size_t)n + 1);
-    else bad(variable, path, "too long with the working directory put before it", "the relative path");
+    else report_bad_value(variable, path, "too long with the working directory put before it", "the relative path");
 }
 
 /* A message if FDR_DIR looks unusable. It is used all the same: it may be usable by the time of a snapshot. The check
@@ -476,18 +479,18 @@ int fdri_life_settings_parse(struct fdri_life_settings *s, const struct fdr_conf
     s->live_force = choice(&in, "FDR_LIVE_FORCE", c.live_force, onoff, 0);
     char shm[64];
     snprintf(shm, sizeof shm, "/dev/shm/fdr-%u", (unsigned)geteuid());
-    copy_path(s->live_dir, sizeof s->live_dir, "FDR_LIVE_DIR", get(&in, "FDR_LIVE_DIR", c.live_dir), shm);
+    copy_path(s->live_dir, sizeof s->live_dir, "FDR_LIVE_DIR", setting_text(&in, "FDR_LIVE_DIR", c.live_dir), shm);
     char cwd[sizeof s->dir];
     if (!getcwd(cwd, sizeof cwd)) strcpy(cwd, ".");
-    const char *dir = get(&in, "FDR_DIR", c.dir);
+    const char *dir = setting_text(&in, "FDR_DIR", c.dir);
     copy_path(s->dir, sizeof s->dir, "FDR_DIR", dir, cwd);
     bool dir_given = strcmp(s->dir, dir) == 0; /* not too long, so not replaced */
     make_absolute(s->dir, sizeof s->dir, "FDR_DIR", cwd);
     make_absolute(s->live_dir, sizeof s->live_dir, "FDR_LIVE_DIR", cwd);
     if (s->enable && dir_given) look_at_dir(s);
-    copy_path(s->sample, sizeof s->sample, "FDR_SAMPLE", get(&in, "FDR_SAMPLE", c.sample), "");
-    copy_path(s->filter, sizeof s->filter, "FDR_FILTER", get(&in, "FDR_FILTER", c.filter), "");
-    copy_path(s->triggers, sizeof s->triggers, "FDR_TRIGGERS", get(&in, "FDR_TRIGGERS", c.triggers), "");
+    copy_path(s->sample, sizeof s->sample, "FDR_SAMPLE", setting_text(&in, "FDR_SAMPLE", c.sample), "");
+    copy_path(s->filter, sizeof s->filter, "FDR_FILTER", setting_text(&in, "FDR_FILTER", c.filter), "");
+    copy_path(s->triggers, sizeof s->triggers, "FDR_TRIGGERS", setting_text(&in, "FDR_TRIGGERS", c.triggers), "");
     parse_watchdog(&in, c.watchdog);
     s->pin_ns = duration_setting(&in, "FDR_PIN", c.pin, 0, "0");
     if (!c.name || !name_of(s, c.name)) default_name(s);

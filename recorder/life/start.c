@@ -49,7 +49,8 @@
 struct fdr_switch_page_ fdr_switch_ __attribute__((aligned(65536)));
 static_assert(sizeof fdr_switch_ == 65536, "nothing else in its page");
 
-struct fdri_life_recorder fdri_life_recording = {.live = {.fd = -1}, .at_live = {.fd = -1}, .at_dir = {.fd = -1}};
+struct fdri_life_recorder fdri_life_recording = {
+    .kept_live_file = {.fd = -1}, .kept_live_dir = {.fd = -1}, .kept_dir = {.fd = -1}};
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t recordings;
 
@@ -72,7 +73,7 @@ static bool wiped;       /* the switch is off in every child with memory of its 
 
 /* Is this a child made by _Fork or clone, with a copy of its parent's recording? A vfork child is none: it shares the
  * parent's memory, finds the switch on, and must leave the recording alone. */
-static bool bare(void)
+static bool forked_without_handlers(void)
 {
     return fdri_atomic_load_relaxed(&fdri_life_recording.running) &&
            fdri_atomic_load_relaxed(&fdri_life_recording.pid) != fdri_export_pid() &&
@@ -148,7 +149,7 @@ static void take_all(void)
 static void bare_child(void);
 static void fork_prepare(void)
 {
-    if (bare()) bare_child();
+    if (forked_without_handlers()) bare_child();
     if (!holds_lock()) take_all();
 }
 static void release_all(int phase)
@@ -194,7 +195,7 @@ static void make_locks_anew(void)
 }
 
 /* Did a handler interrupt a record of this location and call fork? Then the child returns into that record. */
-static bool goes_back(const struct fdri_thread *t)
+static bool returns_into_record(const struct fdri_thread *t)
 {
     return t->loc && t->recording == fdri_life_recording.number && fdri_atomic_load_relaxed(&t->loc->busy);
 }
@@ -213,14 +214,15 @@ static void fork_child(void)
     fdri_crash_fork(3);
     exit_status = 0;
     exiting = false;
-    bool own = fdri_life_recording.live.fd < 0 || fdri_crash_own_view();
+    bool own = fdri_life_recording.kept_live_file.fd < 0 || fdri_crash_own_view();
     bool back = own && fdri_life_recording.running &&
-                (inside || goes_back(&fdri_record_self) || goes_back(&fdri_record_lane) || fdri_snapshot_is_here());
+                (inside || returns_into_record(&fdri_record_self) || returns_into_record(&fdri_record_lane) ||
+                 fdri_snapshot_is_here());
     if (fdri_life_recording.running) fdri_names_define_save();
     if (back) fdri_memory_arena_abandon(&fdri_life_recording, false);
-    else if (fdri_life_recording.running || fdri_life_recording.left)
+    else if (fdri_life_recording.running || fdri_life_recording.abandoned)
         fdri_memory_arena_drop(&fdri_life_recording, false);
-    fdri_life_recording.running = fdri_life_recording.left = false;
+    fdri_life_recording.running = fdri_life_recording.abandoned = false;
     fork_done(2);
 }
 
@@ -244,14 +246,14 @@ void fdri_life_watch_exit(bool attaching)
 {
     static uint32_t noted[2]; /* atomic */
     uint32_t no = 0;
-    if (fdri_life_recording.set.crash != FDRI_EXPORT_CRASH_EXIT) return;
+    if (fdri_life_recording.settings.crash != FDRI_EXPORT_CRASH_EXIT) return;
     if (!fdri_atomic_cas_acq_rel_u32(&noted[attaching], &no, 1)) return; /* L:noted */
 #ifdef __GLIBC__
     on_exit(note_status, NULL);
 #endif
 }
 
-static void once(void)
+static void register_handlers_once(void)
 {
     /* So children made without atfork handlers (_Fork, clone) find the switch off. If the kernel refuses, the handlers
      * below still turn it off after fork(). */
@@ -276,13 +278,13 @@ static int rank_of_environment(void)
 
 static void set_clock(struct fdri_life_recorder *r)
 {
-    r->ticks = !r->set.monotonic && FDRI_CLOCK_HAVE_TICKS && fdri_clock_ticks_usable();
-    if (!r->set.monotonic && !r->ticks)
+    r->ticks = !r->settings.monotonic && FDRI_CLOCK_HAVE_TICKS && fdri_clock_ticks_usable();
+    if (!r->settings.monotonic && !r->ticks)
         fdri_text_message("FDR_TIMER=tsc: the tick counter is not known to be a reliable clock here; using monotonic");
     r->ticks_per_second = r->ticks ? fdri_clock_ticks_rate(5000000) : 1000000000u;
     r->tick_to_ns = (uint64_t)(((unsigned __int128)1000000000u << 32) / r->ticks_per_second);
     r->start = fdri_clock_read(r->ticks);
-    uint64_t resolution = fdri_life_ns_to_ticks(r->set.resolution_ns);
+    uint64_t resolution = fdri_life_ns_to_ticks(r->settings.resolution_ns);
     r->shift = resolution > 1 ? fdri_bits_log2_floor(resolution) : 0;
     if (r->shift > 40) r->shift = 40;
 }
@@ -296,16 +298,16 @@ static void fill_superblock(struct fdri_life_recorder *r)
     s->ticks_per_second = r->ticks_per_second;
     s->clock_start = (struct fdri_arena_clock_pair){r->start.tick, r->start.monotonic_ns, r->start.realtime_ns, 0};
     s->clock_last = s->clock_start;
-    s->pid = (uint32_t)r->life.pid;
+    s->pid = (uint32_t)r->identity.pid;
     s->rank = rank_of_environment();
     s->created_realtime_ns = r->start.realtime_ns;
-    s->process_start_time = r->life.start_time;
-    s->strategy = r->set.strategy;
+    s->process_start_time = r->identity.start_time;
+    s->strategy = r->settings.strategy;
     s->band_edge_count = FDRI_ARENA_BANDS - 1;
     for (uint32_t i = 0; i < FDRI_ARENA_BANDS - 1; i++)
         s->band_edge[i] = fdri_bits_max(fdri_life_ns_to_ticks(fdri_arena_band_edge_ns(i)) >> r->shift, 1);
     gethostname(s->host, sizeof s->host - 1);
-    memcpy(s->config, r->set.text, sizeof s->config - 1);
+    memcpy(s->config, r->settings.text, sizeof s->config - 1);
     fdri_arena_spare_begin(s);
 }
 
@@ -326,27 +328,27 @@ static void start_export(struct fdri_life_recorder *r)
                                  .ticks = r->ticks,
                                  .pid = r->pid,
                                  .rank = r->arena.super->rank,
-                                 .signal = r->set.signal,
-                                 .holdoff_ns = r->set.holdoff_ns,
-                                 .disk_bytes = r->set.disk_bytes,
-                                 .keep = r->set.keep,
-                                 .keep_newest = r->set.keep_newest,
-                                 .watchdog_ns = r->set.watchdog_ns,
-                                 .company = fdri_samples_sampler_wanted() || r->set.counters.sampled[0],
+                                 .signal = r->settings.signal,
+                                 .holdoff_ns = r->settings.holdoff_ns,
+                                 .disk_bytes = r->settings.disk_bytes,
+                                 .keep = r->settings.keep,
+                                 .keep_newest = r->settings.keep_newest,
+                                 .watchdog_ns = r->settings.watchdog_ns,
+                                 .has_other_threads = fdri_samples_sampler_wanted() || r->settings.counters.sampled[0],
                                  .poll = poll_all,
-                                 .look = fdri_life_check_restored,
-                                 .settle = fdri_thread_settle_own};
-    memcpy(v.name, r->set.name, sizeof v.name);
-    memcpy(v.dir, r->set.dir, sizeof v.dir);
+                                 .check_process = fdri_life_check_restored,
+                                 .settle_thread = fdri_thread_settle_own};
+    memcpy(v.name, r->settings.name, sizeof v.name);
+    memcpy(v.dir, r->settings.dir, sizeof v.dir);
     memcpy(v.live_path, r->live_path, sizeof v.live_path);
-    r->at_dir = fdri_fd_keep(fdri_fd_open(AT_FDCWD, r->set.dir, O_PATH | O_DIRECTORY, 0));
-    v.live = r->live;
-    v.at_live = r->at_live;
-    v.at_dir = r->at_dir;
-    v.hold = hold_accounts;
-    v.release = fdri_ended_unfreeze;
-    v.crash = (enum fdri_export_crash_mode)r->set.crash;
-    v.crash_deadline_ns = r->set.crash_deadline_ns;
+    r->kept_dir = fdri_fd_keep(fdri_fd_open(AT_FDCWD, r->settings.dir, O_PATH | O_DIRECTORY, 0));
+    v.kept_live_file = r->kept_live_file;
+    v.kept_live_dir = r->kept_live_dir;
+    v.kept_dir = r->kept_dir;
+    v.hold_accounts = hold_accounts;
+    v.release_accounts = fdri_ended_unfreeze;
+    v.crash = (enum fdri_export_crash_mode)r->settings.crash;
+    v.crash_deadline_ns = r->settings.crash_deadline_ns;
     int e = fdri_trigger_start(&v);
     if (e)
         fdri_text_message("FDR_SIGNAL: cannot start the thread that takes snapshots: %s; the signal does nothing, "
@@ -359,7 +361,7 @@ enum { AT_END_NS = 10000000, AT_START_NS = 200000000 };
 
 /* Is no other thread in the middle of a record? Records that ended threads left unfinished do not count, nor does one
  * that this thread left by longjmp or is interrupting. */
-static bool quiet(const struct fdri_bins_arena *a)
+static bool no_record_under_way(const struct fdri_bins_arena *a)
 {
     if (fdri_thread_holders()) return false;
     /* a location of an earlier recording may have had the same address */
@@ -384,7 +386,7 @@ static bool quiet(const struct fdri_bins_arena *a)
 static bool quiesce(const struct fdri_bins_arena *a, uint64_t most_ns)
 {
     uint64_t until = fdri_clock_ns(CLOCK_MONOTONIC) + most_ns;
-    while (!quiet(a)) {
+    while (!no_record_under_way(a)) {
         if (fdri_clock_ns(CLOCK_MONOTONIC) >= until) return false;
         sched_yield();
     }
@@ -394,13 +396,13 @@ static bool quiesce(const struct fdri_bins_arena *a, uint64_t most_ns)
 /* Frees the memory of the last recording, kept because a thread was in the middle of a record. -EBUSY: it still is. */
 static int drop_left(struct fdri_life_recorder *r)
 {
-    if (!r->left) return 0;
+    if (!r->abandoned) return 0;
     if (!quiesce(&r->arena, AT_START_NS)) {
         fdri_text_message("a thread is still writing a record of the last recording; no new recording begins");
         return -EBUSY;
     }
     fdri_memory_arena_drop(r, false);
-    r->left = false;
+    r->abandoned = false;
     return 0;
 }
 
@@ -416,16 +418,17 @@ static void without_loader(struct fdri_life_settings *s)
 static int begin(void)
 {
     struct fdri_life_recorder *r = &fdri_life_recording;
-    if (!fdri_system_loader_works()) without_loader(&r->set);
+    if (!fdri_system_loader_works()) without_loader(&r->settings);
     set_clock(r);
-    r->life = fdri_life_identity_now();
+    r->identity = fdri_life_identity_now();
     int e = fdri_memory_arena_make(r);
     if (e) return e;
     fill_superblock(r);
-    fdri_names_rules_load(r->set.filter, r->set.counters.edges[0] || r->set.counters.papi[0], r->set.edge_regions);
-    fdri_watch_start(r->set.triggers);
+    fdri_names_rules_load(r->settings.filter, r->settings.counters.edges[0] || r->settings.counters.papi[0],
+                          r->settings.edge_regions);
+    fdri_watch_start(r->settings.triggers);
     r->number = ++recordings;
-    fdri_atomic_store_relaxed(&r->pid, r->life.pid); /* bare() reads it without the lock */
+    fdri_atomic_store_relaxed(&r->pid, r->identity.pid); /* forked_without_handlers() reads it without the lock */
     fdri_atomic_store_relaxed(&fdr_switch_.pid, (uint32_t)r->pid);
     fdri_names_note_reset();
     fdri_thread_no_room_reset();
@@ -433,15 +436,15 @@ static int begin(void)
     fdri_names_define_reset();
     fdri_names_address_reset(); /* after define_reset: the old table may call functions REFUSED */
     fdri_names_define_modules();
-    fdri_samples_sampler_prepare(r->set.sample, r->set.counters.papi);
+    fdri_samples_sampler_prepare(r->settings.sample, r->settings.counters.papi);
     fdri_memory_arena_publish(r);
-    r->began = fdri_thread_tick_now();
+    r->first_tick = fdri_thread_tick_now();
     /* R:on - pairs with A:on in attach.c: a thread that attaches finds everything above in place */
     fdri_atomic_store_release(&fdr_switch_.on, r->number);
     start_export(r);
     fdri_life_watch_exit(false);
-    fdri_counters_start(&r->set.counters);
-    fdri_samples_sampler_start(r->set.signal);
+    fdri_counters_start(&r->settings.counters);
+    fdri_samples_sampler_start(r->settings.signal);
     return 0;
 }
 
@@ -453,22 +456,22 @@ static int start(const struct fdr_config *config)
     finalize();
     int busy = fdri_life_recording.running ? -EBUSY : drop_left(&fdri_life_recording);
     if (busy) return busy;
-    int wrong = fdri_life_settings_parse(&fdri_life_recording.set, config);
+    int wrong = fdri_life_settings_parse(&fdri_life_recording.settings, config);
     if (wrong) return wrong;
-    return fdri_life_recording.set.enable ? begin() : 0;
+    return fdri_life_recording.settings.enable ? begin() : 0;
 }
 
 int fdr_init(const struct fdr_config *config)
 {
     static pthread_once_t control = PTHREAD_ONCE_INIT;
-    pthread_once(&control, once);
+    pthread_once(&control, register_handlers_once);
     if (config && config->size < offsetof(struct fdr_config, enable)) {
         fdri_text_message(
             "fdr_init: size of the configuration is %zu, not sizeof(struct fdr_config); nothing is recorded",
             config->size);
         return -EINVAL;
     }
-    if (bare()) bare_child();
+    if (forked_without_handlers()) bare_child();
     struct held h = take_lock();
     fdri_thread_inside++; /* an instrumented allocator records only when everything is in place */
     int result = fdri_atomic_load_relaxed(&fdr_switch_.on) ? 0 : start(config);
@@ -495,9 +498,9 @@ static void give_memory_back(bool over, bool unlink_live)
     fdri_trigger_stop(!over);
     fdri_watch_stop();
     fdri_names_define_end();
-    fdri_life_recording.left = !quiesce(&fdri_life_recording.arena, AT_END_NS);
+    fdri_life_recording.abandoned = !quiesce(&fdri_life_recording.arena, AT_END_NS);
     fdri_crash_stop(); /* until here a crash leaves a bundle */
-    if (fdri_life_recording.left) fdri_memory_arena_abandon(&fdri_life_recording, unlink_live);
+    if (fdri_life_recording.abandoned) fdri_memory_arena_abandon(&fdri_life_recording, unlink_live);
     else fdri_memory_arena_drop(&fdri_life_recording, unlink_live);
     if (!exiting) fdri_trigger_leave(); /* else a late request for a snapshot would end the process by its signal */
 }
@@ -510,7 +513,7 @@ static void finalize(void)
     bool over = !fdri_atomic_load_relaxed(&fdr_switch_.on) || (exit_status && fdri_crash_end("exit", exit_status));
     stop_recording();
     if (!over) fdri_life_recording.arena.super->state = FDRI_ARENA_STATE_FINALIZED;
-    if (fdri_life_recording.set.final_snapshot && !over) fdri_snapshot_final("finalize");
+    if (fdri_life_recording.settings.final_snapshot && !over) fdri_snapshot_final("finalize");
     /* a bundle left by exit is the live file, or replaced it. If replacing failed, removing it reports the reason */
     bool again = fdri_atomic_load_relaxed(&fdri_life_recording.arena.super->over_error) != 0;
     give_memory_back(over, !fdri_crash_ended() || again);
@@ -518,7 +521,7 @@ static void finalize(void)
 
 void fdr_finalize(void)
 {
-    if (bare()) return; /* the lock may be held by a thread that only the parent has */
+    if (forked_without_handlers()) return; /* the lock may be held by a thread that only the parent has */
     fdri_thread_settle_own((uint64_t)(uintptr_t)__builtin_frame_address(0));
     struct held h = take_lock();
     finalize();
@@ -563,7 +566,7 @@ __attribute__((destructor(101))) static void at_exit(void)
 {
     bool held = false;
     struct held h;
-    if (bare() || holds_lock()) return; /* exit() by a handler that interrupted the holder */
+    if (forked_without_handlers() || holds_lock()) return; /* exit() by a handler that interrupted the holder */
     fdri_thread_settle_own((uint64_t)(uintptr_t)__builtin_frame_address(0));
     fdri_system_signals_block_handled(&h.mask, fdri_trigger_handles);
     h.cancel = fdri_system_cancel_off();

@@ -99,14 +99,15 @@ struct looker {
 enum { ENTERS = 8 };
 static uint32_t enter(const struct looker *k, const uint8_t *base, struct fdri_arena_location *l)
 {
-    const struct fdri_arena_location *who = k->t ? k->t->loc : (const void *)base;
+    const struct fdri_arena_location *holder = k->t ? k->t->loc : (const void *)base;
     uint32_t place = 0;
     for (int i = 0; i < ENTERS && !place && !(fdri_atomic_load_relaxed(&l->claim) & FDRI_BINS_PINNED); i++)
-        place = fdri_bins_claim_enter(&fdri_life_recording.arena, who, l);
+        place = fdri_bins_claim_enter(&fdri_life_recording.arena, holder, l);
     return place;
 }
 
-static void look_at(struct fdr_usage *u, const struct looker *k, const uint8_t *base, struct fdri_arena_location *l)
+static void add_pinned_location(struct fdr_usage *u, const struct looker *k, const uint8_t *base,
+                                struct fdri_arena_location *l)
 {
     bool own = k->t && (l == fdri_record_self.loc || l == fdri_record_lane.loc);
     uint32_t place = 0;
@@ -123,12 +124,12 @@ static void look_at_all(struct fdr_usage *u, const struct looker *k, const uint8
     const struct fdri_arena_superblock *s = at(base, 0);
     for (uint32_t off = fdri_atomic_load_acquire(&s->location_first); off;) { /* A:location */
         struct fdri_arena_location *l = (struct fdri_arena_location *)(uintptr_t)at(base, off);
-        look_at(u, k, base, l);
+        add_pinned_location(u, k, base, l);
         off = l->next;
     }
 }
 
-FDRI_RACY static struct fdr_usage sums(const uint8_t *base, uint32_t who, const struct fdri_thread *t)
+FDRI_RACY static struct fdr_usage sums(const uint8_t *base, uint32_t holder, const struct fdri_thread *t)
 {
     const struct fdri_arena_superblock *s = at(base, 0);
     struct fdr_usage u = {.buffer_bytes = s->arena_bytes, .bin_bytes = s->bin_bytes, .bins = s->bins_total};
@@ -138,9 +139,9 @@ FDRI_RACY static struct fdr_usage sums(const uint8_t *base, uint32_t who, const 
     u.locations_sure = s->locations_sure;
     u.locations = fdri_atomic_load_relaxed(&s->location_count);
     u.snapshots = fdri_atomic_load_relaxed(&s->snapshots_taken);
-    const struct looker k = {t, fdri_ended_try_hold(who, LOOKS)}; /* not held: locations being folded are left out */
+    const struct looker k = {t, fdri_ended_try_hold(holder, LOOKS)}; /* not held: locations being folded are left out */
     look_at_all(&u, &k, base);
-    if (k.still) fdri_ended_unlock_of(who);
+    if (k.still) fdri_ended_unlock_of(holder);
     uint64_t nowhere = fdri_atomic_load_relaxed(&s->lost_unattached);
     u.presented += nowhere;
     u.lost += nowhere;
@@ -157,10 +158,10 @@ FDRI_RACY struct fdr_usage fdr_usage(void)
     if (!on) return none;
     struct fdri_thread *t = fdri_thread_begin_attached();
     /* without a location: an offset that none has, other than that of another recording */
-    uint32_t who = t ? fdri_thread_offset_of(t, t->loc) : UINT32_MAX - on;
+    uint32_t holder = t ? fdri_thread_offset_of(t, t->loc) : UINT32_MAX - on;
     const uint8_t *base = t ? t->base : fdri_atomic_load_acquire(&fdri_life_recording.arena.base); /* A:on */
     if (!t && fdri_atomic_load_acquire(&fdr_switch_.on) != on) return none; /* A:on - base may be another's */
-    struct fdr_usage u = sums(base, who, t);
+    struct fdr_usage u = sums(base, holder, t);
     if (t) fdri_thread_end(t);
     return t || fdri_atomic_load_acquire(&fdr_switch_.on) == on ? u : none; /* A:on */
 }

@@ -107,7 +107,7 @@ static int by_stripe(const struct fdri_life_recorder *r, uint64_t bytes,
                      int (*allocate)(void *to, uint64_t off, uint64_t n), void *to)
 {
     const struct fdri_system_topology *t = &r->topology;
-    uint64_t stripe = fdri_bins_stripe_bytes(t, r->set.bin_bytes);
+    uint64_t stripe = fdri_bins_stripe_bytes(t, r->settings.bin_bytes);
     int e = 0;
     for (uint32_t node = 0; node < t->nodes && !e; node++) {
         static unsigned said;
@@ -126,7 +126,7 @@ static int allocate_in_file(void *fd, uint64_t off, uint64_t n)
     return posix_fallocate(*(int *)fd, (off_t)off, (off_t)n);
 }
 
-static int touch(void *memory, uint64_t off, uint64_t n)
+static int touch_pages(void *memory, uint64_t off, uint64_t n)
 {
     volatile uint8_t *p = (uint8_t *)memory + off;
     for (uint64_t i = 0; i < n; i += 4096) p[i] = 0;
@@ -145,10 +145,10 @@ static void *map_anonymous(const struct fdri_life_recorder *r, uint64_t bytes)
     if (m == MAP_FAILED) return m;
     if (r->topology.nodes > 1) {
         madvise(m, bytes, MADV_NOHUGEPAGE); /* a huge page lies on one node */
-        by_stripe(r, bytes, touch, m);
+        by_stripe(r, bytes, touch_pages, m);
     } else {
         fdri_memory_pages_large(m, bytes, -1);
-        touch(m, 0, bytes);
+        touch_pages(m, 0, bytes);
     }
     return m;
 }
@@ -164,10 +164,10 @@ static int name_live(struct fdri_life_recorder *r, int dir, int (*take)(int dir,
     int e = -EEXIST;
     gethostname(host, sizeof host - 1);
     for (int n = 0; n < 10000 && e == -EEXIST; n++) {
-        snprintf(name, sizeof name, "%s.%s.%d.%d.live.fdr", r->set.name, host, r->life.pid, n);
+        snprintf(name, sizeof name, "%s.%s.%d.%d.live.fdr", r->settings.name, host, r->identity.pid, n);
         e = take(dir, name, fd);
     }
-    if (e >= 0) snprintf(r->live_path, sizeof r->live_path, "%s/%s", r->set.live_dir, name);
+    if (e >= 0) snprintf(r->live_path, sizeof r->live_path, "%s/%s", r->settings.live_dir, name);
     return e;
 }
 
@@ -196,11 +196,11 @@ static int open_live(struct fdri_life_recorder *r, int dir, uint64_t bytes)
 
 void fdri_memory_arena_publish(struct fdri_life_recorder *r)
 {
-    if (r->live.fd < 0 || r->live_path[0]) return;
-    int e = name_live(r, r->at_live.fd, take_link, r->live.fd);
+    if (r->kept_live_file.fd < 0 || r->live_path[0]) return;
+    int e = name_live(r, r->kept_live_dir.fd, take_link, r->kept_live_file.fd);
     if (e < 0)
         fdri_text_message("FDR_LIVE_DIR=%s: %s; the live file has no name, so a SIGKILL loses the recording",
-                          r->set.live_dir, strerror(-e));
+                          r->settings.live_dir, strerror(-e));
 }
 
 /* Maps and allocates the live file. On failure returns MAP_FAILED with errno, and closes and removes the file. A full
@@ -213,7 +213,7 @@ static void *map_file(struct fdri_life_recorder *r, int fd, uint64_t bytes)
     if (m != MAP_FAILED && r->topology.nodes <= 1) fdri_memory_pages_large(m, bytes, fd);
     if (!e) e = m == MAP_FAILED ? errno : allocate_file(r, fd, bytes);
     if (!e) {
-        touch(m, 0, bytes);
+        touch_pages(m, 0, bytes);
         return m;
     }
     if (m != MAP_FAILED) fdri_memory_pages_unmap();
@@ -224,11 +224,11 @@ static void *map_file(struct fdri_life_recorder *r, int fd, uint64_t bytes)
 }
 
 /* Releases the descriptors; mappings stay. */
-static void let_go(struct fdri_life_recorder *r)
+static void close_descriptors(struct fdri_life_recorder *r)
 {
-    fdri_fd_release(&r->live);
-    fdri_fd_release(&r->at_live);
-    fdri_fd_release(&r->at_dir);
+    fdri_fd_release(&r->kept_live_file);
+    fdri_fd_release(&r->kept_live_dir);
+    fdri_fd_release(&r->kept_dir);
     r->live_path[0] = 0;
 }
 
@@ -236,21 +236,21 @@ static void let_go(struct fdri_life_recorder *r)
 static void *map_live(struct fdri_life_recorder *r, uint64_t bytes)
 {
     const char *why = NULL;
-    int dir = open_live_dir(&r->set, &why), fd = -1;
+    int dir = open_live_dir(&r->settings, &why), fd = -1;
     void *m = MAP_FAILED;
     if (dir >= 0) {
-        r->at_live = fdri_fd_keep(dir);
-        fd = open_live(r, r->at_live.fd, bytes);
+        r->kept_live_dir = fdri_fd_keep(dir);
+        fd = open_live(r, r->kept_live_dir.fd, bytes);
         if (fd < 0) why = strerror(-fd);
     }
     if (fd >= 0 && (m = map_file(r, fd, bytes)) == MAP_FAILED) why = strerror(errno);
     if (m == MAP_FAILED) {
         fdri_text_message("FDR_LIVE_DIR=%s: %s; recording into anonymous memory, which a SIGKILL loses",
-                          r->set.live_dir, why ? why : "unusable");
-        let_go(r);
+                          r->settings.live_dir, why ? why : "unusable");
+        close_descriptors(r);
         return NULL;
     }
-    r->live = fdri_fd_keep(fd);
+    r->kept_live_file = fdri_fd_keep(fd);
     return m;
 }
 
@@ -264,32 +264,32 @@ static void keep_in_place(const struct fdri_life_recorder *r, void *memory, uint
 int fdri_memory_arena_make(struct fdri_life_recorder *r)
 {
     const uint64_t most = 3ull << 30;
-    uint64_t bytes = r->set.buffer_bytes ? r->set.buffer_bytes : default_bytes(&r->set);
-    uint64_t least = 65536 + 16ull * r->set.bin_bytes;
+    uint64_t bytes = r->settings.buffer_bytes ? r->settings.buffer_bytes : default_bytes(&r->settings);
+    uint64_t least = 65536 + 16ull * r->settings.bin_bytes;
     if (bytes > most || bytes < least) {
         uint64_t used = bytes > most ? most : least;
         char text[24] = "3G";
         if (used == least) snprintf(text, sizeof text, "%" PRIu64 "K", least >> 10);
         fdri_text_message("FDR_BUFFER=%s: outside %" PRIu64 "K .. 3G for bins of %u bytes; using %s",
-                          r->set.buffer_text, least >> 10, r->set.bin_bytes, text);
+                          r->settings.buffer_text, least >> 10, r->settings.bin_bytes, text);
         bytes = used;
     }
     bytes &= ~4095ull;
-    r->live = r->at_live = r->at_dir = FDRI_FD_KEPT_NONE;
+    r->kept_live_file = r->kept_live_dir = r->kept_dir = FDRI_FD_KEPT_NONE;
     r->live_path[0] = 0;
     fdri_system_topology_read(&r->topology);
-    void *m = r->set.arena == FDRI_LIFE_MAPPED ? map_live(r, bytes) : NULL;
+    void *m = r->settings.arena == FDRI_LIFE_MAPPED ? map_live(r, bytes) : NULL;
     if (!m) {
         m = map_anonymous(r, bytes);
         if (m == MAP_FAILED) {
             int e = errno;
-            fdri_text_message("FDR_BUFFER=%s: %" PRIu64 " bytes: %s; nothing is recorded", r->set.buffer_text, bytes,
-                              strerror(e));
+            fdri_text_message("FDR_BUFFER=%s: %" PRIu64 " bytes: %s; nothing is recorded", r->settings.buffer_text,
+                              bytes, strerror(e));
             return -e;
         }
-        r->set.arena = FDRI_LIFE_ANONYMOUS;
+        r->settings.arena = FDRI_LIFE_ANONYMOUS;
     }
-    int e = fdri_bins_format(&r->arena, m, bytes, r->set.bin_bytes);
+    int e = fdri_bins_format(&r->arena, m, bytes, r->settings.bin_bytes);
     if (e) {
         fdri_memory_pages_unmap();
         return e;
@@ -329,7 +329,7 @@ static void remove_live(const struct fdri_life_recorder *r, bool empty)
 void fdri_memory_arena_abandon(struct fdri_life_recorder *r, bool unlink_live)
 {
     if (unlink_live) remove_live(r, false);
-    let_go(r);
+    close_descriptors(r);
 }
 
 /* The memory stays mapped, filled with zeros: a late thread that once saw the switch on finds no open call and no
@@ -339,5 +339,5 @@ void fdri_memory_arena_drop(struct fdri_life_recorder *r, bool unlink_live)
     if (!r->arena.base) return;
     if (unlink_live) remove_live(r, true);
     fdri_memory_pages_empty();
-    let_go(r);
+    close_descriptors(r);
 }

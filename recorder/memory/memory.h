@@ -74,7 +74,7 @@ struct fdri_arena_part *fdri_memory_make_part(struct fdri_thread *t, uint32_t de
 uint32_t *fdri_memory_slot_of(struct fdri_thread *t, const struct fdri_arena_part *p);
 /* Replaces the encoder table of p by the one at offset `instead` (0: none) and frees the old one. */
 void fdri_memory_give_table(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t instead);
-/* Restores each slot, live_parts and aside_units from the list of partitions. Needed after a longjmp left an operation
+/* Restores each slot, live_parts and pinned_units from the list of partitions. Needed after a longjmp left an operation
  * unfinished, and after partitions were pinned. */
 void fdri_memory_relink_slots(struct fdri_thread *t);
 /* Finds a whole bin for the next request, if none is left ready. */
@@ -107,14 +107,15 @@ enum {
 };
 static inline uint32_t fdri_memory_search_failures(const struct fdri_thread_search *s)
 {
-    return s->failed > FDRI_MEMORY_PATIENCE ? s->failed - FDRI_MEMORY_PATIENCE : 0;
+    return s->failures > FDRI_MEMORY_PATIENCE ? s->failures - FDRI_MEMORY_PATIENCE : 0;
 }
-/* Must this request do without a search? Counts the pause down. now: in the unit of `until`, ticks of the location. */
+/* Must this request do without a search? Counts the pause down. now: in the unit of `skip_end`, ticks of the
+ * location. */
 static inline bool fdri_memory_search_pauses(struct fdri_thread_search *s, uint64_t now)
 {
-    if (FDRI_LIKELY(!s->pause)) return false;
-    s->pause = now < s->until ? s->pause - 1 : 0;
-    return now < s->until;
+    if (FDRI_LIKELY(!s->requests_to_skip)) return false;
+    s->requests_to_skip = now < s->skip_end ? s->requests_to_skip - 1 : 0;
+    return now < s->skip_end;
 }
 /* A bin with `records` records was sealed: they earn credit. */
 static inline void fdri_memory_search_yields(struct fdri_thread_search *s, uint32_t records)
@@ -122,17 +123,17 @@ static inline void fdri_memory_search_yields(struct fdri_thread_search *s, uint3
     int32_t credit = s->credit + (int32_t)records;
     s->credit = credit < FDRI_MEMORY_CREDIT ? credit : FDRI_MEMORY_CREDIT;
 }
-/* After each search: decides about the next pause, which ends at `until` at the latest. */
+/* After each search: decides about the next pause, which ends at `skip_end` at the latest. */
 static inline void fdri_memory_search_over(struct fdri_thread_search *s, bool found, uint64_t until)
 {
-    s->until = until;
-    if (found) s->failed = 0;
-    else if (s->failed < FDRI_MEMORY_PATIENCE + FDRI_MEMORY_PAUSE_LOG2) s->failed++;
+    s->skip_end = until;
+    if (found) s->failures = 0;
+    else if (s->failures < FDRI_MEMORY_PATIENCE + FDRI_MEMORY_PAUSE_LOG2) s->failures++;
     uint32_t weary = fdri_memory_search_failures(s);
-    if (weary) s->pause = 1u << weary;
+    if (weary) s->requests_to_skip = 1u << weary;
     if (s->credit >= 0) return;
     s->credit += FDRI_MEMORY_SEARCH_COST;
-    s->pause = (uint32_t)fdri_bits_max(s->pause, FDRI_MEMORY_POOR_PAUSE);
+    s->requests_to_skip = (uint32_t)fdri_bits_max(s->requests_to_skip, FDRI_MEMORY_POOR_PAUSE);
 }
 void fdri_memory_meta_give(struct fdri_thread *t, uint32_t off); /* frees the block at off; small ones serve again */
 bool fdri_memory_meta_reusable(uint32_t bytes);                  /* does a freed block of that size serve again? */

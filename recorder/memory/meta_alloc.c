@@ -49,7 +49,7 @@ enum source { END_ONLY, BINS, BINS_OF_ALL, BINS_OF_ALL_NOW };
 
 /* A piece of a bin; 0: none. Other locations give above their fair share only, and this one's events may be given
  * back, in at most `most` rounds. */
-static uint32_t fair_piece(struct fdri_thread *t, uint32_t want, int most)
+static uint32_t piece_within_share(struct fdri_thread *t, uint32_t want, int most)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
     const struct fdri_shares_size size = {want, want, 0};
@@ -70,7 +70,7 @@ static uint32_t fair_piece(struct fdri_thread *t, uint32_t want, int most)
 
 /* For blocks without which events are lost: other locations give from their fair share, too, and ended threads
  * everything. */
-static uint32_t piece_of_all(struct fdri_thread *t, uint32_t want)
+static uint32_t piece_from_anyone(struct fdri_thread *t, uint32_t want)
 {
     uint32_t got, off = 0;
     for (uint32_t must = 1; must <= TRIES && !off; must++)
@@ -80,15 +80,15 @@ static uint32_t piece_of_all(struct fdri_thread *t, uint32_t want)
     return off;
 }
 
-static uint32_t piece(struct fdri_thread *t, uint32_t want, enum source source)
+static uint32_t piece_from(struct fdri_thread *t, uint32_t want, enum source source)
 {
     if (want > full_log2()) return 0;
-    if (source == BINS) return t->meta_search.pause ? 0 : fair_piece(t, want, LARGER_ROUNDS);
+    if (source == BINS) return t->meta_search.requests_to_skip ? 0 : piece_within_share(t, want, LARGER_ROUNDS);
     /* a thread that attaches has pauses of its own: attach.c */
     bool pauses = source == BINS_OF_ALL && (t->loc->level_blocks || t->loc->samples_off);
     if (pauses && fdri_memory_search_pauses(&t->meta_search, t->loc->last_tick)) return 0;
-    uint32_t off = fair_piece(t, want, ROUNDS);
-    if (!off) off = piece_of_all(t, want);
+    uint32_t off = piece_within_share(t, want, ROUNDS);
+    if (!off) off = piece_from_anyone(t, want);
     if (pauses) fdri_memory_search_over(&t->meta_search, off, t->loc->last_tick + t->pause_ticks);
     return off;
 }
@@ -96,17 +96,17 @@ static uint32_t piece(struct fdri_thread *t, uint32_t want, enum source source)
 /* Bytes of the meta end that blocks of this size leave free: larger ones, which fit no bin, need them. So a block that
  * fits a bin goes there first. Exceptions: a location with very many partitions has small bins, and a search for
  * pieces would take long; strategies other than telescope may have nothing to give back for a bin. */
-static uint64_t left_to_bins(const struct fdri_thread *t, uint32_t want)
+static uint64_t bytes_left_to_bins(const struct fdri_thread *t, uint32_t want)
 {
     uint64_t bin = fdri_life_recording.arena.super->bin_bytes,
              held = fdri_atomic_load_relaxed(&t->loc->bins_held) * bin;
-    if (fdri_life_recording.set.strategy != FDRI_ARENA_STRATEGY_TELESCOPE) return 0;
+    if (fdri_life_recording.settings.strategy != FDRI_ARENA_STRATEGY_TELESCOPE) return 0;
     return want <= bin && held >= (uint64_t)t->live_parts * EACH ? fdri_life_recording.bin_reserve * bin : 0;
 }
 
 /* A slab from the meta end; 0: none. If no bin can hold the first slab of a location, it may use the reserve there. If
  * the reserve is used up, ended threads are folded, which frees slabs. */
-static uint32_t from_end(struct fdri_thread *t, uint32_t want, uint64_t to_bins)
+static uint32_t slab_from_meta_end(struct fdri_thread *t, uint32_t want, uint64_t to_bins)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
     bool begins = !t->loc->level_blocks && !t->loc->samples_off && want > a->super->bin_bytes;
@@ -126,14 +126,14 @@ static struct fdri_arena_slab *new_slab(struct fdri_thread *t, uint32_t bytes, e
     bool from_bins = source != END_ONLY;
     struct fdri_arena_location *l = t->loc;
     uint32_t want = fdri_bins_slab_bytes(bytes), log2 = (uint32_t)fdri_bits_max(fdri_bits_log2_ceil(bytes), 9);
-    uint64_t to_bins = from_bins ? left_to_bins(t, want) : 0;
+    uint64_t to_bins = from_bins ? bytes_left_to_bins(t, want) : 0;
     /* with one or two bins among many threads, the location uses up its own pieces first */
     bool own = from_bins && log2 < full_log2() && fdri_shares_poor(t) && fdri_shares_crowded();
     uint32_t off = own ? fdri_bins_piece_own(&fdri_life_recording.arena, l, log2) : 0;
     bool in_bins = off;
-    if (!off) off = from_end(t, want, to_bins);
-    if (!off) in_bins = from_bins && (off = piece(t, log2, source));
-    if (!off && to_bins) off = from_end(t, want, 0);
+    if (!off) off = slab_from_meta_end(t, want, to_bins);
+    if (!off) in_bins = from_bins && (off = piece_from(t, log2, source));
+    if (!off && to_bins) off = slab_from_meta_end(t, want, 0);
     if (!off) return NULL;
     if (in_bins) {
         want = 1u << log2;
@@ -175,7 +175,7 @@ static void use_slab(struct fdri_thread *t, uint32_t off, uint32_t end)
     fdri_memory_set_stretch(l, offsetof(struct fdri_arena_location, meta_off), off, end);
 }
 
-static uint32_t take(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes, enum source source)
+static uint32_t take_block(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes, enum source source)
 {
     struct fdri_arena_location *l = t->loc;
     bytes = (uint32_t)fdri_bits_align_up(bytes, FDRI_ARENA_META_ALIGN);
@@ -204,17 +204,17 @@ static uint32_t take(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint
 uint32_t fdri_memory_meta(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes)
 {
     bool of_levels = kind == FDRI_ARENA_META_LEVELS || kind == FDRI_ARENA_META_FROZEN;
-    return take(t, kind, bytes, of_levels ? BINS_OF_ALL_NOW : BINS_OF_ALL);
+    return take_block(t, kind, bytes, of_levels ? BINS_OF_ALL_NOW : BINS_OF_ALL);
 }
 
 uint32_t fdri_memory_meta_larger(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes)
 {
-    return take(t, kind, bytes, BINS);
+    return take_block(t, kind, bytes, BINS);
 }
 
 uint32_t fdri_memory_meta_without_reduction(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes)
 {
-    return take(t, kind, bytes, END_ONLY);
+    return take_block(t, kind, bytes, END_ONLY);
 }
 
 void fdri_memory_meta_prepare(struct fdri_thread *t)

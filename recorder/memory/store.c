@@ -57,7 +57,7 @@ bool fdri_memory_pieces_may_wait(const struct fdri_thread *t)
 {
     uint64_t waiting = (uint64_t)t->loc->piece_units << 9,
              held = (uint64_t)fdri_atomic_load_relaxed(&t->loc->bins_held) * fdri_life_recording.arena.super->bin_bytes;
-    return fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_TELESCOPE && waiting < held / 64;
+    return fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_TELESCOPE && waiting < held / 64;
 }
 
 /* The largest bin for this location, as log2. If bands were joined because memory is short, bins stay small and mostly
@@ -93,7 +93,7 @@ static void refill(struct fdri_thread *t, struct fdri_arena_part *p)
     uint32_t got = 0, more = fdri_atomic_load_relaxed(&fdri_life_recording.shares.live) > 1 ? PIECES_MORE : 0;
     fdri_piece_collect(a, t->loc);
     if (fdri_bins_free_count(a) >= fdri_life_recording.bin_reserve ||
-        fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST || !fdri_shares_rich(t))
+        fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST || !fdri_shares_rich(t))
         return;
     uint32_t off = fdri_strategy_reduce(t, p, full_log2(), &got);
     if (off) fdri_bins_piece_give(a, t->loc, off, got);
@@ -107,7 +107,7 @@ static void refill(struct fdri_thread *t, struct fdri_arena_part *p)
 /* Has the location less than two of the smallest bins for each band of each level, with a share no larger? Then other
  * threads take its bins before it stores in that partition again, and searches cost credit. */
 enum { LEVEL_UNITS = 2 * FDRI_ARENA_BANDS };
-static bool starves(const struct fdri_thread *t)
+static bool is_starving(const struct fdri_thread *t)
 {
     uint64_t bins = fdri_bits_max(fdri_shares_fair_when_full(), fdri_shares_bins_of(t->loc));
     return !fdri_shares_only_location(t) &&
@@ -121,7 +121,7 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdri_arena_part *p, uint3
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
     *got = want;
-    if (t->ready && want == full_log2() && (!t->loc->piece_units || fdri_memory_pieces_may_wait(t)))
+    if (t->bins_ready && want == full_log2() && (!t->loc->piece_units || fdri_memory_pieces_may_wait(t)))
         return fdri_ready_take(t, want);
     uint32_t off = fdri_memory_take_free(t, want);
     if (!off && fdri_shares_poor(t)) off = fdri_bins_piece_own(a, t->loc, want);
@@ -133,8 +133,8 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdri_arena_part *p, uint3
         return off;
     }
     if ((off = fdri_ready_take(t, *got = want))) return off;
-    fdri_atomic_add_relaxed(&fdri_life_recording.shares.turn, 1ull);
-    if (starves(t)) t->room_search.credit -= FDRI_MEMORY_SEARCH_COST;
+    fdri_atomic_add_relaxed(&fdri_life_recording.shares.bins_refilled, 1ull);
+    if (is_starving(t)) t->room_search.credit -= FDRI_MEMORY_SEARCH_COST;
     refill(t, p);
     off = fdri_shares_any_room(t, (struct fdri_shares_size){want, 9, 0}, got);
     if (!off) off = fdri_strategy_reduce(t, p, want, got);
@@ -146,9 +146,9 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdri_arena_part *p, uint3
 
 void fdri_memory_prepare_bin(struct fdri_thread *t)
 {
-    t->barriers = 0;
-    bool may = t->asker && !t->ready && !t->room_search.pause && t->room_search.credit >= 0;
-    uint32_t got = 0, off = may ? find_bin(t, t->asker, full_log2(), &got) : 0;
+    t->search_barriers = 0;
+    bool may = t->last_served && !t->bins_ready && !t->room_search.requests_to_skip && t->room_search.credit >= 0;
+    uint32_t got = 0, off = may ? find_bin(t, t->last_served, full_log2(), &got) : 0;
     if (off) fdri_ready_keep(t, off, got);
 }
 
@@ -289,12 +289,12 @@ uint32_t *fdri_memory_slot_of(struct fdri_thread *t, const struct fdri_arena_par
  * second partition of the same kind would be made, and a file with two is damaged. */
 void fdri_memory_relink_slots(struct fdri_thread *t)
 {
-    t->live_parts = t->aside_units = 0;
+    t->live_parts = t->pinned_units = 0;
     for (uint32_t off = t->loc->parts_first, next; off; off = next) {
         const struct fdri_arena_part *p = fdri_thread_at(t, off);
         next = p->next;
         if (p->flags & FDRI_ARENA_PART_PINNED) {
-            t->aside_units += fdri_atomic_load_relaxed(&p->bytes);
+            t->pinned_units += fdri_atomic_load_relaxed(&p->bytes);
             fdri_leave_slots(t, p);
         }
         if (p->flags & FDRI_ARENA_PART_PINNED || fdri_joined_away(t, p)) continue;
@@ -349,7 +349,7 @@ static bool stays_small(const struct fdri_arena_part *p)
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
     if (p->open_seq >= 8 || fdri_atomic_load_relaxed(&fdri_life_recording.shares.live) <= FDRI_SHARES_MANY_THREADS)
         return false;
-    return fdri_atomic_load_relaxed(&a->pinned) > (uint32_t)fdri_atomic_load_relaxed(&a->super->virgin) / 4;
+    return fdri_atomic_load_relaxed(&a->split_bins) > (uint32_t)fdri_atomic_load_relaxed(&a->super->virgin) / 4;
 }
 
 /* Each rewind ends an open bin. So after it bins begin small again and double: a program that rewinds again and again
@@ -418,8 +418,8 @@ struct fdri_arena_part *fdri_memory_room(struct fdri_thread *t, uint32_t *slot, 
                                          uint32_t band, uint64_t *reduced, uint64_t *lost)
 {
     uint32_t got = 0;
-    t->barriers = 0;
-    if (fdri_life_recording.set.pin_ns) fdri_aside_look(t);
+    t->search_barriers = 0;
+    if (fdri_life_recording.settings.pin_ns) fdri_aside_look(t);
     fdri_join_look(t);
     uint32_t *joined = *slot ? NULL : fdri_joined_slot(t, depth, class_, &band);
     if (joined) *slot = *joined;
@@ -430,7 +430,7 @@ struct fdri_arena_part *fdri_memory_room(struct fdri_thread *t, uint32_t *slot, 
     uint32_t off = p ? next_bin(t, p, slot, &got) : 0;
     const struct fdri_arena_level *v = fdri_thread_level(t, depth);
     bool calls = class_ == FDRI_ARENA_CLASS_REGION;
-    if (!off && *slot != FDRI_THREAD_GATE_CLOSED && fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST)
+    if (!off && *slot != FDRI_THREAD_GATE_CLOSED && fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST)
         fdri_strategy_stop(t, t->loc->last_tick);
     if (!off) {
         /* if this call made storing stop, it was counted together with the other open calls */
@@ -447,6 +447,6 @@ struct fdri_arena_part *fdri_memory_room(struct fdri_thread *t, uint32_t *slot, 
     fdri_ready_look(t);
     fdri_strategy_maybe_cut(t, p->last_tick);
     fdri_strategy_telescope_opened(t, p);
-    t->asker = p;
+    t->last_served = p;
     return p;
 }

@@ -37,44 +37,54 @@ static struct fdri_names_cached nothing[2] = {{.address = NO_ADDRESS}, {.address
 
 void fdri_names_cache_start(struct fdri_thread *t)
 {
-    t->known_shift = 31; /* after a longjmp from here, it probes the first entries of the old table */
+    t->address_cache_shift = 31; /* after a longjmp from here, it probes the first entries of the old table */
     fdri_atomic_signal_fence();
-    t->known = nothing;
-    t->known_misses = 0;
-    t->known_version = fdri_atomic_load_relaxed(&fdri_names_address_version);
+    t->address_cache = nothing;
+    t->address_cache_misses = 0;
+    t->address_cache_version = fdri_atomic_load_relaxed(&fdri_names_address_version);
 }
 
-static void make_empty(struct fdri_thread *t) { t->known[0].address = t->known[1].address = NO_ADDRESS; }
+static void make_empty(struct fdri_thread *t)
+{
+    t->address_cache[0].address = t->address_cache[1].address = NO_ADDRESS;
+}
 
-static uint32_t log2_of(const struct fdri_thread *t) { return t->known == nothing ? 0 : 32 - t->known_shift; }
+static uint32_t log2_of(const struct fdri_thread *t)
+{
+    return t->address_cache == nothing ? 0 : 32 - t->address_cache_shift;
+}
 
 /* Behind the entries lie as many words about the places that hooks were called from, by hash. */
-static uint64_t *places(const struct fdri_thread *t, uint32_t log2) { return (uint64_t *)(t->known + (1u << log2)); }
+static uint64_t *place_words(const struct fdri_thread *t, uint32_t log2)
+{
+    return (uint64_t *)(t->address_cache + (1u << log2));
+}
 
 /* Makes a table of 1 << log2 entries, if memory allows, and frees the old one. */
 static void make(struct fdri_thread *t, uint32_t log2)
 {
     const uint32_t head = sizeof(struct fdri_arena_meta_head), bytes = ENTRY_BYTES << log2;
-    struct fdri_names_cached *old = t->known == nothing ? NULL : t->known;
+    struct fdri_names_cached *old = t->address_cache == nothing ? NULL : t->address_cache;
     uint32_t off = bytes <= fdri_life_recording.arena.super->arena_bytes / BYTES_SHARE
                        ? fdri_memory_meta_without_reduction(t, FDRI_ARENA_META_TABLE, head + bytes)
                        : 0;
-    t->known_misses = 0;
+    t->address_cache_misses = 0;
     if (!off) return;
-    t->known = (void *)((uint8_t *)fdri_thread_at(t, off) + head);
+    t->address_cache = (void *)((uint8_t *)fdri_thread_at(t, off) + head);
     fdri_atomic_signal_fence(); /* table before shift: a handler in between probes within the larger one */
-    t->known_shift = 32 - log2;
+    t->address_cache_shift = 32 - log2;
     make_empty(t);
     if (old) fdri_memory_meta_give(t, fdri_thread_offset_of(t, old) - head);
 }
 
 /* The entry of f if its frame size is still being measured, or NULL. Such an entry holds the complement of the address,
  * and in the low bits of frame_bytes the number of measurements to come. */
-static struct fdri_names_cached *measured(const struct fdri_thread *t, const struct fdri_record_function *f)
+static struct fdri_names_cached *entry_under_measurement(const struct fdri_thread *t,
+                                                         const struct fdri_record_function *f)
 {
     uint32_t slot = fdri_names_cache_slot(t, f->address);
     for (uint32_t way = 0; way < FDRI_NAMES_CACHE_WAYS; way++) {
-        struct fdri_names_cached *k = &t->known[slot ^ way];
+        struct fdri_names_cached *k = &t->address_cache[slot ^ way];
         if (k->address == ~f->address && k->site == (uint32_t)f->site) return k;
     }
     return NULL;
@@ -85,14 +95,14 @@ static struct fdri_names_cached *measured(const struct fdri_thread *t, const str
 static struct fdri_names_cached *make_room(const struct fdri_thread *t, uint64_t address)
 {
     uint32_t slot = fdri_names_cache_slot(t, address);
-    struct fdri_names_cached *k = &t->known[slot], *other = &t->known[slot ^ 1];
+    struct fdri_names_cached *k = &t->address_cache[slot], *other = &t->address_cache[slot ^ 1];
     bool own = k->address == address || k->address == ~address;
     if (k->address > NO_ADDRESS && !own) *other = *k;
     return k;
 }
 
 /* The word about a place: address in the high bits, frame size in units of 8 bytes, bit 0: not inlined there. */
-static uint64_t place(uint64_t site, uint64_t address)
+static uint64_t place_word(uint64_t site, uint64_t address)
 {
     uint64_t bytes = fdri_stack_frame_bytes(site);
     if (bytes % 8 || bytes > PLACE_MOST) bytes = 0;
@@ -108,9 +118,9 @@ struct fdri_names_place fdri_names_cache_place(struct fdri_thread *t, const stru
     if (mine) fdri_atomic_store_relaxed(&l->busy, FDRI_RECORD_HERE());
     fdri_atomic_signal_fence();
     uint32_t log2 = log2_of(t);
-    uint64_t *p = log2 ? &places(t, log2)[fdri_names_cache_slot(t, f->site)] : NULL, word = p ? *p : 0;
-    bool known = p && t->known_version == fdri_atomic_load_relaxed(&fdri_names_address_version);
-    if (!known || word >> PLACE_SHIFT != (f->site & UINT64_MAX >> PLACE_SHIFT)) word = place(f->site, f->address);
+    uint64_t *p = log2 ? &place_words(t, log2)[fdri_names_cache_slot(t, f->site)] : NULL, word = p ? *p : 0;
+    bool known = p && t->address_cache_version == fdri_atomic_load_relaxed(&fdri_names_address_version);
+    if (!known || word >> PLACE_SHIFT != (f->site & UINT64_MAX >> PLACE_SHIFT)) word = place_word(f->site, f->address);
     if (mine && known) *p = word;
     fdri_atomic_signal_fence();
     if (mine) fdri_atomic_store_release(&l->busy, 0); /* R:busy */
@@ -120,12 +130,12 @@ struct fdri_names_place fdri_names_cache_place(struct fdri_thread *t, const stru
 uint64_t fdri_names_cache_frame(const struct fdri_thread *t, const struct fdri_record_function *f)
 {
     const struct fdri_names_cached *k = fdri_names_cache_find(t, f->address);
-    bool here = t->known_version == fdri_atomic_load_relaxed(&fdri_names_address_version) &&
+    bool here = t->address_cache_version == fdri_atomic_load_relaxed(&fdri_names_address_version) &&
                 k->site == (uint32_t)f->site;
     return here && k->address == f->address ? k->frame_bytes : 0;
 }
 
-static void measure(struct fdri_names_cached *k, const struct fdri_record_function *f)
+static void measure_frame(struct fdri_names_cached *k, const struct fdri_record_function *f)
 {
     uint32_t again = (k->frame_bytes & AGAIN) - 1;
     k->frame_bytes = (uint32_t)fdri_bits_max(k->frame_bytes & ~AGAIN, f->frame - f->upper) | again;
@@ -136,18 +146,18 @@ void fdri_names_cache_add(struct fdri_thread *t, const struct fdri_record_functi
                           const struct fdri_arena_row *row)
 {
     uint32_t version = fdri_atomic_load_relaxed(&fdri_names_address_version), log2 = log2_of(t);
-    if (t->known_version != version) {
-        if (log2) memset(t->known, 0, ENTRY_BYTES << log2), make_empty(t);
-        t->known_version = version;
+    if (t->address_cache_version != version) {
+        if (log2) memset(t->address_cache, 0, ENTRY_BYTES << log2), make_empty(t);
+        t->address_cache_version = version;
     }
     if (!f->address) return;
-    struct fdri_names_cached *k = measured(t, f);
+    struct fdri_names_cached *k = entry_under_measurement(t, f);
     if (k && k->row_off == fdri_thread_offset_of(t, row)) {
-        measure(k, f);
+        measure_frame(k, f);
         return;
     }
     if (!log2) make(t, FIRST_LOG2);
-    else if (++t->known_misses > 8u << log2 && log2 < LAST_LOG2) make(t, log2 + 2);
+    else if (++t->address_cache_misses > 8u << log2 && log2 < LAST_LOG2) make(t, log2 + 2);
     if (!log2_of(t) || row->flags & FDRI_ARENA_ROW_GATED || row->key == FDRI_ARENA_ROW_KEY_REST) return;
     bool known = f->frame == FDRI_RECORD_FRAME_UNKNOWN || fdri_names_cache_place(t, f).frame_bytes;
     *make_room(t, f->address) = (struct fdri_names_cached){
@@ -161,6 +171,6 @@ void fdri_names_cache_add(struct fdri_thread *t, const struct fdri_record_functi
 void fdri_names_cache_drop(struct fdri_thread *t, uint32_t row_off)
 {
     for (uint32_t i = 0, log2 = log2_of(t); log2 && i < 1u << log2; i++)
-        if (t->known[i].row_off == row_off)
-            t->known[i] = (struct fdri_names_cached){.address = i < FDRI_NAMES_CACHE_WAYS ? NO_ADDRESS : 0};
+        if (t->address_cache[i].row_off == row_off)
+            t->address_cache[i] = (struct fdri_names_cached){.address = i < FDRI_NAMES_CACHE_WAYS ? NO_ADDRESS : 0};
 }

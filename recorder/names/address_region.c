@@ -71,7 +71,7 @@ static inline uint64_t probe(struct table *t, uint64_t address)
 }
 
 /* Under the lock, or in a table not published yet. */
-static void put(struct table *t, uint64_t address, uint64_t region)
+static void table_insert(struct table *t, uint64_t address, uint64_t region)
 {
     uint32_t mask = (1u << t->log2) - 1, i = slot_of(address, t->log2);
     while (t->entry[i].address && t->entry[i].address != address) i = (i + 1) & mask; /* at most 3/4 are used */
@@ -89,7 +89,7 @@ static void free_tables(void *newest)
 }
 
 /* In a forked child this does nothing: the tables stay. */
-static void retire(struct table *newest)
+static void free_after_grace(struct table *newest)
 {
     if (newest) fdri_life_after_grace(free_tables, newest);
 }
@@ -102,7 +102,7 @@ static struct table *writable(void)
     struct table *wider = make(t ? t->log2 + 1 : FIRST_LOG2);
     if (!wider) return t && t->used < (1u << t->log2) - 1 ? t : NULL;
     for (uint32_t i = 0; t && i < 1u << t->log2; i++)
-        if (t->entry[i].address) put(wider, t->entry[i].address, t->entry[i].region);
+        if (t->entry[i].address) table_insert(wider, t->entry[i].address, t->entry[i].region);
     wider->older = t;
     rcu_set_pointer(&current, wider);
     return wider;
@@ -129,7 +129,7 @@ static FDRI_NOINLINE fdr_region insert(uint64_t address)
     fdr_region region = (fdr_region)found;
     if (t && !found) {
         region = fdri_names_define_function(address, module, name);
-        put(t, address, region ? region : REFUSED);
+        table_insert(t, address, region ? region : REFUSED);
     }
     pthread_mutex_unlock(&lock);
     fdri_thread_inside--;
@@ -221,7 +221,7 @@ void fdri_names_address_reset(void)
     struct table *t = current;
     rcu_set_pointer(&current, (struct table *)NULL);
     pthread_mutex_unlock(&lock);
-    retire(t);
+    free_after_grace(t);
 }
 
 static uint32_t readers; /* atomic: threads registered with liburcu, of all recordings */

@@ -104,7 +104,7 @@ static uint64_t hash_of(const struct wanted *w)
 
 static const char *text_of(const struct fdri_arena_def *d) { return (const char *)(d + 1); }
 
-static bool same(const struct fdri_arena_def *d, const struct wanted *w)
+static bool same_definition(const struct fdri_arena_def *d, const struct wanted *w)
 {
     return d->kind == w->kind && d->line == w->line && d->value == w->value &&
            (d->kind != FDRI_ARENA_DEF_REGION || d->value2 == w->value2) && /* the module: addresses are reused */
@@ -124,7 +124,7 @@ static uint32_t *find(const struct wanted *w)
 {
     uint32_t mask = (1u << index_log2) - 1, i = (uint32_t)(hash_of(w) >> (64 - index_log2));
     for (; index_off[i]; i = (i + 1) & mask)
-        if (same(fdri_bins_at(&fdri_life_recording.arena, index_off[i]), w)) break;
+        if (same_definition(fdri_bins_at(&fdri_life_recording.arena, index_off[i]), w)) break;
     return &index_off[i];
 }
 
@@ -183,7 +183,7 @@ static struct fdri_arena_def *append(uint32_t bytes, struct fdri_arena_defs_bloc
     return (struct fdri_arena_def *)(void *)((uint8_t *)(b + 1) + b->used);
 }
 
-static uint32_t most_of(uint32_t kind)
+static uint32_t max_of_kind(uint32_t kind)
 {
     return kind == FDRI_ARENA_DEF_METRIC  ? METRICS_MAX - 1
            : kind == FDRI_ARENA_DEF_EVENT ? EVENTS_MAX - 1
@@ -191,10 +191,10 @@ static uint32_t most_of(uint32_t kind)
 }
 
 /* One message for each reason. */
-static void say_lost(const struct wanted *w, bool indexed)
+static void report_lost(const struct wanted *w, bool indexed)
 {
     static unsigned said_full, said_most, said_index;
-    uint32_t most = most_of(w->kind);
+    uint32_t most = max_of_kind(w->kind);
     bool full = fdri_life_recording.arena.super->def_count[w->kind] < most;
     if (!fdri_text_once(!indexed ? &said_index : full ? &said_full : &said_most)) return;
     if (!indexed)
@@ -218,7 +218,7 @@ static uint32_t write_def(const struct wanted *w, const void *payload, uint32_t 
     uint32_t text = (uint32_t)fdri_bits_align_up(w->name_bytes + w->file_bytes + 2, 8);
     uint32_t bytes = (uint32_t)sizeof(struct fdri_arena_def) + text + (uint32_t)fdri_bits_align_up(payload_bytes, 8);
     struct fdri_arena_defs_block *block;
-    bool allowed = !out_of_ids[w->kind] && s->def_count[w->kind] < most_of(w->kind);
+    bool allowed = !out_of_ids[w->kind] && s->def_count[w->kind] < max_of_kind(w->kind);
     struct fdri_arena_def *d = allowed ? append(bytes, &block) : NULL;
     if (!d) return 0;
     *d = (struct fdri_arena_def){.bytes = bytes,
@@ -257,7 +257,7 @@ static uint32_t find_or_write(const struct wanted *w, const void *payload, uint3
     uint32_t off = slot ? write_def(w, payload, payload_bytes) : 0;
     if (!off) {
         fdri_atomic_add_relaxed(&fdri_life_recording.arena.super->lost_definitions, 1u);
-        say_lost(w, slot);
+        report_lost(w, slot);
         return 0;
     }
     *slot = off;
@@ -265,7 +265,7 @@ static uint32_t find_or_write(const struct wanted *w, const void *payload, uint3
     return ((struct fdri_arena_def *)fdri_bins_at(&fdri_life_recording.arena, off))->id;
 }
 
-static struct wanted want(enum fdri_arena_def_kind kind, const char *name, const char *file)
+static struct wanted wanted_as(enum fdri_arena_def_kind kind, const char *name, const char *file)
 {
     struct wanted w = {.kind = (uint16_t)kind, .name = name ? name : "", .file = file ? file : ""};
     w.name_bytes = strnlen(w.name, NAME_MAX_BYTES);
@@ -286,7 +286,7 @@ static uint32_t define(const struct wanted *w, const void *payload, uint32_t pay
 uint32_t fdri_names_define(enum fdri_arena_def_kind kind, const char *name, const char *file, uint32_t line,
                            uint64_t value, uint64_t value2, const void *payload, uint32_t payload_bytes)
 {
-    struct wanted w = want(kind, name, file);
+    struct wanted w = wanted_as(kind, name, file);
     w.line = line;
     w.value = value;
     w.value2 = value2;
@@ -298,7 +298,7 @@ uint32_t fdri_names_define(enum fdri_arena_def_kind kind, const char *name, cons
 
 uint32_t fdri_names_define_function(uint64_t address, uint32_t module, const char *name)
 {
-    struct wanted w = want(FDRI_ARENA_DEF_REGION, "", "");
+    struct wanted w = wanted_as(FDRI_ARENA_DEF_REGION, "", "");
     w.value = address;
     w.value2 = module;
     struct held h = enter_lock();
@@ -392,7 +392,7 @@ void fdri_names_define_fork(int phase)
 
 fdr_region fdr_region_define(const char *name, const char *file, unsigned line)
 {
-    struct wanted w = want(FDRI_ARENA_DEF_REGION, name, file);
+    struct wanted w = wanted_as(FDRI_ARENA_DEF_REGION, name, file);
     struct held h;
     w.line = line;
     if (!enter_on(&h)) return 0;
@@ -407,7 +407,7 @@ fdr_metric_id fdr_metric_define(const char *name, const char *unit, enum fdr_typ
     static const uint8_t wide[] = {FDRI_ARENA_VALUE_U64, FDRI_ARENA_VALUE_I64, FDRI_ARENA_VALUE_F64,
                                    FDRI_ARENA_VALUE_U64, FDRI_ARENA_VALUE_I64, FDRI_ARENA_VALUE_F64};
     uint8_t stored = (unsigned)type < sizeof wide ? wide[type] : FDRI_ARENA_VALUE_U64;
-    struct wanted w = want(FDRI_ARENA_DEF_METRIC, name, unit);
+    struct wanted w = wanted_as(FDRI_ARENA_DEF_METRIC, name, unit);
     struct held h;
     w.line = kind == FDR_METRIC_COUNTER;
     w.value = stored;
@@ -424,7 +424,7 @@ uint32_t fdri_names_metric_type(uint32_t metric)
 
 fdr_marker_id fdr_marker_define(const char *name)
 {
-    const struct wanted w = want(FDRI_ARENA_DEF_MARKER, name, "");
+    const struct wanted w = wanted_as(FDRI_ARENA_DEF_MARKER, name, "");
     struct held h;
     if (!enter_on(&h)) return 0;
     uint32_t id = define(&w, NULL, 0);
@@ -450,7 +450,7 @@ static fdr_comm_id refuse_group(const char *name, size_t size)
 fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_t size)
 {
     if (!world_ranks) size = 0;
-    struct wanted w = want(FDRI_ARENA_DEF_COMM, name, "");
+    struct wanted w = wanted_as(FDRI_ARENA_DEF_COMM, name, "");
     struct held h;
     if (size > RANKS_MAX) return refuse_group(name, size);
     w.line = (uint32_t)size;
@@ -497,7 +497,7 @@ fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields
     }
     shape.count = (uint8_t)count;
     /* offsets of the fields count: two structures of one name are two event types */
-    struct wanted w = want(FDRI_ARENA_DEF_EVENT, name, "");
+    struct wanted w = wanted_as(FDRI_ARENA_DEF_EVENT, name, "");
     struct held h;
     w.line = (uint32_t)count;
     w.value = hash_text(hash_text(2, (const char *)described, count * sizeof *described), (const char *)&shape,

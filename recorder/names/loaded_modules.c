@@ -52,7 +52,7 @@ static void hex_build_id(const struct dl_phdr_info *info, char *text, size_t byt
 }
 
 /* Did another module than def lie in [from, to) before? */
-static bool displaces(uint64_t from, uint64_t to, uint32_t def)
+static bool replaces_other_module(uint64_t from, uint64_t to, uint32_t def)
 {
     for (uint32_t i = 0; i < module_count; i++)
         if (i + 1 != def && modules[i].was_to > from && modules[i].was_from < to) return true;
@@ -66,9 +66,11 @@ static uint32_t define_module(const char *name, const char *id, uint64_t bias, u
 {
     const struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
     uint32_t before = fdri_atomic_load_relaxed(&fdri_life_recording.running) ? s->def_count[FDRI_ARENA_DEF_MODULE] : 0;
-    uint64_t tick = displaces(from, to, UINT32_MAX) ? fdri_thread_tick_now() : 0, bytes = tick ? sizeof tick : 0;
+    uint64_t tick = replaces_other_module(from, to, UINT32_MAX) ? fdri_thread_tick_now() : 0,
+             bytes = tick ? sizeof tick : 0;
     uint32_t def = fdri_names_define(FDRI_ARENA_DEF_MODULE, name, id, 0, bias, to - from, &tick, (uint32_t)bytes);
-    if (!def || def > before || def > MODULES_MAX || modules[def - 1].to || !displaces(from, to, def)) return def;
+    if (!def || def > before || def > MODULES_MAX || modules[def - 1].to || !replaces_other_module(from, to, def))
+        return def;
     if (returns >= RETURNS_MAX || returns >= s->arena_bytes >> 12) return def;
     tick = fdri_thread_tick_now();
     fdri_names_define(FDRI_ARENA_DEF_MODULE, name, id, ++returns, bias, to - from, &tick, sizeof tick);

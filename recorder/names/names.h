@@ -75,14 +75,15 @@ enum { FDRI_NAMES_LEAST_FRAME = 8 }; /* bytes of the return address */
 enum { FDRI_NAMES_HOOK_NEAR = 256 }; /* a function calls its enter hook within so many bytes of its begin */
 static inline uint32_t fdri_names_cache_slot(const struct fdri_thread *t, uint64_t address)
 {
-    return (uint32_t)address * 0x9E3779B1u >> t->known_shift;
+    return (uint32_t)address * 0x9E3779B1u >> t->address_cache_shift;
 }
 enum { FDRI_NAMES_CACHE_WAYS = 2 }; /* a slot, and the slot whose number differs in the lowest bit */
 /* The entry of a function if it is cached. The caller compares the entry's address. */
 static inline const struct fdri_names_cached *fdri_names_cache_find(const struct fdri_thread *t, uint64_t address)
 {
     uint32_t slot = fdri_names_cache_slot(t, address);
-    return FDRI_LIKELY(t->known[slot].address == address) ? &t->known[slot] : &t->known[slot ^ 1];
+    return FDRI_LIKELY(t->address_cache[slot].address == address) ? &t->address_cache[slot]
+                                                                  : &t->address_cache[slot ^ 1];
 }
 /* Facts about the place that f was entered from. */
 struct fdri_names_place {

@@ -73,12 +73,12 @@ static struct fdri_arena_note_entry *make(const char *key)
 
 /* Writes the value into the half that is not valid, then makes that half the valid one. A kill leaves the old or the
  * new value. */
-static void set(struct fdri_arena_note_entry *n, const char *value)
+static void set_value(struct fdri_arena_note_entry *n, const char *value)
 {
     uint64_t state = n->state;
     uint32_t half = FDRI_ARENA_NOTE_WHICH(state) == 1;
     size_t bytes = strnlen(value, FDRI_ARENA_NOTE_VALUE_BYTES - 1);
-    /* R:value - a copier that sees a byte written below also sees the state stored by the previous set() */
+    /* R:value - a copier that sees a byte written below also sees the state stored by the previous set_value() */
     fdri_atomic_fence_release();
     memset(n->value[half], 0, FDRI_ARENA_NOTE_VALUE_BYTES);
     memcpy(n->value[half], value, bytes);
@@ -87,18 +87,18 @@ static void set(struct fdri_arena_note_entry *n, const char *value)
 }
 
 /* Sets or replaces a note. False: no room. */
-static bool put(const char *key, const char *value)
+static bool put_note(const char *key, const char *value)
 {
     enter_lock();
     struct fdri_arena_note_entry *n = find(key);
     if (!n) n = make(key);
-    if (n) set(n, value);
+    if (n) set_value(n, value);
     leave_lock();
     return n;
 }
 
 /* Length of text cut to at most `most` bytes, without splitting a UTF-8 character. */
-static size_t cut(const char *text, size_t most)
+static size_t cut_length(const char *text, size_t most)
 {
     size_t n = strnlen(text, most);
     if (n < most) return n;
@@ -114,11 +114,11 @@ void fdr_note(const char *key, const char *value)
     uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     bool here = false, noted = false;
     if (!key || !*key || !on) return;
-    memcpy(name, key, cut(key, sizeof name - 1));
-    if (value) memcpy(text, value, cut(value, sizeof text - 1));
+    memcpy(name, key, cut_length(key, sizeof name - 1));
+    if (value) memcpy(text, value, cut_length(value, sizeof text - 1));
     fdri_system_signals_block(&old);
     if ((here = fdri_thread_hold_recording(on))) {
-        noted = put(name, text);
+        noted = put_note(name, text);
         fdri_thread_release_recording();
     }
     fdri_system_signals_restore(&old);

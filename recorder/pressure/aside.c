@@ -41,8 +41,8 @@ static bool time_is_over(const struct fdri_thread *t)
 {
     const struct fdri_life_recorder *r = &fdri_life_recording;
     uint64_t now = t->loc->last_tick >> t->shift, start = t->loc->start_tick;
-    uint64_t pin = (t->ticks ? fdri_life_ns_to_ticks(r->set.pin_ns) : r->set.pin_ns) >> t->shift;
-    uint64_t began = r->began >> t->shift;
+    uint64_t pin = (t->ticks ? fdri_life_ns_to_ticks(r->settings.pin_ns) : r->settings.pin_ns) >> t->shift;
+    uint64_t began = r->first_tick >> t->shift;
     if (!t->times_given && began <= start) start = began;
     return now >= start && now - start >= pin;
 }
@@ -67,30 +67,30 @@ static void set_aside(struct fdri_thread *t, struct fdri_arena_part *p, bool cut
 {
     fdri_bins_part_seal(&fdri_life_recording.arena, p);
     bool whole = p->class_ != FDRI_ARENA_CLASS_REGION || p->depth < 2 || !fdri_thread_level(t, p->depth - 1u)->lost;
-    p->aside_how = (uint16_t)((cut ? FDRI_ARENA_PINNED_EARLY : 0) | (whole ? FDRI_ARENA_PINNED_PARENTS : 0));
-    p->aside_tick = t->loc->last_tick >> t->shift;
+    p->pin_flags = (uint16_t)((cut ? FDRI_ARENA_PINNED_EARLY : 0) | (whole ? FDRI_ARENA_PINNED_PARENTS : 0));
+    p->pin_tick = t->loc->last_tick >> t->shift;
     fdri_atomic_signal_fence();
     p->flags |= FDRI_ARENA_PART_PINNED;
     fdri_leave_slots(t, p);
     /* one of points waits for the partition that follows */
     if (p->class_ == FDRI_ARENA_CLASS_REGION) fdri_memory_give_table(t, p, 0);
-    t->aside_units += fdri_atomic_load_relaxed(&p->bytes);
+    t->pinned_units += fdri_atomic_load_relaxed(&p->bytes);
 }
 
 void fdri_aside_look(struct fdri_thread *t)
 {
-    if (t->aside_done || t->aside_due || t->loc->samples_off ||
-        fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST)
+    if (t->pinning_done || t->pinning_due || t->loc->samples_off ||
+        fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST)
         return;
     if (!time_is_over(t) && !share_is_used(t)) return;
-    t->aside_due = true;
+    t->pinning_due = true;
     fdri_thread_update_soft(t);
 }
 
 static void set_all_aside(struct fdri_thread *t)
 {
     for (struct fdri_arena_part *p = first_of(t); p; p = next_of(t, p))
-        if ((uint32_t)p->list_head && !(p->flags & FDRI_ARENA_PART_PINNED)) set_aside(t, p, t->setting_aside > 1);
+        if ((uint32_t)p->list_head && !(p->flags & FDRI_ARENA_PART_PINNED)) set_aside(t, p, t->pinning > 1);
 }
 
 static void end_setting(struct fdri_thread *t)
@@ -98,9 +98,9 @@ static void end_setting(struct fdri_thread *t)
     fdri_bins_claim_unpin(t->loc);
     t->victim = NULL;
     fdri_thread_update_soft(t);
-    if (t->aside_units) fdri_strategy_telescope_pinned(t);
+    if (t->pinned_units) fdri_strategy_telescope_pinned(t);
     fdri_atomic_signal_fence();
-    t->setting_aside = 0;
+    t->pinning = 0;
 }
 
 void fdri_aside(struct fdri_thread *t, uint64_t tick)
@@ -108,19 +108,19 @@ void fdri_aside(struct fdri_thread *t, uint64_t tick)
     if (t->loc->last_tick >> t->shift == tick >> t->shift) return;
     bool over = time_is_over(t), alone = fdri_bins_claim_pin(&fdri_life_recording.arena, t->loc);
     bool whole = alone && is_whole(t);
-    if (whole) t->setting_aside = over ? 1 : 2;
+    if (whole) t->pinning = over ? 1 : 2;
     fdri_atomic_signal_fence(); /* left from here on it goes on where it was */
-    t->aside_done = alone;
-    t->aside_due = !alone;
+    t->pinning_done = alone;
+    t->pinning_due = !alone;
     if (whole) set_all_aside(t);
     end_setting(t);
 }
 
 void fdri_aside_left(struct fdri_thread *t)
 {
-    if (!t->setting_aside) return;
-    t->aside_done = true; /* first: once more, and there would be two of a kind */
-    t->aside_due = false;
+    if (!t->pinning) return;
+    t->pinning_done = true; /* first: once more, and there would be two of a kind */
+    t->pinning_due = false;
     fdri_atomic_signal_fence();
     if (fdri_bins_claim_pin(&fdri_life_recording.arena, t->loc) && is_whole(t)) set_all_aside(t);
     end_setting(t);
@@ -128,7 +128,7 @@ void fdri_aside_left(struct fdri_thread *t)
 
 struct fdri_arena_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band)
 {
-    for (struct fdri_arena_part *p = t->aside_units ? first_of(t) : NULL; p; p = next_of(t, p))
+    for (struct fdri_arena_part *p = t->pinned_units ? first_of(t) : NULL; p; p = next_of(t, p))
         if (p->flags & FDRI_ARENA_PART_PINNED && p->depth == depth && p->class_ == class_ && p->band == band) return p;
     return NULL;
 }

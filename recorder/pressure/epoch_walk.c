@@ -3,7 +3,7 @@
  * up to now. Of a few hundred rows that is done at once. More are walked some at a time, and the totals must still say
  * what they were at the cut when their turn comes: until all are walked each enter takes the slow path, which keeps
  * aside what the row of its call is then; those of calls that are open at the cut are kept first. No other row can
- * change, as only leaves add to them. Meanwhile the epoch and the one behind it are one to readers (`walking`).
+ * change, as only leaves add to them. Meanwhile the epoch and the one behind it are one to readers (`totals_pending`).
  *
  * A location left in the middle of a step begins its epochs anew, as in any other change of them. */
 #include <stdbool.h>
@@ -25,7 +25,10 @@ enum { AT_ONCE = 512, STEP_LEAST = 64 };
 
 /* ---- what rows were at the cut: by hash of their off, in a block as epochs have them for rows ---- */
 
-static struct fdri_arena_epoch_rows *kept_of(struct fdri_thread *t) { return fdri_thread_at(t, t->walk.kept); }
+static struct fdri_arena_epoch_rows *kept_of(struct fdri_thread *t)
+{
+    return fdri_thread_at(t, t->walk.old_values_off);
+}
 static uint32_t slots_log2(const struct fdri_arena_epoch_rows *b)
 {
     return fdri_bits_log2_floor(fdri_strategy_epoch_room(b));
@@ -51,12 +54,12 @@ static void keep(struct fdri_thread *t, uint32_t row_off)
     kept_of(t)->count++;
 }
 
-/* Room for all that can be kept, as each enter that keeps one walks `step` rows. False: there is none, or too many
- * calls are open. */
+/* Room for all that can be kept, as each enter that keeps one walks `rows_per_step` rows. False: there is none, or too
+ * many calls are open. */
 static bool begin_keeping(struct fdri_thread *t, struct fdri_arena_epochs *e)
 {
     struct fdri_thread_walk *w = &t->walk;
-    if (!(w->kept = fdri_strategy_epoch_block(t, e))) return false;
+    if (!(w->old_values_off = fdri_strategy_epoch_block(t, e))) return false;
     struct fdri_arena_epoch_rows *b = kept_of(t);
     uint32_t most = (1u << slots_log2(b)) / 4 * 3;
     memset(b->row, 0, b->head.bytes - sizeof *b);
@@ -64,10 +67,10 @@ static bool begin_keeping(struct fdri_thread *t, struct fdri_arena_epochs *e)
         const struct fdri_arena_level *v = fdri_thread_level(t, d);
         if (!(v->flags & FDRI_ARENA_LEVEL_UNTIMED)) keep(t, v->row_off);
     }
-    w->step = (uint32_t)fdri_bits_max(STEP_LEAST, e->tracked / (most - fdri_bits_min(b->count, most - 1)) + 1);
+    w->rows_per_step = (uint32_t)fdri_bits_max(STEP_LEAST, e->tracked / (most - fdri_bits_min(b->count, most - 1)) + 1);
     if (b->count <= most / 2) return true;
-    fdri_strategy_epoch_block_give(t, e, w->kept);
-    w->kept = 0;
+    fdri_strategy_epoch_block_give(t, e, w->old_values_off);
+    w->old_values_off = 0;
     return false;
 }
 
@@ -75,7 +78,7 @@ static bool begin_keeping(struct fdri_thread *t, struct fdri_arena_epochs *e)
 
 static struct fdri_arena_epoch_row now_of(struct fdri_thread *t, const struct fdri_arena_row *r, uint32_t row_off)
 {
-    const struct fdri_arena_epoch_row *k = t->walk.kept ? place_of(kept_of(t), row_off) : NULL;
+    const struct fdri_arena_epoch_row *k = t->walk.old_values_off ? place_of(kept_of(t), row_off) : NULL;
     if (k && k->key) return *k;
     return (struct fdri_arena_epoch_row){.calls = r->calls, .inclusive = r->sum, .exclusive = r->exclusive};
 }
@@ -103,15 +106,15 @@ static void walk_rows(struct fdri_thread *t, struct fdri_arena_epoch *epoch, uin
     struct fdri_thread_walk *w = &t->walk;
     while (w->block && most) {
         struct fdri_arena_epoch_base *b = fdri_thread_at(t, w->block);
-        bool last = w->block == w->last;
-        if (w->at == (last ? w->end : b->count)) {
+        bool last = w->block == w->last_block;
+        if (w->row == (last ? w->last_row_end : b->count)) {
             w->block = last ? 0 : b->next;
-            w->at = 0;
+            w->row = 0;
             continue;
         }
-        if (w->at + FDRI_TOTALS_ROWS_PREFETCHED < b->count)
-            __builtin_prefetch(fdri_thread_at(t, b->row[w->at + FDRI_TOTALS_ROWS_PREFETCHED].row_off));
-        walk_row(t, epoch, &b->row[w->at++]);
+        if (w->row + FDRI_TOTALS_ROWS_PREFETCHED < b->count)
+            __builtin_prefetch(fdri_thread_at(t, b->row[w->row + FDRI_TOTALS_ROWS_PREFETCHED].row_off));
+        walk_row(t, epoch, &b->row[w->row++]);
         most--;
     }
 }
@@ -119,13 +122,13 @@ static void walk_rows(struct fdri_thread *t, struct fdri_arena_epoch *epoch, uin
 void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t i)
 {
     e->epoch[i].rows_off = fdri_strategy_epoch_block(t, e);
-    t->walk = (struct fdri_thread_walk){.block = e->base_first, .last = e->base_last};
-    if (e->base_last) t->walk.end = ((struct fdri_arena_epoch_base *)fdri_thread_at(t, e->base_last))->count;
+    t->walk = (struct fdri_thread_walk){.block = e->base_first, .last_block = e->base_last};
+    if (e->base_last) t->walk.last_row_end = ((struct fdri_arena_epoch_base *)fdri_thread_at(t, e->base_last))->count;
     if (e->tracked <= AT_ONCE || !begin_keeping(t, e)) {
         walk_rows(t, &e->epoch[i], UINT32_MAX);
         return;
     }
-    e->walking = 1;
+    e->totals_pending = 1;
     fdri_thread_update_soft(t);
 }
 
@@ -139,8 +142,8 @@ static void walk_on(struct fdri_thread *t, uint32_t most, uint32_t enters)
     if (enters) keep(t, enters);
     walk_rows(t, &e->epoch[e->count - 2], most);
     if (!t->walk.block) {
-        fdri_strategy_epoch_block_give(t, e, t->walk.kept);
-        t->walk.kept = e->walking = 0;
+        fdri_strategy_epoch_block_give(t, e, t->walk.old_values_off);
+        t->walk.old_values_off = e->totals_pending = 0;
     }
     fdri_strategy_epoch_end_change(e);
     if (!t->walk.block) fdri_thread_update_soft(t);
@@ -149,7 +152,7 @@ static void walk_on(struct fdri_thread *t, uint32_t most, uint32_t enters)
 
 void fdri_epoch_walk(struct fdri_thread *t)
 {
-    if (t->walk.block) walk_on(t, t->walk.step, 0);
+    if (t->walk.block) walk_on(t, t->walk.rows_per_step, 0);
 }
 
 void fdri_epoch_walk_all(struct fdri_thread *t)
@@ -159,5 +162,5 @@ void fdri_epoch_walk_all(struct fdri_thread *t)
 
 void fdri_epoch_enters(struct fdri_thread *t, const struct fdri_arena_row *row)
 {
-    walk_on(t, t->walk.step, fdri_thread_offset_of(t, row));
+    walk_on(t, t->walk.rows_per_step, fdri_thread_offset_of(t, row));
 }

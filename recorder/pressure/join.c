@@ -62,7 +62,7 @@ static bool many_parts(const struct fdri_thread *t, uint32_t steps)
     static const uint64_t least_each[STEPS] = {16384, 12288, 7168};
     const struct fdri_arena_location *l = t->loc;
     bool crowded = fdri_shares_crowded();
-    if (steps == STEPS || fdri_life_recording.set.strategy != FDRI_ARENA_STRATEGY_TELESCOPE) return false;
+    if (steps == STEPS || fdri_life_recording.settings.strategy != FDRI_ARENA_STRATEGY_TELESCOPE) return false;
     if (!l->epochs_off && !crowded) return false;
     uint64_t room = fdri_join_room(t), held = (uint64_t)fdri_atomic_load_relaxed(&l->bins_held)
                                               << fdri_life_recording.arena.bin_log2;
@@ -110,8 +110,8 @@ static void join_depth(struct fdri_thread *t, uint32_t depth, uint32_t steps)
 static void number_calls(struct fdri_thread *t)
 {
     fdri_record_number_open(t);
-    t->tied_to = (t->loc->last_tick >> t->shift) + 1;
-    t->soft = 0;
+    t->tie_tick_end = (t->loc->last_tick >> t->shift) + 1;
+    t->slow_depth = 0;
 }
 
 /* False: there is no need. */

@@ -16,8 +16,8 @@
 
 bool fdri_leave_for_later(struct fdri_thread *t, uint32_t what)
 {
-    if (!t->quick || t->later & what) return false;
-    t->later |= (uint8_t)what;
+    if (!t->fast_clock || t->deferred & what) return false;
+    t->deferred |= (uint8_t)what;
     return true;
 }
 
@@ -26,8 +26,8 @@ void fdri_do_later(void)
     if (fdri_record_self.recording != fdri_atomic_load_relaxed(&fdr_switch_.on)) return;
     struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_NO_EVENT);
     if (!t) return;
-    uint32_t what = t->later & -(uint32_t)t->later;
-    t->later &= (uint8_t)~what; /* first: left here by longjmp it comes up again by itself */
+    uint32_t what = t->deferred & -(uint32_t)t->deferred;
+    t->deferred &= (uint8_t)~what; /* first: left here by longjmp it comes up again by itself */
     if (what == FDRI_LATER_EPOCH) fdri_strategy_telescope_epoch(t);
     else if (what) fdri_memory_prepare_bin(t);
     fdri_thread_end(t);

@@ -36,7 +36,7 @@ uint32_t fdri_ready_most(const struct fdri_thread *t)
 
 uint32_t fdri_ready_run(const struct fdri_thread *t, const struct fdri_arena_part *asking)
 {
-    return asking && !t->ready ? fdri_ready_most(t) : 0;
+    return asking && !t->bins_ready ? fdri_ready_most(t) : 0;
 }
 
 static struct fdri_bins_run *run_of(const struct fdri_thread *t)
@@ -49,14 +49,14 @@ static struct fdri_bins_run *make_run(struct fdri_thread *t, uint32_t most)
 {
     struct fdri_bins_run *r = run_of(t);
     const uint32_t head = sizeof(struct fdri_arena_meta_head), room = most + most / 2;
-    if (r && r->room >= most) return r;
+    if (r && r->capacity >= most) return r;
     uint32_t bytes = head + (uint32_t)sizeof *r + (room + 1) * (uint32_t)sizeof r->bin[0];
     uint32_t off = fdri_memory_meta_without_reduction(t, FDRI_ARENA_META_TABLE, bytes), old = t->run_off;
     if (!off) return r;
     t->run_off = off + head;
     if (old) fdri_memory_meta_give(t, old - head);
     r = run_of(t);
-    r->room = room;
+    r->capacity = room;
     return r;
 }
 
@@ -73,7 +73,7 @@ void fdri_ready_forget(struct fdri_thread *t)
 static uint32_t whole_ones(const struct fdri_bins_run *r)
 {
     uint32_t whole = 0;
-    for (uint32_t i = 0; i < r->gone; i++) whole += r->bin[i].size_log2 == fdri_life_recording.arena.bin_log2;
+    for (uint32_t i = 0; i < r->popped; i++) whole += r->bin[i].size_log2 == fdri_life_recording.arena.bin_log2;
     return whole;
 }
 
@@ -82,15 +82,16 @@ static uint32_t whole_ones(const struct fdri_bins_run *r)
 static void set_ready(struct fdri_thread *t, uint32_t off)
 {
     enum { FETCHED_MOST = 4096 }; /* behind that the processor knows by itself where this leads */
-    t->ready = off;
-    t->fetch_at = off;
-    t->fetch_end = off ? off + (uint32_t)fdri_bits_min(fdri_life_recording.arena.super->bin_bytes, FETCHED_MOST) : 0;
+    t->bins_ready = off;
+    t->prefetch_off = off;
+    t->prefetch_end = off ? off + (uint32_t)fdri_bits_min(fdri_life_recording.arena.super->bin_bytes, FETCHED_MOST) : 0;
 }
 
 /* In front of those that wait. They are chained already, as they were in the list. */
 static void keep_all(struct fdri_thread *t, const struct fdri_bins_run *r)
 {
-    fdri_atomic_store_relaxed(&fdri_bins_bin(&fdri_life_recording.arena, r->bin[r->gone - 1].off)->next, t->ready);
+    fdri_atomic_store_relaxed(&fdri_bins_bin(&fdri_life_recording.arena, r->bin[r->popped - 1].off)->next,
+                              t->bins_ready);
     fdri_atomic_signal_fence();
     set_ready(t, r->bin[0].off);
 }
@@ -103,23 +104,23 @@ void fdri_ready_keep(struct fdri_thread *t, uint32_t off, uint32_t size_log2)
         fdri_bins_piece_give(a, t->loc, off, size_log2);
         return;
     }
-    fdri_atomic_store_relaxed(&fdri_bins_bin(a, off)->next, t->ready);
+    fdri_atomic_store_relaxed(&fdri_bins_bin(a, off)->next, t->bins_ready);
     fdri_atomic_signal_fence();
     set_ready(t, off);
 }
 
 static void keep_each(struct fdri_thread *t, const struct fdri_bins_run *r)
 {
-    for (uint32_t i = 0; i < r->gone; i++) fdri_ready_keep(t, r->bin[i].off, r->bin[i].size_log2);
+    for (uint32_t i = 0; i < r->popped; i++) fdri_ready_keep(t, r->bin[i].off, r->bin[i].size_log2);
 }
 
 static void keep(struct fdri_thread *t, const struct fdri_bins_run *r)
 {
     uint32_t whole = whole_ones(r);
-    if (whole) fdri_atomic_add_relaxed(&fdri_life_recording.shares.turn, whole - 1ull);
+    if (whole) fdri_atomic_add_relaxed(&fdri_life_recording.shares.bins_refilled, whole - 1ull);
     /* behind it, as a locked instruction waits until all that is stored is written */
     fdri_bins_run_empty(&fdri_life_recording.arena, r);
-    if (whole == r->gone) keep_all(t, r);
+    if (whole == r->popped) keep_all(t, r);
     else keep_each(t, r);
 }
 
@@ -131,7 +132,7 @@ const struct fdri_bins_run *fdri_ready_give(struct fdri_thread *t, struct fdri_a
     if (!r) return NULL;
     fdri_bins_run_begin(a, p, tick, r);
     /* the step would wait for each: what was not seen by now goes another time */
-    while (r->seen < LOOKS && fdri_bins_run_look(a, r)) continue;
+    while (r->noted < LOOKS && fdri_bins_run_look(a, r)) continue;
     if (!fdri_bins_run_pop(a, p, most, small, r, given)) return NULL;
     keep(t, r);
     return r;
@@ -146,11 +147,11 @@ void fdri_ready_ahead(struct fdri_thread *t, const struct fdri_arena_part *p, ui
 uint32_t fdri_ready_first(struct fdri_thread *t)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
-    uint32_t off = t->ready;
+    uint32_t off = t->bins_ready;
     if (!off) return 0;
     set_ready(t, fdri_atomic_load_relaxed(&fdri_bins_bin(a, off)->next));
     fdri_atomic_signal_fence(); /* left here by longjmp it is lost, and not taken twice */
-    if (!t->ready) fdri_leave_for_later(t, FDRI_LATER_BIN);
+    if (!t->bins_ready) fdri_leave_for_later(t, FDRI_LATER_BIN);
     return off;
 }
 

@@ -110,7 +110,7 @@ static inline __attribute__((always_inline)) bool enter_fast(struct fdri_thread 
     if (FDRI_UNLIKELY(l->busy || region > FDRI_CODEC_ID_MAX)) return false;
     mark_busy(l);
     /* after the mark: before it a handler may leave calls open */
-    if (FDRI_UNLIKELY(l->depth >= t->soft)) return not_busy(l);
+    if (FDRI_UNLIKELY(l->depth >= t->slow_depth)) return not_busy(l);
     /* The counter's reading waits for loads before it in program order. So the look-up stands behind it, and the
      * processor may run it while the clock is read. soft is 0 if the location has another clock. */
     uint64_t tick = fdri_clock_ticks();
@@ -175,10 +175,10 @@ static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread
                                                               bool look)
 {
     struct fdri_arena_location *l = t->loc;
-    if (FDRI_UNLIKELY(l->busy || t->known_version != fdri_atomic_load_relaxed(&fdri_names_address_version)))
+    if (FDRI_UNLIKELY(l->busy || t->address_cache_version != fdri_atomic_load_relaxed(&fdri_names_address_version)))
         return false;
     mark_busy(l);
-    if (FDRI_UNLIKELY(l->depth >= t->soft)) return not_busy(l);
+    if (FDRI_UNLIKELY(l->depth >= t->slow_depth)) return not_busy(l);
     uint64_t tick = fdri_clock_ticks();
     const struct fdri_names_cached *k = fdri_names_cache_find(t, f.address);
     if (FDRI_UNLIKELY(k->address != f.address || tick < l->last_tick)) return not_busy(l);
@@ -230,10 +230,10 @@ static inline __attribute__((always_inline)) void add_ordinary(struct fdri_threa
                                                                struct fdri_arena_level *v, uint64_t duration)
 {
     uint64_t ns = (uint64_t)((unsigned __int128)duration * t->to_ns >> 32);
-    uint32_t before = l->counting;
+    uint32_t before = l->pending_counter_off;
     if (FDRI_LIKELY(before)) fdri_atomic_bump_relaxed((uint64_t *)(void *)(base + before), 1);
     fdri_atomic_signal_fence();
-    l->counting = (uint32_t)r->histogram + fdri_totals_bucket(ns) * (uint32_t)sizeof(uint64_t);
+    l->pending_counter_off = (uint32_t)r->histogram + fdri_totals_bucket(ns) * (uint32_t)sizeof(uint64_t);
     t->sum_before = r->sum;
     /* The order is that of fdri_totals_count_pending; unfinished_call.c relies on it, and on the order below. */
     fdri_atomic_signal_fence();
@@ -257,8 +257,8 @@ static inline __attribute__((always_inline)) void end_ordinary(struct fdri_threa
 /* Prefetches two cache lines of the next bin, so that they are there when it is opened. */
 static inline void fetch_ahead(struct fdri_thread *t)
 {
-    const uint8_t *line = t->base + t->fetch_at;
-    t->fetch_at += 128;
+    const uint8_t *line = t->base + t->prefetch_off;
+    t->prefetch_off += 128;
     __builtin_prefetch(line, 1, 3);
     __builtin_prefetch(line + 64, 1, 3);
 }
@@ -275,9 +275,9 @@ static FDRI_NOINLINE void store_spelled(struct fdri_thread *t, struct fdri_arena
     p->last_tick = leave;
     fdri_atomic_signal_fence();
     fdri_atomic_store_release(&bin->commit, commit); /* R:commit */
-    if (t->fetch_at < t->fetch_end) fetch_ahead(t);
+    if (t->prefetch_off < t->prefetch_end) fetch_ahead(t);
     end_ordinary(t, t->loc, v, tick - v->enter_tick);
-    if (FDRI_UNLIKELY(t->later)) fdri_do_later();
+    if (FDRI_UNLIKELY(t->deferred)) fdri_do_later();
 }
 
 /* Stores the top call, whose duration is not 0, and ends it. Values are loaded again here and after each fence. To keep
@@ -325,7 +325,7 @@ leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t 
     if (FDRI_UNLIKELY(tick < l->last_tick || duration < r->min || duration > r->max || !r->histogram)) return REST;
     if (FDRI_UNLIKELY(duration < t->min_ticks)) {
         bool watched = duration >= fdri_atomic_load_relaxed(&fdri_watch_ticks);
-        if (FDRI_UNLIKELY(watched || t->tied_to == (tick >> shift) + 1)) return REST;
+        if (FDRI_UNLIKELY(watched || t->tie_tick_end == (tick >> shift) + 1)) return REST;
         l->last_tick = tick;
         add_ordinary(t, l, base, r, v, duration);
         fdri_atomic_bump_relaxed(&v->filtered, 1);
@@ -417,7 +417,7 @@ static FDRI_NOINLINE void leave_other(fdr_region region, uint64_t address, uint3
     struct fdri_thread *t = &fdri_record_self;
     uint64_t tick;
     enum leave_result result = NOT_MINE;
-    if (t->rounded == on) {
+    if (t->rounded_recording == on) {
         if (FDRI_UNLIKELY(t->loc->depth > t->depth_limit) && count_leave(t, region, address, true)) return;
         result = leave_fast(t, region, address, t->shift, &tick);
     }
@@ -457,7 +457,7 @@ void fdr_enter_(fdr_region region, uint32_t on)
 {
     struct fdri_thread *t = &fdri_record_self;
     if (FDRI_UNLIKELY(t->recording != on)) enter_other(region);
-    else if (FDRI_UNLIKELY(t->loc->depth >= t->soft)) enter_deep(region);
+    else if (FDRI_UNLIKELY(t->loc->depth >= t->slow_depth)) enter_deep(region);
     else if (FDRI_UNLIKELY(!enter_fast(t, region))) enter_slow(region, NULL, true, 0);
 }
 
@@ -465,7 +465,7 @@ void fdr_leave_(fdr_region region, uint32_t on)
 {
     struct fdri_thread *t = &fdri_record_self;
     uint64_t tick;
-    if (FDRI_UNLIKELY(t->plain != on)) {
+    if (FDRI_UNLIKELY(t->unrounded_recording != on)) {
         leave_other(region, 0, on);
         return;
     }
@@ -567,7 +567,7 @@ void fdr_leave_address(const void *function)
     uint64_t address = (uint64_t)(uintptr_t)function;
     uint64_t tick;
     if (!on) return;
-    if (FDRI_UNLIKELY(t->plain != on)) {
+    if (FDRI_UNLIKELY(t->unrounded_recording != on)) {
         leave_other(0, address, on);
         return;
     }

@@ -32,7 +32,7 @@ static void add_totals(struct fdri_thread *t, uint8_t *base, struct fdri_arena_l
 {
     struct fdri_arena_row *r = (void *)(base + v->row_off);
     uint64_t ns = (uint64_t)((unsigned __int128)duration * t->to_ns >> 32);
-    t->loc->counting = fdri_totals_histogram_counter(t, r, fdri_totals_bucket(ns));
+    t->loc->pending_counter_off = fdri_totals_histogram_counter(t, r, fdri_totals_bucket(ns));
     t->sum_before = r->sum;
     fdri_atomic_signal_fence();
     fdri_atomic_bump_relaxed(&r->calls, 1);
@@ -64,16 +64,16 @@ static void note_zero(struct fdri_arena_level *v, uint64_t tick, bool stored)
 static void leave_out(struct fdri_thread *t, struct fdri_arena_level *v, uint64_t leave_tick)
 {
     uint64_t tick = leave_tick >> t->shift;
-    if (FDRI_LIKELY(t->tied_to != tick + 1) || v->enter_tick >> t->shift != tick) return;
+    if (FDRI_LIKELY(t->tie_tick_end != tick + 1) || v->enter_tick >> t->shift != tick) return;
     note_zero(v, tick, false);
-    t->soft = 0;
+    t->slow_depth = 0;
 }
 
 /* The flag of a call entered at this tick: it stores its ordinal if a call of the same depth and tick was left out. */
 static uint32_t ordinal_flag(struct fdri_thread *t, const struct fdri_arena_level *v, uint64_t enter_tick)
 {
     uint64_t tick = enter_tick >> t->shift;
-    if (t->soft == 0 && t->tied_to != tick + 1) fdri_thread_update_soft(t);
+    if (t->slow_depth == 0 && t->tie_tick_end != tick + 1) fdri_thread_update_soft(t);
     return v->zero_gap && v->zero_tick == tick ? FDRI_ARENA_LEVEL_ORDINAL : 0;
 }
 
@@ -82,10 +82,10 @@ static void add_parent(struct fdri_thread *t, uint32_t depth, uint64_t tick, str
 {
     if (depth < 2) return;
     struct fdri_arena_level *parent = fdri_thread_level(t, depth - 1);
-    tie->in_tick = parent->enter_tick >> t->shift == tick;
-    tie->parent = tie->in_tick && parent->zero_tick == tick ? parent->zero_count : 0;
-    if (!tie->in_tick) return;
-    t->tied_to = tick + 1;
+    tie->parent_in_tick = parent->enter_tick >> t->shift == tick;
+    tie->parent = tie->parent_in_tick && parent->zero_tick == tick ? parent->zero_count : 0;
+    if (!tie->parent_in_tick) return;
+    t->tie_tick_end = tick + 1;
     /* without its parent's record the call would have no place */
     if (parent->flags & FDRI_ARENA_LEVEL_RULED) parent->flags |= FDRI_ARENA_LEVEL_NAMED;
 }
@@ -114,7 +114,7 @@ static bool store(struct fdri_thread *t, uint8_t *base, struct fdri_arena_level 
     struct fdri_codec_table *table = (void *)(base + p->table_off);
     uint64_t gap = enter - p->last_tick;
     bool counted = v->zero_tick == enter, unclear = duration || (counted && v->zero_gap);
-    struct fdri_codec_tie tie = {.said = (v->flags & FDRI_ARENA_LEVEL_ORDINAL) && unclear,
+    struct fdri_codec_tie tie = {.has_ordinal = (v->flags & FDRI_ARENA_LEVEL_ORDINAL) && unclear,
                                  .ordinal = counted ? v->zero_count : 0};
     if (!duration) add_parent(t, depth, leave, &tie);
     fdri_codec_encode_call(p, table, (uint8_t *)(bin + 1), v->region, gap, duration, &tie);
@@ -174,7 +174,7 @@ static void push_untimed(struct fdri_thread *t, struct fdri_arena_level *v, stru
     v->enter_tick = t->loc->last_tick;
     v->child_ticks = 0;
     v->flags = FDRI_ARENA_LEVEL_UNTIMED;
-    v->skipped = 0;
+    v->excluded_open = 0;
     t->untimed += t->loc->depth < t->depth_limit;
     fdri_atomic_signal_fence();
     count_only(v, row);
@@ -217,7 +217,7 @@ static bool deep_enough(struct fdri_thread *t, fdr_region region)
     struct fdri_arena_location *l = t->loc;
     if (!l->overflow && (l->depth < fdri_arena_levels_in(l->level_blocks) || fdri_thread_grow_levels(t))) return true;
     /* before the first is counted: levels may be added later */
-    if (!l->refused_from) l->refused_from = (uint16_t)(l->depth + 1);
+    if (!l->no_level_depth) l->no_level_depth = (uint16_t)(l->depth + 1);
     fdri_atomic_signal_fence();
     bool first = !l->overflow;
     l->overflow = fdri_refused_enter(t, region);
@@ -268,7 +268,7 @@ bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fd
         flags |= FDRI_ARENA_LEVEL_SETTLED;
         fdri_atomic_bump_relaxed(&v->reduced_gate, 1);
     }
-    if (FDRI_UNLIKELY(t->aside_due)) fdri_aside(t, tick);
+    if (FDRI_UNLIKELY(t->pinning_due)) fdri_aside(t, tick);
     flags |= ordinal_flag(t, v, tick);
     fdri_record_push(t, l, v, l->depth, fdri_thread_offset_of(t, row), region, flags, tick);
     l->last_tick = tick;

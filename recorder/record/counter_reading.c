@@ -25,8 +25,8 @@
 
 static bool levelled(void)
 {
-    return fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_WHOLE ||
-           fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_TELESCOPE;
+    return fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_WHOLE ||
+           fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_TELESCOPE;
 }
 
 /* Prepares the location for readings. Not if it has user events stored inside of calls: these use the depths. */

@@ -45,7 +45,7 @@ static uint32_t depth_of(struct fdri_thread *t, const struct point *e)
 struct fdri_arena_level_points *fdri_record_points_of(struct fdri_thread *t, uint32_t depth)
 {
     struct fdri_arena_level *v = depth == t->loc->depth ? t->top : fdri_thread_level(t, depth);
-    if (!v->points_off) t->barriers = 0;
+    if (!v->points_off) t->search_barriers = 0;
     if (!v->points_off)
         v->points_off = fdri_memory_meta(t, FDRI_ARENA_META_POINTS, sizeof(struct fdri_arena_level_points));
     return v->points_off ? fdri_thread_at(t, v->points_off) : NULL;
@@ -72,18 +72,18 @@ static void add_links(struct fdri_thread *t, uint64_t tick, struct fdri_codec_st
         place->link[place->links++] = ordinal;
         if (!(v->flags & FDRI_ARENA_LEVEL_UNTIMED)) v->flags |= FDRI_ARENA_LEVEL_ORDINAL;
     }
-    if (place->links) t->tied_to = tick + 1;
+    if (place->links) t->tie_tick_end = tick + 1;
 }
 
 /* The place of the event among the events of its tick. */
 static void find_place(struct fdri_thread *t, uint64_t tick, struct fdri_codec_standing *place)
 {
     const struct fdri_arena_location *l = t->loc;
-    place->tied = l->last_tick >> t->shift == tick;
+    place->not_first_in_tick = l->last_tick >> t->shift == tick;
     place->links = 0;
     place->cut = false;
     place->sibling = place->point = 0;
-    if (!place->tied) return;
+    if (!place->not_first_in_tick) return;
     add_links(t, tick, place);
     if (l->depth < fdri_arena_levels_in(l->level_blocks))
         place->sibling = ordinal_now(fdri_thread_level(t, l->depth + 1), tick);

@@ -74,7 +74,7 @@ static uint32_t block(struct fdri_thread *t, uint32_t bytes)
 }
 
 /* Makes room for EACH more places. */
-static bool grow(struct fdri_thread *t, struct fdri_record_mark *m)
+static bool add_places(struct fdri_thread *t, struct fdri_record_mark *m)
 {
     uint32_t n = m->room / EACH, *table = n / BLOCKS < TABLES ? &m->table[n / BLOCKS] : NULL;
     if (table && !*table) *table = block(t, BLOCKS * sizeof *table);
@@ -90,15 +90,15 @@ static bool grow(struct fdri_thread *t, struct fdri_record_mark *m)
  * change their number, hence the loop. */
 static struct fdri_record_mark *with_room(struct fdri_thread *t)
 {
-    uint32_t off = t->mark ? 0 : block(t, sizeof *t->mark);
-    if (off) t->mark = fdri_thread_at(t, off);
-    struct fdri_record_mark *m = t->mark;
+    uint32_t off = t->rewind_mark ? 0 : block(t, sizeof *t->rewind_mark);
+    if (off) t->rewind_mark = fdri_thread_at(t, off);
+    struct fdri_record_mark *m = t->rewind_mark;
     if (!m) return NULL;
     m->set = false;
     fdri_atomic_signal_fence();
     for (uint32_t n; m->room < (n = count_parts(t) + t->loc->depth);)
         while (m->room < n)
-            if (!grow(t, m)) return NULL;
+            if (!add_places(t, m)) return NULL;
     return m;
 }
 
@@ -152,7 +152,7 @@ void fdr_rewind_mark(void)
 
 void fdri_record_rewind_ended(struct fdri_thread *t, const struct fdri_arena_level *v, uint32_t depth, uint64_t tick)
 {
-    struct fdri_record_mark *m = t->mark;
+    struct fdri_record_mark *m = t->rewind_mark;
     if (!m || !m->set || depth > m->open) return;
     uint64_t duration = (fdri_bits_max(tick, v->enter_tick) >> t->shift) - (v->enter_tick >> t->shift);
     uint32_t band = (duration >= t->edge[0]) + (duration >= t->edge[1]) + (duration >= t->edge[2]), off = v->part[band];
@@ -168,7 +168,7 @@ void fdri_record_rewind_ended(struct fdri_thread *t, const struct fdri_arena_lev
  * dropped, and a rewind removes nothing. */
 void fdri_record_rewind_left(struct fdri_thread *t)
 {
-    struct fdri_record_mark *m = t->mark;
+    struct fdri_record_mark *m = t->rewind_mark;
     for (uint32_t d = t->loc->depth + 1; m && m->set && d <= m->open; d++)
         if (!place_at(t, m, d - 1)->part) m->set = false;
 }
@@ -197,7 +197,7 @@ static uint64_t stored(const struct fdri_arena_part *p)
 /* Announces that up to `most` records go before an account has them. After a kill a reader counts the missing ones. */
 static void forget(struct fdri_arena_part *p, uint64_t most)
 {
-    fdri_atomic_store_release(&p->forgets, most); /* R:forget */
+    fdri_atomic_store_release(&p->rewind_records, most); /* R:forget */
     fdri_atomic_signal_fence();
 }
 
@@ -366,7 +366,7 @@ void fdr_rewind(void)
 {
     struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_NO_EVENT);
     if (!t) return;
-    struct fdri_record_mark *m = t->mark && t->mark->set ? t->mark : NULL;
+    struct fdri_record_mark *m = t->rewind_mark && t->rewind_mark->set ? t->rewind_mark : NULL;
     if (!m) {
         fdri_thread_end(t);
         return;
@@ -378,11 +378,12 @@ void fdr_rewind(void)
     fdri_ready_forget(t);
     rewind_to(t, m);
     fdri_record_number_open(t);
-    t->tied_to = (t->loc->last_tick >> t->shift) + 1; /* the next call of this tick looks for gaps among ordinals */
-    t->soft = 0;
+    t->tie_tick_end = (t->loc->last_tick >> t->shift) +
+                      1; /* the next call of this tick looks for gaps among ordinals */
+    t->slow_depth = 0;
     fdri_strategy_telescope_cut(t);
     fdri_thread_end(t);
 }
 
 /* The mark's memory belongs to the location and is given back with it. */
-void fdri_record_rewind_release(struct fdri_thread *t) { t->mark = NULL; }
+void fdri_record_rewind_release(struct fdri_thread *t) { t->rewind_mark = NULL; }

@@ -8,7 +8,7 @@
  * bins/partition.pml).
  *
  * Claims: while the owner is alone no claimer is inside (all that recorder/pressure/aside.c needs); a bin has one holder, a claimer
- * gets the oldest bin and leaves the list whole; at every moment, so also after a kill, what was stored = given back + records listed + forgotten and counted + what `forgets` says, at most.
+ * gets the oldest bin and leaves the list whole; at every moment, so also after a kill, what was stored = given back + records listed + forgotten and counted + what `rewind_records` says, at most.
  *
  * mutants: 1 no_pin         a rewind does not keep claimers out
  *          2 no_wait        a rewind does not look who is inside
@@ -25,7 +25,7 @@ byte mutant;
 byte head_seq = 1, head_off;     /* one word in the code */
 byte inside;                     /* words of claimers that name it */
 bool pinned;
-byte open_off, open_seq, total, filtered, forgets;
+byte open_off, open_seq, total, filtered, rewind_records;
 byte seq[BINS + 1], first[BINS + 1], recs[BINS + 1], next[BINS + 1];
 byte holder[BINS + 1];           /* 0 free, 1 the owner's partition, else a claimer */
 byte stored, entered;            /* of the proof */
@@ -77,7 +77,7 @@ inline give_from()
 inline announce(n)
 {
     if
-    :: mutant != 6 -> forgets = n
+    :: mutant != 6 -> rewind_records = n
     :: else
     fi;
     if
@@ -156,7 +156,7 @@ proctype owner()
     :: h != 0 && mutant != 7 -> filtered = filtered + n
     :: else
     fi;
-    forgets = 0;
+    rewind_records = 0;
     assert(!alone || entered == 0);
     pinned = false;
     atomic { looks = 0; n = 0; h = 0; s = 0; mark_off = 0; mark_seq = 0; alone = false; held = false };
@@ -222,7 +222,7 @@ proctype autopsy()
             o = next[o]
         :: else -> break
         od;
-        assert(sum + filtered <= stored && stored <= sum + filtered + forgets)
+        assert(sum + filtered <= stored && stored <= sum + filtered + rewind_records)
     }
 }
 

@@ -38,8 +38,8 @@
 enum { REGIONS_MAX = FDRI_CODEC_SAMPLE_STEPS_MAX / 2, SPARES = FDRI_RECORD_SAMPLED_SPARES };
 static_assert(FDRI_POLICIES_SAMPLE_LEVELS == FDRI_ARENA_SAMPLE_LEVELS, "levels");
 
-static bool whole(void) { return fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_WHOLE; }
-static bool levelled(void) { return whole() || fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_TELESCOPE; }
+static bool whole(void) { return fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_WHOLE; }
+static bool levelled(void) { return whole() || fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_TELESCOPE; }
 
 /* ---- memory: bins of the samples' share, and free bins while more than half of all bins are free ---- */
 
@@ -63,14 +63,14 @@ static void count_bins(const struct fdri_arena_location *l, uint32_t before)
         fdri_atomic_add_relaxed(&fdri_life_recording.sample_bins, fdri_atomic_load_relaxed(&l->bins_held) - before);
 }
 
-static void give(struct fdr_sampled *d, uint32_t off, uint32_t size_log2)
+static void give_bin(struct fdr_sampled *d, uint32_t off, uint32_t size_log2)
 {
     uint32_t before = fdri_atomic_load_relaxed(&d->t.loc->bins_held);
     fdri_bins_piece_give(&fdri_life_recording.arena, d->t.loc, off, size_log2);
     count_bins(d->t.loc, before);
 }
 
-static uint32_t take(struct fdr_sampled *d, uint32_t want, uint32_t *got)
+static uint32_t take_bin(struct fdr_sampled *d, uint32_t want, uint32_t *got)
 {
     struct fdri_arena_location *l = d->t.loc;
     uint32_t before = fdri_atomic_load_relaxed(&l->bins_held),
@@ -108,8 +108,8 @@ static void drop_level(struct fdr_sampled *d, uint32_t level)
     struct fdri_bins_given given = FDRI_STRATEGY_NOTHING_GIVEN;
     uint32_t size, off;
     fdri_bins_part_seal(&fdri_life_recording.arena, p);
-    fdri_atomic_store_relaxed(&d->s->low, level + 1);
-    while ((off = fdri_bins_part_pop(&fdri_life_recording.arena, p, &size, &given))) give(d, off, size);
+    fdri_atomic_store_relaxed(&d->s->lowest_level, level + 1);
+    while ((off = fdri_bins_part_pop(&fdri_life_recording.arena, p, &size, &given))) give_bin(d, off, size);
     p->flags |= FDRI_ARENA_PART_CLOSED;
     d->s->level[level].part = FDRI_THREAD_GATE_CLOSED;
     keep_table(d, p);
@@ -143,13 +143,13 @@ static uint32_t victim(const struct fdr_sampled *d)
 static uint32_t reduce(struct fdr_sampled *d, uint32_t level, uint32_t want, uint32_t *got)
 {
     for (;;) { /* the loop ends: each round gives a bin or closes a level for ever */
-        uint32_t v = fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST ? FDRI_POLICIES_SAMPLE_LEVELS
-                                                                                   : victim(d);
+        uint32_t v = fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST ? FDRI_POLICIES_SAMPLE_LEVELS
+                                                                                        : victim(d);
         if (v == FDRI_POLICIES_SAMPLE_LEVELS) return 0;
         if (!whole()) return drop_oldest(d, v, want, got);
         drop_level(d, v);
         if (v >= level) return 0;
-        uint32_t off = take(d, want, got);
+        uint32_t off = take_bin(d, want, got);
         if (off) return off;
     }
 }
@@ -185,7 +185,7 @@ static bool have_table(struct fdr_sampled *d, struct fdri_arena_part *p, uint32_
 }
 
 /* Shortens the record's path to `most` steps. Regions stay first; the outermost addresses go. */
-static void cut(struct fdr_sampled *d, struct fdri_codec_sample_record *r, uint32_t most)
+static void cut_path(struct fdr_sampled *d, struct fdri_codec_sample_record *r, uint32_t most)
 {
     uint32_t regions = 0;
     if (r->steps <= most) return;
@@ -208,8 +208,9 @@ static uint32_t next_size(struct fdr_sampled *d, struct fdri_arena_part *p, uint
 }
 
 /* The partition of the level, with room for the record, which may have been shortened. NULL: no room. */
-static struct fdri_arena_part *place(struct fdr_sampled *d, uint32_t level, struct fdri_codec_sample_record *r,
-                                     struct fdri_codec_sample_match *m)
+static struct fdri_arena_part *partition_with_room(struct fdr_sampled *d, uint32_t level,
+                                                   struct fdri_codec_sample_record *r,
+                                                   struct fdri_codec_sample_match *m)
 {
     uint32_t *slot = &d->s->level[level].part, got = 0;
     if (!*slot) {
@@ -223,7 +224,7 @@ static struct fdri_arena_part *place(struct fdr_sampled *d, uint32_t level, stru
         if (FDRI_ARENA_COMMIT_BITS(p->progress) + fdri_codec_sample_bits(r->steps - m->steps) <= p->limit) return p;
     }
     fdri_bins_part_seal(&fdri_life_recording.arena, p);
-    uint32_t want = next_size(d, p, fdri_codec_sample_bits(r->steps)), off = want ? take(d, want, &got) : 0;
+    uint32_t want = next_size(d, p, fdri_codec_sample_bits(r->steps)), off = want ? take_bin(d, want, &got) : 0;
     if (!off && want) off = reduce(d, level, want, &got);
     if (!off) return NULL;
     struct fdri_codec_sample_table *table = fdri_thread_at(&d->t, p->table_off);
@@ -231,7 +232,7 @@ static struct fdri_arena_part *place(struct fdr_sampled *d, uint32_t level, stru
     if (fdri_atomic_load_relaxed(&d->t.loc->bins_held) >= 8) fdri_strategy_reserve_ledger(&d->t);
     fdri_bins_part_open(&fdri_life_recording.arena, d->t.loc, p, off, got, 0, 0);
     fdri_codec_sample_begin(table, 1u << got, before);
-    cut(d, r, (payload_bits(got) - fdri_codec_sample_bits(0)) / 58);
+    cut_path(d, r, (payload_bits(got) - fdri_codec_sample_bits(0)) / 58);
     *m = (struct fdri_codec_sample_match){0, 0};
     return p;
 }
@@ -239,9 +240,9 @@ static struct fdri_arena_part *place(struct fdr_sampled *d, uint32_t level, stru
 static void store(struct fdr_sampled *d, uint32_t level, struct fdri_codec_sample_record *r, uint64_t tick)
 {
     struct fdri_codec_sample_match m;
-    struct fdri_arena_part *p = place(d, level, r, &m);
+    struct fdri_arena_part *p = partition_with_room(d, level, r, &m);
     if (!p) {
-        bool closed = level < d->s->low || d->s->level[level].part == FDRI_THREAD_GATE_CLOSED;
+        bool closed = level < d->s->lowest_level || d->s->level[level].part == FDRI_THREAD_GATE_CLOSED;
         fdri_atomic_bump_relaxed(closed ? &d->s->level[level].reduced_gate : &d->s->level[level].lost, 1);
         return;
     }
@@ -306,14 +307,14 @@ static void present(struct fdr_sampled *d, const struct fdr_look *look, uint64_t
     fdri_atomic_bump_relaxed(&s->level[level].presented, 1);
     if (live && paused(d)) {
         fdri_atomic_bump_relaxed(&s->level[level].filtered, 1);
-    } else if (level < s->low || s->level[level].part == FDRI_THREAD_GATE_CLOSED) {
+    } else if (level < s->lowest_level || s->level[level].part == FDRI_THREAD_GATE_CLOSED) {
         fdri_atomic_bump_relaxed(&s->level[level].reduced_gate, 1);
     } else {
         struct fdri_codec_sample_record r = {.number = number, .pc = look->pc, .flags = look->flags & FDR_LOOK_CUT};
         uint64_t tick = live ? fdri_thread_clamp_live(&d->t, fdri_thread_tick_live(&d->t))
                              : fdri_thread_tick_at(&d->t, time_ns);
         fill_path(d, look, &r);
-        if (!look->stack_count) fdri_atomic_bump_relaxed(&s->unpathed, 1);
+        if (!look->stack_count) fdri_atomic_bump_relaxed(&s->without_path, 1);
         store(d, level, &r, tick >> d->t.shift);
         l->last_tick = tick;
     }
@@ -324,7 +325,7 @@ static void present(struct fdr_sampled *d, const struct fdr_look *look, uint64_t
  * an ended recording stays mapped, empty or unchanged. A late caller finds no location in it, or marks a location that
  * no one reads and then sees the switch off, because the switch goes off before the memory. If the switch is still on
  * after the mark, fdr_finalize waits for this operation. */
-static struct fdri_arena_location *claim(struct fdr_sampled *d, uint64_t here)
+static struct fdri_arena_location *begin_operation(struct fdr_sampled *d, uint64_t here)
 {
     uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     if (!on || !d || fdri_atomic_load_relaxed(&d->recording) != on) return NULL;
@@ -339,19 +340,19 @@ static struct fdri_arena_location *claim(struct fdr_sampled *d, uint64_t here)
 
 static uint64_t sample(struct fdr_sampled *d, const struct fdr_look *look, bool live, uint64_t time_ns)
 {
-    struct fdri_arena_location *l = claim(d, (uint64_t)(uintptr_t)__builtin_frame_address(0));
+    struct fdri_arena_location *l = begin_operation(d, (uint64_t)(uintptr_t)__builtin_frame_address(0));
     if (!l) return 0;
-    if (d->t.fresh) {
+    if (d->t.no_event_yet) {
         if (!live) {
             fdri_thread_set_clock(&d->t, true);
             l->start_tick = 0; /* that was a time of the other clock; the first sample sets it */
         }
-        d->t.fresh = false;
+        d->t.no_event_yet = false;
     }
     uint64_t most = FDRI_CODEC_SAMPLE_NUMBER_MAX - d->s->number;
     bool good = look->weight && look->weight < most;
     if (good) present(d, look, look->weight, live, time_ns);
-    uint64_t wanted = good && d->s->low < FDRI_ARENA_SAMPLE_LEVELS ? 1ull << d->s->low : 0;
+    uint64_t wanted = good && d->s->lowest_level < FDRI_ARENA_SAMPLE_LEVELS ? 1ull << d->s->lowest_level : 0;
     fdri_thread_end(&d->t);
     return wanted;
 }

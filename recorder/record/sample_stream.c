@@ -86,7 +86,7 @@ static bool build(struct fdr_sampled *d, uint32_t off, const char *name, int clo
     d->s->period = period;
     d->t.loc = l;
     d->t.base = a->base;
-    d->t.fresh = true;
+    d->t.no_event_yet = true;
     fdri_thread_set_clock(&d->t, false);
     l->start_tick = fdri_thread_tick_live(&d->t) >> d->t.shift;
     fdri_thread_link_location(l, off);
@@ -154,7 +154,7 @@ static struct fdr_sampled *choose(const char *name, int by, uint64_t period)
     return best;
 }
 
-static struct fdr_sampled *go_on(uint32_t tid, const char *name, int by, uint64_t period)
+static struct fdr_sampled *reuse_stream(uint32_t tid, const char *name, int by, uint64_t period)
 {
     struct fdr_sampled *d = choose(name, by, period);
     if (!d) return NULL;
@@ -174,9 +174,9 @@ static struct fdr_sampled *go_on(uint32_t tid, const char *name, int by, uint64_
 static struct fdr_sampled *open_stream(uint32_t on, uint32_t tid, const char *name, int by, uint64_t period)
 {
     lock(on);
-    struct fdr_sampled *d = streams.count >= streams.most ? go_on(tid, name, by, period) : NULL;
+    struct fdr_sampled *d = streams.count >= streams.most ? reuse_stream(tid, name, by, period) : NULL;
     if (!d && (d = make(tid, name, by, period))) streams.count++;
-    if (!d) d = go_on(tid, name, by, period);
+    if (!d) d = reuse_stream(tid, name, by, period);
     if (!d) fdri_thread_count_no_room(tid, false);
     unlock();
     if (!d) return NULL;

@@ -25,7 +25,7 @@
     })
 
 static_assert(offsetof(struct fdri_arena_level, flags) == offsetof(struct fdri_arena_level, region) + 4 &&
-                  offsetof(struct fdri_arena_level, skipped) == offsetof(struct fdri_arena_level, row_off) + 4,
+                  offsetof(struct fdri_arena_level, excluded_open) == offsetof(struct fdri_arena_level, row_off) + 4,
               "written as one word each");
 
 /* Pushes a call. Enter stores the level before the depth: a handler or a kill in between finds no half-written call.

@@ -19,7 +19,7 @@
 enum { FEW_LEFT = 8 };
 
 /* true: p has a bin that may be claimed; with `newest`: it has only the newest one. */
-FDRI_RACY static bool has_one(const struct fdri_arena_part *p, uint32_t head, bool newest)
+FDRI_RACY static bool has_claimable_bin(const struct fdri_arena_part *p, uint32_t head, bool newest)
 {
     if (newest) return fdri_part_newest_only(&fdri_life_recording.arena, p);
     return head && !(p->flags & FDRI_ARENA_PART_PINNED) && fdri_bins_bin(&fdri_life_recording.arena, head)->next;
@@ -28,14 +28,14 @@ FDRI_RACY static bool has_one(const struct fdri_arena_part *p, uint32_t head, bo
 /* RICHER leaves a fair share. ANY leaves half of that, or nothing if it is small. An ended location keeps the bins for
  * its accounts. If returned pieces could not be used, because bins are never strewn, nothing must stay. For memory that
  * cannot be done without (must), the fair share is halved with each try. */
-uint32_t fdri_shares_must_leave(const struct fdri_arena_location *v, bool newest, enum fdri_shares_whose whose,
+uint32_t fdri_shares_must_leave(const struct fdri_arena_location *v, bool newest, enum fdri_shares_givers givers,
                                 uint32_t must)
 {
     uint32_t fair = fdri_shares_left_to_owner(FDRI_SHARES_RICHER);
     if (must) return fair >> fdri_bits_min(must, 31);
-    if (whose != FDRI_SHARES_RICHER && fdri_shares_ended(v)) return fdri_ended_bins_reserved(v);
+    if (givers != FDRI_SHARES_RICHER && fdri_shares_ended(v)) return fdri_ended_bins_reserved(v);
     if (!newest && !fdri_may_strew(&fdri_life_recording.arena, 9)) return 0;
-    if (whose != FDRI_SHARES_ANY) return fair; /* also for ENDED: the location may belong to another thread by now */
+    if (givers != FDRI_SHARES_ANY) return fair; /* also for ENDED: the location may belong to another thread by now */
     return fair < FEW_LEFT ? 0 : fair / 2;
 }
 
@@ -54,19 +54,19 @@ FDRI_RACY static void ages_of(const struct fdri_arena_location *v, struct ages *
     const struct fdri_arena_epochs *e = off ? fdri_bins_at(&fdri_life_recording.arena, off) : NULL;
     uint32_t count = e ? (uint32_t)fdri_bits_min(e->count, FDRI_ARENA_EPOCHS_MAX) : 0;
     *g = (struct ages){.tiers = 0};
-    if (fdri_life_recording.set.strategy != FDRI_ARENA_STRATEGY_TELESCOPE) return;
+    if (fdri_life_recording.settings.strategy != FDRI_ARENA_STRATEGY_TELESCOPE) return;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t tier = e->epoch[i].tier % FDRI_POLICIES_TIERS;
         bool current = i + 1 == count;
         if (!g->counted[tier]) g->begin[tier] = e->epoch[i].from_tick;
         g->tiers = (uint32_t)fdri_bits_max(g->tiers, tier + 1);
         g->end[tier] = current ? UINT64_MAX : e->epoch[i + 1].from_tick;
-        g->counted[tier] += current ? e->opened : e->epoch[i].units;
+        g->counted[tier] += current ? e->opened_units : e->epoch[i].units;
     }
 }
 
 /* The tier of a bin that ended at `tick`. */
-static uint32_t age_of(const struct ages *g, uint64_t tick)
+static uint32_t tier_of(const struct ages *g, uint64_t tick)
 {
     uint32_t tier = g->tiers;
     while (tier > 1 && tick > g->end[tier - 1]) tier--;
@@ -75,10 +75,10 @@ static uint32_t age_of(const struct ages *g, uint64_t tick)
 
 /* Adds the units of a partition to the tiers. Its closed bins reach from `oldest` to now and are spread in proportion
  * to the counted units. Its open bin belongs to the tier of its last record. */
-static void spread(struct ages *g, uint64_t oldest, uint64_t last, uint32_t closed, uint32_t open)
+static void add_units_by_tier(struct ages *g, uint64_t oldest, uint64_t last, uint32_t closed, uint32_t open)
 {
     uint64_t part[FDRI_POLICIES_TIERS], sum = 0, each;
-    uint32_t from = age_of(g, oldest);
+    uint32_t from = tier_of(g, oldest);
     for (uint32_t t = 0; t <= from; t++) sum += part[t] = g->counted[t];
     if (from && oldest > g->begin[from]) {
         double left = (double)(g->end[from] - oldest) / (double)(g->end[from] - g->begin[from]);
@@ -87,7 +87,7 @@ static void spread(struct ages *g, uint64_t oldest, uint64_t last, uint32_t clos
     }
     each = sum ? ((uint64_t)closed << 20) / sum : 0;
     for (uint32_t t = 0; t <= from; t++) g->held[t] += part[t] * each >> 12;
-    g->held[age_of(g, last)] += (uint64_t)open << 8;
+    g->held[tier_of(g, last)] += (uint64_t)open << 8;
 }
 
 FDRI_RACY static uint64_t oldest_tick(const struct fdri_arena_part *p)
@@ -109,9 +109,9 @@ FDRI_RACY static bool is_less(const struct fdri_arena_part *a, const struct fdri
                               const uint64_t *class_bytes)
 {
     static const struct fdri_policies_chain oldest_first = {{0}, {0}};
-    const struct fdri_policies_chain *chain = fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_LAST
+    const struct fdri_policies_chain *chain = fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_LAST
                                                   ? &oldest_first
-                                                  : &fdri_life_recording.set.chain;
+                                                  : &fdri_life_recording.settings.chain;
     const struct fdri_policies_part_view of_a = {a->depth, a->class_, a->band, class_bytes[a->class_], oldest_tick(a)},
                                          of_b = {b->depth, b->class_, b->band, class_bytes[b->class_], oldest_tick(b)};
     enum fdri_policies_reason why;
@@ -129,7 +129,7 @@ static struct fdri_arena_part *of_age(const struct ages *g, struct fdri_arena_pa
     struct fdri_arena_part *best = NULL;
     for (uint32_t t = 0; t < g->tiers; t++) total += g->held[t];
     for (uint32_t tier; !best && g->tiers > 1;) {
-        if (!(tier = fdri_policies_tier_to_give(&fdri_life_recording.set.tiers, g->held, g->tiers, total, without,
+        if (!(tier = fdri_policies_tier_to_give(&fdri_life_recording.settings.tiers, g->held, g->tiers, total, without,
                                                 &over)))
             break;
         for (uint32_t t = over ? tier : 0; t < g->tiers; t++)
@@ -162,9 +162,9 @@ FDRI_RACY struct fdri_arena_part *fdri_shares_choose(const struct fdri_arena_loc
         lists += head != 0;
         uint32_t open = p->open_off ? (uint32_t)fdri_bits_min(p->bytes, (1u << (p->size_log2 & 31)) >> 9) : 0;
         if (ages.tiers > 1 && !(p->flags & FDRI_ARENA_PART_PINNED))
-            spread(&ages, oldest_tick(p), p->last_tick, p->bytes - open, open);
-        if (!has_one(p, head, newest)) continue;
-        struct fdri_arena_part **l = &least[ages.tiers > 1 ? age_of(&ages, oldest_end(head)) : 0];
+            add_units_by_tier(&ages, oldest_tick(p), p->last_tick, p->bytes - open, open);
+        if (!has_claimable_bin(p, head, newest)) continue;
+        struct fdri_arena_part **l = &least[ages.tiers > 1 ? tier_of(&ages, oldest_end(head)) : 0];
         if (!*l || is_less(p, *l, class_bytes)) *l = p;
     }
     return newest && lists < 2 ? NULL : of_age(&ages, least, class_bytes);

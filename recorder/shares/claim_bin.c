@@ -46,7 +46,7 @@ enum {
 };
 
 /* Racy, but the first event sets both values for good. */
-FDRI_RACY static uint64_t beginning(const struct fdri_arena_location *l) { return l->start_tick; }
+FDRI_RACY static uint64_t start_tick_of(const struct fdri_arena_location *l) { return l->start_tick; }
 
 FDRI_RACY static bool same_unit(const struct fdri_arena_location *a, const struct fdri_arena_location *b)
 {
@@ -55,7 +55,7 @@ FDRI_RACY static bool same_unit(const struct fdri_arena_location *a, const struc
 
 /* true: the owner of v has not recorded for 10 ms. Presented times in ns cannot tell that: then the first look marks v,
  * and v sleeps if the mark still stands at the second look. */
-FDRI_RACY static bool sleeps(struct fdri_arena_location *v)
+FDRI_RACY static bool owner_sleeps(struct fdri_arena_location *v)
 {
     bool ns = v->flags & FDRI_ARENA_LOCATION_NS;
     if (fdri_asleep(v)) return true;
@@ -74,15 +74,15 @@ static uint32_t barriers_left(const struct fdri_thread *t, uint32_t must)
 
 /* Takes the newest bin of a partition. Only for a poor location, one below half of a fair share, or memory that cannot
  * be done without: it makes a system call. */
-static uint32_t claim_newest(struct fdri_thread *t, struct fdri_arena_location *v, enum fdri_shares_whose whose,
+static uint32_t claim_newest(struct fdri_thread *t, struct fdri_arena_location *v, enum fdri_shares_givers givers,
                              uint32_t must, uint32_t *size, struct fdri_bins_given *given)
 {
-    bool attaches = !(t->loc->level_blocks | t->loc->samples_off), left = t->barriers < barriers_left(t, must);
+    bool attaches = !(t->loc->level_blocks | t->loc->samples_off), left = t->search_barriers < barriers_left(t, must);
     bool may = (attaches || left) && (must || fdri_shares_poor(t) || fdri_shares_below_fair(t));
-    struct fdri_arena_part *p = may && sleeps(v)
-                                    ? fdri_shares_choose(v, true, fdri_shares_must_leave(v, true, whose, must))
+    struct fdri_arena_part *p = may && owner_sleeps(v)
+                                    ? fdri_shares_choose(v, true, fdri_shares_must_leave(v, true, givers, must))
                                     : NULL;
-    t->barriers += p != NULL;
+    t->search_barriers += p != NULL;
     return p ? fdri_part_claim_newest(&fdri_life_recording.arena, v, p, size, given) : 0;
 }
 
@@ -91,7 +91,7 @@ static bool may_adopt(const struct fdri_thread *t, struct fdri_shares_size size)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
     if (t->loc->flags & FDRI_ARENA_LOCATION_ENDED && !fdri_shares_starving(t)) return false;
-    return a->strewn && size.least < a->bin_log2 && !t->loc->samples_off;
+    return a->strewn && size.least_log2 < a->bin_log2 && !t->loc->samples_off;
 }
 
 /* true: more bins may become strewn. New threads and accounts need whole bins, which come from bins that are not
@@ -105,27 +105,29 @@ static bool may_strew(const struct fdri_thread *t)
 }
 
 /* The returned units that t may adopt. */
-static uint32_t fits(const struct fdri_thread *t, const struct fdri_bins_returned *r)
+static uint32_t adoptable_units(const struct fdri_thread *t, const struct fdri_bins_returned *r)
 {
-    return may_strew(t) ? r->fit : r->strewn;
+    return may_strew(t) ? r->large_units : r->strewn_units;
 }
 
 /* true: more than a 16th of v's units waits in pieces that its owner, which sleeps, does not collect, and t may adopt
  * them. Not in a crowded buffer, where each takes what it finds. */
-static bool waits(const struct fdri_thread *t, const struct fdri_arena_location *v, const struct fdri_bins_returned *r)
+static bool many_pieces_wait(const struct fdri_thread *t, const struct fdri_arena_location *v,
+                             const struct fdri_bins_returned *r)
 {
-    return !fdri_shares_crowded() && fits(t, r) > fdri_shares_units(v) / WAITS_SHARE;
+    return !fdri_shares_crowded() && adoptable_units(t, r) > fdri_shares_units(v) / WAITS_SHARE;
 }
 
 /* true: t takes no more from v's lists. If t can use any piece, it adopts returned ones. If t needs more, v keeps what
  * is left to each location. */
-static bool enough(const struct fdri_thread *t, const struct fdri_arena_location *v, const struct fdri_bins_returned *r,
-                   struct fdri_shares_size size, enum fdri_shares_whose whose)
+static bool stop_claiming(const struct fdri_thread *t, const struct fdri_arena_location *v,
+                          const struct fdri_bins_returned *r, struct fdri_shares_size size,
+                          enum fdri_shares_givers givers)
 {
-    if (size.must || !waits(t, v, r)) return false;
-    if (size.least == 9 && may_adopt(t, size)) return true;
+    if (size.essential_tries || !many_pieces_wait(t, v, r)) return false;
+    if (size.least_log2 == 9 && may_adopt(t, size)) return true;
     uint32_t held = fdri_shares_units(v), listed = held - (uint32_t)fdri_bits_min(held, r->units);
-    return listed >> (fdri_life_recording.arena.bin_log2 - 9) <= fdri_shares_left_to_owner(whose);
+    return listed >> (fdri_life_recording.arena.bin_log2 - 9) <= fdri_shares_left_to_owner(givers);
 }
 
 /* What a claim yields beside a bin. GAVE: v gave pieces, which were returned to it. FITS: a returned piece is large
@@ -141,14 +143,15 @@ struct claims {
 
 /* Takes a whole bin off the lists of v; 0: none. */
 static uint32_t claim_some(struct fdri_thread *t, struct fdri_arena_location *v, struct fdri_shares_size size,
-                           enum fdri_shares_whose whose, struct claims *c)
+                           enum fdri_shares_givers givers, struct claims *c)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint32_t off = 0, got_log2 = 0;
-    for (int i = 0; i < POPS && !off && !enough(t, v, &c->returned, size, whose); i++) {
-        struct fdri_arena_part *p = fdri_shares_choose(v, false, fdri_shares_must_leave(v, false, whose, size.must));
+    for (int i = 0; i < POPS && !off && !stop_claiming(t, v, &c->returned, size, givers); i++) {
+        struct fdri_arena_part *p = fdri_shares_choose(v, false,
+                                                       fdri_shares_must_leave(v, false, givers, size.essential_tries));
         uint32_t got = p ? fdri_bins_part_claim(a, p, &got_log2, &c->given)
-                         : claim_newest(t, v, whose, size.must, &got_log2, &c->given);
+                         : claim_newest(t, v, givers, size.essential_tries, &got_log2, &c->given);
         if (!p) c->look = true;
         if (!p && !got) return 0;
         bool piece = got && 1u << got_log2 < a->super->bin_bytes;
@@ -164,10 +167,10 @@ static uint32_t claim_some(struct fdri_thread *t, struct fdri_arena_location *v,
  * meanwhile are found later. */
 static uint32_t whole_of(struct fdri_thread *t, struct fdri_arena_location *v, struct fdri_bins_returned *left)
 {
-    struct fdri_thread_returned_seen *k = &t->looked[v->id % FDRI_THREAD_RETURNED_SEEN];
-    uint32_t first = fdri_atomic_load_relaxed(&v->returned);
-    if (first && k->first == first && k->of == v->id) {
-        *left = k->left;
+    struct fdri_thread_returned_seen *k = &t->returned_seen[v->id % FDRI_THREAD_RETURNED_SEEN];
+    uint32_t first = fdri_atomic_load_relaxed(&v->returned_pieces);
+    if (first && k->first_piece == first && k->location_id == v->id) {
+        *left = k->remaining;
         return 0;
     }
     uint32_t off = fdri_piece_whole(&fdri_life_recording.arena, v, left);
@@ -176,33 +179,35 @@ static uint32_t whole_of(struct fdri_thread *t, struct fdri_arena_location *v, s
 }
 
 /* true: t has seen that no returned piece of v has this size, and the pieces are the same. */
-static bool failed(const struct fdri_thread *t, const struct fdri_arena_location *v, struct fdri_shares_size size)
+static bool known_to_lack_size(const struct fdri_thread *t, const struct fdri_arena_location *v,
+                               struct fdri_shares_size size)
 {
-    const struct fdri_thread_returned_seen *k = &t->looked[v->id % FDRI_THREAD_RETURNED_SEEN];
-    bool same = k->of == v->id && k->first && k->first == fdri_atomic_load_relaxed(&v->returned);
-    return same && k->failed_log2 && size.least >= k->failed_log2;
+    const struct fdri_thread_returned_seen *k = &t->returned_seen[v->id % FDRI_THREAD_RETURNED_SEEN];
+    bool same = k->location_id == v->id && k->first_piece &&
+                k->first_piece == fdri_atomic_load_relaxed(&v->returned_pieces);
+    return same && k->missing_log2 && size.least_log2 >= k->missing_log2;
 }
 
 /* Takes one whole bin of v; 0: none. */
 static uint32_t claim_from(struct fdri_thread *t, struct fdri_arena_location *v, struct fdri_shares_size size,
-                           enum fdri_shares_whose whose, uint32_t *came)
+                           enum fdri_shares_givers givers, uint32_t *came)
 {
     struct claims c = {{0, 0, 0}, {0, 0, UINT64_MAX, 0}, fdri_shares_poor(t)};
     uint32_t off = 0, place = fdri_bins_claim_enter(&fdri_life_recording.arena, t->loc, v);
     if (!place) return 0;
     uint32_t giver = v->id; /* read it here: v may have had another id before claim_enter */
-    if (t->many_wait) off = whole_of(t, v, &c.returned);
-    if (!off) off = claim_some(t, v, size, whose, &c);
+    if (t->many_adoptable) off = whole_of(t, v, &c.returned);
+    if (!off) off = claim_some(t, v, size, givers, &c);
     if (!off && c.look) off = whole_of(t, v, &c.returned);
-    if (!off) t->many_wait = waits(t, v, &c.returned);
+    if (!off) t->many_adoptable = many_pieces_wait(t, v, &c.returned);
     if (off) {
         fdri_atomic_sub_relaxed(&v->bins_held, 1u);
         fdri_atomic_add_relaxed(&t->loc->bins_held, 1u);
     }
     bool same = same_unit(v, t->loc);
-    c.given.from_tick = fdri_bits_max(c.given.from_tick, beginning(v)); /* a partition's first bin begins at 0 */
-    *came = (c.given.bytes ? GAVE : 0) | (!off && t->many_wait ? WAITS : 0);
-    if (!off && fits(t, &c.returned) && !failed(t, v, size)) *came |= FITS;
+    c.given.from_tick = fdri_bits_max(c.given.from_tick, start_tick_of(v)); /* a partition's first bin begins at 0 */
+    *came = (c.given.bytes ? GAVE : 0) | (!off && t->many_adoptable ? WAITS : 0);
+    if (!off && adoptable_units(t, &c.returned) && !known_to_lack_size(t, v, size)) *came |= FITS;
     fdri_bins_claim_leave(&fdri_life_recording.arena, place);
     if (!same) c.given.from_tick = c.given.to_tick = 0;
     if (c.given.bytes) fdri_strategy_note_claim(t, giver, &c.given);
@@ -210,7 +215,7 @@ static uint32_t claim_from(struct fdri_thread *t, struct fdri_arena_location *v,
 }
 
 /* Makes piece `off` of a strewn bin (0: none) t's own, and keeps at most the wanted size of it. */
-static uint32_t adopted(struct fdri_thread *t, uint32_t off, uint32_t have, uint32_t want, uint32_t *got)
+static uint32_t adopt_piece(struct fdri_thread *t, uint32_t off, uint32_t have, uint32_t want, uint32_t *got)
 {
     if (!off) return 0;
     *got = (uint32_t)fdri_bits_min(have, want);
@@ -221,81 +226,83 @@ static uint32_t adopted(struct fdri_thread *t, uint32_t off, uint32_t have, uint
 
 /* After a piece was adopted: no whole bin can be among the remaining pieces, so `k` stays right with fewer units.
  * Pieces that others returned meanwhile are noticed with the next return. */
-static void looked_less(struct fdri_thread_returned_seen *k, const struct fdri_arena_location *l, uint32_t units)
+static void note_adopted_units(struct fdri_thread_returned_seen *k, const struct fdri_arena_location *l, uint32_t units)
 {
-    struct fdri_bins_returned *left = &k->left;
+    struct fdri_bins_returned *left = &k->remaining;
     left->units -= (uint32_t)fdri_bits_min(left->units, units);
-    left->fit -= (uint32_t)fdri_bits_min(left->fit, units);
+    left->large_units -= (uint32_t)fdri_bits_min(left->large_units, units);
     /* a lower bound: other pieces of the same bin may be among them */
-    left->strewn = (uint32_t)fdri_bits_min(left->strewn, left->fit);
-    k->first = fdri_atomic_load_relaxed(&l->returned);
+    left->strewn_units = (uint32_t)fdri_bits_min(left->strewn_units, left->large_units);
+    k->first_piece = fdri_atomic_load_relaxed(&l->returned_pieces);
 }
 
 static uint32_t adopt_from(struct fdri_thread *t, struct fdri_arena_location *l, struct fdri_shares_size size,
                            uint32_t *got)
 {
     uint32_t have = 0, place = fdri_bins_claim_enter(&fdri_life_recording.arena, t->loc, l);
-    bool strew = size.must || may_strew(t);
+    bool strew = size.essential_tries || may_strew(t);
     if (!place) return 0;
-    struct fdri_thread_returned_seen *k = &t->looked[l->id % FDRI_THREAD_RETURNED_SEEN];
-    bool known = k->of == l->id && k->first && k->first == fdri_atomic_load_relaxed(&l->returned);
-    uint32_t off = fdri_piece_adopt(&fdri_life_recording.arena, l, size.least, strew, &have);
-    if (known) looked_less(k, l, off ? 1u << (have - 9) : 0);
-    else k->first = 0;
-    if (known && !off && strew) k->failed_log2 = size.least;
+    struct fdri_thread_returned_seen *k = &t->returned_seen[l->id % FDRI_THREAD_RETURNED_SEEN];
+    bool known = k->location_id == l->id && k->first_piece &&
+                 k->first_piece == fdri_atomic_load_relaxed(&l->returned_pieces);
+    uint32_t off = fdri_piece_adopt(&fdri_life_recording.arena, l, size.least_log2, strew, &have);
+    if (known) note_adopted_units(k, l, off ? 1u << (have - 9) : 0);
+    else k->first_piece = 0;
+    if (known && !off && strew) k->missing_log2 = size.least_log2;
     fdri_bins_claim_leave(&fdri_life_recording.arena, place);
-    return adopted(t, off, have, size.want, got);
+    return adopt_piece(t, off, have, size.preferred_log2, got);
 }
 
 /* Takes a piece of a strewn bin that was given back for good. */
-static uint32_t take_given(struct fdri_thread *t, struct fdri_shares_size size, uint32_t *got)
+static uint32_t take_given_piece(struct fdri_thread *t, struct fdri_shares_size size, uint32_t *got)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint32_t have = 0;
     if (!may_adopt(t, size)) return 0;
-    uint32_t off = fdri_strewn_take(a, fdri_strewn_least(a, size.least), &have);
-    return adopted(t, off, have, size.want, got);
+    uint32_t off = fdri_strewn_take(a, fdri_strewn_least(a, size.least_log2), &have);
+    return adopt_piece(t, off, have, size.preferred_log2, got);
 }
 
 uint32_t fdri_shares_take_returned(struct fdri_thread *t, uint32_t size_log2)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
     const struct fdri_shares_size size = {size_log2, size_log2, 0};
-    uint32_t at = fdri_atomic_load_acquire(&fdri_life_recording.shares.returned), off = 0, got; /* A:hint */
+    uint32_t at = fdri_atomic_load_acquire(&fdri_life_recording.shares.returned_cursor), off = 0, got; /* A:hint */
     if (!may_adopt(t, size) || !fdri_shares_starving(t)) return 0;
     for (int i = 0; i < FDRI_SHARES_LOOK && !off; i++) {
         if (!at) at = fdri_atomic_load_acquire(&a->super->location_first); /* A:location */
         struct fdri_arena_location *l = fdri_bins_at(a, at);
-        if (l != t->loc && !l->samples_off && fdri_atomic_load_relaxed(&l->returned))
+        if (l != t->loc && !l->samples_off && fdri_atomic_load_relaxed(&l->returned_pieces))
             off = adopt_from(t, l, size, &got);
         if (!off) at = l->next; /* stay at a location that gave: it may have more */
     }
-    fdri_atomic_store_release(&fdri_life_recording.shares.returned, at); /* R:hint */
+    fdri_atomic_store_release(&fdri_life_recording.shares.returned_cursor, at); /* R:hint */
     /* last, because such a bin becomes whole sooner if it is left alone */
-    return off ? off : take_given(t, size, &got);
+    return off ? off : take_given_piece(t, size, &got);
 }
 
 /* Takes a bin from one other location and keeps the wanted piece of it; or takes a piece that became free on the
  * way. */
-static uint32_t share_piece(struct fdri_thread *t, struct fdri_shares_size size, enum fdri_shares_whose whose,
+static uint32_t share_piece(struct fdri_thread *t, struct fdri_shares_size size, enum fdri_shares_givers givers,
                             uint32_t *got)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
     /* strategy `first`: stored events stay */
-    if (fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST || fdri_shares_only_location(t)) return 0;
-    struct fdri_arena_location *v = whose == FDRI_SHARES_ENDED ? fdri_shares_oldest_ended(t)
-                                                               : fdri_shares_richest(t, whose);
-    uint32_t came = 0, off = v ? claim_from(t, v, size, whose, &came) : 0;
-    if (off) fdri_bins_piece_split(a, t->loc, off, a->bin_log2, *got = size.want);
+    if (fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST || fdri_shares_only_location(t)) return 0;
+    struct fdri_arena_location *v = givers == FDRI_SHARES_ENDED ? fdri_shares_oldest_ended(t)
+                                                                : fdri_shares_richest(t, givers);
+    uint32_t came = 0, off = v ? claim_from(t, v, size, givers, &came) : 0;
+    if (off) fdri_bins_piece_split(a, t->loc, off, a->bin_log2, *got = size.preferred_log2);
     else if (v && may_adopt(t, size) &&
-             (size.must || came & WAITS || (came && (fdri_shares_starving(t) || fdri_shares_below_fair(t))))) {
+             (size.essential_tries || came & WAITS ||
+              (came && (fdri_shares_starving(t) || fdri_shares_below_fair(t))))) {
         off = adopt_from(t, v, size, got);
-        if (!off) t->many_wait = false; /* the pieces are too small: claim more the next time */
+        if (!off) t->many_adoptable = false; /* the pieces are too small: claim more the next time */
     }
     /* do not ask the same location again and again */
-    if (v && !off && (size.must || !(came & GAVE))) {
-        fdri_atomic_store_release(&fdri_life_recording.shares.richest, 0u); /* R:hint */
-        t->passed_over = fdri_thread_offset_of(t, v);
+    if (v && !off && (size.essential_tries || !(came & GAVE))) {
+        fdri_atomic_store_release(&fdri_life_recording.shares.richest_hint, 0u); /* R:hint */
+        t->gave_nothing_off = fdri_thread_offset_of(t, v);
     }
     return off;
 }
@@ -310,7 +317,7 @@ static uint32_t ended_piece(struct fdri_thread *t, struct fdri_shares_size size,
                             uint32_t *got)
 {
     if (!fdri_ended_room(t, urgency)) return 0;
-    return fdri_bins_piece_take(&fdri_life_recording.arena, t->loc, *got = size.want);
+    return fdri_bins_piece_take(&fdri_life_recording.arena, t->loc, *got = size.preferred_log2);
 }
 
 uint32_t fdri_shares_any_room(struct fdri_thread *t, struct fdri_shares_size size, uint32_t *got)
@@ -324,17 +331,17 @@ uint32_t fdri_shares_any_room(struct fdri_thread *t, struct fdri_shares_size siz
     bool own = t == &fdri_record_self || t == &fdri_record_lane, comes = poor && own;
     /* A thread searches long for its first bin: a location that was not known to sleep at the first look gives at the
      * second. A location that has begun asks again with its next event. */
-    bool first = urgency == FDRI_ENDED_FOR_ATTACH || !t->sought;
+    bool first = urgency == FDRI_ENDED_FOR_ATTACH || !t->first_search_failed;
     int tries = first ? ROUNDS : 2;
-    if (!off) off = take_given(t, size, got);
+    if (!off) off = take_given_piece(t, size, got);
     if (!off) off = share_piece(t, size, FDRI_SHARES_RICHER, got);
     for (int i = 0; i < rounds && !off && (poor || fdri_shares_below_fair(t)); i++) {
         if (!fdri_ended_room(t, urgency)) break;
-        off = fdri_bins_piece_take(&fdri_life_recording.arena, t->loc, *got = size.want);
+        off = fdri_bins_piece_take(&fdri_life_recording.arena, t->loc, *got = size.preferred_log2);
     }
     for (int i = 0; i < FDRI_SHARES_LOOK && !off && own && (poor || fdri_shares_below_fair(t)); i++)
         off = share_piece(t, size, FDRI_SHARES_ENDED, got);
     for (int i = 0; i < tries && !off && comes; i++) off = share_piece(t, size, FDRI_SHARES_ANY, got);
-    t->sought |= urgency != FDRI_ENDED_FOR_ATTACH && comes && !off;
+    t->first_search_failed |= urgency != FDRI_ENDED_FOR_ATTACH && comes && !off;
     return off;
 }

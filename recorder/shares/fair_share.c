@@ -85,13 +85,13 @@ bool fdri_shares_poor(const struct fdri_thread *t)
 
 /* RICHER and ENDED leave a fair share. ANY leaves less: at most one bin less than each of locations_sure threads would
  * have, because the asking location is not yet counted in the share. */
-uint32_t fdri_shares_left_to_owner(enum fdri_shares_whose whose)
+uint32_t fdri_shares_left_to_owner(enum fdri_shares_givers givers)
 {
     const struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
     uint32_t fair = shared_bins() /
                     (uint32_t)fdri_bits_max(fdri_atomic_load_relaxed(&fdri_life_recording.shares.live), 1u);
     uint32_t all = s->bins_total / fdri_bits_max(s->locations_sure, 1u);
-    return whose == FDRI_SHARES_ANY ? (uint32_t)fdri_bits_min(fair, all - (all > 1)) : fair;
+    return givers == FDRI_SHARES_ANY ? (uint32_t)fdri_bits_min(fair, all - (all > 1)) : fair;
 }
 
 bool fdri_shares_ended(const struct fdri_arena_location *l)
@@ -109,14 +109,16 @@ bool fdri_shares_starving(const struct fdri_thread *t) { return fdri_shares_crow
 
 /* true: v holds enough to give to t. The margin keeps equal locations from taking turns. A starving location takes from
  * any that has clearly more: if accounts are large, no location may hold more than the share that is left to it. */
-static bool gives(const struct fdri_arena_location *v, const struct fdri_thread *t, enum fdri_shares_whose whose)
+static bool may_give_to(const struct fdri_arena_location *v, const struct fdri_thread *t,
+                        enum fdri_shares_givers givers)
 {
-    uint32_t h = whose == FDRI_SHARES_RICHER ? fdri_shares_history(v) : fdri_shares_bins_of(v),
+    uint32_t h = givers == FDRI_SHARES_RICHER ? fdri_shares_history(v) : fdri_shares_bins_of(v),
              mine = fdri_shares_history(t->loc);
-    if (whose == FDRI_SHARES_ENDED) return fdri_shares_ended(v) && fdri_shares_history(v) > fdri_ended_bins_reserved(v);
-    if (whose == FDRI_SHARES_ANY && fdri_shares_ended(v) && h <= fdri_ended_bins_reserved(v)) return false;
-    if (h > fdri_shares_left_to_owner(whose) && h > mine + mine / 8 + 2) return true;
-    return whose == FDRI_SHARES_ANY && fdri_shares_starving(t) &&
+    if (givers == FDRI_SHARES_ENDED)
+        return fdri_shares_ended(v) && fdri_shares_history(v) > fdri_ended_bins_reserved(v);
+    if (givers == FDRI_SHARES_ANY && fdri_shares_ended(v) && h <= fdri_ended_bins_reserved(v)) return false;
+    if (h > fdri_shares_left_to_owner(givers) && h > mine + mine / 8 + 2) return true;
+    return givers == FDRI_SHARES_ANY && fdri_shares_starving(t) &&
            fdri_shares_units(v) > fdri_shares_units(t->loc) + LITTLE_UNITS;
 }
 
@@ -129,27 +131,27 @@ bool fdri_shares_rich(const struct fdri_thread *t)
 
 void fdri_shares_note_taken(const struct fdri_thread *t)
 {
-    uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.shares.richest); /* A:hint */
+    uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.shares.richest_hint); /* A:hint */
     uint32_t mine = fdri_thread_offset_of(t, t->loc);
     if (off == mine) return;
     bool more = !off ||
                 fdri_shares_history(t->loc) > fdri_shares_history(fdri_bins_at(&fdri_life_recording.arena, off));
     /* R:hint - pairs with A:hint: the location is complete, as with R:location; else: a chain that ends in zeros */
-    if (more) fdri_atomic_store_release(&fdri_life_recording.shares.richest, mine);
+    if (more) fdri_atomic_store_release(&fdri_life_recording.shares.richest_hint, mine);
 }
 
 /* Examines the remembered location and the next few on the chain; the cursor continues from call to call. A location
  * that gave nothing the last time, though it holds most, is chosen only if no other gives and it is among these. */
-struct fdri_arena_location *fdri_shares_richest(struct fdri_thread *t, enum fdri_shares_whose whose)
+struct fdri_arena_location *fdri_shares_richest(struct fdri_thread *t, enum fdri_shares_givers givers)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
-    uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.shares.cursor);       /* A:hint */
-    uint32_t best_off = fdri_atomic_load_acquire(&fdri_life_recording.shares.richest); /* A:hint */
-    uint32_t over = t->passed_over;
+    uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.shares.cursor);            /* A:hint */
+    uint32_t best_off = fdri_atomic_load_acquire(&fdri_life_recording.shares.richest_hint); /* A:hint */
+    uint32_t over = t->gave_nothing_off;
     struct fdri_arena_location *best = best_off && best_off != over ? fdri_bins_at(a, best_off) : NULL, *again = NULL;
     if (best == t->loc) best = NULL;
-    t->passed_over = 0;
-    if (best && gives(best, t, whose)) return best;
+    t->gave_nothing_off = 0;
+    if (best && may_give_to(best, t, givers)) return best;
     for (int i = 0; i < FDRI_SHARES_LOOK; i++) {
         if (!off) off = fdri_atomic_load_acquire(&a->super->location_first); /* A:location */
         struct fdri_arena_location *l = fdri_bins_at(a, off);
@@ -158,14 +160,14 @@ struct fdri_arena_location *fdri_shares_richest(struct fdri_thread *t, enum fdri
         if (passed_over && !l->samples_off) again = l;
         else if (l != t->loc && !l->samples_off && (!best || fdri_shares_units(l) > fdri_shares_units(best))) best = l;
     }
-    if (!best || !gives(best, t, whose)) best = again;
+    if (!best || !may_give_to(best, t, givers)) best = again;
     fdri_atomic_store_release(&fdri_life_recording.shares.cursor, off); /* R:hint */
-    if (!best || !gives(best, t, whose)) return NULL;
-    fdri_atomic_store_release(&fdri_life_recording.shares.richest, fdri_thread_offset_of(t, best)); /* R:hint */
+    if (!best || !may_give_to(best, t, givers)) return NULL;
+    fdri_atomic_store_release(&fdri_life_recording.shares.richest_hint, fdri_thread_offset_of(t, best)); /* R:hint */
     return best;
 }
 
-FDRI_RACY static uint32_t ended_turn(const struct fdri_arena_location *l) { return l->ended_turn; }
+FDRI_RACY static uint32_t ended_turn(const struct fdri_arena_location *l) { return l->bins_filled_at_end; }
 
 struct fdri_arena_location *fdri_shares_oldest_ended(struct fdri_thread *t)
 {
@@ -176,7 +178,7 @@ struct fdri_arena_location *fdri_shares_oldest_ended(struct fdri_thread *t)
         if (!off) off = fdri_atomic_load_acquire(&a->super->location_first); /* A:location */
         struct fdri_arena_location *l = fdri_bins_at(a, off);
         off = l->next;
-        if (l->samples_off || !gives(l, t, FDRI_SHARES_ENDED)) continue;
+        if (l->samples_off || !may_give_to(l, t, FDRI_SHARES_ENDED)) continue;
         if (!best || (int32_t)(ended_turn(l) - ended_turn(best)) < 0) best = l;
     }
     fdri_atomic_store_release(&fdri_life_recording.shares.cursor, off); /* R:hint */

@@ -37,8 +37,8 @@ uint32_t fdri_shares_take_returned(struct fdri_thread *t, uint32_t size_log2);
 /* Sizes for a search, as log2 of bytes. want: preferred. least: acceptable if no more is found. must: not 0 if the
  * memory cannot be done without; others may then keep less than their share. */
 struct fdri_shares_size {
-    uint32_t want, least;
-    uint32_t must;
+    uint32_t preferred_log2, least_log2;
+    uint32_t essential_tries;
 };
 /* Room for a location when no bin is free. It asks in this order: ended locations that have aged; richer locations; if
  * t holds less than half of a fair share, all ended ones; if t is poor, any location that holds more than its part

@@ -27,7 +27,7 @@ uint32_t fdri_strategy_epoch_room(const struct fdri_arena_epoch_rows *b)
 {
     return (uint32_t)((b->head.bytes - sizeof *b) / sizeof b->row[0]);
 }
-static uint64_t weight(const struct fdri_arena_epoch_row *r) { return r->inclusive + r->exclusive; }
+static uint64_t time_of(const struct fdri_arena_epoch_row *r) { return r->inclusive + r->exclusive; }
 static struct fdri_arena_epoch_rows *rows_at(struct fdri_thread *t, uint32_t off)
 {
     return off ? fdri_thread_at(t, off) : NULL;
@@ -37,10 +37,10 @@ static struct fdri_arena_epoch_rows *rows_at(struct fdri_thread *t, uint32_t off
 
 uint32_t fdri_strategy_epoch_block(struct fdri_thread *t, struct fdri_arena_epochs *e)
 {
-    uint32_t off = e->spare;
+    uint32_t off = e->spare_rows_off;
     if (!off) return e->row_bytes ? fdri_memory_meta(t, FDRI_ARENA_META_EPOCHROWS, e->row_bytes) : 0;
     struct fdri_arena_epoch_rows *b = fdri_thread_at(t, off);
-    e->spare = b->count;
+    e->spare_rows_off = b->count;
     memset(&b->head + 1, 0, sizeof *b - sizeof b->head);
     return off;
 }
@@ -48,8 +48,8 @@ uint32_t fdri_strategy_epoch_block(struct fdri_thread *t, struct fdri_arena_epoc
 void fdri_strategy_epoch_block_give(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t off)
 {
     if (!off) return;
-    rows_at(t, off)->count = e->spare;
-    e->spare = off;
+    rows_at(t, off)->count = e->spare_rows_off;
+    e->spare_rows_off = off;
 }
 
 /* ---- which rows a block keeps ---- */
@@ -58,8 +58,8 @@ static void sift_down(struct fdri_arena_epoch_rows *b, uint32_t i)
 {
     struct fdri_arena_epoch_row it = b->row[i];
     for (uint32_t child; (child = 2 * i + 1) < b->count; i = child) {
-        if (child + 1 < b->count && weight(&b->row[child + 1]) < weight(&b->row[child])) child++;
-        if (weight(&b->row[child]) >= weight(&it)) break;
+        if (child + 1 < b->count && time_of(&b->row[child + 1]) < time_of(&b->row[child])) child++;
+        if (time_of(&b->row[child]) >= time_of(&it)) break;
         b->row[i] = b->row[child];
     }
     b->row[i] = it;
@@ -85,7 +85,7 @@ void fdri_strategy_epoch_offer(struct fdri_arena_epoch_rows *b, bool *heap, cons
     }
     for (uint32_t i = *heap ? 0 : b->count / 2; i-- > 0;) sift_down(b, i);
     *heap = true;
-    if (weight(r) <= weight(&b->row[0])) {
+    if (time_of(r) <= time_of(&b->row[0])) {
         to_rest(b, r);
     } else {
         to_rest(b, &b->row[0]);
@@ -109,7 +109,7 @@ static struct fdri_arena_epoch_base *base_with_room(struct fdri_thread *t, struc
     return fdri_thread_at(t, off);
 }
 
-static void track(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t row_off)
+static void track_row(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t row_off)
 {
     const struct fdri_arena_row *r = fdri_thread_at(t, row_off);
     if (!fdri_arena_row_of_calls(r->key)) return;
@@ -127,7 +127,7 @@ static void track(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t r
 void fdri_strategy_epoch_row(struct fdri_thread *t, uint32_t row_off)
 {
     struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
-    if (e) track(t, e, row_off);
+    if (e) track_row(t, e, row_off);
 }
 
 bool fdri_strategy_epoch_row_fits(struct fdri_thread *t, uint32_t key)
@@ -153,16 +153,16 @@ void fdri_strategy_epoch_rows_start(struct fdri_thread *t, struct fdri_arena_epo
     e->row_bytes = bytes < BLOCK_LEAST / 2 ? 0 : block_bytes(bytes);
     const struct fdri_arena_rowtable *table = fdri_thread_at(t, t->loc->rows_table_off);
     const uint32_t *slot = (const void *)(table + 1), rest = t->loc->rest_row_off;
-    track(t, e, rest); /* first: row_eviction.c looks for it there */
+    track_row(t, e, rest); /* first: row_eviction.c looks for it there */
     for (uint32_t i = 0; i < 1u << table->log2; i++)
-        if (slot[i] && slot[i] != rest) track(t, e, slot[i]);
+        if (slot[i] && slot[i] != rest) track_row(t, e, slot[i]);
 }
 
 /* ---- an operation was broken off ---- */
 
 static bool is_spare(struct fdri_thread *t, const struct fdri_arena_epochs *e, uint32_t off)
 {
-    uint32_t spare = e->spare;
+    uint32_t spare = e->spare_rows_off;
     while (spare && spare != off) spare = rows_at(t, spare)->count;
     return spare;
 }
@@ -170,7 +170,7 @@ static bool is_spare(struct fdri_thread *t, const struct fdri_arena_epochs *e, u
 /* After a broken-off change a block may belong to an epoch and be spare, or belong to two epochs. */
 void fdri_strategy_epoch_rows_anew(struct fdri_thread *t, struct fdri_arena_epochs *e)
 {
-    if (!is_spare(t, e, t->walk.kept)) fdri_strategy_epoch_block_give(t, e, t->walk.kept);
+    if (!is_spare(t, e, t->walk.old_values_off)) fdri_strategy_epoch_block_give(t, e, t->walk.old_values_off);
     for (uint32_t i = 0; i < e->count; i++)
         if (!is_spare(t, e, e->epoch[i].rows_off)) fdri_strategy_epoch_block_give(t, e, e->epoch[i].rows_off);
     for (uint32_t off = e->base_first; off;) {
@@ -179,7 +179,7 @@ void fdri_strategy_epoch_rows_anew(struct fdri_thread *t, struct fdri_arena_epoc
             b->row[k].calls = b->row[k].sum = b->row[k].exclusive = 0;
         off = b->next;
     }
-    t->walk.block = t->walk.kept = e->walking = 0;
+    t->walk.block = t->walk.old_values_off = e->totals_pending = 0;
     fdri_thread_update_soft(t);
 }
 

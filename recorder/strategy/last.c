@@ -38,7 +38,7 @@ static void merge_pairs(struct fdri_arena_location *l)
 void fdri_strategy_maybe_cut(struct fdri_thread *t, uint64_t tick)
 {
     struct fdri_arena_location *l = t->loc;
-    if (fdri_life_recording.set.strategy != FDRI_ARENA_STRATEGY_LAST) return;
+    if (fdri_life_recording.settings.strategy != FDRI_ARENA_STRATEGY_LAST) return;
     if (!fdri_policies_begins_epoch(
             l->epoch_bins,
             fdri_bits_max(fdri_atomic_load_relaxed(&l->bins_held), fdri_life_recording.arena.super->bins_total / 16),
@@ -70,14 +70,14 @@ static uint32_t pop_dead(struct fdri_thread *t, struct fdri_arena_part *p, uint3
 /* Pops the next bin below the floor of any partition; 0: none. */
 static uint32_t next_dead(struct fdri_thread *t, uint32_t run, uint32_t *size_log2, struct fdri_bins_given *given)
 {
-    while (t->drain) {
-        struct fdri_arena_part *p = fdri_thread_at(t, t->drain);
+    while (t->floor_part_off) {
+        struct fdri_arena_part *p = fdri_thread_at(t, t->floor_part_off);
         if (p->open_off && p->last_tick <= t->loc->floor_tick) fdri_bins_part_seal(&fdri_life_recording.arena, p);
         uint32_t off = (uint32_t)fdri_atomic_load_relaxed(&p->list_head) && !(p->flags & FDRI_ARENA_PART_PINNED)
                            ? pop_dead(t, p, run, size_log2, given)
                            : 0;
         if (off) return off;
-        t->drain = p->next;
+        t->floor_part_off = p->next;
     }
     return 0;
 }
@@ -115,7 +115,7 @@ static struct fdri_arena_part *oldest_part(struct fdri_thread *t, const struct f
          p = fdri_strategy_part_at(t, p->next)) {
         enum fdri_policies_reason why;
         if (!(uint32_t)fdri_atomic_load_relaxed(&p->list_head) || p->flags & FDRI_ARENA_PART_PINNED) continue;
-        if (p != asking && p != t->opened && (!idle || p->last_tick < idle->last_tick)) idle = p;
+        if (p != asking && p != t->awaiting_record && (!idle || p->last_tick < idle->last_tick)) idle = p;
         struct fdri_policies_part_view v = fdri_strategy_view_of(p, none);
         if (!fdri_bins_part_has_sealed(p) || (best && !fdri_policies_precedes(&by_age, &v, &best_view, &why))) continue;
         best = p;
@@ -153,6 +153,6 @@ uint32_t fdri_strategy_reduce_last(struct fdri_thread *t, struct fdri_arena_part
         l->floor_tick = fdri_bits_max(l->floor_tick, l->cut_tick[(l->epoch_floor + 1) % FDRI_ARENA_EPOCH_CUTS]);
         fdri_atomic_signal_fence();
         l->epoch_floor++;
-        t->drain = l->parts_first;
+        t->floor_part_off = l->parts_first;
     }
 }

@@ -58,15 +58,15 @@ static struct fdri_arena_reduction *old_line(struct fdri_thread *t, const struct
     struct fdri_arena_location *l = t->loc;
     if (!l->reduction_count || !l->reductions_off) return NULL;
     struct fdri_arena_reductions_block *b = fdri_thread_at(t, l->reductions_off);
-    bool any = fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_TELESCOPE;
+    bool any = fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_TELESCOPE;
     uint32_t count = any ? fdri_bits_min(l->reduction_count, FDRI_ARENA_REDUCTION_LINES) : 1;
     uint32_t newest = l->reduction_count - 1;
-    if (any && same_line(&b->line[t->line % FDRI_ARENA_REDUCTION_LINES], wanted))
-        return &b->line[t->line % FDRI_ARENA_REDUCTION_LINES];
+    if (any && same_line(&b->line[t->reduction_line % FDRI_ARENA_REDUCTION_LINES], wanted))
+        return &b->line[t->reduction_line % FDRI_ARENA_REDUCTION_LINES];
     for (uint32_t i = 0; i < count; i++) {
         struct fdri_arena_reduction *line = &b->line[(newest - i) % FDRI_ARENA_REDUCTION_LINES];
         if (!same_line(line, wanted)) continue;
-        t->line = newest - i;
+        t->reduction_line = newest - i;
         return line;
     }
     return NULL;
@@ -78,7 +78,7 @@ static void line_begun(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
     uint32_t next = l->reduction_count + 1;
-    t->line = l->reduction_count;
+    t->reduction_line = l->reduction_count;
     fdri_atomic_store_relaxed(&l->reduction_count,
                               next == FDRI_ARENA_REDUCTION_COUNT_END ? FDRI_ARENA_REDUCTION_LINES : next);
 }
@@ -104,7 +104,7 @@ static void add_to_line(struct fdri_thread *t, const struct fdri_arena_reduction
     line->events += g->events;
     line->bytes += g->bytes;
     line->steps = fdri_bits_add_saturating(line->steps, 1);
-    line->closed |= closed;
+    line->gate_closed |= closed;
     if (g->from_tick < line->from_tick) line->from_tick = g->from_tick;
     if (g->to_tick > line->to_tick) line->to_tick = g->to_tick;
 }
@@ -150,7 +150,7 @@ uint64_t fdri_strategy_reduction_took(struct fdri_thread *t, uint64_t since)
 
 static uint32_t reduce(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t size_log2, uint32_t *got_log2)
 {
-    switch (fdri_life_recording.set.strategy) {
+    switch (fdri_life_recording.settings.strategy) {
     case FDRI_ARENA_STRATEGY_LAST: return fdri_strategy_reduce_last(t, p, size_log2, got_log2);
     case FDRI_ARENA_STRATEGY_TELESCOPE: return fdri_strategy_reduce_telescope(t, p, size_log2, got_log2);
     default: return fdri_strategy_reduce_whole(t, p, size_log2, got_log2);
@@ -159,7 +159,7 @@ static uint32_t reduce(struct fdri_thread *t, struct fdri_arena_part *p, uint32_
 
 uint32_t fdri_strategy_reduce(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t size_log2, uint32_t *got_log2)
 {
-    if (fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST) return 0; /* the caller stops storage */
+    if (fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST) return 0; /* the caller stops storage */
     uint32_t off = fdri_ready_take(t, *got_log2 = size_log2);
     if (off) return off;
     uint64_t since = fdri_thread_tick_now();

@@ -36,7 +36,7 @@
 
 enum { POPS = 8, LEFT_LEAST = 6, LEFT_MAX = 64 };
 
-static bool telescope(void) { return fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_TELESCOPE; }
+static bool telescope(void) { return fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_TELESCOPE; }
 static uint64_t now_of(const struct fdri_thread *t) { return t->loc->last_tick >> t->shift; }
 
 void fdri_strategy_telescope_part(struct fdri_thread *t, struct fdri_arena_part *p)
@@ -56,8 +56,8 @@ void fdri_strategy_telescope_mend(struct fdri_thread *t)
 
 /* true: the partition at `o` has a bin that ended by `limit` and may be given back. Otherwise its bound rises. Without
  * `open` only bins with a successor count, or full ones. */
-static bool may_give(struct fdri_thread *t, struct fdri_strategy_rank *o, uint64_t limit,
-                     const struct fdri_arena_part *asking, bool open)
+static bool has_bin_to_give(struct fdri_thread *t, struct fdri_strategy_rank *o, uint64_t limit,
+                            const struct fdri_arena_part *asking, bool open)
 {
     struct fdri_arena_part *p = fdri_thread_at(t, o->part);
     uint64_t list = fdri_atomic_load_relaxed(&p->list_head), end = o->end;
@@ -68,7 +68,7 @@ static bool may_give(struct fdri_thread *t, struct fdri_strategy_rank *o, uint64
     }
     if (end > limit || end == UINT64_MAX) return false;
     if (fdri_bins_part_has_sealed(p)) return true;
-    if (!open || p == asking || p == t->opened) return false;
+    if (!open || p == asking || p == t->awaiting_record) return false;
     /* its last record is as old as that tier, so it may be closed half full */
     fdri_bins_part_seal(&fdri_life_recording.arena, p);
     return true;
@@ -84,7 +84,7 @@ static const struct fdri_strategy_rank *least_worth(struct fdri_thread *t, uint6
     for (uint32_t i = 0; i < t->order_count; i++) {
         struct fdri_strategy_rank *o = fdri_strategy_order_at(t, &c, i);
         if (o->end > limit || (oldest && o->end >= oldest->end)) continue;
-        if (!may_give(t, o, limit, asking, open)) continue;
+        if (!has_bin_to_give(t, o, limit, asking, open)) continue;
         bool first = o->step != FDRI_POLICIES_BY_EPOCH;
         if (!first && oldest && o->end >= oldest->end) continue;
         oldest = o;
@@ -99,14 +99,14 @@ static void take_as_victim(struct fdri_thread *t, const struct fdri_strategy_ran
 {
     uint64_t class_bytes[FDRI_ARENA_CLASS_COUNT] = {0}, bins = over_units * 128 >> fdri_life_recording.arena.bin_log2;
     t->victim = fdri_thread_at(t, o->part);
-    t->victim_at = at;
+    t->victim_rank = at;
     t->victim_limit = limit;
     uint64_t least = fdri_bits_max(fdri_ready_most(t), LEFT_LEAST);
     /* a quarter of the surplus, but at least a run */
-    t->victim_left = (uint32_t)fdri_bits_min(fdri_bits_max(bins, least), LEFT_MAX);
+    t->victim_bins_left = (uint32_t)fdri_bits_min(fdri_bits_max(bins, least), LEFT_MAX);
     struct fdri_policies_part_view v = fdri_strategy_view_of(t->victim, class_bytes);
     uint32_t index;
-    struct fdri_policies_verdict verdict = fdri_policies_step(&fdri_life_recording.set.chain, &v, &index);
+    struct fdri_policies_verdict verdict = fdri_policies_step(&fdri_life_recording.settings.chain, &v, &index);
     t->victim_step = (uint8_t)verdict.step;
     t->victim_reason = (uint8_t)verdict.reason;
 }
@@ -116,7 +116,7 @@ static void take_as_victim(struct fdri_thread *t, const struct fdri_strategy_ran
 static void forget_claimed(const struct fdri_thread *t, uint64_t *held, uint32_t tiers)
 {
     uint64_t most = fdri_shares_bins_of(t->loc) * (uint64_t)(fdri_life_recording.arena.super->bin_bytes >> 9), sum = 0;
-    most -= fdri_bits_min(most, t->aside_units);
+    most -= fdri_bits_min(most, t->pinned_units);
     for (uint32_t i = 0; i < tiers; i++) sum += held[i];
     for (uint32_t i = tiers; i-- > 0 && sum > most;) {
         uint64_t less = fdri_bits_min(sum - most, held[i]);
@@ -136,8 +136,8 @@ static bool choose_old(struct fdri_thread *t, const struct fdri_arena_epochs *e,
         limit[e->epoch[i].tier] = e->epoch[i + 1].from_tick;
     }
     forget_claimed(t, held, tiers);
-    for (uint32_t tier;
-         (tier = fdri_policies_tier_to_give(&fdri_life_recording.set.tiers, held, tiers, total, without, &over));) {
+    for (uint32_t tier; (tier = fdri_policies_tier_to_give(&fdri_life_recording.settings.tiers, held, tiers, total,
+                                                           without, &over));) {
         const struct fdri_strategy_rank *o = least_worth(t, limit[tier], asking, true, &at);
         if (o) {
             take_as_victim(t, o, at, limit[tier], over);
@@ -162,7 +162,7 @@ static bool choose(struct fdri_thread *t, const struct fdri_arena_part *asking)
 
 /* ---- giving ---- */
 
-static void gave(struct fdri_thread *t, const struct fdri_bins_given *given)
+static void note_given(struct fdri_thread *t, const struct fdri_bins_given *given)
 {
     fdri_strategy_reduction_note(t, t->victim_step, t->victim_reason, t->victim, given, false);
 }
@@ -177,7 +177,7 @@ static void take_units(struct fdri_arena_epochs *e, uint32_t epoch, uint32_t uni
 static void take_run(struct fdri_arena_epochs *e, const struct fdri_bins_run *r)
 {
     uint32_t epoch = fdri_strategy_epoch_of(e, r->bin[1].base_tick);
-    for (uint32_t i = 0; i < r->gone; i++) {
+    for (uint32_t i = 0; i < r->popped; i++) {
         while (epoch + 1 < e->count && e->epoch[epoch + 1].from_tick < r->bin[i + 1].base_tick) epoch++;
         take_units(e, epoch, 1u << (r->bin[i].size_log2 - 9));
     }
@@ -188,8 +188,8 @@ static void note_end(struct fdri_thread *t, const struct fdri_bins_run *r)
 {
     struct fdri_strategy_cursor c = FDRI_STRATEGY_CURSOR_START;
     uint64_t end = fdri_bins_run_left_end(r);
-    if (!end || t->victim_at >= t->order_count) return;
-    struct fdri_strategy_rank *o = fdri_strategy_order_at(t, &c, t->victim_at);
+    if (!end || t->victim_rank >= t->order_count) return;
+    struct fdri_strategy_rank *o = fdri_strategy_order_at(t, &c, t->victim_rank);
     if (o->part != fdri_thread_offset_of(t, t->victim)) return;
     o->end = end;
     o->list = fdri_bins_run_list(r);
@@ -200,16 +200,16 @@ static void note_end(struct fdri_thread *t, const struct fdri_bins_run *r)
 static bool pop_run(struct fdri_thread *t, const struct fdri_arena_part *asking)
 {
     struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
-    uint32_t most = (uint32_t)fdri_bits_min(fdri_ready_run(t, asking), t->victim_left);
+    uint32_t most = (uint32_t)fdri_bits_min(fdri_ready_run(t, asking), t->victim_bins_left);
     struct fdri_bins_given given = FDRI_STRATEGY_NOTHING_GIVEN;
     const struct fdri_bins_run *r = most < 2 ? NULL
                                              : fdri_ready_give(t, t->victim, t->victim_limit, most, true, &given);
     if (!r) return false;
     if (e) take_run(e, r);
-    gave(t, &given);
+    note_given(t, &given);
     note_end(t, r);
-    t->victim_left -= (uint32_t)fdri_bits_min(t->victim_left, r->gone);
-    if ((!t->victim_left || !fdri_bins_run_more(r)) && !choose(t, asking)) t->victim = NULL;
+    t->victim_bins_left -= (uint32_t)fdri_bits_min(t->victim_bins_left, r->popped);
+    if ((!t->victim_bins_left || !fdri_bins_run_more(r)) && !choose(t, asking)) t->victim = NULL;
     fdri_ready_ahead(t, t->victim, t->victim_limit);
     return true;
 }
@@ -224,17 +224,17 @@ void fdri_strategy_telescope_popped(struct fdri_thread *t, struct fdri_arena_par
 }
 
 /* Gives one bin of the victim back; 0: it has no more. */
-static uint32_t pop_one(struct fdri_thread *t, uint32_t *have)
+static uint32_t pop_bin(struct fdri_thread *t, uint32_t *have)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
     struct fdri_arena_part *v = t->victim;
     struct fdri_bins_given given = FDRI_STRATEGY_NOTHING_GIVEN;
     bool newest = (uint32_t)fdri_atomic_load_relaxed(&v->list_head) == v->open_off;
-    uint32_t off = t->victim_left ? fdri_bins_part_pop_older(a, v, t->victim_limit, have, &given) : 0;
+    uint32_t off = t->victim_bins_left ? fdri_bins_part_pop_older(a, v, t->victim_limit, have, &given) : 0;
     if (!off) return 0;
-    t->victim_left--;
+    t->victim_bins_left--;
     fdri_strategy_telescope_popped(t, v, newest, given.to_tick, *have);
-    gave(t, &given);
+    note_given(t, &given);
     /* the second bin from now says when the next one ended; its header is not in the cache */
     uint32_t next = (uint32_t)fdri_atomic_load_relaxed(&v->list_head);
     /* A:list - a claimer may have taken it; then only the prefetch is useless */
@@ -246,7 +246,7 @@ static uint32_t pop_one(struct fdri_thread *t, uint32_t *have)
 }
 
 /* Takes a piece of 1 << size_log2 bytes out of what was given back, or 0. For a partition a smaller one will do. */
-static uint32_t take_given(struct fdri_thread *t, bool asked, uint32_t size_log2, uint32_t *got)
+static uint32_t piece_of_given(struct fdri_thread *t, bool asked, uint32_t size_log2, uint32_t *got)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint32_t off = fdri_ready_first(t);
@@ -261,12 +261,13 @@ static uint32_t take_given(struct fdri_thread *t, bool asked, uint32_t size_log2
 }
 
 /* Gives back once and takes a piece; 0: it was not enough. */
-static uint32_t pop(struct fdri_thread *t, const struct fdri_arena_part *asking, uint32_t size_log2, uint32_t *got)
+static uint32_t pop_piece(struct fdri_thread *t, const struct fdri_arena_part *asking, uint32_t size_log2,
+                          uint32_t *got)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint32_t have, off;
-    if (pop_run(t, asking)) return take_given(t, asking, size_log2, got);
-    if (!(off = pop_one(t, &have))) {
+    if (pop_run(t, asking)) return piece_of_given(t, asking, size_log2, got);
+    if (!(off = pop_bin(t, &have))) {
         t->victim = NULL;
         return 0;
     }
@@ -276,7 +277,7 @@ static uint32_t pop(struct fdri_thread *t, const struct fdri_arena_part *asking,
         return off;
     }
     fdri_bins_piece_give(a, t->loc, off, have); /* too small alone; joined with its other half it may do */
-    return take_given(t, asking, size_log2, got);
+    return piece_of_given(t, asking, size_log2, got);
 }
 
 uint32_t fdri_strategy_reduce_telescope(struct fdri_thread *t, struct fdri_arena_part *asking, uint32_t size_log2,
@@ -286,7 +287,7 @@ uint32_t fdri_strategy_reduce_telescope(struct fdri_thread *t, struct fdri_arena
     bool popped = false;
     for (int i = 0; i < POPS; i++) {
         if (!t->victim && !choose(t, asking)) break;
-        if ((off = pop(t, asking, size_log2, got))) return off;
+        if ((off = pop_piece(t, asking, size_log2, got))) return off;
         popped = true;
     }
     t->victim = NULL;
@@ -313,21 +314,21 @@ void fdri_strategy_telescope_sealed(struct fdri_thread *t, struct fdri_arena_par
 
 void fdri_strategy_telescope_epoch(struct fdri_thread *t)
 {
-    t->later &= (uint8_t)~FDRI_LATER_EPOCH;
+    t->deferred &= (uint8_t)~FDRI_LATER_EPOCH;
     fdri_strategy_order_complete(t);
     bool cut = fdri_strategy_epochs(t) && fdri_strategy_epoch_step(t);
     if ((cut && t->loc->epoch % 8 == 0) || t->order_sorted) fdri_strategy_order_sort(t);
 }
 
 /* The epochs' step can wait for a later call, if one comes before the next bin. A step may need memory and so give some
- * back. It must not take the new bin, which looks old and holds nothing yet: t->opened protects it. */
+ * back. It must not take the new bin, which looks old and holds nothing yet: t->awaiting_record protects it. */
 void fdri_strategy_telescope_opened(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     p->flags &= (uint8_t)~FDRI_ARENA_PART_COUNTED;
-    t->opened = p;
+    t->awaiting_record = p;
     bool due = telescope() && fdri_strategy_epoch_opened(t, 1u << (p->size_log2 - 9));
     if (due && !fdri_leave_for_later(t, FDRI_LATER_EPOCH)) fdri_strategy_telescope_epoch(t);
-    t->opened = NULL;
+    t->awaiting_record = NULL;
 }
 
 void fdri_strategy_telescope_pinned(struct fdri_thread *t)

@@ -24,7 +24,7 @@ static struct fdri_arena_part *least_valuable(struct fdri_thread *t, const struc
     uint64_t class_bytes[FDRI_ARENA_CLASS_COUNT] = {0};
     struct fdri_arena_part *best = NULL;
     struct fdri_policies_part_view best_view = {0};
-    const struct fdri_policies_chain *chain = &fdri_life_recording.set.chain;
+    const struct fdri_policies_chain *chain = &fdri_life_recording.settings.chain;
     for (struct fdri_arena_part *p = fdri_strategy_part_at(t, t->loc->parts_first); p;
          /* claimers change it */
          p = fdri_strategy_part_at(t, p->next))

@@ -63,7 +63,7 @@ static uint32_t more_room(const struct fdri_thread *t)
 }
 
 /* Makes room for one more partition; false: no memory. */
-static bool grow(struct fdri_thread *t)
+static bool make_room(struct fdri_thread *t)
 {
     uint32_t have = 0, last = 0, *link = &t->order_off;
     for (; *link && have <= t->order_room; link = &block_at(t, last)->next) have += room_of(t, last = *link);
@@ -104,11 +104,11 @@ static bool worth_less(const struct fdri_strategy_rank *a, const struct fdri_str
 {
     struct fdri_policies_part_view x = view_of(a, class_bytes), y = view_of(b, class_bytes);
     enum fdri_policies_reason why;
-    return fdri_policies_precedes(&fdri_life_recording.set.chain, &x, &y, &why);
+    return fdri_policies_precedes(&fdri_life_recording.settings.chain, &x, &y, &why);
 }
 
 /* Moves the entry at i forward to its place among those before it; returns the number of places visited. */
-static uint32_t sink(struct fdri_thread *t, uint32_t i, const uint64_t *class_bytes)
+static uint32_t sift_forward(struct fdri_thread *t, uint32_t i, const uint64_t *class_bytes)
 {
     struct fdri_strategy_cursor c = FDRI_STRATEGY_CURSOR_START;
     struct fdri_strategy_rank it = *fdri_strategy_order_at(t, &c, i);
@@ -124,7 +124,7 @@ static uint32_t sink(struct fdri_thread *t, uint32_t i, const uint64_t *class_by
 }
 
 /* Removes the entries whose partitions are not wanted. */
-static void keep(struct fdri_thread *t, bool (*wanted)(const struct fdri_thread *, const struct fdri_arena_part *))
+static void keep_only(struct fdri_thread *t, bool (*wanted)(const struct fdri_thread *, const struct fdri_arena_part *))
 {
     struct fdri_strategy_cursor from = FDRI_STRATEGY_CURSOR_START, to = FDRI_STRATEGY_CURSOR_START;
     uint32_t count = 0;
@@ -139,54 +139,54 @@ static void keep(struct fdri_thread *t, bool (*wanted)(const struct fdri_thread 
 
 /* true: p holds bins, or records still go there. Bands that were joined to others and are empty get no records any
  * more. */
-static bool asked_for(const struct fdri_thread *t, const struct fdri_arena_part *p)
+static bool in_use(const struct fdri_thread *t, const struct fdri_arena_part *p)
 {
     return (uint32_t)fdri_atomic_load_relaxed(&p->list_head) || !fdri_joined_away(t, p);
 }
 
-static bool not_aside(const struct fdri_thread *t, const struct fdri_arena_part *p)
+static bool not_pinned(const struct fdri_thread *t, const struct fdri_arena_part *p)
 {
     (void)t;
     return !(p->flags & FDRI_ARENA_PART_PINNED);
 }
 
 /* Inserts p; its oldest bin ends at `end` or later. */
-static void put(struct fdri_thread *t, struct fdri_arena_part *p, uint64_t end)
+static void insert(struct fdri_thread *t, struct fdri_arena_part *p, uint64_t end)
 {
     uint64_t class_bytes[FDRI_ARENA_CLASS_COUNT] = {0};
     struct fdri_strategy_cursor c = FDRI_STRATEGY_CURSOR_START;
-    if (t->order_count == t->order_room) keep(t, asked_for);
-    if (t->order_count == t->order_room && !grow(t)) {
-        t->order_lacks = true; /* until then p gives only when nothing else does */
+    if (t->order_count == t->order_room) keep_only(t, in_use);
+    if (t->order_count == t->order_room && !make_room(t)) {
+        t->order_incomplete = true; /* until then p gives only when nothing else does */
         return;
     }
     struct fdri_policies_part_view v = fdri_strategy_view_of(p, class_bytes);
     uint32_t index, last = t->order_count;
-    enum fdri_policies_step step = fdri_policies_step(&fdri_life_recording.set.chain, &v, &index).step;
+    enum fdri_policies_step step = fdri_policies_step(&fdri_life_recording.settings.chain, &v, &index).step;
     if (step == FDRI_POLICIES_BY_CLASS) sum_classes(t, class_bytes); /* other steps do not use the bytes of classes */
     *fdri_strategy_order_at(t, &c, last) = (struct fdri_strategy_rank){
         end, 0, fdri_thread_offset_of(t, p), (uint8_t)step, (uint8_t)(p->class_ << 4 | p->band), p->depth};
     p->flags |= FDRI_ARENA_PART_PLACED;
     t->order_count = last + 1;
-    sink(t, last, class_bytes);
+    sift_forward(t, last, class_bytes);
 }
 
 void fdri_strategy_order_put(struct fdri_thread *t, struct fdri_arena_part *p)
 {
-    put(t, p, t->loc->last_tick >> t->shift);
+    insert(t, p, t->loc->last_tick >> t->shift);
 }
 
 void fdri_strategy_order_complete(struct fdri_thread *t)
 {
-    if (!t->order_lacks) return;
-    t->order_lacks = false;
+    if (!t->order_incomplete) return;
+    t->order_incomplete = false;
     uint32_t left = PUT_MOST;
     for (struct fdri_arena_part *p = fdri_strategy_part_at(t, t->loc->parts_first); p;
          p = fdri_strategy_part_at(t, p->next)) {
-        if (p->flags & FDRI_ARENA_PART_PLACED || !not_aside(t, p) || !asked_for(t, p)) continue;
-        if (!left--) t->order_lacks = true; /* the others come with the next call */
-        else put(t, p, 0);                  /* bound 0: examine it at the next choice */
-        if (t->order_lacks) return;
+        if (p->flags & FDRI_ARENA_PART_PLACED || !not_pinned(t, p) || !in_use(t, p)) continue;
+        if (!left--) t->order_incomplete = true; /* the others come with the next call */
+        else insert(t, p, 0);                    /* bound 0: examine it at the next choice */
+        if (t->order_incomplete) return;
     }
 }
 
@@ -197,11 +197,11 @@ void fdri_strategy_order_sort(struct fdri_thread *t)
     t->order_sorted = 0;
     if (t->order_count > SORT_MAX) return;
     sum_classes(t, class_bytes);
-    for (; i < t->order_count && steps < SORT_STEPS; i++) steps += sink(t, i, class_bytes);
+    for (; i < t->order_count && steps < SORT_STEPS; i++) steps += sift_forward(t, i, class_bytes);
     if (i < t->order_count) t->order_sorted = i;
 }
 
-void fdri_strategy_order_drop_pinned(struct fdri_thread *t) { keep(t, not_aside); }
+void fdri_strategy_order_drop_pinned(struct fdri_thread *t) { keep_only(t, not_pinned); }
 
 /* An entry that is there twice keeps its first place. A missing one is added by the next fdri_strategy_order_complete.
  * An entry may be half copied, so its bound is reset. */
@@ -221,5 +221,5 @@ void fdri_strategy_order_mend(struct fdri_thread *t)
         *fdri_strategy_order_at(t, &to, count++) = o;
     }
     t->order_count = count;
-    t->order_lacks = true;
+    t->order_incomplete = true;
 }

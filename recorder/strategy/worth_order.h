@@ -33,8 +33,8 @@ struct fdri_strategy_cursor {
 
 /* The entry at index i < t->order_count. */
 struct fdri_strategy_rank *fdri_strategy_order_at(struct fdri_thread *t, struct fdri_strategy_cursor *c, uint32_t i);
-/* Inserts p at its place. Without memory p is left out and t->order_lacks set; the next fdri_strategy_order_complete
- * tries again. */
+/* Inserts p at its place. Without memory p is left out and t->order_incomplete set; the next
+ * fdri_strategy_order_complete tries again. */
 void fdri_strategy_order_put(struct fdri_thread *t, struct fdri_arena_part *p);
 void fdri_strategy_order_complete(struct fdri_thread *t);
 /* Sorts the table: classes without a rank go by their bytes, which change. One call does a bounded number of steps.

@@ -61,7 +61,7 @@ static __thread uint32_t rounds;
 
 /* No more attaching for this thread. A forked child of such a thread continues as the child's first thread, which may
  * attach. */
-static bool is_over(void)
+static bool may_not_attach(void)
 {
     return FDRI_UNLIKELY(rounds >= PTHREAD_DESTRUCTOR_ITERATIONS) && syscall(SYS_gettid) != getpid();
 }
@@ -75,7 +75,7 @@ static __thread struct fdri_thread_wishes before;
 struct fdri_thread_wishes *fdri_thread_wishes(void)
 {
     uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
-    if (!on || fdri_record_self.recording == on || fdri_record_self.dead_for != on) return NULL;
+    if (!on || fdri_record_self.recording == on || fdri_record_self.no_room_recording != on) return NULL;
     if (before.recording != on) before = (struct fdri_thread_wishes){.recording = on};
     return &before;
 }
@@ -128,7 +128,7 @@ void fdri_thread_release_recording(void)
  * as they run. */
 static bool look_again(struct fdri_thread *t)
 {
-    uint32_t n = ++t->dead_since;
+    uint32_t n = ++t->no_room_events;
     return n < LOOK_AGAIN ? !(n & (n - 1)) : n % LOOK_AGAIN == 0;
 }
 
@@ -167,7 +167,7 @@ static void say_no_room(bool memory)
 
 static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
 {
-    if (fdri_thread_inside || is_over() || (t->dead_for == number && !look_again(t))) return false;
+    if (fdri_thread_inside || may_not_attach() || (t->no_room_recording == number && !look_again(t))) return false;
     int saved = errno; /* the program's errno must survive an event */
     sigset_t old;
     fdri_system_signals_block(&old);
@@ -180,9 +180,9 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     /* without room, too: it may find room near its end */
     if (here && !lane && have_key) pthread_setspecific(exit_key, t);
     if (here && !ok) {
-        if (t->dead_for != number) fdri_thread_count_no_room((uint32_t)syscall(SYS_gettid), true);
-        if (t->dead_for != number) t->dead_since = 0;
-        t->dead_for = number;
+        if (t->no_room_recording != number) fdri_thread_count_no_room((uint32_t)syscall(SYS_gettid), true);
+        if (t->no_room_recording != number) t->no_room_events = 0;
+        t->no_room_recording = number;
         say_no_room(memory);
     } else if (ok && !lane) {
         fdri_names_address_thread();
@@ -197,7 +197,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     fdri_atomic_signal_fence();
     if (ok) {
         t->recording = number;
-        t->dead_for = 0;
+        t->no_room_recording = 0;
         fdri_thread_update_soft(t);
     }
     if (here) fdri_thread_release_recording();
@@ -211,7 +211,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
 
 /* Number of events of this class and depth that have a place: `accounts` of them, and those in partitions. An open call
  * is not among them. All partitions must be sealed. */
-static uint64_t placed(const struct fdri_thread *t, uint32_t class_, uint32_t depth, uint64_t accounts)
+static uint64_t placed_events(const struct fdri_thread *t, uint32_t class_, uint32_t depth, uint64_t accounts)
 {
     const struct fdri_arena_part *p;
     for (uint32_t off = t->loc->parts_first; off; off = p->next) {
@@ -225,19 +225,19 @@ static uint64_t placed(const struct fdri_thread *t, uint32_t class_, uint32_t de
 static uint64_t calls_placed(const struct fdri_thread *t, uint32_t depth)
 {
     const struct fdri_arena_level *v = fdri_thread_level(t, depth);
-    return placed(t, FDRI_ARENA_CLASS_REGION, depth,
-                  v->filtered + v->reduced_gate + v->lost + fdri_strategy_was_frozen(t, depth));
+    return placed_events(t, FDRI_ARENA_CLASS_REGION, depth,
+                         v->filtered + v->reduced_gate + v->lost + fdri_strategy_was_frozen(t, depth));
 }
 
 static uint64_t points_placed(const struct fdri_thread *t, const struct fdri_arena_level_points *points,
                               uint32_t class_, uint32_t depth)
 {
-    return placed(t, class_, depth,
-                  points->by_class[class_].filtered + points->by_class[class_].reduced_gate +
-                      points->by_class[class_].lost);
+    return placed_events(t, class_, depth,
+                         points->by_class[class_].filtered + points->by_class[class_].reduced_gate +
+                             points->by_class[class_].lost);
 }
 
-static bool is_open(const struct fdri_thread *t, uint32_t depth)
+static bool is_open_at(const struct fdri_thread *t, uint32_t depth)
 {
     return depth && depth <= t->loc->depth &&
            !(fdri_thread_level(t, depth)->flags & (FDRI_ARENA_LEVEL_UNTIMED | FDRI_ARENA_LEVEL_SETTLED));
@@ -251,11 +251,11 @@ static void settle_rewind(struct fdri_thread *t, struct fdri_arena_part *p)
     const struct fdri_arena_level_points *points = v->points_off ? fdri_thread_at(t, v->points_off) : NULL;
     bool calls = p->class_ == FDRI_ARENA_CLASS_REGION;
     uint64_t presented = calls ? v->presented : points->by_class[p->class_].presented;
-    uint64_t sum = calls ? calls_placed(t, p->depth) + is_open(t, p->depth)
+    uint64_t sum = calls ? calls_placed(t, p->depth) + is_open_at(t, p->depth)
                          : points_placed(t, points, p->class_, p->depth);
-    if (sum < presented) fdri_record_rewind_account(t, p, fdri_bits_min(presented - sum, p->forgets));
+    if (sum < presented) fdri_record_rewind_account(t, p, fdri_bits_min(presented - sum, p->rewind_records));
     fdri_atomic_signal_fence();
-    fdri_atomic_store_release(&p->forgets, 0); /* R:forget */
+    fdri_atomic_store_release(&p->rewind_records, 0); /* R:forget */
 }
 
 static void settle_points(struct fdri_thread *t, struct fdri_arena_level_points *points, uint32_t depth)
@@ -266,13 +266,14 @@ static void settle_points(struct fdri_thread *t, struct fdri_arena_level_points 
 
 /* Balances presented and placed events. An event that was presented and has no place is lost. An open call that has a
  * place has ended. */
-static void settle(struct fdri_thread *t)
+static void balance_accounts(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
     struct fdri_arena_level *v = fdri_thread_level(t, l->depth);
     struct fdri_arena_level_points *points = v->points_off ? fdri_thread_at(t, v->points_off) : NULL;
     for (uint32_t off = l->parts_first; off; off = ((struct fdri_arena_part *)fdri_thread_at(t, off))->next)
-        if (((struct fdri_arena_part *)fdri_thread_at(t, off))->forgets) settle_rewind(t, fdri_thread_at(t, off));
+        if (((struct fdri_arena_part *)fdri_thread_at(t, off))->rewind_records)
+            settle_rewind(t, fdri_thread_at(t, off));
     l->lost_overflow = l->presented_overflow; /* presented without a level: all are lost */
     settle_points(t, points, l->depth);
     /* readings, and points inside of calls beside them, are of other depths */
@@ -280,7 +281,7 @@ static void settle(struct fdri_thread *t)
     for (uint32_t d = 0; readings && d <= FDRI_ARENA_READING_DEPTHS && d <= fdri_arena_levels_in(l->level_blocks); d++)
         if (d != l->depth && fdri_thread_level(t, d)->points_off)
             settle_points(t, fdri_thread_at(t, fdri_thread_level(t, d)->points_off), d);
-    bool open = is_open(t, l->depth);
+    bool open = is_open_at(t, l->depth);
     /* R:frame */
     if (open && calls_placed(t, l->depth) == v->presented) fdri_atomic_store_release(&l->depth, l->depth - 1);
     if (l->depth == fdri_arena_levels_in(l->level_blocks)) return;
@@ -312,13 +313,13 @@ static bool is_untouched(const struct fdri_arena_part *p, uint32_t depth)
 
 /* A longjmp left an operation. Closes a call that is already in the totals, and seals partitions that may be
  * half-written. */
-static void mend(struct fdri_thread *t)
+static void repair_after_longjmp(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
     uint32_t depth = l->depth;
     bool rewound = false; /* then all are sealed: records in an unsealed bin would count as removed */
     for (uint32_t off = l->parts_first; off; off = ((struct fdri_arena_part *)fdri_thread_at(t, off))->next)
-        rewound |= ((struct fdri_arena_part *)fdri_thread_at(t, off))->forgets != 0;
+        rewound |= ((struct fdri_arena_part *)fdri_thread_at(t, off))->rewind_records != 0;
     l->abandoned++;
     fdri_awake(&fdri_life_recording.arena, l); /* also if it was left while waking up */
     fdri_totals_rows_mend(t);
@@ -333,10 +334,10 @@ static void mend(struct fdri_thread *t)
         take_back_leave(t, p);
     }
     /* else other threads could claim bins before they are set aside */
-    if (!t->setting_aside) fdri_bins_claim_unpin(l);
+    if (!t->pinning) fdri_bins_claim_unpin(l);
     fdri_memory_relink_slots(t);
     fdri_strategy_telescope_mend(t);
-    settle(t);
+    balance_accounts(t);
     fdri_jumps_finish_enter(t);
     fdri_strategy_epochs_mend(t);
     fdri_aside_left(t);
@@ -345,7 +346,7 @@ static void mend(struct fdri_thread *t)
 static void give_up(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
-    mend(t);
+    repair_after_longjmp(t);
     t->top = fdri_thread_level(t, l->depth);
     fdri_record_rewind_left(t);
     t->untimed = 0;
@@ -366,7 +367,7 @@ static void end_location(struct fdri_thread *t)
     /* pthread_exit or cancellation ends open calls; they count */
     bool now = !t->times_given && t != &fdri_record_lane; /* else at the newest event */
     if (l->depth) fdri_record_close_all(t, now ? fdri_thread_clamp_live(t, fdri_thread_tick_live(t)) : 0);
-    t->recording = t->plain = t->rounded = 0;
+    t->recording = t->unrounded_recording = t->rounded_recording = 0;
     fdri_ready_release(t);
     fdri_ended_prepare(t);
     l->end_tick = fdri_bits_max(l->last_tick >> t->shift, 1);
@@ -392,8 +393,8 @@ static void detach(struct fdri_thread *t)
         end_location(t);
         fdri_thread_release_recording();
     }
-    t->recording = t->plain = t->rounded = 0;
-    fdri_record_lane.recording = fdri_record_lane.plain = fdri_record_lane.rounded = 0;
+    t->recording = t->unrounded_recording = t->rounded_recording = 0;
+    fdri_record_lane.recording = fdri_record_lane.unrounded_recording = fdri_record_lane.rounded_recording = 0;
     fdri_record_rewind_release(t);
     fdri_system_signals_restore(&old);
 }
@@ -427,7 +428,7 @@ static bool on_alternate(const struct fdri_thread *t, uint64_t here)
 /* Was the operation with this mark left by a longjmp out of a handler, so that nothing cleared `busy`? If `here` lies
  * above the interrupted frame, or beside it as when a loop calls again, the operation is gone. A handler that is still
  * running lies below by at least its signal frame, which is over 1 KiB. Frames on an alternate stack prove nothing. */
-static bool is_gone(const struct fdri_thread *t, uint64_t mark, uint64_t here)
+static bool operation_abandoned(const struct fdri_thread *t, uint64_t mark, uint64_t here)
 {
     return here + 768 > mark && !on_alternate(t, here);
 }
@@ -437,7 +438,7 @@ __thread struct fdri_thread_reading fdri_thread_reading;
 void fdri_thread_read_abandoned(uint64_t here)
 {
     if (!fdri_thread_reading.count || fdri_record_self.recording != fdri_atomic_load_relaxed(&fdr_switch_.on)) return;
-    if (!is_gone(&fdri_record_self, fdri_thread_reading.frame, here)) return;
+    if (!operation_abandoned(&fdri_record_self, fdri_thread_reading.frame, here)) return;
     for (; fdri_thread_reading.count && urcu_bp_read_ongoing(); fdri_thread_reading.count--) urcu_bp_read_unlock();
     fdri_thread_reading.count = 0;
 }
@@ -455,16 +456,16 @@ static void end_lane(uint64_t here)
     if (left) give_up(lane);
     fdri_stay_awake(&fdri_life_recording.arena, lane->loc);
     fdri_totals_count_pending(lane->base, lane->loc);
-    /* the same check as in claim() */
+    /* the same check as in begin_operation() */
     if (fdri_atomic_load_relaxed(&fdr_switch_.on) == lane->recording) fdri_record_close_all(lane, 0);
     fdri_thread_end(lane);
 }
 
-static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri_thread_domain domain)
+static struct fdri_thread *begin_operation(struct fdri_thread *t, uint64_t here, enum fdri_thread_domain domain)
 {
     bool left = t->loc->busy;
     /* fdri_thread_inside: signals are blocked, so fdr itself has called a function of the program */
-    if (left && (fdri_thread_inside || !is_gone(t, t->loc->busy, here))) return NULL;
+    if (left && (fdri_thread_inside || !operation_abandoned(t, t->loc->busy, here))) return NULL;
     /* First replaces the old mark, which may lie far below. A handler from here on finds itself inside of this
      * operation, and does not repair once more. */
     fdri_atomic_store_relaxed(&t->loc->busy, here);
@@ -482,10 +483,10 @@ static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri
     }
     fdri_stay_awake(&fdri_life_recording.arena, t->loc);
     fdri_totals_count_pending(t->base, t->loc);
-    if (t->fresh && domain != FDRI_THREAD_NO_EVENT) {
+    if (t->no_event_yet && domain != FDRI_THREAD_NO_EVENT) {
         if (domain == FDRI_THREAD_NS) fdri_thread_set_clock(t, true);
         else t->loc->start_tick = fdri_thread_tick_live(t) >> t->shift;
-        t->fresh = false;
+        t->no_event_yet = false;
         fdri_thread_update_soft(t);
     }
     return t;
@@ -494,7 +495,7 @@ static struct fdri_thread *claim(struct fdri_thread *t, uint64_t here, enum fdri
 /* Counts an event that is not recorded, if recording `number` still runs. This holds nothing: a handler may leave by
  * longjmp, and the thread may be cancelled, at any point. If the recording ends during this, the count goes to memory
  * that stays mapped. */
-FDRI_RACY static void lose(uint32_t number)
+FDRI_RACY static void count_unrecorded(uint32_t number)
 {
     if (fdri_atomic_load_acquire(&fdr_switch_.on) != number) return; /* A:on */
     /* A:on - the arena of recording `number`, if the switch still shows it after this load */
@@ -506,7 +507,7 @@ bool fdri_thread_attached(void)
 {
     uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     if (on && (fdri_record_self.recording == on || attach(&fdri_record_self, on, false))) return true;
-    if (on) lose(on);
+    if (on) count_unrecorded(on);
     return false;
 }
 
@@ -517,12 +518,12 @@ struct fdri_thread *fdri_thread_begin(enum fdri_thread_domain domain)
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     struct fdri_thread *t = &fdri_record_self;
     if (t->recording == on || attach(t, on, false)) {
-        if (claim(t, here, domain)) return t;
+        if (begin_operation(t, here, domain)) return t;
         if (fdri_atomic_load_relaxed(&fdr_switch_.on) != on) return NULL;
         struct fdri_thread *lane = &fdri_record_lane;
-        if ((lane->recording == on || attach(lane, on, true)) && claim(lane, here, domain)) return lane;
+        if ((lane->recording == on || attach(lane, on, true)) && begin_operation(lane, here, domain)) return lane;
     }
-    if (domain != FDRI_THREAD_NO_EVENT) lose(on);
+    if (domain != FDRI_THREAD_NO_EVENT) count_unrecorded(on);
     return NULL;
 }
 
@@ -531,15 +532,15 @@ struct fdri_thread *fdri_thread_begin_attached(void)
     uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     if (!on || fdri_record_self.recording != on) return NULL;
-    if (claim(&fdri_record_self, here, FDRI_THREAD_NO_EVENT)) return &fdri_record_self;
-    return fdri_record_lane.recording == on ? claim(&fdri_record_lane, here, FDRI_THREAD_NO_EVENT) : NULL;
+    if (begin_operation(&fdri_record_self, here, FDRI_THREAD_NO_EVENT)) return &fdri_record_self;
+    return fdri_record_lane.recording == on ? begin_operation(&fdri_record_lane, here, FDRI_THREAD_NO_EVENT) : NULL;
 }
 
 void fdri_thread_settle_own(uint64_t here)
 {
     struct fdri_thread *t = &fdri_record_self;
     uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
-    if (on && t->recording == on && claim(t, here, FDRI_THREAD_NO_EVENT)) fdri_thread_end(t);
+    if (on && t->recording == on && begin_operation(t, here, FDRI_THREAD_NO_EVENT)) fdri_thread_end(t);
 }
 
 uint64_t fdri_thread_tick_at(struct fdri_thread *t, uint64_t time_ns)

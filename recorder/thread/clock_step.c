@@ -34,16 +34,16 @@ uint64_t fdri_thread_tick_now(void)
     return (fdri_life_recording.ticks ? fdri_clock_ticks() : fdri_clock_ns(CLOCK_MONOTONIC)) + offset;
 }
 
-static void take(struct fdri_thread *t, uint64_t offset)
+static void adopt_offset(struct fdri_thread *t, uint64_t offset)
 {
     t->clock_offset = offset;
-    t->quick = t->ticks && !offset;
+    t->fast_clock = t->ticks && !offset;
 }
 
 /* A location that counts in the caller's ns, while the recording counts ticks, has a clock of its own. */
 void fdri_thread_clock_adopt(struct fdri_thread *t)
 {
-    take(t, t->ticks == fdri_life_recording.ticks ? fdri_atomic_load_relaxed(shared_offset()) : 0);
+    adopt_offset(t, t->ticks == fdri_life_recording.ticks ? fdri_atomic_load_relaxed(shared_offset()) : 0);
 }
 
 /* The time of the recording without the step; 0: there is no other clock to compare with. */
@@ -59,7 +59,7 @@ static void mark(uint64_t tick, uint64_t back)
     struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
     struct fdri_arena_clock_step *step =
         &s->clock_step[fdri_atomic_add_relaxed(&s->clock_steps, 1u) % FDRI_ARENA_CLOCK_STEPS];
-    fdri_atomic_store_relaxed(&step->back, back);
+    fdri_atomic_store_relaxed(&step->step_ticks, back);
     fdri_atomic_signal_fence();
     fdri_atomic_store_relaxed(&step->tick, tick);
 }
@@ -77,7 +77,7 @@ static void anchor(struct fdri_thread *t, uint64_t reading, uint64_t step)
             fdri_life_suspect_restored();
         }
     }
-    take(t, shared);
+    adopt_offset(t, shared);
     fdri_thread_update_soft(t);
 }
 

@@ -13,22 +13,22 @@ struct fdri_thread_eviction_hand {
     uint32_t epochs; /* the epochs that `block` belongs to */
     /* The table of bits: one is set for each region whose calls went to the row [rest]. Regions with the same low bits
      * share a bit. */
-    uint32_t gone;
-    uint32_t gone_bits;
+    uint32_t evicted_off;
+    uint32_t evicted_bits;
     /* The same for points: metrics, markers and others. No total contains their values. */
-    uint64_t points_gone;
-    uint64_t few_gone; /* the same for regions while memory held no table of bits */
+    uint64_t evicted_points;
+    uint64_t evicted_few; /* the same for regions while memory held no table of bits */
 };
 
 /* The rows that an epoch has still to get after its end: epoch_walk.c. */
 struct fdri_thread_walk {
     /* Place of the next row in the epochs' base; block 0: no row is left. */
-    uint32_t block, at;
+    uint32_t block, row;
     /* End of the rows that existed when the epoch ended. */
-    uint32_t last, end;
-    uint32_t step; /* rows taken in one step */
+    uint32_t last_block, last_row_end;
+    uint32_t rows_per_step; /* rows taken in one step */
     /* Offset of the former values of rows that changed since. */
-    uint32_t kept;
+    uint32_t old_values_off;
     bool heap;
 };
 

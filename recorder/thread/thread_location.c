@@ -41,14 +41,15 @@ void fdri_thread_update_soft(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
     uint32_t kept = fdri_arena_levels_in(l->level_blocks);
-    bool slow = t->fresh || !t->quick || l->pause || l->overflow || t->walk.block ||
+    bool slow = t->no_event_yet || !t->fast_clock || l->pause || l->overflow || t->walk.block ||
                 l->flags & FDRI_ARENA_LOCATION_STOPPED;
-    bool gaps = t->tied_to == (l->last_tick >> t->shift) + 1; /* a call of this tick may have to store its ordinal */
-    t->soft = slow || gaps || t->aside_due ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
+    bool gaps = t->tie_tick_end ==
+                (l->last_tick >> t->shift) + 1; /* a call of this tick may have to store its ordinal */
+    t->slow_depth = slow || gaps || t->pinning_due ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
     t->counted_levels = slow || kept < t->depth_limit ? 0 : kept - t->depth_limit;
-    uint32_t quick = t->quick && !l->overflow ? t->recording : 0;
-    t->plain = t->shift ? 0 : quick;
-    t->rounded = t->shift ? quick : 0;
+    uint32_t quick = t->fast_clock && !l->overflow ? t->recording : 0;
+    t->unrounded_recording = t->shift ? 0 : quick;
+    t->rounded_recording = t->shift ? quick : 0;
 }
 
 void fdri_thread_update_pause(struct fdri_thread *t)
@@ -57,7 +58,7 @@ void fdri_thread_update_pause(struct fdri_thread *t)
     fdri_thread_update_soft(t);
 }
 
-static bool grow(struct fdri_thread *t, bool may_stop)
+static bool add_level_block(struct fdri_thread *t, bool may_stop)
 {
     struct fdri_arena_location *l = t->loc;
     uint32_t off = 0;
@@ -80,16 +81,16 @@ enum { AHEAD_FROM = 2, AHEAD = 2 };
 bool fdri_thread_grow_levels(struct fdri_thread *t)
 {
     const struct fdri_arena_location *l = t->loc;
-    bool may_stop = fdri_life_recording.set.strategy == FDRI_ARENA_STRATEGY_FIRST &&
+    bool may_stop = fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST &&
                     !(l->flags & FDRI_ARENA_LOCATION_STOPPED);
     uint32_t ahead = may_stop && l->level_blocks >= AHEAD_FROM ? AHEAD : 0;
     if (l->level_blocks >= FDRI_ARENA_LEVEL_BLOCKS_MAX) return false;
     if (fdri_memory_search_pauses(&t->level_search, l->last_tick)) return false;
-    t->barriers = 0;
-    bool grown = grow(t, may_stop);
+    t->search_barriers = 0;
+    bool grown = add_level_block(t, may_stop);
     fdri_memory_search_over(&t->level_search, grown, l->last_tick + t->pause_ticks);
     if (!grown) return false;
-    while (ahead-- && grow(t, may_stop)) continue;
+    while (ahead-- && add_level_block(t, may_stop)) continue;
     return true;
 }
 
@@ -109,7 +110,7 @@ void fdri_thread_set_clock(struct fdri_thread *t, bool ns)
         t->edge[i] = fdri_bits_max(full >> r->shift, 1); /* so zero-length calls always lie in the shortest band */
     }
     t->pause_ticks = t->ticks ? fdri_life_ns_to_ticks(FDRI_MEMORY_PAUSE_NS) : FDRI_MEMORY_PAUSE_NS;
-    t->min_ticks = t->ticks ? fdri_life_ns_to_ticks(r->set.min_duration_ns) : r->set.min_duration_ns;
+    t->min_ticks = t->ticks ? fdri_life_ns_to_ticks(r->settings.min_duration_ns) : r->settings.min_duration_ns;
 }
 
 void fdri_thread_link_location(struct fdri_arena_location *l, uint32_t off)
@@ -134,7 +135,7 @@ struct fdri_arena_location *fdri_thread_location_new(void)
     return l;
 }
 
-static struct fdri_arena_location *slot(struct fdri_thread *t)
+static struct fdri_arena_location *new_location_block(struct fdri_thread *t)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint32_t off = fdri_bins_location_slot_take(a, &fdri_life_recording.slabs);
@@ -153,7 +154,7 @@ static_assert(offsetof(struct fdri_arena_location, piece_free) == offsetof(struc
 
 /* Clears a location. Threads that walk the chain read `next`, `claim`, `bins_held`, `strewn_units`, `meta_units` and
  * `flags` of free locations, too. memset must not write these. */
-static void clear(struct fdri_arena_location *l)
+static void clear_location(struct fdri_arena_location *l)
 {
     uint8_t *p = (uint8_t *)l;
     const size_t held = offsetof(struct fdri_arena_location, bins_held),
@@ -167,7 +168,7 @@ static void clear(struct fdri_arena_location *l)
     fdri_atomic_store_relaxed(&l->strewn_units, 0u);
     fdri_atomic_store_relaxed(&l->meta_units, 0u);
     l->split_bins = 0;
-    l->ended_turn = 0;
+    l->bins_filled_at_end = 0;
     l->fold_from = l->slabs = 0;
     l->reduction_ticks = l->reduction_worst = 0;
 }
@@ -185,10 +186,11 @@ bool fdri_thread_location_make(struct fdri_thread *t, struct fdri_arena_location
 {
     struct fdri_life_recorder *r = &fdri_life_recording;
     t->loc = NULL;
-    if (t->dead_for != fdri_life_recording.number) t->patient_until = fdri_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+    if (t->no_room_recording != fdri_life_recording.number)
+        t->attach_deadline_ns = fdri_clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
     if (!l) fdri_ended_make_room_early(t);
-    if (!l && !(l = slot(t))) return false;
-    clear(l);
+    if (!l && !(l = new_location_block(t))) return false;
+    clear_location(l);
     l->id = l->head.location = UINT32_MAX - 1;
     l->tid = thread_id();
     l->parent = parent;
@@ -196,29 +198,29 @@ bool fdri_thread_location_make(struct fdri_thread *t, struct fdri_arena_location
     strncpy(l->name, name, sizeof l->name - 1);
     t->loc = l;
     t->base = r->arena.base;
-    t->depth_limit = r->set.depth;
+    t->depth_limit = r->settings.depth;
     t->victim = NULL;
-    t->opened = NULL;
-    t->drain = t->ready = t->run_off = t->fetch_at = t->fetch_end = 0;
-    t->asker = NULL;
-    t->later = 0;
+    t->awaiting_record = NULL;
+    t->floor_part_off = t->bins_ready = t->run_off = t->prefetch_off = t->prefetch_end = 0;
+    t->last_served = NULL;
+    t->deferred = 0;
     t->order_off = t->order_count = t->order_room = t->order_sorted = t->live_parts = 0;
     t->walk = (struct fdri_thread_walk){0};
-    t->aside_units = 0;
-    t->aside_done = t->aside_due = t->order_lacks = false;
-    t->setting_aside = 0;
-    t->mark = NULL;
-    t->skipped = NULL;
-    t->no_more_skipped = t->sought = t->many_wait = false;
-    memset(t->looked, 0, sizeof t->looked);
-    t->passed_over = t->barriers = 0;
+    t->pinned_units = 0;
+    t->pinning_done = t->pinning_due = t->order_incomplete = false;
+    t->pinning = 0;
+    t->rewind_mark = NULL;
+    t->excluded_calls = NULL;
+    t->excluded_list_full = t->first_search_failed = t->many_adoptable = false;
+    memset(t->returned_seen, 0, sizeof t->returned_seen);
+    t->gave_nothing_off = t->search_barriers = 0;
     t->room_search = t->meta_search = t->level_search = (struct fdri_thread_search){.credit = FDRI_MEMORY_CREDIT};
-    t->hand = (struct fdri_thread_eviction_hand){0};
+    t->eviction_hand = (struct fdri_thread_eviction_hand){0};
     t->frozen_off = 0;
     t->stack_end = fdri_stack_own_end(fdri_thread_is_first(l));
     fdri_names_cache_start(t);
     t->untimed = t->phases = t->pauses = 0;
-    t->fresh = true;
+    t->no_event_yet = true;
     uint32_t zero = fdri_memory_meta(t, FDRI_ARENA_META_LEVELS, fdri_arena_levels_bytes(1));
     if (zero) {
         ((struct fdri_arena_levels_block *)fdri_thread_at(t, zero))->index = UINT32_MAX;
@@ -268,11 +270,11 @@ void fdri_thread_location_drop(struct fdri_thread *t)
     fdri_piece_collect(a, l);
     fdri_memory_meta_release(t);
     fdri_bins_piece_leave(a, l);
-    fdri_atomic_sub_relaxed(&a->pinned, l->split_bins);
+    fdri_atomic_sub_relaxed(&a->split_bins, l->split_bins);
     /* bins lost by operations that a longjmp left belong to nobody: else the block's next owner would count as holding
      * them */
     fdri_atomic_store_relaxed(&l->bins_held, 0u);
-    clear(l); /* no offset here may lead to memory that others own now */
+    clear_location(l); /* no offset here may lead to memory that others own now */
     if (l != fdri_life_recording.shares.spare[0] && l != fdri_life_recording.shares.spare[1])
         fdri_bins_location_slot_give(a, &fdri_life_recording.slabs, fdri_thread_offset_of(t, l));
     t->loc = NULL;

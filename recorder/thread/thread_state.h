@@ -23,37 +23,37 @@ struct fdri_thread {
     uint32_t recording; /* number of the recording that this state belongs to */
     /* `recording` if the clock is the counter and the unit is one tick, so that a leave may take the fastest path; else
      * 0 */
-    uint32_t plain;
-    uint32_t rounded; /* the same if the unit is more than one tick */
-    uint32_t soft;    /* an enter at this depth or deeper takes the slow path */
+    uint32_t unrounded_recording;
+    uint32_t rounded_recording; /* the same if the unit is more than one tick */
+    uint32_t slow_depth;        /* an enter at this depth or deeper takes the slow path */
     struct fdri_arena_location *loc;
     struct fdri_arena_level *top; /* level of the innermost open call; level 0 if there is none */
     uint8_t *base;
     /* The row's sum before the newest leave added to it: unfinished_call.c. */
     uint64_t sum_before;
-    uint32_t *row_slot;              /* slots of the table of rows */
-    struct fdri_names_cached *known; /* code addresses called recently, by hash */
+    uint32_t *row_slot;                      /* slots of the table of rows */
+    struct fdri_names_cached *address_cache; /* code addresses called recently, by hash */
     uint32_t row_shift;
-    uint32_t known_shift;
-    /* fdri_names_address_version when `known` was filled. If they differ, nothing in `known` is valid. */
-    uint32_t known_version;
+    uint32_t address_cache_shift;
+    /* fdri_names_address_version when `address_cache` was filled. If they differ, nothing in it is valid. */
+    uint32_t address_cache_version;
     uint32_t shift;
-    uint64_t min_ticks;      /* shorter calls are not stored */
-    uint64_t pause_ticks;    /* FDRI_MEMORY_PAUSE_NS */
-    uint64_t edge[3];        /* edges of the bands, in stored ticks */
-    uint64_t to_ns;          /* 32.32: full ticks of this location to ns */
-    bool fresh;              /* no event yet; the first one decides the unit of time */
-    bool ticks;              /* the unit is the tick counter's; else ns */
-    bool quick;              /* it is, without an offset: the fast path may run */
-    uint64_t clock_offset;   /* added to every reading of a clock that stepped back */
-    uint64_t presented_tick; /* newest tick that the caller gave (`_at`) */
-    uint32_t dead_for;       /* the recording in which this thread found no room */
-    uint32_t dead_since;     /* events since then */
-    uint32_t depth_limit;    /* FDR_DEPTH */
-    uint32_t untimed;        /* open calls within depth_limit that a pause left untimed */
-    uint32_t phases;         /* open phases, of those that rules name */
-    uint32_t pauses;         /* fdr_pause without its fdr_resume */
-    bool wants_phase;        /* paused while no such phase is open */
+    uint64_t min_ticks;         /* shorter calls are not stored */
+    uint64_t pause_ticks;       /* FDRI_MEMORY_PAUSE_NS */
+    uint64_t edge[3];           /* edges of the bands, in stored ticks */
+    uint64_t to_ns;             /* 32.32: full ticks of this location to ns */
+    bool no_event_yet;          /* no event yet; the first one decides the unit of time */
+    bool ticks;                 /* the unit is the tick counter's; else ns */
+    bool fast_clock;            /* it is, without an offset: the fast path may run */
+    uint64_t clock_offset;      /* added to every reading of a clock that stepped back */
+    uint64_t presented_tick;    /* newest tick that the caller gave (`_at`) */
+    uint32_t no_room_recording; /* the recording in which this thread found no room */
+    uint32_t no_room_events;    /* events since then */
+    uint32_t depth_limit;       /* FDR_DEPTH */
+    uint32_t untimed;           /* open calls within depth_limit that a pause left untimed */
+    uint32_t phases;            /* open phases, of those that rules name */
+    uint32_t pauses;            /* fdr_pause without its fdr_resume */
+    bool wants_phase;           /* paused while no such phase is open */
     /* Strategy `first`: the first block for the calls that are open when storage stops; 0: none yet. */
     uint32_t frozen_off;
     /* Number of levels beyond depth_limit: an enter there is only counted. 0: it takes the slow path. */
@@ -63,48 +63,48 @@ struct fdri_thread {
     struct fdri_arena_part *victim; /* the partition that reductions take from */
     uint8_t victim_step, victim_reason;
     /* Strategy `last`: the partition whose bins below the floor go next; 0: none is left. */
-    uint32_t drain;
-    uint32_t line; /* line of the newest step in the log of reductions */
+    uint32_t floor_part_off;
+    uint32_t reduction_line; /* line of the newest step in the log of reductions */
     /* Telescope: only bins of the victim that ended by this time may still go. */
     uint64_t victim_limit;
     /* The victim's place in the order by worth, unless the order has changed since; order_*: that order. */
-    uint32_t victim_at;
-    uint32_t victim_left, order_off, order_count, order_room;
+    uint32_t victim_rank;
+    uint32_t victim_bins_left, order_off, order_count, order_room;
     struct fdri_thread_walk walk;
-    uint32_t order_sorted;        /* places that an unfinished sort has put in order; 0: none */
-    bool order_lacks;             /* a partition may be missing from it, for lack of memory */
-    uint32_t live_parts;          /* partitions whose band was not joined to another */
-    uint32_t ready;               /* first of the whole bins given back ahead; 0: none */
-    uint32_t fetch_at, fetch_end; /* the part of it that is still to be prefetched */
-    uint32_t run_off;             /* struct fdri_bins_run: given back next time; 0: none yet */
+    uint32_t order_sorted;               /* places that an unfinished sort has put in order; 0: none */
+    bool order_incomplete;               /* a partition may be missing from it, for lack of memory */
+    uint32_t live_parts;                 /* partitions whose band was not joined to another */
+    uint32_t bins_ready;                 /* first of the whole bins given back ahead; 0: none */
+    uint32_t prefetch_off, prefetch_end; /* the part of it that is still to be prefetched */
+    uint32_t run_off;                    /* struct fdri_bins_run: given back next time; 0: none yet */
     /* Telescope: the partition whose new bin was opened for a record that is not in it yet; NULL: none. */
-    const struct fdri_arena_part *opened;
-    struct fdri_record_mark *mark;
-    struct fdri_jumps_excluded *skipped; /* open calls that rules exclude; NULL: none so far */
+    const struct fdri_arena_part *awaiting_record;
+    struct fdri_record_mark *rewind_mark;
+    struct fdri_jumps_excluded *excluded_calls; /* open calls that rules exclude; NULL: none so far */
     /* The partition that took the newest bin: searches ahead look for bins of its kind. */
-    struct fdri_arena_part *asker;
+    struct fdri_arena_part *last_served;
     /* FDRI_LATER_*: work that a later call may do, unless the next call needs it done. */
-    uint8_t later;
+    uint8_t deferred;
     /* A patient search for its first bin found none; further searches are short. */
-    bool sought;
+    bool first_search_failed;
     /* ns, monotonic: while it attaches it waits for others until then; afterwards it takes what it finds. */
-    uint64_t patient_until;
+    uint64_t attach_deadline_ns;
     /* Sleeping locations had many free pieces at its last look: it uses these before it claims more. */
-    bool many_wait;
-    bool no_more_skipped;  /* memory held no longer list in `skipped` */
-    uint32_t known_misses; /* since the table `known` was made */
-    uint32_t aside_units;  /* bins set aside by FDR_PIN, in units of 512 bytes */
-    bool aside_done;       /* FDR_PIN has set aside all that it will */
+    bool many_adoptable;
+    bool excluded_list_full;       /* memory held no longer list in `excluded_calls` */
+    uint32_t address_cache_misses; /* since the table `address_cache` was made */
+    uint32_t pinned_units;         /* bins set aside by FDR_PIN, in units of 512 bytes */
+    bool pinning_done;             /* FDR_PIN has set aside all that it will */
     /* 1: bins are being set aside; 2: the same, before the time of FDR_PIN; 0: they are not. */
-    uint8_t setting_aside;
+    uint8_t pinning;
     bool times_given; /* the caller gives the times (`_at`) */
     /* The next call that enters in a tick of its own sets bins aside. */
-    bool aside_due;
-    struct fdri_thread_eviction_hand hand;
-    struct fdri_thread_returned_seen looked[FDRI_THREAD_RETURNED_SEEN];
+    bool pinning_due;
+    struct fdri_thread_eviction_hand eviction_hand;
+    struct fdri_thread_returned_seen returned_seen[FDRI_THREAD_RETURNED_SEEN];
     /* Offset of the location that just gave nothing; it is asked last. */
-    uint32_t passed_over;
-    uint32_t barriers; /* memory barriers that the present search has cost others */
+    uint32_t gave_nothing_off;
+    uint32_t search_barriers; /* memory barriers that the present search has cost others */
     struct fdri_thread_search room_search, meta_search, level_search;
     /* Unused cells of totals: one for each size, in steps of 64 bytes; 0: none. */
     uint32_t spare_cells[FDRI_THREAD_SPARE_CELLS];
@@ -112,15 +112,15 @@ struct fdri_thread {
     /* abandoned_calls.c: the most bytes that stack can have, if stack_known; 0: unknown. */
     uint64_t stack_bytes;
     bool stack_known;
-    uint8_t asked_in_vain;
+    uint8_t stack_lookups_failed;
     /* Stored tick + 1 of the newest record that names a parent in its own tick. */
-    uint64_t tied_to;
+    uint64_t tie_tick_end;
 };
 /* The fast paths of enter and leave touch two cache lines: one that every call reads, one with the units of a leave. */
-static_assert(offsetof(struct fdri_thread, recording) == 0 && offsetof(struct fdri_thread, soft) == 12 &&
+static_assert(offsetof(struct fdri_thread, recording) == 0 && offsetof(struct fdri_thread, slow_depth) == 12 &&
                   offsetof(struct fdri_thread, loc) == 16 && offsetof(struct fdri_thread, top) == 24 &&
                   offsetof(struct fdri_thread, base) == 32 && offsetof(struct fdri_thread, row_slot) == 48 &&
-                  offsetof(struct fdri_thread, known) == 56,
+                  offsetof(struct fdri_thread, address_cache) == 56,
               "first line: who and where");
 static_assert(offsetof(struct fdri_thread, row_shift) == 64 && offsetof(struct fdri_thread, shift) == 76 &&
                   offsetof(struct fdri_thread, min_ticks) == 80 && offsetof(struct fdri_thread, edge) == 96 &&

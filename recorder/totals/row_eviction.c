@@ -46,50 +46,52 @@ static bool is_region(uint32_t key) { return key >> 24 == FDRI_ARENA_DEF_REGION;
 static uint64_t point_bit(uint32_t key) { return 1ull << (key * 0x9E3779B1u >> 26); }
 
 enum { FEW = 64 }; /* this many bits need no memory */
-static uint32_t bits_there(const struct fdri_thread_eviction_hand *h) { return h->gone ? h->gone_bits : FEW; }
+static uint32_t bits_there(const struct fdri_thread_eviction_hand *h) { return h->evicted_off ? h->evicted_bits : FEW; }
 static uint64_t *bits_of(struct fdri_thread *t)
 {
-    return t->hand.gone ? fdri_thread_at(t, t->hand.gone + sizeof(struct fdri_arena_meta_head)) : &t->hand.few_gone;
+    return t->eviction_hand.evicted_off
+               ? fdri_thread_at(t, t->eviction_hand.evicted_off + sizeof(struct fdri_arena_meta_head))
+               : &t->eviction_hand.evicted_few;
 }
 
 /* Grows the table of bits to `want`. Two keys that shared a bit then both have one. */
 static void more_bits(struct fdri_thread *t, uint32_t want)
 {
-    struct fdri_thread_eviction_hand *h = &t->hand;
+    struct fdri_thread_eviction_hand *h = &t->eviction_hand;
     uint32_t off = fdri_memory_meta(t, FDRI_ARENA_META_TABLE, (uint32_t)sizeof(struct fdri_arena_meta_head) + want / 8);
     if (!off) return;
     uint64_t *to = fdri_thread_at(t, off + sizeof(struct fdri_arena_meta_head)), *from = bits_of(t);
     for (uint32_t at = 0; at < want; at += bits_there(h)) memcpy(to + at / 64, from, bits_there(h) / 8);
-    uint32_t old = h->gone;
-    if (!old) h->gone_bits = FEW;
+    uint32_t old = h->evicted_off;
+    if (!old) h->evicted_bits = FEW;
     fdri_atomic_signal_fence(); /* until gone_bits grows, the new table's first bits equal the old one's */
-    h->gone = off;
+    h->evicted_off = off;
     fdri_atomic_signal_fence();
-    h->gone_bits = want;
+    h->evicted_bits = want;
     if (old) fdri_memory_meta_give(t, old);
 }
 
 static void add_gone(struct fdri_thread *t, uint32_t key)
 {
-    struct fdri_thread_eviction_hand *h = &t->hand;
+    struct fdri_thread_eviction_hand *h = &t->eviction_hand;
     uint32_t number = key & 0xffffffu, want = BITS_LEAST;
     /* the upper bound of ids */
     uint32_t regions = fdri_atomic_load_relaxed(&fdri_life_recording.arena.super->def_count[FDRI_ARENA_DEF_REGION]);
     if (!is_region(key)) {
-        h->points_gone |= point_bit(key);
+        h->evicted_points |= point_bit(key);
         return;
     }
     while (want < BITS_MOST && want <= regions) want *= 2;
-    if (h->gone_bits < want) more_bits(t, h->gone && want < BITS_MOST ? want * 2 : want);
-    if (!h->gone) more_bits(t, BITS_LEAST);
+    if (h->evicted_bits < want) more_bits(t, h->evicted_off && want < BITS_MOST ? want * 2 : want);
+    if (!h->evicted_off) more_bits(t, BITS_LEAST);
     bits_of(t)[number % bits_there(h) / 64] |= 1ull << number % 64;
 }
 
 bool fdri_totals_row_in_rest(struct fdri_thread *t, uint32_t key)
 {
-    const struct fdri_thread_eviction_hand *h = &t->hand;
+    const struct fdri_thread_eviction_hand *h = &t->eviction_hand;
     uint32_t number = key & 0xffffffu;
-    if (!is_region(key)) return h->points_gone & point_bit(key);
+    if (!is_region(key)) return h->evicted_points & point_bit(key);
     return bits_of(t)[number % bits_there(h) / 64] >> number % 64 & 1;
 }
 
@@ -115,7 +117,7 @@ static uint64_t worth_of(const struct fdri_arena_row *r)
 /* With epochs, the hand goes through their base: a row that is not in it stays. */
 static struct choice next_of_base(struct fdri_thread *t, const struct fdri_arena_epochs *e)
 {
-    struct fdri_thread_eviction_hand *h = &t->hand;
+    struct fdri_thread_eviction_hand *h = &t->eviction_hand;
     struct fdri_arena_epoch_base *b = h->block ? fdri_thread_at(t, h->block) : NULL;
     if (!b || h->index >= b->count) {
         b = b && b->next ? fdri_thread_at(t, b->next) : NULL; /* the last block may be empty */
@@ -132,7 +134,7 @@ static struct choice next_of_table(struct fdri_thread *t)
 {
     uint32_t mask = UINT32_MAX >> t->row_shift;
     for (uint32_t n = 0; n <= mask; n++) {
-        uint32_t off = t->row_slot[t->hand.index++ & mask];
+        uint32_t off = t->row_slot[t->eviction_hand.index++ & mask];
         if (off) return (struct choice){.row = fdri_thread_at(t, off)};
     }
     return (struct choice){0};
@@ -140,7 +142,7 @@ static struct choice next_of_table(struct fdri_thread *t)
 
 static struct choice next_row(struct fdri_thread *t)
 {
-    struct fdri_thread_eviction_hand *h = &t->hand;
+    struct fdri_thread_eviction_hand *h = &t->eviction_hand;
     const struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
     if (h->epochs != t->loc->epochs_off) {
         h->epochs = t->loc->epochs_off;
@@ -163,14 +165,14 @@ static uint64_t open_rows(struct fdri_thread *t)
     return bits;
 }
 
-static bool may_go(struct fdri_thread *t, const struct fdri_arena_row *r, uint64_t open)
+static bool may_evict(struct fdri_thread *t, const struct fdri_arena_row *r, uint64_t open)
 {
     return is_region(r->key) && r->key != FDRI_ARENA_ROW_KEY_REST && !(r->flags & FDRI_ARENA_ROW_GATED) &&
            !(open >> (fdri_thread_offset_of(t, r) >> 6 & 63) & 1);
 }
 
 /* Finds the least valuable of the next LOOK rows: one that has a histogram, and one that may go. */
-static void look(struct fdri_thread *t, struct choice *histogram, struct choice *row)
+static void find_least_valuable(struct fdri_thread *t, struct choice *histogram, struct choice *row)
 {
     uint64_t open = open_rows(t);
     *histogram = *row = (struct choice){0};
@@ -178,7 +180,7 @@ static void look(struct fdri_thread *t, struct choice *histogram, struct choice 
         struct choice c = next_row(t);
         if (!c.row) return;
         if (c.row->histogram && (!histogram->row || c.worth < histogram->worth)) *histogram = c;
-        if (may_go(t, c.row, open) && (!row->row || c.worth < row->worth)) *row = c;
+        if (may_evict(t, c.row, open) && (!row->row || c.worth < row->worth)) *row = c;
     }
 }
 
@@ -231,10 +233,10 @@ static struct fdri_arena_row *give_to(struct fdri_thread *t, const struct choice
     return r;
 }
 
-static struct fdri_arena_row *instead(struct fdri_thread *t, uint32_t key)
+static struct fdri_arena_row *row_for_evicted(struct fdri_thread *t, uint32_t key)
 {
     struct choice histogram, row;
-    look(t, &histogram, &row);
+    find_least_valuable(t, &histogram, &row);
     if (histogram.row && !fdri_totals_rows_full(t) && fdri_strategy_epoch_row_fits(t, key)) {
         drop_histogram(t, histogram.row);
         return row_in_a_cell(t, key);
@@ -247,7 +249,7 @@ struct fdri_arena_row *fdri_totals_row_evict(struct fdri_thread *t, uint32_t key
     fdri_epoch_walk_all(t);
     if (!fdri_life_recording.arena.super->fold_off || !fdri_ended_lock(fdri_thread_offset_of(t, t->loc), TRIES))
         return NULL;
-    struct fdri_arena_row *r = instead(t, key);
+    struct fdri_arena_row *r = row_for_evicted(t, key);
     fdri_ended_unlock();
     return r;
 }

@@ -30,17 +30,17 @@ enum {
 
 /* Is meta memory below this part of the buffer? Totals share the buffer with events: rows may grow up to four eighths,
  * histograms up to three. */
-static bool within(uint64_t eighths)
+static bool meta_below_eighths(uint64_t eighths)
 {
     return fdri_memory_meta_bytes() < fdri_life_recording.arena.super->arena_bytes / 8 * eighths;
 }
 
 /* The same, after folding ended threads where that makes room. */
-static bool have_within(struct fdri_thread *t, uint64_t eighths)
+static bool make_meta_room(struct fdri_thread *t, uint64_t eighths)
 {
-    for (int i = 0; i < STEPS && !within(eighths); i++)
+    for (int i = 0; i < STEPS && !meta_below_eighths(eighths); i++)
         if (!fdri_ended_room(t, FDRI_ENDED_FOR_ACCOUNTS)) break;
-    return within(eighths);
+    return meta_below_eighths(eighths);
 }
 
 /* Keeps the former cells of a grown histogram for the next row or histogram of that size. Not while a snapshot copies
@@ -56,7 +56,7 @@ static void spare_cells(struct fdri_thread *t, uint32_t off, uint32_t bytes)
 }
 
 /* A multiple of 64 bytes of zeroed memory, or 0. */
-static uint32_t cells(struct fdri_thread *t, uint32_t bytes)
+static uint32_t new_cells(struct fdri_thread *t, uint32_t bytes)
 {
     struct fdri_arena_location *l = t->loc;
     uint32_t *spare = bytes / 64 <= FDRI_THREAD_SPARE_CELLS ? &t->spare_cells[bytes / 64 - 1] : NULL;
@@ -69,7 +69,7 @@ static uint32_t cells(struct fdri_thread *t, uint32_t bytes)
     if (l->slab_end - l->slab_off < bytes) {
         uint32_t want = l->slab_off ? NEXT_SLAB : FIRST_SLAB;
         if (want < bytes + 64) want = bytes + 64;
-        t->barriers = 0;
+        t->search_barriers = 0;
         uint32_t off = fdri_memory_meta(t, FDRI_ARENA_META_ROWS, want);
         if (!off) return 0;
         fdri_memory_set_stretch(l, offsetof(struct fdri_arena_location, slab_off), off + 64, off + want);
@@ -130,7 +130,7 @@ void fdri_totals_rows_mend(struct fdri_thread *t)
 }
 
 /* Doubles the slots. False: no room; then the table may fill up to one free slot. */
-static bool grow(struct fdri_thread *t)
+static bool grow_table(struct fdri_thread *t)
 {
     uint32_t log2 = log2_of(t);
     struct fdri_arena_rowtable *old = table_of(t), *table = new_table(t, log2 + 1);
@@ -195,7 +195,7 @@ struct fdri_arena_row *fdri_totals_row_rename(struct fdri_thread *t, uint32_t of
 
 static struct fdri_arena_row *new_row(struct fdri_thread *t, uint32_t key)
 {
-    uint32_t off = fdri_strategy_epoch_row_fits(t, key) ? cells(t, sizeof(struct fdri_arena_row)) : 0;
+    uint32_t off = fdri_strategy_epoch_row_fits(t, key) ? new_cells(t, sizeof(struct fdri_arena_row)) : 0;
     return off ? fdri_totals_row_place(t, off, key) : NULL;
 }
 
@@ -229,9 +229,10 @@ static struct fdri_arena_row *find(struct fdri_thread *t, uint32_t key)
 static struct fdri_arena_row *make(struct fdri_thread *t, uint32_t key)
 {
     uint32_t mask = (1u << log2_of(t)) - 1;
-    bool room = table_of(t)->used < mask * 3 / 4 || (have_within(t, 4) && grow(t)) || !fdri_totals_rows_full(t);
+    bool room = table_of(t)->used < mask * 3 / 4 || (make_meta_room(t, 4) && grow_table(t)) ||
+                !fdri_totals_rows_full(t);
     bool cell = t->loc->slab_end - t->loc->slab_off >= sizeof(struct fdri_arena_row);
-    return room && (cell || have_within(t, 4)) ? new_row(t, key) : NULL;
+    return room && (cell || make_meta_room(t, 4)) ? new_row(t, key) : NULL;
 }
 
 struct fdri_arena_row *fdri_totals_row_slow(struct fdri_thread *t, uint32_t key)
@@ -249,14 +250,14 @@ bool fdri_totals_row_prepare(struct fdri_thread *t, uint32_t key, uint32_t from,
     if (!r && !fdri_totals_row_in_rest(t, key)) r = make(t, key);
     bool whole = r && (from == end || r->flags & FDRI_ARENA_ROW_NO_HISTOGRAM ||
                        fdri_totals_histogram_cover(t, r, from, end));
-    return whole || !within(3) || fdri_totals_row_in_rest(t, key);
+    return whole || !meta_below_eighths(3) || fdri_totals_row_in_rest(t, key);
 }
 
 static uint32_t cells_of(uint32_t buckets) { return (uint32_t)fdri_bits_align_up(buckets * 8, 64); }
 
 /* Extends [*from, *end) to contain [first, last), and by the buckets that fit the same cells, on the side where it
  * grew. */
-static void widen(uint32_t first, uint32_t last, uint32_t *from, uint32_t *end)
+static void widen_buckets(uint32_t first, uint32_t last, uint32_t *from, uint32_t *end)
 {
     uint32_t low = (uint32_t)fdri_bits_min(first, *from), high = (uint32_t)fdri_bits_max(last, *end);
     uint32_t more = cells_of(high - low) / 8 - (high - low);
@@ -272,9 +273,9 @@ bool fdri_totals_histogram_cover(struct fdri_thread *t, struct fdri_arena_row *r
     uint32_t first = fdri_arena_histogram_first(word), count = fdri_arena_histogram_count(word);
     if (r->flags & FDRI_ARENA_ROW_NO_HISTOGRAM) return false;
     if (count && from >= first && end <= first + count) return true;
-    if (count) widen(first, first + count, &from, &end);
+    if (count) widen_buckets(first, first + count, &from, &end);
     uint32_t bytes = cells_of(end - from);
-    uint32_t off = have_within(t, 3) ? cells(t, bytes) : 0;
+    uint32_t off = make_meta_room(t, 3) ? new_cells(t, bytes) : 0;
     if (!off) return false;
     uint64_t *counts = fdri_thread_at(t, off);
     if (count) memcpy(counts + (first - from), fdri_thread_at(t, fdri_arena_histogram_off(word)), count * 8);

@@ -46,11 +46,11 @@ void fdri_totals_histogram_slow(struct fdri_thread *t, struct fdri_arena_row *r,
  * order of stores matters for a kill: a histogram lacks a call only while its row has more calls than the histogram. */
 static inline void fdri_totals_count_pending(uint8_t *base, struct fdri_arena_location *l)
 {
-    uint32_t off = l->counting;
+    uint32_t off = l->pending_counter_off;
     if (!off) return;
     fdri_atomic_bump_relaxed((uint64_t *)(void *)(base + off), 1);
     fdri_atomic_signal_fence();
-    l->counting = 0;
+    l->pending_counter_off = 0;
     fdri_atomic_signal_fence();
 }
 /* Offset of this bucket's counter; 0: the row has no histogram. */

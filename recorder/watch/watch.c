@@ -55,7 +55,7 @@ void fdri_watch_unlock(const sigset_t *old)
 
 /* ---- the table; all functions under the lock ---- */
 
-static void put(struct fdri_watch_table *t, const struct fdri_watch_entry *e)
+static void insert_entry(struct fdri_watch_table *t, const struct fdri_watch_entry *e)
 {
     uint32_t mask = (1u << t->log2) - 1, i = e->key * 0x9E3779B1u >> (32 - t->log2);
     while (t->entry[i].key) i = (i + 1) & mask;
@@ -79,7 +79,7 @@ static size_t table_bytes(uint32_t log2)
 static uint32_t next_log2(const struct fdri_watch_table *old)
 {
     uint32_t log2 = FIRST_LOG2, living = 1;
-    for (uint32_t i = 0; old && i < 1u << old->log2; i++) living += old->entry[i].key && !old->entry[i].gone;
+    for (uint32_t i = 0; old && i < 1u << old->log2; i++) living += old->entry[i].key && !old->entry[i].removed;
     while (living * 2 > 1u << log2) log2++;
     return log2;
 }
@@ -96,7 +96,7 @@ static struct fdri_watch_table *writable(void)
     if (t == MAP_FAILED) return NULL;
     t->log2 = log2;
     for (uint32_t i = 0; old && i < 1u << old->log2; i++)
-        if (old->entry[i].key && !old->entry[i].gone) put(t, &old->entry[i]);
+        if (old->entry[i].key && !old->entry[i].removed) insert_entry(t, &old->entry[i]);
     t->older = old;
     fdri_atomic_store_release(&fdri_watch_table, t); /* R:watch - the table is complete */
     return t;
@@ -139,7 +139,7 @@ static void count_in(struct least *all, const struct fdri_watch_entry *e)
     else all->classes |= 1u << class_of[e->key >> 24];
 }
 
-static void tell(const struct least *all)
+static void publish_least(const struct least *all)
 {
     fdri_atomic_store_relaxed(&fdri_watch_ns, all->ns);
     fdri_atomic_store_relaxed(&fdri_watch_ticks, to_ticks(all->ns));
@@ -151,8 +151,8 @@ void fdri_watch_thresholds(void)
     const struct fdri_watch_table *t = fdri_watch_table;
     struct least all = {UINT64_MAX, 0};
     for (uint32_t i = 0; t && i < 1u << t->log2; i++)
-        if (t->entry[i].key && !t->entry[i].gone) count_in(&all, &t->entry[i]);
-    tell(&all);
+        if (t->entry[i].key && !t->entry[i].removed) count_in(&all, &t->entry[i]);
+    publish_least(&all);
 }
 
 /* Lowers the words for a new entry. Only when a threshold rises or a trigger is removed must all entries be read. */
@@ -160,11 +160,11 @@ static void threshold_of(const struct fdri_watch_entry *e)
 {
     struct least all = {fdri_watch_ns, fdri_watch_classes};
     count_in(&all, e);
-    tell(&all);
+    publish_least(&all);
 }
 
 /* Does this trigger watch that key already? */
-static bool there(uint32_t slot, uint32_t key, uint32_t field)
+static bool watches_key(uint32_t slot, uint32_t key, uint32_t field)
 {
     const struct fdri_watch_entry *e;
     if (!fdri_watch_table) return false;
@@ -183,10 +183,10 @@ static void add_entry(uint32_t slot, uint32_t key, uint32_t field, uint32_t type
                                  .threshold_ns = w->source == FDRI_WATCH_BY_REGION ? w->ns : UINT64_MAX,
                                  .stuck_ns = w->source == FDRI_WATCH_BY_STUCK ? w->ns : UINT64_MAX,
                                  .p99_factor = w->source == FDRI_WATCH_BY_P99 ? w->limit : 0};
-    if (there(slot, key, field)) return;
+    if (watches_key(slot, key, field)) return;
     struct fdri_watch_table *t = writable();
     if (t) {
-        put(t, &e);
+        insert_entry(t, &e);
         threshold_of(&e);
     } else if (!full)
         fdri_text_message("trigger %s: no memory for more definitions; it does not watch all that match",
@@ -234,7 +234,7 @@ static void match(uint32_t slot, enum fdri_arena_def_kind kind, uint32_t id, con
 }
 
 /* After a trigger was added or removed. Under the lock. */
-static void changed(void)
+static void update_watched(void)
 {
     uint32_t any = 0;
     for (uint32_t i = 0; i < FDRI_EXPORT_TRIGGERS; i++)
@@ -270,7 +270,8 @@ static void match_def(uint32_t slot, const struct fdri_arena_def *d)
     fdri_watch_unlock(&old);
 }
 
-/* Matches all definitions so far. Those made meanwhile are matched by fdri_watch_define; there() avoids duplicates. */
+/* Matches all definitions so far. Those made meanwhile are matched by fdri_watch_define; watches_key() avoids
+ * duplicates. */
 static void match_all(uint32_t slot)
 {
     for (uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.arena.super->defs_first); off;) { /* A:defs */
@@ -313,7 +314,7 @@ static bool follows_nobody(struct fdri_watch_slot *p)
 }
 
 /* Takes a place for a trigger. Returns its id, -ENOSPC or -ENOMEM. finish_add must follow. */
-static int add(const struct fdri_watch *w)
+static int take_slot(const struct fdri_watch *w)
 {
     sigset_t old;
     uint32_t slot = 0, id = 0;
@@ -333,7 +334,7 @@ static int add(const struct fdri_watch *w)
         fdri_trigger_arm(slot, &w->trigger);
         fdri_atomic_store_relaxed(&p->id, id);
         match_messages(slot);
-        changed();
+        update_watched();
     }
     fdri_watch_unlock(&old);
     if (!room) return -ENOMEM;
@@ -354,10 +355,10 @@ static void finish_add(uint32_t slot)
 static int add_line(const char *line)
 {
     struct fdri_watch w;
-    const char *wrong = fdri_watch_parse(line, &fdri_life_recording.set, &w);
+    const char *wrong = fdri_watch_parse(line, &fdri_life_recording.settings, &w);
     if (!wrong && !w.trigger.name[0]) wrong = "empty line";
     if (wrong) fdri_text_message("trigger '%.200s': %s; it is not set", line, wrong);
-    int id = wrong ? -EINVAL : add(&w);
+    int id = wrong ? -EINVAL : take_slot(&w);
     if (id > 0) finish_add(slot_of(id));
     int e = id > 0 ? fdri_trigger_dumper_start() : 0;
     if (e)
@@ -390,7 +391,7 @@ int fdr_trigger_add(const char *line)
     return id;
 }
 
-static bool there_is(int trigger)
+static bool trigger_exists(int trigger)
 {
     return trigger > 0 && fdri_atomic_load_relaxed(&fdri_watch_slots[slot_of(trigger)].id) == (uint32_t)trigger;
 }
@@ -413,19 +414,19 @@ static void take_away(uint32_t slot)
     struct fdri_watch_table *t = fdri_watch_table;
     fdri_trigger_disarm(slot);
     for (uint32_t i = 0; t && i < 1u << t->log2; i++)
-        if (t->entry[i].slot == slot && t->entry[i].key) fdri_atomic_store_relaxed(&t->entry[i].gone, (uint8_t)1);
+        if (t->entry[i].slot == slot && t->entry[i].key) fdri_atomic_store_relaxed(&t->entry[i].removed, (uint8_t)1);
     fdri_atomic_store_relaxed(&fdri_watch_slots[slot].id, 0u);
     fdri_atomic_store_relaxed(&fdri_watch_slots[slot].state, (uint32_t)FDRI_WATCH_LEAVING);
-    changed();
+    update_watched();
 }
 
 int fdr_trigger_remove(int trigger)
 {
     sigset_t old;
-    if (!there_is(trigger)) return -ENOENT;
+    if (!trigger_exists(trigger)) return -ENOENT;
     uint32_t slot = slot_of(trigger);
     fdri_watch_lock(&old);
-    bool there = there_is(trigger); /* another thread may have removed it before we had the lock */
+    bool there = trigger_exists(trigger); /* another thread may have removed it before we had the lock */
     uintptr_t which = (uintptr_t)fdri_watch_slots[slot].tenancy * FDRI_EXPORT_TRIGGERS + slot;
     if (there) take_away(slot);
     fdri_watch_unlock(&old);
@@ -443,29 +444,29 @@ void fdr_trigger_fire(int trigger, double value)
     sigset_t old;
     memcpy(&seen.value, &value, sizeof value);
     uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
-    if (!on || !there_is(trigger)) return;
+    if (!on || !trigger_exists(trigger)) return;
     fdri_system_signals_block(&old);
     if (fdri_thread_hold_recording(on)) {
         bool known = fdri_record_self.recording == on && fdri_names_is_reader();
         seen.tick = fdri_thread_tick_now();
         if (known) fdri_life_read_begin();
-        if (there_is(trigger)) fdri_trigger_seen(slot_of(trigger), &seen);
+        if (trigger_exists(trigger)) fdri_trigger_seen(slot_of(trigger), &seen);
         if (known) fdri_life_read_end();
         fdri_thread_release_recording();
     }
     fdri_system_signals_restore(&old);
 }
 
-uint64_t fdr_trigger_count(int trigger) { return there_is(trigger) ? fdri_trigger_count(slot_of(trigger)) : 0; }
+uint64_t fdr_trigger_count(int trigger) { return trigger_exists(trigger) ? fdri_trigger_count(slot_of(trigger)) : 0; }
 
 /* ---- start and end of a recording ---- */
 
 static void load_line(const char *where, unsigned number, const char *line)
 {
     struct fdri_watch w;
-    const char *wrong = fdri_watch_parse(line, &fdri_life_recording.set, &w);
+    const char *wrong = fdri_watch_parse(line, &fdri_life_recording.settings, &w);
     if (!wrong && !w.trigger.name[0]) return;
-    int id = wrong ? 0 : add(&w);
+    int id = wrong ? 0 : take_slot(&w);
     if (id > 0) fdri_watch_slots[slot_of(id)].matched = true; /* there are no definitions yet */
     if (id < 0) wrong = id == -ENOMEM ? "no memory" : "64 triggers exist already";
     line += strspn(line, " \t");
@@ -519,7 +520,7 @@ void fdri_watch_stop(void)
         fdri_atomic_store_relaxed(&fdri_watch_slots[i].state, (uint32_t)FDRI_WATCH_FREE);
         fdri_watch_slots[i].turns = 0;
     }
-    changed();
+    update_watched();
     fdri_watch_unlock(&old);
     if (t) fdri_life_after_grace(free_tables, t);
 }

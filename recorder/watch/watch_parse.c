@@ -22,7 +22,7 @@ struct words {
     int count, at;
 };
 
-static const char *next(struct words *w) { return w->at < w->count ? w->word[w->at++] : ""; }
+static const char *next_word(struct words *w) { return w->at < w->count ? w->word[w->at++] : ""; }
 static bool accept(struct words *w, const char *word)
 {
     bool is = w->at < w->count && !strcmp(w->word[w->at], word);
@@ -52,9 +52,9 @@ static const char *region(struct words *w, struct fdri_watch *t)
     t->source = FDRI_WATCH_BY_REGION;
     if (accept(w, "stuck")) {
         t->source = FDRI_WATCH_BY_STUCK;
-        return fdri_life_parse_duration(next(w), &t->ns) && t->ns ? NULL : "expected: region GLOB stuck DURATION";
+        return fdri_life_parse_duration(next_word(w), &t->ns) && t->ns ? NULL : "expected: region GLOB stuck DURATION";
     }
-    const char *limit = accept(w, "over") ? next(w) : "";
+    const char *limit = accept(w, "over") ? next_word(w) : "";
     if (number(limit, "p99", &t->limit) && t->limit > 0) {
         t->source = FDRI_WATCH_BY_P99;
         return NULL;
@@ -69,7 +69,7 @@ static const char *metric(struct words *w, struct fdri_watch *t)
     t->source = accept(w, "rate") ? FDRI_WATCH_BY_METRIC_RATE : FDRI_WATCH_BY_METRIC;
     t->below = accept(w, "below");
     t->ns = 100000000;
-    bool good = (t->below || accept(w, "above")) && value(next(w), &t->limit);
+    bool good = (t->below || accept(w, "above")) && value(next_word(w), &t->limit);
     return good ? NULL : "expected: metric GLOB [rate] above VALUE, or below VALUE";
 }
 
@@ -79,7 +79,7 @@ static const char *event(struct words *w, struct fdri_watch *t)
     char *slash = NULL;
     t->source = accept(w, "rate") ? FDRI_WATCH_BY_EVENT_RATE : FDRI_WATCH_BY_COUNT;
     if (t->source == FDRI_WATCH_BY_COUNT && !accept(w, "count")) return wrong;
-    const char *count = next(w);
+    const char *count = next_word(w);
     errno = 0;
     t->count = *count >= '0' && *count <= '9' ? strtoull(count, &slash, 10) : 0;
     if (!t->count || errno) return wrong;
@@ -90,7 +90,7 @@ static const char *event(struct words *w, struct fdri_watch *t)
 static const char *memory(struct words *w, struct fdri_watch *t)
 {
     t->source = FDRI_WATCH_BY_MEMORY;
-    const char *limit = accept(w, "above") ? next(w) : "";
+    const char *limit = accept(w, "above") ? next_word(w) : "";
     uint64_t bytes;
     t->percent = number(limit, "%", &t->limit);
     /* 0 % and 100 % are refused: they would always or never hold */
@@ -99,7 +99,7 @@ static const char *memory(struct words *w, struct fdri_watch *t)
     return good ? NULL : "expected: memory above SIZE, or above N%, N between 0 and 100";
 }
 
-static const char *keep(const char *text, struct fdri_export_trigger *t)
+static const char *parse_keep(const char *text, struct fdri_export_trigger *t)
 {
     char *end;
     unsigned long n = strtoul(text, &end, 10);
@@ -117,10 +117,10 @@ static const char *options(struct words *w, struct fdri_export_trigger *t)
     const char *wrong = NULL;
     while (w->at < w->count && !wrong) {
         if (accept(w, "window"))
-            wrong = fdri_life_parse_duration(next(w), &t->window_ns) ? NULL : "expected: window DURATION";
+            wrong = fdri_life_parse_duration(next_word(w), &t->window_ns) ? NULL : "expected: window DURATION";
         else if (accept(w, "holdoff"))
-            wrong = fdri_life_parse_duration(next(w), &t->holdoff_ns) ? NULL : "expected: holdoff DURATION";
-        else if (accept(w, "keep")) wrong = keep(next(w), t);
+            wrong = fdri_life_parse_duration(next_word(w), &t->holdoff_ns) ? NULL : "expected: holdoff DURATION";
+        else if (accept(w, "keep")) wrong = parse_keep(next_word(w), t);
         else wrong = "unknown word after the condition; known are window, holdoff, keep";
     }
     return wrong;
@@ -132,7 +132,7 @@ static const char *source(struct words *w, struct fdri_watch *t)
     if (accept(w, "memory")) return memory(w, t);
     int which = accept(w, "region") ? 1 : accept(w, "metric") ? 2 : accept(w, "event") ? 3 : 0;
     if (!which) return "unknown source; known are region, metric, event, memory, api";
-    const char *glob = next(w);
+    const char *glob = next_word(w);
     if (strlen(glob) >= sizeof t->glob) return "pattern longer than 199 bytes";
     strcpy(t->glob, glob);
     return which == 1 ? region(w, t) : which == 2 ? metric(w, t) : event(w, t);
@@ -165,12 +165,13 @@ static bool cut_name(struct words *w)
 }
 
 /* Stores the condition as text: the line without name and options. */
-static void what_it_says(const struct words *w, int from, int to, struct fdri_export_trigger *t)
+static void set_condition_text(const struct words *w, int from, int to, struct fdri_export_trigger *t)
 {
     size_t used = 0;
-    t->what[0] = 0;
-    for (int i = from; i < to && used < sizeof t->what - 1; i++)
-        used += (size_t)snprintf(t->what + used, sizeof t->what - used, "%s%s", i > from ? " " : "", w->word[i]);
+    t->condition[0] = 0;
+    for (int i = from; i < to && used < sizeof t->condition - 1; i++)
+        used += (size_t)snprintf(t->condition + used, sizeof t->condition - used, "%s%s", i > from ? " " : "",
+                                 w->word[i]);
 }
 
 const char *fdri_watch_parse(const char *line, const struct fdri_life_settings *set, struct fdri_watch *t)
@@ -187,7 +188,7 @@ const char *fdri_watch_parse(const char *line, const struct fdri_life_settings *
     if (named) strcpy(t->trigger.name, w.word[0]);
     w.at = named;
     wrong = source(&w, t);
-    what_it_says(&w, named, w.at, &t->trigger);
-    if (!named) snprintf(t->trigger.name, sizeof t->trigger.name, "%.63s", t->trigger.what);
+    set_condition_text(&w, named, w.at, &t->trigger);
+    if (!named) snprintf(t->trigger.name, sizeof t->trigger.name, "%.63s", t->trigger.condition);
     return wrong ? wrong : options(&w, &t->trigger);
 }

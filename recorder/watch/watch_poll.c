@@ -37,14 +37,15 @@ static uint64_t to_ns(uint64_t ticks)
 
 /* Fires once for each call: if it is open for stuck_ns now and was not at this trigger's last check. The lock keeps the
  * trigger from being removed, and its place from being reused, in between. */
-static void report(const struct fdri_watch_entry *e, uint64_t enter_tick, const struct fdri_export_seen *seen)
+static void fire_once_for_call(const struct fdri_watch_entry *e, uint64_t enter_tick,
+                               const struct fdri_export_seen *seen)
 {
     sigset_t old;
     fdri_watch_lock(&old);
     const struct fdri_watch_slot *w = &fdri_watch_slots[e->slot];
     uint64_t looked = w->looked_tick;
     bool before = looked > enter_tick && to_ns(looked - enter_tick) >= e->stuck_ns;
-    if (!e->gone && w->matched && !before) fdri_trigger_seen(e->slot, seen);
+    if (!e->removed && w->matched && !before) fdri_trigger_seen(e->slot, seen);
     fdri_watch_unlock(&old);
 }
 
@@ -59,13 +60,13 @@ static void see_frame(uint32_t location, uint32_t region, uint64_t enter_tick, u
     if (!table) return;
     FDRI_WATCH_EACH_ENTRY(table, key, e)
     if (e->stuck_ns != UINT64_MAX && ns >= e->stuck_ns)
-        report(e, enter_tick,
-               &(struct fdri_export_seen){.tick = now_tick,
-                                          .value = ns,
-                                          .unit = FDRI_EXPORT_UNIT_NS,
-                                          .location = location,
-                                          .key = key,
-                                          .field = FDRI_EXPORT_NO_FIELD});
+        fire_once_for_call(e, enter_tick,
+                           &(struct fdri_export_seen){.tick = now_tick,
+                                                      .value = ns,
+                                                      .unit = FDRI_EXPORT_UNIT_NS,
+                                                      .location = location,
+                                                      .key = key,
+                                                      .field = FDRI_EXPORT_NO_FIELD});
 }
 
 /* Checks the open calls of a location. A copied frame counts only if the depth, read again after, still covers it. */
@@ -229,7 +230,7 @@ static void see_p99(void)
     for (uint32_t i = 0; t && i < 1u << t->log2; i++) {
         struct fdri_watch_entry *e = &t->entry[i];
         uint32_t key = fdri_atomic_load_acquire(&e->key); /* A:watch */
-        if (!key || fdri_atomic_load_relaxed(&e->gone) || e->p99_factor <= 0 || !p99_of(key, &p99)) continue;
+        if (!key || fdri_atomic_load_relaxed(&e->removed) || e->p99_factor <= 0 || !p99_of(key, &p99)) continue;
         double limit = (double)p99 * e->p99_factor;
         fdri_atomic_store_relaxed(&e->threshold_ns, p99 == UINT64_MAX || limit > 9e18 ? UINT64_MAX : (uint64_t)limit);
         if (fdri_atomic_load_relaxed(&fdri_watch_table) != t) break;
@@ -244,7 +245,7 @@ struct plan {
     uint64_t stuck; /* how often open calls are looked at; UINT64_MAX: never */
     bool memory, p99;
 };
-static struct plan plan(void)
+static struct plan needed_checks(void)
 {
     struct plan p = {.stuck = UINT64_MAX};
     sigset_t old;
@@ -272,7 +273,7 @@ uint64_t fdri_watch_poll(uint64_t now)
 {
     static uint64_t memory_ns, p99_ns;
     fdri_watch_free_older();
-    struct plan p = plan();
+    struct plan p = needed_checks();
     if (p.memory && is_due(&memory_ns, now)) see_memory();
     if (p.p99 && is_due(&p99_ns, now)) see_p99();
     if (p.stuck != UINT64_MAX) see_stacks();

@@ -69,51 +69,55 @@ enum { PLACES = 16 }; /* candidates for each value */
 
 /* The place of this value: its own, a free one, or that not updated for longest, if longer than stale_ns. NULL: all
  * candidates are in use. */
-static struct fdri_watch_followed *follow(struct fdri_watch_slot *w, uint64_t whose, uint64_t now_ns, uint64_t stale_ns)
+static struct fdri_watch_followed *followed_place(struct fdri_watch_slot *w, uint64_t key, uint64_t now_ns,
+                                                  uint64_t stale_ns)
 {
     struct fdri_watch_followed *oldest = NULL;
     uint64_t oldest_ns = UINT64_MAX;
-    uint32_t first = (uint32_t)((whose * 0x9E3779B97F4A7C15u) >> 32);
+    uint32_t first = (uint32_t)((key * 0x9E3779B97F4A7C15u) >> 32);
     for (uint32_t i = 0; i < PLACES; i++) {
         struct fdri_watch_followed *f = &w->followed[(first + i) % FDRI_WATCH_FOLLOWED];
-        uint64_t is = fdri_atomic_load_relaxed(&f->whose), at = is ? fdri_atomic_load_relaxed(&f->at_ns) : 0;
-        if (is == whose) return f;
+        uint64_t is = fdri_atomic_load_relaxed(&f->key), at = is ? fdri_atomic_load_relaxed(&f->at_ns) : 0;
+        if (is == key) return f;
         if (at < oldest_ns) oldest = f, oldest_ns = at;
     }
-    uint64_t before = fdri_atomic_load_relaxed(&oldest->whose);
+    uint64_t before = fdri_atomic_load_relaxed(&oldest->key);
     if (before && (oldest_ns > now_ns || now_ns - oldest_ns < stale_ns)) return NULL;
-    if (!fdri_atomic_cas_acq_rel_u64(&oldest->whose, &before, whose)) return NULL; /* L:trigger - lost: next event */
+    if (!fdri_atomic_cas_acq_rel_u64(&oldest->key, &before, key)) return NULL; /* L:trigger - lost: next event */
     fdri_atomic_store_relaxed(&oldest->at_ns, (uint64_t)0);
     fdri_atomic_store_relaxed(&oldest->above, 0u);
     return oldest;
 }
 
 /* Stores whether the condition holds; true only when it begins to hold. */
-static bool begins(uint32_t *above, bool holds)
+static bool holds_anew(uint32_t *above, bool holds)
 {
     uint32_t before = fdri_atomic_load_relaxed(above);
     if (before == holds) return false;
     return fdri_atomic_cas_acq_rel_u32(above, &before, holds) && holds; /* L:trigger */
 }
 
-static bool beyond(const struct fdri_watch *w, double value) { return w->below ? value < w->limit : value > w->limit; }
+static bool beyond_limit(const struct fdri_watch *w, double value)
+{
+    return w->below ? value < w->limit : value > w->limit;
+}
 
 enum { FORGET_NS = 1000000000 };
 
 /* Did the metric cross the limit just now? Each matching metric is followed separately. */
-static bool level(struct fdri_watch_slot *w, uint64_t whose, double value, uint64_t now_ns)
+static bool value_crossed(struct fdri_watch_slot *w, uint64_t key, double value, uint64_t now_ns)
 {
     if (value != value) return false; /* NaN: neither beyond the limit nor back */
-    struct fdri_watch_followed *f = follow(w, whose, now_ns, FORGET_NS);
+    struct fdri_watch_followed *f = followed_place(w, key, now_ns, FORGET_NS);
     if (f) fdri_atomic_store_relaxed(&f->at_ns, now_ns);
-    return begins(f ? &f->above : &w->above, beyond(&w->watch, value));
+    return holds_anew(f ? &f->above : &w->above, beyond_limit(&w->watch, value));
 }
 
 /* Did its change per second, measured over at least the period, cross the limit just now? */
-static bool rate(struct fdri_watch_slot *w, uint64_t whose, uint32_t type, uint64_t value, uint64_t now_ns,
-                 double *per_second)
+static bool rate_crossed(struct fdri_watch_slot *w, uint64_t key, uint32_t type, uint64_t value, uint64_t now_ns,
+                         double *per_second)
 {
-    struct fdri_watch_followed *f = follow(w, whose, now_ns, FORGET_NS);
+    struct fdri_watch_followed *f = followed_place(w, key, now_ns, FORGET_NS);
     uint64_t at = f ? fdri_atomic_load_relaxed(&f->at_ns) : 0, passed = now_ns - at;
     if (!f || (at && passed < w->watch.ns)) return false;
     double before = as_double(fdri_atomic_load_relaxed(&f->value), type);
@@ -121,11 +125,11 @@ static bool rate(struct fdri_watch_slot *w, uint64_t whose, uint32_t type, uint6
     fdri_atomic_store_relaxed(&f->at_ns, fdri_bits_max(now_ns, 1));
     if (!at || !passed) return false;
     *per_second = (as_double(value, type) - before) * 1e9 / (double)passed;
-    return begins(&f->above, beyond(&w->watch, *per_second));
+    return holds_anew(&f->above, beyond_limit(&w->watch, *per_second));
 }
 
 /* Every count-th event. */
-static bool counted(struct fdri_watch_slot *w)
+static bool is_counted_event(struct fdri_watch_slot *w)
 {
     return (fdri_atomic_add_relaxed(&w->count, 1u) + 1) % w->watch.count == 0;
 }
@@ -133,7 +137,7 @@ static bool counted(struct fdri_watch_slot *w)
 /* Did the last N events come within the period? The times of the last 255 steps are kept. A step is one event if N <=
  * 255; otherwise it is more, and the trigger may fire up to a step late. After firing, no event counts until the period
  * is over. */
-static bool rated(struct fdri_watch_slot *w, uint64_t now_ns)
+static bool rate_applies(struct fdri_watch_slot *w, uint64_t now_ns)
 {
     uint64_t many = w->watch.count, step = (many - 1) / (FDRI_WATCH_PACED - 1) + 1,
              until = fdri_atomic_load_relaxed(&w->quiet_ns);
@@ -149,8 +153,8 @@ static bool rated(struct fdri_watch_slot *w, uint64_t now_ns)
     return true;
 }
 
-static void look(struct fdri_thread *t, const struct fdri_watch_entry *e, uint32_t key, uint32_t type, uint64_t value,
-                 uint64_t tick)
+static void check_entry(struct fdri_thread *t, const struct fdri_watch_entry *e, uint32_t key, uint32_t type,
+                        uint64_t value, uint64_t tick)
 {
     struct fdri_watch_slot *w = &fdri_watch_slots[e->slot];
     struct fdri_export_seen seen = {.tick = tick_of(t, tick),
@@ -164,17 +168,17 @@ static void look(struct fdri_thread *t, const struct fdri_watch_entry *e, uint32
     bool fire = false;
     switch (w->watch.source) {
     case FDRI_WATCH_BY_METRIC:
-        fire = level(w, name_of(0, key, e->field), as_double(value, type), ns_of(t, tick));
+        fire = value_crossed(w, name_of(0, key, e->field), as_double(value, type), ns_of(t, tick));
         break;
     case FDRI_WATCH_BY_METRIC_RATE:
-        fire = rate(w, name_of(t->loc->id + 1, key, e->field), type, value, ns_of(t, tick), &per_second);
+        fire = rate_crossed(w, name_of(t->loc->id + 1, key, e->field), type, value, ns_of(t, tick), &per_second);
         seen.value = fdri_bits_of_double(per_second);
         seen.type = FDRI_ARENA_VALUE_F64;
         seen.unit = FDRI_EXPORT_UNIT_PER_SECOND;
         break;
     case FDRI_WATCH_BY_COUNT:
     case FDRI_WATCH_BY_EVENT_RATE:
-        fire = w->watch.source == FDRI_WATCH_BY_COUNT ? counted(w) : rated(w, ns_of(t, tick));
+        fire = w->watch.source == FDRI_WATCH_BY_COUNT ? is_counted_event(w) : rate_applies(w, ns_of(t, tick));
         seen.value = w->watch.source == FDRI_WATCH_BY_COUNT ? fdri_atomic_load_relaxed(&w->count) : w->watch.count;
         seen.type = FDRI_ARENA_VALUE_U64;
         seen.unit = FDRI_EXPORT_UNIT_COUNT;
@@ -194,7 +198,7 @@ FDRI_NOINLINE void fdri_watch_point(struct fdri_thread *t, uint32_t key, uint32_
     if (table) FDRI_WATCH_EACH_ENTRY(table, key, e)
         {
             bool of_field = key >> 24 == FDRI_ARENA_DEF_EVENT && e->field < fields;
-            look(t, e, key, of_field ? e->type : type, of_field ? field[e->field] : value, tick);
+            check_entry(t, e, key, of_field ? e->type : type, of_field ? field[e->field] : value, tick);
         }
     fdri_life_read_end();
 }

@@ -48,7 +48,7 @@ enum {
 };
 /* A metric at its last check; of a rate, for each location. All fields are atomic. */
 struct fdri_watch_followed {
-    uint64_t whose; /* name_of() in watch_seen.c; 0: free */
+    uint64_t key; /* name_of() in watch_seen.c; 0: free */
     uint64_t at_ns, value;
     uint32_t above;
 };
@@ -75,7 +75,7 @@ extern struct fdri_watch_slot fdri_watch_slots[FDRI_EXPORT_TRIGGERS];
 struct fdri_watch_entry {
     uint32_t key; /* atomic, release: 0 none (a key is never 0) */
     uint8_t slot;
-    uint8_t gone;          /* atomic: the trigger was removed */
+    uint8_t removed;       /* atomic: the trigger was removed */
     uint8_t field;         /* user events: the watched field; else FDRI_EXPORT_NO_FIELD */
     uint8_t type;          /* enum fdri_arena_value_type of the field */
     uint64_t threshold_ns; /* atomic: regions, least duration of an ended call */
@@ -94,7 +94,7 @@ void fdri_watch_free_older(void);
 #define FDRI_WATCH_EACH_ENTRY(table, k, e)                                                                             \
     for (uint32_t i_ = (k)*0x9E3779B1u >> (32 - (table)->log2), mask_ = (1u << (table)->log2) - 1, there_;             \
          (there_ = fdri_atomic_load_acquire(&(table)->entry[i_].key)) != 0; i_ = (i_ + 1) & mask_) /* A:watch */       \
-        if (there_ == (k) && !fdri_atomic_load_relaxed(&((e) = &(table)->entry[i_])->gone))
+        if (there_ == (k) && !fdri_atomic_load_relaxed(&((e) = &(table)->entry[i_])->removed))
 
 /* Recomputes the words that recording threads compare with, after thresholds changed. Under the lock. */
 void fdri_watch_thresholds(void);

@@ -53,7 +53,7 @@ struct fdri_counters_source {
     bool per_thread;
     const struct fdri_counters *counter;
     uint32_t count; /* <= FDRI_COUNTERS_SOURCE_COUNTERS */
-    /* Counts with counter `which` in the calling thread. Returns 0, or -errno and `why` (component, errno, possible
+    /* Counts with counter `index` in the calling thread. Returns 0, or -errno and `why` (component, errno, possible
      * remedy). A counter that would stay 0 is refused. */
     int (*probe)(uint32_t which, char *why, size_t why_bytes);
     /* The number of descriptors of a handle with these counters. */
@@ -75,7 +75,7 @@ extern const struct fdri_counters_source fdri_counters_source_perf, fdri_counter
 /* A counter of a source, by number; source NULL: none. */
 struct fdri_counters_choice {
     const struct fdri_counters_source *source;
-    uint32_t which;
+    uint32_t index;
 };
 size_t fdri_counters_source_count(void);
 const struct fdri_counters_source *fdri_counters_source_at(size_t index);
@@ -114,7 +114,7 @@ extern const char *fdri_counters_powercap_folder;
 
 /* ---- counter_derived.c ---- */
 enum { FDRI_COUNTERS_IPC, FDRI_COUNTERS_OFF_CPU };
-/* The one or two counters of which derived counter `which` is made, as names for fdri_counters_choose. */
+/* The one or two counters of which derived counter `index` is made, as names for fdri_counters_choose. */
 extern const char *const fdri_counters_derived_of[2][2];
 
 /* ---- in_handler.c ---- */

@@ -115,7 +115,7 @@ static void open_counters(struct edge_thread *t)
 }
 
 /* This thread's open counters; NULL: none. mask: the thread's signals before all were blocked. */
-static struct edge_thread *begin(const sigset_t *mask)
+static struct edge_thread *open_thread(const sigset_t *mask)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     static __thread bool making;
@@ -144,7 +144,7 @@ static struct edge_thread *begin(const sigset_t *mask)
     return NULL;
 }
 
-static void end(struct edge_thread *t)
+static void report_thread(struct edge_thread *t)
 {
     fdri_atomic_signal_fence();
     t->busy = false;
@@ -152,7 +152,7 @@ static void end(struct edge_thread *t)
 
 /* The program closed the provider's descriptors. The counters cannot be opened again, because the provider cannot give
  * up its set. */
-static void lost(struct edge_thread *t)
+static void note_lost_descriptors(struct edge_thread *t)
 {
     static unsigned said;
     t->broken = true;
@@ -175,7 +175,7 @@ static bool read_all(struct edge_thread *t, uint64_t *value)
         }
     }
     int e = p->provided ? p->provider->read(t->set, value + p->panel.count) : 0;
-    if (e == -EBADF) lost(t);
+    if (e == -EBADF) note_lost_descriptors(t);
     return !e;
 }
 
@@ -189,7 +189,7 @@ static void drop_from(struct edge_thread *t, uint32_t depth)
 
 static void edge_enter(uint32_t region, uint32_t depth, const sigset_t *mask)
 {
-    struct edge_thread *t = begin(mask);
+    struct edge_thread *t = open_thread(mask);
     if (!t) return;
     drop_from(t, depth);
     if (t->frames < EDGE_DEPTH) {
@@ -198,13 +198,13 @@ static void edge_enter(uint32_t region, uint32_t depth, const sigset_t *mask)
         f->depth = depth;
         if (read_all(t, f->value)) t->frames++;
     }
-    end(t);
+    report_thread(t);
 }
 
 static void edge_leave(uint32_t region, uint32_t depth, const sigset_t *mask)
 {
     uint64_t value[EDGE_COUNTERS];
-    struct edge_thread *t = begin(mask);
+    struct edge_thread *t = open_thread(mask);
     if (!t) return;
     drop_from(t, depth + 1);
     struct frame *f = t->frames ? &t->frame[t->frames - 1] : NULL;
@@ -214,7 +214,7 @@ static void edge_leave(uint32_t region, uint32_t depth, const sigset_t *mask)
         for (uint32_t i = 0; good && i < t->plan->total; i++) value[i] -= f->value[i];
         if (good) fdr_event(t->plan->event, value);
     }
-    end(t);
+    report_thread(t);
 }
 
 /* Blocks signals and cancellation around the edge. The thread must not be cancelled in a recorded call although files

@@ -7,11 +7,11 @@
 
 static void describe(struct fdr_counter_info *info, struct fdri_counters_choice c)
 {
-    const struct fdri_counters *counter = &c.source->counter[c.which];
+    const struct fdri_counters *counter = &c.source->counter[c.index];
     *info = (struct fdr_counter_info){.kind = counter->kind, .per_thread = c.source->per_thread};
     fdri_counters_text(info->name, sizeof info->name, c);
     snprintf(info->unit, sizeof info->unit, "%s", counter->unit);
-    info->works = c.source->probe(c.which, info->why, sizeof info->why) == 0;
+    info->works = c.source->probe(c.index, info->why, sizeof info->why) == 0;
 }
 
 static size_t provided(struct fdr_counter_info *out, size_t most)

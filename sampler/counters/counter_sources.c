@@ -78,12 +78,12 @@ void fdri_counters_handle_close(struct fdri_counters_handle *h)
 
 void fdri_counters_text(char *text, size_t bytes, struct fdri_counters_choice c)
 {
-    snprintf(text, bytes, "%s:%s", c.source->name, c.source->counter[c.which].name);
+    snprintf(text, bytes, "%s:%s", c.source->name, c.source->counter[c.index].name);
 }
 
 fdr_metric_id fdri_counters_define(struct fdri_counters_choice c)
 {
-    const struct fdri_counters *counter = &c.source->counter[c.which];
+    const struct fdri_counters *counter = &c.source->counter[c.index];
     char name[64];
     fdri_counters_text(name, sizeof name, c);
     return fdr_metric_define(name, counter->unit, fdri_counters_type(c), counter->kind);
@@ -97,7 +97,7 @@ struct list {
     size_t missing_bytes, missing_used;
 };
 
-static void __attribute__((format(printf, 2, 3))) miss(struct list *l, const char *format, ...)
+static void __attribute__((format(printf, 2, 3))) note_missing(struct list *l, const char *format, ...)
 {
     va_list ap;
     if (l->missing_used + 3 >= l->missing_bytes) return;
@@ -109,15 +109,15 @@ static void __attribute__((format(printf, 2, 3))) miss(struct list *l, const cha
     if (l->missing_used >= l->missing_bytes) l->missing_used = l->missing_bytes - 1;
 }
 
-static bool has(const struct list *l, struct fdri_counters_choice c)
+static bool list_has(const struct list *l, struct fdri_counters_choice c)
 {
     for (size_t i = 0; i < l->count; i++)
-        if (l->out[i].source == c.source && l->out[i].which == c.which) return true;
+        if (l->out[i].source == c.source && l->out[i].index == c.index) return true;
     return false;
 }
 
 /* Tries the counter and adds it. False: the reason is in `why`. */
-static bool take(struct list *l, struct fdri_counters_choice c, char *why, size_t bytes)
+static bool try_counter(struct list *l, struct fdri_counters_choice c, char *why, size_t bytes)
 {
     if (l->threads_only && !c.source->per_thread) {
         snprintf(why, bytes, "counts the whole process; a call belongs to a thread");
@@ -127,8 +127,8 @@ static bool take(struct list *l, struct fdri_counters_choice c, char *why, size_
         snprintf(why, bytes, "is computed by the monitor thread");
         return false;
     }
-    if (has(l, c)) return true;
-    if (c.source->probe(c.which, why, bytes)) return false;
+    if (list_has(l, c)) return true;
+    if (c.source->probe(c.index, why, bytes)) return false;
     if (l->count == l->most) {
         snprintf(why, bytes, "more than %zu counters", l->most);
         return false;
@@ -162,7 +162,7 @@ static bool take_name(struct list *l, const char *name, char *why, size_t bytes)
     char later[FDRI_COUNTERS_WHY_BYTES];
     bool any = false;
     for (size_t at = 0; find(name, &at, &c); any = true)
-        if (take(l, c, any ? later : why, any ? sizeof later : bytes)) return true;
+        if (try_counter(l, c, any ? later : why, any ? sizeof later : bytes)) return true;
     if (!any) snprintf(why, bytes, "unknown; `fdr counters` lists the counters");
     return false;
 }
@@ -175,7 +175,7 @@ static void take_alternatives(struct list *l, char *names)
         if (take_name(l, name, first ? later : why, FDRI_COUNTERS_WHY_BYTES)) return;
         if (!first) first = name;
     }
-    if (first) miss(l, "%s: %s", first, why);
+    if (first) note_missing(l, "%s: %s", first, why);
 }
 
 static void take_all(struct list *l)
@@ -187,7 +187,7 @@ static void take_all(struct list *l)
         uint32_t more = 0;
         if (l->threads_only && (!s->per_thread || !s->read)) continue;
         for (uint32_t k = 0; k < s->count; k++) {
-            if (take(l, (struct fdri_counters_choice){s, k}, why, sizeof why)) continue;
+            if (try_counter(l, (struct fdri_counters_choice){s, k}, why, sizeof why)) continue;
             if (first) {
                 more++;
                 continue;
@@ -195,8 +195,8 @@ static void take_all(struct list *l)
             first = s->counter[k].name;
             memcpy(first_why, why, sizeof why);
         }
-        if (first && more) miss(l, "%s:%s and %u more of %s: %s", s->name, first, more, s->name, first_why);
-        else if (first) miss(l, "%s:%s: %s", s->name, first, first_why);
+        if (first && more) note_missing(l, "%s:%s and %u more of %s: %s", s->name, first, more, s->name, first_why);
+        else if (first) note_missing(l, "%s:%s: %s", s->name, first, first_why);
     }
 }
 

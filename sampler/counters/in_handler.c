@@ -26,7 +26,7 @@ struct search {
     enum found found;
 };
 
-static _Unwind_Reason_Code frame(struct _Unwind_Context *context, void *argument)
+static _Unwind_Reason_Code on_frame(struct _Unwind_Context *context, void *argument)
 {
     struct search *s = argument;
     int interrupted = 0;
@@ -48,7 +48,7 @@ static enum found search(void)
     }
     if (guarded) fdri_stack_guard = &behind;
     fdri_atomic_signal_fence();
-    each_frame(frame, &s);
+    each_frame(on_frame, &s);
     fdri_atomic_signal_fence();
     fdri_stack_guard = NULL;
     return s.found;

@@ -68,7 +68,7 @@ static void round_of_readings(bool last)
         fdri_counters_observe_again(&process, &of_process);
 }
 
-static uint64_t slower(uint64_t interval_ns)
+static uint64_t longer_interval(uint64_t interval_ns)
 {
     uint64_t next = interval_ns * 2 < longest_interval_ns ? interval_ns * 2 : longest_interval_ns;
     static unsigned said;
@@ -92,7 +92,7 @@ static void *monitor(void *unused)
         round_of_readings(false);
         uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
         slow = now - began > interval / 4 ? slow + 1 : 0;
-        if (slow == SLOW_ROUNDS) interval = slower(interval), slow = 0;
+        if (slow == SLOW_ROUNDS) interval = longer_interval(interval), slow = 0;
         due += interval;
         if (due < now) due = now + interval; /* late: missed rounds are not made up for */
         struct timespec t = {(time_t)(due / 1000000000u), (long)(due % 1000000000u)};

@@ -49,11 +49,11 @@ static void define_events(struct fdri_counters_panel *p, uint32_t lane)
 static uint32_t place_of(struct fdri_counters_panel *p, struct fdri_counters_choice c)
 {
     for (uint32_t i = 0; i < p->count; i++)
-        if (p->choice[i].source == c.source && p->choice[i].which == c.which) return i;
+        if (p->choice[i].source == c.source && p->choice[i].index == c.index) return i;
     struct fdri_counters_reading *r = p->count < MONITOR_COUNTERS ? reading_of(p, c.source) : NULL;
     if (!r) return MONITOR_COUNTERS;
-    r->wanted |= 1u << c.which;
-    r->place[c.which] = (uint8_t)p->count;
+    r->wanted |= 1u << c.index;
+    r->place[c.index] = (uint8_t)p->count;
     p->choice[p->count] = c;
     return p->count++;
 }
@@ -64,7 +64,7 @@ static bool add_parts(struct fdri_counters_panel *p, uint32_t place)
     char missing[FDRI_COUNTERS_WHY_BYTES];
     struct fdri_counters_choice part;
     for (int i = 0; i < 2; i++) {
-        const char *name = fdri_counters_derived_of[p->choice[place].which][i];
+        const char *name = fdri_counters_derived_of[p->choice[place].index][i];
         bool found = name && fdri_counters_choose(name, true, &part, 1, missing, sizeof missing);
         p->part[place][i] = (uint8_t)(found ? place_of(p, part) : MONITOR_COUNTERS);
         if (name && p->part[place][i] == MONITOR_COUNTERS) return false;
@@ -174,7 +174,7 @@ static void derive(struct fdri_counters_observed *o, const struct fdri_counters_
         uint64_t a = part_of(o, p, k, 0), b = part_of(o, p, k, 1);
         o->value[k] = !o->since_ns ? fdri_bits_of_double(__builtin_nan("")) /* unknown so far */
                                    : fdri_bits_of_double(
-                                         quotient(p->choice[k].which, a - o->since[k][0], b - o->since[k][1], ns));
+                                         quotient(p->choice[k].index, a - o->since[k][0], b - o->since[k][1], ns));
         o->since[k][0] = a;
         o->since[k][1] = b;
     }

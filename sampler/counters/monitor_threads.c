@@ -32,7 +32,7 @@ uint32_t fdri_counters_threads_observed(void)
 }
 
 /* True for fdr's own threads, and for a thread that has ended. */
-static bool ours(int tid)
+static bool not_to_watch(int tid)
 {
     char name[24] = "";
     int fd = fdri_counters_proc_open(tid, "comm");
@@ -65,14 +65,14 @@ static void say_left_out(int tid, int error)
     else fdri_text_message("FDR_COUNTERS: thread %d is not counted: %s", tid, strerror(-error));
 }
 
-static void found(struct fdri_counters_panel *p, int tid)
+static void note_thread(struct fdri_counters_panel *p, int tid)
 {
     struct fdri_counters_observed *o, *free_place = NULL;
     if ((o = place_of(tid, &free_place))) {
         o->seen = true;
         return;
     }
-    if (ours(tid)) return;
+    if (not_to_watch(tid)) return;
     if (!free_place && places == MONITOR_THREADS) {
         say_left_out(tid, -ENOSPC);
         return;
@@ -90,7 +90,7 @@ struct entry { /* of getdents64 */
     char name[];
 };
 
-static void look(struct fdri_counters_panel *p)
+static void scan_threads(struct fdri_counters_panel *p)
 {
     _Alignas(8) char list[4096];
     int fd = fdri_fd_open(AT_FDCWD, "/proc/self/task", O_RDONLY | O_DIRECTORY, 0);
@@ -107,7 +107,7 @@ static void look(struct fdri_counters_panel *p)
         for (long at = 0; at < n;) {
             const struct entry *e = (const void *)(list + at);
             int tid = atoi(e->name); /* 0 for . and .. */
-            if (tid > 0) found(p, tid);
+            if (tid > 0) note_thread(p, tid);
             at += e->bytes;
         }
     }
@@ -126,7 +126,7 @@ void fdri_counters_threads_scan(struct fdri_counters_panel *p, bool force)
     bool changed = stat("/proc/self/task", &s) != 0 || s.st_nlink != links;
     if (!changed && !force && scans++ % LOOK_EVERY) return;
     links = changed ? s.st_nlink : links;
-    look(p);
+    scan_threads(p);
 }
 
 void fdri_counters_threads_read(const struct fdri_counters_panel *p, bool last)

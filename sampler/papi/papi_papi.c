@@ -27,7 +27,7 @@ struct fdri_papi_plan fdri_papi_plan;
 static unsigned long thread_id(void) { return (unsigned long)syscall(SYS_gettid); }
 
 /* Returns 0 or PAPI's error. A forked child starts anew: inherited sets count the parent. */
-static int ready(void)
+static int initialize(void)
 {
     if (initialised == getpid()) return init_error;
     initialised = getpid();
@@ -43,7 +43,7 @@ int fdri_papi_begin(void)
     /* a thread of the parent may hold it for ever */
     if (initialised && initialised != getpid()) pthread_mutex_init(&fdri_papi_lock, NULL);
     pthread_mutex_lock(&fdri_papi_lock);
-    int e = ready();
+    int e = initialize();
     return e ? e : PAPI_register_thread(); /* PAPI finds names only for registered threads */
 }
 
@@ -96,7 +96,7 @@ static bool refuse(char *why, size_t bytes, int code, const char *what, int erro
 }
 
 /* Adds, starts, provokes and reads the event in a set of its own. */
-static bool counts(int code, const char *name, char *why, size_t bytes)
+static bool event_counts(int code, const char *name, char *why, size_t bytes)
 {
     int set = PAPI_NULL;
     long long value[1] = {0};
@@ -148,13 +148,13 @@ int fdri_papi_describe(struct fdr_counter_info *info, const char *name, int leng
     snprintf(info->name, sizeof info->name, "%.*s", length, name);
     int e = PAPI_event_name_to_code(info->name, &code);
     if (e) unknown(info, e);
-    else info->works = counts(code, info->name, info->why, sizeof info->why);
+    else info->works = event_counts(code, info->name, info->why, sizeof info->why);
     if (!e) unit_of(code, info);
     return code;
 }
 
 /* The number of chosen events that fit into one set. */
-static int fitting(bool multiplex, int *error)
+static int count_fitting(bool multiplex, int *error)
 {
     int code[FDRI_PAPI_MAX + 1], set = fdri_papi_make_set(multiplex), total = fdri_papi_codes(code), n = 0;
     *error = set < 0 ? set : 0;
@@ -166,14 +166,14 @@ static int fitting(bool multiplex, int *error)
 
 /* Tests all chosen events together. Events that do not fit are multiplexed if PAPI can, otherwise refused. Multiplexed
  * events do not overflow. */
-static void fit(struct fdr_counter_info *out, const size_t *place)
+static void test_together(struct fdr_counter_info *out, const size_t *place)
 {
     struct fdri_papi_plan *p = &fdri_papi_plan;
     int code[FDRI_PAPI_MAX + 1], total = fdri_papi_codes(code), error, multiplex_error = PAPI_ECNFLCT;
-    int alone = fitting(false, &error);
+    int alone = count_fitting(false, &error);
     p->multiplexed = false;
     if (alone == total) return;
-    if (!p->period && !(multiplex_error = PAPI_multiplex_init()) && fitting(true, &multiplex_error) == total) {
+    if (!p->period && !(multiplex_error = PAPI_multiplex_init()) && count_fitting(true, &multiplex_error) == total) {
         p->multiplexed = true;
         return;
     }
@@ -215,7 +215,7 @@ size_t fdri_papi_choose(const char *names, struct fdr_counter_info *out, size_t 
         n += length > 0;
         p += length + (p[length] == ',');
     }
-    if (plan->count) fit(out, place);
+    if (plan->count) test_together(out, place);
     pthread_mutex_unlock(&fdri_papi_lock);
     return n;
 }

@@ -32,7 +32,7 @@ struct set {
     int fd;    /* of the overflowing event; -1: none */
     pid_t pid;
     struct fdri_papi_held held[HELD];
-    int holds;
+    int held_count;
     int code[FDRI_PAPI_MAX + 1], codes;
     int place[FDRI_PAPI_MAX], count; /* of the read events among `code` */
 };
@@ -79,7 +79,7 @@ void fdri_papi_drop_set(int set)
 /* ---- the overflowing event ---- */
 
 /* For PAPI, whose own handler would call it. */
-static void never(int set, void *address, long long vector, void *context)
+static void ignore_overflow(int set, void *address, long long vector, void *context)
 {
     (void)set;
     (void)address;
@@ -89,7 +89,7 @@ static void never(int set, void *address, long long vector, void *context)
 
 /* Finds the newest perf event in `folder` that signals this thread with signal `number` and is newer than *event.
  * Returns its descriptor and sets *event to its number; -1: none. */
-static int newest(DIR *folder, int number, uint64_t *event)
+static int newest_perf_event(DIR *folder, int number, uint64_t *event)
 {
     int found = -1, self = (int)syscall(SYS_gettid);
     for (struct dirent *e; (e = readdir(folder));) {
@@ -108,17 +108,17 @@ static int newest(DIR *folder, int number, uint64_t *event)
 static int signalling(int number, uint64_t *event)
 {
     DIR *folder = opendir("/proc/self/fd");
-    int fd = folder ? newest(folder, number, event) : -1;
+    int fd = folder ? newest_perf_event(folder, number, event) : -1;
     if (folder) closedir(folder);
     return fd;
 }
 
 /* Starts the overflow, and restores a handler that the program has for PAPI's signal. */
-static int arm(int set, int number)
+static int start_overflow(int set, int number)
 {
     struct sigaction before;
     bool theirs = sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_DFL;
-    int e = PAPI_overflow(set, fdri_papi_plan.overflow, fdri_papi_plan.period, 0, never);
+    int e = PAPI_overflow(set, fdri_papi_plan.overflow, fdri_papi_plan.period, 0, ignore_overflow);
     if (theirs) sigaction(number, &before, NULL);
     return e;
 }
@@ -127,15 +127,15 @@ static int arm(int set, int number)
 
 /* True if the program closed descriptors of the set. PAPI must not touch it any more: it would read and close files of
  * the program. */
-static bool closed(const struct set *s) { return fdri_papi_lost(s->held, s->holds, false); }
+static bool descriptors_lost(const struct set *s) { return fdri_papi_lost(s->held, s->held_count, false); }
 
 static void stop(struct set *s)
 {
     long long value[FDRI_PAPI_MAX + 1];
     if (running == s) running = NULL;
-    if (s->id != PAPI_NULL && s->pid == getpid() && !closed(s)) {
+    if (s->id != PAPI_NULL && s->pid == getpid() && !descriptors_lost(s)) {
         PAPI_stop(s->id, value);
-        if (s->fd >= 0) PAPI_overflow(s->id, s->code[0], 0, 0, never);
+        if (s->fd >= 0) PAPI_overflow(s->id, s->code[0], 0, 0, ignore_overflow);
         fdri_papi_drop_set(s->id);
     }
     s->id = PAPI_NULL;
@@ -175,16 +175,16 @@ static bool overflows(struct set *s, struct failure *f)
     if (!info || !info->hardware_intr) return !failed(f, s->code[0], "it has no interrupts at an overflow", 0);
     uint64_t number = 0;
     signalling(info->hardware_intr_sig, &number);
-    if ((e = arm(s->id, info->hardware_intr_sig))) return !failed(f, s->code[0], "PAPI_overflow", e);
+    if ((e = start_overflow(s->id, info->hardware_intr_sig))) return !failed(f, s->code[0], "PAPI_overflow", e);
     s->fd = signalling(info->hardware_intr_sig, &number);
     if (s->fd >= 0 && !fcntl(s->fd, F_SETFL, fcntl(s->fd, F_GETFL) & ~O_ASYNC)) {
-        s->held[s->holds++] = (struct fdri_papi_held){s->fd, true, number};
+        s->held[s->held_count++] = (struct fdri_papi_held){s->fd, true, number};
         return true;
     }
     return !failed(f, s->code[0], "it does not use perf events for an overflow", 0);
 }
 
-static bool fill(struct set *s, struct failure *f)
+static bool add_events(struct set *s, struct failure *f)
 {
     int e;
     if (!add(s, f) || (fdri_papi_plan.period && !overflows(s, f))) return false;
@@ -193,7 +193,7 @@ static bool fill(struct set *s, struct failure *f)
 }
 
 /* Makes and starts a set by the plan; NULL: the reason is in *f. */
-static struct set *make(struct failure *f)
+static struct set *make_set(struct failure *f)
 {
     struct set *s = calloc(1, sizeof *s);
     failed(f, fdri_papi_plan.overflow, "PAPI_create_eventset", PAPI_ENOMEM);
@@ -203,8 +203,8 @@ static struct set *make(struct failure *f)
     s->codes = fdri_papi_codes(s->code);
     s->id = fdri_papi_make_set(fdri_papi_plan.multiplexed);
     f->error = s->id;
-    if (s->id >= 0 && fill(s, f)) {
-        s->holds = fdri_papi_hold(since, s->held, s->holds, HELD);
+    if (s->id >= 0 && add_events(s, f)) {
+        s->held_count = fdri_papi_hold(since, s->held, s->held_count, HELD);
         return running = s;
     }
     if (s->id >= 0) fdri_papi_drop_set(s->id);
@@ -230,7 +230,7 @@ void *fdri_papi_open(void)
     struct failure f;
     int e = fdri_papi_begin();
     if (!e && running && !covers(running)) fdri_papi_retire();
-    struct set *s = e ? NULL : running ? running : make(&f);
+    struct set *s = e ? NULL : running ? running : make_set(&f);
     if (s) s->users++;
     if (s) covers(s);
     pthread_mutex_unlock(&fdri_papi_lock);
@@ -241,7 +241,7 @@ int fdri_papi_read(void *set, uint64_t *values)
 {
     struct set *s = set;
     long long value[FDRI_PAPI_MAX + 1];
-    if (s->id == PAPI_NULL || fdri_papi_lost(s->held, s->holds, true)) return -EBADF;
+    if (s->id == PAPI_NULL || fdri_papi_lost(s->held, s->held_count, true)) return -EBADF;
     if (PAPI_read(s->id, value) != PAPI_OK) return -EIO;
     for (int i = 0; i < s->count; i++) values[i] = (uint64_t)value[s->place[i]];
     return 0;
@@ -252,7 +252,7 @@ void fdri_papi_close(void *set)
     struct set *s = set;
     pthread_mutex_lock(&fdri_papi_lock);
     if (--s->users == 0) {
-        bool ours = s->id != PAPI_NULL && !closed(s);
+        bool ours = s->id != PAPI_NULL && !descriptors_lost(s);
         stop(s);
         if (ours) PAPI_unregister_thread();
         free(s);
@@ -266,7 +266,7 @@ void *fdri_papi_overflow_open(int *fd, char *why, size_t why_bytes)
     struct set *s = NULL;
     if (!f.error) {
         fdri_papi_retire(); /* of an earlier recording */
-        s = make(&f);
+        s = make_set(&f);
     }
     if (s) s->users++;
     pthread_mutex_unlock(&fdri_papi_lock);

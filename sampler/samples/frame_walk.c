@@ -122,7 +122,7 @@ enum { FUNCTION_MOST = 65536 };
 
 /* The target of the direct call before `address`; 0: there is none. The code may be unmapped, so it is read through the
  * kernel. The result is valid until a file is loaded or unloaded. */
-static uint64_t called(struct fdri_samples_calls *known, uint64_t address)
+static uint64_t call_target(struct fdri_samples_calls *known, uint64_t address)
 {
     uint32_t tables = fdri_atomic_load_acquire(&current); /* A:texts */
     if (known->tables != tables) *known = (struct fdri_samples_calls){.tables = tables};
@@ -138,7 +138,7 @@ static uint64_t called(struct fdri_samples_calls *known, uint64_t address)
 
 bool fdri_samples_walk_is_caller(struct fdri_samples_calls *known, uint64_t address, uint64_t pc)
 {
-    uint64_t target = called(known, address);
+    uint64_t target = call_target(known, address);
     return target && target <= pc && pc - target < FUNCTION_MOST;
 }
 

@@ -63,7 +63,7 @@ static void drop_last(void)
 }
 static void make_key(void) { have_key = pthread_key_create(&key, thread_ends) == 0; }
 
-static struct own *make(uint32_t tid, char *why, size_t why_bytes)
+static struct own *open_overflow(uint32_t tid, char *why, size_t why_bytes)
 {
     struct own *o = calloc(1, sizeof *o);
     snprintf(why, why_bytes, "%s", strerror(ENOMEM));
@@ -90,21 +90,21 @@ static void say_not(uint32_t tid, const char *why)
     static unsigned said;
     if (fdri_text_once(&said))
         fdri_text_message("FDR_SAMPLE: %s cannot be counted in thread %u: %s; it is not sampled",
-                          fdri_samples_sampler.how.name, tid, why);
+                          fdri_samples_sampler.settings.name, tid, why);
 }
 
 void fdri_samples_own_begin(uint32_t tid, const sigset_t *blocked)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     char why[FDRI_COUNTERS_WHY_BYTES] = "no pthread key is free";
-    if (!fdri_samples_sampler.how.provided) return;
+    if (!fdri_samples_sampler.settings.provided) return;
     if (fdri_counters_in_handler(blocked)) {
         say_not(tid, "its first event comes from a signal handler, which may have interrupted the allocator");
         return;
     }
     pthread_once(&once, make_key);
     drop_last();
-    struct own *o = have_key ? make(tid, why, sizeof why) : NULL;
+    struct own *o = have_key ? open_overflow(tid, why, sizeof why) : NULL;
     if (!o) {
         say_not(tid, why);
         return;
@@ -151,7 +151,7 @@ int fdri_samples_own_descriptor(uint32_t tid)
 
 /* The provider puts read counters (FDR_PAPI) and the overflowing one into one set, so it must know both before a thread
  * opens its set. */
-static void choose(const struct fdri_samples_settings *how, const char *papi, struct fdr_counter_info *info)
+static void tell_provider(const struct fdri_samples_settings *how, const char *papi, struct fdr_counter_info *info)
 {
     static struct fdr_counter_info read[16];
     struct fdr_counter_info none;
@@ -175,7 +175,7 @@ bool fdri_samples_own_choose(struct fdri_samples_settings *how, const char *papi
     bool can = p && p->size >= sizeof *p && p->overflow_choose;
     if (p && !can) snprintf(info.why, sizeof info.why, "%s offers no overflow interrupts", p->name);
     if (can) provider = p;
-    if (can) choose(how, papi, &info);
+    if (can) tell_provider(how, papi, &info);
     if (!info.works) {
         fdri_text_message(
             "FDR_SAMPLE: the overflow of %s is no source of samples here (%s); using off: no samples are taken",

@@ -29,9 +29,9 @@ static int open_ring(uint32_t tid, bool kernel)
     struct perf_event_attr a;
     memset(&a, 0, sizeof a);
     a.size = sizeof a;
-    a.type = fdri_samples_sampler.how.events ? fdri_samples_sampler.how.type : PERF_TYPE_SOFTWARE;
-    a.config = fdri_samples_sampler.how.events ? fdri_samples_sampler.how.config : PERF_COUNT_SW_TASK_CLOCK;
-    a.sample_period = fdri_samples_sampler.how.period_ns;
+    a.type = fdri_samples_sampler.settings.events ? fdri_samples_sampler.settings.type : PERF_TYPE_SOFTWARE;
+    a.config = fdri_samples_sampler.settings.events ? fdri_samples_sampler.settings.config : PERF_COUNT_SW_TASK_CLOCK;
+    a.sample_period = fdri_samples_sampler.settings.period_ns;
     a.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN |
                     PERF_SAMPLE_STACK_USER;
     a.sample_stack_user = STACK_BYTES;
@@ -65,8 +65,8 @@ bool fdri_samples_ring_open(struct fdri_samples_target *t)
     t->fd = fd;
     t->event = fdri_fd_perf_id(fd);
     t->source = FDRI_SAMPLES_BY_RING;
-    t->units = 0;
-    t->beside_ns = 0;
+    t->periods_accounted = 0;
+    t->missed_cpu_ns = 0;
     t->opened_ns = fdri_samples_source_cpu_ns(t->tid);
     if (t->step > 1) fdri_samples_source_rate(t);
     return true;
@@ -97,10 +97,10 @@ static void copy_out(const struct fdri_samples_target *t, uint64_t at, void *to,
 /* Takes a sample: ip, time, clock value, number of frames, frames. Frames above -4096 are marks (kernel, user); the
  * first other frame is the ip. Then the size of the copied stack and its lowest word, the return address of a function
  * without a frame. */
-static void take(struct fdri_samples_target *t, const uint64_t *word, uint64_t words)
+static void parse_sample(struct fdri_samples_target *t, const uint64_t *word, uint64_t words)
 {
     struct fdri_samples_frames f = {.count = 0};
-    uint64_t frames = word[3], pc = 0, units = (word[2] + t->beside_ns) / fdri_samples_sampler.how.period_ns;
+    uint64_t frames = word[3], pc = 0, units = (word[2] + t->missed_cpu_ns) / fdri_samples_sampler.settings.period_ns;
     if (frames > words - 4) frames = words - 4;
     uint64_t stack = words - 4 - frames >= 2 && word[4 + frames] ? word[5 + frames] : 0;
     for (uint64_t i = 0; i < frames && f.count < FDRI_SAMPLES_FRAMES_MAX; i++) {
@@ -115,16 +115,16 @@ static void take(struct fdri_samples_target *t, const uint64_t *word, uint64_t w
         }
     }
     if (!pc) pc = word[0] < 1ull << 47 ? word[0] : 0;
-    if (units <= t->units) return;
-    bool stacks = fdri_samples_sampler.how.stacks != FDRI_SAMPLES_NO_STACKS;
-    struct fdr_look look = {.weight = units - t->units,
+    if (units <= t->periods_accounted) return;
+    bool stacks = fdri_samples_sampler.settings.stacks != FDRI_SAMPLES_NO_STACKS;
+    struct fdr_look look = {.weight = units - t->periods_accounted,
                             .pc = pc,
                             .stack = f.address,
                             .stack_count = stacks ? f.count : 0,
                             .flags = stacks && f.cut ? FDR_LOOK_CUT : 0};
     uint64_t step = fdr_sample_at(t->stream, &look, word[1]);
     if (!step) return;
-    t->units = units;
+    t->periods_accounted = units;
     fdri_atomic_bump_relaxed(&t->taken, 1u);
     if (step == t->step) return;
     t->step = step;
@@ -136,11 +136,11 @@ static void take(struct fdri_samples_target *t, const uint64_t *word, uint64_t w
  * not be accounted. */
 static void look_beside(struct fdri_samples_target *t)
 {
-    if (fdri_samples_sampler.how.events || !fdri_samples_source_there(t)) return;
+    if (fdri_samples_sampler.settings.events || !fdri_samples_source_there(t)) return;
     uint64_t counted, passed = fdri_samples_source_cpu_ns(t->tid) - t->opened_ns;
     if (fdri_system_read(t->fd, &counted, sizeof counted) != sizeof counted || passed <= counted || passed >> 63)
         return;
-    t->beside_ns = fdri_bits_max(t->beside_ns, passed - counted);
+    t->missed_cpu_ns = fdri_bits_max(t->missed_cpu_ns, passed - counted);
 }
 
 void fdri_samples_ring_drain(struct fdri_samples_target *t)
@@ -156,7 +156,7 @@ void fdri_samples_ring_drain(struct fdri_samples_target *t)
         if (h.size < sizeof h || h.size > to - at) break;
         uint64_t bytes = fdri_bits_min(h.size - sizeof h, sizeof word);
         copy_out(t, at + sizeof h, word, bytes);
-        if (h.type == PERF_RECORD_SAMPLE && bytes >= 4 * sizeof word[0]) take(t, word, bytes / sizeof word[0]);
+        if (h.type == PERF_RECORD_SAMPLE && bytes >= 4 * sizeof word[0]) parse_sample(t, word, bytes / sizeof word[0]);
         at += h.size;
     }
     fdri_atomic_store_release(&head->data_tail, to); /* R:ring - the records were read: the kernel may overwrite them */

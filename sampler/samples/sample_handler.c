@@ -34,8 +34,9 @@ static void stack_of(struct fdri_samples_target *t, const struct fdri_stack_cont
     struct fdri_samples_frames *f = &t->frames;
     f->count = 0;
     f->cut = false;
-    if (fdri_samples_sampler.how.stacks == FDRI_SAMPLES_FRAME_POINTERS) fdri_samples_walk(f, &t->window, c, &t->calls);
-    else if (fdri_samples_sampler.how.stacks == FDRI_SAMPLES_UNWINDER) fdri_samples_unwind(f, c->pc);
+    if (fdri_samples_sampler.settings.stacks == FDRI_SAMPLES_FRAME_POINTERS)
+        fdri_samples_walk(f, &t->window, c, &t->calls);
+    else if (fdri_samples_sampler.settings.stacks == FDRI_SAMPLES_UNWINDER) fdri_samples_unwind(f, c->pc);
 }
 
 /* ---- one sample ---- */
@@ -44,15 +45,15 @@ static void stack_of(struct fdri_samples_target *t, const struct fdri_stack_cont
  * weights add up to the whole time, even if signals were delayed or lost. */
 static uint64_t periods_passed(struct fdri_samples_target *t)
 {
-    if (fdri_samples_sampler.how.wall) return fdri_samples_source_rearm(t, fdri_clock_ns(CLOCK_MONOTONIC));
-    if (fdri_samples_sampler.how.events) {
-        uint64_t units = fdri_samples_source_events(t) / fdri_samples_sampler.how.period_ns;
-        return units > t->units ? units - t->units : 0;
+    if (fdri_samples_sampler.settings.wall) return fdri_samples_source_rearm(t, fdri_clock_ns(CLOCK_MONOTONIC));
+    if (fdri_samples_sampler.settings.events) {
+        uint64_t units = fdri_samples_source_events(t) / fdri_samples_sampler.settings.period_ns;
+        return units > t->periods_accounted ? units - t->periods_accounted : 0;
     }
-    return fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID) / fdri_samples_sampler.how.period_ns - t->units;
+    return fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID) / fdri_samples_sampler.settings.period_ns - t->periods_accounted;
 }
 
-static void sample(struct fdri_samples_target *t, const ucontext_t *context)
+static void take_sample(struct fdri_samples_target *t, const ucontext_t *context)
 {
     struct fdri_stack_context c = fdri_stack_context_of(context);
     uint64_t weight = periods_passed(t);
@@ -65,7 +66,7 @@ static void sample(struct fdri_samples_target *t, const ucontext_t *context)
                             .flags = t->frames.cut ? FDR_LOOK_CUT : 0};
     uint64_t step = fdr_sample(t->stream, &look);
     if (!step) return;
-    t->units += weight;
+    t->periods_accounted += weight;
     fdri_atomic_bump_relaxed(&t->taken, 1u);
     if (step != t->step) {
         t->step = step;
@@ -97,12 +98,12 @@ static bool is_own(const struct fdri_samples_target *t)
 }
 
 /* Takes a sample if the target is live. The helper waits for INSIDE to clear before it ends the target. */
-static void visit(struct fdri_samples_target *t, void *context)
+static void sample_if_live(struct fdri_samples_target *t, void *context)
 {
     if (!is_own(t)) return;
     if (fdri_atomic_add_acq_rel(&t->live, FDRI_SAMPLES_INSIDE) == FDRI_SAMPLES_LIVE) { /* L:target */
         uint64_t came = fdri_clock_ns(CLOCK_MONOTONIC);
-        sample(t, context);
+        take_sample(t, context);
         fdri_samples_source_crowded(t, came, fdri_clock_ns(CLOCK_MONOTONIC));
     }
     fdri_atomic_sub_acq_rel(&t->live, FDRI_SAMPLES_INSIDE); /* L:target */
@@ -114,7 +115,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     bool again = fdri_system_previous_gives_back(number, __builtin_return_address(0));
     struct fdri_samples_target *t = again ? NULL : target_of(info);
     if (!t) fdri_system_previous_pass(&fdri_samples_sampler.previous, again, number, info, context);
-    else if (fdri_atomic_load_acquire(&fdri_samples_sampler.active)) visit(t, context); /* A:target */
+    else if (fdri_atomic_load_acquire(&fdri_samples_sampler.active)) sample_if_live(t, context); /* A:target */
     errno = saved;
 }
 

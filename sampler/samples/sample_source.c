@@ -4,7 +4,7 @@
  * of each period, so that no periodic work of the program hides between samples.
  *
  * A period shorter than the cost of a sample would keep the thread in its handler for ever. The handler notices, and
- * doubles the period (`slow`). The signal does not queue, so none pile up. */
+ * doubles the period (`period_factor`). The signal does not queue, so none pile up. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -48,9 +48,9 @@ static int open_event(uint32_t tid, bool kernel)
     struct perf_event_attr a;
     memset(&a, 0, sizeof a);
     a.size = sizeof a;
-    a.type = fdri_samples_sampler.how.events ? fdri_samples_sampler.how.type : PERF_TYPE_SOFTWARE;
-    a.config = fdri_samples_sampler.how.events ? fdri_samples_sampler.how.config : PERF_COUNT_SW_TASK_CLOCK;
-    a.sample_period = fdri_samples_sampler.how.period_ns;
+    a.type = fdri_samples_sampler.settings.events ? fdri_samples_sampler.settings.type : PERF_TYPE_SOFTWARE;
+    a.config = fdri_samples_sampler.settings.events ? fdri_samples_sampler.settings.config : PERF_COUNT_SW_TASK_CLOCK;
+    a.sample_period = fdri_samples_sampler.settings.period_ns;
     a.disabled = 1;
     a.exclude_kernel = !kernel;
     a.exclude_hv = 1;
@@ -66,17 +66,17 @@ void fdri_samples_source_probe(void)
     fdri_fd_budget_give(s->fds); /* in a forked child: the parent's descriptors */
     s->fds = 0;
     s->fds_most = most / 4;
-    s->perf = s->how.provided; /* which was tried before */
+    s->perf = s->settings.provided; /* which was tried before */
     s->perf_kernel = false;
-    if (s->how.wall || s->how.provided) return;
+    if (s->settings.wall || s->settings.provided) return;
     int fd = open_event((uint32_t)syscall(SYS_gettid), true);
     s->perf_kernel = fd >= 0;
     if (fd < 0) fd = open_event((uint32_t)syscall(SYS_gettid), false);
     s->perf = fd >= 0;
-    if (!s->perf && s->how.events) {
-        fdri_text_message("FDR_SAMPLE: %s cannot be counted here (perf_event_open: %s); using off", s->how.name,
+    if (!s->perf && s->settings.events) {
+        fdri_text_message("FDR_SAMPLE: %s cannot be counted here (perf_event_open: %s); using off", s->settings.name,
                           strerror(errno));
-        s->how.period_ns = 0;
+        s->settings.period_ns = 0;
     } else if (!s->perf)
         fdri_text_message("perf_event_open: %s; sampling by CPU timers, which most kernels run at 100 to 1000 Hz at "
                           "most (a sample's weight is the time that passed)",
@@ -85,7 +85,7 @@ void fdri_samples_source_probe(void)
 }
 
 /* Accepts the descriptor if it fits the table and the budget of the process; otherwise closes it. */
-static bool admit(struct fdri_samples_target *t, int fd)
+static bool accept_descriptor(struct fdri_samples_target *t, int fd)
 {
     struct fdri_samples_sampler *s = &fdri_samples_sampler;
     if (fd < 0) return false;
@@ -95,7 +95,7 @@ static bool admit(struct fdri_samples_target *t, int fd)
         close(fd);
         if (fdri_text_once(&said))
             fdri_text_message("more threads than a quarter of the file descriptors (%u): the others are %s",
-                              s->fds_most, s->how.events ? "not sampled" : "sampled by timers");
+                              s->fds_most, s->settings.events ? "not sampled" : "sampled by timers");
         return false;
     }
     s->fds++;
@@ -116,7 +116,7 @@ static void drop_fd(struct fdri_samples_target *t)
     fdri_atomic_store_relaxed(&fdri_samples_sampler.by_fd[t->fd], (struct fdri_samples_target *)NULL);
     bool there = fdri_samples_source_there(t);
     /* the event stays with its thread, and others of its group go on counting */
-    if (there && fdri_samples_sampler.how.provided) {
+    if (there && fdri_samples_sampler.settings.provided) {
         uint64_t never = 1ull << 62;
         ioctl(t->fd, PERF_EVENT_IOC_PERIOD, &never);
         fcntl(t->fd, F_SETFL, fcntl(t->fd, F_GETFL) & ~O_ASYNC);
@@ -140,7 +140,7 @@ enum { WAITS = 1000, LOOKS_AT = 10 };
  * the timer of another thread. The wait is bounded: a stopped thread does not leave its handler, and a cancelled one
  * has ended. new_target does not use the target again before the handler has left. The timer that such a handler may
  * still arm is deleted, and the kernel refuses the call; ids of timers are not used again for a long time. */
-static void shut_out(struct fdri_samples_target *t)
+static void end_handlers(struct fdri_samples_target *t)
 {
     int pid = fdri_system_getpid();
     fdri_atomic_and_acq_rel(&t->live, ~FDRI_SAMPLES_LIVE);                  /* L:target */
@@ -153,19 +153,19 @@ static void shut_out(struct fdri_samples_target *t)
 static bool start_event(struct fdri_samples_target *t)
 {
     struct f_owner_ex owner = {F_OWNER_TID, (pid_t)t->tid};
-    bool provided = fdri_samples_sampler.how.provided;
+    bool provided = fdri_samples_sampler.settings.provided;
     if (!fdri_samples_sampler.perf) return false;
-    if (!admit(t,
-               provided ? fdri_samples_own_descriptor(t->tid) : open_event(t->tid, fdri_samples_sampler.perf_kernel)))
+    if (!accept_descriptor(t, provided ? fdri_samples_own_descriptor(t->tid)
+                                       : open_event(t->tid, fdri_samples_sampler.perf_kernel)))
         return false;
-    uint64_t period = fdri_samples_sampler.how.period_ns * t->step;
+    uint64_t period = fdri_samples_sampler.settings.period_ns * t->step;
     bool good = fcntl(t->fd, F_SETOWN_EX, &owner) == 0 && fcntl(t->fd, F_SETSIG, fdri_samples_sampler.signal) == 0 &&
                 fcntl(t->fd, F_SETFL, fcntl(t->fd, F_GETFL) | O_ASYNC) == 0 &&
                 (t->step == 1 || ioctl(t->fd, PERF_EVENT_IOC_PERIOD, &period) == 0);
     int fd = t->fd;
     if (good) go_live(t, FDRI_SAMPLES_BY_PERF);
     if (good && ioctl(fd, PERF_EVENT_IOC_ENABLE, 0) == 0) return true;
-    if (good) shut_out(t);
+    if (good) end_handlers(t);
     drop_fd(t);
     return false;
 }
@@ -195,9 +195,9 @@ static uint64_t next_random(struct fdri_samples_target *t)
 }
 
 /* A random moment in stretch t->armed. */
-static uint64_t moment(struct fdri_samples_target *t)
+static uint64_t random_moment(struct fdri_samples_target *t)
 {
-    uint64_t length = fdri_samples_sampler.how.period_ns * t->step * t->slow;
+    uint64_t length = fdri_samples_sampler.settings.period_ns * t->step * t->period_factor;
     return t->zero_ns + t->armed * length + (uint64_t)((unsigned __int128)next_random(t) * length >> 53);
 }
 
@@ -215,27 +215,27 @@ static void arm_at(struct fdri_samples_target *t, uint64_t ns)
  * counts for them, too, because the thread did not move. */
 uint64_t fdri_samples_source_rearm(struct fdri_samples_target *t, uint64_t now_ns)
 {
-    uint64_t length = fdri_samples_sampler.how.period_ns * t->step * t->slow, at = (now_ns - t->zero_ns) / length,
-             first = t->armed;
+    uint64_t length = fdri_samples_sampler.settings.period_ns * t->step * t->period_factor,
+             at = (now_ns - t->zero_ns) / length, first = t->armed;
     if (at == t->armed) {
         t->armed = at + 1;
-        arm_at(t, moment(t));
+        arm_at(t, random_moment(t));
     } else {
         t->armed = at;
-        uint64_t due = at > first ? moment(t) : t->zero_ns + at * length;
+        uint64_t due = at > first ? random_moment(t) : t->zero_ns + at * length;
         if (due <= now_ns) {
             t->armed++;
-            due = moment(t);
+            due = random_moment(t);
         }
         arm_at(t, due);
     }
-    return t->armed > first ? (t->armed - first) * t->step * t->slow : 0;
+    return t->armed > first ? (t->armed - first) * t->step * t->period_factor : 0;
 }
 
 static struct itimerspec first_time(struct fdri_samples_target *t)
 {
-    struct timespec every = timespec_of(fdri_samples_sampler.how.period_ns * t->step * t->slow);
-    if (fdri_samples_sampler.how.wall) return (struct itimerspec){.it_value = timespec_of(moment(t))};
+    struct timespec every = timespec_of(fdri_samples_sampler.settings.period_ns * t->step * t->period_factor);
+    if (fdri_samples_sampler.settings.wall) return (struct itimerspec){.it_value = timespec_of(random_moment(t))};
     return (struct itimerspec){every, every};
 }
 
@@ -247,11 +247,12 @@ static bool start_timer(struct fdri_samples_target *t)
     e.sigev_signo = fdri_samples_sampler.signal;
     e.sigev_value.sival_ptr = t;
     e.sigev_notify_thread_id = (pid_t)t->tid;
-    if (timer_create(fdri_samples_sampler.how.wall ? CLOCK_MONOTONIC : cpu_clock(t->tid), &e, &t->timer)) return false;
+    if (timer_create(fdri_samples_sampler.settings.wall ? CLOCK_MONOTONIC : cpu_clock(t->tid), &e, &t->timer))
+        return false;
     struct itimerspec when = first_time(t);
     timer_t timer = t->timer;
     go_live(t, FDRI_SAMPLES_BY_TIMER);
-    timer_settime(timer, fdri_samples_sampler.how.wall ? TIMER_ABSTIME : 0, &when, NULL);
+    timer_settime(timer, fdri_samples_sampler.settings.wall ? TIMER_ABSTIME : 0, &when, NULL);
     return true;
 }
 
@@ -259,14 +260,14 @@ static bool start_timer(struct fdri_samples_target *t)
 
 void fdri_samples_source_rate(struct fdri_samples_target *t)
 {
-    uint64_t period = fdri_samples_sampler.how.period_ns * t->step * t->slow;
+    uint64_t period = fdri_samples_sampler.settings.period_ns * t->step * t->period_factor;
     if (t->source == FDRI_SAMPLES_BY_PERF || t->source == FDRI_SAMPLES_BY_RING) {
         /* the program may have closed the event and reused the descriptor */
         if (fdri_samples_source_there(t)) ioctl(t->fd, PERF_EVENT_IOC_PERIOD, &period);
-    } else if (t->source == FDRI_SAMPLES_BY_TIMER && fdri_samples_sampler.how.wall) {
+    } else if (t->source == FDRI_SAMPLES_BY_TIMER && fdri_samples_sampler.settings.wall) {
         t->zero_ns = fdri_clock_ns(CLOCK_MONOTONIC);
         t->armed = 0;
-        arm_at(t, moment(t));
+        arm_at(t, random_moment(t));
     } else if (t->source == FDRI_SAMPLES_BY_TIMER) {
         struct itimerspec every = {timespec_of(period), timespec_of(period)};
         timer_settime(t->timer, 0, &every, NULL);
@@ -280,9 +281,9 @@ void fdri_samples_source_crowded(struct fdri_samples_target *t, uint64_t came_ns
     bool crowded = came_ns - t->left_ns < left_ns - came_ns;
     t->left_ns = left_ns;
     t->crowded = crowded ? t->crowded + 1 : 0;
-    if (t->crowded < CROWDED || t->slow > 1024) return;
+    if (t->crowded < CROWDED || t->period_factor > 1024) return;
     t->crowded = 0;
-    t->slow *= 2;
+    t->period_factor *= 2;
     fdri_samples_source_rate(t);
 }
 
@@ -290,24 +291,24 @@ bool fdri_samples_source_open(struct fdri_samples_target *t, uint64_t step)
 {
     t->fd = -1;
     t->step = step;
-    t->slow = 1;
-    t->units = fdri_samples_sampler.how.events
-                   ? 0
-                   : fdri_samples_source_cpu_ns(t->tid) / fdri_samples_sampler.how.period_ns;
+    t->period_factor = 1;
+    t->periods_accounted = fdri_samples_sampler.settings.events
+                               ? 0
+                               : fdri_samples_source_cpu_ns(t->tid) / fdri_samples_sampler.settings.period_ns;
     t->zero_ns = fdri_clock_ns(CLOCK_MONOTONIC);
     t->armed = 0;
     t->random = (t->zero_ns * 0x9E3779B97F4A7C15u ^ t->tid) | 1;
     /* The kernel cannot use the unwinder, so with `unwind` all threads get the handler. */
-    bool ring = fdri_samples_sampler.perf && !fdri_samples_sampler.how.provided &&
-                (t->blocked || (!t->attached && fdri_samples_sampler.how.stacks != FDRI_SAMPLES_UNWINDER));
+    bool ring = fdri_samples_sampler.perf && !fdri_samples_sampler.settings.provided &&
+                (t->blocked || (!t->attached && fdri_samples_sampler.settings.stacks != FDRI_SAMPLES_UNWINDER));
     if (ring && fdri_samples_ring_open(t)) return true;
     if (start_event(t)) return true;
-    return !fdri_samples_sampler.how.events && start_timer(t);
+    return !fdri_samples_sampler.settings.events && start_timer(t);
 }
 
 void fdri_samples_source_close(struct fdri_samples_target *t)
 {
-    shut_out(t);
+    end_handlers(t);
     if (t->source == FDRI_SAMPLES_BY_TIMER) timer_delete(t->timer);
     if (t->source == FDRI_SAMPLES_BY_RING) fdri_samples_ring_close(t);
     drop_fd(t);

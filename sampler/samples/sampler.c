@@ -78,7 +78,7 @@ static uint32_t slot_of(struct fdri_samples_target **table, uint32_t size, uint3
 }
 
 /* Makes a new table of `size` with the targets that have a thread. */
-static bool rebuild(uint32_t size)
+static bool rebuild_table(uint32_t size)
 {
     struct fdri_samples_target **table = calloc(size, sizeof *table);
     if (!table) return false;
@@ -170,19 +170,19 @@ static void begin_target(uint32_t tid)
     if (!start_time || start_time == unknown ||
         (tid != (uint32_t)fdri_samples_sampler.pid && fdri_system_is_helper(name)))
         return; /* ended meanwhile, or a helper thread of fdr */
-    if (2 * (count + 1) > slots && !rebuild(slots ? slots * 2 : 256)) return;
+    if (2 * (count + 1) > slots && !rebuild_table(slots ? slots * 2 : 256)) return;
     struct fdri_samples_target *t = new_target();
     if (!t) return;
     /* `live` stays: it may count a handler of a late signal */
     memset(&t->tid, 0, offsetof(struct fdri_samples_target, frames) - offsetof(struct fdri_samples_target, tid));
     t->fd = -1;
     t->start_time = start_time;
-    t->seen = round_;
+    t->seen_round = round_;
     t->attached = has_attached(tid);
-    enum fdr_sampled_by by = fdri_samples_sampler.how.events ? FDR_BY_EVENTS
-                             : fdri_samples_sampler.how.wall ? FDR_BY_WALL_TIME
-                                                             : FDR_BY_CPU_TIME;
-    t->stream = fdr_sampled_open(tid, name, by, fdri_samples_sampler.how.period_ns);
+    enum fdr_sampled_by by = fdri_samples_sampler.settings.events ? FDR_BY_EVENTS
+                             : fdri_samples_sampler.settings.wall ? FDR_BY_WALL_TIME
+                                                                  : FDR_BY_CPU_TIME;
+    t->stream = fdr_sampled_open(tid, name, by, fdri_samples_sampler.settings.period_ns);
     if (!t->stream) {
         static unsigned said;
         if (fdri_text_once(&said))
@@ -198,10 +198,10 @@ static void begin_target(uint32_t tid)
     static unsigned said;
     if (look_up(tid, name) != start_time) return; /* the thread ended meanwhile; the next round drops the target */
     if (why == ENOENT) return;                    /* about to end: it has closed its event */
-    const char *kind = fdri_samples_sampler.how.events ? "event" : "timer";
+    const char *kind = fdri_samples_sampler.settings.events ? "event" : "timer";
     if (fdri_text_once(&said))
         fdri_text_message("no %s for thread %u (%s): %s; it is not sampled%s", kind, tid, name, strerror(why),
-                          fdri_samples_sampler.how.provided ? "" : " until there is one");
+                          fdri_samples_sampler.settings.provided ? "" : " until there is one");
 }
 
 static void open_again(struct fdri_samples_target *t)
@@ -209,9 +209,9 @@ static void open_again(struct fdri_samples_target *t)
     static unsigned said;
     uint64_t step = t->step;
     fdri_samples_source_close(t);
-    if (!fdri_samples_source_open(t, step) && fdri_samples_sampler.how.provided && fdri_text_once(&said))
+    if (!fdri_samples_source_open(t, step) && fdri_samples_sampler.settings.provided && fdri_text_once(&said))
         fdri_text_message("the program closed the event of thread %u (%s); it is not sampled any more", t->tid,
-                          fdri_samples_sampler.how.name);
+                          fdri_samples_sampler.settings.name);
 }
 
 /* The thread attached. From now on its own handler samples it, which knows the open calls. */
@@ -222,7 +222,7 @@ static void change_over(struct fdri_samples_target *t)
 }
 
 /* True if another thread now has this id. */
-static bool is_another(struct fdri_samples_target *t)
+static bool id_was_reused(struct fdri_samples_target *t)
 {
     char name[20];
     uint32_t taken = fdri_atomic_load_relaxed(&t->taken);
@@ -234,7 +234,7 @@ static bool is_another(struct fdri_samples_target *t)
     return start_time != unknown && start_time != t->start_time;
 }
 
-static bool holds_back(uint32_t tid)
+static bool is_fdr_thread(uint32_t tid)
 {
     char text[4096];
     const char *mask = fdri_system_read_task(tid, "status", text, sizeof text) ? strstr(text, "\nSigBlk:") : NULL;
@@ -246,11 +246,11 @@ static bool overdue(struct fdri_samples_target *t)
 {
     uint32_t taken = fdri_atomic_load_relaxed(&t->taken);
     uint64_t cpu_ns = fdri_samples_source_cpu_ns(t->tid) | 1, /* 0 means: no look yet */
-        least = 8 * t->step * t->slow * fdri_samples_sampler.how.period_ns;
-    bool by_cpu = !fdri_samples_sampler.how.wall && !fdri_samples_sampler.how.events;
+        least = 8 * t->step * t->period_factor * fdri_samples_sampler.settings.period_ns;
+    bool by_cpu = !fdri_samples_sampler.settings.wall && !fdri_samples_sampler.settings.events;
     bool first = !t->seen_ns, due = !first && taken == t->seen_taken && (!by_cpu || cpu_ns >= t->seen_ns + least);
     if (first || due || taken != t->seen_taken) t->seen_ns = cpu_ns;
-    if (taken != t->seen_taken) t->looks = 0;
+    if (taken != t->seen_taken) t->blocked_changes = 0;
     t->seen_taken = taken;
     return due;
 }
@@ -262,12 +262,12 @@ static void look_at_mask(struct fdri_samples_target *t)
 {
     static unsigned said, said_not;
     char name[20] = "";
-    bool ring = fdri_samples_sampler.perf && !fdri_samples_sampler.how.provided;
+    bool ring = fdri_samples_sampler.perf && !fdri_samples_sampler.settings.provided;
     if (!t->blocked && (t->source == FDRI_SAMPLES_BY_RING || !overdue(t))) return;
-    bool blocked = holds_back(t->tid);
-    t->looks = blocked == t->blocked ? 0 : t->looks + 1;
-    if (t->looks < (blocked ? LOOKS : 1)) return;
-    t->looks = 0;
+    bool blocked = is_fdr_thread(t->tid);
+    t->blocked_changes = blocked == t->blocked ? 0 : t->blocked_changes + 1;
+    if (t->blocked_changes < (blocked ? LOOKS : 1)) return;
+    t->blocked_changes = 0;
     t->blocked = blocked;
     if (ring) open_again(t);
     /* a helper thread of fdr, seen before it set its name */
@@ -290,14 +290,14 @@ static void look_at_name(const struct fdri_samples_target *t)
     fdr_sampled_name(t->stream, name);
 }
 
-static void see(uint32_t tid)
+static void note_thread(uint32_t tid)
 {
     struct fdri_samples_target *t = slots ? of_tid[slot_of(of_tid, slots, tid)] : NULL;
     if (!t) {
-        if (!fdri_samples_sampler.how.provided || fdri_samples_own_there(tid)) begin_target(tid);
+        if (!fdri_samples_sampler.settings.provided || fdri_samples_own_there(tid)) begin_target(tid);
         return;
     }
-    t->seen = round_;
+    t->seen_round = round_;
     if (!t->attached && has_attached(tid)) change_over(t);
     if (!fdri_samples_source_there(t)) open_again(t); /* the program closed descriptors that it had not opened */
 }
@@ -307,23 +307,24 @@ static void drop_gone(void)
     uint32_t before = count, checks = 0;
     for (uint32_t i = 0; i < used; i++) {
         struct fdri_samples_target *t = &chunk[i / CHUNK][i % CHUNK];
-        if (t->tid && t->seen != round_) end_target(t);
+        if (t->tid && t->seen_round != round_) end_target(t);
     }
     for (uint32_t i = 0; i < used && checks < CHECKS_PER_ROUND; i++) {
         struct fdri_samples_target *t = &chunk[check_at / CHUNK][check_at % CHUNK];
         check_at = (check_at + 1) % used;
         if (!t->tid) continue;
         checks++;
-        if (is_another(t)) {
+        if (id_was_reused(t)) {
             end_target(t); /* the next round finds the new thread */
             continue;
         }
         /* no source worked before */
-        if (t->source == FDRI_SAMPLES_BY_NOTHING && !fdri_samples_sampler.how.provided) fdri_samples_source_open(t, 1);
+        if (t->source == FDRI_SAMPLES_BY_NOTHING && !fdri_samples_sampler.settings.provided)
+            fdri_samples_source_open(t, 1);
         look_at_mask(t);
         look_at_name(t);
     }
-    if (count != before) rebuild(slots);
+    if (count != before) rebuild_table(slots);
 }
 
 /* Opens the list anew each time: the program may close a descriptor that stays open, and reuse its number. */
@@ -337,7 +338,7 @@ static void scan(void)
     round_++;
     for (struct dirent *e; (e = readdir(tasks));) {
         uint32_t tid = (uint32_t)strtoul(e->d_name, NULL, 10);
-        if (tid && tid != helper_tid) see(tid);
+        if (tid && tid != helper_tid) note_thread(tid);
     }
     closedir(tasks);
     drop_gone();
@@ -364,7 +365,7 @@ static bool still_ours(void)
 /* Frequent enough that no ring overflows, and rare enough to cost almost nothing with many threads. */
 static struct timespec next_time(void)
 {
-    uint64_t ring = fdri_samples_sampler.how.events ? RING_NS : 64 * fdri_samples_sampler.how.period_ns,
+    uint64_t ring = fdri_samples_sampler.settings.events ? RING_NS : 64 * fdri_samples_sampler.settings.period_ns,
              scan_ns = fdri_bits_max(SCAN_NS, (uint64_t)count * SCAN_EACH_NS);
     uint64_t ns = fdri_clock_ns(CLOCK_MONOTONIC) + fdri_bits_min(fdri_bits_min(ring, MODULES_NS), scan_ns);
     return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
@@ -377,7 +378,7 @@ static void look_at_modules(void)
     pthread_mutex_unlock(&loader);
 }
 
-static void *help(void *unused)
+static void *helper_main(void *unused)
 {
     (void)unused;
     uint64_t scanned = 0;
@@ -411,7 +412,7 @@ static bool start_helper(void)
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int e = pthread_create(&helper, NULL, help, NULL);
+    int e = pthread_create(&helper, NULL, helper_main, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (e) fdri_text_message("FDR_SAMPLE: cannot start the thread that samples: %s; no samples are taken", strerror(e));
     else fdri_fd_name_thread(helper, FDRI_SYSTEM_THREAD_SAMPLER);
@@ -420,22 +421,22 @@ static bool start_helper(void)
 
 void fdri_samples_sampler_prepare(const char *setting, const char *papi)
 {
-    struct fdri_samples_settings *how = &fdri_samples_sampler.how;
+    struct fdri_samples_settings *how = &fdri_samples_sampler.settings;
     *how = fdri_samples_parse_setting(setting);
     if (!how->provided) fdri_samples_own_none();
     else if (!fdri_samples_own_choose(how, papi)) *how = (struct fdri_samples_settings){0};
 }
 
-bool fdri_samples_sampler_wanted(void) { return fdri_samples_sampler.how.period_ns != 0; }
+bool fdri_samples_sampler_wanted(void) { return fdri_samples_sampler.settings.period_ns != 0; }
 
 void fdri_samples_sampler_start(int signal)
 {
     struct fdri_samples_sampler *s = &fdri_samples_sampler;
-    if (!s->how.period_ns) return;
+    if (!s->settings.period_ns) return;
     pthread_mutex_lock(&control);
     s->pid = getpid();
     fdri_samples_source_probe();
-    if (!s->how.period_ns) {
+    if (!s->settings.period_ns) {
         pthread_mutex_unlock(&control);
         return;
     }
@@ -451,8 +452,8 @@ void fdri_samples_sampler_start(int signal)
     stopping = 0;
     sem_init(&wake, 0, 0);
     fdri_samples_walk_modules();
-    if (s->how.stacks == FDRI_SAMPLES_UNWINDER) fdri_samples_unwind_warm();
-    if (s->how.stacks == FDRI_SAMPLES_FRAME_POINTERS) fdri_samples_walk_probe();
+    if (s->settings.stacks == FDRI_SAMPLES_UNWINDER) fdri_samples_unwind_warm();
+    if (s->settings.stacks == FDRI_SAMPLES_FRAME_POINTERS) fdri_samples_walk_probe();
     running = fdri_samples_handler_install(signal);
     fdri_atomic_store_release(&s->active, running); /* R:target */
     if (running && !start_helper()) {
@@ -478,7 +479,7 @@ void fdri_samples_sampler_stop(void)
 }
 
 /* The child has no helper and no timers, and its descriptors count threads of the parent. */
-static void in_child(void)
+static void forget_in_child(void)
 {
     fdri_samples_handler_forked(); /* even if nothing runs now: the thread may have been sampled before */
     if (!running) return;
@@ -527,6 +528,6 @@ void fdri_samples_sampler_fork(int phase)
     }
     fdri_samples_own_fork(phase);
     let_helper_to_loader(phase == 2);
-    if (phase == 2) in_child();
+    if (phase == 2) forget_in_child();
     pthread_mutex_unlock(&control);
 }

@@ -24,7 +24,7 @@ struct fdri_samples_target;
 
 /* The state that all targets share; set before the first target is made. */
 struct fdri_samples_sampler {
-    struct fdri_samples_settings how;
+    struct fdri_samples_settings settings;
     int signal, pid;
     struct fdri_system_previous previous; /* handlers of the signal before fdr's */
     uint32_t active;                      /* atomic */

@@ -37,7 +37,7 @@ struct unwinding {
     bool reached, careful, doubtful; /* doubtful: beyond a thrower */
 };
 
-static bool throws(uint64_t address)
+static bool may_throw(uint64_t address)
 {
     if (address < lowest || address >= highest) return false;
     void *start = enclosing((void *)(uintptr_t)address);
@@ -47,7 +47,7 @@ static bool throws(uint64_t address)
 }
 
 /* The frames of this handler come first. The thread's frames begin behind its program counter. */
-static _Unwind_Reason_Code frame(struct _Unwind_Context *context, void *argument)
+static _Unwind_Reason_Code on_frame(struct _Unwind_Context *context, void *argument)
 {
     struct unwinding *u = argument;
     struct fdri_samples_frames *f = u->f;
@@ -66,7 +66,7 @@ static _Unwind_Reason_Code frame(struct _Unwind_Context *context, void *argument
     }
     u->ip = ip;
     u->cfa = cfa;
-    u->doubtful |= throws(ip);
+    u->doubtful |= may_throw(ip);
     return u->reached && !(u->careful && u->doubtful) ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
@@ -80,8 +80,8 @@ void fdri_samples_unwind(struct fdri_samples_frames *f, uint64_t pc)
     if (!u.careful && sigsetjmp(behind, 0) == 0) {
         fdri_stack_guard = &behind;
         fdri_atomic_signal_fence();
-        if (each_frame(frame, &u) == _URC_END_OF_STACK) f->cut = false;
-    } else if (u.careful && each_frame(frame, &u) == _URC_END_OF_STACK) {
+        if (each_frame(on_frame, &u) == _URC_END_OF_STACK) f->cut = false;
+    } else if (u.careful && each_frame(on_frame, &u) == _URC_END_OF_STACK) {
         f->cut = false;
     }
     fdri_atomic_signal_fence();

@@ -12,7 +12,7 @@
 #include "base/text/glob.h"
 #include "tests/support/random_numbers.h"
 
-static void what_the_manual_says(void **state)
+static void patterns_of_the_manual(void **state)
 {
     (void)state;
     assert_true(fdri_text_glob("", ""));
@@ -41,7 +41,7 @@ static void any_text(uint64_t *seed, char *text, uint32_t most, const char *cons
     for (uint32_t n = rnd(seed, most); n; n--) strcat(text, piece[rnd(seed, pieces)]);
 }
 
-static void as_fnmatch_has_it(void **state)
+static void agrees_with_fnmatch(void **state)
 {
     (void)state;
     static const char *const of_pattern[] = {"a",     "b",   "-",           "*", "*",      "?",   "[ab]", "[!a]",
@@ -61,6 +61,6 @@ static void as_fnmatch_has_it(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_the_manual_says), cmocka_unit_test(as_fnmatch_has_it)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(patterns_of_the_manual), cmocka_unit_test(agrees_with_fnmatch)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,7 +74,7 @@ static int status_of(void (*prepare)(void), bool is_closed, bool one_waits)
     return status;
 }
 
-static void P10_a_line_ends_nothing(void **state)
+static void P10_a_message_never_ends_the_process(void **state)
 {
     (void)state;
     assert_int_equal(status_of(nobody_reads, false, false), 0);
@@ -101,6 +101,7 @@ static void one_plain_line(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_a_line_ends_nothing), cmocka_unit_test(one_plain_line)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_a_message_never_ends_the_process),
+                                       cmocka_unit_test(one_plain_line)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,13 +159,13 @@ static void snapshots_and_the_live_file_are_whole(void **state)
     snapshots_of(0, NULL);
 }
 
-static void so_they_are_where_no_number_is_high(void **state)
+static void snapshots_are_whole_without_high_descriptors(void **state)
 {
     (void)state;
     snapshots_of(64, NULL);
 }
 
-static void so_they_are_while_threads_open_counters(void **state)
+static void snapshots_are_whole_while_threads_open_counters(void **state)
 {
     (void)state;
     snapshots_of(0, "perf:page-faults task:minor-faults");
@@ -185,7 +185,7 @@ static void crash_of(uint64_t limit)
     all_whole(death_count(p->dir, ".crash.fdr") ? p->dir : p->live, 1);
 }
 
-static void so_is_a_bundle(void **state)
+static void bundle_is_whole(void **state)
 {
     (void)state;
     for (int i = 0; i < 5; i++) crash_of(i % 2 ? 64 : 0);
@@ -193,8 +193,9 @@ static void so_is_a_bundle(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(snapshots_and_the_live_file_are_whole), cmocka_unit_test(so_they_are_where_no_number_is_high),
-        cmocka_unit_test(so_they_are_while_threads_open_counters), cmocka_unit_test(so_is_a_bundle)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(snapshots_and_the_live_file_are_whole),
+                                       cmocka_unit_test(snapshots_are_whole_without_high_descriptors),
+                                       cmocka_unit_test(snapshots_are_whole_while_threads_open_counters),
+                                       cmocka_unit_test(bundle_is_whole)};
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

@@ -298,7 +298,7 @@ enum { ROOM = 48 };
 static struct fdri_bins_run *new_run(void)
 {
     struct fdri_bins_run *r = calloc(1, sizeof *r + (ROOM + 1) * sizeof r->bin[0]);
-    r->room = ROOM;
+    r->capacity = ROOM;
     return r;
 }
 
@@ -313,7 +313,7 @@ static uint32_t pop_run(struct fdri_bins_arena *a, struct fdri_arena_part *p, ui
 static void give_run(struct fdri_bins_arena *a, struct fdri_arena_location *l, const struct fdri_bins_run *r)
 {
     fdri_bins_run_empty(a, r);
-    for (uint32_t i = 0; i < r->gone; i++) {
+    for (uint32_t i = 0; i < r->popped; i++) {
         assert_false(fdri_bins_bin(a, r->bin[i].off)->generation & 1);
         fdri_bins_piece_give(a, l, r->bin[i].off, r->bin[i].size_log2);
     }
@@ -379,13 +379,13 @@ static void P3_a_run_that_was_looked_at_goes_on(void **state)
     assert_int_equal(fdri_bins_run_left_end(r), 300);
     give_run(&a, l, r);
     fdri_bins_run_begin(&a, p, 1000, r);
-    assert_int_equal(r->seen, 4); /* these bins were looked at before */
+    assert_int_equal(r->noted, 4); /* these bins were looked at before */
     assert_int_equal(fdri_bins_run_pop(&a, p, 8, false, r, &given), 3);
     give_run(&a, l, r);
     assert_true(given.events == 5 && given.to_tick == 500);
     fdri_bins_run_begin(&a, p, 1000, r);
     while (fdri_bins_run_look(&a, r)) continue;
-    assert_true(r->late && r->seen == 6);             /* five of them end by 1000, and the next one begins there */
+    assert_true(r->past_last_end && r->noted == 6);   /* five of them end by 1000, and the next one begins there */
     off = fdri_bins_part_claim(&a, p, &size, &given); /* another thread was faster */
     assert_int_not_equal(off, 0);
     assert_int_equal(fdri_bins_run_pop(&a, p, 8, false, r, &given), 0);
@@ -394,7 +394,7 @@ static void P3_a_run_that_was_looked_at_goes_on(void **state)
     assert_int_equal(fdri_bins_run_left_end(r), 1100);
     give_run(&a, l, r);
     fdri_bins_run_begin(&a, p, UINT64_MAX, r); /* another limit: the run looks at all bins again */
-    assert_int_equal(r->seen, 0);
+    assert_int_equal(r->noted, 0);
     for (int i = 0; i < 3; i++) fdri_bins_run_look(&a, r);
     fdri_bins_run_forget(r);
     assert_int_equal(fdri_bins_run_pop(&a, p, 8, false, r, &given), 0);

@@ -108,7 +108,7 @@ static void take_of_rich(void)
 static uint32_t inside(void)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < FDRI_BINS_CLAIMERS; i++) n += fdri_life_recording.arena.inside[i] != 0;
+    for (uint32_t i = 0; i < FDRI_BINS_CLAIMERS; i++) n += fdri_life_recording.arena.claimers[i] != 0;
     return n;
 }
 
@@ -183,17 +183,17 @@ static void at_each_instruction(bool (*leave)(void (*)(void), uint32_t), void (*
     assert_true(seen > 5);
 }
 
-static void P8_a_claim_left(void **state)
+static void P8_claim_abandoned_by_longjmp(void **state)
 {
     (void)state;
     at_each_instruction(leave_at, take_of_rich);
 }
-static void P8_a_claim_of_a_handler_left(void **state)
+static void P8_claim_of_a_handler_abandoned_by_longjmp(void **state)
 {
     (void)state;
     at_each_instruction(leave_nested, take_of_rich);
 }
-static void P8_the_lock_left_by_a_handler(void **state)
+static void P8_lock_abandoned_by_a_handler(void **state)
 {
     (void)state;
     at_each_instruction(leave_nested, work_off);
@@ -202,8 +202,8 @@ static void P8_the_lock_left_by_a_handler(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_by_one), cmocka_unit_test(many), cmocka_unit_test(P8_a_claim_left),
-        cmocka_unit_test(P8_a_claim_of_a_handler_left), cmocka_unit_test(P8_the_lock_left_by_a_handler)};
+        cmocka_unit_test(one_by_one), cmocka_unit_test(many), cmocka_unit_test(P8_claim_abandoned_by_longjmp),
+        cmocka_unit_test(P8_claim_of_a_handler_abandoned_by_longjmp), cmocka_unit_test(P8_lock_abandoned_by_a_handler)};
     steps_begin();
     signal(SIGUSR2, nested);
     return cmocka_run_group_tests(tests, NULL, NULL);

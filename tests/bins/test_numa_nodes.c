@@ -90,7 +90,7 @@ static void on_both(const char *arena)
     assert_int_equal(fdr_init(&c), 0);
     assert_true(fdri_life_recording.topology.nodes >= 2 &&
                 fdri_life_recording.arena.nodes == fdri_life_recording.topology.nodes);
-    assert_int_equal(fdri_life_recording.set.arena, arena[0] == 'm' ? FDRI_LIFE_MAPPED : FDRI_LIFE_ANONYMOUS);
+    assert_int_equal(fdri_life_recording.settings.arena, arena[0] == 'm' ? FDRI_LIFE_MAPPED : FDRI_LIFE_ANONYMOUS);
     outer = fdr_region_define("outer", NULL, 1);
     inner = fdr_region_define("inner", NULL, 2);
     pthread_t t[2];

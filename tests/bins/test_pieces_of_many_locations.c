@@ -180,7 +180,7 @@ static void P3_pieces_change_owners(void **state)
     assert_int_equal(fdri_strewn_count(&a), 0);
     for (uint32_t i = 0; i < OWNERS; i++) assert_int_equal(o[i].l->bins_held + o[i].l->strewn_units, 0);
     assert_int_equal(a.super->free_bins, (uint32_t)a.super->virgin);
-    assert_int_equal(a.pinned + a.given_eighths, 0);
+    assert_int_equal(a.split_bins + a.given_eighths, 0);
     free(holder);
     free(memory);
 }
@@ -216,7 +216,7 @@ static void pass_on(struct fdri_bins_arena *a, struct fdri_arena_location *from,
 }
 
 /* When one location gets the last piece of a bin, the bin no longer counts as divided among locations. */
-static void P3_a_strewn_bin_that_one_has_all_of(void **state)
+static void P3_bin_of_one_owner_is_no_longer_strewn(void **state)
 {
     (void)state;
     for (uint32_t log2 = 10; log2 <= 16; log2++) {
@@ -236,7 +236,7 @@ static void P3_a_strewn_bin_that_one_has_all_of(void **state)
         fdri_piece_collect(&a, l);
         sound(&a);
         assert_int_equal(l->strewn_units, 0);
-        assert_int_equal(fdri_strewn_count(&a) + a.pinned, 0);
+        assert_int_equal(fdri_strewn_count(&a) + a.split_bins, 0);
         assert_int_equal(a.super->free_bins, 1);
         free(memory);
     }
@@ -284,7 +284,8 @@ static void P2_what_was_given_back_is_taken_again(void **state)
         leave(&a, l);
         fdri_bins_piece_give(&a, other, off, least);
         leave(&a, other);
-        assert_int_equal(fdri_strewn_count(&a) + a.pinned + a.given_eighths + l->strewn_units + other->strewn_units, 0);
+        assert_int_equal(fdri_strewn_count(&a) + a.split_bins + a.given_eighths + l->strewn_units + other->strewn_units,
+                         0);
         assert_int_equal(a.super->free_bins, 1);
         assert_int_equal(fdri_bins_take(&a, 0), whole);
         free(memory);
@@ -333,7 +334,7 @@ static void P2_smallest_bins_are_never_strewn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P3_pieces_change_owners), cmocka_unit_test(P3_a_strewn_bin_that_one_has_all_of),
+        cmocka_unit_test(P3_pieces_change_owners), cmocka_unit_test(P3_bin_of_one_owner_is_no_longer_strewn),
         cmocka_unit_test(P2_what_was_given_back_is_taken_again), cmocka_unit_test(P2_every_returned_piece_is_found),
         cmocka_unit_test(P2_smallest_bins_are_never_strewn)};
     return cmocka_run_group_tests(tests, NULL, NULL);

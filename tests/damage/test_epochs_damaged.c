@@ -65,7 +65,7 @@ static size_t incomplete(const uint8_t *from, uint32_t depth, size_t *count)
     return n;
 }
 
-static void P8_a_damaged_bin(void **state)
+static void P8_epochs_with_a_damaged_bin_are_incomplete(void **state)
 {
     (void)state;
     size_t epochs, bins = 0;
@@ -130,6 +130,7 @@ static void P8_sums_are_those_of_rows(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_a_damaged_bin), cmocka_unit_test(P8_sums_are_those_of_rows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_epochs_with_a_damaged_bin_are_incomplete),
+                                       cmocka_unit_test(P8_sums_are_those_of_rows)};
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -127,7 +127,7 @@ static void P8_any_number_of_registers(void **state)
 
 /* The bundle ends exactly at the end of its arena. The reader reports the missing section. The recovered file is whole
  * and does not repeat this report. */
-static void P8_a_missing_section_is_said(void **state)
+static void P8_missing_section_is_reported(void **state)
 {
     (void)state;
     struct builder_options o = {.arena_bytes = 128u << 10, .bin_bytes = 1024};
@@ -162,7 +162,7 @@ static void P8_a_missing_section_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P8_a_missing_section_is_said),
+        cmocka_unit_test(P8_missing_section_is_reported),
         cmocka_unit_test(P8_any_number_of_registers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -329,17 +329,17 @@ static void in_snapshot(const char *strategy, const char *resolution)
     assert_int_equal(n.invented, 0);
     assert_int_equal(n.invented_open, 0);
 }
-static void P8_every_flip_in_a_snapshot_is_told_whole(void **state)
+static void P8_every_flip_in_a_snapshot_is_reported_whole(void **state)
 {
     (void)state;
     in_snapshot("whole", NULL);
 }
-static void P8_every_flip_in_a_snapshot_is_told_last(void **state)
+static void P8_every_flip_in_a_snapshot_is_reported_last(void **state)
 {
     (void)state;
     in_snapshot("last", "128ns");
 }
-static void P8_every_flip_in_a_snapshot_is_told_first(void **state)
+static void P8_every_flip_in_a_snapshot_is_reported_first(void **state)
 {
     (void)state;
     in_snapshot("first", NULL);
@@ -486,7 +486,7 @@ static void P8_a_list_with_a_wrong_number_is_recovered(void **state)
 }
 
 /* A live file has no checks of meta blocks. The header of the bin that list_head points to has the right seq. */
-static void P8_no_number_of_the_future_hides_records(void **state)
+static void P8_too_high_seq_of_a_list_hides_no_records(void **state)
 {
     const uint32_t seq = offsetof(struct fdri_arena_part, list_head) + 4;
     struct recording r;
@@ -497,7 +497,7 @@ static void P8_no_number_of_the_future_hides_records(void **state)
 }
 
 /* A live file has no checks of meta blocks. The reader rejects a floor later than all recorded events. */
-static void P8_no_floor_of_the_future_hides_records(void **state)
+static void P8_too_late_floor_hides_no_records(void **state)
 {
     const uint32_t high = offsetof(struct fdri_arena_location, floor_tick) + 4;
     struct recording r;
@@ -588,7 +588,7 @@ static void P8_sums_of_dropped_lines_need_a_good_block(void **state)
     forget(&r);
 }
 
-static void P8_an_epoch_table_that_is_none_is_not_shown(void **state)
+static void P8_invalid_epoch_table_is_not_shown(void **state)
 {
     struct fdr_config c = oracle_config(oracle_directory());
     struct recording r = {0};
@@ -664,18 +664,18 @@ int main(void)
 {
     setenv("FDR_SYMBOLS", "0", 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P8_every_flip_in_a_snapshot_is_told_whole),
-        cmocka_unit_test(P8_every_flip_in_a_snapshot_is_told_last),
-        cmocka_unit_test(P8_every_flip_in_a_snapshot_is_told_first),
+        cmocka_unit_test(P8_every_flip_in_a_snapshot_is_reported_whole),
+        cmocka_unit_test(P8_every_flip_in_a_snapshot_is_reported_last),
+        cmocka_unit_test(P8_every_flip_in_a_snapshot_is_reported_first),
         cmocka_unit_test(P8_a_flip_in_a_live_file_invents_no_record),
         cmocka_unit_test(P8_no_flip_in_a_location_hides_records),
         cmocka_unit_test(P8_no_flip_in_a_partition_hides_records),
         cmocka_unit_test(P8_sums_of_dropped_lines_need_a_good_block),
-        cmocka_unit_test(P8_an_epoch_table_that_is_none_is_not_shown),
+        cmocka_unit_test(P8_invalid_epoch_table_is_not_shown),
         cmocka_unit_test(P8_calls_deeper_than_the_stack_are_as_many_as_the_tail_says),
         cmocka_unit_test(P8_a_list_with_a_wrong_number_is_recovered),
-        cmocka_unit_test(P8_no_number_of_the_future_hides_records),
-        cmocka_unit_test(P8_no_floor_of_the_future_hides_records),
+        cmocka_unit_test(P8_too_high_seq_of_a_list_hides_no_records),
+        cmocka_unit_test(P8_too_late_floor_hides_no_records),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     return bad;

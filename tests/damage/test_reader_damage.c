@@ -86,7 +86,7 @@ static size_t first_at(const struct truth *t, uint32_t location, uint64_t tick)
 }
 
 /* Was this call or point presented? Made-up ones count as presented. */
-static bool was_presented(const struct truth *t, const struct fdr_read_event *e, uint32_t shift)
+static bool presented_before(const struct truth *t, const struct fdr_read_event *e, uint32_t shift)
 {
     uint64_t tick = e->time_ns >> shift;
     if (e->repaired) return true;
@@ -111,7 +111,7 @@ static size_t read_all(struct fdr_file *f, const struct fixture *x, size_t *inve
         assert_true(e.time_ns >= newest);
         newest = e.time_ns;
         n += !e.repaired;
-        if (invented) *invented += !was_presented(&x->t, &e, x->b->set.shift);
+        if (invented) *invented += !presented_before(&x->t, &e, x->b->set.shift);
         if (e.location >= 64) continue;
         uint32_t *d = &depth[e.location];
         if (e.kind == FDR_ENTER) {
@@ -129,7 +129,7 @@ static size_t read_all(struct fdr_file *f, const struct fixture *x, size_t *inve
     return n;
 }
 
-static void everything(struct fdr_file *f)
+static void read_everything(struct fdr_file *f)
 {
     const struct fdr_ledger_row *l;
     const struct fdr_total *t;
@@ -168,7 +168,7 @@ static void P8_bit_flips(void **state)
             assert_true(message[0] != 0);
             continue;
         }
-        everything(f);
+        read_everything(f);
         size_t invented = 0;
         bool in_location_stack = where >= meta_first; /* levels hold open calls and have no check */
         read_all(f, &x, where >= FDRI_ARENA_SUPERBLOCK_BYTES && !in_location_stack ? &invented : NULL);
@@ -199,7 +199,7 @@ static void P8_many_flips(void **state)
         char message[256];
         struct fdr_file *f;
         if (fdr_file_open_memory(x.copy, x.bytes, &f, message, sizeof message) == FDR_UNREADABLE) continue;
-        everything(f);
+        read_everything(f);
         read_all(f, &x, NULL);
         fdr_file_close(f);
     }
@@ -222,7 +222,7 @@ static void P8_truncated(void **state)
                             : bytes < FDRI_ARENA_SUPERBLOCK_BYTES ? FDR_UNREADABLE
                                                                   : FDR_DAMAGED);
         if (!f) continue;
-        everything(f);
+        read_everything(f);
         size_t invented = 0, n = read_all(f, &x, &invented);
         assert_int_equal(invented, 0);
         if (!round) full = n;
@@ -315,7 +315,7 @@ static void P8_recovered_is_whole(void **state)
     end(&x);
 }
 
-static void not_ours(void **state)
+static void not_a_recording(void **state)
 {
     (void)state;
     char message[256];
@@ -337,7 +337,7 @@ static void not_ours(void **state)
 
 /* A block of definitions where each eight bytes look like the beginning of a long definition. The reader must not look
  * through the rest from each of them: that would take quadratic time. */
-static void P8_definitions_that_are_none(void **state)
+static void P8_false_definitions_cost_linear_time(void **state)
 {
     enum { BYTES = 2 << 20, HALF = BYTES / 2 };
     struct builder_options o = {.arena_bytes = 8u << 20, .bin_bytes = 1024, .edge = {10, 100, 1000}};
@@ -423,14 +423,14 @@ static void P9_orphans_get_reduced_parents(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(not_ours),
+        cmocka_unit_test(not_a_recording),
         cmocka_unit_test(P9_orphans_get_reduced_parents),
         cmocka_unit_test(P8_one_bad_bin_costs_one_bin),
         cmocka_unit_test(P8_truncated),
         cmocka_unit_test(P8_bit_flips),
         cmocka_unit_test(P8_many_flips),
         cmocka_unit_test(P8_recovered_is_whole),
-        cmocka_unit_test(P8_definitions_that_are_none),
+        cmocka_unit_test(P8_false_definitions_cost_linear_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

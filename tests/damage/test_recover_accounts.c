@@ -460,7 +460,7 @@ static void check_again(uint8_t *all, size_t at)
 
 /* There is no tail, and a damaged level claims more events than there were. The location seems to go on after its last
  * tick. With its recovered accounts it is quiet. */
-static void P8_more_presented_than_there_was(void **state)
+static void P8_accounts_with_too_many_presented(void **state)
 {
     struct fdr_file *f;
     size_t bytes;
@@ -482,7 +482,7 @@ static void P8_more_presented_than_there_was(void **state)
 
 /* A location went on during the copy. Its accounts sum up to less than had ended before. The recovered file presents as
  * many events as it has. It reports that accounts were made anew. */
-static void P8_less_than_was_over(void **state)
+static void P8_accounts_with_too_few_completed(void **state)
 {
     struct fdr_file *f;
     size_t bytes;
@@ -555,7 +555,7 @@ static void P8_damaged_lines_of_reductions(void **state)
 }
 
 /* Reductions without a line precede the first readable line, also if the oldest line is damaged. */
-static void P8_earlier_than_the_oldest_line(void **state)
+static void P8_reductions_before_the_oldest_line(void **state)
 {
     struct fdr_file *f;
     const struct fdr_reduction_info *line;
@@ -696,10 +696,10 @@ int main(void)
                                        cmocka_unit_test(P8_nothing_but_a_superblock),
                                        cmocka_unit_test(P8_a_bundle_that_was_cut),
                                        cmocka_unit_test(P8_more_lost_than_presented),
-                                       cmocka_unit_test(P8_more_presented_than_there_was),
-                                       cmocka_unit_test(P8_less_than_was_over),
+                                       cmocka_unit_test(P8_accounts_with_too_many_presented),
+                                       cmocka_unit_test(P8_accounts_with_too_few_completed),
                                        cmocka_unit_test(P8_damaged_lines_of_reductions),
-                                       cmocka_unit_test(P8_earlier_than_the_oldest_line),
+                                       cmocka_unit_test(P8_reductions_before_the_oldest_line),
                                        cmocka_unit_test(P8_lines_of_reductions_over_another_block),
                                        cmocka_unit_test(P8_a_bin_that_steps_back),
                                        cmocka_unit_test(P8_a_wrong_check_in_the_list)};

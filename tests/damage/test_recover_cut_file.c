@@ -164,7 +164,7 @@ static void P8_a_cut_file_is_recovered_as_it_is_shown(void **state)
 }
 
 /* Some calls that ended, then an open call with everything else inside. */
-static void P8_inside_of_main(void **state)
+static void P8_cut_recording_of_one_long_call(void **state)
 {
     (void)state;
     start();
@@ -178,7 +178,7 @@ static void P8_inside_of_main(void **state)
 }
 
 /* A recorded stream of sqlite, where the oldest bins of two depths lie after the newest of the others. */
-static void P8_of_a_program_too(void **state)
+static void P8_cut_recording_of_sqlite(void **state)
 {
     const char *build = getenv("FDR_BUILD");
     char path[64], command[1600];
@@ -213,6 +213,7 @@ static int remove_directory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P8_a_cut_file_is_recovered_as_it_is_shown),
-                                       cmocka_unit_test(P8_inside_of_main), cmocka_unit_test(P8_of_a_program_too)};
+                                       cmocka_unit_test(P8_cut_recording_of_one_long_call),
+                                       cmocka_unit_test(P8_cut_recording_of_sqlite)};
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

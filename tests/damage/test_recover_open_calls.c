@@ -191,7 +191,7 @@ static void P8_depth_of_a_live_file(void **state)
 }
 
 /* The account of events outside of all calls is missing. The recovered file has one. */
-static void P8_no_level_0(void **state)
+static void P8_missing_level_0_is_made_anew(void **state)
 {
     (void)state;
     record(true);
@@ -225,7 +225,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P8_open_calls_of_a_snapshot),  cmocka_unit_test(P8_open_calls_of_a_live_file),
-        cmocka_unit_test(P8_depth_of_a_live_file),      cmocka_unit_test(P8_no_level_0),
+        cmocka_unit_test(P8_depth_of_a_live_file),      cmocka_unit_test(P8_missing_level_0_is_made_anew),
         cmocka_unit_test(P8_a_block_inside_of_a_block),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

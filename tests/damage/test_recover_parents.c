@@ -151,7 +151,7 @@ static void recover(const char *from, const char *to)
 
 /* The reader knows of the damage before it shows any event of these bins. Else it might place a much earlier call
  * differently at the second reading. */
-static void knows_of_it_at_once(const char *path, uint32_t depth)
+static void damage_is_reported_at_open(const char *path, uint32_t depth)
 {
     struct fdr_file *f = NULL;
     fdr_file_open(path, &f, NULL, 0);
@@ -196,7 +196,7 @@ static void some(const size_t *at, uint32_t depth, size_t first, size_t count, s
     memcpy(damaged, all, bytes);
     for (size_t i = 0; i < count; i++) damaged[at[first + i * apart] + byte] ^= 0x55;
     recover_twice();
-    knows_of_it_at_once(damaged_path, depth);
+    damage_is_reported_at_open(damaged_path, depth);
     only_the_parents_are_lost = depth == 3;
     struct shown was = look(damaged_path), is = look(recovered_path), twice = look(again_path);
     if (was.wrong || is.wrong || was.events != is.events || was.hash != is.hash || was.hash != twice.hash)
@@ -257,13 +257,13 @@ static void nothing_given_back(void **state)
     every_place("256K", NULL, 3000);
 }
 
-static void the_oldest_given_back(void **state)
+static void oldest_bins_given_back(void **state)
 {
     (void)state;
     every_place("128K", NULL, 15000);
 }
 
-static void the_first_moments_set_aside(void **state)
+static void first_moments_pinned(void **state)
 {
     (void)state;
     every_place("128K", "750us", 15000);
@@ -349,9 +349,9 @@ static void without_a_trace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_given_back),          cmocka_unit_test(the_oldest_given_back),
-        cmocka_unit_test(the_first_moments_set_aside), cmocka_unit_test(cut_anywhere),
-        cmocka_unit_test(without_a_partition),         cmocka_unit_test(without_a_trace),
+        cmocka_unit_test(nothing_given_back),     cmocka_unit_test(oldest_bins_given_back),
+        cmocka_unit_test(first_moments_pinned),   cmocka_unit_test(cut_anywhere),
+        cmocka_unit_test(without_a_partition),    cmocka_unit_test(without_a_trace),
         cmocka_unit_test(a_definition_is_damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -267,7 +267,7 @@ static unsigned put_under_way(void)
 
 /* Then the reader reports nothing if the current epoch does not add up. A row is damaged. The chain of blocks of the
  * epoch's base leads out of the file after the block that names that row. */
-static unsigned lead_nowhere(unsigned *bad)
+static unsigned break_link(unsigned *bad)
 {
     unsigned blocks = 0;
     for (size_t off = FDRI_ARENA_SUPERBLOCK_BYTES; off + sizeof(struct fdri_arena_epoch_base) <= bytes;
@@ -322,7 +322,7 @@ static void P5_P8_a_chain_that_leads_nowhere(void **state)
     (void)state;
     struct fdr_file *f = begin("128K");
     assert_true(put_under_way() > 0);
-    assert_true(lead_nowhere(&bad) >= 2);
+    assert_true(break_link(&bad) >= 2);
     assert_int_equal(bad, 0);
     fdr_file_close(f);
 }
@@ -379,7 +379,7 @@ static bool has_rows(size_t from)
 
 /* The reader searches for rows when their table is damaged. It must not take counters for rows. It must reject rows
  * that are partly missing. No row is shown that never existed. */
-static void P8_no_row_that_never_was(void **state)
+static void P8_no_row_is_invented(void **state)
 {
     unsigned bad = 0, tried = 0;
     (void)state;
@@ -461,7 +461,7 @@ int main(void)
     snprintf(path, sizeof path, "%s/recovered.fdr", directory);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P5_P8_a_wrong_bit_in_totals),    cmocka_unit_test(P5_P8_a_chain_that_leads_nowhere),
-        cmocka_unit_test(P5_P8_a_damaged_list_of_checks), cmocka_unit_test(P8_no_row_that_never_was),
+        cmocka_unit_test(P5_P8_a_damaged_list_of_checks), cmocka_unit_test(P8_no_row_is_invented),
         cmocka_unit_test(P8_levels_over_totals),          cmocka_unit_test(P8_a_partition_over_totals)};
     return cmocka_run_group_tests(tests, NULL, leave);
 }

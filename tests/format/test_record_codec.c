@@ -170,8 +170,8 @@ static void ordinals_come_back(void **unused)
             struct call c = some_call(1);
             if (rnd(2)) c.duration = 0;
             if (rnd(2)) c.gap = 0;
-            tie[count] = (struct fdri_codec_tie){.said = rnd(4) == 0, .ordinal = (uint32_t)rnd(1ull << rnd(31))};
-            bool tail = fdri_codec_encode_full(&b.part), tied = tie[count].said || !c.duration;
+            tie[count] = (struct fdri_codec_tie){.has_ordinal = rnd(4) == 0, .ordinal = (uint32_t)rnd(1ull << rnd(31))};
+            bool tail = fdri_codec_encode_full(&b.part), tied = tie[count].has_ordinal || !c.duration;
             if (tail && !fdri_codec_tail_holds(&b.part, c.id, c.gap, c.duration, tied)) break;
             in_tails += tail;
             fdri_codec_encode_call(&b.part, &b.table, b.payload, c.id, c.gap, c.duration, &tie[count]);
@@ -188,8 +188,8 @@ static void ordinals_come_back(void **unused)
             assert_int_equal(r.id, put[i].id);
             bool zero = put[i].duration == 0;
             if (tick != r.enter) next = 0;
-            if (tie[i].said) next = tie[i].ordinal;
-            assert_int_equal(r.ordinal, tie[i].said || zero ? next : FDRI_CODEC_ORDINAL_COUNTED);
+            if (tie[i].has_ordinal) next = tie[i].ordinal;
+            assert_int_equal(r.ordinal, tie[i].has_ordinal || zero ? next : FDRI_CODEC_ORDINAL_COUNTED);
             tick = zero ? r.enter : UINT64_MAX;
             next++;
         }
@@ -210,8 +210,8 @@ static void the_fast_way_reads_the_same(void **unused)
         b.part.depth = b.head.depth = (uint16_t)(1 + round % 2);
         while (!fdri_codec_encode_full(&b.part)) {
             struct call c = some_call(round & 1);
-            struct fdri_codec_tie tie = {.said = rnd(50) == 0, .ordinal = (uint32_t)rnd(99)};
-            if (rnd(2)) tie.in_tick = true, tie.parent = (uint32_t)rnd(9);
+            struct fdri_codec_tie tie = {.has_ordinal = rnd(50) == 0, .ordinal = (uint32_t)rnd(99)};
+            if (rnd(2)) tie.parent_in_tick = true, tie.parent = (uint32_t)rnd(9);
             if (rnd(4) == 0) c.duration = 0, c.gap = rnd(2);
             if (rnd(99) == 0) c.duration = 1 + rnd(1ull << rnd(50)); /* the sum stays below 2^64 */
             fdri_codec_encode_call(&b.part, &b.table, b.payload, c.id, c.gap, c.duration, &tie);
@@ -235,7 +235,7 @@ static void the_fast_way_reads_the_same(void **unused)
             const struct fdri_codec_record *x = &fast[i], *y = &slow[i];
             assert_true(x->enter == y->enter && x->leave == y->leave && x->id == y->id && x->ordinal == y->ordinal);
             if (x->enter == x->leave && b.head.depth > 1)
-                assert_true(x->tie.in_tick == y->tie.in_tick && x->tie.parent == y->tie.parent);
+                assert_true(x->tie.parent_in_tick == y->tie.parent_in_tick && x->tie.parent == y->tie.parent);
         }
     }
 }

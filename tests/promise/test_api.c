@@ -237,7 +237,7 @@ static void P9_clocks_that_step_back_are_clamped(void **state)
     check((struct oracle_rules){.complete = true});
 }
 
-static void P10_times_near_the_end_of_time(void **state)
+static void P10_ticks_near_the_maximum(void **state)
 {
     (void)state;
     begin(NULL);
@@ -397,7 +397,7 @@ int main(void)
         cmocka_unit_test(P3_live_recursion_and_longjmp_out_of_it),
         cmocka_unit_test(P9_leaves_that_do_not_match),
         cmocka_unit_test(P9_clocks_that_step_back_are_clamped),
-        cmocka_unit_test(P10_times_near_the_end_of_time),
+        cmocka_unit_test(P10_ticks_near_the_maximum),
         cmocka_unit_test(P10_ids_that_nobody_defined),
         cmocka_unit_test(P3_leaves_of_nothing),
         cmocka_unit_test(P3_pause_counts_only),

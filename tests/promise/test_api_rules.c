@@ -282,7 +282,7 @@ static void P3_a_resume_too_many(void **state)
 }
 
 /* A filtered call between stored ones is shown as [filtered], not as [reduced]. */
-static void P9_filtered_parents_are_told(void **state)
+static void P9_filtered_parents_are_reported(void **state)
 {
     (void)state;
     char *rules = write_rules("min 1us name middle\n");
@@ -567,7 +567,7 @@ int main(void)
         cmocka_unit_test(P9_a_call_kept_out_that_a_jump_left),
         cmocka_unit_test(P3_phases_nest),
         cmocka_unit_test(P3_a_resume_too_many),
-        cmocka_unit_test(P9_filtered_parents_are_told),
+        cmocka_unit_test(P9_filtered_parents_are_reported),
         cmocka_unit_test(P3_phases_store_only_inside),
         cmocka_unit_test(P3_rewind_forgets_exactly),
         cmocka_unit_test(P3_rewind_in_a_small_buffer),

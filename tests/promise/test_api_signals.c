@@ -330,7 +330,7 @@ static void P10_keep_oldest_and_newest(void **state)
 }
 
 /* A run may write more snapshots than FDR_KEEP and FDR_DISK allow if another program moves them away. */
-static void P10_those_moved_away_make_room(void **state)
+static void P10_moved_snapshots_make_room(void **state)
 {
     static const char *const limit[][2] = {{"2,oldest", NULL}, {"100,oldest", "1M"}};
     (void)state;
@@ -467,7 +467,7 @@ int main(void)
         cmocka_unit_test(P10_another_signal_by_number),
         cmocka_unit_test(P10_holdoff_and_requests_that_come_together),
         cmocka_unit_test(P10_keep_oldest_and_newest),
-        cmocka_unit_test(P10_those_moved_away_make_room),
+        cmocka_unit_test(P10_moved_snapshots_make_room),
         cmocka_unit_test(P10_a_snapshot_that_fails_costs_no_other),
         cmocka_unit_test(P1_snapshots_take_no_more_disk_than_allowed),
         cmocka_unit_test(P10_a_file_of_another_is_never_overwritten),

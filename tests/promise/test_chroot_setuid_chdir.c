@@ -364,7 +364,7 @@ static void move_and_finish(void)
 
 /* The program linked or renamed its live file. Under the new name it is a recording that `fdr collect` must not
  * remove. */
-static void kept_by_somebody(void **state)
+static void file_kept_open_by_another(void **state)
 {
     static void (*const how[])(void) = {link_and_finish, move_and_finish};
     (void)state;
@@ -404,10 +404,14 @@ static void closed_in_another_root(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(another_root),           cmocka_unit_test(a_child_in_another_root),
-        cmocka_unit_test(another_user),           cmocka_unit_test(another_user_dies),
-        cmocka_unit_test(another_user_is_ended),  cmocka_unit_test(another_directory),
-        cmocka_unit_test(kept_by_somebody),       cmocka_unit_test(closed_descriptors),
+        cmocka_unit_test(another_root),
+        cmocka_unit_test(a_child_in_another_root),
+        cmocka_unit_test(another_user),
+        cmocka_unit_test(another_user_dies),
+        cmocka_unit_test(another_user_is_ended),
+        cmocka_unit_test(another_directory),
+        cmocka_unit_test(file_kept_open_by_another),
+        cmocka_unit_test(closed_descriptors),
         cmocka_unit_test(closed_in_another_root),
     };
     int failed = cmocka_run_group_tests(tests, NULL, death_place_leave);

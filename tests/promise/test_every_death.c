@@ -210,7 +210,7 @@ static void every_death_leaves_its_file(void **state)
     struct fdr_config c = death_config(death_place());
     for (size_t i = 0; i < sizeof deaths / sizeof *deaths; i++) run(&deaths[i], &c, deaths[i].left);
 }
-static void P7_all_are_copied(void **state)
+static void P7_every_death_leaves_a_bundle(void **state)
 {
     (void)state;
     struct fdr_config c = death_config(death_place());
@@ -302,7 +302,7 @@ static void switched_off(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_death_leaves_its_file),
-                                       cmocka_unit_test(P7_all_are_copied),
+                                       cmocka_unit_test(P7_every_death_leaves_a_bundle),
                                        cmocka_unit_test(anonymous_arenas),
                                        cmocka_unit_test(moved_where_that_is_enough),
                                        cmocka_unit_test(calls_of_exit),

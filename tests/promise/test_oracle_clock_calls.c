@@ -96,7 +96,7 @@ static bool right(uint64_t round)
 }
 
 static uint64_t first = 1, rounds = ROUNDS;
-static void P3_P4_P5_P9_calls_of_the_moment(void **state)
+static void P3_P4_P5_P9_calls_timed_by_the_clock(void **state)
 {
     (void)state;
     uint64_t wrong = 0;
@@ -110,6 +110,6 @@ int main(int argc, char **argv)
 {
     if (argc > 1) first = strtoull(argv[1], NULL, 10), rounds = 1;
     if (argc > 2) rounds = strtoull(argv[2], NULL, 10);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_P4_P5_P9_calls_of_the_moment)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_P4_P5_P9_calls_timed_by_the_clock)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,7 +102,7 @@ static const char *run(uint64_t round)
 static uint64_t first_round = 1;
 static uint32_t rounds = 150;
 
-static void P3_P4_P5_P9_storms(void **state)
+static void P3_P4_P5_P9_random_trees_of_many_threads(void **state)
 {
     uint32_t failed = 0;
     (void)state;
@@ -116,6 +116,6 @@ int main(int argc, char **argv)
 {
     if (argc > 1) first_round = strtoull(argv[1], NULL, 10), rounds = 1;
     if (argc > 2) rounds = (uint32_t)strtoul(argv[2], NULL, 10);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_P4_P5_P9_storms)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_P4_P5_P9_random_trees_of_many_threads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,7 +94,7 @@ static void start_without_number(void)
     *nowhere = 1;
 }
 
-static void P6_a_number_that_is_not_told(void **state)
+static void P6_refused_getpid(void **state)
 {
     (void)state;
     pid_t pid;
@@ -160,13 +160,13 @@ static struct fdr_file *left(void (*what)(void), bool ended)
     return opened(path, pid);
 }
 
-static void P6_nothing_can_be_opened(void **state)
+static void P6_refused_open(void **state)
 {
     (void)state;
     for (int ended = 0; ended < 2; ended++) fdr_file_close(left(refuse_opening, ended));
 }
 
-static void P6_no_descriptor_is_left(void **state)
+static void P6_no_free_descriptor(void **state)
 {
     (void)state;
     for (int ended = 0; ended < 2; ended++) {
@@ -182,8 +182,7 @@ static void P6_no_descriptor_is_left(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P6_a_number_that_is_not_told),
-                                       cmocka_unit_test(P6_nothing_can_be_opened),
-                                       cmocka_unit_test(P6_no_descriptor_is_left)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P6_refused_getpid), cmocka_unit_test(P6_refused_open),
+                                       cmocka_unit_test(P6_no_free_descriptor)};
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

@@ -184,11 +184,11 @@ static void each(void (*die)(void), int expected)
     }
 }
 
-static void P10_to_its_end(void **state) { (void)state, each(live_and_end, 5 << 8); }
-static void P10_to_a_fault(void **state) { (void)state, each(live_and_die, SIGSEGV); }
-static void P10_to_abort(void **state) { (void)state, each(live_and_abort, SIGABRT); }
+static void P10_filtered_process_ends(void **state) { (void)state, each(live_and_end, 5 << 8); }
+static void P10_filtered_process_faults(void **state) { (void)state, each(live_and_die, SIGSEGV); }
+static void P10_filtered_process_aborts(void **state) { (void)state, each(live_and_abort, SIGABRT); }
 
-static void the_page_lists_them(void **state)
+static void page_lists_the_calls(void **state)
 {
     (void)state;
     calls_compare("System calls of a whole run", published, PUBLISHED);
@@ -196,7 +196,8 @@ static void the_page_lists_them(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_page_lists_them), cmocka_unit_test(P10_to_its_end),
-                                       cmocka_unit_test(P10_to_a_fault), cmocka_unit_test(P10_to_abort)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(page_lists_the_calls), cmocka_unit_test(P10_filtered_process_ends),
+        cmocka_unit_test(P10_filtered_process_faults), cmocka_unit_test(P10_filtered_process_aborts)};
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

@@ -296,8 +296,8 @@ static struct fdri_codec_tie call_tie(struct builder *b, uint32_t location, uint
     struct fdri_codec_tie tie = {0};
     if (depth < 2) return tie;
     const struct fdri_arena_level *parent = level(b, location, depth - 1);
-    tie.in_tick = parent->enter_tick >> b->set.shift == stored;
-    tie.parent = tie.in_tick && parent->zero_tick == stored ? parent->zero_count : 0;
+    tie.parent_in_tick = parent->enter_tick >> b->set.shift == stored;
+    tie.parent = tie.parent_in_tick && parent->zero_tick == stored ? parent->zero_count : 0;
     return tie;
 }
 
@@ -310,7 +310,7 @@ static void store_call(struct builder *b, uint32_t location, uint32_t depth, uin
     struct fdri_arena_part *p = builder_part(b, location, FDRI_ARENA_CLASS_REGION, depth, band);
     struct fdri_arena_bin *h = room(b, location, p);
     struct fdri_codec_tie tie = call_tie(b, location, depth, leave);
-    tie.said = duration && v->flags & FDRI_ARENA_LEVEL_ORDINAL;
+    tie.has_ordinal = duration && v->flags & FDRI_ARENA_LEVEL_ORDINAL;
     tie.ordinal = v->zero_tick == enter ? v->zero_count : 0;
     fdri_codec_encode_call(p, &b->location[location].table[p->table_off]->t, (uint8_t *)(h + 1), v->region,
                            enter - p->last_tick, duration, &tie);
@@ -340,9 +340,9 @@ void builder_point(struct builder *b, uint32_t location, uint32_t class_, uint32
 {
     struct fdri_arena_location *l = builder_raw(b, location);
     uint64_t stored = tick >> b->set.shift;
-    struct fdri_codec_standing place = {.tied = l->last_tick >> b->set.shift == stored};
+    struct fdri_codec_standing place = {.not_first_in_tick = l->last_tick >> b->set.shift == stored};
     points(b, location, l->depth)->by_class[class_].presented++;
-    if (place.tied) {
+    if (place.not_first_in_tick) {
         const struct fdri_arena_level *below = level(b, location, l->depth + 1);
         for (uint32_t d = l->depth; d && place.links < FDRI_CODEC_LINKS_MAX; d--) {
             struct fdri_arena_level *v = level(b, location, d);

@@ -11,8 +11,8 @@
 
 #include "tests/support/deaths.h"
 
-struct told {
-    bool there;
+struct core_note {
+    bool found;
     int signal;
     int pid;
     uint64_t pc, sp;
@@ -30,7 +30,7 @@ static inline size_t copy_note(void *to, size_t room, const uint8_t *from, size_
 }
 
 /* Reads the notes of the first thread. The kernel writes the thread that died first. */
-static inline void read_notes(const uint8_t *at, uint64_t bytes, struct told *t)
+static inline void read_notes(const uint8_t *at, uint64_t bytes, struct core_note *t)
 {
     bool first = true;
     for (Elf64_Nhdr n; bytes >= sizeof n;) {
@@ -50,7 +50,7 @@ static inline void read_notes(const uint8_t *at, uint64_t bytes, struct told *t)
 #endif
             t->signal = s.pr_cursig;
             t->pid = s.pr_pid;
-            t->there = true;
+            t->found = true;
             first = false;
         }
         if (n.n_type == NT_SIGINFO) copy_note(&t->info, sizeof t->info, d, n.n_descsz);
@@ -62,9 +62,9 @@ static inline void read_notes(const uint8_t *at, uint64_t bytes, struct told *t)
     }
 }
 
-static inline struct told read_core(const char *path)
+static inline struct core_note read_core(const char *path)
 {
-    struct told t = {0};
+    struct core_note t = {0};
     struct stat st;
     int fd = open(path, O_RDONLY);
     const uint8_t *m = fd >= 0 && fstat(fd, &st) == 0 && st.st_size > 4096
@@ -83,9 +83,9 @@ static inline struct told read_core(const char *path)
 }
 
 /* Finds and reads the core file that a child left in its working directory. */
-static inline struct told core_of(const struct fdr_config *c, void (*die)(void), int *status)
+static inline struct core_note core_of(const struct fdr_config *c, void (*die)(void), int *status)
 {
-    struct told t = {0};
+    struct core_note t = {0};
     char path[600];
     pid_t pid;
     const struct death_place *p = death_place();

@@ -14,7 +14,7 @@ struct truth_event {
     uint32_t pair;  /* calls: index of the other edge; open calls: their own index */
     uint32_t index; /* index of the call in its partition */
     uint8_t kind, class_, band, count;
-    bool gone;
+    bool not_kept;
 };
 struct truth {
     struct truth_event *event;
@@ -56,12 +56,12 @@ __attribute__((unused)) static void truth_leave_stored(struct truth *t, uint32_t
     e->tick = tick >> shift;
     e->pair = t->open[location][depth];
     for (int i = 0; i < 3; i++) e->band = (uint8_t)(e->band + (duration >= t->edge[i]));
-    e->gone = !stored;
+    e->not_kept = !stored;
     if (stored) e->index = t->stored[location][depth][e->band]++;
     enter->pair = (uint32_t)t->count - 1;
     enter->band = e->band;
     enter->index = e->index;
-    enter->gone = e->gone;
+    enter->not_kept = e->not_kept;
 }
 __attribute__((unused)) static void truth_leave(struct truth *t, uint32_t location, uint32_t depth, uint64_t tick,
                                                 uint32_t shift)
@@ -113,7 +113,7 @@ __attribute__((unused)) static void truth_reduce(struct truth *t, struct builder
         for (uint32_t d = 1; d <= e->depth; d++)
             for (uint32_t band = e->band; band < FDRI_ARENA_BANDS; band++)
                 if ((d != e->depth || band != e->band) && floor[d][band] > most) most = floor[d][band];
-        if (e->index < head[e->depth][e->band] || (most && leave <= most)) e->gone = true;
+        if (e->index < head[e->depth][e->band] || (most && leave <= most)) e->not_kept = true;
     }
 }
 
@@ -156,7 +156,7 @@ __attribute__((unused)) static void truth_compare_how(struct truth *t, struct bu
         newest_location = e.location;
         bool call = truth_is_call(e.kind);
         size_t *i = &at[e.location][apart && !call];
-        while (*i < t->count && (t->event[*i].location != e.location || t->event[*i].gone ||
+        while (*i < t->count && (t->event[*i].location != e.location || t->event[*i].not_kept ||
                                  (apart && truth_is_call(t->event[*i].kind) != call)))
             ++*i;
         if (*i == t->count) {
@@ -175,7 +175,7 @@ __attribute__((unused)) static void truth_compare_how(struct truth *t, struct bu
     fdr_iter_close(it);
     fdr_file_close(f);
     size_t want = 0;
-    for (size_t i = 0; i < t->count; i++) want += !t->event[i].gone;
+    for (size_t i = 0; i < t->count; i++) want += !t->event[i].not_kept;
     assert_int_equal(seen, want);
 }
 

@@ -15,7 +15,7 @@ enum { FIELDS_BEFORE = 4, TRACK_COUNTERS = 16 };
 struct frame {
     uint32_t region;
     bool outermost;
-    bool read, below; /* read: counters of this call were read; below: in calls inside it */
+    bool has_readings, has_inner; /* read: counters of this call were read; below: in calls inside it */
     uint64_t enter_ns;
     double inside[TRACK_COUNTERS]; /* until its own reading: amounts of calls inside it; then its whole amount */
 };
@@ -32,8 +32,8 @@ struct track {
     uint64_t value[TRACK_COUNTERS];
     /* time spent since the newest reading; previous and current: in the last one or two intervals */
     struct spent_map old, previous, current;
-    uint64_t current_from, mark;
-    struct track *next, *beside; /* next: in the hash chain; beside: of the same location */
+    uint64_t current_from, mark_ns;
+    struct track *next, *next_of_location; /* next: in the hash chain; beside: of the same location */
 };
 
 struct place { /* one for each location */
@@ -46,7 +46,7 @@ struct place { /* one for each location */
 
 /* The contents of one type of the monitor's events. */
 struct shape {
-    bool known, ours, edges;
+    bool known, is_edge, edges;
     uint32_t count, counter[TRACK_COUNTERS];
 };
 enum { SHAPES = 256 };
@@ -136,7 +136,7 @@ static void merge(struct gather *g, struct spent_map *to, const struct spent_map
     }
 }
 
-static void rotate(struct gather *g, struct track *t, const struct place *p, uint64_t now)
+static void begin_interval_map(struct gather *g, struct track *t, const struct place *p, uint64_t now)
 {
     struct spent_map empty;
     add_open(g, t, p, now);
@@ -151,19 +151,19 @@ static void rotate(struct gather *g, struct track *t, const struct place *p, uin
 /* The time since the last event belongs to the innermost region. */
 static void advance(struct gather *g, struct track *t, const struct place *p, uint64_t now)
 {
-    if (now > t->mark) {
+    if (now > t->mark_ns) {
         struct spent *s = spent_at(&t->current, p->depth ? p->frame[p->depth - 1].region : NO_REGION);
         if (!s) g->failed = true;
-        else s->self_ns += now - t->mark;
+        else s->self_ns += now - t->mark_ns;
         if (s && !p->depth) s->total_ns = s->self_ns;
-        t->mark = now;
+        t->mark_ns = now;
     }
-    if (now - t->current_from > t->interval_ns) rotate(g, t, p, now);
+    if (now - t->current_from > t->interval_ns) begin_interval_map(g, t, p, now);
 }
 
 static void enter(struct gather *g, struct place *p, const struct fdr_read_event *e)
 {
-    for (struct track *t = p->tracks; t; t = t->beside) advance(g, t, p, e->time_ns);
+    for (struct track *t = p->tracks; t; t = t->next_of_location) advance(g, t, p, e->time_ns);
     if (p->depth == p->room) {
         size_t room = p->room ? 2 * p->room : 32;
         struct frame *wider = realloc(p->frame, room * sizeof *wider);
@@ -179,29 +179,29 @@ static void enter(struct gather *g, struct place *p, const struct fdr_read_event
     struct frame *f = &p->frame[p->depth++];
     f->region = e->filtered ? FILTERED : e->not_over ? NOT_OVER : e->reduced ? REDUCED : e->id;
     f->outermost = outermost;
-    f->read = f->below = false;
+    f->has_readings = f->has_inner = false;
     f->enter_ns = e->time_ns;
 }
 
 /* The amounts of the top call and of calls inside it also belong inside its caller. */
-static void hand_up(struct place *p)
+static void add_to_caller(struct place *p)
 {
     const struct frame *f = &p->frame[p->depth - 1];
-    if (p->depth < 2 || (!f->read && !f->below)) return;
+    if (p->depth < 2 || (!f->has_readings && !f->has_inner)) return;
     struct frame *caller = &p->frame[p->depth - 2];
     for (size_t k = 0; k < TRACK_COUNTERS; k++)
-        caller->inside[k] = (caller->below ? caller->inside[k] : 0) + f->inside[k];
-    caller->below = true;
+        caller->inside[k] = (caller->has_inner ? caller->inside[k] : 0) + f->inside[k];
+    caller->has_inner = true;
 }
 
 static void leave(struct gather *g, struct place *p, const struct fdr_read_event *e)
 {
     if (!p->depth) return;
-    for (struct track *t = p->tracks; t; t = t->beside) {
+    for (struct track *t = p->tracks; t; t = t->next_of_location) {
         advance(g, t, p, e->time_ns);
         add_total(g, t, &p->frame[p->depth - 1], e->time_ns);
     }
-    hand_up(p);
+    add_to_caller(p);
     p->depth--;
 }
 
@@ -232,7 +232,8 @@ static struct rate *result(struct gather *g, uint32_t counter, uint32_t key)
 }
 
 /* Divides an amount among the regions: amount * time in the region / all the time. */
-static void spread(struct gather *g, uint32_t counter, const struct spent_map *m, double amount, double whole_ns)
+static void divide_by_time(struct gather *g, uint32_t counter, const struct spent_map *m, double amount,
+                           double whole_ns)
 {
     for (uint32_t i = 0; m->slot && i < 1u << m->log2; i++) {
         const struct spent *s = &m->slot[i];
@@ -247,7 +248,7 @@ static void spread(struct gather *g, uint32_t counter, const struct spent_map *m
     }
 }
 
-static double whole(const struct spent_map *m)
+static double total_time(const struct spent_map *m)
 {
     double sum = 0;
     for (uint32_t i = 0; m->slot && i < 1u << m->log2; i++) sum += m->slot[i].used ? (double)m->slot[i].self_ns : 0;
@@ -269,8 +270,8 @@ static void amount_by_time(struct gather *g, uint32_t counter, double amount, ui
     }
 }
 
-static void happened(struct gather *g, struct track *t, uint32_t counter, double amount, uint64_t from, uint64_t to,
-                     bool idle)
+static void add_interval(struct gather *g, struct track *t, uint32_t counter, double amount, uint64_t from, uint64_t to,
+                         bool idle)
 {
     struct counter *c = &g->r->counter[counter];
     c->all.self += amount;
@@ -288,12 +289,12 @@ static void happened(struct gather *g, struct track *t, uint32_t counter, double
                     r->total_ns = r->self_ns;
             return;
         }
-        double all = whole(&t->previous) + whole(&t->current);
-        if (!idle) all += whole(&t->old);
+        double all = total_time(&t->previous) + total_time(&t->current);
+        if (!idle) all += total_time(&t->old);
         if (!(all > 0)) return;
-        spread(g, counter, &t->current, amount, all);
-        spread(g, counter, &t->previous, amount, all);
-        spread(g, counter, &t->old, idle ? 0 : amount, all);
+        divide_by_time(g, counter, &t->current, amount, all);
+        divide_by_time(g, counter, &t->previous, amount, all);
+        divide_by_time(g, counter, &t->old, idle ? 0 : amount, all);
     }
 }
 
@@ -327,7 +328,7 @@ static void attach(struct gather *g, struct track *t, uint64_t now)
 {
     t->place = place_of_thread(g, t->thread, now);
     if (t->place == UINT32_MAX) return;
-    t->beside = g->place[t->place].tracks;
+    t->next_of_location = g->place[t->place].tracks;
     g->place[t->place].tracks = t;
 }
 
@@ -354,7 +355,7 @@ static void begin_interval(struct track *t, uint64_t now)
     spent_clear(&t->old);
     spent_clear(&t->previous);
     spent_clear(&t->current);
-    t->current_from = t->mark = t->last_ns = now;
+    t->current_from = t->mark_ns = t->last_ns = now;
 }
 
 static void read_counter(struct gather *g, struct track *t, uint32_t k, uint32_t counter, uint64_t value, uint64_t from,
@@ -367,7 +368,7 @@ static void read_counter(struct gather *g, struct track *t, uint32_t k, uint32_t
         if (number(c, value) == number(c, value)) observe_gauge(g, t, counter, number(c, value), now);
     } else if (!first) {
         double amount = number(c, value) - number(c, t->value[k]);
-        if (amount >= 0) happened(g, t, counter, amount, from, now, idle);
+        if (amount >= 0) add_interval(g, t, counter, amount, from, now, idle);
     }
     t->value[k] = value;
 }
@@ -382,11 +383,11 @@ static const struct shape *shape_of(struct gather *g, uint32_t type)
     uint32_t before = s->edges ? 0 : FIELDS_BEFORE;
     if ((!s->edges && strncmp(d->name, "fdr.counters.", 13)) || d->field_count <= before) return s;
     s->count = d->field_count - before;
-    s->ours = s->count <= TRACK_COUNTERS;
-    for (uint32_t k = 0; s->ours && k < s->count; k++) {
+    s->is_edge = s->count <= TRACK_COUNTERS;
+    for (uint32_t k = 0; s->is_edge && k < s->count; k++) {
         s->counter[k] = counter_named(g, d->field_name[before + k]);
-        s->ours = s->counter[k] != UINT32_MAX;
-        if (!s->ours) break;
+        s->is_edge = s->counter[k] != UINT32_MAX;
+        if (!s->is_edge) break;
         *(s->edges ? &g->r->counter[s->counter[k]].at_edges : &g->r->counter[s->counter[k]].sampled) = true;
     }
     return s;
@@ -399,7 +400,7 @@ static void edge_reading(struct gather *g, const struct fdr_read_event *e, const
     if (!f || e->field_count != s->count) return;
     for (uint32_t k = 0; k < s->count; k++) {
         struct counter *c = &g->r->counter[s->counter[k]];
-        double amount = number(c, e->field[k]), self = amount - (f->below ? f->inside[k] : 0);
+        double amount = number(c, e->field[k]), self = amount - (f->has_inner ? f->inside[k] : 0);
         if (!c->from_ns || f->enter_ns < c->from_ns) c->from_ns = f->enter_ns;
         c->to_ns = e->time_ns;
         if (!c->sampled) c->all.self += self, c->all.readings++;
@@ -412,7 +413,7 @@ static void edge_reading(struct gather *g, const struct fdr_read_event *e, const
         r->total += amount;
     }
     for (uint32_t k = s->count; k < TRACK_COUNTERS; k++) f->inside[k] = 0;
-    f->read = true;
+    f->has_readings = true;
 }
 
 static void monitor_reading(struct gather *g, const struct fdr_read_event *e, const struct shape *s)
@@ -425,7 +426,7 @@ static void monitor_reading(struct gather *g, const struct fdr_read_event *e, co
     t->thread = (uint32_t)e->field[0];
     if (first || t->place == UINT32_MAX) {
         if (t->thread) attach(g, t, e->time_ns);
-        if (first || t->place != UINT32_MAX) t->current_from = t->mark = first ? e->time_ns : t->last_ns;
+        if (first || t->place != UINT32_MAX) t->current_from = t->mark_ns = first ? e->time_ns : t->last_ns;
     }
     if (t->place != UINT32_MAX && !first) {
         advance(g, t, &g->place[t->place], e->time_ns);
@@ -464,7 +465,7 @@ static uint32_t place_index(const struct gather *g, uint32_t location)
     return UINT32_MAX;
 }
 
-static void take(struct gather *g, const struct fdr_read_event *e)
+static void take_event(struct gather *g, const struct fdr_read_event *e)
 {
     uint32_t i = place_index(g, e->location);
     if (i == UINT32_MAX) return;
@@ -473,8 +474,8 @@ static void take(struct gather *g, const struct fdr_read_event *e)
     else if (e->kind == FDR_METRIC) application_metric(g, e, i);
     else if (e->kind == FDR_EVENT) {
         const struct shape *s = shape_of(g, e->id);
-        if (s->ours && s->edges) edge_reading(g, e, s, &g->place[i]);
-        else if (s->ours) monitor_reading(g, e, s);
+        if (s->is_edge && s->edges) edge_reading(g, e, s, &g->place[i]);
+        else if (s->is_edge) monitor_reading(g, e, s);
     }
 }
 
@@ -544,7 +545,7 @@ bool rates_gather(struct rates *r, struct fdr_file *file, enum rate_by by, uint3
     g.failed = !begin(&g);
     struct fdr_iter *it = g.failed ? NULL : fdr_iter_open(file, &everything);
     while (it && !g.failed && fdr_iter_next(it, &e)) {
-        take(&g, &e);
+        take_event(&g, &e);
         progress_at(&progress, ++n);
     }
     progress_end(&progress);

@@ -14,7 +14,7 @@ struct out out;
 
 static int first_error;
 
-static void put(const char *bytes, size_t count)
+static void put_bytes(const char *bytes, size_t count)
 {
     while (count > 0 && !out.failed) {
         ssize_t n = write(STDOUT_FILENO, bytes, count);
@@ -30,7 +30,7 @@ static void put(const char *bytes, size_t count)
 
 void out_flush(void)
 {
-    put(out.buffer, out.used);
+    put_bytes(out.buffer, out.used);
     out.used = 0;
 }
 
@@ -46,7 +46,7 @@ void out_long(const char *bytes, size_t count)
 {
     if (out.used + count > OUT_BYTES) out_flush();
     if (count > OUT_BYTES) {
-        put(bytes, count);
+        put_bytes(bytes, count);
         return;
     }
     memcpy(out.buffer + out.used, bytes, count);
@@ -129,7 +129,7 @@ void out_zeros(uint64_t value, unsigned count)
     out.used += count;
 }
 
-static void scaled(uint64_t value, uint64_t unit, const char *name)
+static void put_scaled(uint64_t value, uint64_t unit, const char *name)
 {
     out_u64_wide(value / unit, 4);
     out_char('.');
@@ -144,11 +144,11 @@ void out_time(uint64_t ns)
         out_u64_wide(ns, 8);
         out_text(" ns ");
     } else if (ns < 1000000) {
-        scaled(ns, 1000, " us ");
+        put_scaled(ns, 1000, " us ");
     } else if (ns < 1000000000) {
-        scaled(ns, 1000000, " ms ");
+        put_scaled(ns, 1000000, " ms ");
     } else if (ns < 120000000000u) {
-        scaled(ns, 1000000000, " s  ");
+        put_scaled(ns, 1000000000, " s  ");
     } else {
         out_text_wide(human_time(text, ns), 11);
         out_char(' ');

@@ -23,10 +23,10 @@ static bool same_file(const struct stat *a, const struct stat *b)
 }
 
 /* Opens the file that was found, never another one that took its name since; else -1 and errno. */
-static int open_it(const struct left *l)
+static int open_found(const struct found_recording *l)
 {
     struct stat now;
-    int fd = openat(l->dir, left_name(l), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = openat(l->dir, recording_name(l), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 || (fstat(fd, &now) == 0 && same_file(&l->stat, &now))) return fd;
     close(fd);
     errno = ESTALE;
@@ -35,13 +35,13 @@ static int open_it(const struct left *l)
 
 /* Finds the mapping process before it opens the file: opening may map it, and the writer may end meanwhile. A live file
  * counts as live even if it cannot be read. */
-static void look(struct left *l)
+static void examine_file(struct found_recording *l)
 {
     char message[256], path[64];
     struct fdr_file *file = NULL;
-    bool named_live = ends_in(left_name(l), ".live.fdr");
+    bool named_live = ends_in(recording_name(l), ".live.fdr");
     l->writer = named_live ? mapped_by(&l->stat, 0) : 0;
-    int fd = open_it(l);
+    int fd = open_found(l);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     if (fd >= 0) fdr_file_open(path, &file, message, sizeof message);
     if (fd >= 0) close(fd);
@@ -50,7 +50,7 @@ static void look(struct left *l)
     else if (file && !l->writer) l->writer = hidden_writer(fdr_file_info(file));
     if (file) l->pid = fdr_file_info(file)->pid;
     l->live = l->writer != 0;
-    l->over = named_live && file && !l->live && fdr_file_info(file)->over;
+    l->unneeded = named_live && file && !l->live && fdr_file_info(file)->over;
     if (file) fdr_file_close(file);
 }
 
@@ -61,41 +61,44 @@ static bool is_part(const char *name)
     return ends_in(name, ".part") && (strstr(name, ".fdr.") || strstr(name, ".crash."));
 }
 
-static bool add(struct left_list *list, int dir, const char *path, const struct stat *st)
+static bool add(struct found_list *list, int dir, const char *path, const struct stat *st)
 {
-    struct left **wider = realloc(list->entry, (list->count + 1) * sizeof *wider);
+    struct found_recording **wider = realloc(list->entry, (list->count + 1) * sizeof *wider);
     if (wider) list->entry = wider;
-    struct left *l = wider ? calloc(1, sizeof *l) : NULL;
+    struct found_recording *l = wider ? calloc(1, sizeof *l) : NULL;
     if (!l) return false;
     snprintf(l->path, sizeof l->path, "%s", path);
     l->dir = dir;
     l->stat = *st;
-    l->part = is_part(left_name(l));
-    if (l->part) l->live = (l->writer = opened_by(st)) != 0;
-    else look(l);
+    l->temporary = is_part(recording_name(l));
+    if (l->temporary) l->live = (l->writer = opened_by(st)) != 0;
+    else examine_file(l);
     list->entry[list->count++] = l;
     return true;
 }
 
-static bool is_his(const struct stat *st, long owner) { return owner == LEFT_ANY_OWNER || st->st_uid == (uid_t)owner; }
+static bool has_owner(const struct stat *st, long owner)
+{
+    return owner == RECORDINGS_ANY_OWNER || st->st_uid == (uid_t)owner;
+}
 
 /* Opens a directory and keeps it open as long as the list. -1 and errno if there is none, or none of this owner. */
-static int open_directory(struct left_list *list, int at, const char *name, long owner)
+static int open_directory(struct found_list *list, int at, const char *name, long owner)
 {
     struct stat st;
-    int flags = owner == LEFT_ANY_OWNER && at == AT_FDCWD ? 0 : O_NOFOLLOW;
+    int flags = owner == RECORDINGS_ANY_OWNER && at == AT_FDCWD ? 0 : O_NOFOLLOW;
     int *wider = realloc(list->dir, (list->dirs + 1) * sizeof *wider);
     if (!wider) return -1;
     list->dir = wider;
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
     if (fd < 0) return -1;
     list->dir[list->dirs++] = fd;
-    if (fstat(fd, &st) == 0 && is_his(&st, owner)) return fd;
+    if (fstat(fd, &st) == 0 && has_owner(&st, owner)) return fd;
     errno = EPERM;
     return -1;
 }
 
-static int find(int at, const char *name, const char *directory, long owner, struct left_list *list)
+static int add_if_recording(int at, const char *name, const char *directory, long owner, struct found_list *list)
 {
     char path[4096];
     struct stat st;
@@ -108,12 +111,12 @@ static int find(int at, const char *name, const char *directory, long owner, str
     }
     for (struct dirent *e; (e = readdir(d));) {
         if (snprintf(path, sizeof path, "%s/%s", directory, e->d_name) >= (int)sizeof path ||
-            fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) || !is_his(&st, owner))
+            fstatat(dir, e->d_name, &st, AT_SYMLINK_NOFOLLOW) || !has_owner(&st, owner))
             continue;
-        if (S_ISREG(st.st_mode) && (ends_in(e->d_name, ".fdr") || (list->parts && is_part(e->d_name))))
+        if (S_ISREG(st.st_mode) && (ends_in(e->d_name, ".fdr") || (list->temporaries && is_part(e->d_name))))
             add(list, dir, path, &st);
         else if (S_ISDIR(st.st_mode) && at == AT_FDCWD && strncmp(e->d_name, "run-", 4) == 0)
-            status = worse(status, find(dir, e->d_name, path, owner, list));
+            status = worse(status, add_if_recording(dir, e->d_name, path, owner, list));
     }
     closedir(d);
     return status;
@@ -121,19 +124,19 @@ static int find(int at, const char *name, const char *directory, long owner, str
 
 static int by_age(const void *x, const void *y)
 {
-    const struct left *a = *(struct left *const *)x, *b = *(struct left *const *)y;
+    const struct found_recording *a = *(struct found_recording *const *)x, *b = *(struct found_recording *const *)y;
     if (a->stat.st_mtime != b->stat.st_mtime) return a->stat.st_mtime < b->stat.st_mtime ? -1 : 1;
     return strcmp(a->path, b->path);
 }
 
-int left_find(const char *directory, long owner, struct left_list *list)
+int recordings_find(const char *directory, long owner, struct found_list *list)
 {
-    int status = find(AT_FDCWD, directory, directory, owner, list);
+    int status = add_if_recording(AT_FDCWD, directory, directory, owner, list);
     if (list->count) qsort(list->entry, list->count, sizeof *list->entry, by_age);
     return status;
 }
 
-static void tidy(int dir)
+static void remove_if_empty(int dir)
 {
     DIR *d = fdopendir(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     for (struct dirent *e; d && (e = readdir(d));) {
@@ -143,34 +146,34 @@ static void tidy(int dir)
     if (d) closedir(d);
 }
 
-void left_tidy(const struct left_list *list)
+void recordings_remove_empty_folders(const struct found_list *list)
 {
-    for (size_t i = 0; i < list->dirs; i++) tidy(list->dir[i]);
+    for (size_t i = 0; i < list->dirs; i++) remove_if_empty(list->dir[i]);
 }
 
-void left_free(struct left_list *list)
+void recordings_free(struct found_list *list)
 {
     for (size_t i = 0; i < list->count; i++) free(list->entry[i]);
     free(list->entry);
     for (size_t i = 0; i < list->dirs; i++) close(list->dir[i]);
     free(list->dir);
-    *list = (struct left_list){0};
+    *list = (struct found_list){0};
 }
 
-const char *left_name(const struct left *l) { return strrchr(l->path, '/') + 1; }
+const char *recording_name(const struct found_recording *l) { return strrchr(l->path, '/') + 1; }
 
-bool left_gone(const struct left *l)
+bool recording_vanished(const struct found_recording *l)
 {
     struct stat now;
-    return fstatat(l->dir, left_name(l), &now, AT_SYMLINK_NOFOLLOW) ? errno == ENOENT : !same_file(&l->stat, &now);
+    return fstatat(l->dir, recording_name(l), &now, AT_SYMLINK_NOFOLLOW) ? errno == ENOENT : !same_file(&l->stat, &now);
 }
 
-int left_remove(const struct left *l)
+int recording_remove(const struct found_recording *l)
 {
     struct stat now;
-    if (fstatat(l->dir, left_name(l), &now, AT_SYMLINK_NOFOLLOW)) return -errno;
+    if (fstatat(l->dir, recording_name(l), &now, AT_SYMLINK_NOFOLLOW)) return -errno;
     if (!same_file(&l->stat, &now)) return -ESTALE;
-    return unlinkat(l->dir, left_name(l), 0) ? -errno : 0;
+    return unlinkat(l->dir, recording_name(l), 0) ? -errno : 0;
 }
 
 /* ---- copies ---- */
@@ -210,13 +213,14 @@ static int give_name(const char *part, const char *directory, const char *name, 
     return e;
 }
 
-int left_copy(const struct left *l, const char *directory, char *to, size_t to_bytes)
+int recording_copy(const struct found_recording *l, const char *directory, char *to, size_t to_bytes)
 {
     char part[4352];
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now); /* a unique name: other writers, dead or alive, may have left theirs */
-    snprintf(part, sizeof part, "%s/.%s.%lld%09ld.part", directory, left_name(l), (long long)now.tv_sec, now.tv_nsec);
-    int from = open_it(l);
+    snprintf(part, sizeof part, "%s/.%s.%lld%09ld.part", directory, recording_name(l), (long long)now.tv_sec,
+             now.tv_nsec);
+    int from = open_found(l);
     if (from < 0) return -errno;
     int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int e = fd < 0 ? -errno : copy_bytes(from, fd);
@@ -227,5 +231,5 @@ int left_copy(const struct left *l, const char *directory, char *to, size_t to_b
     }
     close(from);
     if (e && fd >= 0) unlink(part);
-    return e ? e : give_name(part, directory, left_name(l), to, to_bytes);
+    return e ? e : give_name(part, directory, recording_name(l), to, to_bytes);
 }

@@ -128,7 +128,7 @@ static uint64_t began_after_boot(uint32_t pid)
 }
 
 /* The same in ns since 1970, or 0. */
-static uint64_t began(uint32_t pid)
+static uint64_t start_realtime(uint32_t pid)
 {
     struct timespec boot, real;
     uint64_t ticks = began_after_boot(pid);
@@ -152,7 +152,10 @@ static int maps_refused(uint32_t pid)
 }
 
 /* kill() would take 0 and negative numbers for groups of processes. */
-static bool there(uint32_t pid) { return pid && pid <= INT32_MAX && (kill((pid_t)pid, 0) == 0 || errno == EPERM); }
+static bool process_exists(uint32_t pid)
+{
+    return pid && pid <= INT32_MAX && (kill((pid_t)pid, 0) == 0 || errno == EPERM);
+}
 
 /* With hidepid=2, /proc shows nothing of a process that this user may not inspect. If a process with this pid exists,
  * it counts as the writer: the pid may be reused, but then only a superfluous file stays. */
@@ -162,9 +165,9 @@ uint32_t hidden_writer(const struct fdr_file_info *info)
     struct utsname own;
     if (!may_be_live(info) || uname(&own) || strcmp(own.nodename, info->host) != 0) return 0;
     int e = maps_refused(info->pid);
-    if (e == ENOENT) return there(info->pid) ? info->pid : 0;
+    if (e == ENOENT) return process_exists(info->pid) ? info->pid : 0;
     if (e != EACCES && e != EPERM) return 0;
-    uint64_t start = began(info->pid);
+    uint64_t start = start_realtime(info->pid);
     return start && start <= info->created_realtime_ns + SAME_BEGINNING ? info->pid : 0;
 }
 

@@ -189,7 +189,7 @@ static bool by_thread(struct builder *b, double w)
 }
 
 /* Makes room for the sample after this one. */
-static bool more_turns(struct sample_table *t, uint64_t done)
+static bool reserve_turns(struct sample_table *t, uint64_t done)
 {
     if (done + 2 < t->turns) return true;
     size_t turns = t->turns ? t->turns * 2 : 1024;
@@ -201,7 +201,7 @@ static bool more_turns(struct sample_table *t, uint64_t done)
 }
 
 /* The square of the periods that may lie between the sample before and this one. */
-static double turn(const struct builder *b, double weight)
+static double turn_variance(const struct builder *b, double weight)
 {
     if (b->weight <= 0) return 0;
     double least = weight < b->weight ? weight : b->weight;
@@ -220,11 +220,11 @@ static bool is_cut(const struct builder *b, const struct fdr_sample_path *p)
     return true;
 }
 
-static bool one(struct builder *b, const struct fdr_sample_path *p)
+static bool count_sample(struct builder *b, const struct fdr_sample_path *p)
 {
     double w = (double)p->weight * (double)b->stream->period;
-    if (!more_turns(b->table, ++b->done)) return false;
-    b->table->turn[b->done] = turn(b, w);
+    if (!reserve_turns(b->table, ++b->done)) return false;
+    b->table->turn[b->done] = turn_variance(b, w);
     b->table->turn[b->done + 1] = 0; /* until a sample follows */
     b->weight = w;
     if (!b->table->total.samples || b->time_ns < b->table->first_ns) b->table->first_ns = b->time_ns;
@@ -274,7 +274,7 @@ static int by_weight(const void *x, const void *y)
 }
 
 /* Adds the last turn from yes to no of each row. */
-static void last_turns(struct sample_table *t)
+static void add_last_turns(struct sample_table *t)
 {
     for (size_t i = 0; i < t->count; i++) {
         struct sample_row *r = &t->row[i];
@@ -302,14 +302,14 @@ bool sample_table_build(struct sample_table *t, struct fdr_file *file, const str
             b.weight = 0;
         }
         b.time_ns = e.time_ns;
-        if (b.stream->by == t->by) good = one(&b, e.sample);
+        if (b.stream->by == t->by) good = count_sample(&b, e.sample);
         else t->others++;
         progress_at(&progress, b.done);
     }
     progress_end(&progress);
     fdr_iter_close(iter);
     free(b.text);
-    if (good) last_turns(t);
+    if (good) add_last_turns(t);
     if (good) qsort(t->row, t->count, sizeof *t->row, by_weight); /* the hash table is invalid from here on */
     else sample_table_free(t);
     return good;
@@ -325,7 +325,7 @@ void sample_table_free(struct sample_table *t)
 }
 
 /* The number of independent samples that would give the share with the same precision. */
-static double independent(const struct sample_sum *part, const struct sample_sum *total)
+static double independent_samples(const struct sample_sum *part, const struct sample_sum *total)
 {
     double p = part->weight / total->weight,
            each = total->variance > 0 ? total->variance / (double)total->samples : total->weight * total->weight;
@@ -339,7 +339,7 @@ struct sample_interval sample_interval(const struct sample_sum *part, const stru
     const double z = 1.959964;
     struct sample_interval i = {0, 0, 0};
     if (total->weight <= 0) return i;
-    double p = part->weight / total->weight, n = independent(part, total);
+    double p = part->weight / total->weight, n = independent_samples(part, total);
     double middle = (p + z * z / (2 * n)) / (1 + z * z / n);
     double half = z / (1 + z * z / n) * sqrt(p * (1 - p) / n + z * z / (4 * n * n));
     i.share = p;

@@ -20,7 +20,7 @@ static bool wants_region(const struct fdr_select *s, uint32_t id)
 /* Locations with a rest that may contain a selected region without an exact row. */
 struct rests {
     /* by the index of the location, because a damaged file may give it any id; the last: locations not listed */
-    bool *has;
+    bool *has_rest;
     uint32_t count;
 };
 
@@ -59,7 +59,7 @@ static const struct fdr_total **sorted(const struct fdr_file *file, const struct
     for (size_t i = 0; list && i < n; i++) {
         bool is_region = all[i].class_ == FDR_IN_REGION;
         if (is_region != regions || !wants_location(select, all[i].location)) continue;
-        bool rest = all[i].rest && regions && rests->has[location_index(file, all[i].location)];
+        bool rest = all[i].rest && regions && rests->has_rest[location_index(file, all[i].location)];
         if (!is_region || (all[i].rest ? rest : wants_region(select, all[i].id))) list[used++] = &all[i];
     }
     if (list) qsort(list, used, sizeof *list, by == BY_LOCATION ? by_location : by_region);
@@ -106,20 +106,20 @@ static bool find_rests(struct rests *r, const struct fdr_file *file, const struc
 {
     const struct fdr_total *all;
     size_t count = fdr_totals(file, &all), chosen = chosen_regions(select), room = fdr_location_count(file) + 1;
-    r->has = calloc(room, sizeof *r->has);
+    r->has_rest = calloc(room, sizeof *r->has_rest);
     size_t *exact = calloc(room, sizeof *exact); /* number of exact rows of selected regions */
     for (size_t i = 0; exact && i < count; i++) {
         const struct fdr_total *t = &all[i];
         exact[location_index(file, t->location)] += t->class_ == FDR_IN_REGION && !t->rest && !t->at_least &&
                                                     wants_region(select, t->id);
     }
-    for (size_t i = 0; r->has && exact && i < count; i++) {
+    for (size_t i = 0; r->has_rest && exact && i < count; i++) {
         size_t at = location_index(file, all[i].location);
         if (!all[i].rest || !wants_location(select, all[i].location) || exact[at] >= chosen) continue;
-        r->has[at] = true;
+        r->has_rest[at] = true;
         r->count++;
     }
-    bool good = r->has && exact;
+    bool good = r->has_rest && exact;
     free(exact);
     return good;
 }
@@ -128,14 +128,14 @@ static bool find_rests(struct rests *r, const struct fdr_file *file, const struc
 static bool find_folded(struct rests *r, const struct fdr_file *file, const struct fdr_select *select)
 {
     size_t count = fdr_location_count(file);
-    r->has = calloc(count + 1, sizeof *r->has);
-    for (size_t i = 0; r->has && i < count; i++) {
+    r->has_rest = calloc(count + 1, sizeof *r->has_rest);
+    for (size_t i = 0; r->has_rest && i < count; i++) {
         const struct fdr_location_info *l = fdr_location_info(file, i);
         if (!(l->points_without_row || l->totals_lost) || !wants_location(select, l->id)) continue;
-        r->has[i] = true;
+        r->has_rest[i] = true;
         r->count++;
     }
-    return r->has != NULL;
+    return r->has_rest != NULL;
 }
 
 /* True if sums over all locations are incomplete: threads that ended during the copy are missing, and so are events
@@ -146,7 +146,7 @@ static bool threads_lack(const struct fdr_file *file, const struct fdr_select *s
     return (info->threads_gone || info->lost_unattached) && wants_location(select, UINT32_MAX);
 }
 
-static void judge(struct stat_rows *rows, const struct rests *rests, enum stat_by by, bool lack)
+static void set_certainty(struct stat_rows *rows, const struct rests *rests, enum stat_by by, bool lack)
 {
     for (size_t i = 0; by == BY_REGION && i < rows->count; i++)
         rows->row[i].at_least |= lack || (!rows->row[i].rest && rows->row[i].beside_rest < rests->count);
@@ -168,12 +168,12 @@ bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const
         }
         struct stat_row *r = &rows->row[rows->count - 1];
         r->at_least |= list[i]->at_least;
-        r->beside_rest += rests.has[location_index(file, list[i]->location)] && !list[i]->at_least;
+        r->beside_rest += rests.has_rest[location_index(file, list[i]->location)] && !list[i]->at_least;
         if (by == BY_LOCATION && list[i]->rest && select->regions) r->at_least = true;
         else add_total(r, list[i]);
     }
-    if (rows->row) judge(rows, &rests, by, threads_lack(file, select));
-    free(rests.has);
+    if (rows->row) set_certainty(rows, &rests, by, threads_lack(file, select));
+    free(rests.has_rest);
     free(list);
     return rows->row != NULL;
 }
@@ -354,12 +354,12 @@ bool points_from_totals(struct point_row **rows, size_t *count, const struct fdr
                                                      .has_histogram = true,
                                                      .rest = t->rest};
         (*rows)[*count - 1].at_least |= t->at_least;
-        (*rows)[*count - 1].beside_rest += folded.has[location_index(file, t->location)];
+        (*rows)[*count - 1].beside_rest += folded.has_rest[location_index(file, t->location)];
         add_point(&(*rows)[*count - 1], t);
     }
     bool lack = threads_lack(file, select);
     for (size_t i = 0; *rows && i < *count; i++) (*rows)[i].at_least |= lack || (*rows)[i].beside_rest < folded.count;
-    free(folded.has);
+    free(folded.has_rest);
     free(list);
     return *rows != NULL;
 }

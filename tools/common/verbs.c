@@ -137,7 +137,7 @@ static const struct fdr_file **told;
 static size_t told_count;
 
 /* True if the damage was reported; then forgets it. */
-static bool take_told(const struct fdr_file *file)
+static bool take_reported(const struct fdr_file *file)
 {
     size_t i = 0;
     while (i < told_count && told[i] != file) i++;
@@ -146,7 +146,7 @@ static bool take_told(const struct fdr_file *file)
     return true;
 }
 
-static void remember_told(const struct fdr_file *file)
+static void remember_reported(const struct fdr_file *file)
 {
     const struct fdr_file **wider = realloc(told, (told_count + 1) * sizeof *told);
     if (wider) told = wider, told[told_count++] = file;
@@ -157,12 +157,12 @@ struct fdr_file *open_recording(const char *path, int *status)
     struct fdr_file *file = NULL;
     char message[512] = "";
     enum fdr_verdict verdict = open_quietly(path, &file, message, sizeof message);
-    take_told(file); /* an earlier file at this address was closed without close_recording */
+    take_reported(file); /* an earlier file at this address was closed without close_recording */
     if (verdict != FDR_WHOLE || !file) {
         const char *text = message[0] ? message : "not readable as a recording";
         if (!strncmp(text, "process ", 8)) complain("%s", text); /* a number of a process, and already reported */
         else complain("%s: %s", *path ? path : "\"\"", text);
-        if (file) remember_told(file);
+        if (file) remember_reported(file);
     }
     *status = worse(*status, file ? (verdict == FDR_WHOLE ? DONE : DIFFERENT) : COULD_NOT);
     return file;
@@ -171,7 +171,7 @@ struct fdr_file *open_recording(const char *path, int *status)
 int tell_damage(const struct fdr_file *file, const char *path)
 {
     size_t count = fdr_file_damage_count(file);
-    bool said = take_told(file);
+    bool said = take_reported(file);
     if (count && !said)
         complain("%s: damaged parts are left out: %s%s", path, fdr_file_damage(file, 0),
                  count > 1 ? ", and more; fdr check lists them" : "");
@@ -264,7 +264,7 @@ static unsigned columns_of(const char *text)
     return n;
 }
 
-static const char *skip(const char *text, unsigned columns)
+static const char *skip_columns(const char *text, unsigned columns)
 {
     while (*text && columns > 0) {
         text++;
@@ -278,8 +278,8 @@ const char *fit(char *text, const char *name, unsigned columns)
 {
     unsigned have = columns_of(name);
     if (have <= columns && strlen(name) <= columns * 4u) return strcpy(text, name);
-    const char *head_end = skip(name, columns / 2);
-    const char *tail = skip(head_end, have - columns / 2 - (columns - columns / 2 - 2));
+    const char *head_end = skip_columns(name, columns / 2);
+    const char *tail = skip_columns(head_end, have - columns / 2 - (columns - columns / 2 - 2));
     size_t head = (size_t)(head_end - name);
     if (head + strlen(tail) + 3 > columns * 4u) head = 0, tail = ""; /* a name of invalid bytes */
     snprintf(text, columns * 4u + 4, "%.*s..%s", (int)head, name, tail);
@@ -432,9 +432,9 @@ void progress_now(struct progress *p, uint64_t done)
     uint64_t now = now_ns();
     if (p->started_ns == 0) {
         p->started_ns = p->shown_ns = now;
-        p->quiet = !isatty(STDERR_FILENO);
+        p->disabled = !isatty(STDERR_FILENO);
     }
-    if (p->quiet || now - p->started_ns < 1000000000u || now - p->shown_ns < 200000000u) return;
+    if (p->disabled || now - p->started_ns < 1000000000u || now - p->shown_ns < 200000000u) return;
     p->shown_ns = now;
     p->shown = true;
     fprintf(stderr, "\rfdr: %s: %s events ", p->what, human_count(count, done));
@@ -442,7 +442,7 @@ void progress_now(struct progress *p, uint64_t done)
 
 void progress_at(struct progress *p, uint64_t done)
 {
-    if ((done & 0xffff) == 0 && !p->quiet) progress_now(p, done);
+    if ((done & 0xffff) == 0 && !p->disabled) progress_now(p, done);
 }
 
 void progress_end(struct progress *p)

@@ -127,7 +127,7 @@ const struct fdr_location_info *find_location(const struct fdr_file *file, uint3
 struct progress {
     const char *what;
     uint64_t started_ns, shown_ns;
-    bool quiet, shown;
+    bool disabled, shown;
 };
 /* Cheap enough for every event: reads the clock every 65,536th time. */
 void progress_at(struct progress *progress, uint64_t done);

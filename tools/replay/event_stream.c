@@ -28,14 +28,14 @@ static bool reserve(struct bytes *b, size_t more)
     return true;
 }
 
-static bool begins(const struct bytes *b, const char *magic, size_t count)
+static bool begins_with(const struct bytes *b, const char *magic, size_t count)
 {
     return b->size >= count && memcmp(b->data, magic, count) == 0;
 }
 
-static bool is_recording(const struct bytes *b) { return begins(b, "FDRAREN1", 8); }
-static bool is_evt(const struct bytes *b) { return begins(b, "FDREVT1\n", 8); }
-static bool is_zstd(const struct bytes *b) { return begins(b, "\x28\xb5\x2f\xfd", 4); }
+static bool is_recording(const struct bytes *b) { return begins_with(b, "FDRAREN1", 8); }
+static bool is_evt(const struct bytes *b) { return begins_with(b, "FDREVT1\n", 8); }
+static bool is_zstd(const struct bytes *b) { return begins_with(b, "\x28\xb5\x2f\xfd", 4); }
 
 /* Reads a possible event stream; of any other file, which may be endless, only the beginning. 0 or errno. */
 static int read_stream(const char *path, struct bytes *b)
@@ -135,7 +135,7 @@ void streams_free(struct streams *streams)
     *streams = (struct streams){0};
 }
 
-static bool cut(char *name, const char *end)
+static bool cut_suffix(char *name, const char *end)
 {
     size_t a = strlen(name), b = strlen(end);
     if (a <= b || strcmp(name + a - b, end) != 0) return false;
@@ -154,8 +154,8 @@ void stream_base_name(char name[32], const char *path)
     char text[256];
     const char *base = strrchr(path, '/');
     snprintf(text, sizeof text, "%s", base ? base + 1 : path);
-    cut(text, ".zst");
-    if (!cut(text, ".evt")) cut(text, ".fdr");
+    cut_suffix(text, ".zst");
+    if (!cut_suffix(text, ".evt")) cut_suffix(text, ".fdr");
     char *dot = strrchr(text, '.');
     if (dot && is_number_part(dot, 't')) *dot = '\0';
     dot = strrchr(text, '.');

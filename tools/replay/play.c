@@ -23,7 +23,7 @@ static bool same_comm(const struct stream_comm *a, const struct stream_comm *b)
 }
 
 /* Ranks of one run define the same communicators in the same order: one definition serves all of them. */
-static uint32_t comm_of_other(const struct streams *all, size_t stream, size_t comm)
+static uint32_t defined_by_other_stream(const struct streams *all, size_t stream, size_t comm)
 {
     const struct stream_comm *c = &all->list[stream].comm[comm];
     for (size_t i = 0; i < stream; i++)
@@ -38,7 +38,7 @@ static void define_comms(struct streams *all, size_t stream)
     struct stream *s = &all->list[stream];
     for (size_t i = 1; i < s->comm_count; i++) {
         snprintf(name, sizeof name, "comm %zu", i);
-        s->comm[i].recorded = comm_of_other(all, stream, i);
+        s->comm[i].recorded = defined_by_other_stream(all, stream, i);
         if (!s->comm[i].recorded) s->comm[i].recorded = fdr_comm_define(name, s->comm[i].rank, s->comm[i].size);
     }
 }

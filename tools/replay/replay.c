@@ -116,7 +116,7 @@ struct gang {
     pthread_cond_t changed;
     size_t size, attached, finished;
     uint64_t repeat;
-    bool release;
+    bool released;
     bool balanced;        /* the first reduction was seen */
     double first_balance; /* negative: there was none */
 };
@@ -126,7 +126,7 @@ struct player {
     struct stream *stream;
     size_t index;
     uint64_t elapsed_ns;
-    bool looked; /* the first reduction was noticed */
+    bool saw_reduction; /* the first reduction was noticed */
 };
 
 static void wait_for(struct gang *g, const size_t *count, size_t value)
@@ -147,7 +147,7 @@ static void count_up(struct gang *g, size_t *count)
 static void wait_for_release(struct gang *g)
 {
     pthread_mutex_lock(&g->lock);
-    while (!g->release) pthread_cond_wait(&g->changed, &g->lock);
+    while (!g->released) pthread_cond_wait(&g->changed, &g->lock);
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -167,7 +167,7 @@ static void look_for_first(struct player *p)
     pthread_mutex_lock(&g->lock);
     bool mine = !g->balanced && fdr_usage().reductions > 0;
     g->balanced |= mine;
-    p->looked = g->balanced;
+    p->saw_reduction = g->balanced;
     pthread_mutex_unlock(&g->lock);
     if (!mine || fdr_process_open((uint32_t)getpid(), false, &file, NULL, 0) == FDR_UNREADABLE) return;
     g->first_balance = fdr_file_info(file)->memory_balance;
@@ -181,12 +181,12 @@ static uint64_t play_part(struct player *p, size_t from, size_t to, uint64_t t)
 {
     const struct stream *s = p->stream;
     while (from < to) {
-        size_t end = p->looked || to - from < LOOK_EVERY ? to : from + LOOK_EVERY;
+        size_t end = p->saw_reduction || to - from < LOOK_EVERY ? to : from + LOOK_EVERY;
         uint64_t start = now_ns();
         t = play(s, from, end, t);
         p->elapsed_ns += now_ns() - start;
         from = end;
-        if (!p->looked) look_for_first(p);
+        if (!p->saw_reduction) look_for_first(p);
     }
     return t;
 }
@@ -234,7 +234,7 @@ static void wait_for_all(struct gang *g)
 static void release(struct gang *g)
 {
     pthread_mutex_lock(&g->lock);
-    g->release = true;
+    g->released = true;
     pthread_cond_broadcast(&g->changed);
     pthread_mutex_unlock(&g->lock);
 }
@@ -288,7 +288,7 @@ static bool count_kept(const char *path, struct figures *f)
     return true;
 }
 
-static double per(uint64_t what, uint64_t count) { return count ? (double)what / (double)count : 0; }
+static double quotient(uint64_t what, uint64_t count) { return count ? (double)what / (double)count : 0; }
 
 static int print_object(const struct figures *f)
 {
@@ -297,10 +297,10 @@ static int print_object(const struct figures *f)
     json_object_set_new(o, "calls", json_u64(f->calls));
     json_object_set_new(o, "kept_events", json_u64(f->kept_events));
     json_object_set_new(o, "bytes_stored", json_u64(f->usage.bytes_stored));
-    json_object_set_new(o, "bytes_per_event", json_real(per(f->usage.bytes_stored, f->kept_events)));
+    json_object_set_new(o, "bytes_per_event", json_real(quotient(f->usage.bytes_stored, f->kept_events)));
     json_object_set_new(o, "bins_used", json_u64(f->usage.bins_used));
     json_object_set_new(o, "reductions", json_u64(f->usage.reductions));
-    json_object_set_new(o, "ns_per_event", json_real(per(f->elapsed_ns, f->events)));
+    json_object_set_new(o, "ns_per_event", json_real(quotient(f->elapsed_ns, f->events)));
     json_object_set_new(o, "snapshot", f->snapshot ? json_text(f->snapshot) : json_null());
     json_object_set_new(o, "locations", json_u64(f->usage.locations));
     json_object_set_new(o, "lost", json_u64(f->usage.lost));
@@ -317,9 +317,9 @@ static int print_text(const struct figures *f)
 {
     char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES];
     printf("presented  %s events, %s calls, %.1f ns per event\n", human_count(a, f->events), human_count(b, f->calls),
-           per(f->elapsed_ns, f->events));
+           quotient(f->elapsed_ns, f->events));
     printf("kept       %s events (%.1f %%), %.3f bytes per event\n", human_count(a, f->kept_events),
-           100 * per(f->kept_events, f->events), per(f->usage.bytes_stored, f->kept_events));
+           100 * quotient(f->kept_events, f->events), quotient(f->usage.bytes_stored, f->kept_events));
     printf("buffer     %s in %s of %s bins, %s reductions\n", human_bytes(c, f->usage.bytes_stored),
            human_count(a, f->usage.bins_used), human_count(b, f->usage.bins),
            human_count((char[HUMAN_BYTES]){0}, f->usage.reductions));
@@ -354,7 +354,7 @@ static bool choose_directory(const struct arguments *a, char directory[PATH_MAX]
     return false;
 }
 
-static bool take_out(const struct arguments *a, struct figures *f)
+static bool write_snapshot(const struct arguments *a, struct figures *f)
 {
     int error = fdr_snapshot("replay");
     const char *path = fdr_last_snapshot();
@@ -414,7 +414,7 @@ static bool run(const struct arguments *a, struct streams *streams, struct figur
     wait_for_all(&g);
     sum_figures(f, players, streams->count, a->repeat);
     f->first_balance = g.first_balance;
-    bool good = take_out(a, f);
+    bool good = write_snapshot(a, f);
     release(&g);
     for (size_t i = 0; i < streams->count; i++) pthread_join(players[i].thread, NULL);
     free(players);

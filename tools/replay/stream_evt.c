@@ -55,7 +55,7 @@ struct evt {
 };
 
 /* The number of complete items of a section in the file. */
-static size_t items(const struct evt *e, uint64_t offset, uint64_t count, size_t bytes)
+static size_t complete_items(const struct evt *e, uint64_t offset, uint64_t count, size_t bytes)
 {
     if (offset > e->size) return 0;
     uint64_t room = (e->size - offset) / bytes;
@@ -83,8 +83,8 @@ static bool open_header(struct evt *e)
 
 static bool read_regions(struct evt *e, struct stream *s)
 {
-    size_t count = items(e, e->h.off_regions, e->h.n_regions, sizeof(struct evt_region));
-    e->strings_bytes = items(e, e->h.off_strings, e->h.strings_bytes, 1);
+    size_t count = complete_items(e, e->h.off_regions, e->h.n_regions, sizeof(struct evt_region));
+    e->strings_bytes = complete_items(e, e->h.off_strings, e->h.strings_bytes, 1);
     e->strings = (const char *)e->bytes + e->h.off_strings;
     s->region = calloc(count + 1, sizeof *s->region);
     if (!s->region) return false;
@@ -101,7 +101,7 @@ static bool read_regions(struct evt *e, struct stream *s)
 /* Each entry is a size and that many ranks. The section is aligned: all begin at multiples of 8. */
 static bool read_comms(struct evt *e, struct stream *s)
 {
-    size_t words = items(e, e->h.off_comms, UINT64_MAX, sizeof(uint32_t));
+    size_t words = complete_items(e, e->h.off_comms, UINT64_MAX, sizeof(uint32_t));
     const uint32_t *at = (const void *)(e->bytes + (e->h.off_comms % 8 == 0 ? e->h.off_comms : 0));
     if (e->h.off_comms % 8 != 0) words = 0;
     s->comm = calloc((e->h.n_comms < words ? e->h.n_comms : words) + 1, sizeof *s->comm);
@@ -117,7 +117,7 @@ static bool read_comms(struct evt *e, struct stream *s)
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
-static void left_out(struct evt *e, uint64_t *what, size_t record)
+static void count_bad(struct evt *e, uint64_t *what, size_t record)
 {
     if (e->bad_kinds + e->bad_regions + e->bad_params == 0) e->first_bad = record;
     ++*what;
@@ -129,7 +129,7 @@ static bool param_at(struct evt *e, uint32_t index, size_t record, struct evt_pa
         memcpy(p, e->bytes + e->h.off_params + index * sizeof *p, sizeof *p);
         return true;
     }
-    left_out(e, &e->bad_params, record);
+    count_bad(e, &e->bad_params, record);
     return false;
 }
 
@@ -168,14 +168,14 @@ static void add_record(struct evt *e, struct stream *s, size_t i, uint32_t word)
     struct evt_param p;
     uint32_t kind = word >> 24, value = word & 0xffffffu;
     if (kind >= EVT_KINDS) {
-        left_out(e, &e->bad_kinds, i);
+        count_bad(e, &e->bad_kinds, i);
         return;
     }
     switch ((enum evt_kind)kind) {
     case EVT_ENTER:
     case EVT_LEAVE:
         /* The call is kept for the nesting; its region becomes [unknown]. */
-        if (value >= s->region_count) left_out(e, &e->bad_regions, i);
+        if (value >= s->region_count) count_bad(e, &e->bad_regions, i);
         add_plain(s, i, kind == EVT_ENTER ? OP_ENTER : OP_LEAVE, value < s->region_count ? value : UINT32_MAX);
         break;
     case EVT_SEND:
@@ -205,10 +205,11 @@ static size_t fields_needed(const struct evt *e, const unsigned char *words, siz
 
 static bool read_records(struct evt *e, struct stream *s)
 {
-    size_t count = items(e, e->h.off_word, e->h.n_records, 4), steps = items(e, e->h.off_dt, e->h.n_records, 4);
+    size_t count = complete_items(e, e->h.off_word, e->h.n_records, 4),
+           steps = complete_items(e, e->h.off_dt, e->h.n_records, 4);
     const unsigned char *words = e->bytes + e->h.off_word;
     if (steps < count) count = steps;
-    e->params = items(e, e->h.off_params, e->h.n_params, sizeof(struct evt_param));
+    e->params = complete_items(e, e->h.off_params, e->h.n_params, sizeof(struct evt_param));
     s->dt = calloc(count + 1, sizeof *s->dt);
     s->value = calloc(count + 1, sizeof *s->value);
     s->op = calloc(count + 1, sizeof *s->op);
@@ -246,7 +247,7 @@ static void report_claims(const struct evt *e, const struct stream *s, int *stat
 static void report(const struct evt *e, const struct stream *s, int *status)
 {
     bool short_of = s->count < e->h.n_records;
-    if (s->count < items(e, e->h.off_word, e->h.n_records, 4))
+    if (s->count < complete_items(e, e->h.off_word, e->h.n_records, 4))
         complain("%s: time goes back at record %zu (beyond 2^64 ns); the records from there on are left out", e->path,
                  s->count);
     else if (short_of)

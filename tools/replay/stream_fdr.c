@@ -12,7 +12,7 @@ struct builder {
     struct stream *s;
     size_t capacity, field_capacity;
     uint64_t last_ns, reduced, samples;
-    uint64_t depth, elsewhere; /* open calls in the replay; deeper points */
+    uint64_t depth, deeper_points; /* open calls in the replay; deeper points */
 };
 
 static bool room_for_record(struct builder *b)
@@ -104,7 +104,7 @@ static bool add_event(struct builder *b, const struct fdr_read_event *e)
     if (!advance(b, e->time_ns, &dt) || !add(b, dt, op, value)) return false;
     if (op == OP_ENTER) b->depth++;
     else if (op == OP_LEAVE) b->depth -= b->depth > 0;
-    else b->elsewhere += e->depth > b->depth;
+    else b->deeper_points += e->depth > b->depth;
     s->events++;
     s->calls += op == OP_ENTER;
     return true;
@@ -167,10 +167,10 @@ static bool load_location(struct stream *s, struct fdr_file *file, const char *p
     if (b.reduced)
         complain("%s: location %u: %llu calls were given back and are not replayed", path, l->id,
                  (unsigned long long)b.reduced);
-    if (b.elsewhere)
+    if (b.deeper_points)
         complain(
             "%s: location %u: calls around %llu events without duration were given back; they are replayed less deep",
-            path, l->id, (unsigned long long)b.elsewhere);
+            path, l->id, (unsigned long long)b.deeper_points);
     return s->events > 0;
 }
 

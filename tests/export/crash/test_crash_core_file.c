@@ -45,12 +45,12 @@ static void P10_the_core_is_the_same(void **state)
     for (size_t i = 0; i < sizeof deaths / sizeof *deaths; i++) {
         struct fdr_config c = death_config(death_place());
         int without, with;
-        struct told a = core_of(NULL, deaths[i].die, &without), b = core_of(&c, deaths[i].die, &with);
-        if (!a.there) {
+        struct core_note a = core_of(NULL, deaths[i].die, &without), b = core_of(&c, deaths[i].die, &with);
+        if (!a.found) {
             print_message("%s: no core file here: skipped\n", deaths[i].name);
             skip();
         }
-        assert_true(b.there);
+        assert_true(b.found);
         assert_int_equal(without, with);
         if (a.signal != deaths[i].signal || b.signal != a.signal)
             fail_msg("%s: signal %d, without %d", deaths[i].name, b.signal, a.signal);

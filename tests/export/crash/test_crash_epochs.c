@@ -60,7 +60,7 @@ static unsigned torn(const uint8_t *file)
 /* Copies half of the arena before the calls and the rest after them. */
 static uint8_t *copy_in_halves(int *fd, uint64_t *changes)
 {
-    fdri_crash_death.until_ns = UINT64_MAX;
+    fdri_crash_death.deadline_ns = UINT64_MAX;
     *changes = fdri_crash_epochs_changes();
     *fd = memfd_create("bundle", MFD_CLOEXEC);
     uint64_t half = (uint64_t)((const uint8_t *)epochs_in(fdri_snapshot_view.base) - fdri_snapshot_view.base);
@@ -73,7 +73,7 @@ static uint8_t *copy_in_halves(int *fd, uint64_t *changes)
     return file;
 }
 
-static void P7_of_one_moment(void **state)
+static void P7_epochs_of_a_bundle_are_of_one_moment(void **state)
 {
     int fd;
     uint64_t changes;
@@ -88,7 +88,7 @@ static void P7_of_one_moment(void **state)
     close(fd);
 }
 
-static void P7_not_believed(void **state)
+static void P7_torn_epochs_are_not_believed(void **state)
 {
     int fd;
     uint64_t changes;
@@ -127,8 +127,8 @@ int main(void)
     const struct fdr_config c = {
         .size = sizeof c, .ignore_environment = 1, .arena = "anonymous", .buffer = "1M", .signal = "none"};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P7_of_one_moment),
-        cmocka_unit_test(P7_not_believed),
+        cmocka_unit_test(P7_epochs_of_a_bundle_are_of_one_moment),
+        cmocka_unit_test(P7_torn_epochs_are_not_believed),
         cmocka_unit_test(P10_a_broken_chain),
     };
     if (fdr_init(&c)) return 1;

@@ -159,7 +159,7 @@ static void die_handled(void)
     *nowhere = 1;
 }
 
-static int same_as_without(void (*with)(int), const char **left)
+static int same_end_as_without_fdr(void (*with)(int), const char **left)
 {
     pid_t pid;
     const struct death_place *p = death_place();
@@ -177,7 +177,7 @@ static void handlers_that_end_the_process(void **state)
     (void)state;
     const char *left;
     const struct fdr_crash_cause_info *c;
-    assert_int_equal(WTERMSIG(same_as_without(say_and_raise, &left)), SIGSEGV);
+    assert_int_equal(WTERMSIG(same_end_as_without_fdr(say_and_raise, &left)), SIGSEGV);
     assert_true(death_ends_with(left, ".crash.fdr"));
     struct fdr_file *f = opened(left);
     assert_true(fdr_file_info(f)->has_cause);
@@ -185,7 +185,7 @@ static void handlers_that_end_the_process(void **state)
     assert_int_equal(fdr_file_info(f)->cause_addr, 8);
     fdr_file_close(f);
 
-    assert_int_equal(WTERMSIG(same_as_without(say_and_abort, &left)), SIGABRT);
+    assert_int_equal(WTERMSIG(same_end_as_without_fdr(say_and_abort, &left)), SIGABRT);
     assert_true(death_ends_with(left, ".crash.fdr"));
     f = opened(left);
     assert_int_equal(fdr_file_info(f)->cause_signal, SIGABRT);
@@ -195,7 +195,7 @@ static void handlers_that_end_the_process(void **state)
     assert_int_equal(c[1].addr, 8);
     fdr_file_close(f);
 
-    assert_int_equal(WEXITSTATUS(same_as_without(say_and_leave, &left)), 42);
+    assert_int_equal(WEXITSTATUS(same_end_as_without_fdr(say_and_leave, &left)), 42);
     assert_true(death_ends_with(left, ".live.fdr"));
     f = opened(left);
     assert_false(fdr_file_info(f)->has_cause);
@@ -248,7 +248,7 @@ static void chained_later(void)
     fdr_handlers_chain();
     *nowhere = 1;
 }
-static void who_passes_it_back_to_us_is_called_once(void **state)
+static void handler_that_passes_back_is_called_once(void **state)
 {
     (void)state;
     pid_t pid;
@@ -269,7 +269,7 @@ static void chained_and_taken_away(void)
     sigaction(SIGSEGV, &found, NULL);
     *nowhere = 1;
 }
-static void who_was_taken_away_is_not_called(void **state)
+static void removed_handler_is_not_called(void **state)
 {
     (void)state;
     pid_t pid;
@@ -277,7 +277,7 @@ static void who_was_taken_away_is_not_called(void **state)
     assert_int_equal(death_of(&c, chained_and_taken_away, &pid) & ~0x80, SIGSEGV);
     assert_true(death_ends_with(death_file(c.dir), ".crash.fdr"));
 }
-static void who_gives_it_back_to_us_is_called_once(void **state)
+static void handler_that_reinstalls_ours_is_called_once(void **state)
 {
     static void (*const all[])(int, siginfo_t *, void *) = {call_found, put_back};
     static const int flags[] = {0, SA_NODEFER, SA_ONSTACK, SA_RESETHAND};
@@ -348,7 +348,7 @@ static void replaced_and_told(void)
     raise(SIGKILL);
 }
 
-static void who_replaces_us_is_seen(void **state)
+static void replaced_handler_is_reported(void **state)
 {
     (void)state;
     pid_t pid;
@@ -360,7 +360,7 @@ static void who_replaces_us_is_seen(void **state)
     assert_int_equal(lost_of_live(), 1ull << (SIGBUS - 1) | 1ull << (SIGFPE - 1));
 }
 
-static void who_replaces_us_wins(void **state)
+static void replacing_handler_wins(void **state)
 {
     (void)state;
     pid_t pid;
@@ -477,13 +477,13 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_handler_that_jumps_is_over),
                                        cmocka_unit_test(P10_survivors_leave_no_bundle),
                                        cmocka_unit_test(handlers_that_end_the_process),
-                                       cmocka_unit_test(who_replaces_us_wins),
-                                       cmocka_unit_test(who_replaces_us_is_seen),
+                                       cmocka_unit_test(replacing_handler_wins),
+                                       cmocka_unit_test(replaced_handler_is_reported),
                                        cmocka_unit_test(P10_descriptors_are_proved),
                                        cmocka_unit_test(children_leave_nothing),
-                                       cmocka_unit_test(who_passes_it_back_to_us_is_called_once),
-                                       cmocka_unit_test(who_gives_it_back_to_us_is_called_once),
-                                       cmocka_unit_test(who_was_taken_away_is_not_called),
+                                       cmocka_unit_test(handler_that_passes_back_is_called_once),
+                                       cmocka_unit_test(handler_that_reinstalls_ours_is_called_once),
+                                       cmocka_unit_test(removed_handler_is_not_called),
                                        cmocka_unit_test(P10_a_file_cut_under_the_map)};
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

@@ -103,7 +103,7 @@ static struct fdr_file *left_by(void (*die)(void), int signal, const char **path
     return f;
 }
 
-static void P7_in_malloc(void **state)
+static void P7_crash_in_malloc(void **state)
 {
     const char *path;
     (void)state;
@@ -113,7 +113,7 @@ static void P7_in_malloc(void **state)
     fdr_file_close(f);
 }
 
-static void P7_in_the_recorder(void **state)
+static void P7_crash_in_the_recorder(void **state)
 {
     const char *path;
     (void)state;
@@ -125,7 +125,7 @@ static void P7_in_the_recorder(void **state)
     fdr_file_close(f);
 }
 
-static void P7_in_the_handler(void **state)
+static void P7_crash_in_the_handler(void **state)
 {
     const char *path;
     const struct fdr_crash_cause_info *cause;
@@ -142,7 +142,7 @@ static void P7_in_the_handler(void **state)
     fdr_file_close(f);
 }
 
-static void P7_all_over_the_handler(void **state)
+static void P7_crash_at_any_point_of_the_handler(void **state)
 {
     const char *path;
     (void)state;
@@ -150,7 +150,7 @@ static void P7_all_over_the_handler(void **state)
     assert_non_null(strstr(path, death_place_as_it_is()->live)); /* the live file stays, as after SIGKILL */
 }
 
-static void P7_everybody_at_once(void **state)
+static void P7_all_threads_crash_at_once(void **state)
 {
     const struct fdr_crash_cause_info *cause;
     (void)state;
@@ -171,8 +171,9 @@ static void P7_everybody_at_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P7_in_malloc), cmocka_unit_test(P7_in_the_recorder),
-                                       cmocka_unit_test(P7_in_the_handler), cmocka_unit_test(P7_all_over_the_handler),
-                                       cmocka_unit_test(P7_everybody_at_once)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P7_crash_in_malloc), cmocka_unit_test(P7_crash_in_the_recorder),
+                                       cmocka_unit_test(P7_crash_in_the_handler),
+                                       cmocka_unit_test(P7_crash_at_any_point_of_the_handler),
+                                       cmocka_unit_test(P7_all_threads_crash_at_once)};
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

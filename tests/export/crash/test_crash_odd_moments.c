@@ -224,7 +224,7 @@ static void die_without_main(void)
     pthread_exit(NULL);
 }
 static void die_without_permissions(void) { record(10), umask(0777), *nowhere = 1; }
-static void P7_odd_ends(void **state)
+static void P7_crashes_after_main(void **state)
 {
     (void)state;
     dies_of(die_at_exit, SIGABRT);
@@ -250,7 +250,7 @@ static void die_with_all_signals_taken(void)
     usleep(10000);
     *nowhere = 1;
 }
-static void P7_nobody_can_be_asked(void **state)
+static void P7_other_threads_block_all_signals(void **state)
 {
     (void)state;
     const struct fdr_crash_thread_info *t;
@@ -329,7 +329,7 @@ static void P7_exec_of_itself(void **state)
 
 /* ---- two at once ---- */
 
-static void P7_twins(void **state)
+static void P7_two_processes_crash_at_once(void **state)
 {
     (void)state;
     enum { TWINS = 4 };
@@ -360,10 +360,10 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(P7_while_the_recording_ends),
                                        cmocka_unit_test(P7_in_the_allocator_beside_cxx),
                                        cmocka_unit_test(P7_small_and_own_stacks),
-                                       cmocka_unit_test(P7_odd_ends),
-                                       cmocka_unit_test(P7_nobody_can_be_asked),
+                                       cmocka_unit_test(P7_crashes_after_main),
+                                       cmocka_unit_test(P7_other_threads_block_all_signals),
                                        cmocka_unit_test(P7_exec_in_a_thread),
                                        cmocka_unit_test(P7_exec_of_itself),
-                                       cmocka_unit_test(P7_twins)};
+                                       cmocka_unit_test(P7_two_processes_crash_at_once)};
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

@@ -83,7 +83,7 @@ static const struct death {
               {"sent segv", by_sent_segv, SIGSEGV, true},
               {"sent abort", by_sent_abort, SIGABRT, true}};
 
-static uint64_t value(const struct told *t, const char *name)
+static uint64_t value(const struct core_note *t, const char *name)
 {
     uint64_t v = 0;
     for (size_t i = 0; i < PLACES; i++)
@@ -92,7 +92,7 @@ static uint64_t value(const struct told *t, const char *name)
 }
 
 /* Checks that the program loaded the intended values. */
-static void check_loaded(const struct death *d, const struct told *t)
+static void check_loaded(const struct death *d, const struct core_note *t)
 {
     assert_int_equal(t->signal, d->signal);
     assert_int_equal(value(t, "r8"), 0xaaaaaaaa00000008u);
@@ -104,7 +104,7 @@ static void check_loaded(const struct death *d, const struct told *t)
 
 /* Compares all but orig_rax, the number of the system call that sent the signal. A handler's return does not restore
  * it. */
-static void compare_general(const struct death *d, const struct told *with, const struct told *without)
+static void compare_general(const struct death *d, const struct core_note *with, const struct core_note *without)
 {
     for (size_t i = 0; i < PLACES; i++) {
         uint64_t a = value(without, places[i].name), b = value(with, places[i].name);
@@ -117,7 +117,7 @@ static void compare_general(const struct death *d, const struct told *with, cons
 
 /* Compares control words, status, mxcsr, xmm, and the upper halves of ymm. Excludes the address of the last
  * floating-point instruction, which some processors do not keep. */
-static void compare_vectors(const struct death *d, const struct told *with, const struct told *without)
+static void compare_vectors(const struct death *d, const struct core_note *with, const struct core_note *without)
 {
     assert_int_equal(with->fp_bytes, without->fp_bytes);
     assert_int_equal(with->state_bytes, without->state_bytes);
@@ -130,7 +130,7 @@ static void compare_vectors(const struct death *d, const struct told *with, cons
     if (memcmp(with->state + 576, without->state + 576, 256)) fail_msg("%s: ymm registers differ", d->name);
 }
 
-static void compare_bundle(const struct death *d, const struct told *core)
+static void compare_bundle(const struct death *d, const struct core_note *core)
 {
     struct fdr_file *f;
     char message[200] = "";
@@ -150,7 +150,7 @@ static void compare_bundle(const struct death *d, const struct told *core)
 
 static void P10_all_registers_are_the_same(void **state)
 {
-    static struct told without, with;
+    static struct core_note without, with;
     (void)state;
     __builtin_cpu_init();
     wide = __builtin_cpu_supports("avx") != 0;
@@ -158,12 +158,12 @@ static void P10_all_registers_are_the_same(void **state)
         struct fdr_config c = death_config(death_place());
         int status, other;
         without = core_of(NULL, d->die, &status);
-        if (!without.there) {
+        if (!without.found) {
             print_message("%s: no core file here: skipped\n", d->name);
             skip();
         }
         with = core_of(&c, d->die, &other);
-        assert_true(with.there);
+        assert_true(with.found);
         assert_int_equal(status, other);
         check_loaded(d, &without);
         compare_general(d, &with, &without);

@@ -62,7 +62,7 @@ static int same_place(const struct fdr_file *f)
     return also;
 }
 
-static void each_tells_where_it_faulted(void **state)
+static void each_thread_reports_its_fault(void **state)
 {
     (void)state;
     int also = 0;
@@ -84,6 +84,6 @@ static void each_tells_where_it_faulted(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_tells_where_it_faulted)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_thread_reports_its_fault)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,7 +103,7 @@ static void fatal_path_keeps_to_its_calls(void **state)
 }
 
 /* With one call less on the list each of these deaths fails. So each really needs that call. */
-static void so_it_does_behind_a_handler(void **state)
+static void fatal_path_behind_a_handler_keeps_to_its_calls(void **state)
 {
     (void)state;
     static void (*const deaths[])(void) = {fault_returns, fault_raises, sent_returns, sent_raises};
@@ -123,7 +123,7 @@ static void so_it_does_behind_a_handler(void **state)
     }
 }
 
-static void the_page_lists_them(void **state)
+static void page_lists_the_calls(void **state)
 {
     (void)state;
     calls_compare("System calls of the fatal path", fatal_path, FATAL_PATH);
@@ -143,8 +143,9 @@ static void P2_the_record_path_makes_no_call(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_page_lists_them), cmocka_unit_test(fatal_path_keeps_to_its_calls),
-        cmocka_unit_test(so_it_does_behind_a_handler), cmocka_unit_test(P2_the_record_path_makes_no_call)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(page_lists_the_calls),
+                                       cmocka_unit_test(fatal_path_keeps_to_its_calls),
+                                       cmocka_unit_test(fatal_path_behind_a_handler_keeps_to_its_calls),
+                                       cmocka_unit_test(P2_the_record_path_makes_no_call)};
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

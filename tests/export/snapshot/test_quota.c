@@ -131,7 +131,7 @@ static void start_without_room(void) { refuse(&room), begin(), record(), fdr_sna
 static void start_without_entry(void) { refuse(&entry), begin(), record(), fdr_snapshot("later"); }
 static void start_without_file(void) { refuse(&file), begin(), record(); }
 
-static void P10_at_the_start(void **state)
+static void P10_full_quota_at_the_start(void **state)
 {
     (void)state;
     const struct death_place *p = death_place();
@@ -186,7 +186,7 @@ static void snapshot_by_others(void)
     exit(0);
 }
 
-static void P10_a_snapshot(void **state)
+static void P10_full_quota_at_a_snapshot(void **state)
 {
     (void)state;
     /* with the first and the last no file gets a name */
@@ -215,7 +215,7 @@ static void die(void)
     *nowhere = 1;
 }
 
-static void P10_a_bundle(void **state)
+static void P10_full_quota_at_a_bundle(void **state)
 {
     (void)state;
     const struct refused *const each[] = {&bytes, &more, &file, &entry};
@@ -239,7 +239,8 @@ static void P10_a_bundle(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_at_the_start), cmocka_unit_test(P10_a_snapshot),
-                                       cmocka_unit_test(P10_a_bundle)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_full_quota_at_the_start),
+                                       cmocka_unit_test(P10_full_quota_at_a_snapshot),
+                                       cmocka_unit_test(P10_full_quota_at_a_bundle)};
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

@@ -96,7 +96,7 @@ static unsigned times(const char *what)
     return n;
 }
 
-static void each_error_is_said_once(void **state)
+static void each_error_is_reported_once(void **state)
 {
     (void)state;
     snapshots_start((struct fdr_config){.buffer = "1M"});
@@ -118,7 +118,7 @@ static void each_error_is_said_once(void **state)
     assert_int_equal(times("\n"), 4);
 }
 
-static void a_directory_that_is_gone_is_said_once(void **state)
+static void missing_directory_is_reported_once(void **state)
 {
     char live[300], dir[320];
     (void)state;
@@ -146,7 +146,7 @@ static void a_directory_that_is_gone_is_said_once(void **state)
     assert_int_equal(times("\n"), 2);
 }
 
-static void the_cap_of_a_trigger_is_said_once(void **state)
+static void trigger_cap_is_reported_once(void **state)
 {
     (void)state;
     snapshots_start((struct fdr_config){.buffer = "1M", .holdoff = "0", .triggers = "mine: api keep 1"});
@@ -161,7 +161,7 @@ static void the_cap_of_a_trigger_is_said_once(void **state)
 }
 
 /* More snapshots come and go than fdr keeps by name. */
-static void old_ones_are_not_forgotten(void **state)
+static void older_snapshots_still_count(void **state)
 {
     enum { KEPT = 2, MORE = 300 };
     char path[600];
@@ -180,7 +180,7 @@ static void old_ones_are_not_forgotten(void **state)
     fdr_finalize();
 }
 
-static void a_refusal_is_said_once(void **state)
+static void refusal_is_reported_once(void **state)
 {
     (void)state;
     listen();
@@ -198,7 +198,7 @@ static void a_refusal_is_said_once(void **state)
 
 /* ---- counts ---- */
 
-static void those_that_were_written_count(void **state)
+static void written_snapshots_count(void **state)
 {
     (void)state;
     snapshots_start((struct fdr_config){.buffer = "1M"});
@@ -235,7 +235,7 @@ static void fill(const char *keep, unsigned count)
 }
 
 /* The oldest snapshot would be removed after the new one is written. Without room it is removed before. */
-static void the_oldest_makes_room(void **state)
+static void oldest_snapshot_makes_room(void **state)
 {
     char newest[600];
     (void)state;
@@ -251,7 +251,7 @@ static void the_oldest_makes_room(void **state)
 }
 
 /* The space of the removed one does not suffice. fdr removes no other, however often it fails. */
-static void one_at_most_goes_in_vain(void **state)
+static void at_most_one_is_removed_in_vain(void **state)
 {
     char newest[600];
     (void)state;
@@ -265,7 +265,7 @@ static void one_at_most_goes_in_vain(void **state)
 
 /* fdr removes none if its space would not suffice, if it is the only one, if the oldest are kept, or for other
  * errors. */
-static void else_none_goes(void **state)
+static void nothing_is_removed_otherwise(void **state)
 {
     (void)state;
     fill("2,newest", 2);
@@ -335,15 +335,11 @@ static void a_child_leaves_the_file_alone(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_error_is_said_once),
-                                       cmocka_unit_test(a_directory_that_is_gone_is_said_once),
-                                       cmocka_unit_test(the_cap_of_a_trigger_is_said_once),
-                                       cmocka_unit_test(old_ones_are_not_forgotten),
-                                       cmocka_unit_test(a_refusal_is_said_once),
-                                       cmocka_unit_test(those_that_were_written_count),
-                                       cmocka_unit_test(the_oldest_makes_room),
-                                       cmocka_unit_test(one_at_most_goes_in_vain),
-                                       cmocka_unit_test(else_none_goes),
-                                       cmocka_unit_test(a_child_leaves_the_file_alone)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_error_is_reported_once),  cmocka_unit_test(missing_directory_is_reported_once),
+        cmocka_unit_test(trigger_cap_is_reported_once), cmocka_unit_test(older_snapshots_still_count),
+        cmocka_unit_test(refusal_is_reported_once),     cmocka_unit_test(written_snapshots_count),
+        cmocka_unit_test(oldest_snapshot_makes_room),   cmocka_unit_test(at_most_one_is_removed_in_vain),
+        cmocka_unit_test(nothing_is_removed_otherwise), cmocka_unit_test(a_child_leaves_the_file_alone)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }

@@ -50,7 +50,7 @@ static void once(uintptr_t number, const char *buffer)
     fdr_finalize();
 }
 
-static void P8_the_first_mark_meanwhile(void **state)
+static void P8_first_mark_during_a_copy(void **state)
 {
     (void)state;
     for (uintptr_t i = 0; i < TIMES; i++) once(i, i % 2 ? "4M" : "256K");
@@ -58,6 +58,6 @@ static void P8_the_first_mark_meanwhile(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_the_first_mark_meanwhile)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_first_mark_during_a_copy)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

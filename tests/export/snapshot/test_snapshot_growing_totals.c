@@ -60,7 +60,7 @@ static void start(void)
     for (int i = 0; i < BEFORE; i++) call_all();
 }
 
-static void P5_histograms_that_move_meanwhile(void **state)
+static void P5_histograms_that_move_during_a_copy(void **state)
 {
     uint64_t left_out = 0;
     (void)state;
@@ -91,6 +91,6 @@ static void P5_histograms_that_move_meanwhile(void **state)
 int main(void)
 {
     if (!mkdtemp(dir)) return 1;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_histograms_that_move_meanwhile)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_histograms_that_move_during_a_copy)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

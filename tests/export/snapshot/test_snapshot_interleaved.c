@@ -175,7 +175,7 @@ static void look(const char *strategy)
     unlink(fdr_last_snapshot());
 }
 
-static void P8_whatever_happens_meanwhile(void **state)
+static void P8_any_operation_during_a_copy(void **state)
 {
     static const char *const strategies[] = {"telescope", "whole", "last"};
     static const uint32_t bursts[] = {300, 3000, 20000};
@@ -199,7 +199,7 @@ static void P8_whatever_happens_meanwhile(void **state)
 }
 
 /* The rewind frees the newest bins, and blocks of accounts take their place. Links in the file may lead there. */
-static void P8_a_rewind_meanwhile(void **state)
+static void P8_rewind_during_a_copy(void **state)
 {
     static const uint32_t bursts[] = {300, 3000, 20000};
     (void)state;
@@ -318,7 +318,7 @@ static void first_event_meanwhile(uint32_t before)
     assert_true(seen > 0 && told > 0);
 }
 
-static void P4_P5_the_first_event_meanwhile(void **state)
+static void P4_P5_first_event_during_a_copy(void **state)
 {
     (void)state;
     first_event_meanwhile(0);
@@ -338,7 +338,7 @@ static uint64_t ended_by(struct fdr_file *f, uint64_t by)
 }
 
 /* The first moments end during the snapshot. The file says that they are pinned only if all parts of it say so. */
-static void P3_first_moments_that_end_meanwhile(void **state)
+static void P3_first_moments_that_end_during_a_copy(void **state)
 {
     uint32_t told = 0, untold = 0;
     (void)state;
@@ -362,8 +362,8 @@ int main(void)
 {
     if (!mkdtemp(dir)) return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P3_calls_between_the_cut_and_the_stack), cmocka_unit_test(P4_P5_the_first_event_meanwhile),
-        cmocka_unit_test(P3_first_moments_that_end_meanwhile), cmocka_unit_test(P8_a_rewind_meanwhile),
-        cmocka_unit_test(P8_whatever_happens_meanwhile)};
+        cmocka_unit_test(P3_calls_between_the_cut_and_the_stack), cmocka_unit_test(P4_P5_first_event_during_a_copy),
+        cmocka_unit_test(P3_first_moments_that_end_during_a_copy), cmocka_unit_test(P8_rewind_during_a_copy),
+        cmocka_unit_test(P8_any_operation_during_a_copy)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,7 +89,7 @@ static void count(struct fdr_file *f, size_t *closed, size_t *open)
     fdr_iter_close(it);
 }
 
-static void all_are_shown(struct fdr_file *f)
+static void shows_all_threads(struct fdr_file *f)
 {
     size_t closed, open;
     count(f, &closed, &open);
@@ -97,7 +97,7 @@ static void all_are_shown(struct fdr_file *f)
     assert_int_equal(open, THREADS);
 }
 
-static void a_snapshot_has_them_all(void **state)
+static void snapshot_has_all_threads(void **state)
 {
     (void)state;
     struct fdr_file *f;
@@ -113,19 +113,19 @@ static void a_snapshot_has_them_all(void **state)
     fclose(in);
     assert_int_equal(fdr_file_open(fdr_last_snapshot(), &f, message, sizeof message), FDR_WHOLE);
     unlink(fdr_last_snapshot());
-    all_are_shown(f);
+    shows_all_threads(f);
     assert_int_equal(fdr_file_verify(f), FDR_WHOLE);
     fdr_file_close(f);
 }
 
-static void one_from_outside_has_them_all(void **state)
+static void outside_snapshot_has_all_threads(void **state)
 {
     (void)state;
     struct fdr_file *f;
     char message[256] = "";
     enum fdr_verdict v = fdr_process_open((uint32_t)getpid(), true, &f, message, sizeof message);
     if (v != FDR_WHOLE) fail_msg("%s", message);
-    all_are_shown(f);
+    shows_all_threads(f);
     fdr_file_close(f);
 }
 
@@ -135,7 +135,7 @@ static struct fdri_arena_tail *tail(void)
 }
 
 /* The tail has room for the newest ten threads only. The events of the others end where their location blocks say. */
-static void where_the_tail_ends_nothing_does(void **state)
+static void events_beyond_a_full_tail_are_kept(void **state)
 {
     (void)state;
     struct fdr_file *f;
@@ -148,7 +148,7 @@ static void where_the_tail_ends_nothing_does(void **state)
     spare->tail_check = fdri_arena_check32(tail(), spare->tail_bytes);
     spare->check = fdri_arena_spare_check(spare);
     assert_int_equal(fdr_file_open_memory(image, bytes, &f, message, sizeof message), FDR_WHOLE);
-    all_are_shown(f);
+    shows_all_threads(f);
     uint64_t from, to;
     const struct fdr_ledger_row *rows;
     assert_true(fdr_ledger(f, &rows) >= THREADS);
@@ -168,14 +168,14 @@ static void damaged(uint64_t from, uint64_t to)
     memcpy(was, image + from, to - from);
     memset(image + from, 0, to - from);
     assert_int_equal(fdr_file_open_memory(image, bytes, &f, message, sizeof message), FDR_DAMAGED);
-    all_are_shown(f);
+    shows_all_threads(f);
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);
     assert_int_equal(fdr_file_recover(f, path, message, sizeof message), 0);
     fdr_file_close(f);
     assert_int_equal(fdr_file_open(path, &f, message, sizeof message), FDR_WHOLE);
-    all_are_shown(f);
+    shows_all_threads(f);
     assert_int_equal(fdr_file_verify(f), FDR_WHOLE);
     fdr_file_close(f);
     unlink(path);
@@ -195,9 +195,9 @@ static void a_lost_tail_costs_no_event(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_snapshot_has_them_all),
-        cmocka_unit_test(one_from_outside_has_them_all),
-        cmocka_unit_test(where_the_tail_ends_nothing_does),
+        cmocka_unit_test(snapshot_has_all_threads),
+        cmocka_unit_test(outside_snapshot_has_all_threads),
+        cmocka_unit_test(events_beyond_a_full_tail_are_kept),
         cmocka_unit_test(a_lost_tail_costs_no_event),
     };
     return cmocka_run_group_tests(tests, begin, finish);

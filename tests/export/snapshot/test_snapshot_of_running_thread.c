@@ -47,7 +47,7 @@ static void look(struct fdr_file *f)
     fdr_iter_close(it);
 }
 
-static void P3_P4_all_up_to_the_cut(void **state)
+static void P3_P4_all_events_up_to_the_cut_are_kept(void **state)
 {
     pthread_t thread;
     (void)state;
@@ -75,6 +75,6 @@ static void P3_P4_all_up_to_the_cut(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_P4_all_up_to_the_cut)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_P4_all_events_up_to_the_cut_are_kept)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -577,7 +577,7 @@ static void tables_stay_small(void **state)
 }
 
 /* Adds a trigger in the place of a removed one: ids in one place are 64 apart. */
-static int in_its_place(int removed, const char *line)
+static int new_trigger_in_a_freed_slot(int removed, const char *line)
 {
     for (;; sleep_ms(1)) { /* removed triggers free their places after a grace period */
         int id = fdr_trigger_add(line);
@@ -588,12 +588,12 @@ static int in_its_place(int removed, const char *line)
 }
 
 /* The cap of a trigger does not count the snapshots of an earlier trigger in its place, nor remove them. */
-static void caps_of_those_before(const char *line)
+static void caps_of_removed_triggers(const char *line)
 {
     int id = 0;
     start("", NULL);
     for (unsigned i = 1; i <= 3; i++) {
-        id = id ? in_its_place(id, line) : fdr_trigger_add(line);
+        id = id ? new_trigger_in_a_freed_slot(id, line) : fdr_trigger_add(line);
         fdr_trigger_fire(id, i);
         assert_true(comes(i));
         assert_int_equal(fdr_trigger_remove(id), 0);
@@ -602,11 +602,11 @@ static void caps_of_those_before(const char *line)
     assert_int_equal(snapshots(NULL, 0), 3);
     forget_snapshots();
 }
-static void cap_of_a_place_that_served(void **state)
+static void cap_of_a_reused_slot(void **state)
 {
     (void)state;
-    caps_of_those_before("mine: api keep 1");
-    caps_of_those_before("mine: api keep 1,newest");
+    caps_of_removed_triggers("mine: api keep 1");
+    caps_of_removed_triggers("mine: api keep 1,newest");
 }
 
 /* A trigger at its cap takes snapshots again when its files have been moved away. */
@@ -668,7 +668,7 @@ int main(void)
                                        cmocka_unit_test(bad_lines),
                                        cmocka_unit_test(added_while_others_record),
                                        cmocka_unit_test(tables_stay_small),
-                                       cmocka_unit_test(cap_of_a_place_that_served),
+                                       cmocka_unit_test(cap_of_a_reused_slot),
                                        cmocka_unit_test(cap_until_they_are_moved),
                                        cmocka_unit_test(fired_in_a_handler)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);

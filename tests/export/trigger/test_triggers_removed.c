@@ -97,7 +97,7 @@ static void while_it_is_read(int number)
 }
 
 /* A report that is under way must not arm the removed trigger again. */
-static void disarmed_while_seen(void **state)
+static void disarmed_during_a_match(void **state)
 {
     (void)state;
     struct sigaction old, new = {.sa_handler = while_it_is_read};
@@ -157,7 +157,7 @@ static void replaced_while_taken(void **state)
 
 /* ---- before its place is free ---- */
 
-static void place_given_back_late(void **state)
+static void slot_freed_after_grace_period(void **state)
 {
     (void)state;
     start();
@@ -212,8 +212,8 @@ static int enter(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(disarmed_while_seen), cmocka_unit_test(replaced_while_taken),
-                                       cmocka_unit_test(place_given_back_late),
-                                       cmocka_unit_test(definitions_ask_no_allocator)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(disarmed_during_a_match), cmocka_unit_test(replaced_while_taken),
+        cmocka_unit_test(slot_freed_after_grace_period), cmocka_unit_test(definitions_ask_no_allocator)};
     return cmocka_run_group_tests(tests, enter, snapshots_leave);
 }

@@ -235,7 +235,7 @@ static void choose_processor(void)
     for (crowded = 0; !CPU_ISSET(crowded, &mine);) crowded++;
 }
 
-static void P10_waits_for_who_waits_for_a_processor(void **state)
+static void P10_thread_waiting_for_a_processor_is_awaited(void **state)
 {
     (void)state;
     pthread_t t[WAYS];
@@ -254,7 +254,7 @@ static void P10_waits_for_who_waits_for_a_processor(void **state)
 }
 
 /* Also if a report takes longer than the time after which a thread hangs. */
-static void P10_each_is_reported_once(void **state)
+static void P10_each_hang_is_reported_once(void **state)
 {
     (void)state;
     pthread_t t[WAYS];
@@ -283,7 +283,7 @@ static void *idles(void *all_done)
 }
 
 /* A snapshot has room for 256 stacks. Those of hanging threads are among them, whichever threads came first. */
-static void P10_those_that_hang_among_many(void **state)
+static void P10_few_hanging_threads_among_many(void **state)
 {
     enum { IDLE = 300 };
     (void)state;
@@ -313,7 +313,7 @@ static void P10_those_that_hang_among_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P10_stacks_of_all_threads), cmocka_unit_test(P10_waits_for_who_waits_for_a_processor),
-        cmocka_unit_test(P10_each_is_reported_once), cmocka_unit_test(P10_those_that_hang_among_many)};
+        cmocka_unit_test(P10_stacks_of_all_threads), cmocka_unit_test(P10_thread_waiting_for_a_processor_is_awaited),
+        cmocka_unit_test(P10_each_hang_is_reported_once), cmocka_unit_test(P10_few_hanging_threads_among_many)};
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

@@ -24,7 +24,7 @@ static void stand(void)
     _exit(0);
 }
 
-static void a_stopped_process_has_nobody_who_hangs(void **state)
+static void stopped_process_has_no_hanging_thread(void **state)
 {
     (void)state;
     int status = 0;
@@ -49,6 +49,6 @@ static void a_stopped_process_has_nobody_who_hangs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_stopped_process_has_nobody_who_hangs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(stopped_process_has_no_hanging_thread)};
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

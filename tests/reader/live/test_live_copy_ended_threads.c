@@ -85,7 +85,7 @@ static void same_ledger(struct fdr_file *a, struct fdr_file *b)
     }
 }
 
-static void P5_a_thread_that_gave_something_back_stands_in_it(void **state)
+static void P5_totals_of_a_thread_that_gave_bins_back(void **state)
 {
     pthread_t thread;
     char path[64], message[300] = "";
@@ -132,6 +132,6 @@ static void P5_a_thread_that_gave_something_back_stands_in_it(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_a_thread_that_gave_something_back_stands_in_it)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_totals_of_a_thread_that_gave_bins_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -220,7 +220,7 @@ static void between(void (*happens)(void), unsigned steps)
     if (happens == burst) assert_true(moved > 0);
 }
 
-static void P8_a_burst(void **state)
+static void P8_burst_during_a_copy(void **state)
 {
     (void)state;
     between(burst, 160);
@@ -232,7 +232,7 @@ static void P8_threads_that_come_and_go(void **state)
     between(threads, 60);
 }
 
-static void P8_first_calls_of_a_thread(void **state)
+static void P8_first_calls_of_a_thread_during_a_copy(void **state)
 {
     pthread_t t;
     (void)state;
@@ -252,7 +252,7 @@ static void P8_first_calls_of_a_thread(void **state)
 
 /* All calls before the mark are kept. The first reading of a bin may precede the rewind, and the second may follow
  * it. */
-static void P4_a_rewind(void **state)
+static void P4_rewind_during_a_copy(void **state)
 {
     (void)state;
     struct fdr_read_event e;
@@ -285,10 +285,10 @@ static void P4_a_rewind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P4_a_rewind), /* first, before memory is full */
-        cmocka_unit_test(P8_a_burst),
+        cmocka_unit_test(P4_rewind_during_a_copy), /* first, before memory is full */
+        cmocka_unit_test(P8_burst_during_a_copy),
         cmocka_unit_test(P8_threads_that_come_and_go),
-        cmocka_unit_test(P8_first_calls_of_a_thread),
+        cmocka_unit_test(P8_first_calls_of_a_thread_during_a_copy),
     };
     start();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@
 
 enum { CALLS = 2000 };
 
-/* The number of bins that the copy has of the first batch if `gets` reads are left. */
+/* The number of bins that the copy has of the first batch if `reads_left` reads are left. */
 static uint32_t bins_after(uint64_t gets, uint64_t *dropped)
 {
     struct fdri_live_process p;
@@ -32,13 +32,13 @@ static uint32_t bins_after(uint64_t gets, uint64_t *dropped)
     if (!fdri_live_process_find((uint32_t)getpid(), &p, message, sizeof message)) fail_msg("%s", message);
     struct copy *c = calloc(1, sizeof *c);
     assert_true(c && make_room(c));
-    c->from = &p;
+    c->process = &p;
     c->fd = memfd_create("copy", MFD_CLOEXEC);
     c->super = p.super;
     c->bytes = p.super.arena_bytes;
     c->chunk_list = (struct fdri_arena_chunk_list){
         .chunk = c->chunks, .log2 = FDRI_ARENA_CHUNK_LOG2_LEAST, .most = FDRI_ARENA_CHUNKS_MOST};
-    c->gets = gets;
+    c->reads_left = gets;
     uint32_t bytes = p.super.bin_bytes, bins = 0;
     uint8_t *all = calloc(1, bytes);
     assert_non_null(all);
@@ -54,7 +54,7 @@ static uint32_t bins_after(uint64_t gets, uint64_t *dropped)
     return bins;
 }
 
-static void P8_reads_that_end(void **state)
+static void P8_number_of_reads_is_limited(void **state)
 {
     const struct fdr_config c = {
         .size = sizeof c, .ignore_environment = 1, .arena = "anonymous", .buffer = "1M", .signal = "none"};
@@ -77,6 +77,6 @@ static void P8_reads_that_end(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_reads_that_end)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_number_of_reads_is_limited)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,7 +177,7 @@ static void P6_running_and_stopped_anonymous(void **state)
     (void)state;
     look_at(&(struct kind){.arena = "anonymous"});
 }
-static void P6_deaf_to_signals(void **state)
+static void P6_process_that_blocks_signals(void **state)
 {
     (void)state;
     look_at(&(struct kind){.arena = "mapped", .deaf = true});
@@ -381,15 +381,11 @@ static void other_users(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P6_running_and_stopped_mapped),
-                                       cmocka_unit_test(P6_running_and_stopped_anonymous),
-                                       cmocka_unit_test(P6_deaf_to_signals),
-                                       cmocka_unit_test(nothing_is_written),
-                                       cmocka_unit_test(P7_removed_live_file),
-                                       cmocka_unit_test(P8_memory_overwritten),
-                                       cmocka_unit_test(P8_a_chain_that_goes_round),
-                                       cmocka_unit_test(clear_refusals),
-                                       cmocka_unit_test(another_ones_recording),
-                                       cmocka_unit_test(other_users)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P6_running_and_stopped_mapped),  cmocka_unit_test(P6_running_and_stopped_anonymous),
+        cmocka_unit_test(P6_process_that_blocks_signals), cmocka_unit_test(nothing_is_written),
+        cmocka_unit_test(P7_removed_live_file),           cmocka_unit_test(P8_memory_overwritten),
+        cmocka_unit_test(P8_a_chain_that_goes_round),     cmocka_unit_test(clear_refusals),
+        cmocka_unit_test(another_ones_recording),         cmocka_unit_test(other_users)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }

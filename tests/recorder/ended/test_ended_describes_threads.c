@@ -95,7 +95,7 @@ static void *finds_no_level(void *refused)
     for (count = 0; count < BINS && (off = fdri_bins_take(&fdri_life_recording.arena, 0)); count++) taken[count] = off;
     for (int i = 0; i < 20; i++) calls(&now, DEEPER);
     ((uint64_t *)refused)[0] = fdri_record_self.loc->presented_overflow;
-    ((uint64_t *)refused)[1] = fdri_record_self.loc->refused_from;
+    ((uint64_t *)refused)[1] = fdri_record_self.loc->no_level_depth;
     while (count) fdri_bins_give(&fdri_life_recording.arena, taken[--count]);
     sem_post(&there);
     sem_wait(&go);
@@ -157,7 +157,7 @@ static void *comes_later(void *where)
     return NULL;
 }
 
-static void P3_what_was_left_is_nobodys(void **state)
+static void P3_abandoned_events_count_for_no_thread(void **state)
 {
     void *where = NULL;
     (void)state;
@@ -174,6 +174,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P5_when_the_first_began),
                                        cmocka_unit_test(P3_how_many_found_no_level),
-                                       cmocka_unit_test(P3_what_was_left_is_nobodys)};
+                                       cmocka_unit_test(P3_abandoned_events_count_for_no_thread)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

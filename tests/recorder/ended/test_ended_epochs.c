@@ -83,7 +83,7 @@ static void look(uint8_t *copy)
     fdr_file_close(f);
 }
 
-static void P3_looked_at_between_two_steps(void **state)
+static void P3_snapshot_between_two_folding_steps(void **state)
 {
     const struct fdr_config c = {
         .size = sizeof c, .ignore_environment = 1, .arena = "anonymous", .buffer = "512K", .signal = "none"};
@@ -114,6 +114,6 @@ static void P3_looked_at_between_two_steps(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_looked_at_between_two_steps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_snapshot_between_two_folding_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,7 +48,7 @@ static bool is_whole(struct fdr_file *f, uint32_t location)
     return presented == all && calls == all;
 }
 
-static void P3_P5_on_its_way(void **state)
+static void P3_P5_half_folded_location_counts_once(void **state)
 {
     uint32_t whole = 0, partly = 0, steps = 0;
     const struct fdr_location_info *l;
@@ -75,6 +75,6 @@ static void P3_P5_on_its_way(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_P5_on_its_way)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_P5_half_folded_location_counts_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

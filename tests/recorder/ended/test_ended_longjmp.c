@@ -67,7 +67,7 @@ static void room(void)
 static struct fdri_arena_location *first_ended(void)
 {
     const struct fdri_shares *s = &fdri_life_recording.shares;
-    return fdri_thread_at(&fdri_record_self, s->ended_first ? s->ended_first : s->ended_in);
+    return fdri_thread_at(&fdri_record_self, s->ended_first ? s->ended_first : s->ended_first_new);
 }
 
 /* Number of ended threads that are not merged yet. */
@@ -125,13 +125,13 @@ static void at_each_instruction(bool claimed)
     fdr_finalize();
 }
 
-static void P8_one_with_a_claimer_inside(void **state)
+static void P8_longjmp_from_a_fold_beside_a_claimer(void **state)
 {
     (void)state;
     at_each_instruction(true);
 }
 
-static void P3_a_part_of_the_work(void **state)
+static void P3_longjmp_from_a_fold(void **state)
 {
     (void)state;
     at_each_instruction(false);
@@ -142,8 +142,8 @@ int main(void)
     steps_begin();
     seed = 11;
     now = 1000000;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_one_with_a_claimer_inside),
-                                       cmocka_unit_test(P3_a_part_of_the_work)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_longjmp_from_a_fold_beside_a_claimer),
+                                       cmocka_unit_test(P3_longjmp_from_a_fold)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif

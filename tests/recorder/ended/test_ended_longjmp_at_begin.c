@@ -68,7 +68,7 @@ static uint64_t ended_calls(const struct fdr_file *f)
     return calls;
 }
 
-static void P3_numbers_of_ended_ones(void **state)
+static void P3_ids_of_ended_threads_stay_unique(void **state)
 {
     (void)state;
     for (uint32_t at = 1; at < MOST; at += STRIDE) {
@@ -95,7 +95,7 @@ static void P3_numbers_of_ended_ones(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_numbers_of_ended_ones)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_ids_of_ended_threads_stay_unique)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif

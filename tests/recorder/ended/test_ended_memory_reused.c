@@ -63,7 +63,7 @@ static void one_after_another(int threads)
     }
 }
 
-static void P3_those_that_ended_make_room(void **state)
+static void P3_ended_threads_make_room(void **state)
 {
     static const struct {
         const char *buffer, *bin;
@@ -84,7 +84,7 @@ static void P3_those_that_ended_make_room(void **state)
 }
 
 /* One thread that ended just now holds all memory. */
-static void P3_also_where_none_has_aged(void **state)
+static void P3_ended_threads_make_room_before_they_age(void **state)
 {
     (void)state;
     start("1M", "1K");
@@ -172,7 +172,7 @@ static void *comes_and_goes(void *unused)
     return unused;
 }
 
-static void P8_such_snapshots_are_whole(void **state)
+static void P8_snapshots_beside_folding_are_whole(void **state)
 {
     enum { SNAPSHOTS = 40 };
     pthread_t t;
@@ -201,8 +201,8 @@ static void P8_such_snapshots_are_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P3_those_that_ended_make_room), cmocka_unit_test(P3_also_where_none_has_aged),
+        cmocka_unit_test(P3_ended_threads_make_room), cmocka_unit_test(P3_ended_threads_make_room_before_they_age),
         cmocka_unit_test(P6_while_a_snapshot_walks), cmocka_unit_test(P3_while_another_moves_accounts),
-        cmocka_unit_test(P8_such_snapshots_are_whole)};
+        cmocka_unit_test(P8_snapshots_beside_folding_are_whole)};
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

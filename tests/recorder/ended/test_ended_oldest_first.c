@@ -76,7 +76,7 @@ static uint64_t least_kept(uint64_t *threads)
 
 /* The bins are too small for a block of levels. [ended] must find room for this thread's accounts among the
  * thread's own bins. */
-static void P4_a_deep_one_keeps_its_end(void **state)
+static void P4_deep_ended_thread_keeps_its_newest_events(void **state)
 {
     (void)state;
     static const char *const bins[] = {"512", "1K", "2K", "4K"};
@@ -98,7 +98,7 @@ static void P4_a_deep_one_keeps_its_end(void **state)
 }
 
 /* At any moment one ended thread has given some of its bins, and older threads all of theirs. */
-static void P4_each_of_some_short_ones_keeps_its_end(void **state)
+static void P4_short_ended_threads_keep_their_newest_events(void **state)
 {
     (void)state;
     static const char *const buffers[] = {"256K", "288K", "320K"};
@@ -118,7 +118,7 @@ static void P4_each_of_some_short_ones_keeps_its_end(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P4_a_deep_one_keeps_its_end),
-                                       cmocka_unit_test(P4_each_of_some_short_ones_keeps_its_end)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P4_deep_ended_thread_keeps_its_newest_events),
+                                       cmocka_unit_test(P4_short_ended_threads_keep_their_newest_events)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,7 +111,7 @@ static void stored_before(uint32_t n)
     }
 }
 
-static void P8_a_first_bin(void **state)
+static void P8_longjmp_while_taking_a_first_bin(void **state)
 {
     (void)state;
     uint32_t depth = 0, n = 1;
@@ -147,18 +147,18 @@ static uint64_t set_aside(void)
     return records;
 }
 
-static void P8_first_moments(void **state)
+static void P8_longjmp_while_pinning(void **state)
 {
     (void)state;
     uint32_t n = 1, tried = 0, any = 0;
     for (bool left = true; left; n += n < EACH ? 1 : 1 + rnd(&seed, n / 20), tried++) {
         do {
             start("100us");
-            while (!fdri_record_self.aside_due && !fdri_record_self.aside_done) present(2 + rnd(&seed, 3), 1);
-        } while (fdri_record_self.aside_done); /* present() itself may have pinned the partitions already */
+            while (!fdri_record_self.pinning_due && !fdri_record_self.pinning_done) present(2 + rnd(&seed, 3), 1);
+        } while (fdri_record_self.pinning_done); /* present() itself may have pinned the partitions already */
         now++;
         left = leave_at(enter, n);
-        while (fdri_record_self.aside_due) present(2, 1);
+        while (fdri_record_self.pinning_due) present(2, 1);
         uint64_t before = set_aside();
         any += before != 0;
         for (int i = 0; i < 40; i++) present(2 + rnd(&seed, 3), 20);
@@ -231,7 +231,7 @@ static void each_row_has_its_place(uint32_t n)
     }
 }
 
-static void P8_rows_that_give_way(void **state)
+static void P8_longjmp_while_evicting_rows(void **state)
 {
     (void)state;
     begin(&(struct fdr_config){.strategy = "telescope", .buffer = "256K", .bin = "512"});
@@ -282,7 +282,7 @@ static bool grown_at(uint32_t n)
     return grown;
 }
 
-static void P8_a_table_that_grows(void **state)
+static void P8_longjmp_while_growing_a_table(void **state)
 {
     (void)state;
     uint32_t low = 1, high = 1 << 14;
@@ -296,9 +296,9 @@ int main(void)
 {
     steps_begin();
     seed = 9;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P8_a_first_bin), cmocka_unit_test(P8_first_moments),
-                                       cmocka_unit_test(P8_a_table_that_grows),
-                                       cmocka_unit_test(P8_rows_that_give_way)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(P8_longjmp_while_taking_a_first_bin), cmocka_unit_test(P8_longjmp_while_pinning),
+        cmocka_unit_test(P8_longjmp_while_growing_a_table), cmocka_unit_test(P8_longjmp_while_evicting_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif

@@ -81,13 +81,13 @@ static void leave_each(void (*f)(void), bool at_the_end)
     assert_true(n > 30); /* else the test proves nothing */
 }
 
-static void P3_its_own_snapshot(void **state)
+static void P3_own_snapshot_after_longjmp(void **state)
 {
     (void)state;
     leave_each(enter, false);
     leave_each(leave, false);
 }
-static void P3_the_last_snapshot(void **state)
+static void P3_last_snapshot_after_longjmp(void **state)
 {
     (void)state;
     leave_each(enter, true);
@@ -95,7 +95,7 @@ static void P3_the_last_snapshot(void **state)
 }
 
 /* The same for the final snapshot at exit, for which the program calls nothing. */
-static void P3_at_exit(void **state)
+static void P3_exit_after_longjmp(void **state)
 {
     (void)state;
     for (uint32_t n = 1; n < 700; n += 1 + n / 100) {
@@ -121,8 +121,9 @@ static void P3_at_exit(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_its_own_snapshot), cmocka_unit_test(P3_the_last_snapshot),
-                                       cmocka_unit_test(P3_at_exit)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_own_snapshot_after_longjmp),
+                                       cmocka_unit_test(P3_last_snapshot_after_longjmp),
+                                       cmocka_unit_test(P3_exit_after_longjmp)};
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
 #endif

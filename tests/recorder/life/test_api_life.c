@@ -19,13 +19,14 @@
 
 /* ---- start and end ---- */
 
-static void everything(void)
+static void read_everything(void)
 {
     static const uint32_t ranks[] = {0};
     fdr_region r = fdr_region_define("x", NULL, 0);
     fdr_enter(r), fdr_leave(r), fdr_enter_at(r, 5), fdr_leave_at(r, 6);
-    fdr_enter_address((const void *)(uintptr_t)&everything), fdr_leave_address((const void *)(uintptr_t)&everything);
-    fdr_region_define_address((const void *)(uintptr_t)&everything);
+    fdr_enter_address((const void *)(uintptr_t)&read_everything),
+        fdr_leave_address((const void *)(uintptr_t)&read_everything);
+    fdr_region_define_address((const void *)(uintptr_t)&read_everything);
     fdr_metric_u64(1, 1), fdr_metric_i64_at(1, 1, 1), fdr_metric_f64(1, 1);
     fdr_marker(fdr_marker_define("m"), 1);
     fdr_message_send(1, 1, fdr_comm_define("c", ranks, 1), 1), fdr_message_recv_at(1, 1, 1, 1, 1);
@@ -39,14 +40,14 @@ static void everything(void)
 static void P10_calls_before_init_and_after_finalize(void **state)
 {
     (void)state;
-    everything();
+    read_everything();
     assert_int_equal(fdr_usage().buffer_bytes, 0);
     assert_int_not_equal(fdr_snapshot("none"), 0);
     fdr_finalize();
     begin(NULL);
-    everything();
+    read_everything();
     fdr_finalize();
-    everything();
+    read_everything();
     fdr_finalize();
     assert_int_equal(fdr_usage().presented, 0);
     assert_int_not_equal(fdr_snapshot("none"), 0);
@@ -81,13 +82,13 @@ static void P10_a_failed_start_is_harmless(void **state)
     struct fdr_config off = c;
     off.enable = "0";
     assert_int_equal(fdr_init(&off), 0);
-    everything();
+    read_everything();
     assert_int_equal(fdr_usage().buffer_bytes, 0);
     fdr_finalize();
     c.size = offsetof(struct fdr_config, bin); /* structure of an older caller */
     assert_int_equal(fdr_init(&c), 0);
     assert_int_equal(fdr_init(&c), 0); /* a second fdr_init changes nothing */
-    everything();
+    read_everything();
     assert_true(fdr_usage().presented > 5);
     fdr_finalize();
 }

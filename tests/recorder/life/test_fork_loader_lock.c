@@ -72,7 +72,7 @@ static int status_of_child(void)
     return -1;
 }
 
-static void P10_children(void **recording)
+static void P10_children_can_use_the_loader(void **recording)
 {
     pthread_t t;
     const char *sanitizers = getenv("FDR_SANITIZE");
@@ -96,8 +96,8 @@ int main(void)
 {
     static char recording[] = "the parent records";
     const struct CMUnitTest tests[] = {
-        {"parent without a recording", P10_children, NULL, NULL, NULL},
-        {recording, P10_children, NULL, NULL, recording},
+        {"parent without a recording", P10_children_can_use_the_loader, NULL, NULL, NULL},
+        {recording, P10_children_can_use_the_loader, NULL, NULL, recording},
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,9 +42,9 @@ enum what { BOOT, PID, START };
 /* Changes them behind the recorder's back. */
 FDRI_RACY static void restore(enum what what)
 {
-    if (what == BOOT) fdri_life_recording.life.boot ^= 1;
-    if (what == PID) fdri_life_recording.life.pid = 1 << 23; /* higher than any real pid */
-    if (what == START) fdri_life_recording.life.start_time++;
+    if (what == BOOT) fdri_life_recording.identity.boot ^= 1;
+    if (what == PID) fdri_life_recording.identity.pid = 1 << 23; /* higher than any real pid */
+    if (what == START) fdri_life_recording.identity.start_time++;
 }
 
 /* Number of presented events; all of them must be kept and the file whole. */
@@ -106,7 +106,7 @@ static void *go_on(void *unused)
 
 static uint32_t in_recording(void) { return __atomic_load_n(&recorded, __ATOMIC_RELAXED); }
 
-static void P10_noticed_by_itself(void **state)
+static void P10_restore_is_noticed_without_a_call(void **state)
 {
     (void)state;
     pthread_t t[3];
@@ -131,7 +131,7 @@ static void P10_noticed_by_itself(void **state)
 }
 
 /* A step of the clock makes the recorder check for a restore at once. */
-static void P10_noticed_by_the_clock(void **state)
+static void P10_restore_is_noticed_by_the_clock(void **state)
 {
     (void)state;
     begin("USR2");
@@ -162,7 +162,7 @@ static void P10_children_are_no_restored_processes(void **state)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     fdri_life_check_restored();
-    fdri_life_recording.life.start_time = 0; /* /proc was not available */
+    fdri_life_recording.identity.start_time = 0; /* /proc was not available */
     fdri_life_check_restored();
     assert_int_equal(fdri_atomic_load_relaxed(&fdr_switch_.on), first);
     fdr_finalize();
@@ -172,8 +172,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P6_a_new_recording_begins),
-        cmocka_unit_test(P10_noticed_by_itself),
-        cmocka_unit_test(P10_noticed_by_the_clock),
+        cmocka_unit_test(P10_restore_is_noticed_without_a_call),
+        cmocka_unit_test(P10_restore_is_noticed_by_the_clock),
         cmocka_unit_test(P10_children_are_no_restored_processes),
     };
     return cmocka_run_group_tests(tests, NULL, death_place_leave);

@@ -40,7 +40,7 @@ static void *look(void *records)
     return NULL;
 }
 
-static void P10_beside_recordings_that_end(void **state)
+static void P10_usage_beside_recordings_that_end(void **state)
 {
     pthread_t thread[2];
     (void)state;
@@ -141,6 +141,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_it_held_is_free_again),
                                        cmocka_unit_test(nothing_of_a_recording_that_ended),
-                                       cmocka_unit_test(P10_beside_recordings_that_end)};
+                                       cmocka_unit_test(P10_usage_beside_recordings_that_end)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

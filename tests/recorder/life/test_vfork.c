@@ -135,7 +135,7 @@ static void made_in_handlers(const char *arena, pid_t (*how)(void))
     assert_string_equal(death_file(death_place_as_it_is()->live), "");
 }
 
-static void P10_made_in_handlers(void **state)
+static void P10_vfork_in_handlers(void **state)
 {
     (void)state;
 #if !defined(__SANITIZE_THREAD__) /* it loses track of such children, and they hang */
@@ -270,7 +270,7 @@ static void *storm(void *unused)
     return (void *)bad; /* NOLINT: a number */
 }
 
-static void P10_storms(void **state)
+static void P10_many_vforks_at_once(void **state)
 {
     (void)state;
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -305,10 +305,10 @@ static void P10_storms(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P10_made_in_handlers),
+        cmocka_unit_test(P10_vfork_in_handlers),
         cmocka_unit_test(P10_a_vfork_child_records_as_its_parent),
         cmocka_unit_test(P10_a_vfork_child_comes_first),
-        cmocka_unit_test(P10_storms),
+        cmocka_unit_test(P10_many_vforks_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }

@@ -228,7 +228,7 @@ static void P7_a_file_in_hugetlbfs(void **state)
     for (size_t i = 0; i < 3 && can; i++) {
         c.buffer = sizes[i];
         assert_int_equal(fdr_init(&c), 0);
-        assert_true(fdri_life_recording.live.fd >= 0);
+        assert_true(fdri_life_recording.kept_live_file.fd >= 0);
         fdr_finalize();
     }
     rmdir(live);

@@ -53,7 +53,7 @@ static void give_all(void)
 
 /* A burst has made the thread search rarely, and the thread records rarely itself. It must still find the memory
  * soon. */
-static void P3_who_is_slow(void **state)
+static void P3_slow_thread_finds_memory_soon(void **state)
 {
     enum { SLOW = 100, APART_NS = 20000000 };
     (void)state;
@@ -70,7 +70,7 @@ static void P3_who_is_slow(void **state)
 }
 
 /* Calls without a level stay counted at the depth at which levels ended, even when more levels exist later. */
-static void P3_levels(void **state)
+static void P3_calls_without_level_keep_their_depth(void **state)
 {
     enum { AGAIN = 50, PAUSE_NS = 20000000 };
     uint64_t lost = 0, presented = 0;
@@ -79,7 +79,7 @@ static void P3_levels(void **state)
     deep(3);
     take_all();
     for (int i = 0; i < 20; i++) deep(DEEP);
-    uint32_t from = fdri_record_self.loc->refused_from,
+    uint32_t from = fdri_record_self.loc->no_level_depth,
              levels = fdri_arena_levels_in(fdri_record_self.loc->level_blocks);
     uint64_t refused = fdri_record_self.loc->presented_overflow;
     assert_true(from == levels + 1 && from < DEEP); /* else the test proves nothing */
@@ -118,7 +118,7 @@ static void left_when_presented(uint64_t *presented)
     end(f);
 }
 
-static void P3_left_between_accounts(void **state)
+static void P3_longjmp_between_two_accounts(void **state)
 {
     (void)state;
     start(FEW);
@@ -189,7 +189,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {/* this one runs first: with many definitions there would be no room for these */
                                        cmocka_unit_test(P3_an_event_without_room_costs_no_calls),
-                                       cmocka_unit_test(P3_levels), cmocka_unit_test(P3_left_between_accounts),
-                                       cmocka_unit_test(P3_who_is_slow), cmocka_unit_test(P5_rows)};
+                                       cmocka_unit_test(P3_calls_without_level_keep_their_depth),
+                                       cmocka_unit_test(P3_longjmp_between_two_accounts),
+                                       cmocka_unit_test(P3_slow_thread_finds_memory_soon), cmocka_unit_test(P5_rows)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

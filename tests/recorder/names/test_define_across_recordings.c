@@ -48,7 +48,7 @@ static struct ids define_mine(void)
 }
 
 /* The first definitions are made before the other threads begin. */
-static void P10_ids_stay_beside_those_who_define(void **state)
+static void P10_ids_stay_while_threads_define(void **state)
 {
     pthread_t thread[2];
     (void)state;
@@ -67,6 +67,6 @@ static void P10_ids_stay_beside_those_who_define(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_ids_stay_beside_those_who_define)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_ids_stay_while_threads_define)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

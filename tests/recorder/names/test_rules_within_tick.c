@@ -72,7 +72,7 @@ static void check_ties(const struct tie *tie, size_t count, const char *rules)
     }
 }
 
-static void P9_what_was_in_a_call_left_out(void **state)
+static void P9_callees_of_an_excluded_call(void **state)
 {
     static const struct tie cases[] = {
         /* a stays: without it, the parent of its only callee would be unknown */
@@ -143,7 +143,7 @@ static void P3_all_that_is_kept_is_shown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P9_what_was_in_a_call_left_out),
+        cmocka_unit_test(P9_callees_of_an_excluded_call),
         cmocka_unit_test(P9_a_rewind_leaves_what_was_open),
         cmocka_unit_test(P3_all_that_is_kept_is_shown),
     };

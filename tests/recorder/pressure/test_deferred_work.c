@@ -138,7 +138,7 @@ static void where_times_are_presented(void **state)
     for (uint32_t i = 0; i < BUSY; i++) {
         fdr_enter_at(region[rnd(&seed, REGIONS)], now += rnd(&seed, 3000));
         fdr_leave_at(fdri_record_self.top->region, now += 1 + rnd(&seed, 3000));
-        assert_int_equal(fdri_record_self.later & FDRI_LATER_EPOCH, 0);
+        assert_int_equal(fdri_record_self.deferred & FDRI_LATER_EPOCH, 0);
     }
     assert_int_equal(all_epochs + all_aheads, 0);
     assert_true(fdri_record_self.loc->epoch > 8);

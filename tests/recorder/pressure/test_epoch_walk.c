@@ -159,7 +159,7 @@ static bool right(uint64_t round, uint32_t *in_the_middle)
     define_regions(region, (int)p.regions);
     for (uint32_t i = 0, looks = 0; i < p.events && !wrong; i++) {
         one_event(&p, i);
-        if (!epochs() || !epochs()->walking || looks == LOOKS || rnd(&seed, 40)) continue;
+        if (!epochs() || !epochs()->totals_pending || looks == LOOKS || rnd(&seed, 40)) continue;
         looks++;
         wrong = look(&p);
         ++*in_the_middle;
@@ -193,7 +193,7 @@ static void P8_rows_without_end(void **state)
     begin(&(struct fdr_config){.strategy = "telescope", .buffer = "8M", .timer = "monotonic"});
     define_regions(region, MOST);
     seed = 88172645463325252u;
-    for (uint64_t time = 1000; !epochs() || !epochs()->walking || epochs()->count < 3;) {
+    for (uint64_t time = 1000; !epochs() || !epochs()->totals_pending || epochs()->count < 3;) {
         fdr_region r = region[rnd(&seed, MOST)];
         fdr_enter_at(r, time += 10);
         fdr_leave_at(r, time += 1 + rnd(&seed, 2000));

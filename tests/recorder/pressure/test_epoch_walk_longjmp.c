@@ -42,7 +42,7 @@ static struct fdri_arena_epochs *epochs(void)
 }
 
 static uint32_t left, anew;
-static bool walks(void) { return epochs() && epochs()->walking; }
+static bool walks(void) { return epochs() && epochs()->totals_pending; }
 
 struct sums {
     uint64_t calls, inclusive, exclusive;
@@ -60,7 +60,7 @@ static void look(uint32_t time)
     const struct fdri_arena_epochs *e = epochs();
     struct sums told = {0}, rows = {0};
     assert_true(!(e->version & 1));
-    assert_int_equal(e->walking != 0, fdri_record_self.walk.block != 0);
+    assert_int_equal(e->totals_pending != 0, fdri_record_self.walk.block != 0);
     for (uint32_t i = 0; i < e->count; i++) {
         const struct fdri_arena_epoch *x = &e->epoch[i];
         const struct fdri_arena_epoch_rows *b = x->rows_off ? fdri_thread_at(&fdri_record_self, x->rows_off) : NULL;
@@ -129,7 +129,7 @@ static void P5_left_while_rows_are_walked(void **state)
     for (uint32_t time = 0; time < TIMES; time++) {
         for (uint32_t n = 0; !walks(); n++) {
             assert_true(n < CALLS_MOST);
-            if (fdri_record_self.later & FDRI_LATER_EPOCH && !rnd(&seed, 4)) epoch_due();
+            if (fdri_record_self.deferred & FDRI_LATER_EPOCH && !rnd(&seed, 4)) epoch_due();
             else call();
         }
         for (uint32_t n = rnd(&seed, 3); n--;) call();
@@ -141,7 +141,7 @@ static void P5_left_while_rows_are_walked(void **state)
             call();
             if (!walks()) to_the_end++;
         }
-        assert_true(!fdri_record_self.walk.block && fdri_record_self.soft); /* the fast path */
+        assert_true(!fdri_record_self.walk.block && fdri_record_self.slow_depth); /* the fast path */
         look(time);
     }
     assert_true(left > TIMES / 4 && anew && anew < left && to_the_end); /* else the test proves nothing */
@@ -152,7 +152,7 @@ static void P5_left_while_rows_are_walked(void **state)
 
 static uint32_t places_taken(void)
 {
-    const struct fdri_arena_epoch_rows *kept = fdri_thread_at(&fdri_record_self, fdri_record_self.walk.kept);
+    const struct fdri_arena_epoch_rows *kept = fdri_thread_at(&fdri_record_self, fdri_record_self.walk.old_values_off);
     uint32_t n = 0;
     for (uint32_t i = 0; i < fdri_strategy_epoch_room(kept); i++) n += kept->row[i].key != 0;
     return n;
@@ -167,17 +167,17 @@ static void P2_no_place_without_a_step(void **state)
     start(REGIONS);
     until_it_walks();
     places = places_taken();
-    at = fdri_record_self.walk.at;
+    at = fdri_record_self.walk.row;
     block = fdri_record_self.walk.block;
     for (next = region[0]; leave_at(enter, ++n);) {
         if (epochs()->version & 1) break;
-        assert_true(fdri_record_self.walk.at == at && fdri_record_self.walk.block == block);
+        assert_true(fdri_record_self.walk.row == at && fdri_record_self.walk.block == block);
         if (places_taken() != places) fail_msg("left at %u: a place is taken, and no row was looked at", n);
         fdr_thread_name("mends");
     }
     assert_true(n > 50 && epochs()->version & 1); /* else the test proves nothing */
     fdr_thread_name("mends");
-    assert_true(!walks() && fdri_record_self.soft);
+    assert_true(!walks() && fdri_record_self.slow_depth);
     look(n);
     fdr_finalize();
 }
@@ -324,12 +324,12 @@ static void P5_of_another_recording(void **state)
     for (uint32_t i = 0; i < CALLS_MOST && !epochs(); i++) call();
     assert_non_null(epochs());
     do {
-        fdri_record_self.later |= FDRI_LATER_EPOCH;
+        fdri_record_self.deferred |= FDRI_LATER_EPOCH;
         assert_true(leave_at(fdri_do_later, ++n));
         if (!(epochs()->version & 1)) fdr_thread_name("mends");
     } while (!(epochs()->version & 1));
     fdr_thread_name("mends");
-    for (uint32_t off = epochs()->spare; off;) {
+    for (uint32_t off = epochs()->spare_rows_off; off;) {
         const struct fdri_arena_epoch_rows *b = fdri_thread_at(&fdri_record_self, off);
         if (b->head.kind != FDRI_ARENA_META_EPOCHROWS || b->head.location != fdri_record_self.loc->id)
             fail_msg("left at %u: a block of rows at %u that is none", n, off);

@@ -45,7 +45,7 @@ static void present(uint32_t events)
     setjmp(away); /* a jump continues with the next event */
     while (i++ < events) {
         uint32_t depth = fdri_record_self.loc ? fdri_record_self.loc->depth : 0;
-        if (parts && fdri_record_self.loc->abandoned && !fdri_record_self.setting_aside) return;
+        if (parts && fdri_record_self.loc->abandoned && !fdri_record_self.pinning) return;
         now += rnd(&seed, 30) == 0 ? rnd(&seed, 20000) : rnd(&seed, 60);
         if (rnd(&seed, 20) == 0) fdr_marker_at(1, i, now);
         else if (!depth || (depth < DEPTH && rnd(&seed, 2))) fdr_enter_at(region[rnd(&seed, REGIONS)], now);
@@ -85,14 +85,14 @@ static void not_a_second_time(void **state)
     for (int i = 0; i < REGIONS; i++)
         region[i] = fdr_region_define((const char[]){(char)('a' + i), 0}, "pin_left.c", 1);
     present(3000);
-    fdri_record_self.setting_aside = 1;
-    fdri_record_self.aside_due = true;
-    fdri_record_self.aside_done = false;
+    fdri_record_self.pinning = 1;
+    fdri_record_self.pinning_due = true;
+    fdri_record_self.pinning_done = false;
     fdri_record_self.loc->busy = 1; /* set by a frame that no longer exists */
     while (fdri_record_self.loc->depth)
         fdr_leave_at(fdri_record_self.top->region, fdri_record_self.presented_tick + 10);
     present(30000);
-    assert_true(fdri_record_self.aside_units > 0 && fdri_record_self.aside_done);
+    assert_true(fdri_record_self.pinned_units > 0 && fdri_record_self.pinning_done);
     for (uint32_t off = fdri_record_self.loc->parts_first; off;) {
         const struct fdri_arena_part *p = fdri_thread_at(&fdri_record_self, off);
         if (p->flags & FDRI_ARENA_PART_PINNED)

@@ -43,7 +43,7 @@ static bool record(uint32_t what, uint32_t nth)
     for (int i = 0; i < REGIONS; i++) fdr_region_define(names[i], NULL, 0);
     for (uint32_t i = 0, before = 0, now; nth && i < CALLS_MOST; i++, before = now) {
         some_call(open, &depth);
-        now = fdri_record_self.later & what;
+        now = fdri_record_self.deferred & what;
         nth -= now && !before;
     }
     return !nth;
@@ -76,7 +76,7 @@ static uint64_t killed(const char *strategy, uint32_t what, uint32_t nth)
         if (fdr_init(&c)) _exit(1);
         if (!record(what, nth)) _exit(1);
         raise(SIGSTOP);
-        while (fdri_record_self.later) fdri_do_later();
+        while (fdri_record_self.deferred) fdri_do_later();
         raise(SIGKILL);
     }
     struct killed_run run = killed_at_every_store(pid, p->live, look);

@@ -63,13 +63,13 @@ static void left(void (*operation)(void), bool inside)
     fdr_finalize();
 }
 
-static void P3_of_a_reading(void **state)
+static void P3_longjmp_from_a_reading(void **state)
 {
     (void)state;
     left(give_reading, false);
 }
 
-static void P3_of_an_event_in_a_call(void **state)
+static void P3_longjmp_from_an_event_in_a_call(void **state)
 {
     (void)state;
     left(give_event, true);
@@ -77,7 +77,8 @@ static void P3_of_an_event_in_a_call(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_of_a_reading), cmocka_unit_test(P3_of_an_event_in_a_call)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_longjmp_from_a_reading),
+                                       cmocka_unit_test(P3_longjmp_from_an_event_in_a_call)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif

@@ -95,14 +95,14 @@ static void P2_a_rewind_looks_at_what_it_takes(void **state)
 }
 
 /* With FDR_PIN, the repair must not count the epochs anew from all bins. */
-static void P2_an_abandoned_operation_is_mended_without(void **state)
+static void P2_abandoned_operation_is_repaired_without_a_rewind(void **state)
 {
     static uint32_t bins[MIB << 20 >> 12];
     uint64_t seed = 77, now = 1000;
     (void)state;
     start_pinned("telescope", "16M", "1ms");
     stretch(&seed, &now, 3000000);
-    assert_true(fdri_record_self.aside_units && !fdri_record_self.setting_aside);
+    assert_true(fdri_record_self.pinned_units && !fdri_record_self.pinning);
     uint32_t count = shut(bins);
     fdri_record_self.loc->busy = 1; /* set by a frame that no longer exists */
     stretch(&seed, &now, 40);
@@ -196,7 +196,7 @@ static void *sleeper(void *number)
 }
 
 /* Many sleeping threads make the fair share small, while threads that are awake hold much more. */
-static void P3_beside_many_that_sleep(void **state)
+static void P3_rewinds_beside_many_sleepers(void **state)
 {
     enum { SLEEPERS = 200 };
     (void)state;
@@ -252,7 +252,7 @@ static uint32_t left_beside_newcomer(void)
 
 /* A thread that takes bins at that moment costs the rewinding thread no more than these bins. The exception is a
  * taker that loses its processor midway; so the test takes the best of 12 tries. */
-static void P3_while_another_takes_bins(void **state)
+static void P3_rewinds_while_another_thread_takes_bins(void **state)
 {
     (void)state;
     uint32_t best = 0;
@@ -263,10 +263,10 @@ static void P3_while_another_takes_bins(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(P2_a_rewind_looks_at_what_it_takes),
-                                       cmocka_unit_test(P2_an_abandoned_operation_is_mended_without),
+                                       cmocka_unit_test(P2_abandoned_operation_is_repaired_without_a_rewind),
                                        cmocka_unit_test(epochs_count_what_is_left),
                                        cmocka_unit_test(P3_threads_that_rewind_find_room),
-                                       cmocka_unit_test(P3_beside_many_that_sleep),
-                                       cmocka_unit_test(P3_while_another_takes_bins)};
+                                       cmocka_unit_test(P3_rewinds_beside_many_sleepers),
+                                       cmocka_unit_test(P3_rewinds_while_another_thread_takes_bins)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,7 +87,7 @@ static void *worker(void *after)
     present(9, 40);
     for (uint32_t off = fdri_record_self.loc->parts_first; off;) {
         const struct fdri_arena_part *p = fdri_thread_at(&fdri_record_self, off);
-        assert_int_equal(p->forgets, 0);
+        assert_int_equal(p->rewind_records, 0);
         off = p->next;
     }
     while (fdri_record_self.loc->depth) fdr_leave(fdri_record_self.top->region);
@@ -108,7 +108,7 @@ static void in_a_thread(void *(*f)(void *), uint32_t argument)
     pthread_join(t, NULL);
 }
 
-static void P3_a_rewind_that_was_left(void **state)
+static void P3_rewind_abandoned_by_longjmp(void **state)
 {
     (void)state;
     for (uint32_t after = 1; after < 24; after++) {
@@ -162,7 +162,7 @@ static void a_leave_that_was_left(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_a_rewind_that_was_left),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_rewind_abandoned_by_longjmp),
                                        cmocka_unit_test(a_leave_that_was_left)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,7 +88,7 @@ static void P8_a_mark_that_is_half_set(void **state)
     at_all(fdr_rewind_mark, fdr_rewind_mark);
 }
 
-static void P8_a_rewind_that_is_left(void **state)
+static void P8_rewind_abandoned_at_each_step(void **state)
 {
     (void)state;
     start();
@@ -108,7 +108,7 @@ int main(void)
     seed = 5;
     now = 1000000;
     const struct CMUnitTest tests[] = {cmocka_unit_test(P8_a_mark_that_is_half_set),
-                                       cmocka_unit_test(P8_a_rewind_that_is_left)};
+                                       cmocka_unit_test(P8_rewind_abandoned_at_each_step)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif

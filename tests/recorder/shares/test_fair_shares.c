@@ -85,7 +85,7 @@ static void P2_newcomers_in_a_tiny_buffer(void **state)
 }
 
 /* A thread that found no room finds it within 200 events after there is some, and not only after 1,024. */
-static void P2_who_was_turned_away_looks_again(void **state)
+static void P2_refused_thread_looks_again(void **state)
 {
     (void)state;
     uint32_t n = 0;
@@ -152,7 +152,7 @@ static struct fdri_arena_location *all_is_returned(const char *bin)
 
 /* After its own sleep, a thread first takes back the pieces taken from its own lists. It takes pieces of another
  * location only after these. */
-static void P2_what_is_its_own_comes_first(void **state)
+static void P2_own_pieces_come_first(void **state)
 {
     (void)state;
     struct fdri_arena_location *other = all_is_returned("4K"), *own = fdri_record_self.loc;
@@ -198,7 +198,7 @@ static void P2_pieces_of_large_bins(void **state)
 
 /* While two threads adopt pieces of one bin, the owner's count may fall below 0 for a moment. If a longjmp leaves
  * one of them, it stays there. A count below 0 must read as few bins, not as very many. */
-static void P2_less_than_nothing_is_not_much(void **state)
+static void P2_negative_count_reads_as_few_bins(void **state)
 {
     (void)state;
     all_is_returned("4K");
@@ -213,11 +213,13 @@ static void P2_less_than_nothing_is_not_much(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P2_a_sleeper_does_not_starve_newcomers), cmocka_unit_test(P2_newcomers_in_a_tiny_buffer),
-        cmocka_unit_test(P2_who_was_turned_away_looks_again),     cmocka_unit_test(P4_a_few_threads_have_all_bands),
-        cmocka_unit_test(P2_what_is_its_own_comes_first),         cmocka_unit_test(P2_pieces_of_large_bins),
-        cmocka_unit_test(P2_less_than_nothing_is_not_much)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_a_sleeper_does_not_starve_newcomers),
+                                       cmocka_unit_test(P2_newcomers_in_a_tiny_buffer),
+                                       cmocka_unit_test(P2_refused_thread_looks_again),
+                                       cmocka_unit_test(P4_a_few_threads_have_all_bands),
+                                       cmocka_unit_test(P2_own_pieces_come_first),
+                                       cmocka_unit_test(P2_pieces_of_large_bins),
+                                       cmocka_unit_test(P2_negative_count_reads_as_few_bins)};
     int bad = cmocka_run_group_tests(tests, NULL, NULL);
     return bad;
 }

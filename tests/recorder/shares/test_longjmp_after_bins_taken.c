@@ -105,7 +105,7 @@ static void wake_up_and_be_left(uint32_t when)
     fdr_finalize();
 }
 
-static void P3_left_while_waking_up(void **state)
+static void P3_longjmp_while_waking_up(void **state)
 {
     (void)state;
     sem_init(&go, 0, 0);
@@ -117,7 +117,7 @@ static void P3_left_while_waking_up(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_left_while_waking_up)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_longjmp_while_waking_up)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif

@@ -100,7 +100,7 @@ static void one_pool(uint64_t with)
     fdr_finalize();
 }
 
-static void P2_each_finds_a_first_bin(void **state)
+static void P2_each_newcomer_finds_a_first_bin(void **state)
 {
     (void)state;
     for (uint64_t i = 1; i <= SEEDS; i++) one_pool(i * 7919 + 88172645463325252u);
@@ -108,6 +108,6 @@ static void P2_each_finds_a_first_bin(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_each_finds_a_first_bin)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_each_newcomer_finds_a_first_bin)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

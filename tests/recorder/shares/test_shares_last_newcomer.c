@@ -87,7 +87,7 @@ static void one_after_another(const char *buffer, uint64_t bytes, uint32_t threa
     fdr_finalize();
 }
 
-static void P2_deep_ones_that_sleep(void **state)
+static void P2_newcomer_beside_deep_sleepers(void **state)
 {
     (void)state;
     sem_init(&done, 0, 0);
@@ -100,6 +100,6 @@ static void P2_deep_ones_that_sleep(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_deep_ones_that_sleep)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_newcomer_beside_deep_sleepers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,7 @@ static void slow_beside(uint32_t deepest)
     fdr_finalize();
 }
 
-static void P2_slow_beside_deep(void **state)
+static void P2_occasional_thread_beside_deep_ones(void **state)
 {
     (void)state;
     slow_beside(30);
@@ -113,6 +113,6 @@ static void P2_slow_beside_deep(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_slow_beside_deep)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_occasional_thread_beside_deep_ones)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,7 +88,7 @@ static struct missing storm(const char *buffer, uint64_t bytes, uint32_t threads
     return m;
 }
 
-static void P5_threads_that_come_have_accounts_before_those_that_ended_have_detail(void **state)
+static void P5_accounts_of_new_threads_go_before_detail_of_ended_ones(void **state)
 {
     (void)state;
     struct missing m = storm("4M", 4 << 20, 2000, 16, 40);
@@ -97,7 +97,7 @@ static void P5_threads_that_come_have_accounts_before_those_that_ended_have_deta
 }
 
 /* A new thread makes room before it records. At that moment it can wait for the thread that is merging. */
-static void P5_hundreds_at_once(void **state)
+static void P5_hundreds_of_short_threads_at_once(void **state)
 {
     (void)state;
     struct missing m = storm("16M", 16 << 20, 4096, AT_ONCE, REGIONS);
@@ -107,8 +107,7 @@ static void P5_hundreds_at_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(P5_threads_that_come_have_accounts_before_those_that_ended_have_detail),
-        cmocka_unit_test(P5_hundreds_at_once)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_accounts_of_new_threads_go_before_detail_of_ended_ones),
+                                       cmocka_unit_test(P5_hundreds_of_short_threads_at_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static void *busy(void *unused)
     return unused;
 }
 
-static void P2_who_comes_finds_room(void **state)
+static void P2_newcomer_finds_room(void **state)
 {
     (void)state;
     start("telescope", "64M");
@@ -98,6 +98,6 @@ static void P2_who_comes_finds_room(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_who_comes_finds_room)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P2_newcomer_finds_room)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

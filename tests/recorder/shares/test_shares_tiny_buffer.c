@@ -78,7 +78,7 @@ static void each_finds_room(const char *strategy, const char *buffer, const char
     fdr_finalize();
 }
 
-static void P3_one_after_another(void **state)
+static void P3_threads_of_a_tiny_buffer_one_after_another(void **state)
 {
     (void)state;
     static const char *const strategies[] = {"whole", "last", "telescope"}, *const bins[] = {"512", "1K", "2K", "4K"},
@@ -92,6 +92,6 @@ static void P3_one_after_another(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_one_after_another)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P3_threads_of_a_tiny_buffer_one_after_another)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,10 +40,10 @@ static void fill_table(struct fdri_arena_epochs *e)
         e->epoch[i] = (struct fdri_arena_epoch){.from_tick = e->epoch[0].from_tick + i * step,
                                                 .tier = (closed - i) / FDRI_POLICIES_EPOCHS_A_TIER,
                                                 .number = last.number - closed + i,
-                                                .births = 1};
+                                                .merged_epochs = 1};
     e->epoch[closed] = last;
     e->count = FDRI_ARENA_EPOCHS_MAX;
-    e->merging = 0;
+    e->merge_pending = 0;
 }
 
 static void the_table_is_full(void **state)
@@ -54,7 +54,7 @@ static void the_table_is_full(void **state)
     region = fdr_region_define("work", NULL, 0);
     while (!fdri_record_self.loc || !fdri_strategy_epochs(&fdri_record_self) ||
            fdri_strategy_epochs(&fdri_record_self)->epoch[0].tier < 4 ||
-           fdri_strategy_epochs(&fdri_record_self)->merging)
+           fdri_strategy_epochs(&fdri_record_self)->merge_pending)
         record(1000);
     struct fdri_arena_epochs *e = fdri_strategy_epochs(&fdri_record_self);
     fill_table(e);

@@ -38,7 +38,7 @@ static void gates_are_closed_below(void)
         if (gate[band]) assert_in_range(gate[band - 1], 1, gate[band] + 1);
 }
 
-static void what_they_call_is_not_stored_either(void **state)
+static void callees_are_not_stored_either(void **state)
 {
     (void)state;
     static const uint64_t seeds[] = {13688215241759909760u, 1, 2, 3};
@@ -63,6 +63,6 @@ static void what_they_call_is_not_stored_either(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_they_call_is_not_stored_either)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(callees_are_not_stored_either)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ static __attribute__((noinline)) void is_in_order(struct fdri_thread *t)
                                      *q = fdri_thread_at(t, fdri_strategy_order_at(t, &c, i)->part);
         struct fdri_policies_part_view a = fdri_strategy_view_of(p, bytes), b = fdri_strategy_view_of(q, bytes);
         a.oldest = b.oldest = 0;
-        if (__real_fdri_policies_precedes(&fdri_life_recording.set.chain, &b, &a, &why))
+        if (__real_fdri_policies_precedes(&fdri_life_recording.settings.chain, &b, &a, &why))
             fail_msg("place %u before %u", i, i - 1);
         places++;
     }

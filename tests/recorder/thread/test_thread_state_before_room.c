@@ -140,7 +140,7 @@ static void holds(bool phase, unsigned sleepers)
     fdr_file_close(f);
 }
 
-static void what_was_said_holds(void **state)
+static void wishes_before_room_are_kept(void **state)
 {
     (void)state;
     holds(false, 0);
@@ -169,6 +169,6 @@ static int leave(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_said_holds)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(wishes_before_room_are_kept)};
     return cmocka_run_group_tests(tests, enter, leave);
 }

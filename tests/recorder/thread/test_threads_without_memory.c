@@ -28,7 +28,7 @@ static void *run(void *unused)
     return unused;
 }
 
-static void no_more_memory(unsigned long left)
+static void refuse_memory(unsigned long left)
 {
     unsigned long pages = 0;
     FILE *f = fopen("/proc/self/statm", "r");
@@ -62,7 +62,7 @@ static void threads_without_memory(void)
     pthread_barrier_init(&at, NULL, THREADS + 1);
     for (int i = 0; i < THREADS; i++)
         if (pthread_create(&t[i], &small, run, NULL)) _exit(4);
-    no_more_memory(0);
+    refuse_memory(0);
     pthread_barrier_wait(&at);
     pthread_barrier_wait(&at);
     for (int i = 0; i < THREADS; i++) pthread_join(t[i], NULL);
@@ -80,10 +80,10 @@ static void threads_that_need_little(void)
     begin();
     pthread_barrier_init(&at, NULL, 2);
     if (pthread_create(&t, NULL, run, NULL)) _exit(4);
-    no_more_memory(512 << 10);
+    refuse_memory(512 << 10);
     pthread_barrier_wait(&at);
     pthread_barrier_wait(&at);
-    no_more_memory(0);
+    refuse_memory(0);
     for (int i = 0; i < CALLS; i++) fdr_enter(region), fdr_leave(region);
     pthread_join(t, NULL);
     struct fdr_usage u = fdr_usage();
@@ -116,7 +116,7 @@ static void threads_that_stay(void)
     fdr_finalize();
     begin();
     if (pthread_create(&t, &small, run, NULL)) _exit(4);
-    no_more_memory(100 << 10);
+    refuse_memory(100 << 10);
     pthread_barrier_wait(&at);
     pthread_barrier_wait(&at);
     struct fdr_usage u = fdr_usage();

@@ -117,7 +117,7 @@ static void P5_whole_keeps_what_is_used(void **state)
 }
 
 /* A few calls of long duration are worth a row. */
-static void P5_what_takes_long_has_a_row(void **state)
+static void P5_long_region_has_a_row(void **state)
 {
     (void)state;
     begin(&(struct fdr_config){.buffer = "1M", .strategy = "telescope", .timer = "monotonic"});
@@ -150,7 +150,7 @@ static void P5_epochs_stay_sums(void **state)
 }
 
 /* Regions that first appear when calls have filled the memory must be in the epochs, too. */
-static void P5_epochs_have_who_comes_late(void **state)
+static void P5_epochs_include_late_regions(void **state)
 {
     (void)state;
     enum { FILLING = 1500000, LATE = 2500 };
@@ -175,7 +175,7 @@ static void P5_epochs_have_who_comes_late(void **state)
 }
 
 /* All regions are called equally often. A region takes over a row once, not at every call. */
-static void P5_equals_do_not_chase_each_other(void **state)
+static void P5_equal_rows_do_not_evict_each_other(void **state)
 {
     (void)state;
     begin(&(struct fdr_config){.buffer = "1M", .strategy = "whole", .timer = "monotonic"});
@@ -263,8 +263,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P5_telescope_keeps_what_is_used), cmocka_unit_test(P5_whole_keeps_what_is_used),
-        cmocka_unit_test(P5_what_takes_long_has_a_row),    cmocka_unit_test(P5_epochs_stay_sums),
-        cmocka_unit_test(P5_epochs_have_who_comes_late),   cmocka_unit_test(P5_equals_do_not_chase_each_other),
+        cmocka_unit_test(P5_long_region_has_a_row),        cmocka_unit_test(P5_epochs_stay_sums),
+        cmocka_unit_test(P5_epochs_include_late_regions),  cmocka_unit_test(P5_equal_rows_do_not_evict_each_other),
         cmocka_unit_test(P5_histograms_that_grow),         cmocka_unit_test(P3_rules_hold_without_a_row)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static void look_at_histogram(const struct fdri_arena_row *r, uint32_t n)
     const uint64_t *count = fdri_thread_at(&fdri_record_self, (uint32_t)r->histogram);
     uint32_t first = fdri_arena_histogram_first(r->histogram), end = first + fdri_arena_histogram_count(r->histogram);
     uint64_t all = 0;
-    uint32_t late = fdri_record_self.loc->counting;
+    uint32_t late = fdri_record_self.loc->pending_counter_off;
     for (uint32_t b = first; b < end; b++) all += count[b] + (late == (uint32_t)r->histogram + b * 8);
     if (r->histogram && all != r->calls)
         fail_msg("left at %u: region %u has %llu calls, %llu of them in its histogram", n, r->key & 0xffffff,
@@ -226,7 +226,7 @@ static void all(struct fdr_config c)
     fdr_finalize(); /* bins under way stay unused: tests/support/single_step.h */
 }
 
-static void P5_of_regions(void **state)
+static void P5_longjmp_keeps_totals_of_regions(void **state)
 {
     (void)state;
     enter_any = enter, leave_any = leave;
@@ -235,21 +235,21 @@ static void P5_of_regions(void **state)
     all((struct fdr_config){.min_duration = "1s"});
 }
 
-static void P5_of_functions(void **state)
+static void P5_longjmp_keeps_totals_of_functions(void **state)
 {
     (void)state;
     enter_any = enter_function, leave_any = leave_function;
     all((struct fdr_config){0});
 }
 
-static void P5_of_times_that_are_given(void **state)
+static void P5_longjmp_keeps_totals_of_given_times(void **state)
 {
     (void)state;
     enter_any = enter_at, leave_any = leave_at_time;
     all((struct fdr_config){0});
 }
 
-static void P5_of_calls_that_are_only_counted(void **state)
+static void P5_longjmp_keeps_totals_of_counted_calls(void **state)
 {
     (void)state;
     enter_any = enter, leave_any = leave;
@@ -264,7 +264,7 @@ static void P5_of_calls_that_are_only_counted(void **state)
     fdr_finalize();
 }
 
-static void P5_of_calls_that_a_rule_keeps_out(void **state)
+static void P5_longjmp_keeps_totals_of_excluded_calls(void **state)
 {
     (void)state;
     enter_any = enter, leave_any = leave;
@@ -296,7 +296,7 @@ static void look_for_both(uint32_t n)
     }
 }
 
-static void P5_where_rows_give_way(void **state)
+static void P5_longjmp_keeps_totals_while_rows_are_evicted(void **state)
 {
     enum { REGIONS = 6000, FULL = 4000, EACH_FULL = 100 };
     (void)state;
@@ -330,7 +330,7 @@ static void P5_where_rows_give_way(void **state)
 }
 
 /* A pause that began outside of a call ends inside of it. The call is only counted; its later callees have times. */
-static void P5_of_a_call_in_which_a_pause_ends(void **state)
+static void P5_longjmp_keeps_totals_of_a_call_in_which_a_pause_ends(void **state)
 {
     (void)state;
     enter_any = enter, leave_any = leave;
@@ -355,13 +355,13 @@ static void P5_of_a_call_in_which_a_pause_ends(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_of_regions),
-                                       cmocka_unit_test(P5_of_functions),
-                                       cmocka_unit_test(P5_of_times_that_are_given),
-                                       cmocka_unit_test(P5_of_calls_that_are_only_counted),
-                                       cmocka_unit_test(P5_of_calls_that_a_rule_keeps_out),
-                                       cmocka_unit_test(P5_where_rows_give_way),
-                                       cmocka_unit_test(P5_of_a_call_in_which_a_pause_ends)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P5_longjmp_keeps_totals_of_regions),
+                                       cmocka_unit_test(P5_longjmp_keeps_totals_of_functions),
+                                       cmocka_unit_test(P5_longjmp_keeps_totals_of_given_times),
+                                       cmocka_unit_test(P5_longjmp_keeps_totals_of_counted_calls),
+                                       cmocka_unit_test(P5_longjmp_keeps_totals_of_excluded_calls),
+                                       cmocka_unit_test(P5_longjmp_keeps_totals_while_rows_are_evicted),
+                                       cmocka_unit_test(P5_longjmp_keeps_totals_of_a_call_in_which_a_pause_ends)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif

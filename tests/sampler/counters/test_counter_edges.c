@@ -175,7 +175,7 @@ static void P10_a_call_is_no_cancellation_point(void **state)
     fdr_counter_provide(NULL);
 }
 
-static void a_child_has_neither(void **state)
+static void child_has_no_counters_nor_lock(void **state)
 {
     int status;
     const char *sanitizers = getenv("FDR_SANITIZE");
@@ -211,7 +211,7 @@ int main(void)
         cmocka_unit_test(each_thread_reads_its_own_provider),
         cmocka_unit_test(handlers_interrupt_edges),
         cmocka_unit_test(P10_a_call_is_no_cancellation_point),
-        cmocka_unit_test(a_child_has_neither),
+        cmocka_unit_test(child_has_no_counters_nor_lock),
     };
     return cmocka_run_group_tests(tests, use_chip, NULL);
 }

@@ -133,7 +133,7 @@ static const char *missing_in(struct fdr_file *f)
 
 /* Counters beyond the limit are named in the recording. A quotient is not recorded without its two parts; its value
  * would be 0. */
-static void more_than_there_is_room_for(void **state)
+static void more_counters_than_fit(void **state)
 {
     char list[300] = "", *end = list;
     struct wides w = {{0}, 0, 0};
@@ -161,7 +161,7 @@ static void more_than_there_is_room_for(void **state)
 /* ---- threads of the program ---- */
 
 static atomic_int named; /* the id of this thread while it runs */
-static void *called_as_ours_are(void *unused)
+static void *counters_named_like_ours(void *unused)
 {
     prctl(PR_SET_NAME, "fdr-of-theirs");
     named = (int)syscall(SYS_gettid);
@@ -170,13 +170,13 @@ static void *called_as_ours_are(void *unused)
 }
 
 /* A program named "fdr-..." gives all its threads such names. They must be observed all the same. */
-static void names_that_begin_as_ours(void **state)
+static void names_that_begin_like_ours(void **state)
 {
     (void)state;
     pthread_t t;
     opened = closed = 0;
     start("chip:cycles", "", "");
-    pthread_create(&t, NULL, called_as_ours_are, NULL);
+    pthread_create(&t, NULL, counters_named_like_ours, NULL);
     while (!named) usleep(1000);
     wait_for_readings(getenv("TSAN_OPTIONS") ? 3 : 2);
     struct readings r = {.thread = (uint64_t)named};
@@ -193,8 +193,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(readings_thin_in_little_memory),
-        cmocka_unit_test(more_than_there_is_room_for),
-        cmocka_unit_test(names_that_begin_as_ours),
+        cmocka_unit_test(more_counters_than_fit),
+        cmocka_unit_test(names_that_begin_like_ours),
     };
     return cmocka_run_group_tests(tests, use_chip, NULL);
 }

@@ -113,7 +113,7 @@ static void instructions_per_cycle(void **state)
 }
 
 /* Probing opens and closes files. A program that begins by closing all foreign descriptors must come after that. */
-static void what_works_is_tried_before_the_program_goes_on(void **state)
+static void counters_are_tried_before_init_returns(void **state)
 {
     (void)state;
     tries = 0;
@@ -152,7 +152,7 @@ static void threads_come_and_go(void **state)
     assert_int_equal(fdri_fd_budget_used(), 0);
 }
 
-static void a_source_that_does_not_open_is_no_zeros(void **state)
+static void source_that_fails_to_open_gives_no_zeros(void **state)
 {
     (void)state;
     opened = closed = 0;
@@ -171,9 +171,9 @@ static void a_source_that_does_not_open_is_no_zeros(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(readings_are_running_counts_of_each_thread),     cmocka_unit_test(instructions_per_cycle),
-        cmocka_unit_test(what_works_is_tried_before_the_program_goes_on), cmocka_unit_test(threads_come_and_go),
-        cmocka_unit_test(a_source_that_does_not_open_is_no_zeros),
+        cmocka_unit_test(readings_are_running_counts_of_each_thread), cmocka_unit_test(instructions_per_cycle),
+        cmocka_unit_test(counters_are_tried_before_init_returns),     cmocka_unit_test(threads_come_and_go),
+        cmocka_unit_test(source_that_fails_to_open_gives_no_zeros),
     };
     return cmocka_run_group_tests(tests, use_chip, NULL);
 }

@@ -99,7 +99,7 @@ static void *forks_and_is_cancelled(void *child)
     return NULL;
 }
 
-static void who_is_to_be_cancelled_comes_out_of_fork(void **state)
+static void cancelled_thread_returns_from_fork(void **state)
 {
     (void)state;
     char dir[] = "/tmp/fdr-fork-XXXXXX";
@@ -144,7 +144,7 @@ static uint64_t sampled_here(struct fdr_config *c)
 }
 
 /* A thread was sampled in an earlier recording. In a child it has another thread id. */
-static void a_child_of_one_that_was_sampled(void **state)
+static void child_of_a_sampled_thread(void **state)
 {
     (void)state;
     char dir[] = "/tmp/fdr-fork-XXXXXX";
@@ -160,7 +160,7 @@ static void a_child_of_one_that_was_sampled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_child_can_load),
-                                       cmocka_unit_test(who_is_to_be_cancelled_comes_out_of_fork),
-                                       cmocka_unit_test(a_child_of_one_that_was_sampled)};
+                                       cmocka_unit_test(cancelled_thread_returns_from_fork),
+                                       cmocka_unit_test(child_of_a_sampled_thread)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

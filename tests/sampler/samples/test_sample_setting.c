@@ -30,7 +30,7 @@ static struct fdri_samples_settings parse(const char *text, char *said, size_t b
     return s;
 }
 
-static void good_ones_are_silent(void **state)
+static void good_settings_are_silent(void **state)
 {
     (void)state;
     static const struct {
@@ -64,7 +64,7 @@ static void good_ones_are_silent(void **state)
     }
 }
 
-static void others_cost_one_line_that_says_what_is_used(void **state)
+static void bad_settings_report_the_used_value(void **state)
 {
     (void)state;
     static const struct {
@@ -103,7 +103,7 @@ static void others_cost_one_line_that_says_what_is_used(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(good_ones_are_silent),
-                                       cmocka_unit_test(others_cost_one_line_that_says_what_is_used)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(good_settings_are_silent),
+                                       cmocka_unit_test(bad_settings_report_the_used_value)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,7 +97,7 @@ static void *waits(void *unused)
     return unused;
 }
 
-static void one_that_waits_stays(void **state)
+static void waiting_thread_stays_sampled(void **state)
 {
     (void)state;
     char dir[] = "/tmp/fdr-blocked-XXXXXX";
@@ -119,6 +119,7 @@ static void one_that_waits_stays(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(sampled_by_the_kernel), cmocka_unit_test(one_that_waits_stays)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sampled_by_the_kernel),
+                                       cmocka_unit_test(waiting_thread_stays_sampled)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,11 +92,12 @@ static void renamed(void *records)
     assert_int_equal(rmdir(dir), 0);
 }
 
-static void one_that_records(void **state) { renamed(state); }
-static void one_that_never_does(void **state) { (void)state, renamed(NULL); }
+static void recording_thread_is_renamed(void **state) { renamed(state); }
+static void silent_thread_is_renamed(void **state) { (void)state, renamed(NULL); }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_that_records), cmocka_unit_test(one_that_never_does)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(recording_thread_is_renamed),
+                                       cmocka_unit_test(silent_thread_is_renamed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

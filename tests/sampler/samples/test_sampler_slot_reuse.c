@@ -76,7 +76,7 @@ static void *works(void *unused)
     return unused;
 }
 
-static void not_while_a_handler_is_in_it(void **state)
+static void slot_stays_while_its_handler_runs(void **state)
 {
     (void)state;
     pthread_t t;
@@ -98,6 +98,6 @@ static void not_while_a_handler_is_in_it(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(not_while_a_handler_is_in_it)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(slot_stays_while_its_handler_runs)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }

@@ -340,7 +340,7 @@ static void P10_the_unwinder(void **state)
     assert_true(s.with_stack > 0);
 #endif
 }
-static void P10_as_nobody(void **state)
+static void P10_as_user_nobody(void **state)
 {
     (void)state;
     if (getuid() == 0) assert_true(run("1kHz", nobody).with_stack > 0);
@@ -350,7 +350,7 @@ static void nobody_without_perf(void)
     nobody();
     without_perf();
 }
-static void P10_as_nobody_without_perf_events(void **state)
+static void P10_as_user_nobody_without_perf_events(void **state)
 {
     (void)state;
     if (getuid()) return;
@@ -367,8 +367,8 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(P10_no_perf_at_all),
                                        cmocka_unit_test(P10_stacks_that_cannot_be_read),
                                        cmocka_unit_test(P10_the_unwinder),
-                                       cmocka_unit_test(P10_as_nobody),
-                                       cmocka_unit_test(P10_as_nobody_without_perf_events)};
+                                       cmocka_unit_test(P10_as_user_nobody),
+                                       cmocka_unit_test(P10_as_user_nobody_without_perf_events)};
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     snprintf(dir, sizeof dir, "/tmp/fdr-test-sampling-XXXXXX");
     if (!mkdtemp(dir) || chmod(dir, 0777)) return 1;
