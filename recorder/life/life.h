@@ -2,7 +2,7 @@
 /* Begin and end of a recording.
  *
  *   start.c               init, finalize, fork          settings.c          text to settings
- *   recording.h           settings and state of it      grace_period.h      sections of reading threads
+ *   settings.h            its functions                 grace_period.h      sections of reading threads
  *   misspelt_settings.c   names close to a setting's    usage.c             fdr_usage()
  *   restored.c            restored from a checkpoint?   last_thread.c       are only fdr's threads left?
  *   grace_period.c        frees replaced memory when no thread reads it
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "recorder/life/recording.h"
+#include "recorder/recorder.h"
 
 /* Calls function(with) in a thread of its own, once every section open now has ended. In a forked child, or without
  * memory for the thread, it is never called. */
@@ -31,8 +31,7 @@ void fdri_life_suspect_restored(void);             /* asks for a check soon. Asy
 uint64_t fdri_life_poll_last_thread(uint64_t now_ns);
 void fdri_life_suspect_last_thread(void); /* the first thread ends: asks for checks soon */
 
-void fdri_life_begin_anew(void);             /* in a restored process: a new recording; the old one's file stays */
-void fdri_life_watch_exit(bool attaching);   /* FDR_CRASH=exit: registers for the status of exit() */
-uint64_t fdri_life_ns_to_ticks(uint64_t ns); /* of a duration, in the recording's clock */
+void fdri_life_begin_anew(void);           /* in a restored process: a new recording; the old one's file stays */
+void fdri_life_watch_exit(bool attaching); /* FDR_CRASH=exit: registers for the status of exit() */
 
 #endif

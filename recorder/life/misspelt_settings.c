@@ -12,7 +12,7 @@
 
 #include "base/bits.h"
 #include "base/text/message.h"
-#include "recorder/life/recording.h"
+#include "recorder/life/settings.h"
 
 enum { PREFIX = 4 /* FDR_ */, LONGEST = 40, SHORT = PREFIX + 6 };
 

@@ -1,92 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The recording of this process: its settings and its state. start.c sets them when a recording begins, under
- * its lock. */
+/* The former place of recorder.h and settings.h, for record/ and names/filter_rules.c. It goes when these include the
+ * two headers themselves. */
 #ifndef FDRI_RECORDER_LIFE_RECORDING_H
 #define FDRI_RECORDER_LIFE_RECORDING_H
 
-#include <fdr/fdr.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include "base/clock.h"
-#include "base/fd/kept_open.h"
-#include "base/system/topology.h"
-#include "bins/bins.h"
-#include "bins/slabs.h"
-#include "format/arena/arena.h"
-#include "policies/policies.h"
-#include "recorder/shares/share_state.h"
-#include "sampler/counters/counter_view.h"
-
-/* ---- settings: the parsed configuration ---- */
-enum fdri_life_arena_kind { FDRI_LIFE_MAPPED, FDRI_LIFE_ANONYMOUS };
-struct fdri_life_settings {
-    bool enable, live_force, final_snapshot, keep_newest;
-    uint64_t buffer_bytes; /* 0: default rule */
-    char buffer_text[32];  /* as given, for messages */
-    uint32_t bin_bytes;
-    enum fdri_life_arena_kind arena;
-    enum fdri_arena_strategy strategy;
-    struct fdri_policies_chain chain;
-    struct fdri_policies_tier_shares tiers; /* FDR_TELESCOPE */
-    uint64_t min_duration_ns, resolution_ns, holdoff_ns, disk_bytes;
-    uint32_t depth; /* deeper calls are only counted */
-    int crash;      /* enum fdri_export_crash_mode */
-    uint64_t crash_deadline_ns;
-    bool monotonic;
-    int signal; /* 0: none */
-    uint32_t keep;
-    char sample[64], name[64], live_dir[256], dir[512], filter[512];
-    char triggers[1024];
-    uint64_t watchdog_ns; /* 0: off */
-    uint64_t pin_ns;      /* FDR_PIN */
-    struct fdri_counters_plan counters;
-    char edge_regions[512]; /* FDR_EDGE_REGIONS: patterns of names */
-    char text[1024];        /* NAME=VALUE lines, for the superblock */
-};
-bool fdri_life_parse_size(const char *text, uint64_t *bytes);
-bool fdri_life_parse_duration(const char *text, uint64_t *ns);
-/* Fills *s from config, else the environment, else defaults. A bad value costs one message and its default is used.
- * Returns 0, or -EINVAL if a value was bad and the caller is strict. */
-int fdri_life_settings_parse(struct fdri_life_settings *s, const struct fdr_config *config);
-
-/* A message for each FDR_ variable of the environment that is close to a known name. */
-void fdri_life_check_misspelt(const char *const *known, size_t count);
-/* Path of the executable; "" if unknown. */
-void fdri_life_program_path(char *path, size_t bytes);
-
-/* ---- the recording ---- */
-/* Distinguishes a process from its copy that was restored from a checkpoint. 0: unknown. */
-struct fdri_life_identity {
-    int pid;
-    uint64_t boot, start_time; /* a hash of the boot's id; field 22 of /proc/self/stat */
-};
-struct fdri_life_recorder {
-    struct fdri_bins_arena arena;
-    struct fdri_system_topology topology;
-    struct fdri_life_settings settings;
-    uint32_t number; /* of this recording in this process, from 1 */
-    bool ticks;      /* TSC or counter; else ns */
-    uint32_t shift;
-    struct fdri_clock_reading start;
-    uint64_t first_tick; /* tick (or ns) of the first possible event: FDR_PIN counts from there */
-    uint64_t ticks_per_second;
-    uint64_t tick_to_ns;                                         /* 32.32 */
-    struct fdri_fd_kept kept_live_file, kept_live_dir, kept_dir; /* the arena's file, FDR_LIVE_DIR, FDR_DIR */
-    char live_path[512];
-    uint32_t bin_reserve;  /* free bins that only locations with next to nothing may take */
-    uint64_t meta_in_bins; /* atomic: bytes of meta blocks that lie in pieces of bins */
-    struct fdri_shares shares;
-    uint32_t sample_share; /* atomic: bins reserved for samples once there are any */
-    uint32_t sample_bins;  /* atomic: bins that locations of samples hold */
-    struct fdri_bins_slabs slabs;
-    bool running;
-    /* the recording is over, but a thread was in the middle of a record: the memory stays as it is until that ends */
-    bool abandoned;
-    int pid;
-    struct fdri_life_identity identity;
-};
-extern struct fdri_life_recorder fdri_life_recording;
+#include "recorder/life/settings.h"
+#include "recorder/recorder.h"
 
 #endif

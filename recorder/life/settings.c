@@ -22,7 +22,8 @@
 #include "export/view.h"
 #include "format/arena/arena.h"
 #include "policies/policies.h"
-#include "recorder/life/recording.h"
+#include "recorder/life/settings.h"
+#include "recorder/recorder.h"
 #include "sampler/counters/counter_view.h"
 
 struct source {

@@ -31,9 +31,9 @@
 #include "export/view.h"
 #include "format/arena/arena.h"
 #include "recorder/ended/ended.h"
-#include "recorder/life/recording.h"
 #include "recorder/memory/memory.h"
-#include "recorder/shares/share_state.h"
+#include "recorder/recorder.h"
+#include "recorder/share_state.h"
 #include "recorder/thread/thread.h"
 
 uint64_t fdri_memory_limit(void)

@@ -11,11 +11,11 @@
 #include "base/bits.h"
 #include "base/stack/frame_size.h"
 #include "format/arena/arena.h"
-#include "recorder/life/recording.h"
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
 #include "recorder/record/record.h"
 #include "recorder/record/shadow_stack.h"
+#include "recorder/recorder.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 

@@ -22,8 +22,8 @@
 #include "bins/bins.h"
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
-#include "recorder/life/recording.h"
 #include "recorder/names/names.h"
+#include "recorder/recorder.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/watch/watch.h"
 

@@ -16,8 +16,9 @@
 #include "base/bits.h"
 #include "base/system/loader.h"
 #include "format/arena/arena.h"
-#include "recorder/life/recording.h"
+#include "recorder/life/settings.h"
 #include "recorder/names/names.h"
+#include "recorder/recorder.h"
 #include "recorder/thread/thread_clock.h"
 
 enum { MODULES_MAX = 768, RETURNS_MAX = 256 };

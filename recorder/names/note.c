@@ -16,8 +16,8 @@
 #include "bins/bins.h"
 #include "bins/slabs.h"
 #include "format/arena/arena.h"
-#include "recorder/life/recording.h"
 #include "recorder/names/names.h"
+#include "recorder/recorder.h"
 #include "recorder/thread/thread.h"
 
 static uint32_t held; /* the lock; a plain word, so that a forked child can reset it */

@@ -11,10 +11,10 @@
 #include "bins/pieces.h"
 #include "format/arena/arena.h"
 #include "policies/policies.h"
-#include "recorder/life/recording.h"
 #include "recorder/memory/memory.h"
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/record/record.h"
+#include "recorder/recorder.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/thread/thread_state.h"
 

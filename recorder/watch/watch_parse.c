@@ -13,7 +13,8 @@
 #include "base/text/message.h"
 #include "base/text/number.h"
 #include "export/view.h"
-#include "recorder/life/recording.h"
+#include "recorder/life/settings.h"
+#include "recorder/recorder.h"
 #include "recorder/watch/watch_table.h"
 
 struct words {

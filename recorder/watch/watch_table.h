@@ -12,7 +12,7 @@
 
 #include "base/atomic.h"
 #include "export/view.h"
-#include "recorder/life/recording.h"
+#include "recorder/recorder.h"
 
 struct fdri_life_settings;
 

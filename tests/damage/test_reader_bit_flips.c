@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "format/arena/arena.h"
-#include "recorder/life/recording.h"
+#include "recorder/recorder.h"
 #include "tests/support/oracle.h"
 #include "tests/support/random_numbers.h"
 

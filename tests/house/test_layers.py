@@ -46,6 +46,7 @@ ROOMS = {
     "bins": {"bins": "bins/bins.h", "bins/pressure": "bins/pressure/bins_pressure.h"},
     "policies": {"policies": "policies/policies.h"},
     "recorder": {
+        "recorder": "recorder/recorder.h",
         "recorder/thread": "recorder/thread/thread.h",
         "recorder/names": "recorder/names/names.h",
         "recorder/totals": "recorder/totals/totals.h",

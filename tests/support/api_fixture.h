@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "bins/bins.h"
-#include "recorder/life/recording.h"
+#include "recorder/recorder.h"
 #include "tests/support/oracle.h"
 
 static struct oracle o;

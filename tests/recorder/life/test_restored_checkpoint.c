@@ -18,7 +18,7 @@
 #include "base/atomic.h"
 #include "base/racy.h"
 #include "recorder/life/life.h"
-#include "recorder/life/recording.h"
+#include "recorder/recorder.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/deaths.h"
 

@@ -16,7 +16,7 @@
 #include <sys/time.h>
 #include <cmocka.h>
 
-#include "recorder/life/recording.h"
+#include "recorder/recorder.h"
 #include "tests/support/oracle.h"
 
 static volatile sig_atomic_t armed; /* which C library function raises the signal */

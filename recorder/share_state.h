@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The words from which fair shares are computed, and the queue of ended locations. */
-#ifndef FDRI_RECORDER_SHARES_SHARE_STATE_H
-#define FDRI_RECORDER_SHARES_SHARE_STATE_H
+#ifndef FDRI_RECORDER_SHARE_STATE_H
+#define FDRI_RECORDER_SHARE_STATE_H
 
 #include <stdint.h>
 
