@@ -272,11 +272,11 @@ static struct fdri_thread *ended_of(bool ns)
     memset((uint32_t *)t + 1, 0, sizeof *t - sizeof(uint32_t));
     struct fdri_arena_location *spare = fdri_life_recording.shares.spare[ns];
     struct fdri_thread_search *search = search_of(ns);
-    if (!spare || fdri_memory_search_pauses(search, 0)) return NULL;
+    if (!spare || fdri_thread_search_pauses(search, 0)) return NULL;
     /* [ended] may use the last bin */
     fdri_atomic_store_relaxed(&spare->flags, (uint32_t)(FDRI_ARENA_LOCATION_FREE | FDRI_ARENA_LOCATION_ENDED));
     bool made = fdri_thread_location_make(t, spare, UINT32_MAX, "[ended]");
-    fdri_memory_search_over(search, made, UINT64_MAX);
+    fdri_thread_search_over(search, made, UINT64_MAX);
     if (!made) return NULL;
     t->no_event_yet = false;
     t->loc->tid = 0;

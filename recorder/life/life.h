@@ -2,10 +2,9 @@
 /* Begin and end of a recording.
  *
  *   start.c               init, finalize, fork          settings.c          text to settings
- *   settings.h            its functions                 grace_period.h      sections of reading threads
- *   misspelt_settings.c   names close to a setting's    usage.c             fdr_usage()
- *   restored.c            restored from a checkpoint?   last_thread.c       are only fdr's threads left?
- *   grace_period.c        frees replaced memory when no thread reads it
+ *   misspelt_settings.c   names close to a setting's    settings.h          the functions of these two
+ *   restored.c            restored from a checkpoint?   usage.c             fdr_usage()
+ *   last_thread.c         are only fdr's threads left?
  *
  * Neighbours: memory/ makes the arena; names/, watch/, export/ and sampler/ are started and stopped from here. */
 #ifndef FDRI_RECORDER_LIFE_LIFE_H
@@ -15,10 +14,6 @@
 #include <stdint.h>
 
 #include "recorder/recorder.h"
-
-/* Calls function(with) in a thread of its own, once every section open now has ended. In a forked child, or without
- * memory for the thread, it is never called. */
-void fdri_life_after_grace(void (*function)(void *), void *argument);
 
 struct fdri_life_identity fdri_life_identity_now(void);
 bool fdri_life_identity_differs(const struct fdri_life_identity *now); /* is it another process than at the begin? */

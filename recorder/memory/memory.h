@@ -88,53 +88,7 @@ uint32_t fdri_memory_meta(struct fdri_thread *t, enum fdri_arena_meta_kind kind,
 uint32_t fdri_memory_meta_larger(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes);
 /* The same; no event is given back for it. */
 uint32_t fdri_memory_meta_without_reduction(struct fdri_thread *t, enum fdri_arena_meta_kind kind, uint32_t bytes);
-void fdri_memory_meta_prepare(struct fdri_thread *t); /* gets room for some small blocks ahead of need */
-/* Pauses between searches. If memory is much too small for all threads, a search takes a hundred times as long as
- * recording an event. Each event would begin one, and other threads would take the bin again at once. So
- *   - after FDRI_MEMORY_PATIENCE fruitless searches in a row, the next 2, 4, .. 1024 requests make none. The pause ends
- *     with the second event after FDRI_MEMORY_PAUSE_NS of recorded time, so a thread that records rarely profits once
- *     a burst of other threads is over;
- *   - a search costs credit if the location's share and holdings are less than its levels need. Each stored record
- *     earns one credit. Without credit only every FDRI_MEMORY_POOR_PAUSE-th request makes a search.
- * A request without a search counts its event as lost, and the thread goes on at its own speed. */
-enum {
-    FDRI_MEMORY_PATIENCE = 8,
-    FDRI_MEMORY_PAUSE_LOG2 = 10,
-    FDRI_MEMORY_PAUSE_NS = 10000000,
-    FDRI_MEMORY_CREDIT = 4096, /* records */
-    FDRI_MEMORY_SEARCH_COST = 16,
-    FDRI_MEMORY_POOR_PAUSE = 64
-};
-static inline uint32_t fdri_memory_search_failures(const struct fdri_thread_search *s)
-{
-    return s->failures > FDRI_MEMORY_PATIENCE ? s->failures - FDRI_MEMORY_PATIENCE : 0;
-}
-/* Must this request do without a search? Counts the pause down. now: in the unit of `skip_end`, ticks of the
- * location. */
-static inline bool fdri_memory_search_pauses(struct fdri_thread_search *s, uint64_t now)
-{
-    if (FDRI_LIKELY(!s->requests_to_skip)) return false;
-    s->requests_to_skip = now < s->skip_end ? s->requests_to_skip - 1 : 0;
-    return now < s->skip_end;
-}
-/* A bin with `records` records was sealed: they earn credit. */
-static inline void fdri_memory_search_yields(struct fdri_thread_search *s, uint32_t records)
-{
-    int32_t credit = s->credit + (int32_t)records;
-    s->credit = credit < FDRI_MEMORY_CREDIT ? credit : FDRI_MEMORY_CREDIT;
-}
-/* After each search: decides about the next pause, which ends at `skip_end` at the latest. */
-static inline void fdri_memory_search_over(struct fdri_thread_search *s, bool found, uint64_t until)
-{
-    s->skip_end = until;
-    if (found) s->failures = 0;
-    else if (s->failures < FDRI_MEMORY_PATIENCE + FDRI_MEMORY_PAUSE_LOG2) s->failures++;
-    uint32_t weary = fdri_memory_search_failures(s);
-    if (weary) s->requests_to_skip = 1u << weary;
-    if (s->credit >= 0) return;
-    s->credit += FDRI_MEMORY_SEARCH_COST;
-    s->requests_to_skip = (uint32_t)fdri_bits_max(s->requests_to_skip, FDRI_MEMORY_POOR_PAUSE);
-}
+void fdri_memory_meta_prepare(struct fdri_thread *t);            /* gets room for some small blocks ahead of need */
 void fdri_memory_meta_give(struct fdri_thread *t, uint32_t off); /* frees the block at off; small ones serve again */
 bool fdri_memory_meta_reusable(uint32_t bytes);                  /* does a freed block of that size serve again? */
 void fdri_memory_meta_release(struct fdri_thread *t);            /* frees all blocks: the location is given up */

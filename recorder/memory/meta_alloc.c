@@ -86,10 +86,10 @@ static uint32_t piece_from(struct fdri_thread *t, uint32_t want, enum source sou
     if (source == BINS) return t->meta_search.requests_to_skip ? 0 : piece_within_share(t, want, LARGER_ROUNDS);
     /* a thread that attaches has pauses of its own: attach.c */
     bool pauses = source == BINS_OF_ALL && (t->loc->level_blocks || t->loc->samples_off);
-    if (pauses && fdri_memory_search_pauses(&t->meta_search, t->loc->last_tick)) return 0;
+    if (pauses && fdri_thread_search_pauses(&t->meta_search, t->loc->last_tick)) return 0;
     uint32_t off = piece_within_share(t, want, ROUNDS);
     if (!off) off = piece_from_anyone(t, want);
-    if (pauses) fdri_memory_search_over(&t->meta_search, off, t->loc->last_tick + t->pause_ticks);
+    if (pauses) fdri_thread_search_over(&t->meta_search, off, t->loc->last_tick + t->pause_ticks);
     return off;
 }
 

@@ -134,7 +134,7 @@ static uint32_t find_bin(struct fdri_thread *t, struct fdri_arena_part *p, uint3
     }
     if ((off = fdri_ready_take(t, *got = want))) return off;
     fdri_atomic_add_relaxed(&fdri_life_recording.shares.bins_refilled, 1ull);
-    if (is_starving(t)) t->room_search.credit -= FDRI_MEMORY_SEARCH_COST;
+    if (is_starving(t)) t->room_search.credit -= FDRI_THREAD_SEARCH_COST;
     refill(t, p);
     off = fdri_shares_any_room(t, (struct fdri_shares_size){want, 9, 0}, got);
     if (!off) off = fdri_strategy_reduce(t, p, want, got);
@@ -388,7 +388,7 @@ static struct fdri_arena_part *part_of(struct fdri_thread *t, uint32_t *slot, ui
                                        uint32_t band)
 {
     if (*slot == 0 && gate_closed(t, depth, class_, band)) *slot = FDRI_THREAD_GATE_CLOSED;
-    if (*slot == FDRI_THREAD_GATE_CLOSED || fdri_memory_search_pauses(&t->room_search, t->loc->last_tick)) return NULL;
+    if (*slot == FDRI_THREAD_GATE_CLOSED || fdri_thread_search_pauses(&t->room_search, t->loc->last_tick)) return NULL;
     if (*slot) return fdri_thread_at(t, *slot);
     struct fdri_arena_part *p = fdri_memory_make_part(t, depth, class_, band);
     if (p) *slot = fdri_thread_offset_of(t, p);
@@ -398,7 +398,7 @@ static struct fdri_arena_part *part_of(struct fdri_thread *t, uint32_t *slot, ui
 /* Seals the newest bin of p and returns the offset of the next one, not opened yet; 0: none. */
 static uint32_t next_bin(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t *slot, uint32_t *got)
 {
-    fdri_memory_search_yields(&t->room_search, FDRI_ARENA_COMMIT_RECORDS(p->progress));
+    fdri_thread_search_yields(&t->room_search, FDRI_ARENA_COMMIT_RECORDS(p->progress));
     fdri_bins_part_seal(&fdri_life_recording.arena, p);
     fdri_strategy_telescope_sealed(t, p);
     uint32_t want = next_size(t, p), off = want ? find_bin(t, p, want, got) : 0;
@@ -407,7 +407,7 @@ static uint32_t next_bin(struct fdri_thread *t, struct fdri_arena_part *p, uint3
         p->flags |= FDRI_ARENA_PART_CLOSED;
     }
     if (want)
-        fdri_memory_search_over(&t->room_search, off || *slot == FDRI_THREAD_GATE_CLOSED,
+        fdri_thread_search_over(&t->room_search, off || *slot == FDRI_THREAD_GATE_CLOSED,
                                 t->loc->last_tick + t->pause_ticks);
     if (!off || *slot != FDRI_THREAD_GATE_CLOSED) return off;
     fdri_bins_piece_give(&fdri_life_recording.arena, t->loc, off, *got); /* the search itself closed the gate */

@@ -19,9 +19,8 @@
 #include "base/bits.h"
 #include "base/system/cancellation.h"
 #include "base/system/signal_mask.h"
-#include "recorder/life/grace_period.h"
-#include "recorder/life/life.h"
 #include "recorder/names/names.h"
+#include "recorder/thread/grace_period.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/watch/watch.h"
@@ -91,7 +90,7 @@ static void free_tables(void *newest)
 /* In a forked child this does nothing: the tables stay. */
 static void free_after_grace(struct table *newest)
 {
-    if (newest) fdri_life_after_grace(free_tables, newest);
+    if (newest) fdri_thread_after_grace(free_tables, newest);
 }
 
 /* The table, with room for one more entry; NULL: no memory. Under the lock. */
@@ -145,7 +144,7 @@ static __thread bool registered; /* by us, once */
 
 bool fdri_names_is_reader(void)
 {
-    return fdri_atomic_load_relaxed(&fdri_life_forked) || urcu_bp_reader || (!registered && !fdri_thread_is_ending());
+    return fdri_atomic_load_relaxed(&fdri_thread_forked) || urcu_bp_reader || (!registered && !fdri_thread_is_ending());
 }
 
 /* For a thread that liburcu has removed from its list: a section would register it again, under locks that this thread
@@ -166,10 +165,10 @@ static uint64_t probe_locked(uint64_t address)
 
 static uint64_t probe_shared(uint64_t address)
 {
-    fdri_life_read_begin();
+    fdri_thread_read_begin();
     struct table *t = rcu_dereference(current);
     uint64_t found = t ? probe(t, address) : 0;
-    fdri_life_read_end();
+    fdri_thread_read_end();
     return found;
 }
 
@@ -232,7 +231,7 @@ static uint32_t readers; /* atomic: threads registered with liburcu, of all reco
 bool fdri_names_address_room(void)
 {
     enum { OTHERS = 64 << 10, EACH = 2 * 2 * 256 };
-    if (fdri_atomic_load_relaxed(&fdri_life_forked) || registered) return true;
+    if (fdri_atomic_load_relaxed(&fdri_thread_forked) || registered) return true;
     uint64_t room = OTHERS + EACH * (uint64_t)fdri_atomic_load_relaxed(&readers);
     void *m = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (m == MAP_FAILED) return false;
@@ -244,7 +243,7 @@ bool fdri_names_address_room(void)
  * forked child no thread registers or waits for a grace period: the list still names the parent's threads. */
 void fdri_names_address_thread(void)
 {
-    if (fdri_atomic_load_relaxed(&fdri_life_forked) || registered || fdri_thread_is_ending()) return;
+    if (fdri_atomic_load_relaxed(&fdri_thread_forked) || registered || fdri_thread_is_ending()) return;
     urcu_bp_register_thread();
     registered = true;
     fdri_atomic_add_relaxed(&readers, 1u);
@@ -260,7 +259,7 @@ void fdri_names_address_resume(void)
 
 void fdri_names_address_thread_ends(void)
 {
-    if (fdri_atomic_load_relaxed(&fdri_life_forked) || !registered) return;
+    if (fdri_atomic_load_relaxed(&fdri_thread_forked) || !registered) return;
     registered = false;
     fdri_atomic_sub_relaxed(&readers, 1u);
 }
@@ -270,5 +269,5 @@ void fdri_names_address_fork(int phase)
     if (phase == 3) pthread_mutex_init(&lock, NULL);
     else if (phase == 0) pthread_mutex_lock(&lock);
     else pthread_mutex_unlock(&lock);
-    if (phase == 2) fdri_atomic_store_relaxed(&fdri_life_forked, true);
+    if (phase == 2) fdri_atomic_store_relaxed(&fdri_thread_forked, true);
 }

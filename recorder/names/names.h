@@ -59,7 +59,7 @@ extern uint32_t fdri_names_address_version __attribute__((visibility("hidden")))
 void fdri_names_address_reset(void);  /* a new recording: the table starts empty */
 bool fdri_names_address_room(void);   /* has liburcu memory for one more thread? */
 void fdri_names_address_thread(void); /* registers this thread with liburcu, once */
-bool fdri_names_is_reader(void);      /* may this thread use fdri_life_read_begin? Not after liburcu's destructor */
+bool fdri_names_is_reader(void);      /* may this thread use fdri_thread_read_begin? Not after liburcu's destructor */
 void fdri_names_address_resume(void); /* registers it again. All signals are blocked, no operation is open */
 void fdri_names_address_thread_ends(void); /* in each round of this thread's destructors */
 void fdri_names_address_fork(int phase);

@@ -24,7 +24,6 @@
 #include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
 #include "recorder/ended/ended.h"
-#include "recorder/memory/memory.h"
 #include "recorder/recorder.h"
 #include "recorder/shares/choose.h"
 #include "recorder/shares/shares.h"
@@ -65,9 +64,9 @@ FDRI_RACY static bool owner_sleeps(struct fdri_arena_location *v)
 /* The number of barriers that an operation may cause in all threads. It falls when searches fail again and again. */
 static uint32_t barriers_left(const struct fdri_thread *t, uint32_t must)
 {
-    uint32_t weary = must ? fdri_bits_max(fdri_memory_search_failures(&t->meta_search),
-                                          fdri_memory_search_failures(&t->level_search))
-                          : fdri_memory_search_failures(&t->room_search);
+    uint32_t weary = must ? fdri_bits_max(fdri_thread_search_failures(&t->meta_search),
+                                          fdri_thread_search_failures(&t->level_search))
+                          : fdri_thread_search_failures(&t->room_search);
     return (must ? BARRIERS_MUST : BARRIERS) >> fdri_bits_min(weary, 4);
 }
 

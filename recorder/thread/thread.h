@@ -2,9 +2,10 @@
 /* Threads come and go: attaching on the first event, the brackets of an operation, and locations.
  *
  *   attach.c           attach, detach, threads without room     thread_location.c  makes the location of a thread
- *   thread_state.h     the fields that a thread works on        search_history.h   its past searches for memory
+ *   thread_state.h     the fields that a thread works on        search_pause.h     its searches for memory
  *   arena_place.h      offsets, pointers, levels                row_cursor.h       its places in tables of rows
  *   thread_clock.h     the clock of its location                clock_step.c       a clock that steps back
+ *   grace_period.h     sections of threads that read a table    grace_period.c     frees a table that no thread reads
  *
  * The owner brackets each operation with location.busy. A signal handler that finds it set records into the thread's
  * lane, a location of its own. Inside a bracket stores are ordered so that a handler, or a reader after a kill, sees

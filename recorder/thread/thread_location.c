@@ -84,10 +84,10 @@ bool fdri_thread_grow_levels(struct fdri_thread *t)
                     !(l->flags & FDRI_ARENA_LOCATION_STOPPED);
     uint32_t ahead = may_stop && l->level_blocks >= AHEAD_FROM ? AHEAD : 0;
     if (l->level_blocks >= FDRI_ARENA_LEVEL_BLOCKS_MAX) return false;
-    if (fdri_memory_search_pauses(&t->level_search, l->last_tick)) return false;
+    if (fdri_thread_search_pauses(&t->level_search, l->last_tick)) return false;
     t->search_barriers = 0;
     bool grown = add_level_block(t, may_stop);
-    fdri_memory_search_over(&t->level_search, grown, l->last_tick + t->pause_ticks);
+    fdri_thread_search_over(&t->level_search, grown, l->last_tick + t->pause_ticks);
     if (!grown) return false;
     while (ahead-- && add_level_block(t, may_stop)) continue;
     return true;
@@ -108,7 +108,7 @@ void fdri_thread_set_clock(struct fdri_thread *t, bool ns)
         uint64_t least = fdri_arena_band_edge_ns(i), full = t->ticks ? fdri_life_ns_to_ticks(least) : least;
         t->edge[i] = fdri_bits_max(full >> r->shift, 1); /* so zero-length calls always lie in the shortest band */
     }
-    t->pause_ticks = t->ticks ? fdri_life_ns_to_ticks(FDRI_MEMORY_PAUSE_NS) : FDRI_MEMORY_PAUSE_NS;
+    t->pause_ticks = t->ticks ? fdri_life_ns_to_ticks(FDRI_THREAD_PAUSE_NS) : FDRI_THREAD_PAUSE_NS;
     t->min_ticks = t->ticks ? fdri_life_ns_to_ticks(r->settings.min_duration_ns) : r->settings.min_duration_ns;
 }
 
@@ -213,7 +213,7 @@ bool fdri_thread_location_make(struct fdri_thread *t, struct fdri_arena_location
     t->excluded_list_full = t->first_search_failed = t->many_adoptable = false;
     memset(t->returned_seen, 0, sizeof t->returned_seen);
     t->gave_nothing_off = t->search_barriers = 0;
-    t->room_search = t->meta_search = t->level_search = (struct fdri_thread_search){.credit = FDRI_MEMORY_CREDIT};
+    t->room_search = t->meta_search = t->level_search = (struct fdri_thread_search){.credit = FDRI_THREAD_CREDIT};
     t->eviction_hand = (struct fdri_thread_eviction_hand){0};
     t->frozen_off = 0;
     t->stack_end = fdri_stack_own_end(fdri_thread_is_first(l));

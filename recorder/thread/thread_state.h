@@ -10,7 +10,7 @@
 
 #include "format/arena/arena.h"
 #include "recorder/thread/row_cursor.h"
-#include "recorder/thread/search_history.h"
+#include "recorder/thread/search_pause.h"
 
 struct fdri_names_cached;
 struct fdri_record_mark;
@@ -39,7 +39,7 @@ struct fdri_thread {
     uint32_t address_cache_version;
     uint32_t shift;
     uint64_t min_ticks;         /* shorter calls are not stored */
-    uint64_t pause_ticks;       /* FDRI_MEMORY_PAUSE_NS */
+    uint64_t pause_ticks;       /* FDRI_THREAD_PAUSE_NS */
     uint64_t edge[3];           /* edges of the bands, in stored ticks */
     uint64_t to_ns;             /* 32.32: full ticks of this location to ns */
     bool no_event_yet;          /* no event yet; the first one decides the unit of time */

@@ -23,10 +23,9 @@
 #include "bins/bins.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
-#include "recorder/life/grace_period.h"
-#include "recorder/life/life.h"
 #include "recorder/names/names.h"
 #include "recorder/recorder.h"
+#include "recorder/thread/grace_period.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
@@ -117,7 +116,7 @@ void fdri_watch_free_older(void)
     struct fdri_watch_table *t = fdri_watch_table, *older = t ? t->older : NULL;
     if (older) fdri_atomic_store_relaxed(&t->older, (struct fdri_watch_table *)NULL);
     fdri_watch_unlock(&old);
-    if (older) fdri_life_after_grace(free_tables, older);
+    if (older) fdri_thread_after_grace(free_tables, older);
 }
 
 static uint64_t to_ticks(uint64_t ns) { return ns > UINT64_MAX / 2 ? UINT64_MAX : fdri_life_ns_to_ticks(ns); }
@@ -430,7 +429,7 @@ int fdr_trigger_remove(int trigger)
     uintptr_t which = (uintptr_t)fdri_watch_slots[slot].tenancy * FDRI_EXPORT_TRIGGERS + slot;
     if (there) take_away(slot);
     fdri_watch_unlock(&old);
-    if (there) fdri_life_after_grace(free_slot, (void *)which);
+    if (there) fdri_thread_after_grace(free_slot, (void *)which);
     return there ? 0 : -ENOENT;
 }
 
@@ -449,9 +448,9 @@ void fdr_trigger_fire(int trigger, double value)
     if (fdri_thread_hold_recording(on)) {
         bool known = fdri_record_self.recording == on && fdri_names_is_reader();
         seen.tick = fdri_thread_tick_now();
-        if (known) fdri_life_read_begin();
+        if (known) fdri_thread_read_begin();
         if (trigger_exists(trigger)) fdri_trigger_seen(slot_of(trigger), &seen);
-        if (known) fdri_life_read_end();
+        if (known) fdri_thread_read_end();
         fdri_thread_release_recording();
     }
     fdri_system_signals_restore(&old);
@@ -522,7 +521,7 @@ void fdri_watch_stop(void)
     }
     update_watched();
     fdri_watch_unlock(&old);
-    if (t) fdri_life_after_grace(free_tables, t);
+    if (t) fdri_thread_after_grace(free_tables, t);
 }
 
 void fdri_watch_fork(int phase)

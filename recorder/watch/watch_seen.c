@@ -9,9 +9,9 @@
 #include "base/bits.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
-#include "recorder/life/grace_period.h"
 #include "recorder/names/names.h"
 #include "recorder/recorder.h"
+#include "recorder/thread/grace_period.h"
 #include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"
@@ -37,7 +37,7 @@ FDRI_COLD void fdri_watch_call(struct fdri_thread *t, uint32_t region, uint64_t 
     uint32_t key = FDRI_TOTALS_KEY(FDRI_ARENA_DEF_REGION, region);
     const struct fdri_watch_entry *e;
     if (!fdri_names_is_reader()) return;
-    fdri_life_read_begin();
+    fdri_thread_read_begin();
     const struct fdri_watch_table *table = fdri_atomic_load_acquire(&fdri_watch_table); /* A:watch */
     if (table) FDRI_WATCH_EACH_ENTRY(table, key, e)
     if (ns >= fdri_atomic_load_relaxed(&e->threshold_ns))
@@ -47,7 +47,7 @@ FDRI_COLD void fdri_watch_call(struct fdri_thread *t, uint32_t region, uint64_t 
                                                               .location = t->loc->id,
                                                               .key = key,
                                                               .field = FDRI_EXPORT_NO_FIELD});
-    fdri_life_read_end();
+    fdri_thread_read_end();
 }
 
 /* ---- points ---- */
@@ -193,12 +193,12 @@ FDRI_NOINLINE void fdri_watch_point(struct fdri_thread *t, uint32_t key, uint32_
 {
     const struct fdri_watch_entry *e;
     if (!fdri_names_is_reader()) return;
-    fdri_life_read_begin();
+    fdri_thread_read_begin();
     const struct fdri_watch_table *table = fdri_atomic_load_acquire(&fdri_watch_table); /* A:watch */
     if (table) FDRI_WATCH_EACH_ENTRY(table, key, e)
         {
             bool of_field = key >> 24 == FDRI_ARENA_DEF_EVENT && e->field < fields;
             check_entry(t, e, key, of_field ? e->type : type, of_field ? field[e->field] : value, tick);
         }
-    fdri_life_read_end();
+    fdri_thread_read_end();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,stress,threads timeout=120 promise=P10
- * ctest: wrap=fdri_snapshot_take,fdri_life_after_grace,malloc,calloc,realloc
+ * ctest: wrap=fdri_snapshot_take,fdri_thread_after_grace,malloc,calloc,realloc
  * P10: a trigger is removed, and its place is given to another, at the worst moments. A thread reports to it, its
  * snapshot is under way, or its place is freed late. Also, definitions for triggers call no allocator. */
 #include <fdr/fdr.h>
@@ -32,8 +32,8 @@ static struct {
     void *with;
 } late[8];
 static unsigned late_count;
-void __wrap_fdri_life_after_grace(void (*what)(void *), void *with);
-void __wrap_fdri_life_after_grace(void (*what)(void *), void *with)
+void __wrap_fdri_thread_after_grace(void (*what)(void *), void *with);
+void __wrap_fdri_thread_after_grace(void (*what)(void *), void *with)
 {
     assert_true(late_count < 8);
     late[late_count].what = what;

@@ -10,11 +10,10 @@
 
 #include "base/system/helper_threads.h"
 #include "base/system/signal_mask.h"
-#include "recorder/life/grace_period.h"
-#include "recorder/life/life.h"
+#include "recorder/thread/grace_period.h"
 
-uint32_t fdri_life_grace_word;
-bool fdri_life_forked;
+uint32_t fdri_thread_grace_word;
+bool fdri_thread_forked;
 
 struct deferred_call {
     void (*function)(void *);
@@ -28,17 +27,17 @@ static void *wait_and_do(void *argument)
     /* the thread names itself: its maker must not, as the detached thread may have ended */
     pthread_setname_np(pthread_self(), FDRI_SYSTEM_THREAD_RECLAIM);
     urcu_bp_synchronize_rcu();
-    fdri_racy_take_over(&fdri_life_grace_word);
+    fdri_racy_take_over(&fdri_thread_grace_word);
     later.function(later.argument);
     return NULL;
 }
 
-void fdri_life_after_grace(void (*function)(void *), void *argument)
+void fdri_thread_after_grace(void (*function)(void *), void *argument)
 {
     pthread_t helper;
     pthread_attr_t detached;
     sigset_t old;
-    struct deferred_call *later = fdri_atomic_load_relaxed(&fdri_life_forked) ? NULL : malloc(sizeof *later);
+    struct deferred_call *later = fdri_atomic_load_relaxed(&fdri_thread_forked) ? NULL : malloc(sizeof *later);
     if (!later) return; /* a forked child must not wait: liburcu's list names the parent's threads. The memory stays */
     *later = (struct deferred_call){function, argument};
     pthread_attr_init(&detached);

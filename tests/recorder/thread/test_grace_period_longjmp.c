@@ -16,8 +16,7 @@
 #include "base/atomic.h"
 #include "export/view.h"
 #include "fdr/fdr.h"
-#include "recorder/life/grace_period.h"
-#include "recorder/life/life.h"
+#include "recorder/thread/grace_period.h"
 
 static sigjmp_buf away;
 static int jumps, seen;
@@ -74,7 +73,7 @@ static void a_section_that_was_left(void **state)
         else cross();
     }
     assert_true(urcu_bp_read_ongoing()); /* else the test proves nothing */
-    fdri_life_after_grace(grace, NULL);
+    fdri_thread_after_grace(grace, NULL);
     assert_false(is_over_within(200));
     for (int i = 0; i < 10; i++) cross();
     assert_int_equal(seen, 13);
