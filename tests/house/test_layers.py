@@ -39,8 +39,8 @@ FOLDERS = {
 # The rooms of each folder with their doors, the lowest first. A room may include the rooms above it in this list.
 ROOMS = {
     "base": {
-        "base": "base/atomic.h", "base/text": "base/text/message.h", "base/system": "base/system/syscall.h",
-        "base/fd": "base/fd/open_high.h", "base/stack": "base/stack/context.h",
+        "base": "base/atomic.h", "base/system": "base/system/syscall.h", "base/fd": "base/fd/open_high.h",
+        "base/text": "base/text/message.h", "base/stack": "base/stack/context.h",
     },
     "format": {"format/arena": "format/arena/arena.h", "format/codec": "format/codec/record_codec.h"},
     "bins": {"bins": "bins/bins.h", "bins/pressure": "bins/pressure/bins_pressure.h"},
@@ -49,14 +49,14 @@ ROOMS = {
         "recorder": "recorder/recorder.h",
         "recorder/thread": "recorder/thread/thread.h",
         "recorder/names": "recorder/names/names.h",
-        "recorder/totals": "recorder/totals/totals.h",
         "recorder/ended": "recorder/ended/ended.h",
         "recorder/shares": "recorder/shares/shares.h",
-        "recorder/strategy": "recorder/strategy/strategy.h",
-        "recorder/pressure": "recorder/pressure/recorder_pressure.h",
         "recorder/memory": "recorder/memory/memory.h",
-        "recorder/jumps": "recorder/jumps/jumps.h",
+        "recorder/pressure": "recorder/pressure/recorder_pressure.h",
+        "recorder/strategy": "recorder/strategy/strategy.h",
+        "recorder/totals": "recorder/totals/totals.h",
         "recorder/watch": "recorder/watch/watch.h",
+        "recorder/jumps": "recorder/jumps/jumps.h",
         "recorder/record": "recorder/record/record.h",
         "recorder/life": "recorder/life/life.h",
     },
@@ -66,7 +66,7 @@ ROOMS = {
     },
     "export": {
         "export": "export/view.h", "export/snapshot": "export/snapshot/snapshot.h",
-        "export/trigger": "export/trigger/trigger.h", "export/crash": "export/crash/crash_path.h",
+        "export/crash": "export/crash/crash_path.h", "export/trigger": "export/trigger/trigger.h",
     },
     "reader": {
         "reader/file": "reader/file/file.h", "reader/symbol": "reader/symbol/symbols.h",
