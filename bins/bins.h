@@ -17,7 +17,7 @@
  *   the generation of a bin is odd exactly while the bin is in a partition's list. It becomes even when the bin leaves
  *   the list. It becomes odd again, with a number never used before, when the next header is complete.
  *
- * What may run at the same time:
+ * What may run at the same time (names without fdri_bins_):
  *                 bin_take  bin_give  meta_take  part_*(same part)
  *   bin_take         -         -         -          -
  *   bin_give         -         -         -          -

@@ -29,7 +29,7 @@ void fdri_bins_claim_abandoned(struct fdri_bins_arena *a, const struct fdri_aren
 bool fdri_bins_claim_pin(struct fdri_bins_arena *a, struct fdri_arena_location *l);
 void fdri_bins_claim_unpin(struct fdri_arena_location *l);
 /* Takes the oldest bin of p; the caller holds it then. 0: it is the newest bin, which claims leave, or another thread
- * moved the list's head. One try. Call it between claim_enter and claim_leave. */
+ * moved the list's head. One try. Call it inside of p's location. */
 uint32_t fdri_bins_part_claim(struct fdri_bins_arena *a, struct fdri_arena_part *p, uint32_t *size_log2,
                               struct fdri_bins_given *given);
 

@@ -19,8 +19,8 @@ struct fdri_shares {
     uint32_t lock;
     uint32_t copying_snapshots; /* snapshots that copy; no accounts move meanwhile */
     uint32_t ended_last;        /* the newest location in the queue of ended ones */
-    /* the oldest location in it. ended_in: set by the thread that appends to an empty queue; ended_first: under the
-     * lock. */
+    /* the oldest location in it. ended_first_new: set by the thread that appends to an empty queue; ended_first: under
+     * the lock. */
     uint32_t ended_first_new, ended_first;
     struct fdri_arena_location *spare[2]; /* for the accounts of ended locations, by unit of time */
     uint64_t bins_refilled;               /* bins that were filled again */

@@ -19,8 +19,8 @@ struct fdri_fd_placeholders {
     bool ours[FDRI_FD_LOW_COUNT], entered;
     uint64_t dev[FDRI_FD_LOW_COUNT], ino[FDRI_FD_LOW_COUNT];
 };
-/* After fill_low and until clear_low, a newly opened file gets a number of 3 or more. Any thread. The time between must
- * be short: other threads of fdr wait. */
+/* Between these two calls a newly opened file gets a number of 3 or more. Any thread. The time between must be short:
+ * other threads of fdr wait. */
 void fdri_fd_fill_low(struct fdri_fd_placeholders *low);
 void fdri_fd_clear_low(struct fdri_fd_placeholders *low);
 /* Keeps placeholders out of forked children; phases as of fdri_names_define_fork. Waits at most 0.1 s. */

@@ -138,7 +138,7 @@ proctype owner()
         atomic { b = 0; found = false };
         busy = false
     :: was_left && busy && false -> /* never chosen: it stands here for its label, which may_be_left() goes to */
-left: /* mend(): the next operation finds itself left */
+left: /* repair_after_longjmp(): the next operation finds itself left */
         s = 0;
         if
         :: mutant == 9 -> atomic { if :: head_off == 0 -> progress = 0; open = false; open_off = 0 :: else fi }

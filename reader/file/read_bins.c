@@ -4,7 +4,6 @@
 #include "format/arena/arena.h"
 #include "format/codec/decode.h"
 #include "format/codec/sample_codec.h"
-#include "reader/events/cursor.h"
 #include "reader/file/file.h"
 
 #include <fdr/reader.h>
@@ -36,6 +35,8 @@ bool fdri_file_bin_begin(const struct fdr_file *f, const struct fdri_file_bin *b
                                    (uint32_t)(there - FDRI_ARENA_BIN_HEADER));
 }
 
+enum { CHUNK = 64 }; /* records decoded at a time */
+
 /* Counts the records whose leave is below the mark. */
 static uint64_t count_below(const struct fdri_codec_record *r, uint32_t n, uint64_t mark)
 {
@@ -47,10 +48,10 @@ static uint64_t count_below(const struct fdri_codec_record *r, uint32_t n, uint6
 
 static bool all_calls(struct fdri_codec_decoder *d, uint64_t mark, uint64_t *gone, uint64_t *newest, bool slowly)
 {
-    struct fdri_codec_record r[FDRI_EVENTS_CHUNK];
+    struct fdri_codec_record r[CHUNK];
     int n;
     *gone = *newest = 0;
-    while ((n = fdri_codec_decode_calls(d, r, FDRI_EVENTS_CHUNK, slowly)) > 0) {
+    while ((n = fdri_codec_decode_calls(d, r, CHUNK, slowly)) > 0) {
         *gone += count_below(r, (uint32_t)n, mark);
         *newest = r[n - 1].leave;
     }

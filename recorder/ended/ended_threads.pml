@@ -30,7 +30,7 @@
 #define OFF 3
 
 byte mutant;
-byte last, in, first; /* ended_last, ended_in, ended_first */
+byte last, in, first; /* ended_last, ended_first_new, ended_first */
 byte lock;
 byte link[LOCATIONS + 1];
 byte inside[LOCATIONS + 1]; /* words of claimers that name it (bins/claims.c) */

@@ -15,7 +15,6 @@
 #include "base/atomic.h"
 #include "format/arena/arena.h"
 #include "recorder/jumps/jumps.h"
-#include "recorder/record/shadow_stack.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"

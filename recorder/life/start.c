@@ -435,7 +435,7 @@ static int begin(void)
     fdri_thread_no_room_reset();
     fdri_names_modules_reset();
     fdri_names_define_reset();
-    fdri_names_address_reset(); /* after define_reset: the old table may call functions REFUSED */
+    fdri_names_address_reset(); /* after fdri_names_define_reset: the old table may call functions REFUSED */
     fdri_names_define_modules();
     fdri_samples_sampler_prepare(r->settings.sample, r->settings.counters.papi);
     fdri_memory_arena_publish(r);

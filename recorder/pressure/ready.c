@@ -22,7 +22,6 @@
 #include "recorder/memory/memory.h"
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/recorder.h"
-#include "recorder/strategy/reduce.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 

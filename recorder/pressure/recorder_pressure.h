@@ -68,9 +68,6 @@ const struct fdri_bins_run *fdri_ready_give(struct fdri_thread *t, struct fdri_a
 uint32_t fdri_ready_first(struct fdri_thread *t); /* a whole one, or 0 */
 /* The next to go are likely to be such of p that ended by `tick`; NULL: nobody knows. */
 void fdri_ready_ahead(struct fdri_thread *t, const struct fdri_arena_part *p, uint64_t tick);
-/* The oldest bin of anything. */
-uint32_t fdri_strategy_pop_oldest(struct fdri_thread *t, const struct fdri_arena_part *asking, uint32_t size_log2,
-                                  uint32_t *got);
 /* The totals since the last cut become sums and rows of epoch `i`, behind which another one begins; the base moves up
  * to now. Where there are many rows that has only begun then: fdri_epoch_walk. */
 void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t i);

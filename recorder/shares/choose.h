@@ -25,9 +25,10 @@ uint32_t fdri_shares_left_to_owner(enum fdri_shares_givers givers); /* bins that
 bool fdri_shares_ended(const struct fdri_arena_location *l); /* its thread ended, and its accounts are not folded */
 bool fdri_shares_below_fair(const struct fdri_thread *t);    /* t holds less than half of a fair share */
 bool fdri_shares_starving(const struct fdri_thread *t);      /* t is poor, and the buffer is crowded */
-/* The location that gives to t: the richest of the remembered one and of the next few on the chain. oldest_ended: of
- * the next few, the one that ended first. NULL: none may be taken from. */
+/* The location that gives to t: the richest of the remembered one and of the next few on the chain. NULL: none may be
+ * taken from. */
 struct fdri_arena_location *fdri_shares_richest(struct fdri_thread *t, enum fdri_shares_givers givers);
+/* The same, of the next few the one that ended first. */
 struct fdri_arena_location *fdri_shares_oldest_ended(struct fdri_thread *t);
 
 /* ---- choose_partition.c ---- */

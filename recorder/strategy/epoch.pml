@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Model of data copied under a version word, as with a sequence lock. It covers a location's epochs (begin_change and
  * end_change of recorder/strategy/epoch.c against read_epochs of export/snapshot/snapshot_locations.c and put_once of
- * export/crash/crash_epochs.c). It also covers the value of a note (set of recorder/names/note.c against read_note of
+ * export/crash/crash_epochs.c). It also covers the value of a note (set_value of recorder/names/note.c against read_note of
  * export/snapshot/snapshot_notes.c), which is written into the half that is not valid. Checked by
  * tests/house/test_models.sh.
  *

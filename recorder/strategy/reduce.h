@@ -42,6 +42,9 @@ uint32_t fdri_strategy_reduce_last(struct fdri_thread *t, struct fdri_arena_part
                                    uint32_t *got);
 uint32_t fdri_strategy_reduce_telescope(struct fdri_thread *t, struct fdri_arena_part *asking, uint32_t size_log2,
                                         uint32_t *got);
+/* last.c: takes the oldest bin of all partitions. */
+uint32_t fdri_strategy_pop_oldest(struct fdri_thread *t, const struct fdri_arena_part *asking, uint32_t size_log2,
+                                  uint32_t *got);
 
 /* ---- epoch.c ---- */
 static inline struct fdri_arena_epochs *fdri_strategy_epochs(struct fdri_thread *t)

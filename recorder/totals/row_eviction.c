@@ -64,7 +64,7 @@ static void more_bits(struct fdri_thread *t, uint32_t want)
     for (uint32_t at = 0; at < want; at += bits_there(h)) memcpy(to + at / 64, from, bits_there(h) / 8);
     uint32_t old = h->evicted_off;
     if (!old) h->evicted_bits = FEW;
-    fdri_atomic_signal_fence(); /* until gone_bits grows, the new table's first bits equal the old one's */
+    fdri_atomic_signal_fence(); /* until evicted_bits grows, the new table's first bits equal the old one's */
     h->evicted_off = off;
     fdri_atomic_signal_fence();
     h->evicted_bits = want;

@@ -100,7 +100,5 @@ void fdri_watch_free_older(void);
 void fdri_watch_thresholds(void);
 void fdri_watch_lock(sigset_t *old);
 void fdri_watch_unlock(const sigset_t *old);
-/* watch.h */
-uint64_t fdri_watch_poll(uint64_t now_ns);
 
 #endif

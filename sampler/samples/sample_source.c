@@ -208,8 +208,8 @@ static void arm_at(struct fdri_samples_target *t, uint64_t ns)
 }
 
 /* Called only by the handler while its target is live. The helper writes zero_ns, armed, random and timer only before
- * that time and after shut_out. In between, start_timer may arm the timer again for a moment that a late signal of the
- * previous timer has sampled. Then `at` is below `armed`, and the sample has weight 0.
+ * that time and after end_handlers. In between, start_timer may arm the timer again for a moment that a late signal of
+ * the previous timer has sampled. Then `at` is below `armed`, and the sample has weight 0.
  *
  * Each stretch has one moment to sample. If stretches passed while the thread could not be interrupted, this sample
  * counts for them, too, because the thread did not move. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The smallest program that records: it names two regions, runs, and takes a snapshot.
- * Read the snapshot with `fdr info hello.*.fdr` and `fdr tree hello.*.fdr`. */
+ * Read the snapshot with `fdr info steps.*.fdr` and `fdr tree steps.*.fdr`. */
 #include <fdr/fdr.h>
 #include <stdio.h>
 
