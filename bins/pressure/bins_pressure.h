@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Special cases of scarce memory, as they are until something simpler replaces them. No new user, please.
+/* Special cases of scarce memory: pieces that come back, strewn bins, bins of idle owners. Simpler mechanisms shall
+ * replace them; do not add users.
  *
  *   returned.c  pieces that another thread gives back       strewn.c  bins whose pieces belong to several locations
  *   asleep.c    taking the newest bin of an idle owner */

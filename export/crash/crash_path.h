@@ -7,7 +7,7 @@
  *   crash_context.c       command line     crash_threads.c   registers and stacks of all threads
  *   alternate_stack.c     signal stacks    crash_section.c   the section behind the arena
  *   bundle_descriptors.c  descriptors      stack_words.c     the stored words of a stack
- *                                          bundle_file.c     the file
+ *                                          bundle_file.c     the file; removal of the live file
  *                                          crash_epochs.c    epochs that moved during the copy
  *
  * Files of the second kind call each other, base/system/syscall.h, and the functions listed in

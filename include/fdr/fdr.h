@@ -205,8 +205,8 @@ FDR_API FDR_NEAR_ void fdr_leave_(fdr_region region, uint32_t on);
 /* [record] Enters and leaves a region. fdr stores one record per call, when it is left. Open calls are on the thread's
  * shadow stack, which lies in the buffer, so that a crash shows them.
  * A leave closes the innermost open call of its region, and with it all calls inside that were not left (exceptions,
- * longjmp); fdr counts these. A leave of a region that is not open is counted and has no other effect. Code that
- * longjmp comes back to again and again should leave a region there that it entered before setjmp.
+ * longjmp); fdr counts these. A leave of a region that is not open is counted and has no other effect. A loop to which
+ * longjmp returns often should enter a region before setjmp and leave it after the jump: this closes the calls between.
  * Calls deeper than 1,036 levels are only counted.
  * Idea: call records in which the leave implies the region, Wagner 2015 (3.3.5); here the duration is at hand, too. */
 #ifndef FDR_NO_INLINE
@@ -324,7 +324,7 @@ FDR_API void fdr_event_at(fdr_event_type type, const void *payload, uint64_t tim
 /* A user event that is reading `number` of a series, such as a counter read every millisecond. before: number of the
  * reading recorded before it, 0: none. When memory is full (strategies telescope and whole) fdr thins readings by
  * powers of two, so the kept ones stay evenly spread over the run. A reading whose two numbers are equal stays longest:
- * so mark the first and the last of a series. For threads that record no calls: inside of a call it is fdr_event. */
+ * so mark the first and the last of a series. Inside of a call a reading is an ordinary event, and is not thinned. */
 FDR_API void fdr_reading(fdr_event_type type, const void *payload, uint64_t before, uint64_t number);
 
 /* ---- samples: where a thread was, seen from outside ----------------------------------------------------

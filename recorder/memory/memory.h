@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory of a recording: the mapping of the arena, room for the next record, meta blocks of a location.
  *
- *   arena_mapping.c    the file or mapping                large_pages.c      pages of 2 MiB
+ *   arena_mapping.c    the live file or other memory, and its default size
+ *   large_pages.c      pages of 2 MiB
  *   store.c            room in a partition, bins for it   meta_alloc.c       meta blocks of a location
  *
  * Neighbours: bins/ hands out free bins; shares/ takes bins from other locations, ended/ from threads that ended;

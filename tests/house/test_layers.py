@@ -78,6 +78,12 @@ ROOMS = {
     "tools": {
         "tools/common": "tools/common/verbs.h", "tools/replay": "tools/replay/event_stream.h", "tools": None,
     },
+    "adapters": {"adapters": None},
+}
+# The jobs of rooms without a door.
+JOBS = {
+    "tools": "One verb of the command a file",
+    "adapters": "Bindings, with the public headers only: the compiler's function hooks, and MPI",
 }
 STANDARD = set(
     "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic"
@@ -191,7 +197,7 @@ def table(check):
     for folder, rooms in ROOMS.items():
         for room, door in rooms.items():
             used = ", ".join(f"`{r}`" for r in rooms if r in check.below.get(room, ()))
-            text = job(door) if door else "one verb of the command a file"
+            text = job(door) if door else JOBS[room]
             lines.append(f"| `{room}/` | {text} | {f'`{os.path.basename(door)}`' if door else ''} | {used} |")
     return "\n".join(lines)
 
