@@ -333,7 +333,7 @@ static void repair_after_longjmp(struct fdri_thread *t)
         fdri_bins_part_mend(&fdri_life_recording.arena, p);
         take_back_leave(t, p);
     }
-    /* else other threads could claim bins before they are set aside */
+    /* else other threads could claim bins before they are pinned */
     if (!t->pinning) fdri_bins_claim_unpin(l);
     fdri_memory_relink_slots(t);
     fdri_strategy_telescope_mend(t);

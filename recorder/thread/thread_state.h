@@ -93,12 +93,12 @@ struct fdri_thread {
     bool many_adoptable;
     bool excluded_list_full;       /* memory held no longer list in `excluded_calls` */
     uint32_t address_cache_misses; /* since the table `address_cache` was made */
-    uint32_t pinned_units;         /* bins set aside by FDR_PIN, in units of 512 bytes */
-    bool pinning_done;             /* FDR_PIN has set aside all that it will */
-    /* 1: bins are being set aside; 2: the same, before the time of FDR_PIN; 0: they are not. */
+    uint32_t pinned_units;         /* bins of pinned partitions, in units of 512 bytes */
+    bool pinning_done;             /* FDR_PIN will pin no more partitions */
+    /* 1: partitions are being pinned; 2: the same, before the time of FDR_PIN is over; 0: they are not. */
     uint8_t pinning;
     bool times_given; /* the caller gives the times (`_at`) */
-    /* The next call that enters in a tick of its own sets bins aside. */
+    /* The next call that enters in a tick of its own pins the partitions. */
     bool pinning_due;
     struct fdri_thread_eviction_hand eviction_hand;
     struct fdri_thread_returned_seen returned_seen[FDRI_THREAD_RETURNED_SEEN];

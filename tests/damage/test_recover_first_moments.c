@@ -168,12 +168,12 @@ static bool holds_without_bins(size_t block)
         b = (const void *)(image + off);
         memset(damaged + off, 0, sizeof *b);
     }
-    return holds("set aside, without bins,", block);
+    return holds("pinned, without bins,", block);
 }
 
 static void damage_each(uint32_t goes_on_at)
 {
-    unsigned parts = 0, aside = 0, bad = 0;
+    unsigned parts = 0, pinned = 0, bad = 0;
     record(goes_on_at);
     for (size_t off = 0; off + sizeof(struct fdri_arena_part) <= bytes; off += FDRI_ARENA_META_ALIGN) {
         const struct fdri_arena_part *p = (const void *)(image + off);
@@ -181,11 +181,11 @@ static void damage_each(uint32_t goes_on_at)
         parts++;
         for (size_t at = 0; at < sizeof *p; at += 16) bad += !holds_flipped(off + at + rnd(&seed, 16), rnd(&seed, 8));
         if (!(p->flags & FDRI_ARENA_PART_PINNED) || !(uint32_t)p->list_head || goes_on_at != UINT32_MAX) continue;
-        aside++;
+        pinned++;
         bad += !holds_without_bins(off);
     }
     assert_true(parts > 20);
-    assert_true(aside > 2 || goes_on_at != UINT32_MAX);
+    assert_true(pinned > 2 || goes_on_at != UINT32_MAX);
     assert_int_equal(bad, 0);
 }
 

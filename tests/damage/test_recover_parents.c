@@ -309,19 +309,19 @@ static void without_a_partition(void **state)
     static const char *const pin[] = {NULL, "750us"};
     for (int i = 0; i < 2; i++) {
         record("128K", pin[i], 15000);
-        int found = 0, aside = 0;
+        int found = 0, pinned = 0;
         least = shown_of_all() / 100 * 99;
         for (size_t at = 0; at + sizeof(struct fdri_arena_part) < bytes; at += 64) {
             const struct fdri_arena_part *p = (const void *)(all + at);
             if (p->head.magic != FDRI_ARENA_META_MAGIC || p->head.kind != FDRI_ARENA_META_PART) continue;
             found++;
-            aside += (p->flags & FDRI_ARENA_PART_PINNED) != 0;
+            pinned += (p->flags & FDRI_ARENA_PART_PINNED) != 0;
             memcpy(damaged, all, bytes);
             memset(damaged + at, 0, sizeof *p);
             shows_the_same("no partition", at);
         }
         assert_true(found > 3);
-        assert_true(!i || aside > 1);
+        assert_true(!i || pinned > 1);
     }
 }
 

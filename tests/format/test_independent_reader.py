@@ -238,7 +238,7 @@ class Partition:
         self.total, self.floor_tick = image.u64(at + 24), image.u64(at + 32)
         self.next = image.u32(at + 40)
         self.depth, self.class_, self.band = image.u16(at + 48), image.u8(at + 50), image.u8(at + 51)
-        self.aside = bool(image.u8(at + 53) & 32)
+        self.pinned = bool(image.u8(at + 53) & 32)
         self.bins = []
         seq, off = head >> 32, head & 0xFFFFFFFF
         while off:
@@ -250,9 +250,9 @@ class Partition:
             self.bins.append(one)
             seq, off = seq + 1, one.next
         self.reduced = self.bins[0].first_index if self.bins else self.total
-        untold = image.u8(at + 53) & 4
+        unaccounted = image.u8(at + 53) & 4
         self.floor = self.bins[0].base_tick if self.bins and self.reduced else 0 if self.bins else self.floor_tick
-        if untold: self.floor = self.floor_tick
+        if unaccounted: self.floor = self.floor_tick
         self.least = 0  # section 7.3
         self.records = []
 
@@ -290,12 +290,12 @@ class Location:
         while off:
             self.parts.append(Partition(image, off, self.id))
             off = self.parts[-1].next
-        self.parts.sort(key=lambda p: not p.aside)
+        self.parts.sort(key=lambda p: not p.pinned)
         for p in self.parts:  # a call counts as kept only if its ancestors' partitions still reach back to it
-            others = [q.floor for q in self.parts if p.class_ == q.class_ == 0 and q is not p and not q.aside
+            others = [q.floor for q in self.parts if p.class_ == q.class_ == 0 and q is not p and not q.pinned
                       and q.depth <= p.depth and q.band >= p.band]
             floor_of = max([floor] + others)
-            p.least = floor_of + 1 if floor_of and not p.aside else 0
+            p.least = floor_of + 1 if floor_of and not p.pinned else 0
             p.decode()
 
     def level(self, depth):

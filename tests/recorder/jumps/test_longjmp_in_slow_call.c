@@ -136,7 +136,7 @@ static void P8_longjmp_while_taking_a_first_bin(void **state)
     assert_true(n > 100);
 }
 
-static uint64_t set_aside(void)
+static uint64_t pinned_records(void)
 {
     uint64_t records = 0;
     for (uint32_t off = self()->parts_first; off;
@@ -159,10 +159,10 @@ static void P8_longjmp_while_pinning(void **state)
         now++;
         left = leave_at(enter, n);
         while (fdri_record_self.pinning_due) present(2, 1);
-        uint64_t before = set_aside();
+        uint64_t before = pinned_records();
         any += before != 0;
         for (int i = 0; i < 40; i++) present(2 + rnd(&seed, 3), 20);
-        if (set_aside() != before) fail_msg("left at %u: what was set aside is added to, or given back", n);
+        if (pinned_records() != before) fail_msg("left at %u: a pinned partition grew, or gave bins back", n);
         whole(n);
         fdr_file_close(take());
     }

@@ -53,7 +53,7 @@ static void present(uint32_t events)
     }
 }
 
-static void all_are_set_aside(void **state)
+static void all_are_pinned(void **state)
 {
     (void)state;
     for (uint32_t n = 1; n < 12; n++) {
@@ -106,6 +106,6 @@ static void not_a_second_time(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_are_set_aside), cmocka_unit_test(not_a_second_time)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_are_pinned), cmocka_unit_test(not_a_second_time)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
