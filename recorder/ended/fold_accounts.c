@@ -15,7 +15,7 @@
 #include "format/arena/arena.h"
 #include "recorder/ended/ended.h"
 #include "recorder/memory/memory.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"

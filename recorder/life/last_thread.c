@@ -20,7 +20,7 @@
 #include "base/system/procfs.h"
 #include "export/view.h"
 #include "recorder/life/life.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "sampler/samples/samples_view.h"
 
 static const uint64_t often_ns = 5000000000u, soon_ns = 50000000;

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 
 struct fdri_life_identity fdri_life_identity_now(void);
 bool fdri_life_identity_differs(const struct fdri_life_identity *now); /* is it another process than at the begin? */

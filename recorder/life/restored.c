@@ -17,7 +17,7 @@
 #include "base/system/procfs.h"
 #include "export/view.h"
 #include "recorder/life/life.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread_clock.h"
 
 /* At each check the dumper also stores the time, so that a reader of the live file sees when the process last lived. */

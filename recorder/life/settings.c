@@ -23,7 +23,7 @@
 #include "format/arena/arena.h"
 #include "policies/policies.h"
 #include "recorder/life/settings.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "sampler/counters/counter_view.h"
 
 struct source {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 
 bool fdri_life_parse_size(const char *text, uint64_t *bytes);
 bool fdri_life_parse_duration(const char *text, uint64_t *ns);

@@ -37,7 +37,7 @@
 #include "recorder/life/settings.h"
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"

@@ -13,7 +13,7 @@
 #include "format/codec/encode.h"
 #include "recorder/ended/ended.h"
 #include "recorder/memory/memory.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"

@@ -32,7 +32,7 @@
 #include "format/arena/arena.h"
 #include "recorder/ended/ended.h"
 #include "recorder/memory/memory.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/share_state.h"
 #include "recorder/thread/thread.h"
 

@@ -15,7 +15,7 @@
 #include "recorder/names/names.h"
 #include "recorder/record/record.h"
 #include "recorder/record/shadow_stack.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 

@@ -23,7 +23,7 @@
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
 #include "recorder/names/names.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/watch/watch.h"
 

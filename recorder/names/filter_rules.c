@@ -19,7 +19,7 @@
 #include "base/text/line_file.h"
 #include "base/text/message.h"
 #include "format/codec/record_codec.h"
-#include "recorder/life/recording.h"
+#include "recorder/life/settings.h"
 #include "recorder/names/names.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"

@@ -18,7 +18,7 @@
 #include "format/arena/arena.h"
 #include "recorder/life/settings.h"
 #include "recorder/names/names.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread_clock.h"
 
 enum { MODULES_MAX = 768, RETURNS_MAX = 256 };

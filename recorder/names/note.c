@@ -17,7 +17,7 @@
 #include "bins/slabs.h"
 #include "format/arena/arena.h"
 #include "recorder/names/names.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread.h"
 
 static uint32_t held; /* the lock; a plain word, so that a forked child can reset it */

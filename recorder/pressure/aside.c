@@ -20,7 +20,7 @@
 #include "format/arena/arena.h"
 #include "recorder/memory/memory.h"
 #include "recorder/pressure/recorder_pressure.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/strategy/strategy.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"

@@ -18,7 +18,7 @@
 #include "recorder/memory/memory.h"
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/record/record.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/shares/shares.h"
 #include "recorder/strategy/strategy.h"
 #include "recorder/thread/arena_place.h"

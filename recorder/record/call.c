@@ -24,7 +24,7 @@
 #include "format/codec/prediction.h"
 #include "format/codec/record_codec.h"
 #include "recorder/jumps/jumps.h"
-#include "recorder/life/recording.h"
+#include "recorder/recording.h"
 #include "recorder/names/names.h"
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/record/record.h"

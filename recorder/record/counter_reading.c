@@ -16,7 +16,7 @@
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "policies/policies.h"
-#include "recorder/life/recording.h"
+#include "recorder/recording.h"
 #include "recorder/memory/memory.h"
 #include "recorder/record/record.h"
 #include "recorder/thread/arena_place.h"

@@ -14,7 +14,7 @@
 #include "format/codec/encode.h"
 #include "format/codec/prediction.h"
 #include "format/codec/record_codec.h"
-#include "recorder/life/recording.h"
+#include "recorder/recording.h"
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
 #include "recorder/record/record.h"

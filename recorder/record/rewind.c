@@ -21,7 +21,7 @@
 #include "bins/pieces.h"
 #include "format/arena/arena.h"
 #include "format/codec/encode.h"
-#include "recorder/life/recording.h"
+#include "recorder/recording.h"
 #include "recorder/memory/memory.h"
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/record/record.h"

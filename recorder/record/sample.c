@@ -16,7 +16,7 @@
 #include "format/codec/record_codec.h"
 #include "format/codec/sample_codec.h"
 #include "policies/policies.h"
-#include "recorder/life/recording.h"
+#include "recorder/recording.h"
 #include "recorder/memory/memory.h"
 #include "recorder/record/record.h"
 #include "recorder/record/sample_stream.h"

@@ -11,7 +11,7 @@
 #include "bins/slabs.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
-#include "recorder/life/recording.h"
+#include "recorder/recording.h"
 #include "recorder/record/sample_stream.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/thread/thread.h"

@@ -13,7 +13,7 @@
 #include "format/arena/arena.h"
 #include "policies/policies.h"
 #include "recorder/ended/ended.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/shares/choose.h"
 
 enum { FEW_LEFT = 8 };

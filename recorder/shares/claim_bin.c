@@ -24,7 +24,7 @@
 #include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
 #include "recorder/ended/ended.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/shares/choose.h"
 #include "recorder/shares/shares.h"
 #include "recorder/strategy/strategy.h"

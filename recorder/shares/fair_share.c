@@ -17,7 +17,7 @@
 #include "bins/bins.h"
 #include "format/arena/arena.h"
 #include "recorder/ended/ended.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/shares/choose.h"
 #include "recorder/shares/shares.h"
 #include "recorder/thread/arena_place.h"

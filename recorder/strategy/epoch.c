@@ -13,7 +13,7 @@
 #include "policies/policies.h"
 #include "recorder/memory/memory.h"
 #include "recorder/pressure/recorder_pressure.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/shares/shares.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/strategy/strategy.h"

@@ -12,7 +12,7 @@
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "recorder/memory/memory.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/strategy/strategy.h"
 #include "recorder/thread/arena_place.h"

@@ -14,7 +14,7 @@
 #include "format/arena/arena.h"
 #include "policies/policies.h"
 #include "recorder/pressure/recorder_pressure.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/strategy/strategy.h"
 #include "recorder/thread/arena_place.h"

@@ -14,7 +14,7 @@
 #include "recorder/memory/memory.h"
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/record/record.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/thread/thread_state.h"
 

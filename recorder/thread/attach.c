@@ -39,7 +39,7 @@
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/record/record.h"
 #include "recorder/record/shadow_stack.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/strategy/strategy.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/grace_period.h"

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "format/arena/arena.h"
 #include "recorder/life/life.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"

@@ -19,7 +19,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"
 
 /* Begins an operation of the calling thread. Returns this thread's state, or its lane's if an operation of the thread

@@ -26,7 +26,7 @@
 #include "recorder/ended/ended.h"
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/strategy/strategy.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"

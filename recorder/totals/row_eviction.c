@@ -24,7 +24,7 @@
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
 #include "recorder/pressure/recorder_pressure.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/strategy/strategy.h"
 #include "recorder/thread/arena_place.h"

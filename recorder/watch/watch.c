@@ -24,7 +24,7 @@
 #include "export/view.h"
 #include "format/arena/arena.h"
 #include "recorder/names/names.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/grace_period.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_clock.h"

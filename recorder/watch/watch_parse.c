@@ -14,7 +14,7 @@
 #include "base/text/number.h"
 #include "export/view.h"
 #include "recorder/life/settings.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/watch/watch_table.h"
 
 struct words {

@@ -20,7 +20,7 @@
 #include "format/arena/arena.h"
 #include "recorder/ended/ended.h"
 #include "recorder/memory/memory.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread_clock.h"
 #include "recorder/totals/totals.h"
 #include "recorder/watch/watch.h"

@@ -12,7 +12,7 @@
 
 #include "base/atomic.h"
 #include "export/view.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 
 struct fdri_life_settings;
 

@@ -15,7 +15,7 @@
 #include "bins/pieces.h"
 #include "format/arena/arena.h"
 #include "recorder/ended/ended.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/shares/shares.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"

@@ -17,7 +17,7 @@
 #include "base/system/topology.h"
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/oracle.h"
 

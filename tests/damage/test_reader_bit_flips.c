@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/oracle.h"
 #include "tests/support/random_numbers.h"
 

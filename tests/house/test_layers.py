@@ -46,7 +46,7 @@ ROOMS = {
     "bins": {"bins": "bins/bins.h", "bins/pressure": "bins/pressure/bins_pressure.h"},
     "policies": {"policies": "policies/policies.h"},
     "recorder": {
-        "recorder": "recorder/recorder.h",
+        "recorder": "recorder/recording.h",
         "recorder/thread": "recorder/thread/thread.h",
         "recorder/names": "recorder/names/names.h",
         "recorder/ended": "recorder/ended/ended.h",

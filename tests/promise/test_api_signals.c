@@ -22,7 +22,7 @@
 #include <cmocka.h>
 
 #include "bins/bins.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/oracle.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

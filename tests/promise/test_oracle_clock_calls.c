@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/oracle_clock.h"
 #include "tests/support/random_numbers.h"
 

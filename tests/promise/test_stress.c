@@ -20,7 +20,7 @@
 #include "base/system/topology.h"
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/oracle.h"
 #include "tests/support/random_numbers.h"
 

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "bins/bins.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/oracle.h"
 
 static struct oracle o;

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "bins/bins.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/oracle.h"
 #include "tests/support/random_numbers.h"

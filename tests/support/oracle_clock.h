@@ -8,7 +8,7 @@
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "format/arena/checks.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"
 

@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <cmocka.h>
 
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/deaths.h"
 
 static volatile int *volatile nowhere = (volatile int *)(uintptr_t)8;

@@ -21,7 +21,7 @@
 
 #include "format/arena/arena.h"
 #include "reader/live/find_process.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/oracle.h"
 
 enum { NOTES = 300, PAGE = 4096 };

@@ -20,7 +20,7 @@
 #include <sys/resource.h>
 #include <cmocka.h>
 
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/deaths.h"
 

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/wait_for_snapshots.h"
 #include "tests/support/observed_process.h"
 

@@ -5,7 +5,7 @@
  * nothing of the ended one. A failure shows as a wrong start time, a wrong count, or lost events. */
 #include "base/atomic.h"
 #include "bins/bins.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"

@@ -19,7 +19,7 @@
 
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"
 
 enum { REGIONS = 100, EVERY = 8 };

@@ -11,7 +11,7 @@
 
 #include "bins/bins.h"
 #include "recorder/ended/ended.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/api_fixture.h"
 
 enum { ME = 64, HOUR = 3600 };

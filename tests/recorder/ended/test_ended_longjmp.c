@@ -14,7 +14,7 @@
 #include "bins/claims.h"
 #include "format/arena/arena.h"
 #include "recorder/ended/ended.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/share_state.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"

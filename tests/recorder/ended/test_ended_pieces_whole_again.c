@@ -13,7 +13,7 @@
 
 #include "base/atomic.h"
 #include "bins/bins.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/rewind_storm.h"
 #include "tests/support/fair_share_fixture.h"

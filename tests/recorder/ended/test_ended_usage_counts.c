@@ -15,7 +15,7 @@
 #include "bins/bins.h"
 #include "bins/partition.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/strategy/strategy.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"

@@ -3,7 +3,7 @@
 /* P3, P4, P10: the public header: start and end, threads, clocks, usage. */
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"

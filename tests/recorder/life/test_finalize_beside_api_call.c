@@ -22,7 +22,7 @@
 #include "bins/bins.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/oracle.h"
 
 /* ---- a thread that stops at a chosen place ---- */

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/oracle.h"
 

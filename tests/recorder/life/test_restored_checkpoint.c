@@ -18,7 +18,7 @@
 #include "base/atomic.h"
 #include "base/racy.h"
 #include "recorder/life/life.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/deaths.h"
 

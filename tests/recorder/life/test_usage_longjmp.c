@@ -17,7 +17,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "recorder/ended/ended.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/api_fixture.h"
 
 /* A thread that is not attached reads memory that may be emptied meanwhile. ThreadSanitizer cannot know. */

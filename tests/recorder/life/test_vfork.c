@@ -18,7 +18,7 @@
 #include <sys/time.h>
 #include <cmocka.h>
 
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/deaths.h"
 
 static fdr_region outer, inner;

@@ -23,7 +23,7 @@
 #include <fdr/fdr.h>
 
 #include "base/bits.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/memory/memory.h"
 
 enum { LARGE = 2 << 20, ARENA = 4 * LARGE };

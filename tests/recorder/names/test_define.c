@@ -16,7 +16,7 @@
 #include <sys/resource.h>
 
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/names/names.h"
 #include "tests/support/api_fixture.h"
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/api_fixture.h"
 
 /* Adds definitions until not even a short name fits. */

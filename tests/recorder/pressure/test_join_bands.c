@@ -13,7 +13,7 @@
 #include "base/bits.h"
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"

@@ -24,7 +24,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/oracle.h"
 
 static int64_t counter_apart, monotonic_apart; /* offsets of the test's clocks from the machine's, in ticks and ns */

@@ -7,7 +7,7 @@
 #include "base/bits.h"
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"

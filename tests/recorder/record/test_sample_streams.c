@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread.h"
 #include "tests/support/thinned_recording.h"
 

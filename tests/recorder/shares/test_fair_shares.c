@@ -14,7 +14,7 @@
 #include "bins/pieces.h"
 #include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/memory/memory.h"
 #include "recorder/shares/shares.h"
 #include "recorder/thread/thread_state.h"

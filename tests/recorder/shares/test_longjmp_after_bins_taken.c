@@ -8,7 +8,7 @@
 #include "bins/partition.h"
 #include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"
 #include "tests/support/single_step.h"

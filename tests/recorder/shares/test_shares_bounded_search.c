@@ -13,7 +13,7 @@
 #include "bins/bins.h"
 #include "bins/pieces.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/fair_share_fixture.h"
 
 enum { LEVELS = 40, FILL = 2000000, ASKS = 100000 };

@@ -16,7 +16,7 @@
 
 #include "base/bits.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/oracle.h"
 #include "tests/support/random_numbers.h"
 

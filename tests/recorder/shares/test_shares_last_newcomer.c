@@ -16,7 +16,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "bins/bins.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/counted_clock.h"
 #include "tests/support/fair_share_fixture.h"
 

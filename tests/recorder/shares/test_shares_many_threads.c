@@ -15,7 +15,7 @@
 #include "base/atomic.h"
 #include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/fair_share_fixture.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)

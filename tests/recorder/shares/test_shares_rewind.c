@@ -18,7 +18,7 @@
 #include "base/atomic.h"
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/fair_share_fixture.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(FDRI_ATOMIC_TSAN)

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "bins/bins.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/shares/shares.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/oracle.h"

@@ -15,7 +15,7 @@
 
 #include "base/atomic.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/fair_share_fixture.h"
 

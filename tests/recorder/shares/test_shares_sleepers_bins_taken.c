@@ -16,7 +16,7 @@
 #include "bins/bins.h"
 #include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "recorder/thread/thread.h"
 #include "tests/support/fair_share_fixture.h"
 

@@ -15,7 +15,7 @@
 
 #include "format/arena/arena.h"
 #include "format/arena/checks.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 
 enum { RECORDINGS = 40, THREADS = 4, STEPS = 60000 };
 

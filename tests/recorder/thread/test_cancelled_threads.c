@@ -14,7 +14,7 @@
 #include <semaphore.h>
 
 #include "base/atomic.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 
 enum { HOLDERS = 64, CANCELLED = 1500 };
 static sem_t ready, go;

@@ -15,7 +15,7 @@
 #include <pthread.h>
 
 #include "base/atomic.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 
 enum { THREADS = 40 };
 #define STACK ((size_t)64 << 20) /* more than the C library caches, so the stack is unmapped when the thread ends */

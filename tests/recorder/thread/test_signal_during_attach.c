@@ -16,7 +16,7 @@
 #include <sys/time.h>
 #include <cmocka.h>
 
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/oracle.h"
 
 static volatile sig_atomic_t armed; /* which C library function raises the signal */

@@ -11,7 +11,7 @@
 
 #include "bins/bins.h"
 #include "format/arena/arena.h"
-#include "recorder/recorder.h"
+#include "recorder/recording.h"
 #include "tests/support/api_fixture.h"
 
 #define BIG 1795527986911608032ull /* ns since 1970, at the end of 2026 */

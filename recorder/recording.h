@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The recording of this process: its settings and its state, which all rooms read.
  *
- *   recorder.h   settings and state     share_state.h   the part of the state from which fair shares are computed
+ *   recording.h   settings and state     share_state.h   the part of the state from which fair shares are computed
  *
  * life/start.c defines the state, and sets it under a lock when a recording begins. Neighbours: every room of recorder/
  * lies above this one. */
-#ifndef FDRI_RECORDER_RECORDER_H
-#define FDRI_RECORDER_RECORDER_H
+#ifndef FDRI_RECORDER_RECORDING_H
+#define FDRI_RECORDER_RECORDING_H
 
 #include <fdr/fdr.h>
 #include <stdbool.h>
