@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* FDR_PIN: keeps the first moments. When their time is over, or when they hold a quarter of the location's fair share,
- * the partitions are pinned: sealed and taken out of the levels. No thread gives back or claims their bins. Later
- * records begin new partitions, whose seqs continue those of the pinned ones.
+/* FDR_PIN: the first moments stay. When their time is over, or when they hold a quarter of the location's fair share,
+ * the partitions there are are set aside as they stand: sealed, out of the levels, and nobody gives back or claims of
+ * them. What comes next begins new partitions, whose seqs go on where those ended.
  *
- * So a list is still given back at its old end only, and the ledger is still a sum over partitions. If events were
- * given back already, nothing is pinned: the rest would not be the beginning.
+ * So a list is still given back at its old end only, and the ledger is what it was: a sum over partitions. Where
+ * something was given back already nothing is set aside: it would be no beginning.
  *
- * Partitions are pinned when a call enters in a tick of its own, so no tick lies on both sides. Otherwise a reader
- * could not tell which of the calls that began in one tick, without parents, are inside of the calls still open. */
+ * It is done where a call enters in a tick of its own, so no tick lies on both sides: of calls that began in one tick,
+ * and lack their parents, nobody could tell which of them those that are still open are around. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,7 +35,7 @@ static struct fdri_arena_part *next_of(const struct fdri_thread *t, const struct
     return p->next ? fdri_thread_at(t, p->next) : NULL;
 }
 
-/* Counts from the begin of the recording; for times given by the caller, from the first time of the location. */
+/* Since the recording began; times of the caller's: since the location's first one. */
 static bool time_is_over(const struct fdri_thread *t)
 {
     const struct fdri_life_recorder *r = &fdri_life_recording;
@@ -71,7 +71,7 @@ static void set_aside(struct fdri_thread *t, struct fdri_arena_part *p, bool cut
     fdri_atomic_signal_fence();
     p->flags |= FDRI_ARENA_PART_PINNED;
     fdri_leave_slots(t, p);
-    /* the table of a partition of points is kept for the partition that follows */
+    /* one of points waits for the partition that follows */
     if (p->class_ == FDRI_ARENA_CLASS_REGION) fdri_memory_give_table(t, p, 0);
     t->pinned_units += fdri_atomic_load_relaxed(&p->bytes);
 }
@@ -108,7 +108,7 @@ void fdri_aside(struct fdri_thread *t, uint64_t tick)
     bool over = time_is_over(t), alone = fdri_bins_claim_pin(&fdri_life_recording.arena, t->loc);
     bool whole = alone && is_whole(t);
     if (whole) t->pinning = over ? 1 : 2;
-    fdri_atomic_signal_fence(); /* after a longjmp from here on, fdri_aside_left goes on */
+    fdri_atomic_signal_fence(); /* left from here on it goes on where it was */
     t->pinning_done = alone;
     t->pinning_due = !alone;
     if (whole) set_all_aside(t);
@@ -118,7 +118,7 @@ void fdri_aside(struct fdri_thread *t, uint64_t tick)
 void fdri_aside_left(struct fdri_thread *t)
 {
     if (!t->pinning) return;
-    t->pinning_done = true; /* first: pinning twice would leave two pinned partitions of one kind */
+    t->pinning_done = true; /* first: once more, and there would be two of a kind */
     t->pinning_due = false;
     fdri_atomic_signal_fence();
     if (fdri_bins_claim_pin(&fdri_life_recording.arena, t->loc) && is_whole(t)) set_all_aside(t);

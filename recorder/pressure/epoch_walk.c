@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of an epoch: the gain of the totals since the newest cut becomes the epoch's sums and rows, and the base
- * moves up to now. Up to AT_ONCE rows this is done at once. More rows are walked a few at a time. The walk needs the
- * values that the rows had at the cut. So until it is over each enter takes the slow path, which first keeps the old
- * values of its row; those of the calls open at the cut are kept when the walk begins. No other row can change, as
- * only leaves add to rows. Meanwhile readers see the epoch and the one behind it as one (`totals_pending`).
+/* The end of an epoch: what the totals have gained since the newest cut becomes its sums and rows, and the base moves
+ * up to now. Of a few hundred rows that is done at once. More are walked some at a time, and the totals must still say
+ * what they were at the cut when their turn comes: until all are walked each enter takes the slow path, which keeps
+ * aside what the row of its call is then; those of calls that are open at the cut are kept first. No other row can
+ * change, as only leaves add to them. Meanwhile the epoch and the one behind it are one to readers (`totals_pending`).
  *
- * After a longjmp out of a step, the location begins its epochs anew, as after any unfinished change of them. */
+ * A location left in the middle of a step begins its epochs anew, as in any other change of them. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@
 
 enum { AT_ONCE = 512, STEP_LEAST = 64 };
 
-/* ---- values of rows at the cut: a hash table by the off of the row, in a block like those of epochs ---- */
+/* ---- what rows were at the cut: by hash of their off, in a block as epochs have them for rows ---- */
 
 static struct fdri_arena_epoch_rows *kept_of(struct fdri_thread *t)
 {
@@ -41,7 +41,7 @@ static struct fdri_arena_epoch_row *place_of(struct fdri_arena_epoch_rows *b, ui
     return &b->row[i];
 }
 
-/* Keeps the values of a row, unless they are kept already. */
+/* The first time counts. */
 static void keep(struct fdri_thread *t, uint32_t row_off)
 {
     const struct fdri_arena_row *r = fdri_thread_at(t, row_off);
@@ -54,8 +54,8 @@ static void keep(struct fdri_thread *t, uint32_t row_off)
     kept_of(t)->count++;
 }
 
-/* Makes room for all values that can be kept: each enter that keeps one also walks `rows_per_step` rows. False: there
- * is no room, or too many calls are open. */
+/* Room for all that can be kept, as each enter that keeps one walks `rows_per_step` rows. False: there is none, or too
+ * many calls are open. */
 static bool begin_keeping(struct fdri_thread *t, struct fdri_arena_epochs *e)
 {
     struct fdri_thread_walk *w = &t->walk;
@@ -86,7 +86,7 @@ static struct fdri_arena_epoch_row now_of(struct fdri_thread *t, const struct fd
 static void walk_row(struct fdri_thread *t, struct fdri_arena_epoch *epoch, struct fdri_arena_base_row *base)
 {
     const struct fdri_arena_row *r = fdri_thread_at(t, base->row_off);
-    /* its region was added to [rest], and a kind of point took its place */
+    /* its region went to the rest, and a kind of point came in its place */
     if (!fdri_arena_row_of_calls(r->key)) return;
     const struct fdri_arena_epoch_row now = now_of(t, r, base->row_off);
     struct fdri_arena_epoch_row d = {r->key, 0, now.calls - base->calls, now.inclusive - base->sum,
@@ -132,8 +132,8 @@ void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdri_arena_epochs *e, uin
     fdri_thread_update_soft(t);
 }
 
-/* enters: off of the row of a call that enters, or 0. Its values are kept in the same change as the step. So there
- * are never more kept values than steps. A longjmp between the two makes the epochs begin anew. */
+/* enters: off of the row of a call that does, or 0. What it was is kept in the same change, so that as many steps as
+ * places for it are all: whoever is left between the two begins anew. */
 static void walk_on(struct fdri_thread *t, uint32_t most, uint32_t enters)
 {
     struct fdri_arena_epochs *e = fdri_strategy_epochs(t);

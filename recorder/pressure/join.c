@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Joins bands of duration if there is little memory for many partitions. Each partition has an open bin, half empty on
- * average, and an encoder table. With few bins for each partition, most of the loss of memory is there. Strategy
- * `telescope` only.
+/* Bands of duration become one where there is little memory for many partitions: each has an open bin, half empty on
+ * average, and a table, and with few bins each that is most of what memory loses. Strategy `telescope` only.
  *
- * First the calls of band 1 go where those of band 2 go, at every depth; then both go where those of band 3 go; at last
- * all calls do. So closure holds: a caller ends later, and is stored in the same band or a longer one. The records of a
- * joined band age as before; no new ones are added to them. */
+ * First all calls of band 1 go where those of band 2 go, at every depth; then both where those of band 3 go; at last
+ * all. So closure holds as it is: who calls ends later, and is stored in the same band or a longer one, too. What a
+ * band held that is joined ages as before and is not added to. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,15 +34,15 @@ static uint32_t steps_made(const struct fdri_arena_location *l)
     return n;
 }
 
-/* The band in which calls of this band are stored after `steps` steps. */
+/* Where calls of this band go after so many steps. */
 static uint32_t band_after(uint32_t steps, uint32_t band)
 {
     if (steps == STEPS) return LONGEST;
     return band && band < LONGEST && steps ? steps + 1 : band;
 }
 
-/* The most memory that the location may come to hold: its bins and the free ones, or its fair share, if it can take
- * bins from others. Among very many threads the free bins do not count: others will take them. */
+/* The most it may come to hold: what it has and what is free, or its fair share where it can take that of others. Among
+ * very many threads what is free is not for one alone. */
 uint64_t fdri_join_room(const struct fdri_thread *t)
 {
     uint32_t held = fdri_atomic_load_relaxed(&t->loc->bins_held),
@@ -53,10 +52,10 @@ uint64_t fdri_join_room(const struct fdri_thread *t)
     return bins * fdri_life_recording.arena.super->bin_bytes;
 }
 
-/* Is the room for each partition, with its share of the accounts, so small that the next step is due? Programs show
- * their depths and durations early, so the first sixteenth of the room shows half of the partitions to come. Each open
- * call will have at least one. Among very many threads the step cannot wait for them, as a partition stays once it is
- * made. */
+/* Bytes for each partition, its share of the accounts included, below which the next step is made. Programs show their
+ * depths and durations early: what a sixteenth of the room has seen will be twice as much. And there will be a
+ * partition at least for each call that is open. Among very many threads it cannot wait until there are: a partition
+ * that was made stays. */
 enum { CROWDED_PARTS = 12 };
 static bool many_parts(const struct fdri_thread *t, uint32_t steps)
 {
@@ -73,7 +72,7 @@ static bool many_parts(const struct fdri_thread *t, uint32_t steps)
     return crowded || held < room / 2 || !fdri_memory_may_take(t);
 }
 
-/* Ends a partition: no more records go there. */
+/* Nothing more is stored in it. */
 static void end_part(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     fdri_bins_part_seal(&fdri_life_recording.arena, p);
@@ -90,14 +89,14 @@ static void join_depth(struct fdri_thread *t, uint32_t depth, uint32_t steps)
     for (uint32_t band = 0; band < LONGEST; band++) {
         uint32_t off = v->part[band];
         if (band_after(steps, band) == band || off <= FDRI_THREAD_GATE_CLOSED) continue;
-        v->part[band] = 0; /* the next record looks for its partition anew */
+        v->part[band] = 0; /* whoever comes asks where to store */
         struct fdri_arena_part *p = fdri_thread_at(t, off);
         if (p->band == band) end_part(t, p);
         any |= p->band == band;
     }
-    if (any && !v->part[band_after(steps, 1)]) t->live_parts++; /* its partition will be made: fdri_join_expected */
+    if (any && !v->part[band_after(steps, 1)]) t->live_parts++; /* it will be made: fdri_join_expected */
     if (steps < STEPS || v->zero_tick != t->loc->last_tick >> t->shift) return;
-    /* the header of the next bin continues the ordinals of the calls of length 0 that band 0 has in this tick */
+    /* calls of length 0 are numbered on from those that band 0 has of this tick: by the next bin's header */
     uint32_t off = v->part[LONGEST];
     if (off > FDRI_THREAD_GATE_CLOSED) {
         fdri_bins_part_seal(&fdri_life_recording.arena, fdri_thread_at(t, off));
@@ -106,7 +105,7 @@ static void join_depth(struct fdri_thread *t, uint32_t depth, uint32_t steps)
     v->zero_gap = 1;
 }
 
-/* The records of band 0 in this tick are given back before the events inside of later calls. So those calls store their
+/* What band 0 has of this tick is given back before what is inside of the calls that follow: they say their
  * ordinals. */
 static void number_calls(struct fdri_thread *t)
 {
@@ -115,7 +114,7 @@ static void number_calls(struct fdri_thread *t)
     t->slow_depth = 0;
 }
 
-/* Makes one step. False: there is no need. */
+/* False: there is no need. */
 static bool join(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
@@ -124,15 +123,14 @@ static bool join(struct fdri_thread *t)
     for (uint32_t depth = 1; depth <= fdri_arena_levels_in(l->level_blocks); depth++) join_depth(t, depth, steps + 1);
     if (steps + 1 == STEPS) number_calls(t);
     t->victim = NULL;
-    fdri_atomic_signal_fence(); /* a longjmp before the flag is set: the step is made again, no record has used it */
+    fdri_atomic_signal_fence(); /* left before this is set it is done once more, and nobody has used it */
     fdri_atomic_store_relaxed(&l->flags, l->flags | joined_flag[steps]);
     return true;
 }
 
 void fdri_join_look(struct fdri_thread *t)
 {
-    /* before its first partition a newcomer with little room makes all steps */
-    while (join(t) && !t->live_parts) continue;
+    while (join(t) && !t->live_parts) continue; /* of a newcomer that has little room none is made in vain */
 }
 
 void fdri_join_zero(struct fdri_thread *t, struct fdri_arena_part *p)
@@ -169,7 +167,7 @@ void fdri_leave_slots(struct fdri_thread *t, const struct fdri_arena_part *p)
 {
     struct fdri_arena_level *v = fdri_thread_level(t, p->depth);
     uint32_t off = fdri_thread_offset_of(t, p), *slot = fdri_memory_slot_of(t, p);
-    if (*slot == off) *slot = 0; /* another partition may have the slot by now */
+    if (*slot == off) *slot = 0; /* there may be another one by now */
     for (uint32_t band = 0; p->class_ == FDRI_ARENA_CLASS_REGION && band < FDRI_ARENA_BANDS; band++)
         if (v->part[band] == off) v->part[band] = 0;
 }

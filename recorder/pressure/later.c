@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Work that a call meets when it opens a bin, and that can wait: a step of the epochs, and a bin for later calls when
- * the last bin ready is used. Later calls do one piece of work each, so that no call does all of it. These are calls
- * whose record is spelled out, at least one in 64. If none comes in time, the call that needs the result does the
- * work. */
+/* Work that a call which opens a bin comes to and that can wait: a step of the epochs, and bins for those to come when
+ * the last one that was ready has gone. Calls behind, one each, do it, so that none does all at once. They are such
+ * whose record is spelled out, of which there is one in 64 at least. Where none comes by before it is needed, who needs
+ * it does it. */
 #include <fdr/fdr.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@ void fdri_do_later(void)
     struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_NO_EVENT);
     if (!t) return;
     uint32_t what = t->deferred & -(uint32_t)t->deferred;
-    t->deferred &= (uint8_t)~what; /* first: after a longjmp from here on, the need arises again by itself */
+    t->deferred &= (uint8_t)~what; /* first: left here by longjmp it comes up again by itself */
     if (what == FDRI_LATER_EPOCH) fdri_strategy_telescope_epoch(t);
     else if (what) fdri_memory_prepare_bin(t);
     fdri_thread_end(t);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Bins ready: empty bins that one reduction freed for later requests. One step takes a run of bins off a list, decides
- * once and writes one line of the log. So most full bins are replaced without a reduction.
+/* Bins that a reduction gave back for who asks next: a step takes a run of them off a list at once, chooses once and is
+ * written down once, and most full bins are replaced without one.
  *
- * They belong to the location, and are at most a 32nd of the bins that it holds, or a 64th if these are few. On average
- * half of that memory is unused. Only the owner takes them, so no atomic operation is needed. When the thread ends they
- * become free for all.
+ * They are the location's own and empty, as many as a 32nd of what it holds at most, and where that is little a 64th:
+ * what is kept loses half of that on average. Its owner alone takes from them, so there is nothing to agree upon; when
+ * its thread ends they go to all.
  *
- * Each time a bin is opened, two more bins of the next run are examined ahead (bins/bin_run.c): one step before the bin
- * is filled, one after. So when the run is given back, all about it is known. */
+ * With each bin opened the run that goes next is looked at by two bins more (bins/bin_run.c), before it is filled and
+ * behind: when the run goes, all about it is known. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -43,7 +43,7 @@ static struct fdri_bins_run *run_of(const struct fdri_thread *t)
     return t->run_off ? fdri_thread_at(t, t->run_off) : NULL;
 }
 
-/* The run of t with room for `most` bins, or fewer if memory is short; NULL: there is no memory for one. */
+/* With room for `most` bins, or less where memory is short; NULL: none. */
 static struct fdri_bins_run *make_run(struct fdri_thread *t, uint32_t most)
 {
     struct fdri_bins_run *r = run_of(t);
@@ -76,16 +76,17 @@ static uint32_t whole_ones(const struct fdri_bins_run *r)
     return whole;
 }
 
-/* Sets the first bin ready. Its cache lines are cold, so later calls prefetch them, a few lines each. */
+/* The next one has another head. Nobody has looked at it for long: its lines are fetched by calls behind, a few
+ * each. */
 static void set_ready(struct fdri_thread *t, uint32_t off)
 {
-    enum { FETCHED_MOST = 4096 }; /* after so many bytes the processor prefetches by itself */
+    enum { FETCHED_MOST = 4096 }; /* behind that the processor knows by itself where this leads */
     t->bins_ready = off;
     t->prefetch_off = off;
     t->prefetch_end = off ? off + (uint32_t)fdri_bits_min(fdri_life_recording.arena.super->bin_bytes, FETCHED_MOST) : 0;
 }
 
-/* Puts a run in front of the bins ready. Its bins are chained already, as they were in the list. */
+/* In front of those that wait. They are chained already, as they were in the list. */
 static void keep_all(struct fdri_thread *t, const struct fdri_bins_run *r)
 {
     fdri_atomic_store_relaxed(&fdri_bins_bin(&fdri_life_recording.arena, r->bin[r->popped - 1].off)->next,
@@ -94,7 +95,7 @@ static void keep_all(struct fdri_thread *t, const struct fdri_bins_run *r)
     set_ready(t, r->bin[0].off);
 }
 
-/* Puts a bin in front of the bins ready. */
+/* In front of those that wait. */
 void fdri_ready_keep(struct fdri_thread *t, uint32_t off, uint32_t size_log2)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
@@ -116,7 +117,7 @@ static void keep(struct fdri_thread *t, const struct fdri_bins_run *r)
 {
     uint32_t whole = whole_ones(r);
     if (whole) fdri_atomic_add_relaxed(&fdri_life_recording.shares.bins_refilled, whole - 1ull);
-    /* after the locked instruction, which waits until all earlier stores are written */
+    /* behind it, as a locked instruction waits until all that is stored is written */
     fdri_bins_run_empty(&fdri_life_recording.arena, r);
     if (whole == r->popped) keep_all(t, r);
     else keep_each(t, r);
@@ -129,7 +130,7 @@ const struct fdri_bins_run *fdri_ready_give(struct fdri_thread *t, struct fdri_a
     struct fdri_bins_run *r = make_run(t, most);
     if (!r) return NULL;
     fdri_bins_run_begin(a, p, tick, r);
-    /* each bin not examined yet would be a cache miss in this step; such bins go another time */
+    /* the step would wait for each: what was not seen by now goes another time */
     while (r->noted < LOOKS && fdri_bins_run_look(a, r)) continue;
     if (!fdri_bins_run_pop(a, p, most, small, r, given)) return NULL;
     keep(t, r);
@@ -141,14 +142,14 @@ void fdri_ready_ahead(struct fdri_thread *t, const struct fdri_arena_part *p, ui
     if (p && t->run_off) fdri_bins_run_begin(&fdri_life_recording.arena, p, tick, run_of(t));
 }
 
-/* Takes the first bin ready, as it is. */
+/* One of them, as it is. */
 uint32_t fdri_ready_first(struct fdri_thread *t)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint32_t off = t->bins_ready;
     if (!off) return 0;
     set_ready(t, fdri_atomic_load_relaxed(&fdri_bins_bin(a, off)->next));
-    fdri_atomic_signal_fence(); /* a longjmp here loses the bin; it is never taken twice */
+    fdri_atomic_signal_fence(); /* left here by longjmp it is lost, and not taken twice */
     if (!t->bins_ready) fdri_leave_for_later(t, FDRI_LATER_BIN);
     return off;
 }

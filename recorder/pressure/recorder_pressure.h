@@ -17,62 +17,62 @@ struct fdri_bins_given;
 struct fdri_bins_run;
 struct fdri_thread;
 
-/* A call without a level begins. Returns how many such calls are open then: the new location.overflow. */
+/* A call deeper than the levels held begins: how many are open then? (location.overflow as it is to be) */
 uint32_t fdri_refused_enter(const struct fdri_thread *t, uint32_t region);
-/* Returns how many stay open after the leave of the newest one of this region; as many as now if none has it. */
+/* How many are open behind the leave of the newest of this region? Less than are now, unless none of them is. */
 uint32_t fdri_refused_leave(const struct fdri_thread *t, uint32_t region);
 
-/* Leaves work to a later call. False: it is left already, or no later call will do it. */
+/* False: it was left before, or nobody will come by who does it. */
 bool fdri_leave_for_later(struct fdri_thread *t, uint32_t what);
-void fdri_do_later(void); /* does one piece of such work; the thread is in no operation */
+void fdri_do_later(void); /* one of those things, by a thread that is in no operation */
 
-/* FDR_PIN: notes whether the first moments are over, or have used up their share. */
+/* FDR_PIN: are the first moments over, or have they used up their share? */
 void fdri_aside_look(struct fdri_thread *t);
-/* A call enters at `tick` after the first moments. If the tick is a new one, this pins the partitions and sets all
- * slots to 0, so later records begin new partitions. */
+/* They are, and a call enters at `tick`: where that is a new one partitions are set aside. Where records go is new
+ * then: slots are 0. */
 void fdri_aside(struct fdri_thread *t, uint64_t tick);
-void fdri_aside_left(struct fdri_thread *t); /* after a longjmp: completes a pinning that was left */
-/* The pinned partition of this kind, or NULL. */
+void fdri_aside_left(struct fdri_thread *t); /* an operation was left by longjmp: does what is left of it */
+/* The partition of this kind that was set aside, or NULL. */
 struct fdri_arena_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
 
-/* Joins bands if there is little memory for many partitions. The slots of joined bands are 0 then, and lead to
- * partitions of the longer band from now on. */
+/* Where there is little for many partitions bands become one: then slots of those joined are 0, and lead to partitions
+ * of the longer one from now on. */
 void fdri_join_look(struct fdri_thread *t);
-uint64_t fdri_join_room(const struct fdri_thread *t); /* bytes that the location may come to hold */
-/* True: p replaces partitions of joined bands, and was counted when they were joined. */
+uint64_t fdri_join_room(const struct fdri_thread *t); /* bytes that it may come to hold */
+/* It takes the place of others, which counted for it since they were joined. */
 bool fdri_join_expected(const struct fdri_thread *t, const struct fdri_arena_part *p);
-bool fdri_joined_away(const struct fdri_thread *t, const struct fdri_arena_part *p); /* no more records go to p */
-/* All bands are joined: the next bin of p numbers calls of length 0 on from the newest one, which another band may
- * have. */
+bool fdri_joined_away(const struct fdri_thread *t, const struct fdri_arena_part *p); /* nothing more is stored in it */
+/* All bands are one: what p's next bin begins to count from is not before the newest call of length 0, which another
+ * band may have. */
 void fdri_join_zero(struct fdri_thread *t, struct fdri_arena_part *p);
-/* The slot that the band shares with a longer one; sets *band to the longer one. NULL: the band has its own slot. */
+/* The slot that the band shares with a longer one, which *band is then; or NULL: it has its own. */
 uint32_t *fdri_joined_slot(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t *band);
-void fdri_leave_slots(struct fdri_thread *t, const struct fdri_arena_part *p); /* clears all slots that lead to p */
+void fdri_leave_slots(struct fdri_thread *t, const struct fdri_arena_part *p); /* no slot leads to p any more */
 
-/* How many bins to take off a list at once for `asking`; below 2: only one. */
+/* How many bins to take off a list at once for who asks; below 2: only one. */
 uint32_t fdri_ready_run(const struct fdri_thread *t, const struct fdri_arena_part *asking);
-uint32_t fdri_ready_take(struct fdri_thread *t, uint32_t size_log2); /* a bin ready, or a part of it; 0: none is left */
-/* Adds a bin to the bins ready; a piece joins the free pieces. */
+uint32_t fdri_ready_take(struct fdri_thread *t, uint32_t size_log2); /* one of them, or a part of it; 0: none is left */
+/* One more; of small ones larger ones become. */
 void fdri_ready_keep(struct fdri_thread *t, uint32_t off, uint32_t size_log2);
-void fdri_ready_release(struct fdri_thread *t); /* the thread ends: its bins ready become free for all */
-void fdri_ready_look(struct fdri_thread *t);    /* examines one more bin of the next run */
-void fdri_ready_forget(struct fdri_thread *t);  /* a rewind is about to change the lists: forgets the run */
+void fdri_ready_release(struct fdri_thread *t); /* the thread ends: they go to all */
+void fdri_ready_look(struct fdri_thread *t);    /* what goes next is looked at by one bin more */
+void fdri_ready_forget(struct fdri_thread *t);  /* lists are about to go back to what they were */
 
-/* While rows are walked (t->walk.block): a call of this row enters. */
+/* While rows are walked (t->walk.block): a call of that row enters. */
 void fdri_epoch_enters(struct fdri_thread *t, const struct fdri_arena_row *row);
 
 uint32_t fdri_ready_most(const struct fdri_thread *t); /* bins that one step may leave ready */
-/* Takes up to `most` whole bins that ended by `tick` off the list of p, or smaller ones if `small`, and adds them to
- * the bins ready. The returned run lists them, until the next call of these functions. NULL: there is none. */
+/* Takes up to `most` whole bins that ended by `tick` off the list of p, or small ones if they may go. They are kept for
+ * who asks; the run says which they were, until the next call of these. NULL: none. */
 const struct fdri_bins_run *fdri_ready_give(struct fdri_thread *t, struct fdri_arena_part *p, uint64_t tick,
                                             uint32_t most, bool small, struct fdri_bins_given *given);
-uint32_t fdri_ready_first(struct fdri_thread *t); /* a whole bin, or 0 */
-/* The next bins to go are probably those of p that ended by `tick`. p NULL: they are not known. */
+uint32_t fdri_ready_first(struct fdri_thread *t); /* a whole one, or 0 */
+/* The next to go are likely to be such of p that ended by `tick`; NULL: nobody knows. */
 void fdri_ready_ahead(struct fdri_thread *t, const struct fdri_arena_part *p, uint64_t tick);
-/* The gain of the totals since the last cut becomes sums and rows of epoch `i`, after which another one begins; the
- * base moves up to now. With many rows this only begins the walk, which fdri_epoch_walk continues. */
+/* The totals since the last cut become sums and rows of epoch `i`, behind which another one begins; the base moves up
+ * to now. Where there are many rows that has only begun then: fdri_epoch_walk. */
 void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t i);
-void fdri_epoch_walk(struct fdri_thread *t);     /* walks some more rows, if any are left */
-void fdri_epoch_walk_all(struct fdri_thread *t); /* walks all rows: they are about to change in other ways */
+void fdri_epoch_walk(struct fdri_thread *t);     /* some more of these, if any are left */
+void fdri_epoch_walk_all(struct fdri_thread *t); /* all of them: rows are about to change in other ways */
 
 #endif

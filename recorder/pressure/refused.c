@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Open calls for which memory had no level, deeper than the levels that the location has. Their leaves still come.
- * After a longjmp or an exception, the leave of an outer call must not be taken for one of them. Memory is short when
- * this happens, so this file allocates none. It uses little thread-local storage, as a dlopened library may find
- * little. The outermost 24 calls are known by their regions, in order. Of the calls beyond, only their number is
- * known, for each sixteenth of all regions. */
+/* Open calls that no level is kept for, deeper than those held: their leaves come, and one that skips theirs (longjmp,
+ * exceptions) must not be taken for one of them. Where that is seldom, memory is what lacks; so this takes none, and
+ * little of what thread-local storage a dlopened library finds: the outermost 24 are known by their regions, in their
+ * order; of those beyond it is known how many there are of each sixteenth of all regions. */
 #include <stdint.h>
 #include <string.h>
 
@@ -14,7 +13,7 @@
 enum { NAMED = 24, KINDS = 16 };
 
 static __thread uint16_t named[NAMED];  /* regions, without their higher bits */
-static __thread uint16_t beyond[KINDS]; /* UINT16_MAX: so many or more; it stays at that */
+static __thread uint16_t beyond[KINDS]; /* UINT16_MAX: that many or more; stays so */
 
 static uint16_t *kind_of(uint32_t region) { return &beyond[region % KINDS]; }
 
