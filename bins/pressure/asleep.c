@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* Takes the newest bin of a partition, whole or a piece, while the owner sleeps. Other claims leave this bin to the
- * owner, who may write to it at any moment. But thousands of sleeping threads would keep one bin for each of their
+/* The newest bin of a partition, whole or a piece, taken while its owner sleeps. It is the one that the owner may write
+ * to, so nobody else takes it from a thread that runs; but of thousands that wait each would hold one for each of its
  * partitions, for good.
  *
- * The owner's fast path does not look at `asleep`. It marks the location busy, checks whether the partition is full,
- * and writes. So the claimer closes the bin (sets `limit` to 0), makes every thread pass a barrier, and checks whether
- * the owner is busy. If it is not, its next operation finds the partition full and takes the slow path, which begins
- * with fdri_awake.
+ * The owner's fast path knows nothing of this. It marks the location busy, finds its partition full or not, and writes.
+ * So whoever wants the bin closes it (`limit` is 0), has every thread pass a barrier, and looks whether the owner is
+ * busy: if not, all it begins from then on finds the partition full and goes the slow way, and that begins with
+ * fdri_awake.
  *
- * location.asleep is {tag:32, state:32}. The tag rises with each sleep and each bin taken, so the compare-and-swap of a
- * claimer that was held up in between fails.
- *   AWAKE          no bin is taken
- *   ASLEEP         the owner has not taken the slow path since
- *   TAKEN | off    the claimer has the only bin of the partition at `off`. One compare-and-swap of the list's head is
- *                  left to do. The owner does it, too, if it finds this state, so it never waits.
+ * location.asleep, {tag:32, what:32}, says how far this is. The tag rises with each sleep and each bin taken, so who
+ * was held up in between has lost.
+ *   AWAKE          nothing is taken
+ *   ASLEEP         the owner has not gone the slow way since
+ *   TAKEN | off    the only bin of the partition at `off` is the taker's. All that is left to do is one
+ *                  compare-and-swap of the list's head, which the owner does as well if it finds this: so it never
+ *                  waits
  *
- * A partition whose bin was taken has an empty list and an open bin outside of it. `total` lacks the records of that
- * bin, which `progress` counts, until the owner is awake and adds them. A reader can tell at every moment whether they
- * are added (FORMAT.md, 7.2). bins/pressure/asleep.pml is the model. */
+ * A partition whose bin was taken has an empty list and a newest bin that is not in it: `total` is without its records,
+ * which `progress` counts, until the owner is awake. It adds them in a way that a reader can tell at every moment
+ * (FORMAT.md, 7.2). bins/pressure/asleep.pml is the model. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -56,7 +57,7 @@ FDRI_RACY bool fdri_part_newest_only(const struct fdri_bins_arena *a, const stru
            FDRI_ARENA_COMMIT_BITS(p->progress); /* without a record it would not be full */
 }
 
-/* Not inlined: ThreadSanitizer does not see an acquire inside of a function marked FDRI_RACY. */
+/* A function of its own: ThreadSanitizer sees nothing of what a racy one acquires. */
 static __attribute__((noinline)) bool is_out(const struct fdri_arena_location *l)
 {
     /* A:busy - what it wrote last is there, also that it has ended */
@@ -64,8 +65,8 @@ static __attribute__((noinline)) bool is_out(const struct fdri_arena_location *l
     return !busy && fdri_atomic_load_relaxed(&l->flags) & FDRI_ARENA_LOCATION_LIVE;
 }
 
-/* True: every operation that the owner begins from now on finds p full and looks at `asleep`. The owner may have been
- * opening a bin meanwhile, so the bin must still be the same one. */
+/* Whatever the owner begins from now on, if this says so, finds p full and looks at `asleep`. It may have been in the
+ * middle of opening a bin, which another closed since: so it has to be the same one. */
 FDRI_RACY static bool closed(struct fdri_bins_arena *a, const struct fdri_arena_location *l, struct fdri_arena_part *p)
 {
     int saved = errno;
@@ -80,7 +81,7 @@ FDRI_RACY static bool closed(struct fdri_bins_arena *a, const struct fdri_arena_
     return same && !p->limit && fdri_part_newest_only(a, p);
 }
 
-/* Empties a list whose only bin is `head`. */
+/* The list with nothing but bin `head` becomes empty. */
 static void end_list(struct fdri_arena_part *p, uint64_t head)
 {
     fdri_atomic_cas_acq_rel_u64(&p->list_head, &head, ((head >> 32) + 1) << 32); /* L:claim */
@@ -94,7 +95,7 @@ FDRI_RACY uint32_t fdri_part_claim_newest(struct fdri_bins_arena *a, struct fdri
     if (!fdri_part_newest_only(a, p) || !closed(a, l, p)) return 0;
     uint64_t head = fdri_atomic_load_acquire(&p->list_head), end = p->last_tick; /* A:claim */
     uint64_t taken = word(now, (uint32_t)((uint8_t *)p - a->base) | TAKEN);
-    /* L:asleep - the owner still sleeps and no bin was taken, so the values read above hold */
+    /* L:asleep - nobody was awake or took anything, so all of what was read holds */
     if (!fdri_atomic_cas_acq_rel_u64(&l->asleep, &now, taken)) return 0;
     end_list(p, head);
     /* L:asleep - or the owner did all that */
@@ -102,12 +103,12 @@ FDRI_RACY uint32_t fdri_part_claim_newest(struct fdri_bins_arena *a, struct fdri
     return fdri_bins_part_popped(a, p, (uint32_t)head, end, size_log2, given);
 }
 
-/* Adds the records of a taken bin to `total` with one store; pin_tick has the new value before. If a longjmp leaves
- * this function anywhere, the next call does it again, and the records are added once. */
+/* The records of a bin that was taken come to `total`, in one store: what that becomes stands in pin_tick before.
+ * Left by longjmp at any place in here, it is done once more, and they come to it once. */
 static void account(struct fdri_arena_part *p)
 {
     if (p->flags & FDRI_ARENA_PART_PINNED) return;
-    if (!p->open_off) p->pin_tick = 0; /* a longjmp left the last store undone */
+    if (!p->open_off) p->pin_tick = 0; /* where it was left behind everything else */
     if (!p->open_off || (uint32_t)fdri_atomic_load_acquire(&p->list_head)) return; /* A:claim */
     p->floor_tick = p->last_tick;
     p->pin_tick = fdri_codec_part_given(p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Pieces that claimers took on their way to whole bins. They go back to their location over a stack: any thread pushes,
- * the owner pops all and joins them with its own. A sleeping owner pops none. Then claimers look for a whole bin among
- * them. They also adopt pieces, if many threads wait or the claimer has next to nothing. */
+/* Pieces that claimers took off the way to whole bins. They come back to the location over a stack: any number pushes,
+ * the owner takes all and joins them with those it has. An owner who sleeps does not: then claimers look whether some
+ * of them are a bin, and make some their own where many wait or they have next to nothing. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,10 +13,10 @@
 #include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
 
-/* A unit has 512 bytes. */
+/* Of 512 bytes each. */
 static uint32_t units(uint32_t size_log2) { return 1u << (size_log2 - 9); }
 
-/* Pushes the chain of pieces from `off` to `last`. */
+/* Chained from `off` to `last`. */
 static void return_chain(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t off, uint32_t last)
 {
     uint32_t first = fdri_atomic_load_relaxed(&l->returned_pieces);
@@ -31,7 +31,7 @@ void fdri_piece_return(struct fdri_bins_arena *a, struct fdri_arena_location *l,
     return_chain(a, l, off, off);
 }
 
-/* Pops all pieces, as a chain; the caller owns them then. */
+/* All of them, chained; they are the caller's. */
 static uint32_t take_all(struct fdri_arena_location *l)
 {
     /* A:return */
@@ -48,7 +48,7 @@ void fdri_piece_collect(struct fdri_bins_arena *a, struct fdri_arena_location *l
     }
 }
 
-/* Begin of the aligned part of 1 << log2 bytes in which a piece lies. */
+/* Where the part of 1 << log2 bytes begins that a piece is in. */
 static uint32_t part_of(const struct fdri_bins_arena *a, uint32_t off, uint32_t log2)
 {
     uint32_t first = (uint32_t)a->bins_off;
@@ -59,10 +59,10 @@ enum { AT_ONCE = 64 };
 struct pieces {
     uint32_t off[AT_ONCE]; /* 0: gone */
     uint32_t count;
-    uint32_t more; /* chain of the pieces that this look leaves out */
+    uint32_t more; /* chained: those that are not looked at this time */
 };
 
-/* Pops all returned pieces, the first AT_ONCE of them into p->off; the caller owns them then. */
+/* Some of those that were returned, which are the caller's then. */
 static void take_some(struct fdri_bins_arena *a, struct fdri_arena_location *l, struct pieces *p)
 {
     uint32_t off = take_all(l);
@@ -71,7 +71,7 @@ static void take_some(struct fdri_bins_arena *a, struct fdri_arena_location *l, 
     p->more = off;
 }
 
-/* Pushes the pieces that were left out last, so the next look sees these first. */
+/* Those that were not looked at come to lie in front: who looks next sees others. */
 static void return_rest(struct fdri_bins_arena *a, struct fdri_arena_location *l, const struct pieces *p)
 {
     for (uint32_t i = 0; i < p->count; i++)
@@ -90,7 +90,7 @@ static uint32_t bytes_in(const struct fdri_bins_arena *a, const struct pieces *p
     return bytes;
 }
 
-/* How much was returned of each part of 1 << log2 bytes. There are slots for some parts; another salt picks others. */
+/* How much was returned of each part of 1 << log2 bytes: a slot for some of them, others at another time. */
 enum { SLOTS_LOG2 = 8 };
 struct tally {
     struct {
@@ -99,7 +99,7 @@ struct tally {
     uint32_t salt, log2;
 };
 
-/* Counts a piece. True: the part in which it lies is complete now. */
+/* Counts a piece. Is all of the part there now that it lies in? */
 static bool completes(struct tally *t, uint32_t part, uint32_t size_log2)
 {
     uint32_t k = (part ^ t->salt) * 0x9E3779B1u >> (32 - SLOTS_LOG2);
@@ -111,9 +111,8 @@ static bool completes(struct tally *t, uint32_t part, uint32_t size_log2)
 
 enum which { NOT_STREWN, STREWN, ANY };
 
-/* The first part of 1 << log2 bytes that is complete among the chained pieces of such bins, from `off` on. 0: there is
- * none, and *left describes the pieces. Looks at each piece once, as the pieces of a part may be anywhere in the
- * chain. */
+/* The first part of 1 << log2 bytes that is whole among the pieces of such bins chained from `off` on; 0: there is
+ * none, and *left says what is there. One look at each of them, as those of one part lie anywhere. */
 static uint32_t whole_among(const struct fdri_bins_arena *a, uint32_t off, uint32_t log2, enum which which,
                             struct fdri_bins_returned *left)
 {
@@ -131,7 +130,7 @@ static uint32_t whole_among(const struct fdri_bins_arena *a, uint32_t off, uint3
     return 0;
 }
 
-/* Takes the pieces of part `whole` out of the chain and clears the headers inside of it. */
+/* Takes those of that part out of the chain: no header inside the whole. */
 static uint32_t without(const struct fdri_bins_arena *a, uint32_t off, uint32_t whole, uint32_t log2, uint32_t *last)
 {
     uint32_t first = 0, next;
@@ -148,7 +147,7 @@ static uint32_t without(const struct fdri_bins_arena *a, uint32_t off, uint32_t 
     return first;
 }
 
-/* Takes a complete part of 1 << log2 bytes out of the returned pieces; 0: there is none. */
+/* Of what was returned a part of 1 << log2 bytes that is whole, or 0. */
 static uint32_t take_part(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t log2, enum which which,
                           struct fdri_bins_returned *left)
 {
@@ -161,7 +160,7 @@ static uint32_t take_part(struct fdri_bins_arena *a, struct fdri_arena_location 
     return whole;
 }
 
-/* Strewn bins do not count for the location, so they are left out. */
+/* Bins that are strewn do not count for the location. */
 uint32_t fdri_piece_whole(struct fdri_bins_arena *a, struct fdri_arena_location *l, struct fdri_bins_returned *left)
 {
     uint32_t whole = take_part(a, l, a->bin_log2, NOT_STREWN, left);
@@ -171,8 +170,8 @@ uint32_t fdri_piece_whole(struct fdri_bins_arena *a, struct fdri_arena_location 
     return whole;
 }
 
-/* A piece that is large enough: of a strewn bin, else, if `strew` allows it, of the bin of which the least was
- * returned. The other bins may become whole when more comes back. */
+/* One of those looked at that is large enough: of a bin that is strewn already, else, where it may be, of which the
+ * least was returned. The others may be whole once more is. */
 static uint32_t larger(const struct fdri_bins_arena *a, struct pieces *p, uint32_t log2, bool strew, uint32_t *got_log2)
 {
     uint32_t best = 0, best_bytes = UINT32_MAX;
@@ -215,7 +214,7 @@ uint32_t fdri_piece_adopt(struct fdri_bins_arena *a, struct fdri_arena_location 
         fdri_bins_bin(a, off)->size_log2 = (uint8_t)*got_log2;
     }
     if (!off) return 0;
-    if (fdri_strew(a, off)) { /* until now l had the whole bin */
+    if (fdri_strew(a, off)) { /* until now all of that bin was l's */
         fdri_atomic_sub_relaxed(&l->split_bins, 1u);
         fdri_atomic_sub_relaxed(&l->bins_held, 1u);
         fdri_atomic_add_relaxed(&l->strewn_units, units(a->bin_log2));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Strewn bins: bins whose pieces belong to several locations. A sleeping thread does not collect the pieces that
- * claimers took off its lists. If many threads sleep, most of the buffer lies in such pieces. New threads adopt them.
+/* Strewn bins: those whose pieces belong to several locations. A thread that sleeps does not collect the pieces that
+ * claimers took off its lists; where many sleep, most of the buffer lies in such pieces. Who comes makes them its own.
  *
- * Each bin has a word: is it strewn, and which of its eighths were given back for good. A strewn bin counts for no
- * location. Its pieces stay with the locations that hold them, which use them again and again, and give them back when
- * their threads end. The thread that gives the last piece back frees the bin. Until then other locations may take the
- * pieces that were given back. Nothing smaller than an eighth changes hands. */
+ * Per bin a word: is it strewn, and which eighths of it were given back for good. A strewn bin counts for no location
+ * any more; its pieces stay with those who have them, who use them again and again, and are given back when these end.
+ * Who gives back the last one gives the whole; until then others may take those that were given back. Nothing smaller
+ * than an eighth changes hands. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,7 +41,7 @@ bool fdri_strewn(const struct fdri_bins_arena *a, uint32_t off)
 
 bool fdri_strew(struct fdri_bins_arena *a, uint32_t off)
 {
-    /* first: a longjmp in between leaves the count too high, never too low */
+    /* before it is: whoever is left in between leaves no less than there are */
     fdri_atomic_add_relaxed(&a->strewn_bins, 1u);
     if (!(fdri_atomic_or_acq_rel(&a->strewn[index_of(a, off)], (uint16_t)STREWN) & STREWN)) return true; /* L:strewn */
     fdri_atomic_sub_relaxed(&a->strewn_bins, 1u);
@@ -67,7 +67,7 @@ void fdri_strewn_whole(struct fdri_bins_arena *a, uint32_t off)
     fdri_bins_give(a, off);
 }
 
-/* Clears the headers inside of a part that begins at `off`. */
+/* No header inside a part that begins at `off`. */
 static void clear_headers(const struct fdri_bins_arena *a, uint32_t off, uint32_t size_log2)
 {
     uint32_t step = (uint32_t)fdri_bits_max(1u << eighth_log2(a), FDRI_ARENA_BIN_MIN_BYTES);
@@ -80,7 +80,7 @@ static uint32_t eighths(const struct fdri_bins_arena *a, uint32_t size_log2)
     return 1u << (size_log2 - eighth_log2(a));
 }
 
-/* The bits of `count` eighths, from `first` on. */
+/* `count` eighths, a power of two, from the first on. */
 static uint16_t bits(uint32_t first, uint32_t count) { return (uint16_t)(((1u << count) - 1) << first); }
 
 void fdri_strewn_give(struct fdri_bins_arena *a, uint32_t off, uint32_t size_log2)
@@ -89,7 +89,7 @@ void fdri_strewn_give(struct fdri_bins_arena *a, uint32_t off, uint32_t size_log
     uint32_t count = eighths(a, size_log2);
     uint16_t mine = bits((off - whole) >> eighth_log2(a), count);
     fdri_atomic_add_relaxed(&a->given_eighths, count);
-    /* L:strewn - the other holders have finished writing to their pieces */
+    /* L:strewn - what the others wrote into theirs is over */
     uint16_t all = (uint16_t)(fdri_atomic_or_acq_rel(&a->strewn[index], mine) | mine);
     if ((all & ALL) != ALL) return;
     fdri_atomic_sub_relaxed(&a->given_eighths, (uint32_t)EIGHTHS);
@@ -97,8 +97,8 @@ void fdri_strewn_give(struct fdri_bins_arena *a, uint32_t off, uint32_t size_log
     fdri_strewn_whole(a, whole);
 }
 
-/* Bits of the largest aligned part of `least` eighths or more that was given back. 0: there is none, or the whole bin
- * was given back, and its last giver frees it. */
+/* The largest of the parts of `least` eighths or more that were given back, as a whole: so it begins where one of them
+ * does. 0: none, or all of the bin is, which is its giver's then. */
 static uint16_t given_part(uint16_t word, uint32_t least, uint32_t *first, uint32_t *count)
 {
     if ((word & ALL) == ALL) return 0;
@@ -115,7 +115,7 @@ uint32_t fdri_strewn_take(struct fdri_bins_arena *a, uint32_t size_log2, uint32_
     for (uint32_t i = 0; i < LOOK && fdri_atomic_load_relaxed(&a->given_eighths); i++, at++) {
         if (at >= total) at = 0;
         uint16_t word = fdri_atomic_load_relaxed(&a->strewn[at]), part = given_part(word, least, &first, &count);
-        /* L:strewn - its former holder has finished writing */
+        /* L:strewn - who had it is done with it */
         if (!part || !fdri_atomic_cas_acq_rel_u16(&a->strewn[at], &word, (uint16_t)(word & ~part))) continue;
         uint32_t off = (uint32_t)a->bins_off + (at << a->bin_log2) + (first << eighth_log2(a));
         *got_log2 = eighth_log2(a) + fdri_bits_log2_floor(count);
