@@ -447,7 +447,8 @@ FDR_API uint64_t fdr_trigger_count(int trigger);
 
 /* [signal] Figures of the recording so far, as sums over all locations; all 0 while nothing records. Threads go on
  * meanwhile, so the sums need not fit together. A call counts once (twice if its thread found no room at all). No
- * system call, no allocation; the time grows with the number of locations and their calling depths. */
+ * allocation, and no system call in a thread that has recorded. The time grows with the number of locations and their
+ * calling depths. */
 struct fdr_usage {
     /* Bytes of the buffer and of one bin; all bins and the free ones; bytes of definitions, stacks, totals, ledger. */
     uint64_t buffer_bytes, bin_bytes, bins, bins_free, meta_bytes;

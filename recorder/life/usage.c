@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr_usage(): sums over all locations, read while other threads record. */
 #include <fdr/fdr.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/racy.h"
+#include "base/system/signal_mask.h"
 #include "bins/bins.h"
 #include "bins/claims.h"
 #include "format/arena/arena.h"
@@ -20,8 +22,8 @@
 
 enum { LOOKS = 10000 };
 
-/* The recording may end while these functions read its memory. That stays mapped, and an offset in it is either
- * unchanged or 0 (docs/ORDERING.md). */
+/* The recording may end while these functions read its memory. The memory stays as it is until they return
+ * (fdri_thread_hold_recording, docs/ORDERING.md). */
 static const void *at(const uint8_t *base, uint32_t off) { return base + off; }
 static const struct fdri_arena_bin *bin(const uint8_t *base, uint32_t off) { return at(base, off); }
 
@@ -148,20 +150,31 @@ FDRI_RACY static struct fdr_usage sums(const uint8_t *base, uint32_t holder, con
     return u;
 }
 
-/* In an attached thread this is an operation like others: fdr_finalize waits for it, and the next operation mends what
- * a longjmp left. A thread that is not attached holds nothing. So if the recording ended meanwhile, it returns
- * zeros. */
-FDRI_RACY struct fdr_usage fdr_usage(void)
+/* Holds the recording, so that it cannot end meanwhile and its words cannot become those of the next one. Signals are
+ * blocked: a longjmp would leave the recording held. */
+static struct fdr_usage of_unattached(uint32_t on)
 {
-    const struct fdr_usage none = {0};
-    uint32_t on = fdri_atomic_load_acquire(&fdr_switch_.on); /* A:on */
-    if (!on) return none;
+    struct fdr_usage u = {0};
+    sigset_t old;
+    fdri_system_signals_block(&old);
+    if (fdri_thread_hold_recording(on)) {
+        /* without a location: an offset that none has, other than that of another recording */
+        u = sums(fdri_life_recording.arena.base, UINT32_MAX - on, NULL);
+        fdri_thread_release_recording();
+    }
+    fdri_system_signals_restore(&old); /* last: a pending handler runs now and may leave by longjmp */
+    return u;
+}
+
+/* In an attached thread this is an operation like others: fdr_finalize waits for it, and the next operation mends what
+ * a longjmp left. */
+struct fdr_usage fdr_usage(void)
+{
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
+    if (!on) return (struct fdr_usage){0};
     struct fdri_thread *t = fdri_thread_begin_attached();
-    /* without a location: an offset that none has, other than that of another recording */
-    uint32_t holder = t ? fdri_thread_offset_of(t, t->loc) : UINT32_MAX - on;
-    const uint8_t *base = t ? t->base : fdri_atomic_load_acquire(&fdri_life_recording.arena.base); /* A:on */
-    if (!t && fdri_atomic_load_acquire(&fdr_switch_.on) != on) return none; /* A:on - base may be another's */
-    struct fdr_usage u = sums(base, holder, t);
-    if (t) fdri_thread_end(t);
-    return t || fdri_atomic_load_acquire(&fdr_switch_.on) == on ? u : none; /* A:on */
+    if (!t) return of_unattached(on);
+    struct fdr_usage u = sums(t->base, fdri_thread_offset_of(t, t->loc), t);
+    fdri_thread_end(t);
+    return u;
 }

@@ -105,8 +105,8 @@ static bool build(struct fdri_thread *t, bool lane)
     return true;
 }
 
-/* Number of holders: threads, triggers and streams of samples that begin or end, and notes being made. fdr_finalize
- * waits for them, as it does for threads inside an operation. */
+/* Number of holders: threads, triggers and streams of samples that begin or end, notes being made, and sums being
+ * taken. fdr_finalize waits for them, as it does for threads inside an operation. */
 static uint32_t passing;
 
 uint32_t fdri_thread_holders(void) { return fdri_atomic_load_acquire(&passing); /* A:pass - pairs with L:pass */ }

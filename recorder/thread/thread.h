@@ -54,7 +54,7 @@ struct fdri_thread_wishes {
 /* The name, pauses and phases of a thread that found no room; they take effect when it finds some. NULL: the thread has
  * room, has not tried yet, or nothing is being recorded. */
 struct fdri_thread_wishes *fdri_thread_wishes(void);
-/* Number of calls now inside fdri_thread_hold_recording: threads, streams of samples, triggers, notes. */
+/* Number of calls now inside fdri_thread_hold_recording: threads, streams of samples, triggers, notes, sums. */
 uint32_t fdri_thread_holders(void);
 /* False: recording `number` has ended. True: it cannot end until fdri_thread_release_recording. No longjmp may leave
  * the stretch in between. */

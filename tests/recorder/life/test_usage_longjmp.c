@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=240 promise=P10
- * ctest: without=tsan (fdr_usage reads words that the end of a recording writes)
  * P10: fdr_usage runs while recordings of different sizes end and begin. A handler also leaves it by longjmp at any
  * moment. The thread's next event must release the locks that it held. */
 #include <fdr/fdr.h>
@@ -20,9 +19,6 @@
 #include "recorder/recording.h"
 #include "tests/support/api_fixture.h"
 
-/* A thread that is not attached reads memory that may be emptied meanwhile. ThreadSanitizer cannot know. */
-const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void) { return "race:fdri_memory_arena_drop\nrace:fdri_memory_arena_make\n"; }
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
 enum { ROUNDS = 40, LEFT = 20 };
 #else
