@@ -125,7 +125,7 @@ static void on_asked(int number, siginfo_t *info, void *context)
         if (s) answer(s, s->fault ? s->fault : context);
         /* wait until the process ends: a running thread could end it otherwise, or change the arena under the copy */
         while (!answering && !fdri_atomic_load_relaxed(&released) &&
-               fdri_clock_ns(CLOCK_MONOTONIC) < fdri_crash_death.deadline_ns)
+               fdri_clock_ns(CLOCK_MONOTONIC) < fdri_atomic_load_relaxed(&fdri_crash_death.deadline_ns))
             fdri_system_sleep(1000000);
     }
     errno = saved;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P7
- * ctest: without=tsan (its victim ends early there, the cause is not known yet)
  * P7: the process crashes in malloc, in the recorder, in several places of the crash handler, or in two threads at
  * once. It must die of its own signal and leave as much of the recording as can be read. */
 #include <fdr/fdr.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P7
- * ctest: without=tsan (its victim ends early there, the cause is not known yet)
  * P7: a recording ended early, because fdr_ending left a bundle or its file was truncated. The process starts another
  * one, which is as whole as the first: its bundles, threads and files. */
 #include <setjmp.h>
