@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=120 promise=P10
- * ctest: without=tsan (records after the runtime has ended the thread)
+ * ctest: without=tsan (its runtime has ended the thread that records, and crashes in its own clocks)
  * P10: threads record in the last round of their destructors, or in a signal handler after it. The recorder can no
  * longer see such a thread end. Their stacks and thread-local variables vanish with them. Later threads and grace
  * periods must not suffer. If a thread had recorded before, its late events are lost and counted, and it is no live
