@@ -13,7 +13,8 @@
 #   serial                no other test runs beside it
 #   without=asan,tsan (reason)  the test is no part of the builds with these sanitizers
 #   excuse=word,word      the test may skip itself for a reason that holds one of these words (scripts/verdict.py)
-#   clock=NAME            the test runs once more, as test_..._NAME, with recordings by that clock (FDR_TEST_CLOCK)
+#   clock=NAME            without sanitizers the test runs once more, as test_..._NAME, with recordings by that clock
+#                         (FDR_TEST_CLOCK)
 #   wrap=a,b              the linker leads calls of a between our files to __wrap_a; several lines may have that
 # The target fdr_tests_LABEL builds the programs of the tests with that label.
 # Every test finds FDR_BUILD, FDR_SOURCE, FDR_SANITIZE and FDR_COVERAGE in its environment. A test that prints
@@ -160,7 +161,7 @@ function(fdr_tests)
         endforeach()
         fdr_test_words(words "${file}")
         fdr_test_word(clock "${words}" clock "")
-        if(clock)
+        if(clock AND NOT FDR_SANITIZED)
             add_test(NAME ${name}_${clock} COMMAND ${name} WORKING_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
             fdr_test_settings(${name}_${clock} "${file}" unit 120)
             set_property(TEST ${name}_${clock} APPEND PROPERTY ENVIRONMENT "FDR_TEST_CLOCK=${clock}")

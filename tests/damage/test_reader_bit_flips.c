@@ -21,6 +21,7 @@
 #include "recorder/recording.h"
 #include "tests/support/oracle.h"
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
 /* ---- hashes of the shown data ---- */
 
@@ -290,11 +291,7 @@ static void flip(struct recording *r, uint64_t bit, struct count *n)
     r->copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
 }
 
-#if defined(__SANITIZE_ADDRESS__)
-enum { SAMPLED = 400, EVERY = 111 };
-#else
-enum { SAMPLED = 600, EVERY = 73 };
-#endif
+enum { SAMPLED = SANITIZED ? 120 : 600, EVERY = SANITIZED ? 311 : 73 };
 static void flips(struct recording *r, struct count *n)
 {
     const char *every = getenv("FDR_TEST_FLIPS");

@@ -18,6 +18,7 @@
 #include "tests/support/arena_builder.c"
 #include "tests/support/reader_truth.h"
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
 static uint64_t seed = 0x9E3779B97F4A7C15u;
 
@@ -153,7 +154,7 @@ static void P8_bit_flips(void **state)
     begin(&x, 3, 3000);
     size_t whole = 0, damaged = 0, unreadable = 0;
     uint64_t used_bins = (x.b->bin_next), meta_first = x.b->meta;
-    for (uint32_t round = 0; round < 3000; round++) {
+    for (uint32_t round = 0; round < (SANITIZED ? 800 : 3000); round++) {
         memcpy(x.copy, x.image, x.bytes);
         uint64_t where = round % 3 == 0   ? rnd(&seed, (uint32_t)used_bins)
                          : round % 3 == 1 ? meta_first + rnd(&seed, (uint32_t)(x.bytes - meta_first))
@@ -186,7 +187,7 @@ static void P8_many_flips(void **state)
     (void)state;
     struct fixture x;
     begin(&x, 3, 2000);
-    for (uint32_t round = 0; round < 600; round++) {
+    for (uint32_t round = 0; round < (SANITIZED ? 150 : 600); round++) {
         memcpy(x.copy, x.image, x.bytes);
         uint32_t flips = 1 + rnd(&seed, 200);
         for (uint32_t i = 0; i < flips; i++)

@@ -18,8 +18,9 @@
 
 #include "tests/support/corpus_stream.h"
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
-enum { REGIONS = 40, CUTS = 60, DEEPEST = 30 };
+enum { REGIONS = 40, CUTS = SANITIZED ? 20 : 60, DEEPEST = 30 };
 
 static char directory[] = "/tmp/fdr-cut-XXXXXX";
 static fdr_region region[REGIONS];

@@ -20,8 +20,9 @@
 
 #include "format/arena/arena.h"
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
-enum { MOST = 4 << 20, DEEPEST = 6 };
+enum { MOST = 4 << 20, DEEPEST = 6, STEP = SANITIZED ? 64 : 16 };
 static char directory[] = "/tmp/fdr-recover-pin-XXXXXX";
 static uint8_t image[MOST], damaged[MOST];
 static size_t bytes;
@@ -179,7 +180,8 @@ static void damage_each(uint32_t goes_on_at)
         const struct fdri_arena_part *p = (const void *)(image + off);
         if (p->head.magic != FDRI_ARENA_META_MAGIC || p->head.kind != FDRI_ARENA_META_PART) continue;
         parts++;
-        for (size_t at = 0; at < sizeof *p; at += 16) bad += !holds_flipped(off + at + rnd(&seed, 16), rnd(&seed, 8));
+        for (size_t at = 0; at < sizeof *p; at += STEP)
+            bad += !holds_flipped(off + at + rnd(&seed, STEP), rnd(&seed, 8));
         if (!(p->flags & FDRI_ARENA_PART_PINNED) || !(uint32_t)p->list_head || goes_on_at != UINT32_MAX) continue;
         pinned++;
         bad += !holds_without_bins(off);

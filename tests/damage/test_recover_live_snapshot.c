@@ -21,13 +21,9 @@
 
 #include "format/arena/arena.h"
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(FDR_TSAN_)
-enum { SNAPSHOTS = 3 };
-#else
-enum { SNAPSHOTS = 12 };
-#endif
-enum { THREADS = 2, REGIONS = 64 };
+enum { SNAPSHOTS = SANITIZED ? 2 : 12, THREADS = 2, REGIONS = 64 };
 
 static char directory[] = "/tmp/fdr-moving-XXXXXX";
 static fdr_region region[REGIONS];

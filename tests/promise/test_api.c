@@ -13,6 +13,7 @@
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
 #include "tests/support/api_fixture.h"
+#include "tests/support/sanitized.h"
 
 /* ---- definitions ---- */
 
@@ -373,7 +374,7 @@ static void P4_equal_time_stamps_keep_their_order(void **state)
         begin(&(struct fdr_config){
             .timer = "monotonic", .buffer = "32M", .resolution = (const char *[]){"0", "128ns", "1us"}[k]});
         uint64_t t = 1 << 20, seed = 12345;
-        for (int i = 0; i < 300000; i++) {
+        for (int i = 0; i < (SANITIZED ? 40000 : 300000); i++) {
             seed = seed * 6364136223846793005u + 1442695040888963407u;
             uint32_t x = (uint32_t)(seed >> 33) % 16;
             if (x < 3) t += x == 0 ? 300 : 1;

@@ -24,12 +24,9 @@
 #include "bins/bins.h"
 #include "recorder/recording.h"
 #include "tests/support/oracle.h"
+#include "tests/support/sanitized.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { TICKS = 300 };
-#else
-enum { TICKS = 5000 };
-#endif
+enum { TICKS = SANITIZED ? 300 : 5000 };
 
 static void begin(const char *signal_name, const char *holdoff, const char *keep, const char *disk)
 {

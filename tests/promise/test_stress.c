@@ -23,14 +23,9 @@
 #include "recorder/recording.h"
 #include "tests/support/oracle.h"
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(FDRI_ATOMIC_TSAN)
-static int snapshots = 5;
-#elif defined(__SANITIZE_ADDRESS__)
-static int snapshots = 9;
-#else
-static int snapshots = 45; /* FDR_STRESS_SNAPSHOTS */
-#endif
+static int snapshots = SANITIZED ? 3 : 45; /* FDR_STRESS_SNAPSHOTS */
 enum { STEADY = 3, REGIONS = 24 };
 
 struct sample {

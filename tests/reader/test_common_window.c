@@ -107,7 +107,7 @@ static void who_gave_up_its_beginning_does(void **state)
 {
     (void)state;
     uint64_t first, common, from;
-    window(4000000, false, &first, &common, &from);
+    window(400000, false, &first, &common, &from);
     assert_true(from > first);
     assert_int_equal(common, from);
 }

@@ -4,10 +4,11 @@
  * whole. It may hold some of the removed records, so the file must say that the location rewinds. */
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
 #include <unistd.h>
 
-enum { TIMES = 300, REGIONS = 32, DEEPEST = 30, BEFORE = 60, MARKED = 20, WAIT_US = 200 };
+enum { TIMES = SANITIZED ? 60 : 300, REGIONS = 32, DEEPEST = 30, BEFORE = 60, MARKED = 20, WAIT_US = 200 };
 static fdr_region region[REGIONS];
 static fdr_marker_id marker;
 static uint32_t stop, begun;

@@ -18,13 +18,9 @@
 #include <fdr/reader.h>
 
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
-enum { SNAPSHOTS = 8 };
-#else
-enum { SNAPSHOTS = 80 };
-#endif
-enum { SPAWNERS = 4, REGIONS = 300, TIMES = 20 };
+enum { SNAPSHOTS = SANITIZED ? 3 : 80, SPAWNERS = 4, REGIONS = 300, TIMES = 20 };
 
 static char directory[] = "/tmp/fdr-tables-XXXXXX";
 static fdr_region region[REGIONS];

@@ -20,8 +20,9 @@
 
 #include "format/arena/arena.h"
 #include "format/arena/checks.h"
+#include "tests/support/sanitized.h"
 
-enum { THREADS = 2000, CALLS = 7 };
+enum { THREADS = SANITIZED ? 400 : 2000, CALLS = 7 };
 
 static pthread_barrier_t all_there, over;
 static pthread_t thread[THREADS];

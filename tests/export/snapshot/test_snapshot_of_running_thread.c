@@ -3,13 +3,9 @@
  * P3, P4: a snapshot of a thread that goes on recording has every event up to its cut. No call that was open then is
  * shown as reduced. */
 #include "tests/support/api_fixture.h"
+#include "tests/support/sanitized.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(FDRI_ATOMIC_TSAN) || defined(__SANITIZE_ADDRESS__)
-enum { ROUNDS = 30000 };
-#else
-enum { ROUNDS = 300000 };
-#endif
-enum { DEEPEST = 12, DEFINITIONS = 40000 };
+enum { ROUNDS = SANITIZED ? 8000 : 300000, DEEPEST = 12, DEFINITIONS = 40000 };
 
 static bool done;
 

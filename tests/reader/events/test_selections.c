@@ -17,6 +17,7 @@
 #include "reader/file/file.h"
 #include "tests/support/arena_builder.c"
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
 static uint64_t seed = 0x2545F4914F6CDD1Du;
 
@@ -117,7 +118,7 @@ static void compare(struct fdr_file *f, const struct list *all, const struct fdr
 static void selections(void **state)
 {
     (void)state;
-    for (uint32_t round = 0; round < 40; round++) {
+    for (uint32_t round = 0; round < (SANITIZED ? 6 : 40); round++) {
         struct builder_options o = {.shift = rnd(&seed, 6), .bin_bytes = 1024, .edge = {3, 30, 300}};
         struct builder *b = builder_new(&o);
         for (uint32_t i = 0; i < 3; i++) program(b, builder_location(b, "x"), 3000);

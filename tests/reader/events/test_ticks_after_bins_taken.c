@@ -3,8 +3,9 @@
  * P9: threads take each other's oldest bins, and a tick holds several calls. One made-up call may stand for several
  * outer calls that were given back. An event of a remaining call is never shown inside of another call. */
 #include "tests/support/api_fixture.h"
+#include "tests/support/sanitized.h"
 
-enum { THREADS = 30, CALLS = 30000, DEEP = 20, REGIONS = 12, STACK = 64 };
+enum { THREADS = 30, CALLS = SANITIZED ? 6000 : 30000, DEEP = 20, REGIONS = 12, STACK = 64 };
 static fdr_region region[REGIONS];
 static fdr_marker_id marker;
 static pthread_barrier_t all;

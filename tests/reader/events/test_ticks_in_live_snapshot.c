@@ -4,13 +4,9 @@
  * back during the copy. Then the number of calls before a longer one in its tick is unknown. Still no call is shown
  * inside of a call that did not make it. */
 #include "tests/support/api_fixture.h"
+#include "tests/support/sanitized.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
-enum { SNAPSHOTS = 1 };
-#else
-enum { SNAPSHOTS = 8 };
-#endif
-enum { THREADS = 22, DEEP = 6, REGIONS = 61, LOCATIONS = 64 };
+enum { SNAPSHOTS = SANITIZED ? 1 : 8, THREADS = 22, DEEP = 6, REGIONS = 61, LOCATIONS = 64 };
 static fdr_region region[REGIONS];
 static bool stop;
 

@@ -15,14 +15,10 @@
 #include <fdr/reader.h>
 
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/scratch_directory.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDR_TSAN_)
-enum { COPIES = 8 };
-#else
-enum { COPIES = 80 };
-#endif
-enum { BUSY = 2, MAKERS = 2, AT_ONCE = 16, BURSTS = 200, DEPTH = 6 };
+enum { COPIES = SANITIZED ? 4 : 80, BUSY = 2, MAKERS = 2, AT_ONCE = 16, BURSTS = 200, DEPTH = 6 };
 static fdr_region region[DEPTH];
 static uint32_t over; /* atomic */
 

@@ -20,16 +20,13 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "tests/support/oracle.h"
+#include "tests/support/sanitized.h"
 
 /* As in test_finalize_while_recording.c, a late thread may read memory that was emptied meanwhile, and finds
  * nothing there. fdr_usage discards its sums if the recording has ended meanwhile. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) { return "race:fdri_memory_arena_drop\nrace:fdr_usage\n"; }
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
-enum { ROUNDS = 20 };
-#else
-enum { ROUNDS = 80 };
-#endif
+enum { ROUNDS = SANITIZED ? 20 : 80 };
 
 static bool stop; /* atomic */
 

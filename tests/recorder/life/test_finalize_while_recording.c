@@ -19,6 +19,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "tests/support/oracle.h"
+#include "tests/support/sanitized.h"
 
 enum { THREADS = 12, REGIONS = 64 };
 
@@ -27,11 +28,7 @@ enum { THREADS = 12, REGIONS = 64 };
  * know. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) { return "race:fdri_memory_arena_drop\n"; }
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
-enum { ROUNDS = 15 };
-#else
-enum { ROUNDS = 60 };
-#endif
+enum { ROUNDS = SANITIZED ? 15 : 60 };
 
 static bool stop;
 static fdr_region region[REGIONS];

@@ -14,13 +14,17 @@
 #include <fdr/fdr.h>
 
 #include "recorder/thread/thread.h"
+#include "tests/support/sanitized.h"
 
-#ifdef __SANITIZE_THREAD__
-enum { CHILDREN = 4 }; /* ThreadSanitizer makes it some fifty times as slow */
-#else
-enum { CHILDREN = 40 };
-#endif
-enum { REGIONS = 64, PARENTS = 40, LEAST_DEPTH = 5, DEPTHS = 40, LEAST_CALLS = 20, MORE_CALLS = 200 };
+enum {
+    CHILDREN = SANITIZED ? 2 : 40,
+    REGIONS = 64,
+    PARENTS = 40,
+    LEAST_DEPTH = 5,
+    DEPTHS = 40,
+    LEAST_CALLS = 20,
+    MORE_CALLS = 200
+};
 static fdr_region region[REGIONS];
 static uint64_t presented; /* atomic */
 static uint64_t nowhere;   /* atomic; leaves of threads without a location, which count as events, too */

@@ -18,12 +18,9 @@
 #include "recorder/ended/ended.h"
 #include "recorder/recording.h"
 #include "tests/support/api_fixture.h"
+#include "tests/support/sanitized.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
-enum { ROUNDS = 40, LEFT = 20 };
-#else
-enum { ROUNDS = 300, LEFT = 200 };
-#endif
+enum { ROUNDS = SANITIZED ? 40 : 300, LEFT = SANITIZED ? 20 : 200 };
 
 static bool stop;
 

@@ -3,13 +3,9 @@
  * P10: threads define names of all kinds while recordings end and begin. Each name keeps the id of the first
  * recording, whichever thread defines it first in the next one. */
 #include "tests/support/api_fixture.h"
+#include "tests/support/sanitized.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
-enum { ROUNDS = 40 };
-#else
-enum { ROUNDS = 300 };
-#endif
-enum { OTHERS = 200 };
+enum { ROUNDS = SANITIZED ? 40 : 300, OTHERS = 200 };
 
 /* liburcu publishes a new table where there was none. ThreadSanitizer cannot see that order. */
 const char *__tsan_default_suppressions(void);

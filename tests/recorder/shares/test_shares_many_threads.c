@@ -17,13 +17,9 @@
 #include "format/arena/arena.h"
 #include "recorder/recording.h"
 #include "tests/support/fair_share_fixture.h"
+#include "tests/support/sanitized.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
-enum { SLOWER = 20 };
-#else
-enum { SLOWER = 1 };
-#endif
-enum { BATCH = 32 };
+enum { SLOWER = SANITIZED ? 20 : 1, BATCH = 32 };
 
 static uint64_t presented;
 static uint64_t *kept;

@@ -18,13 +18,9 @@
 #include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/fair_share_fixture.h"
+#include "tests/support/sanitized.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
-enum { SLOWER = 20 };
-#else
-enum { SLOWER = 1 };
-#endif
-enum { CALLS = 1000, DEEPEST = 5, BYTES = 64 << 20 };
+enum { SLOWER = SANITIZED ? 20 : 1, CALLS = 1000, DEEPEST = 5, BYTES = 64 << 20 };
 
 static sem_t done, go;
 static bool stop;

@@ -5,17 +5,13 @@
 #include <sched.h>
 
 #include "tests/support/api_fixture.h"
+#include "tests/support/sanitized.h"
 
 /* A late thread reads memory that was emptied meanwhile, which is harmless (docs/ORDERING.md, "Where program order is
  * relied upon"). ThreadSanitizer cannot know this. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) { return "race:fdri_memory_arena_drop\n"; }
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
-enum { ROUNDS = 60 };
-#else
-enum { ROUNDS = 400 };
-#endif
-enum { SAMPLERS = 2 };
+enum { ROUNDS = SANITIZED ? 60 : 400, SAMPLERS = 2 };
 
 static bool stop;
 static struct fdr_sampled *stream[SAMPLERS];
