@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,stress,threads timeout=120 */
+/* ctest: label=signals,stress,threads timeout=120 wrap=fdri_trigger_serve */
 /* Triggers: each source fires when its condition holds and at no other time. Windows, hold-offs and caps hold, also for
  * triggers that are added and removed while threads record. */
 #include <fdr/fdr.h>
@@ -418,11 +418,24 @@ static void window_at_the_end(void **state)
     forget_snapshots();
 }
 
+/* The dumper takes snapshots of triggers. It arms them again before it returns, but after it has counted them. */
+static bool serving; /* atomic */
+uint64_t __real_fdri_trigger_serve(uint64_t now);
+uint64_t __wrap_fdri_trigger_serve(uint64_t now);
+uint64_t __wrap_fdri_trigger_serve(uint64_t now)
+{
+    __atomic_store_n(&serving, true, __ATOMIC_SEQ_CST);
+    uint64_t next = __real_fdri_trigger_serve(now);
+    __atomic_store_n(&serving, false, __ATOMIC_SEQ_CST);
+    return next;
+}
+
 static void fire_until_taken(int id, double value)
 {
     uint64_t before = fdr_usage().snapshots;
     fdr_trigger_fire(id, value);
     for (int i = 0; i < 6000 && fdr_usage().snapshots == before; i++) sleep_ms(10);
+    while (__atomic_load_n(&serving, __ATOMIC_SEQ_CST)) sleep_ms(1);
     assert_int_equal(fdr_usage().snapshots, before + 1);
 }
 
