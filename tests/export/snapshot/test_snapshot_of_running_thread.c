@@ -5,7 +5,7 @@
 #include "tests/support/api_fixture.h"
 #include "tests/support/sanitized.h"
 
-enum { ROUNDS = SANITIZED ? 8000 : 300000, DEEPEST = 12, DEFINITIONS = 40000 };
+enum { ROUNDS = SANITIZED ? 8000 : 300000, DEEPEST = 12, DEFINITIONS = SANITIZED ? 8000 : 40000 };
 
 static bool done;
 

@@ -12,6 +12,7 @@
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
@@ -22,7 +23,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { REGIONS = 8, DEPTH = 8, STRETCH = 60, ITERATIONS = 10000, THREADS = 3, PAGE = 4096, MIB = 16, STRATEGIES = 3 };
+enum {
+    REGIONS = 8,
+    DEPTH = 8,
+    STRETCH = 60,
+    ITERATIONS = SANITIZED ? 3000 : 10000,
+    THREADS = 3,
+    PAGE = 4096,
+    STRATEGIES = 3
+};
+/* a buffer, events that fill it, and bins of it that they fill for certain */
+enum { MIB = SANITIZED ? 2 : 16, EVENTS = MIB * 190000, FULL = MIB * 64 };
+#define BUFFER (SANITIZED ? "2M" : "16M")
 static const char *const strategies[STRATEGIES] = {"telescope", "whole", "last"};
 static fdr_region region[REGIONS];
 static fdr_marker_id marker;
@@ -79,15 +91,15 @@ static void P2_a_rewind_looks_at_what_it_takes(void **state)
     (void)state;
     for (int i = 0; i < STRATEGIES; i++) {
         uint64_t seed = 77, now = 1000;
-        start(strategies[i], "16M");
-        stretch(&seed, &now, 3000000);
+        start(strategies[i], BUFFER);
+        stretch(&seed, &now, EVENTS);
         uint32_t count = shut(bins);
         fdr_rewind(); /* without a mark */
         fdr_rewind_mark();
         stretch(&seed, &now, 40);
         fdr_rewind();
         open_again(bins, count);
-        assert_true(count > 1000);
+        assert_true(count > FULL);
         struct fdr_file *f = take();
         balance(f);
         end(f);
@@ -100,15 +112,15 @@ static void P2_abandoned_operation_is_repaired_without_a_rewind(void **state)
     static uint32_t bins[MIB << 20 >> 12];
     uint64_t seed = 77, now = 1000;
     (void)state;
-    start_pinned("telescope", "16M", "1ms");
-    stretch(&seed, &now, 3000000);
+    start_pinned("telescope", BUFFER, "1ms");
+    stretch(&seed, &now, EVENTS);
     assert_true(fdri_record_self.pinned_units && !fdri_record_self.pinning);
     uint32_t count = shut(bins);
     fdri_record_self.loc->busy = 1; /* set by a frame that no longer exists */
     stretch(&seed, &now, 40);
     open_again(bins, count);
     assert_int_equal(fdri_record_self.loc->abandoned, 1);
-    assert_true(count > 1000);
+    assert_true(count > FULL);
     struct fdr_file *f = take();
     balance(f);
     end(f);
@@ -143,7 +155,7 @@ static void epochs_count_what_is_left(void **state)
     (void)state;
     uint64_t seed = 5, now = 1000;
     start("telescope", "1M");
-    for (uint32_t n = 0; n < 3000; n++) {
+    for (uint32_t n = 0; n < (SANITIZED ? 600 : 3000); n++) {
         stretch(&seed, &now, (uint32_t)rnd(&seed, 600));
         fdr_rewind_mark();
         stretch(&seed, &now, (uint32_t)rnd(&seed, rnd(&seed, 50) ? 100 : 9000));
