@@ -16,8 +16,9 @@
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"
 #include "tests/support/counted_clock.h"
+#include "tests/support/sanitized.h"
 
-enum { THREADS = 24, LEVELS = 100, EVENTS = 200000, EVENTS_A_SEARCH = 20, EVENTS_A_TURN = 70 };
+enum { THREADS = 24, LEVELS = 100, EVENTS = SANITIZED ? 40000 : 200000, EVENTS_A_SEARCH = 20, EVENTS_A_TURN = 70 };
 static sem_t turn[THREADS];
 static bool over[THREADS];
 static fdr_region region[LEVELS];

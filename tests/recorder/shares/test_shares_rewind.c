@@ -20,15 +20,9 @@
 #include "format/arena/arena.h"
 #include "recorder/recording.h"
 #include "tests/support/fair_share_fixture.h"
+#include "tests/support/sanitized.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(FDRI_ATOMIC_TSAN)
-enum { ROUNDS = 6 };
-#elif defined(__SANITIZE_ADDRESS__)
-enum { ROUNDS = 8 };
-#else
-enum { ROUNDS = 30 };
-#endif
-enum { THREADS = 3, REWINDS = 10 * ROUNDS, BUFFER = 512 << 10 };
+enum { ROUNDS = SANITIZED ? 3 : 30, THREADS = 3, REWINDS = 10 * ROUNDS, BUFFER = 512 << 10 };
 
 static bool stop;
 static uint64_t presented, rewinds;
