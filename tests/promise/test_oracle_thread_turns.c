@@ -22,8 +22,9 @@
 #include "recorder/thread/thread_state.h"
 #include "tests/support/oracle.h"
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
-enum { MOST = 40, REGIONS = 40, ROUNDS = 24, TURNS_MOST = 40 };
+enum { MOST = 40, REGIONS = 40, ROUNDS = SANITIZED ? 4 : 24, TURNS_MOST = 40 };
 
 struct turner {
     pthread_t thread;

@@ -19,6 +19,7 @@
 #include "recorder/recording.h"
 #include "recorder/thread/thread.h"
 #include "tests/support/fair_share_fixture.h"
+#include "tests/support/sanitized.h"
 
 enum { SLEEPERS = 60, CALLS = 12000, MORE = 80, BUFFER = 4 << 20 };
 
@@ -107,7 +108,7 @@ static void P2_P3_P4_pieces_of_sleepers(void **state)
 
 /* ---- sleepers wake up at any moment ---- */
 
-enum { DOZERS = 140, ROUNDS = 12 };
+enum { DOZERS = 140, ROUNDS = SANITIZED ? 4 : 12, SNAPSHOTS = SANITIZED ? 4 : 20 };
 static uint64_t presented;
 static pthread_barrier_t all_done; /* no thread ends, and so frees memory, before all are done */
 
@@ -134,7 +135,7 @@ static void awake_while_taken_from(bool strew)
     presented = 0;
     pthread_barrier_init(&all_done, NULL, DOZERS);
     for (uintptr_t i = 0; i < DOZERS; i++) assert_int_equal(pthread_create(&thread[i], NULL, doze, (void *)(i + 1)), 0);
-    for (int i = 0; i < 20 && !wrong; i++) {
+    for (int i = 0; i < SNAPSHOTS && !wrong; i++) {
         struct fdr_file *f = oracle_snapshot(BUFFER, &wrong);
         if (!wrong) wrong = oracle_check_any(f, &events);
         if (f) fdr_file_close(f);
