@@ -21,6 +21,7 @@ static const struct verb verbs[] = {
     {"stats", verb_stats, "exact totals by region, path, class, depth or location"},
     {"counters", verb_counters, "which counters work on this machine; rates of those in a recording"},
     {"tree", verb_tree, "the call tree with inclusive and exclusive time"},
+    {"suggest", verb_suggest, "functions to leave out: what that removes of events and of time"},
     {"samples", verb_samples, "the samples by function, region, line, stack or thread"},
     {"export", verb_export, "write for another viewer: chrome, folded"},
     {"crash", verb_crash, "the post-mortem: cause, place, the time before; of many, the first death"},

@@ -88,6 +88,7 @@ static void take_definition(struct fdr_file *f, const struct fdri_arena_def *d)
     out.d.name = keep_text(f, name, strnlen(name, d->name_bytes));
     out.d.file = keep_text(f, file, strnlen(file, d->file_bytes));
     if (!out.d.name || !out.d.file) return;
+    out.d.symbol = region ? out.d.name : "";
     if (d->kind == FDRI_ARENA_DEF_EVENT) fields(f, d, payload, &out.d);
     if (module && d->payload_bytes == sizeof out.from) memcpy(&out.from, payload, sizeof out.from);
     all->row[all->count++] = out;
@@ -205,7 +206,7 @@ static bool grow_unknown(struct fdr_file *f)
 
 static const struct fdr_definition *unknown(struct fdr_file *f, uint32_t kind, uint32_t id)
 {
-    static const struct fdr_definition nobody = {.name = "[unknown]", .file = ""};
+    static const struct fdr_definition nobody = {.name = "[unknown]", .file = "", .symbol = ""};
     if (!grow_unknown(f)) return &nobody;
     struct fdr_definition **slot = unknown_slot(f->unknown, f->unknown_slots, kind, id);
     const struct fdr_definition *known = *slot;
@@ -217,7 +218,8 @@ static const struct fdr_definition *unknown(struct fdr_file *f, uint32_t kind, u
     if (!made) return &nobody;
     if (id) snprintf(made->name, sizeof made->name, "[unknown %u]", id);
     else snprintf(made->name, sizeof made->name, "[unknown]"); /* an event in no region */
-    made->d = (struct fdr_definition){.kind = (enum fdr_definition_kind)kind, .id = id, .name = made->name, .file = ""};
+    made->d = (struct fdr_definition){
+        .kind = (enum fdr_definition_kind)kind, .id = id, .name = made->name, .file = "", .symbol = ""};
     f->unknown_count++;
     /* cppcheck-suppress memleak ; the table has it */
     return *slot = &made->d;

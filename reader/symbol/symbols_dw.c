@@ -92,6 +92,69 @@ static void name_region(struct fdr_file *f, struct fdri_file_definition *region,
     region->d.line = line;
 }
 
+/* ---- names that rules of FDR_FILTER see: the dynamic symbols ---- */
+
+struct dynamic {
+    GElf_Sym symbol;
+    uint32_t index;
+    const char *name;
+};
+struct dynamics {
+    struct dynamic *row; /* by address; of one address the first of the table */
+    size_t count;
+};
+
+static int by_address(const void *x, const void *y)
+{
+    const struct dynamic *a = x, *b = y;
+    if (a->symbol.st_value != b->symbol.st_value) return a->symbol.st_value < b->symbol.st_value ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static void take_dynamics(struct dynamics *all, Elf *elf, Elf_Scn *section, const GElf_Shdr *head)
+{
+    Elf_Data *data = elf_getdata(section, NULL);
+    size_t count = data && head->sh_entsize ? data->d_size / head->sh_entsize : 0;
+    if (count > INT32_MAX || all->row) return;
+    all->row = fdri_file_calloc(count + 1, sizeof *all->row);
+    for (size_t i = 0; all->row && i < count; i++) {
+        struct dynamic d = {.index = (uint32_t)i};
+        if (!gelf_getsym(data, (int)i, &d.symbol) || !d.symbol.st_value || d.symbol.st_shndx == SHN_UNDEF ||
+            GELF_ST_TYPE(d.symbol.st_info) == STT_TLS)
+            continue;
+        d.name = elf_strptr(elf, head->sh_link, d.symbol.st_name);
+        if (d.name && *d.name) all->row[all->count++] = d;
+    }
+    if (all->count) qsort(all->row, all->count, sizeof *all->row, by_address);
+}
+
+static struct dynamics dynamics_of(Dwfl_Module *m)
+{
+    GElf_Addr bias;
+    struct dynamics all = {0};
+    Elf *elf = dwfl_module_getelf(m, &bias);
+    for (Elf_Scn *s = NULL; elf && (s = elf_nextscn(elf, s));) {
+        GElf_Shdr head;
+        if (gelf_getshdr(s, &head) && head.sh_type == SHT_DYNSYM) take_dynamics(&all, elf, s, &head);
+    }
+    return all;
+}
+
+/* The symbol that dladdr finds: the nearest one before the address, if it reaches so far. */
+static const char *dynamic_name(const struct dynamics *all, GElf_Addr address)
+{
+    size_t low = 0, high = all->count;
+    while (low < high) { /* the first one behind the address */
+        size_t i = low + (high - low) / 2;
+        if (all->row[i].symbol.st_value <= address) low = i + 1;
+        else high = i;
+    }
+    if (!low) return NULL;
+    const struct dynamic *d = &all->row[low - 1];
+    while (d > all->row && d[-1].symbol.st_value == d->symbol.st_value) d--;
+    return address - d->symbol.st_value < (d->symbol.st_size ? d->symbol.st_size : 1) ? d->name : NULL;
+}
+
 struct wanted {
     const struct fdri_file_definition *module;
     struct fdri_file_definition *region;
@@ -108,10 +171,17 @@ static int by_module(const void *x, const void *y)
 static void name_module(struct fdr_file *f, const struct wanted *w, size_t count)
 {
     GElf_Addr bias = 0;
+    struct dynamics dynamics = {0};
     Dwfl *dwfl = dwfl_begin(&callbacks);
     Dwfl_Module *m = dwfl ? open_module_file(dwfl, w->module, &bias) : NULL;
-    for (size_t i = 0; m && i < count; i++)
-        name_region(f, w[i].region, m, w[i].region->d.address - w[i].module->d.address + bias);
+    if (m) dynamics = dynamics_of(m);
+    for (size_t i = 0; m && i < count; i++) {
+        GElf_Addr offset = w[i].region->d.address - w[i].module->d.address;
+        name_region(f, w[i].region, m, offset + bias);
+        const char *symbol = dynamic_name(&dynamics, offset), *kept = symbol ? keep_copy(f, symbol) : NULL;
+        if (kept) w[i].region->d.symbol = kept;
+    }
+    free(dynamics.row);
     if (dwfl) fdri_symbol_code_end(dwfl);
 }
 

@@ -6,7 +6,7 @@
  *   stat_rows.c    rows of fdr stats     call_tree.c         call tree of kept events
  *   sample_table.c sums of samples       counter_rates.c     figures of counters, counter_rates_map.c: its maps
  *   live_files.c   the writers of files  found_recordings.c  recordings in directories
- *   job_ranks.c    ranks of a job
+ *   job_ranks.c    ranks of a job        cxx_name.c           parts of C++ names
  *
  * Neighbours: the verbs in tools/ and tools/replay/ use it; recordings are read through fdr/reader.h alone. */
 #ifndef FDRI_TOOLS_COMMON_VERBS_H
@@ -28,6 +28,7 @@ int verb_check(int argc, char **argv);
 int verb_dump(int argc, char **argv);
 int verb_stats(int argc, char **argv);
 int verb_samples(int argc, char **argv);
+int verb_suggest(int argc, char **argv);
 int verb_tree(int argc, char **argv);
 int verb_recover(int argc, char **argv);
 int verb_replay(int argc, char **argv);
