@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr crash: the post-mortem. For many files it finds the process that died first and those killed after it. */
+#include "tools/common/short_names.h"
 #include "tools/crash.h"
 #include "tools/common/job_ranks.h"
 
@@ -392,13 +393,14 @@ static int print_deaths(const struct arguments *a, struct death *d, size_t count
 
 int verb_crash(int argc, char **argv)
 {
+    static const struct argp_child children[] = {{&names_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {options,
                                      parse,
                                      "FILE...",
                                      "The post-mortem: cause of death, place, the state of each thread, and the time "
                                      "before. Of several files it names the process that died first. Function names "
                                      "come from the program's own files (FDR_SYMBOLS=0: no names).",
-                                     NULL,
+                                     children,
                                      NULL,
                                      NULL};
     struct arguments a = {.path = calloc((size_t)argc + 1, sizeof *a.path)};

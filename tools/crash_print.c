@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "tools/common/short_names.h"
 #include "tools/crash.h"
 
 static const char *clock_text(uint64_t realtime_ns, char *text, size_t bytes)
@@ -194,7 +195,7 @@ static void print_open(const struct fdr_file *file, const struct fdr_location_in
     char text[HUMAN_BYTES];
     for (size_t i = 0; i < l->open_count; i++) {
         const uint64_t enter = l->open[i].enter_ns;
-        printf("  %*s%s", (int)(i < 20 ? 2 * i : 40), "", plain_region(file, l->open[i].region));
+        printf("  %*s%s", (int)(i < 20 ? 2 * i : 40), "", plain_shown(file, l->open[i].region));
         if (l->open[i].untimed) printf(", only counted\n");
         else printf(", for %s\n", human_time(text, end_ns > enter ? end_ns - enter : 0));
     }
@@ -244,7 +245,7 @@ static void print_event(const struct fdr_file *file, const struct fdr_read_event
     static const char *const kinds[] = {"",    "enter",  "leave",  "send",   "recv", "begin",
                                         "end", "metric", "marker", "sample", "event"};
     printf("  %s  %-6s %*s%s", human_since(since, e->time_ns, end_ns), e->kind < 11 ? kinds[e->kind] : "?",
-           (int)(e->depth < 20 ? e->depth : 20), "", plain_name(event_name(file, e)));
+           (int)(e->depth < 20 ? e->depth : 20), "", plain_name(shown_event(file, e)));
     if (e->kind == FDR_LEAVE) printf(", %s", human_time(duration, e->duration_ns));
     if (e->kind == FDR_MARKER) printf(" %" PRIu64, e->field[0]);
     if (e->kind == FDR_SEND || e->kind == FDR_RECV)
@@ -308,7 +309,7 @@ static void print_stretch(struct fdr_file *file, uint32_t location, uint64_t end
                calls == STRETCH_CALLS ? "the first " : "", human_count((char[HUMAN_BYTES]){0}, calls));
         if (depth) printf(" at depth %u or less", depth);
         for (size_t i = 0; i < used && i < 3; i++)
-            printf("%s %s %s (%s)", i ? "," : ":", plain_region(file, share[i].region), human_time(text, share[i].ns),
+            printf("%s %s %s (%s)", i ? "," : ":", plain_shown(file, share[i].region), human_time(text, share[i].ns),
                    human_count(other, share[i].calls));
         putchar('\n');
     }

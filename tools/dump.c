@@ -7,6 +7,7 @@
 #include "tools/common/verbs.h"
 #include "tools/common/fast_output.h"
 #include "tools/common/selection.h"
+#include "tools/common/short_names.h"
 
 struct arguments {
     const char *path;
@@ -320,7 +321,7 @@ static void enter_line(const struct fdr_file *file, uint64_t first_ns, const str
     if (e->duration_ns || (leave && !leave->repaired)) out_time(e->duration_ns);
     else out_text_wide("", 12);
     indented(e->depth ? e->depth - 1 : 0);
-    out_cell(event_name(file, e));
+    out_cell(shown_event(file, e));
     if (!leave) out_text(" {");
     out_text(note_of(e, leave));
     out_char('\n');
@@ -333,7 +334,7 @@ static void leave_line(const struct fdr_file *file, uint64_t first_ns, const str
     out_spaces(12);
     indented(e->depth ? e->depth - 1 : 0);
     out_text("} ");
-    out_cell(event_name(file, e));
+    out_cell(shown_event(file, e));
     if (between) {
         out_text("   (still open, and ");
         out_u64(between);
@@ -354,7 +355,7 @@ static void point_line(const struct fdr_file *file, uint64_t first_ns, const str
         out_text(kind_name(e->kind));
         out_char(' ');
     }
-    out_cell(event_name(file, e));
+    out_cell(shown_event(file, e));
     if (e->kind == FDR_COLL_BEGIN) out_text(" begins");
     if (e->kind == FDR_COLL_END) out_text(" ends");
     out_text("  ");
@@ -518,7 +519,7 @@ static int dump(const struct arguments *a, struct fdr_file *file)
 
 int verb_dump(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {0}};
+    static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {&names_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {
         options,
         parse,

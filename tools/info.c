@@ -10,6 +10,7 @@
 #include "tools/common/verbs.h"
 #include "tools/info.h"
 #include "tools/common/live_files.h"
+#include "tools/common/short_names.h"
 
 struct arguments {
     const char *path;
@@ -284,7 +285,7 @@ static void print_open(const struct fdr_file *file, const struct fdr_location_in
             if (at + INNER + 1 == runs) printf(" > ... %zu more ...", hidden);
             continue;
         }
-        printf("%s%s", i ? " > " : "", plain_region(file, l->open[i].region));
+        printf("%s%s", i ? " > " : "", plain_shown(file, l->open[i].region));
         if (n > 1) printf(" (%zu times)", n);
     }
     size_t timed = l->open_count; /* the others were only counted */
@@ -564,12 +565,13 @@ static int print_text(const struct arguments *a, struct fdr_file *file)
 
 int verb_info(int argc, char **argv)
 {
+    static const struct argp_child children[] = {{&names_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {options,
                                      parse,
                                      "FILE",
                                      "Shows a recording's origin, the reason why it was taken, each location's reach "
                                      "and open calls, the ledger and every reduction.",
-                                     NULL,
+                                     children,
                                      NULL,
                                      NULL};
     struct arguments a = {0};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/common/fast_output.h"
+#include "tools/common/short_names.h"
 #include "tools/counters.h"
 #include "tools/stats.h"
 
@@ -186,7 +187,7 @@ static void row_label(const struct fdr_file *file, const struct stat_row *r, enu
         out_char(' ');
         out_cell(location_name(file, r->id));
     } else {
-        out_cell(row_name(file, r));
+        out_cell(r->rest ? "[rest]" : shown_region(file, r->id));
         if (!r->rest && d->file[0]) {
             out_text("  (");
             out_cell(d->file);
@@ -416,6 +417,10 @@ static int print_rows(const struct stats_arguments *a, struct fdr_file *file, co
 {
     struct stat_rows rows;
     bool good = a->events ? rows_from_events(&rows, file, select, a->by) : rows_from_totals(&rows, file, select, a->by);
+    if (good && a->by == BY_REGION && !rows_join_copies(&rows, file)) {
+        rows_free(&rows);
+        good = false;
+    }
     if (!good) return out_of_memory(a);
     if (a->by != BY_DEPTH) qsort(rows.row, rows.count, sizeof *rows.row, by_exclusive);
     if (a->json) {
@@ -456,7 +461,7 @@ static int stats(const struct stats_arguments *a, struct fdr_file *file)
 
 int verb_stats(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {0}};
+    static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {&names_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {options,
                                      parse,
                                      "FILE",

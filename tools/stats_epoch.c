@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/common/fast_output.h"
+#include "tools/common/short_names.h"
 #include "tools/stats.h"
 
 static bool wanted(const struct fdr_select *s, uint32_t location)
@@ -174,7 +175,7 @@ static void total_line(const struct fdr_file *file, const struct fdr_epoch_total
     out_char(' ');
     out_time(t->inclusive_ns / t->calls);
     out_char(' ');
-    out_cell(t->rest ? "[all others]" : region_name(file, t->region));
+    out_cell(t->rest ? "[all others]" : shown_region(file, t->region));
     if (t->rest && some) out_text("  [all regions without an exact row; selected regions may be among them]");
     if (t->at_least) out_text("  [or more: some may be among the others]");
     out_char('\n');

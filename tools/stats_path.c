@@ -60,7 +60,7 @@ static void path_line(const struct fdr_file *file, const struct calltree *t, uin
     out_text("  ");
     for (size_t i = 0; i < depth; i++) {
         if (i) out_text(" > ");
-        out_cell(calltree_name(file, &t->node[path[i]]));
+        out_cell(calltree_shown(file, &t->node[path[i]]));
     }
     if (n->open) out_text("  [open]");
     out_char('\n');

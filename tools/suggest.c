@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/short_names.h"
+
 enum output { TEXT, JSON, RULES, FLAGS, CMAKE };
 enum { OPTION_RULES = 0x1000, OPTION_FLAGS, OPTION_CMAKE, OPTION_KEEP_TIME, OPTION_EVENTS };
 
@@ -85,13 +87,14 @@ static int print(const struct arguments *a, const struct suggestion *s, const st
 
 int verb_suggest(int argc, char **argv)
 {
+    static const struct argp_child children[] = {{&names_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {
         options,
         parse,
         "FILE",
         "Which functions to leave out of the next recording: short, frequent, alike ones, and how much of the events and "
         "of the time shown goes with them. Figures are those of the exact totals.",
-        NULL,
+        children,
         NULL,
         NULL};
     struct arguments a = {.limits = {95, 95}};

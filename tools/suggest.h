@@ -6,7 +6,7 @@
 #include "tools/common/verbs.h"
 
 struct suggest_function {
-    const char *name;             /* whole */
+    const char *name, *shown;     /* whole; for people */
     const uint32_t *region;       /* its definitions: of several libraries, or copies that the compiler made */
     size_t regions;
     uint64_t calls, exclusive_ns, inclusive_ns, max_ns; /* of timed calls */
@@ -20,7 +20,7 @@ struct suggest_function {
     bool by_gcc;      /* chosen, and in gcc's list */
     bool collateral;  /* not chosen, but an item of gcc's list matches it */
     const char *why;  /* chosen, but not in gcc's list */
-    const char *harm; /* with `why`: a function worth keeping that the item would leave out, too */
+    const char *harm; /* with `why`: shown name of a function worth keeping that the item would leave out, too */
 };
 struct suggest_sum {
     size_t functions;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/common/cxx_name.h"
+#include "tools/common/short_names.h"
 #include "tools/suggest.h"
 
 /* A call is tiny if it is not longer than a few recorded calls cost: most of the time shown is fdr's own. */
@@ -96,7 +97,11 @@ static bool join_names(struct suggestion *s, struct gather *g, size_t regions)
     if (regions) qsort_r(s->region, regions, sizeof *s->region, by_name, (void *)g->file);
     for (size_t i = 0, next; i < regions; i = next) {
         const char *name = region_name(g->file, s->region[i]);
-        struct suggest_function f = {.name = name, .region = &s->region[i], .hooked = true, .by_rules = true};
+        struct suggest_function f = {.name = name,
+                                     .shown = shown_region(g->file, s->region[i]),
+                                     .region = &s->region[i],
+                                     .hooked = true,
+                                     .by_rules = true};
         uint64_t histogram[64] = {0};
         for (next = i; next < regions && !strcmp(name, region_name(g->file, s->region[next])); next++) {
             const struct fdr_definition *d = fdr_definition(g->file, FDR_REGION_DEFINITION, s->region[next]);
@@ -198,7 +203,7 @@ static const char *harmed(const struct suggestion *s, const struct suggest_funct
         const struct suggest_function *f = &s->function[i];
         if (!suggest_matches(of_item, f)) continue;
         time += suggest_share(f->exclusive_ns, s->time_ns);
-        if (f->typical_ns > SHORT_NS || time > COLLATERAL_TIME) return f->name;
+        if (f->typical_ns > SHORT_NS || time > COLLATERAL_TIME) return f->shown;
     }
     return NULL;
 }

@@ -18,7 +18,7 @@ static void name_lines(const char *before, const struct suggestion *s, const str
                        FILE *to)
 {
     for (size_t i = s->chosen; i < s->count; i++)
-        if (suggest_matches(of_item, &s->function[i])) fprintf(to, "%s%s\n", before, plain_name(s->function[i].name));
+        if (suggest_matches(of_item, &s->function[i])) fprintf(to, "%s%s\n", before, plain_name(s->function[i].shown));
 }
 
 static size_t count_matches(const struct suggestion *s, const struct suggest_function *of_item)
@@ -42,7 +42,7 @@ static void table(const struct suggestion *s)
         time += t;
         printf("%15s %7.2f %%  %6.2f %% %6.2f %%  %6.2f %%  %10s  %10s  %s\n", human_count(calls, f->calls), 100 * e,
                100 * events, 100 * t, 100 * time, human_time(mean, f->inclusive_ns / f->calls),
-               human_time(most, f->max_ns), plain_name(f->name));
+               human_time(most, f->max_ns), plain_name(f->shown));
     }
 }
 
@@ -59,7 +59,7 @@ static void gcc_notes(const struct suggestion *s, const char *before, FILE *to)
         const struct suggest_function *f = &s->function[i];
         size_t also = f->by_gcc ? count_matches(s, f) : 0;
         if (f->why)
-            fprintf(to, "%snot in gcc's list: %s: %s%s%s\n", before, plain_name(f->name), f->why, f->harm ? ": " : "",
+            fprintf(to, "%snot in gcc's list: %s: %s%s%s\n", before, plain_name(f->shown), f->why, f->harm ? ": " : "",
                     f->harm ? plain_name(f->harm) : "");
         if (!also) continue;
         fprintf(to, "%sgcc's '%s' also leaves out %zu function%s:\n", before, plain_name(f->item), also, plural(also));
@@ -184,7 +184,7 @@ int suggest_rules(const struct suggestion *s, const struct fdr_file *file)
         if (!f->by_rules) continue;
         printf("\n# %s calls, %.2f %% of the events, %.2f %% of the time: %s\n", human_count(calls, f->calls),
                100 * suggest_share(f->calls * 2, s->events), 100 * suggest_share(f->exclusive_ns, s->time_ns),
-               plain_name(f->name));
+               plain_name(f->shown));
         for (size_t k = 0; k < f->regions; k++) {
             const char *symbol = fdr_definition(file, FDR_REGION_DEFINITION, f->region[k])->symbol;
             bool again = false;

@@ -9,6 +9,7 @@
 #include "tools/common/verbs.h"
 #include "tools/common/fast_output.h"
 #include "tools/common/selection.h"
+#include "tools/common/short_names.h"
 
 struct arguments {
     const char *path;
@@ -128,7 +129,7 @@ static void node_line(const struct view *v, const struct tree_node *n, const str
     out_text_wide(human_count(text, n->calls), 14);
     out_text("  ");
     write_margin(m, more);
-    out_cell(calltree_name(v->file, n));
+    out_cell(calltree_shown(v->file, n));
     if (n->open) {
         out_text("  [");
         out_u64(n->open);
@@ -237,7 +238,7 @@ static int tree(const struct arguments *a, struct fdr_file *file)
 
 int verb_tree(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {0}};
+    static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {&names_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {options,
                                      parse,
                                      "FILE",

@@ -24,20 +24,32 @@
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 
-enum { RULES_MAX = 255, PHASES_MAX = 32, LINE_MOST = 511, COUNT_MAX = (1 << 20) - 1 };
+enum {
+    RULES_MAX = 4095,
+    PHASES_MAX = 32,
+    LINE_MOST = 16383,
+    TEXT_BYTES = 1 << 20,
+    EDGES_BYTES = 512, /* of FDR_EDGE_REGIONS */
+    COUNT_MAX = (1 << 20) - 1
+};
 
 struct pattern {
     struct fdri_names_rule rule;
     bool by_file, named; /* named: not for regions known by address */
     bool yields;         /* a rule that leaves calls out takes precedence */
-    char glob[200];
+    bool exact;          /* the text is a name, not a pattern */
+    const char *text;
 };
-static struct pattern patterns[RULES_MAX];
+/* Reserved address space, touched as rules and regions come. Made once: a late reader may still look at it. */
+static struct rules {
+    uint16_t decision[FDRI_CODEC_ID_MAX + 1]; /* by region id: 0 none, else pattern index + 1 */
+    struct pattern pattern[RULES_MAX];
+    char text[TEXT_BYTES]; /* of the patterns */
+} *rules;
+static size_t text_used;
 static uint32_t pattern_count, any; /* any: atomic, as it is read while another recording begins */
 static char phases[PHASES_MAX][64];
 static uint32_t phase_count; /* atomic, like any */
-/* By region id: 0 none, else pattern index + 1. Reserved address space, touched as regions come. */
-static uint8_t *decision;
 
 bool fdri_names_rules_any(void) { return fdri_atomic_load_relaxed(&any); }
 bool fdri_names_rules_phases(void) { return fdri_atomic_load_relaxed(&phase_count) != 0; }
@@ -51,22 +63,27 @@ bool fdri_names_rules_phase(const char *name)
 
 const struct fdri_names_rule *fdri_names_rule_of(uint32_t region)
 {
-    if (!decision || region > FDRI_CODEC_ID_MAX) return NULL;
-    uint8_t d = fdri_atomic_load_relaxed(&decision[region]);
-    return d ? &patterns[d - 1].rule : NULL;
+    if (!rules || region > FDRI_CODEC_ID_MAX) return NULL;
+    uint16_t d = fdri_atomic_load_relaxed(&rules->decision[region]);
+    return d ? &rules->pattern[d - 1].rule : NULL;
+}
+
+static bool matches(const struct pattern *p, const char *name, const char *file)
+{
+    return p->exact ? !strcmp(p->text, name) : fdri_text_glob(p->text, p->by_file ? file : name);
 }
 
 void fdri_names_rules_define(uint32_t region, const char *name, const char *file, bool by_address)
 {
-    if (!decision || region > FDRI_CODEC_ID_MAX) return;
-    uint8_t d = 0;
+    if (!rules || region > FDRI_CODEC_ID_MAX) return;
+    uint16_t d = 0;
     for (uint32_t i = 0; i < pattern_count; i++) { /* the last one that matches decides */
-        const char *text = patterns[i].by_file ? file : name;
-        if (!fdri_text_glob(patterns[i].glob, text) || (patterns[i].named && by_address)) continue;
-        if (patterns[i].yields && d && patterns[d - 1].rule.mode != FDRI_NAMES_RULE_COUNTERS) continue;
-        d = patterns[i].rule.mode == FDRI_NAMES_RULE_NONE ? 0 : (uint8_t)(i + 1);
+        const struct pattern *p = &rules->pattern[i];
+        if ((p->named && by_address) || !matches(p, name, file)) continue;
+        if (p->yields && d && rules->pattern[d - 1].rule.mode != FDRI_NAMES_RULE_COUNTERS) continue;
+        d = p->rule.mode == FDRI_NAMES_RULE_NONE ? 0 : (uint16_t)(i + 1);
     }
-    fdri_atomic_store_relaxed(&decision[region], d);
+    fdri_atomic_store_relaxed(&rules->decision[region], d);
 }
 
 static bool parse_count(const char *text, uint32_t *count)
@@ -79,50 +96,89 @@ static bool parse_count(const char *text, uint32_t *count)
     return true;
 }
 
-/* VERB [COUNT or DURATION] name GLOB, or file GLOB. Returns NULL, or a text that says why the line is bad. */
-static const char *parse_rule(char **words, int n, struct pattern *p)
+/* The next word of a line; NULL: its end, or a comment. */
+static char *next_word(char **at)
 {
-    int next = 1;
+    char *word = *at + strspn(*at, " \t\r\n"), *end = word + strcspn(word, " \t\r\n#");
+    if (end == word) return NULL;
+    *at = *end && *end != '#' ? end + 1 : strchr(end, 0);
+    *end = 0;
+    return word;
+}
+
+/* The rest of a line, without blanks around it. */
+static const char *rest_of(char *at)
+{
+    at += strspn(at, " \t");
+    size_t bytes = strcspn(at, "\r\n");
+    while (bytes && (at[bytes - 1] == ' ' || at[bytes - 1] == '\t')) bytes--;
+    at[bytes] = 0;
+    return at;
+}
+
+/* What the rule is about: name GLOB, file GLOB, exact NAME. The text stays in the line. */
+static const char *parse_what(char *at, bool whole, struct pattern *p)
+{
+    static const char expected[] = "expected: name GLOB, file GLOB, or exact NAME";
+    const char *what = next_word(&at);
+    if (!what) return expected;
+    p->exact = !strcmp(what, "exact");
+    p->by_file = !strcmp(what, "file");
+    if (!p->exact && !p->by_file && strcmp(what, "name")) return expected;
+    if (p->exact && !whole) return "longer than 16383 bytes";
+    p->text = p->exact ? rest_of(at) : next_word(&at);
+    return !p->text || !*p->text || (!p->exact && next_word(&at)) ? expected : NULL;
+}
+
+/* VERB [COUNT or DURATION] name GLOB, file GLOB, or exact NAME. Returns NULL, or a text that says why the line is
+ * bad. */
+static const char *parse_rule(const char *verb, char *at, bool whole, struct pattern *p)
+{
     memset(p, 0, sizeof *p);
-    if (!strcmp(words[0], "exclude")) p->rule.mode = FDRI_NAMES_RULE_EXCLUDE;
-    else if (!strcmp(words[0], "include")) p->rule.mode = FDRI_NAMES_RULE_NONE;
-    else if (!strcmp(words[0], "counters")) p->rule.mode = FDRI_NAMES_RULE_COUNTERS;
-    else if (!strcmp(words[0], "first") || !strcmp(words[0], "every")) {
-        p->rule.mode = words[0][0] == 'f' ? FDRI_NAMES_RULE_FIRST : FDRI_NAMES_RULE_EVERY;
-        if (n < 2 || !parse_count(words[next++], &p->rule.count)) return "a count from 1 to 1048575 must follow";
-    } else if (!strcmp(words[0], "min")) {
+    if (!strcmp(verb, "exclude")) p->rule.mode = FDRI_NAMES_RULE_EXCLUDE;
+    else if (!strcmp(verb, "include")) p->rule.mode = FDRI_NAMES_RULE_NONE;
+    else if (!strcmp(verb, "counters")) p->rule.mode = FDRI_NAMES_RULE_COUNTERS;
+    else if (!strcmp(verb, "first") || !strcmp(verb, "every")) {
+        p->rule.mode = verb[0] == 'f' ? FDRI_NAMES_RULE_FIRST : FDRI_NAMES_RULE_EVERY;
+        const char *count = next_word(&at);
+        if (!count || !parse_count(count, &p->rule.count)) return "a count from 1 to 1048575 must follow";
+    } else if (!strcmp(verb, "min")) {
         p->rule.mode = FDRI_NAMES_RULE_MIN;
-        if (n < 2 || !fdri_life_parse_duration(words[next++], &p->rule.min_ns))
-            return "a duration such as 5us must follow";
+        const char *time = next_word(&at);
+        if (!time || !fdri_life_parse_duration(time, &p->rule.min_ns)) return "a duration such as 5us must follow";
     } else {
         return "unknown verb; known are include, exclude, first, every, min, counters, phase";
     }
-    if (n - next != 2) return "expected: name GLOB, or file GLOB";
-    if (!strcmp(words[next], "file")) p->by_file = true;
-    else if (strcmp(words[next], "name")) return "expected: name GLOB, or file GLOB";
-    if (strlen(words[next + 1]) >= sizeof p->glob) return "pattern longer than 199 bytes";
-    strcpy(p->glob, words[next + 1]);
+    return parse_what(at, whole, p);
+}
+
+static const char *add_phase(char *at)
+{
+    const char *name = next_word(&at);
+    if (!name || next_word(&at) || strlen(name) >= sizeof phases[0]) return "expected: phase NAME (under 64 bytes)";
+    if (phase_count == PHASES_MAX) return "more than 32 phases";
+    strcpy(phases[phase_count], name);
+    fdri_atomic_store_relaxed(&phase_count, phase_count + 1);
     return NULL;
 }
 
-static const char *add_line(char *line)
+/* The line lies at the end of rules->text, and stays there if it is a rule. whole: with its end. */
+static const char *add_line(char *line, bool whole)
 {
-    char *words[6], *save = NULL;
-    int n = 0;
-    line[strcspn(line, "#\n")] = 0;
-    for (char *w = strtok_r(line, " \t\r", &save); w && n < 6; w = strtok_r(NULL, " \t\r", &save)) words[n++] = w;
-    if (n == 0) return NULL;
-    if (!strcmp(words[0], "phase")) {
-        if (n != 2 || strlen(words[1]) >= sizeof phases[0]) return "expected: phase NAME (under 64 bytes)";
-        if (phase_count == PHASES_MAX) return "more than 32 phases";
-        strcpy(phases[phase_count], words[1]);
-        fdri_atomic_store_relaxed(&phase_count, phase_count + 1);
-        return NULL;
-    }
-    if (pattern_count == RULES_MAX) return "more than 255 rules";
-    const char *wrong = parse_rule(words, n, &patterns[pattern_count]);
-    if (!wrong) pattern_count++;
-    return wrong;
+    char *at = line;
+    const char *verb = next_word(&at);
+    if (!verb) return NULL;
+    if (!strcmp(verb, "phase")) return add_phase(at);
+    if (pattern_count == RULES_MAX) return "more than 4095 rules";
+    struct pattern *p = &rules->pattern[pattern_count];
+    const char *wrong = parse_rule(verb, at, whole, p);
+    if (wrong) return wrong;
+    pattern_count++;
+    size_t bytes = strlen(p->text) + 1;
+    memmove(line, p->text, bytes);
+    p->text = line;
+    text_used += bytes;
+    return NULL;
 }
 
 static void load_file(const char *path)
@@ -133,15 +189,21 @@ static void load_file(const char *path)
                           errno == EINVAL ? "not a file" : strerror(errno));
         return;
     }
-    char line[LINE_MOST + 3]; /* with its end, and one byte that shows a longer line */
-    for (unsigned number = 1; fgets(line, sizeof line, f); number++) {
-        bool read = strchr(line, '\n') || feof(f);
+    const size_t line_bytes = LINE_MOST + 3; /* with its end, and one byte that shows a longer line */
+    char *line;
+    for (unsigned number = 1; fgets(line = rules->text + text_used, (int)line_bytes, f); number++) {
+        bool read = strchr(line, '\n') || feof(f), whole = read && strcspn(line, "\n") <= LINE_MOST;
         char shown[81]; /* add_line splits the line */
         snprintf(shown, sizeof shown, "%.*s", (int)strcspn(line, "#\r\n"), line);
-        const char *wrong = strcspn(line, "#\n") > LINE_MOST ? "longer than 511 bytes" : add_line(line);
+        const char *wrong =
+            strcspn(line, "#\n") > LINE_MOST ? "longer than 16383 bytes" : add_line(line, whole);
         for (int c = 0; !read && c != '\n' && c != EOF;) c = getc(f); /* skip the rest of a line too long */
         if (wrong)
             fdri_text_message("FDR_FILTER=%s line %u '%s': %s; this line is ignored", path, number, shown, wrong);
+        if (text_used > TEXT_BYTES - EDGES_BYTES - line_bytes) {
+            fdri_text_message("FDR_FILTER=%s: more than 1 MiB; using the rules up to line %u", path, number);
+            break;
+        }
     }
     if (ferror(f)) fdri_text_message("FDR_FILTER=%s: %s; using the lines read before that", path, strerror(errno));
     fclose(f);
@@ -151,45 +213,49 @@ static void load_file(const char *path)
  * defined by name. Without counters, the file's rules about them are dropped. */
 static void add_edges(bool edges, const char *regions)
 {
-    char copy[512], *save = NULL;
+    char *copy = rules->text + text_used, *save = NULL;
+    struct pattern *p = rules->pattern;
     bool chosen = false;
     for (uint32_t i = 0; i < pattern_count; i++) {
-        if (patterns[i].rule.mode != FDRI_NAMES_RULE_COUNTERS) continue;
+        if (p[i].rule.mode != FDRI_NAMES_RULE_COUNTERS) continue;
         chosen = true;
-        if (!edges) patterns[i].rule.mode = FDRI_NAMES_RULE_NONE;
+        if (!edges) p[i].rule.mode = FDRI_NAMES_RULE_NONE;
     }
     if (!edges) return;
-    snprintf(copy, sizeof copy, "%s", regions);
+    snprintf(copy, EDGES_BYTES, "%s", regions);
     for (char *glob = strtok_r(copy, ",", &save); glob; glob = strtok_r(NULL, ",", &save)) {
-        struct pattern *p = &patterns[pattern_count];
         chosen = true;
-        if (pattern_count == RULES_MAX || strlen(glob) >= sizeof p->glob) {
-            fdri_text_message("FDR_EDGE_REGIONS: '%.40s': %s; this pattern is ignored", glob,
-                              pattern_count == RULES_MAX ? "more than 255 rules" : "pattern longer than 199 bytes");
-            continue;
-        }
-        *p = (struct pattern){.rule.mode = FDRI_NAMES_RULE_COUNTERS, .yields = true};
-        strcpy(p->glob, glob);
-        pattern_count++;
+        if (pattern_count == RULES_MAX)
+            fdri_text_message("FDR_EDGE_REGIONS: '%.40s': more than 4095 rules; this pattern is ignored", glob);
+        else
+            p[pattern_count++] =
+                (struct pattern){.rule.mode = FDRI_NAMES_RULE_COUNTERS, .yields = true, .text = glob};
     }
     if (chosen || pattern_count == RULES_MAX) return;
-    memmove(patterns + 1, patterns, pattern_count++ * sizeof *patterns); /* first: every other rule overrides it */
-    patterns[0] = (struct pattern){.rule.mode = FDRI_NAMES_RULE_COUNTERS, .named = true, .glob = "*"};
+    memmove(p + 1, p, pattern_count++ * sizeof *p); /* first: every other rule overrides it */
+    p[0] = (struct pattern){.rule.mode = FDRI_NAMES_RULE_COUNTERS, .named = true, .text = "*"};
+}
+
+static bool have_rules(const char *path)
+{
+    if (rules) return true;
+    void *m = mmap(NULL, sizeof *rules, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (m != MAP_FAILED) rules = m;
+    else fdri_text_message("FDR_FILTER=%s: no memory for rules; recording everything", path);
+    return rules != NULL;
 }
 
 void fdri_names_rules_load(const char *path, bool edges, const char *edge_regions)
 {
     pattern_count = 0;
+    text_used = 0;
     fdri_atomic_store_relaxed(&phase_count, 0u);
-    if (decision) memset(decision, 0, FDRI_CODEC_ID_MAX + 1); /* decisions of an earlier recording */
-    if (*path) load_file(path);
-    add_edges(edges, edge_regions);
+    if (rules) memset(rules->decision, 0, sizeof rules->decision); /* decisions of an earlier recording */
+    if ((*path || edges) && have_rules(path)) {
+        if (*path) load_file(path);
+        add_edges(edges, edge_regions);
+    }
     fdri_atomic_store_relaxed(&any, pattern_count);
-    if (!pattern_count || decision) return;
-    void *m = mmap(NULL, FDRI_CODEC_ID_MAX + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                   0);
-    if (m == MAP_FAILED) fdri_text_message("FDR_FILTER=%s: no memory for rules; recording everything", path);
-    else decision = m;
 }
 
 /* A phase of a thread that has no room for a location yet. */

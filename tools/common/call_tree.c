@@ -4,11 +4,18 @@
 
 #include <stdlib.h>
 
+#include "tools/common/short_names.h"
+
+static uint32_t function_of(const struct calltree *t, const struct fdr_read_event *e)
+{
+    return e->id && e->id <= t->regions ? t->same[e->id] : e->id;
+}
+
 /* The key by which siblings differ. */
-static uint64_t key_of(const struct fdr_read_event *e)
+static uint64_t key_of(const struct calltree *t, const struct fdr_read_event *e)
 {
     uint64_t flags = e->reduced | (uint64_t)e->filtered << 1 | (uint64_t)e->not_over << 2;
-    return flags << 32 | (e->reduced ? 0 : e->id);
+    return flags << 32 | (e->reduced ? 0 : function_of(t, e));
 }
 
 static size_t slot_of(const struct calltree *t, uint32_t parent, uint64_t key)
@@ -43,8 +50,8 @@ static uint32_t new_node(struct calltree *t, uint32_t parent, const struct fdr_r
     struct tree_node *n = &t->node[id];
     *n = (struct tree_node){.parent = parent, .child = NO_NODE, .sibling = NO_NODE, .min_ns = UINT64_MAX};
     if (parent == NO_NODE) return id;
-    n->key = key_of(e);
-    n->region = e->id;
+    n->key = key_of(t, e);
+    n->region = function_of(t, e);
     n->reduced = e->reduced;
     n->filtered = e->filtered;
     n->not_over = e->not_over;
@@ -56,7 +63,7 @@ static uint32_t new_node(struct calltree *t, uint32_t parent, const struct fdr_r
 
 static uint32_t child_of(struct calltree *t, uint32_t parent, const struct fdr_read_event *e)
 {
-    uint32_t id = t->slot[slot_of(t, parent, key_of(e))];
+    uint32_t id = t->slot[slot_of(t, parent, key_of(t, e))];
     return id ? id : new_node(t, parent, e);
 }
 
@@ -103,7 +110,9 @@ bool calltree_build(struct calltree *tree, struct fdr_file *file, const struct f
     const struct fdr_call_visitor visitor = {tree, location, enter, leave, progress};
     *tree = (struct calltree){.progress = {.what = "call tree"}};
     progress_now(&tree->progress, 0);
-    bool good = new_node(tree, NO_NODE, NULL) == 0 && fdr_visit_calls(file, select, &visitor) == 0;
+    tree->same = same_functions(file);
+    tree->regions = tree->same ? fdr_definition_count(file, FDR_REGION_DEFINITION) : 0;
+    bool good = tree->same && new_node(tree, NO_NODE, NULL) == 0 && fdr_visit_calls(file, select, &visitor) == 0;
     progress_end(&tree->progress);
     if (!good) calltree_free(tree);
     return good;
@@ -113,6 +122,7 @@ void calltree_free(struct calltree *tree)
 {
     free(tree->node);
     free(tree->slot);
+    free(tree->same);
     *tree = (struct calltree){0};
 }
 
@@ -128,4 +138,9 @@ const char *calltree_name(const struct fdr_file *file, const struct tree_node *n
 {
     if (node->reduced) return node->filtered ? "[filtered]" : node->not_over ? "[open]" : "[reduced]";
     return region_name(file, node->region);
+}
+
+const char *calltree_shown(const struct fdr_file *file, const struct tree_node *node)
+{
+    return node->reduced ? calltree_name(file, node) : shown_region(file, node->region);
 }

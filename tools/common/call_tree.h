@@ -18,6 +18,8 @@ struct tree_node {
 struct calltree {
     struct tree_node *node; /* [0] is the parent of the outermost calls */
     size_t count, capacity;
+    uint32_t *same;   /* of each region: the one whose node it shares, same_functions */
+    size_t regions;   /* the greatest in `same` */
     uint32_t *slot;   /* hash table of the nodes by parent and key, 0: free */
     size_t slots;     /* a power of two */
     uint32_t current; /* during the build, as is `progress` */
@@ -28,6 +30,8 @@ bool calltree_build(struct calltree *tree, struct fdr_file *file, const struct f
 void calltree_free(struct calltree *tree);
 /* Time of all outermost calls. */
 uint64_t calltree_total(const struct calltree *tree);
+/* In whole; shown: for a table. */
+const char *calltree_shown(const struct fdr_file *file, const struct tree_node *node);
 const char *calltree_name(const struct fdr_file *file, const struct tree_node *node);
 
 #endif

@@ -2,6 +2,8 @@
 /* Parses the filters of the command line and resolves them for one file. */
 #include "tools/common/selection.h"
 
+#include "tools/common/short_names.h"
+
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +28,7 @@ static const struct argp_option options[] = {
      1},
     {"depth", OPTION_DEPTH, "A..B", 0, "Only calling depths A to B (1 = outermost); also A, A.. and ..B", 1},
     {"region", OPTION_REGION, "GLOB", 0,
-     "Only calls of regions whose name matches; may be repeated. Other classes are then shown only with "
+     "Only calls of regions whose name, whole or as in tables, matches; may be repeated. Other classes are then shown only with "
      "--class",
      1},
     {"from", OPTION_FROM, "TIME", 0,
@@ -178,7 +180,8 @@ static bool choose_regions(const struct selection *s, const struct fdr_file *fil
     c->regions = calloc(count, 1);
     if (!c->regions) return false;
     for (size_t id = 0; id < count; id++) {
-        c->regions[id] = region_matches(s, region_name(file, (uint32_t)id));
+        c->regions[id] = region_matches(s, region_name(file, (uint32_t)id)) ||
+                         region_matches(s, shown_region(file, (uint32_t)id));
         found += c->regions[id];
     }
     if (found == 0) complain("%s: no region matches '%s'", path, s->region[0]);

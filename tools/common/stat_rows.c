@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/short_names.h"
+
 static bool wants_location(const struct fdr_select *s, uint32_t location)
 {
     for (size_t i = 0; i < s->location_count; i++)
@@ -176,6 +178,42 @@ bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const
     free(rests.has_rest);
     free(list);
     return rows->row != NULL;
+}
+
+static void join_row(struct stat_row *to, const struct stat_row *r)
+{
+    bool to_timed = to->calls > to->untimed, timed = r->calls > r->untimed;
+    if (timed && (!to_timed || r->min_ns < to->min_ns)) to->min_ns = r->min_ns;
+    if (timed && r->max_ns > to->max_ns) to->max_ns = r->max_ns;
+    to->calls += r->calls;
+    to->untimed += r->untimed;
+    to->at_least |= r->at_least;
+    to->saturated |= r->saturated;
+    to->saturated |= !add_time(&to->inclusive_ns, r->inclusive_ns);
+    to->saturated |= !add_time(&to->exclusive_ns, r->exclusive_ns);
+    to->has_histogram = to->has_histogram && r->has_histogram;
+    if (to->has_histogram) add_histogram(to->histogram, r->histogram);
+}
+
+bool rows_join_copies(struct stat_rows *rows, const struct fdr_file *file)
+{
+    size_t regions = fdr_definition_count(file, FDR_REGION_DEFINITION), used = 0;
+    uint32_t *same = same_functions(file), *row_of = calloc(regions + 1, sizeof *row_of); /* number of the row, from 1 */
+    for (size_t i = 0; same && row_of && i < rows->count; i++) {
+        const struct stat_row r = rows->row[i];
+        uint32_t *row = !r.rest && r.id && r.id <= regions ? &row_of[same[r.id]] : NULL;
+        if (row && *row) {
+            join_row(&rows->row[*row - 1], &r);
+            continue;
+        }
+        rows->row[used++] = r;
+        if (row) *row = (uint32_t)used;
+    }
+    bool good = same && row_of;
+    if (good) rows->count = used;
+    free(same);
+    free(row_of);
+    return good;
 }
 
 void rows_free(struct stat_rows *rows)

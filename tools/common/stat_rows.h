@@ -32,6 +32,8 @@ bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const
                       enum stat_by by);
 /* From kept events; BY_REGION, BY_DEPTH or BY_LOCATION. Closed calls only, as in the totals. */
 bool rows_from_events(struct stat_rows *rows, struct fdr_file *file, const struct fdr_select *select, enum stat_by by);
+/* Rows by region: makes one row of the copies of an inline function. False: out of memory. */
+bool rows_join_copies(struct stat_rows *rows, const struct fdr_file *file);
 void rows_free(struct stat_rows *rows);
 /* The number of regions selected; SIZE_MAX: all, also undefined ones. */
 size_t chosen_regions(const struct fdr_select *select);

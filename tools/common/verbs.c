@@ -2,6 +2,7 @@
 /* Parts that the verbs share: opening and closing recordings, messages, names, numbers, progress. */
 #include "tools/common/verbs.h"
 #include "tools/common/live_files.h"
+#include "tools/common/short_names.h"
 
 #include <errno.h>
 #include <math.h>
@@ -158,6 +159,7 @@ struct fdr_file *open_recording(const char *path, int *status)
     char message[512] = "";
     enum fdr_verdict verdict = open_quietly(path, &file, message, sizeof message);
     take_reported(file); /* an earlier file at this address was closed without close_recording */
+    short_names_forget(file);
     if (verdict != FDR_WHOLE || !file) {
         const char *text = message[0] ? message : "not readable as a recording";
         if (!strncmp(text, "process ", 8)) complain("%s", text); /* a number of a process, and already reported */
@@ -182,6 +184,7 @@ int close_recording(struct fdr_file *file, const char *path, bool decoded)
 {
     if (decoded) fdr_file_verify(file);
     int status = tell_damage(file, path);
+    short_names_forget(file);
     fdr_file_close(file);
     return status;
 }
