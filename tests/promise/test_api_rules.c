@@ -77,43 +77,6 @@ static void P3_recursion_of_a_region_that_is_kept_out(void **state)
     unlink(rules);
 }
 
-/* A thousand rules, each with a name of C++ whole: blanks, commas, signs of comments and of patterns, 3000 bytes. Of two
- * names that a pattern would confuse, only the named one is kept out. */
-static void P3_exact_rules_take_names_whole(void **state)
-{
-    (void)state;
-    enum { NAMES = 1000, BYTES = 3000 };
-    static char name[NAMES][BYTES + 200], text[NAMES * 300 + 2 * BYTES];
-    char *at = text;
-    for (int i = 0; i < NAMES; i++) {
-        snprintf(name[i], sizeof name[i], "T* ns::Map<int, std::pair<char const*, A%d> >::operator[](K const&)::{lambda()#1}", i);
-        if (i == 7) memset(name[i] + strlen(name[i]), 'x', BYTES);
-        at += sprintf(at, "exclude exact %s%s\n", name[i], i % 2 ? " \t" : "");
-    }
-    char *rules = write_rules(text);
-    begin(&(struct fdr_config){.filter = rules, .buffer = "16M"});
-    uint64_t t = 0;
-    for (int i = 0; i < NAMES; i++) {
-        fdr_region out = fdr_region_define(name[i], "map.hpp", 1);
-        name[i][0] = 'U';
-        fdr_region in = fdr_region_define(name[i], "map.hpp", 1);
-        fdr_enter_at(out, t += 100), fdr_leave_at(out, t += 100);
-        fdr_enter_at(in, t += 100), fdr_leave_at(in, t += 100);
-    }
-    struct fdr_file *f = take();
-    uint64_t out = 0, in = 0;
-    for (uint32_t id = 1; id <= fdr_definition_count(f, FDR_REGION_DEFINITION); id++) {
-        const struct fdr_total *w = total(f, FDR_IN_REGION, id);
-        if (w->untimed) assert_int_equal(fdr_definition(f, FDR_REGION_DEFINITION, id)->symbol[0], 'T');
-        out += w->untimed;
-        in += w->calls;
-    }
-    assert_int_equal(out, NAMES);
-    assert_int_equal(in, NAMES);
-    end(f);
-    unlink(rules);
-}
-
 /* Letters A to D enter, a to d leave. The rules below filter some calls of A to C. `shown` has the stored ones. */
 struct skips {
     const char *rules, *events, *shown;
@@ -598,7 +561,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(P3_rules_keep_out_what_they_say),
-        cmocka_unit_test(P3_exact_rules_take_names_whole),
         cmocka_unit_test(P3_recursion_of_a_region_that_is_kept_out),
         cmocka_unit_test(P9_leaves_that_skip_calls_kept_out),
         cmocka_unit_test(P9_many_calls_kept_out),
