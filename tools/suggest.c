@@ -25,7 +25,8 @@ static const struct argp_option options[] = {
     {"json", 'j', 0, 0, "As JSON", 0},
     {"output", 'o', "FILE", 0, "Into this file instead of standard output", 0},
     {"keep-time", OPTION_KEEP_TIME, "PERCENT", 0,
-     "Keep so much of the time shown; functions of at most 128 ns do not count (95; 0: no limit, and long functions and "
+     "Keep so much of the time shown; functions of at most 128 ns do not count (95; 0: no limit, and long functions "
+     "and "
      "those with rare long calls may go)",
      0},
     {"events", OPTION_EVENTS, "PERCENT", 0, "Stop when so many of the events are gone (95)", 0},
@@ -88,15 +89,15 @@ static int print(const struct arguments *a, const struct suggestion *s, const st
 int verb_suggest(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&names_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {
-        options,
-        parse,
-        "FILE",
-        "Which functions to leave out of the next recording: short, frequent, alike ones, and how much of the events and "
-        "of the time shown goes with them. Figures are those of the exact totals.",
-        children,
-        NULL,
-        NULL};
+    static const struct argp argp = {options,
+                                     parse,
+                                     "FILE",
+                                     "Which functions to leave out of the next recording: short, frequent, alike ones, "
+                                     "and how much of the events and "
+                                     "of the time shown goes with them. Figures are those of the exact totals.",
+                                     children,
+                                     NULL,
+                                     NULL};
     struct arguments a = {.limits = {95, 95}};
     struct suggestion s;
     int status = DONE;

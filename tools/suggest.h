@@ -6,8 +6,8 @@
 #include "tools/common/verbs.h"
 
 struct suggest_function {
-    const char *name, *shown;     /* whole; for people */
-    const uint32_t *region;       /* its definitions: of several libraries, or copies that the compiler made */
+    const char *name, *shown; /* whole; for people */
+    const uint32_t *region;   /* its definitions: of several libraries, or copies that the compiler made */
     size_t regions;
     uint64_t calls, exclusive_ns, inclusive_ns, max_ns; /* of timed calls */
     uint64_t typical_ns; /* half of the calls are at most that long, by the histogram; 0: unknown */

@@ -14,8 +14,7 @@ static void sentence(const char *before, const struct suggest_sum *sum)
            sum->functions, plural(sum->functions), 100 * sum->events, 100 * sum->time);
 }
 
-static void name_lines(const char *before, const struct suggestion *s, const struct suggest_function *of_item,
-                       FILE *to)
+static void name_lines(const char *before, const struct suggestion *s, const struct suggest_function *of_item, FILE *to)
 {
     for (size_t i = s->chosen; i < s->count; i++)
         if (suggest_matches(of_item, &s->function[i])) fprintf(to, "%s%s\n", before, plain_name(s->function[i].shown));
@@ -34,7 +33,8 @@ static void table(const struct suggestion *s)
 {
     char calls[HUMAN_BYTES], mean[HUMAN_BYTES], most[HUMAN_BYTES];
     double events = 0, time = 0;
-    if (s->chosen) printf("\n          calls    events  together     time  together        mean     longest  function\n");
+    if (s->chosen)
+        printf("\n          calls    events  together     time  together        mean     longest  function\n");
     for (size_t i = 0; i < s->chosen; i++) {
         const struct suggest_function *f = &s->function[i];
         double e = suggest_share(f->calls * 2, s->events), t = suggest_share(f->exclusive_ns, s->time_ns);
@@ -85,8 +85,8 @@ static void other_notes(const struct suggestion *s, const struct fdr_file *file,
     char text[HUMAN_BYTES];
     if (s->chosen) fprintf(to, "%sthe time of a function that is left out counts for its callers\n", before);
     if (s->untimed)
-        fprintf(to, "%s%s calls without a time are not counted here; if rules left them out, keep these rules\n", before,
-                human_count(text, s->untimed));
+        fprintf(to, "%s%s calls without a time are not counted here; if rules left them out, keep these rules\n",
+                before, human_count(text, s->untimed));
     if (s->rest_calls)
         fprintf(to, "%sof %s calls the function is not known: they are in the row [rest]\n", before,
                 human_count(text, s->rest_calls));
@@ -102,7 +102,8 @@ int suggest_text(const struct suggestion *s, const struct fdr_file *file)
     else sentence("", &s->all);
     table(s);
     if (s->chosen) {
-        printf("\n# at run time, FDR_FILTER: fdr suggest --rules, %zu of %zu functions\n", s->rules.functions, s->chosen);
+        printf("\n# at run time, FDR_FILTER: fdr suggest --rules, %zu of %zu functions\n", s->rules.functions,
+               s->chosen);
         printf("# without their hooks, faster, gcc: fdr suggest --flags or --cmake, %zu of %zu functions: ",
                s->chosen - without_item(s), s->chosen);
         printf("%.1f %% of the events, %.1f %% of the time\n", 100 * s->gcc.events, 100 * s->gcc.time);

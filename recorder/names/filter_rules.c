@@ -45,7 +45,7 @@ static struct rules {
     uint16_t decision[FDRI_CODEC_ID_MAX + 1]; /* by region id: 0 none, else pattern index + 1 */
     struct pattern pattern[RULES_MAX];
     char text[TEXT_BYTES]; /* of the patterns */
-} *rules;
+} * rules;
 static size_t text_used;
 static uint32_t pattern_count, any; /* any: atomic, as it is read while another recording begins */
 static char phases[PHASES_MAX][64];
@@ -195,8 +195,7 @@ static void load_file(const char *path)
         bool read = strchr(line, '\n') || feof(f), whole = read && strcspn(line, "\n") <= LINE_MOST;
         char shown[81]; /* add_line splits the line */
         snprintf(shown, sizeof shown, "%.*s", (int)strcspn(line, "#\r\n"), line);
-        const char *wrong =
-            strcspn(line, "#\n") > LINE_MOST ? "longer than 16383 bytes" : add_line(line, whole);
+        const char *wrong = strcspn(line, "#\n") > LINE_MOST ? "longer than 16383 bytes" : add_line(line, whole);
         for (int c = 0; !read && c != '\n' && c != EOF;) c = getc(f); /* skip the rest of a line too long */
         if (wrong)
             fdri_text_message("FDR_FILTER=%s line %u '%s': %s; this line is ignored", path, number, shown, wrong);
@@ -227,9 +226,7 @@ static void add_edges(bool edges, const char *regions)
         chosen = true;
         if (pattern_count == RULES_MAX)
             fdri_text_message("FDR_EDGE_REGIONS: '%.40s': more than 4095 rules; this pattern is ignored", glob);
-        else
-            p[pattern_count++] =
-                (struct pattern){.rule.mode = FDRI_NAMES_RULE_COUNTERS, .yields = true, .text = glob};
+        else p[pattern_count++] = (struct pattern){.rule.mode = FDRI_NAMES_RULE_COUNTERS, .yields = true, .text = glob};
     }
     if (chosen || pattern_count == RULES_MAX) return;
     memmove(p + 1, p, pattern_count++ * sizeof *p); /* first: every other rule overrides it */

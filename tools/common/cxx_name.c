@@ -3,6 +3,7 @@
 #include "tools/common/cxx_name.h"
 
 #include <ctype.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,10 +18,10 @@ static const char ANONYMOUS[] = "(anonymous namespace)";
  * parameters. */
 static size_t operator_bytes(const char *text, size_t at, bool *converts)
 {
-    static const char *const symbols[] = {"()", "[]", "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->",
-                                          "==", "!=", "&&", "||",  "++",  "--",  "+=", "-=", "*=", "/=", "%=",
-                                          "&=", "|=", "^=", "<",   ">",   "+",   "-",  "*",  "/",  "%",  "&",
-                                          "|",  "^",  "~",  "!",   "=",   ",",   "\"\""};
+    static const char *const symbols[] = {
+        "()", "[]", "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "==",  "!=", "&&",
+        "||", "++", "--",  "+=",  "-=",  "*=",  "/=", "%=", "&=", "|=", "^=", "<",   ">",  "+",
+        "-",  "*",  "/",   "%",   "&",   "|",   "^",  "~",  "!",  "=",  ",",  "\"\""};
     const char *s = text + at + 8;
     if (!starts(text + at, "operator") || in_word(*s) || (at && in_word(text[at - 1]))) return 0;
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
@@ -50,13 +51,15 @@ static size_t closing(const char *text, size_t at)
     return strlen(text);
 }
 
-/* After the parameters: does a scope follow, "f(int) const::local"? */
-static bool is_scope(const char *after)
+/* After a list of parameters: bytes before the "::" that makes the function a scope, as in "f(int) const::local"; SIZE_MAX:
+ * it is none. */
+static size_t scope_bytes(const char *after)
 {
     static const char *const words[] = {" const", " volatile", " &&", " &"};
+    const char *at = after;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (starts(after, words[i])) after += strlen(words[i]);
-    return starts(after, "::");
+        if (starts(at, words[i])) at += strlen(words[i]);
+    return starts(at, "::") ? (size_t)(at - after) : SIZE_MAX;
 }
 
 /* A bracket outside of all others. Returns where to go on; the length of the text with *end set: parameters begin. */
@@ -68,9 +71,10 @@ static size_t bracket(const char *text, size_t i, struct cxx_name *n, bool *stop
     if (starts(text + i, ANONYMOUS) || (i >= 8 && starts(text + i - 8, "decltype")) ||
         (i >= 9 && starts(text + i - 9, "decltype ")))
         return close + 1;
-    if (is_scope(text + close + 1)) {
+    size_t scope = scope_bytes(text + close + 1);
+    if (scope != SIZE_MAX) {
         n->local = true;
-        return close + 1;
+        return close + 1 + scope;
     }
     n->end = i;
     n->parameters = *stop = true;
@@ -95,35 +99,6 @@ struct cxx_name cxx_name_parse(const char *text)
 
 /* ---- the standard library's templates ---------------------------------------------------------------------------- */
 
-/* Templates whose default arguments are known: those of `is_default` at the end. */
-static bool is_known(const char *text, size_t open)
-{
-    static const char *const known[] = {"std::vector",
-                                        "std::list",
-                                        "std::forward_list",
-                                        "std::deque",
-                                        "std::set",
-                                        "std::multiset",
-                                        "std::map",
-                                        "std::multimap",
-                                        "std::unordered_set",
-                                        "std::unordered_multiset",
-                                        "std::unordered_map",
-                                        "std::unordered_multimap",
-                                        "std::__cxx11::list",
-                                        "std::__cxx11::basic_string",
-                                        "std::basic_string",
-                                        "std::unique_ptr",
-                                        "std::pair",
-                                        "std::tuple"};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        size_t count = strlen(known[i]);
-        if (open < count || memcmp(text + open - count, known[i], count)) continue;
-        if (open == count || (!in_word(text[open - count - 1]) && text[open - count - 1] != ':')) return true;
-    }
-    return false;
-}
-
 static bool is_default(const char *argument)
 {
     static const char *const defaults[] = {"std::allocator<", "std::char_traits<", "std::less<",
@@ -133,24 +108,6 @@ static bool is_default(const char *argument)
     return false;
 }
 
-/* Which of the open brackets belong to known templates; deeper ones count as unknown. */
-struct nest {
-    size_t depth;
-    bool known[64];
-};
-
-static void nest_at(struct nest *n, const char *text, size_t i)
-{
-    if (strchr("<({[", text[i])) {
-        if (n->depth < sizeof n->known) n->known[n->depth] = text[i] == '<' && is_known(text, i);
-        n->depth++;
-    } else if (strchr(">)}]", text[i]) && n->depth && !(text[i] == '>' && text[i - 1] == '-')) {
-        n->depth--;
-    }
-}
-
-static bool in_known(const struct nest *n) { return n->depth && n->depth <= sizeof n->known && n->known[n->depth - 1]; }
-
 struct text {
     char *bytes;
     size_t count;
@@ -159,15 +116,17 @@ struct text {
 /* Copies text[from, to) without default arguments. The copy is never longer. */
 static void put_without_defaults(struct text *out, const char *text, size_t from, size_t to)
 {
-    struct nest nest = {0};
+    size_t spent = 0; /* a name whose brackets are nested for ever must not take time by the square of its length */
     for (size_t i = from; i < to;) {
-        size_t close = text[i] == ',' && in_known(&nest) && text[i + 1] == ' ' && is_default(text + i + 2)
-                           ? closing(text, i + 2 + strcspn(text + i + 2, "<"))
-                           : 0;
-        bool ends = close && close < to && (text[close + 1] == ',' || text[close + 1] == '>' ||
-                                            (text[close + 1] == ' ' && text[close + 2] == '>'));
+        size_t close = 0;
+        if (spent <= 8 * (to - from) && starts(text + i, ", std::") && is_default(text + i + 2)) {
+            close = closing(text, i + 2 + strcspn(text + i + 2, "<"));
+            spent += close - i;
+        }
+        bool ends = close && close < to &&
+                    (text[close + 1] == ',' || text[close + 1] == '>' ||
+                     (text[close + 1] == ' ' && text[close + 2] == '>'));
         if (!ends) {
-            nest_at(&nest, text, i);
             out->bytes[out->count++] = text[i++];
             continue;
         }
@@ -176,14 +135,6 @@ static void put_without_defaults(struct text *out, const char *text, size_t from
         if (text[i] == ' ' && out->count && out->bytes[out->count - 1] != '>') i++;
     }
     out->bytes[out->count] = 0;
-}
-
-char *cxx_name_qualified(const char *text)
-{
-    struct cxx_name n = cxx_name_parse(text);
-    struct text out = {malloc(n.end - n.begin + 1), 0};
-    if (out.bytes) put_without_defaults(&out, text, n.begin, n.end);
-    return out.bytes;
 }
 
 /* ---- for people --------------------------------------------------------------------------------------------------- */
@@ -221,17 +172,24 @@ char *cxx_name_short(const char *text, bool parameters)
 
 /* ---- for gcc ------------------------------------------------------------------------------------------------------- */
 
-/* True if gcc prints the template arguments text[from, to) in the same words. gcc orders `unsigned long` and `char
- * const*` in another way, writes no suffix at numbers, and leaves out arguments that are defaults. So only plain words,
- * and only one of them but in templates whose defaults are known. */
+char *cxx_name_qualified(const char *text)
+{
+    struct cxx_name n = cxx_name_parse(text);
+    char *name = strndup(text + n.begin, n.end - n.begin);
+    if (!name) return NULL;
+    replace(name, ANONYMOUS, "{anonymous}");
+    replace(name, "operator\"\" ", "operator\"\"");
+    return name;
+}
+
+/* True if gcc prints the template arguments text[from, to) in the same words: only one, of plain words. gcc orders
+ * `unsigned long` and `char const*` in another way, writes no suffix at numbers, and of several arguments it leaves out
+ * those that are defaults, but not always. */
 static bool same_words(const char *text, size_t from, size_t to)
 {
     static const char *const other[] = {"long", "short", "unsigned", "signed", "const", "volatile"};
-    struct nest nest = {0};
-    for (size_t i = from - 1; i < to; i++) {
-        if (!in_word(text[i]) && !strchr("<>:, ", text[i])) return false;
-        if (text[i] == ',' && !in_known(&nest)) return false;
-        nest_at(&nest, text, i);
+    for (size_t i = from; i < to; i++) {
+        if (!in_word(text[i]) && !strchr("<>: ", text[i])) return false;
         if (in_word(text[i - 1])) continue;
         if (isdigit((unsigned char)text[i])) return false;
         size_t word = 0;
@@ -290,8 +248,6 @@ char *cxx_name_gcc_item(const char *text, bool *none)
     *none = n.local || n.converts || n.begin == n.end;
     char *item = cxx_name_qualified(text);
     if (!item || *none) return item;
-    replace(item, ANONYMOUS, "{anonymous}");
-    replace(item, "operator\"\" ", "operator\"\"");
     while (last_doubtful(item, &open, &close)) {
         /* arguments of the function itself: up to their bracket. Those of its class: from their bracket on */
         if (!item[close] || !item[close + 1]) keep_part(item, 0, open);

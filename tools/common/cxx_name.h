@@ -18,10 +18,10 @@ struct cxx_name cxx_name_parse(const char *text);
 
 /* These return malloc'd text, NULL without memory. */
 
-/* For people: "std::string" for its whole template, no default arguments of the standard library's templates, no result
- * type. parameters false: without the list of parameters. */
+/* For people: "std::string" for its whole template, no default arguments such as std::allocator<int>, no result type.
+ * parameters false: without the list of parameters. */
 char *cxx_name_short(const char *text, bool parameters);
-/* The qualified name without the default arguments of the standard library's templates, as gcc prints it. */
+/* The qualified name, as gcc prints it apart from template arguments. */
 char *cxx_name_qualified(const char *text);
 /* A substring of the name in the form in which gcc compares it with -finstrument-functions-exclude-function-list. It is
  * the longest part that contains the function's own name and that gcc surely prints in the same words. *none: there is

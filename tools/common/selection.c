@@ -28,7 +28,8 @@ static const struct argp_option options[] = {
      1},
     {"depth", OPTION_DEPTH, "A..B", 0, "Only calling depths A to B (1 = outermost); also A, A.. and ..B", 1},
     {"region", OPTION_REGION, "GLOB", 0,
-     "Only calls of regions whose name, whole or as in tables, matches; may be repeated. Other classes are then shown only with "
+     "Only calls of regions whose name, whole or as in tables, matches; may be repeated. Other classes are then shown "
+     "only with "
      "--class",
      1},
     {"from", OPTION_FROM, "TIME", 0,

@@ -10,8 +10,7 @@
 static bool full_names;
 
 static const struct argp_option options[] = {
-    {"full-names", 0x2000, 0, 0, "Whole names of C++ functions in tables (JSON and TSV always have them)", 2},
-    {0}};
+    {"full-names", 0x2000, 0, 0, "Whole names of C++ functions in tables (JSON and TSV always have them)", 2}, {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {

@@ -198,7 +198,8 @@ static void join_row(struct stat_row *to, const struct stat_row *r)
 bool rows_join_copies(struct stat_rows *rows, const struct fdr_file *file)
 {
     size_t regions = fdr_definition_count(file, FDR_REGION_DEFINITION), used = 0;
-    uint32_t *same = same_functions(file), *row_of = calloc(regions + 1, sizeof *row_of); /* number of the row, from 1 */
+    uint32_t *same = same_functions(file),
+             *row_of = calloc(regions + 1, sizeof *row_of); /* number of the row, from 1 */
     for (size_t i = 0; same && row_of && i < rows->count; i++) {
         const struct stat_row r = rows->row[i];
         uint32_t *row = !r.rest && r.id && r.id <= regions ? &row_of[same[r.id]] : NULL;

@@ -19,7 +19,8 @@ static void P3_exact_rules_take_names_whole(void **state)
     static char name[NAMES][BYTES + 200], text[NAMES * 300 + 2 * BYTES];
     char *at = text;
     for (int i = 0; i < NAMES; i++) {
-        snprintf(name[i], sizeof name[i], "T* ns::Map<int, std::pair<char const*, A%d> >::operator[](K const&)::{lambda()#1}", i);
+        snprintf(name[i], sizeof name[i],
+                 "T* ns::Map<int, std::pair<char const*, A%d> >::operator[](K const&)::{lambda()#1}", i);
         if (i == 7) memset(name[i] + strlen(name[i]), 'x', BYTES);
         at += sprintf(at, "exclude exact %s%s\n", name[i], i % 2 ? " \t" : "");
     }
@@ -52,8 +53,9 @@ static void P3_exact_rules_take_names_whole(void **state)
 static void P3_exact_rules_beside_patterns(void **state)
 {
     (void)state;
-    char *rules = write_rules("exclude name op*   # all\n  include exact op *[a] # b \r\nexclude exact \nevery 2 exact two words\n"
-                              "exclude exact\nmin 5us exact op#\nfirst 1 exact x y extra");
+    char *rules = write_rules(
+        "exclude name op*   # all\n  include exact op *[a] # b \r\nexclude exact \nevery 2 exact two words\n"
+        "exclude exact\nmin 5us exact op#\nfirst 1 exact x y extra");
     begin(&(struct fdr_config){.filter = rules, .buffer = "16M"});
     static const char *const names[] = {"op", "op *[a] # b", "op#", "two words", "x y extra", "x"};
     static const uint64_t timed[] = {0, 4, 4, 2, 1, 4};
