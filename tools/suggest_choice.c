@@ -20,7 +20,7 @@ bool suggest_rule_can_name(const char *symbol)
            !strchr(" \t", symbol[0]) && !strchr(" \t", symbol[count - 1]);
 }
 
-/* ---- functions from totals ---------------------------------------------------------------------------------------- */
+/* ---- functions from totals --------------------------------------------------------------------------------------- */
 
 struct gather {
     const struct fdr_file *file;
@@ -138,7 +138,7 @@ static bool take_functions(struct suggestion *s, const struct fdr_file *file)
     return good;
 }
 
-/* ---- the choice ---------------------------------------------------------------------------------------------------- */
+/* ---- the choice -------------------------------------------------------------------------------------------------- */
 
 static bool is_tiny(const struct suggest_function *f) { return f->typical_ns <= TINY_NS; }
 
@@ -187,7 +187,7 @@ static void choose_functions(struct suggestion *s, const struct suggest_limits *
     qsort(s->function, s->count, sizeof *s->function, chosen_first);
 }
 
-/* ---- gcc's list ----------------------------------------------------------------------------------------------------- */
+/* ---- gcc's list -------------------------------------------------------------------------------------------------- */
 
 bool suggest_matches(const struct suggest_function *of_item, const struct suggest_function *f)
 {
@@ -229,7 +229,7 @@ static void list_for_gcc(struct suggestion *s)
     }
 }
 
-/* ---- what is known --------------------------------------------------------------------------------------------------- */
+/* ---- what is known ----------------------------------------------------------------------------------------------- */
 
 static const char *unknown(const struct suggestion *s, const struct fdr_file *file)
 {

@@ -27,7 +27,7 @@ static size_t count_matches(const struct suggestion *s, const struct suggest_fun
     return count;
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------------ */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static void table(const struct suggestion *s)
 {
@@ -44,13 +44,6 @@ static void table(const struct suggestion *s)
                100 * events, 100 * t, 100 * time, human_time(mean, f->inclusive_ns / f->calls),
                human_time(most, f->max_ns), plain_name(f->shown));
     }
-}
-
-static size_t without_item(const struct suggestion *s)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < s->chosen; i++) count += !s->function[i].by_gcc;
-    return count;
 }
 
 static void gcc_notes(const struct suggestion *s, const char *before, FILE *to)
@@ -102,11 +95,12 @@ int suggest_text(const struct suggestion *s, const struct fdr_file *file)
     else sentence("", &s->all);
     table(s);
     if (s->chosen) {
-        printf("\n# at run time, FDR_FILTER: fdr suggest --rules, %zu of %zu functions\n", s->rules.functions,
+        printf("\n# at run time: rules for FDR_FILTER (--rules) name %zu of %zu functions\n", s->rules.functions,
                s->chosen);
-        printf("# without their hooks, faster, gcc: fdr suggest --flags or --cmake, %zu of %zu functions: ",
-               s->chosen - without_item(s), s->chosen);
-        printf("%.1f %% of the events, %.1f %% of the time\n", 100 * s->gcc.events, 100 * s->gcc.time);
+        printf(
+            "# at compile time, cheaper: gcc's list (--flags, --cmake) has %zu of %zu, with %.1f %% of the events and "
+            "%.1f %% of the time\n",
+            s->gcc.functions, s->chosen, 100 * s->gcc.events, 100 * s->gcc.time);
     }
     rules_notes(s, "# ", stdout);
     gcc_notes(s, "# ", stdout);
@@ -114,7 +108,7 @@ int suggest_text(const struct suggestion *s, const struct fdr_file *file)
     return finish_output();
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------------------- */
+/* ---- JSON -------------------------------------------------------------------------------------------------------- */
 
 static json_t *json_matches(const struct suggestion *s, const struct suggest_function *f)
 {
@@ -171,7 +165,7 @@ int suggest_json(const struct suggestion *s, const struct fdr_file *file)
     return print_json(o);
 }
 
-/* ---- rules ------------------------------------------------------------------------------------------------------------- */
+/* ---- rules ------------------------------------------------------------------------------------------------------- */
 
 int suggest_rules(const struct suggestion *s, const struct fdr_file *file)
 {
@@ -197,19 +191,18 @@ int suggest_rules(const struct suggestion *s, const struct fdr_file *file)
     return finish_output();
 }
 
-/* ---- gcc ---------------------------------------------------------------------------------------------------------------- */
+/* ---- gcc --------------------------------------------------------------------------------------------------------- */
 
-/* The items, with commas escaped as gcc wants it. */
 static void print_list(const struct suggestion *s)
 {
     const char *before = "-finstrument-functions-exclude-function-list=";
     for (size_t i = 0; i < s->chosen; i++) {
-        if (!s->function[i].by_gcc) continue;
-        fputs(before, stdout);
-        for (const char *c = s->function[i].item; *c; c++) {
-            if (*c == ',') putchar('\\');
-            putchar(*c);
-        }
+        const char *item = s->function[i].item;
+        bool again = false;
+        for (size_t k = 0; s->function[i].by_gcc && k < i; k++)
+            again |= s->function[k].by_gcc && !strcmp(s->function[k].item, item);
+        if (!s->function[i].by_gcc || again) continue;
+        printf("%s%s", before, item);
         before = ",";
     }
 }

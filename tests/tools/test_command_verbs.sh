@@ -60,7 +60,7 @@ while read -r verb; do
     expect 0 "$verb --help" "$fdr" "$verb" --help
     expect 64 "$verb --no-such-option" "$fdr" "$verb" --no-such-option
 done <verbs.txt
-for verb in info check dump stats tree recover replay export; do expect 64 "$verb without a file" "$fdr" "$verb"; done
+for verb in info check dump stats tree suggest recover replay export; do expect 64 "$verb without a file" "$fdr" "$verb"; done
 expect 64 "dump: bad class" "$fdr" dump --class nonsense x.fdr
 expect 64 "dump: bad depth" "$fdr" dump --depth 5..2 x.fdr
 expect 64 "dump: bad time" "$fdr" dump --from soon x.fdr

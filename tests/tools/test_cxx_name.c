@@ -36,6 +36,7 @@ static const struct {
      "ns::Box<int>::operator()"},
     {"bool ns::operator< <int>(A<int> const&, A<int> const&)", "ns::operator< <int>",
      "ns::operator< <int>(A<int> const&, A<int> const&)", "ns::operator<"},
+    {"ns::C::operator,(int)", "ns::C::operator,", "ns::C::operator,(int)", "ns::C::operator"},
     {"ns::C::operator->() const", "ns::C::operator->", "ns::C::operator->() const", "ns::C::operator->"},
     {"ns::operator\"\" _x(unsigned long long)", "ns::operator\"\" _x", "ns::operator\"\" _x(unsigned long long)",
      "ns::operator\"\"_x"},

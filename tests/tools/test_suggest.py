@@ -186,7 +186,8 @@ check("name of a function worth keeping" in (why["grid::flux(double, double)"] o
 check(abs(got["flags"]["removes_events"] - sum(before[name] for name in gone) / events) < 1e-9, "the share with gcc", got)
 done = tool("suggest", "--flags", "--keep-time", "0", file)
 write("flags", done.stdout)
-check("grid::Comma::operator\\,," in done.stdout, "a comma is escaped", done.stdout)
+check("grid::Comma::operator" in done.stdout and "operator," not in done.stdout.replace("grid::Comma::operator,", "", 1),
+      "no item has a comma", done.stdout)
 check(done.stderr.count("grid::flux: its name is part of") == 1, "what gcc's list leaves out is said", done.stderr)
 compile_("flagged", "g++", "-rdynamic", "-finstrument-functions", "@flags", "grid.cpp")
 after = timed(record("flagged"))

@@ -10,12 +10,12 @@
 static bool starts(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 static bool in_word(char c) { return isalnum((unsigned char)c) || c == '_' || c == '$' || (unsigned char)c >= 0x80; }
 
-/* ---- the parts of a name ---------------------------------------------------------------------------------------- */
+/* ---- the parts of a name ----------------------------------------------------------------------------------------- */
 
 static const char ANONYMOUS[] = "(anonymous namespace)";
 
-/* Bytes of an operator's symbol, with the word `operator`; 0: no operator is there. *converts: a type follows, up to the
- * parameters. */
+/* Bytes of an operator's symbol, with the word `operator`; 0: no operator is there. *converts: a type follows, up to
+ * the parameters. */
 static size_t operator_bytes(const char *text, size_t at, bool *converts)
 {
     static const char *const symbols[] = {
@@ -51,8 +51,8 @@ static size_t closing(const char *text, size_t at)
     return strlen(text);
 }
 
-/* After a list of parameters: bytes before the "::" that makes the function a scope, as in "f(int) const::local"; SIZE_MAX:
- * it is none. */
+/* After a list of parameters: bytes before the "::" that makes the function a scope, as in "f(int) const::local".
+ * SIZE_MAX: it is none. */
 static size_t scope_bytes(const char *after)
 {
     static const char *const words[] = {" const", " volatile", " &&", " &"};
@@ -137,7 +137,7 @@ static void put_without_defaults(struct text *out, const char *text, size_t from
     out->bytes[out->count] = 0;
 }
 
-/* ---- for people --------------------------------------------------------------------------------------------------- */
+/* ---- for people -------------------------------------------------------------------------------------------------- */
 
 /* Replaces `from` by the shorter `to`, in place. */
 static void replace(char *text, const char *from, const char *to)
@@ -170,7 +170,7 @@ char *cxx_name_short(const char *text, bool parameters)
     return out.bytes;
 }
 
-/* ---- for gcc ------------------------------------------------------------------------------------------------------- */
+/* ---- for gcc ----------------------------------------------------------------------------------------------------- */
 
 char *cxx_name_qualified(const char *text)
 {
@@ -183,7 +183,7 @@ char *cxx_name_qualified(const char *text)
 }
 
 /* True if gcc prints the template arguments text[from, to) in the same words: only one, of plain words. gcc orders
- * `unsigned long` and `char const*` in another way, writes no suffix at numbers, and of several arguments it leaves out
+ * `unsigned long` and `char const*` in another way, and writes no suffix at numbers. Of several arguments it leaves out
  * those that are defaults, but not always. */
 static bool same_words(const char *text, size_t from, size_t to)
 {
@@ -230,8 +230,7 @@ static void keep_part(char *text, size_t from, size_t to)
     text[to - from] = 0;
 }
 
-/* The name as a C or Fortran compiler knows it: "flux" for module::flux and __module_MOD_flux, "solve" for solve_, "inner"
- * for inner.0. */
+/* The name as a C or Fortran compiler knows it: "flux" for module::flux, "solve" for solve_, "inner" for inner.0. */
 static void not_cxx(char *name)
 {
     for (char *at; (at = strstr(name, "::"));) memmove(name, at + 2, strlen(at + 2) + 1);
@@ -254,6 +253,9 @@ char *cxx_name_gcc_item(const char *text, bool *none)
         else keep_part(item, close, strlen(item));
     }
     if (!n.parameters) not_cxx(item);
+    /* "operator,": gcc wants a backslash before the comma, but in its @file two, and the shell and CMake have rules of
+     * their own */
+    item[strcspn(item, ",")] = 0;
     *none = *item == 0;
     return item;
 }

@@ -25,7 +25,7 @@ char *cxx_name_short(const char *text, bool parameters);
 char *cxx_name_qualified(const char *text);
 /* A substring of the name in the form in which gcc compares it with -finstrument-functions-exclude-function-list. It is
  * the longest part that contains the function's own name and that gcc surely prints in the same words. *none: there is
- * no such part, as for lambdas. */
+ * no such part, as for lambdas. It has no comma. */
 char *cxx_name_gcc_item(const char *text, bool *none);
 
 #endif

@@ -23,7 +23,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 
 const struct argp names_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
 
-/* ---- short names of one file --------------------------------------------------------------------------------------- */
+/* ---- short names of one file ------------------------------------------------------------------------------------- */
 
 static struct {
     const struct fdr_file *file;
@@ -117,7 +117,7 @@ const char *shown_event(const struct fdr_file *file, const struct fdr_read_event
     return call ? shown_region(file, event->id) : event_name(file, event);
 }
 
-/* ---- copies of one function ------------------------------------------------------------------------------------------ */
+/* ---- copies of one function -------------------------------------------------------------------------------------- */
 
 static int by_function(const void *a, const void *b, void *file)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of functions in tables for people: short, but no two functions share one. JSON, TSV and exports have whole names. */
+/* Names of functions in tables for people: short, but no two functions share one. JSON, TSV and exports have whole
+ * names. */
 #ifndef FDRI_TOOLS_COMMON_SHORT_NAMES_H
 #define FDRI_TOOLS_COMMON_SHORT_NAMES_H
 
@@ -15,8 +16,8 @@ const char *shown_region(const struct fdr_file *file, uint32_t region);
 const char *plain_shown(const struct fdr_file *file, uint32_t region);
 const char *shown_event(const struct fdr_file *file, const struct fdr_read_event *event);
 void short_names_forget(const struct fdr_file *file);
-/* For each id, up to and with fdr_definition_count: the lowest id of the same function. Copies of an inline function from
- * several translation units have equal names, files and lines. To be freed; NULL: out of memory. */
+/* For each id, up to and with fdr_definition_count: the lowest id of the same function. Copies of an inline function
+ * from several translation units have equal names, files and lines. To be freed; NULL: out of memory. */
 uint32_t *same_functions(const struct fdr_file *file);
 
 #endif

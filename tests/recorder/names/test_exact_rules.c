@@ -10,8 +10,8 @@
 
 #include "tests/support/api_fixture.h"
 
-/* A thousand rules, each with a name of C++ whole: blanks, commas, signs of comments and of patterns, 3000 bytes. Of two
- * names that a pattern would confuse, only the named one is kept out. */
+/* A thousand rules, each with a name of C++ whole: blanks, commas, signs of comments and of patterns, 3000 bytes. Of
+ * two names that a pattern would confuse, only the named one is kept out. */
 static void P3_exact_rules_take_names_whole(void **state)
 {
     (void)state;
