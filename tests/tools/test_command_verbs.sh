@@ -444,7 +444,7 @@ if cmp -s back.tsv forth.tsv; then ok "a replayed recording is the recording"; e
 : >empty.fdr
 head -c 5000 "$fdr" >foreign.fdr
 mkdir folder.fdr
-for verb in "info" "check" "dump" "stats" "tree" "recover -o r.fdr" "export --to folded -o r.folded"; do
+for verb in "info" "check" "dump" "stats" "tree" "suggest" "recover -o r.fdr" "export --to folded -o r.folded"; do
     for file in empty.fdr foreign.fdr missing.fdr folder.fdr; do
         # shellcheck disable=SC2086
         expect 2 "${verb%% *} $file" "$fdr" $verb $file
