@@ -27,26 +27,27 @@ if(fdr_installed)
         COMPATIBILITY SameMajorVersion)
     install(FILES "${PROJECT_BINARY_DIR}/generated/fdr-config.cmake"
         "${PROJECT_BINARY_DIR}/generated/fdr-config-version.cmake"
+        "${PROJECT_SOURCE_DIR}/cmake/fdr-properties.cmake"
         DESTINATION "${package_dir}" COMPONENT Development)
 endif()
 if(TARGET fdr_command)
     install(TARGETS fdr_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT Runtime)
 endif()
 
-# fdr_pkgconfig(<name> <description> <cflags> <private libraries>...): relocatable, the prefix follows from where
-# the file lies.
-function(fdr_pkgconfig name description cflags requires)
+# fdr_pkgconfig(<name> <library> <description> <cflags> <requires> <private libraries>...): relocatable, the prefix
+# follows from where the file lies.
+function(fdr_pkgconfig name library description cflags requires)
     file(RELATIVE_PATH up "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
     file(RELATIVE_PATH includedir "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
     file(RELATIVE_PATH libdir "${CMAKE_INSTALL_PREFIX}" "${CMAKE_INSTALL_FULL_LIBDIR}")
     string(REGEX REPLACE "/$" "" up "${up}")
     list(TRANSFORM ARGN PREPEND "-l" OUTPUT_VARIABLE private)
     list(JOIN private " " private)
-    set(link "-l${name}")
+    set(link "-l${library}")
     # The C library has empty hooks. Where this one stands before the objects (LDFLAGS of many a Makefile) and only what is
     # needed by then is linked, those would be taken without a word.
-    if(name STREQUAL "fdr-instrument")
-        set(link "-Wl,--push-state,--no-as-needed -l${name} -Wl,--pop-state")
+    if(library STREQUAL "fdr-instrument")
+        set(link "-Wl,--push-state,--no-as-needed -l${library} -Wl,--pop-state")
     endif()
     configure_file("${PROJECT_SOURCE_DIR}/cmake/fdr.pc.in" "${PROJECT_BINARY_DIR}/generated/${name}.pc" @ONLY)
     install(FILES "${PROJECT_BINARY_DIR}/generated/${name}.pc"
@@ -54,16 +55,22 @@ function(fdr_pkgconfig name description cflags requires)
 endfunction()
 
 if(TARGET fdr_fdr_shared)
-    fdr_pkgconfig(fdr "flight data recorder, in-process recorder" "" "" ${FDR_RECORDER_LIBRARIES})
+    fdr_pkgconfig(fdr fdr "flight data recorder, in-process recorder" "" "" ${FDR_RECORDER_LIBRARIES})
 endif()
 if(TARGET fdr_reader_shared)
-    fdr_pkgconfig(fdr-reader "flight data recorder, reader of recordings" "" "" ${FDR_READER_LIBRARIES})
+    fdr_pkgconfig(fdr-reader fdr-reader "flight data recorder, reader of recordings" "" "" ${FDR_READER_LIBRARIES})
 endif()
 if(TARGET fdr_instrument_shared)
-    fdr_pkgconfig(fdr-instrument "flight data recorder, hooks of -finstrument-functions" " -finstrument-functions" fdr)
+    # pkg-config knows neither the compiler nor the language. Each compiler refuses the other's option.
+    fdr_pkgconfig(fdr-instrument fdr-instrument "flight data recorder, function hooks for gcc, g++ and gfortran"
+        " ${FDR_HOOKS} ${FDR_HOOKS_EXCEPT_SYSTEM}" fdr)
+    fdr_pkgconfig(fdr-instrument-clang fdr-instrument "flight data recorder, function hooks for clang++"
+        " ${FDR_HOOKS_AFTER_INLINING}" fdr)
+    fdr_pkgconfig(fdr-instrument-all fdr-instrument "flight data recorder, hooks of all functions, for any compiler"
+        " ${FDR_HOOKS}" fdr)
 endif()
 if(TARGET fdr_mpi_shared)
-    fdr_pkgconfig(fdr-mpi "flight data recorder, a bundle at MPI_Abort" "" fdr)
+    fdr_pkgconfig(fdr-mpi fdr-mpi "flight data recorder, a bundle at MPI_Abort" "" fdr)
 endif()
 
 # ---- man pages -----------------------------------------------------------------------------------------------

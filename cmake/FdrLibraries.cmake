@@ -117,8 +117,26 @@ function(fdr_library name)
     endforeach()
 endfunction()
 
-# fdr_adapter(<name>): libfdr-<name> from adapters/<name>*.c. Linking fdr::instrument also turns on the compiler's
-# hooks for the consumer's own sources.
+# What fdr::instrument and the pkg-config modules compile a consumer's sources with. In C++ the functions of the standard
+# library are so many and so small that their hooks cost more than all others; FDR_INSTRUMENT_ALL hooks them as well.
+# gcc leaves out functions whose file has one of these texts in its path: headers of the system, of libstdc++ in any
+# prefix, and of gcc itself. clang 14 has no such list, but can place the hooks after it has inlined small functions.
+include(fdr-properties)
+set(FDR_HOOKS -finstrument-functions)
+set(FDR_HOOKS_EXCEPT_SYSTEM -finstrument-functions-exclude-file-list=/usr/include/,/include/c++/,/lib/gcc/)
+set(FDR_HOOKS_AFTER_INLINING -finstrument-functions-after-inlining)
+
+# fdr_hooks(<target>): linking <target> turns on the compiler's hooks for the consumer's own sources.
+function(fdr_hooks target)
+    set(all "$<BOOL:$<TARGET_PROPERTY:FDR_INSTRUMENT_ALL>>")
+    set(except_system "$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<NOT:${all}>>")
+    set(after_inlining "$<AND:$<COMPILE_LANG_AND_ID:CXX,Clang>,$<NOT:${all}>>")
+    target_compile_options(${target} INTERFACE
+        "$<$<AND:$<COMPILE_LANGUAGE:C,CXX,Fortran>,$<NOT:${after_inlining}>>:${FDR_HOOKS}>"
+        "$<${except_system}:${FDR_HOOKS_EXCEPT_SYSTEM}>" "$<${after_inlining}:${FDR_HOOKS_AFTER_INLINING}>")
+endfunction()
+
+# fdr_adapter(<name>): libfdr-<name> from adapters/<name>*.c.
 function(fdr_adapter name)
     fdr_sources(files "${PROJECT_SOURCE_DIR}/adapters/${name}*.c")
     if(NOT files OR NOT TARGET fdr_fdr_shared)
@@ -141,8 +159,7 @@ function(fdr_adapter name)
     foreach(target fdr_${name}_shared fdr_${name}_archive)
         set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
         if(name STREQUAL "instrument")
-            target_compile_options(${target} INTERFACE
-                $<$<COMPILE_LANGUAGE:C,CXX,Fortran>:-finstrument-functions>)
+            fdr_hooks(${target})
         endif()
     endforeach()
 endfunction()

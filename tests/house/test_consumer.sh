@@ -63,10 +63,55 @@ cc -std=c11 "$consumer/consumer.c" -o "$work/by_pkgconfig_static" "${flags[@]}"
 run by_pkgconfig_static "$work/by_pkgconfig_static"
 # With the libraries before the object, the linker does not know yet that the hooks are needed. Even so fdr's hooks must
 # be linked, not the C library's empty ones.
-read -ra flags <<<"$(pkg-config --cflags --libs fdr-instrument)"
+read -ra flags <<<"$(pkg-config --cflags --libs fdr-instrument-all)"
 echo 'int main(void) { return 0; }' >"$work/hooked.c"
 cc -Wl,--as-needed "${flags[@]}" "$work/hooked.c" -o "$work/hooked"
 readelf -d "$work/hooked" | grep -q 'NEEDED.*libfdr-instrument' || { echo "FAIL: fdr-instrument before the object is not linked"; exit 1; }
+# hooked NAME PROGRAM HOOKS: records the C++ program and checks which functions were hooked. HOOKS: `own` (g++: no function
+# of the standard library), `rest` (clang++: what it did not inline) or `all`.
+hooked()
+{
+    FDR_FINALIZE=snapshot run "$1" "$2"
+    "$prefix/bin/fdr" stats --json "$work/run-$1"/*.fdr >"$work/stats.json"
+    python3 - "$1" "$3" "$work/stats.json" <<'END'
+import json, sys
+name, hooks, stats = sys.argv[1:]
+found = {row["name"]: row["calls"] for row in json.load(open(stats)) if row["calls"]}
+def calls(text): return sum(n for function, n in found.items() if function.startswith(text))
+# Own functions: 97 sums, if the compiler has not inlined them before it placed the hooks.
+wrong = calls("own_leaf") != 1000 or calls("own_loop") != 1 or calls("main") != 1
+wrong |= calls("own_total::add") != (0 if hooks == "rest" else 97)
+standard = {function for function in found if "std::" in function or "gnu_cxx" in function or "operator new" in function}
+element = calls("std::vector<int, std::allocator<int> >::operator[]")
+wrong |= element != (1000 if hooks == "all" else 0) or (hooks == "own" and len(standard) > 0)
+print(f"{name}: {len(found)} functions hooked, {len(standard)} of them of the standard library")
+if wrong: sys.exit(f"FAIL: {name}: not the hooks '{hooks}': {found}")
+END
+}
+if [ -x "$prefix/bin/fdr" ] && "$prefix/bin/fdr" version --build | grep -q '^with:.*\bdw\b'; then
+    clang=$(command -v clang++ || echo clang++-14) # Debian's package clang-14 has only the second
+    for compiler in g++ "${clang##*/}"; do
+        if ! command -v "$compiler" >/dev/null; then echo "no $compiler"; continue; fi
+        if [ "$compiler" != g++ ]; then hooks=rest module=fdr-instrument-clang; else hooks=own module=fdr-instrument; fi
+        tree=$work/build-$compiler
+        cmake -S "$consumer" -B "$tree" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$prefix" >"$work/configure.log" 2>&1 ||
+            { cat "$work/configure.log"; exit 1; }
+        cmake --build "$tree" --target consumer_hooks_cxx consumer_hooks_all >"$work/build.log" 2>&1 ||
+            { cat "$work/build.log"; exit 1; }
+        hooked "$compiler-default" "$tree/consumer_hooks_cxx" "$hooks"
+        hooked "$compiler-property" "$tree/consumer_hooks_all" all
+        cmake -DFDR_INSTRUMENT_ALL=ON "$tree" >/dev/null
+        cmake --build "$tree" --target consumer_hooks_cxx >"$work/build.log" 2>&1 || { cat "$work/build.log"; exit 1; }
+        hooked "$compiler-variable" "$tree/consumer_hooks_cxx" all
+        for words in "$module $hooks" "fdr-instrument-all all"; do
+            read -ra flags <<<"$(pkg-config --cflags --libs "${words% *}")"
+            "$compiler" -O2 "$consumer/hooks.cpp" -o "$work/hooks" "${flags[@]}"
+            hooked "$compiler-${words% *}" "$work/hooks" "${words#* }"
+        done
+    done
+else
+    echo "no names of functions: the hooks in C++ are not checked"
+fi
 # A fully static program: its hooks begin before main, when the unwinder of such a program would abort.
 cat >"$work/all_static.c" <<'END'
 #include <fdr/fdr.h>
@@ -78,7 +123,7 @@ int main(void)
     return fdr_snapshot("all static") || fdr_usage().presented < 20000;
 }
 END
-read -ra flags <<<"$(pkg-config --static --cflags --libs fdr-instrument)"
+read -ra flags <<<"$(pkg-config --static --cflags --libs fdr-instrument-all)"
 mkdir "$work/run-static"
 if cc -static "$work/all_static.c" -o "$work/all_static" "${flags[@]}" 2>"$work/all_static.txt"; then
     for settings in FDR_SAMPLE=1kHz,unwind FDR_EDGE_COUNTERS=page-faults FDR_SAMPLE=off; do
