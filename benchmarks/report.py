@@ -51,7 +51,7 @@ class Raw:
         self.machine, self.calls, self.replay, self.info = {}, {}, {}, {}
         self.otf2, self.steps, self.filter, self.expected = {}, {}, {}, {}
         self.read, self.stats, self.whole, self.skipped, self.failed, self.full = {}, {}, [], {}, [], None
-        self.counters = {}
+        self.cxx, self.counters = {}, {}
         self.latency, self.stall_faults, self.steps_table, self.snapshot, self.rate = {}, [], [], [], []
         self.samples, self.repeats = {}, {}
         self.crash, self.crashpath, self.postmortem, self.trigger = {}, {}, [], {}
@@ -119,6 +119,9 @@ class Raw:
 
     def take_whole(self, text):
         self.whole = json.loads(text)["whole"]
+
+    def take_cxx(self, rnd, compiler, variant, ns):
+        self.cxx.setdefault(compiler, {}).setdefault(variant, {})[rnd] = float(ns)
 
     def take_stall_latency(self, rnd, strategy, percentile, *values):
         """values: ns of the floor, ns of fdr, the quotient, ns of the floor that lasts as long"""
@@ -289,6 +292,22 @@ def whole_rows(raw):
         row("h", f"{p['program']}: time added by fdr / by hooks that only read the clock [net of empty hooks {p['net']:.2f}]",
             f"{p['ratio']:.2f} ({p['ratio_min']:.2f} .. {p['ratio_max']:.2f})", "<= 2.0", "<= 1.5",
             verdict(p["ratio"], 2.0, 1.5))
+
+
+def over_none(variants, variant):
+    none = variants.get("none", {})
+    return [ns / none[r] for r, ns in variants.get(variant, {}).items() if r in none]
+
+
+def cxx_rows(raw):
+    """No bound: the standard library's share of a program's calls decides."""
+    if not raw.cxx:
+        row("s", "loop over std::vector and std::map, hooked / not hooked", why(raw, "cxx"), "-", "-", "-")
+    for compiler, variants in raw.cxx.items():
+        for variant, what in (("default", "hooks of fdr::instrument"), ("all", "hooks in everything")):
+            ratios = over_none(variants, variant)
+            if ratios:
+                row("s", f"{compiler}: loop over std::vector and std::map, {what} / no hooks", spread(ratios), "-", "-", "-")
 
 
 def counter_rows(raw):
@@ -555,6 +574,7 @@ def table(raw):
     otf2_rows(raw)
     reader_rows(raw)
     whole_rows(raw)
+    cxx_rows(raw)
     counter_rows(raw)
     sample_rows(raw)
     memory_rows(raw)
@@ -666,6 +686,14 @@ def whole_details(raw):
     print("\nns per call: above the program with empty hooks.\n")
 
 
+def cxx_details(raw):
+    print("### C++, a loop over std::vector and std::map: ns of CPU time for an element\n")
+    head("compiler", "no hooks", "hooks of fdr::instrument", "hooks in everything")
+    for compiler, variants in raw.cxx.items():
+        row(compiler, *(spread(variants[v].values(), "{:.1f}") if v in variants else "-" for v in ("none", "default", "all")))
+    print()
+
+
 COUNTER_NAMES = {
     "plain": "the program alone", "all": "calls of all functions", "all-sampled": "the same, counters sampled at 1 kHz",
     "all-edges": "the same, counters at every edge", "chosen": "calls of two functions",
@@ -720,6 +748,8 @@ def details(raw):
         reader_details(raw)
     if raw.whole:
         whole_details(raw)
+    if raw.cxx:
+        cxx_details(raw)
     if raw.latency:
         stall_details(raw)
     if raw.counters:

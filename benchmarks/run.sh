@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The benchmarks: `./dev bench [--write] [PART...]`. Prints one table and writes the tables behind it beside the raw
 # figures; --write also puts all of them into benchmarks/RESULTS.md.
-# Parts: call size steps filter reader whole counters samples memory bins stall crash (default: all of these), and peers,
+# Parts: call size steps filter reader whole cxx counters samples memory bins stall crash (default: all of these), and peers,
 # which joins a comparison harness (FDR_PEERS).
 # Environment: FDR_BUILD, FDR_SOURCE (set by ./dev); ROUNDS (5); CALLS per process of the call benchmarks (4000000);
 # FDR_CORPUS and FDR_PEERS: folders with event streams (*.evt.zst) and with the harness; FDR_BENCH_OUT: where results go.
@@ -40,11 +40,11 @@ if [ "${1:-}" = --write ]; then
 fi
 for part in "$@"; do
     case $part in
-        call | size | steps | filter | reader | whole | counters | samples | memory | bins | stall | crash | peers) ;;
-        *) die "no part '$part'; parts: call size steps filter reader whole counters samples memory bins stall crash peers" ;;
+        call | size | steps | filter | reader | whole | cxx | counters | samples | memory | bins | stall | crash | peers) ;;
+        *) die "no part '$part'; parts: call size steps filter reader whole cxx counters samples memory bins stall crash peers" ;;
     esac
 done
-parts=" ${*:-call size steps filter reader whole counters samples memory bins stall crash} "
+parts=" ${*:-call size steps filter reader whole cxx counters samples memory bins stall crash} "
 wanted() { [[ $parts == *" $1 "* ]]; }
 
 mkdir -p "$out"
@@ -250,6 +250,46 @@ part_whole()
         note failed whole whole.sh
     fi
     if [ -s "$out/whole.json" ]; then note whole "$(tr -d '\n' <"$out/whole.json")"; fi
+}
+
+# ---- s: hooks in C++ -------------------------------------------------------------------------------------------------
+
+# cxx_build NAME COMPILER MODULE: MODULE is a pkg-config module, or none.
+cxx_build()
+{
+    local flags=()
+    if [ "$3" != none ]; then
+        read -ra flags <<<"$(PKG_CONFIG_PATH=$library/pkgconfig pkg-config --cflags --libs "$3")"
+    fi
+    "$2" -O2 -g "$here/hooks_cxx.cpp" -o "$work/$1" "${flags[@]}" 2>>"$out/stderr.txt"
+}
+
+part_cxx()
+{
+    local clang compiler default round variant line passes
+    clang=$(command -v clang++ || echo clang++-14)
+    for compiler in g++ "${clang##*/}"; do
+        command -v "$compiler" >/dev/null || { skip "cxx/$compiler" "no $compiler"; continue; }
+        default="fdr-instrument"
+        if [ "$compiler" != g++ ]; then default="fdr-instrument-clang"; fi
+        say "C++, $compiler"
+        if ! { cxx_build cxx-none "$compiler" none && cxx_build cxx-default "$compiler" "$default" &&
+            cxx_build cxx-all "$compiler" fdr-instrument-all; }; then
+            note failed cxx "$compiler"
+            continue
+        fi
+        for ((round = 1; round <= rounds; round++)); do
+            for variant in none default all; do
+                passes=5000
+                if [ "$variant" = all ]; then passes=200; fi
+                if line=$(FDR_FINALIZE=none FDR_BUFFER=64M FDR_DIR=$work "$work/cxx-$variant" "$passes" 2>>"$out/stderr.txt"); then
+                    note cxx "$round" "$compiler" "$variant" "$line"
+                else
+                    note failed cxx "$compiler $variant"
+                fi
+            done
+        done
+    done
 }
 
 # ---- counters: sampled, or at every edge ------------------------------------------------------------------------------
@@ -497,6 +537,7 @@ if wanted size; then part_size; fi
 if wanted steps || wanted filter || wanted size; then part_streams; fi
 if wanted reader; then part_reader; fi
 if wanted whole; then part_whole; fi
+if wanted cxx; then part_cxx; fi
 if wanted counters; then part_counters; fi
 if wanted samples; then part_samples; fi
 if wanted memory; then part_memory; fi
