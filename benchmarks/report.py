@@ -15,7 +15,10 @@ CALL_NAMES = [
     ("empty", "the workload alone"), ("clock", "two clock reads"), ("floor", "floor: two clock reads, two stores"),
     ("fdr", "fdr, 64 MiB, nothing reduced"), ("full", "fdr, 4 MiB, `whole`, reducing"),
     ("last", "fdr, 4 MiB, `last`, reducing"), ("short", "fdr, below the minimum duration"),
-    ("deep", "fdr, below `FDR_DEPTH`"), ("off", "fdr, `FDR_ENABLE=0`"), ("otf2", "OTF2, whole run in memory"),
+    ("deep", "fdr, below `FDR_DEPTH`"), ("excluded", "fdr, rule `exclude`"), ("every", "fdr, rule `every 1000`"),
+    ("min", "fdr, rule `min` that stores all"), ("below-min", "fdr, rule `min` that stores none"),
+    ("hook", "fdr, by code address"), ("excluded-hook", "fdr, by code address, rule `exclude`"),
+    ("off", "fdr, `FDR_ENABLE=0`"), ("otf2", "OTF2, whole run in memory"),
 ]
 # steps of bench_encoding, the last three of a replay: key, title
 STEPS = [
@@ -203,7 +206,9 @@ def call_rows(raw):
             ("a", "call, lossless, totals on / floor", "fdr", 1.9, 1.5),
             ("b", "call dropped by minimum duration / floor", "short", 1.45, 1.2),
             ("c", "call deeper than `FDR_DEPTH` / floor", "deep", 0.35, 0.2),
-            ("c", "call with recording disabled / floor", "off", 0.1, 0.05)):
+            ("c", "call with recording disabled / floor", "off", 0.1, 0.05),
+            ("c", "call that a rule excludes / floor", "excluded", 0.35, 0.2),
+            ("c", "the same, by the compiler's hook / floor", "excluded-hook", 0.35, 0.2)):
         net = raw.net(mode)
         if not net:
             row(letter, what, why(raw, "call"), f"<= {least}", f"<= {aim}", "-")

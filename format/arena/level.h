@@ -51,7 +51,7 @@ struct fdri_arena_level {
     uint64_t presented;              /* region class: enters at this depth */
     uint32_t part[FDRI_ARENA_BANDS]; /* off of the partition; 0 none yet; 1 gate closed */
     uint32_t row_off;                /* its totals row */
-    uint32_t excluded_open;          /* open calls directly inside that rules exclude and no list contains */
+    uint32_t reserved;               /* 0 */
     uint64_t address;                /* code address of the open call; 0: recorded by region */
     uint64_t filtered;
     uint64_t reduced_gate; /* not stored, because a reduction closed the gate */
@@ -73,9 +73,9 @@ enum fdri_arena_level_flags {
     FDRI_ARENA_LEVEL_EDGES = 8,    /* counters are read at the edges of this call */
     FDRI_ARENA_LEVEL_ORDINAL = 16, /* the record states its ordinal, which is zero_count (0 in another zero_tick) */
     FDRI_ARENA_LEVEL_NAMED = 32,   /* with RULED: a stored call of length 0 names this one as parent, so it is stored */
-    FDRI_ARENA_LEVEL_HAS_EXCLUDED = 64, /* rules exclude calls that are open directly inside of this one */
-    FDRI_ARENA_LEVEL_NO_CALL = 128,     /* level 0, always: it is no call, and no leave matches it */
-    FDRI_ARENA_LEVEL_MARKED = 256       /* open when a mark to rewind to was set; the mark must learn of its end */
+    FDRI_ARENA_LEVEL_NTH = 64,     /* a rule stores only some calls of this region: `first`, `every` */
+    FDRI_ARENA_LEVEL_NO_CALL = 128, /* level 0, always: it is no call, and no leave matches it */
+    FDRI_ARENA_LEVEL_MARKED = 256   /* open when a mark to rewind to was set; the mark must learn of its end */
 };
 /* Accounts and partitions of the point classes at one depth, made by the first point there. */
 struct fdri_arena_level_points {

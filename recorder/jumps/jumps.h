@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What jumps and exceptions leave behind on the shadow stack.
  *
- *   abandoned_calls.c  open calls whose frames a longjmp left    excluded_calls.c   open calls that rules exclude
+ *   abandoned_calls.c  open calls whose frames a longjmp left
  *   unfinished_call.c  an enter or leave that a handler left half-done by longjmp
  *
  * Neighbours: record/ and thread/ call this; totals/ gets the time of unfinished calls. */
@@ -24,17 +24,6 @@ bool fdri_jumps_is_below(struct fdri_thread *t, const struct fdri_record_functio
 uint32_t fdri_jumps_first_abandoned(struct fdri_thread *t, const struct fdri_record_function *f);
 /* Does this frame lie on the thread's own stack? The first call for a thread may make system calls. */
 bool fdri_jumps_is_own_frame(uint64_t frame);
-
-enum { FDRI_JUMPS_NOT_EXCLUDED = UINT32_MAX };
-/* A call that a rule excludes begins directly inside of the top call. f: NULL if it was entered by its region's id. */
-void fdri_jumps_excluded_add(struct fdri_thread *t, uint32_t region, const struct fdri_record_function *f);
-/* The depth of the call around the newest open excluded call of this region. FDRI_JUMPS_NOT_EXCLUDED: none is open.
- * First drops excluded calls that a longjmp left, as far as can be detected. */
-uint32_t fdri_jumps_excluded_find(struct fdri_thread *t, uint32_t region);
-/* Ends that call and the excluded calls that began after it. The call around it must be the top one. */
-void fdri_jumps_excluded_leave(struct fdri_thread *t, uint32_t region);
-/* The open calls at depth `from` and deeper end, and with them the excluded calls inside them. */
-void fdri_jumps_excluded_close(struct fdri_thread *t, uint32_t from);
 
 /* Completes a leave that was left half-done. True: the top call has ended and is in the totals; it is still on the
  * stack. */

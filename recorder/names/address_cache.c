@@ -77,15 +77,15 @@ static void make(struct fdri_thread *t, uint32_t log2)
     if (old) fdri_memory_meta_give(t, fdri_thread_offset_of(t, old) - head);
 }
 
-/* The entry of f if its frame size is still being measured, or NULL. Such an entry holds the complement of the address,
- * and in the low bits of frame_bytes the number of measurements to come. */
+/* The entry of f, which has this key, if its frame size is still being measured, or NULL. Such an entry holds the
+ * complement of the key, and in the low bits of frame_bytes the number of measurements to come. */
 static struct fdri_names_cached *entry_under_measurement(const struct fdri_thread *t,
-                                                         const struct fdri_record_function *f)
+                                                         const struct fdri_record_function *f, uint64_t key)
 {
-    uint32_t slot = fdri_names_cache_slot(t, f->address);
+    uint32_t slot = fdri_names_cache_slot(t, key);
     for (uint32_t way = 0; way < FDRI_NAMES_CACHE_WAYS; way++) {
         struct fdri_names_cached *k = &t->address_cache[slot ^ way];
-        if (k->address == ~f->address && k->site == (uint32_t)f->site) return k;
+        if (k->address == ~key && k->site == (uint32_t)f->site) return k;
     }
     return NULL;
 }
@@ -135,33 +135,35 @@ uint64_t fdri_names_cache_frame(const struct fdri_thread *t, const struct fdri_r
     return here && k->address == f->address ? k->frame_bytes : 0;
 }
 
-static void measure_frame(struct fdri_names_cached *k, const struct fdri_record_function *f)
+static void measure_frame(struct fdri_names_cached *k, const struct fdri_record_function *f, uint64_t key)
 {
     uint32_t again = (k->frame_bytes & AGAIN) - 1;
     k->frame_bytes = (uint32_t)fdri_bits_max(k->frame_bytes & ~AGAIN, f->frame - f->upper) | again;
-    if (!again) k->address = f->address;
+    if (!again) k->address = key;
 }
 
 void fdri_names_cache_add(struct fdri_thread *t, const struct fdri_record_function *f, fdr_region region,
-                          const struct fdri_arena_row *row)
+                          const struct fdri_arena_row *row, const struct fdri_names_rule *rule)
 {
+    bool timed = rule && rule->mode == FDRI_NAMES_RULE_MIN;
+    uint64_t key = timed ? f->address | FDRI_NAMES_CACHED_RULED : f->address;
     uint32_t version = fdri_atomic_load_relaxed(&fdri_names_address_version), log2 = log2_of(t);
     if (t->address_cache_version != version) {
         if (log2) memset(t->address_cache, 0, ENTRY_BYTES << log2), make_empty(t);
         t->address_cache_version = version;
     }
-    if (!f->address) return;
-    struct fdri_names_cached *k = entry_under_measurement(t, f);
+    if (!f->address || (rule && !timed)) return;
+    struct fdri_names_cached *k = entry_under_measurement(t, f, key);
     if (k && k->row_off == fdri_thread_offset_of(t, row)) {
-        measure_frame(k, f);
+        measure_frame(k, f, key);
         return;
     }
     if (!log2) make(t, FIRST_LOG2);
     else if (++t->address_cache_misses > 8u << log2 && log2 < LAST_LOG2) make(t, log2 + 2);
-    if (!log2_of(t) || row->flags & FDRI_ARENA_ROW_GATED || row->key == FDRI_ARENA_ROW_KEY_REST) return;
+    if (!log2_of(t) || row->key == FDRI_ARENA_ROW_KEY_REST) return;
     bool known = f->frame == FDRI_RECORD_FRAME_UNKNOWN || fdri_names_cache_place(t, f).frame_bytes;
-    *make_room(t, f->address) = (struct fdri_names_cached){
-        .address = known ? f->address : ~f->address,
+    *make_room(t, key) = (struct fdri_names_cached){
+        .address = known ? key : ~key,
         .row_off = fdri_thread_offset_of(t, row),
         .region = region,
         .site = (uint32_t)f->site,

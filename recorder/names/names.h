@@ -20,6 +20,7 @@
 #include "format/codec/record_codec.h"
 #include "recorder/thread/thread_state.h"
 
+struct fdri_names_rule;
 struct fdri_record_function;
 
 /* Id of a definition, made if it is new; 0: nothing records, or no room (counted, and said once). Takes a lock. */
@@ -71,6 +72,8 @@ struct fdri_names_cached {
     uint32_t row_off, region;
     uint32_t site, frame_bytes; /* entered from site, its frame has at least frame_bytes */
 };
+/* Set in the address of a function that a rule `min` applies to: only calls that found the rule look for it. */
+#define FDRI_NAMES_CACHED_RULED (1ull << 63)
 enum { FDRI_NAMES_LEAST_FRAME = 8 }; /* bytes of the return address */
 enum { FDRI_NAMES_HOOK_NEAR = 256 }; /* a function calls its enter hook within so many bytes of its begin */
 static inline uint32_t fdri_names_cache_slot(const struct fdri_thread *t, uint64_t address)
@@ -96,7 +99,7 @@ uint64_t fdri_names_cache_frame(const struct fdri_thread *t, const struct fdri_r
 void fdri_names_cache_start(struct fdri_thread *t);                  /* an empty cache, or empties it */
 void fdri_names_cache_drop(struct fdri_thread *t, uint32_t row_off); /* removes that row: it gets another key */
 void fdri_names_cache_add(struct fdri_thread *t, const struct fdri_record_function *f, fdr_region region,
-                          const struct fdri_arena_row *row);
+                          const struct fdri_arena_row *row, const struct fdri_names_rule *rule);
 
 /* The decision of FDR_FILTER about a region: which of its calls are stored. */
 struct fdri_names_rule {

@@ -15,8 +15,10 @@
 #include "recorder/jumps/jumps.h"
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
+#include "recorder/record/rule_table.h"
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/record/record.h"
+#include "recorder/record/ruled_calls.h"
 #include "recorder/record/shadow_stack.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
@@ -165,42 +167,22 @@ static void count_only(struct fdri_arena_level *v, struct fdri_arena_row *row)
     fdri_atomic_bump_relaxed(&row->untimed, 1);
 }
 
-/* Pushes a call that is only counted, as presented and filtered: no clock is read, and nothing will be stored. */
+/* Pushes a call that is only counted, as presented and filtered: no clock is read, and nothing will be stored. flags:
+ * those beside UNTIMED. */
 static void push_untimed(struct fdri_thread *t, struct fdri_arena_level *v, struct fdri_arena_row *row,
-                         fdr_region region)
+                         fdr_region region, uint32_t flags)
 {
     v->region = region;
     v->row_off = fdri_thread_offset_of(t, row);
     v->enter_tick = t->loc->last_tick;
     v->child_ticks = 0;
-    v->flags = FDRI_ARENA_LEVEL_UNTIMED;
-    v->excluded_open = 0;
+    v->flags = FDRI_ARENA_LEVEL_UNTIMED | flags;
     t->untimed += t->loc->depth < t->depth_limit;
+    t->ruled_open += (flags & FDRI_ARENA_LEVEL_NTH) != 0;
     fdri_atomic_signal_fence();
     count_only(v, row);
     fdri_atomic_store_release(&t->loc->depth, t->loc->depth + 1); /* R:frame */
     t->top = v;
-}
-
-/* Does a rule exclude this call? Rules `first` and `every` count the calls of the row. The row [rest] does not count
- * the calls of one region. There `first` excludes all calls, and `every` keeps one in N of all calls of the row. */
-static bool kept_out(struct fdri_arena_row *row, const struct fdri_names_rule *rule, uint32_t *level_flags)
-{
-    uint32_t seen = row->flags >> FDRI_ARENA_ROW_SEEN_SHIFT;
-    switch (rule->mode) {
-    case FDRI_NAMES_RULE_EXCLUDE: return true;
-    case FDRI_NAMES_RULE_FIRST:
-        if (seen >= rule->count || row->key == FDRI_ARENA_ROW_KEY_REST) return true;
-        row->flags += 1u << FDRI_ARENA_ROW_SEEN_SHIFT;
-        return false;
-    case FDRI_NAMES_RULE_EVERY:
-        row->flags = (row->flags & ((1u << FDRI_ARENA_ROW_SEEN_SHIFT) - 1)) | ((seen + 1) % rule->count)
-                                                                                  << FDRI_ARENA_ROW_SEEN_SHIFT;
-        return seen != 0;
-    case FDRI_NAMES_RULE_MIN: *level_flags |= FDRI_ARENA_LEVEL_RULED; return false;
-    case FDRI_NAMES_RULE_COUNTERS: *level_flags |= FDRI_ARENA_LEVEL_EDGES; return false;
-    default: return false;
-    }
 }
 
 static void close_gone(struct fdri_thread *t, const struct fdri_record_function *f);
@@ -211,16 +193,17 @@ static void set_overflow(struct fdri_thread *t, uint32_t deeper)
     fdri_thread_update_soft(t);
 }
 
-/* Is there a level for one more call? If not, counts the call as presented and lost. */
-static bool deep_enough(struct fdri_thread *t, fdr_region region)
+/* Is there a level for one more call? If not, counts the call as presented and lost. left_out: a rule ignores its
+ * leave. */
+static bool deep_enough(struct fdri_thread *t, fdr_region region, bool left_out)
 {
     struct fdri_arena_location *l = t->loc;
     if (!l->overflow && (l->depth < fdri_arena_levels_in(l->level_blocks) || fdri_thread_grow_levels(t))) return true;
     /* before the first is counted: levels may be added later */
     if (!l->no_level_depth) l->no_level_depth = (uint16_t)(l->depth + 1);
     fdri_atomic_signal_fence();
-    bool first = !l->overflow;
-    l->overflow = fdri_refused_enter(t, region);
+    bool first = !l->overflow && !left_out;
+    if (!left_out) l->overflow = fdri_refused_enter(t, region);
     if (first) {
         t->overflow_sp = FDRI_RECORD_HERE();
         fdri_thread_update_soft(t);
@@ -228,6 +211,39 @@ static bool deep_enough(struct fdri_thread *t, fdr_region region)
     l->presented_overflow++;
     l->lost_overflow++;
     return false;
+}
+
+/* The depth of the newest open call of this region, or of this code address if it is not 0. 0: none is open. */
+static uint32_t find_open(const struct fdri_thread *t, fdr_region region, uint64_t address)
+{
+    for (uint32_t d = t->loc->depth; d; d--) {
+        const struct fdri_arena_level *v = fdri_thread_level(t, d);
+        if (address ? v->address == address : v->region == region) return d;
+    }
+    return 0;
+}
+
+/* Applies the rule of the region that is entered. True: the call is left out, and is counted. False: *level_flags has
+ * the flags of its level. */
+static bool ruled(struct fdri_thread *t, struct fdri_arena_level *v, struct fdri_arena_row *row,
+                  const struct fdri_record_function *f, fdr_region region, const struct fdri_names_rule *rule,
+                  uint32_t *level_flags)
+{
+    fdri_record_ruled_add(t, region, f, rule, row);
+    switch (rule->mode) {
+    case FDRI_NAMES_RULE_EXCLUDE: count_only(v, row); return true;
+    case FDRI_NAMES_RULE_FIRST:
+    case FDRI_NAMES_RULE_EVERY:
+        *level_flags |= FDRI_ARENA_LEVEL_NTH;
+        if (!fdri_record_ruled_skips(row, rule->mode, rule->count)) return false;
+        /* inside of a call of its own region it needs a frame, so that each leave finds its call: ruled_calls.h */
+        if (t->ruled_open && find_open(t, region, 0)) push_untimed(t, v, row, region, FDRI_ARENA_LEVEL_NTH);
+        else count_only(v, row);
+        return true;
+    case FDRI_NAMES_RULE_MIN: *level_flags |= FDRI_ARENA_LEVEL_RULED; return false;
+    case FDRI_NAMES_RULE_COUNTERS: *level_flags |= FDRI_ARENA_LEVEL_EDGES; return false;
+    default: return false;
+    }
 }
 
 bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fdri_record_function *f, bool live,
@@ -238,7 +254,8 @@ bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fd
     /* If the caller's frame lies above the first call without a level, a longjmp left all calls without a level. */
     if (l->overflow && FDRI_RECORD_HERE() > t->overflow_sp + 4096) set_overflow(t, 0);
     if (region > FDRI_CODEC_ID_MAX) region = 0;
-    if (!deep_enough(t, region)) {
+    const struct fdri_names_rule *rule = fdri_names_rule_of(region);
+    if (!deep_enough(t, region, rule && rule->mode == FDRI_NAMES_RULE_EXCLUDE)) {
         fdri_totals_row(t, FDRI_TOTALS_KEY(FDRI_ARENA_DEF_REGION, region))->untimed++;
         return false;
     }
@@ -248,19 +265,11 @@ bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fd
     fdri_record_level_place(v, f);
     v->row_off = fdri_thread_offset_of(t, row);
     fdri_atomic_signal_fence(); /* before presented: unfinished_call.c */
-    if (f) fdri_names_cache_add(t, f, region, row);
-    if (FDRI_UNLIKELY(row->flags & FDRI_ARENA_ROW_GATED)) {
-        const struct fdri_names_rule *rule = fdri_names_rule_of(region);
-        if (rule && kept_out(row, rule, &flags)) {
-            count_only(v, row);
-            v->address = 0; /* the next function stored there is newer: excluded_calls.c */
-            fdri_jumps_excluded_add(t, region, f);
-            return false;
-        }
-    }
+    if (f) fdri_names_cache_add(t, f, region, row, rule);
+    if (FDRI_UNLIKELY(rule) && ruled(t, v, row, f, region, rule, &flags)) return false;
     if (FDRI_UNLIKELY(t->walk.block)) fdri_epoch_enters(t, row);
     if (l->depth >= t->depth_limit || l->pause) {
-        push_untimed(t, v, row, region);
+        push_untimed(t, v, row, region, flags & FDRI_ARENA_LEVEL_NTH);
         return false;
     }
     uint64_t tick = live ? fdri_thread_clamp_live(t, fdri_thread_tick_live(t)) : fdri_thread_tick_at(t, time_ns);
@@ -270,6 +279,7 @@ bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fd
     }
     if (FDRI_UNLIKELY(t->pinning_due)) fdri_aside(t, tick);
     flags |= ordinal_flag(t, v, tick);
+    t->ruled_open += (flags & FDRI_ARENA_LEVEL_NTH) != 0;
     fdri_record_push(t, l, v, l->depth, fdri_thread_offset_of(t, row), region, flags, tick);
     l->last_tick = tick;
     return true;
@@ -305,11 +315,12 @@ static void close_kind(struct fdri_thread *t, struct fdri_arena_level *v, uint32
     fdri_record_pop(t, l, parent);
 }
 
-static void close_any(struct fdri_thread *t, uint64_t tick)
+void fdri_record_close_flagged(struct fdri_thread *t, uint64_t tick)
 {
     struct fdri_arena_level *v = t->top;
     uint32_t depth = t->loc->depth;
     close_kind(t, v, depth, tick);
+    if (FDRI_UNLIKELY(v->flags & FDRI_ARENA_LEVEL_NTH)) t->ruled_open--;
     if (FDRI_UNLIKELY(v->flags & FDRI_ARENA_LEVEL_MARKED)) fdri_record_rewind_ended(t, v, depth, tick);
 }
 
@@ -318,9 +329,8 @@ static void close_from(struct fdri_thread *t, uint32_t from, uint64_t tick)
 {
     struct fdri_arena_location *l = t->loc;
     l->unbalanced += l->depth - from;
-    fdri_jumps_excluded_close(t, from);
     l->last_tick = tick; /* first: an epoch may end in the loop, and must contain these calls */
-    while (l->depth >= from) close_any(t, tick);
+    while (l->depth >= from) fdri_record_close_flagged(t, tick);
 }
 
 /* The time at which the calls from depth `from` on end. The clock is read only if one of them has a time. */
@@ -351,38 +361,11 @@ void fdri_record_close_all(struct fdri_thread *t, uint64_t tick)
     close_from(t, 1, fdri_bits_max(tick, l->last_tick));
 }
 
-/* The depth of the newest open call of this region, or of this code address if it is not 0. 0: none is open. */
-static uint32_t find_open(const struct fdri_thread *t, fdr_region region, uint64_t address)
-{
-    for (uint32_t d = t->loc->depth; d; d--) {
-        const struct fdri_arena_level *v = fdri_thread_level(t, d);
-        if (address ? v->address == address : v->region == region) return d;
-    }
-    return 0;
-}
-
-/* The depth of the call around the newest open excluded call of this region. FDRI_JUMPS_NOT_EXCLUDED: none is open. */
-static uint32_t find_skipped(struct fdri_thread *t, fdr_region region)
+/* May this region have calls that have no frame, because its rule leaves them out? */
+static bool may_lack_frames(fdr_region region)
 {
     const struct fdri_names_rule *rule = fdri_names_rule_of(region);
-    if (!rule || rule->mode == FDRI_NAMES_RULE_MIN || rule->mode == FDRI_NAMES_RULE_COUNTERS)
-        return FDRI_JUMPS_NOT_EXCLUDED;
-    return fdri_jumps_excluded_find(t, region);
-}
-
-/* Is this the leave of an excluded call, and not of the open call at depth `found`? Then ends the excluded call and all
- * calls inside of it. */
-static bool leaves_skipped(struct fdri_thread *t, fdr_region region, uint32_t found, bool live, uint64_t time_ns)
-{
-    struct fdri_arena_location *l = t->loc;
-    uint32_t inside_of = find_skipped(t, region);
-    if (inside_of == FDRI_JUMPS_NOT_EXCLUDED || inside_of < found) return false;
-    if (l->depth > inside_of) {
-        l->unbalanced++; /* the call directly inside has no leave of its own, either */
-        close_from(t, inside_of + 1, end_of(t, inside_of + 1, live, time_ns));
-    }
-    fdri_jumps_excluded_leave(t, region);
-    return true;
+    return rule && rule->mode != FDRI_NAMES_RULE_MIN && rule->mode != FDRI_NAMES_RULE_COUNTERS;
 }
 
 /* Calls without a level are open. True: this leave belongs to one of them, or to no call at all. Otherwise it belongs
@@ -394,8 +377,7 @@ static bool leaves_refused(struct fdri_thread *t, fdr_region region, uint64_t ad
         uint32_t left = fdri_refused_leave(t, region);
         bool theirs = left < l->overflow;
         if (theirs) set_overflow(t, left);
-        else if (!find_open(t, region, address) && find_skipped(t, region) == FDRI_JUMPS_NOT_EXCLUDED)
-            l->stray_leaves++;
+        else if (!find_open(t, region, address)) l->stray_leaves += !may_lack_frames(region);
         else set_overflow(t, 0);
         return theirs || l->overflow;
     }
@@ -409,7 +391,6 @@ void fdri_record_leave(struct fdri_thread *t, fdr_region region, uint64_t addres
     if (region > FDRI_CODEC_ID_MAX) region = 0;
     if (l->overflow && leaves_refused(t, region, address)) return;
     uint32_t found = find_open(t, region, address);
-    if (leaves_skipped(t, region, found, live, time_ns)) return;
     if (found) close_from(t, found, end_of(t, found, live, time_ns));
-    else l->stray_leaves++;
+    else l->stray_leaves += !may_lack_frames(region);
 }

@@ -2,6 +2,8 @@
 /* The way of a call: enter and leave, points, samples, rewind.
  *
  *   call.c             enter and leave                    call_slow.c        their rare cases
+ *   call_fast.h        their inline parts                 ruled_calls.c      calls that a rule leaves out
+ *   rule_table.c       regions with rules, by thread
  *   shadow_stack.h     push and pop of open calls         point.c            events without duration
  *   rewind.c           removes an iteration's events      counter_reading.c  readings of counters, thinned
  *   sample.c           samples, thinned by powers of two  sample_stream.c    streams of samples begin and end

@@ -25,7 +25,7 @@
     })
 
 static_assert(offsetof(struct fdri_arena_level, flags) == offsetof(struct fdri_arena_level, region) + 4 &&
-                  offsetof(struct fdri_arena_level, excluded_open) == offsetof(struct fdri_arena_level, row_off) + 4,
+                  offsetof(struct fdri_arena_level, reserved) == offsetof(struct fdri_arena_level, row_off) + 4,
               "written as one word each");
 
 /* Pushes a call. Enter stores the level before the depth: a handler or a kill in between finds no half-written call.
@@ -35,7 +35,7 @@ static inline __attribute__((always_inline)) void fdri_record_push(struct fdri_t
                                                                    uint32_t row_off, fdr_region region, uint32_t flags,
                                                                    uint64_t tick)
 {
-    uint64_t both = region | (uint64_t)flags << 32, row = row_off; /* skipped becomes 0 */
+    uint64_t both = region | (uint64_t)flags << 32, row = row_off; /* reserved stays 0 */
     v->enter_tick = tick;
     memcpy(&v->region, &both, sizeof both);
     memcpy(&v->row_off, &row, sizeof row);
@@ -77,4 +77,6 @@ void fdri_record_close_all(struct fdri_thread *t, uint64_t tick);
 /* call_slow.c: closes the top call, which has a time, at `tick`: totals, then storage, then the stack. */
 void fdri_record_close_top(struct fdri_thread *t, struct fdri_arena_location *l, struct fdri_arena_level *v,
                            uint32_t depth, uint64_t tick);
+/* The same for any open call: with or without a time, under a rule or not. */
+void fdri_record_close_flagged(struct fdri_thread *t, uint64_t tick);
 #endif

@@ -38,6 +38,7 @@
 #include "recorder/names/names.h"
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/record/record.h"
+#include "recorder/record/ruled_calls.h"
 #include "recorder/record/shadow_stack.h"
 #include "recorder/recording.h"
 #include "recorder/strategy/strategy.h"
@@ -339,6 +340,7 @@ static void repair_after_longjmp(struct fdri_thread *t)
     fdri_strategy_telescope_mend(t);
     balance_accounts(t);
     fdri_jumps_finish_enter(t);
+    fdri_record_ruled_recount(t);
     fdri_strategy_epochs_mend(t);
     fdri_aside_left(t);
 }
@@ -367,7 +369,7 @@ static void end_location(struct fdri_thread *t)
     /* pthread_exit or cancellation ends open calls; they count */
     bool now = !t->times_given && t != &fdri_record_lane; /* else at the newest event */
     if (l->depth) fdri_record_close_all(t, now ? fdri_thread_clamp_live(t, fdri_thread_tick_live(t)) : 0);
-    t->recording = t->unrounded_recording = t->rounded_recording = 0;
+    fdri_thread_stop_recording(t);
     fdri_ready_release(t);
     fdri_ended_prepare(t);
     l->end_tick = fdri_bits_max(l->last_tick >> t->shift, 1);
@@ -393,8 +395,8 @@ static void detach(struct fdri_thread *t)
         end_location(t);
         fdri_thread_release_recording();
     }
-    t->recording = t->unrounded_recording = t->rounded_recording = 0;
-    fdri_record_lane.recording = fdri_record_lane.unrounded_recording = fdri_record_lane.rounded_recording = 0;
+    fdri_thread_stop_recording(t);
+    fdri_thread_stop_recording(&fdri_record_lane);
     fdri_record_rewind_release(t);
     fdri_system_signals_restore(&old);
 }

@@ -100,9 +100,10 @@ void fdri_thread_location_drop(struct fdri_thread *t);
 /* ns: the location counts in ns; else in ticks of the recording's clock. */
 void fdri_thread_set_clock(struct fdri_thread *t, bool ns);
 void fdri_thread_link_location(struct fdri_arena_location *l, uint32_t off); /* from now on readers find it */
-bool fdri_thread_grow_levels(struct fdri_thread *t);  /* one more block of levels; false: no room */
-void fdri_thread_update_soft(struct fdri_thread *t);  /* recomputes when enter and leave take the slow path */
-void fdri_thread_update_pause(struct fdri_thread *t); /* recomputes the pause, then the same */
+bool fdri_thread_grow_levels(struct fdri_thread *t);    /* one more block of levels; false: no room */
+void fdri_thread_stop_recording(struct fdri_thread *t); /* its next event attaches it again */
+void fdri_thread_update_soft(struct fdri_thread *t);    /* recomputes when enter and leave take the slow path */
+void fdri_thread_update_pause(struct fdri_thread *t);   /* recomputes the pause, then the same */
 
 /* Do the calling thread's destructors run, or have they run? */
 bool fdri_thread_is_ending(void);

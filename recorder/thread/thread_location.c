@@ -47,8 +47,16 @@ void fdri_thread_update_soft(struct fdri_thread *t)
     t->slow_depth = slow || gaps || t->pinning_due ? 0 : t->depth_limit < kept ? t->depth_limit : kept;
     t->counted_levels = slow || kept < t->depth_limit ? 0 : kept - t->depth_limit;
     uint32_t quick = t->fast_clock && !l->overflow ? t->recording : 0;
-    t->unrounded_recording = t->shift ? 0 : quick;
+    t->exact = t->shift ? 0 : quick;
     t->rounded_recording = t->shift ? quick : 0;
+    t->unruled = t->ruled ? 0 : t->recording;
+    t->unrounded_recording = t->ruled ? 0 : t->exact;
+    t->kept_levels = l->overflow ? 0 : kept;
+}
+
+void fdri_thread_stop_recording(struct fdri_thread *t)
+{
+    t->recording = t->unrounded_recording = t->unruled = t->exact = t->rounded_recording = 0;
 }
 
 void fdri_thread_update_pause(struct fdri_thread *t)
@@ -209,8 +217,10 @@ bool fdri_thread_location_make(struct fdri_thread *t, struct fdri_arena_location
     t->pinning_done = t->pinning_due = t->order_incomplete = false;
     t->pinning = 0;
     t->rewind_mark = NULL;
-    t->excluded_calls = NULL;
-    t->excluded_list_full = t->first_search_failed = t->many_adoptable = false;
+    t->ruled = NULL;
+    t->ruled_around = NULL;
+    t->ruled_open = 0;
+    t->first_search_failed = t->many_adoptable = false;
     memset(t->returned_seen, 0, sizeof t->returned_seen);
     t->gave_nothing_off = t->search_barriers = 0;
     t->room_search = t->meta_search = t->level_search = (struct fdri_thread_search){.credit = FDRI_THREAD_CREDIT};

@@ -14,6 +14,7 @@
 
 struct fdri_names_cached;
 struct fdri_record_mark;
+struct fdri_record_ruled;
 
 #define FDRI_THREAD_GATE_CLOSED 1u /* in fdri_arena_level.part[]: the gate is closed */
 
@@ -21,11 +22,11 @@ enum { FDRI_THREAD_SPARE_CELLS = 3 };
 enum { FDRI_LATER_EPOCH = 1, FDRI_LATER_BIN = 2 }; /* later.c */
 struct fdri_thread {
     uint32_t recording; /* number of the recording that this state belongs to */
-    /* `recording` if the clock is the counter and the unit is one tick, so that a leave may take the fastest path; else
-     * 0 */
+    /* `recording` if `exact` is, and no region of this thread has a rule, so that a leave may take the fastest path;
+     * else 0 */
     uint32_t unrounded_recording;
-    uint32_t rounded_recording; /* the same if the unit is more than one tick */
-    uint32_t slow_depth;        /* an enter at this depth or deeper takes the slow path */
+    uint32_t unruled;    /* `recording` if no region of this thread has a rule; else 0: ruled_calls.h */
+    uint32_t slow_depth; /* an enter at this depth or deeper takes the slow path */
     struct fdri_arena_location *loc;
     struct fdri_arena_level *top; /* level of the innermost open call; level 0 if there is none */
     uint8_t *base;
@@ -39,7 +40,8 @@ struct fdri_thread {
     uint32_t address_cache_version;
     uint32_t shift;
     uint64_t min_ticks;         /* shorter calls are not stored */
-    uint64_t pause_ticks;       /* FDRI_THREAD_PAUSE_NS */
+    uint32_t exact;             /* `recording` if the clock is the counter and the unit is one tick; else 0 */
+    uint32_t rounded_recording; /* the same if the unit is more than one tick */
     uint64_t edge[3];           /* edges of the bands, in stored ticks */
     uint64_t to_ns;             /* 32.32: full ticks of this location to ns */
     bool no_event_yet;          /* no event yet; the first one decides the unit of time */
@@ -80,7 +82,13 @@ struct fdri_thread {
     /* Telescope: the partition whose new bin was opened for a record that is not in it yet; NULL: none. */
     const struct fdri_arena_part *awaiting_record;
     struct fdri_record_mark *rewind_mark;
-    struct fdri_jumps_excluded *excluded_calls; /* open calls that rules exclude; NULL: none so far */
+    struct fdri_record_ruled *ruled; /* regions with rules, by hash; NULL: none so far, or no memory */
+    uint32_t ruled_shift, ruled_version, ruled_misses;
+    const struct fdri_arena_level *ruled_around; /* the top call when `ruled_level`, which lies inside, was looked up */
+    struct fdri_arena_level *ruled_level;
+    uint32_t ruled_open;  /* open calls with FDRI_ARENA_LEVEL_NTH */
+    uint32_t kept_levels; /* levels of the shadow stack; 0 while calls without a level are open */
+    uint64_t pause_ticks; /* FDRI_THREAD_PAUSE_NS */
     /* The partition that took the newest bin: searches ahead look for bins of its kind. */
     struct fdri_arena_part *last_served;
     /* FDRI_LATER_*: work that a later call may do, unless the next call needs it done. */
@@ -91,7 +99,6 @@ struct fdri_thread {
     uint64_t attach_deadline_ns;
     /* Sleeping locations had many free pieces at its last look: it uses these before it claims more. */
     bool many_adoptable;
-    bool excluded_list_full;       /* memory held no longer list in `excluded_calls` */
     uint32_t address_cache_misses; /* since the table `address_cache` was made */
     uint32_t pinned_units;         /* bins of pinned partitions, in units of 512 bytes */
     bool pinning_done;             /* FDR_PIN will pin no more partitions */

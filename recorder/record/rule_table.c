@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* Rows of regions with a rule keep their regions (row_eviction.c), so an entry stays true while the recording runs.
+ *
+ * The table is made with the thread's first region that has a rule, with 64 entries, and grows to 1024 while it misses
+ * often and the buffer is large enough. Without a table all calls of these regions take the slow path. */
+#include "recorder/record/rule_table.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "recorder/life/life.h"
+#include "recorder/recording.h"
+#include "recorder/memory/memory.h"
+#include "recorder/names/names.h"
+#include "recorder/record/record.h"
+#include "recorder/thread/arena_place.h"
+#include "recorder/thread/thread.h"
+#include "recorder/thread/thread_state.h"
+
+enum { FIRST_LOG2 = 6, LAST_LOG2 = 10, BYTES_SHARE = 512 };
+
+static uint32_t entries_of(const struct fdri_thread *t) { return t->ruled ? 1u << (32 - t->ruled_shift) : 0; }
+
+/* Makes an empty table of 1 << log2 entries, if memory allows. The old one stays, because an operation that a handler
+ * interrupted may be looking into it; it finds nothing there any more. */
+static void make(struct fdri_thread *t, uint32_t log2)
+{
+    const uint32_t head = sizeof(struct fdri_arena_meta_head), bytes = (uint32_t)sizeof(struct fdri_record_ruled)
+                                                                       << log2;
+    struct fdri_record_ruled *old = t->ruled;
+    uint32_t old_entries = entries_of(t);
+    uint32_t off = bytes <= fdri_life_recording.arena.super->arena_bytes / BYTES_SHARE
+                       ? fdri_memory_meta_without_reduction(t, FDRI_ARENA_META_TABLE, head + bytes)
+                       : 0;
+    t->ruled_misses = 0;
+    if (!off) return;
+    t->ruled_shift = 31; /* a handler in between looks into the first entries of either table */
+    fdri_atomic_signal_fence();
+    t->ruled = (void *)((uint8_t *)fdri_thread_at(t, off) + head);
+    fdri_atomic_signal_fence();
+    t->ruled_shift = 32 - log2;
+    for (uint32_t i = 0; i < old_entries; i++) old[i].key = 0;
+    fdri_thread_update_soft(t);
+}
+
+/* The shortest duration that the rule stores, in ticks of the location: the least number whose time, rounded down to ns
+ * as everywhere, is min_ns. */
+static uint64_t least_ticks(const struct fdri_thread *t, uint64_t min_ns)
+{
+    unsigned __int128 ticks = (((unsigned __int128)min_ns << 32) + t->to_ns - 1) / t->to_ns;
+    return fdri_bits_max(ticks > UINT64_MAX ? UINT64_MAX : (uint64_t)ticks, t->min_ticks);
+}
+
+static void put(struct fdri_record_ruled *at, struct fdri_record_ruled entry)
+{
+    uint64_t key = entry.key;
+    at->key = entry.key = 0;
+    fdri_atomic_signal_fence();
+    *at = entry;
+    fdri_atomic_signal_fence();
+    at->key = key;
+}
+
+/* Takes the entry into the first slot of its key. The entry there moves to the neighbouring slot, where a search finds
+ * it as well. */
+static void insert(const struct fdri_thread *t, struct fdri_record_ruled entry)
+{
+    uint32_t slot = fdri_record_ruled_slot(t, entry.key);
+    struct fdri_record_ruled *r = &t->ruled[slot];
+    if (r->key && r->key != entry.key) put(&t->ruled[slot ^ 1], *r);
+    put(r, entry);
+}
+
+void fdri_record_ruled_add(struct fdri_thread *t, fdr_region region, const struct fdri_record_function *f,
+                           const struct fdri_names_rule *rule, const struct fdri_arena_row *row)
+{
+    uint32_t version = fdri_atomic_load_relaxed(&fdri_names_address_version), log2 = t->ruled ? 32 - t->ruled_shift : 0;
+    if (t != &fdri_record_self || rule->mode == FDRI_NAMES_RULE_COUNTERS) return;
+    if (row->key == FDRI_ARENA_ROW_KEY_REST && rule->mode == FDRI_NAMES_RULE_MIN) return;
+    if (!log2) make(t, FIRST_LOG2);
+    else if (++t->ruled_misses > 8u << log2 && log2 < LAST_LOG2) make(t, log2 + 2);
+    if (!t->ruled) return;
+    if (t->ruled_version != version) memset(t->ruled, 0, sizeof *t->ruled * entries_of(t));
+    t->ruled_version = version;
+    uint64_t least = rule->mode == FDRI_NAMES_RULE_MIN ? least_ticks(t, rule->min_ns) : 0;
+    insert(t, (struct fdri_record_ruled){.key = fdri_record_ruled_key(region, f ? f->address : 0),
+                                         .min_ticks = least,
+                                         .row_off = fdri_thread_offset_of(t, row),
+                                         .count = rule->count,
+                                         .mode = rule->mode});
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* Each thread's table of the regions that have a rule (FDR_FILTER): enter and leave look up a code address or a region's
+ * id, without a lock. Only the thread itself uses it, also in its handlers. A handler may change an entry, so the key is
+ * the first word to go and the last to come: who reads more than one word compares the key after it, or is busy. */
+#ifndef FDRI_RECORDER_RECORD_RULE_TABLE_H
+#define FDRI_RECORDER_RECORD_RULE_TABLE_H
+
+#include <fdr/fdr.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "recorder/names/names.h"
+#include "recorder/thread/thread_state.h"
+
+/* A region with a rule, as this thread met it. */
+struct fdri_record_ruled {
+    uint64_t key;       /* fdri_record_ruled_key; 0: none */
+    uint64_t min_ticks; /* `min`: shorter calls are not stored */
+    uint32_t row_off, count;
+    uint8_t mode; /* FDRI_NAMES_RULE_* */
+    uint8_t pad[7];
+};
+
+/* A function has its code address as key, a region entered by its id this. No code lies in the upper half. */
+static inline uint64_t fdri_record_ruled_key(fdr_region region, uint64_t address)
+{
+    return address ? address : region | 1ull << 63;
+}
+
+static inline uint32_t fdri_record_ruled_slot(const struct fdri_thread *t, uint64_t key)
+{
+    return (uint32_t)key * 0x9E3779B1u >> t->ruled_shift;
+}
+
+/* The entry of this key, or another one: the caller compares keys. The thread has a table. Tables are not freed while
+ * the recording runs, so a handler that replaces one does no harm. */
+static inline __attribute__((always_inline)) struct fdri_record_ruled *
+fdri_record_ruled_find(const struct fdri_thread *t, uint64_t key)
+{
+    uint32_t slot = fdri_record_ruled_slot(t, key);
+    return FDRI_LIKELY(t->ruled[slot].key == key) ? &t->ruled[slot] : &t->ruled[slot ^ 1];
+}
+
+/* Is this entry that of the key? Those of code addresses are void once modules were unloaded. */
+static inline __attribute__((always_inline)) bool fdri_record_ruled_is(const struct fdri_thread *t,
+                                                                       const struct fdri_record_ruled *r, uint64_t key)
+{
+    return r->key == key && t->ruled_version == fdri_atomic_load_relaxed(&fdri_names_address_version);
+}
+
+/* Takes a region into the table, if there is memory for one. */
+void fdri_record_ruled_add(struct fdri_thread *t, fdr_region region, const struct fdri_record_function *f,
+                           const struct fdri_names_rule *rule, const struct fdri_arena_row *row);
+
+#endif

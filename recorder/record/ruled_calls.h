@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* The path of calls that a rule leaves out (FDR_FILTER): one look-up in a table of the thread, an exact count, no clock,
+ * no frame on the shadow stack.
+ *
+ * A call left out has no frame, so its leave must be recognised without one. `exclude` leaves out every call of a
+ * region, so every leave is ignored. `first` and `every` store some calls of a region. While one of those is open on the
+ * thread, calls of such regions take the slow path: a call left out inside of a stored call of its own region gets a
+ * frame, and the frames decide which call a leave ends. Otherwise a leave of such a region has no frame to end, and is
+ * ignored. */
+#ifndef FDRI_RECORDER_RECORD_RULED_CALLS_H
+#define FDRI_RECORDER_RECORD_RULED_CALLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "format/arena/arena.h"
+#include "recorder/names/names.h"
+#include "recorder/record/rule_table.h"
+#include "recorder/record/call_fast.h"
+#include "recorder/thread/arena_place.h"
+#include "recorder/thread/thread_state.h"
+
+/* Counts a call of r that its rule leaves out, and ends the operation. The location is busy, and t->ruled_level is the
+ * level inside of the top call. unfinished_call.c relies on the order. */
+static inline __attribute__((always_inline)) void fdri_record_ruled_count(struct fdri_thread *t,
+                                                                          const struct fdri_record_ruled *r)
+{
+    struct fdri_arena_level *v = t->ruled_level;
+    v->row_off = r->row_off;
+    fdri_atomic_signal_fence();
+    fdri_atomic_bump_relaxed(&v->presented, 1);
+    fdri_atomic_bump_relaxed(&v->filtered, 1);
+    fdri_atomic_signal_fence();
+    fdri_atomic_bump_relaxed(&((struct fdri_arena_row *)fdri_thread_at(t, r->row_off))->untimed, 1);
+    fdri_atomic_store_release(&t->loc->busy, 0); /* R:busy */
+}
+
+enum fdri_record_ruled_result {
+    FDRI_RECORD_RULED_NONE, /* the region has no rule, as far as this thread knows */
+    FDRI_RECORD_RULED_DONE, /* the call is left out and counted */
+    FDRI_RECORD_RULED_OTHER /* neither, or the fast path may not be taken */
+};
+
+/* Counts the call if its region is excluded, and the call left out before it was at the same level. */
+static inline __attribute__((always_inline)) enum fdri_record_ruled_result
+fdri_record_ruled_exclude(struct fdri_thread *t, uint64_t key)
+{
+    struct fdri_arena_location *l = t->loc;
+    if (FDRI_UNLIKELY(l->busy)) return FDRI_RECORD_RULED_OTHER;
+    fdri_record_mark_busy(l); /* first: before it a handler may change the entry */
+    const struct fdri_record_ruled *r = fdri_record_ruled_find(t, key);
+    if (!fdri_record_ruled_is(t, r, key)) {
+        fdri_record_not_busy(l);
+        return FDRI_RECORD_RULED_NONE;
+    }
+    bool here = t->ruled_around == t->top && l->depth < t->kept_levels;
+    if (FDRI_UNLIKELY(r->mode != FDRI_NAMES_RULE_EXCLUDE || !here)) {
+        fdri_record_not_busy(l);
+        return FDRI_RECORD_RULED_OTHER;
+    }
+    fdri_record_ruled_count(t, r);
+    return FDRI_RECORD_RULED_DONE;
+}
+
+/* Counts a call that any rule leaves out. False: it is not left out, or the slow path must decide. */
+bool fdri_record_ruled_leave_out(struct fdri_thread *t, uint64_t key);
+/* Does a counting rule leave out the next call? Counts the call. */
+bool fdri_record_ruled_skips(struct fdri_arena_row *row, uint32_t mode, uint32_t count);
+/* Counts the open calls with FDRI_ARENA_LEVEL_NTH again, after a longjmp left an operation. */
+void fdri_record_ruled_recount(struct fdri_thread *t);
+
+/* Does a leave of a region with such a rule end a call that has no frame? */
+static inline __attribute__((always_inline)) bool fdri_record_ruled_leave_ignored(const struct fdri_thread *t,
+                                                                                  uint32_t mode)
+{
+    return mode == FDRI_NAMES_RULE_EXCLUDE || (mode != FDRI_NAMES_RULE_MIN && !t->ruled_open);
+}
+
+#endif
