@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Special cases of scarce memory: first moments (FDR_PIN), joined bands, bins ready, late work. Simpler mechanisms shall
- * replace them; do not add users.
+/* Special cases of scarce memory: first moments (FDR_PIN), joined bands, bins ready, late work. Simpler mechanisms
+ * shall replace them; do not add users.
  *
  *   ready.c       bins given back ahead                 aside.c       the first moments, pinned (FDR_PIN)
  *   join.c        fewer bands in little memory          later.c       work that a call leaves to those behind it

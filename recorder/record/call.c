@@ -75,8 +75,9 @@ static FDRI_NOINLINE void leave_slow(fdr_region region, uint64_t address, bool l
     fdri_thread_end(t);
 }
 
-/* Completes a leave that fdri_record_leave_fast returned as FDRI_RECORD_LEAVE_REST, with the tick it took. Uses data that all threads share, so it
- * must not run after fdr_finalize. Either fdr_finalize sees the busy mark, or the load here sees the switch off. */
+/* Completes a leave that fdri_record_leave_fast returned as FDRI_RECORD_LEAVE_REST, with the tick it took. Uses data
+ * that all threads share, so it must not run after fdr_finalize. Either fdr_finalize sees the busy mark, or the load
+ * here sees the switch off. */
 FDRI_NOINLINE void fdri_record_leave_rest(struct fdri_thread *t, uint64_t tick)
 {
     struct fdri_arena_location *l = t->loc;
@@ -261,7 +262,24 @@ static struct fdri_record_function function_of(uint64_t address, uint64_t frame,
     return f;
 }
 
-static FDRI_NOINLINE void enter_unknown(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
+/* Enters a function deeper than FDR_DEPTH that is in this thread's cache, and whose frame is below that of the newest
+ * call. */
+static bool count_known(struct fdri_thread *t, const struct fdri_record_function *f)
+{
+    struct fdri_arena_location *l = t->loc;
+    if (l->busy || t->address_cache_version != fdri_atomic_load_relaxed(&fdri_names_address_version)) return false;
+    fdri_record_mark_busy(l);
+    const struct fdri_names_cached *k = fdri_names_cache_find(t, f->address);
+    const struct fdri_arena_level *newest = t->top;
+    bool known = k->address == f->address && l->depth - t->depth_limit < t->counted_levels;
+    bool below = f->frame == FDRI_RECORD_FRAME_UNKNOWN ||
+                 (newest->address && f->frame - fdri_record_own_bytes(k, f->site) >= newest->frame);
+    if (!known || !below) return fdri_record_not_busy(l);
+    fdri_record_count_push(t, l, fdri_record_child_of(t, t->top, l->depth), k->region, k->row_off, f);
+    return true;
+}
+
+static FDRI_NOINLINE void enter_uncached(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
 {
     struct fdri_thread *t = &fdri_record_self;
     const struct fdri_record_function f = function_of(address, frame, caller, site);
@@ -270,6 +288,12 @@ static FDRI_NOINLINE void enter_unknown(uint64_t address, uint64_t frame, uint64
                 fdri_jumps_first_abandoned(t, &f);
     /* which closes the abandoned calls */
     if (gone || !fdri_record_count_enter(t, region, &f, true)) enter_slow(region, &f, true, 0);
+}
+
+static FDRI_NOINLINE void enter_unknown(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
+{
+    const struct fdri_record_function f = {address, frame, caller, site, 0};
+    if (!count_known(&fdri_record_self, &f)) enter_uncached(address, frame, caller, site);
 }
 
 /* f's frame overlaps that of the newest call, and f was not plainly inlined into it. Either a longjmp left the newest

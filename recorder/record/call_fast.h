@@ -137,8 +137,8 @@ fdri_record_push_known(struct fdri_thread *t, struct fdri_arena_location *l, con
 
 /* Enters a function by its address, if it is in this thread's cache; false: it is not. look: the stack pointer is
  * known, so f's frame must lie below that of the newest call. If it does not, or the newest call has no frame,
- * fdri_record_enter_beside continues from here, still busy. It needs more registers than the fast path should save, so it is a
- * function of its own. flags: those that the function's rule gives the level. */
+ * fdri_record_enter_beside continues from here, still busy. It needs more registers than the fast path should save, so
+ * it is a function of its own. flags: those that the function's rule gives the level. */
 static inline __attribute__((always_inline)) bool
 fdri_record_enter_known(struct fdri_thread *t, struct fdri_record_function f, bool look, uint32_t flags)
 {
@@ -234,8 +234,9 @@ fdri_record_store_ordinary(struct fdri_thread *t, struct fdri_arena_part *p, uin
 
 enum fdri_record_leave_result { FDRI_RECORD_LEAVE_DONE, FDRI_RECORD_LEAVE_NOT_MINE, FDRI_RECORD_LEAVE_REST };
 
-/* FDRI_RECORD_LEAVE_REST: the location is still busy, and fdri_record_leave_rest must complete the leave. The unit of time is 2^shift ticks of the
- * counter. flags: the level's, from the region's rule; calls shorter than min_ticks are not stored. */
+/* FDRI_RECORD_LEAVE_REST: the location is still busy, and fdri_record_leave_rest must complete the leave. The unit of
+ * time is 2^shift ticks of the counter. flags: the level's, from the region's rule; calls shorter than min_ticks are
+ * not stored. */
 static inline __attribute__((always_inline)) enum fdri_record_leave_result
 fdri_record_leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t shift, uint32_t flags,
                        uint64_t min_ticks, uint64_t *tick_out)
@@ -287,6 +288,27 @@ static inline uint64_t fdri_record_untimed_word(fdr_region region)
     return region | (uint64_t)FDRI_ARENA_LEVEL_UNTIMED << 32;
 }
 
+/* Pushes a call that is only counted, and ends the operation. */
+static inline __attribute__((always_inline)) void
+fdri_record_count_push(struct fdri_thread *t, struct fdri_arena_location *l, struct fdri_arena_level *v,
+                       fdr_region region, uint32_t row_off, const struct fdri_record_function *f)
+{
+    struct fdri_arena_row *row = (void *)(t->base + row_off);
+    uint64_t word = fdri_record_untimed_word(region), place = row_off; /* reserved stays 0 */
+    v->enter_tick = l->last_tick;
+    memcpy(&v->region, &word, sizeof word);
+    memcpy(&v->row_off, &place, sizeof place);
+    fdri_record_level_place(v, f);
+    fdri_atomic_signal_fence();
+    fdri_atomic_bump_relaxed(&v->presented, 1);
+    fdri_atomic_bump_relaxed(&v->filtered, 1);
+    fdri_atomic_signal_fence();
+    fdri_atomic_bump_relaxed(&row->untimed, 1);         /* after presented: unfinished_call.c */
+    fdri_atomic_store_release(&l->depth, l->depth + 1); /* R:frame */
+    t->top = v;
+    fdri_atomic_store_release(&l->busy, 0); /* R:busy */
+}
+
 /* Enters a call deeper than FDR_DEPTH: it is counted, and no clock is read. far: handle also a next level in another
  * block. False: the slow path must enter it. */
 static inline __attribute__((always_inline)) bool
@@ -302,19 +324,7 @@ fdri_record_count_enter(struct fdri_thread *t, fdr_region region, const struct f
     struct fdri_arena_row *row = (void *)(t->base + row_off);
     if (FDRI_UNLIKELY(row->key != key || (row->flags & FDRI_ARENA_ROW_GATED))) return fdri_record_not_busy(l);
     struct fdri_arena_level *v = far ? fdri_thread_level(t, depth + 1) : t->top + 1;
-    uint64_t word = fdri_record_untimed_word(region), place = row_off; /* reserved stays 0 */
-    v->enter_tick = l->last_tick;
-    memcpy(&v->region, &word, sizeof word);
-    memcpy(&v->row_off, &place, sizeof place);
-    fdri_record_level_place(v, f);
-    fdri_atomic_signal_fence();
-    fdri_atomic_bump_relaxed(&v->presented, 1);
-    fdri_atomic_bump_relaxed(&v->filtered, 1);
-    fdri_atomic_signal_fence();
-    fdri_atomic_bump_relaxed(&row->untimed, 1);      /* after presented: unfinished_call.c */
-    fdri_atomic_store_release(&l->depth, depth + 1); /* R:frame */
-    t->top = v;
-    fdri_atomic_store_release(&l->busy, 0); /* R:busy */
+    fdri_record_count_push(t, l, v, region, row_off, f);
     return true;
 }
 

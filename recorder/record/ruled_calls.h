@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The path of calls that a rule leaves out (FDR_FILTER): one look-up in a table of the thread, an exact count, no clock,
- * no frame on the shadow stack.
+/* The path of calls that a rule leaves out (FDR_FILTER): one look-up in a table of the thread, an exact count, no
+ * clock, no frame on the shadow stack.
  *
  * A call left out has no frame, so its leave must be recognised without one. `exclude` leaves out every call of a
- * region, so every leave is ignored. `first` and `every` store some calls of a region. While one of those is open on the
- * thread, calls of such regions take the slow path: a call left out inside of a stored call of its own region gets a
- * frame, and the frames decide which call a leave ends. Otherwise a leave of such a region has no frame to end, and is
- * ignored. */
+ * region, so every leave is ignored. `first` and `every` store some calls of a region. While one of those is open on
+ * the thread, calls of such regions take the slow path: a call left out inside of a stored call of its own region gets
+ * a frame, and the frames decide which call a leave ends. Otherwise a leave of such a region has no frame to end, and
+ * is ignored. */
 #ifndef FDRI_RECORDER_RECORD_RULED_CALLS_H
 #define FDRI_RECORDER_RECORD_RULED_CALLS_H
 

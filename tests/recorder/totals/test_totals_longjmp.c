@@ -240,6 +240,7 @@ static void P5_longjmp_keeps_totals_of_functions(void **state)
     (void)state;
     enter_any = enter_function, leave_any = leave_function;
     all((struct fdr_config){0});
+    all((struct fdr_config){.depth = "1"});
 }
 
 static void P5_longjmp_keeps_totals_of_given_times(void **state)
