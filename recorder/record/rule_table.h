@@ -49,7 +49,7 @@ fdri_record_ruled_find(const struct fdri_thread *t, uint64_t key)
 static inline __attribute__((always_inline)) bool fdri_record_ruled_is(const struct fdri_thread *t,
                                                                        const struct fdri_record_ruled *r, uint64_t key)
 {
-    return r->key == key && t->ruled_version == fdri_atomic_load_relaxed(&fdri_names_address_version);
+    return r->key == key && (key >> 63 || t->ruled_version == fdri_atomic_load_relaxed(&fdri_names_address_version));
 }
 
 /* Takes a region into the table, if there is memory for one. */

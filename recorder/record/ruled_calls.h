@@ -55,8 +55,7 @@ fdri_record_ruled_exclude(struct fdri_thread *t, uint64_t key)
         fdri_record_not_busy(l);
         return FDRI_RECORD_RULED_NONE;
     }
-    bool here = t->ruled_around == t->top && l->depth < t->kept_levels;
-    if (FDRI_UNLIKELY(r->mode != FDRI_NAMES_RULE_EXCLUDE || !here)) {
+    if (FDRI_UNLIKELY(r->mode != FDRI_NAMES_RULE_EXCLUDE || t->ruled_around != t->top)) {
         fdri_record_not_busy(l);
         return FDRI_RECORD_RULED_OTHER;
     }

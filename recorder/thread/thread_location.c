@@ -52,6 +52,7 @@ void fdri_thread_update_soft(struct fdri_thread *t)
     t->unruled = t->ruled ? 0 : t->recording;
     t->unrounded_recording = t->ruled ? 0 : t->exact;
     t->kept_levels = l->overflow ? 0 : kept;
+    t->ruled_around = NULL; /* there may be no level inside of it any more */
 }
 
 void fdri_thread_stop_recording(struct fdri_thread *t)
