@@ -7,6 +7,7 @@
 
 #include "tools/crash.h"
 #include "tools/common/job_ranks.h"
+#include "tools/common/short_names.h"
 
 #define NOT_SAID UINT64_MAX
 
@@ -262,7 +263,7 @@ static void print_stuck(const struct verdict *v, const struct stuck *s, bool wit
            info->has_cause && info->cause_signal ? ", until " : "",
            info->has_cause && info->cause_signal ? signal_name(info->cause_signal, name) : "");
     for (size_t i = 0; i < s->location->open_count; i++)
-        printf(" %s%s", i ? "> " : "", plain_region(s->process->file, s->location->open[i].region));
+        printf(" %s%s", i ? "> " : "", plain_shown(s->process->file, s->location->open[i].region));
     putchar('\n');
     size_t stack = with_stack ? stack_of(s) : SIZE_MAX;
     if (stack != SIZE_MAX) print_frames(s->process->file, stack, 16);
@@ -401,6 +402,7 @@ static int print_object(const struct verdict *v)
 
 int verb_hang(int argc, char **argv)
 {
+    static const struct argp_child children[] = {{&names_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {
         options,
         parse,
@@ -408,7 +410,7 @@ int verb_hang(int argc, char **argv)
         "Shows which threads stand in open regions and since when, over the recordings of one or many processes. Then "
         "it shows the region where most processes stand, the processes elsewhere, and the ranks without a recording. "
         "Also takes process numbers. Exit code 1: something hangs.",
-        NULL,
+        children,
         NULL,
         NULL};
     struct arguments a = {.limit_ns = NOT_SAID};

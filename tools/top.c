@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tools/common/verbs.h"
+#include "tools/common/short_names.h"
 
 struct arguments {
     const char *process;
@@ -154,7 +155,7 @@ static void print_open(const struct fdr_file *file, const struct fdr_location_in
     char name[256], line[1024] = "";
     size_t first = l->open_count, used = 0;
     while (first > 0) {
-        size_t length = strlen(region_name(file, l->open[first - 1].region));
+        size_t length = strlen(shown_region(file, l->open[first - 1].region));
         if (length > 48) length = 48;
         if (used && used + length + 3 > columns) break;
         used += length + 3;
@@ -163,7 +164,7 @@ static void print_open(const struct fdr_file *file, const struct fdr_location_in
     if (first > 0) strcpy(line, "... > ");
     for (size_t i = first; i < l->open_count; i++) {
         size_t at = strlen(line);
-        snprintf(line + at, sizeof line - at, "%s%s", fit(name, region_name(file, l->open[i].region), 48),
+        snprintf(line + at, sizeof line - at, "%s%s", fit(name, shown_region(file, l->open[i].region), 48),
                  i + 1 < l->open_count ? " > " : "");
     }
     printf("%s", l->open_count ? plain_name(line) : "-");
@@ -333,6 +334,7 @@ static int watch(const struct arguments *a)
 
 int verb_top(int argc, char **argv)
 {
+    static const struct argp_child children[] = {{&names_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {
         options,
         parse,
@@ -340,7 +342,7 @@ int verb_top(int argc, char **argv)
         "Shows a running process from its recording: the buffer, the ledger and each thread. A thread's row has its "
         "events per second and its open regions, innermost last, with the time since the innermost was entered. The "
         "process may hang or be stopped. Ends with the process, or at an interrupt.",
-        NULL,
+        children,
         NULL,
         NULL};
     struct arguments a = {.interval_ns = 1000000000u};
