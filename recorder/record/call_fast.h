@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inline parts of the fast path of enter and leave; call.c and call_ruled.c make functions of them.
+/* The inline parts of the fast path of enter and leave; call.c makes functions of them.
  *
  * The fast path makes no call except tail calls to the rare cases. It leaves before its first store that counts, or, if
  * a record is spelled out, when only that is left to do. The location is marked busy before anything of it is read: a
