@@ -25,9 +25,8 @@ static const struct argp_option options[] = {
     {"json", 'j', 0, 0, "As JSON", 0},
     {"output", 'o', "FILE", 0, "Into this file instead of standard output", 0},
     {"keep-time", OPTION_KEEP_TIME, "PERCENT", 0,
-     "Keep so much of the time shown; functions of at most 128 ns do not count (95; 0: no limit, and long functions "
-     "and "
-     "those with rare long calls may go)",
+     "Keep so much of the time shown (95). Functions of at most 128 ns do not count. 0: there is no limit, and long "
+     "functions may go, too",
      0},
     {"events", OPTION_EVENTS, "PERCENT", 0, "Stop when so many of the events are gone (95)", 0},
     {0}};

@@ -102,6 +102,7 @@ static bool read_process(uint32_t pid, struct reading *l, char *message, size_t 
 
 static void free_reading(struct reading *l)
 {
+    short_names_forget(l->file); /* the next file may lie at its address */
     if (l->file) fdr_file_close(l->file);
     free(l->sums);
     *l = (struct reading){0};

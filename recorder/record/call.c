@@ -212,15 +212,13 @@ static FDRI_NOINLINE void enter_ruled(fdr_region region)
         enter_slow(region, NULL, true, 0);
 }
 
-static FDRI_NOINLINE void enter_first_region(fdr_region region) { enter_slow(region, NULL, true, 0); }
-
 /* The functions above and below are reached by tail calls before anything else, so their callers save no registers. A
  * thread whose first event this is, or that has regions with rules. */
 static FDRI_NOINLINE void enter_other(fdr_region region, uint32_t on)
 {
     struct fdri_thread *t = &fdri_record_self;
     if (FDRI_UNLIKELY(t->recording != on)) {
-        enter_first_region(region);
+        enter_slow(region, NULL, true, 0);
         return;
     }
     enum fdri_record_ruled_result result = fdri_record_ruled_exclude(t, fdri_record_ruled_key(region, 0));

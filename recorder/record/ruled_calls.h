@@ -70,11 +70,14 @@ bool fdri_record_ruled_skips(struct fdri_arena_row *row, uint32_t mode, uint32_t
 /* Counts the open calls with FDRI_ARENA_LEVEL_NTH again, after a longjmp left an operation. */
 void fdri_record_ruled_recount(struct fdri_thread *t);
 
-/* Does a leave of a region with such a rule end a call that has no frame? */
+/* Does a leave of a region with such a rule end a call that has no frame? A handler that interrupts an operation
+ * records into the lane, and may have a stored call there. Calls without a level have no frame, but wait for their
+ * leaves. */
 static inline __attribute__((always_inline)) bool fdri_record_ruled_leave_ignored(const struct fdri_thread *t,
                                                                                   uint32_t mode)
 {
-    return mode == FDRI_NAMES_RULE_EXCLUDE || (mode != FDRI_NAMES_RULE_MIN && !t->ruled_open);
+    return mode == FDRI_NAMES_RULE_EXCLUDE ||
+           (mode != FDRI_NAMES_RULE_MIN && !t->ruled_open && t->kept_levels && !t->loc->busy);
 }
 
 #endif
