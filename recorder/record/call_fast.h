@@ -176,6 +176,18 @@ fdri_record_is_top(const struct fdri_arena_level *v, fdr_region region, uint64_t
                    : fdri_record_region_and_flags(v) == (region | (uint64_t)flags << 32);
 }
 
+/* Adds a call to the row's sums. unfinished_call.c relies on the order. */
+static inline __attribute__((always_inline)) void
+fdri_record_add_sums(struct fdri_arena_row *r, const struct fdri_arena_level *v, uint64_t duration)
+{
+    fdri_atomic_signal_fence();
+    fdri_atomic_bump_relaxed(&r->calls, 1);
+    fdri_atomic_signal_fence();
+    fdri_atomic_bump_relaxed(&r->exclusive, duration - v->child_ticks);
+    fdri_atomic_signal_fence();
+    fdri_atomic_bump_relaxed(&r->sum, duration);
+}
+
 /* Adds a duration between the row's minimum and maximum to the totals. The histogram has a counter for it, but the
  * counter's address is known late, after the clock. Loads after a store to it would wait for the address (8 of 27 ns on
  * AMD's processors). So the next call does the store. */
@@ -189,13 +201,8 @@ fdri_record_add_ordinary(struct fdri_thread *t, struct fdri_arena_location *l, u
     fdri_atomic_signal_fence();
     l->pending_counter_off = (uint32_t)r->histogram + fdri_totals_bucket(ns) * (uint32_t)sizeof(uint64_t);
     t->sum_before = r->sum;
-    /* The order is that of fdri_totals_count_pending; unfinished_call.c relies on it, and on the order below. */
-    fdri_atomic_signal_fence();
-    fdri_atomic_bump_relaxed(&r->calls, 1);
-    fdri_atomic_signal_fence();
-    fdri_atomic_bump_relaxed(&r->exclusive, duration - v->child_ticks);
-    fdri_atomic_signal_fence();
-    fdri_atomic_bump_relaxed(&r->sum, duration);
+    /* The order is that of fdri_totals_count_pending; unfinished_call.c relies on it. */
+    fdri_record_add_sums(r, v, duration);
 }
 
 /* Ends the leave: adds the duration to the parent's child_ticks and pops the call. */

@@ -17,6 +17,7 @@
 #include "recorder/names/names.h"
 #include "recorder/record/rule_table.h"
 #include "recorder/pressure/recorder_pressure.h"
+#include "recorder/record/call_fast.h"
 #include "recorder/record/record.h"
 #include "recorder/record/ruled_calls.h"
 #include "recorder/record/shadow_stack.h"
@@ -36,12 +37,7 @@ static void add_totals(struct fdri_thread *t, uint8_t *base, struct fdri_arena_l
     uint64_t ns = (uint64_t)((unsigned __int128)duration * t->to_ns >> 32);
     t->loc->pending_counter_off = fdri_totals_histogram_counter(t, r, fdri_totals_bucket(ns));
     t->sum_before = r->sum;
-    fdri_atomic_signal_fence();
-    fdri_atomic_bump_relaxed(&r->calls, 1);
-    fdri_atomic_signal_fence();
-    fdri_atomic_bump_relaxed(&r->exclusive, duration - v->child_ticks);
-    fdri_atomic_signal_fence();
-    fdri_atomic_bump_relaxed(&r->sum, duration);
+    fdri_record_add_sums(r, v, duration);
     fdri_atomic_signal_fence();
     fdri_atomic_bump_relaxed(&parent->child_ticks, duration);
     if (FDRI_UNLIKELY(duration < r->min)) r->min = duration;
