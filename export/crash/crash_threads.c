@@ -206,10 +206,11 @@ static uint32_t read_task(uint32_t tid, const char *file, char *to, uint32_t byt
 static void find_deaf(int number)
 {
     static const char line[] = "SigBlk:\t";
-    for (uint32_t i = 0; i < THREADS && fdri_atomic_load_relaxed(&slots[i].tid); i++) {
+    uint32_t tid;
+    for (uint32_t i = 0; i < THREADS && (tid = fdri_atomic_load_relaxed(&slots[i].tid)); i++) {
         char text[4096];
         if (fdri_atomic_load_acquire(&slots[i].answered)) continue; /* A:answered */
-        uint32_t n = read_task(slots[i].tid, "/status", text, sizeof text);
+        uint32_t n = read_task(tid, "/status", text, sizeof text);
         for (const char *p = text; p + sizeof line < text + n; p++) {
             uint64_t blocked;
             if (memcmp(p, line, sizeof line - 1)) continue;

@@ -72,7 +72,7 @@ static pthread_barrier_t together;
 static void *fault(void *unused)
 {
     pthread_barrier_wait(&together);
-    *nowhere = 1;
+    __atomic_store_n(nowhere, 1, __ATOMIC_RELAXED);
     return unused;
 }
 static void everybody(void)

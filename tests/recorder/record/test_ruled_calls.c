@@ -217,6 +217,7 @@ static void P3_P5_in_handlers(void **state)
     assert_int_equal(timer_settime(timer, 0, &period, NULL), 0);
     for (uint64_t i = 1; handled < 300; i++) walk(i * 7919 + 88172645463325252u, 2000, false);
     timer_delete(timer);
+    signal(SIGUSR1, SIG_IGN); /* ThreadSanitizer delivers late: the last signal would come within compare() */
     compare(true, 2 * (uint64_t)handled);
 }
 
