@@ -25,6 +25,7 @@
 #include "format/arena/event_class.h"
 #include "format/arena/fold_block.h"
 #include "format/arena/frozen_stack.h"
+#include "format/arena/governor_block.h"
 #include "format/arena/ledger_line.h"
 #include "format/arena/level.h"
 #include "format/arena/location.h"

@@ -73,7 +73,7 @@ enum fdri_arena_level_flags {
     FDRI_ARENA_LEVEL_EDGES = 8,    /* counters are read at the edges of this call */
     FDRI_ARENA_LEVEL_ORDINAL = 16, /* the record states its ordinal, which is zero_count (0 in another zero_tick) */
     FDRI_ARENA_LEVEL_NAMED = 32,   /* with RULED: a stored call of length 0 names this one as parent, so it is stored */
-    FDRI_ARENA_LEVEL_NTH = 64,     /* a rule stores only some calls of this region: `first`, `every` */
+    FDRI_ARENA_LEVEL_NTH = 64,     /* only some calls of this region have frames: `first`, `every`, muted regions */
     FDRI_ARENA_LEVEL_NO_CALL = 128, /* level 0, always: it is no call, and no leave matches it */
     FDRI_ARENA_LEVEL_MARKED = 256   /* open when a mark to rewind to was set; the mark must learn of its end */
 };

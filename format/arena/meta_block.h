@@ -38,7 +38,8 @@ enum fdri_arena_meta_kind {
     FDRI_ARENA_META_ORDER = 59,     /* partitions in order of worth: readers ignore it */
     FDRI_ARENA_META_FOLD = 64,      /* struct fdri_arena_fold: the undo list of the accounts */
     FDRI_ARENA_META_NODES = 72,     /* struct fdri_arena_nodes_block: free bins by NUMA node */
-    FDRI_ARENA_META_STREWN = 73     /* a word for each bin: readers ignore it */
+    FDRI_ARENA_META_STREWN = 73,    /* a word for each bin: readers ignore it */
+    FDRI_ARENA_META_GOVERNOR = 80   /* struct fdri_arena_governor */
 };
 struct fdri_arena_meta_head {
     uint32_t magic;

@@ -113,6 +113,8 @@ struct fdri_arena_superblock {
      * file. It then removed the live file. over_error: errno of a failed removal; the file may be empty. */
     uint32_t over;
     uint32_t over_error;
+    uint32_t governor_off; /* off of struct fdri_arena_governor; 0: FDR_OVERHEAD is off */
+    uint32_t governor_reserved;
 };
 enum fdri_arena_reason_kind {
     FDRI_ARENA_REASON_UNKNOWN = 0,
@@ -128,7 +130,7 @@ static_assert(sizeof(struct fdri_arena_superblock) <= FDRI_ARENA_SUPERBLOCK_BYTE
 static inline void fdri_arena_superblock_forget(struct fdri_arena_superblock *s)
 {
     s->location_first = s->location_count = s->fold_off = 0;
-    s->defs_first = s->defs_last = s->notes_off = 0;
+    s->defs_first = s->defs_last = s->notes_off = s->governor_off = 0;
     for (int i = 0; i < 16; i++) s->def_count[i] = 0;
     s->node_count = s->nodes_off = s->free_bins = 0;
     s->free_stack = s->alive_tick = 0;

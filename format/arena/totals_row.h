@@ -37,7 +37,7 @@ static inline uint64_t fdri_arena_histogram_word(uint32_t off, uint32_t first, u
 }
 enum fdri_arena_row_flags {
     FDRI_ARENA_ROW_NO_HISTOGRAM = 1, /* memory had no room for it */
-    FDRI_ARENA_ROW_GATED = 2,        /* the region has a rule */
+    FDRI_ARENA_ROW_GATED = 2,        /* the region has a rule, or the thread knows that it is muted */
     FDRI_ARENA_ROW_SATURATED = 4,    /* `sum` reached the bound of its type, and stays there */
     FDRI_ARENA_ROW_VALUE_SHIFT = 8,  /* bits 8..9: enum fdri_arena_value_type of sum, min, max */
     FDRI_ARENA_ROW_SEEN_SHIFT = 12   /* bits 12..31: calls seen by a counting rule, saturating */

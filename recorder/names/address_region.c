@@ -120,7 +120,8 @@ static FDRI_NOINLINE fdr_region insert(uint64_t address)
     fdri_thread_inside++;
     uint32_t module = fdri_names_module_of(address);
     /* readers find names offline. Only rules and triggers need one now: that of the dynamic symbol table */
-    if ((fdri_names_rules_any() || fdri_watch_regions()) && dladdr((void *)(uintptr_t)address, &info) && info.dli_sname)
+    if ((fdri_names_rules_loaded() || fdri_watch_regions()) && dladdr((void *)(uintptr_t)address, &info) &&
+        info.dli_sname)
         name = info.dli_sname;
     pthread_mutex_lock(&lock);
     struct table *t = writable();

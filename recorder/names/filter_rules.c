@@ -51,7 +51,7 @@ static uint32_t pattern_count, any; /* any: atomic, as it is read while another 
 static char phases[PHASES_MAX][64];
 static uint32_t phase_count; /* atomic, like any */
 
-bool fdri_names_rules_any(void) { return fdri_atomic_load_relaxed(&any); }
+bool fdri_names_rules_loaded(void) { return fdri_atomic_load_relaxed(&any); }
 bool fdri_names_rules_phases(void) { return fdri_atomic_load_relaxed(&phase_count) != 0; }
 
 bool fdri_names_rules_phase(const char *name)

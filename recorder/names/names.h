@@ -4,6 +4,7 @@
  *   define.c            definitions in the arena       address_region.c    code address to region
  *   address_cache.c     the same, for each thread      loaded_modules.c    where code lies
  *   filter_rules.c      include and exclude rules      note.c              facts about the run
+ *   mutes.c             regions that the governor muted
  *
  * Neighbours: record/ looks regions up; watch/ is called with each new definition; life/ starts, ends and forks all of
  * this. Fork functions take a phase: 0 before fork() in the parent, 1 after it in the parent, 2 in the child. Phase 3
@@ -113,15 +114,29 @@ enum {
     FDRI_NAMES_RULE_FIRST,
     FDRI_NAMES_RULE_EVERY,
     FDRI_NAMES_RULE_MIN,
-    FDRI_NAMES_RULE_COUNTERS
+    FDRI_NAMES_RULE_COUNTERS,
+    FDRI_NAMES_RULE_MUTED /* no rule of the file, but the governor: of each `count` calls one has a time */
 };
 /* Reads the file FDR_FILTER before a recording begins. edges: counters are read at the edges of calls, namely of the
  * regions whose names match edge_regions. */
 void fdri_names_rules_load(const char *path, bool edges, const char *edge_regions);
 void fdri_names_rules_define(uint32_t region, const char *name, const char *file, bool by_address);
 const struct fdri_names_rule *fdri_names_rule_of(uint32_t region); /* NULL: none */
-bool fdri_names_rules_any(void);
+/* The same, or that of a muted region. */
+const struct fdri_names_rule *fdri_names_rule_now(uint32_t region);
+bool fdri_names_rules_loaded(void); /* did the file have rules? */
+bool fdri_names_rules_any(void);    /* may regions have rules, or be muted? */
 bool fdri_names_rules_phases(void);
 bool fdri_names_rules_phase(const char *name);
+
+/* Regions that the governor muted. Only fdr's own thread changes them; threads adopt a change when they see the version
+ * (record/adopt_mutes.c). */
+enum { FDRI_NAMES_MUTE_PERIOD = 256 };
+extern uint32_t fdri_names_mutes_version __attribute__((visibility("hidden"))); /* atomic; rises with each change */
+bool fdri_names_mutes_start(bool on); /* forgets all mutes; false: no memory */
+void fdri_names_mute(uint32_t region, bool muted);
+void fdri_names_mutes_changed(void);        /* makes the changes known to threads */
+bool fdri_names_is_muted(uint32_t region);  /* now */
+bool fdri_names_was_muted(uint32_t region); /* now, or before */
 
 #endif

@@ -43,11 +43,30 @@
 __thread struct fdri_thread fdri_record_self;
 __thread struct fdri_thread fdri_record_lane;
 
+static inline bool must_adopt(const struct fdri_thread *t)
+{
+    return FDRI_UNLIKELY(t->mutes_seen != fdri_atomic_load_relaxed(&fdri_names_mutes_version));
+}
+
+static void adopt(struct fdri_thread *t)
+{
+    if (must_adopt(t)) fdri_record_adopt_mutes(t);
+}
+
+static FDRI_NOINLINE void adopt_between_calls(void)
+{
+    struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_NO_EVENT);
+    if (!t) return;
+    adopt(t);
+    fdri_thread_end(t);
+}
+
 static FDRI_NOINLINE void enter_slow(fdr_region region, const struct fdri_record_function *f, bool live,
                                      uint64_t time_ns)
 {
     struct fdri_thread *t = fdri_thread_begin(live ? FDRI_THREAD_LIVE : FDRI_THREAD_NS);
     if (!t) return;
+    adopt(t);
     bool opened = fdri_record_enter(t, region, f, live, time_ns);
     uint32_t depth = t->loc->depth;
     bool edges = live && opened && t->top->flags & FDRI_ARENA_LEVEL_EDGES && t == &fdri_record_self;
@@ -91,6 +110,7 @@ FDRI_NOINLINE void fdri_record_leave_rest(struct fdri_thread *t, uint64_t tick)
     l->last_tick = tick;
     if (FDRI_UNLIKELY(t->top->flags)) fdri_record_close_flagged(t, tick);
     else fdri_record_close_top(t, l, t->top, l->depth, tick);
+    adopt(t);
     fdri_thread_end(t);
 }
 
@@ -104,7 +124,7 @@ static inline void fetch_ahead(struct fdri_thread *t)
 }
 
 /* Stores a record that is spelled out, and ends the call. That is about one record of five, one of 64 at the least. So
- * this function also does the deferred work of opening bins. */
+ * this function also does the deferred work of opening bins, and looks whether other regions are muted now. */
 FDRI_NOINLINE void fdri_record_store_spelled(struct fdri_thread *t, struct fdri_arena_part *p, uint64_t gap,
                                              uint64_t tick)
 {
@@ -119,6 +139,7 @@ FDRI_NOINLINE void fdri_record_store_spelled(struct fdri_thread *t, struct fdri_
     if (t->prefetch_off < t->prefetch_end) fetch_ahead(t);
     fdri_record_end_ordinary(t, t->loc, v, tick - v->enter_tick);
     if (FDRI_UNLIKELY(t->deferred)) fdri_do_later();
+    if (must_adopt(t)) adopt_between_calls();
 }
 
 static FDRI_NOINLINE void leave_address_slow(uint64_t address)
@@ -159,10 +180,12 @@ static FDRI_NOINLINE void leave_other(fdr_region region, uint64_t address, uint3
         uint64_t key = fdri_record_ruled_key(region, address);
         const struct fdri_record_ruled *r = fdri_record_ruled_find(t, key);
         uint32_t mode = r->mode;
-        min_ticks = r->min_ticks;
+        uint32_t frames = fdri_record_ruled_frames(r);
+        min_ticks = r->limit;
         fdri_atomic_signal_fence();
         if (FDRI_LIKELY(fdri_record_ruled_is(t, r, key))) {
-            if (FDRI_LIKELY(fdri_record_ruled_leave_ignored(t, mode))) return;
+            if (FDRI_LIKELY(fdri_record_ruled_leave_ignored(t, mode, frames))) return;
+            if (frames && fdri_record_ruled_leave(&fdri_record_self, region, address)) return;
             timed = mode == FDRI_NAMES_RULE_MIN;
         }
     }
@@ -205,7 +228,7 @@ static FDRI_NOINLINE void enter_unruled(fdr_region region)
 static FDRI_NOINLINE void enter_ruled(fdr_region region)
 {
     struct fdri_thread *t = &fdri_record_self;
-    if (fdri_record_ruled_leave_out(t, fdri_record_ruled_key(region, 0))) return;
+    if (fdri_record_ruled_leave_out(t, region, NULL)) return;
     const struct fdri_names_rule *rule = fdri_names_rule_of(region);
     bool timed = rule && rule->mode == FDRI_NAMES_RULE_MIN && t->loc->depth < t->slow_depth;
     if (!timed || !fdri_record_enter_fast(t, region, FDRI_ARENA_ROW_GATED, FDRI_ARENA_LEVEL_RULED))
@@ -336,9 +359,9 @@ static FDRI_NOINLINE void enter_first(uint64_t address, uint64_t pointer, uint64
 static FDRI_NOINLINE void enter_by_rule(uint64_t address, uint64_t pointer, uint64_t caller, uint64_t site, bool ruled)
 {
     struct fdri_thread *t = &fdri_record_self;
-    if (ruled && fdri_record_ruled_leave_out(t, address)) return;
     uint64_t frame = pointer ? t->stack_end - pointer : FDRI_RECORD_FRAME_UNKNOWN;
     struct fdri_record_function f = {address, frame, ~caller, site, 0};
+    if (ruled && fdri_record_ruled_leave_out(t, 0, &f)) return;
     if (!fdri_record_enter_known(t, f, pointer != 0, ruled ? FDRI_ARENA_LEVEL_RULED : 0))
         enter_unknown(address, frame, ~caller, site);
 }

@@ -163,10 +163,8 @@ static void count_only(struct fdri_arena_level *v, struct fdri_arena_row *row)
     fdri_atomic_bump_relaxed(&row->untimed, 1);
 }
 
-/* Pushes a call that is only counted, as presented and filtered: no clock is read, and nothing will be stored. flags:
- * those beside UNTIMED. */
-static void push_untimed(struct fdri_thread *t, struct fdri_arena_level *v, struct fdri_arena_row *row,
-                         fdr_region region, uint32_t flags)
+void fdri_record_push_untimed(struct fdri_thread *t, struct fdri_arena_level *v, struct fdri_arena_row *row,
+                              fdr_region region, uint32_t flags)
 {
     v->region = region;
     v->row_off = fdri_thread_offset_of(t, row);
@@ -174,7 +172,7 @@ static void push_untimed(struct fdri_thread *t, struct fdri_arena_level *v, stru
     v->child_ticks = 0;
     v->flags = FDRI_ARENA_LEVEL_UNTIMED | flags;
     t->untimed += t->loc->depth < t->depth_limit;
-    t->ruled_open += (flags & FDRI_ARENA_LEVEL_NTH) != 0;
+    if (flags & FDRI_ARENA_LEVEL_NTH) fdri_record_ruled_opened(t, v);
     fdri_atomic_signal_fence();
     count_only(v, row);
     fdri_atomic_store_release(&t->loc->depth, t->loc->depth + 1); /* R:frame */
@@ -219,27 +217,44 @@ static uint32_t find_open(const struct fdri_thread *t, fdr_region region, uint64
     return 0;
 }
 
+/* Has the next call of a muted region a time? r: its entry, or NULL. */
+static bool muted_has_time(struct fdri_record_ruled *r, const struct fdri_arena_row *row, uint32_t period)
+{
+    if (!r) return (row->calls + row->untimed) % period == 0;
+    if (row->untimed < r->limit) return false;
+    r->limit = row->untimed + period - 1;
+    return true;
+}
+
+/* Has an open call of the region a frame? r: the region's entry, or NULL. */
+static bool has_frame(const struct fdri_thread *t, const struct fdri_record_ruled *r, fdr_region region)
+{
+    return r ? fdri_record_ruled_frames(r) != 0 : find_open(t, region, 0) != 0;
+}
+
 /* Applies the rule of the region that is entered. True: the call is left out, and is counted. False: *level_flags has
  * the flags of its level. */
 static bool ruled(struct fdri_thread *t, struct fdri_arena_level *v, struct fdri_arena_row *row,
                   const struct fdri_record_function *f, fdr_region region, const struct fdri_names_rule *rule,
                   uint32_t *level_flags)
 {
-    fdri_record_ruled_add(t, region, f, rule, row);
+    struct fdri_record_ruled *r = fdri_record_ruled_add(t, region, f, rule, row);
+    bool timed = false;
     switch (rule->mode) {
-    case FDRI_NAMES_RULE_EXCLUDE: count_only(v, row); return true;
+    case FDRI_NAMES_RULE_EXCLUDE: break;
     case FDRI_NAMES_RULE_FIRST:
-    case FDRI_NAMES_RULE_EVERY:
-        *level_flags |= FDRI_ARENA_LEVEL_NTH;
-        if (!fdri_record_ruled_skips(row, rule->mode, rule->count)) return false;
-        /* inside of a call of its own region it needs a frame, so that each leave finds its call: ruled_calls.h */
-        if (t->ruled_open && find_open(t, region, 0)) push_untimed(t, v, row, region, FDRI_ARENA_LEVEL_NTH);
-        else count_only(v, row);
-        return true;
+    case FDRI_NAMES_RULE_EVERY: timed = !fdri_record_ruled_skips(row, rule->mode, rule->count); break;
+    case FDRI_NAMES_RULE_MUTED: timed = muted_has_time(r, row, rule->count); break;
     case FDRI_NAMES_RULE_MIN: *level_flags |= FDRI_ARENA_LEVEL_RULED; return false;
     case FDRI_NAMES_RULE_COUNTERS: *level_flags |= FDRI_ARENA_LEVEL_EDGES; return false;
     default: return false;
     }
+    *level_flags |= FDRI_ARENA_LEVEL_NTH;
+    if (timed) return false;
+    /* inside of a call of its own region it needs a frame, so that each leave finds its call: ruled_calls.h */
+    if (has_frame(t, r, region)) fdri_record_push_untimed(t, v, row, region, FDRI_ARENA_LEVEL_NTH);
+    else count_only(v, row);
+    return true;
 }
 
 bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fdri_record_function *f, bool live,
@@ -250,7 +265,7 @@ bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fd
     /* If the caller's frame lies above the first call without a level, a longjmp left all calls without a level. */
     if (l->overflow && FDRI_RECORD_HERE() > t->overflow_sp + 4096) set_overflow(t, 0);
     if (region > FDRI_CODEC_ID_MAX) region = 0;
-    const struct fdri_names_rule *rule = fdri_names_rule_of(region);
+    const struct fdri_names_rule *rule = fdri_names_rule_now(region);
     if (!deep_enough(t, region, rule && rule->mode == FDRI_NAMES_RULE_EXCLUDE)) {
         fdri_totals_row(t, FDRI_TOTALS_KEY(FDRI_ARENA_DEF_REGION, region))->untimed++;
         return false;
@@ -265,7 +280,7 @@ bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fd
     if (FDRI_UNLIKELY(rule) && ruled(t, v, row, f, region, rule, &flags)) return false;
     if (FDRI_UNLIKELY(t->walk.block)) fdri_epoch_enters(t, row);
     if (l->depth >= t->depth_limit || l->pause) {
-        push_untimed(t, v, row, region, flags & FDRI_ARENA_LEVEL_NTH);
+        fdri_record_push_untimed(t, v, row, region, flags & FDRI_ARENA_LEVEL_NTH);
         return false;
     }
     uint64_t tick = live ? fdri_thread_clamp_live(t, fdri_thread_tick_live(t)) : fdri_thread_tick_at(t, time_ns);
@@ -275,8 +290,8 @@ bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fd
     }
     if (FDRI_UNLIKELY(t->pinning_due)) fdri_aside(t, tick);
     flags |= ordinal_flag(t, v, tick);
-    t->ruled_open += (flags & FDRI_ARENA_LEVEL_NTH) != 0;
     fdri_record_push(t, l, v, l->depth, fdri_thread_offset_of(t, row), region, flags, tick);
+    if (flags & FDRI_ARENA_LEVEL_NTH) fdri_record_ruled_opened(t, v);
     l->last_tick = tick;
     return true;
 }
@@ -316,7 +331,7 @@ void fdri_record_close_flagged(struct fdri_thread *t, uint64_t tick)
     struct fdri_arena_level *v = t->top;
     uint32_t depth = t->loc->depth;
     close_kind(t, v, depth, tick);
-    if (FDRI_UNLIKELY(v->flags & FDRI_ARENA_LEVEL_NTH)) t->ruled_open--;
+    if (FDRI_UNLIKELY(v->flags & FDRI_ARENA_LEVEL_NTH)) fdri_record_ruled_closed(t, v);
     if (FDRI_UNLIKELY(v->flags & FDRI_ARENA_LEVEL_MARKED)) fdri_record_rewind_ended(t, v, depth, tick);
 }
 
@@ -357,11 +372,12 @@ void fdri_record_close_all(struct fdri_thread *t, uint64_t tick)
     close_from(t, 1, fdri_bits_max(tick, l->last_tick));
 }
 
-/* May this region have calls that have no frame, because its rule leaves them out? */
+/* May this region have calls that have no frame, because its rule leaves them out or it was muted? */
 static bool may_lack_frames(fdr_region region)
 {
     const struct fdri_names_rule *rule = fdri_names_rule_of(region);
-    return rule && rule->mode != FDRI_NAMES_RULE_MIN && rule->mode != FDRI_NAMES_RULE_COUNTERS;
+    if (!rule) return fdri_names_was_muted(region);
+    return rule->mode != FDRI_NAMES_RULE_MIN && rule->mode != FDRI_NAMES_RULE_COUNTERS;
 }
 
 /* Calls without a level are open. True: this leave belongs to one of them, or to no call at all. Otherwise it belongs

@@ -3,7 +3,7 @@
  *
  *   call.c             enter and leave                    call_slow.c        their rare cases
  *   call_fast.h        their inline parts                 ruled_calls.c      calls that a rule leaves out
- *   rule_table.c       regions with rules, by thread
+ *   rule_table.c       regions with rules, by thread      adopt_mutes.c      regions become muted, or not any more
  *   shadow_stack.h     push and pop of open calls         point.c            events without duration
  *   rewind.c           removes an iteration's events      counter_reading.c  readings of counters, thinned
  *   sample.c           samples, thinned by powers of two  sample_stream.c    streams of samples begin and end
@@ -31,6 +31,9 @@ struct fdri_record_function {
 bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fdri_record_function *f, bool live,
                        uint64_t time_ns);
 void fdri_record_leave(struct fdri_thread *t, fdr_region region, uint64_t address, bool live, uint64_t time_ns);
+
+/* Makes the thread's tables agree with the regions that are muted now. In an operation of t. */
+void fdri_record_adopt_mutes(struct fdri_thread *t);
 
 /* The accounts and partitions of points at this depth, made if missing. NULL: no room. */
 struct fdri_arena_level_points *fdri_record_points_of(struct fdri_thread *t, uint32_t depth);

@@ -76,21 +76,84 @@ static void insert(const struct fdri_thread *t, struct fdri_record_ruled entry)
     put(r, entry);
 }
 
-void fdri_record_ruled_add(struct fdri_thread *t, fdr_region region, const struct fdri_record_function *f,
-                           const struct fdri_names_rule *rule, const struct fdri_arena_row *row)
+static struct fdri_record_ruled *entry_of(const struct fdri_thread *t, uint64_t key)
 {
+    if (!t->ruled) return NULL;
+    struct fdri_record_ruled *r = fdri_record_ruled_find(t, key);
+    return fdri_record_ruled_is(t, r, key) ? r : NULL;
+}
+
+/* Marks the open calls of an entry's region as frames that its leaves may belong to, and counts them. Calls that began
+ * before the region was muted are among them. */
+static uint32_t mark_frames(const struct fdri_thread *t, uint64_t key)
+{
+    uint32_t frames = 0;
+    for (uint32_t d = t->loc->depth; d; d--) {
+        struct fdri_arena_level *v = fdri_thread_level(t, d);
+        if (fdri_record_ruled_key(v->region, v->address) != key) continue;
+        v->flags |= FDRI_ARENA_LEVEL_NTH;
+        frames++;
+    }
+    return frames;
+}
+
+static struct fdri_record_ruled new_entry(const struct fdri_thread *t, uint64_t key, const struct fdri_names_rule *rule,
+                                          const struct fdri_arena_row *row)
+{
+    struct fdri_record_ruled r = {.key = key,
+                                  .limit = UINT64_MAX,
+                                  .row_off = fdri_thread_offset_of(t, row),
+                                  .count = rule->count,
+                                  .mode = rule->mode};
+    if (rule->mode == FDRI_NAMES_RULE_MIN) r.limit = least_ticks(t, rule->min_ns);
+    else r.framed = mark_frames(t, key);
+    if (rule->mode == FDRI_NAMES_RULE_MUTED) r.limit = row->untimed + rule->count - 1;
+    else if (rule->mode != FDRI_NAMES_RULE_EXCLUDE) r.framed |= FDRI_RECORD_RULED_SLOW;
+    return r;
+}
+
+struct fdri_record_ruled *fdri_record_ruled_add(struct fdri_thread *t, fdr_region region,
+                                                const struct fdri_record_function *f,
+                                                const struct fdri_names_rule *rule, const struct fdri_arena_row *row)
+{
+    uint64_t key = fdri_record_ruled_key(region, f ? f->address : 0);
     uint32_t version = fdri_atomic_load_relaxed(&fdri_names_address_version), log2 = t->ruled ? 32 - t->ruled_shift : 0;
-    if (t != &fdri_record_self || rule->mode == FDRI_NAMES_RULE_COUNTERS) return;
-    if (row->key == FDRI_ARENA_ROW_KEY_REST && rule->mode == FDRI_NAMES_RULE_MIN) return;
+    if (t != &fdri_record_self || rule->mode == FDRI_NAMES_RULE_COUNTERS) return NULL;
+    if (row->key == FDRI_ARENA_ROW_KEY_REST && rule->mode == FDRI_NAMES_RULE_MIN) return NULL;
+    struct fdri_record_ruled *there = entry_of(t, key);
+    if (there && there->mode == rule->mode) return there;
     if (!log2) make(t, FIRST_LOG2);
     else if (++t->ruled_misses > 8u << log2 && log2 < LAST_LOG2) make(t, log2 + 2);
-    if (!t->ruled) return;
+    if (!t->ruled) return NULL;
     if (t->ruled_version != version) memset(t->ruled, 0, sizeof *t->ruled * entries_of(t));
     t->ruled_version = version;
-    uint64_t least = rule->mode == FDRI_NAMES_RULE_MIN ? least_ticks(t, rule->min_ns) : 0;
-    insert(t, (struct fdri_record_ruled){.key = fdri_record_ruled_key(region, f ? f->address : 0),
-                                         .min_ticks = least,
-                                         .row_off = fdri_thread_offset_of(t, row),
-                                         .count = rule->count,
-                                         .mode = rule->mode});
+    insert(t, new_entry(t, key, rule, row));
+    return entry_of(t, key);
+}
+
+void fdri_record_ruled_drop(struct fdri_thread *t, uint32_t row_off)
+{
+    for (uint32_t i = 0; i < entries_of(t); i++)
+        if (t->ruled[i].row_off == row_off) t->ruled[i].key = 0;
+}
+
+void fdri_record_ruled_opened(struct fdri_thread *t, const struct fdri_arena_level *v)
+{
+    struct fdri_record_ruled *r = entry_of(t, fdri_record_ruled_key(v->region, v->address));
+    if (r) r->framed++;
+}
+
+void fdri_record_ruled_closed(struct fdri_thread *t, const struct fdri_arena_level *v)
+{
+    struct fdri_record_ruled *r = entry_of(t, fdri_record_ruled_key(v->region, v->address));
+    if (r && fdri_record_ruled_frames(r)) r->framed--;
+}
+
+void fdri_record_ruled_recount(struct fdri_thread *t)
+{
+    for (uint32_t i = 0; i < entries_of(t); i++) t->ruled[i].framed &= FDRI_RECORD_RULED_SLOW;
+    for (uint32_t d = t->ruled ? t->loc->depth : 0; d; d--) {
+        const struct fdri_arena_level *v = fdri_thread_level(t, d);
+        if (v->flags & FDRI_ARENA_LEVEL_NTH) fdri_record_ruled_opened(t, v);
+    }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Each thread's table of the regions that have a rule (FDR_FILTER): enter and leave look up a code address or a
- * region's id, without a lock. Only the thread itself uses it, also in its handlers. A handler may change an entry, so
+/* Each thread's table of the regions that have a rule (FDR_FILTER) or are muted: enter and leave look up a code address
+ * or a region's id, without a lock. Only the thread itself uses it, also in its handlers. A handler may change an entry, so
  * the key is the first word to go and the last to come: who reads more than one word compares the key after it, or is
  * busy. */
 #ifndef FDRI_RECORDER_RECORD_RULE_TABLE_H
@@ -18,12 +18,21 @@
 
 /* A region with a rule, as this thread met it. */
 struct fdri_record_ruled {
-    uint64_t key;       /* fdri_record_ruled_key; 0: none */
-    uint64_t min_ticks; /* `min`: shorter calls are not stored */
+    uint64_t key; /* fdri_record_ruled_key; 0: none */
+    /* `min`: shorter calls are not stored, in ticks. Else: once the row has so many untimed calls, the slow path
+     * decides about the next one. */
+    uint64_t limit;
     uint32_t row_off, count;
+    /* open calls of the region that have frames (FDRI_ARENA_LEVEL_NTH), and FDRI_RECORD_RULED_SLOW */
+    uint32_t framed;
     uint8_t mode; /* FDRI_NAMES_RULE_* */
-    uint8_t pad[7];
+    uint8_t pad[3];
 };
+#define FDRI_RECORD_RULED_SLOW (1u << 31) /* in `framed`: the mode decides about each call */
+static inline uint32_t fdri_record_ruled_frames(const struct fdri_record_ruled *r)
+{
+    return r->framed & ~FDRI_RECORD_RULED_SLOW;
+}
 
 /* A function has its code address as key, a region entered by its id this. No code lies in the upper half. */
 static inline uint64_t fdri_record_ruled_key(fdr_region region, uint64_t address)
@@ -52,8 +61,16 @@ static inline __attribute__((always_inline)) bool fdri_record_ruled_is(const str
     return r->key == key && (key >> 63 || t->ruled_version == fdri_atomic_load_relaxed(&fdri_names_address_version));
 }
 
-/* Takes a region into the table, if there is memory for one. */
-void fdri_record_ruled_add(struct fdri_thread *t, fdr_region region, const struct fdri_record_function *f,
-                           const struct fdri_names_rule *rule, const struct fdri_arena_row *row);
+/* The entry of a region, taken into the table if it is new. NULL: there is no memory for a table, or t has none. */
+struct fdri_record_ruled *fdri_record_ruled_add(struct fdri_thread *t, fdr_region region,
+                                                const struct fdri_record_function *f,
+                                                const struct fdri_names_rule *rule, const struct fdri_arena_row *row);
+/* Removes the entries of this row. */
+void fdri_record_ruled_drop(struct fdri_thread *t, uint32_t row_off);
+/* The call at this level has a frame and the flag FDRI_ARENA_LEVEL_NTH: it begins, or has ended. */
+void fdri_record_ruled_opened(struct fdri_thread *t, const struct fdri_arena_level *v);
+void fdri_record_ruled_closed(struct fdri_thread *t, const struct fdri_arena_level *v);
+/* Counts the frames of all entries again, after a longjmp left an operation. */
+void fdri_record_ruled_recount(struct fdri_thread *t);
 
 #endif

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The path of calls that a rule leaves out (FDR_FILTER): one look-up in a table of the thread, an exact count, no
- * clock, no frame on the shadow stack.
+/* The path of calls that a rule leaves out (FDR_FILTER), and of muted regions: one look-up in a table of the thread, an
+ * exact count, no clock, no frame on the shadow stack.
  *
- * A call left out has no frame, so its leave must be recognised without one. `exclude` leaves out every call of a
- * region, so every leave is ignored. `first` and `every` store some calls of a region. While one of those is open on
- * the thread, calls of such regions take the slow path: a call left out inside of a stored call of its own region gets
- * a frame, and the frames decide which call a leave ends. Otherwise a leave of such a region has no frame to end, and
- * is ignored. */
+ * A call left out has no frame, so its leave must be recognised without one. `first`, `every` and the governor give
+ * some calls of a region a frame. A region may also be muted while calls of it are open. While a call of a region has a
+ * frame, a call left out inside of it gets one, too, without a time. So the frames decide which call a leave ends.
+ * While no call of the region has a frame, a leave has none to end, and is ignored. */
 #ifndef FDRI_RECORDER_RECORD_RULED_CALLS_H
 #define FDRI_RECORDER_RECORD_RULED_CALLS_H
 
@@ -43,7 +42,7 @@ enum fdri_record_ruled_result {
     FDRI_RECORD_RULED_OTHER /* neither, or the fast path may not be taken */
 };
 
-/* Counts the call if its region is excluded, and the call left out before it was at the same level. */
+/* Counts the call if its region is excluded or muted, and the call left out before it was at the same level. */
 static inline __attribute__((always_inline)) enum fdri_record_ruled_result
 fdri_record_ruled_exclude(struct fdri_thread *t, uint64_t key)
 {
@@ -55,7 +54,8 @@ fdri_record_ruled_exclude(struct fdri_thread *t, uint64_t key)
         fdri_record_not_busy(l);
         return FDRI_RECORD_RULED_NONE;
     }
-    if (FDRI_UNLIKELY(r->mode != FDRI_NAMES_RULE_EXCLUDE || t->ruled_around != t->top)) {
+    const struct fdri_arena_row *row = fdri_thread_at(t, r->row_off);
+    if (FDRI_UNLIKELY(r->framed || t->ruled_around != t->top || row->untimed >= r->limit)) {
         fdri_record_not_busy(l);
         return FDRI_RECORD_RULED_OTHER;
     }
@@ -63,21 +63,22 @@ fdri_record_ruled_exclude(struct fdri_thread *t, uint64_t key)
     return FDRI_RECORD_RULED_DONE;
 }
 
-/* Counts a call that any rule leaves out. False: it is not left out, or the slow path must decide. */
-bool fdri_record_ruled_leave_out(struct fdri_thread *t, uint64_t key);
+/* Counts a call that any rule leaves out. f: the function; NULL: a region entered by its id. False: it is not left out,
+ * or the slow path must decide. */
+bool fdri_record_ruled_leave_out(struct fdri_thread *t, fdr_region region, const struct fdri_record_function *f);
+/* Ends a call left out that has a frame. False: the top call is another one, or the slow path must end it. */
+bool fdri_record_ruled_leave(struct fdri_thread *t, fdr_region region, uint64_t address);
 /* Does a counting rule leave out the next call? Counts the call. */
 bool fdri_record_ruled_skips(struct fdri_arena_row *row, uint32_t mode, uint32_t count);
-/* Counts the open calls with FDRI_ARENA_LEVEL_NTH again, after a longjmp left an operation. */
-void fdri_record_ruled_recount(struct fdri_thread *t);
 
 /* Does a leave of a region with such a rule end a call that has no frame? A handler that interrupts an operation
  * records into the lane, and may have a stored call there. Calls without a level have no frame, but wait for their
  * leaves. */
 static inline __attribute__((always_inline)) bool fdri_record_ruled_leave_ignored(const struct fdri_thread *t,
-                                                                                  uint32_t mode)
+                                                                                  uint32_t mode, uint32_t frames)
 {
-    return mode == FDRI_NAMES_RULE_EXCLUDE ||
-           (mode != FDRI_NAMES_RULE_MIN && !t->ruled_open && t->kept_levels && !t->loc->busy);
+    if (mode == FDRI_NAMES_RULE_EXCLUDE) return !frames;
+    return mode != FDRI_NAMES_RULE_MIN && !frames && t->kept_levels && !t->loc->busy;
 }
 
 #endif

@@ -79,4 +79,9 @@ void fdri_record_close_top(struct fdri_thread *t, struct fdri_arena_location *l,
                            uint32_t depth, uint64_t tick);
 /* The same for any open call: with or without a time, under a rule or not. */
 void fdri_record_close_flagged(struct fdri_thread *t, uint64_t tick);
+/* Pushes a call that is only counted, as presented and filtered: no clock is read, and nothing will be stored. flags:
+ * those beside UNTIMED. */
+void fdri_record_push_untimed(struct fdri_thread *t, struct fdri_arena_level *v, struct fdri_arena_row *row,
+                              fdr_region region, uint32_t flags);
+
 #endif

@@ -220,7 +220,7 @@ bool fdri_thread_location_make(struct fdri_thread *t, struct fdri_arena_location
     t->rewind_mark = NULL;
     t->ruled = NULL;
     t->ruled_around = NULL;
-    t->ruled_open = 0;
+    t->mutes_seen = fdri_atomic_load_acquire(&fdri_names_mutes_version); /* A:mutes */
     t->first_search_failed = t->many_adoptable = false;
     memset(t->returned_seen, 0, sizeof t->returned_seen);
     t->gave_nothing_off = t->search_barriers = 0;

@@ -82,17 +82,18 @@ struct fdri_thread {
     /* Telescope: the partition whose new bin was opened for a record that is not in it yet; NULL: none. */
     const struct fdri_arena_part *awaiting_record;
     struct fdri_record_mark *rewind_mark;
-    struct fdri_record_ruled *ruled; /* regions with rules, by hash; NULL: none so far, or no memory */
+    /* regions with rules and muted ones, by hash; NULL: none so far, or no memory */
+    struct fdri_record_ruled *ruled;
     uint32_t ruled_shift, ruled_version, ruled_misses;
     const struct fdri_arena_level *ruled_around; /* the top call when `ruled_level`, which lies inside, was looked up */
     struct fdri_arena_level *ruled_level;
-    uint32_t ruled_open;  /* open calls with FDRI_ARENA_LEVEL_NTH */
     uint32_t kept_levels; /* levels of the shadow stack; 0 while calls without a level are open */
     uint64_t pause_ticks; /* FDRI_THREAD_PAUSE_NS */
     /* The partition that took the newest bin: searches ahead look for bins of its kind. */
     struct fdri_arena_part *last_served;
     /* FDRI_LATER_*: work that a later call may do, unless the next call needs it done. */
     uint8_t deferred;
+    uint32_t mutes_seen; /* fdri_names_mutes_version when the tables below were made to agree with it */
     /* A patient search for its first bin found none; further searches are short. */
     bool first_search_failed;
     /* ns, monotonic: while it attaches it waits for others until then; afterwards it takes what it finds. */

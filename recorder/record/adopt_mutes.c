@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* A thread learns which regions are muted. The flag GATED of a row, and the entries of the row's functions in the cache
+ * of addresses, keep the fast path from the region; so its next enter takes the slow path, and finds that it is
+ * muted. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "format/arena/arena.h"
+#include "recorder/names/names.h"
+#include "recorder/record/record.h"
+#include "recorder/record/rule_table.h"
+#include "recorder/thread/arena_place.h"
+#include "recorder/thread/thread_state.h"
+
+static void adopt(struct fdri_thread *t, uint32_t row_off)
+{
+    struct fdri_arena_row *row = fdri_thread_at(t, row_off);
+    uint32_t region = row->key & 0xffffffu;
+    if (row->key >> 24 != FDRI_ARENA_DEF_REGION || fdri_names_rule_of(region)) return;
+    bool muted = fdri_names_is_muted(region), gated = row->flags & FDRI_ARENA_ROW_GATED;
+    if (muted == gated) return;
+    row->flags ^= FDRI_ARENA_ROW_GATED;
+    if (muted) fdri_names_cache_drop(t, row_off);
+    else fdri_record_ruled_drop(t, row_off);
+}
+
+void fdri_record_adopt_mutes(struct fdri_thread *t)
+{
+    t->mutes_seen = fdri_atomic_load_acquire(&fdri_names_mutes_version); /* A:mutes */
+    for (uint32_t i = 0; i <= UINT32_MAX >> t->row_shift; i++)
+        if (t->row_slot[i]) adopt(t, t->row_slot[i]);
+}
