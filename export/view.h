@@ -65,7 +65,8 @@ struct fdri_export_view {
     uint64_t watchdog_ns; /* FDR_WATCHDOG, 0: off */
     /* does the periodic checks that the record path cannot do; returns the time of its next call */
     uint64_t (*poll)(uint64_t now_ns);
-    bool has_other_threads; /* fdr has other threads: the dumper must see when only fdr's threads are left */
+    /* fdr has other threads, so that the dumper must see when only these are left; or it has a governor */
+    bool needs_dumper;
     enum fdri_export_crash_mode crash;
     uint64_t crash_deadline_ns;
 };

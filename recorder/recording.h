@@ -45,6 +45,7 @@ struct fdri_life_settings {
     char triggers[1024];
     uint64_t watchdog_ns; /* 0: off */
     uint64_t pin_ns;      /* FDR_PIN */
+    double overhead;      /* FDR_OVERHEAD: a share; -1: off */
     struct fdri_counters_plan counters;
     char edge_regions[512]; /* FDR_EDGE_REGIONS: patterns of names */
     char text[1024];        /* NAME=VALUE lines, for the superblock */

@@ -167,7 +167,7 @@ int fdri_trigger_start(const struct fdri_export_view *view)
     fdri_snapshot_take_begin(view);
     fdri_trigger_watchdog_start();
     set_may_run(true); /* first: from here on, arming a trigger starts the thread */
-    if (!fdri_snapshot_view.signal && !fdri_snapshot_view.watchdog_ns && !fdri_snapshot_view.has_other_threads &&
+    if (!fdri_snapshot_view.signal && !fdri_snapshot_view.watchdog_ns && !fdri_snapshot_view.needs_dumper &&
         !fdri_trigger_any())
         return 0;
     int e = fdri_trigger_dumper_start();

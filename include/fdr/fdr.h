@@ -122,6 +122,7 @@ struct fdr_config {
     const char *pin;      /* "0"; "5s" keeps the first 5 seconds in full */
     int strict; /* (no variable) 0: a bad value becomes the default, with one line; 1: it is an error of fdr_init */
     const char *live_force; /* "0"; with "1" the live directory need not be in RAM */
+    const char *overhead;   /* "off"; "2%": recording calls takes at most this share of the program's processor time */
 };
 
 /* Starts the recording of this process; while one is running, changes nothing. config NULL: environment and defaults.

@@ -390,6 +390,16 @@ static void parse_watchdog(struct source *in, const char *field)
     }
 }
 
+static void parse_overhead(struct source *in, const char *field)
+{
+    const char *v = setting_text(in, "FDR_OVERHEAD", field), *end = v;
+    in->s->overhead = -1;
+    if (!*v || !strcmp(v, "off")) return;
+    double percent = fdri_text_number(v, &end);
+    if (end != v && !strcmp(end, "%") && percent >= 0 && percent <= 100) in->s->overhead = percent / 100;
+    else report_bad_value("FDR_OVERHEAD", v, "not a share from 0% to 100%, such as 2%", "off");
+}
+
 static void copy_path(char *to, size_t bytes, const char *variable, const char *v, const char *fallback)
 {
     if (strlen(v) >= bytes) {
@@ -493,6 +503,7 @@ int fdri_life_settings_parse(struct fdri_life_settings *s, const struct fdr_conf
     copy_path(s->filter, sizeof s->filter, "FDR_FILTER", setting_text(&in, "FDR_FILTER", c.filter), "");
     copy_path(s->triggers, sizeof s->triggers, "FDR_TRIGGERS", setting_text(&in, "FDR_TRIGGERS", c.triggers), "");
     parse_watchdog(&in, c.watchdog);
+    parse_overhead(&in, c.overhead);
     s->pin_ns = duration_setting(&in, "FDR_PIN", c.pin, 0, "0");
     if (!c.name || !name_of(s, c.name)) default_name(s);
     if (!c.ignore_environment) fdri_life_check_misspelt(in.known, in.known_count);

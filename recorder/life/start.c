@@ -33,6 +33,7 @@
 #include "format/arena/arena.h"
 #include "format/arena/checks.h"
 #include "recorder/ended/ended.h"
+#include "recorder/governor/governor.h"
 #include "recorder/life/life.h"
 #include "recorder/life/settings.h"
 #include "recorder/memory/memory.h"
@@ -318,8 +319,8 @@ static bool hold_accounts(void) { return fdri_ended_freeze(1000000000); }
 
 static uint64_t poll_all(uint64_t now_ns)
 {
-    return fdri_bits_min(fdri_watch_poll(now_ns),
-                         fdri_bits_min(fdri_life_poll_restored(now_ns), fdri_life_poll_last_thread(now_ns)));
+    uint64_t next = fdri_bits_min(fdri_watch_poll(now_ns), fdri_governor_poll(now_ns));
+    return fdri_bits_min(next, fdri_bits_min(fdri_life_poll_restored(now_ns), fdri_life_poll_last_thread(now_ns)));
 }
 
 static void start_export(struct fdri_life_recorder *r)
@@ -335,7 +336,8 @@ static void start_export(struct fdri_life_recorder *r)
                                  .keep = r->settings.keep,
                                  .keep_newest = r->settings.keep_newest,
                                  .watchdog_ns = r->settings.watchdog_ns,
-                                 .has_other_threads = fdri_samples_sampler_wanted() || r->settings.counters.sampled[0],
+                                 .needs_dumper = fdri_samples_sampler_wanted() || r->settings.counters.sampled[0] ||
+                                                 r->settings.overhead >= 0,
                                  .poll = poll_all,
                                  .check_process = fdri_life_check_restored,
                                  .settle_thread = fdri_thread_settle_own};
@@ -428,6 +430,8 @@ static int begin(void)
     fdri_names_rules_load(r->settings.filter, r->settings.counters.edges[0] || r->settings.counters.papi[0],
                           r->settings.edge_regions);
     fdri_watch_start(r->settings.triggers);
+    if (!fdri_governor_start(r->settings.overhead))
+        fdri_text_message("FDR_OVERHEAD: no memory; no region is muted");
     r->number = ++recordings;
     fdri_atomic_store_relaxed(&r->pid, r->identity.pid); /* forked_without_handlers() reads it without the lock */
     fdri_atomic_store_relaxed(&fdr_switch_.pid, (uint32_t)r->pid);

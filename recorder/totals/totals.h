@@ -76,4 +76,8 @@ struct fdri_arena_row *fdri_totals_row_rest(struct fdri_thread *t, uint32_t key)
 /* Do calls of `key` count in [rest]? */
 bool fdri_totals_row_in_rest(struct fdri_thread *t, uint32_t key);
 
+/* The histogram of one region on all threads: count[64], durations in ns by powers of two. False: an ended thread is
+ * being folded. For fdr's own thread. */
+bool fdri_totals_histogram_of_all(uint32_t key, uint64_t *count);
+
 #endif

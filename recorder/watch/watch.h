@@ -28,6 +28,7 @@ void fdri_watch_point(struct fdri_thread *t, uint32_t key, uint32_t type, uint64
 /* Each new definition; under the lock of the definitions. payload: of a user event, its fields. */
 void fdri_watch_define(enum fdri_arena_def_kind kind, uint32_t id, const char *name, const void *payload,
                        uint32_t bytes);
+bool fdri_watch_names(uint32_t key);     /* does a trigger name it, without wildcards? For fdr's own thread */
 bool fdri_watch_regions(void);           /* is there a trigger on regions? Then code addresses need names */
 void fdri_watch_start(const char *text); /* removes all triggers, then adds those of FDR_TRIGGERS */
 void fdri_watch_stop(void);

@@ -171,40 +171,12 @@ static void see_memory(void)
 
 /* ---- p99 ---- */
 
-/* Adds the histogram of one region on one location, durations in ns, to count[]. */
-FDRI_RACY static void add_histogram(const struct fdri_arena_location *l, uint32_t key, uint64_t *count)
-{
-    const struct fdri_arena_rowtable *t = fdri_bins_at(&fdri_life_recording.arena,
-                                                       fdri_atomic_load_acquire(&l->rows_table_off)); /* A:rows */
-    const uint32_t *slot = (const void *)(t + 1);
-    uint32_t mask = (1u << t->log2) - 1, i = key * 0x9E3779B1u >> (32 - t->log2);
-    for (uint32_t n = 0; n <= mask; n++, i = (i + 1) & mask) {
-        uint32_t off = fdri_atomic_load_acquire(&slot[i]); /* A:rows */
-        if (!off) return;
-        const struct fdri_arena_row *r = fdri_bins_at(&fdri_life_recording.arena, off);
-        if (r->key != key) continue;
-        uint64_t word = fdri_atomic_load_acquire(&r->histogram); /* A:rows */
-        uint32_t first = fdri_arena_histogram_first(word), end = first + fdri_arena_histogram_count(word);
-        const uint64_t *h = fdri_bins_at(&fdri_life_recording.arena, (uint32_t)word);
-        for (uint32_t b = first; word && b < end && b < 64; b++) count[b] += h[b];
-        return;
-    }
-}
-
 /* The duration in ns that a hundredth of the calls exceeds, interpolated within its power of two. UINT64_MAX: fewer
  * than 100 calls. False: an ended thread is being folded, *p99 is not set. */
 static bool p99_of(uint32_t key, uint64_t *p99)
 {
-    uint64_t count[64] = {0}, all = 0, above = 0;
-    if (!fdri_ended_try_hold(UINT32_MAX, 1000)) return false;
-    /* A:location */
-    for (uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.arena.super->location_first); off;) {
-        const struct fdri_arena_location *l = fdri_bins_at(&fdri_life_recording.arena, off);
-        bool free_one = fdri_atomic_load_acquire(&l->flags) & FDRI_ARENA_LOCATION_FREE; /* A:location */
-        if (!free_one && l->rows_table_off) add_histogram(l, key, count);
-        off = l->next;
-    }
-    fdri_ended_unlock();
+    uint64_t count[64], all = 0, above = 0;
+    if (!fdri_totals_histogram_of_all(key, count)) return false;
     *p99 = UINT64_MAX;
     for (int b = 0; b < 64; b++) all += count[b];
     if (all < MANY_CALLS) return true;
@@ -260,6 +232,16 @@ static struct plan needed_checks(void)
     }
     fdri_watch_unlock(&old);
     return p;
+}
+
+bool fdri_watch_names(uint32_t key)
+{
+    const struct fdri_watch_entry *e;
+    const struct fdri_watch_table *table = fdri_atomic_load_acquire(&fdri_watch_table); /* A:watch */
+    if (!table) return false;
+    FDRI_WATCH_EACH_ENTRY(table, key, e)
+    if (!strpbrk(fdri_watch_slots[e->slot].watch.glob, "*?[")) return true;
+    return false;
 }
 
 static bool is_due(uint64_t *last_ns, uint64_t now)

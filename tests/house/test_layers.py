@@ -56,6 +56,7 @@ ROOMS = {
         "recorder/strategy": "recorder/strategy/strategy.h",
         "recorder/totals": "recorder/totals/totals.h",
         "recorder/watch": "recorder/watch/watch.h",
+        "recorder/governor": "recorder/governor/governor.h",
         "recorder/jumps": "recorder/jumps/jumps.h",
         "recorder/record": "recorder/record/record.h",
         "recorder/life": "recorder/life/life.h",
