@@ -554,11 +554,13 @@ static int print_text(const struct arguments *a, struct fdr_file *file)
     print_identity(file, a->path);
     print_time(file);
     print_buffer(info);
+    print_overhead(file);
     print_losses(info);
     if (a->config) print_config(info->config);
     print_locations(file);
     print_ages(file);
     print_ledger(file, a->ledger);
+    print_mutes(file, a->ledger);
     print_reductions(file);
     return finish_output();
 }

@@ -14,4 +14,9 @@ const char *signal_name(int number, char *text);
 /* Name of the thread with that tid, or "". */
 const char *thread_of(const struct fdr_file *file, uint32_t tid);
 
+/* The governor's account (FDR_OVERHEAD), in text: its cost; its changes. Nothing, if it was off. */
+void print_overhead(const struct fdr_file *file);
+void print_mutes(const struct fdr_file *file, bool full);
+json_t *overhead_json(const struct fdr_file *file); /* null: it was off */
+
 #endif

@@ -272,5 +272,6 @@ int print_info_json(struct fdr_file *file)
     set(o, "epochs", epochs_json(file));
     set(o, "ledger", ledger_json(file));
     set(o, "reductions", reductions_json(file));
+    set(o, "overhead", overhead_json(file));
     return print_json(o);
 }

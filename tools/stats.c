@@ -128,6 +128,29 @@ static const char *row_name(const struct fdr_file *file, const struct stat_row *
     return r->rest ? "[rest]" : region_name(file, r->id);
 }
 
+/* Some calls of a muted region (FDR_OVERHEAD) have times. */
+static bool is_muted(const struct fdr_file *file, const struct stat_row *r, enum stat_by by)
+{
+    return by == BY_REGION && !r->rest && r->untimed && fdr_region_was_muted(file, r->id);
+}
+
+/* What all calls took, if the timed ones are like the others; false: no call has a time. */
+static bool estimate_of(const struct stat_row *r, uint64_t *ns)
+{
+    uint64_t timed = r->calls - r->untimed;
+    if (!timed) return false;
+    *ns = (uint64_t)((double)r->inclusive_ns / (double)timed * (double)r->calls);
+    return true;
+}
+
+static void muted_json(const struct fdr_file *file, const struct stat_row *r)
+{
+    uint64_t ns;
+    bool muted = is_muted(file, r, BY_REGION);
+    out_text(muted ? ", \"muted\": true" : ", \"muted\": false");
+    if (muted && estimate_of(r, &ns)) key_u64("inclusive_estimate_ns", ns);
+}
+
 static void region_json(const struct fdr_file *file, const struct stat_row *r)
 {
     const struct fdr_definition *d = fdr_definition(file, FDR_REGION_DEFINITION, r->id);
@@ -140,6 +163,7 @@ static void region_json(const struct fdr_file *file, const struct stat_row *r)
     out_text(", \"file\": ");
     out_json(r->rest ? "" : d->file);
     key_u64("line", r->rest ? 0 : d->line);
+    muted_json(file, r);
     out_char('}');
 }
 
@@ -176,6 +200,20 @@ void out_share(uint64_t part, uint64_t total)
     out_text(text);
 }
 
+static void muted_label(const struct stat_row *r)
+{
+    char text[HUMAN_BYTES];
+    uint64_t ns;
+    out_text("  [muted: ");
+    out_text(human_count(text, r->calls - r->untimed));
+    out_text(" calls have times");
+    if (estimate_of(r, &ns)) {
+        out_text("; by these all take about ");
+        out_text(human_time(text, ns));
+    }
+    out_char(']');
+}
+
 static void row_label(const struct fdr_file *file, const struct stat_row *r, enum stat_by by, bool chosen)
 {
     const struct fdr_definition *d = fdr_definition(file, FDR_REGION_DEFINITION, r->id);
@@ -202,7 +240,8 @@ static void row_label(const struct fdr_file *file, const struct stat_row *r, enu
                  : info->totals_lost ? "  [or more: rows of totals are damaged]"
                                      : "  [or more: some may be in [rest]]");
     if (r->saturated) out_text("  [times or more: they overflowed 64 bits]");
-    if (r->untimed) {
+    if (is_muted(file, r, by)) muted_label(r);
+    else if (r->untimed) {
         out_text("  [");
         out_u64(r->untimed);
         out_text(" untimed]");
@@ -297,6 +336,14 @@ static void lost_line(const struct fdr_file_info *info)
     out_text(": the rows shown are right, and marked where incomplete\n");
 }
 
+static void muted_line(const struct fdr_file *file)
+{
+    const struct fdr_governor *g = fdr_governor(file);
+    if (g && g->regions)
+        out_text("# some regions were muted (FDR_OVERHEAD): what their calls without a time took is in the exclusive "
+                 "time of their callers\n");
+}
+
 static void source_line(const struct fdr_file *file, bool events)
 {
     char text[HUMAN_BYTES];
@@ -314,6 +361,7 @@ static void source_line(const struct fdr_file *file, bool events)
         out_text(human_time(text, whole_run(file)));
         out_text(", filtered and reduced calls included; open calls with a time are left out\n");
         lost_line(info);
+        muted_line(file);
         if (info->lost_unattached) {
             out_text("# of ");
             out_text(human_count(text, info->lost_unattached));

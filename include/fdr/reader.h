@@ -35,7 +35,7 @@
  *   Threads    Many threads may read one fdr_file, each with its own fdr_iter. Functions that compute something on
  *              first use do so under the file's lock. During fdr_file_close, fdr_file_symbolise and fdr_file_recover no
  *              other thread may use the file. While a thread reads the damage list, no other one may call a function
- *              that adds to it: fdr_file_verify, fdr_file_met, fdr_totals, fdr_reductions, fdr_epochs.
+ *              that adds to it: fdr_file_verify, fdr_file_met, fdr_totals, fdr_reductions, fdr_epochs, fdr_governor.
  *   Signals    Not for signal handlers, except fdr_class_name, fdr_crash_register_name and fdr_reader_version.
  *   Progress   A function may block on the file's lock, on files and on symbol files. Each ends: its time is linear in
  *              the size of the file and of the result, apart from sorting.
@@ -289,6 +289,43 @@ struct fdr_reduction_info { /* one line of the log: steps of one kind on one par
 };
 /* Sorted by location, oldest first. */
 FDR_API size_t fdr_reductions(const struct fdr_file *file, const struct fdr_reduction_info **rows);
+
+/* ---- the governor: FDR_OVERHEAD ---- */
+
+struct fdr_muted_region { /* a region that was muted at some time */
+    uint32_t region;
+    bool muted;       /* now */
+    uint32_t times;   /* how often it was muted */
+    uint64_t time_ns; /* of the newest change */
+    double share;     /* then: what recording its calls would cost, of the program's processor time */
+};
+struct fdr_mute_change {
+    uint64_t time_ns;
+    uint32_t region;
+    bool muted;        /* false: let back */
+    double share;      /* what recording its calls would cost */
+    double all_shares; /* what recording cost before the change */
+};
+/* Shares are parts of the program's processor time, 0.02 for 2 %. They are calls times a calibrated cost. */
+struct fdr_governor {
+    double target;
+    uint32_t period;                       /* of the calls of a muted region each `period`th has a time */
+    double recorded_call_ns;               /* calibrated: what a recorded call costs more than a muted one */
+    double muted_call_ns;                  /* calibrated: what a muted call costs */
+    double share, muting_share;            /* of the newest interval: recording; what is left if all is muted */
+    double run_share, run_muting_share;    /* of the whole run */
+    uint32_t muted_now;                    /* regions */
+    bool no_room;                          /* more regions should have been muted than memory had places for */
+    const struct fdr_muted_region *region; /* in order of their first change */
+    size_t regions;
+    const struct fdr_mute_change *change; /* oldest first */
+    size_t changes;
+    uint64_t changes_made; /* more than `changes`: the oldest lines were overwritten */
+};
+/* NULL: FDR_OVERHEAD was off, or the account is damaged. */
+FDR_API const struct fdr_governor *fdr_governor(const struct fdr_file *file);
+/* Was this region muted at some time? */
+FDR_API bool fdr_region_was_muted(const struct fdr_file *file, uint32_t region);
 
 /* ---- exact totals of the whole run ---- */
 

@@ -5,7 +5,7 @@
  *   kept_records.c   which records count as kept     read_totals.c    exact totals of every region
  *   totals_rows.c    walks the rows of a table       row_plausible.c  compares a row with everything else
  *   age_detail.c     epochs and their totals         reductions.c     the log of what was given back
- *   memory_balance.c how evenly memory is used
+ *   memory_balance.c how evenly memory is used       muted_regions.c  the governor: which, when, their cost
  *
  * Neighbours: file/ below, events/ for what decoding finds. */
 #ifndef FDRI_READER_ACCOUNT_ACCOUNT_H

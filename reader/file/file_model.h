@@ -121,6 +121,8 @@ struct fdr_file {
     struct fdri_symbol_places *places;
     struct fdr_reduction_info *reduction;
     size_t reduction_count, reduction_room;
+    bool has_governor; /* looked for */
+    struct fdr_governor *governor;
 };
 /* `count` bytes at `off` of the file, or NULL if they do not all lie in it. */
 static inline const void *fdri_file_at(const struct fdr_file *f, uint64_t off, uint64_t count)

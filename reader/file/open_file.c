@@ -201,6 +201,7 @@ void fdr_file_close(struct fdr_file *f)
     free(f->epoch_total);
     free(f->total);
     free(f->reduction);
+    free(f->governor);
     free(f->stream);
     fdri_symbol_places_close(f);
     pthread_mutex_destroy(&f->lock);

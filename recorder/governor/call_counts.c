@@ -31,7 +31,8 @@ static uint64_t thread_cpu_ns(uint32_t tid)
 FDRI_RACY static uint64_t add_rows(const struct fdri_arena_location *l)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
-    const struct fdri_arena_rowtable *table = fdri_bins_at(a, fdri_atomic_load_acquire(&l->rows_table_off)); /* A:rows */
+    const struct fdri_arena_rowtable *table = fdri_bins_at(a,
+                                                           fdri_atomic_load_acquire(&l->rows_table_off)); /* A:rows */
     const uint32_t *slot = (const void *)(table + 1);
     uint64_t calls = 0;
     for (uint32_t i = 0; table->log2 && i < 1u << table->log2; i++) {
