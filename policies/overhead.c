@@ -11,12 +11,12 @@ enum { AGAIN_HOLDS = 8, HOLD_GROWS = 4 };
 
 static double most(double a, double b) { return a > b ? a : b; }
 
-/* 2^-halves: exact at whole numbers, linear in between. */
+/* 2^-halves: exact at whole numbers, and nearly so in between. */
 static double faded(double halves)
 {
     double left = 1;
     for (; halves >= 1 && left > 0; halves--) left /= 2;
-    return left * (1 - halves / 2);
+    return left / (1 + halves * (0.6565 + halves * 0.3435));
 }
 
 static double worth_muting(const struct fdri_policies_load *l) { return l->peak / l->tells; }

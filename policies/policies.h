@@ -143,8 +143,8 @@ struct fdri_policies_overhead {
     /* results of the newest step */
     double share; /* of recording what is not muted */
 };
-#define FDRI_POLICIES_PEAK_NS       100000000.0 /* half-life of a peak */
-#define FDRI_POLICIES_CREDIT_NS     80000000.0  /* the credit is at most what this time of the program may cost */
+#define FDRI_POLICIES_PEAK_NS       60000000.0 /* half-life of a peak */
+#define FDRI_POLICIES_CREDIT_NS     80000000.0 /* the credit is at most what this time of the program may cost */
 #define FDRI_POLICIES_HOLD_LEAST_NS 250000000u
 #define FDRI_POLICIES_HOLD_MOST_NS  64000000000u
 

@@ -157,7 +157,7 @@ static void look(uint64_t now_ns)
     cpu_before_ns = cpu;
 }
 
-uint64_t fdri_governor_poll(uint64_t now_ns)
+uint64_t fdri_governor_look(uint64_t now_ns)
 {
     if (!account) return UINT64_MAX;
     if (now_ns < due_ns) return due_ns;
@@ -166,4 +166,9 @@ uint64_t fdri_governor_poll(uint64_t now_ns)
     else begin(now_ns);
     uint64_t took = fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
     return due_ns = now_ns + fdri_bits_max(OFTEN_NS, took * share_of_looks);
+}
+
+uint64_t fdri_governor_poll(uint64_t now_ns)
+{
+    return fdri_life_recording.settings.overhead < 0 ? UINT64_MAX : fdri_governor_look(now_ns);
 }

@@ -24,6 +24,9 @@ uint64_t fdri_governor_poll(uint64_t now_ns);
 
 /* ---- within the room ---- */
 
+/* What fdri_governor_poll does if FDR_OVERHEAD is on. Only one thread may look. */
+uint64_t fdri_governor_look(uint64_t now_ns);
+
 struct fdri_governor_cost {
     double recorded_ns; /* a recorded call, less a muted one */
     double muted_ns;    /* a muted call */
