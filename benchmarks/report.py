@@ -55,6 +55,7 @@ class Raw:
         self.otf2, self.steps, self.filter, self.expected = {}, {}, {}, {}
         self.read, self.stats, self.whole, self.skipped, self.failed, self.full = {}, {}, [], {}, [], None
         self.cxx, self.counters = {}, {}
+        self.overhead = {}  # program -> target -> slice -> ms, of each round
         self.latency, self.stall_faults, self.steps_table, self.snapshot, self.rate = {}, [], [], [], []
         self.samples, self.repeats = {}, {}
         self.crash, self.crashpath, self.postmortem, self.trigger = {}, {}, [], {}
@@ -125,6 +126,11 @@ class Raw:
 
     def take_cxx(self, rnd, compiler, variant, ns):
         self.cxx.setdefault(compiler, {}).setdefault(variant, {})[rnd] = float(ns)
+
+    def take_overhead(self, rnd, program, target, slices):
+        of_target = self.overhead.setdefault(program, {}).setdefault(target, {})
+        for i, ms in enumerate(slices.split()):
+            of_target.setdefault(i, []).append(float(ms))
 
     def take_stall_latency(self, rnd, strategy, percentile, *values):
         """values: ns of the floor, ns of fdr, the quotient, ns of the floor that lasts as long"""
@@ -313,6 +319,23 @@ def cxx_rows(raw):
             ratios = over_none(variants, variant)
             if ratios:
                 row("s", f"{compiler}: loop over std::vector and std::map, {what} / no hooks", spread(ratios), "-", "-", "-")
+
+
+def added_by_overhead(targets):
+    """For each slice after the first two: the median over the rounds of the time that recording added."""
+    muted, governed = targets.get("0%", {}), targets.get("5%", {})
+    return [median(g / m for g, m in zip(governed[i], muted[i])) - 1 for i in sorted(governed) if i > 1 and i in muted]
+
+
+def overhead_rows(raw):
+    if not raw.overhead:
+        row("t", "FDR_OVERHEAD=5%: time added above muting everything", why(raw, "overhead"), "<= 7 %", "<= 5.5 %", "-")
+    for program, targets in raw.overhead.items():
+        added = added_by_overhead(targets)
+        if added:
+            row("t", f"FDR_OVERHEAD=5%, {program}: time added above muting everything, median of slices (least .. most)",
+                f"{100 * median(added):.1f} % ({100 * min(added):.1f} .. {100 * max(added):.1f})", "<= 7 %", "<= 5.5 %",
+                verdict(100 * median(added), 7, 5.5))
 
 
 def counter_rows(raw):
@@ -580,6 +603,7 @@ def table(raw):
     reader_rows(raw)
     whole_rows(raw)
     cxx_rows(raw)
+    overhead_rows(raw)
     counter_rows(raw)
     sample_rows(raw)
     memory_rows(raw)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # The benchmarks: `./dev bench [--write] [PART...]`. Prints one table and writes the tables behind it beside the raw
 # figures; --write also puts all of them into benchmarks/RESULTS.md.
-# Parts: call size steps filter reader whole cxx counters samples memory bins stall crash (default: all of these), and peers,
-# which joins a comparison harness (FDR_PEERS).
+# Parts: call size steps filter reader whole cxx overhead counters samples memory bins stall crash (default: all of these),
+# and peers, which joins a comparison harness (FDR_PEERS).
 # Environment: FDR_BUILD, FDR_SOURCE (set by ./dev); ROUNDS (5); CALLS per process of the call benchmarks (4000000);
 # FDR_CORPUS and FDR_PEERS: folders with event streams (*.evt.zst) and with the harness; FDR_BENCH_OUT: where results go.
 set -euo pipefail
@@ -40,11 +40,11 @@ if [ "${1:-}" = --write ]; then
 fi
 for part in "$@"; do
     case $part in
-        call | size | steps | filter | reader | whole | cxx | counters | samples | memory | bins | stall | crash | peers) ;;
-        *) die "no part '$part'; parts: call size steps filter reader whole cxx counters samples memory bins stall crash peers" ;;
+        call | size | steps | filter | reader | whole | cxx | overhead | counters | samples | memory | bins | stall | crash | peers) ;;
+        *) die "no part '$part'; parts: call size steps filter reader whole cxx overhead counters samples memory bins stall crash peers" ;;
     esac
 done
-parts=" ${*:-call size steps filter reader whole cxx counters samples memory bins stall crash} "
+parts=" ${*:-call size steps filter reader whole cxx overhead counters samples memory bins stall crash} "
 wanted() { [[ $parts == *" $1 "* ]]; }
 
 mkdir -p "$out"
@@ -286,6 +286,36 @@ part_cxx()
                     note cxx "$round" "$compiler" "$variant" "$line"
                 else
                     note failed cxx "$compiler $variant"
+                fi
+            done
+        done
+    done
+}
+
+# ---- t: FDR_OVERHEAD -------------------------------------------------------------------------------------------------
+
+# Slices of some 0.5 s of equal work, with everything muted (0%) and with FDR_OVERHEAD=5%, in turn.
+part_overhead()
+{
+    local name size round target line flags
+    local -A sizes=([fib]=1000 [sort]=100 [hash]=250 [matrix]=200 [tree]=70 [interpreter]=120 [many]=500 [long]=180
+        [list]=250 [threads]=80 [bursts]=4)
+    say "FDR_OVERHEAD"
+    read -ra flags <<<"$(PKG_CONFIG_PATH=$library/pkgconfig pkg-config --cflags --libs fdr-instrument)"
+    if ! "${CC:-gcc}" -O2 -g -finstrument-functions "$here/overhead_programs.c" -o "$work/overhead_programs" "${flags[@]}" \
+        -lpthread 2>>"$out/stderr.txt"; then
+        note failed overhead overhead_programs.c
+        return
+    fi
+    for name in fib sort hash matrix tree interpreter many long list threads bursts; do
+        size=${sizes[$name]}
+        for ((round = 1; round <= rounds; round++)); do
+            for target in 0% 5%; do
+                if line=$(FDR_OVERHEAD=$target FDR_FINALIZE=none FDR_BUFFER=64M FDR_DIR=$work "$work/overhead_programs" \
+                    "$name" 7 "$size" 2>>"$out/stderr.txt"); then
+                    note overhead "$round" "$name" "$target" "$line"
+                else
+                    note failed overhead "$name $target"
                 fi
             done
         done
@@ -538,6 +568,7 @@ if wanted steps || wanted filter || wanted size; then part_streams; fi
 if wanted reader; then part_reader; fi
 if wanted whole; then part_whole; fi
 if wanted cxx; then part_cxx; fi
+if wanted overhead; then part_overhead; fi
 if wanted counters; then part_counters; fi
 if wanted samples; then part_samples; fi
 if wanted memory; then part_memory; fi

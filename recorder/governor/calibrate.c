@@ -12,7 +12,7 @@
 
 enum { BATCHES = 8, CALLS = 500 };
 /* In a program, calls compete for caches and registers: what was measured there is higher than in a loop. */
-static const double recorded_floors = 1.5, muted_floors = 0.4;
+static const double recorded_floors = 2, muted_floors = 0.5;
 
 static uint64_t read_clock(void)
 {
