@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Eleven small programs whose functions are hooked, for the part `overhead`: one after another slices of equal work.
- * Prints the processor time of each slice in ms. Usage: overhead_programs NAME SLICES SIZE */
+/* Eleven small programs whose functions are hooked, for the part `overhead`. Each line on standard input starts a slice;
+ * all slices are equal work. Prints the processor time of each in ms. Usage: overhead_programs NAME SIZE */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -174,11 +174,13 @@ static PLAIN void slice_interpreter(int size)
     static CALL uint64_t f##n(uint64_t x) { return compute(x + (n) % 40); }
 #define TEN(m, n) m(n##0) m(n##1) m(n##2) m(n##3) m(n##4) m(n##5) m(n##6) m(n##7) m(n##8) m(n##9)
 #define HUNDRED(m, n)                                                                                                  \
-    TEN(m, n##0) TEN(m, n##1) TEN(m, n##2) TEN(m, n##3) TEN(m, n##4) TEN(m, n##5) TEN(m, n##6) TEN(m, n##7)           \
-    TEN(m, n##8) TEN(m, n##9)
-HUNDRED(F, 1) HUNDRED(F, 2) HUNDRED(F, 3)
+    TEN(m, n##0)                                                                                                       \
+    TEN(m, n##1) TEN(m, n##2) TEN(m, n##3) TEN(m, n##4) TEN(m, n##5) TEN(m, n##6) TEN(m, n##7) TEN(m, n##8) TEN(m, n##9)
+HUNDRED(F, 1)
+HUNDRED(F, 2)
+HUNDRED(F, 3)
 #define NAME(n) f##n,
-static uint64_t (*const many[])(uint64_t) = {HUNDRED(NAME, 1) HUNDRED(NAME, 2) HUNDRED(NAME, 3)};
+    static uint64_t (*const many[])(uint64_t) = {HUNDRED(NAME, 1) HUNDRED(NAME, 2) HUNDRED(NAME, 3)};
 enum { MANY = sizeof many / sizeof *many };
 static PLAIN void slice_many(int size)
 {
@@ -258,19 +260,19 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*slice)(int);
-    } programs[] = {{"fib", slice_fib},         {"sort", slice_sort},   {"hash", slice_hash},
-                    {"matrix", slice_matrix},   {"tree", slice_tree},   {"interpreter", slice_interpreter},
-                    {"many", slice_many},       {"long", slice_long},   {"list", slice_list},
+    } programs[] = {{"fib", slice_fib},         {"sort", slice_sort},    {"hash", slice_hash},
+                    {"matrix", slice_matrix},   {"tree", slice_tree},    {"interpreter", slice_interpreter},
+                    {"many", slice_many},       {"long", slice_long},    {"list", slice_list},
                     {"threads", slice_threads}, {"bursts", slice_bursts}};
-    if (argc != 4) return fprintf(stderr, "usage: overhead_programs NAME SLICES SIZE\n"), 2;
+    if (argc != 3) return fprintf(stderr, "usage: overhead_programs NAME SIZE\n"), 2;
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
         if (strcmp(argv[1], programs[i].name)) continue;
-        for (int n = atoi(argv[2]); n > 0; n--) {
+        for (int c; (c = getchar()) == '\n';) {
             double began = cpu_ms();
-            programs[i].slice(atoi(argv[3]));
-            printf("%.2f ", cpu_ms() - began);
+            programs[i].slice(atoi(argv[2]));
+            printf("%.3f\n", cpu_ms() - began);
+            fflush(stdout);
         }
-        putchar('\n');
         return 0;
     }
     return fprintf(stderr, "overhead_programs: no program '%s'\n", argv[1]), 2;

@@ -9,7 +9,7 @@ import io
 import json
 import re
 import sys
-from statistics import median
+from statistics import median, quantiles
 
 CALL_NAMES = [
     ("empty", "the workload alone"), ("clock", "two clock reads"), ("floor", "floor: two clock reads, two stores"),
@@ -55,7 +55,7 @@ class Raw:
         self.otf2, self.steps, self.filter, self.expected = {}, {}, {}, {}
         self.read, self.stats, self.whole, self.skipped, self.failed, self.full = {}, {}, [], {}, [], None
         self.cxx, self.counters = {}, {}
-        self.overhead = {}  # program -> target -> slice -> ms, of each round
+        self.overhead = {}  # program -> of each slice: the time added
         self.latency, self.stall_faults, self.steps_table, self.snapshot, self.rate = {}, [], [], [], []
         self.samples, self.repeats = {}, {}
         self.crash, self.crashpath, self.postmortem, self.trigger = {}, {}, [], {}
@@ -127,10 +127,9 @@ class Raw:
     def take_cxx(self, rnd, compiler, variant, ns):
         self.cxx.setdefault(compiler, {}).setdefault(variant, {})[rnd] = float(ns)
 
-    def take_overhead(self, rnd, program, target, slices):
-        of_target = self.overhead.setdefault(program, {}).setdefault(target, {})
-        for i, ms in enumerate(slices.split()):
-            of_target.setdefault(i, []).append(float(ms))
+    def take_overhead(self, program, times):
+        muted, governed = times.split()
+        self.overhead.setdefault(program, []).append(float(governed) / float(muted) - 1)
 
     def take_stall_latency(self, rnd, strategy, percentile, *values):
         """values: ns of the floor, ns of fdr, the quotient, ns of the floor that lasts as long"""
@@ -321,21 +320,14 @@ def cxx_rows(raw):
                 row("s", f"{compiler}: loop over std::vector and std::map, {what} / no hooks", spread(ratios), "-", "-", "-")
 
 
-def added_by_overhead(targets):
-    """For each slice after the first two: the median over the rounds of the time that recording added."""
-    muted, governed = targets.get("0%", {}), targets.get("5%", {})
-    return [median(g / m for g, m in zip(governed[i], muted[i])) - 1 for i in sorted(governed) if i > 1 and i in muted]
-
-
 def overhead_rows(raw):
     if not raw.overhead:
         row("t", "FDR_OVERHEAD=5%: time added above muting everything", why(raw, "overhead"), "<= 7 %", "<= 5.5 %", "-")
-    for program, targets in raw.overhead.items():
-        added = added_by_overhead(targets)
-        if added:
-            row("t", f"FDR_OVERHEAD=5%, {program}: time added above muting everything, median of slices (least .. most)",
-                f"{100 * median(added):.1f} % ({100 * min(added):.1f} .. {100 * max(added):.1f})", "<= 7 %", "<= 5.5 %",
-                verdict(100 * median(added), 7, 5.5))
+    for program, added in raw.overhead.items():
+        low, _, high = quantiles(added, n=4)
+        row("t", f"FDR_OVERHEAD=5%, {program}: time added above muting everything, median of slices (quartiles)",
+            f"{100 * median(added):.1f} % ({100 * low:.1f} .. {100 * high:.1f})", "<= 7 %", "<= 5.5 %",
+            verdict(100 * median(added), 7, 5.5))
 
 
 def counter_rows(raw):

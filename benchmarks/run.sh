@@ -294,12 +294,12 @@ part_cxx()
 
 # ---- t: FDR_OVERHEAD -------------------------------------------------------------------------------------------------
 
-# Slices of some 0.5 s of equal work, with everything muted (0%) and with FDR_OVERHEAD=5%, in turn.
+# Slices of some 0.1 s of equal work: everything muted (0%), and FDR_OVERHEAD=5%, in turn. The first 15 do not count.
 part_overhead()
 {
-    local name size round target line flags
-    local -A sizes=([fib]=1000 [sort]=100 [hash]=250 [matrix]=200 [tree]=70 [interpreter]=120 [many]=500 [long]=180
-        [list]=250 [threads]=80 [bursts]=4)
+    local name line flags
+    local -A sizes=([fib]=200 [sort]=20 [hash]=50 [matrix]=60 [tree]=12 [interpreter]=25 [many]=100 [long]=40 [list]=50
+        [threads]=15 [bursts]=1)
     say "FDR_OVERHEAD"
     read -ra flags <<<"$(PKG_CONFIG_PATH=$library/pkgconfig pkg-config --cflags --libs fdr-instrument)"
     if ! "${CC:-gcc}" -O2 -g -finstrument-functions "$here/overhead_programs.c" -o "$work/overhead_programs" "${flags[@]}" \
@@ -308,17 +308,9 @@ part_overhead()
         return
     fi
     for name in fib sort hash matrix tree interpreter many long list threads bursts; do
-        size=${sizes[$name]}
-        for ((round = 1; round <= rounds; round++)); do
-            for target in 0% 5%; do
-                if line=$(FDR_OVERHEAD=$target FDR_FINALIZE=none FDR_BUFFER=64M FDR_DIR=$work "$work/overhead_programs" \
-                    "$name" 7 "$size" 2>>"$out/stderr.txt"); then
-                    note overhead "$round" "$name" "$target" "$line"
-                else
-                    note failed overhead "$name $target"
-                fi
-            done
-        done
+        FDR_FINALIZE=none FDR_BUFFER=64M FDR_DIR=$work "$here/overhead.py" "$work/overhead_programs" "$name" \
+            "${sizes[$name]}" $((15 + 9 * rounds)) 5% >"$work/slices" 2>>"$out/stderr.txt" || note failed overhead "$name"
+        tail -n +16 "$work/slices" | while read -r line; do note overhead "$name" "$line"; done
     done
 }
 

@@ -162,7 +162,7 @@ static void P1_counts_ended_threads(void **state)
 {
     int times = 1000;
     (void)state;
-    start("4M", 0.05);
+    start("4M", 0.005);
     for (int i = 0; i < HALF_SECOND; i++) {
         pthread_t t;
         pthread_create(&t, NULL, thread, &times);

@@ -187,6 +187,9 @@ static void on_alarm(int number)
 static void P3_P5_in_handlers(void **state)
 {
     (void)state;
+#ifdef __SANITIZE_THREAD__
+    skip(); /* it runs handlers inside of atomic operations, where the kernel would not */
+#endif
     start(NULL);
     signal(SIGUSR1, on_alarm);
     timer_t timer;
