@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Eleven small programs whose functions are hooked, for the part `overhead`. Each line on standard input starts a slice;
- * all slices are equal work. Prints the processor time of each in ms. Usage: overhead_programs NAME SIZE */
+/* Eleven small programs whose functions are hooked, for the part `overhead`. Each line on standard input starts a
+ * slice; all slices are equal work. Prints the processor time of each in ms. Usage: overhead_programs NAME SIZE */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -170,17 +170,16 @@ static PLAIN void slice_interpreter(int size)
 }
 
 /* ---- many functions ---- */
-#define F(n)                                                                                                           \
-    static CALL uint64_t f##n(uint64_t x) { return compute(x + (n) % 40); }
-#define TEN(m, n) m(n##0) m(n##1) m(n##2) m(n##3) m(n##4) m(n##5) m(n##6) m(n##7) m(n##8) m(n##9)
-#define HUNDRED(m, n)                                                                                                  \
-    TEN(m, n##0)                                                                                                       \
-    TEN(m, n##1) TEN(m, n##2) TEN(m, n##3) TEN(m, n##4) TEN(m, n##5) TEN(m, n##6) TEN(m, n##7) TEN(m, n##8) TEN(m, n##9)
-HUNDRED(F, 1)
-HUNDRED(F, 2)
-HUNDRED(F, 3)
+/* clang-format off */
+#define F(n) static CALL uint64_t f##n(uint64_t x) { return compute(x + (n) % 40); }
 #define NAME(n) f##n,
-    static uint64_t (*const many[])(uint64_t) = {HUNDRED(NAME, 1) HUNDRED(NAME, 2) HUNDRED(NAME, 3)};
+#define TEN(m, n) m(n##0) m(n##1) m(n##2) m(n##3) m(n##4) m(n##5) m(n##6) m(n##7) m(n##8) m(n##9)
+#define HUNDRED(m, n) \
+    TEN(m, n##0) TEN(m, n##1) TEN(m, n##2) TEN(m, n##3) TEN(m, n##4) \
+    TEN(m, n##5) TEN(m, n##6) TEN(m, n##7) TEN(m, n##8) TEN(m, n##9)
+HUNDRED(F, 1) HUNDRED(F, 2) HUNDRED(F, 3)
+static uint64_t (*const many[])(uint64_t) = {HUNDRED(NAME, 1) HUNDRED(NAME, 2) HUNDRED(NAME, 3)};
+/* clang-format on */
 enum { MANY = sizeof many / sizeof *many };
 static PLAIN void slice_many(int size)
 {

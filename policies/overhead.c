@@ -6,7 +6,7 @@
 
 #include "policies/policies.h"
 
-static const double low_mark = 0.7, high_mark = 0.85, least_part = 1e-3;
+static const double low_mark = 0.6, high_mark = 0.75, least_part = 1e-3;
 enum { AGAIN_HOLDS = 8, HOLD_GROWS = 4 };
 
 static double most(double a, double b) { return a > b ? a : b; }

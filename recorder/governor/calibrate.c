@@ -12,7 +12,7 @@
 #include "recorder/recording.h"
 
 enum { BATCHES = 8, CALLS = 500 };
-static const double recorded_floors = 3, muted_floors = 0.5;
+static const double recorded_floors = 3.5, muted_floors = 0.5;
 
 static uint64_t read_clock(void)
 {
