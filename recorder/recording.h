@@ -25,12 +25,14 @@
 
 /* ---- settings: the parsed configuration ---- */
 enum fdri_life_arena_kind { FDRI_LIFE_MAPPED, FDRI_LIFE_ANONYMOUS };
+enum fdri_life_fork_mode { FDRI_LIFE_FORK_DAEMON, FDRI_LIFE_FORK_FOLLOW, FDRI_LIFE_FORK_OFF };
 struct fdri_life_settings {
     bool enable, live_force, final_snapshot, keep_newest;
     uint64_t buffer_bytes; /* 0: default rule */
     char buffer_text[32];  /* as given, for messages */
     uint32_t bin_bytes;
     enum fdri_life_arena_kind arena;
+    enum fdri_life_fork_mode fork; /* FDR_FORK */
     enum fdri_arena_strategy strategy;
     struct fdri_policies_chain chain;
     struct fdri_policies_tier_shares tiers; /* FDR_TELESCOPE */
@@ -70,6 +72,9 @@ struct fdri_life_recorder {
     uint64_t tick_to_ns;                                         /* 32.32 */
     struct fdri_fd_kept kept_live_file, kept_live_dir, kept_dir; /* the arena's file, FDR_LIVE_DIR, FDR_DIR */
     char live_path[512];
+    bool nameless;         /* the live file shall get this name, and has none so far */
+    bool by_itself;        /* it began in a forked child without fdr_init */
+    bool provisional;      /* atomic: so, and forked.c has not decided yet that it goes on */
     uint32_t bin_reserve;  /* free bins that only locations with next to nothing may take */
     uint64_t meta_in_bins; /* atomic: bytes of meta blocks that lie in pieces of bins */
     struct fdri_shares shares;

@@ -28,7 +28,7 @@
  *
  * Rules for every function, unless its own text says otherwise
  *   When       At any time. While nothing records, a function does nothing and returns 0, "" or the error that its text
- *              names. That is so before fdr_init, after fdr_finalize, and in a forked child.
+ *              names. That is so before fdr_init, after fdr_finalize, and at first in a forked child.
  *   Threads    Any thread may call any function, at the same time as others.
  *   [record]   The mark of functions for the hot path. They may be called in signal handlers, also in a handler that
  *              interrupted a [record] call of its own thread: fdr keeps both events.
@@ -47,8 +47,8 @@
  *              queues, simulated time. If the first event of a thread is an _at event, its location keeps the caller's
  *              time line. On any other location the times are taken as CLOCK_MONOTONIC and converted to fdr's clock.
  *              A time before the newest one of the location is set to that one and counted.
- *   Fork       The child of fork() records nothing until it calls fdr_init itself. It never writes into its parent's
- *              recording.
+ *   Fork       The child of fork() never writes into its parent's recording. It begins one of its own if it calls
+ *              setsid or daemon, and otherwise records nothing until it calls fdr_init (docs/SETTINGS.md, FDR_FORK).
  *
  * docs/API.md tells the corner cases of each function, docs/SETTINGS.md each setting, docs/LIMITS.md the known limits,
  * docs/ORDERING.md ("Progress") the bound of each operation.
@@ -123,6 +123,7 @@ struct fdr_config {
     int strict; /* (no variable) 0: a bad value becomes the default, with one line; 1: it is an error of fdr_init */
     const char *live_force; /* "0"; with "1" the live directory need not be in RAM */
     const char *overhead;   /* "off"; "2%": recording calls takes at most this share of the program's processor time */
+    const char *fork;       /* which forked children record: "daemon", "follow", "off" */
 };
 
 /* Starts the recording of this process; while one is running, changes nothing. config NULL: environment and defaults.

@@ -4,7 +4,7 @@
  *   start.c               init, finalize, fork          settings.c          text to settings
  *   misspelt_settings.c   names close to a setting's    settings.h          the functions of these two
  *   restored.c            restored from a checkpoint?   usage.c             fdr_usage()
- *   last_thread.c         are only fdr's threads left?
+ *   last_thread.c         are only fdr's threads left?  forked.c            recordings of forked children
  *
  * Neighbours: memory/ makes the arena; names/, watch/, export/ and sampler/ are started and stopped from here. */
 #ifndef FDRI_RECORDER_LIFE_LIFE_H
@@ -26,7 +26,28 @@ void fdri_life_suspect_restored(void);             /* asks for a check soon. Asy
 uint64_t fdri_life_poll_last_thread(uint64_t now_ns);
 void fdri_life_suspect_last_thread(void); /* the first thread ends: asks for checks soon */
 
-void fdri_life_begin_anew(void);           /* in a restored process: a new recording; the old one's file stays */
+void fdri_life_begin_anew(void); /* in a restored process: a new recording; the old one's file stays */
+/* ---- forked children: forked.c ---- */
+void fdri_life_fork_prepare(
+    void); /* these three under all locks of fdr: before the fork, in the parent, in the child */
+void fdri_life_fork_parent(void);
+void fdri_life_fork_child(bool recorded);
+void fdri_life_fork_follow(void); /* in a child of fork(), without a lock */
+/* The calling thread attaches: opens the calls again that it had open at the fork. here: an address in its stack. */
+void fdri_life_inherit_calls(uint64_t here);
+void fdri_life_fork_notice(void); /* does the work of the fork handlers in a child for which none ran */
+/* Begins a recording in a forked child, unless one runs or the family has no room. whole: with the whole buffer, and
+ * its live file has no name until fdri_life_settle_forked. */
+bool fdri_life_begin_forked(bool whole);
+void fdri_life_settle_forked(bool keep);         /* gives the live file its name, or ends the recording */
+uint64_t fdri_life_poll_forked(uint64_t now_ns); /* for the dumper thread; returns the time of the next call */
+/* The limit of memory for forked children. begin: fdr_init begins a recording. room: takes memory for one of a forked
+ * child, in bytes; 0: there is none. leave: this process needs none any more. */
+void fdri_life_family_begin(void);
+uint64_t fdri_life_family_room(bool whole);
+void fdri_life_family_leave(void);
+void fdri_life_fork_forget(void); /* fdr_finalize: this process shall not record by itself */
+
 void fdri_life_watch_exit(bool attaching); /* FDR_CRASH=exit: registers for the status of exit() */
 
 #endif

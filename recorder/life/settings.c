@@ -459,6 +459,7 @@ int fdri_life_settings_parse(struct fdri_life_settings *s, const struct fdr_conf
     static const char *const strategies[] = {"whole", "last", "first", "telescope", NULL}, *const timers[] = {
                                                                                                "tsc", "monotonic",
                                                                                                NULL};
+    static const char *const forks[] = {"daemon", "follow", "off", NULL};
     static const char *const finals[] = {"none", "snapshot", NULL}, *const crashes[] = {"0", "1", "all", "exit", NULL};
     struct fdr_config none = {.size = sizeof none}, c = none;
     if (given) memcpy(&c, given, given->size < sizeof c ? given->size : sizeof c); /* shorter in older callers */
@@ -505,6 +506,7 @@ int fdri_life_settings_parse(struct fdri_life_settings *s, const struct fdr_conf
     parse_watchdog(&in, c.watchdog);
     parse_overhead(&in, c.overhead);
     s->pin_ns = duration_setting(&in, "FDR_PIN", c.pin, 0, "0");
+    s->fork = (enum fdri_life_fork_mode)choice(&in, "FDR_FORK", c.fork, forks, FDRI_LIFE_FORK_DAEMON);
     if (!c.name || !name_of(s, c.name)) default_name(s);
     if (!c.ignore_environment) fdri_life_check_misspelt(in.known, in.known_count);
     return strict && refused ? -EINVAL : 0;

@@ -152,7 +152,9 @@ static void bare_child(void);
 static void fork_prepare(void)
 {
     if (forked_without_handlers()) bare_child();
-    if (!holds_lock()) take_all();
+    if (holds_lock()) return;
+    take_all();
+    fdri_life_fork_prepare();
 }
 static void release_all(int phase)
 {
@@ -176,7 +178,9 @@ static void fork_done(int phase)
 }
 static void fork_parent(void)
 {
-    if (!holds_lock()) fork_done(1);
+    if (holds_lock()) return;
+    fdri_life_fork_parent();
+    fork_done(1);
 }
 
 /* In a child: makes every lock anew, as it may be held by a thread that only the parent has, and takes all of them. */
@@ -221,6 +225,7 @@ static void fork_child(void)
                 (inside || returns_into_record(&fdri_record_self) || returns_into_record(&fdri_record_lane) ||
                  fdri_snapshot_is_here());
     if (fdri_life_recording.running) fdri_names_define_save();
+    fdri_life_fork_child(fdri_life_recording.running && !back);
     if (back) fdri_memory_arena_abandon(&fdri_life_recording, false);
     else if (fdri_life_recording.running || fdri_life_recording.abandoned)
         fdri_memory_arena_drop(&fdri_life_recording, false);
@@ -228,11 +233,22 @@ static void fork_child(void)
     fork_done(2);
 }
 
+static void after_fork(void)
+{
+    fork_child();
+    fdri_life_fork_follow();
+}
+
 /* In a child made by _Fork or clone, for which no atfork handlers ran: does their work. */
 static void bare_child(void)
 {
     make_locks_anew();
     fork_child();
+}
+
+void fdri_life_fork_notice(void)
+{
+    if (forked_without_handlers()) bare_child();
 }
 
 static void note_status(int status, void *unused)
@@ -263,7 +279,7 @@ static void register_handlers_once(void)
     wiped = own && madvise(&fdr_switch_, sizeof fdr_switch_, MADV_WIPEONFORK) == 0;
     fdri_system_barrier_register();
     fdri_thread_attach_once();
-    pthread_atfork(fork_prepare, fork_parent, fork_child);
+    pthread_atfork(fork_prepare, fork_parent, after_fork);
 }
 
 /* ---- start ---- */
@@ -283,7 +299,8 @@ static void set_clock(struct fdri_life_recorder *r)
     r->ticks = !r->settings.monotonic && FDRI_CLOCK_HAVE_TICKS && fdri_clock_ticks_usable();
     if (!r->settings.monotonic && !r->ticks)
         fdri_text_message("FDR_TIMER=tsc: the tick counter is not known to be a reliable clock here; using monotonic");
-    r->ticks_per_second = r->ticks ? fdri_clock_ticks_rate(5000000) : 1000000000u;
+    bool known = r->by_itself && r->ticks_per_second; /* from the process that was forked */
+    if (!known) r->ticks_per_second = r->ticks ? fdri_clock_ticks_rate(5000000) : 1000000000u;
     r->tick_to_ns = (uint64_t)(((unsigned __int128)1000000000u << 32) / r->ticks_per_second);
     r->start = fdri_clock_read(r->ticks);
     uint64_t resolution = fdri_life_ns_to_ticks(r->settings.resolution_ns);
@@ -320,6 +337,7 @@ static bool hold_accounts(void) { return fdri_ended_freeze(1000000000); }
 static uint64_t poll_all(uint64_t now_ns)
 {
     uint64_t next = fdri_bits_min(fdri_watch_poll(now_ns), fdri_governor_poll(now_ns));
+    next = fdri_bits_min(next, fdri_life_poll_forked(now_ns));
     return fdri_bits_min(next, fdri_bits_min(fdri_life_poll_restored(now_ns), fdri_life_poll_last_thread(now_ns)));
 }
 
@@ -337,7 +355,7 @@ static void start_export(struct fdri_life_recorder *r)
                                  .keep_newest = r->settings.keep_newest,
                                  .watchdog_ns = r->settings.watchdog_ns,
                                  .needs_dumper = fdri_samples_sampler_wanted() || r->settings.counters.sampled[0] ||
-                                                 r->settings.overhead >= 0,
+                                                 r->settings.overhead >= 0 || r->provisional,
                                  .poll = poll_all,
                                  .check_process = fdri_life_check_restored,
                                  .settle_thread = fdri_thread_settle_own};
@@ -417,8 +435,9 @@ static void without_loader(struct fdri_life_settings *s)
                       "thread to check that; addresses have no names, and fdr takes no samples and no counters");
 }
 
-/* Begins a recording with the settings in fdri_life_recording. Returns 0 or -errno. Under the lock. */
-static int begin(void)
+/* Begins a recording with the settings in fdri_life_recording. provisional: its live file gets no name yet. Returns 0
+ * or -errno. Under the lock. */
+static int begin(bool provisional)
 {
     struct fdri_life_recorder *r = &fdri_life_recording;
     if (!fdri_system_loader_works()) without_loader(&r->settings);
@@ -441,7 +460,9 @@ static int begin(void)
     fdri_names_address_reset(); /* after fdri_names_define_reset: the old table may call functions REFUSED */
     fdri_names_define_modules();
     fdri_samples_sampler_prepare(r->settings.sample, r->settings.counters.papi);
-    fdri_memory_arena_publish(r);
+    if (provisional) fdri_memory_arena_choose_name(r);
+    else fdri_memory_arena_publish(r);
+    fdri_atomic_store_relaxed(&r->provisional, provisional);
     r->first_tick = fdri_thread_tick_now();
     /* R:on - pairs with A:on in attach.c: a thread that attaches finds everything above in place */
     fdri_atomic_store_release(&fdr_switch_.on, r->number);
@@ -462,7 +483,10 @@ static int start(const struct fdr_config *config)
     if (busy) return busy;
     int wrong = fdri_life_settings_parse(&fdri_life_recording.settings, config);
     if (wrong) return wrong;
-    return fdri_life_recording.settings.enable ? begin() : 0;
+    fdri_life_recording.by_itself = false;
+    int e = fdri_life_recording.settings.enable ? begin(false) : 0;
+    if (!e && fdri_life_recording.running) fdri_life_family_begin();
+    return e;
 }
 
 int fdr_init(const struct fdr_config *config)
@@ -478,7 +502,9 @@ int fdr_init(const struct fdr_config *config)
     if (forked_without_handlers()) bare_child();
     struct held h = take_lock();
     fdri_thread_inside++; /* an instrumented allocator records only when everything is in place */
-    int result = fdri_atomic_load_relaxed(&fdr_switch_.on) ? 0 : start(config);
+    /* a recording that began by itself gives way to one with settings of the program */
+    bool stays = fdri_atomic_load_relaxed(&fdr_switch_.on) && !(config && fdri_life_recording.by_itself);
+    int result = stays ? 0 : start(config);
     fdri_thread_inside--;
     release_lock(&h);
     return result;
@@ -506,6 +532,7 @@ static void give_memory_back(bool over, bool unlink_live)
     fdri_crash_stop(); /* until here a crash leaves a bundle */
     if (fdri_life_recording.abandoned) fdri_memory_arena_abandon(&fdri_life_recording, unlink_live);
     else fdri_memory_arena_drop(&fdri_life_recording, unlink_live);
+    fdri_life_family_leave();
     if (!exiting) fdri_trigger_leave(); /* else a late request for a snapshot would end the process by its signal */
 }
 
@@ -529,6 +556,7 @@ void fdr_finalize(void)
     fdri_thread_settle_own((uint64_t)(uintptr_t)__builtin_frame_address(0));
     struct held h = take_lock();
     finalize();
+    fdri_life_fork_forget();
     release_lock(&h);
 }
 
@@ -554,10 +582,47 @@ void fdri_life_begin_anew(void)
         fdri_system_barrier_register(); /* the registration does not survive a checkpoint */
         stop_recording();
         give_memory_back(false, false);
+        fdri_life_recording.by_itself = false;
         int e = drop_left(&fdri_life_recording);
-        if (!e) e = begin();
+        if (!e) e = begin(false);
         fdri_text_message("this process was restored from a checkpoint; %s",
                           e ? "it is not recorded any more" : "a new recording begins");
+        fdri_thread_inside--;
+    }
+    release_lock(&h);
+}
+
+bool fdri_life_begin_forked(bool whole)
+{
+    struct fdri_life_recorder *r = &fdri_life_recording;
+    struct held h = take_lock();
+    fdri_thread_inside++;
+    bool may = !fdri_atomic_load_relaxed(&fdr_switch_.on) && !exiting;
+    uint64_t bytes = may ? fdri_life_family_room(whole) : 0;
+    if (bytes) r->settings.buffer_bytes = bytes;
+    r->by_itself |= bytes != 0;
+    bool begun = bytes && !drop_left(r) && !begin(whole);
+    if (bytes && !begun) fdri_life_family_leave();
+    fdri_thread_inside--;
+    release_lock(&h);
+    return begun;
+}
+
+/* A daemon may have closed all descriptors, and with them the nameless file's. Then a new recording begins. */
+void fdri_life_settle_forked(bool keep)
+{
+    struct fdri_life_recorder *r = &fdri_life_recording;
+    struct held h = take_lock();
+    bool closed = r->nameless && !fdri_fd_is_kept(r->kept_live_file.fd, &r->kept_live_file);
+    if (fdri_atomic_load_relaxed(&fdr_switch_.on) && r->by_itself) {
+        fdri_thread_inside++;
+        if (keep && !closed) {
+            fdri_memory_arena_publish(r);
+        } else {
+            stop_recording();
+            give_memory_back(false, true);
+            if (keep && !drop_left(r)) begin(false);
+        }
         fdri_thread_inside--;
     }
     release_lock(&h);

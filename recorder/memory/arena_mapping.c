@@ -194,10 +194,26 @@ static int open_live(struct fdri_life_recorder *r, int dir, uint64_t bytes)
     return fd < 0 ? name_live(r, dir, take_new, -1) : fd;
 }
 
-void fdri_memory_arena_publish(struct fdri_life_recorder *r)
+static int take_none(int dir, const char *name, int unused)
+{
+    struct stat st;
+    (void)unused;
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? -EEXIST : 0;
+}
+
+void fdri_memory_arena_choose_name(struct fdri_life_recorder *r)
 {
     if (r->kept_live_file.fd < 0 || r->live_path[0]) return;
-    int e = name_live(r, r->kept_live_dir.fd, take_link, r->kept_live_file.fd);
+    r->nameless = name_live(r, r->kept_live_dir.fd, take_none, -1) >= 0;
+}
+
+/* export/ has a copy of the path that was chosen, so the file gets exactly that name. */
+void fdri_memory_arena_publish(struct fdri_life_recorder *r)
+{
+    if (r->kept_live_file.fd < 0 || (r->live_path[0] && !r->nameless)) return;
+    int e = r->nameless ? take_link(r->kept_live_dir.fd, strrchr(r->live_path, '/') + 1, r->kept_live_file.fd)
+                        : name_live(r, r->kept_live_dir.fd, take_link, r->kept_live_file.fd);
+    r->nameless = false;
     if (e < 0)
         fdri_text_message("FDR_LIVE_DIR=%s: %s; the live file has no name, so a SIGKILL loses the recording",
                           r->settings.live_dir, strerror(-e));
@@ -277,6 +293,7 @@ int fdri_memory_arena_make(struct fdri_life_recorder *r)
     bytes &= ~4095ull;
     r->kept_live_file = r->kept_live_dir = r->kept_dir = FDRI_FD_KEPT_NONE;
     r->live_path[0] = 0;
+    r->nameless = false;
     fdri_system_topology_read(&r->topology);
     void *m = r->settings.arena == FDRI_LIFE_MAPPED ? map_live(r, bytes) : NULL;
     if (!m) {
@@ -318,7 +335,7 @@ int fdri_memory_arena_make(struct fdri_life_recorder *r)
 /* Removes the live file's name. empty: no thread is in the middle of a record. */
 static void remove_live(const struct fdri_life_recorder *r, bool empty)
 {
-    if (!r->live_path[0]) return;
+    if (!r->live_path[0] || r->nameless) return;
     int e = fdri_crash_live_remove(empty);
     bool over = fdri_atomic_load_relaxed(&r->arena.super->over) != 0;
     if (e)

@@ -45,9 +45,11 @@ void fdri_memory_pages_unmap(void);
 void fdri_memory_pages_empty(void); /* replaces its contents by zeros; late threads may still touch the addresses */
 
 uint64_t fdri_memory_limit(void); /* bytes this process may use: RAM size or cgroup limit */
-/* The four below run under the lock of life/. make: 0 or -errno, then no memory is held. publish: gives the live file
- * its name, once a reader finds all it needs. drop: empties the memory. */
+/* The five below run under the lock of life/. make: 0 or -errno, then no memory is held. publish: gives the live file
+ * its name, once a reader finds all it needs. choose_name: only chooses it; publish gives it later. drop: empties the
+ * memory. */
 int fdri_memory_arena_make(struct fdri_life_recorder *r);
+void fdri_memory_arena_choose_name(struct fdri_life_recorder *r);
 void fdri_memory_arena_publish(struct fdri_life_recorder *r);
 void fdri_memory_arena_drop(struct fdri_life_recorder *r, bool unlink_live);
 /* Like drop, but leaves the memory as it is: a thread is still in the middle of a record there. */

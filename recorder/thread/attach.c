@@ -204,6 +204,7 @@ static bool attach(struct fdri_thread *t, uint32_t number, bool lane)
     if (here) fdri_thread_release_recording();
     fdri_system_cancel_defer(cancel);
     fdri_thread_inside--;
+    if (ok && !lane) fdri_life_inherit_calls((uint64_t)(uintptr_t)__builtin_frame_address(0));
     fdri_system_signals_restore(&old); /* a pending handler runs here, and may leave by longjmp */
     errno = saved;
     fdri_system_cancel_restore(cancel); /* a cancellation requested meanwhile acts here, with the program's mask */

@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 LIBRARIES = ["base", "format", "bins", "policies", "recorder", "sampler", "export", "reader", "convert"]
-FOREIGN = {"fdr_switch_"}
+FOREIGN = {"fdr_switch_", "setsid", "daemon"}
 
 
 def public():

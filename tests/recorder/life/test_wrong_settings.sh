@@ -199,6 +199,7 @@ for name in FDR_SAMPLE FDR_LIVE_DIR FDR_FILTER FDR_TRIGGERS FDR_COUNTERS FDR_EDG
 done
 rm -f snapshots/*
 wrong FDR_LIVE_FORCE perhaps 0
+wrong FDR_FORK perhaps daemon
 wrong FDR_REDUCE , duration,depth,class,epoch
 wrong FDR_CLASSES , none
 run FDR_CLASSES=metric,nonsense -- one
