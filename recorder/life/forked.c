@@ -51,17 +51,19 @@
 
 static const uint64_t second_ns = 1000000000, orphan_ns = 10000000000u;
 
-/* The state of this process. The fork handlers write it under all locks of fdr, the functions of the program in their
- * own thread. */
+/* The state of this process. The fork handlers write it under all locks of fdr, setsid in the thread that calls it. */
 static struct {
     int pid;           /* the process to which this applies: a vfork child shares it and has another */
-    bool may_record;   /* the process descends by fork from one that recorded, and records nothing so far */
+    bool may_record;   /* atomic: it descends by fork from one that recorded, and records nothing so far */
     bool leads;        /* it called setsid */
     bool first_forked; /* and forked a child since */
     bool orphan;       /* it records only if its parent, which called setsid, ends */
-    bool late;         /* its recording began some time after the fork */
+    bool late;         /* atomic: its recording began some time after the fork */
     int parent;
 } me;
+
+static bool may_record(void) { return fdri_atomic_load_relaxed(&me.may_record); }
+void fdri_life_fork_forget(void) { fdri_atomic_store_relaxed(&me.may_record, false); }
 
 /* ---- the family ---- */
 
@@ -116,7 +118,7 @@ void fdri_life_family_begin(void)
     me.pid = fdri_system_getpid();
     if (r->settings.fork != FDRI_LIFE_FORK_OFF) make_family(r->arena.super->arena_bytes);
     if (family && me.parent) enter_family(1);
-    me.may_record = false;
+    fdri_life_fork_forget();
 }
 
 static bool is_recorded(int pid)
@@ -128,9 +130,12 @@ static bool is_recorded(int pid)
 
 uint64_t fdri_life_family_room(bool whole)
 {
-    if (!me.may_record || !family) return 0;
+    if (!may_record() || !family) return 0;
     uint32_t wanted = whole ? (uint32_t)((family->buffer + family->unit - 1) / family->unit) : 1;
-    if (enter_family(wanted)) return whole ? family->buffer : family->unit;
+    if (enter_family(wanted)) {
+        fdri_life_fork_forget();
+        return whole ? family->buffer : family->unit;
+    }
     if (fdri_text_once(&family->said))
         fdri_text_message("FDR_FORK: the recordings of forked processes hold their limit of memory, %d times the "
                           "buffer of %" PRIu64 " bytes; process %d and later ones record nothing",
@@ -215,7 +220,7 @@ void fdri_life_inherit_calls(uint64_t here)
     for (uint32_t i = 0; i < open_count; i++) {
         const struct open_call *c = &open_calls[i];
         if (has_frame(c) && (c->frame >= mine || return_words(c) != c->found)) return;
-        if (!me.late || c->found) open_again(c);
+        if (!fdri_atomic_load_relaxed(&me.late) || c->found) open_again(c);
     }
 }
 
@@ -247,7 +252,6 @@ static void begin_here(void)
 {
     int saved = errno;
     if (fdri_life_begin_forked(true)) {
-        me.may_record = false;
         fdri_thread_attached();
         note_origin();
     }
@@ -259,10 +263,8 @@ static void *begin_later(void *unused)
 {
     pthread_setname_np(pthread_self(), FDRI_SYSTEM_THREAD_FORKED);
     fdri_system_sleep(second_ns);
-    me.late = true;
-    if (!fdri_life_begin_forked(false)) return unused;
-    me.may_record = false;
-    note_origin();
+    fdri_atomic_store_relaxed(&me.late, true);
+    if (fdri_life_begin_forked(false)) note_origin();
     return unused;
 }
 
@@ -273,10 +275,10 @@ static void *settle(void *unused)
 {
     pthread_setname_np(pthread_self(), FDRI_SYSTEM_THREAD_FORKED);
     bool keep = !waits_for_parent();
-    me.late = true; /* for a recording that begins anew */
+    fdri_atomic_store_relaxed(&me.late, true); /* for a recording that begins anew */
     fdri_life_settle_forked(keep);
     if (keep) note_origin();
-    else me.may_record = true;
+    else fdri_atomic_store_relaxed(&me.may_record, true);
     return unused;
 }
 
@@ -298,6 +300,7 @@ static uint64_t poll_provisional(uint64_t now_ns)
 
 static uint32_t has_forked; /* atomic: look for children */
 static uint64_t look_ns;    /* of the dumper thread: when; 0: none is awaited */
+enum { LOOKS = 100 };       /* then no more: a program may fork all the time and have all children call exec */
 
 static uint64_t age_ns(const char *stat)
 {
@@ -346,12 +349,13 @@ static int deaf_child(bool *young)
 
 static uint64_t poll_children(uint64_t now_ns)
 {
-    static unsigned said;
+    static unsigned said, looks;
     bool young = false;
-    if (said || !family) return UINT64_MAX;
+    if (said || looks >= LOOKS || !family) return UINT64_MAX;
     if (fdri_atomic_load_relaxed(&has_forked) && !look_ns) look_ns = now_ns + second_ns + second_ns / 10;
     if (!look_ns || now_ns < look_ns) return look_ns ? look_ns : UINT64_MAX;
     fdri_atomic_store_relaxed(&has_forked, 0u);
+    looks++;
     int pid = deaf_child(&young);
     if (pid && fdri_text_once(&said))
         fdri_text_message("process %d is a forked child of this one and records nothing (FDR_FORK=follow has such "
@@ -385,12 +389,12 @@ void fdri_life_fork_parent(void)
 
 void fdri_life_fork_child(bool recorded)
 {
-    bool may = (recorded || me.may_record) && fdri_life_recording.settings.fork != FDRI_LIFE_FORK_OFF;
+    bool may = (recorded || may_record()) && fdri_life_recording.settings.fork != FDRI_LIFE_FORK_OFF;
     me.parent = me.pid;
     me.pid = fdri_system_getpid();
     me.orphan = may && me.leads && !me.first_forked;
     me.leads = me.first_forked = me.late = false;
-    me.may_record = may;
+    fdri_atomic_store_relaxed(&me.may_record, may);
     has_forked = 0;
     look_ns = 0;
 }
@@ -398,14 +402,12 @@ void fdri_life_fork_child(bool recorded)
 void fdri_life_fork_follow(void)
 {
     static unsigned said;
-    if (!me.may_record) return;
+    if (!may_record()) return;
     if (me.orphan) begin_here();
     else if (fdri_life_recording.settings.fork == FDRI_LIFE_FORK_FOLLOW && !in_thread(begin_later) &&
              fdri_text_once(&said))
         fdri_text_message("FDR_FORK=follow: cannot start a thread in process %d; it records nothing", me.pid);
 }
-
-void fdri_life_fork_forget(void) { me.may_record = false; }
 
 /* ---- functions of the C library that this library replaces. Weak: a program may have its own ---- */
 
@@ -415,7 +417,7 @@ static void made_session(void)
     if (me.pid != fdri_system_getpid()) return; /* a vfork child: the memory is its parent's */
     me.leads = true;
     me.first_forked = me.orphan = false;
-    if (me.may_record) begin_here();
+    if (may_record()) begin_here();
 }
 
 FDR_API __attribute__((weak)) pid_t setsid(void)

@@ -41,10 +41,7 @@ static void record(int n)
 
 static bool records(void) { return fdri_atomic_load_relaxed(&fdr_switch_.on) != 0; }
 static uint32_t open_depth(void) { return fdri_record_self.loc->depth; }
-static bool is_named(void)
-{
-    return !fdri_life_recording.nameless && access(fdri_life_recording.live_path, F_OK) == 0;
-}
+static bool is_named(void) { return !fdri_life_recording.nameless && access(fdri_life_recording.live_path, F_OK) == 0; }
 static bool has_ended(void) { return !records(); }
 static bool parent_ended(void);
 
