@@ -49,13 +49,14 @@
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 
+/* orphan_ns: the most time that a process may take between setsid and the fork of its daemon, and to its end then. */
 static const uint64_t second_ns = 1000000000, orphan_ns = 10000000000u;
 
 /* The state of this process. The fork handlers write it under all locks of fdr, setsid in the thread that calls it. */
 static struct {
     int pid;           /* the process to which this applies: a vfork child shares it and has another */
     bool may_record;   /* atomic: it descends by fork from one that recorded, and records nothing so far */
-    bool leads;        /* it called setsid */
+    uint64_t led_ns;   /* when it called setsid; 0: it did not */
     bool first_forked; /* and forked a child since */
     bool orphan;       /* it records only if its parent, which called setsid, ends */
     bool late;         /* atomic: its recording began some time after the fork */
@@ -381,7 +382,7 @@ void fdri_life_fork_prepare(void)
 
 void fdri_life_fork_parent(void)
 {
-    if (me.leads) me.first_forked = true;
+    if (me.led_ns) me.first_forked = true;
     has_open_calls = false;
     if (!fdri_life_recording.running || fdri_life_recording.settings.fork != FDRI_LIFE_FORK_DAEMON) return;
     if (!fdri_atomic_swap_relaxed(&has_forked, 1u)) fdri_trigger_dumper_wake();
@@ -392,8 +393,9 @@ void fdri_life_fork_child(bool recorded)
     bool may = (recorded || may_record()) && fdri_life_recording.settings.fork != FDRI_LIFE_FORK_OFF;
     me.parent = me.pid;
     me.pid = fdri_system_getpid();
-    me.orphan = may && me.leads && !me.first_forked;
-    me.leads = me.first_forked = me.late = false;
+    me.orphan = may && me.led_ns && !me.first_forked && fdri_clock_ns(CLOCK_MONOTONIC) - me.led_ns < orphan_ns;
+    me.led_ns = 0;
+    me.first_forked = me.late = false;
     fdri_atomic_store_relaxed(&me.may_record, may);
     has_forked = 0;
     look_ns = 0;
@@ -415,7 +417,7 @@ static void made_session(void)
 {
     fdri_life_fork_notice();
     if (me.pid != fdri_system_getpid()) return; /* a vfork child: the memory is its parent's */
-    me.leads = true;
+    me.led_ns = fdri_clock_ns(CLOCK_MONOTONIC);
     me.first_forked = me.orphan = false;
     if (may_record()) begin_here();
 }
