@@ -259,23 +259,24 @@ static void begin_here(void)
     errno = saved;
 }
 
-/* Follow: a child that is here a second later is none that calls exec. */
+static bool parent_lives(void) { return getppid() == me.parent; }
+
+/* Follow: a child that is here a second later is none that calls exec. An orphan is a daemon and gets the whole
+ * buffer. */
 static void *begin_later(void *unused)
 {
     pthread_setname_np(pthread_self(), FDRI_SYSTEM_THREAD_FORKED);
     fdri_system_sleep(second_ns);
     fdri_atomic_store_relaxed(&me.late, true);
-    if (fdri_life_begin_forked(false)) note_origin();
+    if (fdri_life_begin_forked(me.orphan && !parent_lives())) note_origin();
     return unused;
 }
-
-static bool waits_for_parent(void) { return me.orphan && getppid() == me.parent; }
 
 /* In a thread of its own: ending a recording waits for the dumper thread. */
 static void *settle(void *unused)
 {
     pthread_setname_np(pthread_self(), FDRI_SYSTEM_THREAD_FORKED);
-    bool keep = !waits_for_parent();
+    bool keep = !me.orphan || !parent_lives();
     fdri_atomic_store_relaxed(&me.late, true); /* for a recording that begins anew */
     fdri_life_settle_forked(keep);
     if (keep) note_origin();
@@ -292,7 +293,7 @@ static uint64_t poll_provisional(uint64_t now_ns)
     if (!fdri_atomic_load_relaxed(&fdri_life_recording.provisional)) return UINT64_MAX;
     if (number != fdri_life_recording.number) began_ns = now_ns;
     number = fdri_life_recording.number;
-    uint64_t due = began_ns + (waits_for_parent() ? orphan_ns : second_ns);
+    uint64_t due = began_ns + (me.orphan && parent_lives() ? orphan_ns : second_ns);
     if (now_ns >= due) fdri_atomic_store_relaxed(&fdri_life_recording.provisional, !in_thread(settle));
     return now_ns + second_ns;
 }
@@ -404,10 +405,10 @@ void fdri_life_fork_child(bool recorded)
 void fdri_life_fork_follow(void)
 {
     static unsigned said;
+    bool follow = fdri_life_recording.settings.fork == FDRI_LIFE_FORK_FOLLOW;
     if (!may_record()) return;
-    if (me.orphan) begin_here();
-    else if (fdri_life_recording.settings.fork == FDRI_LIFE_FORK_FOLLOW && !in_thread(begin_later) &&
-             fdri_text_once(&said))
+    if (!follow && me.orphan) begin_here();
+    if (follow && !in_thread(begin_later) && fdri_text_once(&said))
         fdri_text_message("FDR_FORK=follow: cannot start a thread in process %d; it records nothing", me.pid);
 }
 

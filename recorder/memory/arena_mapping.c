@@ -213,7 +213,7 @@ void fdri_memory_arena_publish(struct fdri_life_recorder *r)
     if (r->kept_live_file.fd < 0 || (r->live_path[0] && !r->nameless)) return;
     int e = r->nameless ? take_link(r->kept_live_dir.fd, strrchr(r->live_path, '/') + 1, r->kept_live_file.fd)
                         : name_live(r, r->kept_live_dir.fd, take_link, r->kept_live_file.fd);
-    r->nameless = false;
+    r->nameless = r->nameless && e < 0;
     if (e < 0)
         fdri_text_message("FDR_LIVE_DIR=%s: %s; the live file has no name, so a SIGKILL loses the recording",
                           r->settings.live_dir, strerror(-e));

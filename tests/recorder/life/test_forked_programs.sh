@@ -151,7 +151,7 @@ for program in shared static preloaded; do
     one_daemon "$program" twice "main > serve"
 done
 one_daemon shared closed ""
-FDR_FORK=follow one_daemon shared twice "main > serve"
+FDR_FORK=follow one_daemon shared twice "main" # serve began before the recording did
 
 # ---- children that call exec see nothing of fdr ----
 
