@@ -43,8 +43,7 @@ if [ "$(cat "$out/key" 2>/dev/null)" != "$key" ]; then
     lua_objects "$packages/lua5.4" "$out/plain" -O2 -g >>"$out/log" 2>&1
     printf '%s\n' "$key" >"$out/key"
 fi
-# -rdynamic, because rules by name need the functions' names while the program runs
-lua_link "$out/objects" "$out/lua" -rdynamic -L "$lib" -Wl,-rpath,"$lib" -lfdr-instrument -lfdr
+lua_link "$out/objects" "$out/lua" -L "$lib" -Wl,-rpath,"$lib" -lfdr-instrument -lfdr
 lua_link "$out/plain" "$out/lua-plain"
 printf 'exclude name *\ninclude name lua_callk\ninclude name lua_pcallk\n' >"$out/chosen"
 printf 'exclude name *\ncounters name lua_callk\ncounters name lua_pcallk\n' >"$out/chosen-edges"

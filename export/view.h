@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <fdr/fdr.h>
@@ -65,7 +66,9 @@ struct fdri_export_view {
     uint64_t watchdog_ns; /* FDR_WATCHDOG, 0: off */
     /* does the periodic checks that the record path cannot do; returns the time of its next call */
     uint64_t (*poll)(uint64_t now_ns);
-    /* fdr has other threads, so that the dumper must see when only these are left; or it has a governor */
+    /* The name of a function for messages; "": none. For the dumper thread; it may read a file. */
+    void (*name_function)(uint32_t module, uint64_t address, char *name, size_t bytes);
+    /* fdr has other threads, so that the dumper must see when only these are left; or it has periodic work */
     bool needs_dumper;
     enum fdri_export_crash_mode crash;
     uint64_t crash_deadline_ns;

@@ -67,10 +67,8 @@ static void rules_notes(const struct suggestion *s, const char *before, FILE *to
     size_t count = 0;
     for (size_t i = 0; i < s->chosen; i++) count += !s->function[i].by_rules;
     if (count)
-        fprintf(to,
-                "%srules cannot name %zu of these functions: static, or in an executable linked without -rdynamic; or "
-                "the program's file is not here\n",
-                before, count);
+        fprintf(to, "%srules cannot name %zu of these functions: the program's file is stripped, or not here\n", before,
+                count);
 }
 
 static void other_notes(const struct suggestion *s, const struct fdr_file *file, const char *before, FILE *to)

@@ -43,8 +43,11 @@ bool fdri_trigger_name_of(uint32_t key, char *name, size_t bytes)
     const struct fdri_arena_def *d = find(kind, id);
     if (!d) return false;
     if (d->name_bytes) snprintf(name, bytes, "%.*s", (int)d->name_bytes, (const char *)(d + 1));
-    else snprintf(name, bytes, "0x%llx", (unsigned long long)d->value);
-    return d->name_bytes != 0;
+    else if (kind == FDRI_ARENA_DEF_REGION && fdri_snapshot_view.name_function)
+        fdri_snapshot_view.name_function((uint32_t)d->value2, d->value, name, bytes);
+    bool named = name[0] != 0;
+    if (!named) snprintf(name, bytes, "0x%llx", (unsigned long long)d->value);
+    return named;
 }
 
 void fdri_trigger_add_field_name(uint32_t key, uint32_t field, char *name, size_t bytes)

@@ -238,8 +238,8 @@ struct fdr_definition {
     uint32_t field_count; /* of a user event */
     const char *const *field_name;
     const uint8_t *field_type; /* as value_type */
-    /* Of a region: the name that rules of FDR_FILTER see. For a region known by address that is its symbol in the
-     * module's dynamic symbol table, as linked; "": it has none, or the module's file is not there. */
+    /* Of a region: a name that rules of FDR_FILTER see. For a region known by address that is its symbol, as linked;
+     * "": it has none, or the module's file is not there. */
     const char *symbol;
 };
 /* The greatest id. Ids count from 1; some may have no definition. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Names addresses with elfutils. It uses a module's file only if it has the recorded build id. */
+#include "base/elf/shown_name.h"
 #include "format/arena/arena.h"
 #include "reader/file/file.h"
 #include "reader/symbol/source_line.h"
@@ -55,21 +56,11 @@ static const char *keep_copy(struct fdr_file *f, const char *text)
     return copy ? strcpy(copy, text) : NULL;
 }
 
-/* The source's name of a symbol: without a library's symbol version, and without the suffixes for compiler-made
- * copies and parts of a function (f.constprop.0, f.isra.0, f.part.1, f.cold). */
-static char *source_name(const char *symbol)
-{
-    static const char *const made[] = {".constprop.", ".isra.", ".part.", ".cold", ".lto_priv.", ".llvm."};
-    char *name = fdri_file_strdup(symbol), *at = name ? strchr(name, '@') : NULL;
-    if (at && at > name) *at = 0;
-    for (size_t i = 0; name && i < sizeof made / sizeof *made; i++)
-        if ((at = strstr(name, made[i])) && at > name) *at = 0;
-    return name;
-}
-
 static const char *plain_name(struct fdr_file *f, const char *symbol)
 {
-    char *name = symbol ? source_name(symbol) : NULL, *plain = name ? fdri_symbol_demangle(name) : NULL;
+    char *name = symbol ? fdri_file_strdup(symbol) : NULL, *plain = NULL;
+    if (name) fdri_elf_cut_to_source(name);
+    if (name) plain = fdri_symbol_demangle(name);
     const char *kept = name ? keep_copy(f, plain ? plain : name) : NULL;
     free(plain);
     free(name);
@@ -84,75 +75,14 @@ static void name_region(struct fdr_file *f, struct fdri_file_definition *region,
     if (!name || !*name) return;
     const char *kept = plain_name(f, name);
     if (kept) region->d.name = kept;
+    const char *linked = keep_copy(f, name);
+    if (linked) region->d.symbol = linked;
     uint32_t line;
     const char *file = region->d.file[0] ? NULL : fdri_symbol_code_line(m, address, &line);
     const char *kept_file = file ? keep_copy(f, file) : NULL;
     if (!kept_file) return;
     region->d.file = kept_file;
     region->d.line = line;
-}
-
-/* ---- names that rules of FDR_FILTER see: the dynamic symbols ---- */
-
-struct dynamic {
-    GElf_Sym symbol;
-    uint32_t index;
-    const char *name;
-};
-struct dynamics {
-    struct dynamic *row; /* by address; of one address the first of the table */
-    size_t count;
-};
-
-static int by_address(const void *x, const void *y)
-{
-    const struct dynamic *a = x, *b = y;
-    if (a->symbol.st_value != b->symbol.st_value) return a->symbol.st_value < b->symbol.st_value ? -1 : 1;
-    return a->index < b->index ? -1 : a->index > b->index;
-}
-
-static void take_dynamics(struct dynamics *all, Elf *elf, Elf_Scn *section, const GElf_Shdr *head)
-{
-    Elf_Data *data = elf_getdata(section, NULL);
-    size_t count = data && head->sh_entsize ? data->d_size / head->sh_entsize : 0;
-    if (count > INT32_MAX || all->row) return;
-    all->row = fdri_file_calloc(count + 1, sizeof *all->row);
-    for (size_t i = 0; all->row && i < count; i++) {
-        struct dynamic d = {.index = (uint32_t)i};
-        if (!gelf_getsym(data, (int)i, &d.symbol) || !d.symbol.st_value || d.symbol.st_shndx == SHN_UNDEF ||
-            GELF_ST_TYPE(d.symbol.st_info) == STT_TLS)
-            continue;
-        d.name = elf_strptr(elf, head->sh_link, d.symbol.st_name);
-        if (d.name && *d.name) all->row[all->count++] = d;
-    }
-    if (all->count) qsort(all->row, all->count, sizeof *all->row, by_address);
-}
-
-static struct dynamics dynamics_of(Dwfl_Module *m)
-{
-    GElf_Addr bias;
-    struct dynamics all = {0};
-    Elf *elf = dwfl_module_getelf(m, &bias);
-    for (Elf_Scn *s = NULL; elf && (s = elf_nextscn(elf, s));) {
-        GElf_Shdr head;
-        if (gelf_getshdr(s, &head) && head.sh_type == SHT_DYNSYM) take_dynamics(&all, elf, s, &head);
-    }
-    return all;
-}
-
-/* The symbol that dladdr finds: the nearest one before the address, if it reaches so far. */
-static const char *dynamic_name(const struct dynamics *all, GElf_Addr address)
-{
-    size_t low = 0, high = all->count;
-    while (low < high) { /* the first one behind the address */
-        size_t i = low + (high - low) / 2;
-        if (all->row[i].symbol.st_value <= address) low = i + 1;
-        else high = i;
-    }
-    if (!low) return NULL;
-    const struct dynamic *d = &all->row[low - 1];
-    while (d > all->row && d[-1].symbol.st_value == d->symbol.st_value) d--;
-    return address - d->symbol.st_value < (d->symbol.st_size ? d->symbol.st_size : 1) ? d->name : NULL;
 }
 
 struct wanted {
@@ -171,17 +101,10 @@ static int by_module(const void *x, const void *y)
 static void name_module(struct fdr_file *f, const struct wanted *w, size_t count)
 {
     GElf_Addr bias = 0;
-    struct dynamics dynamics = {0};
     Dwfl *dwfl = dwfl_begin(&callbacks);
     Dwfl_Module *m = dwfl ? open_module_file(dwfl, w->module, &bias) : NULL;
-    if (m) dynamics = dynamics_of(m);
-    for (size_t i = 0; m && i < count; i++) {
-        GElf_Addr offset = w[i].region->d.address - w[i].module->d.address;
-        name_region(f, w[i].region, m, offset + bias);
-        const char *symbol = dynamic_name(&dynamics, offset), *kept = symbol ? keep_copy(f, symbol) : NULL;
-        if (kept) w[i].region->d.symbol = kept;
-    }
-    free(dynamics.row);
+    for (size_t i = 0; m && i < count; i++)
+        name_region(f, w[i].region, m, w[i].region->d.address - w[i].module->d.address + bias);
     if (dwfl) fdri_symbol_code_end(dwfl);
 }
 

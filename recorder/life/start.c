@@ -336,7 +336,8 @@ static bool hold_accounts(void) { return fdri_ended_freeze(1000000000); }
 
 static uint64_t poll_all(uint64_t now_ns)
 {
-    uint64_t next = fdri_bits_min(fdri_watch_poll(now_ns), fdri_governor_poll(now_ns));
+    uint64_t next = fdri_names_symbols_poll(now_ns); /* first: triggers look for the names */
+    next = fdri_bits_min(next, fdri_bits_min(fdri_watch_poll(now_ns), fdri_governor_poll(now_ns)));
     next = fdri_bits_min(next, fdri_life_poll_forked(now_ns));
     return fdri_bits_min(next, fdri_bits_min(fdri_life_poll_restored(now_ns), fdri_life_poll_last_thread(now_ns)));
 }
@@ -355,8 +356,10 @@ static void start_export(struct fdri_life_recorder *r)
                                  .keep_newest = r->settings.keep_newest,
                                  .watchdog_ns = r->settings.watchdog_ns,
                                  .needs_dumper = fdri_samples_sampler_wanted() || r->settings.counters.sampled[0] ||
-                                                 r->settings.overhead >= 0 || r->provisional,
+                                                 r->settings.overhead >= 0 || r->provisional ||
+                                                 fdri_names_symbols_wanted(),
                                  .poll = poll_all,
+                                 .name_function = fdri_names_symbols_name,
                                  .check_process = fdri_life_check_restored,
                                  .settle_thread = fdri_thread_settle_own};
     memcpy(v.name, r->settings.name, sizeof v.name);
@@ -459,6 +462,7 @@ static int begin(bool provisional)
     fdri_names_define_reset();
     fdri_names_address_reset(); /* after fdri_names_define_reset: the old table may call functions REFUSED */
     fdri_names_define_modules();
+    fdri_names_symbols_begin();
     fdri_samples_sampler_prepare(r->settings.sample, r->settings.counters.papi);
     if (provisional) fdri_memory_arena_choose_name(r);
     else fdri_memory_arena_publish(r);
@@ -521,11 +525,42 @@ static void stop_recording(void)
     quiesce(&fdri_life_recording.arena, AT_END_NS);
 }
 
+/* The patterns that matched nothing, as far as they fit into a line. Under the lock. */
+static struct {
+    char text[700];
+    size_t used;
+    uint32_t more;
+} unmatched;
+
+static void add_unmatched(const char *where, const char *pattern)
+{
+    char one[200];
+    size_t n = (size_t)snprintf(one, sizeof one, "%s%.80s '%.80s'", unmatched.used ? ", " : "", where, pattern);
+    bool fits = !unmatched.more && unmatched.used + n < sizeof unmatched.text;
+    if (fits) memcpy(unmatched.text + unmatched.used, one, n + 1);
+    unmatched.used += fits ? n : 0;
+    unmatched.more += !fits;
+}
+
+static void say_unmatched(void)
+{
+    char more[40] = "", missing[60] = "";
+    unmatched.used = unmatched.more = 0;
+    fdri_names_rules_unmatched(add_unmatched);
+    fdri_watch_unmatched(add_unmatched);
+    if (!unmatched.used) return;
+    uint32_t files = fdri_names_symbols_missing();
+    if (unmatched.more) snprintf(more, sizeof more, " and %u more", unmatched.more);
+    if (files) snprintf(missing, sizeof missing, "; files whose symbols were not known: %u", files);
+    fdri_text_message("nothing matched these patterns: %s%s%s", unmatched.text, more, missing);
+}
+
 /* Frees the arena, or keeps it if a thread is still in a record. over: recording had ended before, and the arena's
  * contents may be gone. */
 static void give_memory_back(bool over, bool unlink_live)
 {
     fdri_trigger_stop(!over);
+    say_unmatched();
     fdri_watch_stop();
     fdri_names_define_end();
     fdri_life_recording.abandoned = !quiesce(&fdri_life_recording.arena, AT_END_NS);

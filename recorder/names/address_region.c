@@ -23,7 +23,6 @@
 #include "recorder/thread/grace_period.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
-#include "recorder/watch/watch.h"
 
 struct entry {
     uint64_t address;
@@ -107,28 +106,35 @@ static struct table *writable(void)
     return wider;
 }
 
+/* The name in the dynamic symbol table, if there is one: known without its file. */
+static struct fdri_names_called exported_name(uint64_t address)
+{
+    Dl_info info;
+    bool found = dladdr((void *)(uintptr_t)address, &info) && info.dli_sname;
+    return (struct fdri_names_called){.count = found, .name = {found ? info.dli_sname : ""}};
+}
+
 /* Defines the region of an address that is not in the table. The loader's lock is taken and released before ours:
  * another thread may hold the loader's and wait for ours. */
 static FDRI_NOINLINE fdr_region insert(uint64_t address)
 {
-    const char *name = "";
-    Dl_info info;
+    struct fdri_names_called called = {.count = 1, .name = {""}};
+    bool wanted = fdri_names_symbols_wanted();
     sigset_t old;
     if (fdri_thread_inside) return 0; /* called by an instrumented allocator from below here */
     int saved = errno;
     fdri_system_signals_block(&old);
     fdri_thread_inside++;
     uint32_t module = fdri_names_module_of(address);
-    /* readers find names offline. Only rules and triggers need one now: that of the dynamic symbol table */
-    if ((fdri_names_rules_loaded() || fdri_watch_regions()) && dladdr((void *)(uintptr_t)address, &info) &&
-        info.dli_sname)
-        name = info.dli_sname;
+    /* readers find names offline. Only rules and triggers need one now */
+    if (wanted && !fdri_names_symbols_ready(module)) called = exported_name(address);
     pthread_mutex_lock(&lock);
+    if (wanted) fdri_names_symbols_of(module, address, &called);
     struct table *t = writable();
     uint64_t found = t ? probe(t, address) : 0;
     fdr_region region = (fdr_region)found;
     if (t && !found) {
-        region = fdri_names_define_function(address, module, name);
+        region = fdri_names_define_function(address, module, &called);
         table_insert(t, address, region ? region : REFUSED);
     }
     pthread_mutex_unlock(&lock);
@@ -184,6 +190,20 @@ fdr_region fdri_names_address_region(uint64_t address)
 fdr_region fdr_region_define_address(const void *function)
 {
     return fdri_thread_attached() ? fdri_names_address_region((uint64_t)(uintptr_t)function) : 0;
+}
+
+void fdri_names_address_hold(sigset_t *old)
+{
+    fdri_system_signals_block(old);
+    fdri_thread_inside++;
+    pthread_mutex_lock(&lock);
+}
+
+void fdri_names_address_release(const sigset_t *old)
+{
+    pthread_mutex_unlock(&lock);
+    fdri_thread_inside--;
+    fdri_system_signals_restore(old);
 }
 
 /* Clears the regions of addresses in [from, to); their next call looks them up and defines them again. Under the

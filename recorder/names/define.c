@@ -296,17 +296,66 @@ uint32_t fdri_names_define(enum fdri_arena_def_kind kind, const char *name, cons
     return id;
 }
 
-uint32_t fdri_names_define_function(uint64_t address, uint32_t module, const char *name)
+struct fdri_names_cursor fdri_names_definitions(void)
+{
+    uint32_t first = fdri_atomic_load_acquire(&fdri_life_recording.arena.super->defs_first); /* A:defs */
+    return (struct fdri_names_cursor){first, 0};
+}
+
+const struct fdri_arena_def *fdri_names_next(struct fdri_names_cursor *c)
+{
+    while (c->block) {
+        const struct fdri_arena_defs_block *b = fdri_bins_at(&fdri_life_recording.arena, c->block);
+        if (c->at < fdri_atomic_load_acquire(&b->used)) { /* A:defs */
+            const struct fdri_arena_def *d = (const void *)((const char *)(b + 1) + c->at);
+            c->at += d->bytes;
+            return d;
+        }
+        uint32_t next = fdri_atomic_load_acquire(&b->next); /* A:defs */
+        *c = (struct fdri_names_cursor){next, 0};
+    }
+    return NULL;
+}
+
+static void watch_names(uint32_t region, const struct fdri_names_called *called)
+{
+    for (uint32_t i = 0; i < called->count; i++)
+        if (*called->name[i]) fdri_watch_define(FDRI_ARENA_DEF_REGION, region, called->name[i], NULL, 0);
+}
+
+uint32_t fdri_names_define_function(uint64_t address, uint32_t module, const struct fdri_names_called *called)
 {
     struct wanted w = wanted_as(FDRI_ARENA_DEF_REGION, "", "");
     w.value = address;
     w.value2 = module;
     struct held h = enter_lock();
     uint32_t id = fdri_life_recording.running ? define(&w, NULL, 0) : 0;
-    if (id) fdri_names_rules_define(id, name, "", true);
-    if (id && *name) fdri_watch_define(FDRI_ARENA_DEF_REGION, id, name, NULL, 0);
+    if (id) fdri_names_rules_define(id, called, "", true);
+    if (id) watch_names(id, called);
     leave_lock(&h);
     return id;
+}
+
+const struct fdri_arena_def *fdri_names_definition(enum fdri_arena_def_kind kind, uint32_t id)
+{
+    const struct fdri_arena_def *d = NULL;
+    for (struct fdri_names_cursor c = fdri_names_definitions(); (d = fdri_names_next(&c)) != NULL;)
+        if (d->kind == kind && d->id == id) break;
+    return d;
+}
+
+uint32_t fdri_names_define_late(uint32_t module)
+{
+    uint32_t ruled = 0;
+    const struct fdri_arena_def *d;
+    for (struct fdri_names_cursor c = fdri_names_definitions(); (d = fdri_names_next(&c)) != NULL;) {
+        struct fdri_names_called called = {0};
+        if (d->kind != FDRI_ARENA_DEF_REGION || d->name_bytes || !d->value || d->value2 != module) continue;
+        fdri_names_symbols_of(module, d->value, &called);
+        ruled += fdri_names_rules_decide_late(d->id, &called);
+        watch_names(d->id, &called);
+    }
+    return ruled;
 }
 
 /* Ids outlive a recording, as callers keep them in static variables. So a later recording of the process begins with
@@ -359,7 +408,8 @@ static void define_again(const struct fdri_arena_def *d)
     const struct wanted w = wanted_of(d);
     uint32_t id = define(&w, w.name + fdri_bits_align_up(d->name_bytes + d->file_bytes + 2u, 8), d->payload_bytes);
     /* rules may have changed; a code address is matched with them at its next first call */
-    if (d->kind == FDRI_ARENA_DEF_REGION && !d->value && id) fdri_names_rules_define(id, w.name, w.file, false);
+    const struct fdri_names_called called = {.count = 1, .name = {w.name}};
+    if (d->kind == FDRI_ARENA_DEF_REGION && !d->value && id) fdri_names_rules_define(id, &called, w.file, false);
     if (id != d->id) define_cut(d);
     out_of_ids[d->kind] = defined((enum fdri_arena_def_kind)d->kind) < d->id;
 }
@@ -397,7 +447,8 @@ fdr_region fdr_region_define(const char *name, const char *file, unsigned line)
     w.line = line;
     if (!enter_on(&h)) return 0;
     fdr_region id = define(&w, NULL, 0);
-    if (id) fdri_names_rules_define(id, w.name, w.file, false);
+    const struct fdri_names_called called = {.count = 1, .name = {w.name}};
+    if (id) fdri_names_rules_define(id, &called, w.file, false);
     leave_lock(&h);
     return id;
 }

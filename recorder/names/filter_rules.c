@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Include and exclude rules from FDR_FILTER, applied once to each region when it is defined. They are read when a
- * recording begins and do not change. A region's decision is one byte. docs/FILTER.md has the syntax. */
+/* Include and exclude rules from FDR_FILTER, applied once to each region: when it is defined, or when its names are
+ * known. They are read when a recording begins and do not change. docs/FILTER.md has the syntax. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fdr/fdr.h>
@@ -20,7 +20,10 @@
 #include "base/text/message.h"
 #include "format/codec/record_codec.h"
 #include "recorder/life/settings.h"
+#include "format/arena/arena.h"
 #include "recorder/names/names.h"
+#include "recorder/recording.h"
+#include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 
@@ -38,20 +41,25 @@ struct pattern {
     bool by_file, named; /* named: not for regions known by address */
     bool yields;         /* a rule that leaves calls out takes precedence */
     bool exact;          /* the text is a name, not a pattern */
+    uint8_t matched;     /* atomic: some region did */
+    uint32_t line;       /* of FDR_FILTER; 0: of FDR_EDGE_REGIONS */
     const char *text;
 };
 /* Reserved address space, touched as rules and regions come. Made once: a late reader may still look at it. */
 static struct rules {
-    uint16_t decision[FDRI_CODEC_ID_MAX + 1]; /* by region id: 0 none, else pattern index + 1 */
+    uint16_t decision[FDRI_CODEC_ID_MAX + 1]; /* atomic, by region id: 0 none, else pattern index + 1 */
+    uint8_t late[FDRI_CODEC_ID_MAX + 1];      /* the decision came after the first call */
     struct pattern pattern[RULES_MAX];
     char text[TEXT_BYTES]; /* of the patterns */
 } * rules;
 static size_t text_used;
-static uint32_t pattern_count, any; /* any: atomic, as it is read while another recording begins */
+/* any, named: atomic, as they are read while another recording begins */
+static uint32_t pattern_count, any, named;
 static char phases[PHASES_MAX][64];
 static uint32_t phase_count; /* atomic, like any */
 
 bool fdri_names_rules_loaded(void) { return fdri_atomic_load_relaxed(&any); }
+bool fdri_names_rules_named(void) { return fdri_atomic_load_relaxed(&named); }
 bool fdri_names_rules_phases(void) { return fdri_atomic_load_relaxed(&phase_count) != 0; }
 
 bool fdri_names_rules_phase(const char *name)
@@ -61,29 +69,90 @@ bool fdri_names_rules_phase(const char *name)
     return false;
 }
 
+/* Has this thread a row of the region without the mark of a rule? Then its row was made before the decision. A handler
+ * that interrupts an operation works on the lane. */
+static bool knows_no_rule(uint32_t region)
+{
+    const struct fdri_thread *lane = &fdri_record_lane, *t = &fdri_record_self;
+    if (lane->recording == fdri_life_recording.number && lane->loc && fdri_atomic_load_relaxed(&lane->loc->busy))
+        t = lane;
+    if (t->recording != fdri_life_recording.number || !t->loc) return false;
+    uint32_t table_off = fdri_atomic_load_relaxed(&t->loc->rows_table_off), key = region | FDRI_ARENA_DEF_REGION << 24;
+    if (!table_off) return false;
+    const struct fdri_arena_rowtable *table = fdri_thread_at(t, table_off);
+    const uint32_t *slot = (const void *)(table + 1);
+    uint32_t mask = (1u << table->log2) - 1, i = key * 0x9E3779B1u >> (32 - table->log2);
+    for (uint32_t n = 0, off; n <= mask && (off = fdri_atomic_load_relaxed(&slot[i])) != 0; i = (i + 1) & mask, n++) {
+        const struct fdri_arena_row *row = fdri_thread_at(t, off);
+        if (row->key == key) return !(row->flags & FDRI_ARENA_ROW_GATED);
+    }
+    return false;
+}
+
 const struct fdri_names_rule *fdri_names_rule_of(uint32_t region)
 {
     if (!rules || region > FDRI_CODEC_ID_MAX) return NULL;
-    uint16_t d = fdri_atomic_load_relaxed(&rules->decision[region]);
+    uint16_t d = fdri_atomic_load_acquire(&rules->decision[region]); /* A:decision */
+    if (d && rules->late[region] && knows_no_rule(region)) return NULL;
     return d ? &rules->pattern[d - 1].rule : NULL;
 }
 
-static bool matches(const struct pattern *p, const char *name, const char *file)
+static bool matches(struct pattern *p, const struct fdri_names_called *called, const char *file)
 {
-    return p->exact ? !strcmp(p->text, name) : fdri_text_glob(p->text, p->by_file ? file : name);
+    bool found = p->by_file && fdri_text_glob(p->text, file);
+    for (uint32_t i = 0; !found && !p->by_file && i < called->count; i++)
+        found = p->exact ? !strcmp(p->text, called->name[i]) : fdri_text_glob(p->text, called->name[i]);
+    if (found) fdri_atomic_store_relaxed(&p->matched, (uint8_t)1);
+    return found;
 }
 
-void fdri_names_rules_define(uint32_t region, const char *name, const char *file, bool by_address)
+/* The last rule that matches decides. Returns its index + 1; 0: none. */
+static uint16_t decide(const struct fdri_names_called *called, const char *file, bool by_address)
 {
-    if (!rules || region > FDRI_CODEC_ID_MAX) return;
     uint16_t d = 0;
-    for (uint32_t i = 0; i < pattern_count; i++) { /* the last one that matches decides */
-        const struct pattern *p = &rules->pattern[i];
-        if ((p->named && by_address) || !matches(p, name, file)) continue;
+    for (uint32_t i = 0; i < pattern_count; i++) {
+        struct pattern *p = &rules->pattern[i];
+        if ((p->named && by_address) || !matches(p, called, file)) continue;
         if (p->yields && d && rules->pattern[d - 1].rule.mode != FDRI_NAMES_RULE_COUNTERS) continue;
         d = p->rule.mode == FDRI_NAMES_RULE_NONE ? 0 : (uint16_t)(i + 1);
     }
+    return d;
+}
+
+void fdri_names_rules_define(uint32_t region, const struct fdri_names_called *called, const char *file, bool by_address)
+{
+    if (!rules || region > FDRI_CODEC_ID_MAX) return;
+    uint16_t d = called->count ? decide(called, file, by_address) : 0;
     fdri_atomic_store_relaxed(&rules->decision[region], d);
+}
+
+/* A region that has a rule already keeps it: threads may have calls that it left out. */
+bool fdri_names_rules_decide_late(uint32_t region, const struct fdri_names_called *called)
+{
+    if (!rules || region > FDRI_CODEC_ID_MAX) return false;
+    uint16_t d = decide(called, "", true);
+    if (!d || fdri_atomic_load_relaxed(&rules->decision[region])) return false;
+    rules->late[region] = 1;
+    fdri_atomic_store_release(&rules->decision[region], d); /* R:decision - who sees the rule sees that it is late */
+    return true;
+}
+
+void fdri_names_rules_patterns(void (*each)(const char *pattern, bool exact))
+{
+    for (uint32_t i = 0; i < pattern_count; i++)
+        if (!rules->pattern[i].by_file && !rules->pattern[i].named)
+            each(rules->pattern[i].text, rules->pattern[i].exact);
+}
+
+void fdri_names_rules_unmatched(void (*each)(const char *where, const char *pattern))
+{
+    char where[40];
+    for (uint32_t i = 0; i < pattern_count; i++) {
+        const struct pattern *p = &rules->pattern[i];
+        if (fdri_atomic_load_relaxed(&p->matched) || p->named) continue;
+        snprintf(where, sizeof where, p->line ? "FDR_FILTER line %u" : "FDR_EDGE_REGIONS", p->line);
+        each(where, p->text);
+    }
 }
 
 static bool parse_count(const char *text, uint32_t *count)
@@ -163,7 +232,7 @@ static const char *add_phase(char *at)
 }
 
 /* The line lies at the end of rules->text, and stays there if it is a rule. whole: with its end. */
-static const char *add_line(char *line, bool whole)
+static const char *add_line(char *line, unsigned number, bool whole)
 {
     char *at = line;
     const char *verb = next_word(&at);
@@ -173,6 +242,7 @@ static const char *add_line(char *line, bool whole)
     struct pattern *p = &rules->pattern[pattern_count];
     const char *wrong = parse_rule(verb, at, whole, p);
     if (wrong) return wrong;
+    p->line = number;
     pattern_count++;
     size_t bytes = strlen(p->text) + 1;
     memmove(line, p->text, bytes);
@@ -195,7 +265,8 @@ static void load_file(const char *path)
         bool read = strchr(line, '\n') || feof(f), whole = read && strcspn(line, "\n") <= LINE_MOST;
         char shown[81]; /* add_line splits the line */
         snprintf(shown, sizeof shown, "%.*s", (int)strcspn(line, "#\r\n"), line);
-        const char *wrong = strcspn(line, "#\n") > LINE_MOST ? "longer than 16383 bytes" : add_line(line, whole);
+        const char *wrong = strcspn(line, "#\n") > LINE_MOST ? "longer than 16383 bytes"
+                                                             : add_line(line, number, whole);
         for (int c = 0; !read && c != '\n' && c != EOF;) c = getc(f); /* skip the rest of a line too long */
         if (wrong)
             fdri_text_message("FDR_FILTER=%s line %u '%s': %s; this line is ignored", path, number, shown, wrong);
@@ -247,11 +318,18 @@ void fdri_names_rules_load(const char *path, bool edges, const char *edge_region
     pattern_count = 0;
     text_used = 0;
     fdri_atomic_store_relaxed(&phase_count, 0u);
-    if (rules) memset(rules->decision, 0, sizeof rules->decision); /* decisions of an earlier recording */
+    if (rules) { /* decisions of an earlier recording */
+        memset(rules->decision, 0, sizeof rules->decision);
+        memset(rules->late, 0, sizeof rules->late);
+    }
     if ((*path || edges) && have_rules(path)) {
         if (*path) load_file(path);
         add_edges(edges, edge_regions);
     }
+    uint32_t about_functions = 0;
+    for (uint32_t i = 0; i < pattern_count; i++)
+        about_functions += !rules->pattern[i].by_file && !rules->pattern[i].named;
+    fdri_atomic_store_relaxed(&named, about_functions);
     fdri_atomic_store_relaxed(&any, pattern_count);
 }
 

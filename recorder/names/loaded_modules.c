@@ -21,7 +21,7 @@
 #include "recorder/recording.h"
 #include "recorder/thread/thread_clock.h"
 
-enum { MODULES_MAX = 768, RETURNS_MAX = 256 };
+enum { MODULES_MAX = FDRI_NAMES_MODULES_MAX, RETURNS_MAX = 256 };
 
 static struct {
     uint64_t from, to;         /* 0: not loaded */
@@ -179,6 +179,14 @@ uint32_t fdri_names_module_of(uint64_t address)
     if (found) return found;
     fdri_names_define_modules(); /* loaded since the last look */
     return find_module(address);
+}
+
+bool fdri_names_module_loaded(uint32_t module)
+{
+    pthread_mutex_lock(&lock);
+    bool loaded = module && module <= module_count && modules[module - 1].to;
+    pthread_mutex_unlock(&lock);
+    return loaded;
 }
 
 void fdri_names_modules_fork(int phase)

@@ -3,8 +3,9 @@
  *
  *   define.c            definitions in the arena       address_region.c    code address to region
  *   address_cache.c     the same, for each thread      loaded_modules.c    where code lies
- *   filter_rules.c      include and exclude rules      note.c              facts about the run
- *   mutes.c             regions that the governor muted
+ *   module_symbols.c    names of code addresses        filter_rules.c      include and exclude rules
+ *   demangle_worth.c    names that patterns may match  mutes.c             regions that the governor muted
+ *   note.c              facts about the run
  *
  * Neighbours: record/ looks regions up; watch/ is called with each new definition; life/ starts, ends and forks all of
  * this. Fork functions take a phase: 0 before fork() in the parent, 1 after it in the parent, 2 in the child. Phase 3
@@ -13,7 +14,9 @@
 #define FDRI_RECORDER_NAMES_NAMES_H
 
 #include <fdr/fdr.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/bits.h"
@@ -27,8 +30,24 @@ struct fdri_record_function;
 /* Id of a definition, made if it is new; 0: nothing records, or no room (counted, and said once). Takes a lock. */
 uint32_t fdri_names_define(enum fdri_arena_def_kind kind, const char *name, const char *file, uint32_t line,
                            uint64_t value, uint64_t value2, const void *payload, uint32_t payload_bytes);
-/* The region of a code address. Only rules and triggers use the name: readers find names offline. */
-uint32_t fdri_names_define_function(uint64_t address, uint32_t module, const char *name);
+/* The names of a region. A function has its symbol, the name that readers show, and that without result type and
+ * parameters; and the same again for a second symbol at its address. None: they are not known yet. */
+enum { FDRI_NAMES_CALLED_MOST = 6 };
+struct fdri_names_called {
+    uint32_t count;
+    const char *name[FDRI_NAMES_CALLED_MOST];
+};
+/* The region of a code address. Only rules and triggers use the names: readers find names offline. */
+uint32_t fdri_names_define_function(uint64_t address, uint32_t module, const struct fdri_names_called *called);
+/* The symbols of a module are known now: shows them to rules and triggers. Returns how many regions got a rule. */
+uint32_t fdri_names_define_late(uint32_t module);
+/* Walks over all definitions of the recording, oldest first. Those made meanwhile may be missing. Takes no lock. */
+struct fdri_names_cursor {
+    uint32_t block, at;
+};
+struct fdri_names_cursor fdri_names_definitions(void);
+const struct fdri_arena_def *fdri_names_next(struct fdri_names_cursor *c); /* NULL: there are no more */
+const struct fdri_arena_def *fdri_names_definition(enum fdri_arena_def_kind kind, uint32_t id); /* NULL: none */
 /* In a new arena: makes the saved definitions again, with their old ids, then sets the recording running. */
 void fdri_names_define_reset(void);
 void fdri_names_define_save(void); /* copies all definitions to private memory, before the arena is dropped */
@@ -44,6 +63,7 @@ const struct fdri_names_event_shape *fdri_names_event_shape(uint32_t type);
 uint32_t fdri_names_event_fields(void); /* number of fields of the type with the most */
 uint32_t fdri_names_metric_type(uint32_t metric);
 
+enum { FDRI_NAMES_MODULES_MAX = 768 };
 void fdri_names_define_modules(void); /* defines all loaded modules; takes the loader's lock. Caller blocks signals */
 void fdri_names_modules_reset(void);  /* a new recording */
 void fdri_names_modules_fork(int phase);
@@ -51,6 +71,40 @@ uint32_t fdri_names_modules_look(void); /* the same; returns the number of this 
 /* Calls forget with the address range of each module that was no longer loaded at that look. */
 void fdri_names_modules_forget(uint32_t look, void (*forget)(uint64_t from, uint64_t to));
 uint32_t fdri_names_module_of(uint64_t address); /* module definition id, or 0 */
+
+bool fdri_names_module_loaded(uint32_t module);
+
+/* ---- symbols of modules ---- */
+/* Do rules or triggers need the names of functions? */
+bool fdri_names_symbols_wanted(void);
+/* A new recording: reads the symbols of the executable and of its libraries, as long as that takes little time. */
+void fdri_names_symbols_begin(void);
+/* Are the symbols of this module there? If nobody has read them yet, asks fdr's own thread to do it. */
+bool fdri_names_symbols_ready(uint32_t module);
+/* For the dumper thread: does a function of the files read so far match this pattern? Unknown while no function was
+ * called, and while files are still to be read. */
+enum fdri_names_match { FDRI_NAMES_MATCH_UNKNOWN, FDRI_NAMES_MATCH_NONE, FDRI_NAMES_MATCH_SOME };
+enum fdri_names_match fdri_names_symbols_match(const char *pattern);
+/* The names of a function. Unchanged if the symbols are not read yet. If the function has none: one empty name, unless
+ * it has a name already. Takes no lock; the texts stay as long as the process. */
+void fdri_names_symbols_of(uint32_t module, uint64_t address, struct fdri_names_called *called);
+/* For the dumper thread. The time of the next call; and a name for messages, "": none. */
+uint64_t fdri_names_symbols_poll(uint64_t now_ns);
+void fdri_names_symbols_name(uint32_t module, uint64_t address, char *name, size_t bytes);
+/* There are triggers on regions, or none. And one more was added: more names may have to be demangled. One thread at a
+ * time. */
+void fdri_names_symbols_watched(bool regions);
+void fdri_names_symbols_watch(const char *pattern);
+/* For the thread that reads symbols: collects the patterns of rules, and returns how many texts each name is searched
+ * for; then tells which mangled names a pattern may match. */
+uint32_t fdri_names_worth_collect(void);
+bool fdri_names_worth(const char *mangled);
+void fdri_names_worth_add(const char *pattern); /* of a trigger */
+void fdri_names_worth_reset(void);              /* no triggers any more */
+uint32_t fdri_names_symbols_missing(void);      /* of how many modules the symbols were asked for in vain so far */
+/* While this is held no function is defined. */
+void fdri_names_address_hold(sigset_t *old);
+void fdri_names_address_release(const sigset_t *old);
 
 void fdri_names_note_reset(void);
 
@@ -120,12 +174,20 @@ enum {
 /* Reads the file FDR_FILTER before a recording begins. edges: counters are read at the edges of calls, namely of the
  * regions whose names match edge_regions. */
 void fdri_names_rules_load(const char *path, bool edges, const char *edge_regions);
-void fdri_names_rules_define(uint32_t region, const char *name, const char *file, bool by_address);
-const struct fdri_names_rule *fdri_names_rule_of(uint32_t region); /* NULL: none */
+void fdri_names_rules_define(uint32_t region, const struct fdri_names_called *called, const char *file,
+                             bool by_address);
+/* The names of a function are known, after threads have called it. True: a rule applies to it from now on. Threads that
+ * have a row of it go on recording its calls: their frames and rows know of no rule. */
+bool fdri_names_rules_decide_late(uint32_t region, const struct fdri_names_called *called);
+const struct fdri_names_rule *fdri_names_rule_of(uint32_t region); /* NULL: none, for the calling thread */
 /* The same, or that of a muted region. */
 const struct fdri_names_rule *fdri_names_rule_now(uint32_t region);
 bool fdri_names_rules_loaded(void); /* did the file have rules? */
 bool fdri_names_rules_any(void);    /* may regions have rules, or be muted? */
+bool fdri_names_rules_named(void);  /* is there a rule about the names of functions? */
+void fdri_names_rules_patterns(void (*each)(const char *pattern, bool exact)); /* those of names of functions */
+/* Calls back for each pattern that no region has matched so far. */
+void fdri_names_rules_unmatched(void (*each)(const char *where, const char *pattern));
 bool fdri_names_rules_phases(void);
 bool fdri_names_rules_phase(const char *name);
 

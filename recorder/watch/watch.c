@@ -182,6 +182,7 @@ static void add_entry(uint32_t slot, uint32_t key, uint32_t field, uint32_t type
                                  .threshold_ns = w->source == FDRI_WATCH_BY_REGION ? w->ns : UINT64_MAX,
                                  .stuck_ns = w->source == FDRI_WATCH_BY_STUCK ? w->ns : UINT64_MAX,
                                  .p99_factor = w->source == FDRI_WATCH_BY_P99 ? w->limit : 0};
+    fdri_watch_slots[slot].hit = true;
     if (watches_key(slot, key, field)) return;
     struct fdri_watch_table *t = writable();
     if (t) {
@@ -208,7 +209,7 @@ static void match_fields(uint32_t slot, uint32_t key, const char *event, const s
     }
 }
 
-static bool of_regions(const struct fdri_watch *w)
+bool fdri_watch_of_regions(const struct fdri_watch *w)
 {
     return w->source == FDRI_WATCH_BY_REGION || w->source == FDRI_WATCH_BY_P99 || w->source == FDRI_WATCH_BY_STUCK;
 }
@@ -225,7 +226,8 @@ static void match(uint32_t slot, enum fdri_arena_def_kind kind, uint32_t id, con
     const struct fdri_watch *w = &fdri_watch_slots[slot].watch;
     bool of_metric = of_metrics(w);
     bool of_event = w->source == FDRI_WATCH_BY_COUNT || w->source == FDRI_WATCH_BY_EVENT_RATE;
-    bool right = (of_regions(w) && kind == FDRI_ARENA_DEF_REGION) || (of_metric && kind == FDRI_ARENA_DEF_METRIC) ||
+    bool right = (fdri_watch_of_regions(w) && kind == FDRI_ARENA_DEF_REGION) ||
+                 (of_metric && kind == FDRI_ARENA_DEF_METRIC) ||
                  (of_event && (kind == FDRI_ARENA_DEF_MARKER || kind == FDRI_ARENA_DEF_EVENT));
     if (right && matches(w->glob, name)) add_entry(slot, FDRI_TOTALS_KEY(kind, id), FDRI_EXPORT_NO_FIELD, 0);
     if (of_metric && kind == FDRI_ARENA_DEF_EVENT)
@@ -235,10 +237,11 @@ static void match(uint32_t slot, enum fdri_arena_def_kind kind, uint32_t id, con
 /* After a trigger was added or removed. Under the lock. */
 static void update_watched(void)
 {
-    uint32_t any = 0;
+    bool any = false;
     for (uint32_t i = 0; i < FDRI_EXPORT_TRIGGERS; i++)
-        any |= fdri_watch_slots[i].state == FDRI_WATCH_USED && of_regions(&fdri_watch_slots[i].watch);
-    fdri_atomic_store_relaxed(&regions, any);
+        any |= fdri_watch_slots[i].state == FDRI_WATCH_USED && fdri_watch_of_regions(&fdri_watch_slots[i].watch);
+    fdri_atomic_store_relaxed(&regions, (uint32_t)any);
+    fdri_names_symbols_watched(any);
     fdri_watch_thresholds();
 }
 
@@ -254,18 +257,27 @@ void fdri_watch_define(enum fdri_arena_def_kind kind, uint32_t id, const char *n
     fdri_watch_unlock(&old);
 }
 
-/* A region defined by address has no name; dladdr may know it. The loader's lock is never taken under ours. */
+/* The names of a definition. Those of a function may come later: then fdri_watch_define matches them. */
+static struct fdri_names_called names_of(const struct fdri_arena_def *d)
+{
+    struct fdri_names_called called = {.count = 1, .name = {(const char *)(d + 1)}};
+    Dl_info info;
+    if (d->kind != FDRI_ARENA_DEF_REGION || d->name_bytes || !d->value) return called;
+    bool ready = fdri_names_symbols_ready((uint32_t)d->value2);
+    /* the loader's lock is never taken under ours */
+    if (!ready && dladdr((void *)(uintptr_t)d->value, &info) && info.dli_sname) called.name[0] = info.dli_sname;
+    fdri_names_symbols_of((uint32_t)d->value2, d->value, &called);
+    return called;
+}
+
 static void match_def(uint32_t slot, const struct fdri_arena_def *d)
 {
-    const char *name = (const char *)(d + 1);
-    Dl_info info;
+    const struct fdri_names_called called = names_of(d);
     sigset_t old;
-    if (d->kind == FDRI_ARENA_DEF_REGION && !d->name_bytes && d->value && dladdr((void *)(uintptr_t)d->value, &info) &&
-        info.dli_sname)
-        name = info.dli_sname;
     fdri_watch_lock(&old);
-    match(slot, (enum fdri_arena_def_kind)d->kind, d->id, name,
-          (const char *)(d + 1) + fdri_bits_align_up(d->name_bytes + d->file_bytes + 2u, 8), d->payload_bytes);
+    for (uint32_t i = 0; i < called.count; i++)
+        match(slot, (enum fdri_arena_def_kind)d->kind, d->id, called.name[i],
+              (const char *)(d + 1) + fdri_bits_align_up(d->name_bytes + d->file_bytes + 2u, 8), d->payload_bytes);
     fdri_watch_unlock(&old);
 }
 
@@ -273,14 +285,8 @@ static void match_def(uint32_t slot, const struct fdri_arena_def *d)
  * duplicates. */
 static void match_all(uint32_t slot)
 {
-    for (uint32_t off = fdri_atomic_load_acquire(&fdri_life_recording.arena.super->defs_first); off;) { /* A:defs */
-        const struct fdri_arena_defs_block *b = fdri_bins_at(&fdri_life_recording.arena, off);
-        uint32_t used = fdri_atomic_load_acquire(&b->used); /* A:defs */
-        for (uint32_t at = 0; at < used;
-             at += ((const struct fdri_arena_def *)(const void *)((const char *)(b + 1) + at))->bytes)
-            match_def(slot, (const void *)((const char *)(b + 1) + at));
-        off = fdri_atomic_load_acquire(&b->next); /* A:defs */
-    }
+    const struct fdri_arena_def *d;
+    for (struct fdri_names_cursor c = fdri_names_definitions(); (d = fdri_names_next(&c)) != NULL;) match_def(slot, d);
 }
 
 /* ---- add and remove ---- */
@@ -334,6 +340,7 @@ static int take_slot(const struct fdri_watch *w)
         fdri_atomic_store_relaxed(&p->id, id);
         match_messages(slot);
         update_watched();
+        if (fdri_watch_of_regions(w)) fdri_names_symbols_watch(w->glob);
     }
     fdri_watch_unlock(&old);
     if (!room) return -ENOMEM;
@@ -505,6 +512,17 @@ void fdri_watch_start(const char *text)
     snprintf(copy, sizeof copy, "%s", text);
     for (char *line = strtok_r(copy, ";", &save); line; line = strtok_r(NULL, ";", &save))
         load_line("(text)", number++, line);
+}
+
+void fdri_watch_unmatched(void (*each)(const char *where, const char *pattern))
+{
+    sigset_t old;
+    fdri_watch_lock(&old);
+    for (uint32_t i = 0; i < FDRI_EXPORT_TRIGGERS; i++) {
+        const struct fdri_watch_slot *s = &fdri_watch_slots[i];
+        if (s->state == FDRI_WATCH_USED && !s->hit && s->watch.glob[0]) each("trigger", s->watch.trigger.name);
+    }
+    fdri_watch_unlock(&old);
 }
 
 void fdri_watch_stop(void)

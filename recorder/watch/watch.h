@@ -29,9 +29,11 @@ void fdri_watch_point(struct fdri_thread *t, uint32_t key, uint32_t type, uint64
 void fdri_watch_define(enum fdri_arena_def_kind kind, uint32_t id, const char *name, const void *payload,
                        uint32_t bytes);
 bool fdri_watch_names(uint32_t key);     /* does a trigger name it, without wildcards? For fdr's own thread */
-bool fdri_watch_regions(void);           /* is there a trigger on regions? Then code addresses need names */
+bool fdri_watch_regions(void);           /* is there a trigger on regions? */
 void fdri_watch_start(const char *text); /* removes all triggers, then adds those of FDR_TRIGGERS */
 void fdri_watch_stop(void);
+/* Calls back for each trigger with a pattern that nothing has matched so far. */
+void fdri_watch_unmatched(void (*each)(const char *where, const char *pattern));
 void fdri_watch_fork(int phase);           /* phases: names.h */
 uint64_t fdri_watch_poll(uint64_t now_ns); /* for the dumper thread; returns the time of the next call */
 

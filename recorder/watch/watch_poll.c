@@ -20,6 +20,7 @@
 #include "format/arena/arena.h"
 #include "recorder/ended/ended.h"
 #include "recorder/memory/memory.h"
+#include "recorder/names/names.h"
 #include "recorder/recording.h"
 #include "recorder/thread/thread_clock.h"
 #include "recorder/totals/totals.h"
@@ -212,6 +213,30 @@ static void see_p99(void)
     fdri_watch_unlock(&old);
 }
 
+/* ---- triggers that cannot fire ---- */
+
+/* Says at once if no function matches the pattern of a trigger in a program whose functions are recorded. */
+static void look_for_function(struct fdri_watch_slot *s)
+{
+    struct fdri_watch w;
+    sigset_t old;
+    fdri_watch_lock(&old);
+    bool wanted = s->state == FDRI_WATCH_USED && s->matched && !s->hit && !s->looked_for;
+    if (wanted) w = s->watch;
+    uint32_t tenancy = s->tenancy;
+    fdri_watch_unlock(&old);
+    if (!wanted || !fdri_watch_of_regions(&w)) return;
+    enum fdri_names_match match = fdri_names_symbols_match(w.glob);
+    if (match == FDRI_NAMES_MATCH_UNKNOWN) return;
+    fdri_watch_lock(&old);
+    bool says = match == FDRI_NAMES_MATCH_NONE && s->tenancy == tenancy && !s->hit;
+    if (s->tenancy == tenancy) s->looked_for = true;
+    fdri_watch_unlock(&old);
+    if (says)
+        fdri_text_message("trigger '%.63s': no function or region that is known so far matches '%.199s'",
+                          w.trigger.name, w.glob);
+}
+
 /* The checks that the present triggers need. */
 struct plan {
     uint64_t stuck; /* how often open calls are looked at; UINT64_MAX: never */
@@ -255,6 +280,7 @@ uint64_t fdri_watch_poll(uint64_t now)
 {
     static uint64_t memory_ns, p99_ns;
     fdri_watch_free_older();
+    for (uint32_t i = 0; i < FDRI_EXPORT_TRIGGERS; i++) look_for_function(&fdri_watch_slots[i]);
     struct plan p = needed_checks();
     if (p.memory && is_due(&memory_ns, now)) see_memory();
     if (p.p99 && is_due(&p99_ns, now)) see_p99();

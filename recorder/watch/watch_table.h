@@ -67,6 +67,8 @@ struct fdri_watch_slot {
     uint64_t spent, quiet_ns; /* atomic; rates: `count` at the last firing; no event counts until quiet_ns; 0: never */
     uint64_t paced_ns[FDRI_WATCH_PACED]; /* atomic; rates: times of events */
     uint64_t looked_tick;                /* stuck: time of the last complete check of open calls. Under the lock */
+    bool hit;                            /* something matched. Under the lock */
+    bool looked_for;                     /* the dumper thread knows whether some function matches. Under the lock */
     bool matched;                        /* all earlier definitions have been matched. Under the lock */
 };
 extern struct fdri_watch_slot fdri_watch_slots[FDRI_EXPORT_TRIGGERS];
@@ -96,6 +98,7 @@ void fdri_watch_free_older(void);
          (there_ = fdri_atomic_load_acquire(&(table)->entry[i_].key)) != 0; i_ = (i_ + 1) & mask_) /* A:watch */       \
         if (there_ == (k) && !fdri_atomic_load_relaxed(&((e) = &(table)->entry[i_])->removed))
 
+bool fdri_watch_of_regions(const struct fdri_watch *w);
 /* Recomputes the words that recording threads compare with, after thresholds changed. Under the lock. */
 void fdri_watch_thresholds(void);
 void fdri_watch_lock(sigset_t *old);

@@ -41,6 +41,7 @@ ROOMS = {
     "base": {
         "base": "base/atomic.h", "base/system": "base/system/syscall.h", "base/fd": "base/fd/open_high.h",
         "base/text": "base/text/message.h", "base/stack": "base/stack/context.h",
+        "base/elf": "base/elf/elf_symbols.h",
     },
     "format": {"format/arena": "format/arena/arena.h", "format/codec": "format/codec/record_codec.h"},
     "bins": {"bins": "bins/bins.h", "bins/pressure": "bins/pressure/bins_pressure.h"},

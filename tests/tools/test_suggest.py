@@ -165,7 +165,7 @@ int main()
     return fdr_snapshot("end") != 0;
 }
 """)
-compile_("grid", "g++", "-rdynamic", "-finstrument-functions", "grid.cpp")
+compile_("grid", "g++", "-finstrument-functions", "grid.cpp")
 file = record("grid")
 before = timed(file)
 got = json.loads(tool("suggest", "--json", "--keep-time", "0", file).stdout)
@@ -189,7 +189,7 @@ write("flags", done.stdout)
 check("grid::Comma::operator" in done.stdout and "operator," not in done.stdout.replace("grid::Comma::operator,", "", 1),
       "no item has a comma", done.stdout)
 check(done.stderr.count("grid::flux: its name is part of") == 1, "what gcc's list leaves out is said", done.stderr)
-compile_("flagged", "g++", "-rdynamic", "-finstrument-functions", "@flags", "grid.cpp")
+compile_("flagged", "g++", "-finstrument-functions", "@flags", "grid.cpp")
 after = timed(record("flagged"))
 expected = {name: calls for name, calls in before.items() if name not in gone}
 check(after == expected, "g++ leaves out just these functions", set(after) ^ set(expected))
@@ -209,10 +209,9 @@ for step in (["-S", ".", "-B", "b", "-DCMAKE_CXX_COMPILER=g++"], ["--build", "b"
     check(done.returncode == 0, f"cmake {step[0]}", done.stdout, done.stderr)
 check(timed(record("by_cmake")) == expected, "the same through CMake")
 
-compile_("hidden", "g++", "-finstrument-functions", "grid.cpp")
+compile_("hidden", "g++", "-Wl,-s", "-finstrument-functions", "grid.cpp")
 got = json.loads(tool("suggest", "--json", "--keep-time", "0", record("hidden")).stdout)
-check(got["rules"]["functions"] == 0 and all(f["symbols"] is None for f in got["functions"]) and got["flags"]["functions"],
-      "without -rdynamic rules see no names, gcc does", got)
+check(got["rules"]["functions"] < len(got["functions"]), "without symbols rules see no names", got)
 
 # ---- names in tables ------------------------------------------------------------------------------------------------------
 

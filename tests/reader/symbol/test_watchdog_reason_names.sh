@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=120
-# The watchdog knows some functions only by address. fdr info prints such a function's name below the watchdog's reason.
+# The watchdog names a function by the program's symbols. Of a stripped program it knows only the address; then fdr info
+# prints the function's name below the watchdog's reason, once the file with the symbols is there.
 set -euo pipefail
 : "${FDR_BUILD:?}" "${FDR_SOURCE:?}"
 fdr=$FDR_BUILD/bin/fdr
@@ -22,13 +23,26 @@ __attribute__((noinline)) void stands_here(void) { sleep(60); }
 int main(void) { stands_here(); return 0; }
 END
 cc -g -O1 -finstrument-functions -o stands stands.c "-L$lib" "-Wl,-rpath,$lib" -lfdr-instrument -lfdr
-FDR_WATCHDOG=200ms ./stands &
-pid=$!
-for ((i = 0; i < 200; i++)); do
-    [ -z "$(find . -name '*.fdr')" ] || break
-    sleep 0.1
-done
-{ kill -KILL $pid; wait $pid; } 2>/dev/null || true
+
+# reason: runs the program until the watchdog has written a snapshot
+reason() {
+    rm -f ./*.fdr
+    FDR_WATCHDOG=200ms ./stands &
+    pid=$!
+    for ((i = 0; i < 200; i++)); do
+        [ -z "$(find . -name '*.fdr')" ] || break
+        sleep 0.1
+    done
+    { kill -KILL $pid; wait $pid; } 2>/dev/null || true
+}
+
+reason
+"$fdr" info ./*.fdr >out.txt
+grep -q '^why  .*has stood in stands_here for' out.txt || { cat out.txt; exit 1; }
+mv stands whole
+strip -o stands whole
+reason
+mv whole stands
 "$fdr" info ./*.fdr >out.txt
 grep -A1 '^why  .*has stood in 0x[0-9a-f]* for' out.txt | tail -1 | grep -qE '^ +0x[0-9a-f]+ is stands_here at .*stands.c:2$' ||
     { cat out.txt; exit 1; }

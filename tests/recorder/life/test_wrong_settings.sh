@@ -226,11 +226,11 @@ lines 1 "FDR_FILTER that is a FIFO" FDR_FILTER "not a file" "recording everythin
 run FDR_TRIGGERS=/dev/zero -- one
 lines 1 "FDR_TRIGGERS without an end" FDR_TRIGGERS "not a file"
 run FDR_FILTER="$work/rules" -- one
-lines 1 "a rule that is none" FDR_FILTER "line 2"
+lines 2 "a rule that is none" "FDR_FILTER=" "line 2" "nothing matched these patterns"
 grep -q 'presented 100000' out.txt || fail "a rule that is none: not recorded"
 printf 'exclude name a%17000s name b\ninclude name c # %20000s frobnicate\nexclude name d\nexclude exact e#%17000s\n' exclude x y >rules
 run FDR_FILTER="$work/rules" -- one
-lines 2 "rules of more than 16383 bytes" FDR_FILTER "line 1 '" "longer than 16383 bytes" "line 4 '"
+lines 3 "rules of more than 16383 bytes" FDR_FILTER "line 1 '" "longer than 16383 bytes" "line 4 '"
 run FDR_BUFFER=1K -- one
 lines 1 "a buffer too small for one bin per location" "FDR_BUFFER=1K:" "using"
 grep -q 'presented 100000' out.txt || fail "a small buffer: not recorded"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads timeout=60 promise=P10 without=tsan (it delivers signals between operations only)
+ * ctest: wrap=fdri_names_symbols_of
  * P10: a signal that arrives while a thread attaches, or while a code address becomes a region, waits until that is
  * done. Its handler may then leave by longjmp, and the thread still records. A handler may also leave by longjmp
  * while an event is only counted. */
@@ -16,10 +17,11 @@
 #include <sys/time.h>
 #include <cmocka.h>
 
+#include "recorder/names/names.h"
 #include "recorder/recording.h"
 #include "tests/support/oracle.h"
 
-static volatile sig_atomic_t armed; /* which C library function raises the signal */
+static volatile sig_atomic_t armed; /* which function raises the signal */
 static volatile sig_atomic_t jumps;
 static sigjmp_buf away;
 
@@ -32,7 +34,7 @@ static void interrupt(int by)
     raise(SIGUSR2);
 }
 
-/* These replace functions of the C library. Attaching and defining call them midway, so the signal arrives there. */
+/* Attaching and defining call these functions midway, so the signal arrives there. */
 int pthread_setspecific(pthread_key_t key, const void *value)
 {
     static int (*next)(pthread_key_t, const void *);
@@ -40,12 +42,12 @@ int pthread_setspecific(pthread_key_t key, const void *value)
     interrupt(BY_ATTACH);
     return next(key, value);
 }
-int dladdr(const void *address, Dl_info *info)
+void __real_fdri_names_symbols_of(uint32_t module, uint64_t address, struct fdri_names_called *called);
+void __wrap_fdri_names_symbols_of(uint32_t module, uint64_t address, struct fdri_names_called *called);
+void __wrap_fdri_names_symbols_of(uint32_t module, uint64_t address, struct fdri_names_called *called)
 {
-    static int (*next)(const void *, Dl_info *);
-    if (!next) next = (int (*)(const void *, Dl_info *))dlsym(RTLD_NEXT, "dladdr");
     interrupt(BY_ADDRESS);
-    return next(address, info);
+    __real_fdri_names_symbols_of(module, address, called);
 }
 
 static void leave(int unused)
