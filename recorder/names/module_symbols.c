@@ -156,18 +156,28 @@ static uint64_t find_symbol(const struct fdri_elf_symbols *s, const char *name)
     return 0;
 }
 
+/* A C++ library that is loaded; NULL: none. If the program loaded it by dlopen, it may be visible to its own code only.
+ * It stays loaded. */
+static void *find_cxx_library(void)
+{
+    for (uint32_t i = 1; i <= FDRI_NAMES_MODULES_MAX; i++) {
+        const struct fdri_arena_def *d = fdri_names_module_loaded(i) ? fdri_names_definition(FDRI_ARENA_DEF_MODULE, i)
+                                                                     : NULL;
+        const char *path = d ? (const char *)(d + 1) : "", *slash = strrchr(path, '/');
+        if (slash && (!strncmp(slash, "/libstdc++.so.", 14) || !strncmp(slash, "/libc++abi.so.", 14)))
+            return dlopen(path, RTLD_LAZY | RTLD_NOLOAD); /* by the name that the loader knows: it opens no file */
+    }
+    return NULL;
+}
+
 /* That of the C++ library, in whatever form the program has it. own: the symbols of the executable, with its bias. */
 static demangler *find_demangler(const struct fdri_elf_symbols *own, uint64_t bias)
 {
     static const char name[] = "__cxa_demangle";
     static demangler *found;
-    /* a library that was loaded by dlopen may be visible to its own code only; here it stays loaded */
-    for (int i = 0; i < 3 && !found; i++) {
-        void *from = i == 0   ? RTLD_DEFAULT
-                     : i == 1 ? dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD)
-                              : dlopen("libc++abi.so.1", RTLD_LAZY | RTLD_NOLOAD);
-        if (from || i == 0) *(void **)(void *)&found = dlsym(from, name);
-    }
+    if (!found) *(void **)(void *)&found = dlsym(RTLD_DEFAULT, name);
+    void *library = found ? NULL : find_cxx_library();
+    if (library) *(void **)(void *)&found = dlsym(library, name);
     uint64_t linked = !found && own ? find_symbol(own, name) : 0;
     if (linked) found = (demangler *)(uintptr_t)(linked + bias);
     return found;
