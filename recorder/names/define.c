@@ -355,6 +355,7 @@ uint32_t fdri_names_define_late(uint32_t module)
         ruled += fdri_names_rules_decide_late(d->id, &called);
         watch_names(d->id, &called);
     }
+    if (ruled) fdri_names_mutes_changed();
     return ruled;
 }
 

@@ -97,6 +97,11 @@ const struct fdri_names_rule *fdri_names_rule_of(uint32_t region)
     return d ? &rules->pattern[d - 1].rule : NULL;
 }
 
+bool fdri_names_is_ruled(uint32_t region)
+{
+    return rules && region <= FDRI_CODEC_ID_MAX && fdri_atomic_load_relaxed(&rules->decision[region]);
+}
+
 static bool matches(struct pattern *p, const struct fdri_names_called *called, const char *file)
 {
     bool found = p->by_file && fdri_text_glob(p->text, file);

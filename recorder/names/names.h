@@ -177,14 +177,15 @@ void fdri_names_rules_load(const char *path, bool edges, const char *edge_region
 void fdri_names_rules_define(uint32_t region, const struct fdri_names_called *called, const char *file,
                              bool by_address);
 /* The names of a function are known, after threads have called it. True: a rule applies to it from now on. Threads that
- * have a row of it go on recording its calls: their frames and rows know of no rule. */
+ * have a row of it go on recording its calls until they adopt the rule, after fdri_names_mutes_changed. */
 bool fdri_names_rules_decide_late(uint32_t region, const struct fdri_names_called *called);
 const struct fdri_names_rule *fdri_names_rule_of(uint32_t region); /* NULL: none, for the calling thread */
 /* The same, or that of a muted region. */
 const struct fdri_names_rule *fdri_names_rule_now(uint32_t region);
-bool fdri_names_rules_loaded(void); /* did the file have rules? */
-bool fdri_names_rules_any(void);    /* may regions have rules, or be muted? */
-bool fdri_names_rules_named(void);  /* is there a rule about the names of functions? */
+bool fdri_names_rules_loaded(void);        /* did the file have rules? */
+bool fdri_names_rules_any(void);           /* may regions have rules, or be muted? */
+bool fdri_names_is_ruled(uint32_t region); /* does it have a rule, for whatever thread? */
+bool fdri_names_rules_named(void);         /* is there a rule about the names of functions? */
 void fdri_names_rules_patterns(void (*each)(const char *pattern, bool exact)); /* those of names of functions */
 /* Calls back for each pattern that no region has matched so far. */
 void fdri_names_rules_unmatched(void (*each)(const char *where, const char *pattern));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread learns which regions are muted. The flag GATED of a row, and the entries of the row's functions in the cache
- * of addresses, keep the fast path from the region; so its next enter takes the slow path, and finds that it is
- * muted. */
+/* A thread learns which regions are muted, or have a rule whose names came late. The flag GATED of a row, and the entries of the row's functions in the cache
+ * of addresses, keep the fast path from the region; so its next enter takes the slow path, and finds that. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,11 +16,11 @@ static void adopt(struct fdri_thread *t, uint32_t row_off)
 {
     struct fdri_arena_row *row = fdri_thread_at(t, row_off);
     uint32_t region = row->key & 0xffffffu;
-    if (row->key >> 24 != FDRI_ARENA_DEF_REGION || fdri_names_rule_of(region)) return;
-    bool muted = fdri_names_is_muted(region), gated = row->flags & FDRI_ARENA_ROW_GATED;
-    if (muted == gated) return;
+    if (row->key >> 24 != FDRI_ARENA_DEF_REGION) return;
+    bool ruled = fdri_names_is_ruled(region) || fdri_names_is_muted(region), gated = row->flags & FDRI_ARENA_ROW_GATED;
+    if (ruled == gated) return;
     row->flags ^= FDRI_ARENA_ROW_GATED;
-    if (muted) fdri_names_cache_drop(t, row_off);
+    if (ruled) fdri_names_cache_drop(t, row_off);
     else fdri_record_ruled_drop(t, row_off);
 }
 
