@@ -40,9 +40,8 @@ void fdri_names_mute(uint32_t region, bool muted)
 
 void fdri_names_mutes_changed(void)
 {
-    uint32_t next = fdri_atomic_load_relaxed(&fdri_names_mutes_version) + 1;
     /* R:mutes - a thread that sees the version sees the states, too */
-    fdri_atomic_store_release(&fdri_names_mutes_version, next);
+    fdri_atomic_add_acq_rel(&fdri_names_mutes_version, 1u);
 }
 
 static uint8_t state_of(uint32_t region)
