@@ -81,8 +81,8 @@ static size_t take_functions(const struct fdri_elf_file *f, size_t text_bytes, u
     return count;
 }
 
-/* Sorts by address, a byte at a time from the lowest: ten times as fast as qsort. Returns where the result is: in row or
- * in other, which has as much room. */
+/* Sorts by address, a byte at a time from the lowest: ten times as fast as qsort. Returns where the result is: in row
+ * or in other, which has as much room. */
 static struct fdri_elf_symbol *sort(struct fdri_elf_symbol *row, struct fdri_elf_symbol *other, size_t count)
 {
     for (unsigned shift = 0; shift < 64; shift += 8) {

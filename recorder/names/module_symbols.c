@@ -298,7 +298,8 @@ static void read_module(uint32_t module, const struct fdri_arena_def *d)
     apply(module, path);
 }
 
-/* Patterns came after the names were demangled. The lock lets definitions under way end, as these used the old names. */
+/* Patterns came after the names were demangled. The lock lets definitions under way end, as these used the old
+ * names. */
 static void show_more(uint32_t module, const struct fdri_arena_def *d)
 {
     sigset_t old;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread learns which regions are muted, or have a rule whose names came late. The flag GATED of a row, and the entries of the row's functions in the cache
- * of addresses, keep the fast path from the region; so its next enter takes the slow path, and finds that. */
+/* A thread learns which regions are muted, or have a rule whose names came late. The flag GATED of a row, and the
+ * entries of the row's functions in the cache of addresses, keep the fast path from the region. So its next enter takes
+ * the slow path, and finds the rule. */
 #include <stdbool.h>
 #include <stdint.h>
 
