@@ -135,7 +135,7 @@ one_daemon() # PROGRAM HOW OPEN
     local pid
     pid=$(cat pid)
     until_true "$what: no live file" has_files 1 ".$pid." || { cat err; return 0; }
-    "$fdr" info "$pid" >info 2>&1 || fail "$what: fdr info: $(tail -1 info)"
+    if ! "$fdr" info "$pid" >info 2>&1; then fail "$what: fdr info: $(tail -1 info)"; fi
     grep -q "^note *forked from = " info || fail "$what: no note of the parent"
     if [ -n "$3" ]; then grep -qE "^ *open *$3" info || fail "$what: open calls: $(grep -E '^ *open' info)"; fi
     touch stop
@@ -179,7 +179,7 @@ if [ "$(wc -l <err)" != 1 ]; then fail "workers: $(cat err)"; fi
 
 FDR_FORK=follow start shared workers 50
 until_true "50 workers followed: $(files "") live files" has_files 51
-"$fdr" info "$(pgrep -P $first | tail -1)" >info 2>&1 || fail "a worker: $(tail -1 info)"
+if ! "$fdr" info "$(pgrep -P $first | tail -1)" >info 2>&1; then fail "a worker: $(tail -1 info)"; fi
 grep -q "^buffer *256 KiB" info || fail "a worker: $(grep ^buffer info)"
 grep -q "^ *open *main" info || fail "a worker: no open calls"
 touch stop
