@@ -150,11 +150,30 @@ static int convert(const struct arguments *a, struct fdr_file *const *files, siz
     return error;
 }
 
+/* Says so if the output will be large: Chrome JSON takes some 120 bytes a call. */
+static void announce(const struct arguments *a, struct fdr_file *const *files, size_t count,
+                     const struct fdr_select *select)
+{
+    enum { CALL_BYTES = 120, LARGE_MB = 100 };
+    struct fdr_read_event event;
+    uint64_t events = 0;
+    for (size_t i = 0; i < count && a->run == fdr_export_chrome; i++) {
+        struct fdr_iter *iter = fdr_iter_open(files[i], select);
+        while (iter && fdr_iter_next(iter, &event)) events++;
+        if (iter) fdr_iter_close(iter);
+    }
+    uint64_t mb = events / 2 * CALL_BYTES / 1000000;
+    if (mb >= LARGE_MB)
+        complain("%s: %llu events make some %llu MB of Chrome JSON; --from, --depth and --min-duration leave some out",
+                 a->out, (unsigned long long)events, (unsigned long long)mb);
+}
+
 /* Converts all files in one run, unless a filter names ids: ids of locations and regions differ between files. */
 static int export(const struct arguments *a, struct fdr_file *const *files, size_t count)
 {
     struct chosen chosen;
     if (!choose(&a->selection, files[0], a->paths[0], &chosen)) return COULD_NOT;
+    announce(a, files, count, &chosen.select);
     int error = convert(a, files, count, &chosen.select);
     chosen_free(&chosen);
     if (error != 0) {

@@ -8,8 +8,9 @@
 #include "tools/common/fast_output.h"
 #include "tools/common/sample_table.h"
 #include "tools/common/selection.h"
+#include "tools/samples.h"
 
-enum { AMOUNT_BYTES = HUMAN_BYTES + 32 };
+enum { AMOUNT_BYTES = HUMAN_BYTES + 32, ROWS = 30 };
 
 struct arguments {
     const char *path;
@@ -311,6 +312,11 @@ static int samples(const struct arguments *a, struct fdr_file *file)
     return good ? out_finish() : COULD_NOT;
 }
 
+int print_samples(struct fdr_file *file, const char *path)
+{
+    return samples(&(struct arguments){.path = path, .clock = -1, .limit = ROWS}, file);
+}
+
 int verb_samples(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {0}};
@@ -324,7 +330,7 @@ int verb_samples(int argc, char **argv)
         children,
         NULL,
         NULL};
-    struct arguments a = {.clock = -1, .limit = 30};
+    struct arguments a = {.clock = -1, .limit = ROWS};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
     struct fdr_file *file = open_recording(a.path, &status);

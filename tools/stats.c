@@ -7,6 +7,7 @@
 #include "tools/common/fast_output.h"
 #include "tools/common/short_names.h"
 #include "tools/counters.h"
+#include "tools/samples.h"
 #include "tools/stats.h"
 
 static const struct argp_option options[] = {
@@ -461,6 +462,20 @@ bool points_text(const struct stats_arguments *a, const struct fdr_file *file, c
     return true;
 }
 
+/* Samples only: no call, no other event. */
+static bool has_samples_only(struct fdr_file *file)
+{
+    const struct fdr_sample_stream *s;
+    const struct fdr_total *total;
+    uint64_t kept = 0;
+    for (size_t i = 0, n = fdr_sample_streams(file, &s); i < n; i++) kept += s[i].kept;
+    for (size_t i = 0, n = fdr_totals(file, &total); i < n; i++)
+        if (total[i].calls | total[i].untimed) return false;
+    for (size_t i = 0; i < fdr_location_count(file); i++)
+        if (fdr_location_info(file, i)->open_count) return false;
+    return kept != 0;
+}
+
 static int print_rows(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select)
 {
     struct stat_rows rows;
@@ -502,7 +517,10 @@ static int stats(const struct stats_arguments *a, struct fdr_file *file)
     else if (a->by == BY_METRIC) status = print_metrics(a, file);
     else if (a->by == BY_EPOCH) status = print_epochs(a, file, &chosen.select);
     else if (a->by == BY_CLASS || (a->by == BY_DEPTH && !a->events)) status = print_accounts(a, file, &chosen.select);
-    else status = print_rows(a, file, &chosen.select);
+    else if (a->by == BY_REGION && !a->json && has_samples_only(file)) {
+        out_text("# this recording has samples only, no calls; fdr samples shows more of them\n");
+        status = print_samples(file, a->path);
+    } else status = print_rows(a, file, &chosen.select);
     chosen_free(&chosen);
     return status;
 }

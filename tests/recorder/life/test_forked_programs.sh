@@ -135,9 +135,9 @@ one_daemon() # PROGRAM HOW OPEN
     local pid
     pid=$(cat pid)
     until_true "$what: no live file" has_files 1 ".$pid." || { cat err; return 0; }
-    if ! "$fdr" info "$pid" >info 2>&1; then fail "$what: fdr info: $(tail -1 info)"; fi
-    grep -q "^note *forked from = " info || fail "$what: no note of the parent"
-    if [ -n "$3" ]; then grep -qE "^ *open *$3" info || fail "$what: open calls: $(grep -E '^ *open' info)"; fi
+    if ! "$fdr" info "$pid" >shown 2>&1; then fail "$what: fdr info: $(tail -1 shown)"; fi
+    grep -q "^note *forked from = " shown || fail "$what: no note of the parent"
+    if [ -n "$3" ]; then grep -qE "^ *open *$3" shown || fail "$what: open calls: $(grep -E '^ *open' shown)"; fi
     touch stop
     until_true "$what: does not end" ended "$pid" || return 0
     has_files 0 ".$pid." || fail "$what: the daemon's live file stays"
@@ -179,9 +179,9 @@ if [ "$(wc -l <err)" != 1 ]; then fail "workers: $(cat err)"; fi
 
 FDR_FORK=follow start shared workers 50
 until_true "50 workers followed: $(files "") live files" has_files 51
-if ! "$fdr" info "$(pgrep -P $first | tail -1)" >info 2>&1; then fail "a worker: $(tail -1 info)"; fi
-grep -q "^buffer *256 KiB" info || fail "a worker: $(grep ^buffer info)"
-grep -q "^ *open *main" info || fail "a worker: no open calls"
+if ! "$fdr" info "$(pgrep -P $first | tail -1)" >shown 2>&1; then fail "a worker: $(tail -1 shown)"; fi
+grep -q "^buffer *256 KiB" shown || fail "a worker: $(grep ^buffer shown)"
+grep -q "^ *open *main" shown || fail "a worker: no open calls"
 touch stop
 wait $first
 if [ -s err ]; then fail "50 workers: $(cat err)"; fi
