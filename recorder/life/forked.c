@@ -77,18 +77,19 @@ struct family {
     unsigned said;          /* a child found no unit */
     uint32_t holder[UNITS]; /* atomic: process id; 0: free */
 };
-static struct family *family; /* shared memory; NULL: not needed yet, or none to be had */
+static struct family *family; /* atomic; shared memory; NULL: not needed yet, or none to be had */
 
 /* Only the first process of a family decides how much memory it has. */
 static void make_family(uint64_t buffer)
 {
     if (me.parent && family) return;
     void *m = family ? family : mmap(NULL, sizeof *family, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct family *f = m;
     if (m == MAP_FAILED) return;
-    family = m;
-    family->buffer = buffer;
-    family->unit = fdri_bits_min(fdri_bits_max(buffer / SHARES, least_bytes), buffer);
-    family->units = (uint32_t)fdri_bits_min(UNITS, BUFFERS * buffer / family->unit);
+    f->buffer = buffer;
+    f->unit = fdri_bits_min(fdri_bits_max(buffer / SHARES, least_bytes), buffer);
+    f->units = (uint32_t)fdri_bits_min(UNITS, BUFFERS * buffer / f->unit);
+    if (f != family) fdri_atomic_store_release(&family, f); /* R:members - the dumper may look already */
 }
 
 static bool take_unit(uint32_t *holder, uint32_t pid)
@@ -124,7 +125,7 @@ void fdri_life_family_begin(void)
 
 static bool is_recorded(int pid)
 {
-    for (uint32_t i = 0; i < family->units; i++)
+    for (uint32_t i = 0; i < UNITS; i++) /* those beyond `units` are free */
         if (fdri_atomic_load_relaxed(&family->holder[i]) == (uint32_t)pid) return true;
     return false;
 }
@@ -353,7 +354,7 @@ static uint64_t poll_children(uint64_t now_ns)
 {
     static unsigned said, looks;
     bool young = false;
-    if (said || looks >= LOOKS || !family) return UINT64_MAX;
+    if (said || looks >= LOOKS || !fdri_atomic_load_acquire(&family)) return UINT64_MAX; /* A:members */
     if (fdri_atomic_load_relaxed(&has_forked) && !look_ns) look_ns = now_ns + second_ns + second_ns / 10;
     if (!look_ns || now_ns < look_ns) return look_ns ? look_ns : UINT64_MAX;
     fdri_atomic_store_relaxed(&has_forked, 0u);
