@@ -87,7 +87,7 @@ static uint32_t let_back(const struct fdri_policies_overhead *o, struct fdri_pol
     double share = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (!load[i].muted) share += load[i].peak;
-        else if (now_ns - load[i].since_ns >= load[i].hold_ns) order[n++] = i;
+        else if (load[i].fixed || now_ns - load[i].since_ns >= load[i].hold_ns) order[n++] = i;
     }
     sort(load, order, n);
     for (uint32_t i = 0; i < n; i++) {

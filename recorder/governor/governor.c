@@ -18,6 +18,7 @@
 
 enum {
     OFTEN_NS = 20000000,   /* between two looks */
+    IDLE_NS = 100000000,   /* the same while the program is idle */
     LEAST_CPU_NS = 1000000 /* a look at less processor time would say little */
 };
 static const uint64_t share_of_looks = 200; /* looks take at most 1/200 of a processor */
@@ -102,7 +103,7 @@ static void change(uint32_t load, uint64_t tick, double share_before)
     struct fdri_arena_muted_region *m = place_of(r);
     if (!m) {
         l->muted = false;
-        l->fixed = true;
+        l->fixed = r->has_no_place = true;
         account->no_room = 1;
         return;
     }
@@ -146,26 +147,28 @@ static void write_account(uint64_t used_ns)
     account->look_tick = fdri_thread_tick_now();
 }
 
-static void look(uint64_t now_ns)
+/* Returns the time until the next look. */
+static uint64_t look(uint64_t now_ns)
 {
     uint64_t cpu = cpu_ns(), used_ns = cpu - cpu_before_ns;
-    if (used_ns < LEAST_CPU_NS) return;
+    if (used_ns < LEAST_CPU_NS) return IDLE_NS;
     double busiest = fdri_governor_count_calls(now_ns, used_ns);
-    if (busiest == 0) return;
+    if (busiest == 0) return OFTEN_NS;
     decide(now_ns, used_ns, busiest);
     write_account(used_ns);
     cpu_before_ns = cpu;
+    return OFTEN_NS;
 }
 
 uint64_t fdri_governor_look(uint64_t now_ns)
 {
     if (!account) return UINT64_MAX;
     if (now_ns < due_ns) return due_ns;
-    uint64_t began = fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    if (cpu_before_ns) look(now_ns);
+    uint64_t began = fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID), pause_ns = OFTEN_NS;
+    if (cpu_before_ns) pause_ns = look(now_ns);
     else begin(now_ns);
     uint64_t took = fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
-    return due_ns = now_ns + fdri_bits_max(OFTEN_NS, took * share_of_looks);
+    return due_ns = now_ns + fdri_bits_max(pause_ns, took * share_of_looks);
 }
 
 uint64_t fdri_governor_poll(uint64_t now_ns)

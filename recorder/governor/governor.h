@@ -38,9 +38,9 @@ enum { FDRI_GOVERNOR_LOADS = 8192 };
 /* A region with many calls. */
 struct fdri_governor_region {
     uint32_t region;
-    uint64_t timed, untimed, sum; /* of all threads, at the newest look; sum: full ticks */
-    uint64_t spread_ns;           /* when `spread` was computed */
-    double spread;                /* how unlike its calls are: 1 if all are alike */
+    uint64_t spread_ns; /* when `spread` was computed */
+    double spread;      /* how unlike its calls are: 1 if all are alike */
+    bool has_no_place;  /* in the account, so it is not muted */
 };
 /* All regions that matter, and their loads for the policy. Load 0 is all other calls. */
 extern struct fdri_governor_region *fdri_governor_regions;

@@ -80,17 +80,19 @@ void fdri_governor_regions_add(uint32_t key, uint64_t timed, uint64_t untimed, u
     c->sum += sum;
 }
 
-/* Calls since the look before. A sum that seems to fall was misread. */
-static uint64_t since(uint64_t now, uint64_t *before)
+/* Calls since the look before. A sum falls if its row was added to [rest]. */
+static uint64_t since(uint64_t now, uint64_t *before, uint64_t *fell)
 {
     uint64_t more = now > *before ? now - *before : 0;
-    *before = now;
+    if (now < *before) *fell += *before - now;
+    if (now != *before) *before = now; /* else the page stays untouched */
     return more;
 }
 
-static struct fdri_governor_calls interval_of(struct counts *c)
+static struct fdri_governor_calls interval_of(struct counts *c, struct fdri_governor_calls *fell)
 {
-    return (struct fdri_governor_calls){since(c->timed, &c->timed_before), since(c->untimed, &c->untimed_before)};
+    return (struct fdri_governor_calls){since(c->timed, &c->timed_before, &fell->timed),
+                                        since(c->untimed, &c->untimed_before, &fell->untimed)};
 }
 
 /* How unlike the calls of a region are: 1 if all lie in one power of two, and 1 more for each power of two between the
@@ -143,7 +145,7 @@ static void update(uint32_t region, struct fdri_governor_calls calls, uint64_t n
     if (calls.timed && *spreads && (!r->spread_ns || now_ns - r->spread_ns >= spread_lasts_ns)) {
         r->spread = spread_of(region);
         r->spread_ns = now_ns;
-        l->fixed = is_fixed(region);
+        l->fixed = r->has_no_place || is_fixed(region);
         --*spreads;
     }
     l->tells = tells(c, r);
@@ -152,15 +154,18 @@ static void update(uint32_t region, struct fdri_governor_calls calls, uint64_t n
 void fdri_governor_regions_end(uint64_t now_ns)
 {
     int spreads = SPREADS;
-    struct fdri_governor_calls all = interval_of(&rest);
+    struct fdri_governor_calls all = {0}, fell = {0}, none = {0};
     for (uint32_t i = 0; i < fdri_governor_count; i++) space->load[i].calls = 0;
-    space->load[0].calls = all.timed;
     for (uint32_t id = 0; id <= regions_defined(); id++) {
-        struct fdri_governor_calls calls = interval_of(&space->of[id]);
+        struct fdri_governor_calls calls = interval_of(&space->of[id], &fell);
         if (!(calls.timed | calls.untimed)) continue;
         update(id, calls, now_ns, &spreads);
         all.timed += calls.timed;
         all.untimed += calls.untimed;
     }
-    fdri_governor_calls = all;
+    struct fdri_governor_calls others = interval_of(&rest, &none);
+    others.timed -= fdri_bits_min(others.timed, fell.timed); /* moved there, but not new */
+    others.untimed -= fdri_bits_min(others.untimed, fell.untimed);
+    space->load[0].calls += others.timed;
+    fdri_governor_calls = (struct fdri_governor_calls){all.timed + others.timed, all.untimed + others.untimed};
 }

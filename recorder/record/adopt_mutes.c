@@ -20,14 +20,15 @@ static void adopt(struct fdri_thread *t, uint32_t row_off)
     if (row->key >> 24 != FDRI_ARENA_DEF_REGION) return;
     bool ruled = fdri_names_is_ruled(region) || fdri_names_is_muted(region), gated = row->flags & FDRI_ARENA_ROW_GATED;
     if (ruled == gated) return;
-    row->flags ^= FDRI_ARENA_ROW_GATED;
     if (ruled) fdri_names_cache_drop(t, row_off);
     else fdri_record_ruled_drop(t, row_off);
+    row->flags ^= FDRI_ARENA_ROW_GATED; /* last: a longjmp before it leaves the row to the next adoption */
 }
 
 void fdri_record_adopt_mutes(struct fdri_thread *t)
 {
-    t->mutes_seen = fdri_atomic_load_acquire(&fdri_names_mutes_version); /* A:mutes */
+    uint32_t version = fdri_atomic_load_acquire(&fdri_names_mutes_version); /* A:mutes */
     for (uint32_t i = 0; i <= UINT32_MAX >> t->row_shift; i++)
         if (t->row_slot[i]) adopt(t, t->row_slot[i]);
+    t->mutes_seen = version;
 }

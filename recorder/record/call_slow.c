@@ -278,6 +278,7 @@ bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fd
     fdri_atomic_signal_fence(); /* before presented: unfinished_call.c */
     if (f) fdri_names_cache_add(t, f, region, row, rule);
     if (FDRI_UNLIKELY(rule) && ruled(t, v, row, f, region, rule, &flags)) return false;
+    if (FDRI_UNLIKELY(t->ruled) && !(flags & FDRI_ARENA_LEVEL_NTH)) fdri_record_ruled_forget(t, region, f);
     if (FDRI_UNLIKELY(t->walk.block)) fdri_epoch_enters(t, row);
     if (l->depth >= t->depth_limit || l->pause) {
         fdri_record_push_untimed(t, v, row, region, flags & FDRI_ARENA_LEVEL_NTH);

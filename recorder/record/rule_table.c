@@ -114,7 +114,7 @@ static struct fdri_record_ruled new_entry(const struct fdri_thread *t, uint64_t 
 
 struct fdri_record_ruled *fdri_record_ruled_add(struct fdri_thread *t, fdr_region region,
                                                 const struct fdri_record_function *f,
-                                                const struct fdri_names_rule *rule, const struct fdri_arena_row *row)
+                                                const struct fdri_names_rule *rule, struct fdri_arena_row *row)
 {
     uint64_t key = fdri_record_ruled_key(region, f ? f->address : 0);
     uint32_t version = fdri_atomic_load_relaxed(&fdri_names_address_version), log2 = t->ruled ? 32 - t->ruled_shift : 0;
@@ -127,8 +127,19 @@ struct fdri_record_ruled *fdri_record_ruled_add(struct fdri_thread *t, fdr_regio
     if (!t->ruled) return NULL;
     if (t->ruled_version != version) memset(t->ruled, 0, sizeof *t->ruled * entries_of(t));
     t->ruled_version = version;
+    /* The region was muted a moment ago, and this thread has not adopted it yet. */
+    if (!(row->flags & FDRI_ARENA_ROW_GATED) && row->key != FDRI_ARENA_ROW_KEY_REST) {
+        row->flags |= FDRI_ARENA_ROW_GATED;
+        fdri_names_cache_drop(t, fdri_thread_offset_of(t, row));
+    }
     insert(t, new_entry(t, key, rule, row));
     return entry_of(t, key);
+}
+
+void fdri_record_ruled_forget(struct fdri_thread *t, fdr_region region, const struct fdri_record_function *f)
+{
+    struct fdri_record_ruled *r = entry_of(t, fdri_record_ruled_key(region, f ? f->address : 0));
+    if (r && r->mode != FDRI_NAMES_RULE_MIN) r->key = 0;
 }
 
 void fdri_record_ruled_drop(struct fdri_thread *t, uint32_t row_off)

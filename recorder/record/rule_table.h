@@ -64,7 +64,10 @@ static inline __attribute__((always_inline)) bool fdri_record_ruled_is(const str
 /* The entry of a region, taken into the table if it is new. NULL: there is no memory for a table, or t has none. */
 struct fdri_record_ruled *fdri_record_ruled_add(struct fdri_thread *t, fdr_region region,
                                                 const struct fdri_record_function *f,
-                                                const struct fdri_names_rule *rule, const struct fdri_arena_row *row);
+                                                const struct fdri_names_rule *rule, struct fdri_arena_row *row);
+/* The next call of the region gets a frame that its entry would not know: removes the entry, unless it is of `min`. f:
+ * the function; NULL: a region entered by its id. */
+void fdri_record_ruled_forget(struct fdri_thread *t, fdr_region region, const struct fdri_record_function *f);
 /* Removes the entries of this row. */
 void fdri_record_ruled_drop(struct fdri_thread *t, uint32_t row_off);
 /* The call at this level has a frame and the flag FDRI_ARENA_LEVEL_NTH: it begins, or has ended. */
