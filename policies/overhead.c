@@ -7,7 +7,8 @@
 #include "policies/policies.h"
 
 static const double low_mark = 0.6, high_mark = 0.75, least_part = 1e-3;
-enum { AGAIN_HOLDS = 8, HOLD_GROWS = 4 };
+enum { HOLD_GROWS = 4 };
+static const uint64_t again_ns = 60000000000u;
 
 static double most(double a, double b) { return a > b ? a : b; }
 
@@ -46,7 +47,7 @@ static void sort(const struct fdri_policies_load *load, uint32_t *order, uint32_
 
 static void mute(struct fdri_policies_load *l, uint64_t now_ns)
 {
-    bool again = l->hold_ns && now_ns - l->since_ns < AGAIN_HOLDS * l->hold_ns;
+    bool again = l->hold_ns && now_ns - l->since_ns < again_ns;
     l->hold_ns = again ? l->hold_ns * HOLD_GROWS : FDRI_POLICIES_HOLD_LEAST_NS;
     if (l->hold_ns > FDRI_POLICIES_HOLD_MOST_NS) l->hold_ns = FDRI_POLICIES_HOLD_MOST_NS;
     l->muted = true;
@@ -108,7 +109,7 @@ static double program_ns(const struct fdri_policies_overhead *o, const struct fd
     *cost_ns = 0;
     for (uint32_t i = 0; i < count; i++)
         if (!load[i].muted) *cost_ns += (double)load[i].calls * o->call_ns;
-    return most((double)cpu_ns - *cost_ns, (double)cpu_ns / 8);
+    return most((double)cpu_ns - *cost_ns, (double)cpu_ns / 2); /* the calibrated cost may be too high */
 }
 
 uint32_t fdri_policies_overhead_step(struct fdri_policies_overhead *o, struct fdri_policies_load *load, uint32_t count,

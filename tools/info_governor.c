@@ -21,8 +21,9 @@ void print_overhead(const struct fdr_file *file)
            "%.0f ns)\n",
            percent(g->run_share), percent(g->run_muting_share), g->recorded_call_ns + g->muted_call_ns,
            g->muted_call_ns);
-    printf("           %u region%s muted: of their calls each %uth has a time\n", g->muted_now,
-           g->muted_now == 1 ? " is" : "s are", g->period);
+    if (g->muted_now)
+        printf("           %u region%s muted: of their calls one of %u has a time\n", g->muted_now,
+               g->muted_now == 1 ? " is" : "s are", g->period);
 }
 
 static void print_change(const struct fdr_file *file, const struct fdr_mute_change *c)

@@ -135,21 +135,9 @@ static bool is_muted(const struct fdr_file *file, const struct stat_row *r, enum
     return by == BY_REGION && !r->rest && r->untimed && fdr_region_was_muted(file, r->id);
 }
 
-/* What all calls took, if the timed ones are like the others; false: no call has a time. */
-static bool estimate_of(const struct stat_row *r, uint64_t *ns)
-{
-    uint64_t timed = r->calls - r->untimed;
-    if (!timed) return false;
-    *ns = (uint64_t)((double)r->inclusive_ns / (double)timed * (double)r->calls);
-    return true;
-}
-
 static void muted_json(const struct fdr_file *file, const struct stat_row *r)
 {
-    uint64_t ns;
-    bool muted = is_muted(file, r, BY_REGION);
-    out_text(muted ? ", \"muted\": true" : ", \"muted\": false");
-    if (muted && estimate_of(r, &ns)) key_u64("inclusive_estimate_ns", ns);
+    out_text(is_muted(file, r, BY_REGION) ? ", \"muted\": true" : ", \"muted\": false");
 }
 
 static void region_json(const struct fdr_file *file, const struct stat_row *r)
@@ -204,15 +192,9 @@ void out_share(uint64_t part, uint64_t total)
 static void muted_label(const struct stat_row *r)
 {
     char text[HUMAN_BYTES];
-    uint64_t ns;
-    out_text("  [muted: ");
+    out_text("  [muted: its times are those of ");
     out_text(human_count(text, r->calls - r->untimed));
-    out_text(" calls have times");
-    if (estimate_of(r, &ns)) {
-        out_text("; by these all take about ");
-        out_text(human_time(text, ns));
-    }
-    out_char(']');
+    out_text(" calls]");
 }
 
 static void row_label(const struct fdr_file *file, const struct stat_row *r, enum stat_by by, bool chosen)

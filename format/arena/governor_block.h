@@ -31,7 +31,7 @@ static_assert(sizeof(struct fdri_arena_governor_change) == 24, "change");
 struct fdri_arena_governor {
     struct fdri_arena_meta_head head;
     uint32_t target_ppm;    /* FDR_OVERHEAD */
-    uint32_t period;        /* of the calls of a muted region each `period`th has a time */
+    uint32_t period;        /* of so many calls of a muted region one has a time, on average */
     uint32_t call_ns_1024;  /* calibrated: what a recorded call costs more than a muted one, 1/1024 ns */
     uint32_t muted_ns_1024; /* calibrated: what a muted call costs */
     uint64_t cpu_ns;        /* processor time of the program since the governor began, at its newest look */

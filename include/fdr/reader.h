@@ -309,7 +309,7 @@ struct fdr_mute_change {
 /* Shares are parts of the program's processor time, 0.02 for 2 %. They are calls times a calibrated cost. */
 struct fdr_governor {
     double target;
-    uint32_t period;                       /* of the calls of a muted region each `period`th has a time */
+    uint32_t period;                       /* of so many calls of a muted region one has a time, on average */
     double recorded_call_ns;               /* calibrated: what a recorded call costs more than a muted one */
     double muted_call_ns;                  /* calibrated: what a muted call costs */
     double share, muting_share;            /* of the newest interval: recording; what is left if all is muted */

@@ -17,8 +17,10 @@
 #include "recorder/thread/thread_clock.h"
 
 enum {
-    OFTEN_NS = 20000000,   /* between two looks */
-    IDLE_NS = 100000000,   /* the same while the program is idle */
+    OFTEN_NS = 20000000, /* between two looks */
+    IDLE_NS = 100000000, /* the same while the program is idle */
+    LEAST_ARENA_BYTES =
+        1 << 20,           /* below, threads have no table of muted regions, and to mute costs more than to record */
     LEAST_CPU_NS = 1000000 /* a look at less processor time would say little */
 };
 static const uint64_t share_of_looks = 200; /* looks take at most 1/200 of a processor */
@@ -63,7 +65,9 @@ bool fdri_governor_start(double target)
     account = NULL;
     due_ns = cpu_before_ns = 0;
     policy = (struct fdri_policies_overhead){.target = target};
-    bool on = target >= 0, ready = on && fdri_governor_regions_start() && fdri_names_mutes_start(true);
+    bool on = target >= 0;
+    bool room = on && fdri_life_recording.arena.super->arena_bytes >= LEAST_ARENA_BYTES;
+    bool ready = room && fdri_governor_regions_start() && fdri_names_mutes_start(true);
     if (ready) account = new_account(target);
     if (!account) fdri_names_mutes_start(false);
     return account || !on;

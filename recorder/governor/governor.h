@@ -16,8 +16,8 @@
 #include "format/arena/arena.h"
 #include "policies/policies.h"
 
-/* Begins with a recording. target: share of the program's processor time; below 0: off. False: no memory; then no
- * region is muted. */
+/* Begins with a recording. target: share of the program's processor time; below 0: off. False: there is no memory, or
+ * the buffer is smaller than 1 MiB; then no region is muted. */
 bool fdri_governor_start(double target);
 /* On fdr's own thread: looks if it is due. Returns the time of the next look (CLOCK_MONOTONIC); UINT64_MAX: off. */
 uint64_t fdri_governor_poll(uint64_t now_ns);

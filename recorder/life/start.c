@@ -452,7 +452,8 @@ static int begin(bool provisional)
     fdri_names_rules_load(r->settings.filter, r->settings.counters.edges[0] || r->settings.counters.papi[0],
                           r->settings.edge_regions);
     fdri_watch_start(r->settings.triggers);
-    if (!fdri_governor_start(r->settings.overhead)) fdri_text_message("FDR_OVERHEAD: no memory; no region is muted");
+    if (!fdri_governor_start(r->settings.overhead))
+        fdri_text_message("FDR_OVERHEAD: no memory, or FDR_BUFFER is below 1M; no region is muted");
     r->number = ++recordings;
     fdri_atomic_store_relaxed(&r->pid, r->identity.pid); /* forked_without_handlers() reads it without the lock */
     fdri_atomic_store_relaxed(&fdr_switch_.pid, (uint32_t)r->pid);

@@ -222,7 +222,7 @@ static bool muted_has_time(struct fdri_record_ruled *r, const struct fdri_arena_
 {
     if (!r) return (row->calls + row->untimed) % period == 0;
     if (row->untimed < r->limit) return false;
-    r->limit = row->untimed + period - 1;
+    r->limit = fdri_record_ruled_next_timed(row, period);
     return true;
 }
 
@@ -252,7 +252,8 @@ static bool ruled(struct fdri_thread *t, struct fdri_arena_level *v, struct fdri
     *level_flags |= FDRI_ARENA_LEVEL_NTH;
     if (timed) return false;
     /* inside of a call of its own region it needs a frame, so that each leave finds its call: ruled_calls.h */
-    if (has_frame(t, r, region)) fdri_record_push_untimed(t, v, row, region, FDRI_ARENA_LEVEL_NTH);
+    bool after_jumps = rule->mode == FDRI_NAMES_RULE_MUTED && t->loc->unbalanced;
+    if (after_jumps || has_frame(t, r, region)) fdri_record_push_untimed(t, v, row, region, FDRI_ARENA_LEVEL_NTH);
     else count_only(v, row);
     return true;
 }
@@ -340,6 +341,7 @@ void fdri_record_close_flagged(struct fdri_thread *t, uint64_t tick)
 static void close_from(struct fdri_thread *t, uint32_t from, uint64_t tick)
 {
     struct fdri_arena_location *l = t->loc;
+    if (!l->unbalanced && l->depth > from) fdri_record_ruled_jumped(t);
     l->unbalanced += l->depth - from;
     l->last_tick = tick; /* first: an epoch may end in the loop, and must contain these calls */
     while (l->depth >= from) fdri_record_close_flagged(t, tick);
@@ -360,6 +362,7 @@ static void close_gone(struct fdri_thread *t, const struct fdri_record_function 
     uint32_t from = fdri_jumps_first_abandoned(t, f);
     if (!from) return;
     if (l->overflow) set_overflow(t, 0);
+    if (!l->unbalanced) fdri_record_ruled_jumped(t);
     l->unbalanced++;
     close_from(t, from, end_of(t, from, true, 0));
 }

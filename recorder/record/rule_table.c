@@ -107,8 +107,10 @@ static struct fdri_record_ruled new_entry(const struct fdri_thread *t, uint64_t 
                                   .mode = rule->mode};
     if (rule->mode == FDRI_NAMES_RULE_MIN) r.limit = least_ticks(t, rule->min_ns);
     else r.framed = mark_frames(t, key);
-    if (rule->mode == FDRI_NAMES_RULE_MUTED) r.limit = row->untimed + rule->count - 1;
-    else if (rule->mode != FDRI_NAMES_RULE_EXCLUDE) r.framed |= FDRI_RECORD_RULED_SLOW;
+    if (rule->mode == FDRI_NAMES_RULE_MUTED) {
+        r.limit = fdri_record_ruled_next_timed(row, rule->count);
+        r.framed |= t->loc->unbalanced ? FDRI_RECORD_RULED_ALWAYS : 0;
+    } else if (rule->mode != FDRI_NAMES_RULE_EXCLUDE) r.framed |= FDRI_RECORD_RULED_SLOW;
     return r;
 }
 
@@ -160,9 +162,15 @@ void fdri_record_ruled_closed(struct fdri_thread *t, const struct fdri_arena_lev
     if (r && fdri_record_ruled_frames(r)) r->framed--;
 }
 
+void fdri_record_ruled_jumped(struct fdri_thread *t)
+{
+    for (uint32_t i = 0; i < entries_of(t); i++)
+        if (t->ruled[i].mode == FDRI_NAMES_RULE_MUTED) t->ruled[i].framed |= FDRI_RECORD_RULED_ALWAYS;
+}
+
 void fdri_record_ruled_recount(struct fdri_thread *t)
 {
-    for (uint32_t i = 0; i < entries_of(t); i++) t->ruled[i].framed &= FDRI_RECORD_RULED_SLOW;
+    for (uint32_t i = 0; i < entries_of(t); i++) t->ruled[i].framed -= fdri_record_ruled_frames(&t->ruled[i]);
     for (uint32_t d = t->ruled ? t->loc->depth : 0; d; d--) {
         const struct fdri_arena_level *v = fdri_thread_level(t, d);
         if (v->flags & FDRI_ARENA_LEVEL_NTH) fdri_record_ruled_opened(t, v);

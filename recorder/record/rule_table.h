@@ -23,15 +23,16 @@ struct fdri_record_ruled {
      * decides about the next one. */
     uint64_t limit;
     uint32_t row_off, count;
-    /* open calls of the region that have frames (FDRI_ARENA_LEVEL_NTH), and FDRI_RECORD_RULED_SLOW */
-    uint32_t framed;
-    uint8_t mode; /* FDRI_NAMES_RULE_* */
+    uint32_t framed; /* open calls of the region that have frames (FDRI_ARENA_LEVEL_NTH), and FDRI_RECORD_RULED_* */
+    uint8_t mode;    /* FDRI_NAMES_RULE_* */
     uint8_t pad[3];
 };
 #define FDRI_RECORD_RULED_SLOW (1u << 31) /* in `framed`: the mode decides about each call */
+/* In `framed`: each call gets a frame. Jumps have left calls of this thread, so leaves must close what was left. */
+#define FDRI_RECORD_RULED_ALWAYS (1u << 30)
 static inline uint32_t fdri_record_ruled_frames(const struct fdri_record_ruled *r)
 {
-    return r->framed & ~FDRI_RECORD_RULED_SLOW;
+    return r->framed & ~(FDRI_RECORD_RULED_SLOW | FDRI_RECORD_RULED_ALWAYS);
 }
 
 /* A function has its code address as key, a region entered by its id this. No code lies in the upper half. */
@@ -73,6 +74,15 @@ void fdri_record_ruled_drop(struct fdri_thread *t, uint32_t row_off);
 /* The call at this level has a frame and the flag FDRI_ARENA_LEVEL_NTH: it begins, or has ended. */
 void fdri_record_ruled_opened(struct fdri_thread *t, const struct fdri_arena_level *v);
 void fdri_record_ruled_closed(struct fdri_thread *t, const struct fdri_arena_level *v);
+/* A jump has left calls of this thread: from now on each call of a muted region gets a frame. */
+void fdri_record_ruled_jumped(struct fdri_thread *t);
+/* The number of untimed calls of a row at which a muted region's next call has a time. On average there are `period`
+ * calls between two; the distance varies, so that it follows no pattern of the program. */
+static inline uint64_t fdri_record_ruled_next_timed(const struct fdri_arena_row *row, uint32_t period)
+{
+    uint64_t hash = (row->untimed + row->key) * 0x9E3779B97F4A7C15u >> 32;
+    return row->untimed + 1 + hash % (2 * period - 2);
+}
 /* Counts the frames of all entries again, after a longjmp left an operation. */
 void fdri_record_ruled_recount(struct fdri_thread *t);
 

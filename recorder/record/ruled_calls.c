@@ -50,7 +50,7 @@ static bool is_below(const struct fdri_thread *t, const struct fdri_record_funct
            (t->top->address && f->frame - FDRI_NAMES_LEAST_FRAME >= t->top->frame);
 }
 
-/* Counts a call inside of one of its own region that has a frame: it gets a frame without a time. */
+/* Counts a call that gets a frame without a time: inside of one of its own region that has a frame, or after jumps. */
 static bool nest(struct fdri_thread *t, const struct fdri_record_ruled *r, const struct fdri_record_function *f)
 {
     struct fdri_arena_location *l = t->loc;
@@ -72,7 +72,7 @@ bool fdri_record_ruled_leave_out(struct fdri_thread *t, fdr_region region, const
     const struct fdri_record_ruled *r = fdri_record_ruled_find(t, key);
     if (!fdri_record_ruled_is(t, r, key) || l->depth >= t->kept_levels || !leaves_out(t, r))
         return fdri_record_not_busy(l);
-    if (fdri_record_ruled_frames(r)) return nest(t, r, f);
+    if (r->framed & ~FDRI_RECORD_RULED_SLOW) return nest(t, r, f);
     t->ruled_level = fdri_record_child_of(t, t->top, l->depth);
     t->ruled_around = t->top;
     fdri_record_ruled_count(t, r);

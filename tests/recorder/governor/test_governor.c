@@ -127,11 +127,11 @@ static void P5_counts_stay_exact(void **state)
 /* A region that does not fit the account is not muted, and the account says so. */
 static void P1_says_when_there_is_no_room(void **state)
 {
-    enum { MANY = 100 };
+    enum { MANY = 300 };
     fdr_region many[MANY];
     char name[16];
     (void)state;
-    start("256K", 0);
+    start("1M", 0);
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "many%d", i);
         many[i] = fdr_region_define(name, NULL, 0);
