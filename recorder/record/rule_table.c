@@ -84,8 +84,9 @@ static struct fdri_record_ruled *entry_of(const struct fdri_thread *t, uint64_t 
 }
 
 /* Marks the open calls of an entry's region as frames that its leaves may belong to, and counts them. Calls that began
- * before the region was muted are among them. */
-static uint32_t mark_frames(const struct fdri_thread *t, uint64_t key)
+ * before the region was muted are among them. Not inlined: gcc 12 would take the address of fdri_record_self for NULL
+ * in its check of undefined behaviour. */
+static FDRI_NOINLINE uint32_t mark_frames(const struct fdri_thread *t, uint64_t key)
 {
     uint32_t frames = 0;
     for (uint32_t d = t->loc->depth; d; d--) {
