@@ -9,7 +9,6 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/clock.h"
-#include "base/text/message.h"
 #include "bins/bins.h"
 #include "format/arena/arena.h"
 #include "recorder/names/names.h"
@@ -17,12 +16,12 @@
 #include "recorder/thread/thread_clock.h"
 
 enum {
-    OFTEN_NS = 20000000, /* between two looks */
-    IDLE_NS = 100000000, /* the same while the program is idle */
-    LEAST_ARENA_BYTES =
-        1 << 20,           /* below, threads have no table of muted regions, and to mute costs more than to record */
+    OFTEN_NS = 20000000,   /* between two looks */
+    IDLE_NS = 100000000,   /* the same while the program is idle */
     LEAST_CPU_NS = 1000000 /* a look at less processor time would say little */
 };
+/* Below it threads have no table of muted regions, and to mute would cost more than to record. */
+static const uint64_t least_arena_bytes = 1 << 20;
 static const uint64_t share_of_looks = 200; /* looks take at most 1/200 of a processor */
 
 static struct fdri_arena_governor *account; /* NULL: off */
@@ -66,8 +65,9 @@ bool fdri_governor_start(double target)
     due_ns = cpu_before_ns = 0;
     policy = (struct fdri_policies_overhead){.target = target};
     bool on = target >= 0;
-    bool room = on && fdri_life_recording.arena.super->arena_bytes >= LEAST_ARENA_BYTES;
+    bool room = on && fdri_life_recording.arena.super->arena_bytes >= least_arena_bytes;
     bool ready = room && fdri_governor_regions_start() && fdri_names_mutes_start(true);
+    if (ready) fdri_governor_counts_start();
     if (ready) account = new_account(target);
     if (!account) fdri_names_mutes_start(false);
     return account || !on;

@@ -49,6 +49,7 @@ extern uint32_t *fdri_governor_order; /* room for the policy */
 extern uint32_t fdri_governor_count;
 
 bool fdri_governor_regions_start(void);
+void fdri_governor_counts_start(void); /* forgets the threads of an earlier recording */
 /* Counts the calls since the last look, on which the program used cpu_ns. Returns how many times as often as the
  * average the busiest thread calls, at least 1. 0: accounts are moving at this moment, and nothing was counted. */
 double fdri_governor_count_calls(uint64_t now_ns, uint64_t cpu_ns);
