@@ -17,8 +17,8 @@ void print_overhead(const struct fdr_file *file)
         "overhead   about %.2f %% of the program's processor time of late: %.2f %% to record calls (target %.4g %%), "
         "%.2f %% that muting everything would still cost\n",
         percent(g->share + g->muting_share), percent(g->share), percent(g->target), percent(g->muting_share));
-    printf("           %.2f %% and %.2f %% over the whole run; calls times a calibrated cost (recorded %.0f ns, muted "
-           "%.0f ns)\n",
+    printf("           %.2f %% and %.2f %% over the whole run; calls times the calibrated cost of a costly call "
+           "(recorded %.0f ns, muted %.0f ns)\n",
            percent(g->run_share), percent(g->run_muting_share), g->recorded_call_ns + g->muted_call_ns,
            g->muted_call_ns);
     if (g->muted_now)
