@@ -29,8 +29,6 @@ static struct fdri_policies_overhead policy;
 static struct fdri_governor_cost cost;
 static uint64_t due_ns, cpu_before_ns;
 
-static uint64_t cpu_ns(void) { return fdri_clock_ns(CLOCK_PROCESS_CPUTIME_ID); }
-
 /* The account takes at most 1/64 of the buffer. */
 static struct fdri_arena_governor *new_account(double target)
 {
@@ -74,13 +72,13 @@ bool fdri_governor_start(double target)
 }
 
 /* The first look: measures the cost of a call, and begins to count. */
-static void begin(uint64_t now_ns)
+static void begin(uint64_t now_ns, uint64_t cpu_ns)
 {
     cost = fdri_governor_calibrate();
     policy.call_ns = cost.recorded_ns;
     account->call_ns_1024 = (uint32_t)(cost.recorded_ns * 1024);
     account->muted_ns_1024 = (uint32_t)(cost.muted_ns * 1024);
-    cpu_before_ns = cpu_ns();
+    cpu_before_ns = cpu_ns;
     fdri_governor_count_calls(now_ns, 1);
 }
 
@@ -152,30 +150,31 @@ static void write_account(uint64_t used_ns)
 }
 
 /* Returns the time until the next look. */
-static uint64_t look(uint64_t now_ns)
+static uint64_t look(uint64_t now_ns, uint64_t cpu_ns)
 {
-    uint64_t cpu = cpu_ns(), used_ns = cpu - cpu_before_ns;
+    uint64_t used_ns = cpu_ns - cpu_before_ns;
     if (used_ns < LEAST_CPU_NS) return IDLE_NS;
     double busiest = fdri_governor_count_calls(now_ns, used_ns);
     if (busiest == 0) return OFTEN_NS;
     decide(now_ns, used_ns, busiest);
     write_account(used_ns);
-    cpu_before_ns = cpu;
+    cpu_before_ns = cpu_ns;
     return OFTEN_NS;
 }
 
-uint64_t fdri_governor_look(uint64_t now_ns)
+uint64_t fdri_governor_look(uint64_t now_ns, uint64_t cpu_ns)
 {
     if (!account) return UINT64_MAX;
     if (now_ns < due_ns) return due_ns;
     uint64_t began = fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID), pause_ns = OFTEN_NS;
-    if (cpu_before_ns) pause_ns = look(now_ns);
-    else begin(now_ns);
+    if (cpu_before_ns) pause_ns = look(now_ns, cpu_ns);
+    else begin(now_ns, cpu_ns);
     uint64_t took = fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began;
     return due_ns = now_ns + fdri_bits_max(pause_ns, took * share_of_looks);
 }
 
 uint64_t fdri_governor_poll(uint64_t now_ns)
 {
-    return fdri_life_recording.settings.overhead < 0 ? UINT64_MAX : fdri_governor_look(now_ns);
+    if (fdri_life_recording.settings.overhead < 0) return UINT64_MAX;
+    return fdri_governor_look(now_ns, fdri_clock_ns(CLOCK_PROCESS_CPUTIME_ID));
 }

@@ -24,8 +24,8 @@ uint64_t fdri_governor_poll(uint64_t now_ns);
 
 /* ---- within the room ---- */
 
-/* What fdri_governor_poll does if FDR_OVERHEAD is on. Only one thread may look. */
-uint64_t fdri_governor_look(uint64_t now_ns);
+/* What fdri_governor_poll does if FDR_OVERHEAD is on. cpu_ns: what the process has used. Only one thread may look. */
+uint64_t fdri_governor_look(uint64_t now_ns, uint64_t cpu_ns);
 
 struct fdri_governor_cost {
     double recorded_ns; /* a recorded call, less a muted one */
