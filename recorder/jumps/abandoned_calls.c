@@ -51,20 +51,33 @@ static bool left_handler(uint64_t frame)
     return left;
 }
 
-/* Is f a function of its own, and not inlined into another one? Its hook is called near its beginning, and the
- * beginning of a function is no part of another one. (A copy of f inlined into f may also be near it. But then f is
- * open already, unless a rule excluded that call.) */
-static bool is_whole(const struct fdri_record_function *f)
+/* Is a call of f open in f's frame, with f's return address? */
+static bool is_open_here(struct fdri_thread *t, const struct fdri_record_function *f)
 {
-    return f->site - f->address < FDRI_NAMES_HOOK_NEAR && !fdri_names_rules_any() &&
+    for (uint32_t d = t->loc->depth; d; d--) {
+        const struct fdri_arena_level *v = fdri_thread_level(t, d);
+        if (!v->address || v->frame > f->frame) continue;
+        if (v->frame <= f->upper || v->caller != (uint32_t)f->caller) return false;
+        if (v->address == f->address) return true;
+    }
+    return false;
+}
+
+/* Is f a function of its own, and not inlined into another one? Its hook is called near its beginning, and the
+ * beginning of a function is no part of another one. A copy of f inlined into f may also be near it. But then f is
+ * open already, unless a rule excluded that call. */
+static bool is_whole(struct fdri_thread *t, const struct fdri_record_function *f)
+{
+    return f->site - f->address < FDRI_NAMES_HOOK_NEAR && !fdri_names_rules_any() && !is_open_here(t, f) &&
            fdri_names_cache_place(&fdri_record_self, f).whole;
 }
 
 /* May f be a part of call v? A function inlined into another has that one's frame and return address. */
-static bool may_be_part_of(const struct fdri_arena_level *v, const struct fdri_record_function *f)
+static bool may_be_part_of(struct fdri_thread *t, const struct fdri_arena_level *v,
+                           const struct fdri_record_function *f)
 {
     if (v->caller != (uint32_t)f->caller || (v->site == (uint32_t)f->site && v->frame == f->frame)) return false;
-    return v->address == f->address || !is_whole(f);
+    return v->address == f->address || !is_whole(t, f);
 }
 
 /* If the compiler does not report the frame's size, the return address ends the frame. So the frame ends no later than
@@ -86,7 +99,7 @@ bool fdri_jumps_is_below(struct fdri_thread *t, const struct fdri_record_functio
 {
     struct fdri_arena_level *v = t->top;
     uint32_t d = t->loc->depth;
-    for (; d && v->address && v->frame > f->upper && v->frame <= f->frame && may_be_part_of(v, f); d--)
+    for (; d && v->address && v->frame > f->upper && v->frame <= f->frame && may_be_part_of(t, v, f); d--)
         v = fdri_record_parent_of(t, v, d);
     return !d || (v->address && v->frame <= f->upper && v->frame < f->frame);
 }
@@ -100,7 +113,7 @@ uint32_t fdri_jumps_first_abandoned(struct fdri_thread *t, const struct fdri_rec
         const struct fdri_arena_level *v = fdri_thread_level(t, d);
         if (!v->address || v->frame == FDRI_RECORD_FRAME_UNKNOWN) continue;
         if (v->frame <= f->upper && v->frame < f->frame) break;
-        if (v->frame <= f->frame) gone = may_be_part_of(v, f) ? gone : d; /* f stands in its place */
+        if (v->frame <= f->frame) gone = may_be_part_of(t, v, f) ? gone : d; /* f stands in its place */
         else if (fdri_jumps_is_own_frame(v->frame)) above = d;
         else if (fdri_jumps_is_own_frame(f->frame) && left_handler(v->frame)) gone = d;
     }

@@ -301,6 +301,39 @@ int main(void)
 }
 """
 
+# A function that the compiler inlines into itself by way of another one, as iterators of iterators do. Some calls end in
+# a jump.
+INLINED = TRUTH + r"""
+static jmp_buf back;
+struct step { struct step *in; int jumps; };
+HIDDEN APART static void note(const char *name) { enter(name); } /* small, so that the hooks lie near each other */
+HIDDEN APART static void done(void) { leave(); }
+static inline void next_step(struct step *s);
+APART static void leaf(int jumps) { enter("leaf"); if (jumps) longjmp(back, 1); leave(); }
+static inline void wrapper(struct step *s) { note("wrapper"); next_step(s); done(); }
+static inline void next_step(struct step *s)
+{
+    note("next_step");
+    if (s->in) wrapper(s->in);
+    else leaf(s->jumps);
+    done();
+}
+static void (*volatile by_pointer)(struct step *) = next_step;
+APART static void start(struct step *s) { enter("start"); by_pointer(s); leave(); }
+int main(void)
+{
+    static struct step steps[5];
+    for (int i = 0; i < 4; i++) steps[i].in = &steps[i + 1];
+    volatile int n = 0, here;
+    enter("main");
+    here = at;
+    if (setjmp(back)) landed(here);
+    while (n < 20000) { n++; steps[4].jumps = n % 3 == 0; start(&steps[n % 5]); }
+    leave();
+    return 0;
+}
+"""
+
 # A region entered by id ends with the function that entered it.
 REGIONS = TRUTH + r"""
 static jmp_buf back;
@@ -453,6 +486,8 @@ def main():
                 recorded(f"handlers {name}", "handlers")
             if compiled("coroutines", COROUTINES, compiler, level):
                 recorded(f"coroutines {name}", "coroutines", jumps_left=False)
+            if compiled("inlined", INLINED, compiler, ["-O3"] if level[0] == "-O2" else level):
+                recorded(f"inlined {name}", "inlined")
             if compiled("regions", REGIONS, compiler, level):
                 recorded(f"regions {name}", "regions")
     for compiler in cxx:
