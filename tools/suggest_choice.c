@@ -9,7 +9,7 @@
 
 /* A call is tiny if it is not longer than a few recorded calls cost: most of the time shown is fdr's own. */
 enum { TINY_NS = 128, SHORT_NS = 16384, LINE_MOST = 16383 };
-static const double LEAST_EVENTS = 0.005, COLLATERAL_TIME = 0.01;
+static const double LEAST_EVENTS = 0.001, COLLATERAL_TIME = 0.01;
 
 double suggest_share(uint64_t part, uint64_t whole) { return whole ? (double)part / (double)whole : 0; }
 
