@@ -66,11 +66,12 @@ struct fdri_export_view {
     uint64_t watchdog_ns; /* FDR_WATCHDOG, 0: off */
     /* does the periodic checks that the record path cannot do; returns the time of its next call */
     uint64_t (*poll)(uint64_t now_ns);
-    /* The name of a function for messages; "": none. For the dumper thread; it may read a file. */
+    /* The name of a function for messages, or "". For the dumper thread; it may read a file. */
     void (*name_function)(uint32_t module, uint64_t address, char *name, size_t bytes);
     /* fdr has other threads, so that the dumper must see when only these are left; or it has periodic work */
     bool needs_dumper;
     enum fdri_export_crash_mode crash;
+    bool crash_first; /* fdr stays the kernel's handler of faults when the program installs its own */
     uint64_t crash_deadline_ns;
 };
 
@@ -138,16 +139,15 @@ bool fdri_crash_end(const char *by, int status);
 bool fdri_crash_ended(void);     /* fdri_crash_end left one, and no recording has begun since */
 bool fdri_crash_under_way(void); /* a thread is leaving a bundle, or has left one: the process dies */
 void fdri_crash_fork(int phase);
-/* Removes the live file after the end of the recording, when all worth keeping is elsewhere. If that fails, marks the
- * file as over. With `empty` (no thread is in the middle of a record) it also gives its memory back. Returns 0 if the
- * file is removed, else -errno. Async-signal-safe. */
+/* Removes the live file after the recording, when all worth keeping is elsewhere. If that fails, marks the file as over.
+ * With `empty` (no thread is in the middle of a record) it also gives its memory back. Returns 0 if the file is
+ * removed, else -errno. Async-signal-safe. */
 int fdri_crash_live_remove(bool empty);
 /* True in a child whose arena is a private view of its parent's file. */
 bool fdri_crash_own_view(void);
 /* Finds out which signals still have fdr's handler and stores that in the superblock. Async-signal-safe. */
 void fdri_crash_check_handlers(void);
-/* Give each recording thread an alternate signal stack if it has none, and remove it at the thread's end.
- * Async-signal-safe. */
+/* Give each recording thread an alternate signal stack if it has none; remove it at its end. Async-signal-safe. */
 void fdri_crash_thread_begin(void);
 void fdri_crash_thread_end(void);
 void fdri_crash_stacks(bool on);

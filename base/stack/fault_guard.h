@@ -8,6 +8,8 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "base/system/signal_action.h"
+
 /* set by sigsetjmp(.., 0): the handlers run with the signal mask that they interrupted */
 extern _Thread_local sigjmp_buf *fdri_stack_guard;
 /* fdr's handler of fatal signals; NULL: none was ever installed. */
@@ -17,7 +19,7 @@ extern void (*fdri_stack_guard_handler)(int, siginfo_t *, void *);
 static inline bool fdri_stack_guard_works(void)
 {
     struct sigaction now;
-    return fdri_stack_guard_handler && sigaction(SIGSEGV, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+    return fdri_stack_guard_handler && fdri_system_sigaction(SIGSEGV, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
            now.sa_sigaction == fdri_stack_guard_handler;
 }
 #endif

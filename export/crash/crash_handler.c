@@ -16,8 +16,10 @@
 #include "base/clock.h"
 #include "base/stack/fault_guard.h"
 #include "base/stack/registers.h"
+#include "base/system/signal_action.h"
 #include "base/system/syscall.h"
 #include "export/crash/crash_path.h"
+#include "export/crash/program_handlers.h"
 #include "export/snapshot/snapshot.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
@@ -45,29 +47,8 @@ struct fdri_crash_signal fdri_crash_signals[FDRI_CRASH_SIGNALS] = {
 static char ended_by[80]; /* "ended by exit" */
 static const struct fdri_crash_signal by_exit = {.fault = true, .reason = ended_by};
 
-/* The signal for which this thread is in the application's own handler now; signal 0: none. */
-static __thread struct {
-    uint64_t frame, addr;
-    const void *context;
-    int32_t signal, code;
-} given;
-
-/* True if stack address `here` lies inside the application's handler. The kernel pushes over a kilobyte for a
- * signal, so code in the handler lies well below `frame`. After a longjmp out of it the thread is no longer below
- * that frame. */
-static bool inside_previous_handler(uint64_t here)
-{
-    return given.signal && here + 768 <= given.frame && given.frame - here < 1u << 20;
-}
-
-/* True if the application's handler called fdr's with its own context. fdr's handler then lies below its frame. A new
- * signal has another context, even in the same place after a longjmp. */
-static bool previous_passed_it_back(uint64_t here, const void *context)
-{
-    return given.signal && context == given.context && here < given.frame;
-}
-
-static struct fdri_arena_superblock *superblock(void) { return (void *)fdri_snapshot_view.base; }
+struct fdri_arena_superblock *fdri_crash_superblock(void) { return (void *)fdri_snapshot_view.base; }
+bool fdri_crash_dies_here(uint32_t tid) { return fdri_atomic_load_relaxed(&winner) == tid; }
 bool fdri_crash_under_way(void) { return fdri_atomic_load_relaxed(&winner) != 0; }
 bool fdri_crash_ended(void) { return fdri_crash.exit_bundle_left; }
 
@@ -92,7 +73,7 @@ void fdri_crash_forget(void)
 
 /* ---- the cause ---- */
 
-static struct fdri_arena_crash_cause cause_of(int number, const siginfo_t *info, uint32_t flags)
+struct fdri_arena_crash_cause fdri_crash_cause_of(int number, const siginfo_t *info, uint32_t flags)
 {
     struct fdri_arena_crash_cause c = {
         .signal = number, .code = info->si_code, .error = info->si_errno, .flags = flags};
@@ -120,9 +101,9 @@ static void add_cause(struct fdri_arena_crash_cause c)
     fdri_atomic_store_release((uint32_t *)&fdri_crash_death.cause[i].signal, number); /* R:cause - pairs with A:cause */
 }
 
-static void store_cause(const struct fdri_arena_crash_cause *c)
+void fdri_crash_store_cause(const struct fdri_arena_crash_cause *c)
 {
-    struct fdri_arena_superblock *s = superblock();
+    struct fdri_arena_superblock *s = fdri_crash_superblock();
     s->cause_code = c->code;
     s->cause_tid = c->tid;
     s->cause_addr = c->addr;
@@ -135,8 +116,8 @@ static void store_cause(const struct fdri_arena_crash_cause *c)
 
 static void store_death(void)
 {
-    struct fdri_arena_superblock *s = superblock();
-    store_cause(&fdri_crash_death.cause[0]);
+    struct fdri_arena_superblock *s = fdri_crash_superblock();
+    fdri_crash_store_cause(&fdri_crash_death.cause[0]);
     struct fdri_clock_reading now = fdri_clock_read(fdri_snapshot_view.ticks);
     s->clock_last = (struct fdri_arena_clock_pair){fdri_snapshot_tick_of(now.tick), now.monotonic_ns, now.realtime_ns,
                                                    0};
@@ -145,15 +126,14 @@ static void store_death(void)
     s->state = FDRI_ARENA_STATE_CRASHED;
 }
 
-/* ---- the previous handlers ---- */
-
 /* Raises the signal with its default action and its original information; now, unless it is blocked. */
 static void send_again(int number, siginfo_t *info)
 {
     struct sigaction standard;
     memset(&standard, 0, sizeof standard);
     /* if a seccomp filter refuses sigaction, the fault would repeat for ever */
-    if (sigaction(number, &standard, NULL)) fdri_system_tgkill(fdri_export_pid(), fdri_system_gettid(), SIGKILL);
+    if (fdri_system_sigaction(number, &standard, NULL))
+        fdri_system_tgkill(fdri_export_pid(), fdri_system_gettid(), SIGKILL);
     fdri_system_queue(fdri_export_pid(), fdri_system_gettid(), number, info);
 }
 
@@ -164,109 +144,6 @@ static void default_action(int number, siginfo_t *info)
     uint64_t it = 1ull << (number - 1), old;
     fdri_system_mask(SIG_BLOCK, &it, &old);
     send_again(number, info);
-}
-
-static bool at_default(int number)
-{
-    struct sigaction now;
-    return sigaction(number, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL;
-}
-
-/* True if the application's handler reinstalled the action that it had found: ours, as it was before
- * fdr_handlers_chain() put it in front. */
-static bool previous_reinstalled_ours(const struct fdri_crash_signal *s)
-{
-    struct sigaction now;
-    return s->chained && sigaction(s->number, NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
-           now.sa_sigaction == fdri_crash_on_signal && !(now.sa_flags & FDRI_CRASH_CHAINED);
-}
-
-/* Many handlers put back the default action and raise the signal again. That signal, too, waits until ours has
- * returned. */
-static void call_previous(const struct fdri_crash_signal *s, siginfo_t *info, void *context)
-{
-    const struct sigaction *p = &s->previous;
-    uint64_t block, old;
-    memcpy(&block, &p->sa_mask, sizeof block);
-    if (!(p->sa_flags & SA_NODEFER)) block |= 1ull << (s->number - 1);
-    fdri_system_mask(SIG_BLOCK, &block, &old);
-    if (p->sa_flags & (int)SA_RESETHAND) {
-        struct sigaction standard;
-        memset(&standard, 0, sizeof standard);
-        sigaction(s->number, &standard, NULL);
-    }
-    if (p->sa_flags & SA_SIGINFO) p->sa_sigaction(s->number, info, context);
-    else p->sa_handler(s->number);
-    if (at_default(s->number)) old |= 1ull << (s->number - 1);
-    fdri_system_mask(SIG_SETMASK, &old, NULL);
-}
-
-static bool has_handler(const struct fdri_crash_signal *s)
-{
-    return (s->previous.sa_flags & SA_SIGINFO) ||
-           (s->previous.sa_handler != SIG_DFL && s->previous.sa_handler != SIG_IGN);
-}
-
-/* True if the signal interrupted abort(). Then its handler may return and the process dies all the same, without a
- * handler. raise() leaves an address in abort() on the stack. */
-__attribute__((no_sanitize("thread", "address"))) static bool in_abort(const void *context)
-{
-    uint64_t registers[FDRI_STACK_REGISTERS];
-    sigjmp_buf fault, *before = fdri_stack_guard;
-    volatile bool is = false;
-    if (!fdri_crash.abort_bytes) return false;
-    fdri_stack_registers(context, registers);
-    const volatile uint64_t *word = (void *)(uintptr_t)(fdri_stack_registers_sp(registers) & ~7ull);
-    fdri_stack_guard = &fault; /* the stack may end here */
-    if (sigsetjmp(fault, 0) == 0)
-        for (int i = 0; i < 128 && !is; i++) is = word[i] - fdri_crash.abort_at <= fdri_crash.abort_bytes;
-    fdri_stack_guard = before;
-    return is;
-}
-
-static void forget_previous(struct fdri_crash_signal *s)
-{
-    memset(&s->previous, 0, sizeof s->previous);
-    s->chained = false;
-}
-
-/* For a previous handler that serves one signal (SA_RESETHAND), or that put back the default action or ours. True: the
- * process goes on. fdr's handler then takes the next signal as the last, also if the same instruction faults again. */
-static bool process_continues(struct fdri_crash_signal *s, const void *context)
-{
-    if (fdri_system_pending() >> (s->number - 1) & 1) return false; /* raised again */
-    if (s->number == SIGABRT && in_abort(context)) return false;
-    forget_previous(s);
-    if (fdri_atomic_load_relaxed(&s->installed)) fdri_crash_catch(s->number, false);
-    return true;
-}
-
-/* True if the application's handler dealt with the signal and the process goes on. */
-static bool previous_handled_it(struct fdri_crash_signal *s, siginfo_t *info, void *context)
-{
-    if (!given.signal && previous_reinstalled_ours(s)) forget_previous(s); /* the program removed its handler */
-    if (!has_handler(s)) return false;
-    /* The application's handler raised the signal itself, or passed it on. It passes it to the handler that it had
-     * found, which is ours since fdr_handlers_chain(). */
-    if (given.signal == s->number && (info->si_code <= 0 || context == given.context)) return false;
-    struct fdri_arena_crash_cause c = cause_of(s->number, info, 0);
-    store_cause(&c); /* if that handler ends the process itself, the file has the cause */
-    given.frame = (uint64_t)(uintptr_t)__builtin_frame_address(0);
-    given.addr = c.addr;
-    given.context = context;
-    given.signal = c.signal;
-    given.code = c.code;
-    call_previous(s, info, context);
-    given.signal = 0;
-    /* it passed the signal to us: the bundle is complete */
-    if (fdri_atomic_load_relaxed(&winner) == (uint32_t)fdri_system_gettid()) return false;
-    superblock()->cause_signal = 0;
-    bool last = at_default(s->number) || previous_reinstalled_ours(s);
-    if (last && !process_continues(s, context)) return false; /* it only reported the signal */
-    /* the instruction runs again; whether the fault is survived is not known yet */
-    if (last && info->si_code > 0) return true;
-    fdri_atomic_add_relaxed(&superblock()->faults_survived, 1u);
-    return true;
 }
 
 /* ---- the end ---- */
@@ -313,16 +190,13 @@ static void begin_death(const struct fdri_crash_signal *s, siginfo_t *info, cons
     fdri_crash_death.signal = s;
     fdri_crash_death.tid = (uint32_t)fdri_system_gettid();
     interrupted = context;
-    fdri_crash_death.cause[0] = cause_of(s->number, info, 0);
+    fdri_crash_death.cause[0] = fdri_crash_cause_of(s->number, info, 0);
     /* R:death - pairs with A:death: other dying threads wait until then */
     fdri_atomic_store_release(&fdri_crash_death.deadline_ns,
                               fdri_clock_ns(CLOCK_MONOTONIC) + fdri_snapshot_view.crash_deadline_ns);
-    if (inside_previous_handler((uint64_t)(uintptr_t)__builtin_frame_address(0))) {
-        struct fdri_arena_crash_cause before = fdri_crash_death.cause[0];
-        before.signal = given.signal;
-        before.code = given.code;
-        before.addr = given.addr;
-        before.flags = FDRI_ARENA_CAUSE_BEFORE | (given.code <= 0 ? (uint32_t)FDRI_ARENA_CAUSE_SENT : 0u);
+    struct fdri_arena_crash_cause before = fdri_crash_death.cause[0];
+    if (fdri_crash_program_runs((uint64_t)(uintptr_t)__builtin_frame_address(0), context, &before)) {
+        before.flags |= FDRI_ARENA_CAUSE_BEFORE;
         add_cause(before);
     }
 }
@@ -334,7 +208,7 @@ static void leave_file(const struct fdri_crash_signal *s, siginfo_t *info, const
     /* leave signals of faults open: a blocked fault would kill at once */
     for (int i = 0; i < FDRI_CRASH_SIGNALS; i++)
         if (fdri_crash_signals[i].fault) all &= ~(1ull << (fdri_crash_signals[i].number - 1));
-    if (has_handler(s) && at_default(s->number)) all |= 1ull << (s->number - 1); /* it may have been raised again */
+    if (fdri_crash_program_raised_again(s)) all |= 1ull << (s->number - 1);
     fdri_system_mask(SIG_SETMASK, &all, &old);
     fdri_atomic_store_relaxed(&fdr_switch_.on, 0u);
     begin_death(s, info, context);
@@ -369,7 +243,7 @@ static void die(struct fdri_crash_signal *s, siginfo_t *info, void *context)
     } else if (none == me) { /* this thread has left its bundle already */
     } else {                 /* another thread's fault is being handled and ends the process */
         fdri_crash_threads_fault(context);
-        add_cause(cause_of(s->number, info, FDRI_ARENA_CAUSE_ALSO));
+        add_cause(fdri_crash_cause_of(s->number, info, FDRI_ARENA_CAUSE_ALSO));
         /* A:death */
         for (int i = 0; i < 200 && !fdri_atomic_load_acquire(&fdri_crash_death.deadline_ns); i++)
             fdri_system_sleep(1000000);
@@ -382,7 +256,7 @@ static void die(struct fdri_crash_signal *s, siginfo_t *info, void *context)
 /* A fault in this handler: skips the failed stage; after four such faults gives up. */
 static void second_fault(int number, siginfo_t *info)
 {
-    add_cause(cause_of(number, info, FDRI_ARENA_CAUSE_HANDLER));
+    add_cause(fdri_crash_cause_of(number, info, FDRI_ARENA_CAUSE_HANDLER));
     if (++faults <= 4 && stage < STAGES && may_return) siglongjmp(behind, 1);
     if (may_return && fdri_crash_death.signal == &by_exit) { /* the process was not dying of a fault, so it goes on */
         stage = STAGES;
@@ -418,7 +292,7 @@ bool fdri_crash_catch(int number, bool chained)
     /* SA_NODEFER: a second fault must reach the handler, not kill */
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART;
     if (chained) ours.sa_flags |= FDRI_CRASH_CHAINED;
-    return sigaction(number, &ours, NULL) == 0;
+    return fdri_system_sigaction(number, &ours, NULL) == 0;
 }
 
 void fdri_crash_on_signal(int number, siginfo_t *info, void *context)
@@ -428,22 +302,24 @@ void fdri_crash_on_signal(int number, siginfo_t *info, void *context)
     int saved = errno;
     struct fdri_crash_signal *s = fdri_crash_signals;
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
-    if (!inside_previous_handler(here) && !previous_passed_it_back(here, context))
-        given.signal = 0; /* that handler was left by longjmp */
+    fdri_crash_program_left(here, context);
     while (s < fdri_crash_signals + FDRI_CRASH_SIGNALS - 1 && s->number != number) s++;
+    enum fdri_crash_outcome outcome = fdri_crash_first() ? fdri_crash_first_signal(s, info, context, saved)
+                                                         : FDRI_CRASH_NOT_MINE;
+    if (outcome == FDRI_CRASH_GOES_ON) return; /* with the errno of the program's handler */
     if (fdri_export_pid() != fdri_crash.pid) { /* in a child: not its recording */
         bool gone = number == SIGSEGV && fdri_atomic_load_relaxed(&fdri_crash.arena_hidden) &&
                     in_arena(info, SEGV_MAPERR);
         if (gone && fdri_crash_arena_visible_again()) { /* the child finishes its parent's record in its own view */
-        } else if (has_handler(s)) {
-            call_previous(s, info, context);
+        } else if (fdri_crash_program_has_handler(s)) {
+            fdri_crash_program_call(s, info, context);
         } else {
             default_action(number, info);
         }
     } else if (fdri_atomic_load_relaxed(&winner) == (uint32_t)fdri_system_gettid()) {
         second_fault(number, info);
     } else if (number != SIGBUS || !in_arena(info, BUS_ADRERR) || !arena_replaced()) {
-        if (!previous_handled_it(s, info, context)) die(s, info, context);
+        if (outcome == FDRI_CRASH_DIES || !fdri_crash_program_handled(s, info, context)) die(s, info, context);
     }
     errno = saved;
 }

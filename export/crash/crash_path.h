@@ -3,12 +3,14 @@
  * Two kinds of files:
  *
  *   at start, in a healthy process         on the fatal path: no allocation, no lock, no formatting
- *   crash_start.c         handlers         crash_handler.c   the handler: chain, save, raise again
- *   crash_context.c       command line     crash_threads.c   registers and stacks of all threads
- *   alternate_stack.c     signal stacks    crash_section.c   the section behind the arena
- *   bundle_descriptors.c  descriptors      stack_words.c     the stored words of a stack
- *                                          bundle_file.c     the file; removal of the live file
- *                                          crash_epochs.c    epochs that moved during the copy
+ *   crash_start.c         handlers         crash_handler.c     the handler: cause, save, raise again
+ *   signal_functions.c    sigaction        program_handlers.c  the program's own handlers, called first
+ *   crash_context.c       command line     program_actions.c   which these are, with FDR_CRASH=first
+ *   alternate_stack.c     signal stacks    crash_threads.c     registers and stacks of all threads
+ *   bundle_descriptors.c  descriptors      crash_section.c     the section behind the arena
+ *                                          stack_words.c       the stored words of a stack
+ *                                          bundle_file.c       the file; removal of the live file
+ *                                          crash_epochs.c      epochs that moved during the copy
  *
  * Files of the second kind call each other, base/system/syscall.h, and the functions listed in
  * tests/export/crash/test_crash_path_symbols.sh; nothing else. */
@@ -83,6 +85,10 @@ extern struct fdri_crash_death fdri_crash_death;
 /* ---- crash_handler.c ---- */
 /* True if a signal is ending the process: its bundle is being written, or was. */
 bool fdri_crash_dies(void);
+bool fdri_crash_dies_here(uint32_t tid); /* this thread writes the bundle, or wrote it */
+struct fdri_arena_superblock *fdri_crash_superblock(void);
+struct fdri_arena_crash_cause fdri_crash_cause_of(int number, const siginfo_t *info, uint32_t flags);
+void fdri_crash_store_cause(const struct fdri_arena_crash_cause *c); /* in the superblock */
 /* Resets the death after a bundle was left and the process went on. */
 void fdri_crash_reset(void);
 /* The same in a forked child, where the dying thread does not exist either. */

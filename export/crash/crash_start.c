@@ -17,29 +17,38 @@
 #include "base/atomic.h"
 #include "base/fd/kept_open.h"
 #include "base/stack/fault_guard.h"
+#include "base/system/signal_action.h"
 #include "base/system/signal_mask.h"
 #include "base/system/syscall.h"
 #include "export/crash/crash_path.h"
+#include "export/crash/program_handlers.h"
 #include "export/snapshot/snapshot.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
 
 /* a thread that checks the handlers finds all of them installed, or waits */
 static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER;
-static void lock_handlers(sigset_t *old)
+
+/* A handler of the program may call sigaction, which waits for the lock. So no signal may interrupt its holder, sent
+ * faults included. SIGBUS may: the arena's file may have been cut. */
+static void block(sigset_t *old)
 {
+    uint64_t faults = 0;
     fdri_system_signals_block(old);
+    for (const struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
+        if (s->number != SIGBUS) faults |= FDRI_SYSTEM_SIGNAL_BIT(s->number);
+    fdri_system_mask(SIG_BLOCK, &faults, NULL);
+}
+
+void fdri_crash_handlers_lock(sigset_t *old)
+{
+    block(old);
     pthread_mutex_lock(&looking);
 }
-static void unlock_handlers(const sigset_t *old)
+void fdri_crash_handlers_unlock(const sigset_t *old)
 {
     pthread_mutex_unlock(&looking);
     fdri_system_signals_restore(old);
-}
-
-static bool is_ours(const struct sigaction *now)
-{
-    return (now->sa_flags & SA_SIGINFO) && now->sa_sigaction == fdri_crash_on_signal;
 }
 
 static bool has_handler(const struct sigaction *now, void (*handler)(int))
@@ -51,7 +60,7 @@ static bool has_handler(const struct sigaction *now, void (*handler)(int))
  * handler would change that. */
 static bool should_install(const struct fdri_crash_signal *s, const struct sigaction *now)
 {
-    if (s->number == fdri_snapshot_view.signal || has_handler(now, SIG_IGN) || is_ours(now)) return false;
+    if (s->number == fdri_snapshot_view.signal || has_handler(now, SIG_IGN) || fdri_crash_is_ours(now)) return false;
     return s->fault || (has_handler(now, SIG_DFL) && fdri_export_pid() != 1);
 }
 
@@ -61,7 +70,11 @@ static void install(struct fdri_crash_signal *s, bool chained)
 {
     fdri_atomic_store_relaxed(&s->installed, false);
     s->chained = chained;
-    if (sigaction(s->number, NULL, &s->previous) || !should_install(s, &s->previous)) return;
+    if (fdri_crash_first() && s->fault) {
+        fdri_crash_first_adopt(s);
+        return;
+    }
+    if (fdri_system_sigaction(s->number, NULL, &s->previous) || !should_install(s, &s->previous)) return;
     fdri_atomic_store_relaxed(&s->installed, fdri_crash_catch(s->number, chained));
 }
 
@@ -70,10 +83,12 @@ static void uninstall(void)
 {
     struct sigaction now;
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++) {
-        if (s->installed && sigaction(s->number, NULL, &now) == 0 && is_ours(&now))
-            sigaction(s->number, &s->previous, NULL);
+        struct sigaction theirs = fdri_crash_first() && s->fault ? fdri_crash_first_action(s) : s->previous;
+        if (s->installed && fdri_system_sigaction(s->number, NULL, &now) == 0 && fdri_crash_is_ours(&now))
+            fdri_system_sigaction(s->number, &theirs, NULL);
         fdri_atomic_store_relaxed(&s->installed, false);
     }
+    fdri_crash_first_end();
 }
 
 /* Excludes the arena from children made without atfork handlers (_Fork, clone). A signal handler that interrupted a
@@ -114,7 +129,8 @@ static void check_handlers(void)
     if (pthread_mutex_trylock(&looking)) return;
     struct fdri_arena_superblock *super = (void *)fdri_snapshot_view.base;
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
-        if (fdri_atomic_load_relaxed(&s->installed) && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now))
+        if (fdri_atomic_load_relaxed(&s->installed) && fdri_system_sigaction(s->number, NULL, &now) == 0 &&
+            !fdri_crash_is_ours(&now))
             lost |= bit(s);
     fdri_atomic_store_relaxed(&super->handlers_lost, lost);
     if (lost >> (SIGSEGV - 1) & 1) hide(false);
@@ -125,7 +141,7 @@ void fdri_crash_check_handlers(void)
 {
     sigset_t old;
     if (fdri_atomic_load_acquire(&fdri_crash.pid) != fdri_export_pid()) return; /* A:crash */
-    fdri_system_signals_block(&old);
+    block(&old);
     check_handlers();
     fdri_system_signals_restore(&old);
 }
@@ -135,8 +151,7 @@ void fdr_handlers_changed(void)
     if (fdri_atomic_load_relaxed(&fdr_switch_.on)) fdri_crash_check_handlers();
 }
 
-/* Stores which signals have fdr's handler now. */
-static void note_handlers(void)
+void fdri_crash_handlers_note(void)
 {
     struct fdri_arena_superblock *super = (void *)fdri_snapshot_view.base;
     uint32_t handlers = 0;
@@ -153,11 +168,12 @@ void fdr_handlers_chain(void)
     /* A:crash */
     if (!fdri_atomic_load_relaxed(&fdr_switch_.on) || fdri_atomic_load_acquire(&fdri_crash.pid) != fdri_export_pid())
         return;
-    lock_handlers(&old);
+    fdri_crash_handlers_lock(&old);
     for (struct fdri_crash_signal *s = fdri_crash_signals; s < fdri_crash_signals + FDRI_CRASH_SIGNALS; s++)
-        if (s->installed && sigaction(s->number, NULL, &now) == 0 && !is_ours(&now)) install(s, true);
-    note_handlers();
-    unlock_handlers(&old);
+        if (s->installed && fdri_system_sigaction(s->number, NULL, &now) == 0 && !fdri_crash_is_ours(&now))
+            install(s, true);
+    fdri_crash_handlers_note();
+    fdri_crash_handlers_unlock(&old);
     fdri_crash_check_handlers();
 }
 
@@ -173,10 +189,12 @@ void fdri_crash_start(void)
     fdri_atomic_store_release(&fdri_crash.pid, fdri_export_pid());
     fdri_crash_stacks(true);
     fdri_crash_thread_begin();
-    lock_handlers(&old);
+    fdri_system_sigaction_function *next = fdri_snapshot_view.crash_first ? fdri_crash_first_possible() : NULL;
+    fdri_crash_handlers_lock(&old);
+    if (next) fdri_crash_first_begin(next);
     for (int i = 0; i < FDRI_CRASH_SIGNALS; i++) install(&fdri_crash_signals[i], false);
-    note_handlers();
-    unlock_handlers(&old);
+    fdri_crash_handlers_note();
+    fdri_crash_handlers_unlock(&old);
 }
 
 bool fdri_crash_end(const char *by, int status)
@@ -194,10 +212,10 @@ void fdri_crash_stop(void)
     if (!fdri_crash.pid) return;
     /* wait up to 2 s while its file is being written */
     for (int i = 0; i < 2000 && fdri_crash_under_way(); i++) usleep(1000);
-    lock_handlers(&old); /* the lock keeps fdr_handlers_chain() from hiding the arena again in between */
+    fdri_crash_handlers_lock(&old); /* the lock keeps fdr_handlers_chain() from hiding the arena again in between */
     hide(false);
     uninstall();
-    unlock_handlers(&old);
+    fdri_crash_handlers_unlock(&old);
     fdri_crash_stacks(false);
     fdri_atomic_store_relaxed(&fdri_crash.pid, 0);
     fdri_crash_bundle_close();

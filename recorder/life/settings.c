@@ -232,6 +232,31 @@ static void parse_chain(struct source *in, const char *field)
     *c = standard;
 }
 
+/* A list. Of several modes the one that leaves most bundles counts; "first" may stand beside each. */
+static void parse_crash(struct source *in, const char *field)
+{
+    static const char *const modes[] = {"1", "all", "exit"};
+    const char *v = setting_text(in, "FDR_CRASH", field);
+    struct fdri_life_settings *s = in->s;
+    size_t length;
+    bool good = !*v || v[strspn(v, ",")];
+    s->crash = strcmp(v, "0") ? FDRI_EXPORT_CRASH_FAULTS : FDRI_EXPORT_CRASH_OFF;
+    for (const char *w = next_word(v, &length); s->crash && length; w = next_word(w + length, &length)) {
+        bool first = is_word(w, length, "first"), known = first;
+        for (int i = 0; i < 3; i++) {
+            if (!is_word(w, length, modes[i])) continue;
+            if (s->crash < FDRI_EXPORT_CRASH_FAULTS + i) s->crash = FDRI_EXPORT_CRASH_FAULTS + i;
+            known = true;
+        }
+        s->crash_first |= first;
+        good &= known;
+    }
+    if (good) return;
+    report_bad_value("FDR_CRASH", v, "known: 0, or a list of 1, all, exit, first", "1");
+    s->crash = FDRI_EXPORT_CRASH_FAULTS;
+    s->crash_first = false;
+}
+
 /* "4,2,1": relative shares of the tiers, newest first; the last number holds for all older tiers. */
 static void parse_shares(struct source *in, const char *field)
 {
@@ -460,7 +485,7 @@ int fdri_life_settings_parse(struct fdri_life_settings *s, const struct fdr_conf
                                                                                                "tsc", "monotonic",
                                                                                                NULL};
     static const char *const forks[] = {"daemon", "follow", "off", NULL};
-    static const char *const finals[] = {"none", "snapshot", NULL}, *const crashes[] = {"0", "1", "all", "exit", NULL};
+    static const char *const finals[] = {"none", "snapshot", NULL};
     struct fdr_config none = {.size = sizeof none}, c = none;
     if (given) memcpy(&c, given, given->size < sizeof c ? given->size : sizeof c); /* shorter in older callers */
     struct source in = {.config = &c, .s = s};
@@ -483,7 +508,7 @@ int fdri_life_settings_parse(struct fdri_life_settings *s, const struct fdr_conf
     parse_depth(&in, c.depth);
     s->monotonic = choice(&in, "FDR_TIMER", c.timer, timers, 0);
     parse_signal(&in, c.signal);
-    s->crash = choice(&in, "FDR_CRASH", c.crash, crashes, 1);
+    parse_crash(&in, c.crash);
     s->crash_deadline_ns = deadline_setting(&in, c.crash_deadline);
     parse_keep(&in, c.keep);
     parse_counters(&in, &c);

@@ -372,6 +372,7 @@ static void start_export(struct fdri_life_recorder *r)
     v.hold_accounts = hold_accounts;
     v.release_accounts = fdri_ended_unfreeze;
     v.crash = (enum fdri_export_crash_mode)r->settings.crash;
+    v.crash_first = r->settings.crash_first;
     v.crash_deadline_ns = r->settings.crash_deadline_ns;
     int e = fdri_trigger_start(&v);
     if (e)

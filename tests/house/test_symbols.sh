@@ -45,7 +45,8 @@ check()
     echo "lib$1.so: $(exported "$so" | wc -l) symbols"
 }
 
-check fdr 'fdr.h counters.h' 'setsid|daemon'
+check fdr 'fdr.h counters.h' \
+    'setsid|daemon|sigaction|(bsd_|s|sysv_|__sysv_)?signal|sigprocmask|pthread_sigmask'
 check fdr-reader reader.h 'none'
 if [ -e "$lib/libfdr-instrument.so" ]; then
     check fdr-instrument '' '__cyg_profile_func_(enter|exit)|dlclose|_gfortran_set_options'

@@ -14,7 +14,7 @@ allowed+='|memcpy|memcmp|memset|memmove|memchr|strlen|strnlen|strncpy|__memcpy_c
 allowed+='|__libc_current_sigrtmin|__libc_current_sigrtmax|_GLOBAL_OFFSET_TABLE_'
 # Functions of the healthy process are forbidden even if the pattern above allows their names.
 bad=0
-for file in crash_handler crash_threads crash_section crash_epochs bundle_file stack_words; do
+for file in crash_handler program_handlers program_actions crash_threads crash_section crash_epochs bundle_file stack_words; do
     object=$build/CMakeFiles/fdr_obj_export.dir/export/crash/$file.c.o
     [ -e "$object" ] || { echo "$object is not there"; exit 1; }
     while IFS= read -r name; do
