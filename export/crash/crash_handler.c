@@ -195,7 +195,7 @@ static void begin_death(const struct fdri_crash_signal *s, siginfo_t *info, cons
     fdri_atomic_store_release(&fdri_crash_death.deadline_ns,
                               fdri_clock_ns(CLOCK_MONOTONIC) + fdri_snapshot_view.crash_deadline_ns);
     struct fdri_arena_crash_cause before = fdri_crash_death.cause[0];
-    if (fdri_crash_program_runs((uint64_t)(uintptr_t)__builtin_frame_address(0), context, &before)) {
+    if (fdri_crash_program_runs(context, &before)) {
         before.flags |= FDRI_ARENA_CAUSE_BEFORE;
         add_cause(before);
     }

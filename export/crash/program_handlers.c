@@ -23,17 +23,21 @@
 
 /* The signal for which this thread is in the application's own handler now; signal 0: none. */
 static __thread struct given {
-    uint64_t frame, addr;
+    uint64_t frame;
     const void *context;
-    int32_t signal, code;
+    const struct fdri_arena_crash_cause *cause; /* in the frame of fdr's handler */
+    int32_t signal;
 } given;
 
-/* True if stack address `here` lies inside the application's handler. The kernel pushes over a kilobyte for a
- * signal, so code in the handler lies well below `frame`. After a longjmp out of it the thread is no longer below
- * that frame. */
-static bool inside_previous_handler(uint64_t here)
+/* True if the signal interrupted the application's handler: the thread was below fdr's frame on that stack. After a
+ * longjmp out of the handler it is not. */
+static bool inside_previous_handler(const void *context)
 {
-    return given.signal && here + 768 <= given.frame && given.frame - here < 1u << 20;
+    uint64_t registers[FDRI_STACK_REGISTERS];
+    if (!given.signal || context == given.context) return false;
+    fdri_stack_registers(context, registers);
+    uint64_t sp = fdri_stack_registers_sp(registers);
+    return sp < given.frame && given.frame - sp < 1u << 20;
 }
 
 /* True if the application's handler called fdr's with its own context. fdr's handler then lies below its frame. A new
@@ -45,18 +49,16 @@ static bool previous_passed_it_back(uint64_t here, const void *context)
 
 void fdri_crash_program_left(uint64_t here, const void *context)
 {
-    if (inside_previous_handler(here) || previous_passed_it_back(here, context)) return;
-    if (!fdri_crash_held_back(context)) given.signal = 0;
+    if (!inside_previous_handler(context) && !previous_passed_it_back(here, context)) given.signal = 0;
 }
 
-bool fdri_crash_program_runs(uint64_t here, const void *context, struct fdri_arena_crash_cause *cause)
+bool fdri_crash_program_runs(const void *context, struct fdri_arena_crash_cause *cause)
 {
-    bool on_other_stack = given.signal && context != given.context && fdri_crash_held_back(context);
-    if (!on_other_stack && !inside_previous_handler(here)) return false;
+    if (!inside_previous_handler(context)) return false;
     cause->signal = given.signal;
-    cause->code = given.code;
-    cause->addr = given.addr;
-    cause->flags = given.code <= 0 ? (uint32_t)FDRI_ARENA_CAUSE_SENT : 0;
+    cause->code = given.cause->code;
+    cause->addr = given.cause->addr;
+    cause->flags = given.cause->flags & (uint32_t)FDRI_ARENA_CAUSE_SENT;
     return true;
 }
 
@@ -149,8 +151,7 @@ static bool process_continues(struct fdri_crash_signal *s, const void *context)
 static void begin_handler(const struct fdri_arena_crash_cause *c, const void *context, const void *frame)
 {
     fdri_crash_store_cause(c);
-    given = (struct given){
-        .frame = (uint64_t)(uintptr_t)frame, .addr = c->addr, .context = context, .signal = c->signal, .code = c->code};
+    given = (struct given){.frame = (uint64_t)(uintptr_t)frame, .context = context, .cause = c, .signal = c->signal};
 }
 
 static void survived(void) { fdri_atomic_add_relaxed(&fdri_crash_superblock()->faults_survived, 1u); }
@@ -233,6 +234,7 @@ enum fdri_crash_outcome fdri_crash_first_signal(struct fdri_crash_signal *s, sig
     call_handler(s, &a, info, context, error);
     given = outer;
     fdri_crash_superblock()->cause_signal = 0;
+    if (outer.signal) fdri_crash_store_cause(outer.cause); /* that handler goes on */
     if (aborts) return FDRI_CRASH_DIES;
     a = fdri_crash_first_action(s);
     if (is_default(&a) && is_pending(s)) return FDRI_CRASH_DIES; /* raised again */

@@ -28,7 +28,7 @@ enum fdri_crash_outcome fdri_crash_first_signal(struct fdri_crash_signal *s, sig
  * handler. */
 void fdri_crash_program_left(uint64_t here, const void *context);
 /* If the signal interrupted a handler of the program, stores the signal that the handler got. */
-bool fdri_crash_program_runs(uint64_t here, const void *context, struct fdri_arena_crash_cause *cause);
+bool fdri_crash_program_runs(const void *context, struct fdri_arena_crash_cause *cause);
 /* True if the program's handler may have raised the signal again, so that it waits until fdr's handler returns. */
 bool fdri_crash_program_raised_again(const struct fdri_crash_signal *s);
 

@@ -120,12 +120,10 @@ fdri_system_sigaction_function *fdri_crash_first_possible(void)
     if (!other && is_reached()) return NEXT(sigaction);
     if (!fdri_text_once(&said)) return NULL;
     if (other)
-        fdri_text_message("FDR_CRASH=first: %s replaces sigaction itself; handlers that come later replace fdr's",
-                          other);
+        fdri_text_message("FDR_CRASH=first: %s has its own sigaction; handlers that come later replace fdr's", other);
     else
-        fdri_text_message(
-            "FDR_CRASH=first: calls of sigaction do not come to fdr, which was loaded too late or is part "
-            "of a static program; handlers that come later replace fdr's");
+        fdri_text_message("FDR_CRASH=first: the program finds another sigaction before fdr's (link it with libfdr, or "
+                          "preload libfdr.so itself); handlers that come later replace fdr's");
     return NULL;
 }
 
