@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr crash: the post-mortem. For many files it finds the process that died first and those killed after it. */
 #include "tools/common/short_names.h"
+#include "tools/common/unseen_end.h"
 #include "tools/crash.h"
 #include "tools/common/job_ranks.h"
 
@@ -70,17 +71,6 @@ struct fdr_crash_cause_info main_cause(const struct fdr_file *file)
                                          .time_ns = i->cause_time_ns,
                                          .realtime_ns = i->cause_realtime_ns,
                                          .sent = i->cause_signal && i->cause_code <= 0};
-}
-
-const char *replaced_handlers(const struct fdr_file_info *i, char *text, size_t bytes)
-{
-    char name[HUMAN_BYTES];
-    size_t used = 0;
-    text[0] = 0;
-    for (int s = 1; s <= 64; s++)
-        if (i->handlers_lost >> (s - 1) & 1 && used < bytes)
-            used += (size_t)snprintf(text + used, bytes - used, "%s%s", used ? ", " : "", signal_name(s, name));
-    return text;
 }
 
 static const char *code_text(int number, int code)
@@ -293,13 +283,10 @@ static int by_time(const void *x, const void *y)
 static void print_one_line(const struct death *d, const struct death *first)
 {
     const struct fdr_file_info *i = fdr_file_info(d->file);
-    char cause[160], since[HUMAN_BYTES], rank[24] = "", unseen[400] = "killed without a trace, last seen", others[256];
+    char cause[160], since[HUMAN_BYTES], rank[24] = "", unseen[256];
     struct fdr_crash_cause_info c = main_cause(d->file);
     if (i->rank >= 0) snprintf(rank, sizeof rank, "rank %d, ", i->rank);
-    if (!i->has_end && *replaced_handlers(i, others, sizeof others))
-        snprintf(unseen, sizeof unseen, "killed, or died of a signal whose handler replaced fdr's (%s), last seen",
-                 others);
-    const char *what = d->kind == KILLED               ? unseen
+    const char *what = d->kind == KILLED               ? unseen_end(i, unseen, sizeof unseen)
                        : d->kind == ALIVE              ? "still running"
                        : d->kind == NO_DEATH           ? "a snapshot, not a death"
                        : d->kind == UNNEEDED_LIVE_FILE ? "over: the rest of a live file, not a death"

@@ -33,9 +33,6 @@ struct fdr_crash_cause_info main_cause(const struct fdr_file *file);
  * the stack does not show it. */
 bool exception_was_caught(struct fdr_file *file);
 const char *signal_name(int number, char *text);
-/* "SIGSEGV, SIGABRT": signals whose handlers were replaced after fdr's, so a death by them leaves no bundle. "":
- * none. */
-const char *replaced_handlers(const struct fdr_file_info *info, char *text, size_t bytes);
 /* An event that stays valid when the reader goes on. Of a sample it has the address, not the path. */
 struct past_event {
     struct fdr_read_event e;

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "tools/common/short_names.h"
+#include "tools/common/unseen_end.h"
 #include "tools/crash.h"
 
 static const char *clock_text(uint64_t realtime_ns, char *text, size_t bytes)
@@ -65,38 +66,16 @@ static void print_other_causes(const struct fdr_file *file)
 
 static void print_handlers(const struct fdr_file_info *i)
 {
-    char name[HUMAN_BYTES];
-    for (int s = 1; s <= 64; s++)
-        if (i->handlers_lost >> (s - 1) & 1)
-            printf("handler    a later handler replaced fdr's for %s\n", signal_name(s, name));
+    print_replaced_handlers(i);
     if (i->faults_survived)
         printf("survived   %" PRIu64 " signals, which the program's own handlers took\n", i->faults_survived);
 }
 
-/* Prints the end as the parent process saw it. */
-static void print_end(const struct fdr_file_info *i)
+static void print_unseen_end(const struct fdr_file_info *i)
 {
-    char name[HUMAN_BYTES], others[256];
-    int s = i->end_status;
-    if (s == INT_MIN && *replaced_handlers(i, others, sizeof others))
-        printf("died of    an unseen cause: no handler of fdr's ran (later handlers had replaced fdr's for %s)",
-               others);
-    else if (s == INT_MIN) printf("died of    an unseen cause: no handler of fdr's ran");
-    else if (WIFSIGNALED(s)) printf("died of    %s", signal_name(WTERMSIG(s), name));
-    else printf("died       not: it ended by _exit or exec, status %d", WEXITSTATUS(s));
-    if (i->end_oom_kills)
-        printf("; the kernel killed %u processes of its memory cgroup for want of memory", i->end_oom_kills);
-    putchar('\n');
-}
-
-/* Prints that no process saw the end. */
-static void print_unknown_end(const struct fdr_file_info *i)
-{
-    char others[256];
-    printf("died of    an unseen cause");
-    if (*replaced_handlers(i, others, sizeof others)) printf(" (later handlers had replaced fdr's for %s)", others);
-    printf("\n           It was SIGKILL, the OOM killer, _exit, exec, or a signal like SIGHUP or SIGQUIT.\n"
-           "           Or a thread blocked the signal of its fault. Or the machine went down.\n");
+    char text[256];
+    bool ended = i->has_end && i->end_status != INT_MIN && WIFEXITED(i->end_status);
+    printf("%s%s\n", ended ? "died       not: it ended by " : "died of    ", unseen_end(i, text, sizeof text));
 }
 
 /* Prints that this is the rest of a live file: neither a death nor a loss. */
@@ -117,10 +96,7 @@ static void print_head(const struct death *d)
     if (i->has_cause)
         printf("died of    %s", describe_cause(d->file, &c, cause, sizeof cause)),
             print_thread(" in ", d->file, c.tid, "\n");
-    else if (d->kind == KILLED && i->has_end) print_end(i);
-    else if (d->kind == KILLED && !i->handlers)
-        printf("died of    an unknown cause: fdr had no handlers (FDR_CRASH=0)\n");
-    else if (d->kind == KILLED) print_unknown_end(i);
+    else if (d->kind == KILLED) print_unseen_end(i);
     else
         printf("died       not: %s\n", d->kind == ALIVE ? "it is running"
                                        : i->reason[0]   ? "this is a snapshot"
@@ -180,8 +156,10 @@ void print_frames(struct fdr_file *file, size_t thread, size_t most)
     print_cut(file, thread);
 }
 
-static void print_registers(const struct fdr_crash_thread_info *t)
+static void print_registers(const struct fdr_file *file, const struct fdr_crash_thread_info *t)
 {
+    if (t->register_count && fdr_crash_register_name(t->machine, 0))
+        print_thread("\nregisters of ", file, t->tid, "\n");
     for (size_t i = 0; i < t->register_count; i++) {
         const char *name = fdr_crash_register_name(t->machine, i);
         if (!name) break;
@@ -383,9 +361,9 @@ int print_crash(const struct death *d)
     if (fdr_crash_threads(d->file, &t) && t[0].faulting) {
         print_thread("\nwhere, ", d->file, t[0].tid, "\n");
         print_frames(d->file, 0, 64);
-        print_registers(&t[0]);
     }
     if (l) print_thread("\nopen regions of ", d->file, l->tid, ", outermost first\n"), print_open(d->file, l, end_ns);
+    if (fdr_crash_threads(d->file, &t) && t[0].faulting) print_registers(d->file, &t[0]);
     print_threads(d->file, end_ns, c.tid);
     if (!l && !i->has_cause) l = last_location(d->file); /* the thread with the newest event */
     if (l) print_newest(d->file, l, end_ns), print_before(d->file, l, end_ns);

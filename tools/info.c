@@ -11,6 +11,7 @@
 #include "tools/info.h"
 #include "tools/common/live_files.h"
 #include "tools/common/short_names.h"
+#include "tools/common/unseen_end.h"
 
 struct arguments {
     const char *path;
@@ -61,7 +62,7 @@ static void print_functions(const struct fdr_file *file, const char *reason)
 static void print_why(const struct fdr_file *file, const char *path)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
-    char name[HUMAN_BYTES];
+    char name[HUMAN_BYTES], end[256];
     if (info->over)
         printf("note       over: the process no longer needed this live file%s%s\n",
                info->over_error ? " and could not remove it: " : "",
@@ -86,20 +87,7 @@ static void print_why(const struct fdr_file *file, const char *path)
     else if (info->reason[0]) printf("why        %s\n", plain_name(info->reason)), print_functions(file, info->reason);
     else if (strcmp(info->state, "recording") != 0) printf("why        no reason is stored\n");
     else if (written_by(path, info)) printf("why        no snapshot: the live recording itself, written right now\n");
-    else printf("why        the process was killed, or ended by _exit or exec\n");
-}
-
-/* Prints the signals that have other handlers now, installed after fdr's. */
-static void print_handlers(const struct fdr_file_info *info)
-{
-    char name[HUMAN_BYTES];
-    const char *before = "handlers   installed later than fdr's, so that these leave no bundle:";
-    for (int s = 1; s <= 64; s++) {
-        if (!(info->handlers_lost >> (s - 1) & 1)) continue;
-        printf("%s %s", before, signal_name(s, name));
-        before = ",";
-    }
-    if (info->handlers_lost) putchar('\n');
+    else printf("why        the process ended by %s\n", unseen_end(info, end, sizeof end));
 }
 
 static void print_trigger(const struct fdr_file *file)
@@ -161,7 +149,7 @@ static void print_identity(const struct fdr_file *file, const char *path)
     printf("%s: fdr recording, format %u, state %s\n", plain_name(path), info->format, info->state);
     print_why(file, path);
     print_trigger(file);
-    print_handlers(info);
+    print_replaced_handlers(info);
     printf("process    %s, pid %u", plain_name(info->exe), info->pid);
     if (info->rank >= 0) printf(", rank %d", info->rank);
     printf(" on %s\n", plain_name(info->host));

@@ -78,7 +78,8 @@ static void without_reason(void)
     assert(fdr_snapshot("") == 0);
     assert(says("info", fdr_last_snapshot(), "why        api"));
     take_reason(fdr_last_snapshot());
-    assert(says("info", fdr_last_snapshot(), "why        the process was killed"));
+    assert(says("info", fdr_last_snapshot(),
+                "why        the process ended by an unseen cause, no handler ran: SIGKILL, the OOM killer or _exit"));
     assert(says("list", folder, "left "));
     unlink(fdr_last_snapshot());
 }

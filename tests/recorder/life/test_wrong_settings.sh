@@ -170,7 +170,12 @@ for v in 1us 1MHz; do wrong FDR_SAMPLE "$v" 100us; done
 [ "${FDR_SANITIZE:-}" = thread ] || wrong FDR_SAMPLE 99us,wall 100us
 for v in often 1us 11s; do wrong FDR_COUNTER_INTERVAL "$v" 1ms; done
 wrong FDR_FINALIZE yes none
-for v in 2 yes ALL; do wrong FDR_CRASH "$v" 1; done
+for v in 2 yes ALL 0,first first,0 all,firs , all,0; do wrong FDR_CRASH "$v" 1; done
+for v in 1 all,1 exit,all; do run FDR_CRASH="$v" -- one; lines 0 "FDR_CRASH=$v"; done
+# A sanitizer's sigaction stays in front of fdr's; fdr says so once.
+first=0
+case ${FDR_SANITIZE:-} in *address* | *thread*) first=1 ;; esac
+for v in first 1,first all,first first,exit; do run FDR_CRASH="$v" -- one; lines $first "FDR_CRASH=$v"; done
 for v in 5 soon -1ms nan 0 0ms; do wrong FDR_CRASH_DEADLINE "$v" 800ms; done
 for v in 0 4,x '4,' 1001 -1 equals '1 2' "$(seq -s, 17)"; do wrong FDR_TELESCOPE "$v" equal; done
 for v in 5 soon -1ms nan; do wrong FDR_PIN "$v" 0; done
