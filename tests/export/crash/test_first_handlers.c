@@ -13,6 +13,7 @@
 #include <ucontext.h>
 
 #include "tests/support/deaths.h"
+#include "tests/support/syscall_lists.h"
 
 typedef void handler(int);
 handler *bsd_signal(int, handler *);
@@ -600,8 +601,33 @@ static void P10_programs_with_handlers(void **state)
     }
 }
 
+/* fdr's part of a repaired fault: one system call, and the clock where it is no system call. */
+static void repairs_under_filter(void)
+{
+    static const struct call allowed[] = {CALL(mprotect),   CALL(rt_sigreturn),  CALL(gettid),
+                                          CALL(exit_group), CALL(clock_gettime), CALL(restart_syscall)};
+    page = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    begin();
+    barrier_before();
+    touch(); /* the first fault of a thread also asks for the process */
+    if (!calls_filter(allowed, sizeof allowed / sizeof *allowed)) _exit(77);
+    for (int i = 0; i < 1000; i++) close_page(), touch();
+    _exit(times == 1001 ? 3 : 4);
+}
+static void P10_a_repaired_fault_costs_little(void **state)
+{
+    pid_t pid;
+    (void)state;
+    death_place();
+    int status = death_of(NULL, repairs_under_filter, &pid);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) skip();
+    assert_int_equal(WEXITSTATUS(status), 3);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_programs_with_handlers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(P10_programs_with_handlers),
+                                       cmocka_unit_test(P10_a_repaired_fault_costs_little)};
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }
