@@ -110,7 +110,7 @@ struct fdr_config {
     const char *disk;         /* most bytes of all snapshots of the recording, and of a bundle: "512M" */
     const char *counters;     /* counters sampled by fdr's monitor thread: "default", "all", names (docs/COUNTERS.md) */
     const char *counter_interval; /* period of that thread: "1ms" */
-    const char *crash;            /* which deaths leave a bundle: "1", "all", "exit", "0" (docs/CRASH.md) */
+    const char *crash;            /* which deaths leave a bundle: "1", "all,first", "exit", "0" (docs/CRASH.md) */
     const char *crash_deadline;   /* longest time the crash handler takes to write it: "800ms" */
     const char *telescope;        /* shares of memory of the age tiers, newest first: "equal", "4,2,1" */
     const char *edge_counters;    /* counters that threads read at enter and leave of chosen calls */
