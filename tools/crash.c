@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr crash: the post-mortem. For many files it finds the process that died first and those killed after it. */
 #include "tools/common/short_names.h"
-#include "tools/common/unseen_end.h"
+#include "tools/unseen_end.h"
 #include "tools/crash.h"
 #include "tools/common/job_ranks.h"
 

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "tools/common/short_names.h"
-#include "tools/common/unseen_end.h"
+#include "tools/unseen_end.h"
 #include "tools/crash.h"
 
 static const char *clock_text(uint64_t realtime_ns, char *text, size_t bytes)

@@ -11,7 +11,7 @@
 #include "tools/info.h"
 #include "tools/common/live_files.h"
 #include "tools/common/short_names.h"
-#include "tools/common/unseen_end.h"
+#include "tools/unseen_end.h"
 
 struct arguments {
     const char *path;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "tools/common/unseen_end.h"
+#include "tools/unseen_end.h"
 #include "tools/common/verbs.h"
 #include "tools/info.h"
 
