@@ -53,7 +53,7 @@ gcc program.c "${records[@]}" -lfdr -o linked
 read -ra needs <<<"$(pkg-config --static --libs liburcu-bp numa)"
 
 # dies WHAT BUNDLES LINES COMMAND...: the text is that of the plain program, the status 139; BUNDLES files are left, and
-# LINES lines of fdr's
+# LINES lines about FDR_CRASH
 dies()
 {
     local what=$1 bundles=$2 lines=$3 status=0
@@ -62,7 +62,7 @@ dies()
     { "$@" >out 2>err || status=$?; } 2>/dev/null
     [ "$status" = 139 ] || fail "$what: status $status: $(cat err)"
     [ "$(find "$FDR_DIR" -name '*.crash.fdr' | wc -l)" = "$bundles" ] || fail "$what left: $(ls "$FDR_DIR" "$FDR_LIVE_DIR")"
-    [ "$(grep -c '^fdr:' err)" = "$lines" ] || fail "$what said: $(cat err)"
+    [ "$(grep -c '^fdr: FDR_CRASH' err)" = "$lines" ] || fail "$what said: $(cat err)"
 }
 same_text() { cmp -s out plain.txt || fail "$1 printed: $(cat out)"; }
 

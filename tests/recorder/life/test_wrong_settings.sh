@@ -170,7 +170,7 @@ for v in 1us 1MHz; do wrong FDR_SAMPLE "$v" 100us; done
 [ "${FDR_SANITIZE:-}" = thread ] || wrong FDR_SAMPLE 99us,wall 100us
 for v in often 1us 11s; do wrong FDR_COUNTER_INTERVAL "$v" 1ms; done
 wrong FDR_FINALIZE yes none
-for v in 2 yes ALL 0,first first,0 all,firs , all,0; do wrong FDR_CRASH "$v" 1; done
+for v in 2 yes ALL 0,first first,0 all,firs ',' all,0; do wrong FDR_CRASH "$v" 1; done
 for v in 1 all,1 exit,all; do run FDR_CRASH="$v" -- one; lines 0 "FDR_CRASH=$v"; done
 # A sanitizer's sigaction stays in front of fdr's; fdr says so once.
 first=0
