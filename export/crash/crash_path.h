@@ -85,13 +85,8 @@ extern struct fdri_crash_death fdri_crash_death;
 /* ---- crash_handler.c ---- */
 /* True if a signal is ending the process: its bundle is being written, or was. */
 bool fdri_crash_dies(void);
-bool fdri_crash_dies_here(uint32_t tid); /* this thread writes the bundle, or wrote it */
-struct fdri_arena_superblock *fdri_crash_superblock(void);
-struct fdri_arena_crash_cause fdri_crash_cause_of(int number, const siginfo_t *info, uint32_t flags);
-void fdri_crash_store_cause(const struct fdri_arena_crash_cause *c); /* in the superblock */
-/* Resets the death after a bundle was left and the process went on. */
+/* Reset the death: a bundle was left and the process went on; in a forked child, without the dying thread. */
 void fdri_crash_reset(void);
-/* The same in a forked child, where the dying thread does not exist either. */
 void fdri_crash_forget(void);
 void fdri_crash_on_signal(int number, siginfo_t *info, void *context);
 /* Installs fdri_crash_on_signal for a signal; chained: with the mark FDRI_CRASH_CHAINED. False: it failed. */

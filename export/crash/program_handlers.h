@@ -61,6 +61,12 @@ int fdri_crash_first_mask(int how, const sigset_t *set, sigset_t *old, fdri_cras
 /* sigaction behind fdr's function of that name. NULL: the program's calls do not reach fdr's; says why. */
 fdri_system_sigaction_function *fdri_crash_first_possible(void);
 
+/* ---- crash_handler.c ---- */
+bool fdri_crash_dies_here(uint32_t tid); /* this thread writes the bundle, or wrote it */
+struct fdri_arena_superblock *fdri_crash_superblock(void);
+struct fdri_arena_crash_cause fdri_crash_cause_of(int number, const siginfo_t *info, uint32_t flags);
+void fdri_crash_store_cause(const struct fdri_arena_crash_cause *c); /* in the superblock */
+
 /* ---- crash_start.c ---- */
 void fdri_crash_handlers_lock(sigset_t *old);
 void fdri_crash_handlers_unlock(const sigset_t *old);
