@@ -63,7 +63,8 @@ struct fdri_export_view {
      * Later the process may have another root directory or another user. The recorder closes them. */
     struct fdri_fd_kept kept_live_file, kept_live_dir, kept_dir;
     char live_path[512];
-    uint64_t watchdog_ns; /* FDR_WATCHDOG, 0: off */
+    uint64_t watchdog_ns;      /* FDR_WATCHDOG, 0: off */
+    char watchdog_ignore[512]; /* FDR_WATCHDOG_IGNORE: patterns of names of threads, with commas between */
     /* does the periodic checks that the record path cannot do; returns the time of its next call */
     uint64_t (*poll)(uint64_t now_ns);
     /* The name of a function for messages, or "". For the dumper thread; it may read a file. */

@@ -37,17 +37,19 @@ struct fdri_life_settings {
     struct fdri_policies_chain chain;
     struct fdri_policies_tier_shares tiers; /* FDR_TELESCOPE */
     uint64_t min_duration_ns, resolution_ns, holdoff_ns, disk_bytes;
-    uint32_t depth; /* deeper calls are only counted */
-    int crash;      /* enum fdri_export_crash_mode */
+    uint64_t region_holdoff_ns; /* of triggers on regions, unless FDR_HOLDOFF or the trigger says another */
+    uint32_t depth;             /* deeper calls are only counted */
+    int crash;                  /* enum fdri_export_crash_mode */
     uint64_t crash_deadline_ns;
     bool monotonic;
     int signal; /* 0: none */
     uint32_t keep;
     char sample[64], name[64], live_dir[256], dir[512], filter[512];
     char triggers[1024];
-    uint64_t watchdog_ns; /* 0: off */
-    uint64_t pin_ns;      /* FDR_PIN */
-    double overhead;      /* FDR_OVERHEAD: a share; -1: off */
+    uint64_t watchdog_ns;      /* 0: off */
+    char watchdog_ignore[512]; /* FDR_WATCHDOG_IGNORE */
+    uint64_t pin_ns;           /* FDR_PIN */
+    double overhead;           /* FDR_OVERHEAD: a share; -1: off */
     struct fdri_counters_plan counters;
     char edge_regions[512]; /* FDR_EDGE_REGIONS: patterns of names */
     char text[1024];        /* NAME=VALUE lines, for the superblock */

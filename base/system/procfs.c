@@ -29,6 +29,16 @@ size_t fdri_system_read_task(uint32_t tid, const char *file, char *text, size_t 
     return fdri_system_read_text(path, text, bytes);
 }
 
+bool fdri_system_read_memory(uint32_t pid, uint64_t address, void *to, size_t bytes)
+{
+    char path[48] = "/proc/thread-self/mem"; /* the first thread may have ended */
+    if (pid) snprintf(path, sizeof path, "/proc/%u/mem", pid);
+    int fd = fdri_fd_open(AT_FDCWD, path, O_RDONLY, 0);
+    ssize_t n = fd < 0 ? -1 : pread(fd, to, bytes, (off_t)address);
+    if (fd >= 0) close(fd);
+    return n == (ssize_t)bytes;
+}
+
 DIR *fdri_system_open_folder(const char *path)
 {
     int fd = fdri_fd_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);

@@ -26,6 +26,7 @@
 #include "base/stack/registers.h"
 #include "base/system/procfs.h"
 #include "base/system/syscall.h"
+#include "base/system/task_state.h"
 #include "export/crash/crash_path.h"
 #include "export/crash/stack_words.h"
 #include "export/snapshot/snapshot.h"
@@ -107,20 +108,17 @@ static void uninstall(int number)
 
 enum thread_execution { EXECUTION_UNKNOWN, RUNS, WAITS_AGAIN, WAITS_ONCE }; /* the last two: sp and pc are known */
 
-/* Parses /proc/self/task/TID/syscall: "running"; or the call's number, six arguments, sp and pc; or -1, sp and pc. */
 static enum thread_execution execution_state(uint32_t tid, uint64_t *sp, uint64_t *pc)
 {
     char text[512];
-    long call = -1;
-    uint64_t a[6] = {0};
-    if (!fdri_system_read_task(tid, "syscall", text, sizeof text)) return EXECUTION_UNKNOWN;
-    if (!strncmp(text, "running", 7)) return RUNS;
-    int n = sscanf(text,
-                   "%ld %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
-                   &call, &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], sp, pc);
-    if (n == 3 && call == -1) *sp = a[0], *pc = a[1];
-    else if (n != 9) return EXECUTION_UNKNOWN;
-    bool again = (call == SYS_futex && !a[3]) || call == SYS_wait4 || call == SYS_waitid;
+    struct fdri_system_call c;
+    fdri_system_task_read(0, tid, "syscall", text, sizeof text);
+    fdri_system_call_parse(text, &c);
+    if (c.state == FDRI_SYSTEM_CALL_RUNS) return RUNS;
+    if (c.state == FDRI_SYSTEM_CALL_UNKNOWN) return EXECUTION_UNKNOWN;
+    *sp = c.sp;
+    *pc = c.pc;
+    bool again = (fdri_system_is_futex(&c) && !c.argument[3]) || c.number == SYS_wait4 || c.number == SYS_waitid;
     return again ? WAITS_AGAIN : WAITS_ONCE;
 }
 

@@ -3,7 +3,8 @@
  *
  *   dumper.c         the thread, and the signal       trigger.c        serves the matches that sources report
  *   watchdog.c       threads without progress         thread_stacks.c  stacks of all threads for the section
- *   trigger_names.c  names for its messages
+ *   trigger_names.c  names for its messages       idle_threads.c   which threads wait for work
+ *   trigger_counts.c matches seen and dropped
  *
  * Neighbours: recorder/watch/ finds the matches; snapshot/ copies the arena. */
 #ifndef FDRI_EXPORT_TRIGGER_TRIGGER_H
@@ -12,6 +13,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/system/task_state.h"
+#include "format/arena/location.h"
 
 uint64_t fdri_trigger_serve(uint64_t now_ns);
 bool fdri_trigger_any(void);
@@ -22,9 +26,37 @@ uint64_t fdri_trigger_watchdog_look(uint64_t now_ns);
 void fdri_trigger_watchdog_late(uint64_t ns);
 void fdri_trigger_watchdog_start(void);
 
+/* ---- trigger_counts.c: how often a trigger saw its condition, as a note of the recording ---- */
+struct fdri_trigger_counts {
+    uint64_t dropped; /* atomic: matches in the hold-off */
+    /* the others are guarded by the triggers' lock */
+    uint64_t snapshots; /* written */
+    bool in_holdoff;    /* and its end has not been served */
+    bool warned;
+};
+void fdri_trigger_counts_reset(struct fdri_trigger_counts *c);
+void fdri_trigger_counts_dropped(struct fdri_trigger_counts *c); /* async-signal-safe, wait-free */
+/* For the dumper thread. The first drop is said on standard error, too. */
+void fdri_trigger_counts_store(struct fdri_trigger_counts *c, const char *name, uint64_t seen, uint64_t holdoff_ns);
+
+/* ---- idle_threads.c ---- */
+void fdri_trigger_idle_start(void);
+/* Call it at a look at which a thread has moved. */
+void fdri_trigger_idle_learn(const struct fdri_arena_location *l);
+struct fdri_trigger_wait {
+    enum fdri_system_wait wait;
+    uint32_t owner; /* of the mutex that it waits for; 0: not known */
+};
+/* True if the thread, which stands, waits for work or is ignored by FDR_WATCHDOG_IGNORE. excluded: by the name of its
+ * region it does not. */
+bool fdri_trigger_is_idle(const struct fdri_arena_location *l, bool excluded, struct fdri_trigger_wait *wait);
+
+/* ---- trigger_names.c ---- */
 /* The name of the region, metric or event with this key (as in totals). False: it has none; `name` is an address or
  * "". */
 bool fdri_trigger_name_of(uint32_t key, char *name, size_t bytes);
+/* For messages: "handle (server.c:87)", or "handle 0x5581c0de", as far as it is known. */
+void fdri_trigger_describe(uint32_t key, char *text, size_t bytes);
 /* Appends ".FIELD" to the name of a user event. */
 void fdri_trigger_add_field_name(uint32_t key, uint32_t field, char *name, size_t bytes);
 

@@ -50,6 +50,20 @@ bool fdri_trigger_name_of(uint32_t key, char *name, size_t bytes)
     return named;
 }
 
+/* The name; then its place in the source as far as the definition has it; then the address of a function. */
+void fdri_trigger_describe(uint32_t key, char *text, size_t bytes)
+{
+    bool named = fdri_trigger_name_of(key, text, bytes);
+    const struct fdri_arena_def *d = named && key >> 24 ? find(key >> 24, key & 0xffffffu) : NULL;
+    if (!d) return;
+    const char *file = (const char *)(d + 1) + d->name_bytes + 1, *slash = strrchr(file, '/');
+    size_t used = strlen(text);
+    if (d->name_bytes && d->file_bytes && d->kind == FDRI_ARENA_DEF_REGION)
+        snprintf(text + used, bytes - used, " (%.60s:%u)", slash ? slash + 1 : file, d->line);
+    else if (!d->name_bytes && d->kind == FDRI_ARENA_DEF_REGION)
+        snprintf(text + used, bytes - used, " 0x%llx", (unsigned long long)d->value);
+}
+
 void fdri_trigger_add_field_name(uint32_t key, uint32_t field, char *name, size_t bytes)
 {
     const struct fdri_arena_def *d = key >> 24 == FDRI_ARENA_DEF_EVENT ? find(FDRI_ARENA_DEF_EVENT, key & 0xffffffu)

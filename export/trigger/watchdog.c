@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The watchdog: a thread hangs if it has open regions and neither records nor counts anything for FDR_WATCHDOG, unless
- * it computes or waits for a processor. All threads found together get one snapshot; none gets a second one before it
+ * it computes, waits for a processor, or waits for work (idle_threads.c). All threads found together get one snapshot; none gets a second one before it
  * has moved. */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -22,6 +22,7 @@
 #include "base/racy.h"
 #include "base/system/procfs.h"
 #include "base/system/syscall.h"
+#include "base/system/task_state.h"
 #include "base/text/message.h"
 #include "base/text/number.h"
 #include "export/snapshot/snapshot.h"
@@ -29,14 +30,16 @@
 #include "export/view.h"
 #include "format/arena/arena.h"
 
-enum verdict { MOVES, STANDS, COMPUTES, HANGS };
+enum verdict { MOVES, STANDS, COMPUTES, IDLE, HANGS };
 struct watched {
     uint32_t off, id; /* off: of its location, 0: no entry. id: a location's memory may be reused, for another id */
     uint64_t last_tick, presented;
     uint32_t depth;
     bool known, stands, reported;        /* stands: `presented` is valid */
+    bool idle;                           /* when it was last judged */
     uint64_t since_ns, cpu_ns, delay_ns; /* when it stopped moving, and its usage until then */
 };
+enum { OTHERS_BYTES = 32 }; /* of a reason, for the number of further threads */
 static struct watched *all; /* a hash table by off, at most half full */
 static uint32_t room, taken;
 /* the time of the next look; the time to report hanging threads, 0: none found */
@@ -47,6 +50,7 @@ static uint64_t look_ns, due_ns;
 struct usage {
     uint64_t cpu_ns, delay_ns;
     char state;
+    struct fdri_trigger_wait wait;
 };
 
 static bool usage_of(uint32_t tid, struct usage *u)
@@ -57,8 +61,7 @@ static bool usage_of(uint32_t tid, struct usage *u)
     if (!fdri_system_read_task(tid, "stat", text, sizeof text) &&
         fdri_system_thread_has_ended(fdri_export_pid(), (int)tid))
         return false;
-    const char *p = strrchr(text, ')');
-    if (p && p[1]) u->state = p[2];
+    u->state = fdri_system_task_letter(text);
     struct timespec t;
     clockid_t clock = (clockid_t)(~tid << 3 | 6); /* a thread's processor time, as pthread_getcpuclockid makes it */
     if (clock_gettime(clock, &t) == 0) u->cpu_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
@@ -143,19 +146,26 @@ static bool has_word(const char *name, const char *word)
     return false;
 }
 
-/* True if the region's name suggests waiting, which may use processor time. */
-static bool waits_by_name(uint32_t region)
+/* WAITS: the region's name suggests waiting, which may use processor time. LOCKS: for other threads or ranks. */
+enum meaning { NOTHING, WAITS, LOCKS };
+static enum meaning meaning_of_name(uint32_t region)
 {
-    static const char *const anywhere[] = {"MPI_", "wait", "barrier", "recv"};
-    static const char *const words[] = {"lock", "trylock", "timedlock", "clocklock", "rdlock", "wrlock",  "spinlock",
-                                        "join", "poll",    "ppoll",     "polling",   "spin",   "spinning"};
+    static const struct {
+        const char *text;
+        bool whole_word;
+        enum meaning meaning;
+    } parts[] = {{"MPI_", false, LOCKS},   {"barrier", false, LOCKS},  {"lock", true, LOCKS},
+                 {"trylock", true, LOCKS}, {"timedlock", true, LOCKS}, {"clocklock", true, LOCKS},
+                 {"rdlock", true, LOCKS},  {"wrlock", true, LOCKS},    {"spinlock", true, LOCKS},
+                 {"spin", true, LOCKS},    {"spinning", true, LOCKS},  {"wait", false, WAITS},
+                 {"recv", false, WAITS},   {"join", true, WAITS},      {"poll", true, WAITS},
+                 {"ppoll", true, WAITS},   {"polling", true, WAITS}};
     char name[256];
-    if (!fdri_trigger_name_of((uint32_t)FDRI_ARENA_DEF_REGION << 24 | region, name, sizeof name)) return false;
-    for (size_t i = 0; i < sizeof anywhere / sizeof anywhere[0]; i++)
-        if (strcasestr(name, anywhere[i])) return true;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (has_word(name, words[i])) return true;
-    return false;
+    if (!fdri_trigger_name_of((uint32_t)FDRI_ARENA_DEF_REGION << 24 | region, name, sizeof name)) return NOTHING;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (parts[i].whole_word ? has_word(name, parts[i].text) : strcasestr(name, parts[i].text) != NULL)
+            return parts[i].meaning;
+    return NOTHING;
 }
 
 FDRI_RACY static void begin(struct watched *w, const struct fdri_arena_location *l, uint64_t now)
@@ -181,8 +191,10 @@ FDRI_RACY static enum verdict judge(const struct watched *w, const struct fdri_a
     if (!usage_of(l->tid, u)) return MOVES;
     uint64_t cpu = u->cpu_ns - w->cpu_ns, delay = u->delay_ns - w->delay_ns;
     u->cpu_ns = cpu;
-    if (cpu > passed / 10 || u->state == 'R') return waits_by_name(innermost(l)) ? HANGS : COMPUTES;
-    return cpu + delay > passed / 2 ? COMPUTES : HANGS;
+    enum meaning name = meaning_of_name(innermost(l));
+    if (cpu > passed / 10 || u->state == 'R') return name == NOTHING ? COMPUTES : HANGS;
+    if (cpu + delay > passed / 2) return COMPUTES;
+    return fdri_trigger_is_idle(l, name == LOCKS, &u->wait) ? IDLE : HANGS;
 }
 
 /* Calls that are only counted (deeper than FDR_DEPTH, in a pause, excluded by rules) change neither time nor depth. So
@@ -214,11 +226,13 @@ FDRI_RACY static enum verdict check_location(const struct fdri_arena_location *l
     if (!w->known || w->last_tick != fdri_atomic_load_relaxed(&l->last_tick) || w->depth != depth ||
         presented_changed(w, l)) {
         begin(w, l, now);
+        fdri_trigger_idle_learn(l);
         return MOVES;
     }
     if (w->reported || now - w->since_ns < limit) return STANDS;
     enum verdict v = judge(w, l, now, u);
-    if (v == COMPUTES) begin(w, l, now); /* and the time begins anew */
+    if (v == COMPUTES || v == IDLE) begin(w, l, now); /* and the time begins anew */
+    w->idle = v == IDLE;
     return v;
 }
 
@@ -232,51 +246,72 @@ static const struct fdri_arena_location *first_location(void)
     return location_at(fdri_atomic_load_acquire(&s->location_first)); /* A:location */
 }
 
+/* "for a lock of thread 26410 (main), " */
+static void describe_wait(const struct fdri_trigger_wait *wait, char *text, size_t bytes)
+{
+    char name[32] = "";
+    text[0] = 0;
+    if (wait->wait != FDRI_SYSTEM_WAIT_LOCK) return;
+    if (wait->owner) fdri_system_read_task(wait->owner, "comm", name, sizeof name);
+    name[strcspn(name, "\n")] = 0;
+    if (wait->owner) snprintf(text, bytes, "for a lock of thread %u (%.15s), ", wait->owner, name);
+    else snprintf(text, bytes, "for a lock, ");
+}
+
 FDRI_RACY static void describe(struct fdri_snapshot_why *why, const struct fdri_arena_location *l,
                                const struct usage *u, uint64_t stood)
 {
     static_assert(offsetof(struct fdri_arena_location, name) % 8 == 0 && sizeof l->name % 8 == 0, "copied in words");
     _Alignas(8) char name[sizeof l->name];
-    char region[160] = "";
+    char region[160] = "", lock[64];
     fdri_racy_copy(name, l->name, sizeof name); /* its thread may be writing it */
     name[sizeof name - 1] = 0;
-    fdri_trigger_name_of((uint32_t)FDRI_ARENA_DEF_REGION << 24 | innermost(l), region, sizeof region);
+    fdri_trigger_describe((uint32_t)FDRI_ARENA_DEF_REGION << 24 | innermost(l), region, sizeof region);
+    describe_wait(&u->wait, lock, sizeof lock);
     why->value = stood;
     why->location = l->id;
     char seconds[40], of_processor[40];
     fdri_text_print_number(seconds, sizeof seconds, 3, (double)stood / 1e9);
     fdri_text_print_number(of_processor, sizeof of_processor, 3, (double)u->cpu_ns / 1e9);
-    snprintf(why->reason, sizeof why->reason,
-             "watchdog: thread %u (%.31s) has stood in %.110s for %.16s s, state %c, %.16s s of processor time", l->tid,
-             name, region[0] ? region : "a region", seconds, u->state, of_processor);
+    snprintf(why->reason, sizeof why->reason - OTHERS_BYTES,
+             "watchdog: thread %u (%.31s) has stood in %.90s for %.10s s, %sstate %c, %.10s s of processor time",
+             l->tid, name, region[0] ? region : "a region", seconds, lock, u->state, of_processor);
+}
+
+/* Takes the snapshot. `others`: hanging threads that the reason does not name; `idle`: threads that wait for work. */
+static void report(struct fdri_snapshot_why *why, const struct fdri_trigger_tids *who, uint32_t others, uint32_t idle)
+{
+    static uint8_t stacks[FDRI_ARENA_TAIL_MAX_BYTES] __attribute__((aligned(8)));
+    struct fdri_snapshot_quota quota = fdri_snapshot_whole_quota();
+    size_t used = strlen(why->reason);
+    if (others) snprintf(why->reason + used, sizeof why->reason - used, "; and %u more", others);
+    used = strlen(why->reason);
+    if (idle) snprintf(why->reason + used, sizeof why->reason - used, "; %u idle", idle);
+    why->section = stacks;
+    why->section_bytes = fdri_trigger_stacks_take(stacks, fdri_snapshot_section_room(), who);
+    int e = fdri_snapshot_take(why, &quota, false);
+    fdri_text_message("%s; %s", why->reason, e ? "no snapshot was written" : fdri_snapshot_files_last());
 }
 
 /* Takes one snapshot for all threads that hang by now. The message names the one that has stood longest. */
 FDRI_RACY static void report_hanging(uint64_t now)
 {
     struct fdri_snapshot_why why = {.kind = FDRI_ARENA_REASON_WATCHDOG, .location = UINT32_MAX, .name = "watchdog"};
-    struct fdri_snapshot_quota quota = fdri_snapshot_whole_quota();
     static struct fdri_trigger_tids who; /* the hanging threads, as many as have a stack in the file */
     struct usage u;
-    uint32_t hanging = 0;
+    uint32_t hanging = 0, idle = 0;
     who.count = 0;
     why.tick = fdri_snapshot_tick_of(fdri_snapshot_view.ticks ? fdri_clock_ticks() : now);
     for (const struct fdri_arena_location *l = first_location(); l; l = location_at(l->next)) {
-        if (check_location(l, now, fdri_snapshot_view.watchdog_ns / 2, &u) != HANGS) continue;
-        struct watched *w = watched_of(l);
-        if (!w) continue;
+        enum verdict v = check_location(l, now, fdri_snapshot_view.watchdog_ns / 2, &u);
+        struct watched *w = v == MOVES ? NULL : watched_of(l);
+        idle += w && w->idle;
+        if (v != HANGS || !w) continue;
         if (!hanging++ || now - w->since_ns > why.value) describe(&why, l, &u, now - w->since_ns);
         w->reported = true;
         if (who.count < FDRI_TRIGGER_STACKS) who.tid[who.count++] = l->tid;
     }
-    if (!hanging) return;
-    size_t used = strlen(why.reason);
-    if (hanging > 1) snprintf(why.reason + used, sizeof why.reason - used, "; and %u more", hanging - 1);
-    static uint8_t stacks[FDRI_ARENA_TAIL_MAX_BYTES] __attribute__((aligned(8)));
-    why.section = stacks;
-    why.section_bytes = fdri_trigger_stacks_take(stacks, fdri_snapshot_section_room(), &who);
-    int e = fdri_snapshot_take(&why, &quota, false);
-    fdri_text_message("%s; %s", why.reason, e ? "no snapshot was written" : fdri_snapshot_files_last());
+    if (hanging) report(&why, &who, hanging - 1, idle);
 }
 
 FDRI_RACY static bool any_hangs(uint64_t now)
@@ -292,6 +327,7 @@ void fdri_trigger_watchdog_start(void)
 {
     look_ns = due_ns = 0;
     taken = 0;
+    fdri_trigger_idle_start();
     if (all) memset(all, 0, room * sizeof *all);
 }
 

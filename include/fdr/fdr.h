@@ -124,6 +124,7 @@ struct fdr_config {
     const char *live_force; /* "0"; with "1" the live directory need not be in RAM */
     const char *overhead;   /* "off"; "2%": recording calls takes at most this share of the program's processor time */
     const char *fork;       /* which forked children record: "daemon", "follow", "off" */
+    const char *watchdog_ignore; /* threads of which the watchdog says nothing: patterns of names, "bio_*,timer" */
 };
 
 /* Starts the recording of this process; while one is running, changes nothing. config NULL: environment and defaults.

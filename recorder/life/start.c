@@ -363,6 +363,7 @@ static void start_export(struct fdri_life_recorder *r)
                                  .check_process = fdri_life_check_restored,
                                  .settle_thread = fdri_thread_settle_own};
     memcpy(v.name, r->settings.name, sizeof v.name);
+    memcpy(v.watchdog_ignore, r->settings.watchdog_ignore, sizeof v.watchdog_ignore);
     memcpy(v.dir, r->settings.dir, sizeof v.dir);
     memcpy(v.live_path, r->live_path, sizeof v.live_path);
     r->kept_dir = fdri_fd_keep(fdri_fd_open(AT_FDCWD, r->settings.dir, O_PATH | O_DIRECTORY, 0));

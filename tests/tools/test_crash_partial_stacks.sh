@@ -73,7 +73,7 @@ APART static int caller(void)
     if (!strcmp(how, "below")) r = litter_below(200), r += wide_below(9);
     if (!strcmp(how, "deep")) r = deep(4000);
     if (!strcmp(how, "shallow")) r = deep(5);
-    if (*how == 'h') FDR_REGION("stands") r = deep(400);
+    if (*how == 'h') FDR_REGION("barrier") r = deep(400);
     if (*how == 'o') r = deep(400);
     KEEP;
     return r;

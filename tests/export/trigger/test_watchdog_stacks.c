@@ -78,12 +78,12 @@ static void APART hears_nothing(void)
 struct way {
     const char *name;
     void (*stand)(void);
-    const char *region; /* a name that says that it waits, for a thread that does not sleep */
+    const char *region; /* a name that says that the thread waits for others: it is not idle */
 };
 static const struct way ways[] = {{"locker", waits_for_the_lock, "a"},
-                                  {"sleeper", sleeps_long, "b"},
+                                  {"sleeper", sleeps_long, "barrier b"},
                                   {"spinner", turns_round, "spin"},
-                                  {"deaf", hears_nothing, "d"}};
+                                  {"deaf", hears_nothing, "barrier d"}};
 enum { WAYS = sizeof ways / sizeof *ways };
 static uint32_t tids[WAYS];
 static pthread_barrier_t all_there;

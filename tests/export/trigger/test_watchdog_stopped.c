@@ -12,11 +12,11 @@
 
 enum { STOPPED_S = 6 };
 
-/* Runs for 1 s, is stopped, and runs for 2 s more. The 2 s exceed the time from the first look after the stop to the
+/* By its name the region waits for others, so the thread is not idle. Runs for 1 s, is stopped, and runs for 2 s more. The 2 s exceed the time from the first look after the stop to the
  * look that makes sure. */
 static void stand(void)
 {
-    fdr_enter(fdr_region_define("stands", NULL, 0));
+    fdr_enter(fdr_region_define("barrier", NULL, 0));
     sleep(1);
     raise(SIGSTOP);
     sleep(2);

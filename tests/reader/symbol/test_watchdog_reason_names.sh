@@ -18,9 +18,10 @@ export FDR_LIVE_DIR FDR_DIR=$work FDR_BUFFER=1M
 cd "$work"
 
 cat >stands.c <<'END'
-#include <unistd.h>
-__attribute__((noinline)) void stands_here(void) { sleep(60); }
-int main(void) { stands_here(); return 0; }
+#include <pthread.h>
+static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+__attribute__((noinline)) void stands_here(void) { pthread_mutex_lock(&m); }
+int main(void) { pthread_mutex_lock(&m); stands_here(); return 0; }
 END
 cc -g -O1 -finstrument-functions -o stands stands.c "-L$lib" "-Wl,-rpath,$lib" -lfdr-instrument -lfdr
 
@@ -38,11 +39,11 @@ reason() {
 
 reason
 "$fdr" info ./*.fdr >out.txt
-grep -q '^why  .*has stood in stands_here for' out.txt || { cat out.txt; exit 1; }
+grep -q "^why  .*has stood in stands_here 0x[0-9a-f]* for .* for a lock of thread $pid (stands)" out.txt || { cat out.txt; exit 1; }
 mv stands whole
 strip -o stands whole
 reason
 mv whole stands
 "$fdr" info ./*.fdr >out.txt
-grep -A1 '^why  .*has stood in 0x[0-9a-f]* for' out.txt | tail -1 | grep -qE '^ +0x[0-9a-f]+ is stands_here at .*stands.c:2$' ||
+grep -A1 '^why  .*has stood in 0x[0-9a-f]* for' out.txt | tail -1 | grep -qE '^ +0x[0-9a-f]+ is stands_here at .*stands.c:3$' ||
     { cat out.txt; exit 1; }

@@ -180,6 +180,7 @@ for v in 5 soon -1ms nan 0 0ms; do wrong FDR_CRASH_DEADLINE "$v" 800ms; done
 for v in 0 4,x '4,' 1001 -1 equals '1 2' "$(seq -s, 17)"; do wrong FDR_TELESCOPE "$v" equal; done
 for v in 5 soon -1ms nan; do wrong FDR_PIN "$v" 0; done
 for v in 5 1ms maybe -30s 1h; do wrong FDR_WATCHDOG "$v" off; done
+for v in , ' ,'; do wrong FDR_WATCHDOG_IGNORE "$v" none; done
 # For these values, the line names the part that fdr leaves out.
 refused() # NAME VALUE WORD...: one line with all of them
 {
@@ -197,7 +198,7 @@ refused FDR_COUNTERS "no-such-counter" "no-such-counter"
 refused FDR_EDGE_COUNTERS "no-such-counter" "no-such-counter"
 refused FDR_PAPI "NO_SUCH_EVENT"
 longer=$(printf 'y%.0s' $(seq 1100))
-for name in FDR_SAMPLE FDR_LIVE_DIR FDR_FILTER FDR_TRIGGERS FDR_COUNTERS FDR_EDGE_COUNTERS FDR_EDGE_REGIONS FDR_PAPI; do
+for name in FDR_SAMPLE FDR_LIVE_DIR FDR_FILTER FDR_TRIGGERS FDR_COUNTERS FDR_EDGE_COUNTERS FDR_EDGE_REGIONS FDR_PAPI FDR_WATCHDOG_IGNORE; do
     run "$name=$longer" -- one
     lines 1 "$name of 1100 bytes" "$name=y" "using "
     if grep -qE 'using $' err.txt; then fail "$name of 1100 bytes: does not say what is used"; fi
