@@ -34,6 +34,7 @@ static struct slot {
     uint64_t due_ns;              /* CLOCK_MONOTONIC: end of the window */
     uint64_t quiet_until_ns;      /* atomic */
     uint64_t seen_count;          /* atomic: matches, also while pending or quiet */
+    struct fdri_trigger_counts counts;
 } slots[FDRI_EXPORT_TRIGGERS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards a trigger's definition; a match takes no lock */
 
@@ -57,6 +58,7 @@ void fdri_trigger_arm(uint32_t i, const struct fdri_export_trigger *t)
     s->armed++;
     fdri_atomic_store_relaxed(&s->quiet_until_ns, (uint64_t)0);
     fdri_atomic_store_relaxed(&s->seen_count, (uint64_t)0);
+    fdri_trigger_counts_reset(&s->counts);
     /* R:trigger - pairs with A:trigger: its definition before it can match */
     fdri_atomic_store_release(&s->state, (uint32_t)ARMED);
     pthread_mutex_unlock(&lock);
@@ -74,7 +76,10 @@ void fdri_trigger_seen(uint32_t i, const struct fdri_export_seen *seen)
     if (fdri_atomic_load_acquire(&s->state) == FREE) return; /* A:trigger */
     fdri_atomic_add_relaxed(&s->seen_count, 1u);
     uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
-    if (now < fdri_atomic_load_relaxed(&s->quiet_until_ns)) return;
+    if (now < fdri_atomic_load_relaxed(&s->quiet_until_ns)) {
+        fdri_trigger_counts_dropped(&s->counts);
+        return;
+    }
     if (!fdri_atomic_cas_acq_rel_u32(&s->state, &armed, MATCHING)) return; /* L:trigger */
     s->seen = *seen;
     s->due_ns = now + s->trigger.window_ns;
@@ -128,8 +133,18 @@ static void rearm(struct slot *s, const struct slot *taken, bool written)
         uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC), quiet = s->trigger.holdoff_ns;
         if (!written) quiet = fdri_bits_max(quiet, (uint64_t)REFUSED_NS);
         fdri_atomic_store_relaxed(&s->quiet_until_ns, now + quiet);
+        s->counts.snapshots += written;
+        s->counts.in_holdoff = true;
         fdri_atomic_cas_acq_rel_u32(&s->state, &pending, ARMED); /* L:trigger - unless it was disarmed meanwhile */
     }
+    pthread_mutex_unlock(&lock);
+}
+
+static void store_counts(struct slot *s)
+{
+    pthread_mutex_lock(&lock);
+    fdri_trigger_counts_store(&s->counts, s->trigger.name, fdri_atomic_load_relaxed(&s->seen_count),
+                              s->trigger.holdoff_ns);
     pthread_mutex_unlock(&lock);
 }
 
@@ -142,20 +157,35 @@ static void take_triggered_snapshot(uint32_t i)
                                     .value = s.seen.value,
                                     .value_type = s.seen.type,
                                     .location = s.seen.location};
-    char value[48], name[96] = "";
-    fdri_trigger_name_of(s.seen.key, name, sizeof name);
+    char value[48], name[160] = "";
+    fdri_trigger_describe(s.seen.key, name, sizeof name);
     snprintf(why.name, sizeof why.name, "%s", s.trigger.name);
     fdri_trigger_add_field_name(s.seen.key, s.seen.field, name, sizeof name);
     /* a trigger without a name is called by its condition */
     bool named = strncmp(s.trigger.name, s.trigger.condition, sizeof s.trigger.name - 1) != 0;
-    snprintf(why.reason, sizeof why.reason, "trigger %.40s%s%.70s (%.70s%s%.40s)", named ? s.trigger.name : "",
+    snprintf(why.reason, sizeof why.reason, "trigger %.40s%s%.60s (%.90s%s%.40s)", named ? s.trigger.name : "",
              named ? ": " : "", s.trigger.condition, name, name[0] ? ": " : "",
              value_text(value, sizeof value, &s.seen));
     struct fdri_snapshot_quota quota = {.owner = (uint64_t)s.armed * (FDRI_EXPORT_TRIGGERS + 1) + i + 1,
                                         .keep = s.trigger.keep,
                                         .keep_newest = s.trigger.keep_newest,
                                         .name = s.trigger.name};
+    store_counts(&slots[i]); /* so that the snapshot has them */
     rearm(&slots[i], &s, fdri_snapshot_take(&why, &quota, false) == 0);
+    store_counts(&slots[i]);
+}
+
+/* When the hold-off ends, stores the number of matches that it dropped. Returns the time of its next call. */
+static uint64_t end_holdoff(struct slot *s, uint64_t now)
+{
+    uint64_t quiet = fdri_atomic_load_relaxed(&s->quiet_until_ns);
+    if (!quiet || now < quiet) return quiet ? quiet : UINT64_MAX;
+    pthread_mutex_lock(&lock);
+    bool ends = s->counts.in_holdoff;
+    s->counts.in_holdoff = false;
+    pthread_mutex_unlock(&lock);
+    if (ends) store_counts(s);
+    return UINT64_MAX;
 }
 
 /* Takes the snapshots due at `now`. Returns the time of its next call. */
@@ -164,12 +194,14 @@ uint64_t fdri_trigger_serve(uint64_t now)
     uint64_t next = UINT64_MAX;
     for (uint32_t i = 0; i < FDRI_EXPORT_TRIGGERS; i++) {
         struct slot *s = &slots[i];
+        next = fdri_bits_min(next, end_holdoff(s, now));
         if (fdri_atomic_load_acquire(&s->state) != PENDING) continue; /* A:seen */
         if (s->due_ns > now) {
             next = fdri_bits_min(next, s->due_ns);
             continue;
         }
         take_triggered_snapshot(i);
+        next = fdri_bits_min(next, fdri_atomic_load_relaxed(&s->quiet_until_ns));
     }
     return next;
 }

@@ -17,6 +17,8 @@
 #include "recorder/recording.h"
 #include "recorder/watch/watch_table.h"
 
+#define NOT_SAID UINT64_MAX
+
 struct words {
     char text[512];
     char *word[25]; /* one more than a line may have: cut_name */
@@ -175,11 +177,20 @@ static void set_condition_text(const struct words *w, int from, int to, struct f
                                  w->word[i]);
 }
 
+/* A second slow call soon after the first must not be lost. Where the newest snapshots are kept, writing never ends, so
+ * the longer time holds. */
+static uint64_t usual_holdoff(const struct fdri_watch *t, const struct fdri_life_settings *set)
+{
+    bool region = t->source == FDRI_WATCH_BY_REGION || t->source == FDRI_WATCH_BY_P99 ||
+                  t->source == FDRI_WATCH_BY_STUCK;
+    return region && !t->trigger.keep_newest ? set->region_holdoff_ns : set->holdoff_ns;
+}
+
 const char *fdri_watch_parse(const char *line, const struct fdri_life_settings *set, struct fdri_watch *t)
 {
     struct words w;
     memset(t, 0, sizeof *t);
-    t->trigger.holdoff_ns = set->holdoff_ns;
+    t->trigger.holdoff_ns = NOT_SAID;
     t->trigger.keep = set->keep;
     t->trigger.keep_newest = set->keep_newest;
     const char *wrong = split(line, &w);
@@ -191,5 +202,7 @@ const char *fdri_watch_parse(const char *line, const struct fdri_life_settings *
     wrong = source(&w, t);
     set_condition_text(&w, named, w.at, &t->trigger);
     if (!named) snprintf(t->trigger.name, sizeof t->trigger.name, "%.63s", t->trigger.condition);
-    return wrong ? wrong : options(&w, &t->trigger);
+    if (!wrong) wrong = options(&w, &t->trigger);
+    if (t->trigger.holdoff_ns == NOT_SAID) t->trigger.holdoff_ns = usual_holdoff(t, set);
+    return wrong;
 }

@@ -14,7 +14,9 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "export/trigger/trigger.h"
 #include "export/view.h"
+#include "recorder/life/settings.h"
 #include "recorder/watch/watch_table.h"
 #include "tests/support/wait_for_snapshots.h"
 #include "tests/support/observed_process.h"
@@ -460,6 +462,60 @@ static void holdoff_and_cap(void **state)
     forget_snapshots();
 }
 
+static void expect_note(const char *key, const char *value)
+{
+    struct fdr_file *f = newest();
+    const struct fdr_note_info *note;
+    size_t n = fdr_notes(f, &note), i = 0;
+    while (i < n && strcmp(note[i].key, key)) i++;
+    assert_true(i < n);
+    assert_string_equal(note[i].value, value);
+    fdr_file_close(f);
+}
+
+/* The hold-off ends when the test says so. Matches in it are counted; the recording and its snapshots have the counts. */
+static void matches_in_the_holdoff_are_counted(void **state)
+{
+    (void)state;
+    start("slow: api holdoff 3600s", NULL);
+    fire_until_taken(1, 1);
+    expect_note("trigger slow", "seen 1, dropped in the hold-off of 3600000 ms 0, snapshots 0");
+    for (unsigned i = 0; i < 3; i++) fdr_trigger_fire(1, i);
+    fdri_trigger_serve(fdri_clock_ns(CLOCK_MONOTONIC) + 3600 * 1000000000ull);
+    assert_int_equal(fdr_snapshot("after it"), 0);
+    expect_note("trigger slow", "seen 4, dropped in the hold-off of 3600000 ms 3, snapshots 1");
+    forget_snapshots();
+}
+
+/* A second slow call, 0.8 s after the first, gets a snapshot. */
+static void triggers_on_regions_have_a_shorter_holdoff(void **state)
+{
+    static const struct {
+        const char *line;
+        uint64_t ms;
+    } lines[] = {{"region * over 10ms", 250},
+                 {"region * over 20p99", 250},
+                 {"region * stuck 5s", 250},
+                 {"region * over 10ms keep 2", 250},
+                 {"metric * above 5", 1000},
+                 {"memory above 1G", 1000},
+                 {"region * over 1ms holdoff 3s", 3000},
+                 {"api", 1000},
+                 {"region * over 1ms keep 2,newest", 1000}};
+    static struct fdri_life_settings set;
+    struct fdri_watch w;
+    (void)state;
+    for (int given = 0; given < 2; given++) {
+        struct fdr_config c = {.size = sizeof c, .ignore_environment = 1, .holdoff = given ? "2s" : NULL};
+        assert_int_equal(fdri_life_settings_parse(&set, &c), 0);
+        for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+            assert_null(fdri_watch_parse(lines[i].line, &set, &w));
+            uint64_t ms = given && !strstr(lines[i].line, "holdoff") ? 2000 : lines[i].ms;
+            assert_true(w.trigger.holdoff_ns == ms * 1000000);
+        }
+    }
+}
+
 static void bad_lines(void **state)
 {
     (void)state;
@@ -678,6 +734,8 @@ int main(void)
                                        cmocka_unit_test(window),
                                        cmocka_unit_test(window_at_the_end),
                                        cmocka_unit_test(holdoff_and_cap),
+                                       cmocka_unit_test(matches_in_the_holdoff_are_counted),
+                                       cmocka_unit_test(triggers_on_regions_have_a_shorter_holdoff),
                                        cmocka_unit_test(bad_lines),
                                        cmocka_unit_test(added_while_others_record),
                                        cmocka_unit_test(tables_stay_small),
