@@ -144,7 +144,7 @@ void print_frames(struct fdr_file *file, size_t thread, size_t most)
             break;
         }
         printf("  %s#%-2zu %016" PRIx64 " ", r[i].guessed ? "?" : " ", number, r[i].address);
-        if (r[i].function[0]) printf("%s", plain_name(r[i].function));
+        if (r[i].function[0]) printf("%s", plain_function(r[i].function));
         else if (module[0]) printf("%s+0x%" PRIx64, plain_name(module), r[i].offset);
         else printf("in no module");
         if (r[i].is_inline) printf(" [inlined]");

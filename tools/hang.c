@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr hang: finds the threads of one or many processes that make no progress in open regions. It shows the region that
- * most of them are in, and the ranks missing there. */
+ * most of them are in, and the ranks missing there. Threads that wait for work are idle: they come last, in one line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,11 +53,14 @@ struct process {
     size_t threads, stuck; /* live threads with open regions; those of them without progress */
     /* further threads, whose times come from the caller: their time without progress is unknown */
     size_t unknown_threads;
-    bool superseded; /* another file of this process is better */
+    bool superseded;  /* another file of this process is better */
+    bool looked_at;   /* it runs, and the kernel's view of its threads is known */
+    char unseen[320]; /* what the kernel did not show of it */
 };
 struct stuck {
     const struct process *process;
     const struct fdr_location_info *location;
+    const struct fdr_task_info *task; /* NULL: not known */
     char region[256];
     uint64_t stood_ns, since_real_ns;
 };
@@ -66,6 +69,8 @@ struct verdict {
     size_t processes, left_out;
     struct stuck *stuck;
     size_t count;
+    struct stuck *idle;
+    size_t idle_count;
     struct ranks ranks;
 };
 
@@ -135,16 +140,38 @@ static void set_end_from_host(struct verdict *v)
         }
 }
 
-static bool add(struct verdict *v, const struct process *p, const struct fdr_location_info *l, uint64_t since,
-                uint64_t stood)
+static const struct fdr_task_info *task_of(const struct fdr_file *file, uint32_t tid)
 {
-    struct stuck *wider = realloc(v->stuck, (v->count + 1) * sizeof *wider);
+    const struct fdr_task_info *t;
+    for (size_t i = 0, n = fdr_tasks(file, &t); i < n; i++)
+        if (t[i].tid == tid) return &t[i];
+    return NULL;
+}
+
+static bool add(struct stuck **list, size_t *count, const struct process *p, const struct fdr_location_info *l,
+                uint64_t since, uint64_t stood)
+{
+    struct stuck *wider = realloc(*list, (*count + 1) * sizeof *wider);
     if (!wider) return false;
-    v->stuck = wider;
-    struct stuck *s = &v->stuck[v->count++];
-    *s = (struct stuck){.process = p, .location = l, .stood_ns = stood, .since_real_ns = since};
+    *list = wider;
+    struct stuck *s = &wider[(*count)++];
+    *s = (struct stuck){
+        .process = p, .location = l, .task = task_of(p->file, l->tid), .stood_ns = stood, .since_real_ns = since};
     snprintf(s->region, sizeof s->region, "%s", region_name(p->file, l->open[l->open_count - 1].region));
     return true;
+}
+
+static bool is_stopped(const struct fdr_task_info *t) { return t && (t->state == 'T' || t->state == 't' || t->frozen); }
+
+/* Idle are threads that wait for work. Those of a stopped process cannot take any. The thread that the watchdog
+ * reported was not idle. Other files do not show it. */
+static bool is_idle(const struct process *p, size_t index)
+{
+    const struct fdr_file_info *info = fdr_file_info(p->file);
+    const struct fdr_location_info *l = fdr_location_info(p->file, index);
+    bool by_watchdog = !strcmp(info->reason_kind, "watchdog") && info->trigger_location != l->id;
+    if (!p->looked_at && !by_watchdog) return false;
+    return !is_stopped(task_of(p->file, l->tid)) && fdr_location_idle(p->file, index) == 1;
 }
 
 /* The time after which a thread counts as hanging: 1 s. The file does not have FDR_WATCHDOG; the threads it found have
@@ -171,7 +198,9 @@ static void find_stuck(struct verdict *v, struct process *p, uint64_t limit)
         p->threads++;
         uint64_t moved = real_of(info, l->moved_ns > l->to_ns ? l->moved_ns : l->to_ns);
         uint64_t stood = p->end_real_ns > moved ? p->end_real_ns - moved : 0;
-        if (stood >= limit && add(v, p, l, moved, stood)) p->stuck++;
+        if (stood < limit) continue;
+        if (is_idle(p, i)) add(&v->idle, &v->idle_count, p, l, moved, stood);
+        else p->stuck += add(&v->stuck, &v->count, p, l, moved, stood);
     }
     int world = world_size(p->file);
     if (info->rank >= 0) v->ranks.rank[v->ranks.count++] = info->rank;
@@ -252,19 +281,58 @@ static size_t stack_of(const struct stuck *s)
 /* In a large job all threads hang in the same few places, and finding the names of a process takes 0.1 s. */
 enum { STACKS_MOST = 16 };
 
+/* The kernel's name is newer, but a thread may have two. */
+static const char *name_of_thread(const struct stuck *s)
+{
+    return s->task && s->task->name[0] ? s->task->name : s->location->name;
+}
+
+/* "stopped", "waits for a lock of thread 12 (main)"; "": not known. */
+static void print_task(const struct stuck *s)
+{
+    const struct fdr_task_info *t = s->task, *owner = t ? task_of(s->process->file, t->lock_owner) : NULL;
+    if (!t) return;
+    if (t->frozen) printf(", frozen");
+    else if (t->state == 'T') printf(", stopped");
+    else if (t->state == 't') printf(", stopped by a debugger");
+    else if (t->state == 'D') printf(", in a call that cannot be interrupted (D)");
+    else if (t->state == 'R') printf(", runs");
+    if (t->waits_for[0]) printf(", waits for %s%s", strcmp(t->waits_for, "lock") ? "" : "a ", t->waits_for);
+    if (owner) printf(" of thread %u (%s)", owner->tid, plain_name(owner->name));
+}
+
+/* Innermost first; of a long path as much as fits into two lines. */
+static void print_path(const struct stuck *s)
+{
+    enum { COLUMNS = 200 };
+    const struct fdr_open_call *open = s->location->open;
+    size_t used = 0;
+    printf("   ");
+    for (size_t i = s->location->open_count; i-- > 0;) {
+        const char *name = plain_shown(s->process->file, open[i].region);
+        used += strlen(name) + 3;
+        if (used > COLUMNS && i + 1 < s->location->open_count) {
+            printf(" < ... %zu more", i + 1);
+            break;
+        }
+        printf(" %s%s", i + 1 < s->location->open_count ? "< " : "", name);
+    }
+    putchar('\n');
+}
+
 static void print_stuck(const struct verdict *v, const struct stuck *s, bool with_stack)
 {
     char stood[HUMAN_BYTES], name[HUMAN_BYTES];
     const struct fdr_file_info *info = fdr_file_info(s->process->file);
     print_process(s->process);
-    printf(", thread %u%s%s: for %s%s (since %+.6f s%s%s)\n   ", s->location->tid, s->location->name[0] ? " " : "",
-           plain_name(s->location->name), killed_unseen(s->process) ? "at least " : "", human_time(stood, s->stood_ns),
+    printf(", thread %u%s%s: for %s%s (since %+.6f s%s%s)", s->location->tid, name_of_thread(s)[0] ? " " : "",
+           plain_name(name_of_thread(s)), killed_unseen(s->process) ? "at least " : "", human_time(stood, s->stood_ns),
            (double)(s->since_real_ns - v->stuck[0].since_real_ns) / 1e9,
            info->has_cause && info->cause_signal ? ", until " : "",
            info->has_cause && info->cause_signal ? signal_name(info->cause_signal, name) : "");
-    for (size_t i = 0; i < s->location->open_count; i++)
-        printf(" %s%s", i ? "> " : "", plain_shown(s->process->file, s->location->open[i].region));
+    print_task(s);
     putchar('\n');
+    print_path(s);
     size_t stack = with_stack ? stack_of(s) : SIZE_MAX;
     if (stack != SIZE_MAX) print_frames(s->process->file, stack, 16);
 }
@@ -317,6 +385,32 @@ static void print_given_times(const struct verdict *v)
     }
 }
 
+/* "idle: pid 12 on vm: 3 threads wait for work: bio_close (condition), ...". */
+static void print_idle(const struct verdict *v)
+{
+    enum { NAMES = 6 };
+    for (size_t i = 0, end; i < v->idle_count; i = end) {
+        for (end = i; end < v->idle_count && v->idle[end].process == v->idle[i].process;) end++;
+        printf("idle: ");
+        print_process(v->idle[i].process);
+        printf(": %zu thread%s for work:", end - i, end - i == 1 ? " waits" : "s wait");
+        for (size_t k = i; k < end && k < i + NAMES; k++) {
+            const struct stuck *s = &v->idle[k];
+            const char *name = name_of_thread(s);
+            printf("%s %u%s%s", k > i ? "," : "", s->location->tid, *name ? " " : "", plain_name(name));
+            if (s->task && s->task->waits_for[0]) printf(" (%s)", s->task->waits_for);
+        }
+        if (end - i > NAMES) printf(", and %zu more", end - i - NAMES);
+        putchar('\n');
+    }
+}
+
+static void print_unseen(const struct verdict *v)
+{
+    for (size_t i = 0; i < v->processes; i++)
+        if (v->process[i].unseen[0]) printf("note: %s\n", v->process[i].unseen);
+}
+
 static void print_left_out(const struct verdict *v)
 {
     if (v->left_out) printf("note: left out, as there is a newer file of the same process:");
@@ -333,6 +427,8 @@ static void print_report(const struct verdict *v)
     for (size_t i = 0; i < v->count; i++) print_stuck(v, &v->stuck[i], i < STACKS_MOST);
     if (v->count > STACKS_MOST) printf("(stacks: of the first %d; --json has all)\n", STACKS_MOST);
     if (v->count && v->processes > 1) print_others(v, most_common_region(v));
+    print_idle(v);
+    print_unseen(v);
     print_unknown_ends(v);
     print_given_times(v);
     print_left_out(v);
@@ -364,6 +460,10 @@ static json_t *stuck_json(const struct stuck *s)
     json_object_set_new(o, "since_realtime_ns", json_u64(s->since_real_ns));
     size_t stack = stack_of(s);
     json_object_set_new(o, "frames", stack != SIZE_MAX ? frames_json(s->process->file, stack) : json_array());
+    json_object_set_new(o, "state", s->task ? json_pack("s#", &s->task->state, 1) : json_null());
+    json_object_set_new(o, "frozen", s->task ? json_boolean(s->task->frozen) : json_null());
+    json_object_set_new(o, "waits_for", s->task && s->task->waits_for[0] ? json_text(s->task->waits_for) : json_null());
+    json_object_set_new(o, "lock_owner", s->task && s->task->lock_owner ? json_u64(s->task->lock_owner) : json_null());
     json_object_set_new(o, "cut", json_boolean(stack != SIZE_MAX && stack_is_cut(s->process->file, stack)));
     return o;
 }
@@ -374,7 +474,12 @@ static int print_object(const struct verdict *v)
     enum { MISSING_LISTED = 4096 };
     uint64_t count = 0, unknown = 0;
     json_t *o = json_object(), *stuck = json_array(), *absent = json_array(), *missing = json_array(),
-           *left_out = json_array();
+           *left_out = json_array(), *idle = json_array(), *unseen = json_array();
+    for (size_t i = 0; i < v->idle_count; i++) json_array_append_new(idle, stuck_json(&v->idle[i]));
+    for (size_t i = 0; i < v->processes; i++)
+        if (v->process[i].unseen[0]) json_array_append_new(unseen, json_text(v->process[i].unseen));
+    json_object_set_new(o, "idle", idle);
+    json_object_set_new(o, "unseen", unseen);
     for (size_t i = 0; i < v->count; i++) json_array_append_new(stuck, stuck_json(&v->stuck[i]));
     for (size_t i = 0; region && i < v->processes; i++)
         if (!stands_in(v, &v->process[i], region)) json_array_append_new(absent, process_json(&v->process[i]));
@@ -398,6 +503,23 @@ static int print_object(const struct verdict *v)
     json_object_set_new(o, "missing_ranks", missing);
     json_object_set_new(o, "missing_rank_count", json_u64(count));
     return print_json(o);
+}
+
+/* Asks the kernel about the threads of a process that runs. A live file of one was read as a copy of the process. */
+static void look_at(struct process *p)
+{
+    const struct fdr_file_info *info = fdr_file_info(p->file);
+    uint32_t pid = process_named(p->path);
+    if (strcmp(info->reason, "live") != 0) return;
+    p->looked_at = fdr_process_look(p->file, pid ? pid : info->pid, p->unseen, sizeof p->unseen) == 0;
+}
+
+static void free_verdict(struct verdict *v)
+{
+    free(v->process);
+    free(v->ranks.rank);
+    free(v->stuck);
+    free(v->idle);
 }
 
 int verb_hang(int argc, char **argv)
@@ -426,6 +548,7 @@ int verb_hang(int argc, char **argv)
                 .file = file, .path = a.paths[i], .end_real_ns = end_of(fdr_file_info(file))};
     }
     leave_out_older(&v);
+    for (size_t i = 0; i < v.processes; i++) look_at(&v.process[i]);
     set_end_from_host(&v);
     for (size_t i = 0; i < v.processes; i++) find_stuck(&v, &v.process[i], a.limit_ns);
     sort_ranks(&v.ranks);
@@ -437,8 +560,6 @@ int verb_hang(int argc, char **argv)
     if (v.count) status = worse(status, DIFFERENT);
     for (size_t i = 0; i < v.processes + v.left_out; i++)
         damage = worse(damage, close_partly_read(v.process[i].file, v.process[i].path));
-    free(v.process);
-    free(v.ranks.rank);
-    free(v.stuck);
+    free_verdict(&v);
     return worse(status, damage);
 }

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <linux/futex.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -23,6 +24,13 @@ char fdri_system_task_letter(const char *stat)
 {
     const char *p = strrchr(stat, ')'); /* the name before it may contain any character */
     return p && p[1] && p[2] ? p[2] : '?';
+}
+
+uint64_t fdri_system_task_waits(const char *status)
+{
+    static const char label[] = "\nvoluntary_ctxt_switches:";
+    const char *line = strstr(status, label);
+    return line ? strtoull(line + sizeof label - 1, NULL, 10) : 0;
 }
 
 /* "running"; or the call's number, six arguments, sp and pc; or -1, sp and pc. */

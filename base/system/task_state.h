@@ -13,6 +13,9 @@ size_t fdri_system_task_read(uint32_t pid, uint32_t tid, const char *file, char 
 /* The letter in the text of `stat`: R, S, D, T, ...; '?': the text is no such file. */
 char fdri_system_task_letter(const char *stat);
 
+/* How often the thread gave up its processor to wait, by the text of `status`. */
+uint64_t fdri_system_task_waits(const char *status);
+
 /* The text of `syscall`. */
 struct fdri_system_call {
     enum { FDRI_SYSTEM_CALL_UNKNOWN, FDRI_SYSTEM_CALL_RUNS, FDRI_SYSTEM_CALL_BLOCKS } state;

@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/atomic.h"
@@ -157,16 +156,6 @@ FDRI_RACY static uint64_t ended_calls(const struct fdri_arena_location *l, uint3
     return 0;
 }
 
-/* How often the thread gave up its processor to wait. */
-static uint64_t times_blocked(uint32_t tid)
-{
-    static const char label[] = "\nvoluntary_ctxt_switches:";
-    char text[4096];
-    fdri_system_task_read(0, tid, "status", text, sizeof text);
-    const char *line = strstr(text, label);
-    return line ? strtoull(line + sizeof label - 1, NULL, 10) : 0;
-}
-
 FDRI_RACY static void add_begin(struct fdri_policies_waiter *w, const struct fdri_arena_location *l)
 {
     const struct fdri_arena_superblock *s = (const void *)fdri_snapshot_view.base;
@@ -221,6 +210,7 @@ FDRI_RACY static bool ignored(const struct fdri_arena_location *l)
 
 FDRI_RACY bool fdri_trigger_is_idle(const struct fdri_arena_location *l, bool excluded, struct fdri_trigger_wait *wait)
 {
+    char status[4096];
     uint32_t depth = open_calls(l);
     *wait = wait_of(l->tid);
     if (!depth) return false;
@@ -229,7 +219,8 @@ FDRI_RACY bool fdri_trigger_is_idle(const struct fdri_arena_location *l, bool ex
     const struct place *p = place_of(path_of(l, depth));
     w.seen_waiting = p->home ? FDRI_POLICIES_OFTEN : p->seen;
     w.passed = ended_calls(l, level_of(l, depth)->region);
-    w.blocked = times_blocked(l->tid);
+    fdri_system_task_read(0, l->tid, "status", status, sizeof status);
+    w.blocked = fdri_system_task_waits(status);
     add_begin(&w, l);
     w.came_back = depth == 1 && w.calls ? w.calls - 1 : 0;
     return fdri_policies_is_idle(&w) == FDRI_POLICIES_YES;

@@ -4,7 +4,6 @@
  * has moved. */
 #define _GNU_SOURCE
 #include <assert.h>
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +27,7 @@
 #include "export/trigger/trigger.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
+#include "policies/idle.h"
 
 enum verdict { MOVES, STANDS, COMPUTES, IDLE, HANGS };
 struct watched {
@@ -116,56 +115,11 @@ FDRI_RACY static uint32_t innermost(const struct fdri_arena_location *l)
     return depth && depth <= fdri_arena_levels_in(l->level_blocks) ? level_of(l, depth)->region : 0;
 }
 
-/* True if a word continues from one letter to the next. Not in "_l", "4l" or "dL". */
-static bool word_continues(char letter, char next)
+static enum fdri_policies_meaning meaning_of_region(uint32_t region)
 {
-    if (!isalpha((unsigned char)letter)) return false;
-    return islower((unsigned char)next) || (isupper((unsigned char)next) && isupper((unsigned char)letter));
-}
-
-/* True for a mangled name, which has its length in front, as in "_Z4lockv". */
-static bool is_counted(const char *name, const char *p, size_t n)
-{
-    bool digit = p > name && isdigit((unsigned char)p[-1]),
-         more = digit && p - 1 > name && isdigit((unsigned char)p[-2]);
-    return digit && !more && (size_t)(p[-1] - '0') == n;
-}
-
-/* True if a word begins at p; also behind capitals: "RWLock". */
-static bool word_begins(const char *name, const char *p)
-{
-    return p == name || !word_continues(p[-1], p[0]) || (isupper((unsigned char)p[0]) && islower((unsigned char)p[1]));
-}
-
-/* "readLock", "mutex_lock", "_Z4lockv"; not "block", "clock" or "lockstep". */
-static bool has_word(const char *name, const char *word)
-{
-    size_t n = strlen(word);
-    for (const char *p = name; (p = strcasestr(p, word)); p++)
-        if (word_begins(name, p) && (is_counted(name, p, n) || !word_continues(p[n - 1], p[n]))) return true;
-    return false;
-}
-
-/* WAITS: the region's name suggests waiting, which may use processor time. LOCKS: for other threads or ranks. */
-enum meaning { NOTHING, WAITS, LOCKS };
-static enum meaning meaning_of_name(uint32_t region)
-{
-    static const struct {
-        const char *text;
-        bool whole_word;
-        enum meaning meaning;
-    } parts[] = {{"MPI_", false, LOCKS},   {"barrier", false, LOCKS},  {"lock", true, LOCKS},
-                 {"trylock", true, LOCKS}, {"timedlock", true, LOCKS}, {"clocklock", true, LOCKS},
-                 {"rdlock", true, LOCKS},  {"wrlock", true, LOCKS},    {"spinlock", true, LOCKS},
-                 {"spin", true, LOCKS},    {"spinning", true, LOCKS},  {"wait", false, WAITS},
-                 {"recv", false, WAITS},   {"join", true, WAITS},      {"poll", true, WAITS},
-                 {"ppoll", true, WAITS},   {"polling", true, WAITS}};
     char name[256];
-    if (!fdri_trigger_name_of((uint32_t)FDRI_ARENA_DEF_REGION << 24 | region, name, sizeof name)) return NOTHING;
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        if (parts[i].whole_word ? has_word(name, parts[i].text) : strcasestr(name, parts[i].text) != NULL)
-            return parts[i].meaning;
-    return NOTHING;
+    bool known = fdri_trigger_name_of((uint32_t)FDRI_ARENA_DEF_REGION << 24 | region, name, sizeof name);
+    return known ? fdri_policies_meaning_of(name) : FDRI_POLICIES_MEANS_NOTHING;
 }
 
 FDRI_RACY static void begin(struct watched *w, const struct fdri_arena_location *l, uint64_t now)
@@ -191,10 +145,10 @@ FDRI_RACY static enum verdict judge(const struct watched *w, const struct fdri_a
     if (!usage_of(l->tid, u)) return MOVES;
     uint64_t cpu = u->cpu_ns - w->cpu_ns, delay = u->delay_ns - w->delay_ns;
     u->cpu_ns = cpu;
-    enum meaning name = meaning_of_name(innermost(l));
-    if (cpu > passed / 10 || u->state == 'R') return name == NOTHING ? COMPUTES : HANGS;
+    enum fdri_policies_meaning name = meaning_of_region(innermost(l));
+    if (cpu > passed / 10 || u->state == 'R') return name == FDRI_POLICIES_MEANS_NOTHING ? COMPUTES : HANGS;
     if (cpu + delay > passed / 2) return COMPUTES;
-    return fdri_trigger_is_idle(l, name == LOCKS, &u->wait) ? IDLE : HANGS;
+    return fdri_trigger_is_idle(l, name == FDRI_POLICIES_MEANS_OTHERS, &u->wait) ? IDLE : HANGS;
 }
 
 /* Calls that are only counted (deeper than FDR_DEPTH, in a pause, excluded by rules) change neither time nor depth. So

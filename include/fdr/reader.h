@@ -555,6 +555,28 @@ FDR_API const char *fdr_crash_text(const struct fdr_file *file, const char *name
 FDR_API const char *fdr_crash_text_name(const struct fdr_file *file, size_t index);
 FDR_API const char *fdr_crash_text_at(const struct fdr_file *file, size_t index, size_t *bytes);
 
+/* ---- threads of a running process, as the kernel shows them ---- */
+
+struct fdr_task_info {
+    uint32_t tid;
+    const char *name;      /* the kernel's */
+    char state;            /* R runs, S sleeps, D cannot be interrupted, T stopped, t traced; '?' not known */
+    bool frozen;           /* with its control group */
+    const char *waits_for; /* "lock", "condition", "join", "events", "signal", "input", "child", "time", "call"; "": it
+                              runs, or this is not known */
+    uint32_t lock_owner;   /* the thread that holds the mutex for which it waits; 0: not known */
+    uint64_t waits;        /* how often it has given up its processor to wait */
+};
+/* Looks at the threads of process `pid`, whose copy `file` is, without stopping them. Then fdr_tasks has them, and
+ * fdr_crash_threads the stacks of those that wait. 0, or -errno with a message that says what cannot be seen: another
+ * user's process, or, under kernel.yama.ptrace_scope, one that is no child, shows only states. */
+FDR_API int fdr_process_look(struct fdr_file *file, uint32_t pid, char *message, size_t message_bytes);
+FDR_API size_t fdr_tasks(const struct fdr_file *file, const struct fdr_task_info **rows);
+
+/* Is the thread of this location, which stands, idle: does it wait for work? 1 yes, 0 no, -1 not known. By its state,
+ * its stack and its totals; docs/TRIGGERS.md, "Idle threads". For processes that were looked at, and for snapshots. */
+FDR_API int fdr_location_idle(struct fdr_file *file, size_t index);
+
 /* ---- notes of fdr_note, in every file, oldest key first ---- */
 
 struct fdr_note_info {

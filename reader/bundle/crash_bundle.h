@@ -2,6 +2,7 @@
 /* The crash section of a bundle: cause, threads, stacks, texts; and notes.
  *
  *   crash_bundle.c  parses the section     bundle_frames.c, unwind_*.c  call stacks of its threads
+ *   live_stacks.c   adds threads of a running process
  *
  * Neighbours: file/ below, symbol/ names the frames. */
 #ifndef FDRI_READER_BUNDLE_CRASH_BUNDLE_H
@@ -62,6 +63,14 @@ void fdri_bundle_unwind(struct fdr_file *f, struct fdri_bundle_thread *t);
 void fdri_bundle_frame_at(struct fdr_file *f, struct fdri_bundle_thread *t, uint64_t address, bool after, bool guessed);
 /* Frees the unwinder. */
 void fdri_bundle_unwind_end(struct fdri_bundle *b);
+
+/* Adds a thread of a running process; `stack` has the `words` words from its sp on. The registers are those that the
+ * kernel shows. False: out of memory. */
+struct fdri_system_call;
+bool fdri_bundle_add_live(struct fdr_file *f, uint32_t tid, const char *name, const struct fdri_system_call *place,
+                          const uint64_t *stack, uint32_t words, bool cut);
+/* Adds the text, which stays; false: out of memory. */
+bool fdri_bundle_add_text(struct fdr_file *f, const char *name, const char *text);
 
 /* Reads the notes. */
 void fdri_bundle_notes(struct fdr_file *f);

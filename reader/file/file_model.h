@@ -99,6 +99,8 @@ struct fdr_file {
     size_t damage_count, damage_room;
 
     struct fdri_bundle *bundle; /* NULL: no crash section */
+    struct fdr_task_info *task; /* of a process that was looked at */
+    size_t task_count, task_room;
     struct fdr_note_info *note;
     size_t note_count, note_room;
 

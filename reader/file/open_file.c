@@ -182,6 +182,7 @@ void fdr_file_close(struct fdr_file *f)
 {
     if (!f) return;
     fdri_bundle_free(f);
+    free(f->task);
     free_locations(f);
     for (int i = 0; i < FDRI_FILE_KINDS; i++) free(f->definitions[i].row);
     for (size_t i = 0; i < f->unknown_slots; i++) free(f->unknown[i]);

@@ -155,3 +155,13 @@ uint32_t *same_functions(const struct fdr_file *file)
     free(order);
     return same;
 }
+
+const char *plain_function(const char *name)
+{
+    enum { COLUMNS = 100 };
+    char text[COLUMNS * 4 + 4];
+    char *brief = full_names ? NULL : cxx_name_short(name, false);
+    const char *shown = plain_name(full_names ? name : fit(text, brief ? brief : name, COLUMNS));
+    free(brief);
+    return shown;
+}

@@ -14,6 +14,9 @@ extern const struct argp names_argp;
 const char *shown_region(const struct fdr_file *file, uint32_t region);
 /* The same as plain_region gives it. */
 const char *plain_shown(const struct fdr_file *file, uint32_t region);
+/* A function's name of a native stack in one line of a terminal: short, at most 100 columns, unless whole names are
+ * asked for. Valid as plain_name's. */
+const char *plain_function(const char *name);
 const char *shown_event(const struct fdr_file *file, const struct fdr_read_event *event);
 void short_names_forget(const struct fdr_file *file);
 /* For each id, up to and with fdr_definition_count: the lowest id of the same function. Copies of an inline function

@@ -180,7 +180,8 @@ for v in 5 soon -1ms nan 0 0ms; do wrong FDR_CRASH_DEADLINE "$v" 800ms; done
 for v in 0 4,x '4,' 1001 -1 equals '1 2' "$(seq -s, 17)"; do wrong FDR_TELESCOPE "$v" equal; done
 for v in 5 soon -1ms nan; do wrong FDR_PIN "$v" 0; done
 for v in 5 1ms maybe -30s 1h; do wrong FDR_WATCHDOG "$v" off; done
-for v in , ' ,'; do wrong FDR_WATCHDOG_IGNORE "$v" none; done
+wrong FDR_WATCHDOG_IGNORE "," none
+wrong FDR_WATCHDOG_IGNORE " ," none
 # For these values, the line names the part that fdr leaves out.
 refused() # NAME VALUE WORD...: one line with all of them
 {
