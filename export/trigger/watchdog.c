@@ -227,9 +227,11 @@ FDRI_RACY static void describe(struct fdri_snapshot_why *why, const struct fdri_
     char seconds[40], of_processor[40];
     fdri_text_print_number(seconds, sizeof seconds, 3, (double)stood / 1e9);
     fdri_text_print_number(of_processor, sizeof of_processor, 3, (double)u->cpu_ns / 1e9);
-    snprintf(why->reason, sizeof why->reason - OTHERS_BYTES,
-             "watchdog: thread %u (%.31s) has stood in %.90s for %.10s s, %sstate %c, %.10s s of processor time",
-             l->tid, name, region[0] ? region : "a region", seconds, lock, u->state, of_processor);
+    snprintf(why->reason, sizeof why->reason, "watchdog: thread %u (%.31s) has stood in %.90s for %.10s s, ", l->tid,
+             name, region[0] ? region : "a region", seconds);
+    size_t used = strlen(why->reason);
+    snprintf(why->reason + used, sizeof why->reason - OTHERS_BYTES - used, "%sstate %c, %.10s s of processor time",
+             lock, u->state, of_processor);
 }
 
 /* Takes the snapshot. `others`: hanging threads that the reason does not name; `idle`: threads that wait for work. */
