@@ -141,16 +141,6 @@ enum fdri_system_wait fdri_system_wait_of(uint32_t pid, const struct fdri_system
     return FDRI_SYSTEM_WAIT_OTHER;
 }
 
-uint32_t fdri_system_mutex_owner(uint32_t pid, const struct fdri_system_call *c)
-{
-    uint32_t lock[3]; /* the word, the count, the owner */
-    if (!fdri_system_is_futex(c) || !fdri_system_read_memory(pid, c->argument[0], lock, sizeof lock) || !lock[0])
-        return 0;
-    uint32_t operation = (uint32_t)c->argument[1] & FUTEX_CMD_MASK;
-    uint32_t owner = operation == FUTEX_LOCK_PI || operation == LOCK_PI2 ? lock[0] & FUTEX_TID_MASK : lock[2];
-    return owner && is_thread(pid, owner) ? owner : 0;
-}
-
 enum fdri_system_wait fdri_system_wait_in(const char *function)
 {
     static const struct {
@@ -169,4 +159,27 @@ enum fdri_system_wait fdri_system_wait_in(const char *function)
     for (size_t i = 0; library && i < sizeof parts / sizeof parts[0]; i++)
         if (strstr(function, parts[i].part)) return parts[i].wait;
     return FDRI_SYSTEM_WAIT_UNKNOWN;
+}
+
+/* The thread that holds the pthread_mutex_t for which this call waits; 0: not known. */
+static uint32_t mutex_owner(uint32_t pid, const struct fdri_system_call *c)
+{
+    uint32_t lock[3]; /* the word, the count, the owner */
+    if (!fdri_system_is_futex(c) || !fdri_system_read_memory(pid, c->argument[0], lock, sizeof lock) || !lock[0])
+        return 0;
+    uint32_t operation = (uint32_t)c->argument[1] & FUTEX_CMD_MASK;
+    uint32_t owner = operation == FUTEX_LOCK_PI || operation == LOCK_PI2 ? lock[0] & FUTEX_TID_MASK : lock[2];
+    return owner && is_thread(pid, owner) ? owner : 0;
+}
+
+enum fdri_system_wait fdri_system_wait_by_both(uint32_t pid, const struct fdri_system_call *c,
+                                               enum fdri_system_wait by_stack, bool mutex, uint32_t *owner)
+{
+    enum fdri_system_wait wait = fdri_system_wait_of(pid, c);
+    /* LOCK stays: a condition's function takes its mutex again at the end */
+    bool open = wait == FDRI_SYSTEM_WAIT_UNKNOWN || wait == FDRI_SYSTEM_WAIT_CONDITION;
+    if (open && by_stack != FDRI_SYSTEM_WAIT_UNKNOWN) wait = by_stack;
+    /* a word of 2 with a thread's number beside it is a mutex, whichever function waits for it */
+    *owner = mutex || (uint32_t)c->argument[2] == 2 ? mutex_owner(pid, c) : 0;
+    return *owner ? FDRI_SYSTEM_WAIT_LOCK : wait;
 }

@@ -47,10 +47,11 @@ const char *fdri_system_wait_name(enum fdri_system_wait wait);
 enum fdri_system_wait fdri_system_wait_of(uint32_t pid, const struct fdri_system_call *c);
 /* True if the call waits for a futex, whose address is argument[0]. */
 bool fdri_system_is_futex(const struct fdri_system_call *c);
-/* The thread that holds the pthread_mutex_t for which this call waits, as glibc notes it there; 0: not known. The
- * caller knows that it is such a mutex. */
-uint32_t fdri_system_mutex_owner(uint32_t pid, const struct fdri_system_call *c);
 /* The wait of a C library's function that waits for a futex, by the function's name; UNKNOWN: another function. */
 enum fdri_system_wait fdri_system_wait_in(const char *function);
+/* The wait of a futex by both: `by_stack` is that of the innermost such function on the stack, and `mutex` says that it
+ * takes one. *owner: the thread that holds the mutex, as glibc notes it there; 0: not known. */
+enum fdri_system_wait fdri_system_wait_by_both(uint32_t pid, const struct fdri_system_call *c,
+                                               enum fdri_system_wait by_stack, bool mutex, uint32_t *owner);
 
 #endif

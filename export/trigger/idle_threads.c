@@ -85,14 +85,9 @@ static struct fdri_trigger_wait wait_of(uint32_t tid)
     fdri_system_task_read(0, tid, "syscall", text, sizeof text);
     fdri_system_call_parse(text, &c);
     struct fdri_trigger_wait w = {.wait = fdri_system_wait_of(0, &c)};
-    /* LOCK stays: a condition's function takes its mutex again at the end */
-    enum fdri_system_wait by_stack = fdri_system_is_futex(&c) ? wait_by_stack(&c, &mutex) : w.wait;
-    if (w.wait == FDRI_SYSTEM_WAIT_UNKNOWN || w.wait == FDRI_SYSTEM_WAIT_CONDITION)
-        w.wait = by_stack == FDRI_SYSTEM_WAIT_UNKNOWN ? w.wait : by_stack;
-    /* a word of 2 with a thread's number beside it is a mutex, whichever function waits for it */
-    mutex |= (uint32_t)c.argument[2] == 2;
-    if (mutex) w.owner = fdri_system_mutex_owner(0, &c);
-    if (w.owner) w.wait = FDRI_SYSTEM_WAIT_LOCK;
+    if (!fdri_system_is_futex(&c)) return w;
+    enum fdri_system_wait by_stack = wait_by_stack(&c, &mutex);
+    w.wait = fdri_system_wait_by_both(0, &c, by_stack, mutex, &w.owner);
     return w;
 }
 

@@ -122,13 +122,10 @@ static void look_at(struct look *l, uint32_t tid)
     if (c.state == FDRI_SYSTEM_CALL_BLOCKS) add_stack(l, tid, name, &c);
     enum fdri_system_wait wait = fdri_system_wait_of(l->pid, &c);
     bool mutex = false;
-    enum fdri_system_wait by_stack = fdri_system_is_futex(&c) ? wait_by_stack(f, tid, &mutex) : wait;
-    /* LOCK stays: a condition's function takes its mutex again at the end */
-    if ((wait == FDRI_SYSTEM_WAIT_UNKNOWN || wait == FDRI_SYSTEM_WAIT_CONDITION) &&
-        by_stack != FDRI_SYSTEM_WAIT_UNKNOWN)
-        wait = by_stack;
-    if (mutex || (uint32_t)c.argument[2] == 2) t.lock_owner = fdri_system_mutex_owner(l->pid, &c);
-    if (t.lock_owner) wait = FDRI_SYSTEM_WAIT_LOCK;
+    if (fdri_system_is_futex(&c)) {
+        enum fdri_system_wait by_stack = wait_by_stack(f, tid, &mutex);
+        wait = fdri_system_wait_by_both(l->pid, &c, by_stack, mutex, &t.lock_owner);
+    }
     t.waits_for = fdri_system_wait_name(wait);
     f->task[f->task_count++] = t;
 }
