@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr hang: finds the threads of one or many processes that make no progress in open regions. It shows the region that
- * most of them are in, and the ranks missing there. Threads that wait for work are idle: they come last, in one line. */
+ * most of them are in, and the ranks missing there. Threads that wait for work are idle: they come last, in one
+ * line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

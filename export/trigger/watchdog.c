@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The watchdog: a thread hangs if it has open regions and neither records nor counts anything for FDR_WATCHDOG, unless
- * it computes, waits for a processor, or waits for work (idle_threads.c). All threads found together get one snapshot; none gets a second one before it
- * has moved. */
+ * it computes, waits for a processor, or waits for work (idle_threads.c). All threads found together get one snapshot;
+ * none gets a second one before it has moved. */
 #define _GNU_SOURCE
 #include <assert.h>
 #include <inttypes.h>

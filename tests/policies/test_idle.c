@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit promise=P10
- * P10: which threads that stand are idle. Waits for locks never are; waits for whatever comes next are; others are where
- * threads have often waited, or have gone when they began. */
+ * P10: which threads that stand are idle. Waits for locks never are; waits for whatever comes next are. Others are in
+ * places where threads have often waited, or have gone when they began. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

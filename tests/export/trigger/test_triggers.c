@@ -473,7 +473,8 @@ static void expect_note(const char *key, const char *value)
     fdr_file_close(f);
 }
 
-/* The hold-off ends when the test says so. Matches in it are counted; the recording and its snapshots have the counts. */
+/* The hold-off ends when the test says so. Matches in it are counted; the recording and its snapshots have the
+ * counts. */
 static void matches_in_the_holdoff_are_counted(void **state)
 {
     (void)state;

@@ -262,8 +262,8 @@ static void P10_condition_that_waits_for_its_mutex_is_reported(void **state)
     assert_int_equal(found, 1);
 }
 
-/* A thread that has worked, and waits where no thread has waited before, is reported; where it has waited three times it
- * is idle. */
+/* A thread that has worked, and waits where no thread has waited before, is reported; where it has waited three times
+ * it is idle. */
 static void P10_a_place_becomes_usual(void **state)
 {
     unsigned found[4];

@@ -12,8 +12,8 @@
 
 enum { STOPPED_S = 6 };
 
-/* By its name the region waits for others, so the thread is not idle. Runs for 1 s, is stopped, and runs for 2 s more. The 2 s exceed the time from the first look after the stop to the
- * look that makes sure. */
+/* By its name the region waits for others, so the thread is not idle. Runs for 1 s, is stopped, and runs for 2 s more.
+ * The 2 s exceed the time from the first look after the stop to the look that makes sure. */
 static void stand(void)
 {
     fdr_enter(fdr_region_define("barrier", NULL, 0));
