@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include "convert/convert_text.h"
+#include "convert/exporters.h"
+#include "convert/titles.h"
 
 /* The native stacks of samples, as a tree: frame number i + 1 is frame[i]. */
 struct frames {
@@ -27,7 +29,6 @@ struct frames {
 
 struct process {
     struct fdr_file *file;
-    const struct fdr_file_info *info;
     struct fdri_convert_text *out;
     uint64_t pid;
     uint64_t shift_ns; /* added to every time, to put several hosts on one line */
@@ -95,15 +96,12 @@ static void metadata(const struct process *p, const char *what, uint32_t locatio
 static void describe(const struct process *p)
 {
     char text[700];
-    const char *exe = strrchr(p->info->exe, '/');
-    exe = exe ? exe + 1 : p->info->exe;
-    if (p->info->rank >= 0) snprintf(text, sizeof text, "rank %d: %s (pid %u)", p->info->rank, exe, p->info->pid);
-    else snprintf(text, sizeof text, "%s (pid %u)", exe, p->info->pid);
+    fdri_convert_process(p->file, text, sizeof text);
     metadata(p, "process_name", 0, text);
     for (size_t i = 0; i < fdr_location_count(p->file); i++) {
         const struct fdr_location_info *l = fdr_location_info(p->file, i);
         if (l->ended_threads) continue; /* it has no events */
-        snprintf(text, sizeof text, "%s (tid %u)", l->name[0] ? l->name : "thread", l->tid);
+        fdri_convert_thread(l, text, sizeof text);
         metadata(p, "thread_name", l->id, text);
     }
 }
@@ -112,11 +110,7 @@ static void edge(const struct process *p, const struct fdr_read_event *e)
 {
     begin(p, e->kind == FDR_ENTER ? 'B' : 'E', e->location);
     at(p, e->time_ns);
-    if (e->kind == FDR_ENTER)
-        named(p, e->filtered   ? "[filtered]"
-                 : e->not_over ? "[open]"
-                 : e->reduced  ? "[reduced]"
-                               : fdr_definition(p->file, FDR_REGION_DEFINITION, e->id)->name);
+    if (e->kind == FDR_ENTER) named(p, fdri_convert_call(p->file, e));
     if (e->repaired) fdri_convert_text_string(p->out, ",\"args\":{\"repaired\":1}");
     fdri_convert_text_string(p->out, "}");
 }
@@ -340,9 +334,10 @@ static void shifts_of(struct fdr_file *const *files, size_t count, uint64_t *shi
     for (size_t i = 0; i < count; i++) shift[i] -= (uint64_t)first;
 }
 
-int fdr_export_chrome(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
-                      const char *out_path)
+static int run(struct fdr_file *const *files, size_t count, const struct fdr_select *select, const char *const *value,
+               const char *out_path)
 {
+    (void)value;
     struct fdri_convert_text *out;
     struct frames frames = {0};
     bool first = true, by_place = pids_collide(files, count);
@@ -356,7 +351,7 @@ int fdr_export_chrome(struct fdr_file *const *files, size_t count, const struct 
     fdri_convert_text_string(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
     for (size_t i = 0; i < count && status == 0; i++) {
         const struct fdr_file_info *info = fdr_file_info(files[i]);
-        struct process p = {files[i], info, out, by_place ? i + 1 : info->pid, shift[i], &first, &frames};
+        struct process p = {files[i], out, by_place ? i + 1 : info->pid, shift[i], &first, &frames};
         status = process(&p, select);
     }
     fdri_convert_text_string(out, "\n]");
@@ -366,3 +361,10 @@ int fdr_export_chrome(struct fdr_file *const *files, size_t count, const struct 
     free(shift);
     return fdri_convert_text_close(out, status);
 }
+
+const struct fdr_exporter fdri_convert_chrome = {
+    .name = "chrome",
+    .help = "JSON for trace viewers: Perfetto, chrome://tracing",
+    .call_bytes = 120,
+    .run = run,
+};

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Conversion of recordings to formats of other tools.
- *
- *   chrome.c        Chrome trace JSON     folded.c  folded stacks, for flame graphs
- *   convert_text.c  a buffered writer with fast integers, for millions of lines
- *
- * Neighbours: reads recordings through <fdr/reader.h>; tools/ above.
- *
- * The writer keeps its first error: write on, and check once at fdri_convert_text_close. */
+/* The buffered writer of the exporters. It keeps its first error: write on, and check once at fdri_convert_text_close. */
 #ifndef FDRI_CONVERT_CONVERT_TEXT_H
 #define FDRI_CONVERT_CONVERT_TEXT_H
 

@@ -15,6 +15,8 @@
 #include <string.h>
 
 #include "convert/convert_text.h"
+#include "convert/exporters.h"
+#include "convert/titles.h"
 
 #define NO_NODE UINT32_MAX
 
@@ -93,11 +95,7 @@ static uint32_t child_of(struct fold *f, uint32_t parent, const char *name)
 static bool enter(void *context, const struct fdr_read_event *e)
 {
     struct fold *f = context;
-    const char *name = e->filtered   ? "[filtered]"
-                       : e->not_over ? "[open]"
-                       : e->reduced  ? "[reduced]"
-                                     : fdr_definition(f->file, FDR_REGION_DEFINITION, e->id)->name;
-    f->node = child_of(f, f->node, name);
+    f->node = child_of(f, f->node, fdri_convert_call(f->file, e));
     return f->node != NO_NODE;
 }
 
@@ -124,32 +122,12 @@ static int fold_calls(struct fold *f, const struct fdr_select *select)
 
 /* ---- samples ---- */
 
-static const struct fdr_sample_stream *stream_of(struct fdr_file *file, uint32_t location)
-{
-    static const struct fdr_sample_stream none = {.name = "", .period = 1};
-    const struct fdr_sample_stream *s;
-    size_t n = fdr_sample_streams(file, &s);
-    for (size_t i = 0; i < n; i++)
-        if (s[i].location == location) return &s[i];
-    return &none;
-}
-
 static uint32_t place_below(struct fold *f, uint32_t node, uint64_t address, bool returns, uint64_t time_ns)
 {
     const struct fdr_place *at = fdr_place_at(f->file, address, returns, time_ns);
     node = child_of(f, node, at->function);
     for (uint32_t i = at->inlined_count; i-- > 0 && node != NO_NODE;) node = child_of(f, node, at->inlined[i].function);
     return node;
-}
-
-/* The thread's name: of its location of events if that has one, else the kernel's. */
-static const char *thread_of(const struct fold *f, const struct fdr_sample_stream *s)
-{
-    for (size_t i = 0; i < fdr_location_count(f->file); i++) {
-        const struct fdr_location_info *l = fdr_location_info(f->file, i);
-        if (l->id == s->parent && l->name[0]) return l->name;
-    }
-    return s->name[0] ? s->name : "thread";
 }
 
 static bool add_sample(struct fold *f, const char *thread, uint64_t period, const struct fdr_read_event *e)
@@ -179,8 +157,8 @@ static int fold_samples(struct fold *f, const struct fdr_select *select)
     while (good && fdr_iter_next(iter, &e)) {
         if (!e.sample) continue;
         if (!stream || stream->location != e.location) {
-            stream = stream_of(f->file, e.location);
-            thread = thread_of(f, stream);
+            stream = fdri_convert_stream(f->file, e.location);
+            thread = fdri_convert_sampled(f->file, stream);
         }
         good = add_sample(f, thread, stream->period, &e);
     }
@@ -228,11 +206,12 @@ static int write_lines(struct fold *f, const char *out_path)
     return fdri_convert_text_close(out, status);
 }
 
-int fdr_export_folded(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
-                      const char *out_path)
+static int run(struct fdr_file *const *files, size_t count, const struct fdr_select *select, const char *const *value,
+               const char *out_path)
 {
     static const struct fdr_select everything = {0};
     struct fold f = {0};
+    (void)value;
     int status = new_node(&f, NO_NODE, "") == 0 ? 0 : -ENOMEM;
     if (!select) select = &everything;
     bool calls = !select->classes || select->classes & 1u << FDR_IN_REGION;
@@ -250,3 +229,9 @@ int fdr_export_folded(struct fdr_file *const *files, size_t count, const struct 
     free(f.slot);
     return status;
 }
+
+const struct fdr_exporter fdri_convert_folded = {
+    .name = "folded",
+    .help = "stacks for flame graphs, one line each",
+    .run = run,
+};

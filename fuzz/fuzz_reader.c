@@ -461,8 +461,9 @@ static void recover(struct fdr_file *f)
 static void export(struct fdr_file *f, const struct fdr_select *select)
 {
     struct fdr_file *twice[2] = {f, f};
-    claim(fdr_export_chrome(twice, 1 + !!select, select, "/dev/null") == 0, "chrome");
-    claim(fdr_export_folded(twice, 1 + !!select, select, "/dev/null") == 0, "folded");
+    const struct fdr_exporter *format;
+    for (size_t i = 0; (format = fdr_exporter(i)); i++)
+        claim(format->run(twice, 1 + !!select, select, NULL, "/dev/null") == 0, format->name);
 }
 
 static void core(const uint8_t *data, size_t size)

@@ -13,38 +13,115 @@
 #include "tools/common/verbs.h"
 #include "tools/common/selection.h"
 
-typedef int exporter(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
-                     const char *out_path);
-
-static const struct {
-    const char *name;
-    exporter *run;
-} formats[] = {
-    {"chrome", fdr_export_chrome},
-    {"folded", fdr_export_folded},
-};
+enum { SETTINGS = 32 };
 
 struct arguments {
     char **paths;
     int path_count;
-    const char *out, *format;
-    exporter *run;
-    bool json;
+    const char *out;
+    const struct fdr_exporter *format;
+    const char *set[SETTINGS], *value[SETTINGS]; /* as given; by option of the format */
+    size_t set_count;
+    bool json, list;
     struct selection selection;
 };
 
 static const struct argp_option options[] = {
-    {"to", 't', "FORMAT", 0, "chrome: Chrome trace JSON (chrome://tracing, Perfetto); folded: stacks for flame graphs",
-     0},
+    {"to", 't', "FORMAT", 0, "The format, see below", 0},
+    {"set", 's', "OPTION=VALUE", 0, "An option of the format, see below. May be repeated", 0},
     {"output", 'o', "OUT", 0, "Where to write; - is standard output", 0},
-    {"json", 'j', 0, 0, "Report as JSON", 0},
+    {"list", 'l', 0, 0, "Only list the formats and their options", 0},
+    {"json", 'j', 0, 0, "Report, or list, as JSON", 0},
     {0}};
 
-static exporter *find_format(const char *name)
+/* ---- the formats ---- */
+
+static const struct fdr_exporter *find_format(const char *name)
 {
-    for (size_t i = 0; i < sizeof formats / sizeof formats[0]; i++)
-        if (strcmp(formats[i].name, name) == 0) return formats[i].run;
-    return NULL;
+    const struct fdr_exporter *format;
+    for (size_t i = 0; (format = fdr_exporter(i)) && strcmp(format->name, name) != 0;) i++;
+    return format;
+}
+
+/* "chrome, folded" */
+static const char *format_names(void)
+{
+    static char names[400];
+    const struct fdr_exporter *format;
+    size_t used = 0;
+    for (size_t i = 0; (format = fdr_exporter(i)) && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", format->name);
+    return names;
+}
+
+static void print_formats(FILE *out)
+{
+    const struct fdr_exporter *format;
+    fprintf(out, "formats of --to, with options for --set\n");
+    for (size_t i = 0; (format = fdr_exporter(i)); i++) {
+        fprintf(out, "  %-12s %s\n", format->name, format->help);
+        for (size_t k = 0; k < format->options; k++) {
+            const struct fdr_export_option *o = &format->option[k];
+            fprintf(out, "  %-12s   %s=%s: %s\n", "", o->name, o->value, o->help);
+        }
+    }
+}
+
+static json_t *option_json(const struct fdr_export_option *option)
+{
+    json_t *o = json_object();
+    json_object_set_new(o, "name", json_text(option->name));
+    json_object_set_new(o, "value", json_text(option->value));
+    json_object_set_new(o, "help", json_text(option->help));
+    return o;
+}
+
+static int list_as_json(void)
+{
+    const struct fdr_exporter *format;
+    json_t *all = json_array();
+    for (size_t i = 0; (format = fdr_exporter(i)); i++) {
+        json_t *o = json_object(), *list = json_array();
+        for (size_t k = 0; k < format->options; k++) json_array_append_new(list, option_json(&format->option[k]));
+        json_object_set_new(o, "name", json_text(format->name));
+        json_object_set_new(o, "help", json_text(format->help));
+        json_object_set_new(o, "options", list);
+        json_array_append_new(all, o);
+    }
+    return print_json(all);
+}
+
+static int list_as_text(void)
+{
+    print_formats(stdout);
+    return finish_output();
+}
+
+/* The list behind the options of --help. */
+static char *help_filter(int key, const char *text, void *input)
+{
+    char *list = NULL;
+    size_t bytes = 0;
+    (void)input;
+    FILE *out = key == ARGP_KEY_HELP_EXTRA ? open_memstream(&list, &bytes) : NULL;
+    if (!out) return (char *)(uintptr_t)text;
+    print_formats(out);
+    fclose(out);
+    return list; /* argp frees it */
+}
+
+/* Finds the option of each "OPTION=VALUE". */
+static void take_settings(struct arguments *a, struct argp_state *state)
+{
+    for (size_t i = 0; i < a->set_count; i++) {
+        size_t length = strcspn(a->set[i], "="), k = 0;
+        const struct fdr_export_option *o = a->format->option;
+        while (k < a->format->options && (strncmp(o[k].name, a->set[i], length) || o[k].name[length])) k++;
+        if (k >= a->format->options || k >= SETTINGS)
+            argp_error(state, "--set: '%.*s' is no option of %s", (int)length, plain_name(a->set[i]), a->format->name);
+        else if (!a->set[i][length]) argp_error(state, "--set: '%s' lacks '=VALUE'", plain_name(a->set[i]));
+        else a->value[k] = a->set[i] + length + 1;
+    }
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -57,10 +134,14 @@ static error_t parse(int key, char *text, struct argp_state *state)
             select_to(&a->selection, text, state);
             return 0;
         }
-        a->format = text;
-        a->run = find_format(text);
-        if (!a->run) argp_error(state, "--to: '%s' is no format (chrome, folded) and no TIME", text);
+        a->format = find_format(text);
+        if (!a->format) argp_error(state, "--to: '%s' is no format (%s) and no TIME", text, format_names());
         return 0;
+    case 's':
+        if (a->set_count == SETTINGS) argp_error(state, "--set: more than %d times", SETTINGS);
+        a->set[a->set_count++] = text;
+        return 0;
+    case 'l': a->list = true; return 0;
     case 'o': a->out = text; return 0;
     case 'j': a->json = true; return 0;
     case ARGP_KEY_ARGS:
@@ -68,10 +149,12 @@ static error_t parse(int key, char *text, struct argp_state *state)
         a->path_count = state->argc - state->next;
         return 0;
     case ARGP_KEY_END:
+        if (a->list) return 0;
         if (!a->paths) argp_error(state, "a FILE is needed");
-        if (!a->run) argp_error(state, "--to is needed: chrome or folded");
+        if (!a->format) argp_error(state, "--to is needed: %s", format_names());
         if (!a->out) argp_error(state, "-o OUT is needed");
         if (a->json && strcmp(a->out, "-") == 0) argp_error(state, "--json needs an OUT other than standard output");
+        take_settings(a, state);
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -82,7 +165,7 @@ static int report(const struct arguments *a)
     struct stat s;
     json_t *o = json_object();
     json_object_set_new(o, "output", json_text(a->out));
-    json_object_set_new(o, "format", json_text(a->format));
+    json_object_set_new(o, "format", json_text(a->format->name));
     json_object_set_new(o, "files", json_integer(a->path_count));
     json_object_set_new(o, "bytes", stat(a->out, &s) == 0 ? json_u64((uint64_t)s.st_size) : json_null());
     return print_json(o);
@@ -134,38 +217,44 @@ static bool is_file(const char *path)
     return lstat(path, &s) ? errno == ENOENT : S_ISREG(s.st_mode);
 }
 
+static int run_format(const struct arguments *a, struct fdr_file *const *files, size_t count,
+                      const struct fdr_select *select, const char *path)
+{
+    return a->format->run(files, count, select, a->value, path);
+}
+
 /* Returns 0 or -errno. */
 static int convert(const struct arguments *a, struct fdr_file *const *files, size_t count,
                    const struct fdr_select *select)
 {
     char open_file[40];
-    if (strcmp(a->out, "-") == 0 || !is_file(a->out)) return a->run(files, count, select, a->out);
+    if (strcmp(a->out, "-") == 0 || !is_file(a->out)) return run_format(a, files, count, select, a->out);
     int fd = open_part(a->out);
     if (fd < 0) return -errno;
     snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", fd);
-    int error = a->run(files, count, select, open_file);
+    int error = run_format(a, files, count, select, open_file);
     if (close(fd) != 0 && !error) error = -errno;
     if (!error && rename(part, a->out) != 0) error = -errno;
     if (error) unlink(part);
     return error;
 }
 
-/* Says so if the output will be large: Chrome JSON takes some 120 bytes a call. */
+/* Says so if the output will be large. */
 static void announce(const struct arguments *a, struct fdr_file *const *files, size_t count,
                      const struct fdr_select *select)
 {
-    enum { CALL_BYTES = 120, LARGE_MB = 100 };
+    enum { LARGE_MB = 100 };
     struct fdr_read_event event;
     uint64_t events = 0;
-    for (size_t i = 0; i < count && a->run == fdr_export_chrome; i++) {
+    for (size_t i = 0; i < count && a->format->call_bytes; i++) {
         struct fdr_iter *iter = fdr_iter_open(files[i], select);
         while (iter && fdr_iter_next(iter, &event)) events++;
         if (iter) fdr_iter_close(iter);
     }
-    uint64_t mb = events / 2 * CALL_BYTES / 1000000;
+    uint64_t mb = events / 2 * a->format->call_bytes / 1000000;
     if (mb >= LARGE_MB)
-        complain("%s: %llu events make some %llu MB of Chrome JSON; --from, --depth and --min-duration leave some out",
-                 a->out, (unsigned long long)events, (unsigned long long)mb);
+        complain("%s: %llu events make some %llu MB of %s; --from, --depth and --min-duration leave some out", a->out,
+                 (unsigned long long)events, (unsigned long long)mb, a->format->name);
 }
 
 /* Converts all files in one run, unless a filter names ids: ids of locations and regions differ between files. */
@@ -221,9 +310,10 @@ static int run(const struct arguments *a)
 int verb_export(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {options,  parse, "FILE...", "Writes recordings in the format of another viewer.",
-                                     children, NULL,  NULL};
+    static const struct argp argp = {
+        options, parse, "FILE...", "Writes recordings in the format of another viewer.", children, help_filter, NULL};
     struct arguments a = {0};
     parse_arguments(&argp, argc, argv, &a);
-    return run(&a);
+    if (!a.list) return run(&a);
+    return a.json ? list_as_json() : list_as_text();
 }

@@ -23,7 +23,7 @@ static const struct verb verbs[] = {
     {"tree", verb_tree, "the call tree with inclusive and exclusive time"},
     {"suggest", verb_suggest, "functions to leave out: what that removes of events and of time"},
     {"samples", verb_samples, "the samples by function, region, line, stack or thread"},
-    {"export", verb_export, "write for another viewer: chrome, folded"},
+    {"export", verb_export, "write for another viewer; --list names the formats"},
     {"crash", verb_crash, "the post-mortem: cause, place, the time before; of many, the first death"},
     {"recover", verb_recover, "rebuild the readable part of a damaged file"},
     {"replay", verb_replay, "drive the real recorder with recorded event streams"},

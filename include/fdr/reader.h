@@ -591,8 +591,23 @@ FDR_API size_t fdr_notes(const struct fdr_file *file, const struct fdr_note_info
  * than the recording and than 1 MiB. */
 FDR_API int fdr_file_recover(struct fdr_file *file, const char *out_path, char *message, size_t message_bytes);
 
-/* Conversions: Chrome JSON, and folded stacks for flame graphs. Several files become one output. out_path "-": standard
- * output; an existing file is replaced. 0 or -errno. */
+/* A format of another viewer. */
+struct fdr_export_option {
+    const char *name, *value, *help; /* value: what stands for it in a help text, as "TEXT" */
+};
+struct fdr_exporter {
+    const char *name, *help; /* "chrome"; one line, without a full stop */
+    const struct fdr_export_option *option;
+    size_t options;
+    uint32_t call_bytes; /* about as much output for each call; 0: the number of calls does not matter */
+    /* Writes several files as one output. select NULL: everything. value[i]: of option i, NULL: its default; `value`
+     * may be NULL. out_path "-": standard output; an existing file is replaced. 0 or -errno; -EINVAL: a bad value. */
+    int (*run)(struct fdr_file *const *files, size_t count, const struct fdr_select *select, const char *const *value,
+               const char *out_path);
+};
+/* All formats by turns, from index 0 on. NULL: there are no more. Static storage. */
+FDR_API const struct fdr_exporter *fdr_exporter(size_t index);
+/* Two of them by name: Chrome JSON, and folded stacks. */
 FDR_API int fdr_export_chrome(struct fdr_file *const *files, size_t count, const struct fdr_select *select,
                               const char *out_path);
 FDR_API int fdr_export_folded(struct fdr_file *const *files, size_t count, const struct fdr_select *select,

@@ -76,7 +76,7 @@ ROOMS = {
         "reader/account": "reader/account/account.h", "reader/recover": "reader/recover/recover_image.h",
         "reader/live": "reader/live/external_copy.h",
     },
-    "convert": {"convert": "convert/convert_text.h"},
+    "convert": {"convert": "convert/exporters.h"},
     "tools": {
         "tools/common": "tools/common/verbs.h", "tools/replay": "tools/replay/event_stream.h", "tools": None,
     },

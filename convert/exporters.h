@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Conversion of recordings to formats of other tools. A format is one file and one row of the table below; the command,
+ * its help, the man page and README.md know it from there. Files beside the formats:
+ *
+ *   exporters.c     the table for <fdr/reader.h>
+ *   convert_text.c  a buffered writer with fast integers, for millions of lines
+ *   titles.c        names of calls, threads and processes, as all formats show them
+ *
+ * Neighbours: reads recordings through <fdr/reader.h>; tools/ above. */
+#ifndef FDRI_CONVERT_EXPORTERS_H
+#define FDRI_CONVERT_EXPORTERS_H
+
+#include <fdr/reader.h>
+
+/* A row is the name of a format: FILE.c defines `const struct fdr_exporter fdri_convert_FILE`. */
+#define FDRI_CONVERT_EXPORTERS(ROW)                                                                                    \
+    ROW(chrome)                                                                                                        \
+    ROW(folded)
+
+#define FDRI_CONVERT_DECLARE(name) extern const struct fdr_exporter fdri_convert_##name;
+FDRI_CONVERT_EXPORTERS(FDRI_CONVERT_DECLARE)
+#undef FDRI_CONVERT_DECLARE
+
+#endif
