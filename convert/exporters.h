@@ -15,7 +15,8 @@
 /* A row is the name of a format: FILE.c defines `const struct fdr_exporter fdri_convert_FILE`. */
 #define FDRI_CONVERT_EXPORTERS(ROW)                                                                                    \
     ROW(chrome)                                                                                                        \
-    ROW(folded)
+    ROW(folded)                                                                                                        \
+    ROW(speedscope)
 
 #define FDRI_CONVERT_DECLARE(name) extern const struct fdr_exporter fdri_convert_##name;
 FDRI_CONVERT_EXPORTERS(FDRI_CONVERT_DECLARE)
