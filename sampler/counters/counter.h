@@ -10,14 +10,15 @@
  *   counter_energy.c    powercap (RAPL)
  *   counter_derived.c   quotients of other counters: IPC, share of time off the processor
  *   counter_probe.c     tries every counter
- *   counter_provider.c  counters of a library outside of libfdr
+ *   counter_provider.c  counters of a library outside of libfdr, as one more source
  *   counter_edge.c      counters at the edges of calls, read by the calling thread
  *   in_handler.c        whether the calling thread is in a signal handler
  *   monitor.c           the thread that samples; monitor_threads.c: the observed threads, monitor_panel.c: one of them
  *   monitor.h           for the monitor's files; counter_edge.c uses its panel
  *
- * A *source* gives one or more counters in one reading. It is opened for each thread, or once for the process. A
- * counter that cannot work is never read: probe() really counts with it and gives the reason if it fails. */
+ * A *source* (fdr_counter_source) gives one or more counters in one reading. The list of sources has those of libfdr and
+ * those that programs added. A counter that cannot work is never read: probe() really counts with it and gives the
+ * reason if it fails. */
 #ifndef FDRI_SAMPLER_COUNTERS_COUNTER_H
 #define FDRI_SAMPLER_COUNTERS_COUNTER_H
 
@@ -31,74 +32,57 @@
 
 #include "base/fd/descriptor.h"
 
-enum { FDRI_COUNTERS_SOURCE_COUNTERS = 16, FDRI_COUNTERS_WHY_BYTES = 200, FDRI_COUNTERS_SOURCES_MAX = 16 };
+enum { FDRI_COUNTERS_WHY_BYTES = 200, FDRI_COUNTERS_SOURCES_MAX = 32 };
 
-struct fdri_counters {
-    const char *name, *unit;
-    enum fdr_metric_kind kind;
-};
-
-/* One source, opened for one thread or for the process. One thread at a time may use it. */
+/* An open source, for one thread or for the process. One thread at a time may use it. */
 struct fdri_counters_handle {
-    const struct fdri_counters_source *source;
-    int tid;                               /* 0: the calling thread, or the process */
-    uint32_t wanted;                       /* a bit for each counter of the source */
-    int fd[FDRI_COUNTERS_SOURCE_COUNTERS]; /* -1: none */
-    struct fdri_fd_identity mark[FDRI_COUNTERS_SOURCE_COUNTERS];
-    uint64_t state[FDRI_COUNTERS_SOURCE_COUNTERS][2]; /* memory of the source */
+    struct fdr_counter_handle open; /* first: fdri_counters_closed finds the marks behind it; source NULL: closed */
+    struct fdri_fd_identity mark[FDR_SOURCE_COUNTERS];
 };
 
-struct fdri_counters_source {
-    const char *name; /* "perf": its counters are "perf:page-faults", ... */
-    bool per_thread;
-    const struct fdri_counters *counter;
-    uint32_t count; /* <= FDRI_COUNTERS_SOURCE_COUNTERS */
-    /* Counts with counter `index` in the calling thread. Returns 0, or -errno and `why` (component, errno, possible
-     * remedy). A counter that would stay 0 is refused. */
-    int (*probe)(uint32_t which, char *why, size_t why_bytes);
-    /* The number of descriptors of a handle with these counters. */
-    uint32_t (*descriptors)(uint32_t wanted);
-    /* Opens h->fd and fills h->state; source, tid and wanted are set. Returns 0, or -errno with nothing open. */
-    int (*open)(struct fdri_counters_handle *h);
-    /* Sets value[i] for each bit i of wanted; allocates nothing. Returns 0, or -errno if the thread has ended. NULL:
-     * the monitor computes these counters from others. */
-    int (*read)(struct fdri_counters_handle *h, uint64_t *value);
-    /* Async-signal-safe. */
-    void (*close)(struct fdri_counters_handle *h);
-};
-
-extern const struct fdri_counters_source fdri_counters_source_perf, fdri_counters_source_hardware,
+/* The built-in sources. */
+extern const struct fdr_counter_source fdri_counters_source_perf, fdri_counters_source_hardware,
     fdri_counters_source_sched, fdri_counters_source_task, fdri_counters_source_switches, fdri_counters_source_derived,
     fdri_counters_source_process, fdri_counters_source_rusage, fdri_counters_source_io, fdri_counters_source_energy;
 
 /* ---- counter_sources.c ---- */
 /* A counter of a source, by number; source NULL: none. */
 struct fdri_counters_choice {
-    const struct fdri_counters_source *source;
+    const struct fdr_counter_source *source;
     uint32_t index;
 };
+/* Added sources come before the built-in ones. */
 size_t fdri_counters_source_count(void);
-const struct fdri_counters_source *fdri_counters_source_at(size_t index);
-/* Adds a source, which is searched before the built-in ones; for tests. NULL removes all added ones. */
-void fdri_counters_source_add(const struct fdri_counters_source *source);
+const struct fdr_counter_source *fdri_counters_source_at(size_t index);
+/* Forgets the added ones, which no recording may use; for tests. */
+void fdri_counters_source_forget(void);
 /* Opens a handle within the process's budget of descriptors. -EMFILE: the budget is used up. */
-int fdri_counters_handle_open(struct fdri_counters_handle *h, const struct fdri_counters_source *source, int tid,
+int fdri_counters_handle_open(struct fdri_counters_handle *h, const struct fdr_counter_source *source, int tid,
                               uint32_t wanted);
 void fdri_counters_handle_close(struct fdri_counters_handle *h);
+/* The same in a forked child: what only its own thread may close stays as it is. */
+void fdri_counters_handle_drop(struct fdri_counters_handle *h);
+/* True: another file has descriptor `index` of this open source by now. Async-signal-safe. */
+bool fdri_counters_closed(const struct fdr_counter_handle *h, uint32_t index);
 /* The result of source->read. -EBADF: the program closed the descriptors, and nothing was read. Async-signal-safe. */
 int fdri_counters_handle_read(struct fdri_counters_handle *h, uint64_t *value);
-/* Writes "source:name" into text. */
+/* 0, or -errno and the reason: the counter does not work here. */
+int fdri_counters_try(struct fdri_counters_choice choice, char *why, size_t why_bytes);
+/* Writes "source:name" into text; of the provider's counters the name alone. */
 void fdri_counters_text(char *text, size_t bytes, struct fdri_counters_choice choice);
 /* Chooses counters by names with commas: "source:name", "name" (of the first source where it works), "A|B" (A, or B if
  * A does not work), "default", "all". Each counter is chosen once, and `most` in all. Returns their number. `missing`:
  * the counters that cannot work, with reasons ("" if none). */
 size_t fdri_counters_choose(const char *list, bool threads_only, struct fdri_counters_choice *out, size_t most,
                             char *missing, size_t missing_bytes);
-/* Derived counters are binary64, all others whole numbers. */
 static inline enum fdr_type fdri_counters_type(struct fdri_counters_choice c)
 {
-    return c.source->read ? FDR_U64 : FDR_F64;
+    return c.source->counter[c.index].type;
 }
+/* Fills the fields of a user event for counters, from text[i] on. Names of processor events may differ only behind the
+ * cut of field names, so a cut name ends with its metric's number. */
+void fdri_counters_fields(struct fdr_field *field, char text[][64], const struct fdri_counters_choice *choice,
+                          uint32_t count, size_t offset);
 /* The metric that carries unit and kind of a counter: "source:name". */
 fdr_metric_id fdri_counters_define(struct fdri_counters_choice choice);
 
@@ -137,6 +121,11 @@ void fdri_counters_edges_fork(int phase);
 /* ---- counter_provider.c ---- */
 /* The provider of the counters in FDR_PAPI, loaded if necessary. NULL: none, and the reason is in `why`. */
 const struct fdr_counter_provider *fdri_counters_provider(char *why, size_t why_bytes);
+/* The chosen counters of the provider, as a source without a name. */
+extern struct fdr_counter_source fdri_counters_source_provided;
+/* Has the provider choose from the list of names, at most `most`, and fills fdri_counters_source_provided. `missing`:
+ * those that cannot work, with reasons. */
+void fdri_counters_provided_choose(const char *list, size_t most, char *missing, size_t missing_bytes);
 
 /* ---- monitor.c ---- */
 /* Reports the missing counters in one line on standard error, and as a marker in the recording; nothing if `missing` is

@@ -6,9 +6,9 @@
 
 #include "sampler/counters/counter.h"
 
-static const struct fdri_counters derived_counters[] = {
-    [FDRI_COUNTERS_IPC] = {"ipc", "", FDR_METRIC_GAUGE},
-    [FDRI_COUNTERS_OFF_CPU] = {"off-cpu", "", FDR_METRIC_GAUGE},
+static const struct fdr_counter derived_counters[] = {
+    [FDRI_COUNTERS_IPC] = {"ipc", "", FDR_METRIC_GAUGE, FDR_F64},
+    [FDRI_COUNTERS_OFF_CPU] = {"off-cpu", "", FDR_METRIC_GAUGE, FDR_F64},
 };
 const char *const fdri_counters_derived_of[2][2] = {
     [FDRI_COUNTERS_IPC] = {"instructions", "cycles"},
@@ -23,17 +23,12 @@ static int probe(uint32_t which, char *why, size_t bytes)
     return 0;
 }
 
-static uint32_t descriptors(uint32_t wanted)
-{
-    (void)wanted;
-    return 0;
-}
-static int open_nothing(struct fdri_counters_handle *h)
-{
-    (void)h;
-    return 0;
-}
-static void close_nothing(struct fdri_counters_handle *h) { (void)h; }
-
-const struct fdri_counters_source fdri_counters_source_derived = {
-    "derived", true, derived_counters, 2, probe, descriptors, open_nothing, NULL, close_nothing};
+/* Without a read function: monitor_panel.c computes its counters. */
+const struct fdr_counter_source fdri_counters_source_derived = {
+    .size = sizeof(struct fdr_counter_source),
+    .name = "derived",
+    .scope = FDR_COUNTER_THREAD,
+    .counter = derived_counters,
+    .count = 2,
+    .probe = probe,
+};

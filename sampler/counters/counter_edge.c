@@ -29,9 +29,7 @@ struct frame {
 };
 /* The counters to read. It does not change while threads use it. */
 struct plan {
-    struct fdri_counters_panel panel; /* the built-in counters */
-    const struct fdr_counter_provider *provider;
-    uint32_t provided, total; /* the provider's counters follow the built-in ones */
+    struct fdri_counters_panel panel;
     fdr_event_type event;
 };
 struct edge_thread {
@@ -40,8 +38,6 @@ struct edge_thread {
     uint32_t frames;
     bool busy, broken;
     struct fdri_counters_handle handle[MONITOR_SOURCES];
-    void *set; /* of `provider`; the plan may name another one when the set is closed */
-    const struct fdr_counter_provider *provider;
     struct frame frame[EDGE_DEPTH];
     struct edge_thread *next, **link;
 };
@@ -56,11 +52,9 @@ static __thread struct edge_thread *mine;
 
 /* ---- per thread ---- */
 
-static void close_thread(struct edge_thread *t, bool with_set)
+static void close_thread(struct edge_thread *t)
 {
     for (uint32_t i = 0; i < MONITOR_SOURCES; i++) fdri_counters_handle_close(&t->handle[i]);
-    if (t->set && with_set) t->provider->close(t->set);
-    t->set = NULL;
     t->frames = 0;
 }
 
@@ -71,7 +65,7 @@ static void thread_ends(void *p)
     pthread_mutex_lock(&lock);
     *t->link = t->next;
     if (t->next) t->next->link = t->link;
-    close_thread(t, true);
+    close_thread(t);
     pthread_mutex_unlock(&lock);
     munmap(t, sizeof *t);
 }
@@ -100,13 +94,8 @@ static void open_counters(struct edge_thread *t)
     const struct plan *p = t->plan;
     for (uint32_t i = 0; i < p->panel.readings && !e; i++)
         e = fdri_counters_handle_open(&t->handle[i], p->panel.reading[i].source, 0, p->panel.reading[i].wanted);
-    t->provider = p->provider;
-    struct fdri_fd_placeholders low;
-    fdri_fd_fill_low(&low); /* the provider opens perf events */
-    if (!e && p->provided && !(t->set = p->provider->open())) e = -ENODEV;
-    fdri_fd_clear_low(&low);
     if (!e) return;
-    close_thread(t, true);
+    close_thread(t);
     t->broken = true;
     if (fdri_text_once(&said))
         fdri_text_message(
@@ -134,7 +123,7 @@ static struct edge_thread *open_thread(const sigset_t *mask)
     t->busy = true;
     fdri_atomic_signal_fence();
     if (FDRI_UNLIKELY(t->generation != now)) {
-        close_thread(t, true);
+        close_thread(t);
         t->generation = now;
         t->plan = &plans[now / 2 % 2];
         open_counters(t);
@@ -165,18 +154,17 @@ static bool read_all(struct edge_thread *t, uint64_t *value)
     const struct plan *p = t->plan;
     for (uint32_t i = 0; i < p->panel.readings; i++) {
         const struct fdri_counters_reading *r = &p->panel.reading[i];
-        uint64_t some[FDRI_COUNTERS_SOURCE_COUNTERS];
+        uint64_t some[FDR_SOURCE_COUNTERS];
         int e = fdri_counters_handle_read(&t->handle[i], some);
-        if (e == -EBADF) t->generation = 0; /* the program closed them; the next edge opens them again */
+        if (e == -EBADF && r->source == &fdri_counters_source_provided) note_lost_descriptors(t);
+        else if (e == -EBADF) t->generation = 0; /* the program closed them; the next edge opens them again */
         if (e) return false;
         for (uint32_t rest = r->wanted; rest; rest &= rest - 1) {
             uint32_t which = (uint32_t)__builtin_ctz(rest);
             value[r->place[which]] = some[which];
         }
     }
-    int e = p->provided ? p->provider->read(t->set, value + p->panel.count) : 0;
-    if (e == -EBADF) note_lost_descriptors(t);
-    return !e;
+    return true;
 }
 
 /* ---- edges ---- */
@@ -185,6 +173,11 @@ static bool read_all(struct edge_thread *t, uint64_t *value)
 static void drop_from(struct edge_thread *t, uint32_t depth)
 {
     while (t->frames && t->frame[t->frames - 1].depth >= depth) t->frames--;
+}
+
+static uint64_t difference(enum fdr_type type, uint64_t to, uint64_t from)
+{
+    return type == FDR_F64 ? fdri_bits_of_double(fdri_bits_to_double(to) - fdri_bits_to_double(from)) : to - from;
 }
 
 static void edge_enter(uint32_t region, uint32_t depth, const sigset_t *mask)
@@ -211,7 +204,8 @@ static void edge_leave(uint32_t region, uint32_t depth, const sigset_t *mask)
     if (f && f->depth == depth && f->region == region) {
         bool good = read_all(t, value);
         t->frames--;
-        for (uint32_t i = 0; good && i < t->plan->total; i++) value[i] -= f->value[i];
+        for (uint32_t i = 0; good && i < t->plan->panel.count; i++)
+            value[i] = difference(fdri_counters_type(t->plan->panel.choice[i]), value[i], f->value[i]);
         if (good) fdr_event(t->plan->event, value);
     }
     report_thread(t);
@@ -238,69 +232,39 @@ void fdri_counters_edge_leave(uint32_t region, uint32_t depth) { at_edge(edge_le
 
 /* ---- start and stop ---- */
 
-static void choose_built_in(struct plan *p, const char *list)
+static void choose_sources(struct plan *p, const char *list)
 {
     struct fdri_counters_choice choice[EDGE_COUNTERS];
     char missing[900];
     size_t n = fdri_counters_choose(list, true, choice, EDGE_COUNTERS, missing, sizeof missing);
-    fdri_counters_panel_make(&p->panel, choice, n, missing, sizeof missing);
+    fdri_counters_panel_add(&p->panel, choice, n, missing, sizeof missing);
     fdri_counters_missing("FDR_EDGE_COUNTERS", list, missing);
 }
 
-enum { FIELD_NAME = 27 }; /* longer field names are cut */
-
-/* Names of processor events may differ only behind the cut, so a cut name ends with its metric's number. */
-static void name_field(char name[64], const char *of, fdr_metric_id metric)
+/* The provider's counters follow those of the sources. */
+static void choose_provided(struct plan *p, const char *list)
 {
-    char number[16];
-    int n = snprintf(number, sizeof number, "#%u", metric);
-    if (strlen(of) <= FIELD_NAME || !metric) snprintf(name, 64, "%.63s", of);
-    else snprintf(name, 64, "%.*s%s", FIELD_NAME - n, of, number);
-}
-
-/* Chooses the provider's counters; their names follow the built-in ones. */
-static void choose_provided(struct plan *p, const char *list, char name[][64])
-{
-    static struct fdr_counter_info info[EDGE_COUNTERS];
-    char missing[900] = "", why[FDRI_COUNTERS_WHY_BYTES] = "";
-    size_t used = 0, count = 0, room = EDGE_COUNTERS - p->panel.count;
-    p->provider = fdri_counters_provider(why, sizeof why);
-    if (p->provider) count = p->provider->choose(list, info, room);
-    else snprintf(missing, sizeof missing, "%s", why);
-    for (size_t i = 0; i < count && i < room; i++) {
-        if (info[i].works) {
-            fdr_metric_id metric = fdr_metric_define(info[i].name, info[i].unit, FDR_U64, info[i].kind);
-            name_field(name[p->panel.count + p->provided++], info[i].name, metric);
-        } else if (used < sizeof missing) {
-            used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s: %s", used ? "; " : "", info[i].name,
-                                     info[i].why);
-        }
-    }
-    if (count > room && used < sizeof missing)
-        snprintf(missing + used, sizeof missing - used, "%severything beyond %d counters", used ? "; " : "",
-                 EDGE_COUNTERS);
+    struct fdri_counters_choice choice[EDGE_COUNTERS];
+    char missing[900];
+    fdri_counters_provided_choose(list, EDGE_COUNTERS - p->panel.count, missing, sizeof missing);
+    uint32_t n = fdri_counters_source_provided.count;
+    for (uint32_t i = 0; i < n; i++) choice[i] = (struct fdri_counters_choice){&fdri_counters_source_provided, i};
+    fdri_counters_panel_add(&p->panel, choice, n, missing, sizeof missing);
     fdri_counters_missing("FDR_PAPI", list, missing);
-}
-
-static void define_event(struct plan *p, char name[][64])
-{
-    struct fdr_field field[EDGE_COUNTERS];
-    for (uint32_t i = 0; i < p->total; i++) field[i] = (struct fdr_field){name[i], FDR_U64, 8 * (size_t)i};
-    p->event = fdr_event_define("fdr.edges", field, p->total);
 }
 
 void fdri_counters_edges_start(const char *counters, const char *papi)
 {
     char name[EDGE_COUNTERS][64];
+    struct fdr_field field[EDGE_COUNTERS];
     struct plan *p = &plans[(generation + 1) / 2 % 2];
     if (!*counters && !*papi) return;
     memset(p, 0, sizeof *p);
-    if (*counters) choose_built_in(p, counters);
-    for (uint32_t i = 0; i < p->panel.count; i++) fdri_counters_text(name[i], sizeof name[i], p->panel.choice[i]);
-    if (*papi) choose_provided(p, papi, name);
-    p->total = p->panel.count + p->provided;
-    if (!p->total) return;
-    define_event(p, name);
+    if (*counters) choose_sources(p, counters);
+    if (*papi) choose_provided(p, papi);
+    if (!p->panel.count) return;
+    fdri_counters_fields(field, name, p->panel.choice, p->panel.count, 0);
+    p->event = fdr_event_define("fdr.edges", field, p->panel.count);
     fdri_counters_in_handler_warm();
     /* R:edges - the plan is complete; pairs with A:edges */
     if (p->event) fdri_atomic_store_release(&generation, generation + 1);
@@ -319,7 +283,10 @@ void fdri_counters_edges_fork(int phase)
     else if (phase == 1) pthread_mutex_unlock(&lock);
     if (phase != 2) return;
     /* The child has no other threads. A provider's sets belong to threads of the parent and stay as they are. */
-    for (struct edge_thread *t = all; t; t = t->next) close_thread(t, false);
+    for (struct edge_thread *t = all; t; t = t->next) {
+        for (uint32_t i = 0; i < MONITOR_SOURCES; i++) fdri_counters_handle_drop(&t->handle[i]);
+        t->frames = 0;
+    }
     fdri_counters_edges_stop();
     pthread_mutex_unlock(&lock);
 }

@@ -14,12 +14,12 @@
 #include "sampler/counters/counter.h"
 
 /* The zones: packages, and their parts. */
-static const struct fdri_counters zones[] = {
-    {"package-0", "uJ", FDR_METRIC_COUNTER},   {"package-0-0", "uJ", FDR_METRIC_COUNTER},
-    {"package-0-1", "uJ", FDR_METRIC_COUNTER}, {"package-0-2", "uJ", FDR_METRIC_COUNTER},
-    {"package-1", "uJ", FDR_METRIC_COUNTER},   {"package-1-0", "uJ", FDR_METRIC_COUNTER},
-    {"package-1-1", "uJ", FDR_METRIC_COUNTER}, {"package-1-2", "uJ", FDR_METRIC_COUNTER},
-    {"platform", "uJ", FDR_METRIC_COUNTER},
+static const struct fdr_counter zones[] = {
+    {"package-0", "uJ", FDR_METRIC_COUNTER, FDR_U64},   {"package-0-0", "uJ", FDR_METRIC_COUNTER, FDR_U64},
+    {"package-0-1", "uJ", FDR_METRIC_COUNTER, FDR_U64}, {"package-0-2", "uJ", FDR_METRIC_COUNTER, FDR_U64},
+    {"package-1", "uJ", FDR_METRIC_COUNTER, FDR_U64},   {"package-1-0", "uJ", FDR_METRIC_COUNTER, FDR_U64},
+    {"package-1-1", "uJ", FDR_METRIC_COUNTER, FDR_U64}, {"package-1-2", "uJ", FDR_METRIC_COUNTER, FDR_U64},
+    {"platform", "uJ", FDR_METRIC_COUNTER, FDR_U64},
 };
 static const char *const folders[] = {
     "intel-rapl:0",   "intel-rapl:0:0", "intel-rapl:0:1", "intel-rapl:0:2", "intel-rapl:1",
@@ -52,7 +52,7 @@ static int number(int fd, uint64_t *value)
     return 0;
 }
 
-static void close_zones(struct fdri_counters_handle *h)
+static void close_zones(struct fdr_counter_handle *h)
 {
     for (uint32_t i = 0; i < ZONES; i++) {
         if (h->fd[i] >= 0) fdri_system_close(h->fd[i]);
@@ -61,7 +61,7 @@ static void close_zones(struct fdri_counters_handle *h)
 }
 
 /* state[i]: the newest raw value, and the sum that wraps have added. */
-static int open_zones(struct fdri_counters_handle *h)
+static int open_zones(struct fdr_counter_handle *h)
 {
     for (uint32_t i = 0; i < ZONES; i++) {
         if (!(h->wanted >> i & 1)) continue;
@@ -76,7 +76,7 @@ static int open_zones(struct fdri_counters_handle *h)
     return 0;
 }
 
-static int read_zones(struct fdri_counters_handle *h, uint64_t *value)
+static int read_zones(struct fdr_counter_handle *h, uint64_t *value)
 {
     for (uint32_t i = 0; i < ZONES; i++) {
         uint64_t raw;
@@ -110,5 +110,14 @@ static int probe_zone(uint32_t which, char *why, size_t bytes)
     return e;
 }
 
-const struct fdri_counters_source fdri_counters_source_energy = {
-    "energy", false, zones, ZONES, probe_zone, descriptors, open_zones, read_zones, close_zones};
+const struct fdr_counter_source fdri_counters_source_energy = {
+    .size = sizeof(struct fdr_counter_source),
+    .name = "energy",
+    .counter = zones,
+    .count = ZONES,
+    .probe = probe_zone,
+    .descriptors = descriptors,
+    .open = open_zones,
+    .read = read_zones,
+    .close = close_zones,
+};

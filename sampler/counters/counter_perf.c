@@ -36,13 +36,13 @@ static const struct event software[] = {
     [MIGRATIONS] = {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS, true},
     [TASK_CLOCK] = {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, false},
 };
-static const struct fdri_counters software_counters[] = {
-    [PAGE_FAULTS] = {"page-faults", "", FDR_METRIC_COUNTER},
-    [MINOR_FAULTS] = {"minor-faults", "", FDR_METRIC_COUNTER},
-    [MAJOR_FAULTS] = {"major-faults", "", FDR_METRIC_COUNTER},
-    [CONTEXT_SWITCHES] = {"context-switches", "", FDR_METRIC_COUNTER},
-    [MIGRATIONS] = {"cpu-migrations", "", FDR_METRIC_COUNTER},
-    [TASK_CLOCK] = {"task-clock", "ns", FDR_METRIC_COUNTER},
+static const struct fdr_counter software_counters[] = {
+    [PAGE_FAULTS] = {"page-faults", "", FDR_METRIC_COUNTER, FDR_U64},
+    [MINOR_FAULTS] = {"minor-faults", "", FDR_METRIC_COUNTER, FDR_U64},
+    [MAJOR_FAULTS] = {"major-faults", "", FDR_METRIC_COUNTER, FDR_U64},
+    [CONTEXT_SWITCHES] = {"context-switches", "", FDR_METRIC_COUNTER, FDR_U64},
+    [MIGRATIONS] = {"cpu-migrations", "", FDR_METRIC_COUNTER, FDR_U64},
+    [TASK_CLOCK] = {"task-clock", "ns", FDR_METRIC_COUNTER, FDR_U64},
 };
 
 #define CACHE(cache, op, result)                                                                                       \
@@ -60,12 +60,12 @@ static const struct event hardware[] = {
     {PERF_TYPE_HW_CACHE, CACHE(L1D, READ, MISS), false},
     {PERF_TYPE_HW_CACHE, CACHE(DTLB, READ, MISS), false},
 };
-static const struct fdri_counters hardware_counters[] = {
-    {"cycles", "", FDR_METRIC_COUNTER},          {"instructions", "", FDR_METRIC_COUNTER},
-    {"ref-cycles", "", FDR_METRIC_COUNTER},      {"cache-references", "", FDR_METRIC_COUNTER},
-    {"cache-misses", "", FDR_METRIC_COUNTER},    {"branches", "", FDR_METRIC_COUNTER},
-    {"branch-misses", "", FDR_METRIC_COUNTER},   {"stalled-cycles", "", FDR_METRIC_COUNTER},
-    {"l1d-read-misses", "", FDR_METRIC_COUNTER}, {"dtlb-read-misses", "", FDR_METRIC_COUNTER},
+static const struct fdr_counter hardware_counters[] = {
+    {"cycles", "", FDR_METRIC_COUNTER, FDR_U64},          {"instructions", "", FDR_METRIC_COUNTER, FDR_U64},
+    {"ref-cycles", "", FDR_METRIC_COUNTER, FDR_U64},      {"cache-references", "", FDR_METRIC_COUNTER, FDR_U64},
+    {"cache-misses", "", FDR_METRIC_COUNTER, FDR_U64},    {"branches", "", FDR_METRIC_COUNTER, FDR_U64},
+    {"branch-misses", "", FDR_METRIC_COUNTER, FDR_U64},   {"stalled-cycles", "", FDR_METRIC_COUNTER, FDR_U64},
+    {"l1d-read-misses", "", FDR_METRIC_COUNTER, FDR_U64}, {"dtlb-read-misses", "", FDR_METRIC_COUNTER, FDR_U64},
 };
 enum { SOFTWARE = sizeof software / sizeof *software, HARDWARE = sizeof hardware / sizeof *hardware };
 
@@ -94,9 +94,9 @@ enum { GROUP = PERF_FORMAT_GROUP, TIMES = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_
 
 static uint32_t descriptors(uint32_t wanted) { return (uint32_t)__builtin_popcount(wanted); }
 
-static void perf_close(struct fdri_counters_handle *h)
+static void perf_close(struct fdr_counter_handle *h)
 {
-    for (uint32_t i = 0; i < FDRI_COUNTERS_SOURCE_COUNTERS; i++) {
+    for (uint32_t i = 0; i < FDR_SOURCE_COUNTERS; i++) {
         if (h->fd[i] >= 0) fdri_system_close(h->fd[i]);
         h->fd[i] = -1;
     }
@@ -104,7 +104,7 @@ static void perf_close(struct fdri_counters_handle *h)
 
 /* Opens all events of h->wanted. A group is enabled as a whole: an event that joins a running group stays 0 until its
  * thread is scheduled again. */
-static int open_all(struct fdri_counters_handle *h, const struct event *event, uint32_t count, uint64_t format)
+static int open_all(struct fdr_counter_handle *h, const struct event *event, uint32_t count, uint64_t format)
 {
     int leader = -1;
     bool together = (format & GROUP) != 0;
@@ -124,11 +124,11 @@ static int open_all(struct fdri_counters_handle *h, const struct event *event, u
     return error;
 }
 
-static int open_software(struct fdri_counters_handle *h) { return open_all(h, software, SOFTWARE, GROUP); }
-static int open_hardware(struct fdri_counters_handle *h) { return open_all(h, hardware, HARDWARE, TIMES); }
+static int open_software(struct fdr_counter_handle *h) { return open_all(h, software, SOFTWARE, GROUP); }
+static int open_hardware(struct fdr_counter_handle *h) { return open_all(h, hardware, HARDWARE, TIMES); }
 
 /* The group returns its counts in the order of opening, which is that of the bits. */
-static int read_software(struct fdri_counters_handle *h, uint64_t *value)
+static int read_software(struct fdr_counter_handle *h, uint64_t *value)
 {
     uint64_t answer[1 + SOFTWARE];
     uint32_t first = (uint32_t)__builtin_ctz(h->wanted), n = 0;
@@ -150,12 +150,12 @@ static uint64_t scaled(const uint64_t answer[3], uint64_t before)
     return count > before ? count : before;
 }
 
-static int read_hardware(struct fdri_counters_handle *h, uint64_t *value)
+static int read_hardware(struct fdr_counter_handle *h, uint64_t *value)
 {
     for (uint32_t i = 0; i < HARDWARE; i++) {
         uint64_t answer[3];
         if (!(h->wanted >> i & 1)) continue;
-        if (!fdri_fd_is(h->fd[i], &h->mark[i])) return -EBADF; /* each: the program may close some */
+        if (fdri_counters_closed(h, i)) return -EBADF; /* each: the program may close some */
         long got = fdri_system_read(h->fd[i], answer, sizeof answer);
         if (got != sizeof answer) return got < 0 ? (int)got : -EIO;
         value[i] = h->state[i][0] = scaled(answer, h->state[i][0]);
@@ -235,7 +235,27 @@ static int probe_hardware(uint32_t which, char *why, size_t bytes)
     return -ENODATA;
 }
 
-const struct fdri_counters_source fdri_counters_source_perf = {
-    "perf", true, software_counters, SOFTWARE, probe_software, descriptors, open_software, read_software, perf_close};
-const struct fdri_counters_source fdri_counters_source_hardware = {
-    "hw", true, hardware_counters, HARDWARE, probe_hardware, descriptors, open_hardware, read_hardware, perf_close};
+const struct fdr_counter_source fdri_counters_source_perf = {
+    .size = sizeof(struct fdr_counter_source),
+    .name = "perf",
+    .scope = FDR_COUNTER_THREAD,
+    .counter = software_counters,
+    .count = SOFTWARE,
+    .probe = probe_software,
+    .descriptors = descriptors,
+    .open = open_software,
+    .read = read_software,
+    .close = perf_close,
+};
+const struct fdr_counter_source fdri_counters_source_hardware = {
+    .size = sizeof(struct fdr_counter_source),
+    .name = "hw",
+    .scope = FDR_COUNTER_THREAD,
+    .counter = hardware_counters,
+    .count = HARDWARE,
+    .probe = probe_hardware,
+    .descriptors = descriptors,
+    .open = open_hardware,
+    .read = read_hardware,
+    .close = perf_close,
+};

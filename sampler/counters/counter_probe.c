@@ -7,11 +7,11 @@
 
 static void describe(struct fdr_counter_info *info, struct fdri_counters_choice c)
 {
-    const struct fdri_counters *counter = &c.source->counter[c.index];
-    *info = (struct fdr_counter_info){.kind = counter->kind, .per_thread = c.source->per_thread};
+    const struct fdr_counter *counter = &c.source->counter[c.index];
+    *info = (struct fdr_counter_info){.kind = counter->kind, .per_thread = c.source->scope != FDR_COUNTER_PROCESS};
     fdri_counters_text(info->name, sizeof info->name, c);
     snprintf(info->unit, sizeof info->unit, "%s", counter->unit);
-    info->works = c.source->probe(c.index, info->why, sizeof info->why) == 0;
+    info->works = fdri_counters_try(c, info->why, sizeof info->why) == 0;
 }
 
 static size_t provided(struct fdr_counter_info *out, size_t most)
@@ -29,7 +29,7 @@ size_t fdr_counters_probe(struct fdr_counter_info *out, size_t most)
 {
     size_t n = 0;
     for (size_t i = 0; i < fdri_counters_source_count(); i++) {
-        const struct fdri_counters_source *s = fdri_counters_source_at(i);
+        const struct fdr_counter_source *s = fdri_counters_source_at(i);
         for (uint32_t k = 0; k < s->count; k++, n++)
             if (n < most) describe(&out[n], (struct fdri_counters_choice){s, k});
     }

@@ -14,18 +14,19 @@
 #include "base/system/syscall.h"
 #include "sampler/counters/counter.h"
 
-static const struct fdri_counters process_counters[] = {
-    {"rss", "bytes", FDR_METRIC_GAUGE}, {"virtual", "bytes", FDR_METRIC_GAUGE}, {"threads", "", FDR_METRIC_GAUGE}};
-static const struct fdri_counters rusage_counters[] = {
-    {"user-time", "ns", FDR_METRIC_COUNTER},        {"system-time", "ns", FDR_METRIC_COUNTER},
-    {"minor-faults", "", FDR_METRIC_COUNTER},       {"major-faults", "", FDR_METRIC_COUNTER},
-    {"voluntary-switches", "", FDR_METRIC_COUNTER}, {"involuntary-switches", "", FDR_METRIC_COUNTER},
-    {"max-rss", "bytes", FDR_METRIC_GAUGE}};
+static const struct fdr_counter process_counters[] = {{"rss", "bytes", FDR_METRIC_GAUGE, FDR_U64},
+                                                      {"virtual", "bytes", FDR_METRIC_GAUGE, FDR_U64},
+                                                      {"threads", "", FDR_METRIC_GAUGE, FDR_U64}};
+static const struct fdr_counter rusage_counters[] = {
+    {"user-time", "ns", FDR_METRIC_COUNTER, FDR_U64},        {"system-time", "ns", FDR_METRIC_COUNTER, FDR_U64},
+    {"minor-faults", "", FDR_METRIC_COUNTER, FDR_U64},       {"major-faults", "", FDR_METRIC_COUNTER, FDR_U64},
+    {"voluntary-switches", "", FDR_METRIC_COUNTER, FDR_U64}, {"involuntary-switches", "", FDR_METRIC_COUNTER, FDR_U64},
+    {"max-rss", "bytes", FDR_METRIC_GAUGE, FDR_U64}};
 static const char *const io_names[] = {"rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes"};
-static const struct fdri_counters io_counters[] = {
-    {"read", "bytes", FDR_METRIC_COUNTER},      {"written", "bytes", FDR_METRIC_COUNTER},
-    {"read-calls", "", FDR_METRIC_COUNTER},     {"write-calls", "", FDR_METRIC_COUNTER},
-    {"disk-read", "bytes", FDR_METRIC_COUNTER}, {"disk-written", "bytes", FDR_METRIC_COUNTER}};
+static const struct fdr_counter io_counters[] = {
+    {"read", "bytes", FDR_METRIC_COUNTER, FDR_U64},      {"written", "bytes", FDR_METRIC_COUNTER, FDR_U64},
+    {"read-calls", "", FDR_METRIC_COUNTER, FDR_U64},     {"write-calls", "", FDR_METRIC_COUNTER, FDR_U64},
+    {"disk-read", "bytes", FDR_METRIC_COUNTER, FDR_U64}, {"disk-written", "bytes", FDR_METRIC_COUNTER, FDR_U64}};
 enum {
     PROCESS = sizeof process_counters / sizeof *process_counters,
     RUSAGE = sizeof rusage_counters / sizeof *rusage_counters,
@@ -33,13 +34,8 @@ enum {
 };
 
 static uint32_t one_descriptor(uint32_t wanted) { return wanted ? 1 : 0; }
-static uint32_t no_descriptor(uint32_t wanted)
-{
-    (void)wanted;
-    return 0;
-}
 
-static int open_path(struct fdri_counters_handle *h, const char *path)
+static int open_path(struct fdr_counter_handle *h, const char *path)
 {
     int fd = fdri_fd_open(AT_FDCWD, path, O_RDONLY, 0);
     if (fd < 0) return fd;
@@ -47,7 +43,7 @@ static int open_path(struct fdri_counters_handle *h, const char *path)
     return 0;
 }
 
-static void close_path(struct fdri_counters_handle *h)
+static void close_path(struct fdr_counter_handle *h)
 {
     if (h->fd[0] >= 0) fdri_system_close(h->fd[0]);
     h->fd[0] = -1;
@@ -57,12 +53,12 @@ static void close_path(struct fdri_counters_handle *h)
 
 /* /proc/self is the first thread of the process. After its pthread_exit it has no memory, and statm says 0, so the
  * calling thread's statm serves. */
-static int open_process(struct fdri_counters_handle *h)
+static int open_process(struct fdr_counter_handle *h)
 {
     int e = open_path(h, "/proc/thread-self/statm");
     return e ? open_path(h, "/proc/self/statm") : 0;
 }
-static int read_process(struct fdri_counters_handle *h, uint64_t *value)
+static int read_process(struct fdr_counter_handle *h, uint64_t *value)
 {
     char text[128], *end;
     struct stat s;
@@ -77,8 +73,8 @@ static int read_process(struct fdri_counters_handle *h, uint64_t *value)
 
 static int probe_process(uint32_t which, char *why, size_t bytes)
 {
-    uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS] = {0};
-    struct fdri_counters_handle h = {.fd = {-1}};
+    uint64_t value[FDR_SOURCE_COUNTERS] = {0};
+    struct fdr_counter_handle h = {.fd = {-1}};
     int e = open_process(&h);
     if (!e) {
         e = read_process(&h, value);
@@ -91,16 +87,9 @@ static int probe_process(uint32_t which, char *why, size_t bytes)
 
 /* ---- getrusage ---- */
 
-static int open_nothing(struct fdri_counters_handle *h)
-{
-    (void)h;
-    return 0;
-}
-static void close_nothing(struct fdri_counters_handle *h) { (void)h; }
-
 static uint64_t ns(struct timeval t) { return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_usec * 1000; }
 
-static int read_rusage(struct fdri_counters_handle *h, uint64_t *value)
+static int read_rusage(struct fdr_counter_handle *h, uint64_t *value)
 {
     struct rusage r;
     (void)h;
@@ -117,7 +106,7 @@ static int read_rusage(struct fdri_counters_handle *h, uint64_t *value)
 
 static int probe_rusage(uint32_t which, char *why, size_t bytes)
 {
-    uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS] = {0};
+    uint64_t value[FDR_SOURCE_COUNTERS] = {0};
     (void)which;
     int e = read_rusage(NULL, value);
     if (e) snprintf(why, bytes, "getrusage: %s", strerror(-e));
@@ -126,8 +115,8 @@ static int probe_rusage(uint32_t which, char *why, size_t bytes)
 
 /* ---- I/O ---- */
 
-static int open_io(struct fdri_counters_handle *h) { return open_path(h, "/proc/self/io"); }
-static int read_io(struct fdri_counters_handle *h, uint64_t *value)
+static int open_io(struct fdr_counter_handle *h) { return open_path(h, "/proc/self/io"); }
+static int read_io(struct fdr_counter_handle *h, uint64_t *value)
 {
     char text[512];
     int n = fdri_counters_proc_read(h->fd[0], text, sizeof text);
@@ -144,8 +133,8 @@ static int read_io(struct fdri_counters_handle *h, uint64_t *value)
 
 static int probe_io(uint32_t which, char *why, size_t bytes)
 {
-    uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS] = {0};
-    struct fdri_counters_handle h = {.fd = {-1}};
+    uint64_t value[FDR_SOURCE_COUNTERS] = {0};
+    struct fdr_counter_handle h = {.fd = {-1}};
     int e = open_io(&h);
     if (!e) {
         e = read_io(&h, value);
@@ -157,9 +146,33 @@ static int probe_io(uint32_t which, char *why, size_t bytes)
     return e;
 }
 
-const struct fdri_counters_source fdri_counters_source_process = {
-    "process", false, process_counters, PROCESS, probe_process, one_descriptor, open_process, read_process, close_path};
-const struct fdri_counters_source fdri_counters_source_rusage = {
-    "rusage", false, rusage_counters, RUSAGE, probe_rusage, no_descriptor, open_nothing, read_rusage, close_nothing};
-const struct fdri_counters_source fdri_counters_source_io = {"io",           false,   io_counters, IO,        probe_io,
-                                                             one_descriptor, open_io, read_io,     close_path};
+const struct fdr_counter_source fdri_counters_source_process = {
+    .size = sizeof(struct fdr_counter_source),
+    .name = "process",
+    .counter = process_counters,
+    .count = PROCESS,
+    .probe = probe_process,
+    .descriptors = one_descriptor,
+    .open = open_process,
+    .read = read_process,
+    .close = close_path,
+};
+const struct fdr_counter_source fdri_counters_source_rusage = {
+    .size = sizeof(struct fdr_counter_source),
+    .name = "rusage",
+    .counter = rusage_counters,
+    .count = RUSAGE,
+    .probe = probe_rusage,
+    .read = read_rusage,
+};
+const struct fdr_counter_source fdri_counters_source_io = {
+    .size = sizeof(struct fdr_counter_source),
+    .name = "io",
+    .counter = io_counters,
+    .count = IO,
+    .probe = probe_io,
+    .descriptors = one_descriptor,
+    .open = open_io,
+    .read = read_io,
+    .close = close_path,
+};

@@ -16,20 +16,20 @@
 #include "base/system/syscall.h"
 #include "sampler/counters/counter.h"
 
-static const struct fdri_counters stat_counters[] = {
-    {"page-faults", "", FDR_METRIC_COUNTER},   {"minor-faults", "", FDR_METRIC_COUNTER},
-    {"major-faults", "", FDR_METRIC_COUNTER},  {"user-time", "ns", FDR_METRIC_COUNTER},
-    {"system-time", "ns", FDR_METRIC_COUNTER},
+static const struct fdr_counter stat_counters[] = {
+    {"page-faults", "", FDR_METRIC_COUNTER, FDR_U64},   {"minor-faults", "", FDR_METRIC_COUNTER, FDR_U64},
+    {"major-faults", "", FDR_METRIC_COUNTER, FDR_U64},  {"user-time", "ns", FDR_METRIC_COUNTER, FDR_U64},
+    {"system-time", "ns", FDR_METRIC_COUNTER, FDR_U64},
 };
-static const struct fdri_counters sched_counters[] = {
-    {"cpu-time", "ns", FDR_METRIC_COUNTER},
-    {"run-delay", "ns", FDR_METRIC_COUNTER},
-    {"timeslices", "", FDR_METRIC_COUNTER},
+static const struct fdr_counter sched_counters[] = {
+    {"cpu-time", "ns", FDR_METRIC_COUNTER, FDR_U64},
+    {"run-delay", "ns", FDR_METRIC_COUNTER, FDR_U64},
+    {"timeslices", "", FDR_METRIC_COUNTER, FDR_U64},
 };
-static const struct fdri_counters status_counters[] = {
-    {"context-switches", "", FDR_METRIC_COUNTER},
-    {"voluntary", "", FDR_METRIC_COUNTER},
-    {"involuntary", "", FDR_METRIC_COUNTER},
+static const struct fdr_counter status_counters[] = {
+    {"context-switches", "", FDR_METRIC_COUNTER, FDR_U64},
+    {"voluntary", "", FDR_METRIC_COUNTER, FDR_U64},
+    {"involuntary", "", FDR_METRIC_COUNTER, FDR_U64},
 };
 enum {
     STAT = sizeof stat_counters / sizeof *stat_counters,
@@ -64,7 +64,7 @@ int fdri_counters_paranoid(void)
 
 static uint32_t one_descriptor(uint32_t wanted) { return wanted ? 1 : 0; }
 
-static int open_file(struct fdri_counters_handle *h, const char *name)
+static int open_file(struct fdr_counter_handle *h, const char *name)
 {
     int fd = fdri_counters_proc_open(h->tid, name);
     if (fd < 0) return fd;
@@ -72,7 +72,7 @@ static int open_file(struct fdri_counters_handle *h, const char *name)
     return 0;
 }
 
-static void close_file(struct fdri_counters_handle *h)
+static void close_file(struct fdr_counter_handle *h)
 {
     if (h->fd[0] >= 0) fdri_system_close(h->fd[0]);
     h->fd[0] = -1;
@@ -103,8 +103,8 @@ static bool parse_stat(const char *text, uint64_t *value)
     return true;
 }
 
-static int open_stat(struct fdri_counters_handle *h) { return open_file(h, "stat"); }
-static int read_stat(struct fdri_counters_handle *h, uint64_t *value)
+static int open_stat(struct fdr_counter_handle *h) { return open_file(h, "stat"); }
+static int read_stat(struct fdr_counter_handle *h, uint64_t *value)
 {
     char text[1024];
     int n = fdri_counters_proc_read(h->fd[0], text, sizeof text);
@@ -114,8 +114,8 @@ static int read_stat(struct fdri_counters_handle *h, uint64_t *value)
 
 /* ---- schedstat ---- */
 
-static int open_sched(struct fdri_counters_handle *h) { return open_file(h, "schedstat"); }
-static int read_sched(struct fdri_counters_handle *h, uint64_t *value)
+static int open_sched(struct fdr_counter_handle *h) { return open_file(h, "schedstat"); }
+static int read_sched(struct fdr_counter_handle *h, uint64_t *value)
 {
     char text[128], *end;
     int n = fdri_counters_proc_read(h->fd[0], text, sizeof text);
@@ -138,8 +138,8 @@ static bool parse_status(const char *text, uint64_t *value)
     return true;
 }
 
-static int open_status(struct fdri_counters_handle *h) { return open_file(h, "status"); }
-static int read_status(struct fdri_counters_handle *h, uint64_t *value)
+static int open_status(struct fdr_counter_handle *h) { return open_file(h, "status"); }
+static int read_status(struct fdr_counter_handle *h, uint64_t *value)
 {
     char text[4096];
     int n = fdri_counters_proc_read(h->fd[0], text, sizeof text);
@@ -149,10 +149,10 @@ static int read_status(struct fdri_counters_handle *h, uint64_t *value)
 
 /* ---- does it count? ---- */
 
-static int probe_file(const struct fdri_counters_source *source, const char *file, uint64_t *value, char *why,
+static int probe_file(const struct fdr_counter_source *source, const char *file, uint64_t *value, char *why,
                       size_t bytes)
 {
-    struct fdri_counters_handle h = {.source = source, .wanted = (1u << source->count) - 1, .fd = {-1}};
+    struct fdr_counter_handle h = {.source = source, .wanted = (1u << source->count) - 1, .fd = {-1}};
     int e = source->open(&h);
     if (!e) {
         e = source->read(&h, value);
@@ -164,14 +164,14 @@ static int probe_file(const struct fdri_counters_source *source, const char *fil
 
 static int probe_stat(uint32_t which, char *why, size_t bytes)
 {
-    uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS] = {0};
+    uint64_t value[FDR_SOURCE_COUNTERS] = {0};
     (void)which; /* any of these may rightly be 0 */
     return probe_file(&fdri_counters_source_task, "stat", value, why, bytes);
 }
 
 static int probe_status(uint32_t which, char *why, size_t bytes)
 {
-    uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS] = {0};
+    uint64_t value[FDR_SOURCE_COUNTERS] = {0};
     struct timespec a_moment = {0, 50000};
     nanosleep(&a_moment, NULL); /* causes at least one voluntary switch */
     int e = probe_file(&fdri_counters_source_switches, "status", value, why, bytes);
@@ -182,7 +182,7 @@ static int probe_status(uint32_t which, char *why, size_t bytes)
 
 static int probe_sched(uint32_t which, char *why, size_t bytes)
 {
-    uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS] = {0}, until = fdri_clock_ns(CLOCK_MONOTONIC) + 20000;
+    uint64_t value[FDR_SOURCE_COUNTERS] = {0}, until = fdri_clock_ns(CLOCK_MONOTONIC) + 20000;
     struct timespec a_moment = {0, 50000};
     while (fdri_clock_ns(CLOCK_MONOTONIC) < until) {}
     nanosleep(&a_moment, NULL); /* the kernel updates the values when it switches the thread off */
@@ -192,9 +192,39 @@ static int probe_sched(uint32_t which, char *why, size_t bytes)
     return -ENODATA;
 }
 
-const struct fdri_counters_source fdri_counters_source_task = {
-    "task", true, stat_counters, STAT, probe_stat, one_descriptor, open_stat, read_stat, close_file};
-const struct fdri_counters_source fdri_counters_source_sched = {
-    "sched", true, sched_counters, SCHED, probe_sched, one_descriptor, open_sched, read_sched, close_file};
-const struct fdri_counters_source fdri_counters_source_switches = {
-    "switches", true, status_counters, STATUS, probe_status, one_descriptor, open_status, read_status, close_file};
+const struct fdr_counter_source fdri_counters_source_task = {
+    .size = sizeof(struct fdr_counter_source),
+    .name = "task",
+    .scope = FDR_COUNTER_THREAD,
+    .counter = stat_counters,
+    .count = STAT,
+    .probe = probe_stat,
+    .descriptors = one_descriptor,
+    .open = open_stat,
+    .read = read_stat,
+    .close = close_file,
+};
+const struct fdr_counter_source fdri_counters_source_sched = {
+    .size = sizeof(struct fdr_counter_source),
+    .name = "sched",
+    .scope = FDR_COUNTER_THREAD,
+    .counter = sched_counters,
+    .count = SCHED,
+    .probe = probe_sched,
+    .descriptors = one_descriptor,
+    .open = open_sched,
+    .read = read_sched,
+    .close = close_file,
+};
+const struct fdr_counter_source fdri_counters_source_switches = {
+    .size = sizeof(struct fdr_counter_source),
+    .name = "switches",
+    .scope = FDR_COUNTER_THREAD,
+    .counter = status_counters,
+    .count = STATUS,
+    .probe = probe_status,
+    .descriptors = one_descriptor,
+    .open = open_status,
+    .read = read_status,
+    .close = close_file,
+};

@@ -50,11 +50,12 @@ static void prepare(void)
     size_t n = fdri_counters_choose(plan.sampled, false, all, MOST, missing, sizeof missing);
     size_t of[2] = {0, 0};
     for (size_t i = 0; i < n; i++) {
-        bool of_thread = all[i].source->per_thread;
+        bool of_thread = all[i].source->scope == FDR_COUNTER_THREAD;
         (of_thread ? threads : whole)[of[of_thread]++] = all[i];
     }
-    fdri_counters_panel_make(&of_threads, threads, of[1], missing, sizeof missing);
-    fdri_counters_panel_make(&of_process, whole, of[0], missing, sizeof missing);
+    of_threads = of_process = (struct fdri_counters_panel){0};
+    fdri_counters_panel_add(&of_threads, threads, of[1], missing, sizeof missing);
+    fdri_counters_panel_add(&of_process, whole, of[0], missing, sizeof missing);
     fdri_counters_missing("FDR_COUNTERS", plan.sampled, missing);
     process.tid = -1;
     if (of_process.count && fdri_counters_observe_begin(&process, &of_process, 0, 0)) process.tid = -1;

@@ -12,14 +12,14 @@ enum {
     MONITOR_EVENTS = 2,
     MONITOR_LANES = 8, /* the encoder stores newest values for each of 8 kinds of events */
     MONITOR_THREADS = 1024,
-    MONITOR_SOURCES = 6
+    MONITOR_SOURCES = 10
 };
 
 /* A source and its counters to read. place[i]: position of counter i among the chosen ones. */
 struct fdri_counters_reading {
-    const struct fdri_counters_source *source;
+    const struct fdr_counter_source *source;
     uint32_t wanted;
-    uint8_t place[FDRI_COUNTERS_SOURCE_COUNTERS];
+    uint8_t place[FDR_SOURCE_COUNTERS];
 };
 
 /* The counters read of each thread, or of the process, and the types of their events. */
@@ -50,10 +50,10 @@ struct fdri_counters_observed {
 };
 
 /* ---- monitor_panel.c ---- */
-/* Groups the chosen counters by source and defines their metrics. Adds counters without room, a derived one with its
- * parts, to the text `missing`. */
-void fdri_counters_panel_make(struct fdri_counters_panel *p, const struct fdri_counters_choice *choice, size_t count,
-                              char *missing, size_t missing_bytes);
+/* Adds the chosen counters to a panel, grouped by source. Counters without room, a derived one with its parts, go to the
+ * text `missing`. */
+void fdri_counters_panel_add(struct fdri_counters_panel *p, const struct fdri_counters_choice *choice, size_t count,
+                             char *missing, size_t missing_bytes);
 /* Opens the sources for a thread. Returns 0, or -errno of the first source that failed. */
 int fdri_counters_observe_begin(struct fdri_counters_observed *o, struct fdri_counters_panel *p, int tid,
                                 uint32_t series);

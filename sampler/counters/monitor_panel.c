@@ -15,8 +15,7 @@
 
 enum { DERIVED_NS = 100000000 }; /* interval of the quotients */
 
-static struct fdri_counters_reading *reading_of(struct fdri_counters_panel *p,
-                                                const struct fdri_counters_source *source)
+static struct fdri_counters_reading *reading_of(struct fdri_counters_panel *p, const struct fdr_counter_source *source)
 {
     for (uint32_t i = 0; i < p->readings; i++)
         if (p->reading[i].source == source) return &p->reading[i];
@@ -34,13 +33,9 @@ static void define_events(struct fdri_counters_panel *p, uint32_t lane)
     char text[16][64], event[32];
     snprintf(event, sizeof event, "fdr.counters.%u", lane);
     for (uint32_t e = 0; e < p->events; e++) {
-        uint32_t first = e * MONITOR_PER_EVENT, n = 0;
-        for (; n < MONITOR_PER_EVENT && first + n < p->count; n++) {
-            struct fdri_counters_choice c = p->choice[first + n];
-            fdri_counters_text(text[n], sizeof text[n], c);
-            field[MONITOR_FIELDS + n] = (struct fdr_field){text[n], fdri_counters_type(c),
-                                                           8 * (size_t)(MONITOR_FIELDS + n)};
-        }
+        uint32_t first = e * MONITOR_PER_EVENT, n;
+        n = p->count - first < MONITOR_PER_EVENT ? p->count - first : MONITOR_PER_EVENT;
+        fdri_counters_fields(field + MONITOR_FIELDS, text, p->choice + first, n, 8 * (size_t)MONITOR_FIELDS);
         p->type[lane][e] = fdr_event_define(event, field, MONITOR_FIELDS + n);
     }
 }
@@ -81,17 +76,16 @@ static bool add(struct fdri_counters_panel *p, struct fdri_counters_choice choic
     return added;
 }
 
-void fdri_counters_panel_make(struct fdri_counters_panel *p, const struct fdri_counters_choice *choice, size_t count,
-                              char *missing, size_t missing_bytes)
+void fdri_counters_panel_add(struct fdri_counters_panel *p, const struct fdri_counters_choice *choice, size_t count,
+                             char *missing, size_t missing_bytes)
 {
     char name[64];
-    memset(p, 0, sizeof *p);
     for (size_t i = 0; i < count; i++) {
         size_t used = strlen(missing);
         if (add(p, choice[i])) continue;
         fdri_counters_text(name, sizeof name, choice[i]);
         snprintf(missing + used, missing_bytes - used, "%s%s: more than %d counters of %s", used ? "; " : "", name,
-                 MONITOR_COUNTERS, choice[i].source->per_thread ? "threads" : "the process");
+                 MONITOR_COUNTERS, choice[i].source->scope == FDR_COUNTER_PROCESS ? "the process" : "threads");
     }
     for (uint32_t i = 0; i < p->count; i++) fdri_counters_define(p->choice[i]);
     p->events = (p->count + MONITOR_PER_EVENT - 1) / MONITOR_PER_EVENT;
@@ -125,7 +119,7 @@ void fdri_counters_observe_again(struct fdri_counters_observed *o, const struct 
         struct fdri_counters_handle before = o->handle[i];
         fdri_counters_handle_close(&o->handle[i]);
         if (fdri_counters_handle_open(&o->handle[i], p->reading[i].source, o->tid, p->reading[i].wanted)) continue;
-        memcpy(o->handle[i].state, before.state, sizeof before.state);
+        memcpy(o->handle[i].open.state, before.open.state, sizeof before.open.state);
     }
 }
 
@@ -135,7 +129,7 @@ static bool read_sources(struct fdri_counters_observed *o, const struct fdri_cou
     bool all = true;
     for (uint32_t i = 0; i < p->readings; i++) {
         const struct fdri_counters_reading *r = &p->reading[i];
-        uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS];
+        uint64_t value[FDR_SOURCE_COUNTERS];
         if (!r->source->read) continue;
         int e = fdri_counters_handle_read(&o->handle[i], value);
         if (e) {

@@ -22,9 +22,9 @@ static uint64_t cycles, instructions, temperature; /* shared with the monitor th
 static uint32_t opened, closed, reads;
 static int open_error;
 
-static const struct fdri_counters chip_counters[] = {{"cycles", "", FDR_METRIC_COUNTER},
-                                                     {"instructions", "", FDR_METRIC_COUNTER},
-                                                     {"temperature", "mK", FDR_METRIC_GAUGE}};
+static const struct fdr_counter chip_counters[] = {{"cycles", "", FDR_METRIC_COUNTER, FDR_U64},
+                                                   {"instructions", "", FDR_METRIC_COUNTER, FDR_U64},
+                                                   {"temperature", "mK", FDR_METRIC_GAUGE, FDR_U64}};
 
 static unsigned tries, try_us; /* number of probes; microseconds of each */
 static inline int chip_probe(uint32_t which, char *why, size_t bytes)
@@ -41,14 +41,14 @@ static inline uint32_t chip_descriptors(uint32_t wanted)
     (void)wanted;
     return 1;
 }
-static inline int chip_open(struct fdri_counters_handle *h)
+static inline int chip_open(struct fdr_counter_handle *h)
 {
     (void)h;
     if (open_error) return open_error;
     fdri_atomic_add_relaxed(&opened, 1u);
     return 0;
 }
-static inline int chip_read(struct fdri_counters_handle *h, uint64_t *value)
+static inline int chip_read(struct fdr_counter_handle *h, uint64_t *value)
 {
     (void)h;
     fdri_atomic_add_relaxed(&reads, 1u);
@@ -57,13 +57,21 @@ static inline int chip_read(struct fdri_counters_handle *h, uint64_t *value)
     value[2] = fdri_atomic_load_relaxed(&temperature);
     return 0;
 }
-static inline void chip_close(struct fdri_counters_handle *h)
+static inline void chip_close(struct fdr_counter_handle *h)
 {
     (void)h;
     fdri_atomic_add_relaxed(&closed, 1u);
 }
-static const struct fdri_counters_source chip = {"chip",           true,      chip_counters, 3,         chip_probe,
-                                                 chip_descriptors, chip_open, chip_read,     chip_close};
+static const struct fdr_counter_source chip = {.size = sizeof chip,
+                                               .name = "chip",
+                                               .scope = FDR_COUNTER_THREAD,
+                                               .counter = chip_counters,
+                                               .count = 3,
+                                               .probe = chip_probe,
+                                               .descriptors = chip_descriptors,
+                                               .open = chip_open,
+                                               .close = chip_close,
+                                               .read = chip_read};
 
 /* ---- a recording ---- */
 
@@ -144,8 +152,8 @@ static inline void add_reading(struct fdr_file *f, const struct fdr_read_event *
 static inline int use_chip(void **state)
 {
     (void)state;
-    fdri_counters_source_add(NULL);
-    fdri_counters_source_add(&chip);
+    fdri_counters_source_forget();
+    fdr_counter_source_add(&chip);
     return 0;
 }
 #endif

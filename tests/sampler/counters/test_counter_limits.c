@@ -91,22 +91,34 @@ static void readings_thin_in_little_memory(void **state)
 /* Two sources with as many counters as a source may have. */
 #define COUNTER(n)                                                                                                     \
     {                                                                                                                  \
-        "c" #n, "", FDR_METRIC_COUNTER                                                                                 \
+        "c" #n, "", FDR_METRIC_COUNTER, FDR_U64                                                                        \
     }
-static const struct fdri_counters wide_counters[] = {
+static const struct fdr_counter wide_counters[] = {
     COUNTER(0), COUNTER(1), COUNTER(2),  COUNTER(3),  COUNTER(4),  COUNTER(5),  COUNTER(6),  COUNTER(7),
     COUNTER(8), COUNTER(9), COUNTER(10), COUNTER(11), COUNTER(12), COUNTER(13), COUNTER(14), COUNTER(15)};
-static int wide_read(struct fdri_counters_handle *h, uint64_t *value)
+static int wide_read(struct fdr_counter_handle *h, uint64_t *value)
 {
     (void)h;
     fdri_atomic_add_relaxed(&reads, 1u);
-    for (uint64_t i = 0; i < FDRI_COUNTERS_SOURCE_COUNTERS; i++) value[i] = 100 + i;
+    for (uint64_t i = 0; i < FDR_SOURCE_COUNTERS; i++) value[i] = 100 + i;
     return 0;
 }
-static const struct fdri_counters_source wide = {"wide",           true,      wide_counters, 16,        chip_probe,
-                                                 chip_descriptors, chip_open, wide_read,     chip_close},
-                                         wider = {"wider",          true,      wide_counters, 16,        chip_probe,
-                                                  chip_descriptors, chip_open, wide_read,     chip_close};
+static const struct fdr_counter_source wide = {.size = sizeof wide,
+                                               .name = "wide",
+                                               .scope = FDR_COUNTER_THREAD,
+                                               .counter = wide_counters,
+                                               .count = 16,
+                                               .open = chip_open,
+                                               .close = chip_close,
+                                               .read = wide_read};
+static const struct fdr_counter_source wider = {.size = sizeof wider,
+                                                .name = "wider",
+                                                .scope = FDR_COUNTER_THREAD,
+                                                .counter = wide_counters,
+                                                .count = 16,
+                                                .open = chip_open,
+                                                .close = chip_close,
+                                                .read = wide_read};
 
 struct wides {
     uint32_t type[2]; /* kinds of events in the main thread's readings */
@@ -138,8 +150,8 @@ static void more_counters_than_fit(void **state)
     char list[300] = "", *end = list;
     struct wides w = {{0}, 0, 0};
     (void)state;
-    fdri_counters_source_add(&wide);
-    fdri_counters_source_add(&wider);
+    fdr_counter_source_add(&wide);
+    fdr_counter_source_add(&wider);
     for (int i = 0; i < 22; i++) end += sprintf(end, "%s:c%d,", i < 16 ? "wide" : "wider", i % 16);
     strcpy(end, "ipc,wider:c6,wider:c7,chip:temperature"); /* ipc is number 23, and needs instructions and cycles */
     opened = closed = 0;
@@ -154,8 +166,8 @@ static void more_counters_than_fit(void **state)
     assert_null(strstr(missing_in(f), "wide"));
     fdr_file_close(f);
     fdr_finalize();
-    fdri_counters_source_add(NULL);
-    fdri_counters_source_add(&chip);
+    fdri_counters_source_forget();
+    fdr_counter_source_add(&chip);
 }
 
 /* ---- threads of the program ---- */

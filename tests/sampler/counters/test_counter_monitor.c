@@ -106,10 +106,10 @@ static void instructions_per_cycle(void **state)
     assert_true(q.unknown > 0 && q.known > 0); /* before the first quotient the value is not-a-number, never 0 */
     assert_true(q.least > 0.02 && q.most < 0.3);
     /* Without the made-up source, on a machine without hardware counters, the reason names the missing part. */
-    fdri_counters_source_add(NULL);
+    fdri_counters_source_forget();
     if (fdri_counters_source_derived.probe(FDRI_COUNTERS_IPC, why, sizeof why))
         assert_non_null(strstr(why, "perf_event_open(instructions)"));
-    fdri_counters_source_add(&chip);
+    fdr_counter_source_add(&chip);
 }
 
 /* Probing opens and closes files. A program that begins by closing all foreign descriptors must come after that. */

@@ -80,23 +80,23 @@ static void *work(void *p)
     return NULL;
 }
 
-static bool works(const struct fdri_counters_source *s, uint32_t which)
+static bool works(const struct fdr_counter_source *s, uint32_t which)
 {
     char why[FDRI_COUNTERS_WHY_BYTES] = "";
-    int e = s->probe(which, why, sizeof why);
+    int e = fdri_counters_try((struct fdri_counters_choice){s, which}, why, sizeof why);
     assert_true(e == 0 || (e < 0 && why[0])); /* a failure always has a reason */
     if (e) printf("# %s:%s: %s\n", s->name, s->counter[which].name, why);
     return e == 0;
 }
 
-static uint32_t working(const struct fdri_counters_source *s)
+static uint32_t working(const struct fdr_counter_source *s)
 {
     uint32_t wanted = 0;
     for (uint32_t i = 0; i < s->count; i++) wanted |= works(s, i) ? 1u << i : 0u;
     return wanted;
 }
 
-static uint32_t number_of(const struct fdri_counters_source *s, const char *name)
+static uint32_t number_of(const struct fdr_counter_source *s, const char *name)
 {
     for (uint32_t i = 0; i < s->count; i++)
         if (!strcmp(s->counter[i].name, name)) return i;
@@ -104,14 +104,14 @@ static uint32_t number_of(const struct fdri_counters_source *s, const char *name
     return 0;
 }
 
-static uint64_t rise(const struct fdri_counters_source *s, const uint64_t *from, const uint64_t *to, const char *name)
+static uint64_t rise(const struct fdr_counter_source *s, const uint64_t *from, const uint64_t *to, const char *name)
 {
     uint32_t i = number_of(s, name);
     return to[i] - from[i];
 }
 
 /* Reads `s` for another thread before and after its activity. Returns false if no counter of `s` works here. */
-static bool observe(const struct fdri_counters_source *s, uint32_t *wanted, uint64_t *from, uint64_t *to,
+static bool observe(const struct fdr_counter_source *s, uint32_t *wanted, uint64_t *from, uint64_t *to,
                     struct worker *w)
 {
     struct fdri_counters_handle h;
@@ -123,10 +123,10 @@ static bool observe(const struct fdri_counters_source *s, uint32_t *wanted, uint
     pthread_barrier_wait(&w->barrier);
     assert_int_equal(fdri_counters_handle_open(&h, s, w->tid, *wanted), 0);
     assert_int_equal(fdri_fd_budget_used() - held, s->descriptors(*wanted));
-    assert_int_equal(s->read(&h, from), 0);
+    assert_int_equal(fdri_counters_handle_read(&h, from), 0);
     pthread_barrier_wait(&w->barrier);
     pthread_barrier_wait(&w->barrier);
-    assert_int_equal(s->read(&h, to), 0);
+    assert_int_equal(fdri_counters_handle_read(&h, to), 0);
     pthread_barrier_wait(&w->barrier);
     pthread_join(thread, NULL);
     fdri_counters_handle_close(&h);
@@ -150,10 +150,10 @@ static uint64_t switches(const struct rusage *r) { return (uint64_t)(r->ru_nvcsw
 
 static void perf_agrees_with_getrusage(void **state)
 {
-    const struct fdri_counters_source *s = &fdri_counters_source_perf;
+    const struct fdr_counter_source *s = &fdri_counters_source_perf;
     struct worker w;
     uint32_t wanted;
-    uint64_t from[FDRI_COUNTERS_SOURCE_COUNTERS], to[FDRI_COUNTERS_SOURCE_COUNTERS];
+    uint64_t from[FDR_SOURCE_COUNTERS], to[FDR_SOURCE_COUNTERS];
     (void)state;
     if (!observe(s, &wanted, from, to, &w)) skip();
     uint64_t faults = (uint64_t)(w.after.usage.ru_minflt - w.before.usage.ru_minflt);
@@ -173,8 +173,8 @@ static void perf_agrees_with_getrusage(void **state)
 static void the_task_clock_agrees_with_the_cpu_clock(void **state)
 {
     enum { TIMES = 6, SLACK = 3000000 };
-    const struct fdri_counters_source *s = &fdri_counters_source_perf;
-    uint64_t from[FDRI_COUNTERS_SOURCE_COUNTERS], to[FDRI_COUNTERS_SOURCE_COUNTERS], value = 0, truth = 0;
+    const struct fdr_counter_source *s = &fdri_counters_source_perf;
+    uint64_t from[FDR_SOURCE_COUNTERS], to[FDR_SOURCE_COUNTERS], value = 0, truth = 0;
     (void)state;
     for (int i = 0; i < TIMES && (!i || !is_near(value, truth, SLACK)); i++) {
         struct worker w;
@@ -191,17 +191,17 @@ static void the_task_clock_agrees_with_the_cpu_clock(void **state)
 static void all_of_a_group_count_at_once(void **state)
 {
     struct fdri_counters_handle h;
-    uint64_t from[FDRI_COUNTERS_SOURCE_COUNTERS], to[FDRI_COUNTERS_SOURCE_COUNTERS];
+    uint64_t from[FDR_SOURCE_COUNTERS], to[FDR_SOURCE_COUNTERS];
     uint32_t clock = number_of(&fdri_counters_source_perf, "task-clock"), wanted = working(&fdri_counters_source_perf);
     int late = 0;
     (void)state;
     if (!(wanted >> clock & 1)) skip();
     for (int i = 0; i < 20; i++) {
         assert_int_equal(fdri_counters_handle_open(&h, &fdri_counters_source_perf, 0, wanted), 0);
-        assert_int_equal(h.source->read(&h, from), 0);
+        assert_int_equal(fdri_counters_handle_read(&h, from), 0);
         uint64_t begin = fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID);
         while (fdri_clock_ns(CLOCK_THREAD_CPUTIME_ID) < begin + 300000) {}
-        assert_int_equal(h.source->read(&h, to), 0);
+        assert_int_equal(fdri_counters_handle_read(&h, to), 0);
         fdri_counters_handle_close(&h);
         late += to[clock] - from[clock] < 200000; /* two clocks */
     }
@@ -210,10 +210,10 @@ static void all_of_a_group_count_at_once(void **state)
 
 static void task_agrees_with_getrusage(void **state)
 {
-    const struct fdri_counters_source *s = &fdri_counters_source_task;
+    const struct fdr_counter_source *s = &fdri_counters_source_task;
     struct worker w;
     uint32_t wanted;
-    uint64_t from[FDRI_COUNTERS_SOURCE_COUNTERS], to[FDRI_COUNTERS_SOURCE_COUNTERS];
+    uint64_t from[FDR_SOURCE_COUNTERS], to[FDR_SOURCE_COUNTERS];
     (void)state;
     if (!observe(s, &wanted, from, to, &w)) skip();
     near(rise(s, from, to, "page-faults"), (uint64_t)(w.after.usage.ru_minflt - w.before.usage.ru_minflt), 64);
@@ -222,10 +222,10 @@ static void task_agrees_with_getrusage(void **state)
 
 static void sched_agrees_with_the_cpu_clock(void **state)
 {
-    const struct fdri_counters_source *s = &fdri_counters_source_sched;
+    const struct fdr_counter_source *s = &fdri_counters_source_sched;
     struct worker w;
     uint32_t wanted;
-    uint64_t from[FDRI_COUNTERS_SOURCE_COUNTERS], to[FDRI_COUNTERS_SOURCE_COUNTERS];
+    uint64_t from[FDR_SOURCE_COUNTERS], to[FDR_SOURCE_COUNTERS];
     (void)state;
     if (!observe(s, &wanted, from, to, &w)) skip();
     near(rise(s, from, to, "cpu-time"), w.after.cpu_ns - w.before.cpu_ns, 5000000);
@@ -234,10 +234,10 @@ static void sched_agrees_with_the_cpu_clock(void **state)
 
 static void switches_agree_with_getrusage(void **state)
 {
-    const struct fdri_counters_source *s = &fdri_counters_source_switches;
+    const struct fdr_counter_source *s = &fdri_counters_source_switches;
     struct worker w;
     uint32_t wanted;
-    uint64_t from[FDRI_COUNTERS_SOURCE_COUNTERS], to[FDRI_COUNTERS_SOURCE_COUNTERS];
+    uint64_t from[FDR_SOURCE_COUNTERS], to[FDR_SOURCE_COUNTERS];
     (void)state;
     if (!observe(s, &wanted, from, to, &w)) skip();
     near(rise(s, from, to, "context-switches"), switches(&w.after.usage) - switches(&w.before.usage), 8);
@@ -248,7 +248,7 @@ static void a_descriptor_outlives_its_thread_and_a_proc_file_says_so(void **stat
 {
     struct worker w;
     struct fdri_counters_handle perf, task;
-    uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS];
+    uint64_t value[FDR_SOURCE_COUNTERS];
     pthread_t thread;
     (void)state;
     pthread_barrier_init(&w.barrier, NULL, 2);
@@ -260,10 +260,11 @@ static void a_descriptor_outlives_its_thread_and_a_proc_file_says_so(void **stat
     assert_int_equal(fdri_counters_handle_open(&task, &fdri_counters_source_task, w.tid, 1), 0);
     for (int i = 0; i < 3; i++) pthread_barrier_wait(&w.barrier);
     pthread_join(thread, NULL);
-    for (int i = 0; i < 1000 && !task.source->read(&task, value); i++) usleep(1000); /* the kernel removes the thread */
-    assert_true(task.source->read(&task, value) < 0);
+    for (int i = 0; i < 1000 && !fdri_counters_handle_read(&task, value); i++)
+        usleep(1000); /* the kernel removes the thread */
+    assert_true(fdri_counters_handle_read(&task, value) < 0);
     if (have_perf) {
-        assert_int_equal(perf.source->read(&perf, value), 0);
+        assert_int_equal(fdri_counters_handle_read(&perf, value), 0);
         assert_true(value[faults] >= PAGES);
         fdri_counters_handle_close(&perf);
     }
@@ -273,33 +274,33 @@ static void a_descriptor_outlives_its_thread_and_a_proc_file_says_so(void **stat
 static void process_memory_and_io(void **state)
 {
     struct fdri_counters_handle memory, io;
-    uint64_t a[FDRI_COUNTERS_SOURCE_COUNTERS], b[FDRI_COUNTERS_SOURCE_COUNTERS];
+    uint64_t a[FDR_SOURCE_COUNTERS], b[FDR_SOURCE_COUNTERS];
     static char buffer[1 << 16];
     size_t bytes = 64u << 20;
     (void)state;
     assert_int_equal(
         fdri_counters_handle_open(&memory, &fdri_counters_source_process, 0, working(&fdri_counters_source_process)),
         0);
-    assert_int_equal(memory.source->read(&memory, a), 0);
-    assert_true(a[number_of(memory.source, "threads")] >= 1);
+    assert_int_equal(fdri_counters_handle_read(&memory, a), 0);
+    assert_true(a[number_of(memory.open.source, "threads")] >= 1);
     char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    assert_int_equal(memory.source->read(&memory, b), 0);
+    assert_int_equal(fdri_counters_handle_read(&memory, b), 0);
     munmap(p, bytes);
-    near(b[number_of(memory.source, "rss")] - a[number_of(memory.source, "rss")], bytes, bytes / 8);
+    near(b[number_of(memory.open.source, "rss")] - a[number_of(memory.open.source, "rss")], bytes, bytes / 8);
     fdri_counters_handle_close(&memory);
 
     uint32_t wanted = working(&fdri_counters_source_io);
     if (!wanted) return;
     assert_int_equal(fdri_counters_handle_open(&io, &fdri_counters_source_io, 0, wanted), 0);
-    assert_int_equal(io.source->read(&io, a), 0);
+    assert_int_equal(fdri_counters_handle_read(&io, a), 0);
     int zero = open("/dev/zero", O_RDONLY), null = open("/dev/null", O_WRONLY);
     for (int i = 0; i < 10; i++)
         assert_int_equal(write(null, buffer, (size_t)read(zero, buffer, sizeof buffer)), (ssize_t)sizeof buffer);
     close(zero);
     close(null);
-    assert_int_equal(io.source->read(&io, b), 0);
-    near(b[number_of(io.source, "read")] - a[number_of(io.source, "read")], 10 * sizeof buffer, 4096);
-    near(b[number_of(io.source, "written")] - a[number_of(io.source, "written")], 10 * sizeof buffer, 4096);
+    assert_int_equal(fdri_counters_handle_read(&io, b), 0);
+    near(b[number_of(io.open.source, "read")] - a[number_of(io.open.source, "read")], 10 * sizeof buffer, 4096);
+    near(b[number_of(io.open.source, "written")] - a[number_of(io.open.source, "written")], 10 * sizeof buffer, 4096);
     fdri_counters_handle_close(&io);
 }
 
@@ -317,7 +318,7 @@ static void energy_goes_on_when_the_counter_wraps(void **state)
 {
     char root[] = "/tmp/fdr-powercap-XXXXXX", zone[300], why[FDRI_COUNTERS_WHY_BYTES], command[400];
     struct fdri_counters_handle h;
-    uint64_t value[FDRI_COUNTERS_SOURCE_COUNTERS];
+    uint64_t value[FDR_SOURCE_COUNTERS];
     (void)state;
     assert_non_null(mkdtemp(root));
     snprintf(zone, sizeof zone, "%s/intel-rapl:0", root);
@@ -329,12 +330,12 @@ static void energy_goes_on_when_the_counter_wraps(void **state)
     assert_int_equal(fdri_counters_source_energy.probe(4, why, sizeof why), -ENOENT);
     assert_non_null(strstr(why, "intel-rapl:1"));
     assert_int_equal(fdri_counters_handle_open(&h, &fdri_counters_source_energy, 0, 1), 0);
-    assert_int_equal(h.source->read(&h, value), 0);
+    assert_int_equal(fdri_counters_handle_read(&h, value), 0);
     assert_int_equal(value[0], 1000);
     write_text(zone, "energy_uj", "4900\n");
-    assert_int_equal(h.source->read(&h, value), 0);
+    assert_int_equal(fdri_counters_handle_read(&h, value), 0);
     write_text(zone, "energy_uj", "150\n");
-    assert_int_equal(h.source->read(&h, value), 0);
+    assert_int_equal(fdri_counters_handle_read(&h, value), 0);
     assert_int_equal(value[0], 5150);
     fdri_counters_handle_close(&h);
     fdri_counters_powercap_folder = "/sys/class/powercap";
@@ -356,12 +357,28 @@ static int good_probe(uint32_t which, char *why, size_t bytes)
     (void)bytes;
     return 0;
 }
-static const struct fdri_counters fake_counters[] = {{"page-faults", "", FDR_METRIC_COUNTER},
-                                                     {"sparks", "uJ", FDR_METRIC_COUNTER}};
-static const struct fdri_counters_source broken = {
-    .name = "broken", .per_thread = true, .counter = fake_counters, .count = 2, .probe = broken_probe};
-static const struct fdri_counters_source good = {
-    .name = "good", .per_thread = true, .counter = fake_counters, .count = 2, .probe = good_probe};
+static const struct fdr_counter fake_counters[] = {{"page-faults", "", FDR_METRIC_COUNTER, FDR_U64},
+                                                   {"sparks", "uJ", FDR_METRIC_COUNTER, FDR_U64}};
+static int read_none(struct fdr_counter_handle *h, uint64_t *value)
+{
+    (void)h;
+    (void)value;
+    return 0;
+}
+static const struct fdr_counter_source broken = {.size = sizeof broken,
+                                                 .read = read_none,
+                                                 .name = "broken",
+                                                 .scope = FDR_COUNTER_THREAD,
+                                                 .counter = fake_counters,
+                                                 .count = 2,
+                                                 .probe = broken_probe};
+static const struct fdr_counter_source good = {.size = sizeof good,
+                                               .read = read_none,
+                                               .name = "good",
+                                               .scope = FDR_COUNTER_THREAD,
+                                               .counter = fake_counters,
+                                               .count = 2,
+                                               .probe = good_probe};
 
 static size_t choose(const char *list, bool threads_only, char *texts, char *missing)
 {
@@ -380,8 +397,8 @@ static void names_become_counters(void **state)
 {
     char texts[2000], missing[400];
     (void)state;
-    fdri_counters_source_add(&broken);
-    fdri_counters_source_add(&good);
+    fdr_counter_source_add(&broken);
+    fdr_counter_source_add(&good);
     assert_int_equal(choose("page-faults", false, texts, missing), 1);
     assert_string_equal(texts, "good:page-faults"); /* the first counter that works */
     assert_string_equal(missing, "");
@@ -395,7 +412,7 @@ static void names_become_counters(void **state)
     choose("all", false, texts, missing);
     assert_non_null(strstr(missing, "broken:page-faults and 1 more of broken: broken by design (0)"));
     assert_null(strstr(texts, "broken"));
-    fdri_counters_source_add(NULL);
+    fdri_counters_source_forget();
     assert_true(choose("default", false, texts, missing) >= 4);
     assert_non_null(strstr(texts, "process:rss"));
     assert_int_equal(choose("", false, texts, missing), 0);
