@@ -74,13 +74,12 @@ static void argument(const struct process *p, const char *before, const char *na
     fdri_convert_text_string(p->out, ":");
 }
 
-/* type: 0 u64, 1 i64, 2 f64; 3, 4, 5 the same with 32 bits, widened when recorded */
-static void value(const struct process *p, uint32_t type, uint64_t bits)
+static void value(const struct process *p, enum fdr_value_type type, uint64_t bits)
 {
     double real;
     memcpy(&real, &bits, sizeof real);
-    if (type == 2 || type == 5) fdri_convert_text_f64(p->out, real);
-    else if (type == 1 || type == 4) fdri_convert_text_i64(p->out, (int64_t)bits);
+    if (type == FDR_VALUE_F64) fdri_convert_text_f64(p->out, real);
+    else if (type == FDR_VALUE_I64) fdri_convert_text_i64(p->out, (int64_t)bits);
     else fdri_convert_text_u64(p->out, bits);
 }
 
@@ -124,22 +123,22 @@ static void instant(const struct process *p, const struct fdr_read_event *e, con
 }
 
 /* Fields may share a name, but keys of one object may not. So the second one is "name#2". */
-static void field(const struct process *p, const char *before, const char *const *names, uint32_t i)
+static void field(const struct process *p, const char *before, const struct fdr_field_info *fields, uint32_t i)
 {
     char key[1024];
     unsigned nth = 1;
-    for (uint32_t k = 0; k < i; k++) nth += strcmp(names[k], names[i]) == 0;
-    if (nth > 1) snprintf(key, sizeof key, "%.1000s#%u", names[i], nth);
-    argument(p, before, nth > 1 ? key : names[i]);
+    for (uint32_t k = 0; k < i; k++) nth += strcmp(fields[k].name, fields[i].name) == 0;
+    if (nth > 1) snprintf(key, sizeof key, "%.1000s#%u", fields[i].name, nth);
+    argument(p, before, nth > 1 ? key : fields[i].name);
 }
 
-static void arguments(const struct process *p, const struct fdr_read_event *e, const char *const *names,
-                      const uint8_t *types, uint32_t count)
+static void arguments(const struct process *p, const struct fdr_read_event *e, const struct fdr_field_info *fields,
+                      uint32_t count)
 {
     const char *before = ",\"args\":{";
     for (uint32_t i = 0; i < count && i < e->field_count && i < 16; i++) {
-        field(p, before, names, i);
-        value(p, types[i], e->field[i]);
+        field(p, before, fields, i);
+        value(p, fields[i].type, e->field[i]);
         before = ",";
     }
     fdri_convert_text_string(p->out, strcmp(before, ",") == 0 ? "}}" : "}"); /* with arguments, two objects are open */
@@ -147,50 +146,49 @@ static void arguments(const struct process *p, const struct fdr_read_event *e, c
 
 static void counter(const struct process *p, const struct fdr_read_event *e)
 {
-    const struct fdr_definition *d = fdr_definition(p->file, FDR_METRIC_DEFINITION, e->id);
+    const struct fdr_metric_info *m = fdr_metric_info(p->file, e->id);
     begin(p, 'C', e->location);
     at(p, e->time_ns);
     fdri_convert_text_string(p->out, ",\"id\":"); /* gives each location a track of its own */
     fdri_convert_text_u64(p->out, (uint64_t)e->location + 1);
-    named(p, d->name);
-    argument(p, ",\"args\":{", d->file[0] ? d->file : "value");
-    value(p, d->value_type, e->field[0]);
+    named(p, m->name);
+    argument(p, ",\"args\":{", m->unit[0] ? m->unit : "value");
+    value(p, m->type, e->field[0]);
     fdri_convert_text_string(p->out, "}}");
 }
 
 static void collective(const struct process *p, const struct fdr_read_event *e)
 {
-    static const char *const names[] = {"comm", "root", "sent", "received"};
-    static const uint8_t types[] = {0, 1, 0, 0};
+    static const struct fdr_field_info fields[] = {
+        {.name = "comm"}, {.name = "root", .type = FDR_VALUE_I64}, {.name = "sent"}, {.name = "received"}};
     const size_t count = sizeof operations / sizeof operations[0];
     char name[64];
     const char *operation = e->id >= 10 && e->id - 10 < count ? operations[e->id - 10] : "collective";
     snprintf(name, sizeof name, "%s %s", operation, e->kind == FDR_COLL_BEGIN ? "begin" : "end");
     instant(p, e, name);
-    arguments(p, e, names, types, e->kind == FDR_COLL_END ? 4 : 0);
+    arguments(p, e, fields, e->kind == FDR_COLL_END ? 4 : 0);
 }
 
 static void message(const struct process *p, const struct fdr_read_event *e)
 {
-    static const char *const names[] = {"peer", "tag", "comm", "bytes"};
-    static const uint8_t types[] = {0, 1, 0, 0};
+    static const struct fdr_field_info fields[] = {
+        {.name = "peer"}, {.name = "tag", .type = FDR_VALUE_I64}, {.name = "comm"}, {.name = "bytes"}};
     instant(p, e, e->kind == FDR_SEND ? "send" : "recv");
-    arguments(p, e, names, types, 4);
+    arguments(p, e, fields, 4);
 }
 
 static void marker(const struct process *p, const struct fdr_read_event *e)
 {
-    static const char *const names[] = {"value"};
-    static const uint8_t types[] = {0};
+    static const struct fdr_field_info fields[] = {{.name = "value"}};
     instant(p, e, fdr_definition(p->file, FDR_MARKER_DEFINITION, e->id)->name);
-    arguments(p, e, names, types, 1);
+    arguments(p, e, fields, 1);
 }
 
 static void user_event(const struct process *p, const struct fdr_read_event *e)
 {
-    const struct fdr_definition *d = fdr_definition(p->file, FDR_EVENT_DEFINITION, e->id);
-    instant(p, e, d->name);
-    arguments(p, e, d->field_name, d->field_type, d->field_count);
+    const struct fdr_event_info *event = fdr_event_info(p->file, e->id);
+    instant(p, e, event->name);
+    arguments(p, e, event->field, event->field_count);
 }
 
 static uint32_t new_frame(struct frames *f, uint32_t parent, const char *name)

@@ -101,6 +101,29 @@ static void place(const struct fdr_place *p)
     for (uint32_t i = 0; i < p->inlined_count; i++) text(p->inlined[i].function), text(p->inlined[i].file);
 }
 
+static void typed_definition(struct fdr_file *f, uint32_t kind, uint32_t id)
+{
+    if (kind == FDR_METRIC_DEFINITION) {
+        claim(fdr_metric_info(f, id)->id == id, "a metric by id");
+        text(fdr_metric_info(f, id)->name);
+        text(fdr_metric_info(f, id)->unit);
+    } else if (kind == FDR_EVENT_DEFINITION) {
+        const struct fdr_event_info *e = fdr_event_info(f, id);
+        claim(e->id == id && e->field_count <= 16, "an event by id");
+        text(e->name);
+        for (uint32_t i = 0; i < e->field_count; i++) {
+            text(e->field[i].name);
+            text(e->field[i].unit);
+            if (e->field[i].metric) text(fdr_metric_info(f, e->field[i].metric)->unit);
+        }
+    } else if (kind == FDR_COMM_DEFINITION) {
+        const struct fdr_comm_info *c = fdr_comm_info(f, id);
+        claim(c->id == id, "a communicator by id");
+        text(c->name);
+        LOOK(c->world_rank, c->size);
+    }
+}
+
 static void definition(struct fdr_file *f, uint32_t kind, uint32_t id)
 {
     const struct fdr_definition *d = fdr_definition(f, (enum fdr_definition_kind)kind, id);
@@ -108,8 +131,7 @@ static void definition(struct fdr_file *f, uint32_t kind, uint32_t id)
     LOOK(d, 1);
     text(d->name);
     text(d->file);
-    for (uint32_t i = 0; i < d->field_count; i++) text(d->field_name[i]);
-    LOOK(d->field_type, d->field_count);
+    typed_definition(f, kind, id);
     if (!d->address) return;
     place(fdr_place(f, d->address, false));
     place(fdr_place_at(f, d->address, true, fdr_file_info(f)->last_ns));

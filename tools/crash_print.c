@@ -324,16 +324,16 @@ static void print_metrics(struct fdr_file *file)
     fdr_iter_close(it);
     bool any = false;
     for (size_t i = 1; last && i <= count; i++) {
-        const struct fdr_definition *m = fdr_definition(file, FDR_METRIC_DEFINITION, (uint32_t)i);
+        const struct fdr_metric_info *m = fdr_metric_info(file, (uint32_t)i);
         double f;
         if (!last[i].kind) continue;
         if (!any) printf("\nnewest value of each metric\n");
         any = true;
         memcpy(&f, &last[i].field[0], sizeof f);
-        if (m->value_type == 2) printf("  %s = %g %s\n", plain_name(m->name), f, plain_name(m->file));
-        else if (m->value_type == 1)
-            printf("  %s = %" PRId64 " %s\n", plain_name(m->name), (int64_t)last[i].field[0], plain_name(m->file));
-        else printf("  %s = %" PRIu64 " %s\n", plain_name(m->name), last[i].field[0], plain_name(m->file));
+        if (m->type == FDR_VALUE_F64) printf("  %s = %g %s\n", plain_name(m->name), f, plain_name(m->unit));
+        else if (m->type == FDR_VALUE_I64)
+            printf("  %s = %" PRId64 " %s\n", plain_name(m->name), (int64_t)last[i].field[0], plain_name(m->unit));
+        else printf("  %s = %" PRIu64 " %s\n", plain_name(m->name), last[i].field[0], plain_name(m->unit));
     }
     free(last);
 }

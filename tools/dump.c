@@ -49,51 +49,54 @@ static const char *kind_name(uint8_t kind)
 
 struct fields {
     uint32_t count;
-    const char *const *name;
-    const uint8_t *type; /* enum fdr_type; values are 64 bits wide in any case */
-    const char *unit;    /* of metrics; else "" */
+    const struct fdr_field_info *field;
 };
 
-enum { UNSIGNED = 0, SIGNED = 1 };
-
-/* `type` is memory for the type of a metric. */
-static struct fields fields_of(const struct fdr_file *file, const struct fdr_read_event *e, uint8_t *type)
+/* `value` is memory for the field of a metric. */
+static struct fields fields_of(const struct fdr_file *file, const struct fdr_read_event *e,
+                               struct fdr_field_info *value)
 {
-    static const char *const message_names[] = {"peer", "tag", "comm", "bytes"};
-    static const char *const collective_names[] = {"comm", "root", "sent", "received"};
-    static const char *const value_name[] = {"value"};
-    static const uint8_t types[] = {UNSIGNED, SIGNED, UNSIGNED, UNSIGNED};
-    const struct fdr_definition *d;
+    static const struct fdr_field_info message[] = {
+        {.name = "peer"}, {.name = "tag", .type = FDR_VALUE_I64}, {.name = "comm"}, {.name = "bytes"}};
+    static const struct fdr_field_info collective[] = {
+        {.name = "comm"}, {.name = "root", .type = FDR_VALUE_I64}, {.name = "sent"}, {.name = "received"}};
+    static const struct fdr_field_info marker[] = {{.name = "value"}};
     switch (e->kind) {
     case FDR_SEND:
-    case FDR_RECV: return (struct fields){4, message_names, types, ""};
-    case FDR_COLL_END: return (struct fields){4, collective_names, types, ""};
+    case FDR_RECV: return (struct fields){4, message};
+    case FDR_COLL_END: return (struct fields){4, collective};
     case FDR_METRIC:
-        d = fdr_definition(file, FDR_METRIC_DEFINITION, e->id);
-        *type = (uint8_t)d->value_type;
-        return (struct fields){1, value_name, type, d->file};
-    case FDR_MARKER: return (struct fields){1, value_name, types, ""};
-    case FDR_EVENT:
-        d = fdr_definition(file, FDR_EVENT_DEFINITION, e->id);
-        return (struct fields){d->field_count, d->field_name, d->field_type, ""};
-    default: return (struct fields){0, NULL, NULL, ""};
+        *value = (struct fdr_field_info){.name = "value", .type = fdr_metric_info(file, e->id)->type};
+        return (struct fields){1, value};
+    case FDR_MARKER: return (struct fields){1, marker};
+    case FDR_EVENT: {
+        const struct fdr_event_info *event = fdr_event_info(file, e->id);
+        return (struct fields){event->field_count, event->field};
     }
+    default: return (struct fields){0, NULL};
+    }
+}
+
+/* Of metrics; else "". */
+static const char *unit_of(const struct fdr_file *file, const struct fdr_read_event *e)
+{
+    return e->kind == FDR_METRIC ? fdr_metric_info(file, e->id)->unit : "";
 }
 
 /* True for a metric whose values are running counts; all others are gauges. */
 static bool is_counter(const struct fdr_file *file, const struct fdr_read_event *e)
 {
-    return e->kind == FDR_METRIC && fdr_definition(file, FDR_METRIC_DEFINITION, e->id)->line == 1;
+    return e->kind == FDR_METRIC && fdr_metric_info(file, e->id)->counter;
 }
 
-static void write_value(uint8_t type, uint64_t bits, bool json)
+static void write_value(enum fdr_value_type type, uint64_t bits, bool json)
 {
     double real;
     memcpy(&real, &bits, sizeof real);
-    if (type == 2 || type == 5) {
+    if (type == FDR_VALUE_F64) {
         if (json && !(real - real == 0)) out_text("null"); /* JSON has neither infinities nor NaN */
         else out_f64(real);
-    } else if (type == 1 || type == 4) {
+    } else if (type == FDR_VALUE_I64) {
         out_i64((int64_t)bits);
     } else {
         out_u64(bits);
@@ -113,14 +116,14 @@ static void write_word(const char *text)
 static unsigned nth_of_name(const struct fields *f, uint32_t i)
 {
     unsigned nth = 1;
-    for (uint32_t k = 0; k < i; k++) nth += strcmp(f->name[k], f->name[i]) == 0;
+    for (uint32_t k = 0; k < i; k++) nth += strcmp(f->field[k].name, f->field[i].name) == 0;
     return nth;
 }
 
 static void write_field_name(const struct fields *f, uint32_t i)
 {
     unsigned nth = nth_of_name(f, i);
-    write_word(f->name[i][0] ? f->name[i] : "_");
+    write_word(f->field[i].name[0] ? f->field[i].name : "_");
     if (nth == 1) return;
     out_char('#');
     out_u64(nth);
@@ -155,19 +158,20 @@ static void sample_attributes(const struct fdr_file *file, const struct fdr_read
 
 static void write_attributes(const struct fdr_file *file, const struct fdr_read_event *e)
 {
-    uint8_t type;
-    struct fields f = fields_of(file, e, &type);
+    struct fdr_field_info value;
+    struct fields f = fields_of(file, e, &value);
+    const char *unit = unit_of(file, e);
     bool some = false;
     for (uint32_t i = 0; i < f.count && i < e->field_count && i < 16; i++) {
         if (some) out_char(' ');
         write_field_name(&f, i);
         out_char('=');
-        write_value(f.type[i], e->field[i], false);
+        write_value(f.field[i].type, e->field[i], false);
         some = true;
     }
-    if (f.unit[0]) {
+    if (unit[0]) {
         out_text(" unit=");
-        write_word(f.unit);
+        write_word(unit);
     }
     if (is_counter(file, e)) out_text(" kind=counter");
     if (e->sample) sample_attributes(file, e);
@@ -237,22 +241,23 @@ static void field_key(const char *before, const struct fields *f, uint32_t i)
 {
     char key[1024];
     unsigned nth = nth_of_name(f, i);
-    if (nth > 1) snprintf(key, sizeof key, "%.1000s#%u", f->name[i], nth);
-    json_key(before, nth > 1 ? key : f->name[i]);
+    if (nth > 1) snprintf(key, sizeof key, "%.1000s#%u", f->field[i].name, nth);
+    json_key(before, nth > 1 ? key : f->field[i].name);
 }
 
 static void json_attributes(const struct fdr_file *file, const struct fdr_read_event *e)
 {
-    uint8_t type;
-    struct fields f = fields_of(file, e, &type);
+    struct fdr_field_info value;
+    struct fields f = fields_of(file, e, &value);
+    const char *unit = unit_of(file, e);
     const char *before = "";
     for (uint32_t i = 0; i < f.count && i < e->field_count && i < 16; i++, before = ", ") {
         field_key(before, &f, i);
-        write_value(f.type[i], e->field[i], true);
+        write_value(f.field[i].type, e->field[i], true);
     }
-    if (f.unit[0]) {
+    if (unit[0]) {
         json_key(", ", "unit");
-        out_json(f.unit);
+        out_json(unit);
     }
     if (e->kind == FDR_METRIC) {
         json_key(", ", "metric_kind");

@@ -536,6 +536,20 @@ static void print_config(const char *config)
     }
 }
 
+/* Metrics of the program, and counters, with unit and kind. */
+static void print_metrics(const struct fdr_file *file)
+{
+    enum { SHOWN = 8 };
+    size_t count = fdr_definition_count(file, FDR_METRIC_DEFINITION);
+    for (uint32_t id = 1; id <= count && id <= SHOWN; id++) {
+        const struct fdr_metric_info *m = fdr_metric_info(file, id);
+        printf("%s%s (%s%s%s)", id == 1 ? "metrics    " : ", ", plain_name(m->name), m->counter ? "counter" : "gauge",
+               m->unit[0] ? ", " : "", plain_name(m->unit));
+    }
+    if (count > SHOWN) printf(" and %zu more (--json names them)", count - SHOWN);
+    if (count) putchar('\n');
+}
+
 static int print_text(const struct arguments *a, struct fdr_file *file)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
@@ -544,6 +558,7 @@ static int print_text(const struct arguments *a, struct fdr_file *file)
     print_buffer(info);
     print_overhead(file);
     print_losses(info);
+    print_metrics(file);
     if (a->config) print_config(info->config);
     print_locations(file);
     print_ages(file);

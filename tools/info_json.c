@@ -263,6 +263,38 @@ static void set_sizes(json_t *o, const struct fdr_file_info *info)
     set_u64(o, "unlisted_bins", info->unlisted_bins);
 }
 
+static json_t *metrics_json(const struct fdr_file *file)
+{
+    static const char *const types[] = {"u64", "i64", "f64"};
+    size_t count = fdr_definition_count(file, FDR_METRIC_DEFINITION);
+    json_t *all = json_array();
+    for (uint32_t id = 1; id <= count; id++) {
+        const struct fdr_metric_info *m = fdr_metric_info(file, id);
+        json_t *o = json_object();
+        set(o, "name", json_text(m->name));
+        set(o, "unit", json_text(m->unit));
+        set(o, "kind", json_text(m->counter ? "counter" : "gauge"));
+        set(o, "type", json_text(types[m->type]));
+        json_array_append_new(all, o);
+    }
+    return all;
+}
+
+static json_t *communicators_json(const struct fdr_file *file)
+{
+    size_t count = fdr_definition_count(file, FDR_COMM_DEFINITION);
+    json_t *all = json_array();
+    for (uint32_t id = 1; id <= count; id++) {
+        const struct fdr_comm_info *c = fdr_comm_info(file, id);
+        json_t *o = json_object();
+        set_u64(o, "id", id);
+        set(o, "name", json_text(c->name));
+        set_u64(o, "size", c->size);
+        json_array_append_new(all, o);
+    }
+    return all;
+}
+
 int print_info_json(struct fdr_file *file)
 {
     json_t *o = json_object();
@@ -273,5 +305,7 @@ int print_info_json(struct fdr_file *file)
     set(o, "ledger", ledger_json(file));
     set(o, "reductions", reductions_json(file));
     set(o, "overhead", overhead_json(file));
+    set(o, "metrics", metrics_json(file));
+    set(o, "communicators", communicators_json(file));
     return print_json(o);
 }

@@ -395,12 +395,12 @@ static void out_value(uint32_t type, uint64_t bits)
     out_text_wide(text, 17);
 }
 
-static void out_metric_kind(const struct fdr_definition *d)
+static void out_metric_kind(const struct fdr_metric_info *m)
 {
-    out_text(d->line == 1 ? "  (counter" : "  (gauge");
-    if (d->file[0]) {
+    out_text(m->counter ? "  (counter" : "  (gauge");
+    if (m->unit[0]) {
         out_text(", ");
-        out_cell(d->file);
+        out_cell(m->unit);
     }
     out_char(')');
 }
@@ -424,7 +424,7 @@ bool points_text(const struct stats_arguments *a, const struct fdr_file *file, c
         out_text(fdr_class_name(rows[i].class_));
         out_char(' ');
         out_cell(point_name(file, &rows[i]));
-        if (rows[i].class_ == FDR_IN_METRIC) out_metric_kind(fdr_definition(file, FDR_METRIC_DEFINITION, rows[i].id));
+        if (rows[i].class_ == FDR_IN_METRIC) out_metric_kind(fdr_metric_info(file, rows[i].id));
         if (rows[i].at_least)
             out_text(fdr_file_info(file)->totals_lost ? "  [or more: rows of totals are damaged]"
                                                       : "  [or more: a thread may have had no room for it]");

@@ -131,7 +131,7 @@ struct fdr_file_info {
     bool has_trigger;           /* a trigger or the watchdog took it; the next five fields describe it */
     const char *trigger_name;
     uint64_t trigger_time_ns, trigger_value;
-    uint32_t trigger_value_type; /* as fdr_definition.value_type */
+    uint32_t trigger_value_type; /* enum fdr_value_type */
     uint32_t trigger_location;   /* id; UINT32_MAX: none */
     bool has_end;                /* `fdr run` saw how the process ended; the next three fields tell */
     int end_status;              /* as waitpid gives it; INT_MIN: not known */
@@ -231,13 +231,9 @@ struct fdr_definition {
     enum fdr_definition_kind kind;
     uint32_t id;
     const char *name; /* of a region known by address: its symbol, else "module+0xoffset" */
-    const char *file; /* "": unknown. Of a metric: its unit */
+    const char *file; /* of a region; "": unknown */
     uint32_t line;
-    uint64_t address;     /* 0: none */
-    uint32_t value_type;  /* of a metric: 0 u64, 1 i64, 2 f64 */
-    uint32_t field_count; /* of a user event */
-    const char *const *field_name;
-    const uint8_t *field_type; /* as value_type */
+    uint64_t address; /* 0: none */
     /* Of a region: a name that rules of FDR_FILTER see. For a region known by address that is its symbol, as linked;
      * "": it has none, or the module's file is not there. */
     const char *symbol;
@@ -247,6 +243,39 @@ FDR_API size_t fdr_definition_count(const struct fdr_file *file, enum fdr_defini
 /* Never NULL: an id without a definition has the name "[unknown ID]", or "[unknown]". */
 FDR_API const struct fdr_definition *fdr_definition(const struct fdr_file *file, enum fdr_definition_kind kind,
                                                     uint32_t id);
+
+/* What definitions of three kinds say beyond a name. Never NULL: an id without a definition has a name as above, and
+ * nothing else. */
+enum fdr_value_type { FDR_VALUE_U64 = 0, FDR_VALUE_I64 = 1, FDR_VALUE_F64 = 2 };
+struct fdr_metric_info {
+    uint32_t id;
+    const char *name, *unit; /* unit "": a count, or not given */
+    enum fdr_value_type type;
+    bool counter; /* its values are running counts; else it is a gauge */
+};
+FDR_API const struct fdr_metric_info *fdr_metric_info(const struct fdr_file *file, uint32_t id);
+struct fdr_field_info {
+    const char *name; /* at most 27 bytes */
+    enum fdr_value_type type;
+    /* Of readings of counters (events fdr.counters.N and fdr.edges): unit and id of the metric that describes the
+     * counter. Else "" and 0. */
+    const char *unit;
+    uint32_t metric;
+};
+struct fdr_event_info { /* a type of user event */
+    uint32_t id;
+    const char *name;
+    uint32_t field_count;
+    const struct fdr_field_info *field;
+};
+FDR_API const struct fdr_event_info *fdr_event_info(const struct fdr_file *file, uint32_t id);
+struct fdr_comm_info { /* a communicator; 0, the world, has no definition */
+    uint32_t id;
+    const char *name;
+    uint32_t size;              /* 0: not known */
+    const uint32_t *world_rank; /* of each member */
+};
+FDR_API const struct fdr_comm_info *fdr_comm_info(const struct fdr_file *file, uint32_t id);
 /* Finds names for addresses by build-id, with elfutils; C++ names are demangled. The open functions call it unless
  * FDR_SYMBOLS=0. Does nothing in a build without elfutils. */
 FDR_API void fdr_file_symbolise(struct fdr_file *file);

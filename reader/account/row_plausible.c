@@ -40,7 +40,7 @@ static bool defined(const struct fdr_file *f, const struct fdri_arena_row *r)
     if (kind == FDRI_ARENA_DEF_COLLECTIVE) id >>= 1;
     const struct fdri_file_definition *d = fdri_file_definition(f, kind, id);
     if (!d) return id && f->definitions[kind].count < f->sb.def_count[kind] && id <= f->sb.def_count[kind];
-    return kind != FDRI_ARENA_DEF_METRIC || d->d.value_type == type_of(r);
+    return kind != FDRI_ARENA_DEF_METRIC || (uint32_t)d->metric.type == type_of(r);
 }
 
 static double double_of(uint64_t bits)

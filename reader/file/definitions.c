@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *keep_text(struct fdr_file *f, const char *text, size_t bytes)
+const char *fdri_file_text(struct fdr_file *f, const char *text, size_t bytes)
 {
     char *copy = fdri_file_alloc(f, bytes + 1);
     if (copy) memcpy(copy, text, bytes);
@@ -51,26 +51,6 @@ uint32_t fdri_file_def_bytes(const uint8_t *bytes, uint32_t room, uint64_t *vain
     return d ? d->bytes : 0;
 }
 
-static void fields(struct fdr_file *f, const struct fdri_arena_def *d, const uint8_t *payload,
-                   struct fdr_definition *out)
-{
-    uint32_t count = d->payload_bytes / sizeof(struct fdri_arena_def_field);
-    if (count > FDRI_CODEC_FIELDS_MAX) count = FDRI_CODEC_FIELDS_MAX;
-    const char **names = fdri_file_alloc(f, count * sizeof *names);
-    uint8_t *types = fdri_file_alloc(f, count);
-    if (!names || !types) return;
-    for (uint32_t i = 0; i < count; i++) {
-        struct fdri_arena_def_field field;
-        memcpy(&field, payload + i * sizeof field, sizeof field);
-        names[i] = keep_text(f, field.name, strnlen(field.name, sizeof field.name));
-        types[i] = (uint8_t)field.type;
-        if (!names[i]) return;
-    }
-    out->field_count = count;
-    out->field_name = names;
-    out->field_type = types;
-}
-
 static void take_definition(struct fdr_file *f, const struct fdri_arena_def *d)
 {
     if (d->kind == 0 || d->kind >= FDRI_FILE_KINDS || d->id > FDRI_CODEC_ID_MAX) return;
@@ -83,13 +63,12 @@ static void take_definition(struct fdr_file *f, const struct fdri_arena_def *d)
     out.d = (struct fdr_definition){.kind = (enum fdr_definition_kind)d->kind,
                                     .id = d->id,
                                     .line = d->line,
-                                    .address = region || module ? d->value : 0,
-                                    .value_type = d->kind == FDRI_ARENA_DEF_METRIC ? (uint32_t)d->value : 0};
-    out.d.name = keep_text(f, name, strnlen(name, d->name_bytes));
-    out.d.file = keep_text(f, file, strnlen(file, d->file_bytes));
+                                    .address = region || module ? d->value : 0};
+    out.d.name = fdri_file_text(f, name, strnlen(name, d->name_bytes));
+    out.d.file = fdri_file_text(f, file, strnlen(file, d->file_bytes));
     if (!out.d.name || !out.d.file) return;
     out.d.symbol = region ? out.d.name : "";
-    if (d->kind == FDRI_ARENA_DEF_EVENT) fields(f, d, payload, &out.d);
+    fdri_file_type_definition(f, d, payload, &out);
     if (module && d->payload_bytes == sizeof out.from) memcpy(&out.from, payload, sizeof out.from);
     all->row[all->count++] = out;
     if (d->id > all->id_max) all->id_max = d->id;
@@ -164,6 +143,7 @@ void fdri_file_definitions(struct fdr_file *f)
             fdri_file_damage(f, "only %zu of %u definitions of kind %u are readable", kept, f->sb.def_count[kind],
                              kind);
     }
+    fdri_file_field_units(f);
 }
 
 /* ---- lookup ---- */
@@ -182,10 +162,11 @@ const struct fdri_file_definition *fdri_file_definition(const struct fdr_file *f
     return low < all->count && all->row[low].d.id == id ? &all->row[low] : NULL;
 }
 
-static struct fdr_definition **unknown_slot(struct fdr_definition **table, size_t slots, uint32_t kind, uint32_t id)
+static struct fdri_file_definition **unknown_slot(struct fdri_file_definition **table, size_t slots, uint32_t kind,
+                                                  uint32_t id)
 {
     size_t i = (id * 0x9E3779B1u ^ kind * 0x85EBCA6Bu) & (slots - 1);
-    while (table[i] && (table[i]->id != id || (uint32_t)table[i]->kind != kind)) i = (i + 1) & (slots - 1);
+    while (table[i] && (table[i]->d.id != id || (uint32_t)table[i]->d.kind != kind)) i = (i + 1) & (slots - 1);
     return &table[i];
 }
 
@@ -193,36 +174,56 @@ static bool grow_unknown(struct fdr_file *f)
 {
     if (f->unknown_slots && f->unknown_count < f->unknown_slots / 2) return true;
     size_t slots = f->unknown_slots ? f->unknown_slots * 2 : 64;
-    struct fdr_definition **wider = fdri_file_calloc(slots, sizeof *wider);
+    struct fdri_file_definition **wider = fdri_file_calloc(slots, sizeof *wider);
     if (!wider) return false;
     for (size_t i = 0; i < f->unknown_slots; i++)
         if (f->unknown[i])
-            *unknown_slot(wider, slots, (uint32_t)f->unknown[i]->kind, f->unknown[i]->id) = f->unknown[i];
+            *unknown_slot(wider, slots, (uint32_t)f->unknown[i]->d.kind, f->unknown[i]->d.id) = f->unknown[i];
     free(f->unknown);
     f->unknown = wider;
     f->unknown_slots = slots;
     return true;
 }
 
-static const struct fdr_definition *unknown(struct fdr_file *f, uint32_t kind, uint32_t id)
+static const struct fdri_file_definition *nobody(uint32_t kind)
 {
-    static const struct fdr_definition nobody = {.name = "[unknown]", .file = "", .symbol = ""};
-    if (!grow_unknown(f)) return &nobody;
-    struct fdr_definition **slot = unknown_slot(f->unknown, f->unknown_slots, kind, id);
-    const struct fdr_definition *known = *slot;
-    if (known) return known;
+    static const struct fdr_definition name = {.name = "[unknown]", .file = "", .symbol = ""};
+    static const struct fdri_file_definition any = {.d = name, .event = {.name = "[unknown]"}},
+                                             metric = {.d = name, .metric = {.name = "[unknown]", .unit = ""}};
+    return kind == FDRI_ARENA_DEF_METRIC ? &metric : &any;
+}
+
+static const struct fdri_file_definition *unknown(struct fdr_file *f, uint32_t kind, uint32_t id)
+{
+    if (!grow_unknown(f)) return nobody(kind);
+    struct fdri_file_definition **slot = unknown_slot(f->unknown, f->unknown_slots, kind, id);
+    if (*slot) return *slot;
     struct {
-        struct fdr_definition d;
+        struct fdri_file_definition all;
         char name[32];
     } *made = fdri_file_calloc(1, sizeof *made);
-    if (!made) return &nobody;
+    if (!made) return nobody(kind);
     if (id) snprintf(made->name, sizeof made->name, "[unknown %u]", id);
     else snprintf(made->name, sizeof made->name, "[unknown]"); /* an event in no region */
-    made->d = (struct fdr_definition){
+    made->all.d = (struct fdr_definition){
         .kind = (enum fdr_definition_kind)kind, .id = id, .name = made->name, .file = "", .symbol = ""};
+    fdri_file_type_unknown(&made->all);
     f->unknown_count++;
     /* cppcheck-suppress memleak ; the table has it */
-    return *slot = &made->d;
+    return *slot = &made->all;
+}
+
+const struct fdri_file_definition *fdri_file_definition_or_unknown(const struct fdr_file *file, uint32_t kind,
+                                                                   uint32_t id)
+{
+    struct fdr_file *f = (struct fdr_file *)(uintptr_t)file; /* placeholders for unknown ids are made on first use */
+    uint32_t k = kind < FDRI_FILE_KINDS ? kind : 0;
+    const struct fdri_file_definition *d = fdri_file_definition(f, k, id);
+    if (d) return d;
+    pthread_mutex_lock(&f->lock);
+    d = unknown(f, k, id);
+    pthread_mutex_unlock(&f->lock);
+    return d;
 }
 
 size_t fdr_definition_count(const struct fdr_file *f, enum fdr_definition_kind kind)
@@ -232,12 +233,5 @@ size_t fdr_definition_count(const struct fdr_file *f, enum fdr_definition_kind k
 
 const struct fdr_definition *fdr_definition(const struct fdr_file *file, enum fdr_definition_kind kind, uint32_t id)
 {
-    struct fdr_file *f = (struct fdr_file *)(uintptr_t)file; /* placeholders for unknown ids are made on first use */
-    uint32_t k = (uint32_t)kind < FDRI_FILE_KINDS ? (uint32_t)kind : 0;
-    const struct fdri_file_definition *known = fdri_file_definition(f, k, id);
-    if (known) return &known->d;
-    pthread_mutex_lock(&f->lock);
-    const struct fdr_definition *d = unknown(f, k, id);
-    pthread_mutex_unlock(&f->lock);
-    return d;
+    return &fdri_file_definition_or_unknown(file, (uint32_t)kind, id)->d;
 }

@@ -4,6 +4,7 @@
  *   open_file.c       opens a path or memory                read_superblock.c  reads its fields, repairs damaged ones
  *   verify_checks.c   spare superblock, meta block checks   meta_scan.c        finds meta blocks without their links
  *   locations.c       accounts, open calls, tail            definitions.c      names
+ *   typed_definitions.c metrics, events, communicators
  *   partitions.c      from their chain, or from a scan      bin_list.c         orders the bins of a partition
  *   bin_scan.c        finds all bin headers                 read_bins.c        reads one bin: header and payload
  *   undo_fold.c       undoes a fold cut short by a kill     tick_to_ns.c       converts stored ticks to ns
@@ -123,6 +124,21 @@ const struct fdri_arena_level_points *fdri_file_points(const struct fdr_file *f,
 void fdri_file_definitions(struct fdr_file *f);
 /* The definition with this id, or NULL. */
 const struct fdri_file_definition *fdri_file_definition(const struct fdr_file *f, uint32_t kind, uint32_t id);
+/* The same; without one a placeholder with the name "[unknown ID]". Never NULL. */
+const struct fdri_file_definition *fdri_file_definition_or_unknown(const struct fdr_file *f, uint32_t kind,
+                                                                   uint32_t id);
+/* A copy of the text that lives as long as the file; NULL: no memory. */
+const char *fdri_file_text(struct fdr_file *f, const char *text, size_t bytes);
+
+/* ---- typed_definitions.c ---- */
+/* Fills the part of `out` that depends on the kind; its name and text are set. */
+void fdri_file_type_definition(struct fdr_file *f, const struct fdri_arena_def *d, const uint8_t *payload,
+                               struct fdri_file_definition *out);
+void fdri_file_type_unknown(struct fdri_file_definition *out);
+/* When all definitions are there: gives the fields of fdr's own events their units. */
+void fdri_file_field_units(struct fdr_file *f);
+
+/* ---- definitions.c ---- */
 /* Bytes of the valid definition record at `bytes`, at most `room`; 0: there is none. *vain counts the bytes checked
  * without success; it must be 0 at first. */
 uint32_t fdri_file_def_bytes(const uint8_t *bytes, uint32_t room, uint64_t *vain);

@@ -36,6 +36,11 @@ struct fdri_file_definition {
     uint32_t module; /* for a region known by address: id of its module; 0: unknown */
     uint64_t bytes;  /* for a module: its size in memory */
     uint64_t from;   /* for a module: full tick of its load; 0: no module was there before */
+    union {          /* by kind */
+        struct fdr_metric_info metric;
+        struct fdr_event_info event;
+        struct fdr_comm_info comm;
+    };
 };
 struct fdri_file_definitions {
     struct fdri_file_definition *row; /* sorted by id */
@@ -85,8 +90,8 @@ struct fdr_file {
     struct fdri_file_defs *defs;
     size_t defs_count, defs_room;
     uint64_t defs_bytes;
-    uint64_t defs_failed_bytes;      /* bytes checked for definitions without success */
-    struct fdr_definition **unknown; /* hash table of placeholders for unknown ids */
+    uint64_t defs_failed_bytes;            /* bytes checked for definitions without success */
+    struct fdri_file_definition **unknown; /* hash table of placeholders for unknown ids */
     size_t unknown_count, unknown_slots;
     void **kept_memory; /* strings and arrays of definitions, freed with the file */
     size_t kept_count, kept_room;

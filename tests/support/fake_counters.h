@@ -101,7 +101,7 @@ static inline struct fdr_file *take(void)
     return f;
 }
 
-typedef void event_function(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d,
+typedef void event_function(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_event_info *d,
                             void *p);
 static inline void each_event(struct fdr_file *f, event_function *call, void *p)
 {
@@ -109,7 +109,7 @@ static inline void each_event(struct fdr_file *f, event_function *call, void *p)
     struct fdr_read_event e;
     struct fdr_iter *it = fdr_iter_open(f, &user);
     assert_non_null(it);
-    while (fdr_iter_next(it, &e)) call(f, &e, fdr_definition(f, FDR_EVENT_DEFINITION, e.id), p);
+    while (fdr_iter_next(it, &e)) call(f, &e, fdr_event_info(f, e.id), p);
     fdr_iter_close(it);
 }
 
@@ -135,13 +135,13 @@ struct readings {
     uint64_t count, last[16], idle, thread;
     bool falls;
 };
-static inline void add_reading(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d,
+static inline void add_reading(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_event_info *d,
                                void *p)
 {
     struct readings *r = p;
     (void)f;
     if (strncmp(d->name, "fdr.counters.", 13) || e->field[0] != r->thread) return;
-    assert_string_equal(d->field_name[4], "chip:cycles");
+    assert_string_equal(d->field[4].name, "chip:cycles");
     for (uint32_t i = 4; i < 6; i++) r->falls |= e->field[i] < r->last[i];
     memcpy(r->last, e->field, sizeof r->last);
     r->idle += e->field[3];

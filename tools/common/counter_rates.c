@@ -74,36 +74,14 @@ static uint32_t counter_of(struct gather *g, uint32_t metric)
 {
     if (metric > g->metrics) metric = 0;
     if (g->counter_of_metric[metric]) return g->counter_of_metric[metric] - 1;
-    const struct fdr_definition *d = fdr_definition(g->file, FDR_METRIC_DEFINITION, metric);
-    g->r->counter[g->r->count] = (struct counter){.name = d->name,
-                                                  .unit = d->file,
-                                                  .gauge = d->line != 1,
-                                                  .real = d->value_type == 2,
-                                                  .sign = d->value_type == 1};
+    const struct fdr_metric_info *m = fdr_metric_info(g->file, metric);
+    g->r->counter[g->r->count] = (struct counter){.name = m->name,
+                                                  .unit = m->unit,
+                                                  .gauge = !m->counter,
+                                                  .real = m->type == FDR_VALUE_F64,
+                                                  .sign = m->type == FDR_VALUE_I64};
     g->counter_of_metric[metric] = ++g->r->count;
     return g->r->count - 1;
-}
-
-/* Names of fields have at most 27 bytes. One of that length may end with the number of its metric. */
-static uint32_t counter_numbered(struct gather *g, const char *name)
-{
-    const char *mark = strlen(name) == 27 ? strrchr(name, '#') : NULL;
-    unsigned long metric = mark ? strtoul(mark + 1, NULL, 10) : 0;
-    if (!metric || metric > g->metrics) return UINT32_MAX;
-    const struct fdr_definition *d = fdr_definition(g->file, FDR_METRIC_DEFINITION, (uint32_t)metric);
-    return strncmp(d->name, name, (size_t)(mark - name)) ? UINT32_MAX : counter_of(g, (uint32_t)metric);
-}
-
-/* A field of the monitor's events has the name of a metric; the metric has unit and kind. */
-static uint32_t counter_named(struct gather *g, const char *name)
-{
-    uint32_t numbered = counter_numbered(g, name);
-    if (numbered != UINT32_MAX) return numbered;
-    for (uint32_t i = 1; i <= g->metrics; i++) {
-        const struct fdr_definition *d = fdr_definition(g->file, FDR_METRIC_DEFINITION, i);
-        if (!strncmp(d->name, name, 27) && (strlen(name) == 27 || !strcmp(d->name, name))) return counter_of(g, i);
-    }
-    return UINT32_MAX;
 }
 
 /* ---- the stack of a location ---- */
@@ -377,7 +355,7 @@ static const struct shape *shape_of(struct gather *g, uint32_t type)
 {
     struct shape *s = &g->shape[type < SHAPES ? type : 0];
     if (s->known || type >= SHAPES) return s;
-    const struct fdr_definition *d = fdr_definition(g->file, FDR_EVENT_DEFINITION, type);
+    const struct fdr_event_info *d = fdr_event_info(g->file, type);
     s->known = true;
     s->edges = !strcmp(d->name, "fdr.edges");
     uint32_t before = s->edges ? 0 : FIELDS_BEFORE;
@@ -385,9 +363,9 @@ static const struct shape *shape_of(struct gather *g, uint32_t type)
     s->count = d->field_count - before;
     s->is_edge = s->count <= TRACK_COUNTERS;
     for (uint32_t k = 0; s->is_edge && k < s->count; k++) {
-        s->counter[k] = counter_named(g, d->field_name[before + k]);
-        s->is_edge = s->counter[k] != UINT32_MAX;
+        s->is_edge = d->field[before + k].metric != 0;
         if (!s->is_edge) break;
+        s->counter[k] = counter_of(g, d->field[before + k].metric);
         *(s->edges ? &g->r->counter[s->counter[k]].at_edges : &g->r->counter[s->counter[k]].sampled) = true;
     }
     return s;

@@ -326,7 +326,7 @@ bool rows_from_events(struct stat_rows *rows, struct fdr_file *file, const struc
 static uint32_t value_type_of(const struct fdr_file *file, const struct fdr_total *t)
 {
     if (t->class_ != FDR_IN_METRIC || t->rest) return 0;
-    return fdr_definition(file, FDR_METRIC_DEFINITION, t->id)->value_type;
+    return fdr_metric_info(file, t->id)->type;
 }
 
 static double real_of(uint64_t bits)
@@ -419,9 +419,9 @@ const char *point_name(const struct fdr_file *file, const struct point_row *row)
     switch (row->class_) {
     case FDR_IN_MESSAGE: return row->id == 1 ? "send" : row->id == 2 ? "recv" : "message";
     case FDR_IN_COLLECTIVE: return collective_name(row->id);
-    case FDR_IN_METRIC: return fdr_definition(file, FDR_METRIC_DEFINITION, row->id)->name;
+    case FDR_IN_METRIC: return fdr_metric_info(file, row->id)->name;
     case FDR_IN_MARKER: return fdr_definition(file, FDR_MARKER_DEFINITION, row->id)->name;
-    case FDR_IN_USER: return fdr_definition(file, FDR_EVENT_DEFINITION, row->id)->name;
+    case FDR_IN_USER: return fdr_event_info(file, row->id)->name;
     default: return fdr_class_name(row->class_);
     }
 }

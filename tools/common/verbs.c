@@ -386,9 +386,9 @@ const char *event_name(const struct fdr_file *file, const struct fdr_read_event 
     case FDR_RECV: return "recv";
     case FDR_COLL_BEGIN:
     case FDR_COLL_END: return collective_name(event->id);
-    case FDR_METRIC: return fdr_definition(file, FDR_METRIC_DEFINITION, event->id)->name;
+    case FDR_METRIC: return fdr_metric_info(file, event->id)->name;
     case FDR_MARKER: return fdr_definition(file, FDR_MARKER_DEFINITION, event->id)->name;
-    case FDR_EVENT: return fdr_definition(file, FDR_EVENT_DEFINITION, event->id)->name;
+    case FDR_EVENT: return fdr_event_info(file, event->id)->name;
     case FDR_SAMPLE:
         return event->sample && event->sample->pc
                    ? fdr_place_at(file, event->sample->pc, false, event->time_ns)->function

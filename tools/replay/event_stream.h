@@ -26,17 +26,16 @@ enum op {
 };
 
 struct stream_definition {
-    const char *name, *file; /* name NULL: unknown; "" is a name. metrics: `file` is the unit */
+    const char *name, *file; /* name NULL: unknown; "" is a name */
     uint32_t line;
-    uint32_t value_type;  /* metrics: enum fdr_type */
-    uint32_t field_count; /* events */
-    const char *const *field_name;
-    const uint8_t *field_type;
+    const struct fdr_metric_info *metric; /* metrics and events, which only recordings have */
+    const struct fdr_event_info *event;
     uint32_t recorded; /* id from the recorder */
 };
 struct stream_comm {
     const uint32_t *rank;
     uint32_t size, recorded;
+    const char *name; /* NULL: it has none */
 };
 
 struct stream {
@@ -51,7 +50,8 @@ struct stream {
     size_t region_count, metric_count, marker_count, event_count;
     struct stream_comm *comm; /* [0] is the world */
     size_t comm_count;
-    uint32_t *open; /* regions open at the end, outermost first */
+    bool other_comms; /* events may name communicators beyond these */
+    uint32_t *open;   /* regions open at the end, outermost first */
     size_t open_count;
     uint64_t events, calls; /* in one pass; calls: number of enters */
     void *storage;          /* the file's bytes; names and ranks point into it */

@@ -19,7 +19,7 @@ static void define_regions(struct stream *s)
 
 static bool same_comm(const struct stream_comm *a, const struct stream_comm *b)
 {
-    return a->size == b->size && memcmp(a->rank, b->rank, a->size * sizeof *a->rank) == 0;
+    return a->size == b->size && (!a->size || memcmp(a->rank, b->rank, a->size * sizeof *a->rank) == 0);
 }
 
 /* Ranks of one run define the same communicators in the same order: one definition serves all of them. */
@@ -38,8 +38,9 @@ static void define_comms(struct streams *all, size_t stream)
     struct stream *s = &all->list[stream];
     for (size_t i = 1; i < s->comm_count; i++) {
         snprintf(name, sizeof name, "comm %zu", i);
+        const char *given = s->comm[i].name ? s->comm[i].name : name;
         s->comm[i].recorded = defined_by_other_stream(all, stream, i);
-        if (!s->comm[i].recorded) s->comm[i].recorded = fdr_comm_define(name, s->comm[i].rank, s->comm[i].size);
+        if (!s->comm[i].recorded) s->comm[i].recorded = fdr_comm_define(given, s->comm[i].rank, s->comm[i].size);
     }
 }
 
@@ -47,19 +48,21 @@ static void define_comms(struct streams *all, size_t stream)
 static void define_event(struct stream_definition *d)
 {
     struct fdr_field fields[16];
-    for (uint32_t i = 0; i < d->field_count; i++) {
-        enum fdr_type type = (enum fdr_type)(d->field_type[i] % 3);
-        fields[i] = (struct fdr_field){d->field_name[i], type, i * sizeof(uint64_t)};
+    uint32_t count = d->event->field_count < 16 ? d->event->field_count : 16;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct fdr_field_info *f = &d->event->field[i];
+        fields[i] = (struct fdr_field){f->name, (enum fdr_type)f->type, i * sizeof(uint64_t)};
     }
-    d->recorded = fdr_event_define(d->name, fields, d->field_count);
+    d->recorded = fdr_event_define(d->name, fields, count);
 }
 
 static void define_points(struct stream *s)
 {
-    for (size_t i = 1; i < s->metric_count; i++)
-        s->metric[i].recorded = fdr_metric_define(s->metric[i].name, s->metric[i].file,
-                                                  (enum fdr_type)(s->metric[i].value_type % 3),
-                                                  s->metric[i].line == 1 ? FDR_METRIC_COUNTER : FDR_METRIC_GAUGE);
+    for (size_t i = 1; i < s->metric_count; i++) {
+        const struct fdr_metric_info *m = s->metric[i].metric;
+        s->metric[i].recorded = fdr_metric_define(m->name, m->unit, (enum fdr_type)m->type,
+                                                  m->counter ? FDR_METRIC_COUNTER : FDR_METRIC_GAUGE);
+    }
     for (size_t i = 1; i < s->marker_count; i++) s->marker[i].recorded = fdr_marker_define(s->marker[i].name);
     for (size_t i = 1; i < s->event_count; i++) define_event(&s->event[i]);
 }
@@ -71,9 +74,8 @@ static uint32_t recorded(const struct stream_definition *list, size_t count, uin
 
 static uint32_t recorded_comm(const struct stream *s, uint64_t comm)
 {
-    /* A recording has only the numbers of communicators, not their members, so the numbers stay. */
-    if (!s->comm) return (uint32_t)comm;
-    return comm < s->comm_count ? s->comm[comm].recorded : 0;
+    if (comm < s->comm_count) return s->comm[comm].recorded;
+    return s->other_comms ? (uint32_t)comm : 0;
 }
 
 /* Puts the recorder's own ids into the records, so the timed loop looks nothing up. */
@@ -88,7 +90,7 @@ static void translate(struct stream *s)
         case OP_RECV: f[2] = recorded_comm(s, f[2]); break;
         case OP_COLL_END: f[1] = recorded_comm(s, f[1]); break;
         case OP_METRIC:
-            f[2] = f[0] < s->metric_count ? s->metric[f[0]].value_type % 3 : 0;
+            f[2] = f[0] < s->metric_count ? (uint64_t)s->metric[f[0]].metric->type : 0;
             f[0] = recorded(s->metric, s->metric_count, f[0]);
             break;
         case OP_MARKER: f[0] = recorded(s->marker, s->marker_count, f[0]); break;

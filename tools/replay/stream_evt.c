@@ -109,7 +109,7 @@ static bool read_comms(struct evt *e, struct stream *s)
     for (size_t used = 0; s->comm_count < e->h.n_comms && used < words;) {
         uint32_t size = at[used++];
         if (size > words - used) break;
-        s->comm[s->comm_count++] = (struct stream_comm){at + used, size, 0};
+        s->comm[s->comm_count++] = (struct stream_comm){.rank = at + used, .size = size};
         used += size;
     }
     return true;

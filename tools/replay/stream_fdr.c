@@ -121,12 +121,24 @@ static struct stream_definition *definitions(const struct fdr_file *file, enum f
         list[id] = (struct stream_definition){.name = d->name,
                                               .file = d->file,
                                               .line = d->line,
-                                              .value_type = d->value_type,
-                                              .field_count = d->field_count < 16 ? d->field_count : 16,
-                                              .field_name = d->field_name,
-                                              .field_type = d->field_type};
+                                              .metric = fdr_metric_info(file, (uint32_t)id),
+                                              .event = fdr_event_info(file, (uint32_t)id)};
     }
     return list;
+}
+
+/* [0] is the world. Ids without a definition are groups without members, so that each has a number. */
+static bool read_comms(struct stream *s, const struct fdr_file *file)
+{
+    size_t n = fdr_definition_count(file, FDR_COMM_DEFINITION) + 1;
+    s->comm = calloc(n, sizeof *s->comm);
+    s->comm_count = s->comm ? n : 0;
+    s->other_comms = true;
+    for (size_t id = 1; id < s->comm_count; id++) {
+        const struct fdr_comm_info *c = fdr_comm_info(file, (uint32_t)id);
+        s->comm[id] = (struct stream_comm){.rank = c->world_rank, .size = c->size, .name = c->name};
+    }
+    return s->comm != NULL;
 }
 
 static bool read_definitions(struct stream *s, const struct fdr_file *file)
@@ -135,7 +147,7 @@ static bool read_definitions(struct stream *s, const struct fdr_file *file)
     s->metric = definitions(file, FDR_METRIC_DEFINITION, &s->metric_count);
     s->marker = definitions(file, FDR_MARKER_DEFINITION, &s->marker_count);
     s->event = definitions(file, FDR_EVENT_DEFINITION, &s->event_count);
-    return s->region && s->metric && s->marker && s->event;
+    return s->region && s->metric && s->marker && s->event && read_comms(s, file);
 }
 
 static bool read_events(struct builder *b, struct fdr_file *file, uint32_t location)

@@ -288,7 +288,7 @@ static void definitions(void **state)
     assert_int_equal(fdr_definition_count(f, FDR_METRIC_DEFINITION), 1);
     assert_string_equal(fdr_definition(f, FDR_REGION_DEFINITION, 123)->name, "region 123");
     assert_int_equal(fdr_definition(f, FDR_REGION_DEFINITION, 123)->line, 123);
-    assert_string_equal(fdr_definition(f, FDR_METRIC_DEFINITION, 1)->file, "1");
+    assert_string_equal(fdr_metric_info(f, 1)->unit, "1");
     for (uint32_t i = 1000; i < 2000; i++) {
         snprintf(name, sizeof name, "[unknown %u]", i);
         assert_string_equal(fdr_definition(f, FDR_REGION_DEFINITION, i)->name, name);

@@ -42,8 +42,8 @@ static void P4_metrics_of_every_type(void **state)
     assert_true(total(f, FDR_IN_METRIC, u)->max_u == UINT64_MAX && total(f, FDR_IN_METRIC, u)->min_u == 0);
     assert_true(total(f, FDR_IN_METRIC, d)->min_u == bits(-(double)INFINITY));
     assert_true(total(f, FDR_IN_METRIC, d)->max_u == bits((double)INFINITY));
-    assert_int_equal(fdr_definition(f, FDR_METRIC_DEFINITION, d)->value_type, 2);
-    assert_string_equal(fdr_definition(f, FDR_METRIC_DEFINITION, d)->file, "s");
+    assert_int_equal(fdr_metric_info(f, d)->type, FDR_VALUE_F64);
+    assert_string_equal(fdr_metric_info(f, d)->unit, "s");
     end(f);
 }
 
@@ -158,10 +158,10 @@ static void P4_user_events_with_typed_fields(void **state)
     assert_int_equal(e[3].field_count, 0);
     assert_int_equal(e[4].field_count, 16);
     for (int i = 0; i < 16; i++) assert_true(e[4].field[i] == UINT64_MAX);
-    const struct fdr_definition *d = fdr_definition(f, FDR_EVENT_DEFINITION, type);
+    const struct fdr_event_info *d = fdr_event_info(f, type);
     assert_int_equal(d->field_count, 7);
-    assert_string_equal(d->field_name[4], "e");
-    assert_int_equal(d->field_type[4], 1);
+    assert_string_equal(d->field[4].name, "e");
+    assert_int_equal(d->field[4].type, FDR_VALUE_I64);
     assert_int_equal(total(f, FDR_IN_USER, type)->calls, 3);
     end(f);
 }

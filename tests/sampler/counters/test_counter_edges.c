@@ -68,7 +68,7 @@ static const struct fdr_counter_provider ticks = {.size = offsetof(struct fdr_co
 struct edges {
     uint64_t count, sum, wrong;
 };
-static void add_edge(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d, void *p)
+static void add_edge(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_event_info *d, void *p)
 {
     struct edges *r = p;
     (void)f;

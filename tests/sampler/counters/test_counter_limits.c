@@ -26,7 +26,7 @@
 struct thinned {
     uint64_t first, last, number, readings, widest;
 };
-static void add_thinned(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d, void *p)
+static void add_thinned(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_event_info *d, void *p)
 {
     struct thinned *r = p;
     (void)f;
@@ -124,14 +124,14 @@ struct wides {
     uint32_t type[2]; /* kinds of events in the main thread's readings */
     uint32_t fields, others;
 };
-static void add_wide(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d, void *p)
+static void add_wide(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_event_info *d, void *p)
 {
     struct wides *w = p;
     (void)f;
     if (strncmp(d->name, "fdr.counters.", 13) || e->field[0] != (uint64_t)getpid()) return;
     if (e->id == w->type[0] || e->id == w->type[1]) return;
     w->type[w->type[0] != 0] = e->id;
-    for (uint32_t i = 4; i < d->field_count; i++) w->others += strncmp(d->field_name[i], "wide", 4) != 0;
+    for (uint32_t i = 4; i < d->field_count; i++) w->others += strncmp(d->field[i].name, "wide", 4) != 0;
     w->fields += d->field_count - 4;
 }
 

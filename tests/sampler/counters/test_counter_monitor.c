@@ -40,10 +40,10 @@ static void readings_are_running_counts_of_each_thread(void **state)
     assert_true(r.count > 1 && !r.falls);
     assert_true(r.last[4] == fdri_atomic_load_relaxed(&cycles) && r.last[5] == fdri_atomic_load_relaxed(&instructions));
     assert_true(r.idle > 0); /* readings without a change are counted, not stored */
-    const struct fdr_definition *d = fdr_definition(f, FDR_METRIC_DEFINITION, 3);
-    assert_string_equal(d->name, "chip:temperature");
-    assert_string_equal(d->file, "mK");
-    assert_int_equal(d->line, FDR_METRIC_GAUGE);
+    const struct fdr_metric_info *m = fdr_metric_info(f, 3);
+    assert_string_equal(m->name, "chip:temperature");
+    assert_string_equal(m->unit, "mK");
+    assert_false(m->counter);
     fdr_file_close(f);
     fdr_finalize();
     assert_int_equal(fdri_fd_budget_used(), 0);
@@ -55,14 +55,14 @@ struct quotients {
     uint64_t known, unknown;
     double least, most;
 };
-static void add_quotient(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d, void *p)
+static void add_quotient(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_event_info *d, void *p)
 {
     struct quotients *q = p;
     double v;
     (void)f;
     if (strncmp(d->name, "fdr.counters.", 13) || e->field[0] != (uint64_t)getpid()) return;
-    assert_string_equal(d->field_name[4], "derived:ipc");
-    assert_int_equal(d->field_type[4], FDR_F64);
+    assert_string_equal(d->field[4].name, "derived:ipc");
+    assert_int_equal(d->field[4].type, FDR_VALUE_F64);
     memcpy(&v, &e->field[4], sizeof v);
     if (v != v) {
         q->unknown++;

@@ -133,24 +133,23 @@ static void wrong_sources_are_refused(void **state)
     fdri_counters_source_forget();
 }
 
-static const struct fdr_definition *metric(const struct fdr_file *f, const char *name)
+static const struct fdr_metric_info *metric(const struct fdr_file *f, const char *name)
 {
     for (uint32_t i = 1; i <= fdr_definition_count(f, FDR_METRIC_DEFINITION); i++)
-        if (!strcmp(fdr_definition(f, FDR_METRIC_DEFINITION, i)->name, name))
-            return fdr_definition(f, FDR_METRIC_DEFINITION, i);
+        if (!strcmp(fdr_metric_info(f, i)->name, name)) return fdr_metric_info(f, i);
     fail_msg("no metric %s", name);
     return NULL;
 }
 
-static void find_pool(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d, void *found)
+static void find_pool(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_event_info *d, void *found)
 {
     double load;
     (void)f;
     if (strncmp(d->name, "fdr.counters.", 13)) return;
     assert_int_equal(d->field_count, 7);
-    assert_string_equal(d->field_name[4], "pool:in-use");
-    assert_int_equal(d->field_type[5], FDR_I64);
-    assert_int_equal(d->field_type[6], FDR_F64);
+    assert_string_equal(d->field[4].name, "pool:in-use");
+    assert_int_equal(d->field[5].type, FDR_VALUE_I64);
+    assert_int_equal(d->field[6].type, FDR_VALUE_F64);
     memcpy(&load, &e->field[6], sizeof load);
     assert_true(e->field[4] == 123456 && (int64_t)e->field[5] == -7 && load == 0.25);
     ++*(int *)found;
@@ -168,9 +167,10 @@ static void the_monitor_reads_an_added_source(void **state)
     struct fdr_file *f = take();
     each_event(f, find_pool, &found);
     assert_true(found > 0);
-    const struct fdr_definition *d = metric(f, "pool:balance");
-    assert_string_equal(d->file, "coins");
-    assert_int_equal(d->value_type, FDR_I64);
+    const struct fdr_metric_info *m = metric(f, "pool:balance");
+    assert_string_equal(m->unit, "coins");
+    assert_true(m->type == FDR_VALUE_I64 && !m->counter);
+    assert_true(metric(f, "pool:in-use")->type == FDR_VALUE_U64 && metric(f, "pool:load")->type == FDR_VALUE_F64);
     bool missing = false;
     for (uint32_t i = 1; i <= fdr_definition_count(f, FDR_MARKER_DEFINITION); i++)
         missing |= strcmp(fdr_definition(f, FDR_MARKER_DEFINITION, i)->name,
@@ -196,16 +196,18 @@ static void *walk(void *unused)
     return unused;
 }
 
-static void add_walk(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_definition *d, void *p)
+static void add_walk(struct fdr_file *f, const struct fdr_read_event *e, const struct fdr_event_info *d, void *p)
 {
     double way;
     if (strcmp(d->name, "fdr.edges")) return;
     memcpy(&way, &e->field[1], sizeof way);
-    assert_string_equal(d->field_name[0], "walker:steps");
-    const char *number = strchr(d->field_name[1], '#'); /* cut: the number of its metric follows */
+    assert_string_equal(d->field[0].name, "walker:steps");
+    const char *number = strchr(d->field[1].name, '#'); /* cut: the number of its metric follows */
     assert_non_null(number);
-    assert_string_equal(fdr_definition(f, FDR_METRIC_DEFINITION, (uint32_t)atoi(number + 1))->name,
+    assert_int_equal(d->field[1].metric, atoi(number + 1));
+    assert_string_equal(fdr_metric_info(f, d->field[1].metric)->name,
                         "walker:a-name-that-is-longer-than-a-field-may-be");
+    assert_string_equal(d->field[1].unit, "m");
     assert_true(e->field[0] == 2 && way == 0.5);
     ++*(int *)p;
 }
@@ -228,7 +230,7 @@ static void calls_read_an_added_source(void **state)
     struct fdr_file *f = take();
     each_event(f, add_walk, &found);
     assert_int_equal(found, 200);
-    assert_string_equal(metric(f, "walker:a-name-that-is-longer-than-a-field-may-be")->file, "m");
+    assert_string_equal(metric(f, "walker:a-name-that-is-longer-than-a-field-may-be")->unit, "m");
     fdr_file_close(f);
     fdr_finalize();
     fdri_counters_source_forget();
