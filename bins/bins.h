@@ -5,7 +5,7 @@
  *
  *   bins.h, alloc.c            whole bins and meta blocks        slabs.h, slab.c       memory of locations, used again
  *   pieces.h, partition.c      parts of bins                     claims.h, claims.c    taking bins of other locations
- *   partition.h, partition.c   lists of bins                     invariants.c          the walker for tests
+ *   partition.h, partition.c   lists of bins                     invariants.c          the walkers
  *   bin_run.h, bin_run.c       bins given back together          pressure/             special cases of scarce memory
  *
  * Neighbours: recorder/ asks for memory and gives it back; format/ has the layout; base/ has the atomics.
@@ -34,6 +34,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/atomic.h"
 #include "base/system/topology.h"
 #include "format/arena/arena.h"
 
@@ -64,7 +65,18 @@ struct fdri_bins_arena {
     uint32_t stripe_log2;
     struct fdri_arena_node *node;
     const struct fdri_system_topology *topology;
+    const char *broken; /* atomic: text of the first condition that did not hold; NULL: all hold */
 };
+/* A condition that must hold, checked in every build where it costs nothing measurable. If it fails, the work goes on;
+ * the next snapshot reports it (recorder/memory/self_check.c). [record] */
+#define FDRI_BINS_HOLDS(a, condition)                                                                                  \
+    do {                                                                                                               \
+        if (__builtin_expect(!(condition), 0)) fdri_bins_broken(a, #condition);                                        \
+    } while (0)
+static inline void fdri_bins_broken(struct fdri_bins_arena *a, const char *condition)
+{
+    if (!fdri_atomic_load_relaxed(&a->broken)) fdri_atomic_store_relaxed(&a->broken, condition);
+}
 static inline void *fdri_bins_at(const struct fdri_bins_arena *a, uint32_t off) { return a->base + off; }
 static inline struct fdri_arena_bin *fdri_bins_bin(const struct fdri_bins_arena *a, uint32_t off)
 {
@@ -108,8 +120,14 @@ uint32_t fdri_bins_meta_take(struct fdri_bins_arena *a, enum fdri_arena_meta_kin
                              uint32_t location);
 uint64_t fdri_bins_meta_used(const struct fdri_bins_arena *a);
 
-/* Verifies the invariants. Returns NULL, or the first violation as a text in `text`. For tests and debug builds; no
- * other thread may use the arena. */
+/* Verify the invariants. Return NULL, or the first violation as a text in `text`. Bounded, also in a damaged arena.
+ * Of the whole arena; no other thread may use it. For tests. */
 const char *fdri_bins_check(const struct fdri_bins_arena *a, char *text, size_t text_bytes);
+/* Of one location, by its owner, outside of changes to its lists; no claimer may be inside. Linear in its bins. */
+const char *fdri_bins_check_location(const struct fdri_bins_arena *a, const struct fdri_arena_location *l, char *text,
+                                     size_t text_bytes);
+/* Of the whole arena while other threads use it: what holds at every moment. Linear in the partitions. The caller keeps
+ * locations from being folded. */
+const char *fdri_bins_check_running(const struct fdri_bins_arena *a, char *text, size_t text_bytes);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Verifies the invariants of bins.h on a quiet arena, for tests. */
+/* Verifies the invariants of bins.h: of a quiet arena, of one's own location, of an arena in use. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/atomic.h"
+#include "base/racy.h"
 #include "bins/bins.h"
 #include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
@@ -38,6 +40,66 @@ static const char *check_part(const struct fdri_bins_arena *a, const struct fdri
     return NULL;
 }
 
+const char *fdri_bins_check_location(const struct fdri_bins_arena *a, const struct fdri_arena_location *l, char *text,
+                                     size_t bytes)
+{
+    uint64_t most = a->super->arena_bytes / sizeof(struct fdri_arena_part);
+    for (uint32_t off = l->parts_first; off; off = ((const struct fdri_arena_part *)fdri_bins_at(a, off))->next) {
+        if (off > a->super->arena_bytes - sizeof(struct fdri_arena_part) || !most--)
+            return say(text, bytes, "chain of partitions leaves the arena or does not end", off);
+        const char *wrong = check_part(a, fdri_bins_at(a, off), text, bytes);
+        if (wrong) return wrong;
+    }
+    return NULL;
+}
+
+/* The oldest bin of a partition that other threads use: header and head agree, if the head stays where it is. */
+FDRI_RACY static bool head_holds(const struct fdri_bins_arena *a, const struct fdri_arena_part *p)
+{
+    uint64_t head = fdri_atomic_load_acquire(&p->list_head); /* A:list */
+    uint32_t off = (uint32_t)head;
+    if (!off) return true;
+    const volatile struct fdri_arena_bin *b = fdri_bins_bin(a, off);
+    bool holds = fdri_bins_may_be_bin(a, off) && b->magic == FDRI_ARENA_BIN_MAGIC && b->seq == head >> 32;
+    fdri_atomic_fence_acquire(); /* A:list */
+    return holds || fdri_atomic_load_relaxed(&p->list_head) != head;
+}
+
+FDRI_RACY static const char *check_heads(const struct fdri_bins_arena *a, const struct fdri_arena_location *l,
+                                         char *text, size_t bytes)
+{
+    const struct fdri_arena_superblock *s = a->super;
+    uint64_t most = s->arena_bytes / sizeof(struct fdri_arena_part);
+    for (uint32_t off = fdri_atomic_load_acquire(&l->parts_first); off;) { /* A:part */
+        if (off > s->arena_bytes - sizeof(struct fdri_arena_part) || !most--)
+            return say(text, bytes, "chain of partitions leaves the arena or does not end", off);
+        const struct fdri_arena_part *p = fdri_bins_at(a, off);
+        if (!head_holds(a, p)) return say(text, bytes, "the oldest bin of a partition is not its own", off);
+        off = fdri_atomic_load_relaxed(&p->next);
+    }
+    return NULL;
+}
+
+const char *fdri_bins_check_running(const struct fdri_bins_arena *a, char *text, size_t bytes)
+{
+    const struct fdri_arena_superblock *s = a->super;
+    uint64_t ends = fdri_atomic_load_relaxed(&s->virgin), steps = 0;
+    uint32_t lo = (uint32_t)ends, hi = (uint32_t)(ends >> 32);
+    if (s->bins_off + (uint64_t)lo * s->bin_bytes > (uint64_t)hi * FDRI_ARENA_META_ALIGN)
+        return say(text, bytes, "bins and meta overlap", lo);
+    for (uint32_t off = fdri_atomic_load_acquire(&s->location_first); off; steps++) { /* A:location */
+        if (off > s->arena_bytes - sizeof(struct fdri_arena_location) ||
+            steps > s->arena_bytes / sizeof(struct fdri_arena_location))
+            return say(text, bytes, "chain of locations leaves the arena or does not end", off);
+        const struct fdri_arena_location *l = fdri_bins_at(a, off);
+        bool nobodys = fdri_atomic_load_acquire(&l->flags) & FDRI_ARENA_LOCATION_FREE; /* A:location */
+        const char *wrong = nobodys ? NULL : check_heads(a, l, text, bytes);
+        if (wrong) return wrong;
+        off = fdri_atomic_load_relaxed(&l->next);
+    }
+    return NULL;
+}
+
 const char *fdri_bins_check(const struct fdri_bins_arena *a, char *text, size_t bytes)
 {
     const struct fdri_arena_superblock *s = a->super;
@@ -66,11 +128,8 @@ const char *fdri_bins_check(const struct fdri_bins_arena *a, char *text, size_t 
         if (nobodys && l->bins_held) return say(text, bytes, "a free location holds bins", off);
         held += l->bins_held;
         strewn += (uint64_t)l->strewn_units << 9;
-        for (uint32_t part = l->parts_first; part;
-             part = ((const struct fdri_arena_part *)fdri_bins_at(a, part))->next) {
-            const char *wrong = check_part(a, fdri_bins_at(a, part), text, bytes);
-            if (wrong) return wrong;
-        }
+        const char *wrong = fdri_bins_check_location(a, l, text, bytes);
+        if (wrong) return wrong;
         off = l->next;
     }
     if (held + fdri_strewn_count(a) + free_bins != lo)

@@ -53,6 +53,8 @@ struct fdri_export_view {
     /* Checks that this process started the recording. In a process restored from a checkpoint it begins a new recording
      * before it returns. The dumper thread must not call it; it uses poll. */
     void (*check_process)(void);
+    /* Checks the arena before it is copied. held: accounts are held. */
+    void (*self_check)(bool held);
     /* Repairs state of this thread that a signal handler left unfinished. here: a stack address in the frame of the
      * public function that the program called. */
     void (*settle_thread)(uint64_t here);

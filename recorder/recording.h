@@ -28,6 +28,7 @@ enum fdri_life_arena_kind { FDRI_LIFE_MAPPED, FDRI_LIFE_ANONYMOUS };
 enum fdri_life_fork_mode { FDRI_LIFE_FORK_DAEMON, FDRI_LIFE_FORK_FOLLOW, FDRI_LIFE_FORK_OFF };
 struct fdri_life_settings {
     bool enable, live_force, final_snapshot, keep_newest, crash_first;
+    bool check;            /* FDR_CHECK */
     uint64_t buffer_bytes; /* 0: default rule */
     char buffer_text[32];  /* as given, for messages */
     uint32_t bin_bytes;

@@ -260,6 +260,7 @@ FDRI_RACY int fdri_snapshot_copy_arena(int fd, const struct fdri_snapshot_why *w
     uint64_t virgin = 0, dropped = 0;
     holding = true; /* set first: a handler may leave by longjmp during hold_accounts() */
     if (!fdri_snapshot_view.hold_accounts()) holding = false;
+    fdri_snapshot_view.self_check(holding);
     struct fdri_clock_reading now = fdri_clock_read(fdri_snapshot_view.ticks);
     superblock()->clock_last = (struct fdri_arena_clock_pair){fdri_snapshot_tick_of(now.tick), now.monotonic_ns,
                                                               now.realtime_ns, 0};

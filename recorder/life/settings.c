@@ -542,6 +542,7 @@ int fdri_life_settings_parse(struct fdri_life_settings *s, const struct fdr_conf
     parse_overhead(&in, c.overhead);
     s->pin_ns = duration_setting(&in, "FDR_PIN", c.pin, 0, "0");
     s->fork = (enum fdri_life_fork_mode)choice(&in, "FDR_FORK", c.fork, forks, FDRI_LIFE_FORK_DAEMON);
+    s->check = choice(&in, "FDR_CHECK", c.check, onoff, 0);
     if (!c.name || !name_of(s, c.name)) default_name(s);
     if (!c.ignore_environment) fdri_life_check_misspelt(in.known, in.known_count);
     return strict && refused ? -EINVAL : 0;

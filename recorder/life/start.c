@@ -361,6 +361,7 @@ static void start_export(struct fdri_life_recorder *r)
                                  .poll = poll_all,
                                  .name_function = fdri_names_symbols_name,
                                  .check_process = fdri_life_check_restored,
+                                 .self_check = fdri_memory_check_snapshot,
                                  .settle_thread = fdri_thread_settle_own};
     memcpy(v.name, r->settings.name, sizeof v.name);
     memcpy(v.watchdog_ignore, r->settings.watchdog_ignore, sizeof v.watchdog_ignore);
@@ -460,6 +461,7 @@ static int begin(bool provisional)
     fdri_atomic_store_relaxed(&r->pid, r->identity.pid); /* forked_without_handlers() reads it without the lock */
     fdri_atomic_store_relaxed(&fdr_switch_.pid, (uint32_t)r->pid);
     fdri_names_note_reset();
+    fdri_memory_check_reset();
     fdri_thread_no_room_reset();
     fdri_names_modules_reset();
     fdri_names_define_reset();

@@ -4,6 +4,7 @@
  *   arena_mapping.c    the live file or other memory, and its default size
  *   large_pages.c      pages of 2 MiB
  *   store.c            room in a partition, bins for it   meta_alloc.c       meta blocks of a location
+ *   self_check.c       FDR_CHECK: the invariants, checked while recording
  *
  * Neighbours: bins/ hands out free bins; shares/ takes bins from other locations, ended/ from threads that ended;
  * strategy/ gives this location's own events back. record/ calls this room.
@@ -96,5 +97,12 @@ void fdri_memory_meta_give(struct fdri_thread *t, uint32_t off); /* frees the bl
 bool fdri_memory_meta_reusable(uint32_t bytes);                  /* does a freed block of that size serve again? */
 void fdri_memory_meta_release(struct fdri_thread *t);            /* frees all blocks: the location is given up */
 uint64_t fdri_memory_meta_bytes(void);                           /* of all locations, in use */
+
+/* ---- self_check.c ---- */
+void fdri_memory_check_reset(void); /* a recording begins */
+/* FDR_CHECK: checks the lists of t's location. [record] except for the line that a failure costs. */
+void fdri_memory_check_own(struct fdri_thread *t);
+/* Before a snapshot: checks all locations (FDR_CHECK) if accounts are held, and notes what failed so far. */
+void fdri_memory_check_snapshot(bool held);
 
 #endif

@@ -164,6 +164,7 @@ uint32_t fdri_strategy_reduce(struct fdri_thread *t, struct fdri_arena_part *p, 
     if (off) return off;
     uint64_t since = fdri_thread_tick_now();
     off = reduce(t, p, size_log2, got_log2);
+    if (fdri_life_recording.settings.check) fdri_memory_check_own(t);
     fdri_atomic_bump_relaxed(&t->loc->reduction_ticks, fdri_strategy_reduction_took(t, since));
     return off;
 }

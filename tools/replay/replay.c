@@ -45,6 +45,7 @@ static const struct {
     {"disk", "SIZE", "Most bytes of snapshots", offsetof(struct fdr_config, disk)},
     {"keep", "N,WHICH", "How many snapshots stay", offsetof(struct fdr_config, keep)},
     {"holdoff", "TIME", "Least time between two snapshots by signal", offsetof(struct fdr_config, holdoff)},
+    {"check", "0|1", "1: the recorder checks itself after each give-back", offsetof(struct fdr_config, check)},
 };
 enum { KNOBS = sizeof knobs / sizeof knobs[0], FIRST_KNOB = 0x2000 };
 

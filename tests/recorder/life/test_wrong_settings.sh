@@ -207,6 +207,7 @@ done
 rm -f snapshots/*
 wrong FDR_LIVE_FORCE perhaps 0
 wrong FDR_FORK perhaps daemon
+wrong FDR_CHECK perhaps 0
 wrong FDR_REDUCE , duration,depth,class,epoch
 wrong FDR_CLASSES , none
 run FDR_CLASSES=metric,nonsense -- one
