@@ -181,4 +181,27 @@ for name in three full P11; do
     [ "$(wc -l <log)" = 1 ] || { echo "more than one line:"; cat log; bad=1; }
     [ ! -e asked ] || { echo "something ran"; bad=1; }
 done
+
+# clang-tidy over single files
+tidy()
+{
+    came=0
+    rm -f asked
+    PATH=$work/bin:$PATH ./dev tidy "$@" >log 2>&1 || came=$?
+}
+# shellcheck disable=SC2016
+printf '#!/bin/sh\necho "tidy $*" >>asked\nexit "${tidy:-0}"\n' >bin/clang-tidy-14
+chmod +x bin/clang-tidy-14
+mkdir -p build/dev && true >build/dev/compile_commands.json
+tidy fuzz/fuzz_one.c tests/test_one.c
+expect 0 "tidy of two files" 'dev tidy: ok'
+asked 'tidy -p build/dev .* fuzz/fuzz_one.c tests/test_one.c$'
+tidy=1 tidy fuzz/fuzz_one.c
+expect 1 "tidy with a finding" 'dev tidy: FAILED'
+tidy
+expect 1 "tidy of nothing" 'dev tidy: which FILE?'
+tidy nowhere.c
+expect 1 "tidy of no file" "dev tidy: no file 'nowhere.c'"
+tidy dev
+expect 1 "tidy of a script" "dev tidy: 'dev' is no C file; a header is checked with the files that include it"
 exit "$bad"
