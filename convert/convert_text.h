@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The buffered writer of the exporters. It keeps its first error: write on, and check once at fdri_convert_text_close. */
+/* The buffered writer of the exporters. It keeps its first error: write on, and check at fdri_convert_text_close. */
 #ifndef FDRI_CONVERT_CONVERT_TEXT_H
 #define FDRI_CONVERT_CONVERT_TEXT_H
 

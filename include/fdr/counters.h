@@ -69,8 +69,8 @@ struct fdr_counter_handle {
  *     fdr_init, or in fdr_counters_probe.
  * Signals: `close` must be async-signal-safe, since fdr also calls it in a forked child. Handles of
  *     FDR_COUNTER_OWN_THREAD are left alone there. No other function is called in a handler.
- * Duties: no function may call fdr, wait for a lock that is held while fdr is called, or end the thread. `read` must not
- *     allocate either, and should take less than a microsecond: it delays the program's calls.
+ * Duties: no function may call fdr, wait for a lock that is held while fdr is called, or end the thread. `read` must
+ *     not allocate either, and should take less than a microsecond: it delays the program's calls.
  * Lifetime: the structure, its counters and its code must stay as long as the process. */
 struct fdr_counter_source {
     size_t size; /* sizeof(struct fdr_counter_source) */
@@ -81,8 +81,8 @@ struct fdr_counter_source {
     uint32_t count; /* 1 to FDR_SOURCE_COUNTERS */
 
     /* Each of these may be NULL: all counters work; no descriptors; nothing to open; nothing to close. */
-    /* Counts with counter `index` in the calling thread. Returns 0, or -errno and the reason: the component, the error, a
-     * remedy. A counter that would stay 0 does not work. */
+    /* Counts with counter `index` in the calling thread. Returns 0, or -errno and the reason: the component, the error,
+     * a remedy. A counter that would stay 0 does not work. */
     int (*probe)(uint32_t index, char *why, size_t why_bytes);
     /* The number of descriptors that a handle with these counters has. fdr keeps all of them below a quarter of
      * RLIMIT_NOFILE. */
@@ -104,8 +104,8 @@ FDR_API int fdr_counter_source_add(const struct fdr_counter_source *source);
 /* ---- a provider ---- */
 
 /* A provider: counters whose names are found at run time, and that only the counted thread itself can read, such as
- * PAPI's event sets (fdr/papi.h). fdr reads those named in FDR_PAPI as a source of FDR_COUNTER_OWN_THREAD. All functions
- * of a set are called in the thread that it counts. The structure must live as long as the process. */
+ * PAPI's event sets (fdr/papi.h). fdr reads those named in FDR_PAPI as a source of FDR_COUNTER_OWN_THREAD. All
+ * functions of a set are called in the thread that it counts. The structure must live as long as the process. */
 struct fdr_counter_provider {
     size_t size;      /* sizeof(struct fdr_counter_provider) */
     const char *name; /* "PAPI" */

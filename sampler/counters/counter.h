@@ -16,7 +16,7 @@
  *   monitor.c           the thread that samples; monitor_threads.c: the observed threads, monitor_panel.c: one of them
  *   monitor.h           for the monitor's files; counter_edge.c uses its panel
  *
- * A *source* (fdr_counter_source) gives one or more counters in one reading. The list of sources has those of libfdr and
+ * A *source* (fdr_counter_source) gives one or more counters in one reading. The list has those of libfdr and
  * those that programs added. A counter that cannot work is never read: probe() really counts with it and gives the
  * reason if it fails. */
 #ifndef FDRI_SAMPLER_COUNTERS_COUNTER_H

@@ -50,8 +50,8 @@ struct fdri_counters_observed {
 };
 
 /* ---- monitor_panel.c ---- */
-/* Adds the chosen counters to a panel, grouped by source. Counters without room, a derived one with its parts, go to the
- * text `missing`. */
+/* Adds the chosen counters to a panel, grouped by source. Counters without room, a derived one with its parts, go to
+ * the text `missing`. */
 void fdri_counters_panel_add(struct fdri_counters_panel *p, const struct fdri_counters_choice *choice, size_t count,
                              char *missing, size_t missing_bytes);
 /* Opens the sources for a thread. Returns 0, or -errno of the first source that failed. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60
- * Definitions as the reader types them: unit, kind and type of metrics, fields of user events, members of communicators.
+ * Definitions as the reader types them: unit, kind and type of metrics, fields of events, members of communicators.
  * Fields of fdr's own events have the unit of the metric that they are named for, also if their name was cut; fields of
  * the program's events have none. An id without a definition has a name and nothing else. */
 #include "tests/support/api_fixture.h"

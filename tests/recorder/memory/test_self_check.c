@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=120 promise=P10
  * P10: FDR_CHECK finds what is wrong in the lists of events, after give-backs and at snapshots: one line on standard
- * error, a note in the next snapshot, and recording goes on. Where nothing is wrong it is silent, also with threads that
- * take memory from each other; without the setting nothing is walked. */
+ * error, a note in the next snapshot, and recording goes on. Where nothing is wrong it is silent, also with threads
+ * that take memory from each other; without the setting nothing is walked. */
 #include <sys/wait.h>
 #include <unistd.h>
 
