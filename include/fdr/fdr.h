@@ -125,7 +125,7 @@ struct fdr_config {
     const char *overhead;   /* "off"; "2%": recording calls takes at most this share of the program's processor time */
     const char *fork;       /* which forked children record: "daemon", "follow", "off" */
     const char *watchdog_ignore; /* threads of which the watchdog says nothing: patterns of names, "bio_*,timer" */
-    const char *check;      /* "0"; "1": fdr checks its own memory while it records, and says if something is wrong */
+    const char *check; /* "0"; "1": fdr checks its own memory while it records, and says if something is wrong */
 };
 
 /* Starts the recording of this process; while one is running, changes nothing. config NULL: environment and defaults.
