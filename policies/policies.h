@@ -4,6 +4,7 @@
  *
  *   chain.c           the escalation chain        age_tiers.c       epochs and tiers of strategy `telescope`
  *   sample_levels.c   levels of samples             overhead.c        regions to mute (FDR_OVERHEAD)
+ *   looks.c           looks at threads (looks.h)
  *   idle.h            threads that wait for work (idle.c), by names of regions too (waiting_names.c)
  *
  * Neighbours: recorder/ builds the views and carries the decisions out.

@@ -27,7 +27,7 @@ FOLDERS = {
         "bins", "policies", "format", "base", "include/fdr", "export/view.h", "sampler/samples/samples_view.h",
         "sampler/counters/counter_view.h",
     ],
-    "sampler": ["include/fdr", "base"],
+    "sampler": ["include/fdr", "base", "policies/looks.h"],
     "export": ["policies", "format", "base", "include/fdr"],
     "reader": ["policies", "format", "base", "include/fdr"],
     "convert": ["include/fdr"],
