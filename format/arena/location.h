@@ -31,7 +31,8 @@ enum fdri_arena_location_flags {
     FDRI_ARENA_LOCATION_MOVING = 8192,       /* being given back: its accounts are moving at this moment */
     FDRI_ARENA_LOCATION_ANEW = 16384,        /* recovered: some accounts were computed from the bins that were found */
     FDRI_ARENA_LOCATION_TOTALS_LOST = 32768, /* recovered: damaged rows of its totals are missing */
-    FDRI_ARENA_LOCATION_PARTS_LOST = 65536   /* recovered: the chain of partitions was broken, so some may be missing */
+    FDRI_ARENA_LOCATION_PARTS_LOST = 65536,  /* recovered: the chain of partitions was broken, so some may be missing */
+    FDRI_ARENA_LOCATION_NAMED = 131072       /* the program gave the name; else it is the kernel's */
 };
 struct fdri_arena_location {
     struct fdri_arena_meta_head head;

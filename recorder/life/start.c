@@ -330,15 +330,21 @@ static void fill_superblock(struct fdri_life_recorder *r)
     fdri_arena_spare_begin(s);
 }
 
-/* Waits at most 1 s for the accounts of ended threads. Folding takes microseconds, but on a busy machine the thread may
+/* Called by the thread that takes a snapshot, which is to have the names that threads have by now.
+ *
+ * Waits at most 1 s for the accounts of ended threads. Folding takes microseconds, but on a busy machine the thread may
  * wait for a processor. */
-static bool hold_accounts(void) { return fdri_ended_freeze(1000000000); }
+static bool hold_accounts(void)
+{
+    fdri_thread_look_at_names();
+    return fdri_ended_freeze(1000000000);
+}
 
 static uint64_t poll_all(uint64_t now_ns)
 {
     uint64_t next = fdri_names_symbols_poll(now_ns); /* first: triggers look for the names */
     next = fdri_bits_min(next, fdri_bits_min(fdri_watch_poll(now_ns), fdri_governor_poll(now_ns)));
-    next = fdri_bits_min(next, fdri_life_poll_forked(now_ns));
+    next = fdri_bits_min(next, fdri_bits_min(fdri_life_poll_forked(now_ns), fdri_thread_poll_names(now_ns)));
     return fdri_bits_min(next, fdri_bits_min(fdri_life_poll_restored(now_ns), fdri_life_poll_last_thread(now_ns)));
 }
 

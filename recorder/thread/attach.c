@@ -85,7 +85,7 @@ static void take_said(struct fdri_thread *t)
 {
     t->pauses = before.pauses;
     t->phases = before.phases;
-    if (before.name[0]) memcpy(t->loc->name, before.name, sizeof before.name);
+    if (before.name[0]) fdri_thread_give_name(t->loc, before.name);
     before = (struct fdri_thread_wishes){.recording = 0}; /* once: in a destructor the thread may attach again */
 }
 
@@ -371,6 +371,7 @@ static void end_location(struct fdri_thread *t)
     bool now = !t->times_given && t != &fdri_record_lane; /* else at the newest event */
     if (l->depth) fdri_record_close_all(t, now ? fdri_thread_clamp_live(t, fdri_thread_tick_live(t)) : 0);
     fdri_thread_stop_recording(t);
+    fdri_thread_read_own_name(l);
     fdri_ready_release(t);
     fdri_ended_prepare(t);
     l->end_tick = fdri_bits_max(l->last_tick >> t->shift, 1);
@@ -566,7 +567,7 @@ void fdr_thread_name(const char *name)
     struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_NO_EVENT);
     struct fdri_thread_wishes *said = t ? NULL : fdri_thread_wishes();
     if (!name) name = "";
-    if (t) strncpy(t->loc->name, name, sizeof t->loc->name - 1);
+    if (t) fdri_thread_give_name(t->loc, name);
     if (t) fdri_thread_end(t);
     if (said) strncpy(said->name, name, sizeof said->name - 1);
 }

@@ -6,6 +6,7 @@
  *   arena_place.h      offsets, pointers, levels                row_cursor.h       its places in tables of rows
  *   thread_clock.h     the clock of its location                clock_step.c       a clock that steps back
  *   grace_period.h     sections of threads that read a table    grace_period.c     frees a table that no thread reads
+ *   thread_names.c     names, read anew from the kernel
  *
  * The owner brackets each operation with location.busy. A signal handler that finds it set records into the thread's
  * lane, a location of its own. Inside a bracket stores are ordered so that a handler, or a reader after a kill, sees
@@ -104,6 +105,12 @@ bool fdri_thread_grow_levels(struct fdri_thread *t);    /* one more block of lev
 void fdri_thread_stop_recording(struct fdri_thread *t); /* its next event attaches it again */
 void fdri_thread_update_soft(struct fdri_thread *t);    /* recomputes when enter and leave take the slow path */
 void fdri_thread_update_pause(struct fdri_thread *t);   /* recomputes the pause, then the same */
+
+/* The program names the thread of location l, which is the calling thread's. The kernel's name is not used any more. */
+void fdri_thread_give_name(struct fdri_arena_location *l, const char *name);
+void fdri_thread_read_own_name(struct fdri_arena_location *l); /* l: of the calling thread */
+void fdri_thread_look_at_names(void); /* of all live threads, while the recording cannot end. It reads files */
+uint64_t fdri_thread_poll_names(uint64_t now_ns); /* the same now and then; returns the time of its next call */
 
 /* Do the calling thread's destructors run, or have they run? */
 bool fdri_thread_is_ending(void);

@@ -264,7 +264,7 @@ void fdri_thread_location_number(struct fdri_thread *t)
 void fdri_thread_location_publish(struct fdri_thread *t, uint32_t flags)
 {
     struct fdri_arena_location *l = t->loc;
-    flags |= l->flags & FDRI_ARENA_LOCATION_NS;
+    flags |= l->flags & (FDRI_ARENA_LOCATION_NS | FDRI_ARENA_LOCATION_NAMED);
     fdri_atomic_store_release(&l->flags, flags); /* R:location */
     fdri_bins_claim_unpin(l);
 }
