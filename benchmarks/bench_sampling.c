@@ -153,7 +153,7 @@ static void cost(int pairs)
         fdr_finalize();
         cpu.us[i] = sampled("10kHz", without, &cpu);
         cpu.empty[i] = empty_handler(without);
-        wall.us[i] = sampled("10kHz,wall", without, &wall);
+        wall.us[i] = sampled("10kHz,wall,signal", without, &wall);
     }
     print_median("cost_cpu", cpu.us, pairs, "CPU time per sample, by CPU time, paths of 20 frames, 0 against 10 kHz");
     print_median("cost_wall", wall.us, pairs, "the same by wall time");
@@ -226,7 +226,7 @@ static void program(const fdr_region *region, int which, uint64_t r, double unti
 static void shares(int which)
 {
     fdr_region region[REGIONS];
-    start("1kHz,wall");
+    start("1kHz,wall,signal");
     for (unsigned k = 0; k < REGIONS; k++) {
         char name[] = {'r', (char)('0' + k), 0};
         region[k] = fdr_region_define(name, "bench", k + 10);

@@ -241,15 +241,23 @@ static void write_frames(struct fdri_convert_text *out, const struct frames *f)
     fdri_convert_text_string(out, "}");
 }
 
+static const char *sample_name(const struct process *p, const struct fdr_read_event *e)
+{
+    const struct fdr_sample_path *path = e->sample;
+    if (path && path->state != UINT32_MAX) return fdr_definition(p->file, FDR_REGION_DEFINITION, path->state)->name;
+    return path && path->pc ? fdr_place_at(p->file, path->pc, false, e->time_ns)->function : "sample";
+}
+
 static void sample(const struct process *p, const struct fdr_read_event *e)
 {
     const struct fdr_sample_path *path = e->sample;
     uint32_t frame = 0;
-    instant(p, e, path && path->pc ? fdr_place_at(p->file, path->pc, false, e->time_ns)->function : "sample");
+    instant(p, e, sample_name(p, e));
     fdri_convert_text_string(p->out, ",\"cat\":\"sample\"");
     if (path) {
         for (uint32_t i = 0; i < path->frame_count; i++) frame = frame_at(p, frame, path->frame[i], true, e->time_ns);
         if (path->pc) frame = frame_at(p, frame, path->pc, false, e->time_ns);
+        if (path->state != UINT32_MAX) frame = frame_of(p->frames, frame, sample_name(p, e));
         if (frame) {
             fdri_convert_text_string(p->out, ",\"sf\":\"");
             fdri_convert_text_u64(p->out, frame);

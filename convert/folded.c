@@ -139,6 +139,8 @@ static bool add_sample(struct fold *f, const char *thread, uint64_t period, cons
     for (uint32_t i = 0; i < p->frame_count && node != NO_NODE; i++)
         node = place_below(f, node, p->frame[i], true, e->time_ns);
     if (node != NO_NODE && p->pc) node = place_below(f, node, p->pc, false, e->time_ns);
+    if (node != NO_NODE && p->state != UINT32_MAX)
+        node = child_of(f, node, fdr_definition(f->file, FDR_REGION_DEFINITION, p->state)->name);
     if (node == NO_NODE) return false;
     f->nodes[node].exclusive_ns += p->weight * period;
     return true;

@@ -154,7 +154,7 @@ bool stack_is_cut(struct fdr_file *file, size_t thread)
 static struct past_event past_event_of(const struct fdr_read_event *e)
 {
     struct past_event p = {.e = *e};
-    if (e->sample) p.sample = (struct fdr_sample_path){.pc = e->sample->pc};
+    if (e->sample) p.sample = (struct fdr_sample_path){.pc = e->sample->pc, .state = e->sample->state};
     return p;
 }
 

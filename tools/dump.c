@@ -152,7 +152,11 @@ static void sample_attributes(const struct fdr_file *file, const struct fdr_read
         out_text(i ? ";" : " stack=");
         write_word(fdr_place_at(file, p->frame[i], true, e->time_ns)->function);
     }
-    if (p->flags & 1) out_text(" inside_fdr=1");
+    if (p->state != UINT32_MAX) {
+        out_text(" state=");
+        write_word(region_name(file, p->state));
+    }
+    if (p->flags & 1) out_text(p->state == UINT32_MAX ? " inside_fdr=1" : " moved=1");
     if (p->flags & 2) out_text(" cut=1");
 }
 
@@ -233,7 +237,10 @@ static void sample_json(const struct fdr_file *file, const struct fdr_read_event
         if (i) out_text(", ");
         out_json(fdr_place_at(file, p->frame[i], true, e->time_ns)->function);
     }
-    out_text("], \"flags\": ");
+    out_text("], \"state\": ");
+    if (p->state == UINT32_MAX) out_text("null");
+    else out_json(region_name(file, p->state));
+    out_text(", \"flags\": ");
     out_u64(p->flags);
 }
 

@@ -120,6 +120,7 @@ static void stream_json(const struct fdr_file *file, const struct fdr_sample_str
     key_count(", ", "presented", s->presented);
     key_count(", ", "kept", s->kept);
     key_count(", ", "without_stack", s->unpathed);
+    key_count(", ", "left_out", s->left_out);
     key_count(", ", "bytes", s->bytes);
     key_real(", ", "bytes_per_sample", s->kept ? (double)s->bytes / (double)s->kept : 0);
     out_char('}');
@@ -208,8 +209,9 @@ static void print_head(const struct sample_table *t, struct fdr_file *file)
     const struct fdr_sample_stream *s;
     char a[HUMAN_BYTES], b[HUMAN_BYTES], line[256];
     size_t n = fdr_sample_streams(file, &s), threads = 0;
-    uint64_t kept = 0, presented = 0, bytes = 0;
+    uint64_t kept = 0, presented = 0, bytes = 0, left_out = 0;
     for (size_t i = 0; i < n; i++) {
+        left_out += s[i].left_out;
         threads += s[i].kept > 0;
         kept += s[i].kept;
         presented += s[i].presented;
@@ -219,6 +221,13 @@ static void print_head(const struct sample_table *t, struct fdr_file *file)
              threads, human_count(b, presented), kept ? (double)bytes / (double)kept : 0.0);
     out_text(line);
     print_total(t, file);
+    if (left_out) {
+        snprintf(line, sizeof line,
+                 "# of %s looks %s were left out: looking takes at most 1 %% of a processor; other looks stand for "
+                 "their time\n",
+                 human_count(a, presented + left_out), human_count(b, left_out));
+        out_text(line);
+    }
     if (t->cut * 10 > t->total.samples) {
         snprintf(line, sizeof line,
                  "# %.0f %% of the stacks are cut, mostly by code without frame pointers: their callers are not "

@@ -25,7 +25,8 @@ struct fdri_arena_samples {
         uint32_t part; /* off of the partition, 0 = none */
         uint32_t reserved;
     } level[FDRI_ARENA_SAMPLE_LEVELS];
+    uint64_t left_out; /* looks from outside that were due and not taken */
 };
-static_assert(sizeof(struct fdri_arena_samples) == 48 + 40 * FDRI_ARENA_SAMPLE_LEVELS, "samples");
+static_assert(sizeof(struct fdri_arena_samples) == 56 + 40 * FDRI_ARENA_SAMPLE_LEVELS, "samples");
 
 #endif

@@ -27,8 +27,11 @@
 #define FDRI_CODEC_SAMPLE_NUMBER_MAX (1ull << 62)
 
 enum fdri_codec_sample_flag {
-    FDRI_CODEC_SAMPLE_INSIDE = 1, /* the sample interrupted fdr itself */
-    FDRI_CODEC_SAMPLE_CUT = 2,    /* steps are missing: the path was too deep, or the stack walk failed */
+    /* the sample interrupted fdr itself; with OUTSIDE: the thread made calls meanwhile, so inner ones may be missing */
+    FDRI_CODEC_SAMPLE_INSIDE = 1,
+    FDRI_CODEC_SAMPLE_CUT = 2, /* steps are missing: the path was too deep, or the stack walk failed */
+    /* another thread looked: the last region of the path is no open call, its name is the state of the thread */
+    FDRI_CODEC_SAMPLE_OUTSIDE = 4,
     FDRI_CODEC_SAMPLE_ALL_FLAGS = 7
 };
 

@@ -350,7 +350,12 @@ FDR_API void fdr_sampled_name(struct fdr_sampled *stream, const char *name);
  * streams, one opened later continues a closed one: it then holds samples of several threads, and its tid is 0. */
 FDR_API void fdr_sampled_close(struct fdr_sampled *stream);
 
-enum { FDR_LOOK_CUT = 2 }; /* flag: the stack does not reach the thread's start */
+enum {                     /* flags */
+       FDR_LOOK_MOVED = 1, /* with FDR_LOOK_OUTSIDE: the thread made calls meanwhile, so inner ones may be missing */
+       FDR_LOOK_CUT = 2,   /* the stack does not reach the thread's start */
+       FDR_LOOK_OUTSIDE =
+           4, /* another thread looked; the last of `path` is no open region but names the thread's state */
+};
 struct fdr_look {
     uint64_t weight; /* periods since the sample before, at least 1 */
     uint64_t pc;

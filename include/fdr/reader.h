@@ -379,10 +379,13 @@ struct fdr_sample_path {
     uint64_t pc;
     uint64_t weight; /* periods that the sample stands for */
     uint64_t number; /* of the newest of these periods, since the stream began */
-    uint32_t flags;  /* 1: fdr itself was at work; 2: the path is cut */
+    uint32_t flags;  /* 1: fdr itself was at work; with `state`: inner regions may be missing; 2: the path is cut */
     uint32_t region_count, frame_count;
     const uint32_t *region; /* open regions, outermost first */
     const uint64_t *frame;  /* return addresses, outermost first */
+    /* Another thread looked: a definition of kind FDR_REGION_DEFINITION, whose name is the state of the thread, as
+     * "[blocked in poll]". `pc`: the place where it waits, 0 unknown. UINT32_MAX: the thread itself was interrupted. */
+    uint32_t state;
 };
 struct fdr_sample_stream { /* of one thread */
     uint32_t location;     /* the location of samples */
@@ -396,6 +399,7 @@ struct fdr_sample_stream { /* of one thread */
     uint64_t unpathed;        /* samples without a stack */
     uint32_t low;             /* of each 2^low periods one sample is kept, over the whole run */
     uint64_t bytes;           /* in bins, headers included */
+    uint64_t left_out;        /* looks from outside that were due and not taken (FDR_SAMPLE=wall) */
 };
 /* streams may be NULL. */
 FDR_API size_t fdr_sample_streams(struct fdr_file *file, const struct fdr_sample_stream **streams);

@@ -71,11 +71,13 @@ const struct fdr_sample_path *fdri_events_path(struct fdri_events_paths *p, cons
         regions++;
     }
     for (uint32_t k = regions; k < d->steps; k++) p->frame[i][k - regions] = d->step[k] & FDRI_CODEC_SAMPLE_ADDRESS;
+    bool has_state = d->flags & FDRI_CODEC_SAMPLE_OUTSIDE && regions;
     *out = (struct fdr_sample_path){.pc = d->pc,
                                     .number = d->s.number,
-                                    .flags = d->flags,
-                                    .region_count = regions,
+                                    .flags = d->flags & ~(uint32_t)FDRI_CODEC_SAMPLE_OUTSIDE,
+                                    .region_count = regions - has_state,
                                     .frame_count = d->steps - regions,
+                                    .state = has_state ? p->region[i][regions - 1] : UINT32_MAX,
                                     .region = p->region[i],
                                     .frame = p->frame[i]};
     out->weight = d->s.number > p->number ? d->s.number - p->number : 0;
@@ -146,6 +148,7 @@ static void add_stream(struct fdr_file *f, struct fdri_file_location *l)
     out->periods = s->number > out->to ? s->number : out->to;
     out->low = s->lowest_level;
     out->unpathed = s->without_path;
+    out->left_out = s->left_out;
     for (uint32_t i = 0; i < FDRI_ARENA_SAMPLE_LEVELS; i++) out->presented += s->level[i].presented;
     if (out->presented < out->kept) out->presented = out->kept; /* the accounts were copied before the bins */
 }

@@ -38,6 +38,7 @@
 #include "recorder/life/settings.h"
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
+#include "recorder/record/sample_stream.h"
 #include "recorder/recording.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_clock.h"
@@ -484,7 +485,7 @@ static int begin(bool provisional)
     start_export(r);
     fdri_life_watch_exit(false);
     fdri_counters_start(&r->settings.counters);
-    fdri_samples_sampler_start(r->settings.signal);
+    fdri_samples_sampler_start(r->settings.signal, fdri_record_open_calls);
     return 0;
 }
 

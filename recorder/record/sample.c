@@ -37,6 +37,10 @@
 
 enum { REGIONS_MAX = FDRI_CODEC_SAMPLE_STEPS_MAX / 2, SPARES = FDRI_RECORD_SAMPLED_SPARES };
 static_assert(FDRI_POLICIES_SAMPLE_LEVELS == FDRI_ARENA_SAMPLE_LEVELS, "levels");
+enum { LOOK_FLAGS = FDR_LOOK_MOVED | FDR_LOOK_CUT | FDR_LOOK_OUTSIDE };
+static_assert((int)FDRI_CODEC_SAMPLE_INSIDE == FDR_LOOK_MOVED && (int)FDRI_CODEC_SAMPLE_CUT == FDR_LOOK_CUT &&
+                  (int)FDRI_CODEC_SAMPLE_OUTSIDE == FDR_LOOK_OUTSIDE,
+              "flags of a look are stored as they are");
 
 static bool whole(void) { return fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_WHOLE; }
 static bool levelled(void) { return whole() || fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_TELESCOPE; }
@@ -256,6 +260,11 @@ static void store(struct fdr_sampled *d, uint32_t level, struct fdri_codec_sampl
 
 /* ---- the path of a sample ---- */
 
+static void name_parent(const struct fdr_sampled *d, const struct fdri_arena_location *l)
+{
+    if (d->t.loc->parent == UINT32_MAX && !d->several) d->t.loc->parent = l->id;
+}
+
 /* Adds the open calls of the sampled thread. Its shadow stack does not change, because this runs in a handler of that
  * thread. */
 static uint32_t open_regions(struct fdr_sampled *d, struct fdri_codec_sample_record *r)
@@ -264,7 +273,7 @@ static uint32_t open_regions(struct fdr_sampled *d, struct fdri_codec_sample_rec
     if (self->recording != d->recording || self->loc->tid != d->tid) return 0;
     const struct fdri_arena_location *l = self->loc;
     uint32_t depth = fdri_atomic_load_relaxed(&l->depth), n = depth < REGIONS_MAX ? depth : REGIONS_MAX;
-    if (d->t.loc->parent == UINT32_MAX && !d->several) d->t.loc->parent = l->id;
+    name_parent(d, l);
     if (l->busy) r->flags |= FDRI_CODEC_SAMPLE_INSIDE;
     if (n < depth) r->flags |= FDRI_CODEC_SAMPLE_CUT;
     for (uint32_t i = 0; i < n; i++) d->step[i] = FDRI_CODEC_SAMPLE_REGION | fdri_thread_level(self, i + 1)->region;
@@ -292,10 +301,24 @@ static void fill_path(struct fdr_sampled *d, const struct fdr_look *look, struct
 
 /* ---- one sample ---- */
 
-static bool paused(const struct fdr_sampled *d)
+static bool is_outside(const struct fdr_look *look) { return look->flags & FDR_LOOK_OUTSIDE; }
+
+static bool paused(struct fdr_sampled *d, const struct fdr_look *look)
 {
+    if (is_outside(look)) {
+        const struct fdri_arena_location *l = fdri_record_watched(d);
+        if (l) name_parent(d, l);
+        return l && l->pause;
+    }
     return fdri_record_self.recording == d->recording && fdri_record_self.loc->tid == d->tid &&
            fdri_record_self.loc->pause;
+}
+
+/* Looks were due each 2^lowest_level periods; fdr's thread took only this one. */
+static void count_left_out(struct fdri_arena_samples *s, uint64_t weight)
+{
+    uint64_t due = s->lowest_level < FDRI_ARENA_SAMPLE_LEVELS ? weight >> s->lowest_level : 0;
+    if (due > 1) fdri_atomic_bump_relaxed(&s->left_out, due - 1);
 }
 
 static void present(struct fdr_sampled *d, const struct fdr_look *look, uint64_t weight, bool live, uint64_t time_ns)
@@ -305,16 +328,17 @@ static void present(struct fdr_sampled *d, const struct fdr_look *look, uint64_t
     uint64_t number = s->number + weight;
     uint32_t level = levelled() ? fdri_policies_sample_level(s->number, number) : 0;
     fdri_atomic_bump_relaxed(&s->level[level].presented, 1);
-    if (live && paused(d)) {
+    if (is_outside(look)) count_left_out(s, weight);
+    if (live && paused(d, look)) {
         fdri_atomic_bump_relaxed(&s->level[level].filtered, 1);
     } else if (level < s->lowest_level || s->level[level].part == FDRI_THREAD_GATE_CLOSED) {
         fdri_atomic_bump_relaxed(&s->level[level].reduced_gate, 1);
     } else {
-        struct fdri_codec_sample_record r = {.number = number, .pc = look->pc, .flags = look->flags & FDR_LOOK_CUT};
+        struct fdri_codec_sample_record r = {.number = number, .pc = look->pc, .flags = look->flags & LOOK_FLAGS};
         uint64_t tick = live ? fdri_thread_clamp_live(&d->t, fdri_thread_tick_live(&d->t))
                              : fdri_thread_tick_at(&d->t, time_ns);
         fill_path(d, look, &r);
-        if (!look->stack_count) fdri_atomic_bump_relaxed(&s->without_path, 1);
+        if (!look->stack_count && !is_outside(look)) fdri_atomic_bump_relaxed(&s->without_path, 1);
         store(d, level, &r, tick >> d->t.shift);
         l->last_tick = tick;
     }

@@ -162,6 +162,7 @@ static struct fdr_sampled *reuse_stream(uint32_t tid, const char *name, int by, 
     if (!of_name(l, name)) snprintf(l->name, sizeof l->name, "several threads (samples)");
     d->several = true;
     d->tid = tid;
+    d->watched_off = d->searched = 0;
     l->tid = 0;
     l->parent = UINT32_MAX;
     l->end_tick = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A stream of samples: sample.c writes it, sample_stream.c opens and closes it. */
+/* A stream of samples: sample.c writes it, sample_stream.c opens and closes it, open_calls.c reads its thread's open
+ * calls. */
 #ifndef FDRI_RECORDER_RECORD_SAMPLE_STREAM_H
 #define FDRI_RECORDER_RECORD_SAMPLE_STREAM_H
 
@@ -19,9 +20,17 @@ struct fdr_sampled {
     /* The next stream whose thread ended: offset, 0 none. */
     uint32_t next;
     bool several; /* the stream served several threads, one after the other */
+    /* Looks from outside: the thread's location, 0 none found yet; the number of locations at the last search. */
+    uint32_t watched_off, searched;
     /* Encoder tables of closed levels, by log2 of the bin's size - 9. */
     uint32_t spare[FDRI_RECORD_SAMPLED_SPARES];
     uint64_t step[FDRI_CODEC_SAMPLE_STEPS_MAX];
 };
+
+/* The location that the stream's thread records into; NULL: none, or the thread has ended. For the sampling thread. */
+struct fdri_arena_location *fdri_record_watched(struct fdr_sampled *d);
+struct fdri_samples_open_calls;
+/* A fdri_samples_open_calls_of. */
+void fdri_record_open_calls(struct fdr_sampled *d, struct fdri_samples_open_calls *to);
 
 #endif

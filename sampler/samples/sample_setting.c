@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The parser of FDR_SAMPLE: a rate or a period, and words, separated by commas: "1kHz", "on", "500Hz,wall",
- * "2ms,unwind". Or an event and a count: "cache-misses/100000", "PAPI_TOT_INS/100000". */
+ * "2ms,unwind", "wall,signal". Or an event and a count: "cache-misses/100000", "PAPI_TOT_INS/100000". */
 #include <ctype.h>
 #include <linux/perf_event.h>
 #include <stddef.h>
@@ -82,7 +82,7 @@ static bool event(struct fdri_samples_settings *s, const char *w)
 }
 
 /* The decision that a word makes; the last word of a kind counts. */
-enum kind { UNKNOWN, OTHER, PERIOD, CLOCK, STACKS, KINDS };
+enum kind { UNKNOWN, OTHER, PERIOD, CLOCK, STACKS, SIGNAL, KINDS };
 
 /* Words on the period or the clock, which exclude an event. */
 static enum kind time_word(struct fdri_samples_settings *s, const char *w, uint64_t *period_ns)
@@ -99,6 +99,7 @@ static enum kind word(struct fdri_samples_settings *s, const char *w, uint64_t *
     bool unwind = !strcmp(w, "unwind");
     if (unwind || !strcmp(w, "nostack"))
         return s->stacks = unwind ? FDRI_SAMPLES_UNWINDER : FDRI_SAMPLES_NO_STACKS, STACKS;
+    if (!strcmp(w, "signal")) return SIGNAL;
     if (!strcmp(w, "off") || !strcmp(w, "0")) return *period_ns = 0, OTHER;
     if (strcmp(w, "on") && strcmp(w, "1")) return !s->events && event(s, w) ? OTHER : UNKNOWN;
     if (!*period_ns) *period_ns = USUAL_NS; /* keeps an explicit period */
@@ -113,10 +114,21 @@ static void say_both(const char *text, const char *const pair[2])
 
 static void say_unknown(const char *text, const char *w)
 {
-    fdri_text_message("FDR_SAMPLE=%s: '%s' is no rate (1kHz), no period (1ms) and none of on, off, cpu, wall, unwind, "
-                      "nostack, EVENT/COUNT; "
+    fdri_text_message("FDR_SAMPLE=%s: '%s' is no rate (1kHz), no period (1ms) and none of on, off, cpu, wall, signal, "
+                      "unwind, nostack, EVENT/COUNT; "
                       "using off: no samples are taken",
                       text, w);
+}
+
+/* `wall` looks from outside unless `signal` is given. What then has no effect is said, but for `nostack`. */
+static void choose_way(struct fdri_samples_settings *s, const char *text, const char *const before[KINDS])
+{
+    s->outside = s->wall && !before[SIGNAL];
+    if (before[SIGNAL] && !s->wall)
+        fdri_text_message("FDR_SAMPLE=%s: 'signal' is a way of 'wall'; using it without 'signal'", text);
+    if (s->outside && s->stacks == FDRI_SAMPLES_UNWINDER)
+        fdri_text_message("FDR_SAMPLE=%s: 'wall' reads no stacks ('wall,signal' does); using it without 'unwind'",
+                          text);
 }
 
 struct fdri_samples_settings fdri_samples_parse_setting(const char *text)
@@ -148,6 +160,7 @@ struct fdri_samples_settings fdri_samples_parse_setting(const char *text)
         fdri_text_message("FDR_SAMPLE=%s: an event's overflow takes no rate, period or clock; using it without '%s'",
                           text, timed);
     if (s.events) s.wall = false;
+    choose_way(&s, text, before);
     if (!s.events || !period_ns) s.period_ns = period_ns; /* "off" switches an event off, too */
     if (s.provided && strstr(s.name, "CLOCK") && s.period_ns < LEAST_NS) {
         fdri_text_message("FDR_SAMPLE=%s: below 100000ns of %s leave a program no time for itself; using 100000", text,

@@ -10,6 +10,7 @@ enum fdri_samples_stacks { FDRI_SAMPLES_FRAME_POINTERS, FDRI_SAMPLES_UNWINDER, F
 struct fdri_samples_settings {
     uint64_t period_ns; /* 0: off; with `events`: a number of events */
     bool wall;          /* wall time, else the thread's CPU time */
+    bool outside;       /* wall time, by looks of fdr's thread: no signal is sent */
     bool events;        /* instead of time: a counter of the thread overflows */
     bool provided; /* the event is a provider's (PAPI) and threads open it themselves; else perf's type and config */
     uint32_t type;

@@ -25,6 +25,7 @@
 #include "base/system/syscall.h"
 #include "base/text/message.h"
 #include "sampler/samples/frame_walk.h"
+#include "sampler/samples/look.h"
 #include "sampler/samples/own_overflow.h"
 #include "sampler/samples/sample_setting.h"
 #include "sampler/samples/sample_source.h"
@@ -38,8 +39,10 @@ enum {
     ATTACHED_BITS = 1 << 20,
     CHECKS_PER_ROUND = 8,
     SCAN_NS = 50000000,
-    MODULES_NS = 10000000, /* longest time until it notices that a library replaced another */
-    SCAN_EACH_NS = 500000, /* for each thread */
+    MODULES_NS = 10000000,       /* longest time until it notices that a library replaced another */
+    SCAN_EACH_NS = 500000,       /* for each thread */
+    OUTSIDE_SCAN_NS = 200000000, /* with looks from outside: listing takes a tenth of their share of a processor */
+    OUTSIDE_SCAN_EACH_NS = 2000000,
     RING_NS = 5000000
 };
 
@@ -56,6 +59,7 @@ static pthread_t helper;
 static uint32_t helper_tid;
 static bool running;
 static uint32_t stopping; /* atomic */
+static bool deaf;         /* atomic: the helper has used up its share of a processor, and is not to be woken */
 static sem_t wake;
 static pthread_mutex_t loader = PTHREAD_MUTEX_INITIALIZER; /* held by the helper while it asks the loader */
 static bool loader_held;                                   /* by a forking thread; under `control` */
@@ -67,6 +71,8 @@ bool fdri_samples_is_target(const void *p)
         if (t >= chunk[i] && t < chunk[i] + CHUNK) return true;
     return false;
 }
+
+struct fdri_samples_target *fdri_samples_target(uint32_t i) { return &chunk[i / CHUNK][i % CHUNK]; }
 
 /* ---- the table of targets ---- */
 
@@ -139,7 +145,7 @@ void fdri_samples_sampler_attached(uint32_t tid, const sigset_t *blocked)
 {
     fdri_samples_own_begin(tid, blocked);
     fdri_atomic_or_relaxed(&attached[tid % ATTACHED_BITS / 8], (uint8_t)(1u << tid % 8));
-    if (fdri_atomic_load_relaxed(&fdri_samples_sampler.active)) sem_post(&wake);
+    if (fdri_atomic_load_relaxed(&fdri_samples_sampler.active) && !fdri_atomic_load_relaxed(&deaf)) sem_post(&wake);
 }
 
 /* ---- beginning and ending targets ---- */
@@ -160,6 +166,21 @@ static void say_no_descriptors(void)
     static unsigned said;
     if (fdri_text_once(&said))
         fdri_text_message("/proc/self/task: %s; new threads are not sampled until it can be read", strerror(errno));
+}
+
+/* The thread's own timer or event takes its samples from here on. name: of the thread. */
+static void open_source(struct fdri_samples_target *t, char name[20])
+{
+    if (fdri_samples_source_open(t, 1)) return;
+    int why = errno;
+    static unsigned said;
+    if (look_up(t->tid, name) != t->start_time)
+        return;                /* the thread ended meanwhile; the next round drops the target */
+    if (why == ENOENT) return; /* about to end: it has closed its event */
+    const char *kind = fdri_samples_sampler.settings.events ? "event" : "timer";
+    if (fdri_text_once(&said))
+        fdri_text_message("no %s for thread %u (%s): %s; it is not sampled%s", kind, t->tid, name, strerror(why),
+                          fdri_samples_sampler.settings.provided ? "" : " until there is one");
 }
 
 static void begin_target(uint32_t tid)
@@ -193,15 +214,8 @@ static void begin_target(uint32_t tid)
     fdri_atomic_store_relaxed(&t->tid, tid);
     count++;
     of_tid[slot_of(of_tid, slots, tid)] = t;
-    if (fdri_samples_source_open(t, 1)) return;
-    int why = errno;
-    static unsigned said;
-    if (look_up(tid, name) != start_time) return; /* the thread ended meanwhile; the next round drops the target */
-    if (why == ENOENT) return;                    /* about to end: it has closed its event */
-    const char *kind = fdri_samples_sampler.settings.events ? "event" : "timer";
-    if (fdri_text_once(&said))
-        fdri_text_message("no %s for thread %u (%s): %s; it is not sampled%s", kind, tid, name, strerror(why),
-                          fdri_samples_sampler.settings.provided ? "" : " until there is one");
+    if (fdri_samples_sampler.settings.outside) fdri_samples_rounds_add(t);
+    else open_source(t, name);
 }
 
 static void open_again(struct fdri_samples_target *t)
@@ -318,11 +332,12 @@ static void drop_gone(void)
             end_target(t); /* the next round finds the new thread */
             continue;
         }
+        look_at_name(t);
+        if (fdri_samples_sampler.settings.outside) continue;
         /* no source worked before */
         if (t->source == FDRI_SAMPLES_BY_NOTHING && !fdri_samples_sampler.settings.provided)
             fdri_samples_source_open(t, 1);
         look_at_mask(t);
-        look_at_name(t);
     }
     if (count != before) rebuild_table(slots);
 }
@@ -355,19 +370,28 @@ static void drain(void)
 /* False: the signal has another handler, which would get fdr's signals from now on. */
 static bool still_ours(void)
 {
-    if (fdri_samples_handler_ours()) return true;
+    if (fdri_samples_sampler.settings.outside || fdri_samples_handler_ours()) return true;
     fdri_text_message("signal %d has another handler now; sampling ends here", fdri_samples_sampler.signal);
     return false;
 }
 
 /* ---- the helper ---- */
 
-/* Frequent enough that no ring overflows, and rare enough to cost almost nothing with many threads. */
-static struct timespec next_time(void)
+static uint64_t scan_interval(void)
 {
+    if (fdri_samples_sampler.settings.outside) return OUTSIDE_SCAN_NS + (uint64_t)count * OUTSIDE_SCAN_EACH_NS;
+    return fdri_bits_max(SCAN_NS, (uint64_t)count * SCAN_EACH_NS);
+}
+
+/* Frequent enough that no ring overflows, and rare enough to cost almost nothing with many threads. round_ns: the time
+ * of the next looks from outside; a helper without credit awaits it. */
+static struct timespec next_time(uint64_t round_ns)
+{
+    bool outside = fdri_samples_sampler.settings.outside, wait = outside && !fdri_samples_rounds_may_work();
     uint64_t ring = fdri_samples_sampler.settings.events ? RING_NS : 64 * fdri_samples_sampler.settings.period_ns,
-             scan_ns = fdri_bits_max(SCAN_NS, (uint64_t)count * SCAN_EACH_NS);
-    uint64_t ns = fdri_clock_ns(CLOCK_MONOTONIC) + fdri_bits_min(fdri_bits_min(ring, MODULES_NS), scan_ns);
+             soon = outside ? scan_interval() : fdri_bits_min(fdri_bits_min(ring, MODULES_NS), scan_interval()),
+             ns = fdri_clock_ns(CLOCK_MONOTONIC) + soon;
+    if (wait || (outside && round_ns < ns)) ns = round_ns;
     return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 }
 
@@ -378,22 +402,33 @@ static void look_at_modules(void)
     pthread_mutex_unlock(&loader);
 }
 
+/* One turn of the helper. *scanned: when it listed the threads last; called: a thread has attached since. False: the
+ * signal has another handler. *round_ns: the time of the next looks. */
+static bool turn(uint64_t *scanned, bool called, uint64_t *round_ns)
+{
+    uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
+    bool outside = fdri_samples_sampler.settings.outside, may = !outside || fdri_samples_rounds_may_work();
+    bool due = may && now - *scanned >= scan_interval();
+    if (may) look_at_modules();
+    if (due && !still_ours()) return false;
+    if (may && (due || called)) scan();
+    if (due) *scanned = now;
+    if (outside) *round_ns = fdri_samples_rounds_look(used, count);
+    else drain();
+    fdri_atomic_store_relaxed(&deaf, outside && !fdri_samples_rounds_may_work());
+    return true;
+}
+
 static void *helper_main(void *unused)
 {
     (void)unused;
-    uint64_t scanned = 0;
-    bool ours = true, called = true;
+    uint64_t scanned = 0, round_ns = 0;
+    bool called = true;
     fdri_atomic_store_relaxed(&helper_tid, (uint32_t)syscall(SYS_gettid));
-    while (ours && !fdri_atomic_load_acquire(&stopping)) { /* A:stop */
-        uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
-        struct timespec until = next_time();
-        bool due = now - scanned >= fdri_bits_max(SCAN_NS, (uint64_t)count * SCAN_EACH_NS);
+    if (fdri_samples_sampler.settings.outside) fdri_samples_rounds_begin(fdri_samples_sampler.settings.period_ns);
+    while (!fdri_atomic_load_acquire(&stopping) && turn(&scanned, called, &round_ns)) { /* A:stop */
+        struct timespec until = next_time(round_ns);
         int e;
-        look_at_modules();
-        if (due) ours = still_ours();
-        if (ours && (due || called)) scan();
-        if (due) scanned = now;
-        drain();
         while ((e = sem_clockwait(&wake, CLOCK_MONOTONIC, &until)) && errno == EINTR) {}
         called = e == 0;
         while (sem_trywait(&wake) == 0) {}
@@ -429,36 +464,46 @@ void fdri_samples_sampler_prepare(const char *setting, const char *papi)
 
 bool fdri_samples_sampler_wanted(void) { return fdri_samples_sampler.settings.period_ns != 0; }
 
-void fdri_samples_sampler_start(int signal)
+static void remove_handler(void)
 {
-    struct fdri_samples_sampler *s = &fdri_samples_sampler;
-    if (!s->settings.period_ns) return;
-    pthread_mutex_lock(&control);
-    s->pid = getpid();
+    if (!fdri_samples_sampler.settings.outside) fdri_samples_handler_remove();
+}
+
+/* What samples in the program's threads need. False: they cannot be taken here. */
+static bool prepare_handler(struct fdri_samples_sampler *s, int signal)
+{
     fdri_samples_source_probe();
-    if (!s->settings.period_ns) {
-        pthread_mutex_unlock(&control);
-        return;
-    }
+    if (!s->settings.period_ns) return false;
     if (!s->by_fd) {
         s->by_fd_count = 65536;
         s->by_fd = mmap(NULL, s->by_fd_count * sizeof *s->by_fd, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                         -1, 0);
         if (s->by_fd == MAP_FAILED) s->by_fd = NULL, s->by_fd_count = 0;
     }
+    if (s->settings.stacks == FDRI_SAMPLES_UNWINDER) fdri_samples_unwind_warm();
+    if (s->settings.stacks == FDRI_SAMPLES_FRAME_POINTERS) fdri_samples_walk_probe();
+    return fdri_samples_handler_install(signal);
+}
+
+void fdri_samples_sampler_start(int signal, fdri_samples_open_calls_of *open_calls)
+{
+    struct fdri_samples_sampler *s = &fdri_samples_sampler;
+    if (!s->settings.period_ns) return;
+    pthread_mutex_lock(&control);
+    s->pid = getpid();
     used = slots = count = 0;
     free(of_tid);
     of_tid = NULL;
     stopping = 0;
+    deaf = false;
     sem_init(&wake, 0, 0);
     fdri_samples_walk_modules();
-    if (s->settings.stacks == FDRI_SAMPLES_UNWINDER) fdri_samples_unwind_warm();
-    if (s->settings.stacks == FDRI_SAMPLES_FRAME_POINTERS) fdri_samples_walk_probe();
-    running = fdri_samples_handler_install(signal);
+    fdri_samples_look_begin(open_calls);
+    running = s->settings.outside || prepare_handler(s, signal);
     fdri_atomic_store_release(&s->active, running); /* R:target */
     if (running && !start_helper()) {
         fdri_atomic_store_relaxed(&s->active, 0u);
-        fdri_samples_handler_remove();
+        remove_handler();
         running = false;
     }
     pthread_mutex_unlock(&control);
@@ -472,7 +517,7 @@ void fdri_samples_sampler_stop(void)
         sem_post(&wake);
         pthread_join(helper, NULL);
         fdri_atomic_store_relaxed(&fdri_samples_sampler.active, 0u);
-        fdri_samples_handler_remove();
+        remove_handler();
         running = false;
     }
     pthread_mutex_unlock(&control);
@@ -484,14 +529,15 @@ static void forget_in_child(void)
     fdri_samples_handler_forked(); /* even if nothing runs now: the thread may have been sampled before */
     if (!running) return;
     fdri_atomic_store_relaxed(&fdri_samples_sampler.active, 0u);
-    fdri_samples_handler_remove();
+    remove_handler();
     for (uint32_t i = 0; i < used; i++) {
         struct fdri_samples_target *t = &chunk[i / CHUNK][i % CHUNK];
         if (t->tid && t->fd >= 0 && fdri_samples_source_there(t)) close(t->fd);
         memset(t, 0, offsetof(struct fdri_samples_target, frames));
         t->fd = -1;
     }
-    memset(fdri_samples_sampler.by_fd, 0, fdri_samples_sampler.by_fd_count * sizeof *fdri_samples_sampler.by_fd);
+    if (fdri_samples_sampler.by_fd)
+        memset(fdri_samples_sampler.by_fd, 0, fdri_samples_sampler.by_fd_count * sizeof *fdri_samples_sampler.by_fd);
     running = false;
 }
 

@@ -7,6 +7,7 @@
  *   perf_ring.c       samples taken by the kernel    frame_walk.c      return addresses by frame pointers
  *   own_overflow.c    events of a provider           unwind.c          return addresses by libgcc's unwinder
  *   sample_target.h   the state of one thread        frame_walk.h      both ways to return addresses
+ *   look.c            a look from outside            look_rounds.c     which threads it looks at, and when
  *
  * Each thread of the process has a `struct fdri_samples_target`. Only the helper thread (fdr-sampler) makes and ends
  * targets; a thread's handler uses the thread's own. They are never freed, so a late signal finds valid memory. */
@@ -43,6 +44,7 @@ void fdri_samples_handler_forked(void);
 uint32_t fdri_samples_own_tid(void); /* id of the calling thread; async-signal-safe */
 
 /* ---- sampler.c ---- */
-bool fdri_samples_is_target(const void *p); /* p points to a target */
+bool fdri_samples_is_target(const void *p);                  /* p points to a target */
+struct fdri_samples_target *fdri_samples_target(uint32_t i); /* by its number, from 0; it may have no thread (tid 0) */
 
 #endif

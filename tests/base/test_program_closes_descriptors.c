@@ -150,7 +150,7 @@ static void by_cpu_time(void **state)
 static void by_wall_time(void **state)
 {
     (void)state;
-    pipes_stay("1kHz,wall", false);
+    pipes_stay("1kHz,wall,signal", false);
 }
 /* All descriptors are in use: the known threads stay as they are. */
 static void none_left(void **state)

@@ -253,7 +253,7 @@ try:
         f.write(PROGRAM)
     subprocess.run(["cc", "-O1", "-g", "-fno-omit-frame-pointer", "-std=gnu11", f"-I{source}/include", f"-I{source}/tests/support", f"{work}/program.c", "-o",
                     f"{work}/program", f"-L{build}/lib", f"-Wl,-rpath,{build}/lib", "-lfdr"], check=True)
-    for mode, setting in (("regions", "1kHz"), ("plain", "1kHz"), ("plain", "1kHz,wall"), ("regions", "1kHz,unwind")):
+    for mode, setting in (("regions", "1kHz"), ("plain", "1kHz"), ("plain", "1kHz,wall,signal"), ("regions", "1kHz,unwind")):
         file = run(mode, setting)
         weight, hot = tables(file, mode, setting)
         paths(file, mode)

@@ -104,6 +104,11 @@ const char *sample_function(const struct fdr_file *file, const struct fdr_sample
     return p->pc ? fdr_place_at(file, p->pc, false, time_ns)->function : "[unknown]";
 }
 
+const char *sample_state(const struct fdr_file *file, const struct fdr_sample_path *p)
+{
+    return p->state == UINT32_MAX ? NULL : region_name(file, p->state);
+}
+
 const char *sample_thread(const struct fdr_file *file, const struct fdr_sample_stream *stream)
 {
     const char *name = stream->parent == UINT32_MAX ? "" : location_name(file, stream->parent);
@@ -119,9 +124,12 @@ static bool count_inlined(struct builder *b, const struct fdr_place *at, double 
     return true;
 }
 
+/* A state is innermost: the function that called the kernel has it below. */
 static bool by_function(struct builder *b, const struct fdr_sample_path *p, double w)
 {
-    if (!count(b, sample_function(b->file, p, b->time_ns), w, true)) return false;
+    const char *state = sample_state(b->file, p);
+    if (state && !count(b, state, w, true)) return false;
+    if ((!state || p->pc) && !count(b, sample_function(b->file, p, b->time_ns), w, !state)) return false;
     if (p->pc && !count_inlined(b, fdr_place_at(b->file, p->pc, false, b->time_ns), w)) return false;
     for (uint32_t i = 0; i < p->frame_count; i++) {
         const struct fdr_place *at = fdr_place_at(b->file, p->frame[i], true, b->time_ns);
@@ -132,14 +140,18 @@ static bool by_function(struct builder *b, const struct fdr_sample_path *p, doub
 
 static bool by_region(struct builder *b, const struct fdr_sample_path *p, double w)
 {
-    if (!p->region_count) return count(b, "[outside]", w, true);
+    bool moved = p->state != UINT32_MAX && p->flags & 1; /* which region was innermost is not known */
+    if (moved && !count(b, "[unknown]", w, true)) return false;
+    if (!p->region_count) return moved || count(b, "[outside]", w, true);
     for (uint32_t i = p->region_count; i-- > 0;)
-        if (!count(b, region_name(b->file, p->region[i]), w, i + 1 == p->region_count)) return false;
+        if (!count(b, region_name(b->file, p->region[i]), w, !moved && i + 1 == p->region_count)) return false;
     return true;
 }
 
 static bool by_line(struct builder *b, const struct fdr_sample_path *p, double w)
 {
+    const char *state = sample_state(b->file, p);
+    if (state && !p->pc) return count(b, state, w, true);
     const struct fdr_place *at = fdr_place_at(b->file, p->pc, false, b->time_ns);
     char text[1200];
     if (at->line) snprintf(text, sizeof text, "%s:%u", at->file, at->line);
@@ -164,18 +176,22 @@ static bool by_stack(struct builder *b, const struct fdr_sample_path *p, double 
         if (!append(b, region_name(b->file, p->region[i]))) return false;
     for (uint32_t i = 0; i < p->frame_count; i++)
         if (!append_place(b, fdr_place_at(b->file, p->frame[i], true, b->time_ns))) return false;
-    if (!append_place(b, fdr_place_at(b->file, p->pc, false, b->time_ns))) return false;
+    const char *state = sample_state(b->file, p);
+    if ((!state || p->pc) && !append_place(b, fdr_place_at(b->file, p->pc, false, b->time_ns))) return false;
+    if (state && !append(b, state)) return false;
     return count(b, b->text, w, true);
 }
 
-/* Path of regions, then the function of the sample, unless that is the innermost region itself. */
+/* Path of regions, then the function of the sample, unless that is the innermost region itself, then its state. */
 static bool by_path_function(struct builder *b, const struct fdr_sample_path *p, double w)
 {
-    const char *function = sample_function(b->file, p, b->time_ns), *inner = "";
+    const char *state = sample_state(b->file, p), *inner = "",
+               *function = state && !p->pc ? NULL : sample_function(b->file, p, b->time_ns);
     b->text_used = 0;
     for (uint32_t i = 0; i < p->region_count; i++)
         if (!append(b, inner = region_name(b->file, p->region[i]))) return false;
-    if (strcmp(inner, function) && !append(b, function)) return false;
+    if (function && strcmp(inner, function) && !append(b, function)) return false;
+    if (state && !append(b, state)) return false;
     return count(b, b->text, w, true);
 }
 
@@ -201,11 +217,12 @@ static bool reserve_turns(struct sample_table *t, uint64_t done)
 }
 
 /* The square of the periods that may lie between the sample before and this one. */
-static double turn_variance(const struct builder *b, double weight)
+static double turn_variance(const struct builder *b, const struct fdr_sample_path *p, double weight)
 {
     if (b->weight <= 0) return 0;
     double least = weight < b->weight ? weight : b->weight;
-    return b->stream->by == 1 ? least * least : (weight * weight + b->weight * b->weight) / 2;
+    bool stood = b->stream->by == 1 && p->state == UINT32_MAX;
+    return stood ? least * least : (weight * weight + b->weight * b->weight) / 2;
 }
 
 /* True if the sample's stack ends before it reaches the start of the thread. */
@@ -213,7 +230,7 @@ static bool is_cut(const struct builder *b, const struct fdr_sample_path *p)
 {
     static const char *const begin[] = {
         "__libc_start_call_main", "__libc_start_main", "_start", "start_thread", "clone", "__clone3"};
-    if (!(p->flags & 2)) return false;
+    if (!(p->flags & 2) || p->state != UINT32_MAX) return false;
     const char *outermost = p->frame_count ? fdr_place_at(b->file, p->frame[0], true, b->time_ns)->function : "";
     for (size_t i = 0; i < sizeof begin / sizeof *begin; i++)
         if (!strcmp(outermost, begin[i])) return false;
@@ -224,7 +241,7 @@ static bool count_sample(struct builder *b, const struct fdr_sample_path *p)
 {
     double w = (double)p->weight * (double)b->stream->period;
     if (!reserve_turns(b->table, ++b->done)) return false;
-    b->table->turn[b->done] = turn_variance(b, w);
+    b->table->turn[b->done] = turn_variance(b, p, w);
     b->table->turn[b->done + 1] = 0; /* until a sample follows */
     b->weight = w;
     if (!b->table->total.samples || b->time_ns < b->table->first_ns) b->table->first_ns = b->time_ns;

@@ -11,9 +11,10 @@
  * 5A.12 and 8.11, and K. M. Wolter, J. Am. Stat. Assoc. 79, 1984). Its expectation is never below the variance if the
  * moments are drawn independently within their periods.
  *
- * `size` is the number of periods in which the turn may lie. A wall-time sample may stand for many periods in which the
- * thread did not run; its place then holds for all of them. So the lesser of both neighbours' weights counts. CPU time
- * goes on while a signal is delayed, so there the mean of both squares counts. The interval is Wilson's, with the
+ * `size` is the number of periods in which the turn may lie. A wall-time sample by a signal may stand for many periods
+ * in which the thread did not run; its place then holds for all of them. So the lesser of both neighbours' weights
+ * counts. CPU time goes on while a signal is delayed, and a thread goes on between looks from outside. So there the mean
+ * of both squares counts. The interval is Wilson's, with the
  * number of independent samples that would have this variance: p (1 - p) W^2 / V. */
 #ifndef FDRI_TOOLS_COMMON_SAMPLE_TABLE_H
 #define FDRI_TOOLS_COMMON_SAMPLE_TABLE_H
@@ -62,6 +63,8 @@ struct sample_interval sample_interval(const struct sample_sum *part, const stru
 const char *sample_clock_name(uint32_t by);
 /* The thread's name: that of its location of events, which fdr_thread_name sets, else the kernel's. */
 const char *sample_thread(const struct fdr_file *file, const struct fdr_sample_stream *stream);
+/* The state that a look from outside saw, as "[blocked in poll]"; NULL: the sample is no such look. */
+const char *sample_state(const struct fdr_file *file, const struct fdr_sample_path *p);
 /* The function at the program counter, from the symbol table. */
 const char *sample_function(const struct fdr_file *file, const struct fdr_sample_path *p, uint64_t time_ns);
 

@@ -390,6 +390,7 @@ const char *event_name(const struct fdr_file *file, const struct fdr_read_event 
     case FDR_MARKER: return fdr_definition(file, FDR_MARKER_DEFINITION, event->id)->name;
     case FDR_EVENT: return fdr_event_info(file, event->id)->name;
     case FDR_SAMPLE:
+        if (event->sample && event->sample->state != UINT32_MAX) return region_name(file, event->sample->state);
         return event->sample && event->sample->pc
                    ? fdr_place_at(file, event->sample->pc, false, event->time_ns)->function
                    : "[unknown]";

@@ -93,7 +93,7 @@ try:
 
     for name, settings in {"plain": {}, "no-signal": {"FDR_SIGNAL": "none", "FDR_COUNTERS": "rss"},
                            "called-as-ours": {"THREAD_NAME": "fdr-dumper"},
-                           "cpu": {"FDR_SIGNAL": "none", "FDR_SAMPLE": "1kHz"}, "wall": {"FDR_SAMPLE": "1kHz,wall", "FDR_COUNTERS": "rss"}}.items():
+                           "cpu": {"FDR_SIGNAL": "none", "FDR_SAMPLE": "1kHz"}, "wall": {"FDR_SAMPLE": "1kHz,wall,signal", "FDR_COUNTERS": "rss"}}.items():
         file = run(name, **settings)
         if file and "FDR_SAMPLE" in settings:
             rows = {row["name"]: row for row in told("samples", file, "--region", "after")["rows"]}

@@ -148,7 +148,7 @@ static void child_of_a_sampled_thread(void **state)
 {
     (void)state;
     char dir[] = "/tmp/fdr-fork-XXXXXX";
-    struct fdr_config c = {.size = sizeof c, .sample = "1kHz,wall", .arena = "anonymous", .buffer = "8M"};
+    struct fdr_config c = {.size = sizeof c, .sample = "1kHz,wall,signal", .arena = "anonymous", .buffer = "8M"};
     assert_non_null(c.dir = mkdtemp(dir));
     assert_true(sampled_here(&c) > 0);
     pid_t pid = fork();

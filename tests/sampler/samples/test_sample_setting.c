@@ -42,7 +42,10 @@ static void good_settings_are_silent(void **state)
                 {"on", 1000000, false, false, false, FDRI_SAMPLES_FRAME_POINTERS},
                 {"1kHz", 1000000, false, false, false, FDRI_SAMPLES_FRAME_POINTERS},
                 {"2ms,wall", 2000000, true, false, false, FDRI_SAMPLES_FRAME_POINTERS},
-                {"wall,500Hz,unwind", 2000000, true, false, false, FDRI_SAMPLES_UNWINDER},
+                {"2ms,wall,nostack", 2000000, true, false, false, FDRI_SAMPLES_NO_STACKS},
+                {"2ms,wall,signal", 2000000, true, false, false, FDRI_SAMPLES_FRAME_POINTERS},
+                {"signal,wall,500Hz,unwind", 2000000, true, false, false, FDRI_SAMPLES_UNWINDER},
+                {"wall,signal,signal", 1000000, true, false, false, FDRI_SAMPLES_FRAME_POINTERS},
                 {"cpu,nostack", 1000000, false, false, false, FDRI_SAMPLES_NO_STACKS},
                 {"1kHz,off,1000us", 1000000, false, false, false, FDRI_SAMPLES_FRAME_POINTERS},
                 {"500Hz,on", 2000000, false, false, false, FDRI_SAMPLES_FRAME_POINTERS},
@@ -59,7 +62,8 @@ static void good_settings_are_silent(void **state)
         struct fdri_samples_settings s = parse(good[i].text, said, sizeof said);
         if (*said) fail_msg("%s: %s", good[i].text, said);
         if (s.period_ns != good[i].period || s.wall != good[i].wall || s.events != good[i].events ||
-            s.provided != good[i].provided || s.stacks != good[i].stacks)
+            s.provided != good[i].provided || s.stacks != good[i].stacks ||
+            s.outside != (good[i].wall && !strstr(good[i].text, "signal")))
             fail_msg("%s", good[i].text);
     }
 }
@@ -84,6 +88,7 @@ static void bad_settings_report_the_used_value(void **state)
                {"1ms,500Hz", "'1ms' and '500Hz' exclude each other; using '500Hz'", 2000000},
                {"unwind,2ms,nostack", "'unwind' and 'nostack' exclude each other; using 'nostack'", 2000000},
                {"wall,cpu,bogus", "'bogus' is no rate", 0},
+               {"1ms,signal", "'signal' is a way of 'wall'; using it without 'signal'", 1000000},
                {"page-faults/100,wall,cpu", "without 'cpu'", 100},
                {"10us", "using 100us", 100000},
                {"1GHz", "using 100us", 100000},
@@ -101,9 +106,19 @@ static void bad_settings_report_the_used_value(void **state)
     }
 }
 
+static void wall_without_signal_reads_no_stacks(void **state)
+{
+    char said[600];
+    (void)state;
+    struct fdri_samples_settings s = parse("wall,unwind", said, sizeof said);
+    assert_true(s.wall && s.outside && s.period_ns == 1000000);
+    assert_non_null(strstr(said, "FDR_SAMPLE=wall,unwind: 'wall' reads no stacks"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(good_settings_are_silent),
-                                       cmocka_unit_test(bad_settings_report_the_used_value)};
+                                       cmocka_unit_test(bad_settings_report_the_used_value),
+                                       cmocka_unit_test(wall_without_signal_reads_no_stacks)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,7 +54,7 @@ static void *works(void *unused)
 static void sampled_once_there_is_a_timer(void **state)
 {
     char dir[] = "/tmp/fdr-again-XXXXXX", message[300];
-    struct fdr_config c = {.size = sizeof c, .sample = "1kHz,wall", .arena = "anonymous", .buffer = "8M"};
+    struct fdr_config c = {.size = sizeof c, .sample = "1kHz,wall,signal", .arena = "anonymous", .buffer = "8M"};
     const struct fdr_sample_stream *s;
     struct fdr_file *f;
     pthread_t t;

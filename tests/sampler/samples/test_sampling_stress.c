@@ -308,7 +308,7 @@ static void P10_cpu_time(void **state)
 static void P10_wall_time(void **state)
 {
     (void)state;
-    assert_true(run("1kHz,wall", NULL).with_stack > 0);
+    assert_true(run("1kHz,wall,signal", NULL).with_stack > 0);
 }
 static void P10_without_perf_events(void **state)
 {
@@ -327,7 +327,7 @@ static void P10_no_perf_at_all(void **state)
 static void P10_stacks_that_cannot_be_read(void **state)
 {
     (void)state;
-    run("2kHz,wall", without_reading_memory);
+    run("2kHz,wall,signal", without_reading_memory);
 }
 static void P10_the_unwinder(void **state)
 {
