@@ -116,7 +116,8 @@ struct fdr_config {
     const char *edge_counters;    /* counters that threads read at enter and leave of chosen calls */
     const char *edge_regions;     /* which calls: patterns of region names, "step,solve*" */
     const char *papi;             /* PAPI events read there, too */
-    const char *sample;   /* samples of every thread: "1kHz", with "wall", "unwind", "nostack"; or EVENT/COUNT */
+    const char
+        *sample; /* samples of every thread: "1kHz", with "wall", "signal", "unwind", "nostack"; or EVENT/COUNT */
     const char *triggers; /* a file, or lines separated by ';': docs/TRIGGERS.md */
     const char *watchdog; /* "off"; or how long a thread may stand still in a region: "30s" */
     const char *pin;      /* "0"; "5s" keeps the first 5 seconds in full */
@@ -373,8 +374,8 @@ FDR_API uint64_t fdr_sample_at(struct fdr_sampled *stream, const struct fdr_look
 
 /* ---- this thread and this process ---------------------------------------------------------------------- */
 
-/* [record] Names the location of the calling thread; cut at 31 bytes. Without it the location has the name that the
- * kernel knew when the thread attached. */
+/* [record] Names the location of the calling thread; cut at 31 bytes. Without it the location has the kernel's name,
+ * which is read anew for each snapshot and when the thread ends. */
 FDR_API void fdr_thread_name(const char *name);
 
 /* Sets a fact about this run: fdr_note("input", "case-17.h5"). The newest value of each key is in every snapshot, in
