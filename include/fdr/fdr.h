@@ -116,11 +116,10 @@ struct fdr_config {
     const char *edge_counters;    /* counters that threads read at enter and leave of chosen calls */
     const char *edge_regions;     /* which calls: patterns of region names, "step,solve*" */
     const char *papi;             /* PAPI events read there, too */
-    const char
-        *sample; /* samples of every thread: "1kHz", with "wall", "signal", "unwind", "nostack"; or EVENT/COUNT */
-    const char *triggers; /* a file, or lines separated by ';': docs/TRIGGERS.md */
-    const char *watchdog; /* "off"; or how long a thread may stand still in a region: "30s" */
-    const char *pin;      /* "0"; "5s" keeps the first 5 seconds in full */
+    const char *sample;           /* samples of every thread: "1kHz", "100Hz,wall", "1kHz,unwind"; or EVENT/COUNT */
+    const char *triggers;         /* a file, or lines separated by ';': docs/TRIGGERS.md */
+    const char *watchdog;         /* "off"; or how long a thread may stand still in a region: "30s" */
+    const char *pin;              /* "0"; "5s" keeps the first 5 seconds in full */
     int strict; /* (no variable) 0: a bad value becomes the default, with one line; 1: it is an error of fdr_init */
     const char *live_force; /* "0"; with "1" the live directory need not be in RAM */
     const char *overhead;   /* "off"; "2%": recording calls takes at most this share of the program's processor time */
