@@ -17,7 +17,10 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { OTHER = FDRI_ARENA_LOCATION_LANE | FDRI_ARENA_LOCATION_FREE | FDRI_ARENA_LOCATION_SAMPLES };
+enum {
+    OTHER = FDRI_ARENA_LOCATION_LANE | FDRI_ARENA_LOCATION_FREE | FDRI_ARENA_LOCATION_SAMPLES |
+            FDRI_ARENA_LOCATION_ENDED
+};
 
 static struct fdri_arena_location *location_at(const struct fdr_sampled *d, uint32_t off)
 {
@@ -42,11 +45,20 @@ FDRI_RACY static uint32_t search(struct fdr_sampled *d)
     return off;
 }
 
-struct fdri_arena_location *fdri_record_watched(struct fdr_sampled *d)
+/* The location that the stream's thread records into; NULL: none, or the thread has ended. */
+FDRI_RACY static const struct fdri_arena_location *watched(struct fdr_sampled *d)
 {
     if (d->watched_off && !is_of(location_at(d, d->watched_off), d->tid)) d->watched_off = d->searched = 0;
     if (!d->watched_off) d->watched_off = search(d);
     return d->watched_off ? location_at(d, d->watched_off) : NULL;
+}
+
+FDRI_RACY bool fdri_record_watch(struct fdr_sampled *d)
+{
+    const struct fdri_arena_location *l = watched(d);
+    if (!l) return false;
+    if (d->t.loc->parent == UINT32_MAX && !d->several) d->t.loc->parent = l->id;
+    return l->pause;
 }
 
 /* NULL: the location is another thread's by now, and its words are anything. */
@@ -112,7 +124,7 @@ FDRI_RACY static void read_stack(const struct fdr_sampled *d, const struct fdri_
 
 FDRI_RACY void fdri_record_open_calls(struct fdr_sampled *d, struct fdri_samples_open_calls *to)
 {
-    const struct fdri_arena_location *l = fdri_record_watched(d);
+    const struct fdri_arena_location *l = watched(d);
     to->known = to->whole = to->cut = false;
     to->depth = to->count = 0;
     to->tick = to->made = 0;

@@ -260,11 +260,6 @@ static void store(struct fdr_sampled *d, uint32_t level, struct fdri_codec_sampl
 
 /* ---- the path of a sample ---- */
 
-static void name_parent(const struct fdr_sampled *d, const struct fdri_arena_location *l)
-{
-    if (d->t.loc->parent == UINT32_MAX && !d->several) d->t.loc->parent = l->id;
-}
-
 /* Adds the open calls of the sampled thread. Its shadow stack does not change, because this runs in a handler of that
  * thread. */
 static uint32_t open_regions(struct fdr_sampled *d, struct fdri_codec_sample_record *r)
@@ -273,7 +268,7 @@ static uint32_t open_regions(struct fdr_sampled *d, struct fdri_codec_sample_rec
     if (self->recording != d->recording || self->loc->tid != d->tid) return 0;
     const struct fdri_arena_location *l = self->loc;
     uint32_t depth = fdri_atomic_load_relaxed(&l->depth), n = depth < REGIONS_MAX ? depth : REGIONS_MAX;
-    name_parent(d, l);
+    if (d->t.loc->parent == UINT32_MAX && !d->several) d->t.loc->parent = l->id;
     if (l->busy) r->flags |= FDRI_CODEC_SAMPLE_INSIDE;
     if (n < depth) r->flags |= FDRI_CODEC_SAMPLE_CUT;
     for (uint32_t i = 0; i < n; i++) d->step[i] = FDRI_CODEC_SAMPLE_REGION | fdri_thread_level(self, i + 1)->region;
@@ -305,11 +300,7 @@ static bool is_outside(const struct fdr_look *look) { return look->flags & FDR_L
 
 static bool paused(struct fdr_sampled *d, const struct fdr_look *look)
 {
-    if (is_outside(look)) {
-        const struct fdri_arena_location *l = fdri_record_watched(d);
-        if (l) name_parent(d, l);
-        return l && l->pause;
-    }
+    if (is_outside(look)) return fdri_record_watch(d);
     return fdri_record_self.recording == d->recording && fdri_record_self.loc->tid == d->tid &&
            fdri_record_self.loc->pause;
 }

@@ -27,8 +27,9 @@ struct fdr_sampled {
     uint64_t step[FDRI_CODEC_SAMPLE_STEPS_MAX];
 };
 
-/* The location that the stream's thread records into; NULL: none, or the thread has ended. For the sampling thread. */
-struct fdri_arena_location *fdri_record_watched(struct fdr_sampled *d);
+/* For the sampling thread: notes the location that the stream's thread records into as the stream's parent. True: that
+ * thread is paused. */
+bool fdri_record_watch(struct fdr_sampled *d);
 struct fdri_samples_open_calls;
 /* A fdri_samples_open_calls_of. */
 void fdri_record_open_calls(struct fdr_sampled *d, struct fdri_samples_open_calls *to);

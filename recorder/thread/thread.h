@@ -106,6 +106,8 @@ void fdri_thread_stop_recording(struct fdri_thread *t); /* its next event attach
 void fdri_thread_update_soft(struct fdri_thread *t);    /* recomputes when enter and leave take the slow path */
 void fdri_thread_update_pause(struct fdri_thread *t);   /* recomputes the pause, then the same */
 
+/* Stores a name as whole words: other threads compare them. */
+void fdri_thread_set_name(struct fdri_arena_location *l, const char *name);
 /* The program names the thread of location l, which is the calling thread's. The kernel's name is not used any more. */
 void fdri_thread_give_name(struct fdri_arena_location *l, const char *name);
 void fdri_thread_read_own_name(struct fdri_arena_location *l); /* l: of the calling thread */

@@ -161,20 +161,21 @@ static_assert(offsetof(struct fdri_arena_location, piece_free) == offsetof(struc
               "neighbours: cleared around");
 
 /* Clears a location. Threads that walk the chain read `next`, `claim`, `bins_held`, `strewn_units`, `meta_units` and
- * `flags` of free locations, too. memset must not write these. */
+ * `flags` of free locations, too, and the dumper thread may compare names. memset must not write these. */
 static void clear_location(struct fdri_arena_location *l)
 {
     uint8_t *p = (uint8_t *)l;
     const size_t held = offsetof(struct fdri_arena_location, bins_held),
                  from = offsetof(struct fdri_arena_location, parent);
     const size_t behind = offsetof(struct fdri_arena_location, piece_free),
-                 end = offsetof(struct fdri_arena_location, claim);
+                 end = offsetof(struct fdri_arena_location, name);
     const size_t meta = offsetof(struct fdri_arena_location, meta_units), on = meta + sizeof l->meta_units;
     memset(p + from, 0, meta - from);
     memset(p + on, 0, held - on);
     memset(p + behind, 0, end - behind);
     fdri_atomic_store_relaxed(&l->strewn_units, 0u);
     fdri_atomic_store_relaxed(&l->meta_units, 0u);
+    fdri_thread_set_name(l, "");
     l->split_bins = 0;
     l->bins_filled_at_end = 0;
     l->fold_from = l->slabs = 0;
@@ -200,10 +201,10 @@ bool fdri_thread_location_make(struct fdri_thread *t, struct fdri_arena_location
     if (!l && !(l = new_location_block(t))) return false;
     clear_location(l);
     l->id = l->head.location = UINT32_MAX - 1;
-    l->tid = thread_id();
+    fdri_atomic_store_relaxed(&l->tid, thread_id());
     l->parent = parent;
     l->numa_node = r->topology.nodes > 1 ? r->topology.id[fdri_system_topology_here(&r->topology)] : r->topology.id[0];
-    strncpy(l->name, name, sizeof l->name - 1);
+    fdri_thread_set_name(l, name);
     t->loc = l;
     t->base = r->arena.base;
     t->depth_limit = r->settings.depth;

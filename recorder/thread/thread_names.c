@@ -13,7 +13,6 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
-#include "base/racy.h"
 #include "base/system/procfs.h"
 #include "bins/bins.h"
 #include "format/arena/arena.h"
@@ -22,7 +21,11 @@
 
 /* The dumper looks soon after the start, when servers make their threads, and then at the newest ones. */
 static const uint64_t first_wait_ns = 250000000, longest_wait_ns = 5000000000u;
-enum { NEWEST = 256, OTHER = FDRI_ARENA_LOCATION_FREE | FDRI_ARENA_LOCATION_SAMPLES | FDRI_ARENA_LOCATION_NAMED };
+enum {
+    NEWEST = 256,
+    OTHER = FDRI_ARENA_LOCATION_FREE | FDRI_ARENA_LOCATION_SAMPLES | FDRI_ARENA_LOCATION_ENDED |
+            FDRI_ARENA_LOCATION_NAMED
+};
 
 union name {
     char text[sizeof((struct fdri_arena_location *)0)->name];
@@ -39,7 +42,7 @@ static union name name_of_kernel(const char *comm, bool lane)
     return n;
 }
 
-static void set_name(struct fdri_arena_location *l, const char *name)
+void fdri_thread_set_name(struct fdri_arena_location *l, const char *name)
 {
     union name n = {.word = {0}};
     size_t bytes = strlen(name);
@@ -51,19 +54,19 @@ void fdri_thread_give_name(struct fdri_arena_location *l, const char *name)
 {
     fdri_atomic_store_relaxed(&l->flags, l->flags | FDRI_ARENA_LOCATION_NAMED);
     fdri_atomic_signal_fence();
-    set_name(l, name);
+    fdri_thread_set_name(l, name);
 }
 
 void fdri_thread_read_own_name(struct fdri_arena_location *l)
 {
     char comm[20] = "";
     if (l->flags & FDRI_ARENA_LOCATION_NAMED || prctl(PR_GET_NAME, comm)) return;
-    set_name(l, name_of_kernel(comm, l->flags & FDRI_ARENA_LOCATION_LANE).text);
+    fdri_thread_set_name(l, name_of_kernel(comm, l->flags & FDRI_ARENA_LOCATION_LANE).text);
 }
 
 /* The thread may give itself a name at this moment, and the location may get another thread. Either changes a word, and
  * then the compare-and-swap fails. */
-FDRI_RACY static void replace(struct fdri_arena_location *l, union name *old, const union name *new)
+static void replace(struct fdri_arena_location *l, union name *old, const union name *new)
 {
     for (int i = 0; i < 4; i++)
         if (old->word[i] != new->word[i] &&
@@ -72,7 +75,7 @@ FDRI_RACY static void replace(struct fdri_arena_location *l, union name *old, co
 }
 
 /* True: the location is of a live thread whose name is the kernel's. */
-FDRI_RACY static bool look_at_one(struct fdri_arena_location *l)
+static bool look_at_one(struct fdri_arena_location *l)
 {
     uint32_t flags = fdri_atomic_load_acquire(&l->flags); /* A:location - kind and tid were stored before LIVE */
     char comm[20];

@@ -294,14 +294,15 @@ static void look_at_mask(struct fdri_samples_target *t)
                                : "it is not sampled until it unblocks the signal");
 }
 
-/* Threads often set their names late. */
-static void look_at_name(const struct fdri_samples_target *t)
+/* Threads often set their names late. True: it is a helper thread of fdr, seen before it had its name. */
+static bool look_at_name(const struct fdri_samples_target *t)
 {
     char name[20];
     size_t n = fdri_system_read_task(t->tid, "comm", name, sizeof name);
-    if (!n) return;
+    if (!n) return false;
     if (name[n - 1] == '\n') name[n - 1] = 0;
     fdr_sampled_name(t->stream, name);
+    return t->tid != (uint32_t)fdri_samples_sampler.pid && fdri_system_is_helper(name);
 }
 
 static void note_thread(uint32_t tid)
@@ -332,8 +333,11 @@ static void drop_gone(void)
             end_target(t); /* the next round finds the new thread */
             continue;
         }
-        look_at_name(t);
-        if (fdri_samples_sampler.settings.outside) continue;
+        bool of_fdr = look_at_name(t);
+        if (fdri_samples_sampler.settings.outside) {
+            if (of_fdr) end_target(t);
+            continue;
+        }
         /* no source worked before */
         if (t->source == FDRI_SAMPLES_BY_NOTHING && !fdri_samples_sampler.settings.provided)
             fdri_samples_source_open(t, 1);
