@@ -2,10 +2,9 @@
 /* Decisions about what to give back next: pure functions from a view of the stored events to a decision and its reason.
  * They have no state, no atomics, and call no other room.
  *
- *   chain.c           the escalation chain        age_tiers.c       epochs and tiers of strategy `telescope`
- *   sample_levels.c   levels of samples             overhead.c        regions to mute (FDR_OVERHEAD)
- *   looks.c           looks at threads (looks.h)
- *   idle.h            threads that wait for work (idle.c), by names of regions too (waiting_names.c)
+ *   chain.c           the escalation chain        age_tiers.c      epochs and tiers of strategy `telescope`
+ *   sample_levels.c   levels of samples           overhead.c       regions to mute (FDR_OVERHEAD)
+ *   looks.c           looks at threads            idle.c           threads that wait for work
  *
  * Neighbours: recorder/ builds the views and carries the decisions out.
  *

@@ -47,7 +47,7 @@ void fdri_system_call_parse(const char *text, struct fdri_system_call *c)
                    " %" SCNx64,
                    &c->number, &a[0], &a[1], &a[2], &a[3], &a[4], &a[5], &c->sp, &c->pc);
     if (n == 3 && c->number == -1) c->sp = a[0], c->pc = a[1];
-    else if (n != 9) return;
+    else if (n != 9 || c->number < 0) return;
     c->state = FDRI_SYSTEM_CALL_BLOCKS;
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/atomic.h"
-#include "base/system/task_state.h"
+#include "base/system/task_look.h"
 #include "sampler/samples/look.h"
 #include "sampler/samples/sample_target.h"
 #include "sampler/samples/samples_view.h"
