@@ -142,9 +142,9 @@ bool fdri_crash_end(const char *by, int status);
 bool fdri_crash_ended(void);     /* fdri_crash_end left one, and no recording has begun since */
 bool fdri_crash_under_way(void); /* a thread is leaving a bundle, or has left one: the process dies */
 void fdri_crash_fork(int phase);
-/* Removes the live file after the recording, when all worth keeping is elsewhere. If that fails, marks the file as over.
- * With `empty` (no thread is in the middle of a record) it also gives its memory back. Returns 0 if the file is
- * removed, else -errno. Async-signal-safe. */
+/* Removes the live file after the recording, when all worth keeping is elsewhere. If that fails, marks the file as
+ * over. With `empty` (no thread is in the middle of a record) it also gives its memory back. Returns 0 if the file
+ * is removed, else -errno. Async-signal-safe. */
 int fdri_crash_live_remove(bool empty);
 /* True in a child whose arena is a private view of its parent's file. */
 bool fdri_crash_own_view(void);

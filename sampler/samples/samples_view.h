@@ -26,8 +26,8 @@ typedef void fdri_samples_open_calls_of(struct fdr_sampled *stream, struct fdri_
  * problems; never fails. */
 void fdri_samples_sampler_prepare(const char *setting, const char *papi);
 bool fdri_samples_sampler_wanted(void); /* as prepared: samples are wanted */
-/* Call it after the recording has begun. `signal`: a signal used otherwise, 0 none. `open_calls` reads the open calls of
- * the thread of a stream; only the thread that samples calls it. */
+/* Call it after the recording has begun. `signal`: a signal used otherwise, 0 none. `open_calls` reads the open calls
+ * of the thread of a stream; only the thread that samples calls it. */
 void fdri_samples_sampler_start(int signal, fdri_samples_open_calls_of *open_calls);
 void fdri_samples_sampler_stop(void); /* before the recording ends */
 /* phases as of fdri_names_define_fork: 0 prepare, 1 parent, 2 child; 3 before 0 in a child in which no handler ran */

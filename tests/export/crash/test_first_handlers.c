@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals timeout=300 promise=P7,P10 without=asan,tsan (they replace sigaction themselves, and FDR_CRASH=first leaves them alone)
+/* ctest: label=signals timeout=300 promise=P7,P10 without=asan,tsan (they replace sigaction themselves)
  * P10: FDR_CRASH=first changes nothing for a program with handlers of its own. Each program runs without fdr, with fdr
  * from the start, and with fdr after its handlers. It prints what it sees; the three texts and statuses are equal. P7:
  * those that die leave a bundle, those that repair a fault leave nothing. */
