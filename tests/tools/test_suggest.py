@@ -243,24 +243,26 @@ write("waits.cpp", r"""
 #include <cstdio>
 #include <map>
 #include <string>
+#include <unistd.h>
 void wait_in(const std::map<std::string, std::string> &)
 {
     std::puts("waits");
     std::fflush(stdout);
-    std::getchar();
+    while (access("end", F_OK)) continue; /* a thread that sleeps or reads would be idle */
 }
 int main() { std::map<std::string, std::string> m; wait_in(m); }
 """)
 compile_("waits", "g++", "-finstrument-functions", "-finstrument-functions-exclude-file-list=/usr/include/,/include/c++/,/lib/gcc/",
          "waits.cpp")
 folder = tempfile.mkdtemp(dir=work)
-waits = subprocess.Popen([f"{work}/waits"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+waits = subprocess.Popen([f"{work}/waits"], cwd=folder, stdout=subprocess.PIPE, text=True,
                          env=os.environ | {"FDR_DIR": folder, "FDR_LIVE_DIR": folder, "FDR_LIVE_FORCE": "1"})
 waits.stdout.readline()
 hang = tool("hang", "--for", "1ns", str(waits.pid)).stdout
 whole = tool("hang", "--for", "1ns", "--full-names", str(waits.pid)).stdout
-waits.communicate("\n")
-check("main > wait_in\n" in hang and "basic_string" not in hang, "hang shows short names", hang)
+open(f"{folder}/end", "w").close()
+waits.communicate()
+check("wait_in < main\n" in hang and "basic_string" not in hang, "hang shows short names", hang)
 check("wait_in(std::map<" in whole, "and whole ones with --full-names", whole)
 
 sys.exit(bad != 0)
