@@ -20,9 +20,9 @@ struct fdri_bins_slabs { /* stacks of free memory: atomic words, {tag:32, off:32
     /* bytes at the meta end that slabs leave to new locations, to their first blocks, and to definitions */
     uint64_t reserve;
     /* atomic: bytes of meta_reserve that each enum fdri_bins_spare_user has used */
-    uint64_t reserve_used[2];
+    uint64_t reserve_used[3];
 };
-enum fdri_bins_spare_user { FDRI_BINS_SPARE_NOTES, FDRI_BINS_SPARE_STREAMS };
+enum fdri_bins_spare_user { FDRI_BINS_SPARE_NOTES, FDRI_BINS_SPARE_STREAMS, FDRI_BINS_SPARE_TALLIES };
 enum {
     /* a spare user may take a 16th of meta_reserve; locations may take 13 of the 16 */
     FDRI_BINS_SPARED_SHARE = 16

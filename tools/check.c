@@ -7,6 +7,7 @@
 
 #include "tools/common/verbs.h"
 #include "tools/common/live_files.h"
+#include "tools/info.h"
 
 struct arguments {
     const char *path; /* the file being checked */
@@ -162,6 +163,8 @@ static void add_notes(struct findings *f, const struct fdr_file_info *info, bool
         add(f->notes, "%llu bins belong to no location and are not shown", (unsigned long long)info->unlisted_bins);
 }
 
+static void add_section(const char *text, void *findings) { add(((struct findings *)findings)->notes, "%s", text); }
+
 static void print_lines(const json_t *list, const char *before)
 {
     for (size_t i = 0; i < json_array_size(list); i++)
@@ -223,8 +226,10 @@ static int check_one(const struct arguments *a, struct findings *f)
         fdr_file_close(file);
         return unreadable(a, f, message);
     }
+    fdr_tally_room(file); /* reads the tallies, so that damage to them is known */
     for (size_t i = 0; i < fdr_file_damage_count(file); i++) add(f->damage, "%s", fdr_file_damage(file, i));
     add_notes(f, fdr_file_info(file), live);
+    each_unknown_section(file, add_section, f);
     bool whole = json_array_size(f->damage) == 0 && json_array_size(f->ledger) == 0;
     const char *word = whole ? "whole" : "damaged";
     int printed = a->json ? print_object(a, word, f, rows) : print_report(a, file, f, word, rows);

@@ -559,11 +559,13 @@ static int print_text(const struct arguments *a, struct fdr_file *file)
     print_overhead(file);
     print_losses(info);
     print_metrics(file);
+    print_unknown_sections(file);
     if (a->config) print_config(info->config);
     print_locations(file);
     print_ages(file);
     print_ledger(file, a->ledger);
     print_mutes(file, a->ledger);
+    print_tallies(file, a->ledger);
     print_reductions(file);
     return finish_output();
 }

@@ -307,5 +307,7 @@ int print_info_json(struct fdr_file *file)
     set(o, "overhead", overhead_json(file));
     set(o, "metrics", metrics_json(file));
     set(o, "communicators", communicators_json(file));
+    set(o, "tallies", tallies_json(file));
+    set(o, "sections", sections_json(file));
     return print_json(o);
 }

@@ -34,9 +34,11 @@
 #include "format/arena/numa_block.h"
 #include "format/arena/partition_block.h"
 #include "format/arena/sample_accounts.h"
+#include "format/arena/section.h"
 #include "format/arena/spare.h"
 #include "format/arena/superblock.h"
 #include "format/arena/tail.h"
+#include "format/arena/tally_block.h"
 #include "format/arena/totals_row.h"
 
 #endif

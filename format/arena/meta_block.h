@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #define FDRI_ARENA_MAGIC            "FDRAREN1"
-#define FDRI_ARENA_FORMAT_VERSION   1u
+#define FDRI_ARENA_FORMAT_VERSION   2u /* a reader knows all from 1 on */
 #define FDRI_ARENA_SUPERBLOCK_BYTES 4096u
 #define FDRI_ARENA_META_ALIGN       64u /* each meta block starts at a multiple of this */
 #define FDRI_ARENA_BIN_MIN_BYTES    512u
@@ -39,7 +39,8 @@ enum fdri_arena_meta_kind {
     FDRI_ARENA_META_FOLD = 64,      /* struct fdri_arena_fold: the undo list of the accounts */
     FDRI_ARENA_META_NODES = 72,     /* struct fdri_arena_nodes_block: free bins by NUMA node */
     FDRI_ARENA_META_STREWN = 73,    /* a word for each bin: readers ignore it */
-    FDRI_ARENA_META_GOVERNOR = 80   /* struct fdri_arena_governor */
+    FDRI_ARENA_META_GOVERNOR = 80,  /* struct fdri_arena_governor */
+    FDRI_ARENA_META_TALLIES = 81    /* struct fdri_arena_tallies */
 };
 struct fdri_arena_meta_head {
     uint32_t magic;

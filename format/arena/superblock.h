@@ -5,8 +5,10 @@
 
 #include <assert.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "format/arena/meta_block.h"
+#include "format/arena/section.h"
 
 enum fdri_arena_state { FDRI_ARENA_STATE_RECORDING = 1, FDRI_ARENA_STATE_FINALIZED = 2, FDRI_ARENA_STATE_CRASHED = 3 };
 enum fdri_arena_truncated { FDRI_ARENA_TRUNCATED_NOT = 0, FDRI_ARENA_TRUNCATED_DEADLINE, FDRI_ARENA_TRUNCATED_DISK };
@@ -19,6 +21,7 @@ struct fdri_arena_clock_pair {
     uint64_t reserved;
 };
 static_assert(sizeof(struct fdri_arena_clock_pair) == 32, "clock pair");
+#define FDRI_ARENA_SECTIONS 24u
 /* A backward step of the recording's clock. */
 #define FDRI_ARENA_CLOCK_STEPS 8u
 struct fdri_arena_clock_step {
@@ -113,8 +116,9 @@ struct fdri_arena_superblock {
      * file. It then removed the live file. over_error: errno of a failed removal; the file may be empty. */
     uint32_t over;
     uint32_t over_error;
-    uint32_t governor_off; /* off of struct fdri_arena_governor; 0: FDR_OVERHEAD is off */
-    uint32_t governor_reserved;
+    uint64_t format1_reserved; /* of version 1; 0 */
+    /* the directory of sections; set before the recording begins. The first entry with off 0 ends it */
+    struct fdri_arena_section section[FDRI_ARENA_SECTIONS];
 };
 enum fdri_arena_reason_kind {
     FDRI_ARENA_REASON_UNKNOWN = 0,
@@ -130,7 +134,8 @@ static_assert(sizeof(struct fdri_arena_superblock) <= FDRI_ARENA_SUPERBLOCK_BYTE
 static inline void fdri_arena_superblock_forget(struct fdri_arena_superblock *s)
 {
     s->location_first = s->location_count = s->fold_off = 0;
-    s->defs_first = s->defs_last = s->notes_off = s->governor_off = 0;
+    s->defs_first = s->defs_last = s->notes_off = 0;
+    memset(s->section, 0, sizeof s->section);
     for (int i = 0; i < 16; i++) s->def_count[i] = 0;
     s->node_count = s->nodes_off = s->free_bins = 0;
     s->free_stack = s->alive_tick = 0;

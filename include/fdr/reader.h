@@ -35,7 +35,8 @@
  *   Threads    Many threads may read one fdr_file, each with its own fdr_iter. Functions that compute something on
  *              first use do so under the file's lock. During fdr_file_close, fdr_file_symbolise and fdr_file_recover no
  *              other thread may use the file. While a thread reads the damage list, no other one may call a function
- *              that adds to it: fdr_file_verify, fdr_file_met, fdr_totals, fdr_reductions, fdr_epochs, fdr_governor.
+ *              that adds to it: fdr_file_verify, fdr_file_met, fdr_totals, fdr_reductions, fdr_epochs, fdr_governor,
+ *              fdr_tallies.
  *   Signals    Not for signal handlers, except fdr_class_name, fdr_crash_register_name and fdr_reader_version.
  *   Progress   A function may block on the file's lock, on files and on symbol files. Each ends: its time is linear in
  *              the size of the file and of the result, apart from sorting.
@@ -355,6 +356,41 @@ struct fdr_governor {
 FDR_API const struct fdr_governor *fdr_governor(const struct fdr_file *file);
 /* Was this region muted at some time? */
 FDR_API bool fdr_region_was_muted(const struct fdr_file *file, uint32_t region);
+
+/* ---- sections: optional parts of the file ---- */
+
+struct fdr_section {
+    char name[9];
+    uint32_t version;
+    uint32_t location; /* that it belongs to; UINT32_MAX: to the whole recording */
+    uint64_t bytes;
+    bool known; /* false: a newer fdr wrote it, and this reader skips it */
+};
+/* In the order of the file. */
+FDR_API size_t fdr_sections(const struct fdr_file *file, const struct fdr_section **rows);
+
+/* ---- tallies: counters of the process, by key (fdr/tally.h) ---- */
+
+struct fdr_tally_row {
+    uint32_t kind;
+    uint8_t key[24];
+    uint64_t counter[3];
+};
+/* Sorted by kind, then by the bytes of the key. Each is as it was when the file was written; counters that belong
+ * together may be one event apart. */
+FDR_API size_t fdr_tallies(const struct fdr_file *file, const struct fdr_tally_row **rows);
+struct fdr_tally_room {
+    uint64_t refused; /* how often a key found no room */
+    uint32_t places;  /* for keys; 0: the file has no tallies */
+    uint32_t half;    /* keys that were being made when the process died, or the file was written: not shown */
+    uint32_t damaged; /* keys with wrong bytes: not shown */
+};
+FDR_API struct fdr_tally_room fdr_tally_room(const struct fdr_file *file);
+/* "trigger"; "": a kind of another library. Names of its counters: "seen", "dropped", "snapshots"; else "0", "1", "2". */
+FDR_API const char *fdr_tally_kind_name(uint32_t kind);
+FDR_API const char *fdr_tally_counter_name(uint32_t kind, unsigned counter);
+/* The key for people: a trigger's name, which ends in "..." where it was cut; else 24 bytes in hex. */
+FDR_API void fdr_tally_key_text(const struct fdr_tally_row *row, char *text, size_t bytes);
 
 /* ---- exact totals of the whole run ---- */
 

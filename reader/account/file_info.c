@@ -295,7 +295,7 @@ void fdri_account_info(struct fdr_file *f)
     for (size_t n = 0; n < f->location_count; n++) describe(f, &f->location[n]);
     snprintf(f->strategy, sizeof f->strategy, "%s", strategy_name(sb->strategy));
     hex(sb, f->build_id);
-    i->format = sb->format_version;
+    i->format = f->format;
     i->state = state_name(sb->state);
     i->reason = sb->reason;
     i->has_cause = sb->state == FDRI_ARENA_STATE_CRASHED && (sb->cause_signal || sb->cause_realtime_ns);

@@ -29,7 +29,7 @@ static uint64_t time_of(const struct fdr_file *f, uint64_t full_tick)
 /* The account with room for its tables; NULL: none, or damaged. */
 static const struct fdri_arena_governor *account_of(struct fdr_file *f)
 {
-    uint64_t off = f->sb.governor_off;
+    uint64_t off = fdri_file_section(f, FDRI_ARENA_SECTION_GOVERNOR);
     const struct fdri_arena_governor *a = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_GOVERNOR, UINT32_MAX,
                                                                           sizeof *a);
     bool plausible = a && a->regions_room <= REGIONS_MOST && a->changes_room <= CHANGES_MOST &&
@@ -91,7 +91,7 @@ static void fill_changes(const struct fdr_file *f, struct fdr_governor *g, const
 
 static struct fdr_governor *read_account(struct fdr_file *f)
 {
-    const struct fdri_arena_governor *a = f->sb.governor_off ? account_of(f) : NULL;
+    const struct fdri_arena_governor *a = fdri_file_section(f, FDRI_ARENA_SECTION_GOVERNOR) ? account_of(f) : NULL;
     if (!a) return NULL;
     size_t changes = a->changes < a->changes_room ? a->changes : a->changes_room;
     struct whole *w = calloc(1, sizeof *w + changes * sizeof w->change[0] +

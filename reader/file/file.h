@@ -9,6 +9,7 @@
  *   bin_scan.c        finds all bin headers                 read_bins.c        reads one bin: header and payload
  *   undo_fold.c       undoes a fold cut short by a kill     tick_to_ns.c       converts stored ticks to ns
  *   damage.c          collects findings as text             reader_memory.c    allocates, remembers failures
+ *   sections.c        the directory of sections             older_formats.c    files of format 1
  *   whole_file.c      writes a file, renames it when whole  process_end.c      how the process ended
  *
  * Neighbours: events/, account/, symbol/, bundle/ and recover/ read through this door; live/ makes files of
@@ -66,6 +67,13 @@ const struct fdri_arena_meta_head *fdri_file_meta_at(const struct fdr_file *f, u
 const struct fdri_file_meta *fdri_file_meta_scan(struct fdr_file *f, uint32_t kind, uint32_t location, size_t *count);
 /* The lowest offset of a meta block that a scan finds. */
 uint64_t fdri_file_meta_lowest(struct fdr_file *f);
+
+/* Lists the sections in the directory. */
+void fdri_file_sections(struct fdr_file *f);
+/* The off of a section of this name in a version that this reader knows; 0: there is none. */
+uint32_t fdri_file_section(const struct fdr_file *f, const char *name);
+/* Brings a superblock of format 1 into the present format. */
+void fdri_file_from_format1(struct fdr_file *f);
 
 /* Copies the header at `off`. Returns false if it is not valid. */
 bool fdri_file_bin_header(const struct fdr_file *f, uint64_t off, struct fdri_arena_bin *h);

@@ -130,6 +130,13 @@ struct fdr_file {
     size_t reduction_count, reduction_room;
     bool has_governor; /* looked for */
     struct fdr_governor *governor;
+    uint32_t format;             /* version of the file; sb is in terms of the present one */
+    struct fdr_section *section; /* in the order of the directory */
+    size_t section_count, section_room;
+    bool has_tallies;
+    struct fdr_tally_row *tally; /* sorted by kind and key */
+    size_t tally_count, tally_room;
+    struct fdr_tally_room tallies;
 };
 /* `count` bytes at `off` of the file, or NULL if they do not all lie in it. */
 static inline const void *fdri_file_at(const struct fdr_file *f, uint64_t off, uint64_t count)

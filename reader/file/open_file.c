@@ -44,6 +44,7 @@ static enum fdr_verdict assemble(struct fdr_file *f, struct fdr_file **out, char
         fdr_file_close(f);
         return FDR_UNREADABLE;
     }
+    fdri_file_sections(f);
     fdri_file_undo_fold(f);
     fdri_file_scan(f);
     fdri_file_definitions(f);
@@ -203,6 +204,8 @@ void fdr_file_close(struct fdr_file *f)
     free(f->total);
     free(f->reduction);
     free(f->governor);
+    free(f->section);
+    free(f->tally);
     free(f->stream);
     fdri_symbol_places_close(f);
     pthread_mutex_destroy(&f->lock);

@@ -30,13 +30,14 @@ static bool is_recording(const struct fdr_file *f, char *message, size_t message
 {
     const struct fdri_arena_superblock *sb = &f->sb;
     bool magic = memcmp(sb->magic, FDRI_ARENA_MAGIC, 8) == 0;
-    if (!magic && !(sb->format_version == FDRI_ARENA_FORMAT_VERSION && sane_sizes(sb))) {
+    bool readable = sb->format_version >= 1 && sb->format_version <= FDRI_ARENA_FORMAT_VERSION;
+    if (!magic && !(readable && sane_sizes(sb))) {
         snprintf(message, message_bytes, "not an fdr recording");
         return false;
     }
-    if (sb->format_version == FDRI_ARENA_FORMAT_VERSION) return true;
-    snprintf(message, message_bytes, "format version %u, but this reader knows version %u only", sb->format_version,
-             FDRI_ARENA_FORMAT_VERSION);
+    if (readable) return true;
+    snprintf(message, message_bytes, "format version %u, but this reader knows versions 1 to %u only",
+             sb->format_version, FDRI_ARENA_FORMAT_VERSION);
     return false;
 }
 
@@ -155,6 +156,8 @@ bool fdri_file_superblock(struct fdr_file *f, char *message, size_t message_byte
         return false;
     }
     fdri_file_spare(f);
+    f->format = f->sb.format_version;
+    if (f->format == 1) fdri_file_from_format1(f);
     end_texts(&f->sb);
     find_end(f);
     repair_sizes(f);

@@ -65,7 +65,7 @@ static void lay_out(struct fdri_recover_image *m)
     struct fdri_arena_superblock *sb = fdri_recover_image_at(m, 0);
     uint64_t end = bins_end(f);
     memcpy(sb, &f->sb, sizeof *sb);
-    memcpy(sb->magic, FDRI_ARENA_MAGIC, 8);
+    memcpy(sb->magic, FDRI_ARENA_MAGIC, 8); /* a file of an older format becomes one of the present */
     sb->header_bytes = FDRI_ARENA_SUPERBLOCK_BYTES;
     if (f->bins_end > end && f->bins_end <= f->meta_first) end = f->bins_end;
     m->meta_first = first_meta(f, end);

@@ -43,7 +43,8 @@ static struct fdri_arena_governor *new_account(double target)
     g->period = FDRI_NAMES_MUTE_PERIOD;
     g->regions_room = regions;
     g->changes_room = changes;
-    fdri_atomic_store_release(&a->super->governor_off, off); /* R:governor */
+    fdri_arena_section_add(a->super->section, FDRI_ARENA_SECTIONS, FDRI_ARENA_SECTION_GOVERNOR,
+                           FDRI_ARENA_SECTION_GOVERNOR_VERSION, off);
     return g;
 }
 

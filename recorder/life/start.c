@@ -40,6 +40,7 @@
 #include "recorder/names/names.h"
 #include "recorder/record/sample_stream.h"
 #include "recorder/recording.h"
+#include "recorder/tally/tally.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
@@ -461,7 +462,8 @@ static int begin(bool provisional)
     fill_superblock(r);
     fdri_names_rules_load(r->settings.filter, r->settings.counters.edges[0] || r->settings.counters.papi[0],
                           r->settings.edge_regions);
-    fdri_watch_start(r->settings.triggers);
+    fdri_tally_start();
+    fdri_watch_start(r->settings.triggers); /* counts in tallies */
     if (!fdri_governor_start(r->settings.overhead))
         fdri_text_message("FDR_OVERHEAD: no memory, or FDR_BUFFER is below 1M; no region is muted");
     r->number = ++recordings;

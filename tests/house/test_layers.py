@@ -43,7 +43,10 @@ ROOMS = {
         "base/text": "base/text/message.h", "base/stack": "base/stack/context.h",
         "base/elf": "base/elf/elf_symbols.h",
     },
-    "format": {"format/arena": "format/arena/arena.h", "format/codec": "format/codec/record_codec.h"},
+    "format": {
+        "format/arena": "format/arena/arena.h", "format/tallies": "format/tallies/tally_table.h",
+        "format/codec": "format/codec/record_codec.h",
+    },
     "bins": {"bins": "bins/bins.h", "bins/pressure": "bins/pressure/bins_pressure.h"},
     "policies": {"policies": "policies/policies.h"},
     "recorder": {
@@ -56,6 +59,7 @@ ROOMS = {
         "recorder/pressure": "recorder/pressure/recorder_pressure.h",
         "recorder/strategy": "recorder/strategy/strategy.h",
         "recorder/totals": "recorder/totals/totals.h",
+        "recorder/tally": "recorder/tally/tally.h",
         "recorder/watch": "recorder/watch/watch.h",
         "recorder/governor": "recorder/governor/governor.h",
         "recorder/jumps": "recorder/jumps/jumps.h",

@@ -45,7 +45,7 @@ check()
     echo "lib$1.so: $(exported "$so" | wc -l) symbols"
 }
 
-check fdr 'fdr.h counters.h' \
+check fdr 'fdr.h counters.h tally.h' \
     'setsid|daemon|sigaction|(bsd_|s|sysv_|__sysv_)?signal|sigprocmask|pthread_sigmask'
 check fdr-reader reader.h 'none'
 if [ -e "$lib/libfdr-instrument.so" ]; then
