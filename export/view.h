@@ -105,6 +105,7 @@ struct fdri_export_trigger {
     uint64_t window_ns, holdoff_ns;
     uint32_t keep;
     bool keep_newest;
+    struct fdri_arena_tally *tally; /* where its matches are counted; NULL: no room */
 };
 enum fdri_export_unit {
     FDRI_EXPORT_UNIT_NONE,
@@ -124,6 +125,7 @@ struct fdri_export_seen {
 };
 void fdri_trigger_arm(uint32_t slot, const struct fdri_export_trigger *trigger);
 void fdri_trigger_disarm(uint32_t slot);
+void fdri_trigger_forget(uint32_t slot);
 /* Reports a match. Async-signal-safe and wait-free, except that the first match in a hold-off wakes the dumper. */
 void fdri_trigger_seen(uint32_t slot, const struct fdri_export_seen *seen);
 uint64_t fdri_trigger_count(uint32_t slot); /* number of matches reported */

@@ -2,9 +2,10 @@
 /* Turns the match of a source into a snapshot: window, hold-off, limit. Sources call fdri_trigger_seen from any thread,
  * also in signal handlers. All else happens in the dumper thread.
  *
- *   armed --match--> pending --end of the window--> snapshot --> quiet for the hold-off --> armed
+ *   armed --match--> pending --end of the window--> taking: snapshot --> quiet for the hold-off --> armed
  *
- * Matches while pending or quiet are only counted. */
+ * Matches while pending or quiet are only counted. A match is dropped if no snapshot of its own follows. The counts lie
+ * in the arena, as a tally: seen = dropped + snapshots + 1 while one is pending or taking. */
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <inttypes.h>
@@ -25,7 +26,7 @@
 #include "export/view.h"
 #include "format/arena/arena.h"
 
-enum { FREE, ARMED, MATCHING, PENDING };
+enum { FREE, ARMED, MATCHING, PENDING, TAKING };
 static struct slot {
     uint32_t state; /* atomic */
     uint32_t armed; /* how often the slot was given to a trigger */
@@ -34,13 +35,20 @@ static struct slot {
     uint64_t due_ns;              /* CLOCK_MONOTONIC: end of the window */
     uint64_t quiet_until_ns;      /* atomic */
     uint64_t seen_count;          /* atomic: matches, also while pending or quiet */
-    struct fdri_trigger_counts counts;
+    uint32_t dropped;             /* atomic: a match came in a hold-off */
+    bool warned;                  /* and that was said; under the lock */
 } slots[FDRI_EXPORT_TRIGGERS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards a trigger's definition; a match takes no lock */
 
 void fdri_trigger_fork(int phase)
 {
     if (phase == 2 || phase == 3) pthread_mutex_init(&lock, NULL);
+}
+
+enum { SEEN, DROPPED, SNAPSHOTS };
+static void count(const struct slot *s, int counter)
+{
+    if (s->trigger.tally) fdri_atomic_add_relaxed(&s->trigger.tally->counter[counter], (uint64_t)1);
 }
 
 bool fdri_trigger_any(void)
@@ -58,14 +66,21 @@ void fdri_trigger_arm(uint32_t i, const struct fdri_export_trigger *t)
     s->armed++;
     fdri_atomic_store_relaxed(&s->quiet_until_ns, (uint64_t)0);
     fdri_atomic_store_relaxed(&s->seen_count, (uint64_t)0);
-    fdri_trigger_counts_reset(&s->counts);
+    fdri_atomic_store_relaxed(&s->dropped, 0u);
+    s->warned = false;
     /* R:trigger - pairs with A:trigger: its definition before it can match */
     fdri_atomic_store_release(&s->state, (uint32_t)ARMED);
     pthread_mutex_unlock(&lock);
 }
 
 /* From here on matches are ignored. A pending one gets no snapshot. */
-void fdri_trigger_disarm(uint32_t i) { fdri_atomic_store_release(&slots[i].state, (uint32_t)FREE); } /* R:trigger */
+void fdri_trigger_disarm(uint32_t i)
+{
+    if (fdri_atomic_swap_acq_rel(&slots[i].state, (uint32_t)FREE) == PENDING) count(&slots[i], DROPPED); /* R:trigger */
+}
+
+/* The recording is over, and nothing may be counted in it: it may be gone, or belong to the process that forked. */
+void fdri_trigger_forget(uint32_t i) { fdri_atomic_store_release(&slots[i].state, (uint32_t)FREE); } /* R:trigger */
 
 uint64_t fdri_trigger_count(uint32_t i) { return fdri_atomic_load_relaxed(&slots[i].seen_count); }
 
@@ -75,17 +90,20 @@ void fdri_trigger_seen(uint32_t i, const struct fdri_export_seen *seen)
     uint32_t armed = ARMED;
     if (fdri_atomic_load_acquire(&s->state) == FREE) return; /* A:trigger */
     fdri_atomic_add_relaxed(&s->seen_count, 1u);
+    count(s, SEEN);
     uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
-    if (now < fdri_atomic_load_relaxed(&s->quiet_until_ns)) {
-        fdri_trigger_counts_dropped(&s->counts);
+    bool quiet = now < fdri_atomic_load_relaxed(&s->quiet_until_ns);
+    if (quiet) fdri_atomic_store_relaxed(&s->dropped, 1u);
+    if (quiet || !fdri_atomic_cas_acq_rel_u32(&s->state, &armed, MATCHING)) { /* L:trigger */
+        count(s, DROPPED);
         return;
     }
-    if (!fdri_atomic_cas_acq_rel_u32(&s->state, &armed, MATCHING)) return; /* L:trigger */
     s->seen = *seen;
     s->due_ns = now + s->trigger.window_ns;
     uint32_t seeing = MATCHING; /* if the state changed, it was disarmed meanwhile and stays so */
     /* R:seen - pairs with A:seen: the dumper finds the whole match */
     if (fdri_atomic_cas_acq_rel_u32(&s->state, &seeing, PENDING)) fdri_trigger_dumper_wake();
+    else count(s, DROPPED);
 }
 
 /* ---- the dumper thread ---- */
@@ -112,11 +130,12 @@ static const char *value_text(char *text, size_t bytes, const struct fdri_export
     return text;
 }
 
-/* Copies the pending match; false: the trigger was disarmed. */
-static bool look_at(const struct slot *s, struct slot *copy)
+/* Copies the pending match, and takes it; false: the trigger was disarmed. */
+static bool look_at(struct slot *s, struct slot *copy)
 {
+    uint32_t seen = PENDING;
     pthread_mutex_lock(&lock);
-    bool pending = fdri_atomic_load_acquire(&s->state) == PENDING; /* A:seen */
+    bool pending = fdri_atomic_cas_acq_rel_u32(&s->state, &seen, TAKING); /* A:seen */
     if (pending) copy->trigger = s->trigger, copy->seen = s->seen, copy->armed = s->armed;
     pthread_mutex_unlock(&lock);
     return pending;
@@ -127,24 +146,14 @@ static bool look_at(const struct slot *s, struct slot *copy)
 enum { REFUSED_NS = 1000000000 };
 static void rearm(struct slot *s, const struct slot *taken, bool written)
 {
-    uint32_t pending = PENDING;
+    uint32_t taking = TAKING;
     pthread_mutex_lock(&lock);
     if (s->armed == taken->armed) {
         uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC), quiet = s->trigger.holdoff_ns;
         if (!written) quiet = fdri_bits_max(quiet, (uint64_t)REFUSED_NS);
         fdri_atomic_store_relaxed(&s->quiet_until_ns, now + quiet);
-        s->counts.snapshots += written;
-        s->counts.in_holdoff = true;
-        fdri_atomic_cas_acq_rel_u32(&s->state, &pending, ARMED); /* L:trigger - unless it was disarmed meanwhile */
+        fdri_atomic_cas_acq_rel_u32(&s->state, &taking, ARMED); /* L:trigger - unless it was disarmed meanwhile */
     }
-    pthread_mutex_unlock(&lock);
-}
-
-static void store_counts(struct slot *s)
-{
-    pthread_mutex_lock(&lock);
-    fdri_trigger_counts_store(&s->counts, s->trigger.name, fdri_atomic_load_relaxed(&s->seen_count),
-                              s->trigger.holdoff_ns);
     pthread_mutex_unlock(&lock);
 }
 
@@ -170,21 +179,28 @@ static void take_triggered_snapshot(uint32_t i)
                                         .keep = s.trigger.keep,
                                         .keep_newest = s.trigger.keep_newest,
                                         .name = s.trigger.name};
-    store_counts(&slots[i]); /* so that the snapshot has them */
-    rearm(&slots[i], &s, fdri_snapshot_take(&why, &quota, false) == 0);
-    store_counts(&slots[i]);
+    bool written = fdri_snapshot_take(&why, &quota, false) == 0;
+    count(&s, written ? SNAPSHOTS : DROPPED);
+    rearm(&slots[i], &s, written);
 }
 
-/* When the hold-off ends, stores the number of matches that it dropped. Returns the time of its next call. */
+/* When the first hold-off ends that dropped a match, says so, once. Returns the time of its next call. */
 static uint64_t end_holdoff(struct slot *s, uint64_t now)
 {
     uint64_t quiet = fdri_atomic_load_relaxed(&s->quiet_until_ns);
-    if (!quiet || now < quiet) return quiet ? quiet : UINT64_MAX;
+    if (now < quiet) return quiet;
+    if (!fdri_atomic_load_relaxed(&s->dropped)) return UINT64_MAX;
+    char time[40];
     pthread_mutex_lock(&lock);
-    bool ends = s->counts.in_holdoff;
-    s->counts.in_holdoff = false;
+    /* without a hold-off, the limit of snapshots has dropped it */
+    bool say = s->trigger.holdoff_ns && !s->warned;
+    s->warned |= say;
+    fdri_text_print_number(time, sizeof time, 0, (double)s->trigger.holdoff_ns / 1e6);
+    if (say)
+        fdri_text_message("trigger '%s': saw its condition again within the hold-off of %.12s ms, and took no snapshot "
+                          "of that; 'holdoff TIME' in its line changes this",
+                          s->trigger.name, time);
     pthread_mutex_unlock(&lock);
-    if (ends) store_counts(s);
     return UINT64_MAX;
 }
 

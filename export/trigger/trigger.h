@@ -3,8 +3,7 @@
  *
  *   dumper.c         the thread, and the signal       trigger.c        serves the matches that sources report
  *   watchdog.c       threads without progress         thread_stacks.c  stacks of all threads for the section
- *   trigger_names.c  names for its messages       idle_threads.c   which threads wait for work
- *   trigger_counts.c matches seen and dropped
+ *   trigger_names.c  names for its messages           idle_threads.c   which threads wait for work
  *
  * Neighbours: recorder/watch/ finds the matches; snapshot/ copies the arena. */
 #ifndef FDRI_EXPORT_TRIGGER_TRIGGER_H
@@ -25,19 +24,6 @@ uint64_t fdri_trigger_watchdog_look(uint64_t now_ns);
  * process was stopped. The watchdog then does not count that time. */
 void fdri_trigger_watchdog_late(uint64_t ns);
 void fdri_trigger_watchdog_start(void);
-
-/* ---- trigger_counts.c: how often a trigger saw its condition, as a note of the recording ---- */
-struct fdri_trigger_counts {
-    uint64_t dropped; /* atomic: matches in the hold-off */
-    /* the others are guarded by the triggers' lock */
-    uint64_t snapshots; /* written */
-    bool in_holdoff;    /* and its end has not been served */
-    bool warned;
-};
-void fdri_trigger_counts_reset(struct fdri_trigger_counts *c);
-void fdri_trigger_counts_dropped(struct fdri_trigger_counts *c); /* async-signal-safe, wait-free */
-/* For the dumper thread. The first drop is said on standard error, too. */
-void fdri_trigger_counts_store(struct fdri_trigger_counts *c, const char *name, uint64_t seen, uint64_t holdoff_ns);
 
 /* ---- idle_threads.c ---- */
 void fdri_trigger_idle_start(void);

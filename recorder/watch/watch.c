@@ -23,8 +23,10 @@
 #include "bins/bins.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
+#include "format/tallies/tally_table.h"
 #include "recorder/names/names.h"
 #include "recorder/recording.h"
+#include "recorder/tally/tally.h"
 #include "recorder/thread/grace_period.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_clock.h"
@@ -318,6 +320,16 @@ static bool follows_nobody(struct fdri_watch_slot *p)
     return m != MAP_FAILED;
 }
 
+/* Triggers of one name, also one after another, have one tally. */
+static void arm(uint32_t slot, const struct fdri_export_trigger *t)
+{
+    struct fdri_export_trigger armed = *t;
+    uint8_t key[FDRI_ARENA_TALLY_KEY_BYTES];
+    fdri_tallies_name_key(t->name, key);
+    armed.tally = fdri_tally_row(FDRI_ARENA_TALLY_TRIGGER, key);
+    fdri_trigger_arm(slot, &armed);
+}
+
 /* Takes a place for a trigger. Returns its id, -ENOSPC or -ENOMEM. finish_add must follow. */
 static int take_slot(const struct fdri_watch *w)
 {
@@ -336,7 +348,7 @@ static int take_slot(const struct fdri_watch *w)
         p->watch = *w;
         id = new_id(slot, turns - 1);
         fdri_atomic_store_relaxed(&p->state, (uint32_t)FDRI_WATCH_USED);
-        fdri_trigger_arm(slot, &w->trigger);
+        arm(slot, &w->trigger);
         fdri_atomic_store_relaxed(&p->id, id);
         match_messages(slot);
         update_watched();
@@ -532,7 +544,7 @@ void fdri_watch_stop(void)
     struct fdri_watch_table *t = fdri_watch_table;
     fdri_atomic_store_release(&fdri_watch_table, (struct fdri_watch_table *)NULL); /* R:watch */
     for (uint32_t i = 0; i < FDRI_EXPORT_TRIGGERS; i++) {
-        fdri_trigger_disarm(i);
+        fdri_trigger_forget(i);
         fdri_atomic_store_relaxed(&fdri_watch_slots[i].id, 0u);
         fdri_atomic_store_relaxed(&fdri_watch_slots[i].state, (uint32_t)FDRI_WATCH_FREE);
         fdri_watch_slots[i].turns = 0;
