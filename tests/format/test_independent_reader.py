@@ -446,7 +446,7 @@ class Recording:
     def __init__(self, path):
         with open(path, "rb") as f:
             image = Image(bytearray(f.read()))
-        assert image.data[:8] == b"FDRAREN1" and image.u32(8) == 1
+        assert image.data[:8] == b"FDRAREN1" and image.u32(8) == 2
         self.checks(image)
         self.image, self.shift, self.clock_kind = image, image.u32(68), image.u32(64)
         self.tick0, self.ns0 = image.u64(80), image.u64(88)
