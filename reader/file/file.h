@@ -68,7 +68,7 @@ const struct fdri_file_meta *fdri_file_meta_scan(struct fdr_file *f, uint32_t ki
 /* The lowest offset of a meta block that a scan finds. */
 uint64_t fdri_file_meta_lowest(struct fdr_file *f);
 
-/* Lists the sections in the directory. */
+/* Lists the sections in the directory, and takes damaged entries out of it. */
 void fdri_file_sections(struct fdr_file *f);
 /* The off of a section of this name in a version that this reader knows; 0: there is none. */
 uint32_t fdri_file_section(const struct fdr_file *f, const char *name);

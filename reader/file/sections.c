@@ -33,22 +33,28 @@ static bool is_name(const char *name)
     return n > 0;
 }
 
-static void add(struct fdr_file *f, const struct fdri_arena_section *s, uint32_t location)
+/* False: the entry is damaged. */
+static bool add(struct fdr_file *f, const struct fdri_arena_section *s, uint32_t location)
 {
     const struct fdri_arena_meta_head *h = fdri_file_meta_at(f, s->off, 0, location, sizeof *h);
     if (!is_name(s->name) || !h) {
         fdri_file_damage(f, "an entry of the directory of sections is damaged");
-        return;
+        return false;
     }
-    if (!fdri_file_grow(&f->section, f->section_count, &f->section_room, sizeof *f->section)) return;
+    if (!fdri_file_grow(&f->section, f->section_count, &f->section_room, sizeof *f->section)) return true;
     struct fdr_section *to = &f->section[f->section_count++];
     *to = (struct fdr_section){.version = s->version, .location = location, .bytes = h->bytes, .known = is_known(s)};
     memcpy(to->name, s->name, sizeof s->name);
+    return true;
 }
 
 void fdri_file_sections(struct fdr_file *f)
 {
-    for (uint32_t i = 0; i < FDRI_ARENA_SECTIONS && f->sb.section[i].off; i++) add(f, &f->sb.section[i], UINT32_MAX);
+    struct fdri_arena_section *list = f->sb.section;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < FDRI_ARENA_SECTIONS && list[i].off; i++)
+        if (add(f, &list[i], UINT32_MAX)) list[kept++] = list[i];
+    memset(list + kept, 0, (FDRI_ARENA_SECTIONS - kept) * sizeof *list);
 }
 
 uint32_t fdri_file_section(const struct fdr_file *f, const char *name)
