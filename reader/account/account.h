@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "format/arena/arena.h"
+#include "format/tallies/tally_table.h"
 #include "reader/file/file.h"
 
 /* The location's own floor, in stored ticks: events that left up to here do not count as kept. 0: no floor, or its
@@ -49,6 +50,12 @@ static inline uint32_t fdri_account_epochs_shown(const struct fdri_arena_epochs 
 }
 /* Does damage cover the rows of this ended epoch? If so, its remainder holds all of it. */
 bool fdri_account_epoch_rows_lost(const struct fdr_file *f, const struct fdri_arena_epoch *e);
+
+/* A table of tallies with all of its rows; NULL: damaged. */
+const struct fdri_arena_tallies *fdri_account_tallies(const struct fdr_file *f, uint64_t off);
+/* What lies in this place of a table, and its key and counters. */
+enum fdri_tallies_state fdri_account_tally(const struct fdr_file *f, const struct fdri_arena_tally *row,
+                                           struct fdr_tally_row *to);
 
 /* Is this line of the log used, and free of damage? */
 bool fdri_account_reduction_good(const struct fdr_file *f, const struct fdri_arena_reduction *r);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the tallies: counters of the process, by key. The process may have died while a key was made, and any byte may
  * be wrong: such rows are counted, not shown. */
-#include "format/tallies/tally_table.h"
 #include "format/arena/arena.h"
 #include "reader/account/account.h"
 #include "reader/file/file.h"
@@ -15,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The table with all of its rows; NULL: damaged. */
-static const struct fdri_arena_tallies *table_at(struct fdr_file *f, uint64_t off)
+const struct fdri_arena_tallies *fdri_account_tallies(const struct fdr_file *f, uint64_t off)
 {
     const struct fdri_arena_tallies *t = (const void *)fdri_file_meta_at(f, off, FDRI_ARENA_META_TALLIES, UINT32_MAX,
                                                                          sizeof *t);
@@ -25,20 +23,25 @@ static const struct fdri_arena_tallies *table_at(struct fdr_file *f, uint64_t of
     return whole ? t : NULL;
 }
 
+enum fdri_tallies_state fdri_account_tally(const struct fdr_file *f, const struct fdri_arena_tally *row,
+                                           struct fdr_tally_row *to)
+{
+    uint64_t off = (uint64_t)((const uint8_t *)row - f->bytes);
+    memset(to, 0, sizeof *to);
+    enum fdri_tallies_state state = fdri_tallies_read(row, &to->kind, to->key);
+    memcpy(to->counter, row->counter, sizeof to->counter);
+    return state != FDRI_TALLIES_EMPTY && fdri_file_is_suspect(f, off, sizeof *row) ? FDRI_TALLIES_DAMAGED : state;
+}
+
 static void add_row(struct fdr_file *f, const struct fdri_arena_tally *row)
 {
-    struct fdr_tally_row to = {0};
-    uint64_t off = (uint64_t)((const uint8_t *)row - f->bytes);
-    enum fdri_tallies_state state = fdri_tallies_read(row, &to.kind, to.key);
+    struct fdr_tally_row to;
+    enum fdri_tallies_state state = fdri_account_tally(f, row, &to);
     f->tallies.places++;
     f->tallies.half += state == FDRI_TALLIES_HALF;
-    if (state == FDRI_TALLIES_DAMAGED || (state != FDRI_TALLIES_EMPTY && fdri_file_is_suspect(f, off, sizeof *row))) {
-        f->tallies.damaged++;
-        return;
-    }
+    f->tallies.damaged += state == FDRI_TALLIES_DAMAGED;
     if (state != FDRI_TALLIES_WHOLE || !fdri_file_grow(&f->tally, f->tally_count, &f->tally_room, sizeof *f->tally))
         return;
-    memcpy(to.counter, row->counter, sizeof to.counter);
     f->tally[f->tally_count++] = to;
 }
 
@@ -56,7 +59,7 @@ static void read_table(struct fdr_file *f, const struct fdri_arena_tallies *t)
 static void read_tables(struct fdr_file *f)
 {
     uint32_t off = fdri_file_section(f, FDRI_ARENA_SECTION_TALLIES);
-    const struct fdri_arena_tallies *first = off ? table_at(f, off) : NULL, *larger = NULL;
+    const struct fdri_arena_tallies *first = off ? fdri_account_tallies(f, off) : NULL, *larger = NULL;
     if (!first) {
         if (off) fdri_file_damage(f, "the table of tallies is damaged");
         return;
@@ -64,7 +67,7 @@ static void read_tables(struct fdr_file *f)
     f->tallies.refused = first->refused;
     read_table(f, first);
     bool more = first->larger && first->larger != FDRI_ARENA_TALLIES_NEVER;
-    if (more && first->larger != off) larger = table_at(f, first->larger);
+    if (more && first->larger != off) larger = fdri_account_tallies(f, first->larger);
     if (larger) read_table(f, larger);
     else if (more) fdri_file_damage(f, "the larger table of tallies is damaged");
     if (f->tallies.damaged) fdri_file_damage(f, "%u tallies are damaged", f->tallies.damaged);

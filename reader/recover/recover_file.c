@@ -368,6 +368,7 @@ static void build_arena(struct fdri_recover_image *m)
     lay_out(m);
     fdri_recover_definitions(m);
     fdri_recover_notes(m);
+    fdri_recover_tallies(m);
     fdri_recover_locations(m);
     fdri_recover_unlisted(m);
     finish_superblock(m);

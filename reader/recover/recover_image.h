@@ -3,7 +3,7 @@
  *
  *   recover_file.c   runs the steps in order      recover_bins.c   partitions and their bins
  *   recover_meta.c   all other chains             recover_rows.c   totals and epochs
- *   core_file_*.c    the arena of a core file
+ *   core_file_*.c    the arena of a core file     recover_tallies.c  counters of the process
  *
  * Neighbours: file/, events/ and account/ decide which parts are believable. */
 #ifndef FDRI_READER_RECOVER_RECOVER_IMAGE_H
@@ -54,4 +54,6 @@ void fdri_recover_totals(struct fdri_recover_image *m, const struct fdri_file_lo
                          struct fdri_arena_location *raw);
 void fdri_recover_epochs(struct fdri_recover_image *m, const struct fdri_file_location *l,
                          struct fdri_arena_location *raw);
+/* recover_tallies.c: leaves damaged tallies out. */
+void fdri_recover_tallies(struct fdri_recover_image *m);
 #endif

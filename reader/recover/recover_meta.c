@@ -54,7 +54,7 @@ uint32_t fdri_recover_image_meta(struct fdri_recover_image *m, enum fdri_arena_m
 /* Is this a block's head? A name in a definition may begin like one. */
 static bool is_head(const struct fdri_recover_image *m, const struct fdri_arena_meta_head *h)
 {
-    return h->magic == FDRI_ARENA_META_MAGIC && h->kind && h->kind <= FDRI_ARENA_META_STREWN && !h->units_log2 &&
+    return h->magic == FDRI_ARENA_META_MAGIC && h->kind && h->kind <= FDRI_ARENA_META_TALLIES && !h->units_log2 &&
            h->bytes && h->bytes % FDRI_ARENA_META_ALIGN == 0 && h->bytes <= m->arena_bytes;
 }
 
