@@ -306,7 +306,9 @@ uint32_t fdri_bins_part_popped(struct fdri_bins_arena *a, struct fdri_arena_part
 {
     struct fdri_arena_bin *b = fdri_bins_bin(a, off);
     FDRI_BINS_HOLDS(a, b->magic == FDRI_ARENA_BIN_MAGIC && b->generation & 1);
-    FDRI_BINS_HOLDS(a, p->bins > 0 && p->bytes >= 1u << (b->size_log2 - 9));
+    /* other threads may take bins of p at the same time */
+    FDRI_BINS_HOLDS(a, fdri_atomic_load_relaxed(&p->bins) > 0);
+    FDRI_BINS_HOLDS(a, fdri_atomic_load_relaxed(&p->bytes) >= 1u << (b->size_log2 - 9));
     given->events += FDRI_ARENA_COMMIT_RECORDS(b->commit);
     given->bytes += 1ull << b->size_log2;
     given->from_tick = fdri_bits_min(given->from_tick, b->base_tick);
