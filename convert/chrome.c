@@ -36,9 +36,10 @@ struct process {
     struct frames *frames;
 };
 
-static const char *const operations[] = {"Barrier",   "Bcast",     "Reduce",     "Allreduce", "Alltoall",
-                                         "Alltoallv", "Allgather", "Allgatherv", "Gather",    "Gatherv",
-                                         "Scatter",   "Scatterv",  "Scan"};
+static const char *const operations[] = {
+    "Barrier",  "Bcast",   "Reduce",  "Allreduce", "Alltoall", "Alltoallv", "Allgather",      "Allgatherv",
+    "Gather",   "Gatherv", "Scatter", "Scatterv",  "Scan",     "Exscan",    "Reduce_scatter", "Reduce_scatter_block",
+    "Alltoallw"};
 
 static void begin(const struct process *p, char phase, uint32_t location)
 {

@@ -367,9 +367,11 @@ const char *plain_region(const struct fdr_file *file, uint32_t region)
 
 const char *collective_name(uint32_t operation)
 {
-    static const char *const names[] = {"Barrier",   "Bcast",     "Reduce",     "Allreduce", "Alltoall",
-                                        "Alltoallv", "Allgather", "Allgatherv", "Gather",    "Gatherv",
-                                        "Scatter",   "Scatterv",  "Scan"};
+    static const char *const names[] = {"Barrier",  "Bcast",     "Reduce",         "Allreduce",
+                                        "Alltoall", "Alltoallv", "Allgather",      "Allgatherv",
+                                        "Gather",   "Gatherv",   "Scatter",        "Scatterv",
+                                        "Scan",     "Exscan",    "Reduce_scatter", "Reduce_scatter_block",
+                                        "Alltoallw"};
     const uint32_t first = 10;
     if (operation < first || operation - first >= sizeof names / sizeof names[0]) return "collective";
     return names[operation - first];
