@@ -4,8 +4,8 @@
  *   atomic.h          atomic operations                bits.h   arithmetic on bits
  *   clock.h, clock.c  the clocks                       racy.h   reads of words that another thread may write
  *
- * The memory order is part of the name of each atomic operation; there is no default. Only include/fdr/ and adapters/,
- * which may not include this header, spell atomics out; they use relaxed ones.
+ * The memory order is part of the name of each atomic operation; there is no default. Only include/fdr/, which may not
+ * include this header, and some adapters spell atomics out; they use relaxed ones.
  *
  *   relaxed   no order between cores. fdri_atomic_signal_fence keeps program order within the thread, as the thread's
  *             own signal handlers see it; the death of the process needs no more than that

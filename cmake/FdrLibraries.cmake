@@ -136,13 +136,13 @@ function(fdr_hooks target)
         "$<${except_system}:${FDR_HOOKS_EXCEPT_SYSTEM}>" "$<${after_inlining}:${FDR_HOOKS_AFTER_INLINING}>")
 endfunction()
 
-# fdr_adapter(<name>): libfdr-<name> from adapters/<name>*.c.
+# fdr_adapter(<name> [file]...): libfdr-<name> from adapters/<name>*.c, adapters/<name>/ and generated files.
 function(fdr_adapter name)
-    fdr_sources(files "${PROJECT_SOURCE_DIR}/adapters/${name}*.c")
+    fdr_sources(files "${PROJECT_SOURCE_DIR}/adapters/${name}*.c" "${PROJECT_SOURCE_DIR}/adapters/${name}/*.c")
     if(NOT files OR NOT TARGET fdr_fdr_shared)
         return()
     endif()
-    add_library(fdr_obj_adapter_${name} OBJECT ${files})
+    add_library(fdr_obj_adapter_${name} OBJECT ${files} ${ARGN})
     set_target_properties(fdr_obj_adapter_${name} PROPERTIES
         C_EXTENSIONS OFF C_VISIBILITY_PRESET hidden POSITION_INDEPENDENT_CODE ON)
     target_link_libraries(fdr_obj_adapter_${name} PRIVATE fdr_flags)

@@ -32,7 +32,7 @@ FOLDERS = {
     "reader": ["policies", "format", "base", "include/fdr"],
     "convert": ["include/fdr"],
     "tools": ["include/fdr"],
-    "adapters": ["include/fdr"],
+    "adapters": ["include/fdr", "base/atomic.h"],
     "examples": ["include/fdr"],
     "benchmarks": ["include/fdr"],
 }
@@ -84,12 +84,12 @@ ROOMS = {
     "tools": {
         "tools/common": "tools/common/verbs.h", "tools/replay": "tools/replay/event_stream.h", "tools": None,
     },
-    "adapters": {"adapters": None},
+    "adapters": {"adapters": None, "adapters/mpi": "adapters/mpi/adapter.h"},
 }
 # The jobs of rooms without a door.
 JOBS = {
     "tools": "One verb of the command a file",
-    "adapters": "Bindings, with the public headers only: the compiler's function hooks, and MPI",
+    "adapters": "Bindings, with the public headers only: the compiler's function hooks",
 }
 STANDARD = set(
     "assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # ctest: label=house
 # Every memory order in the code is explained in docs/ORDERING.md. Only base/atomic.h spells atomics out. Exceptions are
-# relaxed ones in public headers and adapters, which may not include it. Elsewhere than in base/atomic.h and base/racy.h
+# relaxed ones in public headers, which may not include it, and in adapters. Elsewhere than in base/atomic.h and base/racy.h
 # every acquire and release has a label (X:name) on its line or in the comment right before. The labels of the code are
 # those of the table in docs/ORDERING.md; both labels of each pair exist.
 set -euo pipefail

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* MPI: every call becomes a region, with the messages and collectives in it (this header). It uses the profiling
+ * interface of the MPI standard: MPI_Send is fdr's, PMPI_Send the library's. No MPI header is needed, so one library
+ * serves all MPI libraries: an argument is a word that passes through.
+ *
+ *   functions.txt     the functions and their arguments    mpi_function.h     one of them; FdrMpi.cmake makes them
+ *   mpi_call.c        one call: region, before, after      real_function.c    the library's own functions
+ *   mpi_library.c     what differs between libraries       life_of_mpi.c      MPI_Init, MPI_Finalize, MPI_Abort
+ *   communicators.c   members and world ranks              messages.c         sends and receives
+ *   requests.c        the table of open requests           completions.c      MPI_Wait..., MPI_Test...
+ *   collectives.c     operations and their bytes           adapter_parts.h    what these files share
+ *
+ * Above it: the public header. */
+#ifndef FDRI_MPI_ADAPTER_H
+#define FDRI_MPI_ADAPTER_H
+#include <fdr/fdr.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "adapters/mpi/mpi_function.h"
+
+enum { FDRI_MPI_WORDS = 16, FDRI_MPI_STATUS_BYTES = 32 };
+
+/* One call under way. */
+struct fdri_mpi_call {
+    struct fdri_mpi_function *f;
+    word *arg; /* the words that go to the library */
+    enum fdri_mpi_way way;
+    uint64_t status[FDRI_MPI_STATUS_BYTES / 8]; /* for the library, if the program wants none */
+};
+
+/* ---- mpi_call.c: a call of the program; `arg` holds its arguments ---- */
+word fdri_mpi_call(struct fdri_mpi_function *f, enum fdri_mpi_way way, word *arg);
+
+/* ---- real_function.c ---- */
+/* The function of the library; 0: no library has it. */
+uintptr_t fdri_mpi_real(struct fdri_mpi_function *f, enum fdri_mpi_way way);
+/* "PMPI_Comm_rank" or another name, in any loaded library; 0: none. */
+uintptr_t fdri_mpi_find(const char *profiling);
+
+/* ---- mpi_library.c ---- */
+struct fdri_mpi_library {
+    const char *name;
+    uint8_t handle_bytes, status_bytes, source_at, tag_at;
+    bool fortran_calls_c; /* mpi_send_ calls MPI_Send and not PMPI_Send, so the call is recorded there */
+    int any_source, proc_null, root;
+    word status_ignore, in_place, world, byte;
+    const char *world_symbol, *byte_symbol;                      /* where the handle is an address */
+    const char *fortran_status_ignore, *fortran_statuses_ignore; /* of mpif.h, or of mpi_f08 if mpif.h calls C */
+};
+/* The library, while MPI runs and is of a known kind; else NULL. */
+const struct fdri_mpi_library *fdri_mpi_library(void);
+/* The same, whether MPI runs or not. */
+const struct fdri_mpi_library *fdri_mpi_library_known(void);
+void fdri_mpi_library_ends(void);
+
+/* Arguments of a call as C has them. */
+bool fdri_mpi_has(const struct fdri_mpi_call *c, enum fdri_mpi_role role);
+int64_t fdri_mpi_int(const struct fdri_mpi_call *c, enum fdri_mpi_role role);             /* passed by value */
+int64_t fdri_mpi_count(const struct fdri_mpi_call *c, enum fdri_mpi_role role);           /* the same, of counts */
+int64_t fdri_mpi_count_at(const struct fdri_mpi_call *c, enum fdri_mpi_role role, int i); /* in an array */
+int fdri_mpi_out(const struct fdri_mpi_call *c, enum fdri_mpi_role role);                 /* passed by address */
+const int *fdri_mpi_ints(const struct fdri_mpi_call *c, enum fdri_mpi_role role);         /* an array of int */
+enum fdri_mpi_handle { FDRI_MPI_COMM, FDRI_MPI_TYPE, FDRI_MPI_REQUEST, FDRI_MPI_MESSAGE };
+word fdri_mpi_handle(const struct fdri_mpi_call *c, enum fdri_mpi_role role, enum fdri_mpi_handle what);
+word fdri_mpi_handle_at(const struct fdri_mpi_call *c, enum fdri_mpi_role role, enum fdri_mpi_handle what, int i);
+bool fdri_mpi_in_place(const struct fdri_mpi_call *c, enum fdri_mpi_role role);
+bool fdri_mpi_ignored(const struct fdri_mpi_call *c, enum fdri_mpi_role role); /* no status is wanted */
+/* Bytes of `count` elements; 0 if the library does not know. */
+uint64_t fdri_mpi_bytes(int64_t count, word datatype);
+
+struct fdri_mpi_status { /* of a message that was received */
+    int source, tag;
+    bool cancelled;
+    uint64_t bytes;
+};
+struct fdri_mpi_status fdri_mpi_status(const void *status);
+
+/* ---- communicators.c ---- */
+struct fdri_mpi_members {
+    fdr_comm_id id;
+    int size, rank;        /* of the group messages go to; rank of this process in its own group */
+    bool inter;            /* an intercommunicator */
+    uint32_t own_world;    /* world rank of this process */
+    const uint32_t *world; /* world ranks of the group; UINT32_MAX: outside of this world */
+};
+/* NULL: no room, or MPI says an error. */
+const struct fdri_mpi_members *fdri_mpi_members(word comm);
+uint32_t fdri_mpi_world_rank(const struct fdri_mpi_members *m, int rank);
+void fdri_mpi_members_forget(word comm);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of a call: what happens before and behind the library's function, and the table of open requests. */
+#ifndef FDRI_MPI_ADAPTER_PARTS_H
+#define FDRI_MPI_ADAPTER_PARTS_H
+#include "adapters/mpi/adapter.h"
+
+/* A request, or a matched message, whose completion is to be recorded. */
+enum fdri_mpi_pending_kind {
+    FDRI_MPI_PENDING_NONE,
+    FDRI_MPI_PENDING_RECV,
+    FDRI_MPI_PENDING_SEND,
+    FDRI_MPI_PENDING_COLL
+};
+struct fdri_mpi_pending {
+    uint8_t kind;
+    bool persistent, active; /* active: between MPI_Start and its completion */
+    uint8_t operation;       /* of a collective */
+    int32_t peer, tag;       /* of a persistent send: world rank */
+    const struct fdri_mpi_members *group;
+    int32_t root;
+    uint64_t sent, received; /* bytes */
+};
+/* Requests and messages may have equal handles: they lie in different spaces. */
+enum fdri_mpi_space { FDRI_MPI_OF_REQUESTS, FDRI_MPI_OF_MESSAGES };
+void fdri_mpi_requests_put(enum fdri_mpi_space space, word handle, const struct fdri_mpi_pending *p);
+/* Takes it out; false: it is not in the table. Before the library completes a request, so that no other thread finds
+ * its handle in use anew. */
+bool fdri_mpi_requests_take(enum fdri_mpi_space space, word handle, struct fdri_mpi_pending *p);
+bool fdri_mpi_requests_any(void);
+void fdri_mpi_requests_unseen(int count); /* says once that messages are not recorded */
+void fdri_mpi_requests_forget(void);      /* all */
+
+/* ---- messages.c: each function of an event of an envelope stands alone ---- */
+void fdri_mpi_messages_sent(const struct fdri_mpi_call *c);
+void fdri_mpi_messages_received(const struct fdri_mpi_call *c);
+void fdri_mpi_messages_receive_posted(const struct fdri_mpi_call *c);
+void fdri_mpi_messages_prepared(const struct fdri_mpi_call *c); /* a persistent request */
+void fdri_mpi_messages_started(const struct fdri_mpi_call *c);
+void fdri_mpi_messages_probed(const struct fdri_mpi_call *c);
+void fdri_mpi_messages_matched_receive(const struct fdri_mpi_call *c, const struct fdri_mpi_pending *message);
+void fdri_mpi_messages_completed(const struct fdri_mpi_pending *p, const void *status);
+
+/* ---- completions.c ---- */
+/* Requests of one call: on the stack, and in memory that few calls at a time share. */
+enum { FDRI_MPI_FEW = 64, FDRI_MPI_MANY = 8192 };
+struct fdri_mpi_completion {
+    int count;      /* of requests; 0: none of them is in the table */
+    uint32_t *pool; /* not NULL: gives the shared memory back */
+    word *handle;   /* the three are of the call's requests */
+    struct fdri_mpi_pending *taken;
+    uint64_t *statuses;
+    word few_handles[FDRI_MPI_FEW];
+    struct fdri_mpi_pending few_taken[FDRI_MPI_FEW];
+    uint64_t few_statuses[FDRI_MPI_FEW * FDRI_MPI_STATUS_BYTES / 8];
+};
+void fdri_mpi_completion_before(struct fdri_mpi_call *c, struct fdri_mpi_completion *done);
+void fdri_mpi_completion_after(struct fdri_mpi_call *c, struct fdri_mpi_completion *done, int error);
+
+/* ---- collectives.c ---- */
+void fdri_mpi_collectives_begin(const struct fdri_mpi_call *c);
+void fdri_mpi_collectives_end(const struct fdri_mpi_call *c, int error);
+void fdri_mpi_collectives_posted(const struct fdri_mpi_call *c, int error);
+
+/* ---- life_of_mpi.c ---- */
+void fdri_mpi_life_before_init(void);
+void fdri_mpi_life_after_init(int error);
+void fdri_mpi_life_before_finalize(void);
+void fdri_mpi_life_before_abort(const struct fdri_mpi_call *c);
+int fdri_mpi_life_not_there(const char *name);
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* MPI_Wait, MPI_Test and their variants for several requests. The library overwrites handles of completed requests, so
+ * fdr copies them before the call, into memory of fixed size, and takes the requests out of the table. Those that did
+ * not complete go back. Where the program ignores statuses, the library fills fdr's own. */
+#include <string.h>
+#include "adapters/mpi/adapter_parts.h"
+#include "base/atomic.h"
+
+enum { POOLS = 2 };
+/* For calls with more requests than the stack has room for. */
+static struct pool {
+    uint32_t taken;
+    word handle[FDRI_MPI_MANY];
+    struct fdri_mpi_pending pending[FDRI_MPI_MANY];
+    uint64_t statuses[FDRI_MPI_MANY * FDRI_MPI_STATUS_BYTES / 8];
+} pools[POOLS];
+
+static bool from_pool(struct fdri_mpi_completion *done, int count)
+{
+    for (int i = 0; i < POOLS && count <= FDRI_MPI_MANY; i++) {
+        if (fdri_atomic_swap_acq_rel(&pools[i].taken, 1)) continue; /* L:scratch */
+        done->pool = &pools[i].taken;
+        done->handle = pools[i].handle, done->taken = pools[i].pending, done->statuses = pools[i].statuses;
+        return true;
+    }
+    return false;
+}
+
+static int requests_of(const struct fdri_mpi_call *c)
+{
+    if (fdri_mpi_has(c, FDRI_MPI_request)) return 1;
+    int64_t count = fdri_mpi_int(c, fdri_mpi_has(c, FDRI_MPI_incount) ? FDRI_MPI_incount : FDRI_MPI_count);
+    return count > 0 ? (int)count : 0;
+}
+
+static enum fdri_mpi_role role_of_requests(const struct fdri_mpi_call *c)
+{
+    return fdri_mpi_has(c, FDRI_MPI_request) ? FDRI_MPI_request : FDRI_MPI_array_of_requests;
+}
+
+static enum fdri_mpi_role role_of_statuses(const struct fdri_mpi_call *c)
+{
+    return fdri_mpi_has(c, FDRI_MPI_status) ? FDRI_MPI_status : FDRI_MPI_array_of_statuses;
+}
+
+void fdri_mpi_completion_before(struct fdri_mpi_call *c, struct fdri_mpi_completion *done)
+{
+    int count = requests_of(c), found = 0;
+    done->count = 0, done->pool = NULL;
+    done->handle = done->few_handles, done->taken = done->few_taken, done->statuses = done->few_statuses;
+    if (count > FDRI_MPI_FEW && !from_pool(done, count)) {
+        fdri_mpi_requests_unseen(count);
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        done->handle[i] = fdri_mpi_handle_at(c, role_of_requests(c), FDRI_MPI_REQUEST, i);
+        done->taken[i].kind = FDRI_MPI_PENDING_NONE;
+        found += fdri_mpi_requests_take(FDRI_MPI_OF_REQUESTS, done->handle[i], &done->taken[i]);
+    }
+    if (!found) return;
+    done->count = count;
+    if (fdri_mpi_ignored(c, role_of_statuses(c))) c->arg[c->f->at[role_of_statuses(c)] - 1] = (word)done->statuses;
+}
+
+/* Request i has completed; its status is the given one of the array. */
+static void completed(const struct fdri_mpi_call *c, struct fdri_mpi_completion *done, int i, int status)
+{
+    if (i < 0 || i >= done->count || done->taken[i].kind == FDRI_MPI_PENDING_NONE) return;
+    const unsigned char *statuses = (const unsigned char *)fdri_mpi_ints(c, role_of_statuses(c));
+    fdri_mpi_messages_completed(&done->taken[i], statuses + (size_t)status * fdri_mpi_library()->status_bytes);
+    if (done->taken[i].persistent) done->taken[i].active = false; /* and goes back */
+    else done->taken[i].kind = FDRI_MPI_PENDING_NONE;
+}
+
+static bool changed(const struct fdri_mpi_call *c, const struct fdri_mpi_completion *done, int i)
+{
+    return i >= 0 && i < done->count &&
+           fdri_mpi_handle_at(c, role_of_requests(c), FDRI_MPI_REQUEST, i) != done->handle[i];
+}
+
+/* Fortran counts from 1. The mpi_f08 of MPICH 4.0 returns numbers from 0; the handles that the call has set to
+ * MPI_REQUEST_NULL show which it is. */
+static int first_index(const struct fdri_mpi_call *c, const struct fdri_mpi_completion *done, const int *index,
+                       int count)
+{
+    if (c->way == FDRI_MPI_C) return 0;
+    for (int i = 0; c->way == FDRI_MPI_F08 && i < count; i++)
+        if (!changed(c, done, index[i] - 1) && changed(c, done, index[i])) return 0;
+    return 1;
+}
+
+static void look(const struct fdri_mpi_call *c, struct fdri_mpi_completion *done)
+{
+    if (fdri_mpi_has(c, FDRI_MPI_flag) && !fdri_mpi_out(c, FDRI_MPI_flag)) return;
+    if (fdri_mpi_has(c, FDRI_MPI_indx)) {
+        int index = fdri_mpi_out(c, FDRI_MPI_indx);
+        completed(c, done, index - first_index(c, done, &index, 1), 0);
+    } else if (fdri_mpi_has(c, FDRI_MPI_outcount)) {
+        int count = fdri_mpi_out(c, FDRI_MPI_outcount);
+        const int *index = fdri_mpi_ints(c, FDRI_MPI_array_of_indices);
+        int first = first_index(c, done, index, count);
+        for (int i = 0; i < count; i++) completed(c, done, index[i] - first, i);
+    } else {
+        for (int i = 0; i < done->count; i++) completed(c, done, i, i);
+    }
+}
+
+/* After an error a request may have completed or not: its handle tells. */
+static bool still_open(const struct fdri_mpi_call *c, const struct fdri_mpi_completion *done, int i, int error)
+{
+    if (done->taken[i].kind == FDRI_MPI_PENDING_NONE) return false;
+    return !error || !changed(c, done, i);
+}
+
+void fdri_mpi_completion_after(struct fdri_mpi_call *c, struct fdri_mpi_completion *done, int error)
+{
+    if (!error && done->count) look(c, done);
+    for (int i = 0; i < done->count; i++)
+        if (still_open(c, done, i, error))
+            fdri_mpi_requests_put(FDRI_MPI_OF_REQUESTS, done->handle[i], &done->taken[i]);
+    if (done->pool) fdri_atomic_store_release(done->pool, 0); /* R:scratch */
+}

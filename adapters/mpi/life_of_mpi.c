@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* MPI_Init starts the recording, unless the program has done so. MPI_Init may install signal handlers, so fdr then
+ * checks its own. With FDR_CRASH=exit, MPI_Abort leaves a bundle before it ends the job. Afterwards all processes of
+ * the job are killed, at once (MPICH) or within a second (Open MPI). */
+#include <stdio.h>
+#include "adapters/mpi/adapter_parts.h"
+
+int fdri_mpi_life_not_there(const char *name)
+{
+    fprintf(stderr,
+            "fdr: %s: no MPI library behind libfdr-mpi has P%s; it does nothing, and an error is returned (a static "
+            "library: link with -Wl,-u,P%s)\n",
+            name, name, name);
+    return FDRI_MPI_NOT_THERE;
+}
+
+void fdri_mpi_life_before_init(void) { fdr_init(NULL); }
+
+static void note_number(const char *key, const char *function, word comm)
+{
+    int (*ask)(word, int *) = (int (*)(word, int *))fdri_mpi_find(function);
+    char text[16];
+    int n = 0;
+    if (!ask || ask(comm, &n)) return;
+    snprintf(text, sizeof text, "%d", n);
+    fdr_note(key, text);
+}
+
+void fdri_mpi_life_after_init(int error)
+{
+    fdr_handlers_changed();
+    const struct fdri_mpi_library *l = error ? NULL : fdri_mpi_library();
+    if (!l) return;
+    fdr_note("mpi.library", l->name);
+    note_number("mpi.rank", "PMPI_Comm_rank", l->world);
+    note_number("mpi.size", "PMPI_Comm_size", l->world);
+}
+
+void fdri_mpi_life_before_finalize(void)
+{
+    fdri_mpi_library_ends();
+    fdri_mpi_requests_forget();
+}
+
+void fdri_mpi_life_before_abort(const struct fdri_mpi_call *c)
+{
+    fdr_ending("MPI_Abort", (int)fdri_mpi_int(c, FDRI_MPI_errorcode));
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* One call of MPI: its region, and the events before and behind the library's function. Messages are recorded when the
+ * library has accepted them, so their arguments are valid and may be looked into.
+ *
+ * On the way from Fortran to C the library may call MPI_Send for mpi_send_. The outer call is recorded. A mark of the
+ * thread names it, so that callbacks, which call other functions, are recorded as well. */
+#include <stdlib.h>
+#include "adapters/mpi/adapter_parts.h"
+
+static __thread const struct fdri_mpi_function *outer; /* the Fortran call under way, until C is reached */
+
+typedef word six(word, word, word, word, word, word);
+typedef word all(word, word, word, word, word, word, word, word, word, word, word, word, word, word, word, word);
+
+/* A function takes the words that it knows; more of them do no harm. */
+static word invoke(uintptr_t real, const word *a, int words)
+{
+    if (words <= 6) return ((six *)real)(a[0], a[1], a[2], a[3], a[4], a[5]);
+    return ((all *)real)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14],
+                         a[15]);
+}
+
+static word pass(struct fdri_mpi_call *c, uintptr_t real)
+{
+    if (c->way == FDRI_MPI_C) return invoke(real, c->arg, c->f->words);
+    const struct fdri_mpi_function *before = outer;
+    outer = c->f;
+    invoke(real, c->arg, FDRI_MPI_WORDS);
+    outer = before;
+    return *(int *)c->arg[c->f->fortran_words];
+}
+
+/* The program wants no status, but fdr needs one. */
+static void own_status(struct fdri_mpi_call *c)
+{
+    if (fdri_mpi_has(c, FDRI_MPI_status) && fdri_mpi_ignored(c, FDRI_MPI_status))
+        c->arg[c->f->at[FDRI_MPI_status] - 1] = (word)c->status;
+}
+
+/* taken: the matched message that a receive uses up */
+static void before(struct fdri_mpi_call *c, struct fdri_mpi_pending *taken)
+{
+    switch (c->f->kind) {
+    case FDRI_MPI_sendrecv:
+    case FDRI_MPI_recv: own_status(c); break;
+    case FDRI_MPI_mrecv: own_status(c); /* fall through */
+    case FDRI_MPI_imrecv:
+        fdri_mpi_requests_take(FDRI_MPI_OF_MESSAGES, fdri_mpi_handle_at(c, FDRI_MPI_message, FDRI_MPI_MESSAGE, 0),
+                               taken);
+        break;
+    case FDRI_MPI_request_free:
+        fdri_mpi_requests_take(FDRI_MPI_OF_REQUESTS, fdri_mpi_handle_at(c, FDRI_MPI_request, FDRI_MPI_REQUEST, 0),
+                               taken);
+        break;
+    case FDRI_MPI_comm_free: fdri_mpi_members_forget(fdri_mpi_handle_at(c, FDRI_MPI_comm, FDRI_MPI_COMM, 0)); break;
+    case FDRI_MPI_coll: fdri_mpi_collectives_begin(c); break;
+    default: break;
+    }
+}
+
+static void after(struct fdri_mpi_call *c, const struct fdri_mpi_pending *taken, int error)
+{
+    switch (c->f->kind) {
+    case FDRI_MPI_coll: fdri_mpi_collectives_end(c, error); return;
+    case FDRI_MPI_icoll: fdri_mpi_collectives_posted(c, error); return;
+    default: break;
+    }
+    if (error) return;
+    switch (c->f->kind) {
+    case FDRI_MPI_send: fdri_mpi_messages_sent(c); break;
+    case FDRI_MPI_recv: fdri_mpi_messages_received(c); break;
+    case FDRI_MPI_sendrecv: fdri_mpi_messages_sent(c), fdri_mpi_messages_received(c); break;
+    case FDRI_MPI_isendrecv: fdri_mpi_messages_sent(c), fdri_mpi_messages_receive_posted(c); break;
+    case FDRI_MPI_irecv: fdri_mpi_messages_receive_posted(c); break;
+    case FDRI_MPI_send_init:
+    case FDRI_MPI_recv_init: fdri_mpi_messages_prepared(c); break;
+    case FDRI_MPI_start: fdri_mpi_messages_started(c); break;
+    case FDRI_MPI_mprobe: fdri_mpi_messages_probed(c); break;
+    case FDRI_MPI_mrecv:
+    case FDRI_MPI_imrecv: fdri_mpi_messages_matched_receive(c, taken); break;
+    default: break;
+    }
+}
+
+/* Apart: its scratch is large. */
+static __attribute__((noinline)) word completing(struct fdri_mpi_call *c, uintptr_t real)
+{
+    struct fdri_mpi_completion done;
+    fdri_mpi_completion_before(c, &done);
+    word result = pass(c, real);
+    fdri_mpi_completion_after(c, &done, (int)result);
+    return result;
+}
+
+static word observed(struct fdri_mpi_call *c, uintptr_t real)
+{
+    if (c->f->kind == FDRI_MPI_wait) return fdri_mpi_requests_any() ? completing(c, real) : pass(c, real);
+    struct fdri_mpi_pending taken = {0};
+    before(c, &taken);
+    word result = pass(c, real);
+    after(c, &taken, (int)result);
+    return result;
+}
+
+static word in_region(struct fdri_mpi_call *c, uintptr_t real)
+{
+    uint8_t kind = c->f->kind;
+    if (kind == FDRI_MPI_init) fdri_mpi_life_before_init();
+    fdr_region region = fdr_scope_enter_(&c->f->region, c->f->name, c->f->group, 0);
+    if (kind == FDRI_MPI_finalize) fdri_mpi_life_before_finalize();
+    if (kind == FDRI_MPI_abort) fdri_mpi_life_before_abort(c);
+    bool plain = kind == FDRI_MPI_region || kind >= FDRI_MPI_init || !fdri_mpi_library();
+    bool records = !plain && (region != FDR_NOT_ENTERED_ || fdri_mpi_requests_any() || kind == FDRI_MPI_comm_free);
+    word result = records ? observed(c, real) : pass(c, real);
+    if (kind == FDRI_MPI_init) fdri_mpi_life_after_init((int)result);
+    if (region != FDR_NOT_ENTERED_) fdr_leave(region);
+    return result;
+}
+
+/* No MPI library has the function. */
+static word nowhere(struct fdri_mpi_call *c)
+{
+    if (c->f->kind == FDRI_MPI_abort) { /* the caller expects no return */
+        fdri_mpi_life_before_abort(c);
+        _Exit((int)fdri_mpi_int(c, FDRI_MPI_errorcode));
+    }
+    int error = fdri_mpi_life_not_there(c->f->name);
+    if (c->way == FDRI_MPI_C) return error;
+    if (!c->arg[c->f->fortran_words]) _Exit(error); /* the caller left the code out, so an error ends the job */
+    *(int *)c->arg[c->f->fortran_words] = error;
+    return error;
+}
+
+word fdri_mpi_call(struct fdri_mpi_function *f, enum fdri_mpi_way way, word *arg)
+{
+    struct fdri_mpi_call c = {.f = f, .arg = arg, .way = way};
+    uintptr_t real = fdri_mpi_real(f, way);
+    if (!real) return nowhere(&c);
+    if (way == FDRI_MPI_C) {
+        if (outer != f) return in_region(&c, real);
+        outer = NULL;
+        word result = invoke(real, arg, f->words);
+        outer = f;
+        return result;
+    }
+    const struct fdri_mpi_library *l = fdri_mpi_library_known();
+    if (l && l->fortran_calls_c && way == FDRI_MPI_FORTRAN) return invoke(real, arg, FDRI_MPI_WORDS);
+    int unwanted = 0;
+    if (!arg[f->fortran_words]) arg[f->fortran_words] = (word)&unwanted; /* mpi_f08 may leave it out */
+    return in_region(&c, real);
+}

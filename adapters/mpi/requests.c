@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of open requests: a bounded hash table in buckets of one cache line of handles. A handle lies in one of two
+ * buckets. A slot belongs to one thread from the swap that takes it to the store that publishes its handle. */
+#include <stdio.h>
+#include "adapters/mpi/adapter_parts.h"
+#include "base/atomic.h"
+
+enum { BUCKETS = 8192, WAYS = 8 };
+enum { TAKEN = 1 }; /* no handle has this value: NULL handles and small constants are not put in */
+
+static struct {
+    uint64_t key[WAYS];
+} keys[BUCKETS] __attribute__((aligned(64)));
+static struct fdri_mpi_pending payload[BUCKETS][WAYS];
+static uint64_t held; /* handles in the table */
+
+static uint64_t key_of(enum fdri_mpi_space space, word handle)
+{
+    return (uint64_t)handle ^ (space == FDRI_MPI_OF_MESSAGES ? UINT64_C(1) << 63 : 0);
+}
+
+static unsigned bucket(uint64_t key, int which)
+{
+    return (unsigned)((key * 0x9e3779b97f4a7c15u) >> 40) + (unsigned)which * 5003u;
+}
+
+void fdri_mpi_requests_put(enum fdri_mpi_space space, word handle, const struct fdri_mpi_pending *p)
+{
+    uint64_t key = key_of(space, handle);
+    for (int i = 0; i < 2 * WAYS; i++) {
+        unsigned b = bucket(key, i / WAYS) % BUCKETS;
+        uint64_t empty = 0;
+        if (fdri_atomic_load_relaxed(&keys[b].key[i % WAYS])) continue;
+        if (!fdri_atomic_cas_acq_rel_u64(&keys[b].key[i % WAYS], &empty, TAKEN)) continue; /* L:request */
+        payload[b][i % WAYS] = *p;
+        fdri_atomic_add_relaxed(&held, 1);
+        fdri_atomic_store_release(&keys[b].key[i % WAYS], key); /* R:request */
+        return;
+    }
+    fdri_mpi_requests_unseen(1);
+}
+
+bool fdri_mpi_requests_take(enum fdri_mpi_space space, word handle, struct fdri_mpi_pending *p)
+{
+    uint64_t key = key_of(space, handle);
+    for (int i = 0; i < 2 * WAYS; i++) {
+        unsigned b = bucket(key, i / WAYS) % BUCKETS;
+        if (fdri_atomic_load_acquire(&keys[b].key[i % WAYS]) != key) continue; /* A:request */
+        *p = payload[b][i % WAYS];
+        fdri_atomic_sub_relaxed(&held, 1);
+        fdri_atomic_store_release(&keys[b].key[i % WAYS], 0); /* R:request */
+        return true;
+    }
+    return false;
+}
+
+bool fdri_mpi_requests_any(void) { return fdri_atomic_load_relaxed(&held) != 0; }
+
+void fdri_mpi_requests_unseen(int count)
+{
+    static uint32_t said;
+    if (count > 0 && !fdri_atomic_swap_relaxed(&said, 1))
+        fprintf(stderr,
+                "fdr: MPI: no room for %d of the open requests (%d at most, %d in one call): messages and collectives "
+                "that they complete are not recorded\n",
+                count, BUCKETS * WAYS, FDRI_MPI_MANY);
+}
+
+void fdri_mpi_requests_forget(void)
+{
+    for (int b = 0; b < BUCKETS && fdri_mpi_requests_any(); b++)
+        for (int i = 0; i < WAYS; i++) {
+            uint64_t key = fdri_atomic_load_acquire(&keys[b].key[i]); /* A:request */
+            if (key <= TAKEN) continue;
+            fdri_atomic_sub_relaxed(&held, 1);
+            fdri_atomic_store_release(&keys[b].key[i], 0); /* R:request */
+        }
+}
