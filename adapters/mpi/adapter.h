@@ -42,7 +42,7 @@ struct fdri_mpi_library {
     const char *name;
     uint8_t handle_bytes, status_bytes, source_at, tag_at;
     bool fortran_calls_c; /* mpi_send_ calls MPI_Send and not PMPI_Send, so the call is recorded there */
-    int any_source, proc_null, root;
+    int proc_null, root;
     word status_ignore, in_place, world, byte;
     const char *world_symbol, *byte_symbol;                      /* where the handle is an address */
     const char *fortran_status_ignore, *fortran_statuses_ignore; /* of mpif.h, or of mpi_f08 if mpif.h calls C */

@@ -6,8 +6,8 @@
 #include "adapters/mpi/adapter_parts.h"
 #include "base/atomic.h"
 
-enum { POOLS = 2 };
-/* For calls with more requests than the stack has room for. */
+enum { POOLS = 16 };
+/* For calls with more requests than the stack has room for; memory that is never touched costs nothing. */
 static struct pool {
     uint32_t taken;
     word handle[FDRI_MPI_MANY];

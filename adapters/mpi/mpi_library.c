@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What differs between MPI libraries, as one row of a table for each binary interface, chosen at run time. Everything
  * else is asked of the library itself. */
+#include <stdio.h>
 #include <string.h>
 #include "adapters/mpi/adapter.h"
 #include "base/atomic.h"
@@ -11,7 +12,6 @@ static struct fdri_mpi_library libraries[] = {
      .status_bytes = 24,
      .source_at = 0,
      .tag_at = 4,
-     .any_source = -1,
      .proc_null = -2,
      .root = -4,
      .status_ignore = 0,
@@ -26,7 +26,6 @@ static struct fdri_mpi_library libraries[] = {
      .source_at = 8,
      .tag_at = 12,
      .fortran_calls_c = true,
-     .any_source = -2,
      .proc_null = -1,
      .root = -3,
      .status_ignore = 1,
@@ -40,13 +39,14 @@ static struct fdri_mpi_library libraries[] = {
      .status_bytes = 32,
      .source_at = 0,
      .tag_at = 4,
-     .any_source = -1,
      .proc_null = -3,
      .root = -4,
      .status_ignore = 0,
      .in_place = 1,
      .world = 0x101,
-     .byte = 0x247},
+     .byte = 0x247,
+     .fortran_status_ignore = "mpi_fortran_status_ignore_",
+     .fortran_statuses_ignore = "mpi_fortran_statuses_ignore_"},
 };
 enum { OPEN_MPI, MPICH, MPI_ABI };
 
@@ -61,6 +61,7 @@ static struct {
     word in_place, status_ignore, statuses_ignore; /* of Fortran */
 } ask;
 static struct fdri_mpi_library *known;
+static uint32_t strange; /* the library is of no known kind: its calls are regions only */
 static enum { NOT_YET, RUNS, ENDED } state;
 
 static struct fdri_mpi_library *identify(void)
@@ -95,16 +96,21 @@ static void look_up(struct fdri_mpi_library *l)
     ask.statuses_ignore = (word)fdri_mpi_find(l->fortran_statuses_ignore);
 }
 
+/* The library is loaded: one of its functions has been found. */
 const struct fdri_mpi_library *fdri_mpi_library_known(void)
 {
     struct fdri_mpi_library *l = fdri_atomic_load_acquire(&known); /* A:library */
-    if (l) return l;
+    if (l || fdri_atomic_load_relaxed(&strange)) return l;
     l = identify();
-    if (!l) return NULL;
-    look_up(l);
-    if (!ask.initialized || !ask.finalized || !ask.type_size || !ask.elements || !ask.cancelled) return NULL;
-    fdri_atomic_store_release(&known, l); /* R:library */
-    return l;
+    if (l) look_up(l);
+    if (l && ask.initialized && ask.finalized && ask.type_size && ask.elements && ask.cancelled) {
+        fdri_atomic_store_release(&known, l); /* R:library */
+        return l;
+    }
+    fdri_atomic_store_relaxed(&strange, 1);
+    fprintf(stderr, "fdr: MPI: the library is none of Open MPI, MPICH and the MPI ABI; its calls are regions, without "
+                    "messages and collectives\n");
+    return NULL;
 }
 
 const struct fdri_mpi_library *fdri_mpi_library(void)

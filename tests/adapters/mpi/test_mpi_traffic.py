@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=300 excuse=MPI
 """Every message and every collective of a program is recorded, with each installed MPI, on two ranks: number and bytes
-are those that the program counted itself. Linked and preloaded, from C and Fortran 77, 90 and 2008; preloaded, the
+are those that the program counted itself. Linked and preloaded, from C, with threads, and Fortran 77, 90 and 2008; preloaded, the
 program prints what it prints alone. A program without MPI prints the same under the preloaded library, and leaves
 nothing."""
 import glob
@@ -19,7 +19,7 @@ LINK = ["-L", LIB, f"-Wl,-rpath,{LIB}", "-lfdr-mpi", "-lfdr"]
 # Debian's names where both can be installed, then the plain ones: C, Fortran, start.
 LIBRARIES = [("mpicc.openmpi", "mpif90.openmpi", "mpirun.openmpi"), ("mpicc.mpich", "mpif90.mpich", "mpiexec.hydra")]
 PLAIN = ("mpicc", "mpif90", "mpirun")
-PROGRAMS = ["traffic.c", "traffic_f77.f", "traffic_f90.f90", "traffic_f08.f90"]
+PROGRAMS = ["traffic.c", "traffic_threads.c", "traffic_f77.f", "traffic_f90.f90", "traffic_f08.f90"]
 bad = []
 
 
