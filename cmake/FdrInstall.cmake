@@ -70,7 +70,7 @@ if(TARGET fdr_instrument_shared)
         " ${FDR_HOOKS}" fdr)
 endif()
 if(TARGET fdr_mpi_shared)
-    fdr_pkgconfig(fdr-mpi fdr-mpi "flight data recorder, a bundle at MPI_Abort" "" fdr)
+    fdr_pkgconfig(fdr-mpi fdr-mpi "flight data recorder, MPI calls, messages and collectives" "" fdr)
 endif()
 
 # ---- man pages -----------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* MPI_Wait, MPI_Test and their variants for several requests. The library overwrites handles of completed requests, so
- * fdr copies them before the call, into memory of fixed size, and takes the requests out of the table. Those that did
- * not complete go back. Where the program ignores statuses, the library fills fdr's own. */
+/* MPI_Wait, MPI_Test and their variants for several requests. The library overwrites the handle of a completed request.
+ * So fdr copies handles before the call, into memory of fixed size, and takes the requests out of the table. Those that
+ * did not complete go back. Where the program ignores statuses, the library fills fdr's own. */
 #include <string.h>
 #include "adapters/mpi/adapter_parts.h"
 #include "base/atomic.h"
