@@ -4,9 +4,13 @@
  * the job are killed, at once (MPICH) or within a second (Open MPI). */
 #include <stdio.h>
 #include "adapters/mpi/adapter_parts.h"
+#include "base/atomic.h"
 
+/* Said once: such a program calls on. */
 int fdri_mpi_life_not_there(const char *name)
 {
+    static uint32_t said;
+    if (fdri_atomic_swap_relaxed(&said, 1)) return FDRI_MPI_NOT_THERE;
     fprintf(stderr,
             "fdr: %s: no MPI library behind libfdr-mpi has P%s; it does nothing, and an error is returned (a static "
             "library: link with -Wl,-u,P%s)\n",
