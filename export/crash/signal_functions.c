@@ -158,7 +158,13 @@ static int first_sigaction(int number, const struct sigaction *action, struct si
 
 /* ---- as the program calls them ---- */
 
+/* A sanitizer's runtime calls sigaction before it can run code that it checks. So in such a build nothing is replaced
+ * outside of this library. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(FDRI_ATOMIC_TSAN)
+#define REPLACES __attribute__((weak, visibility("hidden")))
+#else
 #define REPLACES FDR_API __attribute__((weak))
+#endif
 
 REPLACES int sigaction(int number, const struct sigaction *action, struct sigaction *old)
 {
