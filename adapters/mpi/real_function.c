@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds the functions of the MPI library behind ours. The linker finds those of the profiling interface, also in static
- * libraries. If MPI came with a plugin (dlopen), all loaded libraries are searched. MPICH has no profiling names of this
- * kind for mpi_f08: the next definition of the intercepted name is used. Its functions with buffers have names of another
- * kind, mpi_send_f08ts_, and call MPI_Send. */
+ * libraries. If MPI came with a plugin (dlopen), all loaded libraries are searched. MPICH has no profiling names of
+ * this kind for mpi_f08: the next definition of the intercepted name is used. Its functions with buffers have names of
+ * another kind, mpi_send_f08ts_, and call MPI_Send. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>

@@ -24,8 +24,8 @@ static_assert(sizeof(struct fdri_arena_section) == 16, "section");
 #define FDRI_ARENA_SECTION_TALLIES  "tallies"  /* struct fdri_arena_tallies */
 enum { FDRI_ARENA_SECTION_GOVERNOR_VERSION = 1, FDRI_ARENA_SECTION_TALLIES_VERSION = 1 };
 
-/* Adds a section to a directory of `room` entries. False: it is full. A kill in between leaves no entry, because `off` comes
- * last. Before the recording begins; nobody else reads or writes it then. */
+/* Adds a section to a directory of `room` entries. False: it is full. A kill in between leaves no entry, because `off`
+ * comes last. Before the recording begins; nobody else reads or writes it then. */
 static inline bool fdri_arena_section_add(struct fdri_arena_section *list, uint32_t room, const char *name,
                                           uint16_t version, uint32_t off)
 {

@@ -386,7 +386,8 @@ struct fdr_tally_room {
     uint32_t damaged; /* keys with wrong bytes: not shown */
 };
 FDR_API struct fdr_tally_room fdr_tally_room(const struct fdr_file *file);
-/* "trigger"; "": a kind of another library. Names of its counters: "seen", "dropped", "snapshots"; else "0", "1", "2". */
+/* "trigger"; "": a kind of another library. Names of its counters: "seen", "dropped", "snapshots"; else "0", "1",
+ * "2". */
 FDR_API const char *fdr_tally_kind_name(uint32_t kind);
 FDR_API const char *fdr_tally_counter_name(uint32_t kind, unsigned counter);
 /* The key for people: a trigger's name, which ends in "..." where it was cut; else 24 bytes in hex. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit promise=P8 */
-/* P8: a table of tallies finds each key again, refuses the same keys for ever, and no prefix of a key and no flipped bit
- * is ever read as a key that nobody made. */
+/* P8: a table of tallies finds each key again, refuses the same keys for ever, and no prefix of a key and no flipped
+ * bit is ever read as a key that nobody made. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

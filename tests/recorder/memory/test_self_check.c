@@ -11,7 +11,7 @@
 
 static void work(int calls)
 {
-    static fdr_region region[8];
+    fdr_region region[8]; /* of this thread */
     define_regions(region, 8);
     for (int i = 0; i < calls; i++) {
         for (int d = 0; d < 8; d++) fdr_enter(region[d]);
@@ -54,6 +54,7 @@ static const char *said_by(void (*test)(void))
     said[used] = 0;
     close(end[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
+    if (status) print_error("%s", said); /* a sanitizer's report */
     assert_int_equal(status, 0);
     return said;
 }
