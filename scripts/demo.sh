@@ -123,8 +123,8 @@ title "7. Nothing is damaged"
     die "a snapshot is not whole"
 
 title "8. Where to look next"
-printf '\n$ fdr export --to chrome --from -50ms %s -o last.json    (open it in ui.perfetto.dev or chrome://tracing)\n' "$last"
-(cd "$demo/out" && "$fdr" export --to chrome --from -50ms "$last" -o last.json) ||
+printf '\n$ fdr export --to chrome --from -10ms %s -o last.json    (open it in ui.perfetto.dev or chrome://tracing)\n' "$last"
+(cd "$demo/out" && "$fdr" export --to chrome --from -10ms "$last" -o last.json) ||
     die "the export failed"
 cat <<END
 

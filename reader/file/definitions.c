@@ -187,9 +187,10 @@ static bool grow_unknown(struct fdr_file *f)
 
 static const struct fdri_file_definition *nobody(uint32_t kind)
 {
-    static const struct fdr_definition name = {.name = "[unknown]", .file = "", .symbol = ""};
-    static const struct fdri_file_definition any = {.d = name, .event = {.name = "[unknown]"}},
-                                             metric = {.d = name, .metric = {.name = "[unknown]", .unit = ""}};
+    static const struct fdri_file_definition any = {.d = {.name = "[unknown]", .file = "", .symbol = ""},
+                                                    .event = {.name = "[unknown]"}},
+                                             metric = {.d = {.name = "[unknown]", .file = "", .symbol = ""},
+                                                       .metric = {.name = "[unknown]", .unit = ""}};
     return kind == FDRI_ARENA_DEF_METRIC ? &metric : &any;
 }
 

@@ -121,7 +121,7 @@ static void wrong_sources_are_refused(void **state)
     bad.name = "pool";
     assert_int_equal(fdr_counter_source_add(&bad), -EEXIST);
     static struct fdr_counter_source many[FDRI_COUNTERS_SOURCES_MAX];
-    static char name[FDRI_COUNTERS_SOURCES_MAX][8];
+    static char name[FDRI_COUNTERS_SOURCES_MAX][24];
     for (int i = 0; i < FDRI_COUNTERS_SOURCES_MAX; i++) {
         many[i] = pool;
         snprintf(name[i], sizeof name[i], "many%d", i);
