@@ -336,7 +336,7 @@ static void fill_superblock(struct fdri_life_recorder *r)
  *
  * Waits at most 1 s for the accounts of ended threads. Folding takes microseconds, but on a busy machine the thread may
  * wait for a processor. */
-static bool hold_accounts(void)
+static bool name_threads_and_hold_accounts(void)
 {
     fdri_thread_look_at_names();
     return fdri_ended_freeze(1000000000);
@@ -379,7 +379,7 @@ static void start_export(struct fdri_life_recorder *r)
     v.kept_live_file = r->kept_live_file;
     v.kept_live_dir = r->kept_live_dir;
     v.kept_dir = r->kept_dir;
-    v.hold_accounts = hold_accounts;
+    v.hold_accounts = name_threads_and_hold_accounts;
     v.release_accounts = fdri_ended_unfreeze;
     v.crash = (enum fdri_export_crash_mode)r->settings.crash;
     v.crash_first = r->settings.crash_first;

@@ -20,6 +20,7 @@
 #include "format/arena/arena.h"
 #include "format/arena/checks.h"
 #include "format/codec/running_check.h"
+#include "tests/support/snapshot_bytes.h"
 
 static char folder[] = "/tmp/fdr-accounts-XXXXXX", recovered[64];
 static uint64_t begun_ns; /* start of the location */
@@ -59,16 +60,7 @@ static uint8_t *snapshot_of(const char *buffer, const char *bin, uint64_t rounds
                            .dir = folder};
     assert_int_equal(fdr_init(&c), 0);
     record(rounds);
-    assert_int_equal(fdr_snapshot(NULL), 0);
-    FILE *file = fopen(fdr_last_snapshot(), "r");
-    assert_non_null(file);
-    fseek(file, 0, SEEK_END);
-    *bytes = (size_t)ftell(file);
-    rewind(file);
-    uint8_t *all = malloc(*bytes);
-    assert_int_equal(fread(all, 1, *bytes, file), *bytes);
-    fclose(file);
-    unlink(fdr_last_snapshot());
+    uint8_t *all = snapshot_bytes(bytes);
     fdr_finalize();
     return all;
 }

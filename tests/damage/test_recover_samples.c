@@ -12,6 +12,7 @@
 
 #include "format/arena/arena.h"
 #include "tests/support/api_fixture.h"
+#include "tests/support/snapshot_bytes.h"
 
 struct image {
     uint8_t *bytes;
@@ -33,15 +34,7 @@ static void record(void)
 static struct image snapshot(void)
 {
     struct image m = {NULL, 0};
-    assert_int_equal(fdr_snapshot("t"), 0);
-    FILE *in = fopen(fdr_last_snapshot(), "re");
-    assert_non_null(in);
-    assert_int_equal(fseek(in, 0, SEEK_END), 0);
-    m.count = (size_t)ftell(in);
-    m.bytes = malloc(m.count);
-    rewind(in);
-    assert_int_equal(fread(m.bytes, 1, m.count, in), m.count);
-    fclose(in);
+    m.bytes = snapshot_bytes(&m.count);
     return m;
 }
 

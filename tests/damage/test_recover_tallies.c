@@ -17,6 +17,7 @@
 
 #include "format/arena/arena.h"
 #include "format/tallies/tally_table.h"
+#include "tests/support/snapshot_bytes.h"
 
 enum { KIND = 40000, MADE = 100 };
 
@@ -38,16 +39,7 @@ static uint8_t *snapshot(size_t *bytes)
         assert_int_equal(fdr_tally_make(KIND, key, &t), 0);
         assert_int_equal(fdr_tally_add(t, 0, n + 1, NULL), 0);
     }
-    assert_int_equal(fdr_snapshot(NULL), 0);
-    FILE *file = fopen(fdr_last_snapshot(), "r");
-    assert_non_null(file);
-    fseek(file, 0, SEEK_END);
-    *bytes = (size_t)ftell(file);
-    rewind(file);
-    uint8_t *all = malloc(*bytes);
-    assert_int_equal(fread(all, 1, *bytes, file), *bytes);
-    fclose(file);
-    unlink(fdr_last_snapshot());
+    uint8_t *all = snapshot_bytes(bytes);
     fdr_finalize();
     return all;
 }
