@@ -14,7 +14,7 @@
 #include "tests/support/single_step.h"
 
 #ifdef CAN_STEP
-enum { EVERY = 7, MOST = 20000, BEHIND = 9000, INSIDE = 20 };
+enum { EVERY = 19, MOST = 20000, BEHIND = 9000, INSIDE = 20 };
 static fdr_region outer, inner, third;
 
 /* The frame lies far below on the stack, so that the next operation recognises the longjmp. */

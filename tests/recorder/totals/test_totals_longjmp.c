@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEPTHS = 4, FRESH = 12000, EACH = 192 }; /* EACH: the fast path has fewer instructions */
+enum { DEPTHS = 4, FRESH = 12000, EACH = 192 }; /* EACH: the fast paths have fewer instructions */
 /* One region for each depth, so that the sums of a depth are those of its regions. */
 static fdr_region usual[DEPTHS + 1], fresh[FRESH];
 static uint8_t depth_of[FRESH + DEPTHS + 64];
@@ -151,7 +151,7 @@ static void open_bins(void)
 static void leaves(uint32_t depth, bool new, bool with_child)
 {
     uint32_t n = 1;
-    for (bool left = true; left; n += 1 + n / EACH) {
+    for (bool left = true; left; n = instruction_after(n, EACH)) {
         to_depth(depth - 1);
         if (!new) open_bins(), open_bins();
         go_in(new);
@@ -165,7 +165,7 @@ static void leaves(uint32_t depth, bool new, bool with_child)
 static void enters(uint32_t depth, bool new)
 {
     uint32_t n = 1;
-    for (bool left = true; left; n += 1 + n / EACH) {
+    for (bool left = true; left; n = instruction_after(n, EACH)) {
         to_depth(depth - 1);
         next = new ? fresh[fresh_used++] : usual[depth];
         assert_true(fresh_used < FRESH);
@@ -316,7 +316,7 @@ static void P5_longjmp_keeps_totals_while_rows_are_evicted(void **state)
     assert_true(folded > 0);
     steps_begin();
     uint32_t i = FULL, n = 1;
-    for (bool left = true; left; n += 1 + n / EACH_FULL) {
+    for (bool left = true; left; n = instruction_after(n, EACH_FULL)) {
         assert_true(i < REGIONS);
         next = fresh[i++];
         left = leave_at(enter, n);
@@ -339,7 +339,7 @@ static void P5_longjmp_keeps_totals_of_a_call_in_which_a_pause_ends(void **state
     steps_begin();
     make_usual();
     uint32_t n = 1;
-    for (bool left = true; left; n += 1 + n / EACH) {
+    for (bool left = true; left; n = instruction_after(n, EACH)) {
         to_depth(1);
         fdr_pause();
         to_depth(2);
