@@ -36,6 +36,7 @@
 #include "recorder/memory/memory.h"
 #include "recorder/recording.h"
 #include "recorder/share_state.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"
@@ -478,9 +479,7 @@ static enum outcome give_bin_only(enum fdri_ended_urgency urgency)
 void fdri_ended_prepare(struct fdri_thread *t)
 {
     uint32_t last = fdri_ended_bins_reserved(t->loc);
-    if (fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST ||
-        t->loc->flags & FDRI_ARENA_LOCATION_READINGS)
-        return;
+    if (!fdri_strategy_gives() || t->loc->flags & FDRI_ARENA_LOCATION_READINGS) return;
     if (!wait_for_lock(UINT32_MAX, PATIENCE_NS, fdri_ended_lock)) return;
     for (int i = 0, done; i < ROUNDS; i++) {
         while (!(done = prepare_accounts(t))) continue;
@@ -504,7 +503,7 @@ bool fdri_ended_room(struct fdri_thread *t, enum fdri_ended_urgency urgency)
     enum { A_WHILE_NS = 50000 };
     uint32_t holder = t->loc ? off_of(t->loc) : UINT32_MAX;
     uint64_t wait = urgency >= FDRI_ENDED_FOR_ATTACH ? wait_left_ns(t) : 0;
-    if (fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST) return false; /* stored events stay */
+    if (!fdri_strategy_gives()) return false;           /* stored events stay */
     if (t == &ended[0] || t == &ended[1]) return false; /* the caller holds the lock and works here already */
     if (!fdri_atomic_load_relaxed(&fdri_life_recording.shares.ended_last)) return false;
     if (!(wait ? wait_for_lock(holder, wait, fdri_ended_try_hold)

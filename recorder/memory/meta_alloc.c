@@ -17,7 +17,7 @@
 #include "recorder/memory/memory.h"
 #include "recorder/recording.h"
 #include "recorder/shares/shares.h"
-#include "recorder/strategy/strategy.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
@@ -95,12 +95,12 @@ static uint32_t piece_from(struct fdri_thread *t, uint32_t want, enum source sou
 
 /* Bytes of the meta end that blocks of this size leave free: larger ones, which fit no bin, need them. So a block that
  * fits a bin goes there first. Exceptions: a location with very many partitions has small bins, and a search for
- * pieces would take long; strategies other than telescope may have nothing to give back for a bin. */
+ * pieces would take long; a strategy that closes gates or drops epochs may have nothing to give back for a bin. */
 static uint64_t bytes_left_to_bins(const struct fdri_thread *t, uint32_t want)
 {
     uint64_t bin = fdri_life_recording.arena.super->bin_bytes,
              held = fdri_atomic_load_relaxed(&t->loc->bins_held) * bin;
-    if (fdri_life_recording.settings.strategy != FDRI_ARENA_STRATEGY_TELESCOPE) return 0;
+    if (!fdri_strategy_now()->always_gives) return 0;
     return want <= bin && held >= (uint64_t)t->live_parts * EACH ? fdri_life_recording.bin_reserve * bin : 0;
 }
 

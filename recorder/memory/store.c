@@ -23,6 +23,7 @@
 #include "recorder/recording.h"
 #include "recorder/shares/shares.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
@@ -57,7 +58,7 @@ bool fdri_memory_pieces_may_wait(const struct fdri_thread *t)
 {
     uint64_t waiting = (uint64_t)t->loc->piece_units << 9,
              held = (uint64_t)fdri_atomic_load_relaxed(&t->loc->bins_held) * fdri_life_recording.arena.super->bin_bytes;
-    return fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_TELESCOPE && waiting < held / 64;
+    return fdri_strategy_now()->always_gives && waiting < held / 64;
 }
 
 /* The largest bin for this location, as log2. If bands were joined because memory is short, bins stay small and mostly
@@ -92,8 +93,7 @@ static void refill(struct fdri_thread *t, struct fdri_arena_part *p)
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
     uint32_t got = 0, more = fdri_atomic_load_relaxed(&fdri_life_recording.shares.live) > 1 ? PIECES_MORE : 0;
     fdri_piece_collect(a, t->loc);
-    if (fdri_bins_free_count(a) >= fdri_life_recording.bin_reserve ||
-        fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST || !fdri_shares_rich(t))
+    if (fdri_bins_free_count(a) >= fdri_life_recording.bin_reserve || !fdri_strategy_gives() || !fdri_shares_rich(t))
         return;
     uint32_t off = fdri_strategy_reduce(t, p, full_log2(), &got);
     if (off) fdri_bins_piece_give(a, t->loc, off, got);
@@ -249,9 +249,9 @@ struct fdri_arena_part *fdri_memory_make_part(struct fdri_thread *t, uint32_t de
     fdri_codec_encode_close(p);                /* full: the first record asks for a bin */
     p->next = t->loc->parts_first;
     fdri_atomic_signal_fence();
-    fdri_atomic_store_release(&t->loc->parts_first, off);         /* R:part - pairs with A:part in export/ */
-    t->victim = NULL;                                             /* the new one may be less valuable */
-    if (!t->loc->samples_off) fdri_strategy_telescope_part(t, p); /* samples are thinned otherwise */
+    fdri_atomic_store_release(&t->loc->parts_first, off); /* R:part - pairs with A:part in export/ */
+    t->victim = NULL;                                     /* the new one may be less valuable */
+    if (!t->loc->samples_off) fdri_strategy_made(t, p);   /* samples are thinned otherwise */
     return p;
 }
 
@@ -400,7 +400,7 @@ static uint32_t next_bin(struct fdri_thread *t, struct fdri_arena_part *p, uint3
 {
     fdri_thread_search_yields(&t->room_search, FDRI_ARENA_COMMIT_RECORDS(p->progress));
     fdri_bins_part_seal(&fdri_life_recording.arena, p);
-    fdri_strategy_telescope_sealed(t, p);
+    fdri_strategy_sealed(t, p);
     uint32_t want = next_size(t, p), off = want ? find_bin(t, p, want, got) : 0;
     if (*slot != FDRI_THREAD_GATE_CLOSED && closed_meanwhile(t, p)) {
         *slot = FDRI_THREAD_GATE_CLOSED;
@@ -430,8 +430,7 @@ struct fdri_arena_part *fdri_memory_room(struct fdri_thread *t, uint32_t *slot, 
     uint32_t off = p ? next_bin(t, p, slot, &got) : 0;
     const struct fdri_arena_level *v = fdri_thread_level(t, depth);
     bool calls = class_ == FDRI_ARENA_CLASS_REGION;
-    if (!off && *slot != FDRI_THREAD_GATE_CLOSED && fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST)
-        fdri_strategy_stop(t, t->loc->last_tick);
+    if (!off && *slot != FDRI_THREAD_GATE_CLOSED) fdri_strategy_full(t);
     if (!off) {
         /* if this call made storing stop, it was counted together with the other open calls */
         bool settled = calls && (v->flags & FDRI_ARENA_LEVEL_SETTLED);
@@ -445,8 +444,7 @@ struct fdri_arena_part *fdri_memory_room(struct fdri_thread *t, uint32_t *slot, 
     /* a point reserves its bits by itself */
     fdri_bins_part_open(&fdri_life_recording.arena, t->loc, p, off, got, ordinal, calls ? FDRI_CODEC_CALL_BITS_MAX : 0);
     fdri_ready_look(t);
-    fdri_strategy_maybe_cut(t, p->last_tick);
-    fdri_strategy_telescope_opened(t, p);
+    fdri_strategy_opened(t, p);
     t->last_served = p;
     return p;
 }

@@ -21,7 +21,7 @@
 #include "recorder/memory/memory.h"
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/recording.h"
-#include "recorder/strategy/strategy.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
@@ -78,9 +78,7 @@ static void set_aside(struct fdri_thread *t, struct fdri_arena_part *p, bool cut
 
 void fdri_aside_look(struct fdri_thread *t)
 {
-    if (t->pinning_done || t->pinning_due || t->loc->samples_off ||
-        fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST)
-        return;
+    if (t->pinning_done || t->pinning_due || t->loc->samples_off || !fdri_strategy_gives()) return;
     if (!time_is_over(t) && !share_is_used(t)) return;
     t->pinning_due = true;
     fdri_thread_update_soft(t);
@@ -97,7 +95,10 @@ static void end_setting(struct fdri_thread *t)
     fdri_bins_claim_unpin(t->loc);
     t->victim = NULL;
     fdri_thread_update_soft(t);
-    if (t->pinned_units) fdri_strategy_telescope_pinned(t);
+    if (t->pinned_units) {
+        fdri_memory_relink_slots(t);
+        fdri_strategy_pinned(t);
+    }
     fdri_atomic_signal_fence();
     t->pinning = 0;
 }

@@ -19,7 +19,7 @@
 #include "recorder/record/record.h"
 #include "recorder/recording.h"
 #include "recorder/shares/shares.h"
-#include "recorder/strategy/strategy.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
@@ -62,7 +62,7 @@ static bool many_parts(const struct fdri_thread *t, uint32_t steps)
     static const uint64_t least_each[STEPS] = {16384, 12288, 7168};
     const struct fdri_arena_location *l = t->loc;
     bool crowded = fdri_shares_crowded();
-    if (steps == STEPS || fdri_life_recording.settings.strategy != FDRI_ARENA_STRATEGY_TELESCOPE) return false;
+    if (steps == STEPS || !fdri_strategy_now()->always_gives) return false;
     if (!l->epochs_off && !crowded) return false;
     uint64_t room = fdri_join_room(t), held = (uint64_t)fdri_atomic_load_relaxed(&l->bins_held)
                                               << fdri_life_recording.arena.bin_log2;
@@ -76,7 +76,7 @@ static bool many_parts(const struct fdri_thread *t, uint32_t steps)
 static void end_part(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     fdri_bins_part_seal(&fdri_life_recording.arena, p);
-    fdri_strategy_telescope_sealed(t, p);
+    fdri_strategy_sealed(t, p);
     t->live_parts -= t->live_parts != 0;
     fdri_atomic_signal_fence();
     fdri_memory_give_table(t, p, 0);
@@ -100,7 +100,7 @@ static void join_depth(struct fdri_thread *t, uint32_t depth, uint32_t steps)
     uint32_t off = v->part[LONGEST];
     if (off > FDRI_THREAD_GATE_CLOSED) {
         fdri_bins_part_seal(&fdri_life_recording.arena, fdri_thread_at(t, off));
-        fdri_strategy_telescope_sealed(t, fdri_thread_at(t, off));
+        fdri_strategy_sealed(t, fdri_thread_at(t, off));
     }
     v->zero_gap = 1;
 }

@@ -10,7 +10,7 @@
 #include "base/atomic.h"
 #include "recorder/memory/memory.h"
 #include "recorder/pressure/recorder_pressure.h"
-#include "recorder/strategy/strategy.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 
@@ -28,7 +28,7 @@ void fdri_do_later(void)
     if (!t) return;
     uint32_t what = t->deferred & -(uint32_t)t->deferred;
     t->deferred &= (uint8_t)~what; /* first: left here by longjmp it comes up again by itself */
-    if (what == FDRI_LATER_EPOCH) fdri_strategy_telescope_epoch(t);
+    if (what == FDRI_LATER_EPOCH) fdri_strategy_step(t);
     else if (what) fdri_memory_prepare_bin(t);
     fdri_thread_end(t);
 }

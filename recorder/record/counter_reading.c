@@ -19,15 +19,12 @@
 #include "recorder/recording.h"
 #include "recorder/memory/memory.h"
 #include "recorder/record/record.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
 
-static bool levelled(void)
-{
-    return fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_WHOLE ||
-           fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_TELESCOPE;
-}
+static bool levelled(void) { return fdri_strategy_now()->samples >= FDRI_STRATEGY_SAMPLES_BY_LEVEL; }
 
 /* Prepares the location for readings. Not if it has user events stored inside of calls: these use the depths. */
 static bool begin(struct fdri_thread *t)

@@ -25,7 +25,7 @@
 #include "recorder/memory/memory.h"
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/record/record.h"
-#include "recorder/strategy/strategy.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
@@ -216,7 +216,7 @@ static uint64_t cut_all(struct fdri_thread *t, struct fdri_arena_part *p)
     const struct fdri_arena_bin *oldest = fdri_bins_bin(&fdri_life_recording.arena, head);
     uint64_t first = oldest->first_index, forgotten = stored(p) - first;
     forget(p, forgotten);
-    fdri_strategy_telescope_uncount(t, p, head);
+    fdri_strategy_rewinds(t, p, head);
     if (first) p->floor_tick = oldest->base_tick; /* the oldest bin implied this floor */
     p->open_off = 0;
     p->open_seq = seq - 1; /* before the list ends: else a reader would look for a following bin */
@@ -234,7 +234,7 @@ static uint64_t cut_to(struct fdri_thread *t, struct fdri_arena_part *p, uint32_
     uint32_t behind = b->next;
     uint64_t forgotten = stored(p) - b->first_index - FDRI_ARENA_COMMIT_RECORDS(commit);
     forget(p, forgotten);
-    fdri_strategy_telescope_uncount(t, p, bin);
+    fdri_strategy_rewinds(t, p, bin);
     p->open_off = bin;
     p->open_seq = b->seq; /* before the list ends: else a reader would look for a following bin */
     fdri_atomic_signal_fence();
@@ -264,7 +264,7 @@ static uint64_t cut_beside_claimer(struct fdri_thread *t, struct fdri_arena_part
              mark = first;
     if (bin && is_listed(head, seq))
         mark = fdri_bins_bin(&fdri_life_recording.arena, bin)->first_index + FDRI_ARENA_COMMIT_RECORDS(commit);
-    fdri_strategy_telescope_uncount(t, p, (uint32_t)head);
+    fdri_strategy_rewinds(t, p, (uint32_t)head);
     p->floor_tick = p->last_tick;
     p->open_off = 0;
     p->total = mark;
@@ -381,7 +381,7 @@ void fdr_rewind(void)
     t->tie_tick_end = (t->loc->last_tick >> t->shift) +
                       1; /* the next call of this tick looks for gaps among ordinals */
     t->slow_depth = 0;
-    fdri_strategy_telescope_cut(t);
+    fdri_strategy_rewound(t);
     fdri_thread_end(t);
 }
 

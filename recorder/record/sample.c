@@ -23,6 +23,7 @@
 #include "recorder/shares/shares.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_clock.h"
@@ -42,8 +43,9 @@ static_assert((int)FDRI_CODEC_SAMPLE_INSIDE == FDR_LOOK_MOVED && (int)FDRI_CODEC
                   (int)FDRI_CODEC_SAMPLE_OUTSIDE == FDR_LOOK_OUTSIDE,
               "flags of a look are stored as they are");
 
-static bool whole(void) { return fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_WHOLE; }
-static bool levelled(void) { return whole() || fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_TELESCOPE; }
+static enum fdri_strategy_samples thinned(void) { return fdri_strategy_now()->samples; }
+static bool levelled(void) { return thinned() >= FDRI_STRATEGY_SAMPLES_BY_LEVEL; }
+static bool closes_levels(void) { return thinned() == FDRI_STRATEGY_SAMPLES_CLOSE_LEVELS; }
 
 /* ---- memory: bins of the samples' share, and free bins while more than half of all bins are free ---- */
 
@@ -139,7 +141,7 @@ static uint32_t victim(const struct fdr_sampled *d)
         const struct fdri_arena_part *p = part_of(d, i);
         if (p) view[i] = (struct fdri_policies_sample_view){p->bytes << 9, fdri_bins_part_has_sealed(p)};
     }
-    return fdri_policies_sample_victim(view, !whole());
+    return fdri_policies_sample_victim(view, !closes_levels());
 }
 
 /* Gives back samples of this location and returns a piece for `level`; 0: it has no bin to give, or `level` itself was
@@ -147,10 +149,9 @@ static uint32_t victim(const struct fdr_sampled *d)
 static uint32_t reduce(struct fdr_sampled *d, uint32_t level, uint32_t want, uint32_t *got)
 {
     for (;;) { /* the loop ends: each round gives a bin or closes a level for ever */
-        uint32_t v = fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST ? FDRI_POLICIES_SAMPLE_LEVELS
-                                                                                        : victim(d);
+        uint32_t v = thinned() == FDRI_STRATEGY_SAMPLES_STAY ? FDRI_POLICIES_SAMPLE_LEVELS : victim(d);
         if (v == FDRI_POLICIES_SAMPLE_LEVELS) return 0;
-        if (!whole()) return drop_oldest(d, v, want, got);
+        if (!closes_levels()) return drop_oldest(d, v, want, got);
         drop_level(d, v);
         if (v >= level) return 0;
         uint32_t off = take_bin(d, want, got);

@@ -15,6 +15,7 @@
 #include "recorder/ended/ended.h"
 #include "recorder/recording.h"
 #include "recorder/shares/choose.h"
+#include "recorder/strategy_table.h"
 
 enum { FEW_LEFT = 8 };
 
@@ -54,7 +55,7 @@ FDRI_RACY static void ages_of(const struct fdri_arena_location *v, struct ages *
     const struct fdri_arena_epochs *e = off ? fdri_bins_at(&fdri_life_recording.arena, off) : NULL;
     uint32_t count = e ? (uint32_t)fdri_bits_min(e->count, FDRI_ARENA_EPOCHS_MAX) : 0;
     *g = (struct ages){.tiers = 0};
-    if (fdri_life_recording.settings.strategy != FDRI_ARENA_STRATEGY_TELESCOPE) return;
+    if (!fdri_strategy_now()->tiers) return;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t tier = e->epoch[i].tier % FDRI_POLICIES_TIERS;
         bool current = i + 1 == count;
@@ -108,10 +109,7 @@ FDRI_RACY static uint64_t oldest_end(uint32_t head)
 FDRI_RACY static bool is_less(const struct fdri_arena_part *a, const struct fdri_arena_part *b,
                               const uint64_t *class_bytes)
 {
-    static const struct fdri_policies_chain oldest_first = {{0}, {0}};
-    const struct fdri_policies_chain *chain = fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_LAST
-                                                  ? &oldest_first
-                                                  : &fdri_life_recording.settings.chain;
+    const struct fdri_policies_chain *chain = fdri_strategy_now()->claimable();
     const struct fdri_policies_part_view of_a = {a->depth, a->class_, a->band, class_bytes[a->class_], oldest_tick(a)},
                                          of_b = {b->depth, b->class_, b->band, class_bytes[b->class_], oldest_tick(b)};
     enum fdri_policies_reason why;

@@ -28,6 +28,7 @@
 #include "recorder/shares/choose.h"
 #include "recorder/shares/shares.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
@@ -285,8 +286,7 @@ static uint32_t share_piece(struct fdri_thread *t, struct fdri_shares_size size,
                             uint32_t *got)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
-    /* strategy `first`: stored events stay */
-    if (fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST || fdri_shares_only_location(t)) return 0;
+    if (!fdri_strategy_now()->claimable || fdri_shares_only_location(t)) return 0;
     struct fdri_arena_location *v = givers == FDRI_SHARES_ENDED ? fdri_shares_oldest_ended(t)
                                                                 : fdri_shares_richest(t, givers);
     uint32_t came = 0, off = v ? claim_from(t, v, size, givers, &came) : 0;

@@ -16,7 +16,6 @@
 #include "recorder/recording.h"
 #include "recorder/shares/shares.h"
 #include "recorder/strategy/reduce.h"
-#include "recorder/strategy/strategy.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
@@ -117,9 +116,7 @@ static uint32_t min_bins(void) { return fdri_shares_crowded() ? BINS_LEAST_CROWD
 void fdri_strategy_epochs_begin_early(struct fdri_thread *t)
 {
     bool own = !(t->loc->flags & FDRI_ARENA_LOCATION_ENDED) && !t->loc->samples_off;
-    if (fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_TELESCOPE && own && !fdri_strategy_epochs(t) &&
-        !fdri_shares_crowded())
-        new_table(t);
+    if (own && !fdri_strategy_epochs(t) && !fdri_shares_crowded()) new_table(t);
 }
 
 bool fdri_strategy_epoch_opened(struct fdri_thread *t, uint32_t units)

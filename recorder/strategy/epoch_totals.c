@@ -14,7 +14,6 @@
 #include "recorder/memory/memory.h"
 #include "recorder/recording.h"
 #include "recorder/strategy/reduce.h"
-#include "recorder/strategy/strategy.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"

@@ -13,6 +13,7 @@
 #include "recorder/memory/memory.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_state.h"
@@ -27,9 +28,11 @@ static uint32_t frozen_flags(const struct fdri_thread *t, const struct fdri_aren
                                           << FDRI_ARENA_FROZEN_ORDINAL;
 }
 
-bool fdri_strategy_frozen_prepare(struct fdri_thread *t, uint32_t levels)
+/* Makes room to remember so many open calls when storage stops. false: no memory. */
+static bool prepare(struct fdri_thread *t, uint32_t levels)
 {
     uint32_t room = 0, *link = &t->frozen_off;
+    if (t->loc->flags & FDRI_ARENA_LOCATION_STOPPED) return true;
     while (*link) {
         struct fdri_arena_frozen *f = fdri_thread_at(t, *link);
         room += fdri_arena_frozen_room(f);
@@ -79,9 +82,11 @@ static void freeze(struct fdri_thread *t, uint64_t tick)
     l->frozen_off = t->frozen_off;
 }
 
-void fdri_strategy_stop(struct fdri_thread *t, uint64_t tick)
+/* Storage stops. */
+static void full(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
+    uint64_t tick = l->last_tick;
     if (l->flags & FDRI_ARENA_LOCATION_STOPPED) return;
     struct fdri_bins_given none = {0, 0, tick >> t->shift, tick >> t->shift};
     fdri_strategy_reduction_note(t, FDRI_ARENA_STEP_STOP, FDRI_POLICIES_REASON_OLDEST, NULL, &none, true);
@@ -97,3 +102,6 @@ void fdri_strategy_stop(struct fdri_thread *t, uint64_t tick)
     }
     fdri_thread_update_soft(t);
 }
+
+const struct fdri_strategy fdri_strategy_first = {
+    .full = full, .levels = prepare, .samples = FDRI_STRATEGY_SAMPLES_STAY};

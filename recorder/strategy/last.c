@@ -16,7 +16,7 @@
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/recording.h"
 #include "recorder/strategy/reduce.h"
-#include "recorder/strategy/strategy.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
@@ -35,10 +35,10 @@ static void merge_pairs(struct fdri_arena_location *l)
     if (closed & 1) l->epoch_bins += fdri_atomic_load_relaxed(&l->bins_held) / (closed + 1);
 }
 
-void fdri_strategy_maybe_cut(struct fdri_thread *t, uint64_t tick)
+/* Begins a new epoch if it is time. */
+static void opened(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     struct fdri_arena_location *l = t->loc;
-    if (fdri_life_recording.settings.strategy != FDRI_ARENA_STRATEGY_LAST) return;
     if (!fdri_policies_begins_epoch(
             l->epoch_bins,
             fdri_bits_max(fdri_atomic_load_relaxed(&l->bins_held), fdri_life_recording.arena.super->bins_total / 16),
@@ -48,7 +48,7 @@ void fdri_strategy_maybe_cut(struct fdri_thread *t, uint64_t tick)
         merge_pairs(l);
         return;
     }
-    l->cut_tick[(l->epoch + 1) % FDRI_ARENA_EPOCH_CUTS] = tick;
+    l->cut_tick[(l->epoch + 1) % FDRI_ARENA_EPOCH_CUTS] = p->last_tick;
     fdri_atomic_signal_fence();
     l->epoch++;
     l->epoch_bins = 0;
@@ -104,10 +104,11 @@ static uint32_t take_dead(struct fdri_thread *t, const struct fdri_arena_part *a
     return off;
 }
 
+static const struct fdri_policies_chain by_age = {{0}, {0}};
+
 /* The partition whose oldest bin is the oldest. If none has a full bin, the one that wrote longest ago. */
 static struct fdri_arena_part *oldest_part(struct fdri_thread *t, const struct fdri_arena_part *asking)
 {
-    static const struct fdri_policies_chain by_age = {{0}, {0}};
     const uint64_t none[FDRI_ARENA_CLASS_COUNT] = {0};
     struct fdri_arena_part *best = NULL, *idle = NULL;
     struct fdri_policies_part_view best_view = {0};
@@ -135,15 +136,14 @@ uint32_t fdri_strategy_pop_oldest(struct fdri_thread *t, const struct fdri_arena
     bool newest = p && (uint32_t)fdri_atomic_load_relaxed(&p->list_head) == p->open_off;
     uint32_t have, off = p ? fdri_bins_part_pop(&fdri_life_recording.arena, p, &have, &given) : 0;
     if (!off) return 0;
-    fdri_strategy_telescope_popped(t, p, newest, given.to_tick, have);
+    fdri_strategy_given(t, p, newest, given.to_tick, have);
     fdri_strategy_reduction_note(t, FDRI_ARENA_STEP_EPOCH, FDRI_POLICIES_REASON_OLDEST, NULL, &given, false);
     if (have > size_log2) fdri_bins_piece_split(&fdri_life_recording.arena, l, off, have, size_log2);
     *got = have < size_log2 ? have : size_log2;
     return off;
 }
 
-uint32_t fdri_strategy_reduce_last(struct fdri_thread *t, struct fdri_arena_part *asking, uint32_t size_log2,
-                                   uint32_t *got)
+static uint32_t room(struct fdri_thread *t, struct fdri_arena_part *asking, uint32_t size_log2, uint32_t *got)
 {
     struct fdri_arena_location *l = t->loc;
     for (;;) {
@@ -156,3 +156,8 @@ uint32_t fdri_strategy_reduce_last(struct fdri_thread *t, struct fdri_arena_part
         t->floor_part_off = l->parts_first;
     }
 }
+
+static const struct fdri_policies_chain *oldest_first(void) { return &by_age; }
+
+const struct fdri_strategy fdri_strategy_last = {
+    .room = room, .opened = opened, .claimable = oldest_first, .samples = FDRI_STRATEGY_SAMPLES_BY_AGE};

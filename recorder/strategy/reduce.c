@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls the strategy that gives memory back, and keeps the log of reductions. */
+/* The log of reductions: the steps in which a location gave memory back. */
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "base/racy.h"
@@ -12,6 +12,7 @@
 #include "recorder/recording.h"
 #include "recorder/strategy/reduce.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_clock.h"
 #include "recorder/thread/thread_state.h"
@@ -51,14 +52,14 @@ static bool same_line(const struct fdri_arena_reduction *line, const struct fdri
            line->depth == wanted->depth;
 }
 
-/* The line that this step shares, or NULL: the newest one. Under `telescope` steps alternate between partitions, so any
- * existing line will do. */
+/* The line that this step shares, or NULL: the newest one. If steps alternate between partitions, any existing line will
+ * do. */
 static struct fdri_arena_reduction *old_line(struct fdri_thread *t, const struct fdri_arena_reduction *wanted)
 {
     struct fdri_arena_location *l = t->loc;
     if (!l->reduction_count || !l->reductions_off) return NULL;
     struct fdri_arena_reductions_block *b = fdri_thread_at(t, l->reductions_off);
-    bool any = fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_TELESCOPE;
+    bool any = fdri_strategy_now()->steps_alternate;
     uint32_t count = any ? fdri_bits_min(l->reduction_count, FDRI_ARENA_REDUCTION_LINES) : 1;
     uint32_t newest = l->reduction_count - 1;
     if (any && same_line(&b->line[t->reduction_line % FDRI_ARENA_REDUCTION_LINES], wanted))
@@ -146,25 +147,4 @@ uint64_t fdri_strategy_reduction_took(struct fdri_thread *t, uint64_t since)
     uint64_t now = fdri_thread_tick_now(), took = now > since ? now - since : 0;
     if (took > t->loc->reduction_worst) fdri_atomic_store_relaxed(&t->loc->reduction_worst, took);
     return took;
-}
-
-static uint32_t reduce(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t size_log2, uint32_t *got_log2)
-{
-    switch (fdri_life_recording.settings.strategy) {
-    case FDRI_ARENA_STRATEGY_LAST: return fdri_strategy_reduce_last(t, p, size_log2, got_log2);
-    case FDRI_ARENA_STRATEGY_TELESCOPE: return fdri_strategy_reduce_telescope(t, p, size_log2, got_log2);
-    default: return fdri_strategy_reduce_whole(t, p, size_log2, got_log2);
-    }
-}
-
-uint32_t fdri_strategy_reduce(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t size_log2, uint32_t *got_log2)
-{
-    if (fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST) return 0; /* the caller stops storage */
-    uint32_t off = fdri_ready_take(t, *got_log2 = size_log2);
-    if (off) return off;
-    uint64_t since = fdri_thread_tick_now();
-    off = reduce(t, p, size_log2, got_log2);
-    if (fdri_life_recording.settings.check) fdri_memory_check_own(t);
-    fdri_atomic_bump_relaxed(&t->loc->reduction_ticks, fdri_strategy_reduction_took(t, since));
-    return off;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The interface between the strategies. policies/ decides what goes; a strategy gives it back bin by bin and writes the
- * ledger. No step looks at single events. */
+/* The rows of the table, and the parts that strategies share. policies/ decides what goes; a strategy gives it back bin
+ * by bin and writes the ledger. No step looks at single events. */
 #ifndef FDRI_RECORDER_STRATEGY_REDUCE_H
 #define FDRI_RECORDER_STRATEGY_REDUCE_H
 
@@ -35,18 +35,18 @@ static inline struct fdri_arena_part *fdri_strategy_part_at(struct fdri_thread *
 }
 struct fdri_policies_part_view fdri_strategy_view_of(const struct fdri_arena_part *p, const uint64_t *class_bytes);
 
-/* One for each strategy; as fdri_strategy_reduce. asking: the partition that needs a bin, or NULL for a meta block. */
-uint32_t fdri_strategy_reduce_whole(struct fdri_thread *t, struct fdri_arena_part *asking, uint32_t size_log2,
-                                    uint32_t *got);
-uint32_t fdri_strategy_reduce_last(struct fdri_thread *t, struct fdri_arena_part *asking, uint32_t size_log2,
-                                   uint32_t *got);
-uint32_t fdri_strategy_reduce_telescope(struct fdri_thread *t, struct fdri_arena_part *asking, uint32_t size_log2,
-                                        uint32_t *got);
+extern const struct fdri_strategy fdri_strategy_whole, fdri_strategy_last, fdri_strategy_first, fdri_strategy_telescope;
 /* last.c: takes the oldest bin of all partitions. */
 uint32_t fdri_strategy_pop_oldest(struct fdri_thread *t, const struct fdri_arena_part *asking, uint32_t size_log2,
                                   uint32_t *got);
 
+/* telescope.c: counts the bins of all epochs anew, after partitions changed in another way. */
+void fdri_strategy_telescope_recount(struct fdri_thread *t);
+
 /* ---- epoch.c ---- */
+/* As in the table of strategies. */
+void fdri_strategy_epochs_begin_early(struct fdri_thread *t);
+void fdri_strategy_epochs_mend(struct fdri_thread *t);
 static inline struct fdri_arena_epochs *fdri_strategy_epochs(struct fdri_thread *t)
 {
     return t->loc->epochs_off ? fdri_thread_at(t, t->loc->epochs_off) : NULL;
@@ -67,6 +67,9 @@ void fdri_strategy_epoch_begin_change(struct fdri_arena_epochs *e);
 void fdri_strategy_epoch_end_change(struct fdri_arena_epochs *e);
 
 /* ---- epoch_totals.c ---- */
+/* As in the table of strategies: row_made and row_fits. False: the epochs' sums would lack the row. */
+void fdri_strategy_epoch_row(struct fdri_thread *t, uint32_t row_off);
+bool fdri_strategy_epoch_row_fits(struct fdri_thread *t, uint32_t key);
 /* Takes a block of rows: a spare one, or new memory. Returns its offset, or 0. */
 uint32_t fdri_strategy_epoch_block(struct fdri_thread *t, struct fdri_arena_epochs *e);
 void fdri_strategy_epoch_block_give(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t off);

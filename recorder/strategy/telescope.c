@@ -29,27 +29,25 @@
 #include "recorder/recording.h"
 #include "recorder/shares/shares.h"
 #include "recorder/strategy/reduce.h"
-#include "recorder/strategy/strategy.h"
+#include "recorder/strategy_table.h"
 #include "recorder/strategy/worth_order.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 
 enum { POPS = 8, LEFT_LEAST = 6, LEFT_MAX = 64 };
 
-static bool telescope(void) { return fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_TELESCOPE; }
 static uint64_t now_of(const struct fdri_thread *t) { return t->loc->last_tick >> t->shift; }
 
-void fdri_strategy_telescope_part(struct fdri_thread *t, struct fdri_arena_part *p)
+static void made(struct fdri_thread *t, struct fdri_arena_part *p)
 {
-    if (!telescope()) return;
     t->live_parts += !fdri_join_expected(t, p);
     fdri_strategy_order_put(t, p);
 }
 
 /* Locations of samples are thinned by level and have no table. */
-void fdri_strategy_telescope_mend(struct fdri_thread *t)
+static void mend(struct fdri_thread *t)
 {
-    if (telescope() && !t->loc->samples_off) fdri_strategy_order_mend(t);
+    if (!t->loc->samples_off) fdri_strategy_order_mend(t);
 }
 
 /* ---- choosing ---- */
@@ -214,8 +212,7 @@ static bool pop_run(struct fdri_thread *t, const struct fdri_arena_part *asking)
     return true;
 }
 
-void fdri_strategy_telescope_popped(struct fdri_thread *t, struct fdri_arena_part *p, bool newest, uint64_t end,
-                                    uint32_t size_log2)
+static void popped(struct fdri_thread *t, struct fdri_arena_part *p, bool newest, uint64_t end, uint32_t size_log2)
 {
     struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
     bool counted = e && (!newest || p->flags & FDRI_ARENA_PART_COUNTED);
@@ -233,7 +230,7 @@ static uint32_t pop_bin(struct fdri_thread *t, uint32_t *have)
     uint32_t off = t->victim_bins_left ? fdri_bins_part_pop_older(a, v, t->victim_limit, have, &given) : 0;
     if (!off) return 0;
     t->victim_bins_left--;
-    fdri_strategy_telescope_popped(t, v, newest, given.to_tick, *have);
+    popped(t, v, newest, given.to_tick, *have);
     note_given(t, &given);
     /* the second bin from now says when the next one ended; its header is not in the cache */
     uint32_t next = (uint32_t)fdri_atomic_load_relaxed(&v->list_head);
@@ -280,8 +277,7 @@ static uint32_t pop_piece(struct fdri_thread *t, const struct fdri_arena_part *a
     return piece_of_given(t, asking, size_log2, got);
 }
 
-uint32_t fdri_strategy_reduce_telescope(struct fdri_thread *t, struct fdri_arena_part *asking, uint32_t size_log2,
-                                        uint32_t *got)
+static uint32_t room(struct fdri_thread *t, struct fdri_arena_part *asking, uint32_t size_log2, uint32_t *got)
 {
     uint32_t off;
     bool popped = false;
@@ -302,7 +298,7 @@ uint32_t fdri_strategy_reduce_telescope(struct fdri_thread *t, struct fdri_arena
 
 /* ---- called where records are stored ---- */
 
-void fdri_strategy_telescope_sealed(struct fdri_thread *t, struct fdri_arena_part *p)
+static void sealed(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
     if (!e || !p->open_off || p->flags & FDRI_ARENA_PART_COUNTED) return;
@@ -312,7 +308,7 @@ void fdri_strategy_telescope_sealed(struct fdri_thread *t, struct fdri_arena_par
     p->flags |= FDRI_ARENA_PART_COUNTED;
 }
 
-void fdri_strategy_telescope_epoch(struct fdri_thread *t)
+static void step(struct fdri_thread *t)
 {
     t->deferred &= (uint8_t)~FDRI_LATER_EPOCH;
     fdri_strategy_order_complete(t);
@@ -322,19 +318,25 @@ void fdri_strategy_telescope_epoch(struct fdri_thread *t)
 
 /* The epochs' step can wait for a later call, if one comes before the next bin. A step may need memory and so give some
  * back. It must not take the new bin, which looks old and holds nothing yet: t->awaiting_record protects it. */
-void fdri_strategy_telescope_opened(struct fdri_thread *t, struct fdri_arena_part *p)
+static void opened(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     p->flags &= (uint8_t)~FDRI_ARENA_PART_COUNTED;
     t->awaiting_record = p;
-    bool due = telescope() && fdri_strategy_epoch_opened(t, 1u << (p->size_log2 - 9));
-    if (due && !fdri_leave_for_later(t, FDRI_LATER_EPOCH)) fdri_strategy_telescope_epoch(t);
+    bool due = fdri_strategy_epoch_opened(t, 1u << (p->size_log2 - 9));
+    if (due && !fdri_leave_for_later(t, FDRI_LATER_EPOCH)) step(t);
     t->awaiting_record = NULL;
 }
 
-void fdri_strategy_telescope_pinned(struct fdri_thread *t)
+/* Forgets all noted list heads. */
+static void forget_heads(struct fdri_thread *t)
+{
+    struct fdri_strategy_cursor c = FDRI_STRATEGY_CURSOR_START;
+    for (uint32_t i = 0; i < t->order_count; i++) fdri_strategy_order_at(t, &c, i)->list = 0;
+}
+
+static void pinned(struct fdri_thread *t)
 {
     fdri_strategy_order_drop_pinned(t);
-    fdri_memory_relink_slots(t);
     fdri_strategy_telescope_recount(t);
 }
 
@@ -353,7 +355,7 @@ static void count_part(struct fdri_arena_epochs *e, struct fdri_arena_part *p)
 void fdri_strategy_telescope_recount(struct fdri_thread *t)
 {
     struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
-    fdri_strategy_telescope_cut(t);
+    forget_heads(t);
     if (!e) return;
     for (uint32_t i = 0; i < e->count; i++) e->epoch[i].units = 0;
     /* lists cannot be walked beside a claimer; then counting begins now */
@@ -364,13 +366,8 @@ void fdri_strategy_telescope_recount(struct fdri_thread *t)
     fdri_bins_claim_unpin(t->loc);
 }
 
-void fdri_strategy_telescope_cut(struct fdri_thread *t)
-{
-    struct fdri_strategy_cursor c = FDRI_STRATEGY_CURSOR_START;
-    for (uint32_t i = 0; i < t->order_count; i++) fdri_strategy_order_at(t, &c, i)->list = 0;
-}
-
-void fdri_strategy_telescope_uncount(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t off)
+/* The bins that a rewind removes leave the counts of their epochs. */
+static void uncount(struct fdri_thread *t, struct fdri_arena_part *p, uint32_t off)
 {
     const struct fdri_bins_arena *a = &fdri_life_recording.arena;
     struct fdri_arena_epochs *e = fdri_strategy_epochs(t);
@@ -384,3 +381,25 @@ void fdri_strategy_telescope_uncount(struct fdri_thread *t, struct fdri_arena_pa
         if (next || newest_counts) take_units(e, fdri_strategy_epoch_of(e, end), 1u << (b->size_log2 - 9));
     }
 }
+
+static const struct fdri_policies_chain *by_chain(void) { return &fdri_life_recording.settings.chain; }
+
+const struct fdri_strategy fdri_strategy_telescope = {.room = room,
+                                                      .claimable = by_chain,
+                                                      .made = made,
+                                                      .opened = opened,
+                                                      .sealed = sealed,
+                                                      .given = popped,
+                                                      .rewinds = uncount,
+                                                      .rewound = forget_heads,
+                                                      .pinned = pinned,
+                                                      .step = step,
+                                                      .many_rows = fdri_strategy_epochs_begin_early,
+                                                      .row_fits = fdri_strategy_epoch_row_fits,
+                                                      .row_made = fdri_strategy_epoch_row,
+                                                      .mend = mend,
+                                                      .mend_totals = fdri_strategy_epochs_mend,
+                                                      .samples = FDRI_STRATEGY_SAMPLES_BY_LEVEL,
+                                                      .always_gives = true,
+                                                      .steps_alternate = true,
+                                                      .tiers = true};

@@ -16,6 +16,7 @@
 #include "recorder/record/record.h"
 #include "recorder/recording.h"
 #include "recorder/strategy/reduce.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/thread_state.h"
 
 /* The least valuable partition. `asking` counts even if it holds nothing yet. */
@@ -79,8 +80,7 @@ static uint32_t pop_run(struct fdri_thread *t, struct fdri_arena_part *v, const 
     return fdri_ready_first(t);
 }
 
-uint32_t fdri_strategy_reduce_whole(struct fdri_thread *t, struct fdri_arena_part *asking, uint32_t size_log2,
-                                    uint32_t *got)
+static uint32_t room(struct fdri_thread *t, struct fdri_arena_part *asking, uint32_t size_log2, uint32_t *got)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;
     for (;;) { /* the loop ends: each round gives a bin back or closes a partition for ever */
@@ -121,3 +121,8 @@ uint32_t fdri_strategy_reduce_whole(struct fdri_thread *t, struct fdri_arena_par
         if (v == asking || !closes) return 0;
     }
 }
+
+static const struct fdri_policies_chain *by_chain(void) { return &fdri_life_recording.settings.chain; }
+
+const struct fdri_strategy fdri_strategy_whole = {
+    .room = room, .claimable = by_chain, .samples = FDRI_STRATEGY_SAMPLES_CLOSE_LEVELS};

@@ -42,6 +42,7 @@
 #include "recorder/record/shadow_stack.h"
 #include "recorder/recording.h"
 #include "recorder/strategy/strategy.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/grace_period.h"
 #include "recorder/thread/thread.h"
@@ -338,11 +339,11 @@ static void repair_after_longjmp(struct fdri_thread *t)
     /* else other threads could claim bins before they are pinned */
     if (!t->pinning) fdri_bins_claim_unpin(l);
     fdri_memory_relink_slots(t);
-    fdri_strategy_telescope_mend(t);
+    fdri_strategy_mend(t);
     balance_accounts(t);
     fdri_jumps_finish_enter(t);
     fdri_record_ruled_recount(t);
-    fdri_strategy_epochs_mend(t);
+    fdri_strategy_mend_totals(t);
     fdri_aside_left(t);
 }
 

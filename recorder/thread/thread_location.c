@@ -27,7 +27,7 @@
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
 #include "recorder/recording.h"
-#include "recorder/strategy/strategy.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
 #include "recorder/thread/thread_clock.h"
@@ -66,12 +66,12 @@ void fdri_thread_update_pause(struct fdri_thread *t)
     fdri_thread_update_soft(t);
 }
 
-static bool add_level_block(struct fdri_thread *t, bool may_stop)
+static bool add_level_block(struct fdri_thread *t)
 {
     struct fdri_arena_location *l = t->loc;
     uint32_t off = 0;
     if (l->level_blocks >= FDRI_ARENA_LEVEL_BLOCKS_MAX) return false;
-    if (!may_stop || fdri_strategy_frozen_prepare(t, fdri_arena_levels_in(l->level_blocks + 1)))
+    if (fdri_strategy_levels(t, fdri_arena_levels_in(l->level_blocks + 1)))
         off = fdri_memory_meta(t, FDRI_ARENA_META_LEVELS,
                                fdri_arena_levels_bytes(fdri_arena_levels_of(l->level_blocks)));
     if (!off) return false;
@@ -83,22 +83,21 @@ static bool add_level_block(struct fdri_thread *t, bool may_stop)
     return true;
 }
 
-/* Strategy `first` gives nothing back, so a level missing when memory is full never comes. Therefore a thread with deep
- * calls gets AHEAD blocks of levels more than it needs. */
+/* If nothing is ever given back, a level missing when memory is full never comes. Therefore a thread with deep calls
+ * gets AHEAD blocks of levels more than it needs. */
 enum { AHEAD_FROM = 2, AHEAD = 2 };
 bool fdri_thread_grow_levels(struct fdri_thread *t)
 {
     const struct fdri_arena_location *l = t->loc;
-    bool may_stop = fdri_life_recording.settings.strategy == FDRI_ARENA_STRATEGY_FIRST &&
-                    !(l->flags & FDRI_ARENA_LOCATION_STOPPED);
+    bool may_stop = !fdri_strategy_gives() && !(l->flags & FDRI_ARENA_LOCATION_STOPPED);
     uint32_t ahead = may_stop && l->level_blocks >= AHEAD_FROM ? AHEAD : 0;
     if (l->level_blocks >= FDRI_ARENA_LEVEL_BLOCKS_MAX) return false;
     if (fdri_thread_search_pauses(&t->level_search, l->last_tick)) return false;
     t->search_barriers = 0;
-    bool grown = add_level_block(t, may_stop);
+    bool grown = add_level_block(t);
     fdri_thread_search_over(&t->level_search, grown, l->last_tick + t->pause_ticks);
     if (!grown) return false;
-    while (ahead-- && add_level_block(t, may_stop)) continue;
+    while (ahead-- && add_level_block(t)) continue;
     return true;
 }
 

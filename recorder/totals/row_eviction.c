@@ -26,7 +26,7 @@
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/recording.h"
 #include "recorder/strategy/reduce.h"
-#include "recorder/strategy/strategy.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"
@@ -237,7 +237,7 @@ static struct fdri_arena_row *row_for_evicted(struct fdri_thread *t, uint32_t ke
 {
     struct choice histogram, row;
     find_least_valuable(t, &histogram, &row);
-    if (histogram.row && !fdri_totals_rows_full(t) && fdri_strategy_epoch_row_fits(t, key)) {
+    if (histogram.row && !fdri_totals_rows_full(t) && fdri_strategy_row_fits(t, key)) {
         drop_histogram(t, histogram.row);
         return row_in_a_cell(t, key);
     }

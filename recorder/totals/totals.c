@@ -14,7 +14,7 @@
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
 #include "recorder/recording.h"
-#include "recorder/strategy/strategy.h"
+#include "recorder/strategy_table.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/totals/totals.h"
@@ -143,7 +143,7 @@ static bool grow_table(struct fdri_thread *t)
     }
     use_table(t, table, log2 + 1);
     /* the old table stays as it is: a snapshot may be reading it */
-    if (log2 + 1 >= EPOCHS_TABLE_LOG2) fdri_strategy_epochs_begin_early(t);
+    if (log2 + 1 >= EPOCHS_TABLE_LOG2) fdri_strategy_many_rows(t);
     return true;
 }
 
@@ -178,7 +178,7 @@ static struct fdri_arena_row *blank_row(struct fdri_thread *t, uint32_t off, uin
 struct fdri_arena_row *fdri_totals_row_place(struct fdri_thread *t, uint32_t off, uint32_t key)
 {
     struct fdri_arena_row *r = blank_row(t, off, key);
-    fdri_strategy_epoch_row(t, off); /* first: after a longjmp it is a row without calls that no search finds */
+    fdri_strategy_row_made(t, off); /* first: after a longjmp it is a row without calls that no search finds */
     fdri_atomic_signal_fence();
     insert(t, table_of(t), log2_of(t), off);
     return r;
@@ -195,7 +195,7 @@ struct fdri_arena_row *fdri_totals_row_rename(struct fdri_thread *t, uint32_t of
 
 static struct fdri_arena_row *new_row(struct fdri_thread *t, uint32_t key)
 {
-    uint32_t off = fdri_strategy_epoch_row_fits(t, key) ? new_cells(t, sizeof(struct fdri_arena_row)) : 0;
+    uint32_t off = fdri_strategy_row_fits(t, key) ? new_cells(t, sizeof(struct fdri_arena_row)) : 0;
     return off ? fdri_totals_row_place(t, off, key) : NULL;
 }
 

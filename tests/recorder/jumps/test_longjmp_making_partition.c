@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P3,P8
- * ctest: wrap=fdri_strategy_telescope_part,fdri_strategy_telescope_sealed,fdri_join_look
+ * ctest: wrap=fdri_strategy_made,fdri_strategy_sealed,fdri_join_look
  * P3, P8: a longjmp leaves an operation while it makes a partition or joins bands. The next operation must find
  * that partition and not make a second one of the same kind. No reader could order the two. Wrapped functions give
  * the test the place of the jump. */
@@ -37,19 +37,19 @@ static void count_down(uint32_t *until)
     longjmp(away, 1);
 }
 
-void __real_fdri_strategy_telescope_part(struct fdri_thread *t, struct fdri_arena_part *p);
-void __wrap_fdri_strategy_telescope_part(struct fdri_thread *t, struct fdri_arena_part *p);
-void __wrap_fdri_strategy_telescope_part(struct fdri_thread *t, struct fdri_arena_part *p)
+void __real_fdri_strategy_made(struct fdri_thread *t, struct fdri_arena_part *p);
+void __wrap_fdri_strategy_made(struct fdri_thread *t, struct fdri_arena_part *p);
+void __wrap_fdri_strategy_made(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     count_down(&made_until);
-    __real_fdri_strategy_telescope_part(t, p);
+    __real_fdri_strategy_made(t, p);
 }
-void __real_fdri_strategy_telescope_sealed(struct fdri_thread *t, struct fdri_arena_part *p);
-void __wrap_fdri_strategy_telescope_sealed(struct fdri_thread *t, struct fdri_arena_part *p);
-void __wrap_fdri_strategy_telescope_sealed(struct fdri_thread *t, struct fdri_arena_part *p)
+void __real_fdri_strategy_sealed(struct fdri_thread *t, struct fdri_arena_part *p);
+void __wrap_fdri_strategy_sealed(struct fdri_thread *t, struct fdri_arena_part *p);
+void __wrap_fdri_strategy_sealed(struct fdri_thread *t, struct fdri_arena_part *p)
 {
     if (joining) count_down(&ended_until);
-    __real_fdri_strategy_telescope_sealed(t, p);
+    __real_fdri_strategy_sealed(t, p);
 }
 void __real_fdri_join_look(struct fdri_thread *t);
 void __wrap_fdri_join_look(struct fdri_thread *t);

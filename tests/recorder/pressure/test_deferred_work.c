@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P2,P8
- * ctest: wrap=fdri_memory_room,fdri_strategy_reduce,fdri_strategy_telescope_epoch,fdri_memory_prepare_bin
+ * ctest: wrap=fdri_memory_room,fdri_strategy_reduce,fdri_strategy_step,fdri_memory_prepare_bin
  * P2, P8: a call that opens a bin defers work to later calls, which do one piece each. If no later call comes, the
  * work is done all the same; if a longjmp leaves it, it is done another time. Wrapped functions show which call
  * does the work. */
@@ -56,14 +56,14 @@ static void may_jump(bool when)
     jumps++;
     longjmp(away, 1);
 }
-void __real_fdri_strategy_telescope_epoch(struct fdri_thread *t);
-void __wrap_fdri_strategy_telescope_epoch(struct fdri_thread *t);
-void __wrap_fdri_strategy_telescope_epoch(struct fdri_thread *t)
+void __real_fdri_strategy_step(struct fdri_thread *t);
+void __wrap_fdri_strategy_step(struct fdri_thread *t);
+void __wrap_fdri_strategy_step(struct fdri_thread *t)
 {
     epochs++;
     all_epochs++;
     may_jump(false);
-    __real_fdri_strategy_telescope_epoch(t);
+    __real_fdri_strategy_step(t);
     may_jump(true);
 }
 void __real_fdri_memory_prepare_bin(struct fdri_thread *t);
