@@ -36,11 +36,6 @@ struct process {
     struct frames *frames;
 };
 
-static const char *const operations[] = {
-    "Barrier",  "Bcast",   "Reduce",  "Allreduce", "Alltoall", "Alltoallv", "Allgather",      "Allgatherv",
-    "Gather",   "Gatherv", "Scatter", "Scatterv",  "Scan",     "Exscan",    "Reduce_scatter", "Reduce_scatter_block",
-    "Alltoallw"};
-
 static void begin(const struct process *p, char phase, uint32_t location)
 {
     struct fdri_convert_text *out = p->out;
@@ -133,13 +128,24 @@ static void field(const struct process *p, const char *before, const struct fdr_
     argument(p, before, nth > 1 ? key : fields[i].name);
 }
 
-static void arguments(const struct process *p, const struct fdr_read_event *e, const struct fdr_field_info *fields,
-                      uint32_t count)
+static void field_value(const struct process *p, const struct fdr_field_info *f, uint64_t bits)
 {
+    for (uint64_t i = 0; f->word && f->word[i]; i++) {
+        if (i != bits) continue;
+        fdri_convert_text_json(p->out, f->word[i]);
+        return;
+    }
+    value(p, f->type, bits);
+}
+
+static void arguments(const struct process *p, const struct fdr_read_event *e)
+{
+    const struct fdr_field_info *fields;
+    size_t count = fdr_event_fields(p->file, e, &fields);
     const char *before = ",\"args\":{";
     for (uint32_t i = 0; i < count && i < e->field_count && i < 16; i++) {
         field(p, before, fields, i);
-        value(p, fields[i].type, e->field[i]);
+        field_value(p, &fields[i], e->field[i]);
         before = ",";
     }
     fdri_convert_text_string(p->out, strcmp(before, ",") == 0 ? "}}" : "}"); /* with arguments, two objects are open */
@@ -158,38 +164,15 @@ static void counter(const struct process *p, const struct fdr_read_event *e)
     fdri_convert_text_string(p->out, "}}");
 }
 
-static void collective(const struct process *p, const struct fdr_read_event *e)
+/* An event of any other kind: its name and its fields. */
+static void point(const struct process *p, const struct fdr_read_event *e)
 {
-    static const struct fdr_field_info fields[] = {
-        {.name = "comm"}, {.name = "root", .type = FDR_VALUE_I64}, {.name = "sent"}, {.name = "received"}};
-    const size_t count = sizeof operations / sizeof operations[0];
-    char name[64];
-    const char *operation = e->id >= 10 && e->id - 10 < count ? operations[e->id - 10] : "collective";
-    snprintf(name, sizeof name, "%s %s", operation, e->kind == FDR_COLL_BEGIN ? "begin" : "end");
-    instant(p, e, name);
-    arguments(p, e, fields, e->kind == FDR_COLL_END ? 4 : 0);
-}
-
-static void message(const struct process *p, const struct fdr_read_event *e)
-{
-    static const struct fdr_field_info fields[] = {
-        {.name = "peer"}, {.name = "tag", .type = FDR_VALUE_I64}, {.name = "comm"}, {.name = "bytes"}};
-    instant(p, e, e->kind == FDR_SEND ? "send" : "recv");
-    arguments(p, e, fields, 4);
-}
-
-static void marker(const struct process *p, const struct fdr_read_event *e)
-{
-    static const struct fdr_field_info fields[] = {{.name = "value"}};
-    instant(p, e, fdr_definition(p->file, FDR_MARKER_DEFINITION, e->id)->name);
-    arguments(p, e, fields, 1);
-}
-
-static void user_event(const struct process *p, const struct fdr_read_event *e)
-{
-    const struct fdr_event_info *event = fdr_event_info(p->file, e->id);
-    instant(p, e, event->name);
-    arguments(p, e, event->field, event->field_count);
+    const struct fdr_kind_info *kind = fdr_kind_info(e->kind);
+    const char *name = fdr_id_name(p->file, e->class_, e->id);
+    char text[1024];
+    if (kind && *kind->phase) snprintf(text, sizeof text, "%.1000s %s", name, kind->phase);
+    instant(p, e, kind && *kind->phase ? text : name);
+    arguments(p, e);
 }
 
 static uint32_t new_frame(struct frames *f, uint32_t parent, const char *name)
@@ -281,14 +264,9 @@ static void event(const struct process *p, const struct fdr_read_event *e)
     switch (e->kind) {
     case FDR_ENTER:
     case FDR_LEAVE: edge(p, e); break;
-    case FDR_SEND:
-    case FDR_RECV: message(p, e); break;
-    case FDR_COLL_BEGIN:
-    case FDR_COLL_END: collective(p, e); break;
     case FDR_METRIC: counter(p, e); break;
-    case FDR_MARKER: marker(p, e); break;
-    case FDR_EVENT: user_event(p, e); break;
-    default: sample(p, e); break;
+    case FDR_SAMPLE: sample(p, e); break;
+    default: point(p, e); break;
     }
 }
 

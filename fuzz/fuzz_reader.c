@@ -265,7 +265,7 @@ static void walk(struct fdr_file *f, const struct fdr_select *select)
         claim(e.time_ns >= o->newest, "time of a location does not go back");
         claim(e.time_ns >= newest || s->one_location_after_another, "time does not go back");
         newest = o->newest = e.time_ns;
-        claim(e.kind >= FDR_ENTER && e.kind <= FDR_EVENT, "a kind of event");
+        claim(fdr_kind_info(e.kind) != NULL, "a kind of event");
         if (e.kind == FDR_ENTER) enters(o, &e, all);
         else if (e.kind == FDR_LEAVE) leaves(o, &e);
         else point(f, o, &e);

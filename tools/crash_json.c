@@ -95,13 +95,11 @@ static json_t *thread_json(struct fdr_file *file, size_t index, const struct fdr
 static json_t *events_json(struct fdr_file *file, uint32_t location, uint64_t end_ns)
 {
     struct past_event *e = calloc(CRASH_EVENTS, sizeof *e);
-    static const char *const kinds[] = {"",         "enter",  "leave",  "send",   "recv", "coll_begin",
-                                        "coll_end", "metric", "marker", "sample", "event"};
     json_t *list = json_array();
     for (size_t i = 0, n = e ? newest_events(file, location, end_ns, e, CRASH_EVENTS) : 0; i < n; i++) {
         json_t *o = json_object();
         set(o, "time_ns", json_u64(e[i].e.time_ns));
-        set(o, "kind", json_text(e[i].e.kind < 11 ? kinds[e[i].e.kind] : ""));
+        set(o, "kind", json_text(kind_name(e[i].e.kind)));
         set(o, "depth", json_u64(e[i].e.depth));
         set(o, "name", json_text(event_name(file, &e[i].e)));
         json_array_append_new(list, o);

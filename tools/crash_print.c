@@ -220,9 +220,8 @@ static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)
 static void print_event(const struct fdr_file *file, const struct fdr_read_event *e, uint64_t end_ns)
 {
     char since[HUMAN_BYTES], duration[HUMAN_BYTES];
-    static const char *const kinds[] = {"",    "enter",  "leave",  "send",   "recv", "begin",
-                                        "end", "metric", "marker", "sample", "event"};
-    printf("  %s  %-6s %*s%s", human_since(since, e->time_ns, end_ns), e->kind < 11 ? kinds[e->kind] : "?",
+    const char *phase = kind_phase(e->kind);
+    printf("  %s  %-6s %*s%s", human_since(since, e->time_ns, end_ns), *phase ? phase : kind_name(e->kind),
            (int)(e->depth < 20 ? e->depth : 20), "", plain_name(shown_event(file, e)));
     if (e->kind == FDR_LEAVE) printf(", %s", human_time(duration, e->duration_ns));
     if (e->kind == FDR_MARKER) printf(" %" PRIu64, e->field[0]);

@@ -37,14 +37,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-static const char *const kind_names[] = {"?",        "enter",  "leave",  "send",   "recv", "coll_begin",
-                                         "coll_end", "metric", "marker", "sample", "event"};
-
-static const char *kind_name(uint8_t kind)
-{
-    return kind < sizeof kind_names / sizeof kind_names[0] ? kind_names[kind] : kind_names[0];
-}
-
 /* ---- attributes: the fields of an event with their names and types ------------------------------------------- */
 
 struct fields {
@@ -52,29 +44,11 @@ struct fields {
     const struct fdr_field_info *field;
 };
 
-/* `value` is memory for the field of a metric. */
-static struct fields fields_of(const struct fdr_file *file, const struct fdr_read_event *e,
-                               struct fdr_field_info *value)
+static struct fields fields_of(const struct fdr_file *file, const struct fdr_read_event *e)
 {
-    static const struct fdr_field_info message[] = {
-        {.name = "peer"}, {.name = "tag", .type = FDR_VALUE_I64}, {.name = "comm"}, {.name = "bytes"}};
-    static const struct fdr_field_info collective[] = {
-        {.name = "comm"}, {.name = "root", .type = FDR_VALUE_I64}, {.name = "sent"}, {.name = "received"}};
-    static const struct fdr_field_info marker[] = {{.name = "value"}};
-    switch (e->kind) {
-    case FDR_SEND:
-    case FDR_RECV: return (struct fields){4, message};
-    case FDR_COLL_END: return (struct fields){4, collective};
-    case FDR_METRIC:
-        *value = (struct fdr_field_info){.name = "value", .type = fdr_metric_info(file, e->id)->type};
-        return (struct fields){1, value};
-    case FDR_MARKER: return (struct fields){1, marker};
-    case FDR_EVENT: {
-        const struct fdr_event_info *event = fdr_event_info(file, e->id);
-        return (struct fields){event->field_count, event->field};
-    }
-    default: return (struct fields){0, NULL};
-    }
+    struct fields f;
+    f.count = (uint32_t)fdr_event_fields(file, e, &f.field);
+    return f;
 }
 
 /* Of metrics; else "". */
@@ -89,9 +63,23 @@ static bool is_counter(const struct fdr_file *file, const struct fdr_read_event 
     return e->kind == FDR_METRIC && fdr_metric_info(file, e->id)->counter;
 }
 
-static void write_value(enum fdr_value_type type, uint64_t bits, bool json)
+static const char *word_of(const struct fdr_field_info *f, uint64_t value)
 {
+    for (uint64_t i = 0; f->word && f->word[i]; i++)
+        if (i == value) return f->word[i];
+    return NULL;
+}
+
+static void write_value(const struct fdr_field_info *f, uint64_t bits, bool json)
+{
+    enum fdr_value_type type = f->type;
+    const char *word = word_of(f, bits);
     double real;
+    if (word) {
+        if (json) out_json(word);
+        else out_text(word);
+        return;
+    }
     memcpy(&real, &bits, sizeof real);
     if (type == FDR_VALUE_F64) {
         if (json && !(real - real == 0)) out_text("null"); /* JSON has neither infinities nor NaN */
@@ -162,15 +150,14 @@ static void sample_attributes(const struct fdr_file *file, const struct fdr_read
 
 static void write_attributes(const struct fdr_file *file, const struct fdr_read_event *e)
 {
-    struct fdr_field_info value;
-    struct fields f = fields_of(file, e, &value);
+    struct fields f = fields_of(file, e);
     const char *unit = unit_of(file, e);
     bool some = false;
     for (uint32_t i = 0; i < f.count && i < e->field_count && i < 16; i++) {
         if (some) out_char(' ');
         write_field_name(&f, i);
         out_char('=');
-        write_value(f.field[i].type, e->field[i], false);
+        write_value(&f.field[i], e->field[i], false);
         some = true;
     }
     if (unit[0]) {
@@ -185,12 +172,6 @@ static void write_attributes(const struct fdr_file *file, const struct fdr_read_
     if (e->not_over) out_text(" not_over=1");
 }
 
-static uint32_t id_of(const struct fdr_read_event *e)
-{
-    if (e->kind == FDR_SEND) return 1;
-    return e->kind == FDR_RECV ? 2 : e->id;
-}
-
 /* ---- --tsv ------------------------------------------------------------------------------------------------------ */
 
 static void tsv_line(const struct fdr_file *file, const struct fdr_read_event *e)
@@ -203,7 +184,7 @@ static void tsv_line(const struct fdr_file *file, const struct fdr_read_event *e
     out_char('\t');
     out_u64(e->depth);
     out_char('\t');
-    out_u64(id_of(e));
+    out_u64(e->id);
     out_char('\t');
     out_cell(event_name(file, e));
     out_char('\t');
@@ -254,13 +235,12 @@ static void field_key(const char *before, const struct fields *f, uint32_t i)
 
 static void json_attributes(const struct fdr_file *file, const struct fdr_read_event *e)
 {
-    struct fdr_field_info value;
-    struct fields f = fields_of(file, e, &value);
+    struct fields f = fields_of(file, e);
     const char *unit = unit_of(file, e);
     const char *before = "";
     for (uint32_t i = 0; i < f.count && i < e->field_count && i < 16; i++, before = ", ") {
         field_key(before, &f, i);
-        write_value(f.field[i].type, e->field[i], true);
+        write_value(&f.field[i], e->field[i], true);
     }
     if (unit[0]) {
         json_key(", ", "unit");
@@ -288,7 +268,7 @@ static void json_line(const struct fdr_file *file, const struct fdr_read_event *
     out_text("\", \"depth\": ");
     out_u64(e->depth);
     out_text(", \"id\": ");
-    out_u64(id_of(e));
+    out_u64(e->id);
     json_key(", ", "name");
     out_json(event_name(file, e));
     out_text(", \"attributes\": {");
@@ -363,13 +343,13 @@ static void point_line(const struct fdr_file *file, uint64_t first_ns, const str
     out_spaces(12);
     indented(e->depth);
     out_text("* ");
-    if (e->kind == FDR_METRIC || e->kind == FDR_MARKER || e->kind == FDR_EVENT || e->kind == FDR_SAMPLE) {
+    const char *phase = kind_phase(e->kind);
+    if (!*phase && e->class_ != FDR_IN_MESSAGE) {
         out_text(kind_name(e->kind));
         out_char(' ');
     }
     out_cell(shown_event(file, e));
-    if (e->kind == FDR_COLL_BEGIN) out_text(" begins");
-    if (e->kind == FDR_COLL_END) out_text(" ends");
+    if (*phase) out_char(' '), out_text(phase), out_char('s');
     out_text("  ");
     write_attributes(file, e);
     out_char('\n');

@@ -6,6 +6,7 @@
 
 #include "format/arena/arena.h"
 #include "format/codec/bit_length.h"
+#include "format/classes/class_table.h"
 #include "format/codec/decode.h"
 #include "format/codec/prediction.h"
 #include "format/codec/record_codec.h"
@@ -236,7 +237,7 @@ static int next_point(struct fdri_codec_decoder *d, struct fdri_codec_record *r)
     r->tie = (struct fdri_codec_tie){0};
     get_place(d, &d->place);
     d->hash = fdri_codec_hash_standing(d->hash, &d->place);
-    uint32_t count = fdri_codec_point_fields(d->class_, s.id);
+    uint32_t count = fdri_classes_fields(d->class_, s.id);
     if (count == UINT32_MAX) count = (uint32_t)get(d, 5);
     if (count > FDRI_CODEC_FIELDS_MAX) return -1;
     uint64_t *newest = d->table.value[s.id % FDRI_CODEC_VALUE_SLOTS];

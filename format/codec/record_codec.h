@@ -76,17 +76,4 @@ struct fdri_codec_standing {
     uint32_t link[FDRI_CODEC_LINKS_MAX]; /* their ordinals, innermost first */
 };
 
-/* The number of fields of a point of this class and id; UINT32_MAX: the record contains the number (user events). */
-static inline uint32_t fdri_codec_point_fields(uint32_t class_, uint32_t id)
-{
-    switch (class_) {
-    case FDRI_ARENA_CLASS_MESSAGE: return 4; /* peer, zigzag tag, comm, bytes; id 1 send, 2 recv */
-    case FDRI_ARENA_CLASS_COLLECTIVE:
-        return id & 1 ? 4 : 0; /* id = operation << 1 | end; comm, zigzag root, sent, received */
-    case FDRI_ARENA_CLASS_METRIC:
-    case FDRI_ARENA_CLASS_MARKER: return 1;
-    default: return UINT32_MAX;
-    }
-}
-
 #endif

@@ -262,6 +262,7 @@ struct fdr_field_info {
      * counter. Else "" and 0. */
     const char *unit;
     uint32_t metric;
+    const char *const *word; /* what its values 0, 1, ... stand for, ended by NULL; NULL: its values are numbers */
 };
 struct fdr_event_info { /* a type of user event */
     uint32_t id;
@@ -514,6 +515,24 @@ struct fdr_read_event {
     const struct fdr_sample_path *sample; /* of kind FDR_SAMPLE; valid until the next fdr_iter_next */
     uint64_t field[16];                   /* signed values as two's complement, f64 as bits */
 };
+
+/* What the events of a kind have in common. */
+struct fdr_kind_info {
+    const char *name;     /* "send", as in fdr dump --tsv */
+    const char *phase;    /* "begin" or "end" of an operation; "": the event is a moment */
+    uint32_t class_;      /* enum fdr_event_class */
+    uint32_t named_by;    /* enum fdr_definition_kind: its definitions name the events' `id`; 0: none does */
+    uint32_t field_count; /* that do not depend on the id */
+    const struct fdr_field_info *field;
+};
+/* NULL: there is no such kind. They are numbered from 1 without gaps. */
+FDR_API const struct fdr_kind_info *fdr_kind_info(uint32_t kind);
+/* The name of the region, operation, metric, file ... that events of this class and `id` are about. */
+FDR_API const char *fdr_id_name(const struct fdr_file *file, uint32_t class_, uint32_t id);
+/* Sets *field to what the fields of an event are, in the order of its values, and returns how many are known. An event
+ * may have fewer: then the last ones are not known or 0. */
+FDR_API size_t fdr_event_fields(const struct fdr_file *file, const struct fdr_read_event *event,
+                                const struct fdr_field_info **field);
 
 /* A choice of events. All zero: everything. Arrays must stay until the iterator is closed. */
 struct fdr_select {

@@ -3,6 +3,7 @@
  * and that agree with everything else. */
 #include "base/bits.h"
 #include "format/arena/arena.h"
+#include "format/classes/class_table.h"
 #include "reader/account/account.h"
 #include "reader/file/file.h"
 
@@ -82,7 +83,7 @@ static void add_row(struct fdr_file *f, const struct fdri_file_location *l, cons
     t->location = l->id;
     t->class_ = fdri_account_row_class(r->key);
     t->rest = r->key == FDRI_ARENA_ROW_KEY_REST;
-    t->id = t->rest ? 0 : t->class_ == FDR_IN_COLLECTIVE ? KEY_ID(r->key) >> 1 : KEY_ID(r->key);
+    t->id = t->rest ? 0 : KEY_ID(r->key) >> fdri_classes[t->class_].id_shift;
     /* For one ended thread, a row is exact or is in its rest. For all ended threads together, that is unknown. */
     uint64_t without = t->class_ == FDR_IN_REGION ? l->raw.rows_folded : l->raw.points_without_row;
     t->at_least = l->raw.flags & FDRI_ARENA_LOCATION_ENDED && ((!t->rest && without) || f->info.threads_gone);

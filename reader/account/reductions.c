@@ -15,14 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const class_names[FDRI_ARENA_CLASS_COUNT] = {"region", "message", "collective", "metric", "marker",
-                                                                "sample", "io",      "task",       "user"};
-
-const char *fdr_class_name(uint32_t class_)
-{
-    return class_ < FDRI_ARENA_CLASS_COUNT ? class_names[class_] : "unknown";
-}
-
 static const char *step_name(uint32_t step)
 {
     switch (step) {

@@ -3,6 +3,7 @@
  * histograms lie mixed, so a piece of a histogram, or noise, may have the key of a row. A row counts only if it
  * agrees with itself and with everything else in the file. */
 #include "format/arena/arena.h"
+#include "format/classes/class_table.h"
 #include "reader/account/account.h"
 #include "reader/file/file.h"
 
@@ -37,7 +38,7 @@ static bool defined(const struct fdr_file *f, const struct fdri_arena_row *r)
 {
     uint32_t kind = KEY_KIND(r->key), id = KEY_ID(r->key);
     if (r->key == FDRI_ARENA_ROW_KEY_REST || !kind) return true;
-    if (kind == FDRI_ARENA_DEF_COLLECTIVE) id >>= 1;
+    id >>= fdri_classes[fdri_account_row_class(r->key)].id_shift;
     const struct fdri_file_definition *d = fdri_file_definition(f, kind, id);
     if (!d) return id && f->definitions[kind].count < f->sb.def_count[kind] && id <= f->sb.def_count[kind];
     return kind != FDRI_ARENA_DEF_METRIC || (uint32_t)d->metric.type == type_of(r);
@@ -71,7 +72,8 @@ static bool sums_agree(const struct fdri_arena_row *r)
 {
     bool region = fdri_account_row_class(r->key) == FDR_IN_REGION;
     if (r->flags & NO_FLAGS || type_of(r) > FDRI_ARENA_VALUE_F64) return false;
-    if (!region && r->exclusive | r->untimed) return false;
+    bool timed = region || fdri_classes[fdri_account_row_class(r->key)].timed;
+    if ((!timed && r->exclusive) || (!region && r->untimed)) return false;
     if (region && (type_of(r) != FDRI_ARENA_VALUE_U64 || (r->exclusive > r->sum && r->exclusive - r->sum > r->max)))
         return false;
     return r->calls ? sum_between(r) : !(r->sum | r->max | r->histogram);

@@ -1,37 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /* Walks the rows in the table of a location, and decides which of them are believable. */
+#include <assert.h>
 #include <fdr/reader.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "format/arena/arena.h"
+#include "format/classes/class_table.h"
 #include "reader/account/account.h"
 #include "reader/file/file.h"
 
-#define KEY_ID(key)   ((key)&0xffffffu)
-#define KEY_KIND(key) ((key) >> 24)
+#define KEY_ID(key) ((key)&0xffffffu)
 
 uint32_t fdri_account_row_class(uint32_t key)
 {
-    if (key == FDRI_ARENA_ROW_KEY_REST) return FDR_IN_REGION;
-    switch (KEY_KIND(key)) {
-    case 0: return KEY_ID(key) == 1 || KEY_ID(key) == 2 ? FDR_IN_MESSAGE : FDRI_ACCOUNT_ROW_NO_CLASS;
-    case FDRI_ARENA_DEF_REGION: return FDR_IN_REGION;
-    case FDRI_ARENA_DEF_METRIC: return FDR_IN_METRIC;
-    case FDRI_ARENA_DEF_MARKER: return FDR_IN_MARKER;
-    case FDRI_ARENA_DEF_EVENT: return FDR_IN_USER;
-    case FDRI_ARENA_DEF_COLLECTIVE: return FDR_IN_COLLECTIVE;
-    default: return FDRI_ACCOUNT_ROW_NO_CLASS;
-    }
+    static_assert(FDRI_ACCOUNT_ROW_NO_CLASS == UINT32_MAX, "what the table answers");
+    return fdri_classes_of_row(key);
 }
 
-/* The ends of a collective stand for the operation, so its begins are left out. */
 bool fdri_account_row_wanted(const struct fdri_arena_row *r)
 {
     uint32_t class_ = fdri_account_row_class(r->key);
     if (class_ == FDRI_ACCOUNT_ROW_NO_CLASS || !(r->calls | r->untimed)) return false;
-    return class_ != FDR_IN_COLLECTIVE || (r->key & 1);
+    return fdri_classes_kind(class_, KEY_ID(r->key))->totals == FDRI_CLASSES_ROW;
 }
 
 const struct fdri_arena_row *fdri_account_row_at(const struct fdr_file *f, uint64_t off)

@@ -6,7 +6,7 @@
  *   point_merge.c      points of a location by time     location_merge.c   all locations by time
  *   visit_calls.c      calls with their times           sample_events.c    streams of samples
  *   snapshot_cut.c     moving locations                 missing_parents.c  may a caller be missing?
- *   unplaced_calls.c   calls without a place
+ *   unplaced_calls.c   calls without a place            event_kinds.c      what kinds of events are
  *   cursor.h, point_merge.h, sample_events.h, location_stream.h: the parts of a stream, for the files above
  *
  * Neighbours: file/ below; tools and convert/ above, through <fdr/reader.h>. */

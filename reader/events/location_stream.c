@@ -9,6 +9,7 @@
  * This holds as long as every call's parent is stored. If one may be missing, careful_stream.c decides what comes next.
  * stream_open.c finds the partitions to merge. */
 #include "format/arena/arena.h"
+#include "format/classes/class_table.h"
 #include "format/codec/bit_length.h"
 #include "format/codec/decode.h"
 #include "format/codec/record_codec.h"
@@ -394,30 +395,23 @@ static bool point_is_due(const struct fdri_events_stream *s, uint64_t tick, cons
 
 static void kind_of(struct fdr_read_event *e, const struct fdri_events_point *p)
 {
-    e->id = p->record.id;
-    switch (p->class_) {
-    case FDRI_ARENA_CLASS_MESSAGE: e->kind = p->record.id == 1 ? FDR_SEND : FDR_RECV; break;
-    case FDRI_ARENA_CLASS_COLLECTIVE:
-        e->kind = p->record.id & 1 ? FDR_COLL_END : FDR_COLL_BEGIN;
-        e->id = p->record.id >> 1;
-        break;
-    case FDRI_ARENA_CLASS_METRIC: e->kind = FDR_METRIC; break;
-    case FDRI_ARENA_CLASS_MARKER: e->kind = FDR_MARKER; break;
-    case FDRI_ARENA_CLASS_SAMPLE:
-        e->kind = FDR_SAMPLE;
+    const struct fdri_classes_class *c = &fdri_classes[p->class_];
+    e->kind = fdri_classes_kind(p->class_, p->record.id)->number;
+    e->id = p->record.id >> c->id_shift;
+    if (p->class_ == FDRI_ARENA_CLASS_SAMPLE)
         e->id = p->path && p->path->region_count ? p->path->region[p->path->region_count - 1] : 0;
-        break;
-    default: e->kind = FDR_EVENT; break;
-    }
 }
 
-/* The record stores tags and roots in zigzag encoding. */
+/* A value that the id carries comes first. */
 static void copy_fields(struct fdr_read_event *e, const struct fdri_events_point *p)
 {
-    e->field_count = p->field_count;
-    memcpy(e->field, p->field, p->field_count * sizeof *e->field);
-    if (p->field_count == 4 && (p->class_ == FDRI_ARENA_CLASS_MESSAGE || p->class_ == FDRI_ARENA_CLASS_COLLECTIVE))
-        e->field[1] = fdri_codec_unzigzag(e->field[1]);
+    const struct fdri_classes_class *c = &fdri_classes[p->class_];
+    const struct fdri_classes_kind *k = fdri_classes_kind(p->class_, p->record.id);
+    uint32_t before = c->value_mask != 0 && p->field_count < FDRI_CODEC_FIELDS_MAX, count = p->field_count;
+    if (before) e->field[0] = p->record.id >> c->value_shift & c->value_mask;
+    for (uint32_t i = 0; i < count; i++)
+        e->field[before + i] = i < k->fields && k->field[i].zigzag ? fdri_codec_unzigzag(p->field[i]) : p->field[i];
+    e->field_count = before + count;
 }
 
 static bool show_point(struct fdri_events_stream *s, struct fdr_read_event *e)

@@ -2,6 +2,7 @@
 /* Text to settings. Each value comes from struct fdr_config, else the environment, else the default. A bad value costs
  * one message with variable, value and replacement. */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fdr/fdr.h>
@@ -21,6 +22,7 @@
 #include "base/text/number.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
+#include "format/classes/class_table.h"
 #include "policies/policies.h"
 #include "recorder/life/settings.h"
 #include "recorder/recording.h"
@@ -280,18 +282,16 @@ static void parse_shares(struct source *in, const char *field)
 
 static void parse_classes(struct source *in, const char *field)
 {
-    static const char *const names[] = {"region", "message", "collective", "metric", "marker",
-                                        "sample", "io",      "task",       "user"};
+    static_assert((int)FDRI_POLICIES_CLASSES == (int)FDRI_ARENA_CLASS_COUNT, "each class has a rank");
     const char *v = setting_text(in, "FDR_CLASSES", field);
     if (!*v) return;
     uint8_t rank = 1;
     size_t length, wrong = 0;
     char first[24] = "", why[96];
     for (const char *w = next_word(v, &length); length; w = next_word(w + length, &length)) {
-        int class_ = -1;
-        for (int i = 0; i < FDRI_POLICIES_CLASSES; i++)
-            if (is_word(w, length, names[i])) class_ = i;
-        if (class_ >= 0 && !in->s->chain.class_rank[class_]) in->s->chain.class_rank[class_] = rank++;
+        uint32_t class_ = fdri_classes_named(w, (uint32_t)length);
+        if (class_ < FDRI_POLICIES_CLASSES && !in->s->chain.class_rank[class_])
+            in->s->chain.class_rank[class_] = rank++;
         else if (!wrong++) snprintf(first, sizeof first, "%.*s", (int)length, w);
     }
     snprintf(why, sizeof why, "'%s' is not a class, or is given twice", first);

@@ -13,6 +13,7 @@
 #include "bins/pieces.h"
 #include "bins/pressure/bins_pressure.h"
 #include "format/arena/arena.h"
+#include "format/classes/class_table.h"
 #include "format/codec/encode.h"
 #include "format/codec/prediction.h"
 #include "format/codec/record_codec.h"
@@ -198,9 +199,7 @@ static uint32_t table_bytes(uint32_t class_, uint32_t contexts)
     switch (class_) {
     case FDRI_ARENA_CLASS_REGION: return contexts * 8;
     case FDRI_ARENA_CLASS_USER: return fdri_codec_point_table_bytes(contexts, fdri_names_event_fields());
-    case FDRI_ARENA_CLASS_MESSAGE:
-    case FDRI_ARENA_CLASS_COLLECTIVE: return fdri_codec_point_table_bytes(contexts, 4);
-    default: return fdri_codec_point_table_bytes(contexts, 1);
+    default: return fdri_codec_point_table_bytes(contexts, fdri_classes_fields_most(class_));
     }
 }
 

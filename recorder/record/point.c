@@ -10,6 +10,7 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "format/arena/arena.h"
+#include "format/classes/class_table.h"
 #include "format/codec/bit_length.h"
 #include "format/codec/encode.h"
 #include "format/codec/prediction.h"
@@ -122,10 +123,8 @@ static void store(struct fdri_thread *t, const struct point *e, uint64_t full_ti
     fdri_atomic_store_release(&bin->commit, fdri_codec_commit_word(p)); /* R:commit */
 }
 
-/* Presents one event: counts it, stores it, adds it to the totals. key, type, value: the row of the totals, and the
- * value to add. */
-static void present(const struct point *e, uint32_t key, enum fdri_arena_value_type type, uint64_t value, bool live,
-                    uint64_t time_ns)
+/* Presents one event: counts it, stores it, adds it to the totals. type, value: what is added to the row of its id. */
+static void present(const struct point *e, enum fdri_arena_value_type type, uint64_t value, bool live, uint64_t time_ns)
 {
     if (!fdri_atomic_load_relaxed(&fdr_switch_.on)) return;
     struct fdri_thread *t = fdri_thread_begin(live ? FDRI_THREAD_LIVE : FDRI_THREAD_NS);
@@ -140,6 +139,7 @@ static void present(const struct point *e, uint32_t key, enum fdri_arena_value_t
         if (points) fdri_atomic_bump_relaxed(&points->by_class[e->class_].filtered, 1);
     } else {
         uint64_t tick = live ? fdri_thread_clamp_live(t, fdri_thread_tick_live(t)) : fdri_thread_tick_at(t, time_ns);
+        uint32_t key = fdri_classes_row_key(e->class_, e->id);
         if (points) store(t, e, tick, points, depth);
         fdri_totals_count_point(t, key, type, value);
         if (FDRI_UNLIKELY(fdri_atomic_load_relaxed(&fdri_watch_classes) >> e->class_ & 1))
@@ -155,7 +155,7 @@ static void metric(uint32_t id, enum fdri_arena_value_type type, uint64_t value,
 {
     struct point e = {
         .class_ = FDRI_ARENA_CLASS_METRIC, .id = id > FDRI_CODEC_ID_MAX ? 0 : id, .count = 1, .field = {value}};
-    present(&e, FDRI_TOTALS_KEY(FDRI_ARENA_DEF_METRIC, e.id), type, value, live, time_ns);
+    present(&e, type, value, live, time_ns);
 }
 
 /* A value of another type is converted to the metric's type. A value outside its range becomes the nearest one in
@@ -202,7 +202,7 @@ static void marker(uint32_t id, uint64_t value, bool live, uint64_t time_ns)
 {
     struct point e = {
         .class_ = FDRI_ARENA_CLASS_MARKER, .id = id > FDRI_CODEC_ID_MAX ? 0 : id, .count = 1, .field = {value}};
-    present(&e, FDRI_TOTALS_KEY(FDRI_ARENA_DEF_MARKER, e.id), FDRI_ARENA_VALUE_U64, value, live, time_ns);
+    present(&e, FDRI_ARENA_VALUE_U64, value, live, time_ns);
 }
 void fdr_marker(fdr_marker_id id, uint64_t value) { marker(id, value, true, 0); }
 void fdr_marker_at(fdr_marker_id id, uint64_t value, uint64_t time_ns) { marker(id, value, false, time_ns); }
@@ -217,7 +217,7 @@ static void message(uint32_t id, uint32_t peer, int32_t tag, uint32_t comm, uint
                       .id = id,
                       .count = 4,
                       .field = {peer, fdri_codec_zigzag((uint64_t)(int64_t)tag), comm, bytes}};
-    present(&e, FDRI_TOTALS_KEY(0, id), FDRI_ARENA_VALUE_U64, bytes, live, time_ns);
+    present(&e, FDRI_ARENA_VALUE_U64, bytes, live, time_ns);
 }
 void fdr_message_send(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes)
 {
@@ -242,8 +242,7 @@ static uint32_t known_operation(uint32_t operation) { return operation < FDRI_CO
 static void collective_begin(uint32_t operation, bool live, uint64_t time_ns)
 {
     struct point e = {.class_ = FDRI_ARENA_CLASS_COLLECTIVE, .id = known_operation(operation) << 1};
-    present(&e, FDRI_TOTALS_KEY(FDRI_ARENA_DEF_COLLECTIVE, known_operation(operation) << 1), FDRI_ARENA_VALUE_U64, 0,
-            live, time_ns);
+    present(&e, FDRI_ARENA_VALUE_U64, 0, live, time_ns);
 }
 static void collective_end(uint32_t operation, uint32_t comm, int32_t root, uint64_t sent, uint64_t received, bool live,
                            uint64_t time_ns)
@@ -254,8 +253,7 @@ static void collective_end(uint32_t operation, uint32_t comm, int32_t root, uint
                       .field = {comm, fdri_codec_zigzag((uint64_t)(int64_t)root), sent, received}};
     uint64_t both = sent;
     fdri_totals_add_value(FDRI_ARENA_VALUE_U64, &both, received);
-    present(&e, FDRI_TOTALS_KEY(FDRI_ARENA_DEF_COLLECTIVE, known_operation(operation) << 1 | 1), FDRI_ARENA_VALUE_U64,
-            both, live, time_ns);
+    present(&e, FDRI_ARENA_VALUE_U64, both, live, time_ns);
 }
 void fdr_collective_begin(uint32_t operation) { collective_begin(operation, true, 0); }
 void fdr_collective_begin_at(uint32_t operation, uint64_t time_ns) { collective_begin(operation, false, time_ns); }
@@ -295,7 +293,7 @@ static void user_event(struct point e, fdr_event_type type, const void *payload,
         e.count = fdri_atomic_load_acquire(&shape->count); /* A:shape */
         for (uint32_t i = 0; i < e.count; i++) e.field[i] = read_field(payload, shape->type[i], shape->offset[i]);
     }
-    present(&e, FDRI_TOTALS_KEY(FDRI_ARENA_DEF_EVENT, e.id), FDRI_ARENA_VALUE_U64, 0, live, time_ns);
+    present(&e, FDRI_ARENA_VALUE_U64, 0, live, time_ns);
 }
 void fdr_event(fdr_event_type type, const void *payload)
 {

@@ -23,6 +23,7 @@
 #include "bins/bins.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
+#include "format/classes/class_table.h"
 #include "format/tallies/tally_table.h"
 #include "recorder/names/names.h"
 #include "recorder/recording.h"
@@ -131,13 +132,9 @@ struct least {
 
 static void count_in(struct least *all, const struct fdri_watch_entry *e)
 {
-    static const uint8_t class_of[] = {[0] = FDRI_ARENA_CLASS_MESSAGE,
-                                       [FDRI_ARENA_DEF_METRIC] = FDRI_ARENA_CLASS_METRIC,
-                                       [FDRI_ARENA_DEF_MARKER] = FDRI_ARENA_CLASS_MARKER,
-                                       [FDRI_ARENA_DEF_EVENT] = FDRI_ARENA_CLASS_USER};
     if (e->key >> 24 == FDRI_ARENA_DEF_REGION)
         all->ns = fdri_bits_min(all->ns, fdri_atomic_load_relaxed(&e->threshold_ns));
-    else all->classes |= 1u << class_of[e->key >> 24];
+    else all->classes |= 1u << fdri_classes_of_row(e->key);
 }
 
 static void publish_least(const struct least *all)

@@ -44,7 +44,8 @@ ROOMS = {
         "base/elf": "base/elf/elf_symbols.h",
     },
     "format": {
-        "format/arena": "format/arena/arena.h", "format/tallies": "format/tallies/tally_table.h",
+        "format/arena": "format/arena/arena.h", "format/classes": "format/classes/class_table.h",
+        "format/tallies": "format/tallies/tally_table.h",
         "format/codec": "format/codec/record_codec.h",
     },
     "bins": {"bins": "bins/bins.h", "bins/pressure": "bins/pressure/bins_pressure.h"},

@@ -416,12 +416,5 @@ uint64_t points_without_row(const struct fdr_file *file, const struct fdr_select
 const char *point_name(const struct fdr_file *file, const struct point_row *row)
 {
     if (row->rest) return "[rest]";
-    switch (row->class_) {
-    case FDR_IN_MESSAGE: return row->id == 1 ? "send" : row->id == 2 ? "recv" : "message";
-    case FDR_IN_COLLECTIVE: return collective_name(row->id);
-    case FDR_IN_METRIC: return fdr_metric_info(file, row->id)->name;
-    case FDR_IN_MARKER: return fdr_definition(file, FDR_MARKER_DEFINITION, row->id)->name;
-    case FDR_IN_USER: return fdr_event_info(file, row->id)->name;
-    default: return fdr_class_name(row->class_);
-    }
+    return fdr_id_name(file, row->class_, row->id);
 }

@@ -365,16 +365,16 @@ const char *plain_region(const struct fdr_file *file, uint32_t region)
     return *name ? plain_name(name) : "\"\"";
 }
 
-const char *collective_name(uint32_t operation)
+const char *kind_name(uint8_t kind)
 {
-    static const char *const names[] = {"Barrier",  "Bcast",     "Reduce",         "Allreduce",
-                                        "Alltoall", "Alltoallv", "Allgather",      "Allgatherv",
-                                        "Gather",   "Gatherv",   "Scatter",        "Scatterv",
-                                        "Scan",     "Exscan",    "Reduce_scatter", "Reduce_scatter_block",
-                                        "Alltoallw"};
-    const uint32_t first = 10;
-    if (operation < first || operation - first >= sizeof names / sizeof names[0]) return "collective";
-    return names[operation - first];
+    const struct fdr_kind_info *info = fdr_kind_info(kind);
+    return info ? info->name : "?";
+}
+
+const char *kind_phase(uint8_t kind)
+{
+    const struct fdr_kind_info *info = fdr_kind_info(kind);
+    return info ? info->phase : "";
 }
 
 const char *event_name(const struct fdr_file *file, const struct fdr_read_event *event)
@@ -384,19 +384,12 @@ const char *event_name(const struct fdr_file *file, const struct fdr_read_event 
     case FDR_LEAVE:
         if (event->reduced) return event->filtered ? "[filtered]" : event->not_over ? "[open]" : "[reduced]";
         return region_name(file, event->id);
-    case FDR_SEND: return "send";
-    case FDR_RECV: return "recv";
-    case FDR_COLL_BEGIN:
-    case FDR_COLL_END: return collective_name(event->id);
-    case FDR_METRIC: return fdr_metric_info(file, event->id)->name;
-    case FDR_MARKER: return fdr_definition(file, FDR_MARKER_DEFINITION, event->id)->name;
-    case FDR_EVENT: return fdr_event_info(file, event->id)->name;
     case FDR_SAMPLE:
         if (event->sample && event->sample->state != UINT32_MAX) return region_name(file, event->sample->state);
         return event->sample && event->sample->pc
                    ? fdr_place_at(file, event->sample->pc, false, event->time_ns)->function
                    : "[unknown]";
-    default: return "sample";
+    default: return fdr_id_name(file, event->class_, event->id);
     }
 }
 

@@ -116,7 +116,8 @@ const char *region_name(const struct fdr_file *file, uint32_t region);
 /* As plain_name; an empty name is shown as "" with the quotes. */
 const char *plain_region(const struct fdr_file *file, uint32_t region);
 const char *event_name(const struct fdr_file *file, const struct fdr_read_event *event);
-const char *collective_name(uint32_t operation);
+const char *kind_name(uint8_t kind);  /* "send"; "?": no such kind */
+const char *kind_phase(uint8_t kind); /* "begin", "end" or "" */
 const char *location_name(const struct fdr_file *file, uint32_t location);
 /* The index of the location with this id; the number of locations: none. */
 size_t location_index(const struct fdr_file *file, uint32_t location);
