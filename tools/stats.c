@@ -11,7 +11,7 @@
 #include "tools/stats.h"
 
 static const struct argp_option options[] = {
-    {"by", 'b', "WHAT", 0, "region (default), path, class, depth, location, epoch or metric", 0},
+    {"by", 'b', "WHAT", 0, "region (default), path, class, depth, location, epoch, metric or file", 0},
     {"events", 'e', 0, 0, "From the events that are kept, not from the exact totals", 0},
     {"limit", 'n', "N", 0, "At most N rows (0: all)", 0},
     {"json", 'j', 0, 0, "As JSON", 0},
@@ -19,10 +19,10 @@ static const struct argp_option options[] = {
 
 static enum stat_by parse_by(struct argp_state *state, const char *text)
 {
-    static const char *const names[] = {"region", "path", "class", "depth", "location", "epoch", "metric"};
+    static const char *const names[] = {"region", "path", "class", "depth", "location", "epoch", "metric", "file"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(text, names[i]) == 0) return (enum stat_by)i;
-    argp_error(state, "--by: '%s' is none of region, path, class, depth, location, epoch, metric", text);
+    argp_error(state, "--by: '%s' is none of region, path, class, depth, location, epoch, metric, file", text);
     return BY_REGION;
 }
 
@@ -39,6 +39,8 @@ static void check(struct argp_state *state, const struct stats_arguments *a)
     if (a->by == BY_METRIC && (a->events || s->location_count || s->region_count || s->from || s->to || s->depth_min ||
                                s->depth_max || s->min_duration_ns || s->classes))
         argp_error(state, "--by metric takes no filters; fdr counters divides metrics by region, thread and time");
+    if (a->by == BY_FILE && (a->events || s->region_count))
+        argp_error(state, "--by file shows totals of operations; of the filters it takes --location");
     if (a->events || a->by == BY_PATH) select_one_class(state, s, FDR_IN_REGION, "calls");
     if (a->events || a->by == BY_PATH || a->by == BY_EPOCH) return;
     if (s->from || s->to || s->depth_min || s->depth_max || s->min_duration_ns || s->classes)
@@ -413,7 +415,7 @@ bool points_text(const struct stats_arguments *a, const struct fdr_file *file, c
     if (!points_from_totals(&rows, &count, file, select)) return false;
     if (count)
         out_text("\n         events               sum               min               max  other events "
-                 "(messages: bytes)\n");
+                 "(messages, io: bytes)\n");
     size_t shown = limited(a, count);
     for (size_t i = 0; i < shown; i++) {
         out_text_wide(human_count(text, rows[i].events), 15);
@@ -423,6 +425,7 @@ bool points_text(const struct stats_arguments *a, const struct fdr_file *file, c
         out_text("  ");
         out_text(fdr_class_name(rows[i].class_));
         out_char(' ');
+        if (rows[i].class_ == FDR_IN_IO) out_text(operation_name(rows[i].operation)), out_char(' ');
         out_cell(point_name(file, &rows[i]));
         if (rows[i].class_ == FDR_IN_METRIC) out_metric_kind(fdr_metric_info(file, rows[i].id));
         if (rows[i].at_least)
@@ -497,6 +500,7 @@ static int stats(const struct stats_arguments *a, struct fdr_file *file)
     if (!choose(&a->selection, file, a->path, &chosen)) return COULD_NOT;
     if (a->by == BY_PATH) status = print_paths(a, file, &chosen.select);
     else if (a->by == BY_METRIC) status = print_metrics(a, file);
+    else if (a->by == BY_FILE) status = print_files(a, file, &chosen.select);
     else if (a->by == BY_EPOCH) status = print_epochs(a, file, &chosen.select);
     else if (a->by == BY_CLASS || (a->by == BY_DEPTH && !a->events)) status = print_accounts(a, file, &chosen.select);
     else if (a->by == BY_REGION && !a->json && has_samples_only(file)) {

@@ -31,6 +31,9 @@ void histogram_json(bool has, const uint64_t *histogram);
 /* Prints the table of points. False: out of memory. */
 bool points_text(const struct stats_arguments *a, const struct fdr_file *file, const struct fdr_select *select);
 /* Prints how many rows were left out, if any. */
+/* fdr stats --by file. */
+int print_files(const struct stats_arguments *a, const struct fdr_file *file, const struct fdr_select *select);
+
 void more_rows(size_t count, size_t shown);
 
 #endif

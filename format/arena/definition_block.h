@@ -13,12 +13,14 @@ enum fdri_arena_def_kind {
     FDRI_ARENA_DEF_REGION = 1, /* id, line, name, file */
     FDRI_ARENA_DEF_METRIC,     /* value_type, unit in `file` */
     FDRI_ARENA_DEF_MARKER,
-    FDRI_ARENA_DEF_COMM,      /* payload: u32 world ranks */
-    FDRI_ARENA_DEF_EVENT,     /* user event: fields */
-    FDRI_ARENA_DEF_MODULE,    /* name = path, file = build id in hex, value = load address, value2 = size;
+    FDRI_ARENA_DEF_COMM,       /* payload: u32 world ranks */
+    FDRI_ARENA_DEF_EVENT,      /* user event: fields */
+    FDRI_ARENA_DEF_MODULE,     /* name = path, file = build id in hex, value = load address, value2 = size;
                           payload: first seen at this tick, if it replaced another module */
-    FDRI_ARENA_DEF_COLLECTIVE /* collective operation names */
+    FDRI_ARENA_DEF_COLLECTIVE, /* collective operation names */
+    FDRI_ARENA_DEF_FILE        /* of io: name */
 };
+#define FDRI_ARENA_DEF_KINDS (FDRI_ARENA_DEF_FILE + 1)
 struct fdri_arena_defs_block {
     struct fdri_arena_meta_head head;
     uint32_t used; /* atomic, release: bytes of complete records behind this struct */

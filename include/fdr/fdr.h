@@ -80,6 +80,7 @@ typedef uint32_t fdr_metric_id;
 typedef uint32_t fdr_marker_id;
 typedef uint32_t fdr_event_type;
 typedef uint32_t fdr_comm_id; /* 0 is the world communicator */
+typedef uint32_t fdr_io_file;
 
 /* ---- start and end ------------------------------------------------------------------------------------- */
 
@@ -134,8 +135,8 @@ struct fdr_config {
  *   -EBUSY    another thread has not finished an event of the previous recording, or the process is dying
  *   -errno    of the system call that failed
  * Until fdr_init returns, signals with a handler are blocked. A program that does not call fdr_init records nothing,
- * unless it is linked with fdr::instrument, which starts the recording before main, or with fdr::mpi: there MPI_Init
- * does. */
+ * unless it is linked with fdr::instrument or fdr::io, which start the recording before main, or with fdr::mpi: there
+ * MPI_Init does. */
 FDR_API int fdr_init(const struct fdr_config *config);
 
 /* Ends the recording: takes the final snapshot if FDR_FINALIZE asks for one, then removes the live file. Runs by itself
@@ -180,6 +181,9 @@ FDR_API fdr_marker_id fdr_marker_define(const char *name);
 /* A communicator: a group of ranks, world_ranks[size]. Equal names with other ranks are another communicator. Id 0 is
  * the world; it is returned, after one line on standard error, for more than 16,777,216 ranks. */
 FDR_API fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_t size);
+
+/* A file, pipe or socket, by name: the path, or what the program calls it. At most 65,534. */
+FDR_API fdr_io_file fdr_io_file_define(const char *name);
 
 /* One field of a user event: its place in the payload structure, below 64 KiB. Names are cut at 27 bytes. */
 struct fdr_field {
@@ -320,6 +324,26 @@ FDR_API void fdr_collective_end(uint32_t operation, fdr_comm_id comm, int32_t ro
 FDR_API void fdr_collective_begin_at(uint32_t operation, uint64_t time_ns);
 FDR_API void fdr_collective_end_at(uint32_t operation, fdr_comm_id comm, int32_t root, uint64_t bytes_sent,
                                    uint64_t bytes_received, uint64_t time_ns);
+
+/* Input and output: the begin and the end of one operation on a file. libfdr-io records those of the C library
+ * (docs/IO.md); these functions are for libraries with operations of their own, and for asynchronous ones.
+ *     uint64_t began = fdr_io_begin(file, FDR_IO_READ, sizeof block, offset);
+ *     ssize_t n = pread(fd, block, sizeof block, offset);
+ *     fdr_io_end(file, FDR_IO_READ, n > 0 ? n : 0, n < 0 ? errno : 0, began);
+ * Operations may overlap, and may end on another thread. Totals count ends: operations, bytes and time, for each file
+ * and operation. */
+enum fdr_io_operation { FDR_IO_OPEN = 0, FDR_IO_CLOSE, FDR_IO_READ, FDR_IO_WRITE, FDR_IO_SYNC, FDR_IO_OTHER };
+#define FDR_IO_NO_OFFSET UINT64_MAX
+/* operation: enum fdr_io_operation. bytes: as many as are asked for. offset: in the file, FDR_IO_NO_OFFSET if it is not
+ * known. Returns the moment, for the end; 0: nothing is recorded. */
+FDR_API uint64_t fdr_io_begin(fdr_io_file file, uint32_t operation, uint64_t bytes, uint64_t offset);
+/* bytes: as many as were moved. error: an errno, 0: none. began: as fdr_io_begin returned it; 0: its time is in no
+ * total. */
+FDR_API void fdr_io_end(fdr_io_file file, uint32_t operation, uint64_t bytes, int error, uint64_t began);
+FDR_API uint64_t fdr_io_begin_at(fdr_io_file file, uint32_t operation, uint64_t bytes, uint64_t offset,
+                                 uint64_t time_ns);
+FDR_API void fdr_io_end_at(fdr_io_file file, uint32_t operation, uint64_t bytes, int error, uint64_t began,
+                           uint64_t time_ns);
 
 /* A user event. payload: the structure that fdr_event_define described, aligned or not; read during the call. Without
  * payload or definition an event without fields is recorded. */

@@ -226,7 +226,8 @@ enum fdr_definition_kind {
     FDR_MARKER_DEFINITION,
     FDR_COMM_DEFINITION,
     FDR_EVENT_DEFINITION,
-    FDR_MODULE_DEFINITION
+    FDR_MODULE_DEFINITION,
+    FDR_FILE_DEFINITION = 8 /* of io */
 };
 struct fdr_definition {
     enum fdr_definition_kind kind;
@@ -398,16 +399,17 @@ FDR_API void fdr_tally_key_text(const struct fdr_tally_row *row, char *text, siz
 
 struct fdr_total {
     uint32_t location;
-    uint32_t class_; /* FDR_IN_REGION, _MESSAGE (id 1: sent, 2: received), _COLLECTIVE, _METRIC, _MARKER, _USER */
+    uint32_t class_; /* FDR_IN_REGION, _MESSAGE (id 1: sent, 2: received), _COLLECTIVE, _METRIC, _MARKER, _USER, _IO */
     uint32_t id;
     bool rest;               /* the row [rest] */
     bool at_least;           /* a lower bound: more of it may be in [rest] or be missing; docs/API.md, "Totals" */
     bool saturated;          /* a sum did not fit 64 bits and stands at its limit */
     uint64_t calls, untimed; /* timed calls that ended, or points; calls that were only counted */
-    uint64_t inclusive_ns, exclusive_ns, min_ns, max_ns; /* of calls */
-    uint64_t sum_u, min_u, max_u;                        /* of points: bits of the value type; of messages: bytes */
+    uint64_t inclusive_ns, exclusive_ns, min_ns, max_ns; /* of calls; of io: inclusive_ns, from begin to end */
+    uint64_t sum_u, min_u, max_u;                        /* of points: bits of the value type; messages, io: bytes */
     bool has_histogram;
     uint64_t histogram[64]; /* [i]: values in [2^i, 2^(i+1)), [0] also below, [63] also above; calls: ns */
+    uint32_t operation;     /* of io: enum fdr_io_operation (fdr/fdr.h); else 0 */
 };
 FDR_API size_t fdr_totals(const struct fdr_file *file, const struct fdr_total **rows);
 
@@ -495,7 +497,9 @@ enum fdr_event_kind {
     FDR_METRIC,
     FDR_MARKER,
     FDR_SAMPLE,
-    FDR_EVENT
+    FDR_EVENT,
+    FDR_IO_BEGIN,
+    FDR_IO_END
 };
 struct fdr_read_event {
     uint64_t time_ns;
@@ -508,7 +512,7 @@ struct fdr_read_event {
     uint32_t id;          /* of the region, metric, marker, event type or collective operation */
     uint64_t duration_ns; /* enter and leave of a call that ended; else 0 */
     uint32_t field_count; /* messages: peer, tag, comm, bytes; end of a collective: comm, root, sent, received;
-                             metrics and markers: the value; user events: their own fields */
+                             metrics and markers: the value; user events: their own fields; others: fdr_event_fields */
     bool filtered;        /* with `reduced`: a rule kept it out, it was never stored */
     bool not_over;        /* with `reduced`: it was open when the snapshot was taken, and its name is not known */
     bool open; /* enter and leave of a call that did not end: it counts up to the newest event shown of the location */

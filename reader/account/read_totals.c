@@ -59,6 +59,9 @@ static void set_sums(const struct fdri_file_location *l, const struct fdri_arena
         t->min_ns = r->calls ? fdri_file_duration_ns(&l->clock, min) : 0;
         t->max_ns = fdri_file_duration_ns(&l->clock, r->max);
     } else {
+        const struct fdri_classes_class *c = &fdri_classes[t->class_];
+        t->operation = KEY_ID(r->key) >> c->value_shift & c->value_mask;
+        t->inclusive_ns = fdri_file_duration_ns(&l->clock, c->timed ? r->exclusive : 0);
         t->sum_u = r->sum;
         t->min_u = r->calls ? r->min : 0; /* in the metric's own type, so the values cannot be compared here */
         t->max_u = r->max;
@@ -149,7 +152,8 @@ static int by_place(const void *x, const void *y)
     if (a->location != b->location) return a->location < b->location ? -1 : 1;
     if (a->class_ != b->class_) return a->class_ < b->class_ ? -1 : 1;
     if (a->rest != b->rest) return a->rest ? 1 : -1;
-    return a->id < b->id ? -1 : a->id > b->id;
+    if (a->id != b->id) return a->id < b->id ? -1 : 1;
+    return a->operation < b->operation ? -1 : a->operation > b->operation;
 }
 
 /* Drops duplicates: slots may name a row twice. */

@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static_assert((int)FDRI_CLASSES_SEND == (int)FDR_SEND && (int)FDRI_CLASSES_EVENT == (int)FDR_EVENT, "kinds of events");
+static_assert((int)FDRI_CLASSES_SEND == (int)FDR_SEND && (int)FDRI_CLASSES_IO_END == (int)FDR_IO_END,
+              "kinds of events");
 static_assert((int)FDRI_ARENA_CLASS_COUNT == (int)FDR_IN_USER + 1, "classes");
 
 const char *fdr_class_name(uint32_t class_)

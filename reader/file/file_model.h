@@ -47,7 +47,7 @@ struct fdri_file_definitions {
     size_t count, room;
     uint32_t id_max;
 };
-#define FDRI_FILE_KINDS 8
+#define FDRI_FILE_KINDS FDRI_ARENA_DEF_KINDS
 struct fdri_file_defs {
     uint64_t off;
     uint32_t used;

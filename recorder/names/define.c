@@ -32,7 +32,8 @@ enum {
     BLOCK_BYTES = 4096,
     METRICS_MAX = 4096,
     EVENTS_MAX = 256,
-    RANKS_MAX = 16 << 20 /* of a communicator: so no sum of sizes comes near 2^32 */
+    FILES_MAX = FDRI_CODEC_ID_MAX >> 4, /* the low bits of an id say the operation */
+    RANKS_MAX = 16 << 20                /* of a communicator: so no sum of sizes comes near 2^32 */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -42,7 +43,7 @@ static uint32_t *index_off;
 static uint32_t index_log2, index_used;
 static uint64_t block_bytes; /* total size of all blocks of definitions */
 /* by kind: a saved definition found no room, so no new ids are given: they would differ from the saved ones */
-static bool out_of_ids[FDRI_ARENA_DEF_COLLECTIVE + 1];
+static bool out_of_ids[FDRI_ARENA_DEF_KINDS];
 static uint8_t metric_type[METRICS_MAX];
 static struct fdri_names_event_shape shapes[EVENTS_MAX];
 static uint32_t fields_most; /* largest number of fields of a type; set before the type's shape is published */
@@ -187,6 +188,7 @@ static uint32_t max_of_kind(uint32_t kind)
 {
     return kind == FDRI_ARENA_DEF_METRIC  ? METRICS_MAX - 1
            : kind == FDRI_ARENA_DEF_EVENT ? EVENTS_MAX - 1
+           : kind == FDRI_ARENA_DEF_FILE  ? FILES_MAX - 1
                                           : FDRI_CODEC_ID_MAX;
 }
 
@@ -474,15 +476,19 @@ uint32_t fdri_names_metric_type(uint32_t metric)
     return metric < METRICS_MAX ? fdri_atomic_load_relaxed(&metric_type[metric]) : FDRI_ARENA_VALUE_U64;
 }
 
-fdr_marker_id fdr_marker_define(const char *name)
+/* A definition that is no more than a name. */
+static uint32_t define_name(enum fdri_arena_def_kind kind, const char *name)
 {
-    const struct wanted w = wanted_as(FDRI_ARENA_DEF_MARKER, name, "");
+    const struct wanted w = wanted_as(kind, name, "");
     struct held h;
     if (!enter_on(&h)) return 0;
     uint32_t id = define(&w, NULL, 0);
     leave_lock(&h);
     return id;
 }
+
+fdr_marker_id fdr_marker_define(const char *name) { return define_name(FDRI_ARENA_DEF_MARKER, name); }
+fdr_io_file fdr_io_file_define(const char *name) { return define_name(FDRI_ARENA_DEF_FILE, name); }
 
 static fdr_comm_id refuse_group(const char *name, size_t size)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records events without duration: messages, collectives, metrics, markers, user events. Each class has its own
+/* Records events without duration: messages, collectives, metrics, markers, input and output, user events. Each class has its own
  * partition at the depth where the event happens (Wagner 2015, 4.2). */
 #include <fdr/fdr.h>
 #include <stdbool.h>
@@ -31,6 +31,7 @@ struct point {
     uint32_t count;
     bool store_count, reading;
     uint64_t before, number; /* of a reading */
+    uint64_t began;          /* of the end of an operation: when it began, in full ticks; 0: not known */
     uint64_t field[FDRI_CODEC_FIELDS_MAX];
 };
 
@@ -123,13 +124,16 @@ static void store(struct fdri_thread *t, const struct point *e, uint64_t full_ti
     fdri_atomic_store_release(&bin->commit, fdri_codec_commit_word(p)); /* R:commit */
 }
 
-/* Presents one event: counts it, stores it, adds it to the totals. type, value: what is added to the row of its id. */
-static void present(const struct point *e, enum fdri_arena_value_type type, uint64_t value, bool live, uint64_t time_ns)
+/* Presents one event: counts it, stores it, adds it to the totals. type, value: what is added to the row of its id.
+ * Returns its time in full ticks; 0: it is not recorded. */
+static uint64_t present(const struct point *e, enum fdri_arena_value_type type, uint64_t value, bool live,
+                        uint64_t time_ns)
 {
-    if (!fdri_atomic_load_relaxed(&fdr_switch_.on)) return;
+    if (!fdri_atomic_load_relaxed(&fdr_switch_.on)) return 0;
     struct fdri_thread *t = fdri_thread_begin(live ? FDRI_THREAD_LIVE : FDRI_THREAD_NS);
-    if (!t) return;
+    if (!t) return 0;
     struct fdri_arena_location *l = t->loc;
+    uint64_t tick = 0;
     uint32_t depth = depth_of(t, e);
     struct fdri_arena_level_points *points = fdri_record_points_of(t, depth);
     if (points) fdri_atomic_bump_relaxed(&points->by_class[e->class_].presented, 1);
@@ -138,15 +142,17 @@ static void present(const struct point *e, enum fdri_arena_value_type type, uint
     if (l->pause) {
         if (points) fdri_atomic_bump_relaxed(&points->by_class[e->class_].filtered, 1);
     } else {
-        uint64_t tick = live ? fdri_thread_clamp_live(t, fdri_thread_tick_live(t)) : fdri_thread_tick_at(t, time_ns);
+        tick = live ? fdri_thread_clamp_live(t, fdri_thread_tick_live(t)) : fdri_thread_tick_at(t, time_ns);
         uint32_t key = fdri_classes_row_key(e->class_, e->id);
         if (points) store(t, e, tick, points, depth);
-        fdri_totals_count_point(t, key, type, value);
+        if (fdri_classes_kind(e->class_, e->id)->totals != FDRI_CLASSES_NO_ROW)
+            fdri_totals_count_point(t, key, type, value, e->began && e->began < tick ? tick - e->began : 0);
         if (FDRI_UNLIKELY(fdri_atomic_load_relaxed(&fdri_watch_classes) >> e->class_ & 1))
             fdri_watch_point(t, key, type, value, e->field, e->count, tick);
         l->last_tick = tick;
     }
     fdri_thread_end(t);
+    return tick;
 }
 
 /* ---- metrics ---- */
@@ -265,6 +271,54 @@ void fdr_collective_end_at(uint32_t operation, fdr_comm_id comm, int32_t root, u
                            uint64_t time_ns)
 {
     collective_end(operation, comm, root, sent, received, false, time_ns);
+}
+
+/* ---- input and output ---- */
+
+/* The id names the file, the operation, and whether it is the end. */
+static uint32_t io_id(uint32_t file, uint32_t operation, uint32_t end)
+{
+    uint32_t known = file <= FDRI_CODEC_ID_MAX >> 4 ? file : 0;
+    return known << 4 | (operation < FDR_IO_OTHER ? operation : FDR_IO_OTHER) << 1 | end;
+}
+
+/* Fields at the end that are 0 or not known are left out. */
+static uint64_t io_begin(uint32_t file, uint32_t operation, uint64_t bytes, uint64_t offset, bool live,
+                         uint64_t time_ns)
+{
+    struct point e = {.class_ = FDRI_ARENA_CLASS_IO,
+                      .id = io_id(file, operation, 0),
+                      .store_count = true,
+                      .count = offset != FDR_IO_NO_OFFSET ? 2 : bytes != 0,
+                      .field = {bytes, offset}};
+    return present(&e, FDRI_ARENA_VALUE_U64, 0, live, time_ns);
+}
+static void io_end(uint32_t file, uint32_t operation, uint64_t bytes, int error, uint64_t began, bool live,
+                   uint64_t time_ns)
+{
+    struct point e = {.class_ = FDRI_ARENA_CLASS_IO,
+                      .id = io_id(file, operation, 1),
+                      .store_count = true,
+                      .count = error ? 2 : bytes != 0,
+                      .began = began,
+                      .field = {bytes, (uint32_t)error}};
+    present(&e, FDRI_ARENA_VALUE_U64, bytes, live, time_ns);
+}
+uint64_t fdr_io_begin(fdr_io_file file, uint32_t operation, uint64_t bytes, uint64_t offset)
+{
+    return io_begin(file, operation, bytes, offset, true, 0);
+}
+void fdr_io_end(fdr_io_file file, uint32_t operation, uint64_t bytes, int error, uint64_t began)
+{
+    io_end(file, operation, bytes, error, began, true, 0);
+}
+uint64_t fdr_io_begin_at(fdr_io_file file, uint32_t operation, uint64_t bytes, uint64_t offset, uint64_t time_ns)
+{
+    return io_begin(file, operation, bytes, offset, false, time_ns);
+}
+void fdr_io_end_at(fdr_io_file file, uint32_t operation, uint64_t bytes, int error, uint64_t began, uint64_t time_ns)
+{
+    io_end(file, operation, bytes, error, began, false, time_ns);
 }
 
 /* ---- user events ---- */

@@ -330,7 +330,8 @@ static void add_value(struct fdri_arena_row *r, enum fdri_arena_value_type type,
     r->sum = sum;
 }
 
-void fdri_totals_count_point(struct fdri_thread *t, uint32_t key, enum fdri_arena_value_type type, uint64_t value)
+void fdri_totals_count_point(struct fdri_thread *t, uint32_t key, enum fdri_arena_value_type type, uint64_t value,
+                             uint64_t ticks)
 {
     struct fdri_arena_row *r = fdri_totals_row(t, key);
     /* no room, and [rest] has no sum for points: bytes, values and times do not add up. The ledger counts the point */
@@ -339,6 +340,7 @@ void fdri_totals_count_point(struct fdri_thread *t, uint32_t key, enum fdri_aren
     r->flags = (r->flags & ~(3u << FDRI_ARENA_ROW_VALUE_SHIFT)) | (uint32_t)type << FDRI_ARENA_ROW_VALUE_SHIFT;
     fdri_atomic_bump_relaxed(&r->calls, 1);
     add_value(r, type, value);
+    if (ticks) fdri_atomic_bump_relaxed(&r->exclusive, ticks);
     uint64_t magnitude = value;
     if (type == FDRI_ARENA_VALUE_F64) {
         double v = fdri_bits_to_double(value);

@@ -66,8 +66,9 @@ static inline uint32_t fdri_totals_histogram_counter(struct fdri_thread *t, stru
 static inline uint32_t fdri_totals_bucket(uint64_t v) { return 63u ^ (uint32_t)__builtin_clzll(v | 1); }
 /* Adds a value of this type. False: the sum would exceed its type; *sum is then the bound it would have passed. */
 bool fdri_totals_add_value(uint32_t type, uint64_t *sum, uint64_t value);
-/* Counts one event of a point class with value `value` of this type. */
-void fdri_totals_count_point(struct fdri_thread *t, uint32_t key, enum fdri_arena_value_type type, uint64_t value);
+/* Counts one event of a point class with value `value` of this type. ticks: how long it took, of timed classes. */
+void fdri_totals_count_point(struct fdri_thread *t, uint32_t key, enum fdri_arena_value_type type, uint64_t value,
+                             uint64_t ticks);
 
 /* Evicts the least valuable row or histogram nearby and returns a row for `key` in its place; NULL: none may go. */
 struct fdri_arena_row *fdri_totals_row_evict(struct fdri_thread *t, uint32_t key);

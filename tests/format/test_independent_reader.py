@@ -523,12 +523,18 @@ class Recording:
                     kind = ("send", "recv")[ident - 1]
                 elif kind == 2:
                     kind, ident = kinds[2][ident & 1], ident >> 1
+                elif kind == 6:
+                    name, fields = self.names.get((8, ident >> 4)), [ident >> 1 & 7, *fields]
+                    kind, ident = ("io_begin", "io_end")[ident & 1], ident >> 4
                 else:
                     kind = kinds.get(kind, kind)
                 if kind in ("send", "recv", "coll_end"):
                     z = fields[1]
                     fields = [fields[0], z >> 1 ^ -(z & 1), *fields[2:]]
                 yield l.id, self.ns(l, tick), kind, depth, ident, name, fields
+
+
+OPERATIONS = ["open", "close", "read", "write", "sync", "other"]
 
 
 def value(bits, value_type):
@@ -545,8 +551,8 @@ def dumped(fdr, path):
         location, time, kind, depth, ident, name, attributes = line.split("\t")
         words = [w.split("=") for w in attributes.split()]
         assert not any(w[0] == "reduced" for w in words), "the example must not need made-up ancestors"
-        values = [number(w[1]) for w in words if w[0] != "repaired"]
-        known = kind in ("enter", "leave", "metric", "marker", "event")
+        values = [OPERATIONS.index(w[1]) if w[0] == "op" else number(w[1]) for w in words if w[0] != "repaired"]
+        known = kind in ("enter", "leave", "metric", "marker", "event", "io_begin", "io_end")
         yield int(location), int(time), kind, int(depth), int(ident), name if known else None, values
 
 
@@ -604,7 +610,14 @@ static void point(fdr_metric_id metric, fdr_marker_id marker, fdr_event_type eve
 {
     struct payload p = {(double)draw(100) / 4, (int32_t)draw(9) - 4};
     uint64_t t = now;
-    switch (draw(7)) {
+    static uint64_t began;
+    uint32_t operation = draw(3);
+    uint64_t offset = operation ? FDR_IO_NO_OFFSET : draw(1u << 20);
+    switch (draw(9)) {
+    case 7: began = live ? fdr_io_begin(1 + draw(2), operation, draw(3) * 512, offset)
+                         : fdr_io_begin_at(1 + draw(2), operation, draw(3) * 512, offset, t); break;
+    case 8: live ? fdr_io_end(1 + draw(2), operation, draw(512), draw(9) / 8 * 28, began)
+                 : fdr_io_end_at(1 + draw(2), operation, draw(512), draw(9) / 8 * 28, began, t); break;
     case 0: live ? fdr_metric_i64(metric, -(int64_t)draw(50)) : fdr_metric_i64_at(metric, -(int64_t)draw(50), t); break;
     case 1: live ? fdr_marker(marker, draw(3)) : fdr_marker_at(marker, draw(3), t); break;
     case 2: live ? fdr_message_send(draw(4), -1, 0, draw(5000)) : fdr_message_send_at(draw(4), -1, 0, draw(5000), t); break;
@@ -623,6 +636,7 @@ int main(int argc, char **argv)
     struct fdr_field field[] = {{"x", FDR_F64, offsetof(struct payload, x)}, {"n", FDR_I32, offsetof(struct payload, n)}};
     fdr_metric_id metric = fdr_metric_define("level", "", FDR_I64, FDR_METRIC_GAUGE);
     fdr_marker_id marker = fdr_marker_define("mark");
+    if (fdr_io_file_define("input.h5") != 1 || fdr_io_file_define("log") != 2) return 1;
     fdr_event_type event = fdr_event_define("pair", field, 2);
     fdr_region region[40], open[200];
     uint32_t depth = 0;

@@ -35,8 +35,10 @@ static int compare(const struct fdr_total *x, const struct fdr_total *y, enum st
 {
     if (x->class_ != y->class_) return x->class_ < y->class_ ? -1 : 1;
     if (is_rest(x, by) != is_rest(y, by)) return is_rest(x, by) ? 1 : -1;
-    if (is_rest(x, by) || key_of(x, by) == key_of(y, by)) return 0;
-    return key_of(x, by) < key_of(y, by) ? -1 : 1;
+    if (is_rest(x, by)) return 0;
+    if (key_of(x, by) != key_of(y, by)) return key_of(x, by) < key_of(y, by) ? -1 : 1;
+    if (by == BY_LOCATION || x->operation == y->operation) return 0;
+    return x->operation < y->operation ? -1 : 1;
 }
 
 static int by_region(const void *a, const void *b)
@@ -372,6 +374,7 @@ static void add_point(struct point_row *r, const struct fdr_total *t)
     if (r->events == 0 || less(r->value_type, r->max, t->max_u)) r->max = t->max_u;
     add_sum(r, t);
     r->events += t->calls;
+    r->saturated |= !add_time(&r->time_ns, t->inclusive_ns);
     r->has_histogram = r->has_histogram && t->has_histogram;
     if (r->has_histogram) add_histogram(r->histogram, t->histogram);
 }
@@ -389,6 +392,7 @@ bool points_from_totals(struct point_row **rows, size_t *count, const struct fdr
         if (i == 0 || compare(list[i - 1], t, BY_REGION) != 0)
             (*rows)[(*count)++] = (struct point_row){.class_ = t->class_,
                                                      .id = t->id,
+                                                     .operation = t->operation,
                                                      .value_type = value_type_of(file, t),
                                                      .has_histogram = true,
                                                      .rest = t->rest};
@@ -411,6 +415,14 @@ uint64_t points_without_row(const struct fdr_file *file, const struct fdr_select
         if (wants_location(select, l->id)) sum += l->points_without_row;
     }
     return sum;
+}
+
+const char *operation_name(uint32_t operation)
+{
+    const char *const *word = fdr_kind_info(FDR_IO_END)->field[0].word;
+    for (uint32_t i = 0; word[i]; i++)
+        if (i == operation) return word[i];
+    return "other";
 }
 
 const char *point_name(const struct fdr_file *file, const struct point_row *row)

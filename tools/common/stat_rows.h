@@ -25,7 +25,7 @@ struct stat_rows {
     struct stat_row *row; /* in order of id, the rest last */
     size_t count;
 };
-enum stat_by { BY_REGION, BY_PATH, BY_CLASS, BY_DEPTH, BY_LOCATION, BY_EPOCH, BY_METRIC };
+enum stat_by { BY_REGION, BY_PATH, BY_CLASS, BY_DEPTH, BY_LOCATION, BY_EPOCH, BY_METRIC, BY_FILE };
 
 /* From the totals; BY_REGION or BY_LOCATION. Of `select` only locations and regions count. */
 bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const struct fdr_select *select,
@@ -40,12 +40,14 @@ size_t chosen_regions(const struct fdr_select *select);
 /* False: the sum exceeds 64 bits and becomes the largest value. */
 bool add_time(uint64_t *sum, uint64_t ns);
 
-/* Points, summed over locations: one row per class and id. */
+/* Points, summed over locations: one row per class, id and operation. */
 struct point_row {
     uint32_t class_, id, value_type; /* of sum, min, max: 0 u64, 1 i64, 2 f64 */
     bool has_histogram, rest, at_least;
     bool saturated; /* the sum exceeded 64 bits: it is the bound that it met */
     uint64_t events, sum, min, max;
+    uint32_t operation; /* of io: enum fdr_io_operation */
+    uint64_t time_ns;   /* of io */
     uint64_t histogram[HISTOGRAM_BINS];
     uint32_t beside_rest; /* locations that have this row and a rest, for want of room */
 };
@@ -53,6 +55,7 @@ bool points_from_totals(struct point_row **rows, size_t *count, const struct fdr
                         const struct fdr_select *select);
 /* Points that found no room for a row, so they are in no sum. */
 uint64_t points_without_row(const struct fdr_file *file, const struct fdr_select *select);
+const char *operation_name(uint32_t operation); /* of io: "read" */
 const char *point_name(const struct fdr_file *file, const struct point_row *row);
 
 #endif
