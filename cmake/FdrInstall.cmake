@@ -4,9 +4,9 @@
 include(CMakePackageConfigHelpers)
 
 set(fdr_installed "")
-foreach(target fdr_fdr fdr_reader fdr_instrument fdr_mpi fdr_papi)
+foreach(target fdr_fdr fdr_reader fdr_instrument fdr_mpi fdr_io fdr_papi)
     foreach(kind shared archive)
-        if(TARGET ${target}_${kind})
+        if(TARGET ${target}_${kind} AND NOT "${target}_${kind}" STREQUAL fdr_io_archive)
             list(APPEND fdr_installed ${target}_${kind})
         endif()
     endforeach()
@@ -71,6 +71,9 @@ if(TARGET fdr_instrument_shared)
 endif()
 if(TARGET fdr_mpi_shared)
     fdr_pkgconfig(fdr-mpi fdr-mpi "flight data recorder, MPI calls, messages and collectives" "" fdr)
+endif()
+if(TARGET fdr_io_shared)
+    fdr_pkgconfig(fdr-io fdr-io "flight data recorder, input and output through the C library" "" fdr)
 endif()
 
 # ---- man pages -----------------------------------------------------------------------------------------------

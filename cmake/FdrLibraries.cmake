@@ -164,6 +164,16 @@ function(fdr_adapter name)
     endforeach()
 endfunction()
 
+# fdr_io_adapter(): libfdr-io. Cancellation unwinds its functions. No archive: where the C library is linked statically
+# its functions cannot be found behind ours.
+function(fdr_io_adapter)
+    fdr_adapter(io)
+    if(TARGET fdr_io_shared)
+        target_compile_options(fdr_obj_adapter_io PRIVATE -fexceptions -U_FORTIFY_SOURCE -fno-builtin)
+        set_target_properties(fdr_io_archive PROPERTIES EXCLUDE_FROM_ALL ON)
+    endif()
+endfunction()
+
 # fdr_component(<name>): libfdr-<name> from sampler/<name>*.c in any room, what libfdr loads when it is asked for. It refers to
 # nothing of libfdr, so that it serves programs with either kind of it.
 function(fdr_component name)

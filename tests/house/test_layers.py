@@ -85,7 +85,9 @@ ROOMS = {
     "tools": {
         "tools/common": "tools/common/verbs.h", "tools/replay": "tools/replay/event_stream.h", "tools": None,
     },
-    "adapters": {"adapters": None, "adapters/mpi": "adapters/mpi/adapter.h"},
+    "adapters": {
+        "adapters": None, "adapters/io": "adapters/io/adapter.h", "adapters/mpi": "adapters/mpi/adapter.h",
+    },
 }
 # The jobs of rooms without a door.
 JOBS = {
