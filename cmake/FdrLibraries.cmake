@@ -150,7 +150,10 @@ function(fdr_adapter name)
 
     add_library(fdr_${name}_shared SHARED $<TARGET_OBJECTS:fdr_obj_adapter_${name}>)
     fdr_shared(fdr_${name}_shared fdr-${name} ${name} libfdr-${name}.map)
-    target_link_options(fdr_${name}_shared PRIVATE -Wl,-z,now -Wl,-z,nodelete)
+    # An auxiliary library comes right before this one in the order of look-ups, also when this one is preloaded. As a mere
+    # dependency libfdr would come behind the C library, and the functions that it puts in front would never be called.
+    target_link_options(fdr_${name}_shared PRIVATE -Wl,-z,now -Wl,-z,nodelete
+        "LINKER:--auxiliary,$<TARGET_SONAME_FILE_NAME:fdr_fdr_shared>")
     target_link_libraries(fdr_${name}_shared PRIVATE $<BUILD_INTERFACE:fdr_flags> PUBLIC fdr_fdr_shared)
 
     add_library(fdr_${name}_archive STATIC $<TARGET_OBJECTS:fdr_obj_adapter_${name}>)

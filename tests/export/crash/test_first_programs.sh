@@ -70,7 +70,7 @@ same_text() { cmp -s out plain.txt || fail "$1 printed: $(cat out)"; }
 export FDR_CRASH=first
 dies linked 1 0 ./linked
 same_text linked
-preloaded=(env "LD_PRELOAD=$lib/libfdr.so:$lib/libfdr-instrument.so" FDR_SAMPLE=1Hz)
+preloaded=(env "LD_PRELOAD=$lib/libfdr-instrument.so" FDR_SAMPLE=1Hz)
 dies preloaded 1 0 "${preloaded[@]}" ./plain
 same_text preloaded
 dies "an interpreter" 1 0 "${preloaded[@]}" /usr/bin/python3 -c 'import faulthandler as f; f.enable(); f._sigsegv()'
@@ -80,8 +80,14 @@ if gcc -static program.c "${records[@]}" -l:libfdr.a "${needs[@]}" -pthread -lrt
     same_text static
 else echo "no static program: $(tail -1 err)"; fi
 
-# the program finds the C library's function first
-dies "preloaded behind the C library" 0 1 env "LD_PRELOAD=$lib/libfdr-instrument.so" FDR_SAMPLE=1Hz ./plain
+# the program finds another library's function first
+cat >other.c <<'END'
+#include <signal.h>
+int __sigaction(int, const struct sigaction *, struct sigaction *);
+int sigaction(int number, const struct sigaction *to, struct sigaction *old) { return __sigaction(number, to, old); }
+END
+gcc -shared -fPIC other.c -o other.so
+dies "preloaded behind another library" 0 1 env "LD_PRELOAD=./other.so $lib/libfdr-instrument.so" FDR_SAMPLE=1Hz ./plain
 grep -q "FDR_CRASH=first: the program finds another sigaction before fdr's" err || fail "it said: $(cat err)"
 if gcc -fsanitize=address program.c "${records[@]}" -lfdr -o sanitized 2>/dev/null; then
     ASAN_OPTIONS=allow_user_segv_handler=1 dies sanitized 0 1 ./sanitized

@@ -119,7 +119,7 @@ ended() { ! kill -0 "$1"; }
 start() { # start PROGRAM HOW...: runs it in the background
     local program=$1 preload=
     shift
-    if [ "$program" = preloaded ]; then preload=$lib/libfdr-instrument.so:$lib/libfdr.so; fi
+    if [ "$program" = preloaded ]; then preload=$lib/libfdr-instrument.so; fi
     rm -f stop pid err
     LD_PRELOAD=$preload "./$program" "$@" >out 2>err &
     first=$!
