@@ -252,7 +252,7 @@ static void clock_steps(struct fdr_file *f)
 }
 
 /* Reports a signal whose handler may still run. A handler may also leave by longjmp, which nothing records. So if
- * the thread recorded an event since, it has left its handler. */
+ * the thread recorded an event since, it has left its handler. Samples tell nothing: fdr takes them in handlers, too. */
 static void report_signal_under_way(struct fdr_file *f)
 {
     const struct fdri_arena_superblock *sb = &f->sb;
@@ -260,7 +260,8 @@ static void report_signal_under_way(struct fdr_file *f)
     uint64_t when = fdri_file_full_ns(&f->clock, sb->cause_tick);
     for (size_t n = 0; n < f->location_count; n++) {
         const struct fdr_location_info *l = &f->location[n].info;
-        if (l->tid == sb->cause_tid && l->parent == UINT32_MAX && l->live && l->moved_ns > when) return;
+        bool own = l->tid == sb->cause_tid && l->parent == UINT32_MAX && l->live && !l->samples;
+        if (own && l->moved_ns > when) return;
     }
     f->info.handled_signal = (int)sb->cause_signal;
     f->info.handled_tid = sb->cause_tid;

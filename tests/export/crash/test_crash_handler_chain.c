@@ -147,6 +147,13 @@ static void say_and_raise(int number)
 }
 static void say_and_abort(int number) { (void)number, abort(); }
 static void say_and_leave(int number) { (void)number, _exit(42); }
+static struct fdr_sampled *samples; /* of a thread that records nothing itself */
+static void leave_sampled(int number)
+{
+    struct fdr_look look = {.weight = 1, .path = &(fdr_region){0}};
+    if (samples) fdr_sample(samples, &look);
+    say_and_leave(number);
+}
 static void (*handler)(int);
 static bool recorded;
 
@@ -156,6 +163,16 @@ static void die_handled(void)
     struct fdr_config c = death_config(death_place_as_it_is());
     if (recorded && fdr_init(&c)) _exit(1);
     record();
+    *nowhere = 1;
+}
+
+static void die_sampled(void)
+{
+    signal(SIGSEGV, leave_sampled);
+    struct fdr_config c = death_config(death_place_as_it_is());
+    if (fdr_init(&c)) _exit(1);
+    samples = fdr_sampled_open((uint32_t)gettid(), "sampled", FDR_BY_WALL_TIME, 1000000);
+    if (!samples) _exit(2);
     *nowhere = 1;
 }
 
@@ -200,6 +217,14 @@ static void handlers_that_end_the_process(void **state)
     f = opened(left);
     assert_false(fdr_file_info(f)->has_cause);
     assert_int_equal(fdr_file_info(f)->handled_signal, SIGSEGV);
+    fdr_file_close(f);
+
+    pid_t pid;
+    const struct death_place *p = death_place();
+    assert_int_equal(WEXITSTATUS(death_of(NULL, die_sampled, &pid)), 42);
+    f = opened(death_file(p->live));
+    assert_int_equal(fdr_file_info(f)->handled_signal, SIGSEGV);
+    assert_int_equal(fdr_file_info(f)->handled_tid, pid);
     fdr_file_close(f);
 }
 
