@@ -67,6 +67,7 @@ list(APPEND FDR_READER_LIBRARIES pthread m)
 # Only the command and the tests need these.
 pkg_check_modules(FDR_JANSSON QUIET IMPORTED_TARGET jansson)
 pkg_check_modules(FDR_ZSTD QUIET IMPORTED_TARGET libzstd)
+pkg_check_modules(FDR_ZLIB QUIET IMPORTED_TARGET zlib)
 pkg_check_modules(FDR_CMOCKA QUIET IMPORTED_TARGET cmocka)
 
 fdr_build_header()

@@ -195,7 +195,7 @@ size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns
 
 static bool is_request(int number) { return number == SIGTERM || number == SIGINT || number == SIGXCPU; }
 
-static void classify_death(struct death *d)
+void classify_death(struct death *d)
 {
     const struct fdr_file_info *i = fdr_file_info(d->file);
     d->realtime_ns = (i->alive_ns > i->last_ns ? i->alive_ns : i->last_ns) + (uint64_t)i->realtime_offset_ns;
@@ -259,9 +259,7 @@ static size_t move_duplicates_back(struct death *d, size_t count)
     return left;
 }
 
-/* The first death: the first fault, as faults cause other deaths. Without a fault: a killed process last seen before
- * the first request to end; else the process with the first request. */
-static struct death *first_of(struct death *d, size_t count)
+struct death *first_of(struct death *d, size_t count)
 {
     struct death *best[3] = {NULL, NULL, NULL};
     for (size_t i = 0; i < count; i++)

@@ -18,6 +18,11 @@ struct death {
     bool first;          /* died before the others */
     const char *seen_by; /* another file of the same death; NULL: none */
 };
+/* Sets its kind and its time. */
+void classify_death(struct death *d);
+/* The first death: the first fault, as faults cause other deaths. Without a fault: a killed process last seen before
+ * the first request to end; else the process with the first request. NULL: none died. */
+struct death *first_of(struct death *d, size_t count);
 /* True for files of one recording of one process: two snapshots, or a bundle and its copy. */
 bool same_recording(const struct fdr_file_info *a, const struct fdr_file_info *b);
 

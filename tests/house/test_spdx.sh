@@ -18,7 +18,7 @@ ours=()
 while IFS= read -r file; do
     [ -f "$file" ] || continue
     case $file in
-        fuzz/seeds/* | tests/golden/* | *.fdr | *.evt | *.evt.zst | *.xz | *.png | *.svg) continue ;;
+        fuzz/seeds/* | tests/golden/* | web/bundle/* | web/package-lock.json | *.fdr | *.evt | *.evt.zst | *.xz | *.png | *.svg) continue ;;
     esac
     ours+=("$file")
 done < <(files)

@@ -41,6 +41,7 @@ int verb_hang(int argc, char **argv);
 int verb_snapshot(int argc, char **argv);
 int verb_top(int argc, char **argv);
 int verb_export(int argc, char **argv);
+int verb_html(int argc, char **argv);
 int verb_crash(int argc, char **argv);
 int verb_version(int argc, char **argv);
 

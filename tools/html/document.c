@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* The order of the page: facts first, then overview, scripts and recordings, so that a browser shows each as it comes. */
+#include "tools/html/page.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tools/common/live_files.h"
+#include "tools/html/bundle.h"
+
+static void write_bundle(FILE *to, const char *before, const struct bundle *b, const char *after)
+{
+    fputs(before, to);
+    fwrite(b->bytes, 1, b->count, to);
+    fputs(after, to);
+}
+
+static void write_head(const struct page *page, FILE *to)
+{
+    char who[128];
+    story_who(page, page->culprit, who, sizeof who);
+    fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n", to);
+    write_bundle(to, "<meta http-equiv=\"Content-Security-Policy\" content=\"", &bundle_hashes, "\">\n");
+    fputs("<meta name=\"viewport\" content=\"width=device-width\">\n<title>fdr: ", to);
+    html_text(to, who, 80);
+    fputs("</title>\n", to);
+    write_bundle(to, "<style>", &bundle_page_css, "</style>\n</head>\n<body>\n");
+}
+
+static bool write_data(const struct page *page, FILE *to)
+{
+    json_t *data = page_data(page);
+    char *text = json_dumps(data, JSON_COMPACT);
+    bool done = text && html_block(to, "id=\"data\"", text, strlen(text));
+    free(text);
+    json_decref(data);
+    return done;
+}
+
+static bool write_overviews(const struct page *page, FILE *to)
+{
+    char attributes[48];
+    for (size_t i = 0; i < page->files; i++) {
+        size_t bytes = 0;
+        uint32_t *columns = page_overview(page, i, &bytes);
+        snprintf(attributes, sizeof attributes, "id=\"overview%zu\"", i);
+        bool done = columns && html_block(to, attributes, columns, bytes);
+        free(columns);
+        if (!done) return false;
+    }
+    return true;
+}
+
+static void write_scripts(FILE *to)
+{
+    html_block(to, "id=\"worker\"", bundle_worker_js.bytes, bundle_worker_js.count);
+    html_block(to, "id=\"reader\"", bundle_reader_wasm.bytes, bundle_reader_wasm.count);
+    write_bundle(to, "<script>", &bundle_page_js, "</script>\n");
+}
+
+/* In pieces that the page drops as it unpacks them. */
+static bool write_recording(const struct page *page, size_t index, FILE *to)
+{
+    char attributes[128];
+    FILE *from = fopen(page->death[index].path, "rb");
+    char *piece = from ? malloc(HTML_PIECE) : NULL;
+    bool done = piece != NULL;
+    for (size_t got; done && (got = fread(piece, 1, HTML_PIECE, from)) > 0;) {
+        snprintf(attributes, sizeof attributes, "data-file=\"%zu\" data-bytes=\"%zu\"", index, got);
+        done = html_block(to, attributes, piece, got) != 0;
+    }
+    done = done && !ferror(from);
+    if (from) fclose(from);
+    free(piece);
+    return done;
+}
+
+static uint64_t size_of(const char *path)
+{
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISREG(s.st_mode) ? (uint64_t)s.st_size : 0;
+}
+
+/* A recording that a process is writing differs from moment to moment, so it is not embedded. */
+static bool may_embed(const struct page *page, size_t index)
+{
+    const struct death *d = &page->death[index];
+    return !page->redact && d->kind != ALIVE && size_of(d->path) && size_of(d->path) < UINT32_MAX;
+}
+
+/* The culprit first, then in the order given. A gzipped recording takes about a fifth of its size. */
+static void choose_embedded(struct page *page)
+{
+    uint64_t used = 0;
+    for (size_t k = 0; k <= page->files; k++) {
+        size_t i = k == 0 ? page->culprit : k - 1;
+        uint64_t about = size_of(page->death[i].path) / 5 + (64u << 10);
+        if (page->embedded[i] || !may_embed(page, i) || used + about > page->most_bytes) continue;
+        page->embedded[i] = true;
+        used += about;
+    }
+}
+
+int page_write(struct page *page, FILE *to)
+{
+    choose_embedded(page);
+    write_head(page, to);
+    first_screen(page, to);
+    fputs("<div id=\"app\"></div>\n", to);
+    bool done = write_data(page, to) && write_overviews(page, to);
+    write_scripts(to);
+    for (size_t i = 0; i < page->files && done; i++)
+        if (page->embedded[i]) done = write_recording(page, i, to);
+    write_bundle(to, "<!--\n", &bundle_licences_txt, "-->\n</body>\n</html>\n");
+    if (done && !ferror(to)) return DONE;
+    complain("the page could not be written: %s", errno ? strerror(errno) : "out of memory");
+    return COULD_NOT;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr html: one page that shows recordings, offline. */
+#include "tools/html/page.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/common/short_names.h"
+
+struct arguments {
+    char **path;
+    size_t count;
+    const char *out;
+    uint64_t most_bytes;
+    bool redact;
+};
+
+static const struct argp_option options[] = {
+    {"output", 'o', "FILE", 0, "The page; `-`: standard output", 0},
+    {"size", 's', "SIZE", 0, "Embed recordings up to this size of the page (200M); the others show their overview", 0},
+    {"redact", 'r', 0, 0, "Leave out host, paths, command line, settings and the recordings themselves", 0},
+    {0}};
+
+static bool parse_size(const char *text, uint64_t *bytes)
+{
+    char *end;
+    if (text[0] < '0' || text[0] > '9') return false;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    if (shift) end++;
+    if (errno || *end || value > UINT64_MAX >> shift) return false;
+    *bytes = value << shift;
+    return true;
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct arguments *a = state->input;
+    switch (key) {
+    case 'o': a->out = text; return 0;
+    case 's':
+        if (!parse_size(text, &a->most_bytes)) argp_error(state, "--size: not a size: '%s'", text);
+        return 0;
+    case 'r': a->redact = true; return 0;
+    case ARGP_KEY_ARG: a->path[a->count++] = text; return 0;
+    case ARGP_KEY_END:
+        if (!a->count) argp_error(state, "a FILE is needed");
+        if (!a->out) argp_error(state, "-o FILE is needed");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* The page is about the first death; without one about the first file. */
+static void find_culprit(struct page *page)
+{
+    struct death *first = first_of(page->death, page->files);
+    page->died = first != NULL;
+    page->culprit = first ? (size_t)(first - page->death) : 0;
+}
+
+/* The time line begins with the oldest event of all. */
+static void find_zero(struct page *page)
+{
+    page->zero_ns = UINT64_MAX;
+    for (size_t i = 0; i < page->files; i++) {
+        const struct fdr_file_info *info = fdr_file_info(page->death[i].file);
+        uint64_t start = run_start(page->death[i].file);
+        if (!start || start > info->first_ns) start = info->first_ns;
+        uint64_t real = start + (uint64_t)info->realtime_offset_ns;
+        if (real < page->zero_ns) page->zero_ns = real;
+    }
+}
+
+/* Mode 0600: the page holds what the recordings hold. */
+static int write_file(struct page *page, const char *out)
+{
+    size_t room = strlen(out) + 8;
+    char *part = malloc(room);
+    if (!part) return COULD_NOT;
+    snprintf(part, room, "%s.part", out);
+    int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    FILE *to = fd >= 0 ? fdopen(fd, "w") : NULL;
+    int status = to ? page_write(page, to) : COULD_NOT;
+    bool written = to && fclose(to) == 0 && status == DONE && rename(part, out) == 0;
+    if (!written) {
+        complain("%s: %s", out, strerror(errno));
+        if (to) unlink(part);
+        status = COULD_NOT;
+    }
+    free(part);
+    return status;
+}
+
+static int write_page(struct page *page, const struct arguments *a)
+{
+    find_culprit(page);
+    find_zero(page);
+    if (strcmp(a->out, "-")) return write_file(page, a->out);
+    return worse(page_write(page, stdout), finish_output());
+}
+
+static size_t open_all(struct page *page, const struct arguments *a, int *status)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        struct death *d = &page->death[page->files];
+        *d = (struct death){.path = a->path[i], .file = open_recording(a->path[i], status)};
+        if (!d->file) continue;
+        classify_death(d);
+        page->files++;
+    }
+    return page->files;
+}
+
+int verb_html(int argc, char **argv)
+{
+    static const struct argp argp = {options,
+                                     parse,
+                                     "FILE...",
+                                     "One page that shows the recordings, offline: what happened, the last moments, "
+                                     "open calls, findings, and a timeline of the whole run down to the single call. "
+                                     "It opens from disk in any current browser and contains all it needs.",
+                                     NULL,
+                                     NULL,
+                                     NULL};
+    struct arguments a = {.path = calloc((size_t)argc + 1, sizeof *a.path), .most_bytes = 200u << 20};
+    int status = DONE;
+    if (!a.path) return COULD_NOT;
+    parse_arguments(&argp, argc, argv, &a);
+    struct page page = {.death = calloc(a.count, sizeof *page.death),
+                        .embedded = calloc(a.count, sizeof *page.embedded),
+                        .redact = a.redact,
+                        .most_bytes = a.most_bytes};
+    if (!page.death || !page.embedded || is_input(a.out, (const char *const *)a.path, a.count)) status = USAGE;
+    else if (open_all(&page, &a, &status)) status = worse(status, write_page(&page, &a));
+    for (size_t i = 0; i < page.files; i++)
+        status = worse(status, close_recording(page.death[i].file, page.death[i].path, true));
+    free(page.death);
+    free(page.embedded);
+    free(a.path);
+    return status;
+}

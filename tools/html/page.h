@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* fdr html: one page that opens offline and contains the recordings, their overview and the reader itself.
+ *
+ *   html.c          the verb                      markup.c        text, base64 and gzip in HTML
+ *   document.c      the order of the page         data.c          what the scripts know, as JSON
+ *   overview.c      calls of the whole run        first_screen.c  facts as plain HTML
+ *   story.c         one sentence: what happened   findings.c      what stands out, and what cannot be judged
+ *
+ * Neighbours: view/ says what a window of time shows, web/ holds the scripts; recordings are read through
+ * fdr/reader.h alone. */
+#ifndef FDRI_TOOLS_HTML_PAGE_H
+#define FDRI_TOOLS_HTML_PAGE_H
+
+#include <stdio.h>
+
+#include "tools/crash.h"
+
+struct page {
+    struct death *death; /* one for each recording, in the order given */
+    size_t files;
+    size_t culprit;      /* index: the first death, or the recording that the page is about */
+    bool died;           /* culprit died */
+    bool redact;         /* no host, paths, command line, settings */
+    uint64_t most_bytes; /* recordings are embedded up to this size of the page */
+    uint64_t zero_ns;    /* since 1970: 0 of the page's time line */
+    bool *embedded;
+};
+
+/* ---- document.c ---- */
+/* Writes the page. DONE or COULD_NOT. */
+int page_write(struct page *page, FILE *to);
+
+/* ---- markup.c ---- */
+/* Text in HTML: escaped; what is not UTF-8, controls and marks that turn the direction of text become U+FFFD. Longer
+ * texts than `most` characters lose their middle; 0: no limit. */
+void html_text(FILE *to, const char *text, unsigned most);
+/* The same inside <bdi>, so that its direction ends with it. */
+void html_name(FILE *to, const char *name);
+void html_format(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3))); /* escaped as a whole */
+/* <script type="text/plain" ATTRIBUTES> with the bytes, gzipped and in base64. Returns the bytes written; 0: failed. */
+size_t html_block(FILE *to, const char *attributes, const void *bytes, size_t count);
+enum { HTML_PIECE = 1 << 20 };
+
+/* ---- data.c, overview.c ---- */
+/* ns since the page's zero of a time of this file. */
+double page_time(const struct page *page, size_t file, uint64_t ns);
+json_t *page_data(const struct page *page);
+/* The calls of all locations of a file as columns of u32, to be freed; docs/PAGE.md. NULL: out of memory. */
+uint32_t *page_overview(const struct page *page, size_t file, size_t *bytes);
+
+/* ---- story.c, findings.c, first_screen.c ---- */
+/* What happened, to whom, when. */
+void story_sentence(const struct page *page, char *text, size_t bytes);
+/* How sure that is, and why. */
+void story_sure(const struct page *page, char *text, size_t bytes);
+/* "lua, rank 2", "lua, pid 17" */
+void story_who(const struct page *page, size_t file, char *text, size_t bytes);
+
+struct finding {
+    double weight; /* share of the run; the greatest comes first */
+    char text[400];
+    size_t file;
+    uint32_t location; /* UINT32_MAX: none */
+    double at_ns;      /* of the page; < 0: no place */
+};
+struct findings {
+    struct finding *row;
+    size_t count, room;
+    char unjudged[8][200]; /* what could not be judged, and why */
+    size_t unjudged_count;
+};
+void findings_of(const struct page *page, struct findings *findings);
+void first_screen(const struct page *page, FILE *to);
+
+#endif
