@@ -29,6 +29,10 @@ module fdr
     integer, parameter, public :: fdr_real = c_double
     !> Types of metrics and of fields of events.
     integer(c_int), parameter, public :: fdr_u64 = 0, fdr_i64 = 1, fdr_f64 = 2, fdr_u32 = 3, fdr_i32 = 4, fdr_f32 = 5
+    !> Operations of fdr_io_begin and fdr_io_end.
+    integer(c_int32_t), parameter, public :: fdr_io_open = 0, fdr_io_close = 1, fdr_io_read = 2, fdr_io_write = 3
+    integer(c_int32_t), parameter, public :: fdr_io_sync = 4, fdr_io_other = 5
+    integer(c_int64_t), parameter, public :: fdr_io_no_offset = -1
     integer(c_int), parameter, public :: fdr_gauge = 0, fdr_counter = 1               !< kinds of metrics
 
     !> struct fdr_usage; <fdr/fdr.h> explains the fields.
@@ -47,6 +51,7 @@ module fdr
     public :: fdr_metric_define, fdr_metric, fdr_metric_at, fdr_marker_define, fdr_marker, fdr_marker_at
     public :: fdr_comm_define, fdr_message_send, fdr_message_recv, fdr_message_send_at, fdr_message_recv_at
     public :: fdr_collective_begin, fdr_collective_end, fdr_collective_begin_at, fdr_collective_end_at
+    public :: fdr_io_file_define, fdr_io_begin, fdr_io_end, fdr_io_begin_at, fdr_io_end_at
     public :: fdr_thread_name, fdr_note, fdr_pause, fdr_resume, fdr_rewind_mark, fdr_rewind
     public :: fdr_phase_begin, fdr_phase_end, fdr_snapshot, fdr_last_snapshot, fdr_version
     public :: fdr_event_define, fdr_event, fdr_event_at, fdr_usage
@@ -103,6 +108,32 @@ module fdr
             import :: c_int32_t, c_int64_t
             integer(c_int32_t), value :: peer, tag, comm
             integer(c_int64_t), value :: bytes, time_ns
+        end subroutine
+        !> operation: fdr_io_read ...; bytes: asked for; offset: fdr_io_no_offset if it is not known. The result is for
+        !> fdr_io_end.
+        integer(c_int64_t) function fdr_io_begin(file, operation, bytes, offset) bind(c, name="fdr_io_begin")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: file, operation
+            integer(c_int64_t), value :: bytes, offset
+        end function
+        !> bytes: moved; error: an errno, 0: none.
+        subroutine fdr_io_end(file, operation, bytes, error, began) bind(c, name="fdr_io_end")
+            import :: c_int, c_int32_t, c_int64_t
+            integer(c_int32_t), value :: file, operation
+            integer(c_int), value :: error
+            integer(c_int64_t), value :: bytes, began
+        end subroutine
+        integer(c_int64_t) function fdr_io_begin_at(file, operation, bytes, offset, time_ns) &
+            bind(c, name="fdr_io_begin_at")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: file, operation
+            integer(c_int64_t), value :: bytes, offset, time_ns
+        end function
+        subroutine fdr_io_end_at(file, operation, bytes, error, began, time_ns) bind(c, name="fdr_io_end_at")
+            import :: c_int, c_int32_t, c_int64_t
+            integer(c_int32_t), value :: file, operation
+            integer(c_int), value :: error
+            integer(c_int64_t), value :: bytes, began, time_ns
         end subroutine
         subroutine fdr_collective_begin(operation) bind(c, name="fdr_collective_begin")
             import :: c_int32_t
@@ -177,6 +208,10 @@ module fdr
             integer(c_int), value :: type, kind
         end function
         integer(c_int32_t) function c_marker_define(name) bind(c, name="fdr_marker_define")
+            import :: c_int32_t, c_char
+            character(kind=c_char), intent(in) :: name(*)
+        end function
+        integer(c_int32_t) function c_io_file_define(name) bind(c, name="fdr_io_file_define")
             import :: c_int32_t, c_char
             character(kind=c_char), intent(in) :: name(*)
         end function
@@ -275,6 +310,11 @@ contains
     integer(fdr_id) function fdr_marker_define(name)
         character(len=*), intent(in) :: name
         fdr_marker_define = c_marker_define(text(name))
+    end function
+
+    integer(fdr_id) function fdr_io_file_define(name)
+        character(len=*), intent(in) :: name
+        fdr_io_file_define = c_io_file_define(text(name))
     end function
 
     !> world_ranks: the ranks of the communicator.

@@ -11,7 +11,8 @@ program consumer
     type(halo_type), target :: halo
     type(fdr_usage_type) :: usage
     integer(c_int64_t), target :: pairs(2) = [-5, 6]
-    integer(fdr_id) :: outer, inner, temperature, steps, round, pair, exchanged, both
+    integer(fdr_id) :: outer, inner, temperature, steps, round, pair, exchanged, both, input
+    integer(fdr_int) :: began
     integer :: i, trigger
     if (fdr_init() /= 0) error stop "fdr_init"
     outer = fdr_region_define("outer loop", "consumer.f90", 10)
@@ -19,6 +20,7 @@ program consumer
     temperature = fdr_metric_define("temperature", "K", fdr_f64, fdr_gauge)
     steps = fdr_metric_define("steps", "", fdr_i64, fdr_counter)
     round = fdr_marker_define("round")
+    input = fdr_io_file_define("case-17.h5 ")
     pair = fdr_comm_define("pair", [0_fdr_id, 1_fdr_id])
     exchanged = fdr_event_define("halo exchanged", ["cells  ", "seconds"], [fdr_i32, fdr_f64], [0, 8])
     both = fdr_event_define("both", ["a ", "bc"], [fdr_i64, fdr_u64])
@@ -36,6 +38,8 @@ program consumer
         halo = halo_type(-i, 0.5_c_double * i)
         call fdr_event(exchanged, c_loc(halo))
         call fdr_event(both, c_loc(pairs))
+        began = fdr_io_begin(input, fdr_io_read, 512_fdr_int, fdr_io_no_offset)
+        call fdr_io_end(input, fdr_io_read, 500_fdr_int, 0, began)
         call fdr_leave(inner)
         call fdr_leave(outer)
     end do
@@ -49,6 +53,6 @@ program consumer
     if (index(fdr_last_snapshot(), ".fdr") == 0) error stop "fdr_last_snapshot"
     if (len(fdr_version()) < 5) error stop "fdr_version"
     usage = fdr_usage()
-    if (usage%presented /= 30 .or. usage%snapshots /= 1 .or. usage%locations_sure <= 0) error stop "fdr_usage"
+    if (usage%presented /= 36 .or. usage%snapshots /= 1 .or. usage%locations_sure <= 0) error stop "fdr_usage"
     call fdr_finalize()
 end program
