@@ -44,9 +44,9 @@ function(fdr_pkgconfig name library description cflags requires)
     list(TRANSFORM ARGN PREPEND "-l" OUTPUT_VARIABLE private)
     list(JOIN private " " private)
     set(link "-l${library}")
-    # The C library has empty hooks. Where this one stands before the objects (LDFLAGS of many a Makefile) and only what is
+    # The C library has empty hooks, and the functions that libfdr-io stands before. Where this one stands before the objects (LDFLAGS of many a Makefile) and only what is
     # needed by then is linked, those would be taken without a word.
-    if(library STREQUAL "fdr-instrument")
+    if(library MATCHES "^fdr-(instrument|io)$")
         set(link "-Wl,--push-state,--no-as-needed -l${library} -Wl,--pop-state")
     endif()
     configure_file("${PROJECT_SOURCE_DIR}/cmake/fdr.pc.in" "${PROJECT_BINARY_DIR}/generated/${name}.pc" @ONLY)

@@ -55,6 +55,20 @@ if [ -x "$work/build/consumer_hooks" ]; then run consumer_hooks "$work/build/con
 if [ -x "$work/build/consumer_reader" ]; then "$work/build/consumer_reader"; fi
 
 export PKG_CONFIG_PATH=$libdir/pkgconfig
+# reads_and_writes NAME PROGRAM: its input and output must be in its recording.
+reads_and_writes()
+{
+    FDR_FINALIZE=snapshot run "$1" "$2"
+    if [ ! -x "$prefix/bin/fdr" ]; then return; fi
+    "$prefix/bin/fdr" dump --tsv --class io "$work/run-$1"/*.fdr | grep -q $'io_end\t.*written.txt\top=write bytes=6' ||
+        { echo "$1: its writes are not recorded"; return 1; }
+}
+if [ -x "$work/build/consumer_io" ]; then
+    reads_and_writes consumer_io "$work/build/consumer_io"
+    read -ra flags <<<"$(pkg-config --cflags --libs fdr-io)"
+    cc -Wl,--as-needed "${flags[@]}" "$consumer/io.c" -o "$work/io_first"
+    reads_and_writes io_first "$work/io_first"
+fi
 read -ra flags <<<"$(pkg-config --cflags --libs fdr)"
 cc -std=c11 -Wall -Wextra -Werror "$consumer/consumer.c" -o "$work/by_pkgconfig" "${flags[@]}"
 run by_pkgconfig "$work/by_pkgconfig"
