@@ -44,8 +44,8 @@ function(fdr_pkgconfig name library description cflags requires)
     list(TRANSFORM ARGN PREPEND "-l" OUTPUT_VARIABLE private)
     list(JOIN private " " private)
     set(link "-l${library}")
-    # The C library has empty hooks, and the functions that libfdr-io stands before. Where this one stands before the objects (LDFLAGS of many a Makefile) and only what is
-    # needed by then is linked, those would be taken without a word.
+    # The C library has empty hooks, and the functions that libfdr-io stands before. Where this one stands before the
+    # objects (LDFLAGS of many a Makefile) and only what is needed by then is linked, those would be taken without a word.
     if(library MATCHES "^fdr-(instrument|io)$")
         set(link "-Wl,--push-state,--no-as-needed -l${library} -Wl,--pop-state")
     endif()

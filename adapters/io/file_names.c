@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "adapters/io/adapter.h"
+#include "adapters/io/io_adapter.h"
 
 enum { DESCRIPTORS = 65536, NAMES = 1024, PLACES = 2 * NAMES, PATH = 1024 };
 #define NOT_NAMED UINT32_MAX /* there was no room for its definition */

@@ -3,7 +3,7 @@
  * The place of the region's source says its group, "io:posix" or "io:stdio". */
 #include <errno.h>
 #include <string.h>
-#include "adapters/io/adapter.h"
+#include "adapters/io/io_adapter.h"
 
 static const struct {
     const char *name, *group;

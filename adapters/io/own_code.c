@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The code of fdr itself, by address. Its calls of read, write and the like lead to this library as the program's do,
- * and the return address tells them apart. The libraries that count for fdr belong to it. */
+ * and the return address tells them apart. The libraries that count for fdr belong to it.
+ *
+ * The ranges are noted before the program has threads. One of fdr's own may see a new range late, and a range that is
+ * not written yet holds no address. */
 #define _GNU_SOURCE
 #include <link.h>
 #include <string.h>
-#include "adapters/io/adapter.h"
+#include "adapters/io/io_adapter.h"
+#include "base/atomic.h"
 
 enum { OWN_MOST = 16 };
 static struct range {
@@ -33,7 +37,7 @@ static int note(struct dl_phdr_info *info, size_t size, void *argument)
         if (p->p_type != PT_LOAD || !(p->p_flags & PF_X)) continue;
         if (fdri_io_own((const void *)(info->dlpi_addr + p->p_vaddr))) continue; /* it was there before */
         own[count] = (struct range){info->dlpi_addr + p->p_vaddr, info->dlpi_addr + p->p_vaddr + p->p_memsz};
-        __atomic_store_n(&count, count + 1, __ATOMIC_RELEASE);
+        fdri_atomic_store_relaxed(&count, count + 1);
     }
     return 0;
 }
@@ -43,7 +47,7 @@ void fdri_io_own_look(void) { dl_iterate_phdr(note, NULL); }
 bool fdri_io_own(const void *caller)
 {
     uintptr_t at = (uintptr_t)caller;
-    unsigned n = __atomic_load_n(&count, __ATOMIC_ACQUIRE);
+    unsigned n = fdri_atomic_load_relaxed(&count);
     for (unsigned i = 0; i < n; i++)
         if (at - own[i].from < own[i].to - own[i].from) return true;
     return false;

@@ -7,7 +7,7 @@
 #include <sys/sendfile.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include "adapters/io/adapter.h"
+#include "adapters/io/io_adapter.h"
 
 /* What headers put in the place of functions where buffers are checked (_FORTIFY_SOURCE). */
 FDR_API int __open_2(const char *path, int flags);

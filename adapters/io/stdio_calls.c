@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include "adapters/io/adapter.h"
+#include "adapters/io/io_adapter.h"
 
 /* macros, in some versions */
 #undef fread_unlocked

@@ -88,7 +88,7 @@ ROOMS = {
         "tools/html/view": "tools/html/view/view.h", "tools": None, "tools/html": "tools/html/page.h",
     },
     "adapters": {
-        "adapters": None, "adapters/io": "adapters/io/adapter.h", "adapters/mpi": "adapters/mpi/adapter.h",
+        "adapters": None, "adapters/io": "adapters/io/io_adapter.h", "adapters/mpi": "adapters/mpi/adapter.h",
     },
 }
 # The jobs of rooms without a door.

@@ -5,14 +5,14 @@
  *   stdio_calls.c      fopen, fread, fprintf, fflush and their kin
  *   io_call.c          one call: its region, begin and end of its operation; the start of the recording
  *   file_names.c       which file a descriptor is
- *   real_function.c    the C library's functions behind ours
+ *   libc_function.c    the C library's functions behind ours
  *   own_code.c         calls by fdr itself, which are not recorded
  *
  * Every function passes its arguments on unchanged and leaves errno as the C library set it. What POSIX calls
  * async-signal-safe stays so: no function here allocates or takes a lock that a handler's thread may hold. Points of
  * cancellation stay so, too: the call of the C library is where it was, and unwinding closes the region. */
-#ifndef FDRI_ADAPTERS_IO_ADAPTER_H
-#define FDRI_ADAPTERS_IO_ADAPTER_H
+#ifndef FDRI_ADAPTERS_IO_IO_ADAPTER_H
+#define FDRI_ADAPTERS_IO_IO_ADAPTER_H
 
 #include <fdr/fdr.h>
 #include <stdbool.h>
@@ -24,16 +24,18 @@
 #define FDRI_IO_POSIX(X)                                                                                               \
     X(open)                                                                                                            \
     X(openat)                                                                                                          \
-    X(creat) X(close) X(read) X(write) X(pread) X(pwrite) X(readv) X(writev) X(preadv) X(pwritev) X(fsync)             \
-        X(fdatasync) X(sync_file_range) X(copy_file_range) X(sendfile) X(dup2) X(dup3) X(close_range) X(closefrom)     \
-            X(__open_2) X(__openat_2) X(__read_chk) X(__pread_chk)
+    X(creat)                                                                                                           \
+    X(close) X(read) X(write) X(pread) X(pwrite) X(readv) X(writev) X(preadv) X(pwritev) X(fsync) X(fdatasync)         \
+        X(sync_file_range) X(copy_file_range) X(sendfile) X(dup2) X(dup3) X(close_range) X(closefrom) X(__open_2)      \
+            X(__openat_2) X(__read_chk) X(__pread_chk)
 #define FDRI_IO_STDIO(X)                                                                                               \
     X(fopen)                                                                                                           \
     X(freopen)                                                                                                         \
-    X(fclose) X(fread) X(fread_unlocked) X(fwrite) X(fwrite_unlocked) X(fgets) X(fgets_unlocked) X(fputs)              \
-        X(fputs_unlocked) X(puts) X(getline) X(getdelim) X(__getdelim) X(fflush) X(fflush_unlocked) X(fprintf)         \
-            X(printf) X(vfprintf) X(vprintf) X(pclose) X(__fread_chk) X(__fread_unlocked_chk) X(__fgets_chk)           \
-                X(__fgets_unlocked_chk) X(__fprintf_chk) X(__printf_chk) X(__vfprintf_chk) X(__vprintf_chk)
+    X(fclose)                                                                                                          \
+    X(fread) X(fread_unlocked) X(fwrite) X(fwrite_unlocked) X(fgets) X(fgets_unlocked) X(fputs) X(fputs_unlocked)      \
+        X(puts) X(getline) X(getdelim) X(__getdelim) X(fflush) X(fflush_unlocked) X(fprintf) X(printf) X(vfprintf)     \
+            X(vprintf) X(pclose) X(__fread_chk) X(__fread_unlocked_chk) X(__fgets_chk) X(__fgets_unlocked_chk)         \
+                X(__fprintf_chk) X(__printf_chk) X(__vfprintf_chk) X(__vprintf_chk)
 
 enum fdri_io_function {
 #define FDRI_IO_NUMBER(name) FDRI_IO_##name,
@@ -42,7 +44,7 @@ enum fdri_io_function {
         FDRI_IO_FUNCTIONS
 };
 
-/* ---- real_function.c ---- */
+/* ---- libc_function.c ---- */
 
 typedef void fdri_io_any(void);
 extern fdri_io_any *fdri_io_known[FDRI_IO_FUNCTIONS];

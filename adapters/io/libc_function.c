@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "adapters/io/adapter.h"
+#include "adapters/io/io_adapter.h"
 
 fdri_io_any *fdri_io_known[FDRI_IO_FUNCTIONS];
 
