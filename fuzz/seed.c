@@ -22,6 +22,7 @@ static uint32_t below(uint32_t n)
 }
 
 static fdr_region region[40];
+static uint64_t began;
 static fdr_marker_id marker;
 static fdr_metric_id metric;
 static fdr_event_type event;
@@ -43,6 +44,7 @@ static void define_all(void)
         region[i] = fdr_region_define(name, i % 3 ? "seed.c" : NULL, i);
     }
     marker = fdr_marker_define("marker");
+    fdr_io_file_define("input");
     metric = fdr_metric_define("metric", "bytes", FDR_F64, FDR_METRIC_GAUGE);
     event = fdr_event_define("event", fields, 3);
     fdr_comm_define("comm", ranks, 3);
@@ -60,8 +62,12 @@ static uint64_t walk(uint64_t now, int events, uint32_t depth_max, uint32_t poin
     for (int i = 0; i < events; i++) {
         now += below(3) ? 0 : below(below(30) ? 400 : below(100) ? 300000 : 2000000000);
         if (points && below(points) == 0) {
-            switch (below(6)) {
+            switch (below(8)) {
             case 0: fdr_marker_at(marker, below(100), now); break;
+            case 6:
+                began = fdr_io_begin_at(1, below(6), below(4096), below(2) ? FDR_IO_NO_OFFSET : below(9000), now);
+                break;
+            case 7: fdr_io_end_at(below(3), below(6), below(4096), below(2) ? 0 : 5, began, now); break;
             case 1: fdr_metric_f64_at(metric, below(1000) / 7.0, now); break;
             case 2: fdr_event_at(event, below(9) ? &p : NULL, now); break;
             case 3: fdr_message_send_at(below(4), -1, 0, 1u << below(20), now); break;

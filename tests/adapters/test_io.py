@@ -68,6 +68,18 @@ def own_program(place, program):
     expect("stdio: no reads and writes of the C library", [n for n in calls if n in ("read", "write")], [])
 
 
+def replayed(place, program):
+    """A replay of the recording has the same operations and bytes, and the same time to a ns of rounding for each."""
+    _, folder, recording = place.run([program, "calls"], True)
+    again = os.path.join(folder, "again.fdr")
+    done = subprocess.run([FDR, "replay", recording, "-o", again], capture_output=True, check=False)
+    expect("replay: status", done.returncode, 0)
+    expect("replay: files", by_file(again), by_file(recording))
+    time, replayed_time = (sum(r["time_ns"] for r in fdr_json("stats", "--by", "file", "--json", name))
+                           for name in (recording, again))
+    expect("replay: times", abs(time - replayed_time) <= 2 * sum(n for n, _ in by_file(again).values()), True)
+
+
 def given_back(place, program):
     """A buffer that keeps few of 120,000 operations: the totals have them all."""
     _, folder, recording = place.run([program, "many"], True, FDR_BUFFER="512K")
@@ -108,6 +120,7 @@ def main():
     place = Place()
     for options in [], ["-D_FORTIFY_SOURCE=2"]:
         own_program(place, place.compile(*options))
+    replayed(place, place.compile())
     given_back(place, place.compile())
     real_programs(place)
     return wrong != 0

@@ -121,8 +121,8 @@ struct stream *streams_add(struct streams *streams)
 
 void stream_clear(struct stream *s)
 {
-    void *owned[] = {s->dt,     s->value, s->op,   s->field, s->region, s->metric,
-                     s->marker, s->event, s->comm, s->open,  s->storage};
+    void *owned[] = {s->dt,    s->value,   s->op,    s->field, s->region, s->metric, s->marker,
+                     s->event, s->io_file, s->began, s->comm,  s->open,   s->storage};
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++) free(owned[i]);
     if (s->file) fdr_file_close(s->file);
     memset(s, 0, sizeof *s);

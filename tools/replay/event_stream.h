@@ -22,8 +22,12 @@ enum op {
     OP_METRIC,     /* value: index of metric, bits of the value */
     OP_MARKER,     /* value: index of marker, value */
     OP_EVENT,      /* value: index of event type, then its fields */
-    OP_BARE_EVENT  /* value: event type; recorded without fields */
+    OP_BARE_EVENT, /* value: event type; recorded without fields */
+    OP_IO_BEGIN,   /* value: index of file, operation, bytes, offset, place in `began` */
+    OP_IO_END      /* value: index of file, operation, bytes, error, place of its begin; IO_PLACES: it is not known */
 };
+
+enum { IO_PLACES = 64 }; /* operations under way at once whose times are replayed */
 
 struct stream_definition {
     const char *name, *file; /* name NULL: unknown; "" is a name */
@@ -46,8 +50,9 @@ struct stream {
     uint8_t *op;
     uint64_t *field;
     size_t field_count;
-    struct stream_definition *region, *metric, *marker, *event;
-    size_t region_count, metric_count, marker_count, event_count;
+    struct stream_definition *region, *metric, *marker, *event, *io_file;
+    size_t region_count, metric_count, marker_count, event_count, io_file_count;
+    uint64_t *began;          /* IO_PLACES results of fdr_io_begin_at, in a replay */
     struct stream_comm *comm; /* [0] is the world */
     size_t comm_count;
     bool other_comms; /* events may name communicators beyond these */

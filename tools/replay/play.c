@@ -65,6 +65,7 @@ static void define_points(struct stream *s)
     }
     for (size_t i = 1; i < s->marker_count; i++) s->marker[i].recorded = fdr_marker_define(s->marker[i].name);
     for (size_t i = 1; i < s->event_count; i++) define_event(&s->event[i]);
+    for (size_t i = 1; i < s->io_file_count; i++) s->io_file[i].recorded = fdr_io_file_define(s->io_file[i].name);
 }
 
 static uint32_t recorded(const struct stream_definition *list, size_t count, uint64_t id)
@@ -95,6 +96,8 @@ static void translate(struct stream *s)
             break;
         case OP_MARKER: f[0] = recorded(s->marker, s->marker_count, f[0]); break;
         case OP_EVENT: f[0] = recorded(s->event, s->event_count, f[0]); break;
+        case OP_IO_BEGIN:
+        case OP_IO_END: f[0] = recorded(s->io_file, s->io_file_count, f[0]); break;
         case OP_BARE_EVENT: s->value[i] = recorded(s->event, s->event_count, s->value[i]); break;
         default: break;
         }
@@ -142,6 +145,19 @@ static void metric_at(const uint64_t *f, uint64_t t)
     else fdr_metric_u64_at((fdr_metric_id)f[0], f[1], t);
 }
 
+/* began: of the stream; its last place stands for a begin that is not known, and is 0. */
+static void io_at(enum op op, const uint64_t *f, uint64_t *began, uint64_t t)
+{
+    fdr_io_file file = (fdr_io_file)f[0];
+    uint32_t operation = (uint32_t)f[1];
+    if (op == OP_IO_END) {
+        fdr_io_end_at(file, operation, f[2], (int)f[3], began[f[4]], t);
+        return;
+    }
+    uint64_t now = fdr_io_begin_at(file, operation, f[2], f[3], t);
+    if (f[4] < IO_PLACES) began[f[4]] = now;
+}
+
 static void point_at(enum op op, const uint64_t *f, uint64_t t)
 {
     switch (op) {
@@ -165,6 +181,8 @@ uint64_t play(const struct stream *s, size_t from, size_t to, uint64_t t)
         case OP_LEAVE: fdr_leave_at(s->value[i], t); break;
         case OP_COLL_BEGIN: fdr_collective_begin_at(s->value[i], t); break;
         case OP_BARE_EVENT: fdr_event_at(s->value[i], NULL, t); break;
+        case OP_IO_BEGIN:
+        case OP_IO_END: io_at((enum op)s->op[i], s->field + s->value[i], s->began, t); break;
         default: point_at((enum op)s->op[i], s->field + s->value[i], t); break;
         }
     }

@@ -13,6 +13,10 @@ struct builder {
     size_t capacity, field_capacity;
     uint64_t last_ns, reduced, samples;
     uint64_t depth, deeper_points; /* open calls in the replay; deeper points */
+    struct {
+        uint64_t key, order; /* file and operation, and when it began; order 0: the place is free */
+    } io[IO_PLACES];
+    uint64_t io_begun;
 };
 
 static bool room_for_record(struct builder *b)
@@ -78,11 +82,44 @@ static enum op op_of(const struct fdr_read_event *e)
     case FDR_METRIC: return OP_METRIC;
     case FDR_MARKER: return OP_MARKER;
     case FDR_EVENT: return e->field_count ? OP_EVENT : OP_BARE_EVENT;
+    case FDR_IO_BEGIN: return OP_IO_BEGIN;
+    case FDR_IO_END: return OP_IO_END;
     default: return OP_TICK; /* no call of the API presents a sample */
     }
 }
 
-static bool takes_id(enum op op) { return op == OP_COLL_END || op == OP_METRIC || op == OP_MARKER || op == OP_EVENT; }
+static bool is_io(enum op op) { return op == OP_IO_BEGIN || op == OP_IO_END; }
+
+static bool takes_id(enum op op)
+{
+    return op == OP_COLL_END || op == OP_METRIC || op == OP_MARKER || op == OP_EVENT || is_io(op);
+}
+
+/* A place for the time of a begin; of an end, that of the newest begin of its file and operation. */
+static uint64_t io_place(struct builder *b, enum op op, uint64_t key)
+{
+    uint64_t found = IO_PLACES;
+    for (uint64_t i = 0; i < IO_PLACES; i++) {
+        if (op == OP_IO_BEGIN && !b->io[i].order) found = i;
+        if (op == OP_IO_END && b->io[i].order && b->io[i].key == key &&
+            (found == IO_PLACES || b->io[i].order > b->io[found].order))
+            found = i;
+    }
+    if (found == IO_PLACES) return found;
+    b->io[found].key = key;
+    b->io[found].order = op == OP_IO_BEGIN ? ++b->io_begun : 0;
+    return found;
+}
+
+/* Fields that the event does not have are not known, or 0. */
+static void add_io(struct builder *b, enum op op, const struct fdr_read_event *e)
+{
+    uint64_t *to = b->s->field + b->s->field_count;
+    to[0] = e->field[0];
+    to[1] = e->field_count > 1 ? e->field[1] : 0;
+    to[2] = e->field_count > 2 ? e->field[2] : op == OP_IO_BEGIN ? UINT64_MAX : 0;
+    to[3] = io_place(b, op, (uint64_t)e->id << 8 | e->field[0]);
+}
 
 static bool add_event(struct builder *b, const struct fdr_read_event *e)
 {
@@ -98,7 +135,8 @@ static bool add_event(struct builder *b, const struct fdr_read_event *e)
         if (!room_for_fields(b)) return false;
         value = (uint32_t)s->field_count;
         if (takes_id(op)) s->field[s->field_count++] = e->id;
-        memcpy(s->field + s->field_count, e->field, sizeof e->field);
+        if (is_io(op)) add_io(b, op, e);
+        else memcpy(s->field + s->field_count, e->field, sizeof e->field);
         s->field_count += op == OP_EVENT ? 16 : 4;
     }
     if (!advance(b, e->time_ns, &dt) || !add(b, dt, op, value)) return false;
@@ -147,7 +185,9 @@ static bool read_definitions(struct stream *s, const struct fdr_file *file)
     s->metric = definitions(file, FDR_METRIC_DEFINITION, &s->metric_count);
     s->marker = definitions(file, FDR_MARKER_DEFINITION, &s->marker_count);
     s->event = definitions(file, FDR_EVENT_DEFINITION, &s->event_count);
-    return s->region && s->metric && s->marker && s->event && read_comms(s, file);
+    s->io_file = definitions(file, FDR_FILE_DEFINITION, &s->io_file_count);
+    s->began = calloc(IO_PLACES + 1, sizeof *s->began);
+    return s->region && s->metric && s->marker && s->event && s->io_file && s->began && read_comms(s, file);
 }
 
 static bool read_events(struct builder *b, struct fdr_file *file, uint32_t location)
