@@ -15,6 +15,8 @@
  *   below-min every call below the minimum of its region's rule
  *   hook      as fdr, by code address, as the compiler's hooks do
  *   excluded-hook  excluded, by code address
+ *   tally     fdr_tally_add in place of a call, one key for each region
+ *   io        begin and end of an operation on a file in place of a call
  *   bare      as fdr, into anonymous memory and without handlers of fatal signals
  * -t: THREADS record at once, CALLS each, each on its own processor; the figure is their mean.
  * -a: the same threads run on the same processors, but one after another. Processors differ, so -t is compared with
@@ -29,6 +31,7 @@
 #include <unistd.h>
 
 #include <fdr/fdr.h>
+#include <fdr/tally.h>
 
 #include "measure.h"
 
@@ -80,7 +83,19 @@ static inline __attribute__((always_inline)) void enter_code(unsigned n)
 #define W_LEAVE(n) fdr_leave_address(&code[n])
 #include "workload.h"
 
-enum expect { NOTHING, STORED, FILTERED, MOSTLY, OFF };
+static fdr_tally tally[64];
+#define W_PREFIX   tally
+#define W_ENTER(n) fdr_tally_add(tally[n], 0, 1, NULL)
+#define W_LEAVE(n) (void)0
+#include "workload.h"
+
+static __thread uint64_t began;
+#define W_PREFIX   io
+#define W_ENTER(n) (began = fdr_io_begin(1, FDR_IO_READ, n, FDR_IO_NO_OFFSET))
+#define W_LEAVE(n) fdr_io_end(1, FDR_IO_READ, n, 0, began)
+#include "workload.h"
+
+enum expect { NOTHING, STORED, FILTERED, MOSTLY, TALLIED, OFF };
 static const struct mode {
     const char *name;
     void (*pass)(void);
@@ -100,6 +115,8 @@ static const struct mode {
     {"min", fdr_pass, STORED, NULL, NULL, NULL, NULL, NULL, "min 1ns name *"},
     {"below-min", fdr_pass, FILTERED, NULL, NULL, NULL, NULL, NULL, "min 1000s name *"},
     {"hook", hook_pass, STORED, NULL, NULL, NULL, NULL, NULL, NULL},
+    {"tally", tally_pass, TALLIED, NULL, NULL, NULL, NULL, NULL, NULL},
+    {"io", io_pass, STORED, NULL, NULL, NULL, NULL, NULL, NULL},
     {"excluded-hook", hook_pass, FILTERED, NULL, NULL, NULL, NULL, NULL, "exclude name *"},
 };
 
@@ -141,8 +158,19 @@ static int start(const struct mode *m, const char *buffer, const char *strategy,
     for (int i = 0; i < W_REGIONS; i++) {
         snprintf(name, sizeof name, "region_%d", i);
         region[i] = fdr_region_define(name, NULL, (unsigned)i);
+        unsigned char key[FDR_TALLY_KEY_BYTES] = {(unsigned char)i};
+        fdr_tally_make(FDR_TALLY_YOURS, key, &tally[i]);
     }
+    fdr_io_file_define("input");
     return 0;
+}
+
+static uint64_t tallied(void)
+{
+    uint64_t sum = 0, one;
+    for (int i = 0; i < W_REGIONS; i++)
+        if (fdr_tally_read(tally[i], 0, &one) == 0) sum += one;
+    return sum;
 }
 
 /* The ledger shows at least `calls` calls, recorded or dropped as the mode says. */
@@ -153,6 +181,7 @@ static int as_expected(const struct mode *m, uint64_t calls)
     if (m->expect == STORED) good = good && u.presented >= calls && u.stored + u.reduced >= calls - 8;
     if (m->expect == FILTERED) good = good && u.filtered >= calls && u.stored < 8;
     if (m->expect == MOSTLY) good = good && u.presented >= calls && u.filtered >= u.presented - u.presented / 900;
+    if (m->expect == TALLIED) good = tallied() >= calls;
     if (m->expect == OFF) good = u.presented == 0;
     if (!good)
         fprintf(stderr, "bench_call %s: %llu calls, but presented %llu stored %llu filtered %llu lost %llu\n", m->name,
@@ -179,9 +208,9 @@ static bool make_ring(void)
 /* FDR_DEPTH is 1, so one open region puts the whole workload below it. */
 static double timed(const struct mode *m, long calls)
 {
-    if (m->depth) fdr_enter(region[0]);
+    if (m->depth || m->expect == TALLIED) fdr_enter(region[0]); /* tallies: a thread that records */
     double ns = measure(m->pass, counted, calls);
-    if (m->depth) fdr_leave(region[0]);
+    if (m->depth || m->expect == TALLIED) fdr_leave(region[0]);
     return ns;
 }
 
@@ -259,8 +288,9 @@ int main(int argc, char **argv)
     for (size_t i = 0; optind < argc && i < sizeof modes / sizeof *modes; i++)
         if (strcmp(argv[optind], modes[i].name) == 0) m = &modes[i];
     if (!m || calls < 1000 || threads < 1 || threads > THREADS_MOST) {
-        fprintf(stderr, "usage: bench_call [-n CALLS] [-b BUFFER] [-s STRATEGY] [-t THREADS [-a]] [-o DIR] "
-                        "empty|clock|floor|fdr|short|deep|off|bare|excluded|every|min|below-min|hook|excluded-hook\n");
+        fprintf(stderr,
+                "usage: bench_call [-n CALLS] [-b BUFFER] [-s STRATEGY] [-t THREADS [-a]] [-o DIR] "
+                "empty|clock|floor|fdr|short|deep|off|bare|excluded|every|min|below-min|hook|excluded-hook|tally|io\n");
         return 64;
     }
     if (m->expect != NOTHING && start(m, buffer, strategy, directory) != 0) return 1;

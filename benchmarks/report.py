@@ -18,6 +18,7 @@ CALL_NAMES = [
     ("deep", "fdr, below `FDR_DEPTH`"), ("excluded", "fdr, rule `exclude`"), ("every", "fdr, rule `every 1000`"),
     ("min", "fdr, rule `min` that stores all"), ("below-min", "fdr, rule `min` that stores none"),
     ("hook", "fdr, by code address"), ("excluded-hook", "fdr, by code address, rule `exclude`"),
+    ("tally", "a tally: one `fdr_tally_add`"), ("io", "begin and end of an operation on a file"),
     ("off", "fdr, `FDR_ENABLE=0`"), ("otf2", "OTF2, whole run in memory"),
 ]
 # steps of bench_encoding, the last three of a replay: key, title

@@ -98,7 +98,7 @@ part_call()
     local round mode c="$bench/bench_call"
     for ((round = 1; round <= rounds; round++)); do
         say "calls, round $round of $rounds"
-        for mode in empty floor fdr clock short deep off excluded every min below-min hook excluded-hook; do
+        for mode in empty floor fdr clock short deep off excluded every min below-min hook excluded-hook tally io; do
             call_once "$round" $mode "$c" -n "$calls" $mode
         done
         call_once "$round" full "$c" -n "$calls" -b 4M fdr

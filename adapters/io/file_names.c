@@ -108,8 +108,12 @@ fdr_io_file fdri_io_file_of(int fd)
     return look_up(fd);
 }
 
-/* A child of vfork() has descriptors of its own, but its parent's memory. */
-static bool of_this_process(void) { return (uint32_t)getpid() == __atomic_load_n(&fdr_switch_.pid, __ATOMIC_RELAXED); }
+/* A child of vfork() has descriptors of its own, but its parent's memory, where the recording is on. */
+static bool of_this_process(void)
+{
+    return !__atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED) ||
+           (uint32_t)getpid() == __atomic_load_n(&fdr_switch_.pid, __ATOMIC_RELAXED);
+}
 
 void fdri_io_file_is(int fd, fdr_io_file file)
 {

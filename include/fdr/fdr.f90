@@ -51,6 +51,7 @@ module fdr
     public :: fdr_metric_define, fdr_metric, fdr_metric_at, fdr_marker_define, fdr_marker, fdr_marker_at
     public :: fdr_comm_define, fdr_message_send, fdr_message_recv, fdr_message_send_at, fdr_message_recv_at
     public :: fdr_collective_begin, fdr_collective_end, fdr_collective_begin_at, fdr_collective_end_at
+    public :: fdr_tally_make, fdr_tally_add, fdr_tally_set, fdr_tally_read, fdr_tally_compare_set
     public :: fdr_io_file_define, fdr_io_begin, fdr_io_end, fdr_io_begin_at, fdr_io_end_at
     public :: fdr_thread_name, fdr_note, fdr_pause, fdr_resume, fdr_rewind_mark, fdr_rewind
     public :: fdr_phase_begin, fdr_phase_end, fdr_snapshot, fdr_last_snapshot, fdr_version
@@ -109,6 +110,26 @@ module fdr
             integer(c_int32_t), value :: peer, tag, comm
             integer(c_int64_t), value :: bytes, time_ns
         end subroutine
+        !> Counters of the process, by key: <fdr/tally.h>. counter: 0 to 2. 0, or a negative errno.
+        integer(c_int) function fdr_tally_set(tally, counter, value) bind(c, name="fdr_tally_set")
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: tally, value
+            integer(c_int), value :: counter
+        end function
+        integer(c_int) function fdr_tally_read(tally, counter, value) bind(c, name="fdr_tally_read")
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: tally
+            integer(c_int), value :: counter
+            integer(c_int64_t), intent(out) :: value
+        end function
+        !> 1 if the counter was `expected`; else `expected` becomes its value.
+        integer(c_int) function fdr_tally_compare_set(tally, counter, expected, desired) &
+            bind(c, name="fdr_tally_compare_set")
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: tally, desired
+            integer(c_int), value :: counter
+            integer(c_int64_t), intent(inout) :: expected
+        end function
         !> operation: fdr_io_read ...; bytes: asked for; offset: fdr_io_no_offset if it is not known. The result is for
         !> fdr_io_end.
         integer(c_int64_t) function fdr_io_begin(file, operation, bytes, offset) bind(c, name="fdr_io_begin")
@@ -211,6 +232,18 @@ module fdr
             import :: c_int32_t, c_char
             character(kind=c_char), intent(in) :: name(*)
         end function
+        integer(c_int) function c_tally_make(kind, key, tally) bind(c, name="fdr_tally_make")
+            import :: c_int, c_int32_t, c_int64_t, c_char
+            integer(c_int32_t), value :: kind
+            character(kind=c_char), intent(in) :: key(*)
+            integer(c_int64_t), intent(out) :: tally
+        end function
+        integer(c_int) function c_tally_add(tally, counter, more, before) bind(c, name="fdr_tally_add")
+            import :: c_int, c_int64_t, c_ptr
+            integer(c_int64_t), value :: tally, more
+            integer(c_int), value :: counter
+            type(c_ptr), value :: before
+        end function
         integer(c_int32_t) function c_io_file_define(name) bind(c, name="fdr_io_file_define")
             import :: c_int32_t, c_char
             character(kind=c_char), intent(in) :: name(*)
@@ -310,6 +343,28 @@ contains
     integer(fdr_id) function fdr_marker_define(name)
         character(len=*), intent(in) :: name
         fdr_marker_define = c_marker_define(text(name))
+    end function
+
+    !> kind: 32768 and above. key: at most 24 bytes; zeros fill it up.
+    integer(c_int) function fdr_tally_make(kind, key, tally)
+        integer(c_int32_t), intent(in) :: kind
+        character(len=*), intent(in) :: key
+        integer(fdr_int), intent(out) :: tally
+        character(kind=c_char, len=24) :: whole
+        whole = repeat(c_null_char, 24)
+        whole(1:min(24, len(key))) = key
+        fdr_tally_make = c_tally_make(kind, whole, tally)
+    end function
+
+    !> before: the value before.
+    integer(c_int) function fdr_tally_add(tally, counter, more, before)
+        integer(fdr_int), intent(in) :: tally, more
+        integer(c_int), intent(in) :: counter
+        integer(fdr_int), intent(out), optional, target :: before
+        type(c_ptr) :: to
+        to = c_null_ptr
+        if (present(before)) to = c_loc(before)
+        fdr_tally_add = c_tally_add(tally, counter, more, to)
     end function
 
     integer(fdr_id) function fdr_io_file_define(name)

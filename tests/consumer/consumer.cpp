@@ -29,6 +29,12 @@ int main()
             odd++;
         }
     }
+    const unsigned char key[FDR_TALLY_KEY_BYTES] = {1};
+    const fdr::tally thrown(FDR_TALLY_YOURS, key);
+    uint64_t expected = 4;
+    if (!thrown.ok() || thrown.add(0, 4) != 0 || thrown.add(0) != 4 || thrown.compare_set(0, expected, 9)) return 1;
+    thrown.set(1, 3);
+    if (expected != 5 || !thrown.compare_set(0, expected, 9) || thrown.read(0) != 9 || thrown.read(1) != 3) return 1;
     if (odd != 50 || fdr_snapshot("why") != 0) return EXIT_FAILURE;
     std::printf("%s\n", fdr_last_snapshot());
     fdr_finalize();

@@ -12,7 +12,7 @@ program consumer
     type(fdr_usage_type) :: usage
     integer(c_int64_t), target :: pairs(2) = [-5, 6]
     integer(fdr_id) :: outer, inner, temperature, steps, round, pair, exchanged, both, input
-    integer(fdr_int) :: began
+    integer(fdr_int) :: began, tally, before
     integer :: i, trigger
     if (fdr_init() /= 0) error stop "fdr_init"
     outer = fdr_region_define("outer loop", "consumer.f90", 10)
@@ -43,6 +43,12 @@ program consumer
         call fdr_leave(inner)
         call fdr_leave(outer)
     end do
+    if (fdr_tally_make(40000, "halo", tally) /= 0) error stop "fdr_tally_make"
+    if (fdr_tally_add(tally, 0, 5_fdr_int) /= 0) error stop "fdr_tally_add"
+    if (fdr_tally_add(tally, 0, 2_fdr_int, before) /= 0 .or. before /= 5) error stop "fdr_tally_add, before"
+    if (fdr_tally_set(tally, 1, 9_fdr_int) /= 0) error stop "fdr_tally_set"
+    if (fdr_tally_compare_set(tally, 1, before, 1_fdr_int) /= 0 .or. before /= 9) error stop "fdr_tally_compare_set"
+    if (fdr_tally_read(tally, 0, before) /= 0 .or. before /= 7) error stop "fdr_tally_read"
     trigger = fdr_trigger_add("mine: api  ")
     if (trigger <= 0) error stop "fdr_trigger_add"
     if (fdr_trigger_count(trigger) /= 0) error stop "fdr_trigger_count"
