@@ -22,7 +22,8 @@ enum fdri_policies_answer fdri_policies_is_idle(const struct fdri_policies_waite
     case FDRI_SYSTEM_WAIT_NONE:
     case FDRI_SYSTEM_WAIT_LOCK:
     case FDRI_SYSTEM_WAIT_OTHER: return FDRI_POLICIES_NO;
-    /* these wait for whatever comes next. The joined thread is judged itself. */
+    /* these wait for whatever comes next, or end by themselves. The joined thread is judged itself. */
+    case FDRI_SYSTEM_WAIT_SLEEP:
     case FDRI_SYSTEM_WAIT_JOIN:
     case FDRI_SYSTEM_WAIT_EVENTS:
     case FDRI_SYSTEM_WAIT_SIGNAL: return FDRI_POLICIES_YES;

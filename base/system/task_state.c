@@ -51,10 +51,35 @@ void fdri_system_call_parse(const char *text, struct fdri_system_call *c)
     c->state = FDRI_SYSTEM_CALL_BLOCKS;
 }
 
+/* A stop, a debugger or a suspended machine interrupts calls with a time limit. They go on under another number, with
+ * the same arguments. The function of the kernel in which the thread waits tells which call it is. */
+static long restarted_call(uint32_t pid, uint32_t tid)
+{
+    static const struct {
+        const char *part;
+        long number;
+    } calls[] = {{"nanosleep", SYS_clock_nanosleep}, {"poll", SYS_ppoll}, {"futex", SYS_futex}};
+    char text[64];
+    fdri_system_task_read(pid, tid, "wchan", text, sizeof text);
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        if (strstr(text, calls[i].part)) return calls[i].number;
+    return SYS_restart_syscall;
+}
+
+bool fdri_system_call_read(uint32_t pid, uint32_t tid, struct fdri_system_call *c)
+{
+    char text[512];
+    *c = (struct fdri_system_call){.state = FDRI_SYSTEM_CALL_UNKNOWN};
+    if (!fdri_system_task_read(pid, tid, "syscall", text, sizeof text)) return false;
+    fdri_system_call_parse(text, c);
+    if (c->state == FDRI_SYSTEM_CALL_BLOCKS && c->number == SYS_restart_syscall) c->number = restarted_call(pid, tid);
+    return true;
+}
+
 const char *fdri_system_wait_name(enum fdri_system_wait wait)
 {
-    static const char *const names[] = {"",       "",      "lock",  "condition", "join", "events",
-                                        "signal", "input", "child", "time",      "call"};
+    static const char *const names[] = {"",       "",      "lock",  "condition", "join",  "events",
+                                        "signal", "input", "child", "time",      "sleep", "call"};
     _Static_assert(sizeof names / sizeof names[0] == FDRI_SYSTEM_WAIT_COUNT, "a name for each");
     return names[wait];
 }
@@ -120,7 +145,18 @@ static const struct {
     {SYS_waitid, FDRI_SYSTEM_WAIT_CHILD},
     {SYS_nanosleep, FDRI_SYSTEM_WAIT_TIME},
     {SYS_clock_nanosleep, FDRI_SYSTEM_WAIT_TIME},
+    {SYS_restart_syscall, FDRI_SYSTEM_WAIT_TIME},
 };
+
+/* What the program asked for; false also for a sleep until a moment. */
+static bool sleeps_long(uint32_t pid, const struct fdri_system_call *c)
+{
+    bool clock = c->number == SYS_clock_nanosleep;
+    int64_t time[2] = {0, 0}; /* seconds, nanoseconds */
+    if (clock ? c->argument[1] & 1 : c->number != SYS_nanosleep) return false; /* 1: TIMER_ABSTIME */
+    return fdri_system_read_memory(pid, c->argument[clock ? 2 : 0], time, sizeof time) &&
+           (time[0] > 0 || time[1] >= 100000000);
+}
 
 static bool is_poll(long number)
 {
@@ -136,6 +172,7 @@ enum fdri_system_wait fdri_system_wait_of(uint32_t pid, const struct fdri_system
     if (c->state == FDRI_SYSTEM_CALL_UNKNOWN) return FDRI_SYSTEM_WAIT_UNKNOWN;
     if (c->number == SYS_futex) return futex_wait(pid, c);
     if (is_poll(c->number)) return c->argument[1] > 1 ? FDRI_SYSTEM_WAIT_EVENTS : FDRI_SYSTEM_WAIT_INPUT;
+    if (sleeps_long(pid, c)) return FDRI_SYSTEM_WAIT_SLEEP;
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
         if (calls[i].number == c->number) return calls[i].wait;
     return FDRI_SYSTEM_WAIT_OTHER;

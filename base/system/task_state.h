@@ -16,13 +16,16 @@ char fdri_system_task_letter(const char *stat);
 /* How often the thread gave up its processor to wait, by the text of `status`. */
 uint64_t fdri_system_task_waits(const char *status);
 
-/* The text of `syscall`. */
+/* The call in which a thread waits. */
 struct fdri_system_call {
     enum { FDRI_SYSTEM_CALL_UNKNOWN, FDRI_SYSTEM_CALL_RUNS, FDRI_SYSTEM_CALL_BLOCKS } state;
     int64_t number; /* if it blocks; -1: in no system call, as in a page fault */
     uint64_t argument[6], sp, pc;
 };
-void fdri_system_call_parse(const char *text, struct fdri_system_call *c);
+void fdri_system_call_parse(const char *text, struct fdri_system_call *c); /* of the text of `syscall` */
+/* Of a thread. False: the kernel does not say (errno). A call that went on after a stop of the thread counts as itself;
+ * its number is SYS_restart_syscall only where the kernel does not say which it is. */
+bool fdri_system_call_read(uint32_t pid, uint32_t tid, struct fdri_system_call *c);
 
 /* What a thread waits for. */
 enum fdri_system_wait {
@@ -35,7 +38,8 @@ enum fdri_system_wait {
     FDRI_SYSTEM_WAIT_SIGNAL,
     FDRI_SYSTEM_WAIT_INPUT, /* read, recv, select, poll of one descriptor */
     FDRI_SYSTEM_WAIT_CHILD, /* a child process */
-    FDRI_SYSTEM_WAIT_TIME,  /* sleep */
+    FDRI_SYSTEM_WAIT_TIME,  /* a short sleep, as in a loop that looks for something; a time in an unknown call */
+    FDRI_SYSTEM_WAIT_SLEEP, /* one of at least 0.1 s */
     FDRI_SYSTEM_WAIT_OTHER, /* any other system call */
     FDRI_SYSTEM_WAIT_COUNT
 };

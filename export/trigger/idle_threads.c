@@ -79,11 +79,9 @@ static enum fdri_system_wait wait_by_stack(const struct fdri_system_call *c, boo
 
 static struct fdri_trigger_wait wait_of(uint32_t tid)
 {
-    char text[256];
     bool mutex = false;
     struct fdri_system_call c;
-    fdri_system_task_read(0, tid, "syscall", text, sizeof text);
-    fdri_system_call_parse(text, &c);
+    fdri_system_call_read(0, tid, &c);
     struct fdri_trigger_wait w = {.wait = fdri_system_wait_of(0, &c)};
     if (!fdri_system_is_futex(&c)) return w;
     enum fdri_system_wait by_stack = wait_by_stack(&c, &mutex);

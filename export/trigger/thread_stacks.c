@@ -110,10 +110,8 @@ enum thread_execution { EXECUTION_UNKNOWN, RUNS, WAITS_AGAIN, WAITS_ONCE }; /* t
 
 static enum thread_execution execution_state(uint32_t tid, uint64_t *sp, uint64_t *pc)
 {
-    char text[512];
     struct fdri_system_call c;
-    fdri_system_task_read(0, tid, "syscall", text, sizeof text);
-    fdri_system_call_parse(text, &c);
+    fdri_system_call_read(0, tid, &c);
     if (c.state == FDRI_SYSTEM_CALL_RUNS) return RUNS;
     if (c.state == FDRI_SYSTEM_CALL_UNKNOWN) return EXECUTION_UNKNOWN;
     *sp = c.sp;

@@ -117,8 +117,7 @@ static void look_at(struct look *l, uint32_t tid)
     name[strcspn(name, "\n")] = 0;
     char *kept = fdri_file_alloc(f, sizeof name);
     t.name = kept ? strcpy(kept, name) : "";
-    if (!fdri_system_task_read(l->pid, tid, "syscall", text, sizeof text) && !l->error) l->error = errno;
-    fdri_system_call_parse(text, &c);
+    if (!fdri_system_call_read(l->pid, tid, &c) && !l->error) l->error = errno;
     if (c.state == FDRI_SYSTEM_CALL_BLOCKS) add_stack(l, tid, name, &c);
     enum fdri_system_wait wait = fdri_system_wait_of(l->pid, &c);
     bool mutex = false;

@@ -11,11 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include <cmocka.h>
 
 #include "base/system/procfs.h"
 #include "base/system/task_look.h"
+#include "base/system/task_state.h"
 
 /* The simulated /proc: the texts of three files, or the errors of reading them. */
 static struct {
@@ -85,6 +87,45 @@ static void system_calls_are_named(void **state)
     }
 }
 
+static enum fdri_system_wait wait_after(long call, unsigned flags, const void *second, const char *wchan, long is)
+{
+    char text[200];
+    struct fdri_system_call c;
+    snprintf(text, sizeof text, "%ld 0x1000 0x%x 0x%jx 0x0 0x0 0x0 0x7ffcf7bd09f8 0x7f65136c7503\n", call, flags,
+             (uintmax_t)(uintptr_t)second);
+    set(text, 0, NULL, 0, wchan);
+    assert_true(fdri_system_call_read(0, 4711, &c));
+    assert_int_equal(c.number, is);
+    return fdri_system_wait_of(0, &c);
+}
+
+/* As after SIGSTOP and SIGCONT, with a debugger, and on a machine that slept. */
+static void restarted_calls_are_known(void **state)
+{
+    static const struct timespec second = {1, 0};
+    const long restart = SYS_restart_syscall;
+    (void)state;
+    assert_int_equal(wait_after(restart, 1, NULL, "poll_schedule_timeout.constprop.0", SYS_ppoll),
+                     FDRI_SYSTEM_WAIT_INPUT);
+    assert_int_equal(wait_after(restart, 2, NULL, "do_sys_poll", SYS_ppoll), FDRI_SYSTEM_WAIT_EVENTS);
+    assert_int_equal(wait_after(restart, 0x189, NULL, "futex_do_wait", SYS_futex), FDRI_SYSTEM_WAIT_CONDITION);
+    assert_int_equal(wait_after(restart, 0, &second, "hrtimer_nanosleep", SYS_clock_nanosleep),
+                     FDRI_SYSTEM_WAIT_SLEEP);
+    assert_int_equal(wait_after(restart, 0, NULL, "0", restart), FDRI_SYSTEM_WAIT_TIME);
+    assert_int_equal(wait_after(restart, 0, NULL, NULL, restart), FDRI_SYSTEM_WAIT_TIME);
+}
+
+static void long_sleeps(void **state)
+{
+    static const struct timespec tenth = {0, 100000000}, less = {0, 99999999};
+    const long call = SYS_clock_nanosleep;
+    (void)state;
+    assert_int_equal(wait_after(call, 0, &tenth, NULL, call), FDRI_SYSTEM_WAIT_SLEEP);
+    assert_int_equal(wait_after(call, 0, &less, NULL, call), FDRI_SYSTEM_WAIT_TIME);
+    assert_int_equal(wait_after(call, 1, &tenth, NULL, call), FDRI_SYSTEM_WAIT_TIME); /* until a moment */
+    assert_int_equal(wait_after(call, 0, NULL, NULL, call), FDRI_SYSTEM_WAIT_TIME);   /* nothing to read there */
+}
+
 static void other_states(void **state)
 {
     struct fdri_system_task t;
@@ -147,7 +188,7 @@ static void odd_texts_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(system_calls_are_named), cmocka_unit_test(other_states),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(system_calls_are_named), cmocka_unit_test(restarted_calls_are_known), cmocka_unit_test(long_sleeps), cmocka_unit_test(other_states),
                                        cmocka_unit_test(place_is_unknown_without_the_right_to_read_it),
                                        cmocka_unit_test(nothing_can_be_read), cmocka_unit_test(odd_texts_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);

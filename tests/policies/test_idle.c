@@ -36,6 +36,7 @@ static void P10_answer_of_each_wait(void **state)
                                        {FDRI_SYSTEM_WAIT_INPUT, UNKNOWN, YES},
                                        {FDRI_SYSTEM_WAIT_CHILD, UNKNOWN, YES},
                                        {FDRI_SYSTEM_WAIT_TIME, UNKNOWN, YES},
+                                       {FDRI_SYSTEM_WAIT_SLEEP, YES, YES},
                                        {FDRI_SYSTEM_WAIT_OTHER, NO, NO}};
     (void)state;
     for (int i = 0; i < FDRI_SYSTEM_WAIT_COUNT; i++) {

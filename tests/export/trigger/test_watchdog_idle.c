@@ -284,6 +284,18 @@ static void P10_a_place_becomes_usual(void **state)
     assert_int_equal(found[3], found[2]);
 }
 
+/* Also in a new place, after the thread has worked. */
+static void P10_a_long_sleep_is_idle(void **state)
+{
+    (void)state;
+    prepare(NULL);
+    add(SLEEP, "keep_house", 300);
+    look(8);
+    unsigned found = snapshots(NULL, 0);
+    finish();
+    assert_int_equal(found, 0);
+}
+
 static void P10_mpi_is_never_idle(void **state)
 {
     (void)state;
@@ -312,6 +324,7 @@ int main(void)
                                        cmocka_unit_test(P10_waits_for_locks_are_reported_with_the_holder),
                                        cmocka_unit_test(P10_condition_that_waits_for_its_mutex_is_reported),
                                        cmocka_unit_test(P10_a_place_becomes_usual),
+                                       cmocka_unit_test(P10_a_long_sleep_is_idle),
                                        cmocka_unit_test(P10_mpi_is_never_idle),
                                        cmocka_unit_test(P10_ignored_threads_raise_nothing)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit promise=P8 wrap=fdri_system_task_read,fdri_system_read_memory */
+/* ctest: label=unit promise=P8 wrap=fdri_system_call_read,fdri_system_read_memory */
 /* P8: the kernel hides the system calls and the memory of a process, as it does under yama. fdr_process_look then says
  * so, in one line; the states are there, no thread is taken for idle, and no stack is invented. */
 #include <errno.h>
@@ -20,15 +20,14 @@
 
 static bool hidden;
 
-size_t __real_fdri_system_task_read(uint32_t pid, uint32_t tid, const char *file, char *text, size_t bytes);
-size_t __wrap_fdri_system_task_read(uint32_t pid, uint32_t tid, const char *file, char *text, size_t bytes);
-size_t __wrap_fdri_system_task_read(uint32_t pid, uint32_t tid, const char *file, char *text, size_t bytes)
+bool __real_fdri_system_call_read(uint32_t pid, uint32_t tid, struct fdri_system_call *c);
+bool __wrap_fdri_system_call_read(uint32_t pid, uint32_t tid, struct fdri_system_call *c);
+bool __wrap_fdri_system_call_read(uint32_t pid, uint32_t tid, struct fdri_system_call *c)
 {
-    if (!hidden || (strcmp(file, "syscall") && strcmp(file, "wchan")))
-        return __real_fdri_system_task_read(pid, tid, file, text, bytes);
-    *text = 0;
+    if (!hidden) return __real_fdri_system_call_read(pid, tid, c);
+    memset(c, 0, sizeof *c);
     errno = EPERM;
-    return 0;
+    return false;
 }
 bool __real_fdri_system_read_memory(uint32_t pid, uint64_t address, void *to, size_t bytes);
 bool __wrap_fdri_system_read_memory(uint32_t pid, uint64_t address, void *to, size_t bytes);
