@@ -152,7 +152,7 @@ static const struct {
 static bool sleeps_long(uint32_t pid, const struct fdri_system_call *c)
 {
     bool clock = c->number == SYS_clock_nanosleep;
-    int64_t time[2] = {0, 0}; /* seconds, nanoseconds */
+    int64_t time[2] = {0, 0};                                                  /* seconds, nanoseconds */
     if (clock ? c->argument[1] & 1 : c->number != SYS_nanosleep) return false; /* 1: TIMER_ABSTIME */
     return fdri_system_read_memory(pid, c->argument[clock ? 2 : 0], time, sizeof time) &&
            (time[0] > 0 || time[1] >= 100000000);

@@ -652,13 +652,14 @@ FDR_API const char *fdr_crash_text_at(const struct fdr_file *file, size_t index,
 
 struct fdr_task_info {
     uint32_t tid;
-    const char *name;      /* the kernel's */
-    char state;            /* R runs, S sleeps, D cannot be interrupted, T stopped, t traced; '?' not known */
-    bool frozen;           /* with its control group */
-    const char *waits_for; /* "lock", "condition", "join", "events", "signal", "input", "child", "time", "sleep", "call"; "": it
+    const char *name; /* the kernel's */
+    char state;       /* R runs, S sleeps, D cannot be interrupted, T stopped, t traced; '?' not known */
+    bool frozen;      /* with its control group */
+    const char *
+        waits_for; /* "lock", "condition", "join", "events", "signal", "input", "child", "time", "sleep", "call"; "": it
                               runs, or this is not known */
-    uint32_t lock_owner;   /* the thread that holds the mutex for which it waits; 0: not known */
-    uint64_t waits;        /* how often it has given up its processor to wait */
+    uint32_t lock_owner; /* the thread that holds the mutex for which it waits; 0: not known */
+    uint64_t waits;      /* how often it has given up its processor to wait */
 };
 /* Looks at the threads of process `pid`, whose copy `file` is, without stopping them. Then fdr_tasks has them, and
  * fdr_crash_threads the stacks of those that wait. 0, or -errno with a message that says what cannot be seen: another

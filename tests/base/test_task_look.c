@@ -109,8 +109,7 @@ static void restarted_calls_are_known(void **state)
                      FDRI_SYSTEM_WAIT_INPUT);
     assert_int_equal(wait_after(restart, 2, NULL, "do_sys_poll", SYS_ppoll), FDRI_SYSTEM_WAIT_EVENTS);
     assert_int_equal(wait_after(restart, 0x189, NULL, "futex_do_wait", SYS_futex), FDRI_SYSTEM_WAIT_CONDITION);
-    assert_int_equal(wait_after(restart, 0, &second, "hrtimer_nanosleep", SYS_clock_nanosleep),
-                     FDRI_SYSTEM_WAIT_SLEEP);
+    assert_int_equal(wait_after(restart, 0, &second, "hrtimer_nanosleep", SYS_clock_nanosleep), FDRI_SYSTEM_WAIT_SLEEP);
     assert_int_equal(wait_after(restart, 0, NULL, "0", restart), FDRI_SYSTEM_WAIT_TIME);
     assert_int_equal(wait_after(restart, 0, NULL, NULL, restart), FDRI_SYSTEM_WAIT_TIME);
 }
@@ -188,8 +187,12 @@ static void odd_texts_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(system_calls_are_named), cmocka_unit_test(restarted_calls_are_known), cmocka_unit_test(long_sleeps), cmocka_unit_test(other_states),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(system_calls_are_named),
+                                       cmocka_unit_test(restarted_calls_are_known),
+                                       cmocka_unit_test(long_sleeps),
+                                       cmocka_unit_test(other_states),
                                        cmocka_unit_test(place_is_unknown_without_the_right_to_read_it),
-                                       cmocka_unit_test(nothing_can_be_read), cmocka_unit_test(odd_texts_are_refused)};
+                                       cmocka_unit_test(nothing_can_be_read),
+                                       cmocka_unit_test(odd_texts_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
