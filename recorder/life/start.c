@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Start and end of a recording, and its end in a forked child. */
+/* Start and end of a recording. */
 #define _GNU_SOURCE
 #include <assert.h>
 #include <errno.h>
@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
@@ -22,9 +21,7 @@
 #include "base/clock.h"
 #include "base/fd/kept_open.h"
 #include "base/fd/open_high.h"
-#include "base/system/cancellation.h"
 #include "base/system/loader.h"
-#include "base/system/signal_mask.h"
 #include "base/system/syscall.h"
 #include "base/text/message.h"
 #include "bins/bins.h"
@@ -55,7 +52,6 @@ static_assert(sizeof fdr_switch_ == 65536, "nothing else in its page");
 
 struct fdri_life_recorder fdri_life_recording = {
     .kept_live_file = {.fd = -1}, .kept_live_dir = {.fd = -1}, .kept_dir = {.fd = -1}};
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t recordings;
 
 uint64_t fdri_life_ns_to_ticks(uint64_t ns)
@@ -64,193 +60,15 @@ uint64_t fdri_life_ns_to_ticks(uint64_t ns)
     return (uint64_t)((unsigned __int128)ns * fdri_life_recording.ticks_per_second / 1000000000u);
 }
 
-/* ---- fork ---- */
-
-static sigset_t fork_mask; /* under the lock */
-/* This thread has the lock, or is taking or releasing it; the handlers of fork() do not set it. It is set before and
- * cleared after, so a handler that interrupts the holder finds it set. take_lock blocks the program's handlers,
- * fdr_ending does not. Handlers of faults and of FDR_SIGNAL always run; they may fork a debugger, which takes the lock,
- * or call exit(). */
-static __thread bool at_lock;
-static uint32_t in_fork; /* atomic: a thread is in fork(), between the atfork handlers, and holds all locks */
-static bool wiped;       /* the switch is off in every child with memory of its own */
-
-/* Is this a child made by _Fork or clone, with a copy of its parent's recording? A vfork child is none: it shares the
- * parent's memory, finds the switch on, and must leave the recording alone. */
-static bool forked_without_handlers(void)
-{
-    return fdri_atomic_load_relaxed(&fdri_life_recording.running) &&
-           fdri_atomic_load_relaxed(&fdri_life_recording.pid) != fdri_export_pid() &&
-           !(wiped && fdri_atomic_load_relaxed(&fdr_switch_.on));
-}
-
-struct held {
-    sigset_t mask;
-    struct fdri_system_cancel cancel;
-};
-
-static bool holds_lock(void) { return fdri_atomic_load_relaxed(&at_lock); }
-
-static bool try_lock(void)
-{
-    fdri_atomic_store_relaxed(&at_lock, true);
-    fdri_atomic_signal_fence();
-    bool got = !pthread_mutex_trylock(&lock);
-    fdri_atomic_signal_fence();
-    if (!got) fdri_atomic_store_relaxed(&at_lock, false);
-    return got;
-}
-
-/* pthread_mutex_lock would not do: at_lock must say whether this thread has the lock, and a handler could not know it
- * while the thread waits. A handler that forks during the sleep waits for the lock in fork_prepare. */
-static void wait_for_lock(void)
-{
-    while (!try_lock()) fdri_system_sleep(1000000);
-}
-
-static struct held take_lock(void)
-{
-    struct held h;
-    fdri_system_signals_block_handled(&h.mask, fdri_trigger_handles);
-    h.cancel = fdri_system_cancel_off();
-    wait_for_lock();
-    return h;
-}
-
-static void give_lock(void)
-{
-    pthread_mutex_unlock(&lock);
-    fdri_atomic_signal_fence();
-    fdri_atomic_store_relaxed(&at_lock, false);
-}
-
-static void release_lock(const struct held *h)
-{
-    give_lock();
-    fdri_system_cancel_defer(h->cancel);
-    fdri_system_signals_restore(&h->mask); /* a pending handler runs now and may leave by longjmp */
-    fdri_system_cancel_restore(h->cancel);
-}
-
-/* Takes every lock of the library. Signals stay blocked until fork_done: a handler could
- * define something and wait for its own thread. */
-static void take_all(void)
-{
-    sigset_t old;
-    fdri_system_signals_block(&old);
-    pthread_mutex_lock(&lock);
-    fork_mask = old;
-    fdri_atomic_store_relaxed(&in_fork, 1u);
-    fdri_counters_fork(0);
-    fdri_samples_sampler_fork(0);
-    fdri_trigger_dumper_fork(0);
-    fdri_names_address_fork(0);
-    fdri_names_modules_fork(0);
-    fdri_names_define_fork(0);
-    fdri_watch_fork(0);
-    fdri_fd_low_fork(0);
-}
-static void bare_child(void);
-static void fork_prepare(void)
-{
-    if (forked_without_handlers()) bare_child();
-    if (holds_lock()) return;
-    take_all();
-    fdri_life_fork_prepare();
-}
-static void release_all(int phase)
-{
-    fdri_crash_fork(phase);
-    fdri_fd_low_fork(phase);
-    fdri_watch_fork(phase);
-    fdri_names_define_fork(phase);
-    fdri_names_modules_fork(phase);
-    fdri_names_address_fork(phase);
-    fdri_trigger_dumper_fork(phase);
-    fdri_counters_fork(phase);
-    fdri_samples_sampler_fork(phase);
-    pthread_mutex_unlock(&lock);
-}
-static void fork_done(int phase)
-{
-    sigset_t old = fork_mask;
-    if (!fdri_atomic_swap_acq_rel(&in_fork, 0u)) return; /* L:fork: at_exit() has released them instead */
-    release_all(phase);
-    fdri_system_signals_restore(&old);
-}
-static void fork_parent(void)
-{
-    if (holds_lock()) return;
-    fdri_life_fork_parent();
-    fork_done(1);
-}
-
-/* In a child: makes every lock anew, as it may be held by a thread that only the parent has, and takes all of them. */
-static void make_locks_anew(void)
-{
-    pthread_mutex_init(&lock, NULL);
-    fdri_atomic_store_relaxed(&at_lock, false);
-    fdri_crash_fork(3);
-    fdri_fd_low_fork(3);
-    fdri_counters_fork(3);
-    fdri_samples_sampler_fork(3);
-    fdri_trigger_dumper_fork(3);
-    fdri_names_address_fork(3);
-    fdri_names_modules_fork(3);
-    fdri_names_define_fork(3);
-    fdri_watch_fork(3);
-    take_all();
-}
-
-/* Did a handler interrupt a record of this location and call fork? Then the child returns into that record. */
-static bool returns_into_record(const struct fdri_thread *t)
-{
-    return t->loc && t->recording == fdri_life_recording.number && fdri_atomic_load_relaxed(&t->loc->busy);
-}
+/* ---- exit ---- */
 
 static int exit_status; /* of exit(), once it runs */
 static bool exiting;    /* the whole process ends, not only the recording */
 
-/* The child records nothing until it calls fdr_init, and never into its parent's arena. If it returns into a record, it
- * needs a private copy of the arena as it was: in an empty one that record would follow offsets to nothing. */
-static void fork_child(void)
+void fdri_life_exit_forget(void)
 {
-    bool inside = holds_lock(); /* in a handler that interrupted the holder of the lock: free nothing it uses */
-    if (inside) make_locks_anew();
-    fdri_atomic_store_relaxed(&fdr_switch_.on, 0u);
-    fdri_thread_holders_fork();
-    fdri_crash_fork(3);
     exit_status = 0;
     exiting = false;
-    bool own = fdri_life_recording.kept_live_file.fd < 0 || fdri_crash_own_view();
-    bool back = own && fdri_life_recording.running &&
-                (inside || returns_into_record(&fdri_record_self) || returns_into_record(&fdri_record_lane) ||
-                 fdri_snapshot_is_here());
-    if (fdri_life_recording.running) fdri_names_define_save();
-    fdri_life_fork_child(fdri_life_recording.running && !back);
-    if (back) fdri_memory_arena_abandon(&fdri_life_recording, false);
-    else if (fdri_life_recording.running || fdri_life_recording.abandoned)
-        fdri_memory_arena_drop(&fdri_life_recording, false);
-    fdri_life_recording.running = fdri_life_recording.abandoned = false;
-    fork_done(2);
-}
-
-static void after_fork(void)
-{
-    fork_child();
-    fdri_life_fork_follow();
-}
-
-/* In a child made by _Fork or clone, for which no atfork handlers ran: does their work. */
-static void bare_child(void)
-{
-    make_locks_anew();
-    fork_child();
-}
-
-void fdri_life_fork_notice(void)
-{
-    if (forked_without_handlers()) bare_child();
 }
 
 static void note_status(int status, void *unused)
@@ -275,13 +93,10 @@ void fdri_life_watch_exit(bool attaching)
 
 static void register_handlers_once(void)
 {
-    /* So children made without atfork handlers (_Fork, clone) find the switch off. If the kernel refuses, the handlers
-     * below still turn it off after fork(). */
-    bool own = sysconf(_SC_PAGESIZE) <= (long)sizeof fdr_switch_; /* else neighbouring data would be wiped as well */
-    wiped = own && madvise(&fdr_switch_, sizeof fdr_switch_, MADV_WIPEONFORK) == 0;
+    fdri_life_fork_wipe();
     fdri_system_barrier_register();
     fdri_thread_attach_once();
-    pthread_atfork(fork_prepare, fork_parent, after_fork);
+    fdri_life_fork_watch();
 }
 
 /* ---- start ---- */
@@ -467,7 +282,7 @@ static int begin(bool provisional)
     if (!fdri_governor_start(r->settings.overhead))
         fdri_text_message("FDR_OVERHEAD: no memory, or FDR_BUFFER is below 1M; no region is muted");
     r->number = ++recordings;
-    fdri_atomic_store_relaxed(&r->pid, r->identity.pid); /* forked_without_handlers() reads it without the lock */
+    fdri_atomic_store_relaxed(&r->pid, r->identity.pid); /* fdri_life_forked_bare() reads it without the lock */
     fdri_atomic_store_relaxed(&fdr_switch_.pid, (uint32_t)r->pid);
     fdri_names_note_reset();
     fdri_memory_check_reset();
@@ -517,14 +332,14 @@ int fdr_init(const struct fdr_config *config)
             config->size);
         return -EINVAL;
     }
-    if (forked_without_handlers()) bare_child();
-    struct held h = take_lock();
+    fdri_life_fork_notice();
+    struct fdri_life_held h = fdri_life_lock();
     fdri_thread_inside++; /* an instrumented allocator records only when everything is in place */
     /* a recording that began by itself gives way to one with settings of the program */
     bool stays = fdri_atomic_load_relaxed(&fdr_switch_.on) && !(config && fdri_life_recording.by_itself);
     int result = stays ? 0 : start(config);
     fdri_thread_inside--;
-    release_lock(&h);
+    fdri_life_unlock(&h);
     return result;
 }
 
@@ -601,12 +416,12 @@ static void finalize(void)
 
 void fdr_finalize(void)
 {
-    if (forked_without_handlers()) return; /* the lock may be held by a thread that only the parent has */
+    if (fdri_life_forked_bare()) return; /* the lock may be held by a thread that only the parent has */
     fdri_thread_settle_own((uint64_t)(uintptr_t)__builtin_frame_address(0));
-    struct held h = take_lock();
+    struct fdri_life_held h = fdri_life_lock();
     finalize();
     fdri_life_fork_forget();
-    release_lock(&h);
+    fdri_life_unlock(&h);
 }
 
 /* May run in a handler that interrupted the holder of the lock; then at_lock is the holder's, and this does nothing. */
@@ -614,17 +429,18 @@ int fdr_ending(const char *by, int status)
 {
     bool left = false;
     if (!fdri_atomic_load_relaxed(&fdr_switch_.on) ||
-        (int)fdri_atomic_load_relaxed(&fdr_switch_.pid) != fdri_export_pid() || holds_lock() || !try_lock())
+        (int)fdri_atomic_load_relaxed(&fdr_switch_.pid) != fdri_export_pid() || fdri_life_holds_lock() ||
+        !fdri_life_try_lock())
         return 0;
     if (fdri_atomic_load_relaxed(&fdr_switch_.on)) left = fdri_crash_end(by ? by : "?", status);
-    give_lock();
+    fdri_life_give_lock();
     return left;
 }
 
 /* The old arena is a file whose original process may still run: its contents stay as they are. */
 void fdri_life_begin_anew(void)
 {
-    struct held h = take_lock();
+    struct fdri_life_held h = fdri_life_lock();
     struct fdri_life_identity now = fdri_life_identity_now();
     if (fdri_atomic_load_relaxed(&fdr_switch_.on) && fdri_life_identity_differs(&now)) {
         fdri_thread_inside++;
@@ -638,13 +454,13 @@ void fdri_life_begin_anew(void)
                           e ? "it is not recorded any more" : "a new recording begins");
         fdri_thread_inside--;
     }
-    release_lock(&h);
+    fdri_life_unlock(&h);
 }
 
 bool fdri_life_begin_forked(bool whole)
 {
     struct fdri_life_recorder *r = &fdri_life_recording;
-    struct held h = take_lock();
+    struct fdri_life_held h = fdri_life_lock();
     fdri_thread_inside++;
     bool may = !fdri_atomic_load_relaxed(&fdr_switch_.on) && !exiting;
     uint64_t bytes = may ? fdri_life_family_room(whole) : 0;
@@ -653,7 +469,7 @@ bool fdri_life_begin_forked(bool whole)
     bool begun = bytes && !drop_left(r) && !begin(whole);
     if (bytes && !begun) fdri_life_family_leave();
     fdri_thread_inside--;
-    release_lock(&h);
+    fdri_life_unlock(&h);
     return begun;
 }
 
@@ -661,7 +477,7 @@ bool fdri_life_begin_forked(bool whole)
 void fdri_life_settle_forked(bool keep)
 {
     struct fdri_life_recorder *r = &fdri_life_recording;
-    struct held h = take_lock();
+    struct fdri_life_held h = fdri_life_lock();
     bool closed = r->nameless && !fdri_fd_is_kept(r->kept_live_file.fd, &r->kept_live_file);
     if (fdri_atomic_load_relaxed(&fdr_switch_.on) && r->by_itself) {
         fdri_thread_inside++;
@@ -674,27 +490,19 @@ void fdri_life_settle_forked(bool keep)
         }
         fdri_thread_inside--;
     }
-    release_lock(&h);
+    fdri_life_unlock(&h);
 }
 
-/* Priority 101: in a static program this runs after the program's destructors. By then the C library has removed our
- * atfork handlers. So a thread inside of fork() would return with all the locks held; after 1 s they are released for
- * it. */
+/* Priority 101: in a static program this runs after the program's destructors. */
 __attribute__((destructor(101))) static void at_exit(void)
 {
-    bool held = false;
-    struct held h;
-    if (forked_without_handlers() || holds_lock()) return; /* exit() by a handler that interrupted the holder */
+    if (fdri_life_forked_bare() || fdri_life_holds_lock()) return; /* exit() by a handler that interrupted the holder */
     fdri_thread_settle_own((uint64_t)(uintptr_t)__builtin_frame_address(0));
-    fdri_system_signals_block_handled(&h.mask, fdri_trigger_handles);
-    h.cancel = fdri_system_cancel_off();
-    for (int i = 0; i < 1000 && !(held = try_lock()); i++) fdri_system_sleep(1000000);
-    if (!held && fdri_atomic_swap_acq_rel(&in_fork, 0u)) release_all(1); /* L:fork */
-    if (!held) wait_for_lock();
+    struct fdri_life_held h = fdri_life_lock_at_exit();
     exiting = true;
     fdri_snapshot_abandon();
     finalize();
-    release_lock(&h);
+    fdri_life_unlock(&h);
 }
 
 const char *fdr_version(void) { return FDR_VERSION_STRING; }
