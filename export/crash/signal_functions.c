@@ -123,7 +123,7 @@ fdri_system_sigaction_function *fdri_crash_first_possible(void)
         fdri_text_message("FDR_CRASH=first: %s has its own sigaction; handlers that come later replace fdr's", other);
     else
         fdri_text_message("FDR_CRASH=first: the program finds another sigaction before fdr's (link it with libfdr, or "
-                          "preload libfdr.so itself); handlers that come later replace fdr's");
+                          "preload fdr's library first); handlers that come later replace fdr's");
     return NULL;
 }
 

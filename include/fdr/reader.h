@@ -655,9 +655,9 @@ struct fdr_task_info {
     const char *name; /* the kernel's */
     char state;       /* R runs, S sleeps, D cannot be interrupted, T stopped, t traced; '?' not known */
     bool frozen;      /* with its control group */
-    const char *
-        waits_for; /* "lock", "condition", "join", "events", "signal", "input", "child", "time", "sleep", "call"; "": it
-                              runs, or this is not known */
+    /* "lock", "condition", "join", "events", "signal", "input", "child", "time", "sleep", "call"; "": it runs, or this
+     * is not known */
+    const char *waits_for;
     uint32_t lock_owner; /* the thread that holds the mutex for which it waits; 0: not known */
     uint64_t waits;      /* how often it has given up its processor to wait */
 };
