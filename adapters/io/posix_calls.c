@@ -212,7 +212,7 @@ FDR_API int sync_file_range(int fd, off64_t offset, off64_t bytes, unsigned flag
 
 /* ---- names with 64: off_t has 64 bits everywhere here ---- */
 
-#define SAME(name) __attribute__((alias(#name), copy(name)))
+#define SAME(name) __attribute__((alias(#name)))
 FDR_API int open64(const char *path, int flags, ...) SAME(open);
 FDR_API int openat64(int directory, const char *path, int flags, ...) SAME(openat);
 FDR_API int creat64(const char *path, mode_t mode) SAME(creat);

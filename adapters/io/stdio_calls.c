@@ -2,16 +2,15 @@
 /* fopen, fread, fprintf, fflush and their kin: calls of their own, with the bytes that the program moves. The C library
  * moves them on in blocks, by reads and writes of its own that no other library sees; so nothing counts twice. */
 #define _GNU_SOURCE
+#ifndef __NO_INLINE__ /* stdio.h would define some of these functions itself */
+#define __NO_INLINE__ 1
+#endif
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include "adapters/io/io_adapter.h"
-
-/* macros, in some versions */
-#undef fread_unlocked
-#undef fwrite_unlocked
 
 FDR_API ssize_t __getdelim(char **line, size_t *room, int end, FILE *f);
 FDR_API size_t __fread_chk(void *buffer, size_t room, size_t size, size_t count, FILE *f);

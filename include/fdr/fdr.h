@@ -19,7 +19,8 @@
  * Words
  *   region     A piece of code with a name, such as a function or a block. The program refers to it by an id.
  *   call       One pass through a region, from enter to leave. It counts as two events, and is stored as one record.
- *   point      An event without duration: a metric, a marker, a message, a collective, a user event.
+ *   point      An event without duration: a metric, a marker, a message, a collective, the begin or end of input or
+ *              output, a user event.
  *   recording  The time from fdr_init to fdr_finalize. A process has one at a time, and may have several in turn.
  *   location   The store of one thread: its open calls, its records, its totals.
  *   ledger     The account of all calls and points of the program: presented = kept + filtered + reduced + lost.
