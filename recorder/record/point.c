@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Records events without duration: messages, collectives, metrics, markers, input and output, user events. Each class has its own
- * partition at the depth where the event happens (Wagner 2015, 4.2). */
+/* Records events without duration: messages, collectives, metrics, markers, input and output, user events. Each class
+ * has its own partition at the depth where the event happens (Wagner 2015, 4.2). */
 #include <fdr/fdr.h>
 #include <stdbool.h>
 #include <stddef.h>
