@@ -136,8 +136,7 @@ struct fdr_config {
  *   -EBUSY    another thread has not finished an event of the previous recording, or the process is dying
  *   -errno    of the system call that failed
  * Until fdr_init returns, signals with a handler are blocked. A program that does not call fdr_init records nothing,
- * unless it is linked with fdr::instrument or fdr::io, which start the recording before main, or with fdr::mpi: there
- * MPI_Init does. */
+ * but for these: fdr::instrument and fdr::io start the recording before main, and fdr::mpi does so in MPI_Init. */
 FDR_API int fdr_init(const struct fdr_config *config);
 
 /* Ends the recording: takes the final snapshot if FDR_FINALIZE asks for one, then removes the live file. Runs by itself
