@@ -148,6 +148,24 @@ static void sample_attributes(const struct fdr_file *file, const struct fdr_read
     if (p->flags & 2) out_text(" cut=1");
 }
 
+/* Messages and collectives: do they say their ordinal? */
+static bool has_place(const struct fdr_read_event *e)
+{
+    return e->kind == FDR_SEND || e->kind == FDR_RECV || e->kind == FDR_COLL_BEGIN || e->kind == FDR_COLL_END;
+}
+
+static void ordinal_attribute(const struct fdr_read_event *e)
+{
+    bool known = e->ordinal_kind == FDR_ORDINAL_KNOWN || e->ordinal_kind == FDR_ORDINAL_SHARED;
+    out_text(e->field_count ? " ordinal=" : "ordinal=");
+    if (known) out_u64(e->ordinal);
+    else out_char('?');
+    if (e->ordinal_kind == FDR_ORDINAL_SHARED) out_text(" ambiguous=1");
+    if (e->ordinal_kind != FDR_ORDINAL_OPEN) return;
+    out_text(" token=");
+    out_u64(e->ordinal);
+}
+
 static void write_attributes(const struct fdr_file *file, const struct fdr_read_event *e)
 {
     struct fields f = fields_of(file, e);
@@ -160,6 +178,7 @@ static void write_attributes(const struct fdr_file *file, const struct fdr_read_
         write_value(&f.field[i], e->field[i], false);
         some = true;
     }
+    if (has_place(e)) ordinal_attribute(e);
     if (unit[0]) {
         out_text(" unit=");
         write_word(unit);
@@ -233,6 +252,17 @@ static void field_key(const char *before, const struct fields *f, uint32_t i)
     json_key(before, nth > 1 ? key : f->field[i].name);
 }
 
+static void ordinal_json(const char *before, const struct fdr_read_event *e)
+{
+    json_key(before, "ordinal");
+    if (e->ordinal_kind == FDR_ORDINAL_KNOWN || e->ordinal_kind == FDR_ORDINAL_SHARED) out_u64(e->ordinal);
+    else out_text("null");
+    if (e->ordinal_kind == FDR_ORDINAL_SHARED) out_text(", \"ambiguous\": 1");
+    if (e->ordinal_kind != FDR_ORDINAL_OPEN) return;
+    json_key(", ", "token");
+    out_u64(e->ordinal);
+}
+
 static void json_attributes(const struct fdr_file *file, const struct fdr_read_event *e)
 {
     struct fields f = fields_of(file, e);
@@ -242,6 +272,7 @@ static void json_attributes(const struct fdr_file *file, const struct fdr_read_e
         field_key(before, &f, i);
         write_value(&f.field[i], e->field[i], true);
     }
+    if (has_place(e)) ordinal_json(before, e);
     if (unit[0]) {
         json_key(", ", "unit");
         out_json(unit);

@@ -44,7 +44,11 @@ static inline uint32_t fdri_arena_tallies_bytes(uint32_t log2)
 
 /* Kinds below 32768 belong to fdr. Counters of each: */
 enum fdri_arena_tally_kind {
-    FDRI_ARENA_TALLY_TRIGGER = 1 /* seen, dropped, snapshots. seen = dropped + snapshots + pending (0 or 1) */
+    FDRI_ARENA_TALLY_TRIGGER = 1, /* seen, dropped, snapshots. seen = dropped + snapshots + pending (0 or 1) */
+    FDRI_ARENA_TALLY_MPI,         /* these come from adapters/mpi/; FORMAT.md, 13.4 */
+    FDRI_ARENA_TALLY_SENT,
+    FDRI_ARENA_TALLY_RECEIVED,
+    FDRI_ARENA_TALLY_COLLECTIVES
 };
 /* The key of a trigger: its name, ended by NUL. If it has more than 23 bytes: its first 19, 4 bytes of check32 of the
  * whole name, and the byte 1. */

@@ -19,7 +19,7 @@
 #include "format/arena/definition_block.h"
 #include "format/arena/event_class.h"
 
-enum { FDRI_CLASSES_FIELDS_MOST = 4, FDRI_CLASSES_KINDS_MOST = 2, FDRI_CLASSES_WORDS_MOST = 8 };
+enum { FDRI_CLASSES_FIELDS_MOST = 4, FDRI_CLASSES_KINDS_MOST = 4, FDRI_CLASSES_WORDS_MOST = 8 };
 
 /* The numbers of kinds, as readers see them (enum fdr_event_kind). */
 enum fdri_classes_number {
@@ -35,6 +35,7 @@ enum fdri_classes_number {
     FDRI_CLASSES_EVENT,
     FDRI_CLASSES_IO_BEGIN,
     FDRI_CLASSES_IO_END,
+    FDRI_CLASSES_RESOLVE,
     FDRI_CLASSES_NUMBERS
 };
 

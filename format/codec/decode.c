@@ -13,6 +13,12 @@
 #include "format/codec/running_check.h"
 #include "format/codec/sample_codec.h"
 
+static void clear_points(struct fdri_codec_point_table *t)
+{
+    memset(t->value, 0, sizeof t->value);
+    memset(t->number, 0, sizeof t->number);
+}
+
 bool fdri_codec_decode_begin(struct fdri_codec_decoder *d, const struct fdri_arena_bin *h, const uint8_t *payload,
                              uint32_t payload_bytes)
 {
@@ -36,7 +42,7 @@ bool fdri_codec_decode_begin(struct fdri_codec_decoder *d, const struct fdri_are
         d->table.t.slot[i] = (uint64_t)FDRI_CODEC_ENTRY_EMPTY << 32 | FDRI_CODEC_ENTRY_EMPTY;
     if (h->class_ == FDRI_ARENA_CLASS_SAMPLE && !d->sample) return !(d->damaged = true);
     if (h->class_ == FDRI_ARENA_CLASS_SAMPLE) fdri_codec_sample_decode_begin(d->sample, 1u << h->size_log2);
-    else if (h->class_ != FDRI_ARENA_CLASS_REGION) memset(d->table.value, 0, sizeof d->table.value);
+    else if (h->class_ != FDRI_ARENA_CLASS_REGION) clear_points(&d->table);
     /* 8 bytes of slack keep each load inside of the payload */
     if (payload_bytes < 16 || d->bits > (payload_bytes - 8) * 8 || d->records > d->bits) return !(d->damaged = true);
     return true;
@@ -226,33 +232,67 @@ static void get_place(struct fdri_codec_decoder *d, struct fdri_codec_standing *
     place->point = get_gamma(d) - 1;
 }
 
+/* Takes a value: its difference to `reference`. */
+static uint64_t get_value(struct fdri_codec_decoder *d, uint64_t reference)
+{
+    if (!look(d, 1)) {
+        get(d, 1);
+        return reference;
+    }
+    uint32_t len = (uint32_t)(get(d, 7) >> 1) + 1;
+    return reference + fdri_codec_unzigzag(get_low(d, len));
+}
+
+/* Takes the number behind the fields; newest: the newest token. */
+static void get_number(struct fdri_codec_decoder *d, uint32_t plain_id, enum fdri_codec_number kind, uint64_t *newest)
+{
+    d->numbered = kind == FDRI_CODEC_NUMBER_NEXT ? FDRI_CODEC_NUMBER_STATED : kind;
+    d->number = 0;
+    if (kind == FDRI_CODEC_NUMBER_NONE) return;
+    if (kind > FDRI_CODEC_NUMBER_AMBIGUOUS) d->damaged = true;
+    if (kind == FDRI_CODEC_NUMBER_OPEN) {
+        d->number = *newest = get_value(d, *newest);
+    } else {
+        uint64_t *entry = fdri_codec_number_entry(d->table.number, d->contexts,
+                                                  fdri_codec_envelope(d->class_, plain_id, d->fields));
+        uint64_t foreseen = fdri_codec_number_foreseen(entry);
+        d->number = kind == FDRI_CODEC_NUMBER_NEXT ? foreseen : get_value(d, foreseen);
+        fdri_codec_number_take(entry, d->number);
+    }
+    d->hash = fdri_codec_hash_step(d->hash, d->number);
+}
+
+/* Without the number; UINT32_MAX: the record says how many. The begin of a collective names its communicator only with
+ * a number. */
+static uint32_t fields_of(uint32_t class_, uint32_t id)
+{
+    uint32_t plain = fdri_codec_id_plain(class_, id);
+    if (class_ == FDRI_ARENA_CLASS_COLLECTIVE && !(plain & 1))
+        return fdri_codec_number_of(class_, id) != FDRI_CODEC_NUMBER_NONE;
+    return fdri_classes_fields(class_, plain);
+}
+
 static int next_point(struct fdri_codec_decoder *d, struct fdri_codec_record *r)
 {
     struct span s;
     get_record(d, false, &s);
     if (__builtin_add_overflow(d->last, s.gap, &r->enter)) d->damaged = true;
     r->leave = d->last = r->enter;
-    r->id = s.id;
+    r->id = fdri_codec_id_plain(d->class_, s.id);
     r->ordinal = 0;
     r->tie = (struct fdri_codec_tie){0};
     get_place(d, &d->place);
     d->hash = fdri_codec_hash_standing(d->hash, &d->place);
-    uint32_t count = fdri_classes_fields(d->class_, s.id);
+    uint32_t count = fields_of(d->class_, s.id);
     if (count == UINT32_MAX) count = (uint32_t)get(d, 5);
     if (count > FDRI_CODEC_FIELDS_MAX) return -1;
-    uint64_t *newest = d->table.value[s.id % FDRI_CODEC_VALUE_SLOTS];
+    uint64_t *newest = d->table.value[r->id % FDRI_CODEC_VALUE_SLOTS];
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t w = look(d, 1);
-        if (!w) {
-            get(d, 1);
-        } else {
-            uint32_t len = (uint32_t)(get(d, 7) >> 1) + 1;
-            newest[i] += fdri_codec_unzigzag(get_low(d, len));
-        }
-        d->fields[i] = newest[i];
+        d->fields[i] = newest[i] = get_value(d, newest[i]);
         d->hash = fdri_codec_hash_step(d->hash, newest[i]);
     }
     d->field_count = count;
+    get_number(d, r->id, fdri_codec_number_of(d->class_, s.id), &newest[4]);
     d->decoded_records++;
     return d->damaged ? -1 : 1;
 }

@@ -15,7 +15,7 @@ struct fdri_codec_sample_decoder;
 struct fdri_codec_record {
     uint64_t enter; /* stored ticks; points: their time */
     uint64_t leave; /* = enter for points */
-    uint32_t id;
+    uint32_t id;    /* of messages and collectives without what says that there is a number */
     /* of the call among those of its depth in its tick; FDRI_CODEC_ORDINAL_COUNTED: not stated, as for most longer
      * calls */
     uint32_t ordinal;
@@ -40,6 +40,8 @@ struct fdri_codec_decoder {
     struct fdri_codec_standing place; /* of the newest point */
     uint64_t fields[FDRI_CODEC_FIELDS_MAX];
     uint32_t field_count;
+    enum fdri_codec_number numbered; /* of the newest point; never NEXT */
+    uint64_t number;                 /* of an open one its token */
 };
 
 /* Prepares to decode the bin with header `h` and payload_bytes of payload. False: the commit word promises more than

@@ -258,23 +258,63 @@ static void add_place(struct writer *w, const struct fdri_codec_standing *place)
     add_gamma(w, place->point + 1);
 }
 
+/* What stands behind the candidates in a table: the newest values, and before them the entries for numbers. */
+static uint64_t *values_of(struct fdri_arena_part *p, struct fdri_codec_table *table, uint32_t table_fields)
+{
+    uint32_t contexts = p->context_mask + 1;
+    uint64_t *value = (uint64_t *)(void *)table + (fdri_codec_numbers_in(p->class_) ? 2 : 1) * contexts;
+    if (FDRI_ARENA_COMMIT_RECORDS(p->progress) == 0) {
+        uint64_t *from = (uint64_t *)(void *)table + contexts;
+        memset(from, 0, ((size_t)(value - from) + FDRI_CODEC_VALUE_SLOTS * table_fields) * sizeof *value);
+    }
+    return value;
+}
+
+static void add_fields(struct writer *w, uint64_t *newest, const uint64_t *fields, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        add_value(w, fields[i], newest[i]);
+        newest[i] = fields[i];
+        w->p->hash = fdri_codec_hash_step(w->p->hash, fields[i]);
+    }
+}
+
 void fdri_codec_encode_point(struct fdri_arena_part *p, struct fdri_codec_table *table, uint32_t table_fields,
                              uint8_t *payload, uint32_t id, uint64_t gap, const struct fdri_codec_standing *place,
                              const uint64_t *fields, uint32_t count, bool store_count)
 {
     struct writer w = {p, payload, 0, 0};
-    uint64_t *value = (uint64_t *)(void *)table + p->context_mask + 1;
-    if (FDRI_ARENA_COMMIT_RECORDS(p->progress) == 0)
-        memset(value, 0, FDRI_CODEC_VALUE_SLOTS * table_fields * sizeof *value);
+    uint64_t *value = values_of(p, table, table_fields);
     add_record(&w, table, id, gap, 0, false);
     add_place(&w, place);
     p->hash = fdri_codec_hash_standing(p->hash, place);
     if (store_count) add(&w, count, 5);
-    uint64_t *newest = value + id % FDRI_CODEC_VALUE_SLOTS * table_fields;
-    for (uint32_t i = 0; i < count; i++) {
-        add_value(&w, fields[i], newest[i]);
-        newest[i] = fields[i];
-        p->hash = fdri_codec_hash_step(p->hash, fields[i]);
+    add_fields(&w, value + id % FDRI_CODEC_VALUE_SLOTS * table_fields, fields, count);
+    finish(&w);
+}
+
+void fdri_codec_encode_numbered(struct fdri_arena_part *p, struct fdri_codec_table *table, uint32_t table_fields,
+                                uint8_t *payload, uint32_t plain_id, uint64_t gap,
+                                const struct fdri_codec_standing *place, const uint64_t *fields, uint32_t count,
+                                enum fdri_codec_number kind, uint64_t number)
+{
+    struct writer w = {p, payload, 0, 0};
+    uint64_t *newest = values_of(p, table, table_fields) + plain_id % FDRI_CODEC_VALUE_SLOTS * table_fields;
+    uint64_t foreseen = newest[count];
+    if (kind == FDRI_CODEC_NUMBER_OPEN) {
+        newest[count] = number;
+    } else {
+        uint64_t *entry = fdri_codec_number_entry((uint64_t *)(void *)table + p->context_mask + 1, p->context_mask + 1,
+                                                  fdri_codec_envelope(p->class_, plain_id, fields));
+        foreseen = fdri_codec_number_foreseen(entry);
+        fdri_codec_number_take(entry, number);
+        if (number == foreseen && kind == FDRI_CODEC_NUMBER_STATED) kind = FDRI_CODEC_NUMBER_NEXT;
     }
+    add_record(&w, table, plain_id | (uint32_t)kind << fdri_codec_number_shift(p->class_), gap, 0, false);
+    add_place(&w, place);
+    p->hash = fdri_codec_hash_standing(p->hash, place);
+    add_fields(&w, newest, fields, count);
+    if (kind != FDRI_CODEC_NUMBER_NEXT) add_value(&w, number, foreseen);
+    p->hash = fdri_codec_hash_step(p->hash, number);
     finish(&w);
 }

@@ -92,5 +92,11 @@ static inline uint32_t fdri_codec_point_bits(const struct fdri_codec_standing *a
 void fdri_codec_encode_point(struct fdri_arena_part *p, struct fdri_codec_table *table, uint32_t table_fields,
                              uint8_t *payload, uint32_t id, uint64_t gap, const struct fdri_codec_standing *place,
                              const uint64_t *fields, uint32_t count, bool store_count);
+/* The same for a message or collective with a number; `kind` as in ordinals.h, but for NEXT. Of an open one `number` is
+ * the token. One more field of room. */
+void fdri_codec_encode_numbered(struct fdri_arena_part *p, struct fdri_codec_table *table, uint32_t table_fields,
+                                uint8_t *payload, uint32_t plain_id, uint64_t gap,
+                                const struct fdri_codec_standing *place, const uint64_t *fields, uint32_t count,
+                                enum fdri_codec_number kind, uint64_t number);
 
 #endif

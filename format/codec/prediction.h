@@ -15,16 +15,18 @@ struct fdri_codec_table {
 struct fdri_codec_point_table {
     struct fdri_codec_table t;
     uint64_t value[FDRI_CODEC_VALUE_SLOTS][FDRI_CODEC_FIELDS_MAX];
+    uint64_t number[FDRI_CODEC_CONTEXTS_MAX]; /* ordinals.h */
 };
-/* Size of the encoder's table of points: a slot for each context of the bin, then the newest values, `fields` of them
- * for each of FDRI_CODEC_VALUE_SLOTS ids. */
-static inline uint32_t fdri_codec_point_table_bytes(uint32_t contexts, uint32_t fields)
+/* Size of the encoder's table of points: a slot for each context of the bin; as many entries for numbers, in classes
+ * that have any; then the newest values, `fields` of them for each of FDRI_CODEC_VALUE_SLOTS ids. */
+static inline uint32_t fdri_codec_point_table_bytes(uint32_t class_, uint32_t contexts, uint32_t fields)
 {
-    return (contexts + FDRI_CODEC_VALUE_SLOTS * fields) * 8;
+    return ((fdri_codec_numbers_in(class_) ? 2 : 1) * contexts + FDRI_CODEC_VALUE_SLOTS * fields) * 8;
 }
-static inline uint32_t fdri_codec_point_table_fields(uint32_t bytes, uint32_t contexts)
+static inline uint32_t fdri_codec_point_table_fields(uint32_t class_, uint32_t bytes, uint32_t contexts)
 {
-    uint32_t fields = (bytes / 8 - contexts) / FDRI_CODEC_VALUE_SLOTS;
+    uint32_t before = (fdri_codec_numbers_in(class_) ? 2 : 1) * contexts;
+    uint32_t fields = (bytes / 8 - before) / FDRI_CODEC_VALUE_SLOTS;
     return fields < FDRI_CODEC_FIELDS_MAX ? fields : FDRI_CODEC_FIELDS_MAX;
 }
 

@@ -40,6 +40,7 @@
 #include <stdint.h>
 
 #include "format/arena/arena.h"
+#include "format/codec/ordinals.h"
 
 #define FDRI_CODEC_ID_BITS        20
 #define FDRI_CODEC_ID_MAX         ((1u << FDRI_CODEC_ID_BITS) - 2u)

@@ -181,6 +181,9 @@ FDR_API fdr_marker_id fdr_marker_define(const char *name);
 /* A communicator: a group of ranks, world_ranks[size]. Equal names with other ranks are another communicator. Id 0 is
  * the world; it is returned, after one line on standard error, for more than 16,777,216 ranks. */
 FDR_API fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_t size);
+/* The same with an identity, not 0, which all members know: communicators of equal name and ranks, but another
+ * identity, are two. */
+FDR_API fdr_comm_id fdr_comm_define_as(const char *name, const uint32_t *world_ranks, size_t size, uint64_t identity);
 
 /* A file, pipe or socket, by name: the path, or what the program calls it. At most 65,534. */
 FDR_API fdr_io_file fdr_io_file_define(const char *name);
@@ -316,14 +319,41 @@ FDR_API void fdr_message_recv(uint32_t peer, int32_t tag, fdr_comm_id comm, uint
 FDR_API void fdr_message_send_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t time_ns);
 FDR_API void fdr_message_recv_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t time_ns);
 
+/* The same with an ordinal: message n of a sender to (peer, tag, communicator) is message n of that receiver. Both count
+ * from 0, also the messages that are not recorded. So readers match the messages of several recordings, whatever was
+ * given back. ordinal: FDR_ORDINAL_UNKNOWN if it is not known. With FDR_ORDINAL_AMBIGUOUS added, others of the same
+ * envelope were under way in other threads, so the ordinal may be theirs. */
+#define FDR_ORDINAL_UNKNOWN   UINT64_MAX
+#define FDR_ORDINAL_AMBIGUOUS ((uint64_t)1 << 63)
+FDR_API void fdr_message_send_nth(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t ordinal);
+FDR_API void fdr_message_recv_nth(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t ordinal);
+FDR_API void fdr_message_send_nth_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t ordinal,
+                                     uint64_t time_ns);
+FDR_API void fdr_message_recv_nth_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t ordinal,
+                                     uint64_t time_ns);
+/* A receive whose ordinal is not known yet; fdr_message_resolve, in any thread, says it later. token: a number that the
+ * process uses once. If either is given back, the message stays without a partner. */
+FDR_API void fdr_message_recv_open(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t token);
+FDR_API void fdr_message_resolve(uint64_t token, uint64_t ordinal);
+FDR_API void fdr_message_recv_open_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t token,
+                                      uint64_t time_ns);
+FDR_API void fdr_message_resolve_at(uint64_t token, uint64_t ordinal, uint64_t time_ns);
+
 /* A collective operation, begin and end. operation: a number of docs/FORMAT.md (10 Barrier, 11 Bcast, 13 Allreduce,
- * ...). root: a world rank, -1: none. bytes: sent and received by this process. */
+ * ...), below 131072. root: a world rank, -1: none. bytes: sent and received by this process. */
 FDR_API void fdr_collective_begin(uint32_t operation);
 FDR_API void fdr_collective_end(uint32_t operation, fdr_comm_id comm, int32_t root, uint64_t bytes_sent,
                                 uint64_t bytes_received);
 FDR_API void fdr_collective_begin_at(uint32_t operation, uint64_t time_ns);
 FDR_API void fdr_collective_end_at(uint32_t operation, fdr_comm_id comm, int32_t root, uint64_t bytes_sent,
                                    uint64_t bytes_received, uint64_t time_ns);
+/* The same with an ordinal: how many collectives the communicator had before. */
+FDR_API void fdr_collective_begin_nth(uint32_t operation, fdr_comm_id comm, uint64_t ordinal);
+FDR_API void fdr_collective_end_nth(uint32_t operation, fdr_comm_id comm, int32_t root, uint64_t bytes_sent,
+                                    uint64_t bytes_received, uint64_t ordinal);
+FDR_API void fdr_collective_begin_nth_at(uint32_t operation, fdr_comm_id comm, uint64_t ordinal, uint64_t time_ns);
+FDR_API void fdr_collective_end_nth_at(uint32_t operation, fdr_comm_id comm, int32_t root, uint64_t bytes_sent,
+                                       uint64_t bytes_received, uint64_t ordinal, uint64_t time_ns);
 
 /* Input and output: the begin and the end of one operation on a file. libfdr-io records those of the C library
  * (docs/IO.md); these functions are for libraries with operations of their own, and for asynchronous ones.

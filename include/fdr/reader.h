@@ -276,6 +276,7 @@ struct fdr_comm_info { /* a communicator; 0, the world, has no definition */
     uint32_t id;
     const char *name;
     uint32_t size;              /* 0: not known */
+    uint64_t identity;          /* equal in all processes; of 0, the world, 1 */
     const uint32_t *world_rank; /* of each member */
 };
 FDR_API const struct fdr_comm_info *fdr_comm_info(const struct fdr_file *file, uint32_t id);
@@ -388,11 +389,12 @@ struct fdr_tally_room {
     uint32_t damaged; /* keys with wrong bytes: not shown */
 };
 FDR_API struct fdr_tally_room fdr_tally_room(const struct fdr_file *file);
-/* "trigger"; "": a kind of another library. Names of its counters: "seen", "dropped", "snapshots"; else "0", "1",
- * "2". */
+/* "trigger", "mpi", ...; "": a kind of another library. Names of its counters: "seen", "dropped", "snapshots"; of
+ * other libraries "0", "1", "2". */
 FDR_API const char *fdr_tally_kind_name(uint32_t kind);
 FDR_API const char *fdr_tally_counter_name(uint32_t kind, unsigned counter);
-/* The key for people: a trigger's name, which ends in "..." where it was cut; else 24 bytes in hex. */
+/* The key for people: a trigger's name, which ends in "..." where it was cut; what names an envelope of messages or a
+ * communicator; of other libraries 24 bytes in hex. */
 FDR_API void fdr_tally_key_text(const struct fdr_tally_row *row, char *text, size_t bytes);
 
 /* ---- exact totals of the whole run ---- */
@@ -499,7 +501,15 @@ enum fdr_event_kind {
     FDR_SAMPLE,
     FDR_EVENT,
     FDR_IO_BEGIN,
-    FDR_IO_END
+    FDR_IO_END,
+    FDR_RESOLVE /* says the ordinal of an open receive */
+};
+/* What a message or a collective says of its ordinal. */
+enum fdr_ordinal_kind {
+    FDR_ORDINAL_NONE,
+    FDR_ORDINAL_KNOWN,
+    FDR_ORDINAL_OPEN,  /* `ordinal` is the token of an FDR_RESOLVE */
+    FDR_ORDINAL_SHARED /* ambiguous: it may be that of another one of its envelope */
 };
 struct fdr_read_event {
     uint64_t time_ns;
@@ -511,12 +521,15 @@ struct fdr_read_event {
     uint32_t depth;       /* of a call: its own, 1 is outermost; of a point: number of open calls around it */
     uint32_t id;          /* of the region, metric, marker, event type or collective operation */
     uint64_t duration_ns; /* enter and leave of a call that ended; else 0 */
-    uint32_t field_count; /* messages: peer, tag, comm, bytes; end of a collective: comm, root, sent, received;
+    uint32_t field_count; /* messages: peer, tag, comm, bytes; end of a collective: comm, root, sent, received
+                             (begin: comm, if it has an ordinal);
                              metrics and markers: the value; user events: their own fields; others: fdr_event_fields */
     bool filtered;        /* with `reduced`: a rule kept it out, it was never stored */
     bool not_over;        /* with `reduced`: it was open when the snapshot was taken, and its name is not known */
     bool open; /* enter and leave of a call that did not end: it counts up to the newest event shown of the location */
     const struct fdr_sample_path *sample; /* of kind FDR_SAMPLE; valid until the next fdr_iter_next */
+    uint8_t ordinal_kind;                 /* enum fdr_ordinal_kind, of messages and collectives */
+    uint64_t ordinal;                     /* among those of its envelope, or of its communicator */
     uint64_t field[16];                   /* signed values as two's complement, f64 as bits */
 };
 

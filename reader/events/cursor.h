@@ -30,7 +30,7 @@ struct fdri_events_cursor {
     struct fdri_codec_decoder decoder;
     struct fdri_codec_record record[FDRI_EVENTS_CHUNK];
 };
-static_assert(sizeof(struct fdri_events_cursor) <= 5120, "there is one for each partition of each location");
+static_assert(sizeof(struct fdri_events_cursor) <= 5632, "there is one for each partition of each location");
 /* With chunk 1, decoder.fields are those of *at after each fill. */
 void fdri_events_cursor_init(struct fdri_events_cursor *c, struct fdr_file *f, struct fdri_file_location *l,
                              struct fdri_file_part *p, uint64_t min_leave, uint32_t chunk);

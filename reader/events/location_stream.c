@@ -177,6 +177,7 @@ static inline void fill(const struct fdri_events_stream *s, struct fdr_read_even
     e->id = c->id;
     e->duration_ns = c->duration_ns;
     e->field_count = 0;
+    e->ordinal_kind = FDR_ORDINAL_NONE;
     e->sample = NULL;
 }
 
@@ -414,6 +415,15 @@ static void copy_fields(struct fdr_read_event *e, const struct fdri_events_point
     e->field_count = before + count;
 }
 
+static void copy_number(struct fdr_read_event *e, const struct fdri_events_point *p)
+{
+    static const uint8_t kind[] = {FDR_ORDINAL_NONE, FDR_ORDINAL_KNOWN, FDR_ORDINAL_KNOWN, FDR_ORDINAL_OPEN,
+                                   FDR_ORDINAL_SHARED};
+    if (!fdri_codec_numbers_in(p->class_)) return;
+    e->ordinal_kind = kind[p->numbered];
+    e->ordinal = p->number;
+}
+
 static bool show_point(struct fdri_events_stream *s, struct fdr_read_event *e)
 {
     const struct fdri_events_point *p = &s->points.pending[s->points.first];
@@ -431,6 +441,7 @@ static bool show_point(struct fdri_events_stream *s, struct fdr_read_event *e)
         if (p->path) fdri_events_show_sample(e, p->path);
         kind_of(e, p);
         copy_fields(e, p);
+        copy_number(e, p);
     }
     fdri_events_points_next(&s->points);
     return shown;

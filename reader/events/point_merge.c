@@ -48,6 +48,8 @@ static void pull(struct fdri_events_points *q)
     p->depth = q->readings && c->part->class_ == FDRI_ARENA_CLASS_USER ? 0 : c->part->depth;
     p->class_ = c->part->class_;
     p->field_count = (uint8_t)c->decoder.field_count;
+    p->numbered = (uint8_t)c->decoder.numbered;
+    p->number = c->decoder.number;
     memcpy(p->field, c->decoder.fields, p->field_count * sizeof *p->field);
     p->path = q->paths && p->class_ == FDRI_ARENA_CLASS_SAMPLE ? fdri_events_path(q->paths, c->decoder.sample) : NULL;
     q->count++;

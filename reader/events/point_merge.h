@@ -22,6 +22,8 @@ struct fdri_events_point {
     uint16_t depth;
     uint8_t class_;
     uint8_t field_count;
+    uint8_t numbered; /* enum fdri_codec_number */
+    uint64_t number;
     uint64_t field[FDRI_CODEC_FIELDS_MAX];
     const struct fdr_sample_path *path;
 };

@@ -39,6 +39,15 @@ static void take_ranks(struct fdr_file *f, const struct fdri_arena_def *d, const
     out->world_rank = rank;
 }
 
+/* Of communicators that were defined without an identity: a hash of name and ranks, which all processes share. */
+static uint64_t identity_of(const struct fdr_comm_info *c)
+{
+    uint64_t h = c->size;
+    for (const char *p = c->name; *p; p++) h = (h ^ (unsigned char)*p) * 0x9E3779B97F4A7C15u;
+    for (uint32_t i = 0; i < c->size; i++) h = (h ^ c->world_rank[i]) * 0x9E3779B97F4A7C15u ^ h >> 29;
+    return h | 2; /* neither 0 nor that of the world */
+}
+
 void fdri_file_type_definition(struct fdr_file *f, const struct fdri_arena_def *d, const uint8_t *payload,
                                struct fdri_file_definition *out)
 {
@@ -56,6 +65,7 @@ void fdri_file_type_definition(struct fdr_file *f, const struct fdri_arena_def *
     case FDRI_ARENA_DEF_COMM:
         out->comm = (struct fdr_comm_info){.id = d->id, .name = out->d.name};
         take_ranks(f, d, payload, &out->comm);
+        out->comm.identity = d->value2 ? d->value2 : identity_of(&out->comm);
         out->d.line = 0;
         break;
     default: break;
@@ -68,7 +78,8 @@ void fdri_file_type_unknown(struct fdri_file_definition *out)
     if (d->kind == FDR_METRIC_DEFINITION)
         out->metric = (struct fdr_metric_info){.id = d->id, .name = d->name, .unit = ""};
     if (d->kind == FDR_EVENT_DEFINITION) out->event = (struct fdr_event_info){.id = d->id, .name = d->name};
-    if (d->kind == FDR_COMM_DEFINITION) out->comm = (struct fdr_comm_info){.id = d->id, .name = d->name};
+    if (d->kind == FDR_COMM_DEFINITION)
+        out->comm = (struct fdr_comm_info){.id = d->id, .name = d->name, .identity = d->id == 0};
 }
 
 /* ---- units of the fields of fdr's own events: a field is named for its metric ---- */

@@ -198,8 +198,10 @@ static uint32_t table_bytes(uint32_t class_, uint32_t contexts)
 {
     switch (class_) {
     case FDRI_ARENA_CLASS_REGION: return contexts * 8;
-    case FDRI_ARENA_CLASS_USER: return fdri_codec_point_table_bytes(contexts, fdri_names_event_fields());
-    default: return fdri_codec_point_table_bytes(contexts, fdri_classes_fields_most(class_));
+    case FDRI_ARENA_CLASS_USER: return fdri_codec_point_table_bytes(class_, contexts, fdri_names_event_fields());
+    default: /* messages have room for a token */
+        return fdri_codec_point_table_bytes(class_, contexts,
+                                            fdri_classes_fields_most(class_) + fdri_codec_numbers_in(class_));
     }
 }
 

@@ -108,7 +108,7 @@ static const char *text_of(const struct fdri_arena_def *d) { return (const char 
 static bool same_definition(const struct fdri_arena_def *d, const struct wanted *w)
 {
     return d->kind == w->kind && d->line == w->line && d->value == w->value &&
-           (d->kind != FDRI_ARENA_DEF_REGION || d->value2 == w->value2) && /* the module: addresses are reused */
+           d->value2 == w->value2 && /* of regions the module: addresses are reused */
            d->name_bytes == w->name_bytes && d->file_bytes == w->file_bytes &&
            !memcmp(text_of(d), w->name, w->name_bytes) &&
            !memcmp(text_of(d) + w->name_bytes + 1, w->file, w->file_bytes);
@@ -507,12 +507,18 @@ static fdr_comm_id refuse_group(const char *name, size_t size)
 
 fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_t size)
 {
+    return fdr_comm_define_as(name, world_ranks, size, 0);
+}
+
+fdr_comm_id fdr_comm_define_as(const char *name, const uint32_t *world_ranks, size_t size, uint64_t identity)
+{
     if (!world_ranks) size = 0;
     struct wanted w = wanted_as(FDRI_ARENA_DEF_COMM, name, "");
     struct held h;
     if (size > RANKS_MAX) return refuse_group(name, size);
     w.line = (uint32_t)size;
     w.value = hash_text(1, (const char *)world_ranks, size * 4); /* groups of one name with other ranks differ */
+    w.value2 = identity;
     if (!enter_on(&h)) return 0;
     uint32_t id = define(&w, world_ranks, (uint32_t)size * 4);
     leave_lock(&h);

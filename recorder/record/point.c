@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Records events without duration: messages, collectives, metrics, markers, input and output, user events. Each class
- * has its own partition at the depth where the event happens (Wagner 2015, 4.2). */
+/* Records events without duration: metrics, markers, input and output, user events, and those of message_point.c. Each
+ * class has its own partition at the depth where the event happens (Wagner 2015, 4.2). */
 #include <fdr/fdr.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,6 +18,7 @@
 #include "recorder/recording.h"
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
+#include "recorder/record/point.h"
 #include "recorder/record/record.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"
@@ -26,17 +27,8 @@
 #include "recorder/totals/totals.h"
 #include "recorder/watch/watch.h"
 
-struct point {
-    uint32_t class_, id;
-    uint32_t count;
-    bool store_count, reading;
-    uint64_t before, number; /* of a reading */
-    uint64_t began;          /* of the end of an operation: when it began, in full ticks; 0: not known */
-    uint64_t field[FDRI_CODEC_FIELDS_MAX];
-};
-
 /* The depth at which the point is stored: that of the open calls, except for readings. */
-static uint32_t depth_of(struct fdri_thread *t, const struct point *e)
+static uint32_t depth_of(struct fdri_thread *t, const struct fdri_record_point *e)
 {
     uint32_t depth = e->reading ? fdri_record_reading_depth(t, e->before, e->number) : t->loc->depth;
     /* deeper user events of this location are readings */
@@ -97,10 +89,24 @@ static void find_place(struct fdri_thread *t, uint64_t tick, struct fdri_codec_s
 static uint32_t fields_of(struct fdri_thread *t, const struct fdri_arena_part *p)
 {
     const struct fdri_arena_meta_head *h = fdri_thread_at(t, p->table_off - (uint32_t)sizeof *h);
-    return fdri_codec_point_table_fields(h->bytes - (uint32_t)sizeof *h, p->context_mask + 1);
+    return fdri_codec_point_table_fields(p->class_, h->bytes - (uint32_t)sizeof *h, p->context_mask + 1);
 }
 
-static void store(struct fdri_thread *t, const struct point *e, uint64_t full_tick,
+static void encode(struct fdri_thread *t, struct fdri_arena_part *p, struct fdri_arena_bin *bin,
+                   const struct fdri_record_point *e, uint64_t tick, const struct fdri_codec_standing *place)
+{
+    struct fdri_codec_table *table = fdri_thread_at(t, p->table_off);
+    uint8_t *payload = (uint8_t *)bin + FDRI_ARENA_BIN_HEADER;
+    uint64_t gap = tick - p->last_tick;
+    if (e->numbered == FDRI_CODEC_NUMBER_NONE)
+        fdri_codec_encode_point(p, table, fields_of(t, p), payload, e->id, gap, place, e->field, e->count,
+                                e->store_count);
+    else
+        fdri_codec_encode_numbered(p, table, fields_of(t, p), payload, e->id, gap, place, e->field, e->count,
+                                   e->numbered, e->ordinal);
+}
+
+static void store(struct fdri_thread *t, const struct fdri_record_point *e, uint64_t full_tick,
                   struct fdri_arena_level_points *points, uint32_t depth)
 {
     struct fdri_arena_location *l = t->loc;
@@ -111,23 +117,21 @@ static void store(struct fdri_thread *t, const struct point *e, uint64_t full_ti
     if (l->point_tick != tick) l->point_tick = tick, l->point_count = 0;
     l->point_count++;
     struct fdri_arena_part *p = *slot > FDRI_THREAD_GATE_CLOSED ? fdri_thread_at(t, *slot) : NULL;
-    if (!p || FDRI_ARENA_COMMIT_BITS(p->progress) + fdri_codec_point_bits(&place, e->count) > p->limit ||
-        e->count > fields_of(t, p))
+    uint32_t fields = e->count + (e->numbered != FDRI_CODEC_NUMBER_NONE);
+    if (!p || FDRI_ARENA_COMMIT_BITS(p->progress) + fdri_codec_point_bits(&place, fields) > p->limit ||
+        fields > fields_of(t, p))
         p = fdri_memory_room(t, slot, depth, e->class_, 0, &points->by_class[e->class_].reduced_gate,
                              &points->by_class[e->class_].lost);
     if (!p) return;
     struct fdri_arena_bin *bin = fdri_thread_at(t, p->open_off);
-    fdri_codec_encode_point(p, fdri_thread_at(t, p->table_off), fields_of(t, p), (uint8_t *)bin + FDRI_ARENA_BIN_HEADER,
-                            e->id, tick - p->last_tick, &place, e->field, e->count, e->store_count);
+    encode(t, p, bin, e, tick, &place);
     p->last_tick = tick;
     fdri_atomic_signal_fence();
     fdri_atomic_store_release(&bin->commit, fdri_codec_commit_word(p)); /* R:commit */
 }
 
-/* Presents one event: counts it, stores it, adds it to the totals. type, value: what is added to the row of its id.
- * Returns its time in full ticks; 0: it is not recorded. */
-static uint64_t present(const struct point *e, enum fdri_arena_value_type type, uint64_t value, bool live,
-                        uint64_t time_ns)
+uint64_t fdri_record_present(const struct fdri_record_point *e, enum fdri_arena_value_type type, uint64_t value,
+                             bool live, uint64_t time_ns)
 {
     if (!fdri_atomic_load_relaxed(&fdr_switch_.on)) return 0;
     struct fdri_thread *t = fdri_thread_begin(live ? FDRI_THREAD_LIVE : FDRI_THREAD_NS);
@@ -159,9 +163,9 @@ static uint64_t present(const struct point *e, enum fdri_arena_value_type type, 
 
 static void metric(uint32_t id, enum fdri_arena_value_type type, uint64_t value, bool live, uint64_t time_ns)
 {
-    struct point e = {
+    struct fdri_record_point e = {
         .class_ = FDRI_ARENA_CLASS_METRIC, .id = id > FDRI_CODEC_ID_MAX ? 0 : id, .count = 1, .field = {value}};
-    present(&e, type, value, live, time_ns);
+    fdri_record_present(&e, type, value, live, time_ns);
 }
 
 /* A value of another type is converted to the metric's type. A value outside its range becomes the nearest one in
@@ -206,72 +210,12 @@ void fdr_metric_f64_at(fdr_metric_id id, double v, uint64_t time_ns) { metric_f6
 
 static void marker(uint32_t id, uint64_t value, bool live, uint64_t time_ns)
 {
-    struct point e = {
+    struct fdri_record_point e = {
         .class_ = FDRI_ARENA_CLASS_MARKER, .id = id > FDRI_CODEC_ID_MAX ? 0 : id, .count = 1, .field = {value}};
-    present(&e, FDRI_ARENA_VALUE_U64, value, live, time_ns);
+    fdri_record_present(&e, FDRI_ARENA_VALUE_U64, value, live, time_ns);
 }
 void fdr_marker(fdr_marker_id id, uint64_t value) { marker(id, value, true, 0); }
 void fdr_marker_at(fdr_marker_id id, uint64_t value, uint64_t time_ns) { marker(id, value, false, time_ns); }
-
-/* ---- messages and collectives ---- */
-
-enum { SEND = 1, RECV = 2 };
-
-static void message(uint32_t id, uint32_t peer, int32_t tag, uint32_t comm, uint64_t bytes, bool live, uint64_t time_ns)
-{
-    struct point e = {.class_ = FDRI_ARENA_CLASS_MESSAGE,
-                      .id = id,
-                      .count = 4,
-                      .field = {peer, fdri_codec_zigzag((uint64_t)(int64_t)tag), comm, bytes}};
-    present(&e, FDRI_ARENA_VALUE_U64, bytes, live, time_ns);
-}
-void fdr_message_send(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes)
-{
-    message(SEND, peer, tag, comm, bytes, true, 0);
-}
-void fdr_message_recv(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes)
-{
-    message(RECV, peer, tag, comm, bytes, true, 0);
-}
-void fdr_message_send_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t time_ns)
-{
-    message(SEND, peer, tag, comm, bytes, false, time_ns);
-}
-void fdr_message_recv_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t time_ns)
-{
-    message(RECV, peer, tag, comm, bytes, false, time_ns);
-}
-
-/* Each operation has two ids, for its begin and its end. */
-static uint32_t known_operation(uint32_t operation) { return operation < FDRI_CODEC_ID_MAX >> 1 ? operation : 0; }
-
-static void collective_begin(uint32_t operation, bool live, uint64_t time_ns)
-{
-    struct point e = {.class_ = FDRI_ARENA_CLASS_COLLECTIVE, .id = known_operation(operation) << 1};
-    present(&e, FDRI_ARENA_VALUE_U64, 0, live, time_ns);
-}
-static void collective_end(uint32_t operation, uint32_t comm, int32_t root, uint64_t sent, uint64_t received, bool live,
-                           uint64_t time_ns)
-{
-    struct point e = {.class_ = FDRI_ARENA_CLASS_COLLECTIVE,
-                      .id = known_operation(operation) << 1 | 1,
-                      .count = 4,
-                      .field = {comm, fdri_codec_zigzag((uint64_t)(int64_t)root), sent, received}};
-    uint64_t both = sent;
-    fdri_totals_add_value(FDRI_ARENA_VALUE_U64, &both, received);
-    present(&e, FDRI_ARENA_VALUE_U64, both, live, time_ns);
-}
-void fdr_collective_begin(uint32_t operation) { collective_begin(operation, true, 0); }
-void fdr_collective_begin_at(uint32_t operation, uint64_t time_ns) { collective_begin(operation, false, time_ns); }
-void fdr_collective_end(uint32_t operation, fdr_comm_id comm, int32_t root, uint64_t sent, uint64_t received)
-{
-    collective_end(operation, comm, root, sent, received, true, 0);
-}
-void fdr_collective_end_at(uint32_t operation, fdr_comm_id comm, int32_t root, uint64_t sent, uint64_t received,
-                           uint64_t time_ns)
-{
-    collective_end(operation, comm, root, sent, received, false, time_ns);
-}
 
 /* ---- input and output ---- */
 
@@ -286,23 +230,23 @@ static uint32_t io_id(uint32_t file, uint32_t operation, uint32_t end)
 static uint64_t io_begin(uint32_t file, uint32_t operation, uint64_t bytes, uint64_t offset, bool live,
                          uint64_t time_ns)
 {
-    struct point e = {.class_ = FDRI_ARENA_CLASS_IO,
-                      .id = io_id(file, operation, 0),
-                      .store_count = true,
-                      .count = offset != FDR_IO_NO_OFFSET ? 2 : bytes != 0,
-                      .field = {bytes, offset}};
-    return present(&e, FDRI_ARENA_VALUE_U64, 0, live, time_ns);
+    struct fdri_record_point e = {.class_ = FDRI_ARENA_CLASS_IO,
+                                  .id = io_id(file, operation, 0),
+                                  .store_count = true,
+                                  .count = offset != FDR_IO_NO_OFFSET ? 2 : bytes != 0,
+                                  .field = {bytes, offset}};
+    return fdri_record_present(&e, FDRI_ARENA_VALUE_U64, 0, live, time_ns);
 }
 static void io_end(uint32_t file, uint32_t operation, uint64_t bytes, int error, uint64_t began, bool live,
                    uint64_t time_ns)
 {
-    struct point e = {.class_ = FDRI_ARENA_CLASS_IO,
-                      .id = io_id(file, operation, 1),
-                      .store_count = true,
-                      .count = error ? 2 : bytes != 0,
-                      .began = began,
-                      .field = {bytes, (uint32_t)error}};
-    present(&e, FDRI_ARENA_VALUE_U64, bytes, live, time_ns);
+    struct fdri_record_point e = {.class_ = FDRI_ARENA_CLASS_IO,
+                                  .id = io_id(file, operation, 1),
+                                  .store_count = true,
+                                  .count = error ? 2 : bytes != 0,
+                                  .began = began,
+                                  .field = {bytes, (uint32_t)error}};
+    fdri_record_present(&e, FDRI_ARENA_VALUE_U64, bytes, live, time_ns);
 }
 uint64_t fdr_io_begin(fdr_io_file file, uint32_t operation, uint64_t bytes, uint64_t offset)
 {
@@ -337,7 +281,8 @@ static uint64_t read_field(const void *payload, uint8_t type, uint16_t offset)
     }
 }
 
-static void user_event(struct point e, fdr_event_type type, const void *payload, bool live, uint64_t time_ns)
+static void user_event(struct fdri_record_point e, fdr_event_type type, const void *payload, bool live,
+                       uint64_t time_ns)
 {
     const struct fdri_names_event_shape *shape = fdri_names_event_shape(type);
     e.class_ = FDRI_ARENA_CLASS_USER;
@@ -347,17 +292,17 @@ static void user_event(struct point e, fdr_event_type type, const void *payload,
         e.count = fdri_atomic_load_acquire(&shape->count); /* A:shape */
         for (uint32_t i = 0; i < e.count; i++) e.field[i] = read_field(payload, shape->type[i], shape->offset[i]);
     }
-    present(&e, FDRI_ARENA_VALUE_U64, 0, live, time_ns);
+    fdri_record_present(&e, FDRI_ARENA_VALUE_U64, 0, live, time_ns);
 }
 void fdr_event(fdr_event_type type, const void *payload)
 {
-    user_event((struct point){.reading = false}, type, payload, true, 0);
+    user_event((struct fdri_record_point){.reading = false}, type, payload, true, 0);
 }
 void fdr_event_at(fdr_event_type type, const void *payload, uint64_t time_ns)
 {
-    user_event((struct point){.reading = false}, type, payload, false, time_ns);
+    user_event((struct fdri_record_point){.reading = false}, type, payload, false, time_ns);
 }
 void fdr_reading(fdr_event_type type, const void *payload, uint64_t before, uint64_t number)
 {
-    user_event((struct point){.reading = true, .before = before, .number = number}, type, payload, true, 0);
+    user_event((struct fdri_record_point){.reading = true, .before = before, .number = number}, type, payload, true, 0);
 }

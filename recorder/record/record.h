@@ -7,7 +7,7 @@
  *   shadow_stack.h     push and pop of open calls         point.c            events without duration
  *   rewind.c           removes an iteration's events      counter_reading.c  readings of counters, thinned
  *   sample.c           samples, thinned by powers of two  sample_stream.c    streams of samples begin and end
- *   open_calls.c       open calls of another thread
+ *   open_calls.c       open calls of another thread       message_point.c    messages and collectives; point.h
  *
  * Neighbours: thread/ brackets the operation, totals/ counts, memory/ finds room for the record. */
 #ifndef FDRI_RECORDER_RECORD_RECORD_H

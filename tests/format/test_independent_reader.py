@@ -133,6 +133,7 @@ class Bin:
         contexts = min(64, self.size >> 6)
         slots = [[EMPTY, EMPTY] for _ in range(contexts)]
         values = [[0] * 16 for _ in range(8)]
+        numbers = [[(0, 0)] * 4 for _ in range(contexts // 4)]
         context, last, newest = 0, self.base_tick, (0, 4, 4)
         zero_tick, zero_count = self.base_tick, self.base_ordinal
         call = self.class_ == 0
@@ -197,9 +198,12 @@ class Bin:
                 b.mix(r.tied | r.sibling << 1 | r.point << 33)
                 if r.cut:
                     r.links.pop()
-                self.fields(b, r, values[r.id % 8])
+                shift = {1: 2, 2: 18}.get(self.class_, 31)
+                numbered, r.id = r.id >> shift, r.id & (1 << shift) - 1
+                self.fields(b, r, values[r.id % 8], numbered)
                 for v in r.fields:
                     b.mix(v)
+                r.said = self.number(b, r, values[r.id % 8], numbers, numbered)
             last = r.leave
             context, newest = (context << 3 ^ entry[0]) & (contexts - 1), entry
             out.append(r)
@@ -211,22 +215,47 @@ class Bin:
         r.in_tick = b.take(1) if there else 0
         r.parent = take_gamma(b) - 1 if r.in_tick else 0
 
-    def fields(self, b, r, newest):
+    def number(self, b, r, newest, numbers, numbered):
+        """Section 9.4: the number of a message or collective, as fdr dump has it behind the fields."""
+        if not numbered:
+            return ["?"] if self.class_ == 2 or (self.class_ == 1 and r.id != 3) else []
+        if numbered == 3:
+            newest[4] = take_value(b, newest[4])
+            b.mix(newest[4])
+            return ["?", newest[4]]
+        h, key = (r.id, r.fields[:3]) if self.class_ == 1 else (r.id & 1, r.fields[:1])
+        for v in key:
+            h = ((h ^ v) * 0x9E3779B97F4A7C15 & M64) ^ h >> 32
+        h = h * 0x9E3779B97F4A7C15 & M64
+        ways = numbers[(h >> 40) % len(numbers)]
+        at = next((i for i in range(3) if ways[i][0] == h >> 48), 3)
+        tag, foreseen = ways.pop(at)
+        foreseen = foreseen if tag == h >> 48 else 0
+        value = foreseen if numbered == 1 else take_value(b, foreseen)
+        b.mix(value)
+        ways.insert(0, (h >> 48, value + 1 & (1 << 48) - 1))
+        return [value] if numbered < 4 else [value, 1]
+
+    def fields(self, b, r, newest, numbered):
         if self.class_ == 1:
-            count = 4
+            count = 2 if r.id == 3 else 4
         elif self.class_ == 2:
-            count = 4 if r.id & 1 else 0
+            count = 4 if r.id & 1 else numbered > 0
         elif self.class_ in (3, 4):
             count = 1
         else:
             count = b.take(5)
         for i in range(count):
-            if b.see(1) == 0:
-                b.take(1)
-            else:
-                z = take_low(b, (b.take(7) >> 1) + 1)
-                newest[i] = newest[i] + (z >> 1 ^ -(z & 1)) & M64
+            newest[i] = take_value(b, newest[i])
             r.fields.append(newest[i])
+
+
+def take_value(b, reference):
+    if b.see(1) == 0:
+        b.take(1)
+        return reference
+    z = take_low(b, (b.take(7) >> 1) + 1)
+    return reference + (z >> 1 ^ -(z & 1)) & M64
 
 
 class Partition:
@@ -422,7 +451,7 @@ class Location:
             if due(tick, r if child else None):
                 p = points[done]
                 done, now = done + 1, p.enter
-                out.append((p.enter, p.class_, p.depth, p.id, p.fields))
+                out.append((p.enter, p.class_, p.depth, p.id, p.fields + p.said))
             elif child:
                 depth = len(stack)
                 at[depth] += 1
@@ -520,7 +549,7 @@ class Recording:
                 types = self.types.get((definition.get(kind), ident), [])
                 fields = [value(v, t) for v, t in zip(fields, types)] if types else fields
                 if kind == 1:
-                    kind = ("send", "recv")[ident - 1]
+                    kind = ("send", "recv", "resolve")[ident - 1]
                 elif kind == 2:
                     kind, ident = kinds[2][ident & 1], ident >> 1
                 elif kind == 6:
@@ -542,7 +571,7 @@ def value(bits, value_type):
 
 
 def number(text):
-    return int(text) if text.lstrip("-").isdigit() else float(text)
+    return text if text == "?" else int(text) if text.lstrip("-").isdigit() else float(text)
 
 
 def dumped(fdr, path):
@@ -613,7 +642,9 @@ static void point(fdr_metric_id metric, fdr_marker_id marker, fdr_event_type eve
     static uint64_t began;
     uint32_t operation = draw(3);
     uint64_t offset = operation ? FDR_IO_NO_OFFSET : draw(1u << 20);
-    switch (draw(9)) {
+    static uint64_t sent[4], begun;
+    uint32_t peer = draw(4);
+    switch (draw(13)) {
     case 7: began = live ? fdr_io_begin(1 + draw(2), operation, draw(3) * 512, offset)
                          : fdr_io_begin_at(1 + draw(2), operation, draw(3) * 512, offset, t); break;
     case 8: live ? fdr_io_end(1 + draw(2), operation, draw(512), draw(9) / 8 * 28, began)
@@ -624,6 +655,10 @@ static void point(fdr_metric_id metric, fdr_marker_id marker, fdr_event_type eve
     case 3: live ? fdr_message_recv(draw(4), 7, 0, draw(5000)) : fdr_message_recv_at(draw(4), 7, 0, draw(5000), t); break;
     case 4: live ? fdr_collective_begin(11) : fdr_collective_begin_at(11, t); break;
     case 5: live ? fdr_collective_end(11, 0, -1, 8, 8) : fdr_collective_end_at(11, 0, -1, 8, 8, t); break;
+    case 9: live ? fdr_message_send_nth(peer, 5, 0, 8, sent[peer]++) : fdr_message_send_nth_at(peer, 5, 0, 8, sent[peer]++, t); break;
+    case 10: live ? fdr_message_recv_nth(peer, 5, 0, 8, draw(9)) : fdr_message_recv_nth_at(peer, 5, 0, 8, draw(9) | (uint64_t)draw(2) << 63, t); break;
+    case 11: live ? fdr_message_recv_open(peer, 5, 0, 8, now) : fdr_message_resolve_at(now, draw(3), t); break;
+    case 12: live ? fdr_collective_begin_nth(11, 0, begun++) : fdr_collective_end_nth_at(11, 0, -1, 8, 8, begun++, t); break;
     default: live ? fdr_event(event, &p) : fdr_event_at(event, &p, t); break;
     }
 }

@@ -3,7 +3,7 @@
  *
  *   event_stream.c  reads and decompresses files      play.c    presents the records to the recorder
  *   stream_evt.c    loads .evt files                  replay.c  the verb: threads, times, figures
- *   stream_fdr.c    loads recordings
+ *   stream_fdr.c    loads recordings                  stream_numbers.c  ordinals of messages; stream_evt.h
  *
  * Neighbours: common/ for messages and files; the recorder through fdr/fdr.h alone. */
 #ifndef FDRI_TOOLS_REPLAY_EVENT_STREAM_H
@@ -15,10 +15,10 @@ enum op {
     OP_TICK = 0, /* no event: advances the time */
     OP_ENTER,    /* value: region */
     OP_LEAVE,
-    OP_SEND, /* value: index of peer, tag, comm, bytes in `field` */
+    OP_SEND, /* value: index of peer, tag, comm, bytes, ordinal in `field` */
     OP_RECV,
-    OP_COLL_BEGIN, /* value: operation */
-    OP_COLL_END,   /* value: index of operation, comm, root, sent, received */
+    OP_COLL_BEGIN, /* value: index of operation, comm, ordinal */
+    OP_COLL_END,   /* value: index of operation, comm, root, sent, received, ordinal */
     OP_METRIC,     /* value: index of metric, bits of the value */
     OP_MARKER,     /* value: index of marker, value */
     OP_EVENT,      /* value: index of event type, then its fields */
@@ -39,7 +39,8 @@ struct stream_definition {
 struct stream_comm {
     const uint32_t *rank;
     uint32_t size, recorded;
-    const char *name; /* NULL: it has none */
+    const char *name;  /* NULL: it has none */
+    uint64_t identity; /* 0: none */
 };
 
 struct stream {
@@ -80,6 +81,8 @@ void stream_clear(struct stream *stream);
 /* Shortens "dir/npb-cg.r0.t0.evt.zst" to "npb-cg", at most 31 bytes. */
 void stream_base_name(char name[32], const char *path);
 bool load_evt(struct stream *stream, const char *path, unsigned char *bytes, size_t size, int *status);
+/* For a stream that is replayed more than once. */
+void stream_forget_numbers(struct stream *stream);
 void load_recording(struct streams *streams, const char *path, int *status);
 
 #endif

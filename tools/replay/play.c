@@ -40,7 +40,8 @@ static void define_comms(struct streams *all, size_t stream)
         snprintf(name, sizeof name, "comm %zu", i);
         const char *given = s->comm[i].name ? s->comm[i].name : name;
         s->comm[i].recorded = defined_by_other_stream(all, stream, i);
-        if (!s->comm[i].recorded) s->comm[i].recorded = fdr_comm_define(given, s->comm[i].rank, s->comm[i].size);
+        if (!s->comm[i].recorded)
+            s->comm[i].recorded = fdr_comm_define_as(given, s->comm[i].rank, s->comm[i].size, s->comm[i].identity);
     }
 }
 
@@ -89,6 +90,7 @@ static void translate(struct stream *s)
         case OP_LEAVE: s->value[i] = recorded(s->region, s->region_count, s->value[i]); break;
         case OP_SEND:
         case OP_RECV: f[2] = recorded_comm(s, f[2]); break;
+        case OP_COLL_BEGIN:
         case OP_COLL_END: f[1] = recorded_comm(s, f[1]); break;
         case OP_METRIC:
             f[2] = f[0] < s->metric_count ? (uint64_t)s->metric[f[0]].metric->type : 0;
@@ -161,9 +163,12 @@ static void io_at(enum op op, const uint64_t *f, uint64_t *began, uint64_t t)
 static void point_at(enum op op, const uint64_t *f, uint64_t t)
 {
     switch (op) {
-    case OP_SEND: fdr_message_send_at((uint32_t)f[0], (int32_t)f[1], (fdr_comm_id)f[2], f[3], t); break;
-    case OP_RECV: fdr_message_recv_at((uint32_t)f[0], (int32_t)f[1], (fdr_comm_id)f[2], f[3], t); break;
-    case OP_COLL_END: fdr_collective_end_at((uint32_t)f[0], (fdr_comm_id)f[1], (int32_t)f[2], f[3], f[4], t); break;
+    case OP_SEND: fdr_message_send_nth_at((uint32_t)f[0], (int32_t)f[1], (fdr_comm_id)f[2], f[3], f[4], t); break;
+    case OP_RECV: fdr_message_recv_nth_at((uint32_t)f[0], (int32_t)f[1], (fdr_comm_id)f[2], f[3], f[4], t); break;
+    case OP_COLL_BEGIN: fdr_collective_begin_nth_at((uint32_t)f[0], (fdr_comm_id)f[1], f[2], t); break;
+    case OP_COLL_END:
+        fdr_collective_end_nth_at((uint32_t)f[0], (fdr_comm_id)f[1], (int32_t)f[2], f[3], f[4], f[5], t);
+        break;
     case OP_METRIC: metric_at(f, t); break;
     case OP_MARKER: fdr_marker_at((fdr_marker_id)f[0], f[1], t); break;
     case OP_EVENT: fdr_event_at((fdr_event_type)f[0], f + 1, t); break;
@@ -179,7 +184,6 @@ uint64_t play(const struct stream *s, size_t from, size_t to, uint64_t t)
         case OP_TICK: break;
         case OP_ENTER: fdr_enter_at(s->value[i], t); break;
         case OP_LEAVE: fdr_leave_at(s->value[i], t); break;
-        case OP_COLL_BEGIN: fdr_collective_begin_at(s->value[i], t); break;
         case OP_BARE_EVENT: fdr_event_at(s->value[i], NULL, t); break;
         case OP_IO_BEGIN:
         case OP_IO_END: io_at((enum op)s->op[i], s->field + s->value[i], s->began, t); break;

@@ -482,6 +482,7 @@ int verb_replay(int argc, char **argv)
     if (status != DONE) return status;
     if (a.out && is_null_device(a.out)) a.out = NULL;
     for (int i = 0; i < a.path_count; i++) streams_load(&streams, a.paths[i], &load);
+    for (size_t i = 0; a.repeat > 1 && i < streams.count; i++) stream_forget_numbers(&streams.list[i]);
     if (streams.count == 0 && load != DONE) status = COULD_NOT;
     else status = worse(load == DONE ? DONE : DIFFERENT, replay(&a, &streams));
     streams_free(&streams);

@@ -6,53 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <fdr/fdr.h>
+
 #include "tools/replay/event_stream.h"
-
-struct evt_header {
-    char magic[8];
-    uint32_t version, header_bytes;
-    uint64_t n_records;
-    uint32_t n_regions, n_params, n_comms, strings_bytes;
-    uint32_t rank, nranks, thread, n_prefix;
-    uint64_t t0_ns, run_events, window_first;
-    uint32_t n_repaired, reserved0;
-    uint64_t off_regions, off_strings, off_comms, off_params, off_dt, off_word;
-};
-struct evt_region {
-    uint32_t name, file, line, reserved;
-};
-struct evt_param {
-    int32_t peer, tag;
-    uint32_t comm, req;
-    uint64_t bytes, bytes2;
-};
-_Static_assert(sizeof(struct evt_header) == 136, "header of an event stream");
-
-enum evt_kind {
-    EVT_TICK,
-    EVT_ENTER,
-    EVT_LEAVE,
-    EVT_SEND,
-    EVT_RECV,
-    EVT_ISEND,
-    EVT_ISEND_DONE,
-    EVT_IRECV_REQ,
-    EVT_IRECV,
-    EVT_COLL_BEGIN,
-    EVT_COLL_END,
-    EVT_KINDS
-};
-
-struct evt {
-    const char *path;
-    const unsigned char *bytes;
-    size_t size;
-    struct evt_header h;
-    const char *strings;
-    size_t strings_bytes, params;
-    /* counts of parts left out, and the index of the first */
-    uint64_t bad_kinds, bad_regions, bad_params, first_bad;
-};
+#include "tools/replay/stream_evt.h"
 
 /* The number of complete items of a section in the file. */
 static size_t complete_items(const struct evt *e, uint64_t offset, uint64_t count, size_t bytes)
@@ -117,6 +74,20 @@ static bool read_comms(struct evt *e, struct stream *s)
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
+uint32_t evt_word(const struct evt *e, size_t record)
+{
+    uint32_t word;
+    memcpy(&word, e->bytes + e->h.off_word + record * 4, 4);
+    return word;
+}
+
+bool evt_param_of(const struct evt *e, uint32_t word, struct evt_param *p)
+{
+    uint32_t index = word & 0xffffffu;
+    if (index < e->params) memcpy(p, e->bytes + e->h.off_params + index * sizeof *p, sizeof *p);
+    return index < e->params;
+}
+
 static void count_bad(struct evt *e, uint64_t *what, size_t record)
 {
     if (e->bad_kinds + e->bad_regions + e->bad_params == 0) e->first_bad = record;
@@ -125,10 +96,7 @@ static void count_bad(struct evt *e, uint64_t *what, size_t record)
 
 static bool param_at(struct evt *e, uint32_t index, size_t record, struct evt_param *p)
 {
-    if (index < e->params) {
-        memcpy(p, e->bytes + e->h.off_params + index * sizeof *p, sizeof *p);
-        return true;
-    }
+    if (evt_param_of(e, index, p)) return true;
     count_bad(e, &e->bad_params, record);
     return false;
 }
@@ -144,14 +112,21 @@ static void add_fields(struct stream *s, size_t record, enum op op, const uint64
 
 static void add_message(struct stream *s, size_t record, enum op op, const struct evt_param *p)
 {
-    uint64_t field[] = {(uint32_t)p->peer, (uint64_t)(int64_t)p->tag, p->comm, p->bytes};
-    add_fields(s, record, op, field, 4);
+    uint64_t field[] = {(uint32_t)p->peer, (uint64_t)(int64_t)p->tag, p->comm, p->bytes, FDR_ORDINAL_UNKNOWN};
+    add_fields(s, record, op, field, 5);
 }
 
 static void add_collective_end(struct stream *s, size_t record, const struct evt_param *p)
 {
-    uint64_t field[] = {(uint32_t)p->tag, p->comm, (uint64_t)(int64_t)p->peer, p->bytes, p->bytes2};
-    add_fields(s, record, OP_COLL_END, field, 5);
+    uint64_t field[] = {(uint32_t)p->tag, p->comm,   (uint64_t)(int64_t)p->peer,
+                        p->bytes,         p->bytes2, FDR_ORDINAL_UNKNOWN};
+    add_fields(s, record, OP_COLL_END, field, 6);
+}
+
+static void add_collective_begin(struct stream *s, size_t record, uint32_t operation)
+{
+    uint64_t field[] = {operation, 0, FDR_ORDINAL_UNKNOWN};
+    add_fields(s, record, OP_COLL_BEGIN, field, 3);
 }
 
 static void add_plain(struct stream *s, size_t record, enum op op, uint32_t value)
@@ -184,7 +159,7 @@ static void add_record(struct evt *e, struct stream *s, size_t i, uint32_t word)
     case EVT_IRECV:
         if (param_at(e, value, i, &p)) add_message(s, i, kind == EVT_SEND || kind == EVT_ISEND ? OP_SEND : OP_RECV, &p);
         break;
-    case EVT_COLL_BEGIN: add_plain(s, i, OP_COLL_BEGIN, value); break;
+    case EVT_COLL_BEGIN: add_collective_begin(s, i, value); break;
     case EVT_COLL_END:
         if (param_at(e, value, i, &p)) add_collective_end(s, i, &p);
         break;
@@ -198,7 +173,7 @@ static size_t fields_needed(const struct evt *e, const unsigned char *words, siz
     for (size_t i = 0; i < count; i++) {
         uint32_t word;
         memcpy(&word, words + i * 4, 4);
-        need += (word & 0xffffffu) < e->params && word >> 24 >= EVT_SEND ? 5 : 0;
+        need += word >> 24 == EVT_COLL_BEGIN ? 3 : (word & 0xffffffu) < e->params && word >> 24 >= EVT_SEND ? 6 : 0;
     }
     return need;
 }
@@ -270,6 +245,7 @@ bool load_evt(struct stream *stream, const char *path, unsigned char *bytes, siz
         complain("%s: out of memory for %llu records", path, (unsigned long long)e.h.n_records);
         return false;
     }
+    number_stream(&e, stream);
     report_claims(&e, stream, status);
     report(&e, stream, status);
     stream_base_name(base, path);

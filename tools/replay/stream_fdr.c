@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <fdr/fdr.h>
+
 #include "tools/replay/event_stream.h"
 
 /* Arrays that grow together with the records. */
@@ -37,7 +39,7 @@ static bool room_for_record(struct builder *b)
 static bool room_for_fields(struct builder *b)
 {
     struct stream *s = b->s;
-    if (s->field_count + 20 < b->field_capacity) return true;
+    if (s->field_count + 24 < b->field_capacity) return true;
     size_t more = b->field_capacity ? b->field_capacity * 2 : 1024;
     uint64_t *field = realloc(s->field, more * sizeof *field);
     if (!field) return false;
@@ -90,9 +92,20 @@ static enum op op_of(const struct fdr_read_event *e)
 
 static bool is_io(enum op op) { return op == OP_IO_BEGIN || op == OP_IO_END; }
 
+static bool has_ordinal(enum op op)
+{
+    return op == OP_SEND || op == OP_RECV || op == OP_COLL_BEGIN || op == OP_COLL_END;
+}
+static uint64_t ordinal_of(const struct fdr_read_event *e)
+{
+    if (e->ordinal_kind == FDR_ORDINAL_KNOWN) return e->ordinal;
+    return e->ordinal_kind == FDR_ORDINAL_SHARED ? e->ordinal | FDR_ORDINAL_AMBIGUOUS : FDR_ORDINAL_UNKNOWN;
+}
+
 static bool takes_id(enum op op)
 {
-    return op == OP_COLL_END || op == OP_METRIC || op == OP_MARKER || op == OP_EVENT || is_io(op);
+    return op == OP_COLL_BEGIN || op == OP_COLL_END || op == OP_METRIC || op == OP_MARKER || op == OP_EVENT ||
+           is_io(op);
 }
 
 /* A place for the time of a begin; of an end, that of the newest begin of its file and operation. */
@@ -137,7 +150,8 @@ static bool add_event(struct builder *b, const struct fdr_read_event *e)
         if (takes_id(op)) s->field[s->field_count++] = e->id;
         if (is_io(op)) add_io(b, op, e);
         else memcpy(s->field + s->field_count, e->field, sizeof e->field);
-        s->field_count += op == OP_EVENT ? 16 : 4;
+        s->field_count += op == OP_EVENT ? 16 : op == OP_COLL_BEGIN ? 1 : 4;
+        if (has_ordinal(op)) s->field[s->field_count++] = ordinal_of(e);
     }
     if (!advance(b, e->time_ns, &dt) || !add(b, dt, op, value)) return false;
     if (op == OP_ENTER) b->depth++;
@@ -174,7 +188,8 @@ static bool read_comms(struct stream *s, const struct fdr_file *file)
     s->other_comms = true;
     for (size_t id = 1; id < s->comm_count; id++) {
         const struct fdr_comm_info *c = fdr_comm_info(file, (uint32_t)id);
-        s->comm[id] = (struct stream_comm){.rank = c->world_rank, .size = c->size, .name = c->name};
+        s->comm[id] = (struct stream_comm){
+            .rank = c->world_rank, .size = c->size, .name = c->name, .identity = c->identity};
     }
     return s->comm != NULL;
 }

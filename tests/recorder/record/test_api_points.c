@@ -197,7 +197,7 @@ static void P5_names_leave_room_for_threads(void **state)
 /* Operations with numbers that no table names. */
 static void P4_numbers_of_operations(void **state)
 {
-    static const uint32_t operation[] = {0, 4095, 65536, 99999, (FDRI_CODEC_ID_MAX >> 1) - 1}, n = 5;
+    static const uint32_t operation[] = {0, 4095, 65536, 99999, FDRI_CODEC_OPERATION_END - 1}, n = 5;
     (void)state;
     begin(NULL);
     for (uint32_t i = 0; i < n; i++) fdr_collective_begin(operation[i]), fdr_collective_end(operation[i], 0, -1, 1, 2);
