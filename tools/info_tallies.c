@@ -2,12 +2,21 @@
 /* fdr info: counters of the process (tallies), and sections that this reader does not know. */
 #include <stdio.h>
 
+#include <fdr/tally.h>
+
 #include "tools/common/short_names.h"
 #include "tools/info.h"
 
 enum { LINES_MOST = 12, KEY_BYTES = 64 };
 
 /* ---- text ------------------------------------------------------------------------------------------------------- */
+
+/* Messages of an envelope: the high bits say how many are being posted now. */
+static uint64_t shown(const struct fdr_tally_row *t, unsigned c)
+{
+    bool envelope = t->kind == FDR_TALLY_SENT || t->kind == FDR_TALLY_RECEIVED;
+    return envelope && c == 0 ? t->counter[0] & (((uint64_t)1 << 48) - 1) : t->counter[c];
+}
 
 static void print_tally(const struct fdr_tally_row *t)
 {
@@ -17,7 +26,7 @@ static void print_tally(const struct fdr_tally_row *t)
     if (*kind) printf("  %-10s %s:", kind, plain_name(key));
     else printf("  kind %-5u %s:", t->kind, key);
     for (unsigned c = 0; c < 3; c++)
-        printf("%s %s %llu", c ? "," : "", fdr_tally_counter_name(t->kind, c), (unsigned long long)t->counter[c]);
+        printf("%s %s %llu", c ? "," : "", fdr_tally_counter_name(t->kind, c), (unsigned long long)shown(t, c));
     putchar('\n');
 }
 
@@ -84,7 +93,7 @@ static json_t *tally_json(const struct fdr_tally_row *t)
     json_object_set_new(o, "key", hex_json(t->key, sizeof t->key));
     json_object_set_new(o, "name", *kind ? json_text(key) : json_null());
     for (unsigned c = 0; c < 3; c++)
-        json_object_set_new(counters, fdr_tally_counter_name(t->kind, c), json_u64(t->counter[c]));
+        json_object_set_new(counters, fdr_tally_counter_name(t->kind, c), json_u64(shown(t, c)));
     json_object_set_new(o, "counters", counters);
     return o;
 }

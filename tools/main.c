@@ -21,6 +21,7 @@ static const struct verb verbs[] = {
     {"stats", verb_stats, "exact totals by region, path, class, depth or location"},
     {"counters", verb_counters, "which counters work on this machine; rates of those in a recording"},
     {"tree", verb_tree, "the call tree with inclusive and exclusive time"},
+    {"messages", verb_messages, "messages between ranks: which send belongs to which receive"},
     {"suggest", verb_suggest, "functions to leave out: what that removes of events and of time"},
     {"samples", verb_samples, "the samples by function, region, line, stack or thread"},
     {"html", verb_html, "one page to look at, offline: what happened, and a timeline down to the call"},
@@ -43,7 +44,8 @@ static void usage(FILE *to)
 {
     fputs("usage: fdr VERB [OPTION...] [FILE...]\n\n", to);
     for (size_t i = 0; i < verb_count; i++) fprintf(to, "  %-9s %s\n", verbs[i].name, verbs[i].summary);
-    fputs("\ncheck, crash, hang, html, export and replay take several files, the other verbs that read one take one.\n"
+    fputs("\ncheck, crash, hang, html, export, messages and replay take several files, the other verbs that read one "
+          "take one.\n"
           "`fdr VERB --help` lists a verb's options. Exit codes: 0 done, 1 done with damage or a hang found,\n"
           "2 could not, 64 wrong usage.\n",
           to);

@@ -6,9 +6,11 @@
  *   functions.txt     the functions and their arguments    mpi_function.h     one of them; FdrMpi.cmake makes them
  *   mpi_call.c        one call: region, before, after      real_function.c    the library's own functions
  *   mpi_library.c     what differs between libraries       life_of_mpi.c      MPI_Init, MPI_Finalize, MPI_Abort
- *   communicators.c   members and world ranks              messages.c         sends and receives
+ *   communicators.c   members and world ranks              point_to_point.c   sends and receives
  *   requests.c        the table of open requests           completions.c      MPI_Wait..., MPI_Test...
  *   collectives.c     operations and their bytes           adapter_parts.h    what these files share
+ *   numbers.c         counts messages and collectives      receive_order.c    receives whose number is open
+ *   identities.c      communicators of equal identity      numbers.h          the door of these three
  *
  * Above it: the public header. */
 #ifndef FDRI_MPI_ADAPTER_H
@@ -43,9 +45,9 @@ struct fdri_mpi_library {
     uint8_t handle_bytes, status_bytes, source_at, tag_at;
     bool fortran_calls_c; /* mpi_send_ calls MPI_Send and not PMPI_Send, so the call is recorded there */
     int proc_null, root;
-    word status_ignore, in_place, world, byte;
-    const char *world_symbol, *byte_symbol;                      /* where the handle is an address */
-    const char *fortran_status_ignore, *fortran_statuses_ignore; /* of mpif.h, or of mpi_f08 if mpif.h calls C */
+    word status_ignore, in_place, world, self, comm_null, byte;
+    const char *world_symbol, *self_symbol, *null_symbol, *byte_symbol; /* where the handle is an address */
+    const char *fortran_status_ignore, *fortran_statuses_ignore;        /* of mpif.h, or of mpi_f08 if mpif.h calls C */
 };
 /* The library, while MPI runs and is of a known kind; else NULL. */
 const struct fdri_mpi_library *fdri_mpi_library(void);
@@ -82,9 +84,17 @@ struct fdri_mpi_members {
     bool inter;            /* an intercommunicator */
     uint32_t own_world;    /* world rank of this process */
     const uint32_t *world; /* world ranks of the group; UINT32_MAX: outside of this world */
+    struct fdri_mpi_order *order;
 };
 /* NULL: no room, or MPI says an error. */
 const struct fdri_mpi_members *fdri_mpi_members(word comm);
+/* The same without a question to MPI about a communicator that was never seen: its handle may be wrong. */
+const struct fdri_mpi_members *fdri_mpi_members_known(word comm);
+/* A communicator with this identity. like: has the same members; NULL: MPI tells them. */
+const struct fdri_mpi_members *fdri_mpi_members_new(word comm, uint64_t identity, const struct fdri_mpi_members *like);
+/* A hash of the members of its own group; 0: not known. */
+uint64_t fdri_mpi_members_hash(word comm);
+uint64_t fdri_mpi_mix(uint64_t a, uint64_t b);
 uint32_t fdri_mpi_world_rank(const struct fdri_mpi_members *m, int rank);
 void fdri_mpi_members_forget(word comm);
 

@@ -3,6 +3,7 @@
 #ifndef FDRI_MPI_ADAPTER_PARTS_H
 #define FDRI_MPI_ADAPTER_PARTS_H
 #include "adapters/mpi/adapter.h"
+#include "adapters/mpi/numbers.h"
 
 /* A request, or a matched message, whose completion is to be recorded. */
 enum fdri_mpi_pending_kind {
@@ -14,11 +15,20 @@ enum fdri_mpi_pending_kind {
 struct fdri_mpi_pending {
     uint8_t kind;
     bool persistent, active; /* active: between MPI_Start and its completion */
+    bool cancelling;         /* MPI_Cancel was called */
     uint8_t operation;       /* of a collective */
-    int32_t peer, tag;       /* of a persistent send: world rank */
+    int32_t peer, tag;       /* of a send: world rank */
     const struct fdri_mpi_members *group;
     int32_t root;
-    uint64_t sent, received; /* bytes */
+    uint64_t sent, received, ordinal; /* bytes; ordinal of a collective */
+    struct fdri_mpi_number send;      /* of a send */
+    struct fdri_mpi_receive receive;  /* of a receive */
+};
+/* What a call posts. */
+struct fdri_mpi_posting {
+    struct fdri_mpi_number send;
+    struct fdri_mpi_receive receive;
+    uint64_t ordinal; /* of a collective */
 };
 /* Requests and messages may have equal handles: they lie in different spaces. */
 enum fdri_mpi_space { FDRI_MPI_OF_REQUESTS, FDRI_MPI_OF_MESSAGES };
@@ -29,16 +39,22 @@ bool fdri_mpi_requests_take(enum fdri_mpi_space space, word handle, struct fdri_
 bool fdri_mpi_requests_any(void);
 void fdri_mpi_requests_unseen(int count); /* says once that messages are not recorded */
 void fdri_mpi_requests_forget(void);      /* all */
+/* A receive of this number was cancelled: the pending ones of its envelope behind it move down. */
+void fdri_mpi_requests_move_down(const struct fdri_mpi_number *number);
 
-/* ---- messages.c: each function of an event of an envelope stands alone ---- */
-void fdri_mpi_messages_sent(const struct fdri_mpi_call *c);
-void fdri_mpi_messages_received(const struct fdri_mpi_call *c);
-void fdri_mpi_messages_receive_posted(const struct fdri_mpi_call *c);
+/* ---- point_to_point.c: before the library's function, and after it ---- */
+void fdri_mpi_messages_post_send(const struct fdri_mpi_call *c, struct fdri_mpi_posting *p);
+void fdri_mpi_messages_post_receive(const struct fdri_mpi_call *c, struct fdri_mpi_posting *p);
+void fdri_mpi_messages_start(const struct fdri_mpi_call *c);
+void fdri_mpi_messages_sent(const struct fdri_mpi_call *c, struct fdri_mpi_posting *p, int error);
+void fdri_mpi_messages_received(const struct fdri_mpi_call *c, struct fdri_mpi_posting *p, int error);
+void fdri_mpi_messages_receive_posted(const struct fdri_mpi_call *c, struct fdri_mpi_posting *p, int error);
 void fdri_mpi_messages_prepared(const struct fdri_mpi_call *c); /* a persistent request */
-void fdri_mpi_messages_started(const struct fdri_mpi_call *c);
+void fdri_mpi_messages_started(const struct fdri_mpi_call *c, int error);
 void fdri_mpi_messages_probed(const struct fdri_mpi_call *c);
-void fdri_mpi_messages_matched_receive(const struct fdri_mpi_call *c, const struct fdri_mpi_pending *message);
-void fdri_mpi_messages_completed(const struct fdri_mpi_pending *p, const void *status);
+void fdri_mpi_messages_matched_receive(const struct fdri_mpi_call *c, struct fdri_mpi_pending *message);
+void fdri_mpi_messages_cancelled(const struct fdri_mpi_call *c);
+void fdri_mpi_messages_completed(struct fdri_mpi_pending *p, const void *status);
 
 /* ---- completions.c ---- */
 /* Requests of one call: on the stack, and in memory that few calls at a time share. */
@@ -57,9 +73,12 @@ void fdri_mpi_completion_before(struct fdri_mpi_call *c, struct fdri_mpi_complet
 void fdri_mpi_completion_after(struct fdri_mpi_call *c, struct fdri_mpi_completion *done, int error);
 
 /* ---- collectives.c ---- */
-void fdri_mpi_collectives_begin(const struct fdri_mpi_call *c);
-void fdri_mpi_collectives_end(const struct fdri_mpi_call *c, int error);
+void fdri_mpi_collectives_begin(const struct fdri_mpi_call *c, struct fdri_mpi_posting *p);
+void fdri_mpi_collectives_end(const struct fdri_mpi_call *c, const struct fdri_mpi_posting *p, int error);
 void fdri_mpi_collectives_posted(const struct fdri_mpi_call *c, int error);
+
+/* ---- identities.c: a communicator was made ---- */
+void fdri_mpi_identities_created(const struct fdri_mpi_call *c);
 
 /* ---- life_of_mpi.c ---- */
 void fdri_mpi_life_before_init(void);

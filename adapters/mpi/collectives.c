@@ -153,13 +153,23 @@ static struct collective describe(const struct fdri_mpi_call *c)
     return o;
 }
 
-void fdri_mpi_collectives_begin(const struct fdri_mpi_call *c) { fdr_collective_begin(c->f->operation); }
+static void begin(const struct fdri_mpi_members *group, uint32_t operation, uint64_t *ordinal)
+{
+    *ordinal = fdri_mpi_collective_begins(group, operation);
+    fdr_collective_begin_nth(operation, group ? group->id : 0, *ordinal);
+}
 
-void fdri_mpi_collectives_end(const struct fdri_mpi_call *c, int error)
+void fdri_mpi_collectives_begin(const struct fdri_mpi_call *c, struct fdri_mpi_posting *p)
+{
+    begin(fdri_mpi_members_known(fdri_mpi_handle(c, FDRI_MPI_comm, FDRI_MPI_COMM)), c->f->operation, &p->ordinal);
+}
+
+void fdri_mpi_collectives_end(const struct fdri_mpi_call *c, const struct fdri_mpi_posting *p, int error)
 {
     struct collective o = {.root = -1};
     if (!error) o = describe(c);
-    fdr_collective_end(c->f->operation, o.group ? o.group->id : 0, o.root, o.sent, o.received);
+    fdr_collective_end_nth(c->f->operation, o.group ? o.group->id : 0, o.root, o.sent, o.received, p->ordinal);
+    if (p->ordinal != FDR_ORDINAL_UNKNOWN) fdri_mpi_collective_ended(o.group);
 }
 
 void fdri_mpi_collectives_posted(const struct fdri_mpi_call *c, int error)
@@ -172,6 +182,6 @@ void fdri_mpi_collectives_posted(const struct fdri_mpi_call *c, int error)
                                  .root = o.root,
                                  .sent = o.sent,
                                  .received = o.received};
-    fdr_collective_begin(c->f->operation);
+    begin(o.group, c->f->operation, &p.ordinal);
     fdri_mpi_requests_put(FDRI_MPI_OF_REQUESTS, fdri_mpi_handle_at(c, FDRI_MPI_request, FDRI_MPI_REQUEST, 0), &p);
 }

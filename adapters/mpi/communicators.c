@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Members of communicators, as ranks of MPI_COMM_WORLD. A list of members is found at the first use of a communicator
- * and stays: a request may complete when its communicator is gone. Communicators of equal name and members share one
- * definition. The map from handles to lists is bounded; a handle leaves it when its communicator is freed. */
+/* Members of communicators, as ranks of MPI_COMM_WORLD. A list of members is found when a communicator is made or used,
+ * and stays: a request may complete when its communicator is gone. The map from handles to lists is bounded; a handle
+ * leaves it when its communicator is freed. */
 #include <stdlib.h>
 #include <string.h>
 #include "adapters/mpi/adapter.h"
+#include "adapters/mpi/numbers.h"
 #include "base/atomic.h"
 
-enum { SLOTS = 1024, PROBES = 16, LISTS = 4096, NAME = 256 };
+enum { SLOTS = 1024, PROBES = 16, NAME = 256 };
 
 /* The handle is written behind the list, and by one thread only: the one that took the slot. */
 static struct slot {
     uint64_t handle; /* 0: free */
-    const struct fdri_mpi_members *list;
+    struct fdri_mpi_members *list;
 } slots[SLOTS];
 enum { TAKEN = 1 }; /* no handle has this value */
-
-static const struct fdri_mpi_members *lists[LISTS]; /* by id */
 
 static struct {
     int (*group)(word, word *);
@@ -58,29 +57,32 @@ static bool translate(word group, int size, uint32_t *world)
     return good;
 }
 
-/* A definition has one list, however many communicators have it. */
-static const struct fdri_mpi_members *shared(struct fdri_mpi_members *m)
-{
-    if (m->id == 0 || m->id >= LISTS) return m;
-    const struct fdri_mpi_members *first = fdri_atomic_load_acquire(&lists[m->id]); /* A:group */
-    if (first && first->rank == m->rank) {
-        free(m);
-        return first;
-    }
-    if (!first) fdri_atomic_store_release(&lists[m->id], m); /* R:group */
-    return m;
-}
+enum { UNDEFINED = -1 }; /* as an id: the first event of the communicator defines it */
 
-static fdr_comm_id define(word comm, const struct fdri_mpi_members *m)
+static void define(word comm, struct fdri_mpi_members *m)
 {
     char name[NAME] = "";
     int length = 0;
     ask.name(comm, name, &length);
     if (!*name) strcpy(name, m->inter ? "intercommunicator" : "communicator");
-    return fdr_comm_define(name, m->world, (size_t)m->size);
+    fdr_comm_id id = fdr_comm_define_as(name, m->world, (size_t)m->size, m->order->identity);
+    if (!id) m->order->identity = 0; /* no room: as the world's, its messages must have no numbers */
+    fdri_atomic_store_relaxed(&m->id, id);
 }
 
-static const struct fdri_mpi_members *find(word comm)
+static struct fdri_mpi_members *new_members(int size, uint64_t identity)
+{
+    struct fdri_mpi_members *m = malloc(sizeof *m + sizeof *m->order + (size_t)size * sizeof(uint32_t));
+    if (!m) return NULL;
+    *m = (struct fdri_mpi_members){.id = (fdr_comm_id)UNDEFINED,
+                                   .size = size,
+                                   .order = (void *)(m + 1),
+                                   .world = (void *)((uint8_t *)(m + 1) + sizeof *m->order)};
+    *m->order = (struct fdri_mpi_order){.identity = identity};
+    return m;
+}
+
+static struct fdri_mpi_members *ask_members(word comm, uint64_t identity)
 {
     word group = 0;
     int inter = 0, size = 0, rank = 0, world = 0;
@@ -88,18 +90,48 @@ static const struct fdri_mpi_members *find(word comm)
     if (ask.rank(fdri_mpi_library()->world, &world)) return NULL;
     if ((inter ? ask.remote_group : ask.group)(comm, &group)) return NULL;
     struct fdri_mpi_members *m = NULL;
-    if (!ask.group_size(group, &size) && size > 0) m = malloc(sizeof *m + (size_t)size * sizeof(uint32_t));
-    if (m) {
-        uint32_t *members = (uint32_t *)(m + 1);
-        *m = (struct fdri_mpi_members){
-            .size = size, .rank = rank, .inter = inter, .own_world = (uint32_t)world, .world = members};
-        if (!translate(group, size, members)) {
-            free(m);
-            m = NULL;
-        } else if (comm != fdri_mpi_library()->world) m->id = define(comm, m);
+    if (!ask.group_size(group, &size) && size > 0) m = new_members(size, identity);
+    if (m) m->rank = rank, m->inter = inter, m->own_world = (uint32_t)world;
+    if (m && !translate(group, size, (uint32_t *)m->world)) {
+        free(m);
+        m = NULL;
     }
     ask.group_free(&group);
-    return m ? shared(m) : NULL;
+    return m;
+}
+
+/* A communicator that fdr did not see being made has no identity, but for these two. */
+static struct fdri_mpi_members *find(word comm)
+{
+    const struct fdri_mpi_library *l = fdri_mpi_library();
+    struct fdri_mpi_members *m = ask_members(comm, comm == l->world);
+    if (!m) return NULL;
+    if (comm == l->world) m->id = 0;
+    if (comm == l->self) m->order->identity = fdri_mpi_mix(2, m->own_world);
+    return m;
+}
+
+uint64_t fdri_mpi_mix(uint64_t a, uint64_t b)
+{
+    uint64_t h = (a ^ (b + 0x9e3779b97f4a7c15u)) * 0xbf58476d1ce4e5b9u;
+    return (h ^ h >> 31) * 0x94d049bb133111ebu | 4; /* never one of the two above */
+}
+
+uint64_t fdri_mpi_members_hash(word comm)
+{
+    word group = 0;
+    int size = 0;
+    uint64_t h = 0;
+    if (!look_up() || ask.group(comm, &group) || ask.group_size(group, &size) || size <= 0) return 0;
+    uint32_t *world = malloc((size_t)size * sizeof *world);
+    bool good = world && translate(group, size, world);
+    for (int i = 0; good && i < size; i++) {
+        good = world[i] != UINT32_MAX;
+        h = fdri_mpi_mix(h, world[i]);
+    }
+    free(world);
+    ask.group_free(&group);
+    return good ? h : 0;
 }
 
 static struct slot *probe(word comm, int i)
@@ -108,22 +140,54 @@ static struct slot *probe(word comm, int i)
     return &slots[((hash >> 32) + (uint64_t)i) % SLOTS];
 }
 
-const struct fdri_mpi_members *fdri_mpi_members(word comm)
+/* Two threads may find a communicator at once; the first list counts. Only those without an identity are found so. */
+static const struct fdri_mpi_members *keep(word comm, struct fdri_mpi_members *m)
 {
-    for (int i = 0; i < PROBES; i++) {
-        struct slot *s = probe(comm, i);
-        if (fdri_atomic_load_acquire(&s->handle) == (uint64_t)comm) return s->list; /* A:group */
-    }
-    const struct fdri_mpi_members *m = find(comm);
     for (int i = 0; m && i < PROBES; i++) {
         struct slot *s = probe(comm, i);
         uint64_t empty = 0;
         if (!fdri_atomic_cas_acq_rel_u64(&s->handle, &empty, TAKEN)) continue; /* L:group */
         s->list = m;
         fdri_atomic_store_release(&s->handle, (uint64_t)comm); /* R:group */
-        break;
+        return m;
     }
+    if (m) m->order->identity = 0; /* it would be made anew each time */
     return m;
+}
+
+static struct fdri_mpi_members *listed(word comm)
+{
+    for (int i = 0; i < PROBES; i++) {
+        struct slot *s = probe(comm, i);
+        if (fdri_atomic_load_acquire(&s->handle) == (uint64_t)comm) return s->list; /* A:group */
+    }
+    return NULL;
+}
+
+const struct fdri_mpi_members *fdri_mpi_members_known(word comm)
+{
+    struct fdri_mpi_members *m = listed(comm);
+    if (m && fdri_atomic_load_relaxed(&m->id) == (fdr_comm_id)UNDEFINED) define(comm, m);
+    return m;
+}
+
+const struct fdri_mpi_members *fdri_mpi_members(word comm)
+{
+    const struct fdri_mpi_members *m = fdri_mpi_members_known(comm);
+    if (m) return m;
+    keep(comm, find(comm));
+    return fdri_mpi_members_known(comm);
+}
+
+const struct fdri_mpi_members *fdri_mpi_members_new(word comm, uint64_t identity, const struct fdri_mpi_members *like)
+{
+    fdri_mpi_members_forget(comm);
+    struct fdri_mpi_members *m = like ? new_members(like->size, identity) : ask_members(comm, identity);
+    if (m && like) {
+        m->rank = like->rank, m->inter = like->inter, m->own_world = like->own_world;
+        memcpy((uint32_t *)m->world, like->world, (size_t)like->size * sizeof *m->world);
+    }
+    return keep(comm, m);
 }
 
 uint32_t fdri_mpi_world_rank(const struct fdri_mpi_members *m, int rank)

@@ -38,6 +38,9 @@ void fdri_mpi_life_after_init(int error)
     fdr_note("mpi.library", l->name);
     note_number("mpi.rank", "PMPI_Comm_rank", l->world);
     note_number("mpi.size", "PMPI_Comm_size", l->world);
+    fdri_mpi_numbers_start();
+    fdri_mpi_members(l->world);
+    fdri_mpi_members(l->self);
 }
 
 void fdri_mpi_life_before_finalize(void)

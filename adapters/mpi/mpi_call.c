@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One call of MPI: its region, and the events before and behind the library's function. Messages are recorded when the
- * library has accepted them, so their arguments are valid and may be looked into.
+/* One call of MPI: its region, and the events before and behind the library's function.
  *
  * On the way from Fortran to C the library may call MPI_Send for mpi_send_. The outer call is recorded. A mark of the
  * thread names it, so that callbacks, which call other functions, are recorded as well. */
@@ -37,47 +36,62 @@ static void own_status(struct fdri_mpi_call *c)
         c->arg[c->f->at[FDRI_MPI_status] - 1] = (word)c->status;
 }
 
+static word request_of(const struct fdri_mpi_call *c)
+{
+    return fdri_mpi_handle_at(c, FDRI_MPI_request, FDRI_MPI_REQUEST, 0);
+}
+
 /* taken: the matched message that a receive uses up */
-static void before(struct fdri_mpi_call *c, struct fdri_mpi_pending *taken)
+static void before(struct fdri_mpi_call *c, struct fdri_mpi_pending *taken, struct fdri_mpi_posting *p)
 {
     switch (c->f->kind) {
+    case FDRI_MPI_send: fdri_mpi_messages_post_send(c, p); break;
     case FDRI_MPI_sendrecv:
     case FDRI_MPI_recv: own_status(c); break;
+    case FDRI_MPI_start: fdri_mpi_messages_start(c); break;
+    case FDRI_MPI_mprobe: own_status(c); break;
     case FDRI_MPI_mrecv: own_status(c); /* fall through */
     case FDRI_MPI_imrecv:
         fdri_mpi_requests_take(FDRI_MPI_OF_MESSAGES, fdri_mpi_handle_at(c, FDRI_MPI_message, FDRI_MPI_MESSAGE, 0),
                                taken);
         break;
     case FDRI_MPI_request_free:
-        fdri_mpi_requests_take(FDRI_MPI_OF_REQUESTS, fdri_mpi_handle_at(c, FDRI_MPI_request, FDRI_MPI_REQUEST, 0),
-                               taken);
+        if (fdri_mpi_requests_take(FDRI_MPI_OF_REQUESTS, request_of(c), taken) &&
+            taken->kind == FDRI_MPI_PENDING_RECV && (!taken->persistent || taken->active))
+            fdri_mpi_receive_forgotten(&taken->receive);
         break;
     case FDRI_MPI_comm_free: fdri_mpi_members_forget(fdri_mpi_handle_at(c, FDRI_MPI_comm, FDRI_MPI_COMM, 0)); break;
-    case FDRI_MPI_coll: fdri_mpi_collectives_begin(c); break;
+    case FDRI_MPI_coll: fdri_mpi_collectives_begin(c, p); break;
     default: break;
     }
+    bool both = c->f->kind == FDRI_MPI_sendrecv || c->f->kind == FDRI_MPI_isendrecv;
+    if (both) fdri_mpi_messages_post_send(c, p);
+    if (both || c->f->kind == FDRI_MPI_recv || c->f->kind == FDRI_MPI_irecv) fdri_mpi_messages_post_receive(c, p);
 }
 
-static void after(struct fdri_mpi_call *c, const struct fdri_mpi_pending *taken, int error)
+/* What was posted before the call is told of an error as well. */
+static void after(struct fdri_mpi_call *c, struct fdri_mpi_pending *taken, struct fdri_mpi_posting *p, int error)
 {
     switch (c->f->kind) {
-    case FDRI_MPI_coll: fdri_mpi_collectives_end(c, error); return;
-    case FDRI_MPI_icoll: fdri_mpi_collectives_posted(c, error); return;
+    case FDRI_MPI_coll: fdri_mpi_collectives_end(c, p, error); break;
+    case FDRI_MPI_icoll: fdri_mpi_collectives_posted(c, error); break;
+    case FDRI_MPI_send: fdri_mpi_messages_sent(c, p, error); break;
+    case FDRI_MPI_recv: fdri_mpi_messages_received(c, p, error); break;
+    case FDRI_MPI_sendrecv: fdri_mpi_messages_sent(c, p, error), fdri_mpi_messages_received(c, p, error); break;
+    case FDRI_MPI_isendrecv: fdri_mpi_messages_sent(c, p, error), fdri_mpi_messages_receive_posted(c, p, error); break;
+    case FDRI_MPI_irecv: fdri_mpi_messages_receive_posted(c, p, error); break;
+    case FDRI_MPI_start: fdri_mpi_messages_started(c, error); break;
     default: break;
     }
     if (error) return;
     switch (c->f->kind) {
-    case FDRI_MPI_send: fdri_mpi_messages_sent(c); break;
-    case FDRI_MPI_recv: fdri_mpi_messages_received(c); break;
-    case FDRI_MPI_sendrecv: fdri_mpi_messages_sent(c), fdri_mpi_messages_received(c); break;
-    case FDRI_MPI_isendrecv: fdri_mpi_messages_sent(c), fdri_mpi_messages_receive_posted(c); break;
-    case FDRI_MPI_irecv: fdri_mpi_messages_receive_posted(c); break;
     case FDRI_MPI_send_init:
     case FDRI_MPI_recv_init: fdri_mpi_messages_prepared(c); break;
-    case FDRI_MPI_start: fdri_mpi_messages_started(c); break;
     case FDRI_MPI_mprobe: fdri_mpi_messages_probed(c); break;
     case FDRI_MPI_mrecv:
     case FDRI_MPI_imrecv: fdri_mpi_messages_matched_receive(c, taken); break;
+    case FDRI_MPI_cancel: fdri_mpi_messages_cancelled(c); break;
+    case FDRI_MPI_comm_new: fdri_mpi_identities_created(c); break;
     default: break;
     }
 }
@@ -96,9 +110,10 @@ static word observed(struct fdri_mpi_call *c, uintptr_t real)
 {
     if (c->f->kind == FDRI_MPI_wait) return fdri_mpi_requests_any() ? completing(c, real) : pass(c, real);
     struct fdri_mpi_pending taken = {0};
-    before(c, &taken);
+    struct fdri_mpi_posting posting = {.ordinal = FDR_ORDINAL_UNKNOWN};
+    before(c, &taken, &posting);
     word result = pass(c, real);
-    after(c, &taken, (int)result);
+    after(c, &taken, &posting, (int)result);
     return result;
 }
 
@@ -110,7 +125,8 @@ static word in_region(struct fdri_mpi_call *c, uintptr_t real)
     if (kind == FDRI_MPI_finalize) fdri_mpi_life_before_finalize();
     if (kind == FDRI_MPI_abort) fdri_mpi_life_before_abort(c);
     bool plain = kind == FDRI_MPI_region || kind >= FDRI_MPI_init || !fdri_mpi_library();
-    bool records = !plain && (region != FDR_NOT_ENTERED_ || fdri_mpi_requests_any() || kind == FDRI_MPI_comm_free);
+    bool records = !plain && (region != FDR_NOT_ENTERED_ || fdri_mpi_requests_any() || kind == FDRI_MPI_comm_free ||
+                              kind == FDRI_MPI_comm_new);
     word result = records ? observed(c, real) : pass(c, real);
     if (kind == FDRI_MPI_init) fdri_mpi_life_after_init((int)result);
     if (region != FDR_NOT_ENTERED_) fdr_leave(region);

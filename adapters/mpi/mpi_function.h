@@ -38,6 +38,15 @@ enum fdri_mpi_role {
     FDRI_MPI_sendtypes,
     FDRI_MPI_recvtypes,
     FDRI_MPI_errorcode,
+    FDRI_MPI_newcomm,
+    FDRI_MPI_comm_cart,
+    FDRI_MPI_comm_graph,
+    FDRI_MPI_comm_dist_graph,
+    FDRI_MPI_newintercomm,
+    FDRI_MPI_newintracomm,
+    FDRI_MPI_comm_old,
+    FDRI_MPI_local_comm,
+    FDRI_MPI_intercomm,
     FDRI_MPI_ROLES
 };
 enum fdri_mpi_kind {
@@ -58,6 +67,8 @@ enum fdri_mpi_kind {
     FDRI_MPI_coll,
     FDRI_MPI_icoll,
     FDRI_MPI_comm_free,
+    FDRI_MPI_comm_new,
+    FDRI_MPI_cancel,
     FDRI_MPI_init,
     FDRI_MPI_finalize,
     FDRI_MPI_abort

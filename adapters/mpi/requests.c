@@ -24,9 +24,19 @@ static unsigned bucket(uint64_t key, int which)
     return (unsigned)((key * 0x9e3779b97f4a7c15u) >> 40) + (unsigned)which * 5003u;
 }
 
+/* MPICH gives all sends that are complete at once one handle; one of them is enough here. */
+static bool is_known_send(uint64_t key, const struct fdri_mpi_pending *p)
+{
+    if (p->kind != FDRI_MPI_PENDING_SEND || p->persistent) return false;
+    for (int i = 0; i < 2 * WAYS; i++)
+        if (fdri_atomic_load_relaxed(&keys[bucket(key, i / WAYS) % BUCKETS].key[i % WAYS]) == key) return true;
+    return false;
+}
+
 void fdri_mpi_requests_put(enum fdri_mpi_space space, word handle, const struct fdri_mpi_pending *p)
 {
     uint64_t key = key_of(space, handle);
+    if (is_known_send(key, p)) return;
     for (int i = 0; i < 2 * WAYS; i++) {
         unsigned b = bucket(key, i / WAYS) % BUCKETS;
         uint64_t empty = 0;
@@ -74,5 +84,15 @@ void fdri_mpi_requests_forget(void)
             if (key <= TAKEN) continue;
             fdri_atomic_sub_relaxed(&held, 1);
             fdri_atomic_store_release(&keys[b].key[i], 0); /* R:request */
+        }
+}
+
+void fdri_mpi_requests_move_down(const struct fdri_mpi_number *number)
+{
+    for (int b = 0; b < BUCKETS && fdri_mpi_requests_any(); b++)
+        for (int i = 0; i < WAYS; i++) {
+            struct fdri_mpi_pending *p = &payload[b][i];
+            if (fdri_atomic_load_acquire(&keys[b].key[i]) <= TAKEN) continue; /* A:request */
+            if (p->kind == FDRI_MPI_PENDING_RECV) fdri_mpi_receive_move_down(&p->receive, number);
         }
 }

@@ -25,7 +25,11 @@ extern "C" {
 
 enum { FDR_TALLY_KEY_BYTES = 24, FDR_TALLY_COUNTERS = 3 };
 enum fdr_tally_kind {
-    FDR_TALLY_TRIGGER = 1,    /* fdr's own: a trigger, by name; seen, dropped, snapshots */
+    FDR_TALLY_TRIGGER = 1, /* fdr's own: a trigger, by name; seen, dropped, snapshots */
+    FDR_TALLY_MPI,         /* the messages sent and received, and the collectives, of the process */
+    FDR_TALLY_SENT,        /* messages of an envelope; docs/FORMAT.md has the keys of this and the next ones */
+    FDR_TALLY_RECEIVED,
+    FDR_TALLY_COLLECTIVES,    /* of a communicator */
     FDR_TALLY_YOURS = 0x8000, /* from here on kinds are free for others */
     FDR_TALLY_KIND_END = 0x10000
 };

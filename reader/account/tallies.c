@@ -97,13 +97,41 @@ struct fdr_tally_room fdr_tally_room(const struct fdr_file *file)
     return file->tallies;
 }
 
-const char *fdr_tally_kind_name(uint32_t kind) { return kind == FDRI_ARENA_TALLY_TRIGGER ? "trigger" : ""; }
+static const struct {
+    const char *name, *counter[FDRI_ARENA_TALLY_COUNTERS];
+} kinds[] = {
+    {"", {"0", "1", "2"}},
+    [FDRI_ARENA_TALLY_TRIGGER] = {"trigger", {"seen", "dropped", "snapshots"}},
+    [FDRI_ARENA_TALLY_MPI] = {"mpi", {"sent", "received", "collectives"}},
+    [FDRI_ARENA_TALLY_SENT] = {"sent", {"messages", "bytes", "hole"}},
+    [FDRI_ARENA_TALLY_RECEIVED] = {"received", {"messages", "bytes", "hole"}},
+    [FDRI_ARENA_TALLY_COLLECTIVES] = {"collectives", {"begun", "ended", "under_way"}},
+};
+
+static uint32_t known(uint32_t kind) { return kind < sizeof kinds / sizeof *kinds ? kind : 0; }
+
+const char *fdr_tally_kind_name(uint32_t kind) { return kinds[known(kind)].name; }
 
 const char *fdr_tally_counter_name(uint32_t kind, unsigned counter)
 {
-    static const char *const of_triggers[] = {"seen", "dropped", "snapshots"}, *const others[] = {"0", "1", "2"};
-    if (counter >= FDRI_ARENA_TALLY_COUNTERS) return "";
-    return kind == FDRI_ARENA_TALLY_TRIGGER ? of_triggers[counter] : others[counter];
+    return counter < FDRI_ARENA_TALLY_COUNTERS ? kinds[known(kind)].counter[counter] : "";
+}
+
+/* Of an envelope or a communicator: whom, which tag, and the identity of the communicator. */
+static void print_envelope(const struct fdr_tally_row *row, char *text, size_t bytes)
+{
+    uint64_t identity;
+    uint32_t peer;
+    int32_t tag;
+    memcpy(&identity, row->key, sizeof identity);
+    memcpy(&peer, row->key + 8, sizeof peer);
+    memcpy(&tag, row->key + 12, sizeof tag);
+    if (row->kind == FDRI_ARENA_TALLY_MPI) snprintf(text, bytes, "messages");
+    else if (row->kind == FDRI_ARENA_TALLY_COLLECTIVES)
+        snprintf(text, bytes, "communicator %llx", (unsigned long long)identity);
+    else
+        snprintf(text, bytes, "%s %u, tag %d, communicator %llx", row->kind == FDRI_ARENA_TALLY_SENT ? "to" : "from",
+                 peer, tag, (unsigned long long)identity);
 }
 
 static void print_trigger(const struct fdr_tally_row *row, char *text, size_t bytes)
@@ -119,6 +147,10 @@ void fdr_tally_key_text(const struct fdr_tally_row *row, char *text, size_t byte
 {
     if (row->kind == FDRI_ARENA_TALLY_TRIGGER) {
         print_trigger(row, text, bytes);
+        return;
+    }
+    if (known(row->kind)) {
+        print_envelope(row, text, bytes);
         return;
     }
     size_t used = 0;

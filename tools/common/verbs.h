@@ -29,6 +29,7 @@ int verb_dump(int argc, char **argv);
 int verb_stats(int argc, char **argv);
 int verb_samples(int argc, char **argv);
 int verb_suggest(int argc, char **argv);
+int verb_messages(int argc, char **argv);
 int verb_tree(int argc, char **argv);
 int verb_recover(int argc, char **argv);
 int verb_replay(int argc, char **argv);

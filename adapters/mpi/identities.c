@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* Identities of communicators: equal on all members without a message. All members of a parent make communicators of it
+ * in the same order. So parent, how many were made before, and the world rank of the new one's first member name it.
+ * Where not all members of a parent take part, the new members themselves, the tag and a count do. */
+#include <string.h>
+#include "adapters/mpi/adapter_parts.h"
+#include "base/atomic.h"
+
+enum { COUNTS = 256 };
+static struct {
+    uint64_t key; /* of a group and a tag */
+    uint64_t made;
+} counts[COUNTS];
+
+/* How often a communicator was made of this before; false: no room. */
+static bool made_before(uint64_t key, uint64_t *made)
+{
+    for (uint32_t i = 0; i < COUNTS; i++) {
+        uint64_t *at = &counts[(key + i) % COUNTS].key, none = 0;
+        bool mine = fdri_atomic_load_relaxed(at) == key;
+        if (!mine) mine = fdri_atomic_cas_acq_rel_u64(at, &none, key); /* L:group */
+        if (!mine && none != key) continue;
+        *made = fdri_atomic_add_relaxed(&counts[(key + i) % COUNTS].made, (uint64_t)1);
+        return true;
+    }
+    return false;
+}
+
+static enum fdri_mpi_role first_of(const struct fdri_mpi_call *c, const enum fdri_mpi_role *role, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (fdri_mpi_has(c, role[i])) return role[i];
+    return FDRI_MPI_ROLES;
+}
+
+static word new_comm(const struct fdri_mpi_call *c)
+{
+    static const enum fdri_mpi_role role[] = {FDRI_MPI_newcomm,         FDRI_MPI_comm_cart,    FDRI_MPI_comm_graph,
+                                              FDRI_MPI_comm_dist_graph, FDRI_MPI_newintercomm, FDRI_MPI_newintracomm};
+    return fdri_mpi_handle_at(c, first_of(c, role, 6), FDRI_MPI_COMM, 0);
+}
+
+static const struct fdri_mpi_members *parent_of(const struct fdri_mpi_call *c)
+{
+    static const enum fdri_mpi_role role[] = {FDRI_MPI_comm_old, FDRI_MPI_local_comm, FDRI_MPI_intercomm,
+                                              FDRI_MPI_comm};
+    return fdri_mpi_members(fdri_mpi_handle(c, first_of(c, role, 4), FDRI_MPI_COMM));
+}
+
+/* Of the members of both groups, alike from both sides; 0: not known. */
+static uint64_t hash_of_all(word comm, const struct fdri_mpi_members *m)
+{
+    uint64_t own = fdri_mpi_members_hash(comm), remote = 0;
+    for (int i = 0; m->inter && i < m->size; i++) {
+        if (m->world[i] == UINT32_MAX) return 0;
+        remote = fdri_mpi_mix(remote, m->world[i]);
+    }
+    return own ? own + remote : 0;
+}
+
+/* By groups and tag: an intercommunicator, or one that a part of its parent made. */
+static uint64_t by_groups(word comm, const struct fdri_mpi_members *m, int tag)
+{
+    uint64_t all = hash_of_all(comm, m), made;
+    uint64_t key = fdri_mpi_mix(all, (uint64_t)(uint32_t)tag << 1 | m->inter);
+    return all && made_before(key, &made) ? fdri_mpi_mix(key, made) : 0;
+}
+
+void fdri_mpi_identities_created(const struct fdri_mpi_call *c)
+{
+    word comm = new_comm(c);
+    bool tagged = fdri_mpi_has(c, FDRI_MPI_tag), later = fdri_mpi_has(c, FDRI_MPI_request);
+    const struct fdri_mpi_members *parent = parent_of(c);
+    uint64_t made = parent && !tagged ? parent->order->created++ : 0, of = parent ? parent->order->identity : 0;
+    if (comm == fdri_mpi_library()->comm_null || !parent) return;
+    /* a duplicate that is not complete cannot be asked */
+    const struct fdri_mpi_members *m = fdri_mpi_members_new(comm, 0, later ? parent : NULL);
+    if (!m) return;
+    if (tagged) m->order->identity = by_groups(comm, m, (int)fdri_mpi_int(c, FDRI_MPI_tag));
+    else if (of && m->world[0] != UINT32_MAX)
+        m->order->identity = fdri_mpi_mix(fdri_mpi_mix(of, made), later      ? 0
+                                                                  : m->inter ? hash_of_all(comm, m)
+                                                                             : m->world[0]);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* Counts the messages of each envelope and the collectives of each communicator. A counter holds, in one word, how many
+ * there are and how many are being posted now. So two threads that post to one envelope at once see each other: MPI may
+ * take them in either order, and both ordinals are ambiguous. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "adapters/mpi/adapter_parts.h"
+#include "base/atomic.h"
+
+#define ONE_POSTING ((uint64_t)1 << 48)
+#define COUNT(word) ((word) & (ONE_POSTING - 1))
+enum { COUNTED = 0, BYTES = 1, HOLE = 2 };    /* counters of an envelope; HOLE: 1 + number of a cancelled send */
+#define UNSURE ((uint64_t)1 << 63)            /* with HOLE: nothing is sure from there on */
+enum { BEGUN = 0, ENDED = 1, UNDER_WAY = 2 }; /* of a communicator */
+enum { OPERATION_SHIFT = 56 };
+
+static fdr_tally all; /* of the recording in which counting began; 0: nothing is counted */
+static bool threads;
+
+void fdri_mpi_numbers_start(void)
+{
+    int (*query)(int *) = (int (*)(int *))fdri_mpi_find("PMPI_Query_thread");
+    const uint8_t key[FDR_TALLY_KEY_BYTES] = "messages";
+    int level = 0;
+    /* MPI_THREAD_MULTIPLE is 3, or larger where levels have other values: some lower ones count as several threads */
+    threads = !query || query(&level) || level >= 3;
+    fdr_tally_make(FDR_TALLY_MPI, key, &all);
+}
+
+bool fdri_mpi_numbers_threads(void) { return threads; }
+
+bool fdri_mpi_numbers_count(const struct fdri_mpi_members *group) { return group && group->order->identity && all; }
+
+struct key {
+    uint64_t identity;
+    uint32_t peer;
+    int32_t tag;
+    uint8_t rest[8];
+};
+_Static_assert(sizeof(struct key) == FDR_TALLY_KEY_BYTES, "key of a tally");
+
+/* A row that begins in a later recording would count from 0. Counting in `all` shows that the recording is the first
+ * one. */
+static fdr_tally row_of(uint32_t kind, unsigned counter, const struct key *key)
+{
+    fdr_tally row = 0;
+    if (fdr_tally_add(all, counter, 1, NULL) || fdr_tally_make(kind, key, &row)) return 0;
+    return row;
+}
+
+struct fdri_mpi_number fdri_mpi_number_take(int direction, const struct fdri_mpi_members *group, uint32_t peer, int tag,
+                                            bool posting)
+{
+    struct fdri_mpi_number number = {.state = FDRI_MPI_UNNUMBERED};
+    uint64_t before, stopped;
+    if (!fdri_mpi_numbers_count(group) || peer == UINT32_MAX) return number;
+    const struct key key = {.identity = group->order->identity, .peer = peer, .tag = tag};
+    number.posting = posting && threads;
+    number.row = row_of(direction == FDRI_MPI_SENT ? FDR_TALLY_SENT : FDR_TALLY_RECEIVED, (unsigned)direction, &key);
+    if (!number.row || fdr_tally_add(number.row, COUNTED, number.posting ? ONE_POSTING + 1 : 1, &before) ||
+        fdr_tally_read(number.row, HOLE, &stopped) || stopped & UNSURE)
+        return (struct fdri_mpi_number){.state = FDRI_MPI_UNNUMBERED};
+    number.n = COUNT(before);
+    number.state = before >= ONE_POSTING ? FDRI_MPI_AMBIGUOUS : FDRI_MPI_NUMBERED;
+    return number;
+}
+
+void fdri_mpi_number_posted(struct fdri_mpi_number *number)
+{
+    uint64_t before;
+    if (!number->posting) return;
+    number->posting = false;
+    if (fdr_tally_add(number->row, COUNTED, 0 - ONE_POSTING, &before)) number->state = FDRI_MPI_UNNUMBERED;
+    else if (COUNT(before) != number->n + 1) number->state = FDRI_MPI_AMBIGUOUS;
+}
+
+void fdri_mpi_number_undo(struct fdri_mpi_number *number)
+{
+    uint64_t expected = number->n + 1;
+    if (number->state == FDRI_MPI_UNNUMBERED) return;
+    fdri_mpi_number_posted(number);
+    if (fdr_tally_compare_set(number->row, COUNTED, &expected, number->n) != 1) fdri_mpi_number_stop(number);
+    number->state = FDRI_MPI_UNNUMBERED;
+}
+
+uint64_t fdri_mpi_number_ordinal(const struct fdri_mpi_number *number)
+{
+    if (number->state == FDRI_MPI_UNNUMBERED) return FDR_ORDINAL_UNKNOWN;
+    return number->n | (number->state == FDRI_MPI_AMBIGUOUS ? FDR_ORDINAL_AMBIGUOUS : 0);
+}
+
+void fdri_mpi_number_bytes(const struct fdri_mpi_number *number, uint64_t bytes)
+{
+    if (number->row) fdr_tally_add(number->row, BYTES, bytes, NULL);
+}
+
+/* Later sends are recorded with one too many. Readers know of one hole. */
+void fdri_mpi_number_hole(const struct fdri_mpi_number *number)
+{
+    uint64_t none = 0;
+    if (number->state == FDRI_MPI_UNNUMBERED) return;
+    if (fdr_tally_compare_set(number->row, HOLE, &none, number->n + 1) != 1) fdri_mpi_number_stop(number);
+}
+
+void fdri_mpi_number_stop(const struct fdri_mpi_number *number)
+{
+    uint64_t hole = 0;
+    if (!number->row || fdr_tally_read(number->row, HOLE, &hole)) return;
+    hole &= ~UNSURE;
+    fdr_tally_set(number->row, HOLE, (hole && hole <= number->n ? hole : number->n + 1) | UNSURE);
+}
+
+/* ---- collectives ---- */
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static fdr_tally row_of_collectives(const struct fdri_mpi_members *group, uint64_t number)
+{
+    const struct key key = {.identity = group->order->identity, .peer = group->id};
+    fdr_tally row = 0;
+    if (number) return fdr_tally_make(FDR_TALLY_COLLECTIVES, &key, &row) ? 0 : row;
+    return row_of(FDR_TALLY_COLLECTIVES, 2, &key);
+}
+
+uint64_t fdri_mpi_collective_begins(const struct fdri_mpi_members *group, uint32_t operation)
+{
+    uint64_t before = FDR_ORDINAL_UNKNOWN;
+    if (!fdri_mpi_numbers_count(group)) return before;
+    fdr_tally row = row_of_collectives(group, 0);
+    if (!row || fdr_tally_add(row, BEGUN, 1, &before)) return FDR_ORDINAL_UNKNOWN;
+    fdr_tally_set(row, UNDER_WAY,
+                  (uint64_t)operation << OPERATION_SHIFT | (now_ns() & (((uint64_t)1 << OPERATION_SHIFT) - 1)));
+    return before;
+}
+
+void fdri_mpi_collective_ended(const struct fdri_mpi_members *group)
+{
+    if (!fdri_mpi_numbers_count(group)) return;
+    fdr_tally row = row_of_collectives(group, 1);
+    uint64_t begun = 0, ended = 0;
+    fdr_tally_add(row, ENDED, 1, &ended);
+    if (!fdr_tally_read(row, BEGUN, &begun) && begun == ended + 1) fdr_tally_set(row, UNDER_WAY, 0);
+}
