@@ -79,7 +79,8 @@ def judge(what, files, out):
 def run(names, base, ranks, buffer, seed, rounds, threads, out):
     what = f"{names[1]} -n {ranks}, {buffer}, {threads} threads"
     with tempfile.TemporaryDirectory() as folder:
-        command = [names[1], "-n", str(ranks), "env", f"LD_PRELOAD={LIBRARY}", base, str(seed), str(rounds), str(threads)]
+        command = [names[1], "-n", str(ranks), "env", f"LD_PRELOAD={LIBRARY}", base]
+        command += [str(seed), str(rounds), str(threads)]
         done = subprocess.run(command, env=environment(folder, buffer), capture_output=True, text=True, timeout=200,
                               check=False)
         files = sorted(glob.glob(f"{folder}/*.fdr"))
