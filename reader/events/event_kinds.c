@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static_assert((int)FDRI_CLASSES_SEND == (int)FDR_SEND && (int)FDRI_CLASSES_IO_END == (int)FDR_IO_END,
+static_assert((int)FDRI_CLASSES_SEND == (int)FDR_SEND && (int)FDRI_CLASSES_RESOLVE == (int)FDR_RESOLVE,
               "kinds of events");
 static_assert((int)FDRI_ARENA_CLASS_COUNT == (int)FDR_IN_USER + 1, "classes");
 
