@@ -74,8 +74,9 @@ enum fdri_arena_level_flags {
     FDRI_ARENA_LEVEL_ORDINAL = 16, /* the record states its ordinal, which is zero_count (0 in another zero_tick) */
     FDRI_ARENA_LEVEL_NAMED = 32,   /* with RULED: a stored call of length 0 names this one as parent, so it is stored */
     FDRI_ARENA_LEVEL_NTH = 64,     /* only some calls of this region have frames: `first`, `every`, muted regions */
-    FDRI_ARENA_LEVEL_NO_CALL = 128, /* level 0, always: it is no call, and no leave matches it */
-    FDRI_ARENA_LEVEL_MARKED = 256   /* open when a mark to rewind to was set; the mark must learn of its end */
+    FDRI_ARENA_LEVEL_NO_CALL = 128,  /* level 0, always: it is no call, and no leave matches it */
+    FDRI_ARENA_LEVEL_MARKED = 256,   /* open when a mark to rewind to was set; the mark must learn of its end */
+    FDRI_ARENA_LEVEL_ITERATION = 512 /* a rule decides at its end whether the call stays, with all inside of it */
 };
 /* Accounts and partitions of the point classes at one depth, made by the first point there. */
 struct fdri_arena_level_points {

@@ -29,8 +29,11 @@ enum fdr_tally_kind {
     FDR_TALLY_MPI,         /* the messages sent and received, and the collectives, of the process */
     FDR_TALLY_SENT,        /* messages of an envelope; docs/FORMAT.md has the keys of this and the next ones */
     FDR_TALLY_RECEIVED,
-    FDR_TALLY_COLLECTIVES,    /* of a communicator */
-    FDR_TALLY_YOURS = 0x8000, /* from here on kinds are free for others */
+    FDR_TALLY_COLLECTIVES, /* of a communicator */
+    /* the rule `iterations` of FDR_FILTER, by its pattern */
+    FDR_TALLY_ITERATIONS = 16, /* kept, removed, undecided (kept without a decision) */
+    FDR_TALLY_DIFFERING = 17,  /* kept as first of a class, kept for their duration, reduced before they ended */
+    FDR_TALLY_YOURS = 0x8000,  /* from here on kinds are free for others */
     FDR_TALLY_KIND_END = 0x10000
 };
 

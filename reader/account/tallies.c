@@ -97,44 +97,9 @@ struct fdr_tally_room fdr_tally_room(const struct fdr_file *file)
     return file->tallies;
 }
 
-static const struct {
-    const char *name, *counter[FDRI_ARENA_TALLY_COUNTERS];
-} kinds[] = {
-    {"", {"0", "1", "2"}},
-    [FDRI_ARENA_TALLY_TRIGGER] = {"trigger", {"seen", "dropped", "snapshots"}},
-    [FDRI_ARENA_TALLY_MPI] = {"mpi", {"sent", "received", "collectives"}},
-    [FDRI_ARENA_TALLY_SENT] = {"sent", {"messages", "bytes", "hole"}},
-    [FDRI_ARENA_TALLY_RECEIVED] = {"received", {"messages", "bytes", "hole"}},
-    [FDRI_ARENA_TALLY_COLLECTIVES] = {"collectives", {"begun", "ended", "under_way"}},
-};
+/* ---- the kinds of fdr: names, and how their keys read ---- */
 
-static uint32_t known(uint32_t kind) { return kind < sizeof kinds / sizeof *kinds ? kind : 0; }
-
-const char *fdr_tally_kind_name(uint32_t kind) { return kinds[known(kind)].name; }
-
-const char *fdr_tally_counter_name(uint32_t kind, unsigned counter)
-{
-    return counter < FDRI_ARENA_TALLY_COUNTERS ? kinds[known(kind)].counter[counter] : "";
-}
-
-/* Of an envelope or a communicator: whom, which tag, and the identity of the communicator. */
-static void print_envelope(const struct fdr_tally_row *row, char *text, size_t bytes)
-{
-    uint64_t identity;
-    uint32_t peer;
-    int32_t tag;
-    memcpy(&identity, row->key, sizeof identity);
-    memcpy(&peer, row->key + 8, sizeof peer);
-    memcpy(&tag, row->key + 12, sizeof tag);
-    if (row->kind == FDRI_ARENA_TALLY_MPI) snprintf(text, bytes, "messages");
-    else if (row->kind == FDRI_ARENA_TALLY_COLLECTIVES)
-        snprintf(text, bytes, "communicator %llx", (unsigned long long)identity);
-    else
-        snprintf(text, bytes, "%s %u, tag %d, communicator %llx", row->kind == FDRI_ARENA_TALLY_SENT ? "to" : "from",
-                 peer, tag, (unsigned long long)identity);
-}
-
-static void print_trigger(const struct fdr_tally_row *row, char *text, size_t bytes)
+static void print_name(const struct fdr_tally_row *row, char *text, size_t bytes)
 {
     bool cut = row->key[FDRI_ARENA_TALLY_KEY_BYTES - 1] != 0;
     snprintf(text, bytes, "%.*s%s", (int)(cut ? FDRI_ARENA_TALLY_NAME_BEGIN : FDRI_ARENA_TALLY_NAME_SHORT),
@@ -143,18 +108,67 @@ static void print_trigger(const struct fdr_tally_row *row, char *text, size_t by
         if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
 }
 
-void fdr_tally_key_text(const struct fdr_tally_row *row, char *text, size_t bytes)
+static uint64_t identity_in(const struct fdr_tally_row *row)
 {
-    if (row->kind == FDRI_ARENA_TALLY_TRIGGER) {
-        print_trigger(row, text, bytes);
-        return;
-    }
-    if (known(row->kind)) {
-        print_envelope(row, text, bytes);
-        return;
-    }
+    uint64_t identity;
+    memcpy(&identity, row->key, sizeof identity);
+    return identity;
+}
+
+static void print_communicator(const struct fdr_tally_row *row, char *text, size_t bytes)
+{
+    snprintf(text, bytes, "communicator %llx", (unsigned long long)identity_in(row));
+}
+
+static void print_envelope(const struct fdr_tally_row *row, char *text, size_t bytes)
+{
+    uint32_t peer;
+    int32_t tag;
+    memcpy(&peer, row->key + 8, sizeof peer);
+    memcpy(&tag, row->key + 12, sizeof tag);
+    snprintf(text, bytes, "%s %u, tag %d, communicator %llx", row->kind == FDRI_ARENA_TALLY_SENT ? "to" : "from", peer,
+             tag, (unsigned long long)identity_in(row));
+}
+
+static void print_bytes(const struct fdr_tally_row *row, char *text, size_t bytes)
+{
     size_t used = 0;
     if (bytes) *text = 0;
     for (uint32_t i = 0; i < FDRI_ARENA_TALLY_KEY_BYTES && used + 3 < bytes; i++)
         used += (size_t)snprintf(text + used, bytes - used, "%s%02x", i && i % 8 == 0 ? " " : "", row->key[i]);
+}
+
+static const struct kind {
+    uint32_t kind;
+    void (*print_key)(const struct fdr_tally_row *row, char *text, size_t bytes);
+    const char *name, *counter[FDRI_ARENA_TALLY_COUNTERS];
+} kinds[] = {
+    {FDRI_ARENA_TALLY_TRIGGER, print_name, "trigger", {"seen", "dropped", "snapshots"}},
+    {FDRI_ARENA_TALLY_MPI, print_name, "mpi", {"sent", "received", "collectives"}},
+    {FDRI_ARENA_TALLY_SENT, print_envelope, "sent", {"messages", "bytes", "hole"}},
+    {FDRI_ARENA_TALLY_RECEIVED, print_envelope, "received", {"messages", "bytes", "hole"}},
+    {FDRI_ARENA_TALLY_COLLECTIVES, print_communicator, "collectives", {"begun", "ended", "under_way"}},
+    {FDRI_ARENA_TALLY_ITERATIONS, print_name, "iterations", {"kept", "removed", "undecided"}},
+    {FDRI_ARENA_TALLY_DIFFERING, print_name, "differing iterations", {"classes", "outliers", "reduced"}},
+};
+
+/* A kind of others, or of a later version, has no name. */
+static const struct kind *find_kind(uint32_t kind)
+{
+    static const struct kind other = {0, print_bytes, "", {"0", "1", "2"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i].kind == kind) return &kinds[i];
+    return &other;
+}
+
+const char *fdr_tally_kind_name(uint32_t kind) { return find_kind(kind)->name; }
+
+const char *fdr_tally_counter_name(uint32_t kind, unsigned counter)
+{
+    return counter < FDRI_ARENA_TALLY_COUNTERS ? find_kind(kind)->counter[counter] : "";
+}
+
+void fdr_tally_key_text(const struct fdr_tally_row *row, char *text, size_t bytes)
+{
+    find_kind(row->kind)->print_key(row, text, bytes);
 }

@@ -2,6 +2,7 @@
 /* Include and exclude rules from FDR_FILTER, applied once to each region: when it is defined, or when its names are
  * known. They are read when a recording begins and do not change. docs/FILTER.md has the syntax. */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <errno.h>
 #include <fdr/fdr.h>
 #include <signal.h>
@@ -95,6 +96,11 @@ const struct fdri_names_rule *fdri_names_rule_of(uint32_t region)
     uint16_t d = fdri_atomic_load_acquire(&rules->decision[region]); /* A:decision */
     if (d && rules->late[region] && knows_no_rule(region)) return NULL;
     return d ? &rules->pattern[d - 1].rule : NULL;
+}
+
+const char *fdri_names_rule_pattern(const struct fdri_names_rule *rule)
+{
+    return ((const struct pattern *)(const void *)rule)->text;
 }
 
 bool fdri_names_is_ruled(uint32_t region)
@@ -204,6 +210,17 @@ static const char *parse_what(char *at, bool whole, struct pattern *p)
     return !p->text || !*p->text || (!p->exact && next_word(&at)) ? expected : NULL;
 }
 
+static_assert(offsetof(struct pattern, rule) == 0, "fdri_names_rule_pattern");
+
+/* What follows `iterations`: every COUNT, or differing. */
+static bool parse_iterations(char **at, uint32_t *count)
+{
+    const char *which = next_word(at);
+    if (which && !strcmp(which, "differing")) return true; /* count 0 */
+    const char *text = which && !strcmp(which, "every") ? next_word(at) : NULL;
+    return text && parse_count(text, count);
+}
+
 /* VERB [COUNT or DURATION] name GLOB, file GLOB, or exact NAME. Returns NULL, or a text that says why the line is
  * bad. */
 static const char *parse_rule(const char *verb, char *at, bool whole, struct pattern *p)
@@ -220,8 +237,11 @@ static const char *parse_rule(const char *verb, char *at, bool whole, struct pat
         p->rule.mode = FDRI_NAMES_RULE_MIN;
         const char *time = next_word(&at);
         if (!time || !fdri_life_parse_duration(time, &p->rule.min_ns)) return "a duration such as 5us must follow";
+    } else if (!strcmp(verb, "iterations")) {
+        p->rule.mode = FDRI_NAMES_RULE_ITERATIONS;
+        if (!parse_iterations(&at, &p->rule.count)) return "every COUNT (1 to 1048575) or differing must follow";
     } else {
-        return "unknown verb; known are include, exclude, first, every, min, counters, phase";
+        return "unknown verb; known are include, exclude, first, every, min, counters, iterations, phase";
     }
     return parse_what(at, whole, p);
 }

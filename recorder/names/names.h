@@ -169,8 +169,14 @@ enum {
     FDRI_NAMES_RULE_EVERY,
     FDRI_NAMES_RULE_MIN,
     FDRI_NAMES_RULE_COUNTERS,
-    FDRI_NAMES_RULE_MUTED /* no rule of the file, but the governor: of each `count` calls one has a time */
+    FDRI_NAMES_RULE_ITERATIONS, /* whole iterations: each `count`th; 0: those that differ */
+    FDRI_NAMES_RULE_MUTED       /* no rule of the file, but the governor: of each `count` calls one has a time */
 };
+/* Each call of the region is recorded as any other, and its leaves find it. */
+static inline bool fdri_names_rule_records_all(const struct fdri_names_rule *rule)
+{
+    return rule->mode == FDRI_NAMES_RULE_COUNTERS || rule->mode == FDRI_NAMES_RULE_ITERATIONS;
+}
 /* Reads the file FDR_FILTER before a recording begins. edges: counters are read at the edges of calls, namely of the
  * regions whose names match edge_regions. */
 void fdri_names_rules_load(const char *path, bool edges, const char *edge_regions);
@@ -182,10 +188,11 @@ bool fdri_names_rules_decide_late(uint32_t region, const struct fdri_names_calle
 const struct fdri_names_rule *fdri_names_rule_of(uint32_t region); /* NULL: none, for the calling thread */
 /* The same, or that of a muted region. */
 const struct fdri_names_rule *fdri_names_rule_now(uint32_t region);
-bool fdri_names_rules_loaded(void);        /* did the file have rules? */
-bool fdri_names_rules_any(void);           /* may regions have rules, or be muted? */
-bool fdri_names_is_ruled(uint32_t region); /* does it have a rule, for whatever thread? */
-bool fdri_names_rules_named(void);         /* is there a rule about the names of functions? */
+const char *fdri_names_rule_pattern(const struct fdri_names_rule *rule); /* of a rule of the file */
+bool fdri_names_rules_loaded(void);                                      /* did the file have rules? */
+bool fdri_names_rules_any(void);                                         /* may regions have rules, or be muted? */
+bool fdri_names_is_ruled(uint32_t region);                               /* does it have a rule, for whatever thread? */
+bool fdri_names_rules_named(void); /* is there a rule about the names of functions? */
 void fdri_names_rules_patterns(void (*each)(const char *pattern, bool exact)); /* those of names of functions */
 /* Calls back for each pattern that no region has matched so far. */
 void fdri_names_rules_unmatched(void (*each)(const char *where, const char *pattern));

@@ -271,9 +271,11 @@ bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fd
         fdri_totals_row(t, FDRI_TOTALS_KEY(FDRI_ARENA_DEF_REGION, region))->untimed++;
         return false;
     }
+    /* first: it may need memory, and for that give up rows */
+    bool iterates = rule && rule->mode == FDRI_NAMES_RULE_ITERATIONS;
+    uint32_t flags = iterates ? fdri_record_iteration_begins(t, region, rule) : 0;
     struct fdri_arena_level *v = fdri_thread_level(t, l->depth + 1);
     struct fdri_arena_row *row = fdri_totals_row(t, FDRI_TOTALS_KEY(FDRI_ARENA_DEF_REGION, region));
-    uint32_t flags = 0;
     fdri_record_level_place(v, f);
     v->row_off = fdri_thread_offset_of(t, row);
     fdri_atomic_signal_fence(); /* before presented: unfinished_call.c */
@@ -335,6 +337,7 @@ void fdri_record_close_flagged(struct fdri_thread *t, uint64_t tick)
     close_kind(t, v, depth, tick);
     if (FDRI_UNLIKELY(v->flags & FDRI_ARENA_LEVEL_NTH)) fdri_record_ruled_closed(t, v);
     if (FDRI_UNLIKELY(v->flags & FDRI_ARENA_LEVEL_MARKED)) fdri_record_rewind_ended(t, v, depth, tick);
+    if (FDRI_UNLIKELY(v->flags & FDRI_ARENA_LEVEL_ITERATION)) fdri_record_iteration_ended(t, v, depth, tick);
 }
 
 /* Closes the calls from depth `from` on, outermost last. All but the one at `from` have no leave of their own. */
@@ -381,7 +384,7 @@ static bool may_lack_frames(fdr_region region)
 {
     const struct fdri_names_rule *rule = fdri_names_rule_of(region);
     if (!rule) return fdri_names_was_muted(region);
-    return rule->mode != FDRI_NAMES_RULE_MIN && rule->mode != FDRI_NAMES_RULE_COUNTERS;
+    return rule->mode != FDRI_NAMES_RULE_MIN && !fdri_names_rule_records_all(rule);
 }
 
 /* Calls without a level are open. True: this leave belongs to one of them, or to no call at all. Otherwise it belongs

@@ -5,7 +5,8 @@
  *   call_fast.h        their inline parts                 ruled_calls.c      calls that a rule leaves out
  *   rule_table.c       regions with rules, by thread      adopt_mutes.c      regions become muted, or not any more
  *   shadow_stack.h     push and pop of open calls         point.c            events without duration
- *   rewind.c           removes an iteration's events      counter_reading.c  readings of counters, thinned
+ *   rewind.c           removes a stretch's events         iterations.c       keeps or rewinds iterations
+ *   counter_reading.c  readings of counters, thinned
  *   sample.c           samples, thinned by powers of two  sample_stream.c    streams of samples begin and end
  *   open_calls.c       open calls of another thread       message_point.c    messages and collectives; point.h
  *
@@ -20,6 +21,8 @@
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "recorder/thread/thread_state.h"
+
+struct fdri_names_rule;
 
 /* An entered function, as the compiler's hook reports it. */
 struct fdri_record_function {
@@ -52,6 +55,18 @@ void fdri_record_rewind_ended(struct fdri_thread *t, const struct fdri_arena_lev
 /* To be called after a longjmp left an operation of t. */
 void fdri_record_rewind_left(struct fdri_thread *t);
 void fdri_record_rewind_release(struct fdri_thread *t);
+/* The mark of an iteration is one of its own. Calls open now must still be open at the rewind. False: no room. */
+bool fdri_record_mark_iteration(struct fdri_thread *t);
+bool fdri_record_rewind_iteration(struct fdri_thread *t); /* false: the mark is void */
+void fdri_record_unmark_iteration(struct fdri_thread *t);
+
+/* A region with this rule is about to be entered. Returns the flags of its level: FDRI_ARENA_LEVEL_ITERATION, or 0 if
+ * the call is no iteration. */
+uint32_t fdri_record_iteration_begins(struct fdri_thread *t, fdr_region region, const struct fdri_names_rule *rule);
+/* The call of level v, at this depth and with that flag, has ended at `tick`: keeps or rewinds it. */
+void fdri_record_iteration_ended(struct fdri_thread *t, const struct fdri_arena_level *v, uint32_t depth,
+                                 uint64_t tick);
+void fdri_record_iteration_left(struct fdri_thread *t); /* as fdri_record_rewind_left */
 /* Counts `forgotten` records that a rewind removed from p. */
 void fdri_record_rewind_account(struct fdri_thread *t, const struct fdri_arena_part *p, uint64_t forgotten);
 /* Marks the open calls that began in the newest tick, so that their records store their ordinals. For use after a

@@ -41,6 +41,7 @@ enum { EACH = (BLOCK_BYTES - HEAD) / sizeof(struct place), BLOCKS = (BLOCK_BYTES
 struct fdri_record_mark {
     uint32_t count, room, point_count;
     bool set;
+    uint32_t number; /* of all marks that the thread set: a rewind voids later marks */
     uint64_t point_tick;
     /* Calls open at the mark. Their places stand first, outermost first; the places of `count` partitions follow. */
     uint32_t open;
@@ -86,17 +87,17 @@ static bool add_places(struct fdri_thread *t, struct fdri_record_mark *m)
     return true;
 }
 
-/* Returns the mark, not set, with room for all partitions and open calls; NULL: no room. Reductions that make room may
+/* Returns the mark, not set, with room for all partitions and `open` calls; NULL: no room. Reductions that make room may
  * change their number, hence the loop. */
-static struct fdri_record_mark *with_room(struct fdri_thread *t)
+static struct fdri_record_mark *with_room(struct fdri_thread *t, struct fdri_record_mark **at, uint32_t open)
 {
-    uint32_t off = t->rewind_mark ? 0 : block(t, sizeof *t->rewind_mark);
-    if (off) t->rewind_mark = fdri_thread_at(t, off);
-    struct fdri_record_mark *m = t->rewind_mark;
+    uint32_t off = *at ? 0 : block(t, sizeof **at);
+    if (off) *at = fdri_thread_at(t, off);
+    struct fdri_record_mark *m = *at;
     if (!m) return NULL;
     m->set = false;
     fdri_atomic_signal_fence();
-    for (uint32_t n; m->room < (n = count_parts(t) + t->loc->depth);)
+    for (uint32_t n; m->room < (n = count_parts(t) + open);)
         while (m->room < n)
             if (!add_places(t, m)) return NULL;
     return m;
@@ -122,18 +123,13 @@ static struct place place_of(const struct fdri_thread *t, const struct fdri_aren
                           .zero_count = v->zero_count};
 }
 
-void fdr_rewind_mark(void)
+/* open: that many calls are open, and may end before the rewind. */
+static bool set_mark(struct fdri_thread *t, struct fdri_record_mark **at, uint32_t open)
 {
-    struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_NO_EVENT);
-    if (!t) return;
-    struct fdri_record_mark *m = with_room(t);
-    if (!m) {
-        say_no_room(t);
-        fdri_thread_end(t);
-        return;
-    }
-    uint32_t open = t->loc->depth;
+    struct fdri_record_mark *m = with_room(t, at, open);
+    if (!m) return false;
     fdri_atomic_store_relaxed(&t->loc->flags, t->loc->flags | FDRI_ARENA_LOCATION_REWINDS);
+    m->number = ++t->marks_set;
     m->count = 0;
     m->open = open;
     m->point_tick = t->loc->point_tick;
@@ -147,8 +143,18 @@ void fdr_rewind_mark(void)
         *place_at(t, m, open + m->count++) = place_of(t, fdri_thread_at(t, off));
     fdri_atomic_signal_fence();
     m->set = true;
+    return true;
+}
+
+void fdr_rewind_mark(void)
+{
+    struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_NO_EVENT);
+    if (!t) return;
+    if (!set_mark(t, &t->rewind_mark, t->loc->depth)) say_no_room(t);
     fdri_thread_end(t);
 }
+
+bool fdri_record_mark_iteration(struct fdri_thread *t) { return set_mark(t, &t->iteration_mark, 0); }
 
 void fdri_record_rewind_ended(struct fdri_thread *t, const struct fdri_arena_level *v, uint32_t depth, uint64_t tick)
 {
@@ -168,6 +174,7 @@ void fdri_record_rewind_ended(struct fdri_thread *t, const struct fdri_arena_lev
  * dropped, and a rewind removes nothing. */
 void fdri_record_rewind_left(struct fdri_thread *t)
 {
+    fdri_record_iteration_left(t);
     struct fdri_record_mark *m = t->rewind_mark;
     for (uint32_t d = t->loc->depth + 1; m && m->set && d <= m->open; d++)
         if (!place_at(t, m, d - 1)->part) m->set = false;
@@ -362,28 +369,50 @@ void fdri_record_number_open(struct fdri_thread *t)
     }
 }
 
+static void drop_later(struct fdri_record_mark *other, uint32_t number)
+{
+    if (other && (int32_t)(other->number - number) > 0) other->set = false;
+}
+
+/* False: the mark is not set. */
+static bool go_back(struct fdri_thread *t, struct fdri_record_mark *m)
+{
+    if (!m || !m->set) return false;
+    t->loc->point_tick = m->point_tick;
+    t->loc->point_count = m->point_count;
+    m->set = false;
+    drop_later(t->rewind_mark, m->number);
+    drop_later(t->iteration_mark, m->number);
+    fdri_atomic_signal_fence(); /* before the first cut: the marks' places become invalid */
+    fdri_ready_forget(t);
+    rewind_to(t, m);
+    fdri_record_number_open(t);
+    /* the next call of this tick looks for gaps among ordinals */
+    t->tie_tick_end = (t->loc->last_tick >> t->shift) + 1;
+    t->slow_depth = 0;
+    fdri_strategy_rewound(t);
+    return true;
+}
+
 void fdr_rewind(void)
 {
     struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_NO_EVENT);
     if (!t) return;
-    struct fdri_record_mark *m = t->rewind_mark && t->rewind_mark->set ? t->rewind_mark : NULL;
-    if (!m) {
-        fdri_thread_end(t);
-        return;
-    }
-    t->loc->point_tick = m->point_tick;
-    t->loc->point_count = m->point_count;
-    m->set = false;
-    fdri_atomic_signal_fence(); /* before the first cut: the mark's places become invalid */
-    fdri_ready_forget(t);
-    rewind_to(t, m);
-    fdri_record_number_open(t);
-    t->tie_tick_end = (t->loc->last_tick >> t->shift) +
-                      1; /* the next call of this tick looks for gaps among ordinals */
-    t->slow_depth = 0;
-    fdri_strategy_rewound(t);
+    go_back(t, t->rewind_mark);
     fdri_thread_end(t);
 }
 
-/* The mark's memory belongs to the location and is given back with it. */
-void fdri_record_rewind_release(struct fdri_thread *t) { t->rewind_mark = NULL; }
+bool fdri_record_rewind_iteration(struct fdri_thread *t) { return go_back(t, t->iteration_mark); }
+
+void fdri_record_unmark_iteration(struct fdri_thread *t)
+{
+    if (t->iteration_mark) t->iteration_mark->set = false;
+}
+
+/* Marks have memory of the location, which is given back with it. */
+void fdri_record_rewind_release(struct fdri_thread *t)
+{
+    t->rewind_mark = t->iteration_mark = NULL;
+    t->iterations = NULL;
+    t->iteration_depth = 0;
+}

@@ -121,7 +121,7 @@ struct fdri_record_ruled *fdri_record_ruled_add(struct fdri_thread *t, fdr_regio
 {
     uint64_t key = fdri_record_ruled_key(region, f ? f->address : 0);
     uint32_t version = fdri_atomic_load_relaxed(&fdri_names_address_version), log2 = t->ruled ? 32 - t->ruled_shift : 0;
-    if (t != &fdri_record_self || rule->mode == FDRI_NAMES_RULE_COUNTERS) return NULL;
+    if (t != &fdri_record_self || fdri_names_rule_records_all(rule)) return NULL;
     if (row->key == FDRI_ARENA_ROW_KEY_REST && rule->mode == FDRI_NAMES_RULE_MIN) return NULL;
     struct fdri_record_ruled *there = entry_of(t, key);
     if (there && there->mode == rule->mode) return there;

@@ -217,7 +217,9 @@ bool fdri_thread_location_make(struct fdri_thread *t, struct fdri_arena_location
     t->pinned_units = 0;
     t->pinning_done = t->pinning_due = t->order_incomplete = false;
     t->pinning = 0;
-    t->rewind_mark = NULL;
+    t->rewind_mark = t->iteration_mark = NULL;
+    t->iterations = NULL;
+    t->iteration_depth = 0;
     t->ruled = NULL;
     t->ruled_around = NULL;
     t->mutes_seen = fdri_atomic_load_acquire(&fdri_names_mutes_version); /* A:mutes */

@@ -13,6 +13,7 @@
 #include "recorder/thread/search_pause.h"
 
 struct fdri_names_cached;
+struct fdri_record_iterations;
 struct fdri_record_mark;
 struct fdri_record_ruled;
 
@@ -123,6 +124,10 @@ struct fdri_thread {
     uint8_t stack_lookups_failed;
     /* Stored tick + 1 of the newest record that names a parent in its own tick. */
     uint64_t tie_tick_end;
+    struct fdri_record_iterations *iterations; /* the rule `iterations`; NULL: none so far */
+    struct fdri_record_mark *iteration_mark;
+    uint32_t iteration_depth; /* of the open iteration; 0: none */
+    uint32_t marks_set;
 };
 /* The fast paths of enter and leave touch two cache lines: one that every call reads, one with the units of a leave. */
 static_assert(offsetof(struct fdri_thread, recording) == 0 && offsetof(struct fdri_thread, slow_depth) == 12 &&
