@@ -34,7 +34,9 @@ enum fdri_arena_location_flags {
     FDRI_ARENA_LOCATION_PARTS_LOST = 65536,  /* recovered: the chain of partitions was broken, so some may be missing */
     FDRI_ARENA_LOCATION_NAMED = 131072       /* the program gave the name; else it is the kernel's */
 };
+/* Fields stand by concern; equations hold while the owner is in no operation. */
 struct fdri_arena_location {
+    /* ---- whose: `id` is unique in the recording; end_tick = 0 while LIVE */
     struct fdri_arena_meta_head head;
     uint32_t id;
     uint32_t next;       /* off of the location attached before this one */
@@ -44,9 +46,10 @@ struct fdri_arena_location {
     uint32_t numa_node;  /* the kernel's number of the node where the thread ran when it last took a bin */
     uint64_t start_tick; /* stored ticks */
     uint64_t end_tick;   /* 0 while live */
-    /* the words that the owner writes in each operation */
-    uint64_t busy;           /* stack address of the operation under way, 0 = none */
-    uint64_t last_tick;      /* full ticks of the newest event */
+    /* ---- now: the words that the owner writes in each operation */
+    uint64_t busy;      /* stack address of the operation under way, 0 = none */
+    uint64_t last_tick; /* full ticks of the newest event */
+    /* ---- stack: depth <= levels in level_blocks blocks; levels_off[i] != 0 for i < level_blocks */
     uint32_t depth;          /* open calls on the shadow stack: levels 1..depth */
     uint32_t overflow;       /* open calls deeper than the stack */
     uint16_t pause;          /* not 0: paused, by fdr_pause or outside of phases */
@@ -54,12 +57,15 @@ struct fdri_arena_location {
     uint32_t level_blocks;   /* number of blocks in levels_off[] */
     uint32_t levels_off[FDRI_ARENA_LEVEL_BLOCKS_MAX]; /* fdri_arena_level_block(d) is the index of level d >= 1 */
     uint32_t level0_off;                              /* off of level 0, for events outside of any call */
-    uint32_t parts_first;                             /* off of the newest partition; they chain by `next` */
-    uint32_t rows_table_off;                          /* off of the hash table (struct fdri_arena_rowtable) */
-    uint32_t slab_off;                                /* memory for the next totals row */
+    /* ---- store: each listed bin is in one partition, and each partition in this chain */
+    uint32_t parts_first; /* off of the newest partition; they chain by `next` */
+    /* ---- totals: of a row with a histogram, calls = its sum, + 1 if pending_counter_off is in it */
+    uint32_t rows_table_off; /* off of the hash table (struct fdri_arena_rowtable) */
+    uint32_t slab_off;       /* memory for the next totals row */
     uint32_t slab_end;
     uint32_t rest_row_off; /* the row shared by folded regions, 0 = none */
-    /* accounts beside those of the levels; the owner writes them */
+    /* ---- accounts beside those of the levels: presented_overflow = lost_overflow. Of each level and class:
+     * presented = kept + filtered + reduced + lost; kept = records of listed bins + the open call */
     uint64_t presented_overflow; /* calls deeper than the stack was at the time: all of them lost */
     uint64_t lost_overflow;
     uint64_t clamped;            /* events whose clock stepped back */
@@ -70,22 +76,26 @@ struct fdri_arena_location {
     uint64_t points_without_row; /* points of kinds for which memory had no row: in no total */
     uint32_t abandoned;          /* operations that a handler left by longjmp */
     uint32_t meta_units;         /* atomic: bins and pieces that hold its accounts, in 512 bytes */
-    /* events without duration in one tick */
-    uint64_t point_tick;                      /* stored tick of the newest point */
-    uint32_t point_count;                     /* points of that tick */
+    /* ---- ties: events without duration in one tick */
+    uint64_t point_tick;  /* stored tick of the newest point */
+    uint32_t point_count; /* points of that tick */
+    /* ---- epochs: under `last`, epoch - epoch_floor < FDRI_ARENA_EPOCH_CUTS, and cut_tick rises with e */
     uint32_t epoch;                           /* number of the current epoch, from 0 */
     uint64_t cut_tick[FDRI_ARENA_EPOCH_CUTS]; /* epoch e began at cut_tick[e % 16] */
-    uint64_t floor_tick;    /* records with leave <= this are given back, even if a bin still holds them (0 = none) */
-    uint32_t epoch_floor;   /* oldest epoch with bins */
-    uint32_t bins_held;     /* bins of bin_bytes that this location has */
-    uint32_t strewn_units;  /* 512 bytes each: its part of bins shared by several locations */
-    uint32_t piece_free[7]; /* off of free pieces by log2(bytes) - 9: unused halves of bins */
-    uint32_t pending_counter_off;       /* off of the counter that may lack the newest call; 0: none does */
+    uint64_t floor_tick;  /* records with leave <= this are given back, even if a bin still holds them (0 = none) */
+    uint32_t epoch_floor; /* oldest epoch with bins */
+    /* ---- memory: piece_units >= sum of the pieces in piece_free[]; greater after a longjmp */
+    uint32_t bins_held;           /* bins of bin_bytes that this location has */
+    uint32_t strewn_units;        /* 512 bytes each: its part of bins shared by several locations */
+    uint32_t piece_free[7];       /* off of free pieces by log2(bytes) - 9: unused halves of bins */
+    uint32_t pending_counter_off; /* off of the counter that may lack the newest call; 0: none does */
+    /* ---- reductions: events given back = those of the log's lines + reductions_dropped_events */
     uint32_t reduction_count;           /* lines begun, up to FDRI_ARENA_REDUCTION_COUNT_END; n is at [n % .._LINES] */
     uint32_t reductions_off;            /* off of struct fdri_arena_reductions_block, 0 = none yet */
     uint32_t epochs_off;                /* struct fdri_arena_epochs, 0 = none yet */
     uint64_t reductions_dropped_events; /* sums of lines that were overwritten, or for which memory had no block */
     uint64_t reductions_dropped_bytes;
+    /* ---- gates: a call is stored only if its callers are, so gate_depth[b - 1] <= gate_depth[b] + 1 once b's closed */
     uint32_t gate_depth[FDRI_ARENA_BANDS]; /* calls of band b this deep or deeper are not stored; 0 = all are */
     uint32_t class_closed;                 /* bit for each class whose gate is closed */
     uint32_t reduction_steps;              /* steps that gave bins back, and gates closed */
@@ -97,7 +107,7 @@ struct fdri_arena_location {
     uint32_t frozen_off;
     uint32_t piece_units; /* 512 bytes each: free pieces */
     char name[32];
-    /* for the sharing of bins; readers do not need it */
+    /* ---- sharing of bins; readers do not need it */
     uint32_t claim;              /* atomic: bit 31 forbids other threads to take its bins */
     uint32_t returned_pieces;    /* atomic: stack of pieces that claims found on the way to whole bins */
     uint32_t split_bins;         /* of its bins: those split into pieces */
@@ -118,5 +128,11 @@ static_assert(offsetof(struct fdri_arena_location, busy) == 56 &&
                   offsetof(struct fdri_arena_location, overflow) == 76 &&
                   offsetof(struct fdri_arena_location, levels_off) == 88,
               "hot words of a location");
+static_assert(offsetof(struct fdri_arena_location, parts_first) == 348 &&
+                  offsetof(struct fdri_arena_location, rows_table_off) == 352 &&
+                  offsetof(struct fdri_arena_location, presented_overflow) == 368 &&
+                  offsetof(struct fdri_arena_location, point_tick) == 440 &&
+                  offsetof(struct fdri_arena_location, epoch) == 452,
+              "where concerns begin");
 
 #endif
