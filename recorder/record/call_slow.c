@@ -319,13 +319,14 @@ static void close_kind(struct fdri_thread *t, struct fdri_arena_level *v, uint32
     uint64_t duration = tick - v->enter_tick;
     bool may_go = (v->flags & (FDRI_ARENA_LEVEL_RULED | FDRI_ARENA_LEVEL_NAMED)) == FDRI_ARENA_LEVEL_RULED;
     const struct fdri_names_rule *rule = may_go ? fdri_names_rule_of(v->region) : NULL;
-    bool too_short = rule && (uint64_t)((unsigned __int128)duration * t->to_ns >> 32) < rule->min_ns;
-    if (!too_short && !(v->flags & FDRI_ARENA_LEVEL_SETTLED)) {
+    bool omitted = rule && (uint64_t)((unsigned __int128)duration * t->to_ns >> 32) < rule->min_ns;
+    if (v->flags & FDRI_ARENA_LEVEL_ITERATION) omitted = fdri_record_iteration_removed(t, v, depth, duration);
+    if (!omitted && !(v->flags & FDRI_ARENA_LEVEL_SETTLED)) {
         fdri_record_close_top(t, l, v, depth, tick);
         return;
     }
     add_totals(t, t->base, v, parent, duration);
-    if (too_short && !(v->flags & FDRI_ARENA_LEVEL_SETTLED)) fdri_atomic_bump_relaxed(&v->filtered, 1);
+    if (omitted && !(v->flags & FDRI_ARENA_LEVEL_SETTLED)) fdri_atomic_bump_relaxed(&v->filtered, 1);
     leave_out(t, v, tick);
     fdri_record_pop(t, l, parent);
 }
@@ -337,7 +338,6 @@ void fdri_record_close_flagged(struct fdri_thread *t, uint64_t tick)
     close_kind(t, v, depth, tick);
     if (FDRI_UNLIKELY(v->flags & FDRI_ARENA_LEVEL_NTH)) fdri_record_ruled_closed(t, v);
     if (FDRI_UNLIKELY(v->flags & FDRI_ARENA_LEVEL_MARKED)) fdri_record_rewind_ended(t, v, depth, tick);
-    if (FDRI_UNLIKELY(v->flags & FDRI_ARENA_LEVEL_ITERATION)) fdri_record_iteration_ended(t, v, depth, tick);
 }
 
 /* Closes the calls from depth `from` on, outermost last. All but the one at `from` have no leave of their own. */

@@ -168,22 +168,30 @@ uint32_t fdri_record_iteration_begins(struct fdri_thread *t, fdr_region region, 
     return FDRI_ARENA_LEVEL_ITERATION;
 }
 
-void fdri_record_iteration_ended(struct fdri_thread *t, const struct fdri_arena_level *v, uint32_t depth, uint64_t tick)
+/* The signature of the iteration that ends. Calls inside that a jump left are part of it. */
+static uint64_t signature_of(const struct fdri_thread *t, fdr_region region)
+{
+    const struct fdri_record_iterations *it = t->iterations;
+    uint64_t own = weight(FDRI_TOTALS_KEY(FDRI_ARENA_DEF_REGION, region));
+    return sum_of_rows(t) - it->sum + own + (t->loc->unbalanced - it->unbalanced);
+}
+
+/* If a handler leaves this function by longjmp, the call is still open, and its next end decides again. */
+bool fdri_record_iteration_removed(struct fdri_thread *t, const struct fdri_arena_level *v, uint32_t depth,
+                                   uint64_t duration)
 {
     struct fdri_record_iterations *it = t->iterations;
-    if (depth != t->iteration_depth) return;
-    t->iteration_depth = 0;
+    if (depth != t->iteration_depth) return false;
     bool keeps = it->keeps, reduced = t->loc->reduction_steps != it->steps;
-    if (!it->rule->count) {
-        uint64_t ns = (uint64_t)((unsigned __int128)(fdri_bits_max(tick, v->enter_tick) - v->enter_tick) * t->to_ns >>
-                                 32);
-        keeps = differs(t, sum_of_rows(t) - it->sum + (t->loc->unbalanced - it->unbalanced), ns);
-    }
+    uint64_t ns = (uint64_t)((unsigned __int128)duration * t->to_ns >> 32);
+    if (!it->rule->count) keeps = differs(t, signature_of(t, v->region), ns);
     if (reduced) count(it->rule, FDRI_ARENA_TALLY_DIFFERING, false, false, true);
     bool stopped = t->loc->flags & FDRI_ARENA_LOCATION_STOPPED; /* stored events may name calls that were open then */
     bool removed = !keeps && !stopped && fdri_record_rewind_iteration(t);
     fdri_record_unmark_iteration(t);
+    t->iteration_depth = 0;
     count_end(it->rule, removed, !keeps && !removed);
+    return removed;
 }
 
 void fdri_record_iteration_left(struct fdri_thread *t)

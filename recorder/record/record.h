@@ -63,9 +63,10 @@ void fdri_record_unmark_iteration(struct fdri_thread *t);
 /* A region with this rule is about to be entered. Returns the flags of its level: FDRI_ARENA_LEVEL_ITERATION, or 0 if
  * the call is no iteration. */
 uint32_t fdri_record_iteration_begins(struct fdri_thread *t, fdr_region region, const struct fdri_names_rule *rule);
-/* The call of level v, at this depth and with that flag, has ended at `tick`: keeps or rewinds it. */
-void fdri_record_iteration_ended(struct fdri_thread *t, const struct fdri_arena_level *v, uint32_t depth,
-                                 uint64_t tick);
+/* The top call, of level v and with that flag, ends after `duration` ticks. True: it must not be stored; all that was
+ * stored inside of it is rewound. */
+bool fdri_record_iteration_removed(struct fdri_thread *t, const struct fdri_arena_level *v, uint32_t depth,
+                                   uint64_t duration);
 void fdri_record_iteration_left(struct fdri_thread *t); /* as fdri_record_rewind_left */
 /* Counts `forgotten` records that a rewind removed from p. */
 void fdri_record_rewind_account(struct fdri_thread *t, const struct fdri_arena_part *p, uint64_t forgotten);
