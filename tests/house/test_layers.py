@@ -32,7 +32,7 @@ FOLDERS = {
     "reader": ["policies", "format", "base", "include/fdr"],
     "convert": ["include/fdr"],
     "tools": ["include/fdr"],
-    "web": ["include/fdr", "tools/html/view/view.h"],
+    "web": ["include/fdr", "tools/html/view/view_window.h"],
     "adapters": ["include/fdr", "base/atomic.h"],
     "examples": ["include/fdr"],
     "benchmarks": ["include/fdr"],
@@ -85,7 +85,7 @@ ROOMS = {
     "convert": {"convert": "convert/exporters.h"},
     "tools": {
         "tools/common": "tools/common/verbs.h", "tools/replay": "tools/replay/event_stream.h",
-        "tools/html/view": "tools/html/view/view.h", "tools": None, "tools/html": "tools/html/page.h",
+        "tools/html/view": "tools/html/view/view_window.h", "tools": None, "tools/html": "tools/html/page.h",
     },
     "adapters": {
         "adapters": None, "adapters/io": "adapters/io/io_adapter.h", "adapters/mpi": "adapters/mpi/adapter.h",

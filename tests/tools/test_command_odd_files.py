@@ -12,6 +12,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import evt_stream  # noqa: E402
+
 build = os.environ["FDR_BUILD"]
 fdr = f"{build}/bin/fdr"
 if not os.path.exists(fdr):
@@ -20,7 +23,7 @@ if not os.path.exists(fdr):
 work = tempfile.mkdtemp(prefix="fdr-odd-")
 live = tempfile.mkdtemp(prefix="fdr-odd-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 bad = 0
-ENTER, LEAVE = 1 << 24, 2 << 24
+ENTER, LEAVE = evt_stream.ENTER, evt_stream.LEAVE
 
 
 def check(good, what, *more):
@@ -52,20 +55,7 @@ def read(name):
 
 def evt(name, words, dts=None, names=(b"a", b"b"), **claimed):
     """Writes a stream of these words. `claimed` replaces fields of its header."""
-    dts = dts or [1] * len(words)
-    text, regions = b"f.c\0", b""
-    for n in names:
-        regions += struct.pack("<4I", len(text), 0, 1, 0)
-        text += n + b"\0"
-    head = {"regions": len(names), "comms": 0, "strings": len(text)} | claimed
-    parts, offsets = b"", []
-    for part in (regions, text, b"", b"", struct.pack(f"<{len(dts)}I", *dts), struct.pack(f"<{len(words)}I", *words)):
-        parts += bytes(-len(parts) % 8)
-        offsets.append(136 + len(parts))
-        parts += part
-    data = b"FDREVT1\n" + struct.pack("<IIQIIII", 1, 136, len(words), head["regions"], 0, head["comms"], head["strings"])
-    data += struct.pack("<IIIIQQQII", 0, 1, 0, 0, 1000, 0, 0, 0, 0) + struct.pack("<6Q", *offsets)
-    return write(name, data + parts)
+    return write(name, evt_stream.stream(words, dts, names, **claimed))
 
 
 def calls(count):

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "tools/common/sample_table.h"
-#include "tools/html/view/view.h"
 
 enum { PLACES_MOST = 20000, NODES_MOST = 20000, POINTS_MOST = 40000, POINT_CELLS = 2048 };
 
@@ -155,24 +154,17 @@ static json_t *reductions(const struct page *page, size_t index)
     return list;
 }
 
-/* Paths of the whole run: [parent, region, flags, calls, inclusive, exclusive, longest, its start, its location]. The
- * rarest are left out where there are very many. */
-static json_t *flame(const struct page *page, size_t index)
+/* Paths of the whole run: [parent, region, flags, calls, inclusive, exclusive, longest, its start, its location]. None
+ * where there are very many. */
+static json_t *flame(const struct view_nodes *nodes)
 {
-    struct fdr_file *file = page->death[index].file;
-    const struct fdr_file_info *i = fdr_file_info(file);
-    struct view_window w = {
-        .location = UINT32_MAX, .cells = 1, .base_ns = i->first_ns, .from_ns = i->first_ns, .to_ns = i->last_ns};
-    struct view_nodes nodes = {0};
     json_t *list = json_array();
-    bool done = view_flame(file, &w, &nodes) && nodes.count <= NODES_MOST;
-    for (size_t k = 0; done && k < nodes.count; k++) {
-        const struct view_node *n = &nodes.node[k];
+    for (size_t k = 0; nodes->count <= NODES_MOST && k < nodes->count; k++) {
+        const struct view_node *n = &nodes->node[k];
         json_array_append_new(list,
                               ROW(n->parent == UINT32_MAX ? -1.0 : n->parent, n->region, n->flags, n->calls,
                                   n->inclusive_ns, n->exclusive_ns, n->longest_ns, n->longest_start_ns, n->location));
     }
-    view_nodes_free(&nodes);
     return list;
 }
 
@@ -245,7 +237,7 @@ static json_t *file_data(const struct page *page, size_t index)
     json_object_set_new(o, "totals", totals(d->file));
     json_object_set_new(o, "ledger", ledger(d->file));
     json_object_set_new(o, "reductions", reductions(page, index));
-    json_object_set_new(o, "flame", flame(page, index));
+    json_object_set_new(o, "flame", flame(&page->prepared[index].flame));
     json_object_set_new(o, "points", points(page, index));
     json_object_set_new(o, "places", places(d->file));
     return o;

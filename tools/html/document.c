@@ -42,15 +42,12 @@ static bool write_data(const struct page *page, FILE *to)
 static bool write_overviews(const struct page *page, FILE *to)
 {
     char attributes[48];
-    for (size_t i = 0; i < page->files; i++) {
-        size_t bytes = 0;
-        uint32_t *columns = page_overview(page, i, &bytes);
+    bool done = true;
+    for (size_t i = 0; i < page->files && done; i++) {
         snprintf(attributes, sizeof attributes, "id=\"overview%zu\"", i);
-        bool done = columns && html_block(to, attributes, columns, bytes);
-        free(columns);
-        if (!done) return false;
+        done = html_block(to, attributes, page->prepared[i].overview, page->prepared[i].overview_bytes) != 0;
     }
-    return true;
+    return done;
 }
 
 static void write_scripts(FILE *to)
@@ -63,17 +60,11 @@ static void write_scripts(FILE *to)
 /* In pieces that the page drops as it unpacks them. */
 static bool write_recording(const struct page *page, size_t index, FILE *to)
 {
-    char attributes[128];
+    char attributes[48];
     FILE *from = fopen(page->death[index].path, "rb");
-    char *piece = from ? malloc(HTML_PIECE) : NULL;
-    bool done = piece != NULL;
-    for (size_t got; done && (got = fread(piece, 1, HTML_PIECE, from)) > 0;) {
-        snprintf(attributes, sizeof attributes, "data-file=\"%zu\" data-bytes=\"%zu\"", index, got);
-        done = html_block(to, attributes, piece, got) != 0;
-    }
-    done = done && !ferror(from);
+    snprintf(attributes, sizeof attributes, "data-file=\"%zu\"", index);
+    bool done = from && html_file(to, attributes, from);
     if (from) fclose(from);
-    free(piece);
     return done;
 }
 
@@ -90,13 +81,13 @@ static bool may_embed(const struct page *page, size_t index)
     return !page->redact && d->kind != ALIVE && size_of(d->path) && size_of(d->path) < UINT32_MAX;
 }
 
-/* The culprit first, then in the order given. A gzipped recording takes about a fifth of its size. */
+/* The culprit first, then in the order given. Full buffers hardly pack, and base64 adds a third of what is left. */
 static void choose_embedded(struct page *page)
 {
     uint64_t used = 0;
     for (size_t k = 0; k <= page->files; k++) {
         size_t i = k == 0 ? page->culprit : k - 1;
-        uint64_t about = size_of(page->death[i].path) / 5 + (64u << 10);
+        uint64_t about = size_of(page->death[i].path) / 6 * 7;
         if (page->embedded[i] || !may_embed(page, i) || used + about > page->most_bytes) continue;
         page->embedded[i] = true;
         used += about;
@@ -106,6 +97,10 @@ static void choose_embedded(struct page *page)
 int page_write(struct page *page, FILE *to)
 {
     choose_embedded(page);
+    if (!page_prepare(page)) {
+        complain("out of memory");
+        return COULD_NOT;
+    }
     write_head(page, to);
     first_screen(page, to);
     fputs("<div id=\"app\"></div>\n", to);

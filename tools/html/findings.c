@@ -60,6 +60,23 @@ static double p99_of(const struct fdr_total *t)
     return 0;
 }
 
+/* A call and those that it is inside of are as long: the innermost says most. It is the shortest. */
+static bool as_long(const struct finding *row, uint64_t max_ns)
+{
+    double apart = row->max_ns > (double)max_ns ? row->max_ns - (double)max_ns : (double)max_ns - row->max_ns;
+    return row->max_ns > 0 && apart < 0.1 * row->max_ns;
+}
+
+static struct finding *outlier_row(struct findings *f, size_t file, const struct fdr_total *t)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        struct finding *row = &f->row[i];
+        if (row->file != file || row->location != t->location || !as_long(row, t->max_ns)) continue;
+        return (double)t->max_ns < row->max_ns ? row : NULL;
+    }
+    return add(f, file, 0);
+}
+
 static void find_outliers(const struct page *page, size_t file, struct findings *f)
 {
     const struct fdr_total *t;
@@ -69,9 +86,13 @@ static void find_outliers(const struct page *page, size_t file, struct findings 
         double p99 = t[i].has_histogram && t[i].class_ == FDR_IN_REGION && t[i].calls >= 200 ? p99_of(&t[i]) : 0;
         double share = (double)t[i].max_ns / run_of(page, file);
         if (p99 <= 0 || t[i].rest || (double)t[i].max_ns < 16 * p99 || share < LEAST_SHARE / 4) continue;
-        struct finding *row = add(f, file, share);
-        if (!row) return;
+        struct finding *row = outlier_row(f, file, &t[i]);
+        if (!row) continue;
+        const struct view_node *kept = page_longest(page, file, t[i].location, t[i].id, t[i].max_ns);
+        row->weight = share;
         row->location = t[i].location;
+        row->max_ns = (double)t[i].max_ns;
+        row->at_ns = kept ? page_time(page, file, fdr_file_info(r)->first_ns) + kept->longest_start_ns : -1;
         snprintf(row->text, sizeof row->text,
                  "One call of %.120s took %s; 99 of 100 of its %s calls stay below %s (%s).", plain_shown(r, t[i].id),
                  human_time(longest, t[i].max_ns), human_count(calls, t[i].calls), human_time(usual, (uint64_t)p99),

@@ -206,6 +206,15 @@ static void open_calls(const struct page *page, FILE *to)
 
 /* ---- (d) findings ---- */
 
+static void show_link(FILE *to, const struct finding *f)
+{
+    if (f->location == UINT32_MAX) return;
+    fputs(" <a href=\"#", to);
+    double around = f->max_ns > 0 ? f->max_ns : 1e6;
+    if (f->at_ns >= 0) fprintf(to, "t=%.0f,%.0f&amp;", f->at_ns - around / 4, f->at_ns + around * 1.25);
+    fprintf(to, "loc=%zu.%u\">show</a>", f->file, f->location);
+}
+
 static void findings(const struct page *page, FILE *to)
 {
     struct findings f = {0};
@@ -215,8 +224,7 @@ static void findings(const struct page *page, FILE *to)
     for (size_t i = 0; i < f.count && i < FINDINGS; i++) {
         fputs("<li>", to);
         html_text(to, f.row[i].text, 0);
-        if (f.row[i].location != UINT32_MAX)
-            fprintf(to, " <a href=\"#loc=%zu.%u\">show</a>", f.row[i].file, f.row[i].location);
+        show_link(to, &f.row[i]);
         fputs("</li>\n", to);
     }
     fputs("</ol>\n", to);

@@ -134,10 +134,13 @@ int verb_html(int argc, char **argv)
     parse_arguments(&argp, argc, argv, &a);
     struct page page = {.death = calloc(a.count, sizeof *page.death),
                         .embedded = calloc(a.count, sizeof *page.embedded),
+                        .prepared = calloc(a.count, sizeof *page.prepared),
                         .redact = a.redact,
                         .most_bytes = a.most_bytes};
-    if (!page.death || !page.embedded || is_input(a.out, (const char *const *)a.path, a.count)) status = USAGE;
+    if (!page.death || !page.embedded || !page.prepared || is_input(a.out, (const char *const *)a.path, a.count))
+        status = USAGE;
     else if (open_all(&page, &a, &status)) status = worse(status, write_page(&page, &a));
+    page_forget(&page);
     for (size_t i = 0; i < page.files; i++)
         status = worse(status, close_recording(page.death[i].file, page.death[i].path, true));
     free(page.death);

@@ -2,6 +2,7 @@
 /* Text, base64 and gzip in HTML. Names come from programs that nobody checked: nothing here writes one unescaped. */
 #include "tools/html/page.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,14 +99,67 @@ static unsigned char *gzip(const void *bytes, size_t count, size_t *packed)
     return out;
 }
 
+/* Takes the packed bytes. */
+static size_t block(FILE *to, const char *attributes, unsigned char *packed, size_t count)
+{
+    if (!packed) return 0;
+    fprintf(to, "<script type=\"text/plain\" %s>", attributes);
+    size_t done = base64(to, packed, count);
+    fputs("</script>\n", to);
+    free(packed);
+    return done;
+}
+
 size_t html_block(FILE *to, const char *attributes, const void *bytes, size_t count)
 {
-    size_t packed = 0;
-    unsigned char *out = count < UINT32_MAX / 2 ? gzip(bytes, count, &packed) : NULL;
-    if (!out) return 0;
-    fprintf(to, "<script type=\"text/plain\" %s>", attributes);
-    size_t done = base64(to, out, packed);
-    fputs("</script>\n", to);
-    free(out);
-    return done;
+    size_t packed_bytes = 0;
+    unsigned char *packed = count < UINT32_MAX / 2 ? gzip(bytes, count, &packed_bytes) : NULL;
+    return block(to, attributes, packed, packed_bytes);
+}
+
+/* ---- files ---- */
+
+struct piece {
+    unsigned char bytes[1 << 20];
+    size_t count, packed_bytes;
+    unsigned char *packed;
+};
+
+static void *pack_piece(void *context)
+{
+    struct piece *p = context;
+    p->packed = p->count ? gzip(p->bytes, p->count, &p->packed_bytes) : NULL;
+    return NULL;
+}
+
+static void pack_both(struct piece piece[2])
+{
+    pthread_t thread;
+    bool two = piece[1].count && pthread_create(&thread, NULL, pack_piece, &piece[1]) == 0;
+    pack_piece(&piece[0]);
+    if (two) pthread_join(thread, NULL);
+    else pack_piece(&piece[1]);
+}
+
+static bool write_piece(FILE *to, const char *attributes, struct piece *p)
+{
+    char all[128];
+    if (!p->count) return true;
+    snprintf(all, sizeof all, "%.80s data-bytes=\"%zu\"", attributes, p->count);
+    return block(to, all, p->packed, p->packed_bytes) != 0;
+}
+
+bool html_file(FILE *to, const char *attributes, FILE *from)
+{
+    struct piece *piece = malloc(2 * sizeof *piece);
+    bool done = piece != NULL;
+    while (done) {
+        for (int i = 0; i < 2; i++) piece[i].count = fread(piece[i].bytes, 1, sizeof piece[i].bytes, from);
+        if (!piece[0].count) break;
+        pack_both(piece);
+        bool first = write_piece(to, attributes, &piece[0]);
+        done = write_piece(to, attributes, &piece[1]) && first;
+    }
+    free(piece);
+    return done && !ferror(from);
 }

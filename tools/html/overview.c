@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/html/view/view.h"
+#include "tools/html/view/view_window.h"
 
 enum { CELLS = 4096, ITEMS_MOST = 300000, COLUMNS = 8 };
 

@@ -3,6 +3,7 @@
  *
  *   html.c          the verb                      markup.c        text, base64 and gzip in HTML
  *   document.c      the order of the page         data.c          what the scripts know, as JSON
+ *   prepare.c       what takes long, in threads
  *   overview.c      calls of the whole run        first_screen.c  facts as plain HTML
  *   story.c         one sentence: what happened   findings.c      what stands out, and what cannot be judged
  *
@@ -14,7 +15,13 @@
 #include <stdio.h>
 
 #include "tools/crash.h"
+#include "tools/html/view/view_window.h"
 
+struct prepared { /* of one recording */
+    uint32_t *overview;
+    size_t overview_bytes;
+    struct view_nodes flame; /* of the whole run; empty: out of memory */
+};
 struct page {
     struct death *death; /* one for each recording, in the order given */
     size_t files;
@@ -24,7 +31,16 @@ struct page {
     uint64_t most_bytes; /* recordings are embedded up to this size of the page */
     uint64_t zero_ns;    /* since 1970: 0 of the page's time line */
     bool *embedded;
+    struct prepared *prepared;
 };
+
+/* ---- prepare.c ---- */
+/* False: out of memory. */
+bool page_prepare(struct page *page);
+void page_forget(struct page *page);
+/* The path whose longest call in this location is one of the region that lasted so long. NULL: it is not kept. */
+const struct view_node *page_longest(const struct page *page, size_t file, uint32_t location, uint32_t region,
+                                     uint64_t ns);
 
 /* ---- document.c ---- */
 /* Writes the page. DONE or COULD_NOT. */
@@ -39,7 +55,8 @@ void html_name(FILE *to, const char *name);
 void html_format(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3))); /* escaped as a whole */
 /* <script type="text/plain" ATTRIBUTES> with the bytes, gzipped and in base64. Returns the bytes written; 0: failed. */
 size_t html_block(FILE *to, const char *attributes, const void *bytes, size_t count);
-enum { HTML_PIECE = 1 << 20 };
+/* The same for the rest of a file, in blocks of at most 1 MiB; two are packed at a time. data-bytes: of each, unpacked. */
+bool html_file(FILE *to, const char *attributes, FILE *from);
 
 /* ---- data.c, overview.c ---- */
 /* ns since the page's zero of a time of this file. */
@@ -62,6 +79,7 @@ struct finding {
     size_t file;
     uint32_t location; /* UINT32_MAX: none */
     double at_ns;      /* of the page; < 0: no place */
+    double max_ns;     /* of an outlier: the duration; else 0 */
 };
 struct findings {
     struct finding *row;

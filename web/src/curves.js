@@ -34,8 +34,8 @@ function chart(series, box, width, dark) {
     const ink = dark ? "#ccc" : "#333", grid = { stroke: dark ? "#333" : "#ddd" };
     return new uPlot({
         width, height: HEIGHT, legend: { show: false }, cursor: { drag: { x: false, y: false } },
-        title: undefined, padding: [4, 0, 0, 0], scales: { x: { time: false, auto: false } },
-        axes: [{ show: false }, { size: GUTTER, stroke: ink, grid, label: `${series.name}${series.unit ? ` (${series.unit})` : ""}`, labelSize: 18, font: "11px system-ui", labelFont: "11px system-ui" }],
+        title: undefined, padding: [6, 0, 6, 0], scales: { x: { time: false, auto: false } },
+        axes: [{ show: false }, { size: GUTTER - 18, stroke: ink, grid, label: `${series.name}${series.unit ? ` (${series.unit})` : ""}`, labelSize: 18, font: "11px system-ui", labelFont: "11px system-ui" }],
         series: [{}, ...names.map((n) => ({ label: n, stroke: css(n, dark), width: 1.5, spanGaps: true }))],
     }, uPlot.join(tables), box);
 }

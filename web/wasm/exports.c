@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the page calls of the reader that runs in it. One file is open at a time in each instance. Results lie in
  * memory until the next call of the same function. */
-#include "tools/html/view/view.h"
+#include "tools/html/view/view_window.h"
 
 #include <stdlib.h>
 #include <string.h>

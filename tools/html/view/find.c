@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The next call of chosen regions. */
-#include "tools/html/view/view.h"
+#include "tools/html/view/view_window.h"
 
 static struct view_found found_of(const struct view_window *w, const struct fdr_read_event *e)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The calls of a window, summed by path. */
-#include "tools/html/view/view.h"
+#include "tools/html/view/view_window.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Calls by calling depth. A call that is at least as long as a cell is an item of its own. Shorter ones that begin in
  * the same cell are one item. So a lane has at most two items a cell, and a picture as wide as the cells lacks none. */
-#include "tools/html/view/view.h"
+#include "tools/html/view/view_window.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Points of a window: samples, messages, collectives, metrics, markers, events. Those of one kind and id that lie in
  * the same cell become one. */
-#include "tools/html/view/view.h"
+#include "tools/html/view/view_window.h"
 
 #include <stdlib.h>
 #include <string.h>
