@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=300 promise=P8 excuse=node,chromium,playwright
+# ctest: label=tools,slow timeout=300 promise=P8 excuse=node,chromium,playwright
 # P8: the page in a real browser, from disk. It asks for nothing, breaks no rule of its content security policy, shows
 # every call that `fdr dump` shows, and zooms, picks and searches by keyboard and mouse. Names with HTML, quotes,
 # controls, 10 KB, bytes that are not UTF-8 and right-to-left text inject nothing. Recordings that are empty, have one
