@@ -122,7 +122,12 @@ title "7. Nothing is damaged"
 (cd "$demo/out" && for file in *.fdr; do printf '\n$ fdr check %s\n' "$file"; "$fdr" check "$file" || exit 1; done) ||
     die "a snapshot is not whole"
 
-title "8. Where to look next"
+title "8. All of it as one page: what happened, and a timeline down to the single call"
+printf '\n$ fdr html %s -o page.html\n' "$last"
+(cd "$demo/out" && "$fdr" html "$last" -o page.html) || die "fdr html failed"
+echo "open $demo/out/page.html in a browser, for example: xdg-open $demo/out/page.html"
+
+title "9. Where to look next"
 printf '\n$ fdr export --to chrome --from -10ms %s -o last.json    (open it in ui.perfetto.dev or chrome://tracing)\n' "$last"
 (cd "$demo/out" && "$fdr" export --to chrome --from -10ms "$last" -o last.json) ||
     die "the export failed"

@@ -15,7 +15,7 @@ async function drawn(page) {
     return page.evaluate(async () => {
         const rows = [];
         for (const location of fdrPage.timeline.locations) {
-            const file = fdrPage.model.files[location.file], span = file.last - file.first;
+            const file = fdrPage.model.files[location.file], span = file.end - file.first;
             const want = [{ location: location.id, depth: 0 }];
             const [[, lanes]] = await fdrPage.ask("lanes", file, { want, from: 0, to: span, cells: 2 ** 31 - 1 });
             for (const [depth, lane] of lanes)

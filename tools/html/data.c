@@ -14,6 +14,16 @@ double page_time(const struct page *page, size_t file, uint64_t ns)
     return (double)(int64_t)(ns + (uint64_t)i->realtime_offset_ns - page->zero_ns);
 }
 
+uint64_t page_end(const struct page *page, size_t file)
+{
+    const struct fdr_file_info *i = fdr_file_info(page->death[file].file);
+    uint64_t end = i->last_ns > i->first_ns ? i->last_ns : i->first_ns + 1;
+    if (i->taken_ns > end) end = i->taken_ns;
+    if (i->alive_ns > end) end = i->alive_ns;
+    if (i->has_cause && i->cause_time_ns > end) end = i->cause_time_ns;
+    return end;
+}
+
 /* [numbers], for rows. */
 static json_t *row(const double *value, size_t count)
 {
@@ -223,6 +233,7 @@ static json_t *file_data(const struct page *page, size_t index)
     json_object_set_new(o, "file", json_text(page->redact ? "" : slash ? slash + 1 : d->path));
     json_object_set_new(o, "first", json_f64(page_time(page, index, i->first_ns)));
     json_object_set_new(o, "last", json_f64(page_time(page, index, i->last_ns)));
+    json_object_set_new(o, "end", json_f64(page_time(page, index, page_end(page, index))));
     json_object_set_new(o, "cause", i->has_cause ? json_f64(page_time(page, index, i->cause_time_ns)) : json_null());
     json_object_set_new(o, "bands",
                         ROW((double)i->band_edge_ns[0], (double)i->band_edge_ns[1], (double)i->band_edge_ns[2]));

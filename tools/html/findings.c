@@ -207,23 +207,42 @@ static void find_growth(const struct page *page, size_t file, struct findings *f
 
 /* ---- threads that stand, detail that is lost ---- */
 
+/* The time for which this location stood inside a call at the end; 0: it moved, is idle, or this is not known. */
+static uint64_t stood(struct fdr_file *file, size_t index, uint64_t end_ns)
+{
+    const struct fdr_location_info *l = fdr_location_info(file, index);
+    uint64_t ns = end_ns > l->moved_ns ? end_ns - l->moved_ns : 0;
+    if (!l->live || !l->open_count || l->samples || l->given_times || ns < 1000000000u) return 0;
+    return fdr_location_idle(file, index) == 1 ? 0 : ns;
+}
+
+static uint32_t innermost(const struct fdr_location_info *l) { return l->open[l->open_count - 1].region; }
+
+/* Threads that stand in the same region are one line. A thread that stands alone may be the one that others wait for:
+ * it comes first. */
 static void find_standing(const struct page *page, size_t file, struct findings *f)
 {
     struct fdr_file *r = page->death[file].file;
-    const struct fdr_file_info *info = fdr_file_info(r);
-    char since[HUMAN_BYTES], thread[64];
-    uint64_t end = info->taken_ns > info->last_ns ? info->taken_ns : info->last_ns;
-    for (size_t i = 0; i < fdr_location_count(r); i++) {
+    uint64_t end = page_end(page, file);
+    char since[HUMAN_BYTES], thread[64], others[48] = "";
+    for (size_t i = 0, n = fdr_location_count(r); i < n; i++) {
         const struct fdr_location_info *l = fdr_location_info(r, i);
-        uint64_t stood = end > l->moved_ns ? end - l->moved_ns : 0;
-        if (!l->live || !l->open_count || l->samples || l->given_times || stood < 1000000000u) continue;
-        struct finding *row = add(f, file, (double)stood / run_of(page, file));
-        if (!row) return;
+        uint64_t ns = stood(r, i, end);
+        size_t same = 0, before = 0;
+        for (size_t k = 0; ns && k < n; k++) {
+            if (!stood(r, k, end) || innermost(fdr_location_info(r, k)) != innermost(l)) continue;
+            same++;
+            before += k < i;
+        }
+        struct finding *row = same && !before ? add(f, file, (double)ns / run_of(page, file) + 1.0 / (double)same)
+                                              : NULL;
+        if (!row) continue;
         row->location = l->id;
         row->at_ns = page_time(page, file, l->moved_ns);
-        snprintf(row->text, sizeof row->text, "%s has not moved for %s: it is inside %.120s.",
-                 thread_name(r, l->id, thread, sizeof thread), human_time(since, stood),
-                 plain_shown(r, l->open[l->open_count - 1].region));
+        if (same > 1) snprintf(others, sizeof others, " and %zu more threads", same - 1);
+        snprintf(row->text, sizeof row->text, "%s%s %s not moved for %s: inside %.120s.",
+                 thread_name(r, l->id, thread, sizeof thread), same > 1 ? others : "", same > 1 ? "have" : "has",
+                 human_time(since, ns), plain_shown(r, innermost(l)));
     }
 }
 

@@ -218,11 +218,17 @@ static void show_link(FILE *to, const struct finding *f)
 static void findings(const struct page *page, FILE *to)
 {
     struct findings f = {0};
+    char who[128];
     findings_of(page, &f);
     card(to, "findings", "What stands out");
     fputs("<ol>\n", to);
     for (size_t i = 0; i < f.count && i < FINDINGS; i++) {
         fputs("<li>", to);
+        if (page->files > 1) {
+            story_who(page, f.row[i].file, who, sizeof who);
+            html_name(to, who);
+            fputs(": ", to);
+        }
         html_text(to, f.row[i].text, 0);
         show_link(to, &f.row[i]);
         fputs("</li>\n", to);
@@ -339,8 +345,13 @@ static void belief(const struct page *page, FILE *to)
 
 /* ---- (f) build, host, settings ---- */
 
-static void fact(FILE *to, const char *name, const char *value)
+/* Lines of settings become one. */
+static void fact(FILE *to, const char *name, const char *text)
 {
+    char value[512];
+    snprintf(value, sizeof value, "%.*s", (int)sizeof value - 1, text);
+    for (size_t i = 0, end = strlen(value); i < end; i++)
+        if (value[i] == '\n') value[i] = i + 1 < end ? ' ' : 0;
     if (!*value) return;
     fputs("<tr><td>", to);
     html_text(to, name, 40);

@@ -13,6 +13,7 @@ struct overview {
     struct view_items *lane; /* of each location */
     size_t locations;
     double span_ns;
+    uint32_t cells;
 };
 
 static size_t items_of(const struct overview *o)
@@ -25,8 +26,10 @@ static size_t items_of(const struct overview *o)
 /* Fewer and wider cells until the items are few enough. */
 static void coarsen(struct overview *o)
 {
-    for (unsigned cells = CELLS / 2; cells >= 64 && items_of(o) > ITEMS_MOST; cells /= 2)
-        for (size_t i = 0; i < o->locations; i++) view_coarsen(&o->lane[i], o->span_ns / cells);
+    for (o->cells = CELLS; o->cells > 64 && items_of(o) > ITEMS_MOST;) {
+        o->cells /= 2;
+        for (size_t i = 0; i < o->locations; i++) view_coarsen(&o->lane[i], o->span_ns / o->cells);
+    }
 }
 
 static uint32_t in_units(double ns, double unit)
@@ -55,7 +58,7 @@ static uint32_t *write_lane(uint32_t *at, uint32_t location, const struct view_i
     return at + COLUMNS * n;
 }
 
-/* unit (f64), locations (u32), 0; then of each location its id, its number of items, and the columns. */
+/* unit (f64), locations (u32), cells (u32); then of each location its id, its number of items, and the columns. */
 static uint32_t *pack(const struct overview *o, const struct fdr_file *file, size_t *bytes)
 {
     size_t words = 4 + 2 * o->locations + COLUMNS * items_of(o);
@@ -65,7 +68,7 @@ static uint32_t *pack(const struct overview *o, const struct fdr_file *file, siz
     if (unit < 1) unit = 1;
     memcpy(all, &unit, sizeof unit);
     all[2] = (uint32_t)o->locations;
-    all[3] = 0;
+    all[3] = o->cells;
     for (size_t i = 0; i < o->locations; i++) at = write_lane(at, fdr_location_info(file, i)->id, &o->lane[i], unit);
     *bytes = words * sizeof *all;
     return all;
@@ -76,9 +79,8 @@ uint32_t *page_overview(const struct page *page, size_t index, size_t *bytes)
     struct fdr_file *file = page->death[index].file;
     const struct fdr_file_info *info = fdr_file_info(file);
     struct overview o = {.locations = fdr_location_count(file)};
-    struct view_window w = {
-        .cells = CELLS, .base_ns = info->first_ns, .from_ns = info->first_ns, .to_ns = info->last_ns};
-    if (w.to_ns <= w.from_ns) w.to_ns = w.from_ns + 1;
+    struct view_window w = {.cells = CELLS, .base_ns = info->first_ns, .from_ns = info->first_ns};
+    w.to_ns = w.end_ns = page_end(page, index);
     o.span_ns = (double)(w.to_ns - w.from_ns);
     o.lane = calloc(o.locations + 1, sizeof *o.lane);
     bool whole = o.lane != NULL;

@@ -61,6 +61,8 @@ bool html_file(FILE *to, const char *attributes, FILE *from);
 /* ---- data.c, overview.c ---- */
 /* ns since the page's zero of a time of this file. */
 double page_time(const struct page *page, size_t file, uint64_t ns);
+/* The newest moment known of a recording; at least 1 ns after its first event. */
+uint64_t page_end(const struct page *page, size_t file);
 json_t *page_data(const struct page *page);
 /* The calls of all locations of a file as columns of u32, to be freed; docs/PAGE.md. NULL: out of memory. */
 uint32_t *page_overview(const struct page *page, size_t file, size_t *bytes);

@@ -18,7 +18,7 @@ export class App {
         this.view = new View(model.from, model.to);
         this.timeline = new Timeline(parts.canvas, model, this.view);
         this.curves = new Curves(parts.curves, model, this.view);
-        this.tab = "Call";
+        this.tab = "Flame graph";
         this.hits = { text: "", regions: [] };
         this.flame = this.wholeFlame(model.files[model.culprit]);
         this.view.changed = () => this.redraw();
@@ -103,9 +103,9 @@ export class App {
     }
     async sharpenFile(file) {
         const { view, timeline } = this, want = [], around = view.span * 0.25;
-        const from = Math.max(0, view.from - around - file.first), to = Math.min(file.last - file.first, view.to + around - file.first);
+        const from = Math.max(0, view.from - around - file.first), to = Math.min(file.end - file.first, view.to + around - file.first);
         const cells = Math.ceil(view.width * 1.5);
-        if (to <= from || (file.last - file.first) / 4096 <= view.span / view.width) return;
+        if (to <= from || (file.end - file.first) / file.cells <= view.span / view.width) return;
         timeline.each((l) => {
             const e = l.exact, depth = timeline.depths(l);
             const good = e && e.depth >= depth && e.from <= view.from && e.to >= view.to && e.cell <= 1.2 * view.span / view.width;
@@ -115,7 +115,7 @@ export class App {
         const rows = await this.ask("lanes", file, { want, from, to, cells });
         for (const [id, lanes] of rows) {
             const l = file.list.find((one) => one.id === id), w = want.find((one) => one.location === id);
-            l.exact = { lanes, depth: w.depth, from: from === 0 ? -Infinity : from + file.first, to: to >= file.last - file.first ? Infinity : to + file.first, cell: (to - from) / cells };
+            l.exact = { lanes, depth: w.depth, from: from === 0 ? -Infinity : from + file.first, to: to >= file.end - file.first ? Infinity : to + file.first, cell: (to - from) / cells };
         }
         const ids = file.list.filter((l) => l.points.length).flatMap((l) => [l.id, ...file.locations.filter((s) => s.samples && s.parent === l.id).map((s) => s.id)]);
         if (ids.length) this.takePoints(file, await this.ask("points", file, { locations: ids, from, to, cells }), from, to);
@@ -138,7 +138,7 @@ export class App {
         const whole = this.view.from <= this.model.from && this.view.to >= this.model.to && !location;
         if (whole) this.flame = { ...this.wholeFlame(file), key };
         else {
-            const from = Math.max(0, this.view.from - file.first), to = Math.min(file.last, this.view.to) - file.first;
+            const from = Math.max(0, this.view.from - file.first), to = Math.min(file.end, this.view.to) - file.first;
             try {
                 const nodes = to > from ? await this.ask("flame", file, { location: location ? location.id : -1, from, to }) : [];
                 this.flame = { file, nodes, key, note: `Kept calls of the ${time(this.view.span)} shown${location ? `, thread ${location.label}` : ""}; parts outside do not count.` };
@@ -212,7 +212,7 @@ export class App {
     // The next call of these regions behind the one that is picked, else behind the left edge.
     async findCall(file, regions, direction, least = 0) {
         const p = this.timeline.picked && this.timeline.picked.location.file === file.index ? this.timeline.picked : null;
-        const at = p ? p.start : this.view.from - file.first, end = file.last - file.first;
+        const at = p ? p.start : this.view.from - file.first, end = file.end - file.first;
         const from = direction > 0 ? at + 1 : 0, to = direction > 0 ? end : at - 1;
         try {
             const found = to >= from && await this.ask("find", file, { location: this.timeline.location ? this.timeline.location.id : -1, from: Math.max(0, from), to,

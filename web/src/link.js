@@ -33,7 +33,7 @@ export async function sendRecordings(link, files, loaded) {
         try {
             link.ask("begin", { file: i, bytes, base: Number(files[i].base) }).catch(() => {});
             for (const piece of pieces) await link.ask("piece", { file: i, text: take(piece) });
-            await link.ask("end", { file: i });
+            await link.ask("end", { file: i, end: files[i].end - files[i].first });
             loaded(i, "");
         } catch (error) {
             loaded(i, error.message);

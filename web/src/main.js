@@ -23,7 +23,8 @@ function build() {
     parts.bar = element("div", { id: "bar" }, parts.search, button("◂", "hit before (N)", () => parts.main.next(-1)),
         button("▸", "next hit (n)", () => parts.main.next(1)), button("+", "zoom in (w)", () => parts.main.view.zoom(0.5)),
         button("−", "zoom out (s)", () => parts.main.view.zoom(2)), button("whole run", "(0)", () => parts.main.view.whole()),
-        element("span", { className: "dim" }, element("i", { className: "texture" }), " detail given back, not idle"));
+        element("span", { className: "dim" }, element("i", { className: "texture" }), " detail given back, not idle"),
+        element("span", { className: "dim" }, "click: facts · double-click or W S: zoom · drag or A D: pan · wheel: scroll"));
     app.append(parts.bar, parts.curves, element("div", { id: "timeline" }, parts.canvas), parts.panel);
     return parts;
 }

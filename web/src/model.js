@@ -16,7 +16,7 @@ function overviewOf(bytes) {
         all.set(id, byDepth(n, (i, c) => words[first + c * n + i] * (c < TIMES ? unit : 1)));
         at = first + COLUMNS * n;
     }
-    return all;
+    return { lanes: all, cells: words[3] };
 }
 
 // What was given back of each depth: [from, to, depth below which all is kept, by band of durations].
@@ -49,10 +49,10 @@ function locationOf(file, index, data, overview) {
 }
 
 async function fileOf(data, index) {
-    const overview = overviewOf(await unpack(take(document.getElementById(`overview${index}`))));
-    const file = { ...data, index, loaded: false, why: "" };
+    const { lanes, cells } = overviewOf(await unpack(take(document.getElementById(`overview${index}`))));
+    const file = { ...data, index, cells, loaded: false, why: "" };
     file.regions = data.regions.map(plain);
-    file.list = data.locations.filter((l) => !l.samples).map((l) => locationOf(file, index, l, overview));
+    file.list = data.locations.filter((l) => !l.samples).map((l) => locationOf(file, index, l, lanes));
     for (const l of file.list) l.gaps = gapsOf(file, l);
     for (const p of data.points) {
         const own = data.locations.find((l) => l.id === p[0]);
@@ -66,7 +66,7 @@ export async function loadModel() {
     const data = JSON.parse(new TextDecoder().decode(await unpack(take(document.getElementById("data")))));
     const files = [];
     for (let i = 0; i < data.files.length; i++) files.push(await fileOf(data.files[i], i));
-    const first = Math.min(...files.map((f) => f.first)), last = Math.max(...files.map((f) => f.last));
+    const first = Math.min(...files.map((f) => f.first)), last = Math.max(...files.map((f) => f.end));
     return { files, culprit: data.culprit, from: Math.min(0, first), to: Math.max(last, first + 1) };
 }
 

@@ -33,6 +33,7 @@ export class Row {
         for (let i = firstAt(lane, view.from - shift); i < n; i++) {
             const s = start[i] + shift;
             if (s > view.to) break;
+            if (s + duration[i] < view.from) continue;
             const x0 = view.x(s), x1 = view.x(s + duration[i]), reduced = flags[i] & REDUCED;
             const a = Math.max(0, Math.floor(x0)), b = Math.min(this.width, Math.max(a + 1, Math.floor(x1)));
             const color = reduced ? reducedColor : colors[region[i]] || reducedColor;

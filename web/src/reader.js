@@ -24,8 +24,9 @@ export class Recording {
         new Uint8Array(this.wasm.memory.buffer, this.room, this.size).set(piece, this.filled);
         this.filled += piece.length;
     }
-    // "" or why it does not open.
-    open() {
+    // "" or why it does not open. end: of the recording, since `base`; 0: each location's own.
+    open(end = 0) {
+        this.wasm.end(end ? this.base + end : 0);
         const verdict = this.wasm.open(this.size);
         return verdict === 2 ? this.text(this.wasm.message()) || "not readable" : "";
     }

@@ -18,8 +18,8 @@ const answers = {
     async piece({ file, text }) {
         files[file].fill(await unpack(text));
     },
-    end({ file }) {
-        const why = files[file].filled === files[file].size ? files[file].open() : "pieces are missing";
+    end({ file, end }) {
+        const why = files[file].filled === files[file].size ? files[file].open(end) : "pieces are missing";
         if (why) throw new Error(why);
         return { memory: files[file].wasm.memory.buffer.byteLength };
     },

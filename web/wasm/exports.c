@@ -17,6 +17,7 @@ static struct view_points points;
 static struct view_found found;
 static uint8_t *wanted;
 static size_t wanted_count;
+static double end_ns;
 
 /* Room for the bytes of a recording, which the page fills in. NULL: no memory. */
 EXPORT(room) void *room(size_t count)
@@ -29,6 +30,8 @@ EXPORT(open) int open_bytes(size_t count)
 {
     return (int)fdr_file_open_memory(bytes, count, &file, message, sizeof message);
 }
+/* Of the recording, since 0 of its clock: open calls are drawn up to it. */
+EXPORT(end) void end_of_recording(double end) { end_ns = end; }
 EXPORT(message) const char *last_message(void) { return message; }
 
 static struct view_window window(int location, double from, double to, double base, int cells, int depth_min,
@@ -38,7 +41,8 @@ static struct view_window window(int location, double from, double to, double ba
                             .cells = cells > 0 ? (uint32_t)cells : 1,
                             .depth_min = (uint32_t)depth_min,
                             .depth_max = (uint32_t)depth_max,
-                            .base_ns = (uint64_t)base};
+                            .base_ns = (uint64_t)base,
+                            .end_ns = (uint64_t)end_ns};
     w.from_ns = w.base_ns + (uint64_t)(int64_t)from;
     w.to_ns = w.base_ns + (uint64_t)(int64_t)to;
     return w;

@@ -73,10 +73,13 @@ static struct view_item item_of(const struct view_window *w, const struct fdr_re
     return i;
 }
 
-static uint64_t end_of_location(const struct fdr_file *file, uint32_t location)
+/* Where open calls end in the picture: at the end of the recording if the thread lives. */
+static uint64_t end_of_location(const struct fdr_file *file, const struct view_window *w)
 {
-    for (size_t i = 0; i < fdr_location_count(file); i++)
-        if (fdr_location_info(file, i)->id == location) return fdr_location_info(file, i)->to_ns;
+    for (size_t i = 0; i < fdr_location_count(file); i++) {
+        const struct fdr_location_info *l = fdr_location_info(file, i);
+        if (l->id == w->location) return l->live && w->end_ns > l->to_ns ? w->end_ns : l->to_ns;
+    }
     return 0;
 }
 
@@ -92,7 +95,7 @@ bool view_lanes(struct fdr_file *file, const struct view_window *w, struct view_
     struct lanes l = {items, (double)(w->to_ns - w->from_ns) / w->cells, calloc(LANES_MOST, sizeof *l.sum)};
     struct fdr_iter *iter = l.sum ? fdr_iter_open(file, &select) : NULL;
     struct fdr_read_event e;
-    uint64_t end_ns = end_of_location(file, w->location);
+    uint64_t end_ns = end_of_location(file, w);
     if (l.cell_ns < 1) l.cell_ns = 1;
     while (iter && fdr_iter_next(iter, &e)) {
         if (e.kind != FDR_ENTER) continue;

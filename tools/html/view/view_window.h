@@ -24,6 +24,7 @@ struct view_window {
     uint32_t cells;                /* into so many cells the window is cut; at least 1 */
     uint64_t base_ns, from_ns, to_ns;
     uint64_t min_duration_ns; /* for view_find */
+    uint64_t end_ns;          /* of the recording: open calls reach up to it; 0: up to the location's newest event */
 };
 
 /* ---- lanes ---- */
