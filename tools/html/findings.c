@@ -207,15 +207,6 @@ static void find_growth(const struct page *page, size_t file, struct findings *f
 
 /* ---- threads that stand, detail that is lost ---- */
 
-/* The time for which this location stood inside a call at the end; 0: it moved, is idle, or this is not known. */
-static uint64_t stood(struct fdr_file *file, size_t index, uint64_t end_ns)
-{
-    const struct fdr_location_info *l = fdr_location_info(file, index);
-    uint64_t ns = end_ns > l->moved_ns ? end_ns - l->moved_ns : 0;
-    if (!l->live || !l->open_count || l->samples || l->given_times || ns < 1000000000u) return 0;
-    return fdr_location_idle(file, index) == 1 ? 0 : ns;
-}
-
 static uint32_t innermost(const struct fdr_location_info *l) { return l->open[l->open_count - 1].region; }
 
 /* Threads that stand in the same region are one line. A thread that stands alone may be the one that others wait for:
@@ -223,14 +214,13 @@ static uint32_t innermost(const struct fdr_location_info *l) { return l->open[l-
 static void find_standing(const struct page *page, size_t file, struct findings *f)
 {
     struct fdr_file *r = page->death[file].file;
-    uint64_t end = page_end(page, file);
     char since[HUMAN_BYTES], thread[64], others[48] = "";
     for (size_t i = 0, n = fdr_location_count(r); i < n; i++) {
         const struct fdr_location_info *l = fdr_location_info(r, i);
-        uint64_t ns = stood(r, i, end);
+        uint64_t ns = story_stood(page, file, i);
         size_t same = 0, before = 0;
         for (size_t k = 0; ns && k < n; k++) {
-            if (!stood(r, k, end) || innermost(fdr_location_info(r, k)) != innermost(l)) continue;
+            if (!story_stood(page, file, k) || innermost(fdr_location_info(r, k)) != innermost(l)) continue;
             same++;
             before += k < i;
         }

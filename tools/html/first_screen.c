@@ -43,11 +43,11 @@ static const struct fdr_location_info *culprit_thread(const struct page *page)
     return l ? l : last_location(file);
 }
 
-static uint64_t end_of_file(const struct fdr_file *file)
+/* The moment that the first screen counts back from. */
+static uint64_t end_of_file(const struct page *page, size_t file)
 {
-    const struct fdr_file_info *i = fdr_file_info(file);
-    if (i->has_cause) return i->cause_time_ns;
-    return i->taken_ns > i->last_ns ? i->taken_ns : i->last_ns;
+    const struct fdr_file_info *i = fdr_file_info(page->death[file].file);
+    return i->has_cause ? i->cause_time_ns : page_end(page, file);
 }
 
 static void event_line(const struct page *page, FILE *to, const struct fdr_read_event *e, uint64_t end_ns)
@@ -82,7 +82,7 @@ static void others_line(const struct page *page, FILE *to, size_t file, const st
     if (l->open_count) html_name(to, plain_shown(f, l->open[l->open_count - 1].region));
     else fputs("no open call", to);
     fputs("<td class=n>", to);
-    time_link(page, to, file, l->moved_ns, end_of_file(f));
+    time_link(page, to, file, l->moved_ns, end_of_file(page, file));
     fputs("</tr>\n", to);
 }
 
@@ -108,7 +108,7 @@ static void last_moments(const struct page *page, FILE *to)
     struct fdr_file *file = page->death[page->culprit].file;
     struct past_event *e = calloc(NEWEST, sizeof *e);
     char name[256];
-    uint64_t end = end_of_file(file);
+    uint64_t end = end_of_file(page, page->culprit);
     size_t count = e && l ? newest_events(file, l->id, end, e, NEWEST) : 0;
     card(to, "moments", "Last moments");
     if (l) {
@@ -133,7 +133,7 @@ static void open_path(const struct page *page, FILE *to, size_t file, const stru
 {
     char time[HUMAN_BYTES];
     const struct fdr_file *f = page->death[file].file;
-    uint64_t end = end_of_file(f);
+    uint64_t end = end_of_file(page, file);
     size_t skip = l->open_count > 24 ? l->open_count - 12 : 0;
     fputs("<ol class=path>", to);
     for (size_t i = 0; i < l->open_count; i++) {
@@ -292,7 +292,7 @@ static void reach(const struct page *page, FILE *to, size_t index)
     const struct fdr_file_info *i = fdr_file_info(file);
     const struct fdr_epoch_info *e;
     char a[HUMAN_BYTES], b[HUMAN_BYTES];
-    uint64_t start = run_start(file), whole = complete_from(file), end = end_of_file(file);
+    uint64_t start = run_start(file), whole = complete_from(file), end = end_of_file(page, index);
     fprintf(to, "<p>The run lasted %s; kept events reach back %s.", human_time(a, end > start ? end - start : 0),
             human_time(b, end > i->first_ns ? end - i->first_ns : 0));
     if (whole)

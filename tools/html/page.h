@@ -75,6 +75,9 @@ void story_sure(const struct page *page, char *text, size_t bytes);
 /* "lua, rank 2", "lua, pid 17" */
 void story_who(const struct page *page, size_t file, char *text, size_t bytes);
 
+/* The time for which this location stood inside a call at the end; 0: it moved, is idle, or this is not known. */
+uint64_t story_stood(const struct page *page, size_t file, size_t location_index);
+
 struct finding {
     double weight; /* share of the run; the greatest comes first */
     char text[400];

@@ -54,12 +54,42 @@ static void of_death(const struct page *page, const struct death *d, const char 
              page->files > 1 ? ", before all others" : "");
 }
 
-static void of_snapshot(const struct death *d, const char *who, char *text, size_t bytes)
+uint64_t story_stood(const struct page *page, size_t file, size_t index)
+{
+    const struct fdr_location_info *l = fdr_location_info(page->death[file].file, index);
+    uint64_t end = page_end(page, file), ns = end > l->moved_ns ? end - l->moved_ns : 0;
+    if (!l->live || !l->open_count || l->samples || l->given_times || ns < 1000000000u) return 0;
+    return fdr_location_idle(page->death[file].file, index) == 1 ? 0 : ns;
+}
+
+/* "Nothing died.", or how many threads stood. */
+static void of_standing(const struct page *page, char *text, size_t bytes)
+{
+    const struct fdr_file *file = page->death[page->culprit].file;
+    uint64_t least = UINT64_MAX;
+    size_t standing = 0, live = 0;
+    char time[HUMAN_BYTES];
+    for (size_t i = 0; i < fdr_location_count(file); i++) {
+        const struct fdr_location_info *l = fdr_location_info(file, i);
+        uint64_t ns = story_stood(page, page->culprit, i);
+        live += l->live && !l->samples && l->parent == UINT32_MAX;
+        standing += ns != 0;
+        if (ns && ns < least) least = ns;
+    }
+    if (!standing) snprintf(text, bytes, "Nothing died.");
+    else
+        snprintf(text, bytes, "%zu of its %zu threads had stood for %s or more.", standing, live,
+                 human_time(time, least));
+}
+
+static void of_snapshot(const struct page *page, const struct death *d, const char *who, char *text, size_t bytes)
 {
     const struct fdr_file_info *i = fdr_file_info(d->file);
-    char run[HUMAN_BYTES], when[64], value[HUMAN_BYTES];
+    char run[HUMAN_BYTES], when[64], value[HUMAN_BYTES], standing[128];
     uint64_t start = run_start(d->file);
-    human_time(run, i->last_ns > start ? i->last_ns - start : 0);
+    uint64_t end = page_end(page, page->culprit);
+    human_time(run, end > start ? end - start : 0);
+    of_standing(page, standing, sizeof standing);
     moment(i->taken_ns ? i->taken_ns + (uint64_t)i->realtime_offset_ns : d->realtime_ns, when, sizeof when);
     if (i->has_trigger && !strcmp(i->reason_kind, "watchdog"))
         snprintf(text, bytes, "A thread of %s had not moved for %s when the watchdog took this at %s.", who,
@@ -72,8 +102,8 @@ static void of_snapshot(const struct death *d, const char *who, char *text, size
     else if (!strcmp(i->reason_kind, "finalize"))
         snprintf(text, bytes, "%s ended well at %s, after %s.", who, when, run);
     else
-        snprintf(text, bytes, "%s was running, for %s, when this snapshot was taken at %s. Nothing died.", who, run,
-                 when);
+        snprintf(text, bytes, "%s was running, for %s, when this snapshot was taken at %s. %s", who, run, when,
+                 standing);
 }
 
 void story_sentence(const struct page *page, char *text, size_t bytes)
@@ -82,7 +112,7 @@ void story_sentence(const struct page *page, char *text, size_t bytes)
     char who[128];
     story_who(page, page->culprit, who, sizeof who);
     if (page->died) of_death(page, d, who, text, bytes);
-    else of_snapshot(d, who, text, bytes);
+    else of_snapshot(page, d, who, text, bytes);
 }
 
 void story_sure(const struct page *page, char *text, size_t bytes)
