@@ -61,6 +61,7 @@ for file in "$FDR_DEMO_DIR"/out/*.fdr; do
     if [ "$size" -gt $((64 * 1048576 + 65536)) ]; then fail "$file: $size bytes, more than the buffer and 64 KiB"; fi
 done
 
+grep -qF "id=\"story\"" "$FDR_DEMO_DIR/out/page.html" || fail "no page"
 bash "$FDR_SOURCE/scripts/demo.sh" >"$work/second" 2>&1 || fail "the second run: $(tail -1 "$work/second")"
 grep -q 'built before' "$work/second" || fail "the second run builds again"
 
