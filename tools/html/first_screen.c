@@ -52,13 +52,13 @@ static uint64_t end_of_file(const struct page *page, size_t file)
 
 static void event_line(const struct page *page, FILE *to, const struct fdr_read_event *e, uint64_t end_ns)
 {
-    static const char *const kinds[] = {"",    "enter",  "leave",  "send",   "receive", "begin",
-                                        "end", "metric", "marker", "sample", "event"};
+    static const char *const kinds[] = {"",       "enter",  "leave",  "send",  "receive", "begin", "end",
+                                        "metric", "marker", "sample", "event", "io",      "io end"};
     const struct fdr_file *file = page->death[page->culprit].file;
     char duration[HUMAN_BYTES];
     fputs("<tr><td class=n>", to);
     time_link(page, to, page->culprit, e->time_ns, end_ns);
-    fprintf(to, "<td>%s<td>", e->kind < 11 ? kinds[e->kind] : "");
+    fprintf(to, "<td>%s<td>", e->kind < sizeof kinds / sizeof *kinds ? kinds[e->kind] : "");
     html_name(to, shown_event(file, e));
     fputs("<td class=n>", to);
     if (e->kind == FDR_LEAVE && !e->repaired) html_text(to, human_time(duration, e->duration_ns), 0);

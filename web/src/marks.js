@@ -3,8 +3,8 @@
 import { GUTTER } from "./view.js";
 
 export const MARKS = 14;
-export const SEND = 3, RECV = 4, COLL_BEGIN = 5, COLL_END = 6, METRIC = 7, MARKER = 8, SAMPLE = 9, EVENT = 10;
-const sign = { [SEND]: "▲", [RECV]: "▼", [COLL_BEGIN]: "◆", [COLL_END]: "◇", [MARKER]: "⚑", [EVENT]: "●" };
+export const SEND = 3, RECV = 4, COLL_BEGIN = 5, COLL_END = 6, METRIC = 7, MARKER = 8, SAMPLE = 9, EVENT = 10, IO_BEGIN = 11, IO_END = 12;
+const sign = { [SEND]: "▲", [RECV]: "▼", [COLL_BEGIN]: "◆", [COLL_END]: "◇", [MARKER]: "⚑", [EVENT]: "●", [IO_BEGIN]: "▪" };
 
 export function drawMarks(timeline, location, y) {
     const { context: c, view, theme: t } = timeline, shift = timeline.model.files[location.file].first;
@@ -29,6 +29,7 @@ export function drawMarks(timeline, location, y) {
 export function pointText(file, p) {
     const name = { [MARKER]: file.markers[p[2]], [EVENT]: file.events[p[2]], [METRIC]: (file.metrics[p[2]] || [])[0] }[p[1]];
     const what = { [SEND]: `send to ${p[9]}, tag ${p[10]}, ${p[6]} bytes`, [RECV]: `receive from ${p[9]}, tag ${p[10]}, ${p[6]} bytes`,
-        [COLL_BEGIN]: "collective begins", [COLL_END]: "collective ends" }[p[1]];
+        [COLL_BEGIN]: "collective begins", [COLL_END]: "collective ends",
+        [IO_BEGIN]: "input or output begins", [IO_END]: "input or output ends" }[p[1]];
     return what || name || "point";
 }

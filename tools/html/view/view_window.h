@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What the page shows of a window of time: calls by lane, their flame graph, points, the next call of a region.
  *
- * `fdr html` computes the overview of a whole run with these functions, and the page, which contains them and the
- * reader as WebAssembly, each part of it that is zoomed into. So both show the same.
+ * `fdr html` computes the overview of a whole run with these functions. The page contains them and the reader as
+ * WebAssembly, and computes what is zoomed into. So both show the same.
  *
  *   lanes.c  calls by calling depth, short ones summed by cell        flame.c  calls summed by path
  *   points.c samples, messages, metrics, ..., summed by cell           find.c   the next call of chosen regions
@@ -35,8 +35,9 @@ enum view_flag {
     VIEW_FILTERED = 4, /* with REDUCED: a rule kept it out */
     VIEW_SUM = 8       /* of several calls, or of one shorter than a cell */
 };
-/* One call, or all calls of a lane that are shorter than a cell and began in the same cell. Then `region` is that of the
- * longest one, `longest_ns` its duration, `busy_ns` the sum of theirs, and the item reaches from the first to the last. */
+/* One call, or all calls of a lane that are shorter than a cell and began in the same cell. Then `region`
+ * and `longest_ns` are those of the longest one, and `busy_ns` is the sum of all. The item reaches from the first to the
+ * last. */
 struct view_item {
     double start_ns, duration_ns, busy_ns, longest_ns;
     uint32_t region, depth, count, flags;

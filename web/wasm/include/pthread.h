@@ -5,7 +5,15 @@
 
 typedef unsigned long pthread_t;
 typedef int pthread_mutex_t;
+typedef int pthread_once_t;
 #define PTHREAD_MUTEX_INITIALIZER 0
+#define PTHREAD_ONCE_INIT         0
+static inline int pthread_once(pthread_once_t *once, void (*run)(void))
+{
+    if (!*once) run();
+    *once = 1;
+    return 0;
+}
 static inline int pthread_mutex_init(pthread_mutex_t *m, const void *attributes)
 {
     (void)attributes;
