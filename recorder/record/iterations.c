@@ -18,7 +18,7 @@
 #include "base/bits.h"
 #include "format/arena/arena.h"
 #include "format/tallies/tally_table.h"
-#include "policies/iterations.h"
+#include "policies/durations.h"
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
 #include "recorder/record/record.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "policies/iterations.h"
+#include "policies/durations.h"
 
 static struct fdri_policies_durations d;
 

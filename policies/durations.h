@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Iterations of unusual duration, for the rule `iterations differing` (docs/FILTER.md). */
-#ifndef FDRI_POLICIES_ITERATIONS_H
-#define FDRI_POLICIES_ITERATIONS_H
+#ifndef FDRI_POLICIES_DURATIONS_H
+#define FDRI_POLICIES_DURATIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which iterations of a class last unusually long or short: a rule on the exact distribution of their durations. */
-#include "policies/iterations.h"
+#include "policies/durations.h"
 
 #include <stdbool.h>
 #include <stdint.h>
