@@ -166,7 +166,8 @@ static void ordinal_attribute(const struct fdr_read_event *e)
     out_u64(e->ordinal);
 }
 
-static void write_attributes(const struct fdr_file *file, const struct fdr_read_event *e)
+/* unknown: an ordinal that the recording does not have is written as `?`. */
+static void write_attributes(const struct fdr_file *file, const struct fdr_read_event *e, bool unknown)
 {
     struct fields f = fields_of(file, e);
     const char *unit = unit_of(file, e);
@@ -178,7 +179,7 @@ static void write_attributes(const struct fdr_file *file, const struct fdr_read_
         write_value(&f.field[i], e->field[i], false);
         some = true;
     }
-    if (has_place(e)) ordinal_attribute(e);
+    if (has_place(e) && (unknown || e->ordinal_kind != FDR_ORDINAL_NONE)) ordinal_attribute(e);
     if (unit[0]) {
         out_text(" unit=");
         write_word(unit);
@@ -207,7 +208,7 @@ static void tsv_line(const struct fdr_file *file, const struct fdr_read_event *e
     out_char('\t');
     out_cell(event_name(file, e));
     out_char('\t');
-    write_attributes(file, e);
+    write_attributes(file, e, true);
     out_char('\n');
 }
 
@@ -382,7 +383,7 @@ static void point_line(const struct fdr_file *file, uint64_t first_ns, const str
     out_cell(shown_event(file, e));
     if (*phase) out_char(' '), out_text(phase), out_char('s');
     out_text("  ");
-    write_attributes(file, e);
+    write_attributes(file, e, false);
     out_char('\n');
 }
 

@@ -27,7 +27,8 @@
     X(creat)                                                                                                           \
     X(close)                                                                                                           \
     X(read)                                                                                                            \
-    X(write) X(pread) X(pwrite) X(readv) X(writev) X(preadv) X(pwritev) X(fsync) X(fdatasync) X(sync_file_range)       \
+    X(write)                                                                                                           \
+    X(pread) X(pwrite) X(readv) X(writev) X(preadv) X(pwritev) X(fsync) X(fdatasync) X(sync_file_range)                \
         X(copy_file_range) X(sendfile) X(dup2) X(dup3) X(close_range) X(closefrom) X(__open_2) X(__openat_2)           \
             X(__read_chk) X(__pread_chk)
 #define FDRI_IO_STDIO(X)                                                                                               \
@@ -36,7 +37,8 @@
     X(fclose)                                                                                                          \
     X(fread)                                                                                                           \
     X(fread_unlocked)                                                                                                  \
-    X(fwrite) X(fwrite_unlocked) X(fgets) X(fgets_unlocked) X(fputs) X(fputs_unlocked) X(puts) X(getline) X(getdelim)  \
+    X(fwrite)                                                                                                          \
+    X(fwrite_unlocked) X(fgets) X(fgets_unlocked) X(fputs) X(fputs_unlocked) X(puts) X(getline) X(getdelim)            \
         X(__getdelim) X(fflush) X(fflush_unlocked) X(fprintf) X(printf) X(vfprintf) X(vprintf) X(pclose)               \
             X(__fread_chk) X(__fread_unlocked_chk) X(__fgets_chk) X(__fgets_unlocked_chk) X(__fprintf_chk)             \
                 X(__printf_chk) X(__vfprintf_chk) X(__vprintf_chk)
