@@ -21,27 +21,17 @@
 #include <sys/types.h>
 
 /* The functions that fdr stands before. The first ones must work before the C library's are known. */
-#define FDRI_IO_POSIX(X)                                                                                               \
-    X(open)                                                                                                            \
-    X(openat)                                                                                                          \
-    X(creat)                                                                                                           \
-    X(close)                                                                                                           \
-    X(read)                                                                                                            \
-    X(write)                                                                                                           \
-    X(pread) X(pwrite) X(readv) X(writev) X(preadv) X(pwritev) X(fsync) X(fdatasync) X(sync_file_range)                \
-        X(copy_file_range) X(sendfile) X(dup2) X(dup3) X(close_range) X(closefrom) X(__open_2) X(__openat_2)           \
-            X(__read_chk) X(__pread_chk)
-#define FDRI_IO_STDIO(X)                                                                                               \
-    X(fopen)                                                                                                           \
-    X(freopen)                                                                                                         \
-    X(fclose)                                                                                                          \
-    X(fread)                                                                                                           \
-    X(fread_unlocked)                                                                                                  \
-    X(fwrite)                                                                                                          \
-    X(fwrite_unlocked) X(fgets) X(fgets_unlocked) X(fputs) X(fputs_unlocked) X(puts) X(getline) X(getdelim)            \
-        X(__getdelim) X(fflush) X(fflush_unlocked) X(fprintf) X(printf) X(vfprintf) X(vprintf) X(pclose)               \
-            X(__fread_chk) X(__fread_unlocked_chk) X(__fgets_chk) X(__fgets_unlocked_chk) X(__fprintf_chk)             \
-                X(__printf_chk) X(__vfprintf_chk) X(__vprintf_chk)
+/* clang-format off */
+#define FDRI_IO_POSIX(X) \
+    X(open) X(openat) X(creat) X(close) X(read) X(write) X(pread) X(pwrite) X(readv) X(writev) X(preadv) X(pwritev) \
+    X(fsync) X(fdatasync) X(sync_file_range) X(copy_file_range) X(sendfile) X(dup2) X(dup3) X(close_range) \
+    X(closefrom) X(__open_2) X(__openat_2) X(__read_chk) X(__pread_chk)
+#define FDRI_IO_STDIO(X) \
+    X(fopen) X(freopen) X(fclose) X(fread) X(fread_unlocked) X(fwrite) X(fwrite_unlocked) X(fgets) X(fgets_unlocked) \
+    X(fputs) X(fputs_unlocked) X(puts) X(getline) X(getdelim) X(__getdelim) X(fflush) X(fflush_unlocked) X(fprintf) \
+    X(printf) X(vfprintf) X(vprintf) X(pclose) X(__fread_chk) X(__fread_unlocked_chk) X(__fgets_chk) \
+    X(__fgets_unlocked_chk) X(__fprintf_chk) X(__printf_chk) X(__vfprintf_chk) X(__vprintf_chk)
+/* clang-format on */
 
 enum fdri_io_function {
 #define FDRI_IO_NUMBER(name) FDRI_IO_##name,

@@ -95,7 +95,7 @@ struct fdri_arena_location {
     uint32_t epochs_off;                /* struct fdri_arena_epochs, 0 = none yet */
     uint64_t reductions_dropped_events; /* sums of lines that were overwritten, or for which memory had no block */
     uint64_t reductions_dropped_bytes;
-    /* ---- gates: a call is stored only if its callers are, so gate_depth[b - 1] <= gate_depth[b] + 1 once b's closed */
+    /* ---- gates: a call is stored only if its callers are: gate_depth[b - 1] <= gate_depth[b] + 1 once b's closed */
     uint32_t gate_depth[FDRI_ARENA_BANDS]; /* calls of band b this deep or deeper are not stored; 0 = all are */
     uint32_t class_closed;                 /* bit for each class whose gate is closed */
     uint32_t reduction_steps;              /* steps that gave bins back, and gates closed */

@@ -49,12 +49,13 @@ enum fdri_arena_tally_kind {
     FDRI_ARENA_TALLY_SENT,
     FDRI_ARENA_TALLY_RECEIVED,
     FDRI_ARENA_TALLY_COLLECTIVES,
-    /* The rule `iterations`, by its pattern. Iterations that ended: kept + removed; undecided ones are among the kept. */
+    /* The rule `iterations`, by its pattern. Iterations that ended: kept + removed; undecided ones are among the
+     * kept. */
     FDRI_ARENA_TALLY_ITERATIONS = 16, /* kept, removed, undecided */
     FDRI_ARENA_TALLY_DIFFERING = 17   /* why kept: first of their class, odd durations; kept or removed: reduced */
 };
-/* The key of a trigger is its name, that of `iterations` its pattern: ended by NUL. If it has more than 23 bytes: its first 19, 4 bytes of check32 of the
- * whole name, and the byte 1. */
+/* The key of a trigger is its name, that of `iterations` its pattern: ended by NUL. If it has more than 23 bytes: its
+ * first 19, 4 bytes of check32 of the whole name, and the byte 1. */
 #define FDRI_ARENA_TALLY_NAME_SHORT 23u
 #define FDRI_ARENA_TALLY_NAME_BEGIN 19u
 

@@ -319,10 +319,10 @@ FDR_API void fdr_message_recv(uint32_t peer, int32_t tag, fdr_comm_id comm, uint
 FDR_API void fdr_message_send_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t time_ns);
 FDR_API void fdr_message_recv_at(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t time_ns);
 
-/* The same with an ordinal: message n of a sender to (peer, tag, communicator) is message n of that receiver. Both count
- * from 0, also the messages that are not recorded. So readers match the messages of several recordings, whatever was
- * given back. ordinal: FDR_ORDINAL_UNKNOWN if it is not known. With FDR_ORDINAL_AMBIGUOUS added, others of the same
- * envelope were under way in other threads, so the ordinal may be theirs. */
+/* The same with an ordinal: message n of a sender to (peer, tag, communicator) is message n of that receiver. Both
+ * count from 0, also the messages that are not recorded. So readers match the messages of several recordings,
+ * whatever was given back. ordinal: FDR_ORDINAL_UNKNOWN if it is not known. With FDR_ORDINAL_AMBIGUOUS added, others
+ * of the same envelope were under way in other threads, so the ordinal may be theirs. */
 #define FDR_ORDINAL_UNKNOWN   UINT64_MAX
 #define FDR_ORDINAL_AMBIGUOUS ((uint64_t)1 << 63)
 FDR_API void fdr_message_send_nth(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t ordinal);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// fdr for C++: regions as objects, whose calls also end when an exception passes, and tallies as objects. All else is in
-// <fdr/fdr.h>.
+// fdr for C++: regions as objects, whose calls also end when an exception passes, and tallies as objects. All else is
+// in <fdr/fdr.h>.
 //
 //     static const fdr::region solve("solve");
 //     fdr::scope in(solve); // one call of the region, until the end of the block

@@ -252,7 +252,8 @@ static void clock_steps(struct fdr_file *f)
 }
 
 /* Reports a signal whose handler may still run. A handler may also leave by longjmp, which nothing records. So if
- * the thread recorded an event since, it has left its handler. Samples tell nothing: fdr takes them in handlers, too. */
+ * the thread recorded an event since, it has left its handler. Samples tell nothing: fdr takes them in handlers, too.
+ * */
 static void report_signal_under_way(struct fdr_file *f)
 {
     const struct fdri_arena_superblock *sb = &f->sb;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The rule `iterations` of FDR_FILTER: a call of such a region is an iteration. When it ends it stays with all inside of
- * it, or is rewound with all inside of it. Inside of an iteration no other one begins: the outermost decides.
+/* The rule `iterations` of FDR_FILTER: a call of such a region is an iteration. When it ends it stays with all inside
+ * of it, or is rewound with all inside of it. Inside of an iteration no other one begins: the outermost decides.
  *
  * `every N` keeps the 1st, (N+1)th, ... iteration of each region. `differing` keeps the first iteration of each class
  * and those of unusual duration. Two iterations are of one class if they have the same calls and points: regions and

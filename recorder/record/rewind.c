@@ -87,8 +87,8 @@ static bool add_places(struct fdri_thread *t, struct fdri_record_mark *m)
     return true;
 }
 
-/* Returns the mark, not set, with room for all partitions and `open` calls; NULL: no room. Reductions that make room may
- * change their number, hence the loop. */
+/* Returns the mark, not set, with room for all partitions and `open` calls; NULL: no room. Reductions that make room
+ * may change their number, hence the loop. */
 static struct fdri_record_mark *with_room(struct fdri_thread *t, struct fdri_record_mark **at, uint32_t open)
 {
     uint32_t off = *at ? 0 : block(t, sizeof **at);

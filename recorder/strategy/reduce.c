@@ -52,8 +52,8 @@ static bool same_line(const struct fdri_arena_reduction *line, const struct fdri
            line->depth == wanted->depth;
 }
 
-/* The line that this step shares, or NULL: the newest one. If steps alternate between partitions, any existing line will
- * do. */
+/* The line that this step shares, or NULL: the newest one. If steps alternate between partitions, any existing line
+ * will do. */
 static struct fdri_arena_reduction *old_line(struct fdri_thread *t, const struct fdri_arena_reduction *wanted)
 {
     struct fdri_arena_location *l = t->loc;

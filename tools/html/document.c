@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The order of the page: facts first, then overview, scripts and recordings, so that a browser shows each as it comes. */
+/* The order of the page: facts first, then overview, scripts and recordings, so that a browser shows
+ * each as it comes. */
 #include "tools/html/page.h"
 
 #include <errno.h>

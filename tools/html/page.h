@@ -55,7 +55,8 @@ void html_name(FILE *to, const char *name);
 void html_format(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3))); /* escaped as a whole */
 /* <script type="text/plain" ATTRIBUTES> with the bytes, gzipped and in base64. Returns the bytes written; 0: failed. */
 size_t html_block(FILE *to, const char *attributes, const void *bytes, size_t count);
-/* The same for the rest of a file, in blocks of at most 1 MiB; two are packed at a time. data-bytes: of each, unpacked. */
+/* The same for the rest of a file, in blocks of at most 1 MiB; two are packed at a time. data-bytes: of each,
+ * unpacked. */
 bool html_file(FILE *to, const char *attributes, FILE *from);
 
 /* ---- data.c, overview.c ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Random traffic whose truth is in its sizes: message n of a sender, over all envelopes, has n bytes. So a pair is right
- * if both ends have the same number of bytes. Blocking and non-blocking, persistent and probed messages, receives from
- * any source and with any tag, cancelled receives, on several communicators.
+/* Random traffic whose truth is in its sizes: message n of a sender, over all envelopes, has n bytes. So a pair is
+ * right if both ends have the same number of bytes. Blocking and non-blocking, persistent and probed messages,
+ * receives from any source and with any tag, cancelled receives, on several communicators.
  *
  *     random_traffic SEED ROUNDS [THREADS]
  *

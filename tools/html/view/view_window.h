@@ -7,8 +7,8 @@
  *   lanes.c  calls by calling depth, short ones summed by cell        flame.c  calls summed by path
  *   points.c samples, messages, metrics, ..., summed by cell           find.c   the next call of chosen regions
  *
- * Neighbours: tools/html/ and web/wasm/ use it; it knows fdr/reader.h alone. Times in results are ns since `base_ns`, as
- * double: exact up to 104 days. */
+ * Neighbours: tools/html/ and web/wasm/ use it; it knows fdr/reader.h alone. Times in results are ns since `base_ns`,
+ * as double: exact up to 104 days. */
 #ifndef FDRI_TOOLS_HTML_VIEW_H
 #define FDRI_TOOLS_HTML_VIEW_H
 
@@ -36,8 +36,8 @@ enum view_flag {
     VIEW_SUM = 8       /* of several calls, or of one shorter than a cell */
 };
 /* One call, or all calls of a lane that are shorter than a cell and began in the same cell. Then `region`
- * and `longest_ns` are those of the longest one, and `busy_ns` is the sum of all. The item reaches from the first to the
- * last. */
+ * and `longest_ns` are those of the longest one, and `busy_ns` is the sum of all. The item reaches from the first to
+ * the last. */
 struct view_item {
     double start_ns, duration_ns, busy_ns, longest_ns;
     uint32_t region, depth, count, flags;
