@@ -62,6 +62,7 @@ for file in "$FDR_DEMO_DIR"/out/*.fdr; do
 done
 
 grep -qF "id=\"story\"" "$FDR_DEMO_DIR/out/page.html" || fail "no page"
+if grep -q 'Every call of the last 0 ns' "$FDR_DEMO_DIR/out/page.html"; then fail "the page believes that no call is whole"; fi
 bash "$FDR_SOURCE/scripts/demo.sh" >"$work/second" 2>&1 || fail "the second run: $(tail -1 "$work/second")"
 grep -q 'built before' "$work/second" || fail "the second run builds again"
 

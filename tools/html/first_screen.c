@@ -273,7 +273,16 @@ static void ledger_lines(FILE *to, struct fdr_file *file)
     fputs("</table>\n", to);
 }
 
-/* Every call is there from here on, of all locations. */
+/* The newest time that is shown of a location. */
+static uint64_t shown_to(const struct fdr_file *file, uint32_t location)
+{
+    for (size_t i = 0, n = fdr_location_count(file); i < n; i++)
+        if (fdr_location_info(file, i)->id == location) return fdr_location_info(file, i)->to_ns;
+    return UINT64_MAX;
+}
+
+/* Every call is there from here on, of all locations. Epochs that began after the copy of their location hold nothing
+ * that is shown. */
 static uint64_t complete_from(struct fdr_file *file)
 {
     const struct fdr_epoch_info *e;
@@ -281,7 +290,8 @@ static uint64_t complete_from(struct fdr_file *file)
     for (size_t i = 0, n = fdr_epochs(file, &e); i < n; i++) {
         bool whole = true;
         for (int b = 0; b < 4; b++) whole = whole && e[i].complete_depth[b] >= e[i].deepest;
-        if (!whole && e[i].to_ns > from) from = e[i].to_ns;
+        if (whole || e[i].from_ns >= shown_to(file, e[i].location)) continue;
+        if (e[i].to_ns > from) from = e[i].to_ns;
     }
     return from;
 }
