@@ -14,6 +14,11 @@ static const char *const operations[] = {
 
 static const char *const io_operations[] = {"open", "close", "read", "write", "sync", "other", NULL};
 
+/* clang-format off */
+#define ENVELOPE {{.name = "peer"}, {.name = "tag", .type = FDRI_ARENA_VALUE_I64, .zigzag = true}, {.name = "comm"}, \
+                  {.name = "bytes", .unit = "bytes"}}
+/* clang-format on */
+
 const struct fdri_classes_class fdri_classes[FDRI_ARENA_CLASS_COUNT] = {
     [FDRI_ARENA_CLASS_REGION] = {.name = "region",
                                  .kinds = 2,
@@ -31,35 +36,11 @@ const struct fdri_classes_class fdri_classes[FDRI_ARENA_CLASS_COUNT] = {
          .other_name = "message",
          .sum_of = "bytes",
          .kind =
-             {{"send",
-               NULL,
-               FDRI_CLASSES_SEND,
-               FDRI_CLASSES_ROW,
-               4,
-               {{.name = "peer"},
-                {.name = "tag", .type = FDRI_ARENA_VALUE_I64, .zigzag = true},
-                {.name = "comm"},
-                {.name = "bytes", .unit = "bytes"}}},
-              {"recv",
-               NULL,
-               FDRI_CLASSES_RECV,
-               FDRI_CLASSES_ROW,
-               4,
-               {{.name = "peer"},
-                {.name = "tag", .type = FDRI_ARENA_VALUE_I64, .zigzag = true},
-                {.name = "comm"},
-                {.name = "bytes", .unit = "bytes"}}},
+             {{"send", NULL, FDRI_CLASSES_SEND, FDRI_CLASSES_ROW, 4, ENVELOPE},
+              {"recv", NULL, FDRI_CLASSES_RECV, FDRI_CLASSES_ROW, 4, ENVELOPE},
               {"resolve", NULL, FDRI_CLASSES_RESOLVE, FDRI_CLASSES_NO_ROW, 2, {{.name = "token"}, {.name = "ordinal"}}},
               /* id 0, which nothing writes */
-              {"recv",
-               NULL,
-               FDRI_CLASSES_RECV,
-               FDRI_CLASSES_ROW,
-               4,
-               {{.name = "peer"},
-                {.name = "tag", .type = FDRI_ARENA_VALUE_I64, .zigzag = true},
-                {.name = "comm"},
-                {.name = "bytes", .unit = "bytes"}}}}},
+              {"recv", NULL, FDRI_CLASSES_RECV, FDRI_CLASSES_ROW, 4, ENVELOPE}}},
     [FDRI_ARENA_CLASS_COLLECTIVE] =
         {.name = "collective",
          .kinds = 2,

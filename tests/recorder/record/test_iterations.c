@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "tests/support/api_fixture.h"
+#include "tests/support/signal_timer.h"
 #include "tests/support/random_numbers.h"
 #include "tests/support/sanitized.h"
 
@@ -320,17 +321,11 @@ static void P3_P5_in_handlers(void **state)
         .filter = write_rules("iterations differing name step\n"), .buffer = "4M", .timer = "tsc"});
     define_all();
     of_handler = fdr_region_define("of_handler", NULL, 0);
-    signal(SIGUSR1, on_signal);
-    timer_t timer;
-    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
-    assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
-    struct itimerspec period = {{0, 50000}, {0, 50000}};
     handled = 0;
-    assert_int_equal(timer_settime(timer, 0, &period, NULL), 0);
+    timer_t timer = signals_begin(on_signal);
     uint64_t rounds = 0;
     for (; handled < 300; rounds++) live(100);
-    timer_delete(timer);
-    signal(SIGUSR1, SIG_IGN);
+    signals_end(timer);
     struct fdr_file *f = take();
     const struct fdr_total *rows;
     uint64_t steps = 0, calls = 0;

@@ -17,6 +17,7 @@
 #include "recorder/names/names.h"
 #include "recorder/record/record.h"
 #include "tests/support/api_fixture.h"
+#include "tests/support/signal_timer.h"
 #include "tests/support/random_numbers.h"
 #include "tests/support/sanitized.h"
 
@@ -225,16 +226,10 @@ static void P3_P5_in_handlers(void **state)
     skip(); /* it runs handlers inside of atomic operations, where the kernel would not */
 #endif
     start(NULL);
-    signal(SIGUSR1, on_alarm);
-    timer_t timer;
-    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
-    assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
-    struct itimerspec period = {{0, 50000}, {0, 50000}};
     handled = 0;
-    assert_int_equal(timer_settime(timer, 0, &period, NULL), 0);
+    timer_t timer = signals_begin(on_alarm);
     for (uint64_t i = 1; handled < 300; i++) walk(i * 7919 + 88172645463325252u, 2000, true, false);
-    timer_delete(timer);
-    signal(SIGUSR1, SIG_IGN); /* ThreadSanitizer delivers late: the last signal would come within compare() */
+    signals_end(timer);
     compare(true, 0);
 }
 
