@@ -17,9 +17,10 @@
 
 #include <fdr/fdr.h>
 
+#include "tests/support/sanitized.h"
 #include "tests/support/scratch_directory.h"
 
-enum { CHILDREN = 400, NO_START = 101, NO_FORK = 102, MOST_SAID = 100 };
+enum { CHILDREN = SANITIZED ? 100 : 400, NO_START = 101, NO_FORK = 102, MOST_SAID = 100 };
 
 static void *snapshots(void *unused)
 {

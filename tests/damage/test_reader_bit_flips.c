@@ -291,7 +291,7 @@ static void flip(struct recording *r, uint64_t bit, struct count *n)
     r->copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
 }
 
-enum { SAMPLED = SANITIZED ? 120 : 600, EVERY = SANITIZED ? 311 : 73 };
+enum { SAMPLED = SANITIZED ? 50 : 600, EVERY = SANITIZED ? 797 : 73 };
 static void flips(struct recording *r, struct count *n)
 {
     const char *every = getenv("FDR_TEST_FLIPS");
@@ -373,7 +373,7 @@ static void flips_of_locations(struct recording *r, uint32_t from, uint32_t to)
     memcpy(r->copy, r->bytes, r->count);
     assert_true(all > 100);
     for (uint32_t off = ((const struct fdri_arena_superblock *)r->bytes)->location_first; off;) {
-        for (uint32_t i = from; i < to; i += SANITIZED ? 3 : 1) {
+        for (uint32_t i = from; i < to; i += SANITIZED ? 7 : 1) {
             r->copy[off + i] ^= (uint8_t)(1u << i % 8);
             size_t n = shown_of(r->copy, r);
             if (n < all) print_message("byte %u of the block at %u: %zu of %zu\n", i, off, n, all);
@@ -427,9 +427,9 @@ static void P8_no_flip_in_a_partition_hides_records(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof strategy / sizeof *strategy; i++) {
         record(&r, strategy[i], NULL, false);
-        flips_of_partitions(&r, 0, sizeof(struct fdri_arena_part), SANITIZED ? 397 : 97);
+        flips_of_partitions(&r, 0, sizeof(struct fdri_arena_part), SANITIZED ? 997 : 97);
         flips_of_partitions(&r, offsetof(struct fdri_arena_part, list_head), offsetof(struct fdri_arena_part, total),
-                            SANITIZED ? 53 : 13);
+                            SANITIZED ? 131 : 13);
         forget(&r);
     }
 }

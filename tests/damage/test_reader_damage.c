@@ -154,7 +154,7 @@ static void P8_bit_flips(void **state)
     begin(&x, 3, 3000);
     size_t whole = 0, damaged = 0, unreadable = 0;
     uint64_t used_bins = (x.b->bin_next), meta_first = x.b->meta;
-    for (uint32_t round = 0; round < (SANITIZED ? 800 : 3000); round++) {
+    for (uint32_t round = 0; round < (SANITIZED ? 300 : 3000); round++) {
         memcpy(x.copy, x.image, x.bytes);
         uint64_t where = round % 3 == 0   ? rnd(&seed, (uint32_t)used_bins)
                          : round % 3 == 1 ? meta_first + rnd(&seed, (uint32_t)(x.bytes - meta_first))
@@ -187,7 +187,7 @@ static void P8_many_flips(void **state)
     (void)state;
     struct fixture x;
     begin(&x, 3, 2000);
-    for (uint32_t round = 0; round < (SANITIZED ? 150 : 600); round++) {
+    for (uint32_t round = 0; round < (SANITIZED ? 60 : 600); round++) {
         memcpy(x.copy, x.image, x.bytes);
         uint32_t flips = 1 + rnd(&seed, 200);
         for (uint32_t i = 0; i < flips; i++)
@@ -213,7 +213,7 @@ static void P8_truncated(void **state)
     struct fixture x;
     begin(&x, 3, 3000);
     size_t full = 0;
-    for (uint32_t round = 0; round < 200; round++) {
+    for (uint32_t round = 0; round < (SANITIZED ? 60 : 200); round++) {
         size_t bytes = round ? rnd(&seed, (uint32_t)x.bytes) : x.bytes;
         memcpy(x.copy, x.image, x.bytes);
         char message[256];
@@ -277,7 +277,7 @@ static void P8_recovered_is_whole(void **state)
     assert_true(fd >= 0);
     close(fd);
     begin(&x, 2, 4000);
-    for (uint32_t round = 0; round < 300; round++) {
+    for (uint32_t round = 0; round < (SANITIZED ? 80 : 300); round++) {
         struct fdr_file *f, *g;
         size_t bytes = x.bytes;
         memcpy(x.copy, x.image, x.bytes);

@@ -22,7 +22,7 @@
 #include "tests/support/random_numbers.h"
 #include "tests/support/sanitized.h"
 
-enum { MOST = 4 << 20, DEEPEST = 6, STEP = SANITIZED ? 64 : 16 };
+enum { MOST = 4 << 20, DEEPEST = 6, STEP = SANITIZED ? 192 : 16 };
 static char directory[] = "/tmp/fdr-recover-pin-XXXXXX";
 static uint8_t image[MOST], damaged[MOST];
 static size_t bytes;

@@ -19,9 +19,10 @@
 #include <fdr/reader.h>
 
 #include "format/arena/arena.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/scratch_directory.h"
 
-enum { MOST = 1 << 20, OPEN = 3, TURNS = 400 };
+enum { MOST = 1 << 20, OPEN = 3, TURNS = SANITIZED ? 100 : 400 };
 static uint8_t image[MOST], damaged[MOST];
 static size_t bytes;
 static uint64_t now;

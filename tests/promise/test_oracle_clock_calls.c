@@ -13,8 +13,9 @@
 #include "recorder/recording.h"
 #include "tests/support/oracle_clock.h"
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
-enum { ROUNDS = 24 };
+enum { ROUNDS = SANITIZED ? 8 : 24 };
 static uint64_t seed;
 
 struct storm {

@@ -5,6 +5,7 @@
  *   test_oracle_random_trees SEED [ROUNDS]   starts from that seed, to examine a failure or to run longer */
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
 static uint64_t seed;
 
@@ -100,7 +101,7 @@ static const char *run(uint64_t round)
 }
 
 static uint64_t first_round = 1;
-static uint32_t rounds = 150;
+static uint32_t rounds = SANITIZED ? 40 : 150;
 
 static void P3_P4_P5_P9_random_trees_of_many_threads(void **state)
 {

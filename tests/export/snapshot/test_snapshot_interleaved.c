@@ -19,8 +19,9 @@
 
 #include "format/arena/arena.h"
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
-enum { REGIONS = 24, DEEPEST = 24 };
+enum { REGIONS = 24, DEEPEST = 24, PLACES = SANITIZED ? 20 : 60 };
 static fdr_region region[REGIONS];
 static uint64_t seed, now;
 static uint32_t depth;
@@ -187,7 +188,7 @@ static void P8_any_operation_during_a_copy(void **state)
             burst = bursts[b];
             calls(2000); /* accounts grow most at the start of a recording */
             look(strategies[s]);
-            for (uint32_t step = 0, all = 1; step < all; step += 1 + all / 60) {
+            for (uint32_t step = 0, all = 1; step < all; step += 1 + all / PLACES) {
                 when = step;
                 look(strategies[s]);
                 all = writes;
@@ -209,7 +210,7 @@ static void P8_rewind_during_a_copy(void **state)
         burst = bursts[b];
         when = UINT32_MAX;
         calls(2000);
-        for (uint32_t step = 0, all = 1; step < all; step += 1 + all / 60) {
+        for (uint32_t step = 0, all = 1; step < all; step += 1 + all / PLACES) {
             fdr_rewind_mark();
             calls(3000);
             when = step;

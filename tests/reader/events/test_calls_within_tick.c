@@ -4,6 +4,7 @@
  * tick. An event inside of such a call is not shown inside of the next call. */
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
 static uint64_t seed = 88172645463325252u;
 
@@ -28,7 +29,7 @@ static void P9_short_calls_left_out(void **state)
     (void)state;
     static const char *const least[] = {"20ns", "50ns", "100ns"};
     static const uint64_t ns[] = {20, 50, 100};
-    for (uint32_t k = 0; k < 60; k++) {
+    for (uint32_t k = 0; k < (SANITIZED ? 18 : 60); k++) {
         begin(&(struct fdr_config){.buffer = "16M", .resolution = "128ns", .min_duration = least[k % 3]});
         random_program(1 + rnd(&seed, 6), 1 + rnd(&seed, 60));
         check((struct oracle_rules){.shift = 7, .min_duration = ns[k % 3]});
@@ -40,7 +41,7 @@ static void P9_points_when_calls_are_gone(void **state)
 {
     (void)state;
     static const char *const strategy[] = {"whole", "last", "telescope"};
-    for (uint32_t k = 0; k < 12; k++) {
+    for (uint32_t k = 0; k < (SANITIZED ? 6 : 12); k++) {
         begin(&(struct fdr_config){
             .buffer = "256K", .resolution = k % 2 ? "128ns" : "1us", .strategy = strategy[k % 3], .bin = "1K"});
         for (int i = 0; i < 40; i++) random_program(1 + rnd(&seed, 12), 1 + rnd(&seed, 60));
@@ -70,7 +71,7 @@ static void P4_one_time_for_all(void **state)
 static void P9_hundreds_of_levels_in_a_tick(void **state)
 {
     (void)state;
-    for (uint32_t k = 0; k < 20; k++) {
+    for (uint32_t k = 0; k < (SANITIZED ? 8 : 20); k++) {
         uint64_t t = 1000000;
         begin(&(struct fdr_config){.buffer = "16M", .resolution = "65536ns"});
         for (uint32_t i = 0; i < 6000; i++) {
