@@ -6,7 +6,7 @@ find_package(PkgConfig REQUIRED)
 set(THREADS_PREFER_PTHREAD_FLAG OFF)
 find_package(Threads REQUIRED)
 
-set(FDR_OPTIONAL urcu numa dw iberty papi)
+set(FDR_OPTIONAL urcu numa dw iberty papi otf2)
 set(FDR_FEATURES "")
 
 # fdr_find(<name> <pkg-config module>...): adds an interface library fdr_dep_<name> with plain -l names, so that
@@ -38,6 +38,7 @@ endif()
 fdr_find(numa numa)
 fdr_find(dw libdw libelf)
 fdr_find(papi papi)
+fdr_find(otf2 otf2)
 
 # libiberty has no pkg-config file. It is a static library of position independent code on Debian.
 if(NOT "iberty" IN_LIST FDR_WITHOUT)
@@ -57,7 +58,7 @@ foreach(name urcu numa)
 endforeach()
 list(APPEND FDR_RECORDER_LIBRARIES pthread rt dl)
 set(FDR_READER_LIBRARIES "")
-foreach(name dw iberty)
+foreach(name dw iberty otf2)
     if(name IN_LIST FDR_FEATURES)
         list(APPEND FDR_READER_LIBRARIES ${FDR_LIBS_${name}})
     endif()

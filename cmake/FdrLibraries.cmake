@@ -2,7 +2,8 @@
 # Folders become object libraries, object libraries become libfdr and libfdr-reader.
 
 # fdr_sources(<out> <pattern>...): the files, with exactly one of X_none.c and X_<dependency>.c for every X that has
-# an X_none.c: the first dependency of FDR_OPTIONAL that was found, or none.
+# an X_none.c: the first dependency of FDR_OPTIONAL that was found, or none. Further files X_<dependency>.c are there
+# with that dependency only.
 function(fdr_sources out)
     file(GLOB_RECURSE files CONFIGURE_DEPENDS ${ARGN})
     foreach(none IN LISTS files)
@@ -24,6 +25,11 @@ function(fdr_sources out)
         endforeach()
         if(chosen)
             list(REMOVE_ITEM files "${none}")
+        endif()
+    endforeach()
+    foreach(name IN LISTS FDR_OPTIONAL)
+        if(NOT name IN_LIST FDR_FEATURES)
+            list(FILTER files EXCLUDE REGEX "_${name}\\.c$")
         endif()
     endforeach()
     set(${out} "${files}" PARENT_SCOPE)

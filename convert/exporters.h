@@ -16,6 +16,7 @@
 #define FDRI_CONVERT_EXPORTERS(ROW)                                                                                    \
     ROW(chrome)                                                                                                        \
     ROW(folded)                                                                                                        \
+    ROW(otf2)                                                                                                          \
     ROW(speedscope)
 
 #define FDRI_CONVERT_DECLARE(name) extern const struct fdr_exporter fdri_convert_##name;

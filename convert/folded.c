@@ -148,7 +148,7 @@ static bool add_sample(struct fold *f, const char *thread, uint64_t period, cons
 
 static int fold_samples(struct fold *f, const struct fdr_select *select)
 {
-    struct fdr_select samples = *select;
+    struct fdr_select samples = select ? *select : (struct fdr_select){0};
     const struct fdr_sample_stream *stream = NULL;
     const char *thread = NULL;
     struct fdr_read_event e;
@@ -208,23 +208,25 @@ static int write_lines(struct fold *f, const char *out_path)
     return fdri_convert_text_close(out, status);
 }
 
+static bool chosen(const struct fdr_select *select, size_t file, enum fdr_event_class class_)
+{
+    return !select || !select[file].classes || select[file].classes & 1u << class_;
+}
+
 static int run(struct fdr_file *const *files, size_t count, const struct fdr_select *select, const char *const *value,
                const char *out_path)
 {
-    static const struct fdr_select everything = {0};
     struct fold f = {0};
     (void)value;
     int status = new_node(&f, NO_NODE, "") == 0 ? 0 : -ENOMEM;
-    if (!select) select = &everything;
-    bool calls = !select->classes || select->classes & 1u << FDR_IN_REGION;
-    for (size_t i = 0; calls && i < count && status == 0; i++) {
+    for (size_t i = 0; i < count && status == 0; i++) {
         f.file = files[i];
-        status = fold_calls(&f, select);
+        if (chosen(select, i, FDR_IN_REGION)) status = fold_calls(&f, select ? &select[i] : NULL);
     }
-    bool samples = f.count == 1 && (!select->classes || select->classes & 1u << FDR_IN_SAMPLE);
-    for (size_t i = 0; samples && i < count && status == 0; i++) {
+    bool no_calls = f.count == 1;
+    for (size_t i = 0; no_calls && i < count && status == 0; i++) {
         f.file = files[i];
-        status = fold_samples(&f, select);
+        if (chosen(select, i, FDR_IN_SAMPLE)) status = fold_samples(&f, select ? &select[i] : NULL);
     }
     if (status == 0) status = write_lines(&f, out_path);
     free(f.nodes);

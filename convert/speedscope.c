@@ -259,7 +259,7 @@ static int run(struct fdr_file *const *files, size_t count, const struct fdr_sel
     fdri_convert_text_string(s.out, ",\"profiles\":[");
     for (size_t i = 0; i < count && !status; i++) {
         s.file = files[i];
-        status = one_file(&s, select);
+        status = one_file(&s, select ? &select[i] : NULL);
     }
     write_frames(s.out, &s.frames);
     free(s.frames.frame);

@@ -153,6 +153,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
         if (!a->paths) argp_error(state, "a FILE is needed");
         if (!a->format) argp_error(state, "--to is needed: %s", format_names());
         if (!a->out) argp_error(state, "-o OUT is needed");
+        if (a->format->directory && strcmp(a->out, "-") == 0)
+            argp_error(state, "--to %s writes a directory: -o needs a name", a->format->name);
         if (a->json && strcmp(a->out, "-") == 0) argp_error(state, "--json needs an OUT other than standard output");
         take_settings(a, state);
         return 0;
@@ -228,7 +230,7 @@ static int convert(const struct arguments *a, struct fdr_file *const *files, siz
                    const struct fdr_select *select)
 {
     char open_file[40];
-    if (strcmp(a->out, "-") == 0 || !is_file(a->out)) return run_format(a, files, count, select, a->out);
+    if (a->format->directory || strcmp(a->out, "-") == 0 || !is_file(a->out)) return run_format(a, files, count, select, a->out);
     int fd = open_part(a->out);
     if (fd < 0) return -errno;
     snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", fd);
@@ -247,7 +249,7 @@ static void announce(const struct arguments *a, struct fdr_file *const *files, s
     struct fdr_read_event event;
     uint64_t events = 0;
     for (size_t i = 0; i < count && a->format->call_bytes; i++) {
-        struct fdr_iter *iter = fdr_iter_open(files[i], select);
+        struct fdr_iter *iter = fdr_iter_open(files[i], &select[i]);
         while (iter && fdr_iter_next(iter, &event)) events++;
         if (iter) fdr_iter_close(iter);
     }
@@ -257,16 +259,37 @@ static void announce(const struct arguments *a, struct fdr_file *const *files, s
                  (unsigned long long)events, (unsigned long long)mb, a->format->name);
 }
 
-/* Converts all files in one run, unless a filter names ids: ids of locations and regions differ between files. */
-static int export(const struct arguments *a, struct fdr_file *const *files, size_t count)
+/* Resolves the filters for each file: ids and times differ between them. NULL: no memory. */
+static struct chosen *choose_all(const struct arguments *a, struct fdr_file *const *files, const char *const *paths,
+                                 size_t count, struct fdr_select **select)
 {
-    struct chosen chosen;
-    if (!choose(&a->selection, files[0], a->paths[0], &chosen)) return COULD_NOT;
-    announce(a, files, count, &chosen.select);
-    int error = convert(a, files, count, &chosen.select);
-    chosen_free(&chosen);
+    struct chosen *chosen = calloc(count, sizeof *chosen);
+    size_t done = 0;
+    *select = calloc(count, sizeof **select);
+    while (chosen && *select && done < count && choose(&a->selection, files[done], paths[done], &chosen[done])) {
+        (*select)[done] = chosen[done].select;
+        done++;
+    }
+    if (done == count && *select) return chosen;
+    while (done > 0) chosen_free(&chosen[--done]);
+    free(chosen);
+    free(*select);
+    return NULL;
+}
+
+static int export(const struct arguments *a, struct fdr_file *const *files, const char *const *paths, size_t count)
+{
+    struct fdr_select *select;
+    struct chosen *chosen = choose_all(a, files, paths, count, &select);
+    if (!chosen) return COULD_NOT;
+    announce(a, files, count, select);
+    int error = convert(a, files, count, select);
+    for (size_t i = 0; i < count; i++) chosen_free(&chosen[i]);
+    free(chosen);
+    free(select);
     if (error != 0) {
-        complain("%s: %s", a->out, strerror(-error));
+        if (error == -ENOTSUP) complain("%s: this build of fdr lacks the library for %s", a->out, a->format->name);
+        else complain("%s: %s", a->out, strerror(-error));
         return COULD_NOT;
     }
     return a->json ? report(a) : DONE;
@@ -298,7 +321,7 @@ static int run(const struct arguments *a)
         files[count] = open_recording(a->paths[i], &status);
         if (files[count]) paths[count++] = a->paths[i];
     }
-    if (count > 0) status = worse(status, export(a, files, count));
+    if (count > 0) status = worse(status, export(a, files, paths, count));
     for (size_t i = 0; i < count; i++) {
         status = worse(status, close_recording(files[i], paths[i], true));
     }

@@ -707,8 +707,10 @@ struct fdr_exporter {
     const struct fdr_export_option *option;
     size_t options;
     uint32_t call_bytes; /* about as much output for each call; 0: the number of calls does not matter */
-    /* Writes several files as one output. select NULL: everything. value[i]: of option i, NULL: its default; `value`
-     * may be NULL. out_path "-": standard output; an existing file is replaced. 0 or -errno; -EINVAL: a bad value. */
+    bool directory;      /* the output is a directory, which must not exist */
+    /* Writes several files as one output. select[i]: of file i; select NULL: everything. value[i]: of option i, NULL:
+     * its default; `value` may be NULL. out_path "-": standard output; an existing file is replaced. 0 or -errno;
+     * -EINVAL: a bad value; -ENOTSUP: this build lacks a library for it. */
     int (*run)(struct fdr_file *const *files, size_t count, const struct fdr_select *select, const char *const *value,
                const char *out_path);
 };
