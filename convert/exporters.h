@@ -2,9 +2,13 @@
 /* Conversion of recordings to formats of other tools. A format is one file and one row of the table below; the command,
  * its help, the man page and README.md know it from there. Files beside the formats:
  *
- *   exporters.c     the table for <fdr/reader.h>
- *   convert_text.c  a buffered writer with fast integers, for millions of lines
- *   titles.c        names of calls, threads and processes, as all formats show them
+ *   exporters.c         the table for <fdr/reader.h>
+ *   convert_text.c      a buffered writer with fast integers, for millions of lines
+ *   output_directory.c  the same for formats that are a directory
+ *   titles.c            names of calls, threads and processes, as all formats show them
+ *   interned.c          numbers for strings, functions, stacks
+ *   time_line.c         one time line for recordings of several hosts
+ *   partners.c          which messages and collectives viewers may pair
  *
  * Neighbours: reads recordings through <fdr/reader.h>; tools/ above. */
 #ifndef FDRI_CONVERT_EXPORTERS_H

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -162,14 +163,29 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
+static uint64_t bytes_written; /* for the next function */
+
+static int add_size(const char *path, const struct stat *s, int type, struct FTW *at)
+{
+    (void)path, (void)at;
+    if (type == FTW_F) bytes_written += (uint64_t)s->st_size;
+    return 0;
+}
+
+/* The size of a file, or of all files of a directory. */
+static json_t *size_of(const char *path)
+{
+    bytes_written = 0;
+    return nftw(path, add_size, 16, FTW_PHYS) == 0 ? json_u64(bytes_written) : json_null();
+}
+
 static int report(const struct arguments *a)
 {
-    struct stat s;
     json_t *o = json_object();
     json_object_set_new(o, "output", json_text(a->out));
     json_object_set_new(o, "format", json_text(a->format->name));
     json_object_set_new(o, "files", json_integer(a->path_count));
-    json_object_set_new(o, "bytes", stat(a->out, &s) == 0 ? json_u64((uint64_t)s.st_size) : json_null());
+    json_object_set_new(o, "bytes", size_of(a->out));
     return print_json(o);
 }
 
@@ -297,12 +313,6 @@ static int export(const struct arguments *a, struct fdr_file *const *files, cons
 
 static bool may_run(const struct arguments *a)
 {
-    if (a->path_count > 1 &&
-        (a->selection.region_count || a->selection.location_count || a->selection.from || a->selection.to)) {
-        complain("export: --region, --location, --from and --to work on one file at a time, %d were given",
-                 a->path_count);
-        return false;
-    }
     return !is_input(a->out, (const char *const *)a->paths, (size_t)a->path_count);
 }
 

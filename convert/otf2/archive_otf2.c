@@ -106,6 +106,14 @@ static void note_time(struct fdri_otf2 *o, uint64_t time_ns)
     if (at > o->to_ns) o->to_ns = at;
 }
 
+/* A location without events: number `end` + i stands for the rank in place i, if that has no recording. A process
+ * without threads has one, too, as readers refuse archives without locations. */
+static void write_placeholder(struct fdri_otf2 *o, OTF2_LocationRef location)
+{
+    OTF2_EvtWriter *writer = OTF2_Archive_GetEvtWriter(o->archive, location);
+    if (writer) fdri_otf2_check(o, OTF2_Archive_CloseEvtWriter(o->archive, writer));
+}
+
 /* Every location gets a file, also one without events: readers look for it. */
 static void write_locations(struct fdri_otf2 *o, uint64_t *written)
 {
@@ -125,14 +133,8 @@ static void write_locations(struct fdri_otf2 *o, uint64_t *written)
         }
         end_location(o, &written[i]);
     }
+    if (!fdr_location_count(p->file)) write_placeholder(o, p->first);
     fdr_iter_close(iter);
-}
-
-/* Location number `end` + i stands for the rank in place i that has no recording; it has no events. */
-static void write_placeholder(struct fdri_otf2 *o, OTF2_LocationRef location)
-{
-    OTF2_EvtWriter *writer = OTF2_Archive_GetEvtWriter(o->archive, location);
-    if (writer) fdri_otf2_check(o, OTF2_Archive_CloseEvtWriter(o->archive, writer));
 }
 
 static void write_events(struct fdri_otf2 *o)
@@ -171,6 +173,7 @@ static void write_local_definitions(struct fdri_otf2 *o)
         const struct fdri_otf2_process *p = &o->process[i];
         for (size_t l = 0; l < fdr_location_count(p->file) && !o->error; l++)
             write_local(o, p->first + fdr_location_info(p->file, l)->id, p->shift_ns);
+        if (!fdr_location_count(p->file)) write_local(o, p->first, p->shift_ns);
     }
     for (size_t i = 0; i < ranks && !o->error; i++)
         if (!fdri_otf2_process_of(o, rank[i])) write_local(o, o->end + i, 0);
@@ -196,7 +199,7 @@ static bool take_files(struct fdri_otf2 *o, struct fdr_file *const *files, size_
                                         .first = o->end,
                                         .main_ = o->end,
                                         .regions = fdr_definition_count(files[i], FDR_REGION_DEFINITION) + 1};
-        if (locations) o->end += (OTF2_LocationRef)fdr_location_info(files[i], locations - 1)->id + 1;
+        o->end += locations ? (OTF2_LocationRef)fdr_location_info(files[i], locations - 1)->id + 1 : 1;
         if (locations) p->main_ += fdr_location_info(files[i], 0)->id;
         o->locations += locations;
         p->region = malloc(p->regions * sizeof *p->region);
@@ -234,6 +237,7 @@ static void write_archive(struct fdri_otf2 *o)
     o->list = OTF2_AttributeList_New();
     if (!o->def || !o->list) o->error = o->error ? o->error : -ENOMEM;
     if (!o->error) describe(o);
+    if (!o->error) fdri_otf2_attributes(o);
     if (!o->error) fdri_otf2_hosts(o);
     if (!o->error) write_events(o);
     if (!o->error) write_clock(o);

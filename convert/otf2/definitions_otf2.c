@@ -262,20 +262,22 @@ uint32_t fdri_otf2_io_handle(struct fdri_otf2 *o, uint32_t file_id)
 
 /* ---- attributes ---- */
 
-void fdri_otf2_attribute(struct fdri_otf2 *o, enum fdri_otf2_attribute attribute, uint64_t value)
+void fdri_otf2_attributes(struct fdri_otf2 *o)
 {
     static const char *const text[FDRI_OTF2_ATTRIBUTES][2] = {
-        [FDRI_OTF2_REPAIRED] = {"fdr.repaired", "not recorded: the reader closed or opened this call at an edge"},
-        [FDRI_OTF2_ORDINAL] = {"fdr.ordinal", "the number of this message or collective; its partner is not here"},
+        [FDRI_OTF2_REPAIRED] = {"fdr.repaired", "not recorded: fdr opened or closed this call at an edge"},
+        [FDRI_OTF2_ORDINAL] = {"fdr.ordinal", "number among those of its envelope or communicator; order does not pair"},
         [FDRI_OTF2_WEIGHT] = {"fdr.weight", "so many periods of the interrupt generator"},
         [FDRI_OTF2_OFFSET] = {"fdr.offset", "place in the file"},
         [FDRI_OTF2_ERRNO] = {"fdr.errno", "how the operation failed"},
-        [FDRI_OTF2_OTHER] = {"fdr.root", "world rank, no member of the communicator"},
+        [FDRI_OTF2_OTHER] = {"fdr.root", "world rank of a root that is in no group"},
     };
-    if (!(o->attributes_defined & 1u << attribute))
-        fdri_otf2_check(o, OTF2_GlobalDefWriter_WriteAttribute(
-                               o->def, attribute, fdri_otf2_string(o, text[attribute][0]),
-                               fdri_otf2_string(o, text[attribute][1]), OTF2_TYPE_UINT64));
-    o->attributes_defined |= 1u << attribute;
+    for (uint32_t i = 0; i < FDRI_OTF2_ATTRIBUTES; i++)
+        fdri_otf2_check(o, OTF2_GlobalDefWriter_WriteAttribute(o->def, i, fdri_otf2_string(o, text[i][0]),
+                                                               fdri_otf2_string(o, text[i][1]), OTF2_TYPE_UINT64));
+}
+
+void fdri_otf2_attribute(struct fdri_otf2 *o, enum fdri_otf2_attribute attribute, uint64_t value)
+{
     fdri_otf2_check(o, OTF2_AttributeList_AddUint64(o->list, attribute, value));
 }

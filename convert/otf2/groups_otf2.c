@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Communicators. Viewers pair the n-th send in a communicator with the n-th receive. So an operation whose other end is
- * not here, or not known, goes to a communicator that only one process and direction uses: nothing pairs with it. */
+/* Communicators. Viewers pair the n-th send in a communicator with the n-th receive. An operation whose other end is not
+ * here, or not known, goes to a communicator that only one process and direction uses. So nothing pairs with it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct comm_key {
     uint16_t alone, everyone;
 };
 
-/* Groups 0 and 1 are all ranks, as locations and as members; communicator number n has group n + 2. */
+/* Groups 0 and 1 are all ranks, as locations and as members. Those of communicators follow. */
 enum { ALL_LOCATIONS, ALL_RANKS, GROUPS };
 
 static int by_rank(const void *x, const void *y)
@@ -41,7 +41,7 @@ static bool take_members(struct fdri_otf2_comm *c)
 }
 
 /* everyone: its group is all ranks, for operations with processes that are no members. */
-static uint32_t comm_of(struct fdri_otf2 *o, const struct fdr_comm_info *info, unsigned alone, bool everyone)
+static uint32_t comm_number(struct fdri_otf2 *o, const struct fdr_comm_info *info, unsigned alone, bool everyone)
 {
     const struct comm_key key = {info->identity, alone ? (uint32_t)o->at : UINT32_MAX, (uint16_t)alone, everyone};
     bool is_new;
@@ -60,6 +60,13 @@ static uint32_t comm_of(struct fdri_otf2 *o, const struct fdr_comm_info *info, u
         if (!everyone && !take_members(&o->comm[number])) o->error = -ENOMEM;
     }
     return number;
+}
+
+/* The parent of one for unpaired operations comes first. */
+static uint32_t comm_of(struct fdri_otf2 *o, const struct fdr_comm_info *info, unsigned alone, bool everyone)
+{
+    if (alone) comm_number(o, info, FDRI_OTF2_TOGETHER, everyone);
+    return comm_number(o, info, alone, everyone);
 }
 
 uint32_t fdri_otf2_comm(struct fdri_otf2 *o, uint32_t comm_id, uint32_t peer, unsigned alone, uint32_t *place)
@@ -121,16 +128,17 @@ static void write_all_ranks(struct fdri_otf2 *o, uint64_t *member)
 static void name_comm(const struct fdri_otf2 *o, const struct comm_key *key, const struct fdr_comm_info *info,
                       char *text, size_t bytes)
 {
-    static const char *const no[] = {"", ", no partner here", ", no sender here"};
+    static const char *const how[] = {"", ", unpaired", ", unpaired receives"};
     const char *name = info->id ? info->name : "world";
     int rank = key->alone ? fdri_convert_partners_rank(o->partners, key->process) : -1;
     size_t used = (size_t)snprintf(text, bytes, "%.900s%s%s", name, key->everyone && has_members(info) ? " and others" : "",
-                                   no[key->alone]);
+                                   how[key->alone]);
     if (key->alone && rank >= 0) snprintf(text + used, bytes - used, " (rank %d)", rank);
     else if (key->alone) snprintf(text + used, bytes - used, " (recording %u)", key->process + 1);
 }
 
-static void write_comm(struct fdri_otf2 *o, uint32_t number, uint64_t *member)
+/* group: the number of its group, if it has one of its own. */
+static void write_comm(struct fdri_otf2 *o, uint32_t number, uint32_t group, uint64_t *member)
 {
     const struct fdri_otf2_comm *c = &o->comm[number];
     struct comm_key key;
@@ -141,9 +149,9 @@ static void write_comm(struct fdri_otf2 *o, uint32_t number, uint64_t *member)
     uint32_t parent = fdri_convert_interned_find(&o->comms, &whole, sizeof whole);
     for (uint32_t i = 0; c->member && i < c->info->size; i++)
         member[i] = fdri_convert_partners_place(o->partners, c->info->world_rank[i]);
-    if (c->member) write_group(o, number + GROUPS, name, OTF2_GROUP_TYPE_COMM_GROUP, c->info->size, member);
+    if (c->member) write_group(o, group, name, OTF2_GROUP_TYPE_COMM_GROUP, c->info->size, member);
     fdri_otf2_check(o, OTF2_GlobalDefWriter_WriteComm(o->def, number, fdri_otf2_string(o, name),
-                                                      c->member ? number + GROUPS : ALL_RANKS,
+                                                      c->member ? group : ALL_RANKS,
                                                       parent == number ? OTF2_UNDEFINED_COMM : parent,
                                                       OTF2_COMM_FLAG_NONE));
 }
@@ -163,7 +171,10 @@ void fdri_otf2_comms(struct fdri_otf2 *o)
     fdri_otf2_check(o, OTF2_GlobalDefWriter_WriteParadigm(o->def, OTF2_PARADIGM_MPI, fdri_otf2_string(o, "MPI"),
                                                           OTF2_PARADIGM_CLASS_PROCESS));
     write_all_ranks(o, member);
-    for (uint32_t i = 0; i < o->comms.count && !o->error; i++) write_comm(o, i, member);
+    for (uint32_t i = 0, group = GROUPS; i < o->comms.count && !o->error; i++) {
+        write_comm(o, i, group, member);
+        group += o->comm[i].member != NULL;
+    }
     free(member);
 }
 

@@ -51,7 +51,6 @@ struct fdri_otf2 {
     uint64_t from_ns, to_ns;        /* of the events written, on the archive's time line */
     uint64_t *written;              /* events of each location, in the order of files and locations */
     size_t locations;
-    uint32_t attributes_defined;    /* bit of each attribute */
     struct fdri_convert_interned strings, regions, members, metrics, parameters, contexts, generators, comms, hosts, io;
     struct fdri_otf2_comm *comm; /* of each comm */
     size_t comm_room;
@@ -83,7 +82,8 @@ uint32_t fdri_otf2_parameter(struct fdri_otf2 *o, const char *name, OTF2_Paramet
 uint32_t fdri_otf2_stack(struct fdri_otf2 *o, const struct fdr_read_event *e);
 uint32_t fdri_otf2_generator(struct fdri_otf2 *o, uint32_t location);
 uint32_t fdri_otf2_io_handle(struct fdri_otf2 *o, uint32_t file_id);
-/* Adds an attribute to the next event. */
+/* Defines all attributes, before the events; adds one to the next event. */
+void fdri_otf2_attributes(struct fdri_otf2 *o);
 void fdri_otf2_attribute(struct fdri_otf2 *o, enum fdri_otf2_attribute attribute, uint64_t value);
 
 /* alone: 0, or a number that says which ones may be paired in this communicator: nothing else is. */

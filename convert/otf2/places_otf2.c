@@ -106,6 +106,9 @@ static void write_process(struct fdri_otf2 *o, uint32_t group, const uint64_t *w
         fdri_otf2_check(o, OTF2_GlobalDefWriter_WriteLocation(o->def, p->first + l->id, fdri_otf2_string(o, text),
                                                               OTF2_LOCATION_TYPE_CPU_THREAD, written[i], group));
     }
+    if (!fdr_location_count(p->file))
+        fdri_otf2_check(o, OTF2_GlobalDefWriter_WriteLocation(o->def, p->first, fdri_otf2_string(o, "no thread"),
+                                                              OTF2_LOCATION_TYPE_CPU_THREAD, 0, group));
     describe_process(o, group);
     describe_ledger(o, p);
 }

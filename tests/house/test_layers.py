@@ -82,7 +82,7 @@ ROOMS = {
         "reader/account": "reader/account/account.h", "reader/recover": "reader/recover/recover_image.h",
         "reader/live": "reader/live/external_copy.h",
     },
-    "convert": {"convert": "convert/exporters.h"},
+    "convert": {"convert": "convert/exporters.h", "convert/otf2": "convert/otf2/otf2.h"},
     "tools": {
         "tools/common": "tools/common/verbs.h", "tools/replay": "tools/replay/event_stream.h",
         "tools/html/view": "tools/html/view/view_window.h", "tools": None, "tools/html": "tools/html/page.h",

@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# ctest: label=tools timeout=300 excuse=OTF2
+# What `fdr export --to otf2` writes is read by OTF2's own library: each event of fdr dump is there, with its name, time
+# and values, nested and in order, and otf2-print finds no fault. A viewer that pairs messages by their order pairs none
+# wrongly, also of ranks that gave messages back.
+import collections
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+try:
+    import otf2
+    from otf2 import events as ev
+except ImportError:
+    if sys.executable != "/usr/bin/python3" and os.path.exists("/usr/bin/python3"):
+        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])
+    print("skipped: no bindings of OTF2 for Python (Debian: python3-otf2)")
+    sys.exit(77)
+import exported as x  # noqa: E402
+
+if "otf2" not in x.tool("version", "--build").stdout:
+    print("skipped: this build has no OTF2")
+    sys.exit(77)
+
+IO = {"open": None, "close": None, "other": None, "read": "READ", "write": "WRITE", "sync": "FLUSH"}
+
+
+def number(text):
+    return float(text) if any(c in text for c in ".en") else int(text)
+
+
+def values(row):
+    return [number(v) for k, v in row["attributes"].items() if k != "unit"]
+
+
+def expected(row):
+    """What has to become of a line of fdr dump: (location, time, kind, name, values)."""
+    kind, name, a = row["kind"], row["name"], row["attributes"]
+    if kind in ("enter", "leave"):
+        more = (kind, name, [1] if "repaired" in a else [])
+    elif kind in ("send", "recv"):
+        more = (kind, "", [int(a["peer"]), int(a["tag"]), int(a["bytes"])])
+    elif kind == "coll_begin":
+        more = (kind, "", [])
+    elif kind == "coll_end":
+        more = (kind, name.upper(), [int(a["root"]), int(a["sent"]), int(a["received"])])
+    elif kind == "metric":
+        more = (kind, name, [number(a["value"])])
+    elif kind == "marker":
+        more = (kind, name, [int(a["value"])])
+    elif kind in ("io_begin", "io_end") and IO[a["op"]]:
+        more = (kind, name, [int(a.get("bytes", 0)), int(a.get("offset" if kind == "io_begin" else "error", 0))])
+    elif kind in ("io_begin", "io_end"):
+        more = ("other", f"io {a['op']} {kind[3:]}", [name])
+    elif kind == "sample":
+        more = (kind, "", [int(a["weight"])])
+    else:
+        more = ("event", name, values(row)) if a else ("other", name, [""])
+    return (row["location"], row["time"], *more)
+
+
+def attribute(event, name):
+    return [v for k, v in (event.attributes or {}).items() if k.name == name]
+
+
+def rank_in(comm, place, ranks):
+    """The world rank of a member: the name of its process begins with it."""
+    member = comm.group.members[place]
+    location = ranks[member] if isinstance(member, int) else member
+    return int(re.match(r"rank (\d+)", location.group.name)[1])
+
+
+def read(path):
+    """The same of an archive; and for each message its communicator, in the order of the events."""
+    with otf2.reader.open(path) as trace:
+        groups = [g for g in trace.definitions.groups if g.group_type == otf2.GroupType.COMM_LOCATIONS]
+        locations = list(groups[0].members) if groups else []
+        if not trace.definitions.locations:
+            return
+        for location, e in trace.events:
+            yield location, one(e, location, locations), e
+
+
+def one(e, location, locations):
+    at = (location._ref, e.time)
+    if isinstance(e, (ev.Enter, ev.Leave)):
+        more = ("enter" if isinstance(e, ev.Enter) else "leave", e.region.name, attribute(e, "fdr.repaired"))
+    elif isinstance(e, ev.MpiSend):
+        more = ("send", "", [rank_in(e.communicator, e.receiver, locations), signed(e.msg_tag), e.msg_length])
+    elif isinstance(e, ev.MpiRecv):
+        more = ("recv", "", [rank_in(e.communicator, e.sender, locations), signed(e.msg_tag), e.msg_length])
+    elif isinstance(e, ev.MpiCollectiveBegin):
+        more = ("coll_begin", "", [])
+    elif isinstance(e, ev.MpiCollectiveEnd):
+        root = -1 if e.root == 2**32 - 1 else rank_in(e.communicator, e.root, locations)
+        more = ("coll_end", str(e.collective_op).split(".")[-1], [root, e.size_sent, e.size_received])
+    elif isinstance(e, ev.Metric):
+        members, described = e.metric.members, e.metric.members[0].description
+        kind = "event" if described else "metric"
+        more = (kind, described or members[0].name, e.values)
+    elif isinstance(e, ev.ParameterUnsignedInt):
+        more = ("marker", e.parameter.name, [e.value])
+    elif isinstance(e, ev.ParameterString):
+        more = ("other", e.parameter.name, [e.string])
+    elif isinstance(e, ev.IoOperationBegin):
+        more = ("io_begin", e.handle.file.name, [e.bytes_request, *(attribute(e, "fdr.offset") or [0])])
+    elif isinstance(e, ev.IoOperationComplete):
+        more = ("io_end", e.handle.file.name, [e.bytes_result, *(attribute(e, "fdr.errno") or [0])])
+    elif isinstance(e, ev.CallingContextSample):
+        more = ("sample", "", attribute(e, "fdr.weight") or [1])
+    else:
+        more = (type(e).__name__, "", [])
+    return (*at, *more)
+
+
+def signed(tag):
+    return tag - 2**32 if tag >= 2**31 else tag
+
+
+def compare(name, path):
+    out = x.export(path, "otf2", name.replace(" ", "-"))
+    rows = [expected(r) for r in x.dump(path) if r["kind"] != "resolve"]
+    got = [g for _, g, _ in read(f"{out}/traces.otf2")]
+    # both are merged by time; ties between locations may be in another order
+    x.same(f"{name}: events", sorted(got, key=lambda g: g[0]), sorted(rows, key=lambda r: r[0]))
+    for arguments in (["-G"], [], ["-M"]):
+        done = subprocess.run(["otf2-print", *arguments, f"{out}/traces.otf2"], capture_output=True, text=True, errors="replace")
+        x.check(done.returncode == 0 and not done.stderr, f"{name}: otf2-print {arguments}", done.stderr[:500])
+    return out
+
+
+def nested(name, out):
+    stacks = collections.defaultdict(list)
+    wrong = 0
+    for location, _, e in read(f"{out}/traces.otf2"):
+        if isinstance(e, ev.Enter):
+            stacks[location].append(e.region)
+        elif isinstance(e, ev.Leave):
+            wrong += not stacks[location] or stacks[location].pop() is not e.region
+    x.check(not wrong and not any(stacks.values()), f"{name}: calls are nested and closed", wrong)
+
+
+def ledger(name, path, out):
+    with otf2.reader.open(f"{out}/traces.otf2") as trace:
+        properties = {(p.location._ref, p.name): p.value for p in trace.definitions.location_properties}
+    rows = json.loads(x.tool("info", "--json", path).stdout)["ledger"]
+    want = {(r["location"], f"FDR::LEDGER::{r['class']}::{r['depth']}"):
+            " ".join(f"{k}={r[k]}" for k in ("presented", "kept", "filtered", "reduced", "lost")) for r in rows}
+    x.check(properties == want, f"{name}: the ledger is in its properties", properties, want)
+
+
+MARKERS = r"""
+#include <otf2/otf2.h>
+#include <stdio.h>
+static OTF2_CallbackCode on_marker(void *data, OTF2_TimeStamp at, OTF2_TimeStamp duration, OTF2_MarkerRef marker,
+                                   OTF2_MarkerScope scope, uint64_t where, const char *text)
+{
+    (void)data, (void)marker, (void)scope;
+    printf("%llu\t%llu\t%llu\t%s\n", (unsigned long long)where, (unsigned long long)at, (unsigned long long)(at + duration), text);
+    return OTF2_CALLBACK_SUCCESS;
+}
+int main(int count, char **argument)
+{
+    OTF2_Reader *reader = OTF2_Reader_Open(argument[count - 1]);
+    OTF2_MarkerReader *markers = OTF2_Reader_GetMarkerReader(reader);
+    OTF2_MarkerReaderCallbacks *callbacks = OTF2_MarkerReaderCallbacks_New();
+    uint64_t read = 0;
+    OTF2_MarkerReaderCallbacks_SetMarkerCallback(callbacks, on_marker);
+    OTF2_Reader_RegisterMarkerCallbacks(reader, markers, callbacks, NULL);
+    return OTF2_Reader_ReadAllMarkers(reader, markers, &read) != OTF2_SUCCESS;
+}
+"""
+
+
+def markers(name, path, out):
+    """otf2-print shows no markers, so a program reads them with OTF2's library."""
+    source, program = f"{x.work}/markers.c", f"{x.work}/markers"
+    with open(source, "w") as f:
+        f.write(MARKERS)
+    if subprocess.run(["cc", source, "-o", program, "-lopen-trace-format2"], check=False).returncode:
+        x.check(False, "the reader of markers compiles")
+        return
+    done = subprocess.run([program, f"{out}/traces.otf2"], capture_output=True, text=True, check=True)
+    got = [line.split("\t") for line in done.stdout.splitlines()]
+    rows = json.loads(x.tool("info", "--json", path).stdout)["reductions"]
+    want = [[str(r["location"]), str(r["from_ns"]), str(max(r["from_ns"], r["to_ns"])),
+             f"{r['step']}: {r['what']}: {r['events']} events given back"] for r in rows]
+    x.same(f"{name}: reductions are markers", got, want)
+
+
+def mpi():
+    """Message n of a sender has n bytes: so pairs by order, as a viewer makes them, show their truth."""
+    run = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
+    cc = shutil.which("mpicc.openmpi") or shutil.which("mpicc")
+    if not run or not cc:
+        print("note: no MPI here, so no ranks of a job")
+        return
+    program = f"{x.work}/random"
+    subprocess.run([cc, "-O1", f"{x.SOURCE}/tests/adapters/mpi/random_traffic.c", "-o", program], check=True)
+    for buffer, rounds in (("8M", "60"), ("128K", "500")):
+        env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
+        env |= {f"OMPI_{k}": "1" for k in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM",
+                                           "MCA_rmaps_base_oversubscribe", "MCA_mpi_yield_when_idle")}
+        folder = f"{x.work}/ranks{buffer}"
+        os.mkdir(folder)
+        env |= {"FDR_LIVE_DIR": folder, "FDR_LIVE_FORCE": "1", "FDR_DIR": folder, "FDR_BUFFER": buffer,
+                "FDR_FINALIZE": "snapshot"}
+        subprocess.run([run, "-n", "3", "env", f"LD_PRELOAD={x.BUILD}/lib/libfdr-mpi.so", program, "11",
+                        rounds], env=env, check=True, capture_output=True, timeout=200)
+        files = sorted(f"{folder}/{f}" for f in os.listdir(folder))
+        pairs_of(files, f"job{buffer}")
+
+
+def pairs_of(files, name):
+    done = x.tool("export", *files, "--to", "otf2", "-o", name)
+    x.check(done.returncode == 0, f"{name}: three ranks in one archive", done.stderr)
+    sends, receives, got = collections.defaultdict(list), collections.defaultdict(list), []
+    with otf2.reader.open(f"{x.work}/{name}/traces.otf2") as trace:
+        x.check([l.group.name[:6] for l in trace.definitions.locations] == ["rank 0", "rank 1", "rank 2"], "ranks are named")
+        groups = [g for g in trace.definitions.groups if g.group_type == otf2.GroupType.COMM_LOCATIONS]
+        locations = list(groups[0].members)
+        for location, e in trace.events:
+            got.append(one(e, location, locations))
+            own = locations.index(location)
+            if isinstance(e, ev.MpiSend):
+                peer = rank_in(e.communicator, e.receiver, locations)
+                sends[e.communicator._ref, own, peer, e.msg_tag].append(e.msg_length)
+            elif isinstance(e, ev.MpiRecv):
+                peer = rank_in(e.communicator, e.sender, locations)
+                receives[e.communicator._ref, peer, own, e.msg_tag].append(e.msg_length)
+    wrong = sum(s != r for key in sends for s, r in zip(sends[key], receives.get(key, [])))
+    paired = sum(len(receives.get(key, [])) for key in sends)
+    loose = [key for key in sends if key in receives and len(sends[key]) != len(receives[key])]
+    x.check(paired > 100 and not wrong and not loose, f"{name}: {paired} pairs by order, none wrong", wrong, loose)
+    given_back = any(r["reduced"] and r["class"] == "message" for f in files
+                     for r in json.loads(x.tool("info", "--json", f).stdout)["ledger"])
+    x.check(given_back == (name == "job128K"), f"{name}: messages were given back, as planned: {given_back}")
+    rows = [(i, *expected(r)[1:]) for i, f in enumerate(files) for r in x.dump(f) if r["kind"] != "resolve"]
+    x.same(f"{name}: events", sorted(got, key=lambda g: g[0]), rows)
+
+
+if __name__ == "__main__":
+    all_ = x.recordings()
+    written = {name: compare(name, path) for name, path in all_.items()}
+    for name, out in written.items():
+        nested(name, out)
+    ledger("given back", all_["given back"], written["given back"])
+    for name in ("given back", "nothing"):
+        markers(name, all_[name], written[name])
+    x.check(x.tool("export", all_["nothing"], "--to", "otf2", "-o", "nothing").returncode == 2, "what is there is not replaced")
+    x.fails_whole(all_["given back"], "otf2")
+    x.check(x.tool("export", all_["nothing"], "--to", "otf2", "-o", "-").returncode == 64, "an archive is no stream")
+    mpi()
+    x.end()
