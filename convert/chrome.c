@@ -282,22 +282,13 @@ static int process(const struct process *p, const struct fdr_select *select)
     return 0;
 }
 
-/* Do two recordings have the same process id? Then their position among the files serves as the id. */
-static bool pids_collide(struct fdr_file *const *files, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < i; j++)
-            if (fdr_file_info(files[i])->pid == fdr_file_info(files[j])->pid) return true;
-    return false;
-}
-
 static int run(struct fdr_file *const *files, size_t count, const struct fdr_select *select, const char *const *value,
                const char *out_path)
 {
     (void)value;
     struct fdri_convert_text *out;
     struct frames frames = {0};
-    bool first = true, by_place = pids_collide(files, count);
+    bool first = true, by_place = fdri_convert_pids_collide(files, count);
     uint64_t *shift = calloc(count ? count : 1, sizeof *shift);
     int status = shift ? fdri_convert_text_open(&out, out_path) : -ENOMEM;
     if (status != 0) {

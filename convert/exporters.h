@@ -8,6 +8,7 @@
  *   titles.c            names of calls, threads and processes, as all formats show them
  *   interned.c          numbers for strings, functions, stacks
  *   time_line.c         one time line for recordings of several hosts
+ *   protobuf.c          messages of Protocol Buffers
  *   partners.c          which messages and collectives viewers may pair
  *
  * Neighbours: reads recordings through <fdr/reader.h>; tools/ above. */
@@ -21,6 +22,7 @@
     ROW(chrome)                                                                                                        \
     ROW(folded)                                                                                                        \
     ROW(otf2)                                                                                                          \
+    ROW(perfetto)                                                                                                      \
     ROW(speedscope)
 
 #define FDRI_CONVERT_DECLARE(name) extern const struct fdr_exporter fdri_convert_##name;

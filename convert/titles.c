@@ -45,3 +45,11 @@ const char *fdri_convert_sampled(const struct fdr_file *file, const struct fdr_s
     }
     return s->name[0] ? s->name : "thread";
 }
+
+bool fdri_convert_pids_collide(struct fdr_file *const *files, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (fdr_file_info(files[i])->pid == fdr_file_info(files[j])->pid) return true;
+    return false;
+}

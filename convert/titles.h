@@ -15,5 +15,7 @@ void fdri_convert_thread(const struct fdr_location_info *location, char *text, s
 const struct fdr_sample_stream *fdri_convert_stream(struct fdr_file *file, uint32_t location);
 /* The name of the sampled thread: of its location of events if that has one, else the kernel's. */
 const char *fdri_convert_sampled(const struct fdr_file *file, const struct fdr_sample_stream *stream);
+/* Do two recordings have the same process id? Then their position among the files serves as the id. */
+bool fdri_convert_pids_collide(struct fdr_file *const *files, size_t count);
 
 #endif
