@@ -9,6 +9,7 @@
  *   interned.c          numbers for strings, functions, stacks
  *   time_line.c         one time line for recordings of several hosts
  *   protobuf.c          messages of Protocol Buffers
+ *   paths.c             calls and samples, summed up by call path, for profiles
  *   partners.c          which messages and collectives viewers may pair
  *
  * Neighbours: reads recordings through <fdr/reader.h>; tools/ above. */
@@ -23,6 +24,9 @@
     ROW(folded)                                                                                                        \
     ROW(otf2)                                                                                                          \
     ROW(perfetto)                                                                                                      \
+    ROW(pprof)                                                                                                         \
+    ROW(callgrind)                                                                                                     \
+    ROW(csv)                                                                                                           \
     ROW(speedscope)
 
 #define FDRI_CONVERT_DECLARE(name) extern const struct fdr_exporter fdri_convert_##name;

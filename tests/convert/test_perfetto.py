@@ -5,13 +5,12 @@
 # Each event of fdr dump is there, with its name, time, track and values. Arrows join the two ends of a message, and only
 # those.
 import os
-import re
 import shutil
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import exported as x  # noqa: E402
+import protoc_text  # noqa: E402
 
 if not shutil.which("protoc"):
     print("skipped: no protoc here (Debian: protobuf-compiler)")
@@ -20,31 +19,9 @@ if not shutil.which("protoc"):
 TYPES = {"TYPE_SLICE_BEGIN": "enter", "TYPE_SLICE_END": "leave", "TYPE_INSTANT": "instant", "TYPE_COUNTER": "metric"}
 
 
-def text_of(quoted):
-    return quoted[1:-1].encode("latin-1").decode("unicode_escape").encode("latin-1").decode()
-
-
-def parse(lines):
-    """The text format of protoc: a message is a dictionary of lists."""
-    message = {}
-    for line in lines:
-        line = line.strip()
-        if line == "}":
-            return message
-        if line.endswith("{"):
-            message.setdefault(line[:-2], []).append(parse(lines))
-            continue
-        name, value = line.split(": ", 1)
-        value = text_of(value) if value[0] == '"' else value
-        message.setdefault(name, []).append(value)
-    return message
-
-
 def packets(path):
     with open(path, "rb") as f:
-        done = subprocess.run(["protoc", "--decode=Trace", f"-I{x.SOURCE}/tests/convert", "perfetto.proto"], stdin=f,
-                              capture_output=True, text=True, check=True)
-    trace = parse(iter(done.stdout.splitlines()))
+        trace = protoc_text.decoded(f.read(), "Trace", f"{x.SOURCE}/tests/convert", "perfetto.proto")
     unknown = [k for p in trace.get("packet", []) for k in p if k.isdigit()]
     x.check(not unknown, "no unknown fields", unknown[:3])
     return trace.get("packet", [])
