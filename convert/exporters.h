@@ -26,6 +26,7 @@
     ROW(perfetto)                                                                                                      \
     ROW(pprof)                                                                                                         \
     ROW(callgrind)                                                                                                     \
+    ROW(ctf)                                                                                                           \
     ROW(csv)                                                                                                           \
     ROW(speedscope)
 
