@@ -4,6 +4,7 @@
  * process. Bytes that begin like an ELF file are searched for the arena of a core. */
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <fdr/reader.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "format/arena/arena.h"
@@ -480,12 +482,24 @@ static void recover(struct fdr_file *f)
     fdr_file_close(g);
 }
 
+static int remove_one(const char *name, const struct stat *s, int type, struct FTW *at)
+{
+    (void)s, (void)type, (void)at;
+    return remove(name);
+}
+
 static void export(struct fdr_file *f, const struct fdr_select *select)
 {
     struct fdr_file *twice[2] = {f, f};
+    const struct fdr_select selects[2] = {select ? *select : (struct fdr_select){0}, {0}};
     const struct fdr_exporter *format;
-    for (size_t i = 0; (format = fdr_exporter(i)); i++)
-        claim(format->run(twice, 1 + !!select, select, NULL, "/dev/null") == 0, format->name);
+    make_folder();
+    for (size_t i = 0; (format = fdr_exporter(i)); i++) {
+        const char *out = format->directory ? other : "/dev/null";
+        int status = format->run(twice, 1 + !!select, select ? selects : NULL, NULL, out);
+        claim(status == 0 || status == -ENOTSUP, format->name);
+        if (format->directory) nftw(other, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    }
 }
 
 static void core(const uint8_t *data, size_t size)

@@ -13,6 +13,7 @@
 
 #include "tools/common/verbs.h"
 #include "tools/common/selection.h"
+#include "tools/export_fit.h"
 
 enum { SETTINGS = 32 };
 
@@ -24,6 +25,8 @@ struct arguments {
     const char *set[SETTINGS], *value[SETTINGS]; /* as given; by option of the format */
     size_t set_count;
     bool json, list;
+    struct fit fit;
+    struct progress progress;
     struct selection selection;
 };
 
@@ -31,6 +34,7 @@ static const struct argp_option options[] = {
     {"to", 't', "FORMAT", 0, "The format, see below", 0},
     {"set", 's', "OPTION=VALUE", 0, "An option of the format, see below. May be repeated", 0},
     {"output", 'o', "OUT", 0, "Where to write; - is standard output", 0},
+    {"fit", 'f', "SIZE", 0, "Leave out the shortest calls, then the oldest time, until the output has at most this size: 100M", 0},
     {"list", 'l', 0, 0, "Only list the formats and their options", 0},
     {"json", 'j', 0, 0, "Report, or list, as JSON", 0},
     {0}};
@@ -142,6 +146,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         if (a->set_count == SETTINGS) argp_error(state, "--set: more than %d times", SETTINGS);
         a->set[a->set_count++] = text;
         return 0;
+    case 'f':
+        if (!parse_size(text, &a->fit.most) || !a->fit.most) argp_error(state, "--fit: not a size: '%s'", text);
+        return 0;
     case 'l': a->list = true; return 0;
     case 'o': a->out = text; return 0;
     case 'j': a->json = true; return 0;
@@ -157,11 +164,17 @@ static error_t parse(int key, char *text, struct argp_state *state)
         if (a->format->directory && strcmp(a->out, "-") == 0)
             argp_error(state, "--to %s writes a directory: -o needs a name", a->format->name);
         if (a->json && strcmp(a->out, "-") == 0) argp_error(state, "--json needs an OUT other than standard output");
+        if (a->fit.most && !a->format->call_bytes)
+            argp_error(state, "--fit: the size of %s does not depend on the number of calls", a->format->name);
+        if (a->fit.most && strcmp(a->out, "-") == 0)
+            argp_error(state, "--fit needs an OUT other than standard output");
         take_settings(a, state);
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
+
+/* ---- sizes ---- */
 
 static uint64_t bytes_written; /* for the next function */
 
@@ -173,11 +186,20 @@ static int add_size(const char *path, const struct stat *s, int type, struct FTW
 }
 
 /* The size of a file, or of all files of a directory. */
-static json_t *size_of(const char *path)
+static uint64_t size_of(const char *path)
 {
     bytes_written = 0;
-    return nftw(path, add_size, 16, FTW_PHYS) == 0 ? json_u64(bytes_written) : json_null();
+    nftw(path, add_size, 16, 0);
+    return bytes_written;
 }
+
+static int remove_one(const char *path, const struct stat *s, int type, struct FTW *at)
+{
+    (void)s, (void)type, (void)at;
+    return remove(path);
+}
+
+static void remove_tree(const char *path) { nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS); }
 
 static int report(const struct arguments *a)
 {
@@ -185,7 +207,7 @@ static int report(const struct arguments *a)
     json_object_set_new(o, "output", json_text(a->out));
     json_object_set_new(o, "format", json_text(a->format->name));
     json_object_set_new(o, "files", json_integer(a->path_count));
-    json_object_set_new(o, "bytes", size_of(a->out));
+    json_object_set_new(o, "bytes", json_u64(size_of(a->out)));
     return print_json(o);
 }
 
@@ -241,16 +263,37 @@ static int run_format(const struct arguments *a, struct fdr_file *const *files, 
     return a->format->run(files, count, select, a->value, path);
 }
 
+/* Leaves out more until the output fits, and writes it anew. Returns 0 or -errno; -E2BIG: nothing fits. */
+static int run_fitting(struct arguments *a, struct fdr_file *const *files, size_t count, const struct fdr_select *select,
+                       const char *path)
+{
+    struct fdr_select *narrow = calloc(count, sizeof *narrow);
+    bool more = narrow != NULL;
+    int error = -ENOMEM;
+    while (more) {
+        fit_narrow(&a->fit, files, select, narrow, count);
+        error = run_format(a, files, count, narrow, path);
+        uint64_t bytes = error || !a->fit.most ? 0 : size_of(path);
+        more = bytes > a->fit.most;
+        if (more && a->format->directory) remove_tree(path);
+        if (!more || fit_more(&a->fit, bytes)) continue;
+        error = -E2BIG;
+        break;
+    }
+    free(narrow);
+    return error;
+}
+
 /* Returns 0 or -errno. */
-static int convert(const struct arguments *a, struct fdr_file *const *files, size_t count,
-                   const struct fdr_select *select)
+static int convert(struct arguments *a, struct fdr_file *const *files, size_t count, const struct fdr_select *select)
 {
     char open_file[40];
-    if (a->format->directory || strcmp(a->out, "-") == 0 || !is_file(a->out)) return run_format(a, files, count, select, a->out);
+    if (a->format->directory || strcmp(a->out, "-") == 0 || !is_file(a->out))
+        return run_fitting(a, files, count, select, a->out);
     int fd = open_part(a->out);
     if (fd < 0) return -errno;
     snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", fd);
-    int error = run_format(a, files, count, select, open_file);
+    int error = run_fitting(a, files, count, select, open_file);
     if (close(fd) != 0 && !error) error = -errno;
     if (!error && rename(part, a->out) != 0) error = -errno;
     if (error) unlink(part);
@@ -258,25 +301,21 @@ static int convert(const struct arguments *a, struct fdr_file *const *files, siz
 }
 
 /* Says so if the output will be large. */
-static void announce(const struct arguments *a, struct fdr_file *const *files, size_t count,
-                     const struct fdr_select *select)
+static void announce(struct arguments *a, struct fdr_file *const *files, size_t count, const struct fdr_select *select)
 {
     enum { LARGE_MB = 100 };
-    struct fdr_read_event event;
-    uint64_t events = 0;
-    for (size_t i = 0; i < count && a->format->call_bytes; i++) {
-        struct fdr_iter *iter = fdr_iter_open(files[i], &select[i]);
-        while (iter && fdr_iter_next(iter, &event)) events++;
-        if (iter) fdr_iter_close(iter);
-    }
-    uint64_t mb = events / 2 * a->format->call_bytes / 1000000;
-    if (mb >= LARGE_MB)
-        complain("%s: %llu events make some %llu MB of %s; --from, --depth and --min-duration leave some out", a->out,
-                 (unsigned long long)events, (unsigned long long)mb, a->format->name);
+    if (!a->format->call_bytes) return;
+    uint64_t events = fit_count(&a->fit, files, select, count), mb = events / 2 * a->format->call_bytes / 1000000;
+    if (a->fit.most) fit_start(&a->fit, a->format->call_bytes);
+    else if (mb >= LARGE_MB)
+        complain("%s: %llu events make some %llu MB of %s; --fit, --from, --depth and --min-duration leave some out",
+                 a->out, (unsigned long long)events, (unsigned long long)mb, a->format->name);
 }
 
+static void on_progress(void *context, uint64_t events) { progress_now(context, events); }
+
 /* Resolves the filters for each file: ids and times differ between them. NULL: no memory. */
-static struct chosen *choose_all(const struct arguments *a, struct fdr_file *const *files, const char *const *paths,
+static struct chosen *choose_all(struct arguments *a, struct fdr_file *const *files, const char *const *paths,
                                  size_t count, struct fdr_select **select)
 {
     struct chosen *chosen = calloc(count, sizeof *chosen);
@@ -284,7 +323,8 @@ static struct chosen *choose_all(const struct arguments *a, struct fdr_file *con
     *select = calloc(count, sizeof **select);
     while (chosen && *select && done < count && choose(&a->selection, files[done], paths[done], &chosen[done])) {
         (*select)[done] = chosen[done].select;
-        done++;
+        (*select)[done].progress = on_progress;
+        (*select)[done++].progress_context = &a->progress;
     }
     if (done == count && *select) return chosen;
     while (done > 0) chosen_free(&chosen[--done]);
@@ -293,21 +333,25 @@ static struct chosen *choose_all(const struct arguments *a, struct fdr_file *con
     return NULL;
 }
 
-static int export(const struct arguments *a, struct fdr_file *const *files, const char *const *paths, size_t count)
+static int export(struct arguments *a, struct fdr_file *const *files, const char *const *paths, size_t count)
 {
     struct fdr_select *select;
     struct chosen *chosen = choose_all(a, files, paths, count, &select);
     if (!chosen) return COULD_NOT;
     announce(a, files, count, select);
+    a->progress = (struct progress){.what = a->format->name};
     int error = convert(a, files, count, select);
+    progress_end(&a->progress);
     for (size_t i = 0; i < count; i++) chosen_free(&chosen[i]);
     free(chosen);
     free(select);
     if (error != 0) {
         if (error == -ENOTSUP) complain("%s: this build of fdr lacks the library for %s", a->out, a->format->name);
+        else if (error == -E2BIG) complain("%s: no part of it fits --fit", a->out);
         else complain("%s: %s", a->out, strerror(-error));
         return COULD_NOT;
     }
+    if (a->fit.most) fit_say(&a->fit, a->out);
     return a->json ? report(a) : DONE;
 }
 
@@ -316,7 +360,7 @@ static bool may_run(const struct arguments *a)
     return !is_input(a->out, (const char *const *)a->paths, (size_t)a->path_count);
 }
 
-static int run(const struct arguments *a)
+static int run(struct arguments *a)
 {
     struct fdr_file **files = calloc((size_t)a->path_count, sizeof *files);
     const char **paths = calloc((size_t)a->path_count, sizeof *paths);

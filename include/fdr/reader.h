@@ -562,6 +562,8 @@ struct fdr_select {
     const uint8_t *regions;        /* regions[id] != 0: show it; NULL: all */
     size_t region_count;
     bool one_location_after_another; /* in order of id, instead of merged by time */
+    void (*progress)(void *context, uint64_t events); /* called every 65,536 events of an iterator; NULL: it is not */
+    void *progress_context;
 };
 /* select NULL: everything; the structure itself is copied. Returns NULL if there is no memory. One thread at a time per
  * iterator. */

@@ -27,6 +27,7 @@ struct fdr_iter {
     struct source *source;
     struct source **heap;
     size_t source_count, heap_count;
+    uint64_t done; /* events returned */
 };
 
 static bool selects_location(const struct fdr_select *s, uint32_t location)
@@ -119,6 +120,7 @@ static bool next_in_turn(struct fdr_iter *it, struct fdr_read_event *e)
 
 bool fdr_iter_next(struct fdr_iter *it, struct fdr_read_event *e)
 {
+    if ((++it->done & 0xffff) == 0 && it->select.progress) it->select.progress(it->select.progress_context, it->done);
     if (it->in_turn) return next_in_turn(it, e);
     if (!it->heap_count) return false;
     struct source *s = it->heap[0];

@@ -302,6 +302,19 @@ bool parse_count(const char *text, uint64_t *count)
     return true;
 }
 
+bool parse_size(const char *text, uint64_t *bytes)
+{
+    char *end;
+    if (text[0] < '0' || text[0] > '9') return false;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+    if (shift) end++;
+    if (errno || *end || value > UINT64_MAX >> shift) return false;
+    *bytes = value << shift;
+    return true;
+}
+
 static double unit_of(const char *text)
 {
     static const struct {

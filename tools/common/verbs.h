@@ -97,6 +97,7 @@ const char *fit(char *text, const char *name, unsigned columns);
 /* "1us", "2.5ms", "100" (ns). False: no duration. */
 bool parse_duration(const char *text, uint64_t *ns);
 bool parse_count(const char *text, uint64_t *count);
+bool parse_size(const char *text, uint64_t *bytes); /* "100M": 2^20 bytes each; K, M, G or none */
 
 /* ---- JSON ------------------------------------------------------------------------------------------------ */
 json_t *json_u64(uint64_t value);    /* clamped to the 64-bit integers that JSON readers accept */

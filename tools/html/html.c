@@ -25,19 +25,6 @@ static const struct argp_option options[] = {
     {"redact", 'r', 0, 0, "Leave out host, paths, command line, settings and the recordings themselves", 0},
     {0}};
 
-static bool parse_size(const char *text, uint64_t *bytes)
-{
-    char *end;
-    if (text[0] < '0' || text[0] > '9') return false;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
-    if (shift) end++;
-    if (errno || *end || value > UINT64_MAX >> shift) return false;
-    *bytes = value << shift;
-    return true;
-}
-
 static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct arguments *a = state->input;
