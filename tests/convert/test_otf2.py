@@ -8,6 +8,7 @@ import collections
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -202,7 +203,7 @@ def mpi():
         return
     program = f"{x.work}/random"
     subprocess.run([cc, "-O1", f"{x.SOURCE}/tests/adapters/mpi/random_traffic.c", "-o", program], check=True)
-    for buffer, rounds in (("8M", "60"), ("128K", "500")):
+    for buffer, rounds in (("8M", "60"), ("128K", "900")):
         env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
         env |= {f"OMPI_{k}": "1" for k in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM",
                                            "MCA_rmaps_base_oversubscribe", "MCA_mpi_yield_when_idle")}
@@ -244,6 +245,42 @@ def pairs_of(files, name):
     x.same(f"{name}: events", sorted(got, key=lambda g: g[0]), rows)
 
 
+THREADS = r"""
+#include <fdr/fdr.h>
+#include <pthread.h>
+#include <stdio.h>
+static void *work(void *p) { for (int i = 0; i < 20; i++) FDR_REGION("work") {} return p; }
+int main(void)
+{
+    fdr_init(NULL);
+    for (int i = 0; i < 20; i++) {
+        pthread_t t[50];
+        for (int k = 0; k < 50; k++) pthread_create(&t[k], NULL, work, NULL);
+        for (int k = 0; k < 50; k++) pthread_join(t[k], NULL);
+    }
+    fdr_snapshot("end");
+    printf("%s\n", fdr_last_snapshot());
+    fdr_finalize();
+    return 0;
+}
+"""
+
+
+def many_locations():
+    """A thousand locations, written one after another: within 200 MiB of memory of its own."""
+    path = x.record(x.compiled(THREADS, "threads"), FDR_BUFFER="32M")
+    limit = 200 << 20
+    done = x.tool("export", path, "--to", "otf2", "-o", "threads-otf2",
+                  preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)))
+    x.check(done.returncode == 0, "a thousand locations in 200 MiB", done.stderr)
+    with otf2.reader.open(f"{x.work}/threads-otf2/traces.otf2") as trace:
+        locations = {l._ref for l in trace.definitions.locations}
+        events = sum(1 for _ in trace.events)
+    rows = x.dump(path)
+    x.check(len(locations) >= 1000 and events == len(rows) == 40000, "... all of them, with all events",
+            len(locations), events, len(rows))
+
+
 if __name__ == "__main__":
     all_ = x.recordings()
     written = {name: compare(name, path) for name, path in all_.items()}
@@ -255,5 +292,6 @@ if __name__ == "__main__":
     x.check(x.tool("export", all_["nothing"], "--to", "otf2", "-o", "nothing").returncode == 2, "what is there is not replaced")
     x.fails_whole(all_["given back"], "otf2")
     x.check(x.tool("export", all_["nothing"], "--to", "otf2", "-o", "-").returncode == 64, "an archive is no stream")
+    many_locations()
     mpi()
     x.end()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=house,slow timeout=900 promise=P10
-# P10: fdr builds without its optional libraries: PAPI, elfutils and libiberty (X_none.c replaces X_<name>.c). The build
+# P10: fdr builds without its optional libraries: PAPI, elfutils, libiberty and OTF2 (X_none.c replaces X_<name>.c). The build
 # has no warnings. It reports each missing part once, and all else works: samples, counters, and names by module. A
 # setting that asks for PAPI gets a message.
 # shellcheck disable=SC2015 # ok and fail do not fail
@@ -16,7 +16,7 @@ fail() { echo "FAIL: $1"; failed=1; }
 generator=()
 command -v ninja >/dev/null && generator=(-G Ninja)
 cmake -S "$FDR_SOURCE" -B "$work/build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Debug -DFDR_TESTS=OFF -DFDR_INSTALL=OFF -DFDR_WERROR=ON \
-    "-DFDR_WITHOUT=papi;dw;iberty" >"$work/log" 2>&1 || { tail -20 "$work/log"; exit 1; }
+    "-DFDR_WITHOUT=papi;dw;iberty;otf2" >"$work/log" 2>&1 || { tail -20 "$work/log"; exit 1; }
 cmake --build "$work/build" -j2 --target fdr_fdr_shared fdr_papi_shared fdr_command >"$work/log" 2>&1 || { tail -40 "$work/log"; exit 1; }
 ok "it compiles"
 fdr=$work/build/bin/fdr
@@ -56,6 +56,8 @@ file=$(ls "$work"/there/*.fdr)
 "$fdr" samples "$file" >"$work/out" 2>&1 && grep -q '\[program\]' "$work/out" && ok "functions go by their module" || fail "samples: $(cat "$work/out")"
 "$fdr" counters "$file" >"$work/out" 2>&1 && grep -qE 'rss' "$work/out" && ok "counters" || fail "counters: $(cat "$work/out")"
 "$fdr" stats "$file" >"$work/out" 2>&1 && grep -q phase "$work/out" && ok "stats" || fail "stats: $(cat "$work/out")"
+"$fdr" export "$file" --to otf2 -o "$work/otf2" 2>"$work/said" && fail "OTF2 without its library"
+grep -q "lacks the library for otf2" "$work/said" && [ ! -e "$work/otf2" ] && ok "export to OTF2 says what is missing" || fail "otf2: $(cat "$work/said")"
 env FDR_DIR="$work/there" FDR_ARENA=anonymous FDR_BUFFER=8M FDR_SAMPLE=PAPI_TOT_INS/100000 "$work/program" 2>"$work/said" &&
     [ "$(grep -c 'made without PAPI' "$work/said")" = 1 ] && ok "overflow of PAPI's events: said once, too" || fail "PAPI is to overflow: $(cat "$work/said")"
 "$fdr" counters >"$work/out" 2>&1 || fail "what works on this machine: $(cat "$work/out")"
