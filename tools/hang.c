@@ -368,7 +368,7 @@ static void print_unknown_ends(const struct verdict *v)
         if (!killed_unseen(p) || p->stuck == p->threads) continue;
         printf("note: ");
         print_process(p);
-        printf(" ended unseen, up to 5 s after its last sign of life: its other threads with open regions may have "
+        printf(" ended unseen, up to 1 s after its last sign of life: its other threads with open regions may have "
                "hung, too\n");
     }
 }

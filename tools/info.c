@@ -9,6 +9,7 @@
 
 #include "tools/common/verbs.h"
 #include "tools/info.h"
+#include "tools/info_mpi.h"
 #include "tools/common/live_files.h"
 #include "tools/common/short_names.h"
 #include "tools/unseen_end.h"
@@ -565,6 +566,7 @@ static int print_text(const struct arguments *a, struct fdr_file *file)
     print_ages(file);
     print_ledger(file, a->ledger);
     print_mutes(file, a->ledger);
+    print_mpi_state(file, a->ledger);
     print_tallies(file, a->ledger);
     print_reductions(file);
     return finish_output();

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include "tools/info.h"
+#include "tools/info_mpi.h"
 
 /* ---- the cause of a crash --------------------------------------------------------------------------------------- */
 
@@ -308,6 +309,7 @@ int print_info_json(struct fdr_file *file)
     set(o, "metrics", metrics_json(file));
     set(o, "communicators", communicators_json(file));
     set(o, "tallies", tallies_json(file));
+    set(o, "mpi", mpi_state_json(file));
     set(o, "sections", sections_json(file));
     return print_json(o);
 }

@@ -11,12 +11,16 @@ enum { LINES_MOST = 12, KEY_BYTES = 64 };
 
 /* ---- text ------------------------------------------------------------------------------------------------------- */
 
-/* Messages of an envelope: the high bits say how many are being posted now. */
+/* Messages of an envelope: the high bits say how many are being posted now. Of collectives: is one under way? */
 static uint64_t shown(const struct fdr_tally_row *t, unsigned c)
 {
     bool envelope = t->kind == FDR_TALLY_SENT || t->kind == FDR_TALLY_RECEIVED;
+    if (t->kind == FDR_TALLY_COLLECTIVES && c == 2) return t->counter[2] != 0;
     return envelope && c == 0 ? t->counter[0] & (((uint64_t)1 << 48) - 1) : t->counter[c];
 }
+
+/* What threads of MPI are in has lines of its own. */
+static bool is_shown(const struct fdr_tally_row *t) { return t->kind != FDR_TALLY_CALL && t->kind != FDR_TALLY_WAIT; }
 
 static void print_tally(const struct fdr_tally_row *t)
 {
@@ -37,7 +41,8 @@ void print_tallies(const struct fdr_file *file, bool full)
     struct fdr_tally_room room = fdr_tally_room(file);
     if (!count && !room.half && !room.damaged && !room.refused) return;
     printf("\n%zu of %u tallies: counters of the process, exact whatever was given back\n", count, room.places);
-    for (size_t i = 0; i < most; i++) print_tally(&rows[i]);
+    for (size_t i = 0; i < most; i++)
+        if (is_shown(&rows[i])) print_tally(&rows[i]);
     if (most < count) printf("  and %zu more: fdr info --ledger\n", count - most);
     if (room.half) printf("  %u more were being made at that moment; nothing was counted in them\n", room.half);
     if (room.damaged) printf("  %u more are damaged\n", room.damaged);

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/info_mpi.h"
 #include "tools/common/verbs.h"
 #include "tools/common/short_names.h"
 
@@ -203,7 +204,7 @@ static unsigned lines_on_screen(bool terminal)
     return terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_row > 8 ? w.ws_row : 0;
 }
 
-enum { HEAD_LINES = 6 }; /* including the last one */
+enum { HEAD_LINES = 6 /* including the last one */, MPI_LINES = 15 };
 
 static void print_reading(const struct reading *now, const struct reading *before, bool terminal)
 {
@@ -229,6 +230,7 @@ static void print_reading(const struct reading *now, const struct reading *befor
         print_open(now->file, l, columns);
         putchar('\n');
     }
+    if (!rows || shown + HEAD_LINES + MPI_LINES <= rows) print_mpi_state(now->file, false);
     if (!terminal) putchar('\n');
 }
 
@@ -279,6 +281,7 @@ static int print_object(const struct reading *now, const struct reading *before)
     json_object_set_new(o, "bins_free", json_u64(info->bins_free));
     json_object_set_new(o, "ledger", ledger);
     json_object_set_new(o, "locations", all);
+    json_object_set_new(o, "mpi", mpi_state_json(now->file));
     char *line = json_plain(o);
     if (line) puts(line);
     free(line);

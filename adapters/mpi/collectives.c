@@ -2,6 +2,7 @@
 /* Collective operations: bytes that this process gives and takes, the root as a world rank, the communicator. A
  * non-blocking one begins when it is posted and ends with its request. */
 #include "adapters/mpi/adapter_parts.h"
+#include "adapters/mpi/state.h"
 
 struct collective {
     const struct fdri_mpi_members *group;
@@ -153,15 +154,15 @@ static struct collective describe(const struct fdri_mpi_call *c)
     return o;
 }
 
-static void begin(const struct fdri_mpi_members *group, uint32_t operation, uint64_t *ordinal)
+static void begin(const struct fdri_mpi_call *c, const struct fdri_mpi_members *group, uint64_t *ordinal)
 {
-    *ordinal = fdri_mpi_collective_begins(group, operation);
-    fdr_collective_begin_nth(operation, group ? group->id : 0, *ordinal);
+    *ordinal = fdri_mpi_collective_begins(group, c->f->operation, fdri_mpi_root_of(c, group));
+    fdr_collective_begin_nth(c->f->operation, group ? group->id : 0, *ordinal);
 }
 
 void fdri_mpi_collectives_begin(const struct fdri_mpi_call *c, struct fdri_mpi_posting *p)
 {
-    begin(fdri_mpi_members_known(fdri_mpi_handle(c, FDRI_MPI_comm, FDRI_MPI_COMM)), c->f->operation, &p->ordinal);
+    begin(c, fdri_mpi_members_known(fdri_mpi_handle(c, FDRI_MPI_comm, FDRI_MPI_COMM)), &p->ordinal);
 }
 
 void fdri_mpi_collectives_end(const struct fdri_mpi_call *c, const struct fdri_mpi_posting *p, int error)
@@ -182,6 +183,6 @@ void fdri_mpi_collectives_posted(const struct fdri_mpi_call *c, int error)
                                  .root = o.root,
                                  .sent = o.sent,
                                  .received = o.received};
-    begin(o.group, c->f->operation, &p.ordinal);
+    begin(c, o.group, &p.ordinal);
     fdri_mpi_requests_put(FDRI_MPI_OF_REQUESTS, fdri_mpi_handle_at(c, FDRI_MPI_request, FDRI_MPI_REQUEST, 0), &p);
 }

@@ -5,6 +5,7 @@
  * thread names it, so that callbacks, which call other functions, are recorded as well. */
 #include <stdlib.h>
 #include "adapters/mpi/adapter_parts.h"
+#include "adapters/mpi/state.h"
 
 static __thread const struct fdri_mpi_function *outer; /* the Fortran call under way, until C is reached */
 
@@ -101,18 +102,30 @@ static __attribute__((noinline)) word completing(struct fdri_mpi_call *c, uintpt
 {
     struct fdri_mpi_completion done;
     fdri_mpi_completion_before(c, &done);
+    fdri_mpi_state_enter(c, NULL, &done);
     word result = pass(c, real);
+    fdri_mpi_state_leave();
     fdri_mpi_completion_after(c, &done, (int)result);
+    return result;
+}
+
+static word pass_only(struct fdri_mpi_call *c, uintptr_t real)
+{
+    fdri_mpi_state_enter(c, NULL, NULL);
+    word result = pass(c, real);
+    fdri_mpi_state_leave();
     return result;
 }
 
 static word observed(struct fdri_mpi_call *c, uintptr_t real)
 {
-    if (c->f->kind == FDRI_MPI_wait) return fdri_mpi_requests_any() ? completing(c, real) : pass(c, real);
+    if (c->f->kind == FDRI_MPI_wait) return fdri_mpi_requests_any() ? completing(c, real) : pass_only(c, real);
     struct fdri_mpi_pending taken = {0};
     struct fdri_mpi_posting posting = {.ordinal = FDR_ORDINAL_UNKNOWN};
     before(c, &taken, &posting);
+    fdri_mpi_state_enter(c, &posting, NULL);
     word result = pass(c, real);
+    fdri_mpi_state_leave();
     after(c, &taken, &posting, (int)result);
     return result;
 }
@@ -127,7 +140,7 @@ static word in_region(struct fdri_mpi_call *c, uintptr_t real)
     bool plain = kind == FDRI_MPI_region || kind >= FDRI_MPI_init || !fdri_mpi_library();
     bool records = !plain && (region != FDR_NOT_ENTERED_ || fdri_mpi_requests_any() || kind == FDRI_MPI_comm_free ||
                               kind == FDRI_MPI_comm_new);
-    word result = records ? observed(c, real) : pass(c, real);
+    word result = records ? observed(c, real) : pass_only(c, real);
     if (kind == FDRI_MPI_init) fdri_mpi_life_after_init((int)result);
     if (region != FDR_NOT_ENTERED_) fdr_leave(region);
     return result;

@@ -4,8 +4,8 @@
  * take them in either order, and both ordinals are ambiguous. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include "adapters/mpi/adapter_parts.h"
+#include "adapters/mpi/state.h"
 #include "base/atomic.h"
 
 #define ONE_POSTING ((uint64_t)1 << 48)
@@ -13,7 +13,7 @@
 enum { COUNTED = 0, BYTES = 1, HOLE = 2 };    /* counters of an envelope; HOLE: 1 + number of a cancelled send */
 #define UNSURE ((uint64_t)1 << 63)            /* with HOLE: nothing is sure from there on */
 enum { BEGUN = 0, ENDED = 1, UNDER_WAY = 2 }; /* of a communicator */
-enum { OPERATION_SHIFT = 56 };
+enum { OPERATION_SHIFT = 56, ROOT_SHIFT = 36, ROOT_NONE = 0xfffff, TIME_CUT = 20 };
 
 static fdr_tally all; /* of the recording in which counting began; 0: nothing is counted */
 static bool threads;
@@ -113,37 +113,39 @@ void fdri_mpi_number_stop(const struct fdri_mpi_number *number)
 
 /* ---- collectives ---- */
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static fdr_tally row_of_collectives(const struct fdri_mpi_members *group, uint64_t number)
+static fdr_tally row_of_collectives(const struct fdri_mpi_members *group)
 {
     const struct key key = {.identity = group->order->identity, .peer = group->id};
-    fdr_tally row = 0;
-    if (number) return fdr_tally_make(FDR_TALLY_COLLECTIVES, &key, &row) ? 0 : row;
-    return row_of(FDR_TALLY_COLLECTIVES, 2, &key);
+    fdr_tally row = fdri_atomic_load_relaxed(&group->order->collectives);
+    if (row) return row;
+    if (fdr_tally_make(FDR_TALLY_COLLECTIVES, &key, &row)) return 0;
+    fdri_atomic_store_relaxed(&group->order->collectives, row);
+    return row;
 }
 
-uint64_t fdri_mpi_collective_begins(const struct fdri_mpi_members *group, uint32_t operation)
+/* What is under way: operation, root and time in one word. */
+static uint64_t word_of(uint32_t operation, uint32_t root)
+{
+    uint64_t short_root = root < ROOT_NONE ? root : ROOT_NONE;
+    return (uint64_t)operation << OPERATION_SHIFT | short_root << ROOT_SHIFT |
+           (fdri_mpi_state_now() >> TIME_CUT & (((uint64_t)1 << ROOT_SHIFT) - 1));
+}
+
+uint64_t fdri_mpi_collective_begins(const struct fdri_mpi_members *group, uint32_t operation, uint32_t root)
 {
     uint64_t before = FDR_ORDINAL_UNKNOWN;
-    if (!fdri_mpi_numbers_count(group)) return before;
-    fdr_tally row = row_of_collectives(group, 0);
+    if (!fdri_mpi_numbers_count(group) || fdr_tally_add(all, 2, 1, NULL)) return before;
+    fdr_tally row = row_of_collectives(group);
     if (!row || fdr_tally_add(row, BEGUN, 1, &before)) return FDR_ORDINAL_UNKNOWN;
-    fdr_tally_set(row, UNDER_WAY,
-                  (uint64_t)operation << OPERATION_SHIFT | (now_ns() & (((uint64_t)1 << OPERATION_SHIFT) - 1)));
+    fdr_tally_set(row, UNDER_WAY, word_of(operation, root));
     return before;
 }
 
 void fdri_mpi_collective_ended(const struct fdri_mpi_members *group)
 {
     if (!fdri_mpi_numbers_count(group)) return;
-    fdr_tally row = row_of_collectives(group, 1);
+    fdr_tally row = row_of_collectives(group);
     uint64_t begun = 0, ended = 0;
-    fdr_tally_add(row, ENDED, 1, &ended);
+    if (fdr_tally_add(row, ENDED, 1, &ended)) return;
     if (!fdr_tally_read(row, BEGUN, &begun) && begun == ended + 1) fdr_tally_set(row, UNDER_WAY, 0);
 }

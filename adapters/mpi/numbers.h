@@ -18,6 +18,7 @@ struct fdri_mpi_order {
     uint32_t wild;               /* receives from any source or with any tag so far */
     uint32_t first, last, count; /* waiting receives: 1 + place; receive_order.c */
     bool lost;                   /* the order of its receives is not known any more */
+    fdr_tally collectives;       /* its row; 0: not looked for */
 };
 
 enum fdri_mpi_numbered { FDRI_MPI_UNNUMBERED, FDRI_MPI_NUMBERED, FDRI_MPI_AMBIGUOUS };
@@ -50,8 +51,8 @@ void fdri_mpi_number_bytes(const struct fdri_mpi_number *number, uint64_t bytes)
 void fdri_mpi_number_hole(const struct fdri_mpi_number *number);
 /* From this number on nothing of the envelope is sure. */
 void fdri_mpi_number_stop(const struct fdri_mpi_number *number);
-/* The collective that begins now on the communicator; FDR_ORDINAL_UNKNOWN. */
-uint64_t fdri_mpi_collective_begins(const struct fdri_mpi_members *group, uint32_t operation);
+/* The collective that begins now on the communicator; FDR_ORDINAL_UNKNOWN. root: world rank; UINT32_MAX: none. */
+uint64_t fdri_mpi_collective_begins(const struct fdri_mpi_members *group, uint32_t operation, uint32_t root);
 void fdri_mpi_collective_ended(const struct fdri_mpi_members *group);
 
 /* ---- receive_order.c ---- */

@@ -110,7 +110,7 @@ struct fdri_arena_superblock {
     /* In a snapshot: the position in the file of a section like a bundle's (format/arena/crash_section.h), 0 none. In
      * state crashed: arena_bytes, stored before the section is written; 0: the process ended before. */
     uint64_t section_off;
-    /* atomic: full ticks at which fdr's own thread last ran, every 5 s; 0: no such thread */
+    /* atomic: full ticks at which fdr's own thread last ran, every second; 0: no such thread */
     uint64_t alive_tick;
     /* atomic. 1: the process does not need its live file any more, because the recording ended or the bundle is another
      * file. It then removed the live file. over_error: errno of a failed removal; the file may be empty. */
@@ -119,6 +119,10 @@ struct fdri_arena_superblock {
     uint64_t format1_reserved; /* of version 1; 0 */
     /* the directory of sections; set before the recording begins. The first entry with off 0 ends it */
     struct fdri_arena_section section[FDRI_ARENA_SECTIONS];
+    /* What fdr's own thread sees of the process once a second; both 0 without such a thread. The longest time without an
+     * event of any thread that is over, in full ticks; processor time since the newest event, in ns. Atomic. */
+    uint64_t longest_still;
+    uint64_t still_cpu_ns;
 };
 enum fdri_arena_reason_kind {
     FDRI_ARENA_REASON_UNKNOWN = 0,
@@ -138,7 +142,7 @@ static inline void fdri_arena_superblock_forget(struct fdri_arena_superblock *s)
     memset(s->section, 0, sizeof s->section);
     for (int i = 0; i < 16; i++) s->def_count[i] = 0;
     s->node_count = s->nodes_off = s->free_bins = 0;
-    s->free_stack = s->alive_tick = 0;
+    s->free_stack = s->alive_tick = s->longest_still = s->still_cpu_ns = 0;
     s->virgin = s->arena_bytes / FDRI_ARENA_META_ALIGN << 32;
 }
 

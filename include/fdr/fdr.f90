@@ -52,6 +52,7 @@ module fdr
     public :: fdr_comm_define, fdr_message_send, fdr_message_recv, fdr_message_send_at, fdr_message_recv_at
     public :: fdr_collective_begin, fdr_collective_end, fdr_collective_begin_at, fdr_collective_end_at
     public :: fdr_tally_make, fdr_tally_add, fdr_tally_set, fdr_tally_read, fdr_tally_compare_set
+    public :: fdr_tally_set_all
     public :: fdr_io_file_define, fdr_io_begin, fdr_io_end, fdr_io_begin_at, fdr_io_end_at
     public :: fdr_thread_name, fdr_note, fdr_pause, fdr_resume, fdr_rewind_mark, fdr_rewind
     public :: fdr_phase_begin, fdr_phase_end, fdr_snapshot, fdr_last_snapshot, fdr_version
@@ -115,6 +116,12 @@ module fdr
             import :: c_int, c_int64_t
             integer(c_int64_t), value :: tally, value
             integer(c_int), value :: counter
+        end function
+        !> All three by one operation.
+        integer(c_int) function fdr_tally_set_all(tally, value) bind(c, name="fdr_tally_set_all")
+            import :: c_int, c_int64_t
+            integer(c_int64_t), value :: tally
+            integer(c_int64_t), intent(in) :: value(3)
         end function
         integer(c_int) function fdr_tally_read(tally, counter, value) bind(c, name="fdr_tally_read")
             import :: c_int, c_int64_t

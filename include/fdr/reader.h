@@ -157,7 +157,7 @@ struct fdr_file_info {
         uint64_t back_ns; /* how far the clock had stepped back */
     } clock_step[8];
     uint64_t histograms_left_out; /* histograms that do not fit the calls of their row; known after fdr_totals */
-    uint64_t alive_ns;            /* the process was still there; fdr's thread notes it every 5 s; 0: not known */
+    uint64_t alive_ns;            /* the process was still there; fdr's thread notes it every second; 0: not known */
     /* Threads that ended while they were copied from outside: their events are missing, and [ended] may lack them. */
     uint64_t threads_gone;
     /* Locations whose accounts fdr_file_recover rebuilt: `presented` is a lower bound there. */
@@ -169,6 +169,9 @@ struct fdr_file_info {
     int over_error;
     /* Locations that lost rows of totals to damage, here or before a recovery; complete after fdr_totals. */
     uint64_t totals_lost;
+    /* At alive_ns: the longest time without an event of any thread that was over; processor time of the process since
+     * its newest event. 0: not known. */
+    uint64_t longest_still_ns, still_cpu_ns;
 };
 FDR_API const struct fdr_file_info *fdr_file_info(const struct fdr_file *file);
 
@@ -396,6 +399,53 @@ FDR_API const char *fdr_tally_counter_name(uint32_t kind, unsigned counter);
 /* The key for people: a trigger's name, which ends in "..." where it was cut; what names an envelope of messages or a
  * communicator; of other libraries 24 bytes in hex. */
 FDR_API void fdr_tally_key_text(const struct fdr_tally_row *row, char *text, size_t bytes);
+
+/* ---- MPI: what is under way (libfdr-mpi). Each function reads rows of fdr_tallies ---- */
+
+struct fdr_mpi_comm_state { /* of a row of kind FDR_TALLY_COLLECTIVES */
+    uint64_t identity;      /* equal in all processes */
+    uint32_t comm;          /* for fdr_comm_info */
+    uint64_t begun, ended;  /* collectives; the newest one has the ordinal begun - 1 */
+    uint32_t operation;     /* of the newest one, while one is under way; 0: none is */
+    uint32_t root;          /* its world rank; UINT32_MAX: it has none, or this is not known */
+    uint64_t since_ns;
+};
+/* False: the row is of another kind. */
+FDR_API bool fdr_mpi_comm_state(const struct fdr_tally_row *row, struct fdr_mpi_comm_state *state);
+
+enum fdr_mpi_wait {
+    FDR_MPI_WAIT_UNKNOWN, /* fdr does not know what the call waits for */
+    FDR_MPI_WAIT_SEND,
+    FDR_MPI_WAIT_RECEIVE,
+    FDR_MPI_WAIT_SENDRECV, /* both; the receive is told */
+    FDR_MPI_WAIT_PROBE,
+    FDR_MPI_WAIT_COLLECTIVE,
+    FDR_MPI_WAIT_REQUESTS, /* all of them; one is told, if `pending` is not 0: the first receive, else the first */
+    FDR_MPI_WAIT_ANY,      /* any of them */
+    FDR_MPI_WAIT_COMM,     /* the others that make a communicator out of the one that is told */
+    FDR_MPI_WAIT_NOTHING,  /* the call does not block */
+    FDR_MPI_WAIT_FINALIZE,
+    FDR_MPI_WAIT_KINDS
+};
+#define FDR_MPI_ANY 0xfffffffeu
+struct fdr_mpi_thread_state { /* of a row of kind FDR_TALLY_CALL */
+    uint32_t tid;
+    uint64_t calls;    /* of MPI that ended */
+    bool in_call;      /* of MPI */
+    bool torn;         /* it went from one call to another while it was copied: the fields below say nothing */
+    uint32_t region;   /* of that call; UINT32_MAX: not known */
+    uint64_t since_ns; /* exact to some ms */
+    enum fdr_mpi_wait wait;
+    uint32_t comm;      /* for fdr_comm_info; UINT32_MAX: none */
+    uint32_t pending;   /* open requests of the call */
+    uint32_t peer;      /* or root; world rank. FDR_MPI_ANY: any; UINT32_MAX: none, or not known */
+    int32_t tag;        /* INT32_MIN: any */
+    uint32_t operation; /* of a collective; of requests also 0: a receive, 1: a send */
+    uint64_t ordinal;   /* UINT64_MAX: not known */
+};
+/* False: the row is of another kind. */
+FDR_API bool fdr_mpi_thread_state(const struct fdr_file *file, const struct fdr_tally_row *row,
+                                  struct fdr_mpi_thread_state *state);
 
 /* ---- exact totals of the whole run ---- */
 

@@ -30,6 +30,8 @@ enum fdr_tally_kind {
     FDR_TALLY_SENT,        /* messages of an envelope; docs/FORMAT.md has the keys of this and the next ones */
     FDR_TALLY_RECEIVED,
     FDR_TALLY_COLLECTIVES, /* of a communicator */
+    FDR_TALLY_CALL,        /* of a thread: calls of MPI that ended, the one it is in, and since when */
+    FDR_TALLY_WAIT,        /* the message or collective that this call waits for */
     /* the rule `iterations` of FDR_FILTER, by its pattern */
     FDR_TALLY_ITERATIONS = 16, /* kept, removed, undecided (kept without a decision) */
     FDR_TALLY_DIFFERING = 17,  /* kept as first of a class, kept for their duration, reduced before they ended */
@@ -52,6 +54,9 @@ FDR_API int fdr_tally_make(uint32_t kind, const void *key, fdr_tally *tally);
  * fdr_tally_add sets *before, unless it is NULL, to the value before. */
 FDR_API int fdr_tally_add(fdr_tally tally, unsigned counter, uint64_t more, uint64_t *before);
 FDR_API int fdr_tally_set(fdr_tally tally, unsigned counter, uint64_t value);
+/* Sets all three by one operation: value[2] first, value[0] last. A copy of the recording may have some of them only, so
+ * words that belong together carry a number that says so. */
+FDR_API int fdr_tally_set_all(fdr_tally tally, const uint64_t value[FDR_TALLY_COUNTERS]);
 FDR_API int fdr_tally_read(fdr_tally tally, unsigned counter, uint64_t *value);
 /* Sets the counter to `desired` if it is *expected. Returns 1 if so; 0 if not, and *expected becomes its value. */
 FDR_API int fdr_tally_compare_set(fdr_tally tally, unsigned counter, uint64_t *expected, uint64_t desired);

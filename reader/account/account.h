@@ -6,7 +6,7 @@
  *   totals_rows.c    walks the rows of a table       row_plausible.c  compares a row with everything else
  *   age_detail.c     epochs and their totals         reductions.c     the log of what was given back
  *   memory_balance.c how evenly memory is used       muted_regions.c  the governor: which, when, their cost
- *   tallies.c        counters of the process, by key
+ *   tallies.c        counters of the process, by key mpi_state.c      what threads of MPI are in
  *
  * Neighbours: file/ below, events/ for what decoding finds. */
 #ifndef FDRI_READER_ACCOUNT_ACCOUNT_H

@@ -231,6 +231,8 @@ static void why_and_end(struct fdr_file *f)
     i->trigger_value_type = sb->trigger_value_type;
     i->trigger_location = sb->trigger_location;
     i->alive_ns = sb->alive_tick ? fdri_file_full_ns(&f->clock, sb->alive_tick) : 0;
+    i->longest_still_ns = fdri_file_duration_ns(&f->clock, sb->longest_still);
+    i->still_cpu_ns = sb->still_cpu_ns;
     i->has_end = sb->end_known == 1;
     i->end_status = sb->end_status;
     i->end_oom_kills = sb->end_oom_kills;

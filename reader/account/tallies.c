@@ -130,6 +130,13 @@ static void print_envelope(const struct fdr_tally_row *row, char *text, size_t b
              tag, (unsigned long long)identity_in(row));
 }
 
+static void print_thread(const struct fdr_tally_row *row, char *text, size_t bytes)
+{
+    uint32_t tid;
+    memcpy(&tid, row->key, sizeof tid);
+    snprintf(text, bytes, "thread %u", tid);
+}
+
 static void print_bytes(const struct fdr_tally_row *row, char *text, size_t bytes)
 {
     size_t used = 0;
@@ -148,6 +155,8 @@ static const struct kind {
     {FDRI_ARENA_TALLY_SENT, print_envelope, "sent", {"messages", "bytes", "hole"}},
     {FDRI_ARENA_TALLY_RECEIVED, print_envelope, "received", {"messages", "bytes", "hole"}},
     {FDRI_ARENA_TALLY_COLLECTIVES, print_communicator, "collectives", {"begun", "ended", "under_way"}},
+    {FDRI_ARENA_TALLY_CALL, print_thread, "mpi call", {"call", "since", "waits"}},
+    {FDRI_ARENA_TALLY_WAIT, print_thread, "mpi wait", {"tag", "ordinal", "peer"}},
     {FDRI_ARENA_TALLY_ITERATIONS, print_name, "iterations", {"kept", "removed", "undecided"}},
     {FDRI_ARENA_TALLY_DIFFERING, print_name, "differing iterations", {"classes", "outliers", "reduced"}},
 };

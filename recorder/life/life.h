@@ -5,7 +5,7 @@
  *   misspelt_settings.c   names close to a setting's    settings.h          the functions of these two
  *   restored.c            restored from a checkpoint?   usage.c             fdr_usage()
  *   fork.c                the lock; around fork()       forked.c            recordings of forked children
- *   last_thread.c         are only fdr's threads left?
+ *   last_thread.c         are only fdr's threads left?  heartbeat.c         the process lives; does it move?
  *
  * Neighbours: memory/ makes the arena; names/, watch/, export/ and sampler/ are started and stopped from here. */
 #ifndef FDRI_RECORDER_LIFE_LIFE_H
@@ -23,6 +23,10 @@ bool fdri_life_identity_differs(const struct fdri_life_identity *now); /* is it 
 void fdri_life_check_restored(void);               /* if so, begins a new recording. Not in the dumper thread */
 uint64_t fdri_life_poll_restored(uint64_t now_ns); /* for the dumper thread; returns the time of the next call */
 void fdri_life_suspect_restored(void);             /* asks for a check soon. Async-signal-safe */
+
+/* Stores that the process lives, and for how long no thread of it had an event. For the dumper thread; returns the time
+ * of the next call. */
+uint64_t fdri_life_poll_heartbeat(uint64_t now_ns);
 
 /* Ends the program by exit(0) if only threads of fdr's own are left. For the dumper thread; returns the time of the
  * next call. */

@@ -18,9 +18,7 @@
 #include "export/view.h"
 #include "recorder/life/life.h"
 #include "recorder/recording.h"
-#include "recorder/thread/thread_clock.h"
 
-/* At each check the dumper also stores the time, so that a reader of the live file sees when the process last lived. */
 static const uint64_t often_ns = 5000000000u;
 static uint64_t next_ns;   /* of the dumper thread */
 static uint32_t suspected; /* atomic: check at the next poll */
@@ -86,7 +84,6 @@ uint64_t fdri_life_poll_restored(uint64_t now_ns)
     pthread_t helper;
     if (fdri_atomic_load_relaxed(&suspected)) fdri_atomic_store_relaxed(&suspected, 0u);
     else if (now_ns < next_ns && next_ns - now_ns <= often_ns) return next_ns;
-    fdri_atomic_store_relaxed(&fdri_life_recording.arena.super->alive_tick, fdri_thread_tick_now());
     fdri_crash_check_handlers(); /* did the program replace fdr's handlers of fatal signals? */
     struct fdri_life_identity now = fdri_life_identity_now();
     if (fdri_life_identity_differs(&now) && !pthread_create(&helper, NULL, begin_anew, NULL)) pthread_detach(helper);

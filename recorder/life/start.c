@@ -162,6 +162,7 @@ static uint64_t poll_all(uint64_t now_ns)
     uint64_t next = fdri_names_symbols_poll(now_ns); /* first: triggers look for the names */
     next = fdri_bits_min(next, fdri_bits_min(fdri_watch_poll(now_ns), fdri_governor_poll(now_ns)));
     next = fdri_bits_min(next, fdri_bits_min(fdri_life_poll_forked(now_ns), fdri_thread_poll_names(now_ns)));
+    next = fdri_bits_min(next, fdri_life_poll_heartbeat(now_ns));
     return fdri_bits_min(next, fdri_bits_min(fdri_life_poll_restored(now_ns), fdri_life_poll_last_thread(now_ns)));
 }
 

@@ -102,6 +102,17 @@ int fdr_tally_set(fdr_tally tally, unsigned counter, uint64_t value)
     return 0;
 }
 
+int fdr_tally_set_all(fdr_tally tally, const uint64_t value[FDR_TALLY_COUNTERS])
+{
+    struct hold h;
+    uint64_t *word;
+    int e = open_counter(&h, tally, 0, &word);
+    if (e) return e;
+    for (unsigned i = FDR_TALLY_COUNTERS; i-- > 0;) fdri_atomic_store_relaxed(&word[i], value[i]);
+    end(&h);
+    return 0;
+}
+
 int fdr_tally_read(fdr_tally tally, unsigned counter, uint64_t *value)
 {
     struct hold h;
