@@ -44,7 +44,7 @@ static void look(struct fdri_arena_superblock *s)
 {
     uint64_t now = fdri_thread_tick_now(), newest = newest_event(), cpu = fdri_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     bool first = seen.recording != fdri_life_recording.number, moved = first || newest != seen.newest;
-    uint64_t still = !first && seen.looked > seen.newest ? seen.looked - seen.newest : 0;
+    uint64_t still = !first && seen.newest && seen.looked > seen.newest ? seen.looked - seen.newest : 0;
     /* It ended between the last look and this one. */
     if (moved && still && now > seen.looked)
         fdri_atomic_store_relaxed(&s->longest_still, fdri_bits_max(s->longest_still, still + (now - seen.looked)));

@@ -1,86 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr hang: finds the threads of one or many processes that make no progress in open regions. It shows the region that
- * most of them are in, and the ranks missing there. Threads that wait for work are idle: they come last, in one
- * line. */
+/* Processes without MPI: the threads that make no progress in open regions, the region that most of them are in, and
+ * the ranks missing there. Threads that wait for work are idle: they come last, in one line. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tools/crash.h"
-#include "tools/common/job_ranks.h"
 #include "tools/common/short_names.h"
-
-#define NOT_SAID UINT64_MAX
-
-struct arguments {
-    char **paths;
-    int count;
-    uint64_t limit_ns;
-    bool json;
-};
-
-static const struct argp_option options[] = {{"for", 'f', "TIME", 0,
-                                              "A thread hangs if it has not moved for this long (1s; in a file of the "
-                                              "watchdog at most a third of its first thread's time)",
-                                              0},
-                                             {"json", 'j', 0, 0, "As JSON", 0},
-                                             {0}};
-
-static error_t parse(int key, char *text, struct argp_state *state)
-{
-    struct arguments *a = state->input;
-    switch (key) {
-    case 'f':
-        if (!parse_duration(text, &a->limit_ns)) argp_error(state, "--for: not a duration: '%s'", text);
-        return 0;
-    case 'j': a->json = true; return 0;
-    case ARGP_KEY_ARGS:
-        a->paths = state->argv + state->next;
-        a->count = state->argc - state->next;
-        return 0;
-    case ARGP_KEY_END:
-        if (a->count == 0) argp_error(state, "a FILE or PID is needed");
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
-    }
-}
+#include "tools/hang/threads.h"
 
 /* ---- threads without progress ----------------------------------------------------------------------------------- */
 
-struct process {
-    struct fdr_file *file;
-    const char *path;
-    uint64_t end_real_ns;  /* the newest moment known of the process, since 1970 */
-    size_t threads, stuck; /* live threads with open regions; those of them without progress */
-    /* further threads, whose times come from the caller: their time without progress is unknown */
-    size_t unknown_threads;
-    bool superseded;  /* another file of this process is better */
-    bool looked_at;   /* it runs, and the kernel's view of its threads is known */
-    char unseen[320]; /* what the kernel did not show of it */
-};
-struct stuck {
-    const struct process *process;
-    const struct fdr_location_info *location;
-    const struct fdr_task_info *task; /* NULL: not known */
-    char region[256];
-    uint64_t stood_ns, since_real_ns;
-};
-struct verdict {
-    struct process *process; /* followed by the files left out, of the same processes */
-    size_t processes, left_out;
-    struct stuck *stuck;
-    size_t count;
-    struct stuck *idle;
-    size_t idle_count;
-    struct ranks ranks;
-};
-
-static uint64_t real_of(const struct fdr_file_info *info, uint64_t ns)
+uint64_t real_of(const struct fdr_file_info *info, uint64_t ns)
 {
     return ns + (uint64_t)info->realtime_offset_ns;
 }
 
-static uint64_t end_of(const struct fdr_file_info *info)
+uint64_t end_of(const struct fdr_file_info *info)
 {
     uint64_t seen = info->last_ns;
     if (info->taken_ns > seen) seen = info->taken_ns;
@@ -90,7 +26,7 @@ static uint64_t end_of(const struct fdr_file_info *info)
 }
 
 /* True for a file left by a kill: its threads may have stood longer than the file shows. */
-static bool killed_unseen(const struct process *p)
+bool killed_unseen(const struct process *p)
 {
     const struct fdr_file_info *info = fdr_file_info(p->file);
     return !info->reason[0] && !info->has_cause && !info->has_end;
@@ -98,7 +34,7 @@ static bool killed_unseen(const struct process *p)
 
 /* True if another file of the same recording is better: a later one. Any file is better than the rest of a live file
  * that is over. */
-static bool covered_by_other_file(const struct verdict *v, size_t i)
+static bool covered_by_other_file(const struct standing *v, size_t i)
 {
     const struct process *p = &v->process[i];
     const struct fdr_file_info *mine = fdr_file_info(p->file);
@@ -113,7 +49,7 @@ static bool covered_by_other_file(const struct verdict *v, size_t i)
 }
 
 /* Keeps one file of each process, the newest. */
-static void leave_out_older(struct verdict *v)
+void leave_out_older(struct standing *v)
 {
     struct process *older = calloc(v->processes + 1, sizeof *older);
     size_t left = 0;
@@ -130,7 +66,7 @@ static void leave_out_older(struct verdict *v)
 
 /* For a file left by a kill, without one of fdr's own threads that noted the time: uses the latest moment seen by any
  * file of the same host. */
-static void set_end_from_host(struct verdict *v)
+void set_end_from_host(struct standing *v)
 {
     for (size_t i = 0; i < v->processes; i++)
         for (size_t j = 0; j < v->processes; j++) {
@@ -141,7 +77,7 @@ static void set_end_from_host(struct verdict *v)
         }
 }
 
-static const struct fdr_task_info *task_of(const struct fdr_file *file, uint32_t tid)
+const struct fdr_task_info *task_of(const struct fdr_file *file, uint32_t tid)
 {
     const struct fdr_task_info *t;
     for (size_t i = 0, n = fdr_tasks(file, &t); i < n; i++)
@@ -162,7 +98,7 @@ static bool add(struct stuck **list, size_t *count, const struct process *p, con
     return true;
 }
 
-static bool is_stopped(const struct fdr_task_info *t) { return t && (t->state == 'T' || t->state == 't' || t->frozen); }
+bool is_stopped(const struct fdr_task_info *t) { return t && (t->state == 'T' || t->state == 't' || t->frozen); }
 
 /* Idle are threads that wait for work. Those of a stopped process cannot take any. The thread that the watchdog
  * reported was not idle. Other files do not show it. */
@@ -185,7 +121,7 @@ static uint64_t usual_limit(const struct fdr_file_info *info)
 }
 
 /* limit NOT_SAID: the usual one. */
-static void find_stuck(struct verdict *v, struct process *p, uint64_t limit)
+static void find_stuck(struct standing *v, struct process *p, uint64_t limit)
 {
     const struct fdr_file_info *info = fdr_file_info(p->file);
     if (limit == NOT_SAID) limit = usual_limit(info);
@@ -217,7 +153,7 @@ static int by_since(const void *x, const void *y)
 
 /* ---- the region that most of them are in ------------------------------------------------------------------------ */
 
-static bool stands_in(const struct verdict *v, const struct process *p, const char *region)
+static bool stands_in(const struct standing *v, const struct process *p, const char *region)
 {
     for (size_t i = 0; i < v->count; i++)
         if (v->stuck[i].process == p && strcmp(v->stuck[i].region, region) == 0) return true;
@@ -225,7 +161,7 @@ static bool stands_in(const struct verdict *v, const struct process *p, const ch
 }
 
 /* The number of processes with a thread that hangs in this region. */
-static size_t processes_in_region(const struct verdict *v, const char *region)
+static size_t processes_in_region(const struct standing *v, const char *region)
 {
     size_t n = 0;
     for (size_t p = 0; p < v->processes; p++) n += stands_in(v, &v->process[p], region);
@@ -240,7 +176,7 @@ static int by_region_and_process(const void *x, const void *y)
 }
 
 /* The region in which threads of most processes hang; of several, the one with the earliest. NULL: no thread hangs. */
-static const char *most_common_region(const struct verdict *v)
+static const char *most_common_region(const struct standing *v)
 {
     const struct stuck **sorted = calloc(v->count + 1, sizeof *sorted), *best = NULL;
     size_t most = 0;
@@ -321,7 +257,7 @@ static void print_path(const struct stuck *s)
     putchar('\n');
 }
 
-static void print_stuck(const struct verdict *v, const struct stuck *s, bool with_stack)
+static void print_stuck(const struct standing *v, const struct stuck *s, bool with_stack)
 {
     char stood[HUMAN_BYTES], name[HUMAN_BYTES];
     const struct fdr_file_info *info = fdr_file_info(s->process->file);
@@ -353,7 +289,7 @@ static void print_elsewhere(const struct process *p)
     else printf(", which still runs\n");
 }
 
-static void print_others(const struct verdict *v, const char *region)
+static void print_others(const struct standing *v, const char *region)
 {
     printf("\n%zu of %zu processes stand in %s\n", processes_in_region(v, region), v->processes, plain_name(region));
     for (size_t i = 0; i < v->processes; i++)
@@ -361,7 +297,7 @@ static void print_others(const struct verdict *v, const char *region)
     print_missing_ranks(&v->ranks);
 }
 
-static void print_unknown_ends(const struct verdict *v)
+static void print_unknown_ends(const struct standing *v)
 {
     for (size_t i = 0; i < v->processes; i++) {
         const struct process *p = &v->process[i];
@@ -373,7 +309,7 @@ static void print_unknown_ends(const struct verdict *v)
     }
 }
 
-static void print_given_times(const struct verdict *v)
+static void print_given_times(const struct standing *v)
 {
     for (size_t i = 0; i < v->processes; i++) {
         const struct process *p = &v->process[i];
@@ -387,7 +323,7 @@ static void print_given_times(const struct verdict *v)
 }
 
 /* "idle: pid 12 on vm: 3 threads wait for work: bio_close (condition), ...". */
-static void print_idle(const struct verdict *v)
+static void print_idle(const struct standing *v)
 {
     enum { NAMES = 6 };
     for (size_t i = 0, end; i < v->idle_count; i = end) {
@@ -406,20 +342,20 @@ static void print_idle(const struct verdict *v)
     }
 }
 
-static void print_unseen(const struct verdict *v)
+void print_unseen(const struct standing *v)
 {
     for (size_t i = 0; i < v->processes; i++)
         if (v->process[i].unseen[0]) printf("note: %s\n", v->process[i].unseen);
 }
 
-static void print_left_out(const struct verdict *v)
+void print_left_out(const struct standing *v)
 {
     if (v->left_out) printf("note: left out, as there is a newer file of the same process:");
     for (size_t i = 0; i < v->left_out; i++) printf(" %s", plain_name(v->process[v->processes + i].path));
     if (v->left_out) putchar('\n');
 }
 
-static void print_report(const struct verdict *v)
+static void print_report(const struct standing *v)
 {
     size_t threads = 0;
     for (size_t i = 0; i < v->processes; i++) threads += v->process[i].threads;
@@ -469,7 +405,7 @@ static json_t *stuck_json(const struct stuck *s)
     return o;
 }
 
-static int print_object(const struct verdict *v)
+static int print_object(const struct standing *v)
 {
     const char *region = most_common_region(v);
     enum { MISSING_LISTED = 4096 };
@@ -506,16 +442,7 @@ static int print_object(const struct verdict *v)
     return print_json(o);
 }
 
-/* Asks the kernel about the threads of a process that runs. A live file of one was read as a copy of the process. */
-static void look_at(struct process *p)
-{
-    const struct fdr_file_info *info = fdr_file_info(p->file);
-    uint32_t pid = process_named(p->path);
-    if (strcmp(info->reason, "live") != 0) return;
-    p->looked_at = fdr_process_look(p->file, pid ? pid : info->pid, p->unseen, sizeof p->unseen) == 0;
-}
-
-static void free_verdict(struct verdict *v)
+void free_standing(struct standing *v)
 {
     free(v->process);
     free(v->ranks.rank);
@@ -523,44 +450,14 @@ static void free_verdict(struct verdict *v)
     free(v->idle);
 }
 
-int verb_hang(int argc, char **argv)
+/* ---- the door --------------------------------------------------------------------------------------------------- */
+
+int report_standing(struct standing *v, uint64_t limit_ns, bool json)
 {
-    static const struct argp_child children[] = {{&names_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {
-        options,
-        parse,
-        "FILE...",
-        "Shows which threads stand in open regions and since when, over the recordings of one or many processes. Then "
-        "it shows the region where most processes stand, the processes elsewhere, and the ranks without a recording. "
-        "Also takes process numbers. Exit code 1: something hangs.",
-        children,
-        NULL,
-        NULL};
-    struct arguments a = {.limit_ns = NOT_SAID};
-    struct verdict v = {0};
-    int status = DONE, damage = DONE;
-    parse_arguments(&argp, argc, argv, &a);
-    v.process = calloc((size_t)a.count, sizeof *v.process);
-    v.ranks.rank = calloc((size_t)a.count, sizeof *v.ranks.rank);
-    for (int i = 0; v.process && v.ranks.rank && i < a.count; i++) {
-        struct fdr_file *file = open_recording(a.paths[i], &damage);
-        if (file)
-            v.process[v.processes++] = (struct process){
-                .file = file, .path = a.paths[i], .end_real_ns = end_of(fdr_file_info(file))};
-    }
-    leave_out_older(&v);
-    for (size_t i = 0; i < v.processes; i++) look_at(&v.process[i]);
-    set_end_from_host(&v);
-    for (size_t i = 0; i < v.processes; i++) find_stuck(&v, &v.process[i], a.limit_ns);
-    sort_ranks(&v.ranks);
-    if (v.count) qsort(v.stuck, v.count, sizeof *v.stuck, by_since);
-    if (v.processes) {
-        if (!a.json) print_report(&v);
-        status = a.json ? print_object(&v) : finish_output();
-    }
-    if (v.count) status = worse(status, DIFFERENT);
-    for (size_t i = 0; i < v.processes + v.left_out; i++)
-        damage = worse(damage, close_partly_read(v.process[i].file, v.process[i].path));
-    free_verdict(&v);
-    return worse(status, damage);
+    for (size_t i = 0; i < v->processes; i++) find_stuck(v, &v->process[i], limit_ns);
+    sort_ranks(&v->ranks);
+    if (v->count) qsort(v->stuck, v->count, sizeof *v->stuck, by_since);
+    if (!json) print_report(v);
+    int status = json ? print_object(v) : finish_output();
+    return v->count ? worse(status, DIFFERENT) : status;
 }

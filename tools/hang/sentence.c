@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* The verdict in words: one sentence that says who is behind, what the others wait in, and what it does meanwhile. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/hang/verdict.h"
+
+const char *const hang_kind_name[] = {"stopped", "computing", "io",    "lock",   "mismatch",
+                                      "cycle",   "dead",      "ended", "absent", "unknown"};
+const char *const rank_class_name[] = {"stopped", "computing", "waiting", "io",     "lock",   "ended",
+                                       "dead",    "mismatch",  "cycle",   "absent", "unknown"};
+const char *const judgement_name[] = {"none", "slow", "undecided", "hang"};
+
+static void add(char *text, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void add(char *text, size_t bytes, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list list;
+    va_start(list, format);
+    if (used < bytes) vsnprintf(text + used, bytes - used, format, list);
+    va_end(list);
+}
+
+const char *hang_time_text(uint64_t ns, char text[24])
+{
+    double s = (double)ns / 1e9;
+    if (s < 0.1) snprintf(text, 24, "%.1f ms", s * 1e3);
+    else if (s < 600) snprintf(text, 24, "%.1f s", s);
+    else if (s < 36000) snprintf(text, 24, "%.0f min", s / 60);
+    else snprintf(text, 24, "%.1f h", s / 3600);
+    return text;
+}
+
+const char *hang_ranks_text(const uint32_t *rank, size_t count, char *text, size_t bytes)
+{
+    *text = 0;
+    for (size_t i = 0, end; i < count; i = end) {
+        for (end = i + 1; end < count && rank[end] == rank[end - 1] + 1;) end++;
+        if (strlen(text) + 32 > bytes) {
+            add(text, bytes, ", ...");
+            break;
+        }
+        add(text, bytes, "%s%u", i ? ", " : "", rank[i]);
+        if (end > i + 1) add(text, bytes, "%s%u", end == i + 2 ? ", " : "-", rank[end - 1]);
+    }
+    return text;
+}
+
+static const char *comm_name(const struct job *job, uint64_t identity)
+{
+    const struct job_comm *c = job_comm_of(job, identity);
+    return c && c->name[0] ? c->name : "a communicator";
+}
+
+static void add_envelope(const struct job_wait *w, bool sends, char *text, size_t bytes)
+{
+    add(text, bytes, sends ? " to " : " from ");
+    if (w->peer == FDR_MPI_ANY) add(text, bytes, "any rank");
+    else if (w->peer == UINT32_MAX) add(text, bytes, "an unknown rank");
+    else add(text, bytes, "rank %u", w->peer);
+    if (w->tag == INT32_MIN) add(text, bytes, ", any tag");
+    else add(text, bytes, ", tag %d", w->tag);
+}
+
+const char *hang_call_text(const struct job *job, const struct job_wait *w, char *text, size_t bytes)
+{
+    bool requests = w->kind == FDR_MPI_WAIT_REQUESTS || w->kind == FDR_MPI_WAIT_ANY;
+    bool message = (w->kind >= FDR_MPI_WAIT_SEND && w->kind <= FDR_MPI_WAIT_PROBE) ||
+                   (requests && w->pending && w->operation <= 1);
+    snprintf(text, bytes, "%s", w->call[0] ? w->call : "MPI");
+    if (requests && w->operation > 1) add(text, bytes, " for %s", w->collective);
+    if (requests && message) add(text, bytes, " for a message");
+    if (message) add_envelope(w, w->kind == FDR_MPI_WAIT_SEND || (requests && w->operation == 1), text, bytes);
+    else if (w->ordinal != UINT64_MAX) add(text, bytes, " #%llu", (unsigned long long)w->ordinal);
+    if (w->comm) add(text, bytes, "%s %s", message ? "," : " on", comm_name(job, w->comm));
+    if (!message && w->peer < FDR_MPI_ANY) add(text, bytes, ", root %u", w->peer);
+    if (requests && w->pending > 1) add(text, bytes, " (%u requests are open)", w->pending);
+    return text;
+}
+
+/* "rank 1", "ranks 0-2, 7", "1,000 ranks (0-999)" */
+static void add_ranks(const uint32_t *rank, size_t count, char *text, size_t bytes)
+{
+    char list[64];
+    add(text, bytes, "rank%s %s", count == 1 ? "" : "s", hang_ranks_text(rank, count, list, sizeof list));
+}
+
+static void add_others(const struct finding *f, char *text, size_t bytes)
+{
+    if (f->waitings == 1) add(text, bytes, "rank %u waits", f->waiting[0]);
+    else add(text, bytes, "%zu others wait", f->waitings);
+}
+
+/* What one that is behind does. */
+static void add_doing(const struct job *job, const struct finding *f, char *text, size_t bytes)
+{
+    const struct job_rank *r = f->one < job->ranks ? &job->rank[f->one] : NULL;
+    const char *it = f->behinds == 1 ? "it" : "they", *s = f->behinds == 1 ? "s" : "";
+    char call[160];
+    switch (f->kind) {
+    case BY_STOPPED: add(text, bytes, "%s %s stopped", it, f->behinds == 1 ? "is" : "are"); break;
+    case BY_DEAD: add(text, bytes, "%s died%s%s", it, r && r->cause[0] ? " of " : "", r ? r->cause : ""); break;
+    case BY_ENDED:
+        if (r && r->wait.in_call) add(text, bytes, "%s %s called MPI_Finalize", it, f->behinds == 1 ? "has" : "have");
+        else add(text, bytes, "%s %s ended", it, f->behinds == 1 ? "has" : "have");
+        return;
+    case BY_ABSENT: add(text, bytes, "%s %s no recording", it, f->behinds == 1 ? "has" : "have"); return;
+    case BY_IO: add(text, bytes, "%s wait%s for I/O", it, s); break;
+    case BY_LOCK: add(text, bytes, "%s wait%s for a lock", it, s); break;
+    case BY_UNKNOWN:
+        if (r) add(text, bytes, "%s stand%s in %s", it, s, hang_call_text(job, &r->wait, call, sizeof call));
+        return;
+    default:
+        if (r && r->wait.in_call) {
+            add(text, bytes, "%s poll%s in %s", it, s, r->wait.call);
+            return;
+        }
+        add(text, bytes, "%s %s%s", it, r && r->doing == SLEEPS ? "sleep" : "compute", s);
+    }
+    if (r && r->where[0] && f->kind != BY_DEAD) add(text, bytes, " in %s", r->where);
+    if (r && r->end != GOES_ON && f->kind != BY_DEAD)
+        add(text, bytes, ", until %s %s killed%s%s", it, f->behinds == 1 ? "was" : "were", r->cause[0] ? " by " : "",
+            r->cause);
+}
+
+static void say_circle(const struct job *job, const struct finding *f, char *text, size_t bytes)
+{
+    enum { TOLD = 4 };
+    char call[160];
+    add_ranks(f->behind, f->behinds, text, bytes);
+    add(text, bytes, " wait for each other in a circle");
+    for (size_t i = 0; i < f->behinds && i < TOLD; i++) {
+        const struct job_rank *r = &job->rank[job_find(job, f->behind[i])];
+        add(text, bytes, "%s rank %u in %s", i ? ";" : ":", r->rank, hang_call_text(job, &r->wait, call, sizeof call));
+    }
+    if (f->behinds > TOLD) add(text, bytes, "; ...");
+}
+
+static void say_mismatch(const struct job *job, const struct finding *f, char *text, size_t bytes)
+{
+    const struct job_rank *odd = &job->rank[f->one], *r = &job->rank[f->waits];
+    char call[160];
+    add_ranks(f->behind, f->behinds, text, bytes);
+    if (!odd->wait.in_call || odd->wait.comm != r->wait.comm || odd->wait.ordinal != r->wait.ordinal) {
+        add(text, bytes, " left %s, where %zu others stand", hang_call_text(job, &r->wait, call, sizeof call),
+            f->waitings);
+        return;
+    }
+    add(text, bytes, f->behinds == 1 ? " calls %s" : " call %s", hang_call_text(job, &odd->wait, call, sizeof call));
+    if (!f->waitings) {
+        for (size_t i = 1; i < f->behinds && i < 3; i++)
+            add(text, bytes, ", rank %u %s", f->behind[i],
+                hang_call_text(job, &job->rank[job_find(job, f->behind[i])].wait, call, sizeof call));
+        add(text, bytes, ": these do not fit");
+        return;
+    }
+    add(text, bytes, ", where ");
+    if (f->waitings == 1) add(text, bytes, "rank %u calls", f->waiting[0]);
+    else add(text, bytes, "%zu others call", f->waitings);
+    add(text, bytes, " %s", hang_call_text(job, &r->wait, call, sizeof call));
+}
+
+void hang_say_finding(const struct job *job, const struct verdict *v, const struct finding *f, char *text, size_t bytes)
+{
+    char call[160], time[24];
+    uint64_t since = v->now_ns > f->since_ns ? v->now_ns - f->since_ns : 0;
+    *text = 0;
+    if (f->kind == BY_CYCLE || f->kind == BY_MISMATCH) {
+        (f->kind == BY_CYCLE ? say_circle : say_mismatch)(job, f, text, bytes);
+        add(text, bytes, ", since %s", hang_time_text(since, time));
+        if (f->kind == BY_CYCLE && f->waitings) {
+            add(text, bytes, "; ");
+            add_others(f, text, bytes);
+            add(text, bytes, " for them");
+        }
+        return;
+    }
+    if (f->kind == BY_ABSENT && f->behinds > 1) add(text, bytes, "one or more of ");
+    add_ranks(f->behind, f->behinds, text, bytes);
+    add(text, bytes, f->behinds == 1 || f->kind == BY_ABSENT ? " is behind: " : " are behind: ");
+    add_others(f, text, bytes);
+    add(text, bytes, " for %s in %s since %s; ", f->behinds == 1 ? "it" : "them",
+        hang_call_text(job, &job->rank[f->waits].wait, call, sizeof call), hang_time_text(since, time));
+    add_doing(job, f, text, bytes);
+}
+
+void hang_say_why(const struct job *job, const struct finding *f, char *text, size_t bytes)
+{
+    const struct job_rank *r = f->one < job->ranks ? &job->rank[f->one] : NULL;
+    char stood[24], limit[24];
+    uint64_t stands = r && r->seen_ns > r->moved_ns ? r->seen_ns - r->moved_ns : 0;
+    *text = 0;
+    if (r) hang_time_text(stands, stood), hang_time_text(hang_limit(job, r), limit);
+    if (f->kind == BY_CYCLE) add(text, bytes, "none of them can go on before another one does");
+    else if (f->kind == BY_MISMATCH && f->judgement != HANG)
+        add(text, bytes, "all have begun it, so it should end at once; another call may have had its number");
+    else if (f->kind == BY_MISMATCH) add(text, bytes, "all ranks must call the same collective, with the same root");
+    else if (f->judgement == NOTHING) add(text, bytes, "such short waits are usual");
+    else if (f->kind == BY_ABSENT) add(text, bytes, "no recording shows what the rank does that all wait for");
+    else if (f->kind == BY_STOPPED) add(text, bytes, "a stopped process never comes");
+    else if (f->kind == BY_DEAD || f->kind == BY_ENDED) add(text, bytes, "it will never come");
+    else if (f->judgement == SLOW)
+        add(text, bytes, r && r->moves == YES ? "it moves" : r && r->busy == YES ? "it uses processor time, and nothing proves that it is stuck" : "it moved a moment ago");
+    else if (f->judgement == HANG)
+        add(text, bytes, "nothing of it has moved for %s; the limit is %s", stood, limit);
+    else add(text, bytes, "nothing of it has moved for %s; it counts as a hang from %s on", stood, limit);
+}
+
+static void say_nothing(const struct job *job, struct verdict *v)
+{
+    size_t waiting = 0, stopped = 0;
+    for (size_t i = 0; i < job->ranks; i++) {
+        waiting += v->class_of[i] == IS_WAITING;
+        stopped += job->rank[i].stopped;
+    }
+    if (v->judgement == NOTHING) {
+        snprintf(v->sentence, sizeof v->sentence, "nobody is behind: of %zu ranks, %zu wait in MPI", job->ranks, waiting);
+        snprintf(v->why, sizeof v->why, "no rank waits for one that has not come");
+        return;
+    }
+    snprintf(v->sentence, sizeof v->sentence,
+             stopped ? "%zu of %zu ranks are stopped, and nobody waits for them yet"
+                     : "%zu of %zu ranks wait in MPI for long, and no counter shows for whom",
+             stopped ? stopped : waiting, job->ranks);
+    snprintf(v->why, sizeof v->why, "%s",
+             stopped ? "others may come to wait for them" : "fdr does not know what these calls wait for, or the messages are on their way");
+}
+
+void hang_say(const struct job *job, struct verdict *v)
+{
+    const struct finding *f = v->findings && v->finding[0].judgement == v->judgement ? v->finding : NULL;
+    if (f && v->judgement != NOTHING) {
+        hang_say_finding(job, v, f, v->sentence, sizeof v->sentence);
+        hang_say_why(job, f, v->why, sizeof v->why);
+        return;
+    }
+    say_nothing(job, v);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* The processes that fdr hang looks at, and the threads of them that stand. */
+#ifndef FDRI_TOOLS_HANG_THREADS_H
+#define FDRI_TOOLS_HANG_THREADS_H
+
+#include "tools/common/job_ranks.h"
+#include "tools/common/verbs.h"
+
+#define NOT_SAID UINT64_MAX
+
+struct process {
+    struct fdr_file *file;
+    const char *path;
+    uint64_t end_real_ns;  /* the newest moment known of the process, since 1970 */
+    size_t threads, stuck; /* live threads with open regions; those of them without progress */
+    /* further threads, whose times come from the caller: their time without progress is unknown */
+    size_t unknown_threads;
+    uint64_t processor_before, before_ns; /* processor time at the first look, and when that was */
+    bool superseded;  /* another file of this process is better */
+    bool looked_at;   /* it runs, and the kernel's view of its threads is known */
+    char unseen[320]; /* what the kernel did not show of it */
+};
+struct stuck {
+    const struct process *process;
+    const struct fdr_location_info *location;
+    const struct fdr_task_info *task; /* NULL: not known */
+    char region[256];
+    uint64_t stood_ns, since_real_ns;
+};
+struct standing {
+    struct process *process; /* followed by the files left out, of the same processes */
+    size_t processes, left_out;
+    struct stuck *stuck;
+    size_t count;
+    struct stuck *idle;
+    size_t idle_count;
+    struct ranks ranks;
+};
+
+
+/* ns since 1970 of a time of the recording; the newest moment known of its process. */
+uint64_t real_of(const struct fdr_file_info *info, uint64_t ns);
+uint64_t end_of(const struct fdr_file_info *info);
+/* True for a file left by a kill: its threads may have stood longer than the file shows. */
+bool killed_unseen(const struct process *p);
+/* Keeps one file of each process, the newest. */
+void leave_out_older(struct standing *v);
+void set_end_from_host(struct standing *v);
+const struct fdr_task_info *task_of(const struct fdr_file *file, uint32_t tid);
+bool is_stopped(const struct fdr_task_info *t);
+void print_unseen(const struct standing *v);
+void print_left_out(const struct standing *v);
+/* Finds the threads that stand for the limit (NOT_SAID: the usual one) and shows them. The exit code. */
+int report_standing(struct standing *v, uint64_t limit_ns, bool json);
+void free_standing(struct standing *v);
+
+#endif
