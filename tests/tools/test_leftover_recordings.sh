@@ -207,7 +207,7 @@ expect 1 "hang over two" "$fdr" hang --for 1ms --json "$pid" "$other"
 python3 - <<'END' || fail "hang --json"
 import json
 v = json.load(open("out.txt"))
-assert v["hangs"] and v["processes"] == 2 and len(v["stuck"]) == 2 and len(v["absent"]) == 1, v
+assert v["judgement"] == "hang" and v["hangs"] and len(v["processes"]) == 2 and len(v["stuck"]) == 2 and len(v["absent"]) == 1, v
 END
 # A dead process's file says how long its threads had stood still. In a bundle this time ends with the signal, in other
 # files with the last look of fdr's own thread.
@@ -274,7 +274,7 @@ has "3 of 4 processes stand in exchange" "hang over two files of one process"
 has "note: left out, .*: ranks/[^ ]*r3.1.fdr$" "hang over two files of one process"
 expect 1 "the same as JSON" "$fdr" hang --json --for 0ns ranks/*.r*.[12].fdr
 has '"left_out": \["ranks/[^,]*r3.1.fdr"\]' "the same as JSON"
-has '"processes": 4,' "the same as JSON"
+python3 -c 'import json; assert len(json.load(open("out.txt"))["processes"]) == 4' || fail "the same as JSON"
 expect 1 "hang over ranks" "$fdr" hang --for 0ns ranks/*.r*.1.fdr
 has "3 of 4 processes stand in exchange" "hang over ranks"
 has "not there: rank 3 .*which stands elsewhere" "hang over ranks"

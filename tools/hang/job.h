@@ -6,7 +6,7 @@
  *   look.c     one process: its state, its progress     proof.c     who can never go on
  *   verdict.h  the verdict                              judge.c     who is behind, and what to call it
  *   sentence.c the verdict in words                     print.c, json.c  what the command shows
- *   threads.c  processes without MPI: threads that stand, by locks and regions
+ *   threads.c, threads_json.c  processes without MPI: threads that stand, by locks and regions
  *
  * job.h, edges.c, proof.c, judge.c and sentence.c are pure: tests run them on made-up jobs with a clock of their own.
  * Neighbours: common/ below; recordings are read through fdr/reader.h alone. */

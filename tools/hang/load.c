@@ -44,6 +44,8 @@ static bool add_comm(struct job *job, const struct fdr_file *file, uint32_t id)
     struct job_comm *to = &job->comm[job->comms++];
     *to = (struct job_comm){.identity = c->identity, .size = c->size, .member = c->size ? c->world_rank : NULL};
     snprintf(to->name, sizeof to->name, "%s", id ? plain_name(c->name) : "MPI_COMM_WORLD");
+    if (strcmp(to->name, "communicator") == 0) /* it has no name */
+        snprintf(to->name, sizeof to->name, "a communicator of %u ranks", c->size);
     return true;
 }
 

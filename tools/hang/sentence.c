@@ -143,8 +143,8 @@ static void say_mismatch(const struct job *job, const struct finding *f, char *t
     char call[160];
     add_ranks(f->behind, f->behinds, text, bytes);
     if (!odd->wait.in_call || odd->wait.comm != r->wait.comm || odd->wait.ordinal != r->wait.ordinal) {
-        add(text, bytes, " left %s, where %zu others stand", hang_call_text(job, &r->wait, call, sizeof call),
-            f->waitings);
+        add(text, bytes, " left %s, where %zu other%s", hang_call_text(job, &r->wait, call, sizeof call), f->waitings,
+            f->waitings == 1 ? " stands" : "s stand");
         return;
     }
     add(text, bytes, f->behinds == 1 ? " calls %s" : " call %s", hang_call_text(job, &odd->wait, call, sizeof call));

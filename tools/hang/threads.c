@@ -153,7 +153,7 @@ static int by_since(const void *x, const void *y)
 
 /* ---- the region that most of them are in ------------------------------------------------------------------------ */
 
-static bool stands_in(const struct standing *v, const struct process *p, const char *region)
+bool stands_in(const struct standing *v, const struct process *p, const char *region)
 {
     for (size_t i = 0; i < v->count; i++)
         if (v->stuck[i].process == p && strcmp(v->stuck[i].region, region) == 0) return true;
@@ -176,7 +176,7 @@ static int by_region_and_process(const void *x, const void *y)
 }
 
 /* The region in which threads of most processes hang; of several, the one with the earliest. NULL: no thread hangs. */
-static const char *most_common_region(const struct standing *v)
+const char *most_common_region(const struct standing *v)
 {
     const struct stuck **sorted = calloc(v->count + 1, sizeof *sorted), *best = NULL;
     size_t most = 0;
@@ -206,7 +206,7 @@ static void print_process(const struct process *p)
 }
 
 /* The thread's native stack, if the watchdog took one; else SIZE_MAX. */
-static size_t stack_of(const struct stuck *s)
+size_t stack_of(const struct stuck *s)
 {
     const struct fdr_crash_thread_info *t;
     size_t n = fdr_crash_threads(s->process->file, &t);
@@ -371,77 +371,6 @@ static void print_report(const struct standing *v)
     print_left_out(v);
 }
 
-/* ---- as JSON ---------------------------------------------------------------------------------------------------- */
-
-static json_t *process_json(const struct process *p)
-{
-    const struct fdr_file_info *info = fdr_file_info(p->file);
-    json_t *o = json_object();
-    json_object_set_new(o, "pid", json_u64(info->pid));
-    json_object_set_new(o, "rank", info->rank >= 0 ? json_integer(info->rank) : json_null());
-    json_object_set_new(o, "host", json_text(info->host));
-    return o;
-}
-
-static json_t *stuck_json(const struct stuck *s)
-{
-    json_t *o = process_json(s->process), *open = json_array();
-    for (size_t i = 0; i < s->location->open_count; i++)
-        json_array_append_new(open, json_text(region_name(s->process->file, s->location->open[i].region)));
-    json_object_set_new(o, "location", json_u64(s->location->id));
-    json_object_set_new(o, "tid", json_u64(s->location->tid));
-    json_object_set_new(o, "thread", json_text(s->location->name));
-    json_object_set_new(o, "region", json_text(s->region));
-    json_object_set_new(o, "open", open);
-    json_object_set_new(o, "stood_ns", json_u64(s->stood_ns));
-    json_object_set_new(o, "since_realtime_ns", json_u64(s->since_real_ns));
-    size_t stack = stack_of(s);
-    json_object_set_new(o, "frames", stack != SIZE_MAX ? frames_json(s->process->file, stack) : json_array());
-    json_object_set_new(o, "state", s->task ? json_pack("s#", &s->task->state, 1) : json_null());
-    json_object_set_new(o, "frozen", s->task ? json_boolean(s->task->frozen) : json_null());
-    json_object_set_new(o, "waits_for", s->task && s->task->waits_for[0] ? json_text(s->task->waits_for) : json_null());
-    json_object_set_new(o, "lock_owner", s->task && s->task->lock_owner ? json_u64(s->task->lock_owner) : json_null());
-    json_object_set_new(o, "cut", json_boolean(stack != SIZE_MAX && stack_is_cut(s->process->file, stack)));
-    return o;
-}
-
-static int print_object(const struct standing *v)
-{
-    const char *region = most_common_region(v);
-    enum { MISSING_LISTED = 4096 };
-    uint64_t count = 0, unknown = 0;
-    json_t *o = json_object(), *stuck = json_array(), *absent = json_array(), *missing = json_array(),
-           *left_out = json_array(), *idle = json_array(), *unseen = json_array();
-    for (size_t i = 0; i < v->idle_count; i++) json_array_append_new(idle, stuck_json(&v->idle[i]));
-    for (size_t i = 0; i < v->processes; i++)
-        if (v->process[i].unseen[0]) json_array_append_new(unseen, json_text(v->process[i].unseen));
-    json_object_set_new(o, "idle", idle);
-    json_object_set_new(o, "unseen", unseen);
-    for (size_t i = 0; i < v->count; i++) json_array_append_new(stuck, stuck_json(&v->stuck[i]));
-    for (size_t i = 0; region && i < v->processes; i++)
-        if (!stands_in(v, &v->process[i], region)) json_array_append_new(absent, process_json(&v->process[i]));
-    for (size_t i = 0; i <= v->ranks.count; i++) {
-        int64_t from, end;
-        if (!missing_ranks(&v->ranks, i, &from, &end)) continue;
-        count += (uint64_t)(end - from);
-        for (; from < end && json_array_size(missing) < MISSING_LISTED; from++)
-            json_array_append_new(missing, json_integer(from));
-    }
-    for (size_t i = 0; i < v->processes; i++) unknown += v->process[i].unknown_threads;
-    for (size_t i = 0; i < v->left_out; i++)
-        json_array_append_new(left_out, json_text(v->process[v->processes + i].path));
-    json_object_set_new(o, "left_out", left_out);
-    json_object_set_new(o, "given_times_threads", json_u64(unknown));
-    json_object_set_new(o, "hangs", json_boolean(v->count > 0));
-    json_object_set_new(o, "processes", json_u64(v->processes));
-    json_object_set_new(o, "stuck", stuck);
-    json_object_set_new(o, "region", region ? json_text(region) : json_null());
-    json_object_set_new(o, "absent", absent);
-    json_object_set_new(o, "missing_ranks", missing);
-    json_object_set_new(o, "missing_rank_count", json_u64(count));
-    return print_json(o);
-}
-
 void free_standing(struct standing *v)
 {
     free(v->process);
@@ -458,6 +387,6 @@ int report_standing(struct standing *v, uint64_t limit_ns, bool json)
     sort_ranks(&v->ranks);
     if (v->count) qsort(v->stuck, v->count, sizeof *v->stuck, by_since);
     if (!json) print_report(v);
-    int status = json ? print_object(v) : finish_output();
+    int status = json ? print_standing_json(v) : finish_output();
     return v->count ? worse(status, DIFFERENT) : status;
 }

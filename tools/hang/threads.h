@@ -53,5 +53,11 @@ void print_left_out(const struct standing *v);
 /* Finds the threads that stand for the limit (NOT_SAID: the usual one) and shows them. The exit code. */
 int report_standing(struct standing *v, uint64_t limit_ns, bool json);
 void free_standing(struct standing *v);
+/* Does a thread of the process stand in this region? The region in which threads of most processes stand; NULL: none
+ * stands. The index of the thread's native stack, if the watchdog took one; else SIZE_MAX. */
+bool stands_in(const struct standing *v, const struct process *p, const char *region);
+const char *most_common_region(const struct standing *v);
+size_t stack_of(const struct stuck *s);
+int print_standing_json(const struct standing *v); /* threads_json.c */
 
 #endif
