@@ -557,6 +557,30 @@ static void select_some(struct fdr_file *f, uint64_t h)
     if (every || h % 16 == 5) export(f, &s);
 }
 
+/* The file joined with itself. */
+static void joined(struct fdr_file *f, uint64_t h)
+{
+    struct fdr_file *twice[] = {f, f};
+    struct fdr_origin origin;
+    const int ranks[] = {0, 1};
+    struct fdr_file *job = fdr_files_join(twice, ranks, 2);
+    size_t count = fdr_location_count(f);
+    if (!job) return;
+    claim(fdr_location_count(job) == 2 * count, "a joined file has all locations");
+    for (size_t i = 0; i < 2 * count; i++) {
+        claim(fdr_location_origin(job, (uint32_t)i, &origin) && origin.file == i / count, "each has its origin");
+        claim(origin.id == fdr_location_info(f, i % count)->id, "and its id there");
+    }
+    walk(job, NULL);
+    accounts(job, false);
+    select_some(job, h);
+    definitions(job);
+    locations(job);
+    info(job);
+    claim(fdr_file_verify(job) == fdr_file_verify(f), "a joined file is as whole as its files");
+    fdr_file_close(job);
+}
+
 /* A recovered or converted file of a larger arena would take longer than all the rest. */
 static bool small(struct fdr_file *f) { return fdr_file_info(f)->buffer_bytes <= 1u << 20; }
 
@@ -588,6 +612,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     locations(f);
     crash(f);
     if (every || h % 16 == 3) export(f, NULL);
+    if (every || h % 8 == 2) joined(f, h);
     if ((every || h % 4 == 1) && small(f)) recover(f);
     fdr_file_close(f);
     return 0;

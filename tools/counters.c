@@ -41,7 +41,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         if (a->limit == 0) a->limit = UINT64_MAX;
         return 0;
     case 'j': a->json = true; return 0;
-    case ARGP_KEY_ARG: return one_file(state, key, text, &a->path);
+    case ARGP_KEY_ARG: return some_files(state, key, text, &a->files);
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -102,18 +102,19 @@ int verb_counters(int argc, char **argv)
     static const struct argp argp = {
         options,
         parse,
-        "[FILE]",
+        "[FILE...]",
         "Without FILE: which counters work on this machine, found by trying each, and why the others do not. "
-        "With FILE: amounts and rates of the counters in a recording.",
+        "With FILE: amounts and rates of the counters in a recording. Several FILEs are the ranks of one job.",
         NULL,
         NULL,
         NULL};
     struct counters_arguments a = {.slices = 20};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
-    if (!a.path) return list(&a);
-    struct fdr_file *file = open_recording(a.path, &status);
-    if (!file) return status;
-    status = worse(status, print_counters(&a, file));
-    return worse(status, close_recording(file, a.path, true));
+    if (!a.files.count) return list(&a);
+    struct job_files job;
+    if (!open_files(&job, &a.files, &status)) return status;
+    a.path = job.name;
+    status = worse(status, print_counters(&a, job.file));
+    return worse(status, close_files(&job, true));
 }

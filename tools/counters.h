@@ -4,9 +4,11 @@
 #define FDRI_TOOLS_COUNTERS_H
 
 #include "tools/common/counter_rates.h"
+#include "tools/common/job_files.h"
 
 struct counters_arguments {
-    const char *path, *glob;
+    struct file_list files;
+    const char *path, *glob; /* path: for messages */
     enum rate_by by;
     bool json;
     uint64_t slices, limit;

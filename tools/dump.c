@@ -6,11 +6,13 @@
 
 #include "tools/common/verbs.h"
 #include "tools/common/fast_output.h"
+#include "tools/common/job_files.h"
 #include "tools/common/selection.h"
 #include "tools/common/short_names.h"
 
 struct arguments {
-    const char *path;
+    struct file_list files;
+    const char *path; /* for messages */
     bool tsv, json;
     struct selection selection;
 };
@@ -28,9 +30,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case ARGP_KEY_INIT: state->child_inputs[0] = &a->selection; return 0;
     case 't': a->tsv = true; return 0;
     case 'j': a->json = true; return 0;
-    case ARGP_KEY_ARG: return one_file(state, key, text, &a->path);
+    case ARGP_KEY_ARG: return some_files(state, key, text, &a->files);
     case ARGP_KEY_END:
-        one_file(state, key, text, &a->path);
+        some_files(state, key, text, &a->files);
         if (a->tsv && a->json) argp_error(state, "--tsv or --json, not both");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -129,7 +131,7 @@ static void sample_attributes(const struct fdr_file *file, const struct fdr_read
 {
     const struct fdr_sample_path *p = e->sample;
     out_text("pc=");
-    out_hex(p->pc);
+    out_hex(address_in_process(file, p->pc));
     out_text(" weight=");
     out_u64(p->weight);
     for (uint32_t i = 0; i < p->region_count; i++) {
@@ -196,7 +198,7 @@ static void write_attributes(const struct fdr_file *file, const struct fdr_read_
 
 static void tsv_line(const struct fdr_file *file, const struct fdr_read_event *e)
 {
-    out_u64(e->location);
+    out_location(file, e->location);
     out_char('\t');
     out_u64(e->time_ns);
     out_char('\t');
@@ -292,7 +294,7 @@ static void json_attributes(const struct fdr_file *file, const struct fdr_read_e
 static void json_line(const struct fdr_file *file, const struct fdr_read_event *e, bool first)
 {
     out_text(first ? "\n{\"location\": " : ",\n{\"location\": ");
-    out_u64(e->location);
+    out_location_json(file, e->location);
     out_text(", \"time_ns\": ");
     out_u64(e->time_ns);
     out_text(", \"kind\": \"");
@@ -312,13 +314,14 @@ static void json_line(const struct fdr_file *file, const struct fdr_read_event *
 
 #define INDENT_MOST 48u
 
-static void left_columns(uint64_t first_ns, const struct fdr_read_event *e)
+static void left_columns(const struct fdr_file *file, uint64_t first_ns, const struct fdr_read_event *e)
 {
     uint64_t d = e->time_ns >= first_ns ? e->time_ns - first_ns : 0;
     out_u64_wide(d / 1000000000u, 6);
     out_char('.');
     out_zeros(d % 1000000000u, 9);
-    out_u64_wide(e->location, 6);
+    char text[LOCATION_LABEL_BYTES];
+    out_text_wide(location_label(file, e->location, text), 6);
     out_char(' ');
 }
 
@@ -341,7 +344,7 @@ static const char *note_of(const struct fdr_read_event *enter, const struct fdr_
 static void enter_line(const struct fdr_file *file, uint64_t first_ns, const struct fdr_read_event *e,
                        const struct fdr_read_event *leave)
 {
-    left_columns(first_ns, e);
+    left_columns(file, first_ns, e);
     if (e->duration_ns || (leave && !leave->repaired)) out_time(e->duration_ns);
     else out_text_wide("", 12);
     indented(e->depth ? e->depth - 1 : 0);
@@ -354,7 +357,7 @@ static void enter_line(const struct fdr_file *file, uint64_t first_ns, const str
 /* between: calls open like this one that got no line. */
 static void leave_line(const struct fdr_file *file, uint64_t first_ns, const struct fdr_read_event *e, uint32_t between)
 {
-    left_columns(first_ns, e);
+    left_columns(file, first_ns, e);
     out_spaces(12);
     indented(e->depth ? e->depth - 1 : 0);
     out_text("} ");
@@ -371,7 +374,7 @@ static void leave_line(const struct fdr_file *file, uint64_t first_ns, const str
 
 static void point_line(const struct fdr_file *file, uint64_t first_ns, const struct fdr_read_event *e)
 {
-    left_columns(first_ns, e);
+    left_columns(file, first_ns, e);
     out_spaces(12);
     indented(e->depth);
     out_text("* ");
@@ -547,20 +550,23 @@ int verb_dump(int argc, char **argv)
     static const struct argp argp = {
         options,
         parse,
-        "FILE",
+        "FILE...",
         "The events of a recording in time order.\v"
         "A call is shown as its enter and its leave. repaired=1 marks an edge that fdr added because the call was "
         "still open. Three attributes mark ancestors without a stored call: reduced=1 was given back, filtered=1 was "
         "filtered, not_over=1 was open when the snapshot was taken, its name unknown. A line marks where the clock "
-        "stepped back. Tables and JSON have events only; fdr info --json has the steps.",
+        "stepped back. Tables and JSON have events only; fdr info --json has the steps. Several FILEs are the ranks of "
+        "one "
+        "job: a location is then RANK:ID.",
         children,
         NULL,
         NULL};
     struct arguments a = {0};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
-    struct fdr_file *file = open_recording(a.path, &status);
-    if (!file) return status;
-    status = worse(status, dump(&a, file));
-    return worse(status, close_recording(file, a.path, true));
+    struct job_files job;
+    if (!open_files(&job, &a.files, &status)) return status;
+    a.path = job.name;
+    status = worse(status, dump(&a, job.file));
+    return worse(status, close_files(&job, true));
 }

@@ -15,6 +15,7 @@
 #include "tools/unseen_end.h"
 
 struct arguments {
+    struct file_list files;
     const char *path;
     bool json, ledger, config;
 };
@@ -32,7 +33,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case 'l': a->ledger = true; return 0;
     case 'c': a->config = true; return 0;
     case 'j': a->json = true; return 0;
-    default: return one_file(state, key, text, &a->path);
+    default: return some_files(state, key, text, &a->files);
     }
 }
 
@@ -230,7 +231,7 @@ static void print_count(uint64_t n, const char *noun, const char *what)
     if (n > 0) printf("           %s %s%s %s\n", human_count(text, n), noun, n == 1 ? "" : "s", what);
 }
 
-static void print_losses(const struct fdr_file_info *info)
+void print_losses(const struct fdr_file_info *info)
 {
     print_count(info->lost_locations, "thread",
                 "found no room in the buffer or no memory: their events, or their samples, are not recorded");
@@ -428,12 +429,12 @@ static void print_summary(const struct fdr_ledger_row *rows, size_t count)
     free(sorted);
 }
 
-static void print_full(const struct fdr_ledger_row *rows, size_t count)
+static void print_full(const struct fdr_file *file, const struct fdr_ledger_row *rows, size_t count)
 {
-    char label[96];
+    char label[96], at[LOCATION_LABEL_BYTES];
     for (size_t i = 0; i < count; i++) {
-        snprintf(label, sizeof label, "%u %s depth %u", rows[i].location, fdr_class_name(rows[i].class_),
-                 rows[i].depth);
+        snprintf(label, sizeof label, "%s %s depth %u", location_label(file, rows[i].location, at),
+                 fdr_class_name(rows[i].class_), rows[i].depth);
         ledger_line(label, &rows[i]);
     }
 }
@@ -452,7 +453,7 @@ static uint64_t ran_on(const struct fdr_file *file, const struct fdr_ledger_row 
     return sum;
 }
 
-static void print_ledger(struct fdr_file *file, bool full)
+void print_ledger(struct fdr_file *file, bool full)
 {
     char text[HUMAN_BYTES];
     const struct fdr_ledger_row *rows;
@@ -464,7 +465,7 @@ static void print_ledger(struct fdr_file *file, bool full)
                human_count(text, more));
     printf("  %-28s %15s %15s %15s %15s %12s\n", full ? "location, class, depth" : "class, depth", "presented", "kept",
            "filtered", "reduced", "lost");
-    if (full) print_full(rows, count);
+    if (full) print_full(file, rows, count);
     else print_summary(rows, count);
 }
 
@@ -577,19 +578,23 @@ int verb_info(int argc, char **argv)
     static const struct argp_child children[] = {{&names_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {options,
                                      parse,
-                                     "FILE",
+                                     "FILE...",
                                      "Shows a recording's origin, the reason why it was taken, each location's reach "
-                                     "and open calls, the ledger and every reduction.",
+                                     "and open calls, the ledger and every reduction. Of several FILEs, the ranks of a "
+                                     "job, a line each and the sums; --json: an array.",
                                      children,
                                      NULL,
                                      NULL};
     struct arguments a = {0};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
-    struct fdr_file *file = open_recording(a.path, &status);
-    if (!file) return status;
+    struct job_files job;
+    bool several = a.files.count > 1;
+    if (!open_files(&job, &a.files, &status)) return status;
     const struct fdr_total *totals;
-    fdr_totals(file, &totals); /* so that the damage to the totals is known */
-    status = worse(status, a.json ? print_info_json(file) : print_text(&a, file));
-    return worse(status, close_recording(file, a.path, true));
+    fdr_totals(job.file, &totals); /* so that the damage to the totals is known */
+    a.path = job.name;
+    if (several) status = worse(status, a.json ? print_info_array(&job) : print_info_ranks(&job, a.ledger));
+    else status = worse(status, a.json ? print_json(info_json(job.file)) : print_text(&a, job.file));
+    return worse(status, close_files(&job, true));
 }

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of fdr info: info.c for people, info_ages.c for detail by age, info_json.c for programs. */
+/* The parts of fdr info: info.c for people, info_ages.c for detail by age, info_json.c for programs, info_job.c for
+ * several files. */
 #ifndef FDRI_TOOLS_INFO_H
 #define FDRI_TOOLS_INFO_H
 
+#include "tools/common/job_files.h"
 #include "tools/common/verbs.h"
 
-int print_info_json(struct fdr_file *file);
+json_t *info_json(struct fdr_file *file);
+void print_losses(const struct fdr_file_info *info);
+void print_ledger(struct fdr_file *file, bool full);
+/* info_job.c: the ranks of a job; each as JSON. */
+int print_info_ranks(const struct job_files *job, bool full);
+int print_info_array(const struct job_files *job);
 /* info_ages.c: prints detail by age; prints nothing without epochs. */
 void print_ages(struct fdr_file *file);
 json_t *epochs_json(struct fdr_file *file);

@@ -296,7 +296,7 @@ static json_t *communicators_json(const struct fdr_file *file)
     return all;
 }
 
-int print_info_json(struct fdr_file *file)
+json_t *info_json(struct fdr_file *file)
 {
     json_t *o = json_object();
     set_identity(o, file);
@@ -311,5 +311,5 @@ int print_info_json(struct fdr_file *file)
     set(o, "tallies", tallies_json(file));
     set(o, "mpi", mpi_state_json(file));
     set(o, "sections", sections_json(file));
-    return print_json(o);
+    return o;
 }

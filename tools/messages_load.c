@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Takes the messages, collectives and counters out of the files of a job. */
 #include "tools/messages.h"
+#include "tools/common/job_files.h"
 
 #include <fdr/fdr.h>
 #include <fdr/tally.h>
@@ -30,14 +31,6 @@ static int rank_in_name(const char *name)
     for (const char *p = strstr(name, ".r"); p; p = strstr(p + 1, ".r"))
         if (sscanf(p, ".r%d.t%d%n", &rank, &thread, &end) == 2 && !p[end]) return rank;
     return -1;
-}
-
-static int rank_of_file(const struct fdr_file *file)
-{
-    const struct fdr_note_info *note;
-    for (size_t i = 0, n = fdr_notes(file, &note); i < n; i++)
-        if (strcmp(note[i].key, "mpi.rank") == 0) return atoi(note[i].value);
-    return fdr_file_info(file)->rank;
 }
 
 static bool add_rank(struct job *job, int rank, uint32_t file)
@@ -251,7 +244,7 @@ static bool take_ranks(struct job *job, uint32_t f)
 {
     struct job_file *jf = &job->file[f];
     bool good = true, named = false;
-    jf->rank = rank_of_file(jf->file);
+    jf->rank = rank_of_file(jf->file, jf->path);
     for (size_t i = 0; jf->rank < 0 && i < fdr_location_count(jf->file); i++) {
         int rank = rank_in_name(fdr_location_info(jf->file, i)->name);
         named |= rank >= 0;

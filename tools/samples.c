@@ -6,6 +6,7 @@
 
 #include "tools/common/verbs.h"
 #include "tools/common/fast_output.h"
+#include "tools/common/job_files.h"
 #include "tools/common/sample_table.h"
 #include "tools/common/selection.h"
 #include "tools/samples.h"
@@ -13,7 +14,8 @@
 enum { AMOUNT_BYTES = HUMAN_BYTES + 32, ROWS = 30 };
 
 struct arguments {
-    const char *path;
+    struct file_list files;
+    const char *path; /* for messages */
     enum samples_by by;
     int clock; /* -1: the clock of most samples */
     bool json, folded;
@@ -52,9 +54,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case 'f': a->folded = true; return 0;
     case 'j': a->json = true; return 0;
-    case ARGP_KEY_ARG: return one_file(state, key, text, &a->path);
+    case ARGP_KEY_ARG: return some_files(state, key, text, &a->files);
     case ARGP_KEY_END:
-        one_file(state, key, text, &a->path);
+        some_files(state, key, text, &a->files);
         select_one_class(state, &a->selection, FDR_IN_SAMPLE, "samples");
         if (a->selection.min_duration_ns) argp_error(state, "--min-duration: a sample takes no time");
         if (a->json && a->folded) argp_error(state, "--json or --folded, not both");
@@ -102,10 +104,11 @@ static void key_real(const char *before, const char *key, double value)
 
 static void stream_json(const struct fdr_file *file, const struct fdr_sample_stream *s)
 {
-    key_count("{", "location", s->location);
+    key_text("{", "location");
+    out_location_json(file, s->location);
     key_text(", ", "of");
     if (s->parent == UINT32_MAX) out_text("null");
-    else out_u64(s->parent);
+    else out_location_json(file, s->parent);
     key_count(", ", "tid", s->tid);
     key_text(", ", "name");
     out_json(s->name);
@@ -332,18 +335,20 @@ int verb_samples(int argc, char **argv)
     static const struct argp argp = {
         options,
         parse,
-        "FILE",
+        "FILE...",
         "Where the threads of a recording were, from samples taken with FDR_SAMPLE.\v"
         "Each row has its share, the 95 % interval of that share (from successive differences: docs/SAMPLING.md) and "
-        "its number of samples. `all` counts a sample wherever the name is on its path.",
+        "its number of samples. `all` counts a sample wherever the name is on its path. Several FILEs are the ranks of "
+        "one job.",
         children,
         NULL,
         NULL};
     struct arguments a = {.clock = -1, .limit = ROWS};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
-    struct fdr_file *file = open_recording(a.path, &status);
-    if (!file) return status;
-    status = worse(status, samples(&a, file));
-    return worse(status, close_recording(file, a.path, true));
+    struct job_files job;
+    if (!open_files(&job, &a.files, &status)) return status;
+    a.path = job.name;
+    status = worse(status, samples(&a, job.file));
+    return worse(status, close_files(&job, true));
 }

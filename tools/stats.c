@@ -61,9 +61,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case 'n':
         if (!parse_count(text, &a->limit)) argp_error(state, "--limit: not a number: '%s'", text);
         return 0;
-    case ARGP_KEY_ARG: return one_file(state, key, text, &a->path);
+    case ARGP_KEY_ARG: return some_files(state, key, text, &a->files);
     case ARGP_KEY_END:
-        one_file(state, key, text, &a->path);
+        some_files(state, key, text, &a->files);
         check(state, a);
         return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -165,7 +165,8 @@ static void row_json(const struct fdr_file *file, const struct stat_row *r, enum
         return;
     }
     out_text(by == BY_DEPTH ? "{\"depth\": " : "{\"location\": ");
-    out_u64(r->id);
+    if (by == BY_LOCATION) out_location_json(file, r->id);
+    else out_u64(r->id);
     if (by == BY_LOCATION) {
         out_text(", \"name\": ");
         out_json(location_name(file, r->id));
@@ -206,7 +207,7 @@ static void row_label(const struct fdr_file *file, const struct stat_row *r, enu
         out_text("depth ");
         out_u64(r->id);
     } else if (by == BY_LOCATION) {
-        out_u64(r->id);
+        out_location(file, r->id);
         out_char(' ');
         out_cell(location_name(file, r->id));
     } else {
@@ -304,7 +305,7 @@ static void folding_lines(const struct fdr_file *file)
         const struct fdr_location_info *l = fdr_location_info(file, i);
         if (!l->folding) continue;
         out_text("# being merged into [ended], add both rows: ");
-        out_u64(l->id);
+        out_location(file, l->id);
         out_char(' ');
         out_cell(l->name);
         out_char('\n');
@@ -516,17 +517,19 @@ int verb_stats(int argc, char **argv)
     static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {&names_argp, 0, NULL, 0}, {0}};
     static const struct argp argp = {options,
                                      parse,
-                                     "FILE",
+                                     "FILE...",
                                      "Exact totals of the whole run, filtered and reduced calls included. --by path "
-                                     "and --events use the kept events only.",
+                                     "and --events use the kept events only. Several FILEs are the ranks of one job.",
                                      children,
                                      NULL,
                                      NULL};
     struct stats_arguments a = {0};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
-    struct fdr_file *file = open_recording(a.path, &status);
-    if (!file) return status;
+    struct job_files job;
+    if (!open_files(&job, &a.files, &status)) return status;
+    struct fdr_file *file = job.file;
+    a.path = job.name;
     status = worse(status, stats(&a, file));
     if (a.json && fdr_file_info(file)->histograms_left_out)
         complain("%s: %llu histograms are not shown: they changed during the copy and do not match their calls", a.path,
@@ -534,7 +537,6 @@ int verb_stats(int argc, char **argv)
     if (a.json && !a.events && fdr_file_info(file)->totals_lost)
         complain("%s: %llu locations have damaged totals: the rows are exact, but some are missing", a.path,
                  (unsigned long long)fdr_file_info(file)->totals_lost);
-    return worse(status, close_recording(file, a.path,
-                                         a.events || a.by == BY_PATH || a.by == BY_CLASS || a.by == BY_DEPTH ||
-                                             a.by == BY_EPOCH));
+    return worse(status, close_files(&job, a.events || a.by == BY_PATH || a.by == BY_CLASS || a.by == BY_DEPTH ||
+                                               a.by == BY_EPOCH));
 }

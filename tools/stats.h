@@ -4,12 +4,14 @@
 #ifndef FDRI_TOOLS_STATS_H
 #define FDRI_TOOLS_STATS_H
 
+#include "tools/common/job_files.h"
 #include "tools/common/verbs.h"
 #include "tools/common/selection.h"
 #include "tools/common/stat_rows.h"
 
 struct stats_arguments {
-    const char *path;
+    struct file_list files;
+    const char *path; /* for messages */
     enum stat_by by;
     bool events, json;
     uint64_t limit; /* 0: all */

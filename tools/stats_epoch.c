@@ -150,7 +150,7 @@ static void epoch_line(const struct fdr_file *file, const struct fdr_epoch_info 
     char text[HUMAN_BYTES];
     uint64_t first = fdr_file_info(file)->first_ns;
     out_text("\nlocation ");
-    out_u64(e->location);
+    out_location(file, e->location);
     out_text(", from ");
     out_text(human_since(text, e->from_ns, first));
     out_text(" to ");
@@ -199,7 +199,7 @@ static void epoch_json(const struct stats_arguments *a, const struct fdr_file *f
     bool or_more = false;
     uint64_t besides = untimed_calls(file, s, e->location, &or_more);
     out_text("{\"location\": ");
-    out_u64(e->location);
+    out_location_json(file, e->location);
     key_u64("epoch", e->index);
     key_u64("tier", e->tier);
     out_text(e->current ? ", \"current\": true" : ", \"current\": false");

@@ -6,13 +6,15 @@
 #include <string.h>
 
 #include "tools/common/call_tree.h"
+#include "tools/common/job_files.h"
 #include "tools/common/verbs.h"
 #include "tools/common/fast_output.h"
 #include "tools/common/selection.h"
 #include "tools/common/short_names.h"
 
 struct arguments {
-    const char *path;
+    struct file_list files;
+    const char *path; /* for messages */
     bool json, share_given;
     double min_share; /* percent */
     struct selection selection;
@@ -41,9 +43,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case ARGP_KEY_INIT: state->child_inputs[0] = &a->selection; return 0;
     case 's': parse_share(state, a, text); return 0;
     case 'j': a->json = true; return 0;
-    case ARGP_KEY_ARG: return one_file(state, key, text, &a->path);
+    case ARGP_KEY_ARG: return some_files(state, key, text, &a->files);
     case ARGP_KEY_END:
-        one_file(state, key, text, &a->path);
+        some_files(state, key, text, &a->files);
         select_one_class(state, &a->selection, FDR_IN_REGION, "calls");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -239,19 +241,21 @@ static int tree(const struct arguments *a, struct fdr_file *file)
 int verb_tree(int argc, char **argv)
 {
     static const struct argp_child children[] = {{&select_argp, 0, NULL, 0}, {&names_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {options,
-                                     parse,
-                                     "FILE",
-                                     "The call tree of the events that are kept, with inclusive and exclusive time. "
-                                     "`--depth ..3` shows the three outermost levels.",
-                                     children,
-                                     NULL,
-                                     NULL};
+    static const struct argp argp = {
+        options,
+        parse,
+        "FILE...",
+        "The call tree of the events that are kept, with inclusive and exclusive time. "
+        "`--depth ..3` shows the three outermost levels. Several FILEs are the ranks of one job.",
+        children,
+        NULL,
+        NULL};
     struct arguments a = {0};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
-    struct fdr_file *file = open_recording(a.path, &status);
-    if (!file) return status;
-    status = worse(status, tree(&a, file));
-    return worse(status, close_recording(file, a.path, true));
+    struct job_files job;
+    if (!open_files(&job, &a.files, &status)) return status;
+    a.path = job.name;
+    status = worse(status, tree(&a, job.file));
+    return worse(status, close_files(&job, true));
 }

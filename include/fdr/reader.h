@@ -92,6 +92,23 @@ FDR_API enum fdr_verdict fdr_process_open(uint32_t pid, bool events, struct fdr_
 FDR_API int fdr_process_snapshot(uint32_t pid, const char *path, const char *reason, char *message,
                                  size_t message_bytes);
 
+/* ---- several files as one ---- */
+
+/* The ranks of a job as one file: the locations and definitions of all, with ids of its own; totals, ledger, epochs,
+ * reductions and samples of all; events merged by time, as the clocks of the processes gave it. A location's name is
+ * "RANK:NAME", or "RANK:ID" without a name. Figures of fdr_file_info are sums; other facts are the first file's, or
+ * none. Notes, tallies, sections, crash sections and the governor stay with the files. Keep the files open until the
+ * joined one is closed. NULL: out of memory, or no files. */
+FDR_API struct fdr_file *fdr_files_join(struct fdr_file *const *files, const int *ranks, size_t count);
+#define FDR_ADDRESS_MASK UINT64_C(0xffffffffffff) /* the address itself, in a sample of a joined file */
+struct fdr_origin {
+    size_t file; /* index in `files` */
+    int rank;
+    uint32_t id; /* of the location there */
+};
+/* Where a location comes from. False: the file is not a joined one, or has no such location. */
+FDR_API bool fdr_location_origin(const struct fdr_file *file, uint32_t location, struct fdr_origin *origin);
+
 /* ---- damage ---- */
 
 /* Decodes every bin and adds its findings to the damage list. FDR_UNREADABLE: memory ran out since the file was opened;
@@ -475,6 +492,8 @@ struct fdr_sample_path {
     uint32_t region_count, frame_count;
     const uint32_t *region; /* open regions, outermost first */
     const uint64_t *frame;  /* return addresses, outermost first */
+    /* In a joined file the upper 16 bits of `pc` and `frame` say which file knows the address; fdr_place_at takes
+     * them so. */
     /* Another thread looked: a definition of kind FDR_REGION_DEFINITION, whose name is the state of the thread, as
      * "[blocked in poll]". `pc`: the place where it waits, 0 unknown. UINT32_MAX: the thread itself was interrupted. */
     uint32_t state;

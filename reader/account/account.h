@@ -7,6 +7,7 @@
  *   age_detail.c     epochs and their totals         reductions.c     the log of what was given back
  *   memory_balance.c how evenly memory is used       muted_regions.c  the governor: which, when, their cost
  *   tallies.c        counters of the process, by key mpi_state.c      what threads of MPI are in
+ *   job_rows.c       the rows of joined files
  *
  * Neighbours: file/ below, events/ for what decoding finds. */
 #ifndef FDRI_READER_ACCOUNT_ACCOUNT_H
@@ -56,6 +57,15 @@ const struct fdri_arena_tallies *fdri_account_tallies(const struct fdr_file *f, 
 /* What lies in this place of a table, and its key and counters. */
 enum fdri_tallies_state fdri_account_tally(const struct fdr_file *f, const struct fdri_arena_tally *row,
                                            struct fdr_tally_row *to);
+
+/* Of a joined file: takes the rows of its files, and returns true. False: `f` is no joined one. */
+bool fdri_account_job_totals(struct fdr_file *f);
+bool fdri_account_job_ledger(struct fdr_file *f);
+bool fdri_account_job_reductions(struct fdr_file *f);
+bool fdri_account_job_epochs(struct fdr_file *f);
+/* Of a joined file: was the region muted in one of its files? The worst verdict of its files. */
+bool fdri_account_job_muted(const struct fdr_file *f, uint32_t region);
+enum fdr_verdict fdri_account_job_verdict(struct fdr_file *f, enum fdr_verdict (*verdict_of)(struct fdr_file *));
 
 /* Is this line of the log used, and free of damage? */
 bool fdri_account_reduction_good(const struct fdr_file *f, const struct fdri_arena_reduction *r);

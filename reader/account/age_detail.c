@@ -315,7 +315,7 @@ static void collect_epochs(struct fdr_file *f, struct fdri_file_location *l)
 static void collect_once(struct fdr_file *f)
 {
     pthread_mutex_lock(&f->lock);
-    if (!f->has_epochs)
+    if (!f->has_epochs && !fdri_account_job_epochs(f))
         for (size_t i = 0; i < f->location_count; i++) collect_epochs(f, &f->location[i]);
     f->has_epochs = true;
     pthread_mutex_unlock(&f->lock);

@@ -158,7 +158,7 @@ static void count_location(struct fdr_file *f, struct fdri_file_location *l)
 size_t fdr_ledger(struct fdr_file *f, const struct fdr_ledger_row **rows)
 {
     pthread_mutex_lock(&f->lock);
-    if (!f->has_ledger)
+    if (!f->has_ledger && !fdri_account_job_ledger(f))
         for (size_t i = 0; i < f->location_count; i++) count_location(f, &f->location[i]);
     f->has_ledger = true;
     pthread_mutex_unlock(&f->lock);
@@ -216,10 +216,14 @@ static enum fdr_verdict verify(struct fdr_file *f, bool unread)
     return f->sound ? FDR_WHOLE : FDR_DAMAGED;
 }
 
-enum fdr_verdict fdr_file_met(struct fdr_file *f) { return verify(f, false); }
+enum fdr_verdict fdr_file_met(struct fdr_file *f)
+{
+    return f->job ? fdri_account_job_verdict(f, fdr_file_met) : verify(f, false);
+}
 
 enum fdr_verdict fdr_file_verify(struct fdr_file *f)
 {
+    if (f->job) return fdri_account_job_verdict(f, fdr_file_verify);
     const struct fdr_total *totals;
     const struct fdr_epoch_info *epochs;
     fdr_totals(f, &totals); /* reports damage of its own */

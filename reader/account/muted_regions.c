@@ -115,6 +115,7 @@ const struct fdr_governor *fdr_governor(const struct fdr_file *file)
 
 bool fdr_region_was_muted(const struct fdr_file *file, uint32_t region)
 {
+    if (file->job) return fdri_account_job_muted(file, region);
     const struct fdr_governor *g = fdr_governor(file);
     for (size_t i = 0; g && i < g->regions; i++)
         if (g->region[i].region == region) return true;

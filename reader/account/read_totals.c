@@ -206,7 +206,7 @@ size_t fdr_totals(const struct fdr_file *file, const struct fdr_total **rows)
 {
     struct fdr_file *f = (struct fdr_file *)(uintptr_t)file; /* computed on first use */
     pthread_mutex_lock(&f->lock);
-    if (!f->has_totals) {
+    if (!f->has_totals && !fdri_account_job_totals(f)) {
         for (size_t i = 0; i < f->location_count; i++) collect_totals(f, &f->location[i]);
         if (f->total_count) qsort(f->total, f->total_count, sizeof *f->total, by_place);
         drop_duplicates(f);

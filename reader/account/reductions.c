@@ -174,7 +174,7 @@ size_t fdr_reductions(const struct fdr_file *file, const struct fdr_reduction_in
 {
     struct fdr_file *f = (struct fdr_file *)(uintptr_t)file; /* computed on first use */
     pthread_mutex_lock(&f->lock);
-    if (!f->has_reductions)
+    if (!f->has_reductions && !fdri_account_job_reductions(f))
         for (size_t i = 0; i < f->location_count; i++) collect_reductions(f, &f->location[i]);
     f->has_reductions = true;
     pthread_mutex_unlock(&f->lock);

@@ -4,6 +4,7 @@
 #include "format/arena/arena.h"
 #include "reader/events/location_stream.h"
 #include "reader/file/file.h"
+#include "reader/job/job.h"
 
 #include <fdr/reader.h>
 #include <stdbool.h>
@@ -14,6 +15,7 @@
 
 struct source {
     struct fdri_events_stream *stream;
+    const struct fdri_job_part *part; /* of a job: the file of the location */
     struct fdr_read_event next;
 };
 
@@ -23,6 +25,8 @@ struct fdr_iter {
     bool in_turn; /* one location after another */
     size_t turn;  /* in turn: the next location to open */
     struct fdri_events_stream *current;
+    const struct fdri_job_part *current_part;
+    struct fdr_select *part_select;   /* of a job: for each part */
     struct fdri_events_stream *ended; /* its last event was just returned and may use its memory */
     struct source *source;
     struct source **heap;
@@ -72,6 +76,23 @@ static void sift(struct fdr_iter *it, size_t i)
     it->heap[i] = moving;
 }
 
+static struct fdri_events_stream *open_stream(struct fdr_iter *it, size_t i, const struct fdri_job_part **part)
+{
+    const struct fdri_job_part *p = fdri_job_part_of(it->file, i);
+    *part = p;
+    if (!p) return fdri_events_stream_open(it->file, &it->file->location[i], &it->select);
+    return fdri_events_stream_open(p->file, &p->file->location[i - p->first],
+                                   &it->part_select[p - it->file->job->part]);
+}
+
+static inline bool next_of(const struct fdr_iter *it, struct fdri_events_stream *s, const struct fdri_job_part *part,
+                           struct fdr_read_event *e)
+{
+    if (!fdri_events_stream_next(s, e)) return false;
+    if (__builtin_expect(part != NULL, 0)) fdri_job_event(it->file, part, e);
+    return true;
+}
+
 static bool open_all(struct fdr_iter *it)
 {
     struct fdr_file *f = it->file;
@@ -81,9 +102,9 @@ static bool open_all(struct fdr_iter *it)
     for (size_t i = 0; i < f->location_count; i++) {
         if (!selected(&it->select, &f->location[i])) continue;
         struct source *s = &it->source[it->source_count++];
-        s->stream = fdri_events_stream_open(f, &f->location[i], &it->select);
+        s->stream = open_stream(it, i, &s->part);
         if (!s->stream) return false;
-        if (fdri_events_stream_next(s->stream, &s->next)) {
+        if (next_of(it, s->stream, s->part, &s->next)) {
             it->heap[it->heap_count++] = s;
             continue;
         }
@@ -101,7 +122,9 @@ struct fdr_iter *fdr_iter_open(struct fdr_file *f, const struct fdr_select *sele
     it->file = f;
     if (select) it->select = *select;
     it->in_turn = it->select.one_location_after_another || f->location_count == 1;
-    if (it->in_turn || open_all(it)) return it;
+    if (f->job) it->part_select = fdri_job_selects(f, &it->select);
+    bool good = !f->job || it->part_select;
+    if (good && (it->in_turn || open_all(it))) return it;
     fdr_iter_close(it);
     return NULL;
 }
@@ -109,12 +132,12 @@ struct fdr_iter *fdr_iter_open(struct fdr_file *f, const struct fdr_select *sele
 static bool next_in_turn(struct fdr_iter *it, struct fdr_read_event *e)
 {
     for (;;) {
-        if (it->current && fdri_events_stream_next(it->current, e)) return true;
+        if (it->current && next_of(it, it->current, it->current_part, e)) return true;
         fdri_events_stream_close(it->current);
         it->current = NULL;
         if (it->turn >= it->file->location_count) return false;
-        struct fdri_file_location *l = &it->file->location[it->turn++];
-        if (selected(&it->select, l)) it->current = fdri_events_stream_open(it->file, l, &it->select);
+        size_t i = it->turn++;
+        if (selected(&it->select, &it->file->location[i])) it->current = open_stream(it, i, &it->current_part);
     }
 }
 
@@ -127,7 +150,7 @@ bool fdr_iter_next(struct fdr_iter *it, struct fdr_read_event *e)
     copy_event(e, &s->next);
     fdri_events_stream_close(it->ended);
     it->ended = NULL;
-    if (!fdri_events_stream_next(s->stream, &s->next)) {
+    if (!next_of(it, s->stream, s->part, &s->next)) {
         it->ended = s->stream;
         s->stream = NULL;
         it->heap[0] = it->heap[--it->heap_count];
@@ -142,6 +165,7 @@ void fdr_iter_close(struct fdr_iter *it)
     fdri_events_stream_close(it->current);
     fdri_events_stream_close(it->ended);
     for (size_t i = 0; i < it->source_count; i++) fdri_events_stream_close(it->source[i].stream);
+    free(it->part_select);
     free(it->source);
     free(it->heap);
     free(it);

@@ -9,6 +9,7 @@
 #include "reader/events/point_merge.h"
 #include "reader/events/sample_events.h"
 #include "reader/file/file.h"
+#include "reader/job/job.h"
 
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -153,10 +154,27 @@ static void add_stream(struct fdr_file *f, struct fdri_file_location *l)
     if (out->presented < out->kept) out->presented = out->kept; /* the accounts were copied before the bins */
 }
 
+static void join_streams(struct fdr_file *f)
+{
+    for (size_t i = 0; i < f->job->count; i++) {
+        const struct fdri_job_part *p = &f->job->part[i];
+        const struct fdr_sample_stream *from;
+        for (size_t k = 0, n = fdr_sample_streams(p->file, &from); k < n; k++) {
+            if (!fdri_file_grow(&f->stream, f->stream_count, &f->stream_room, sizeof *f->stream)) return;
+            struct fdr_sample_stream *to = &f->stream[f->stream_count++];
+            *to = from[k];
+            to->location = fdri_job_location(p, from[k].location);
+            to->parent = from[k].parent == UINT32_MAX ? UINT32_MAX : fdri_job_location(p, from[k].parent);
+            if (to->parent < f->location_count) to->name = f->location[to->parent].info.name;
+        }
+    }
+}
+
 size_t fdr_sample_streams(struct fdr_file *f, const struct fdr_sample_stream **streams)
 {
     pthread_mutex_lock(&f->lock);
-    if (!f->has_streams)
+    if (!f->has_streams && f->job) join_streams(f);
+    else if (!f->has_streams)
         for (size_t i = 0; i < f->location_count; i++) add_stream(f, &f->location[i]);
     f->has_streams = true;
     pthread_mutex_unlock(&f->lock);

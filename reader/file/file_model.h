@@ -15,6 +15,7 @@
 #include "reader/file/tick_to_ns.h"
 
 struct fdri_bundle;
+struct fdri_job;
 
 /* ---- parts of the model ---- */
 struct fdri_file_found { /* a valid bin header that the scan found */
@@ -137,6 +138,7 @@ struct fdr_file {
     struct fdr_tally_row *tally; /* sorted by kind and key */
     size_t tally_count, tally_room;
     struct fdr_tally_room tallies;
+    struct fdri_job *job; /* reader/job: several files as one; it has no bytes. NULL: one file */
 };
 /* `count` bytes at `off` of the file, or NULL if they do not all lie in it. */
 static inline const void *fdri_file_at(const struct fdr_file *f, uint64_t off, uint64_t count)

@@ -184,7 +184,8 @@ void fdr_file_close(struct fdr_file *f)
     if (!f) return;
     fdri_bundle_free(f);
     free(f->task);
-    free_locations(f);
+    if (f->job) free(f->location); /* their arrays belong to the joined files */
+    else free_locations(f);
     for (int i = 0; i < FDRI_FILE_KINDS; i++) free(f->definitions[i].row);
     for (size_t i = 0; i < f->unknown_slots; i++) free(f->unknown[i]);
     for (size_t i = 0; i < f->kept_count; i++) free(f->kept_memory[i]);

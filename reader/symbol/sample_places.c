@@ -11,6 +11,7 @@
 
 #include "format/arena/arena.h"
 #include "reader/file/file.h"
+#include "reader/job/job.h"
 #include "reader/symbol/symbols.h"
 
 struct entry {
@@ -141,6 +142,7 @@ static const struct fdr_place *look_up(struct fdr_file *f, uint64_t address, uin
 const struct fdr_place *fdr_place_at(const struct fdr_file *file, uint64_t address, bool call, uint64_t time_ns)
 {
     struct fdr_file *f = (struct fdr_file *)(uintptr_t)file; /* names are looked up on first use */
+    if (f->job) f = fdri_job_address(f, &address)->file;
     pthread_mutex_lock(&f->lock);
     const struct fdr_place *place = look_up(f, address - (call && address), time_ns);
     pthread_mutex_unlock(&f->lock);

@@ -77,7 +77,7 @@ ROOMS = {
         "export/crash": "export/crash/crash_path.h", "export/trigger": "export/trigger/trigger.h",
     },
     "reader": {
-        "reader/file": "reader/file/file.h", "reader/symbol": "reader/symbol/symbols.h",
+        "reader/file": "reader/file/file.h", "reader/job": "reader/job/job.h", "reader/symbol": "reader/symbol/symbols.h",
         "reader/bundle": "reader/bundle/crash_bundle.h", "reader/events": "reader/events/events.h",
         "reader/account": "reader/account/account.h", "reader/recover": "reader/recover/recover_image.h",
         "reader/live": "reader/live/external_copy.h",

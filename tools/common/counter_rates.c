@@ -38,6 +38,7 @@ struct track {
 
 struct place { /* one for each location */
     const struct fdr_location_info *info;
+    uint64_t process; /* in a job: which of its files */
     struct frame *frame;
     size_t depth, room;
     struct track *tracks;
@@ -292,19 +293,19 @@ static void observe_gauge(struct gather *g, struct track *t, uint32_t counter, d
 }
 
 /* The location that the thread had at that time. */
-static uint32_t place_of_thread(const struct gather *g, uint32_t thread, uint64_t now)
+static uint32_t place_of_thread(const struct gather *g, uint64_t process, uint32_t thread, uint64_t now)
 {
     for (size_t i = 0; i < g->places; i++) {
         const struct fdr_location_info *l = g->place[i].info;
-        if (l->tid == thread && l->parent == UINT32_MAX && !l->samples && (!l->end_ns || l->end_ns >= now))
-            return (uint32_t)i;
+        bool is_its = l->tid == thread && g->place[i].process == process && l->parent == UINT32_MAX && !l->samples;
+        if (is_its && (!l->end_ns || l->end_ns >= now)) return (uint32_t)i;
     }
     return UINT32_MAX;
 }
 
-static void attach(struct gather *g, struct track *t, uint64_t now)
+static void attach(struct gather *g, struct track *t, uint64_t process, uint64_t now)
 {
-    t->place = place_of_thread(g, t->thread, now);
+    t->place = place_of_thread(g, process, t->thread, now);
     if (t->place == UINT32_MAX) return;
     t->next_of_location = g->place[t->place].tracks;
     g->place[t->place].tracks = t;
@@ -394,16 +395,16 @@ static void edge_reading(struct gather *g, const struct fdr_read_event *e, const
     f->has_readings = true;
 }
 
-static void monitor_reading(struct gather *g, const struct fdr_read_event *e, const struct shape *s)
+static void monitor_reading(struct gather *g, const struct fdr_read_event *e, const struct shape *s, uint64_t process)
 {
     const uint32_t *counter = s->counter, n = s->count;
     bool first;
     if (e->field_count != n + FIELDS_BEFORE) return;
-    struct track *t = track_of(g, e->field[1], counter[0], false, &first);
+    struct track *t = track_of(g, e->field[1] ^ process << 48, counter[0], false, &first);
     if (!t) return;
     t->thread = (uint32_t)e->field[0];
     if (first || t->place == UINT32_MAX) {
-        if (t->thread) attach(g, t, e->time_ns);
+        if (t->thread) attach(g, t, process, e->time_ns);
         if (first || t->place != UINT32_MAX) t->current_from = t->mark_ns = first ? e->time_ns : t->last_ns;
     }
     if (t->place != UINT32_MAX && !first) {
@@ -453,7 +454,7 @@ static void take_event(struct gather *g, const struct fdr_read_event *e)
     else if (e->kind == FDR_EVENT) {
         const struct shape *s = shape_of(g, e->id);
         if (s->is_edge && s->edges) edge_reading(g, e, s, &g->place[i]);
-        else if (s->is_edge) monitor_reading(g, e, s);
+        else if (s->is_edge) monitor_reading(g, e, s, g->place[i].process);
     }
 }
 
@@ -484,7 +485,12 @@ static bool begin(struct gather *g)
     g->counter_of_metric = calloc(g->metrics + 1, sizeof *g->counter_of_metric);
     g->r->counter = calloc(g->metrics + 1, sizeof *g->r->counter);
     if (!g->place || !g->by_series || !g->counter_of_metric || !g->r->counter) return false;
-    for (size_t i = 0; i < g->places; i++) g->place[i].info = fdr_location_info(g->file, i);
+    for (size_t i = 0; i < g->places; i++) {
+        struct fdr_origin origin = {0};
+        g->place[i].info = fdr_location_info(g->file, i);
+        fdr_location_origin(g->file, g->place[i].info->id, &origin);
+        g->place[i].process = origin.file;
+    }
     g->r->from_ns = info->first_ns;
     g->r->start_ns = run_start(g->file);
     g->r->to_ns = info->last_ns > info->first_ns ? info->last_ns : info->first_ns + 1;

@@ -2,6 +2,7 @@
 /* Parses the filters of the command line and resolves them for one file. */
 #include "tools/common/selection.h"
 
+#include "tools/common/job_files.h"
 #include "tools/common/short_names.h"
 
 #include <fnmatch.h>
@@ -21,7 +22,7 @@ enum {
 static const struct argp_option options[] = {
     {0, 0, 0, 0, "Selection (default: everything):", 1},
     {"location", OPTION_LOCATION, "ID|GLOB", 0,
-     "Only this location: its id, or a pattern its name matches; may be repeated", 1},
+     "Only this location: its id, or a pattern its name matches; of several files also RANK:ID; may be repeated", 1},
     {"class", OPTION_CLASS, "LIST", 0,
      "Only these event classes: region, message, collective, metric, marker, sample, io, task, user; "
      "separated by commas. Verbs that show one class refuse other classes",
@@ -136,17 +137,23 @@ const struct argp select_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
 
 /* ---- for one file ------------------------------------------------------------------------------------------- */
 
-static bool matches_location(const char *pattern, const struct fdr_location_info *location)
+/* In a job an id is that of each rank, and "RANK:ID" of one. */
+static bool matches_location(const char *pattern, const struct fdr_file *file, const struct fdr_location_info *location)
 {
+    char label[LOCATION_LABEL_BYTES];
+    struct fdr_origin origin = {.id = location->id};
     uint64_t id;
-    if (parse_count(pattern, &id)) return id == location->id;
-    return fnmatch(pattern, location->name, 0) == 0;
+    bool job = fdr_location_origin(file, location->id, &origin);
+    if (parse_count(pattern, &id)) return id == origin.id;
+    return fnmatch(pattern, location->name, 0) == 0 ||
+           (job && strcmp(pattern, location_label(file, location->id, label)) == 0);
 }
 
-static bool matches_any(const char *const *patterns, size_t count, const struct fdr_location_info *location)
+static bool matches_any(const struct selection *s, const struct fdr_file *file,
+                        const struct fdr_location_info *location)
 {
-    for (size_t i = 0; i < count; i++)
-        if (matches_location(patterns[i], location)) return true;
+    for (size_t i = 0; i < s->location_count; i++)
+        if (matches_location(s->location[i], file, location)) return true;
     return false;
 }
 
@@ -158,7 +165,7 @@ static bool choose_locations(const struct selection *s, const struct fdr_file *f
     if (!c->locations) return false;
     for (size_t i = 0; i < count; i++) {
         const struct fdr_location_info *l = fdr_location_info(file, i);
-        if (matches_any(s->location, s->location_count, l)) c->locations[found++] = l->id;
+        if (matches_any(s, file, l)) c->locations[found++] = l->id;
     }
     if (found == 0) complain("%s: no location matches '%s'", path, s->location[0]);
     c->select.locations = c->locations;

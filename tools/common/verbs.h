@@ -6,7 +6,8 @@
  *   stat_rows.c    rows of fdr stats     call_tree.c         call tree of kept events
  *   sample_table.c sums of samples       counter_rates.c     figures of counters, counter_rates_map.c: its maps
  *   live_files.c   the writers of files  found_recordings.c  recordings in directories
- *   job_ranks.c    ranks of a job        short_names.c        names for tables, with cxx_name.c
+ *   job_ranks.c    ranks of a job        short_names.c       names for tables, with cxx_name.c
+ *   job_files.c    several files as one
  *
  * Neighbours: the verbs in tools/ and tools/replay/ use it; recordings are read through fdr/reader.h alone. */
 #ifndef FDRI_TOOLS_COMMON_VERBS_H
