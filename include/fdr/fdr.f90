@@ -33,6 +33,8 @@ module fdr
     integer(c_int32_t), parameter, public :: fdr_io_open = 0, fdr_io_close = 1, fdr_io_read = 2, fdr_io_write = 3
     integer(c_int32_t), parameter, public :: fdr_io_sync = 4, fdr_io_other = 5
     integer(c_int64_t), parameter, public :: fdr_io_no_offset = -1
+    !> Ordinals of messages.
+    integer(c_int64_t), parameter, public :: fdr_ordinal_unknown = -1, fdr_ordinal_ambiguous = ishft(1_c_int64_t, 63)
     integer(c_int), parameter, public :: fdr_gauge = 0, fdr_counter = 1               !< kinds of metrics
 
     !> struct fdr_usage; <fdr/fdr.h> explains the fields.
@@ -49,6 +51,10 @@ module fdr
 
     public :: fdr_init, fdr_finalize, fdr_region_define, fdr_enter, fdr_leave, fdr_enter_at, fdr_leave_at
     public :: fdr_metric_define, fdr_metric, fdr_metric_at, fdr_marker_define, fdr_marker, fdr_marker_at
+    public :: fdr_comm_define_as, fdr_message_send_nth, fdr_message_recv_nth, fdr_message_send_nth_at
+    public :: fdr_message_recv_nth_at, fdr_message_recv_open, fdr_message_recv_open_at, fdr_message_resolve
+    public :: fdr_message_resolve_at, fdr_collective_begin_nth, fdr_collective_end_nth
+    public :: fdr_collective_begin_nth_at, fdr_collective_end_nth_at
     public :: fdr_comm_define, fdr_message_send, fdr_message_recv, fdr_message_send_at, fdr_message_recv_at
     public :: fdr_collective_begin, fdr_collective_end, fdr_collective_begin_at, fdr_collective_end_at
     public :: fdr_tally_make, fdr_tally_add, fdr_tally_set, fdr_tally_read, fdr_tally_compare_set
@@ -110,6 +116,50 @@ module fdr
             import :: c_int32_t, c_int64_t
             integer(c_int32_t), value :: peer, tag, comm
             integer(c_int64_t), value :: bytes, time_ns
+        end subroutine
+        !> The same with an ordinal: message n of the sender is message n of the receiver. Ambiguous ones add
+        !> fdr_ordinal_ambiguous.
+        subroutine fdr_message_send_nth(peer, tag, comm, bytes, ordinal) bind(c, name="fdr_message_send_nth")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: peer, tag, comm
+            integer(c_int64_t), value :: bytes, ordinal
+        end subroutine
+        subroutine fdr_message_recv_nth(peer, tag, comm, bytes, ordinal) bind(c, name="fdr_message_recv_nth")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: peer, tag, comm
+            integer(c_int64_t), value :: bytes, ordinal
+        end subroutine
+        subroutine fdr_message_send_nth_at(peer, tag, comm, bytes, ordinal, time_ns) &
+            bind(c, name="fdr_message_send_nth_at")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: peer, tag, comm
+            integer(c_int64_t), value :: bytes, ordinal, time_ns
+        end subroutine
+        subroutine fdr_message_recv_nth_at(peer, tag, comm, bytes, ordinal, time_ns) &
+            bind(c, name="fdr_message_recv_nth_at")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: peer, tag, comm
+            integer(c_int64_t), value :: bytes, ordinal, time_ns
+        end subroutine
+        !> A receive whose ordinal fdr_message_resolve says later. token: a number that the process uses once.
+        subroutine fdr_message_recv_open(peer, tag, comm, bytes, token) bind(c, name="fdr_message_recv_open")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: peer, tag, comm
+            integer(c_int64_t), value :: bytes, token
+        end subroutine
+        subroutine fdr_message_resolve(token, ordinal) bind(c, name="fdr_message_resolve")
+            import :: c_int64_t
+            integer(c_int64_t), value :: token, ordinal
+        end subroutine
+        subroutine fdr_message_recv_open_at(peer, tag, comm, bytes, token, time_ns) &
+            bind(c, name="fdr_message_recv_open_at")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: peer, tag, comm
+            integer(c_int64_t), value :: bytes, token, time_ns
+        end subroutine
+        subroutine fdr_message_resolve_at(token, ordinal, time_ns) bind(c, name="fdr_message_resolve_at")
+            import :: c_int64_t
+            integer(c_int64_t), value :: token, ordinal, time_ns
         end subroutine
         !> Counters of the process, by key: <fdr/tally.h>. counter: 0 to 2. 0, or a negative errno.
         integer(c_int) function fdr_tally_set(tally, counter, value) bind(c, name="fdr_tally_set")
@@ -181,6 +231,30 @@ module fdr
             import :: c_int32_t, c_int64_t
             integer(c_int32_t), value :: operation, comm, root
             integer(c_int64_t), value :: sent, received, time_ns
+        end subroutine
+        !> The same with an ordinal: how many collectives the communicator had before.
+        subroutine fdr_collective_begin_nth(operation, comm, ordinal) bind(c, name="fdr_collective_begin_nth")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: operation, comm
+            integer(c_int64_t), value :: ordinal
+        end subroutine
+        subroutine fdr_collective_end_nth(operation, comm, root, sent, received, ordinal) &
+            bind(c, name="fdr_collective_end_nth")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: operation, comm, root
+            integer(c_int64_t), value :: sent, received, ordinal
+        end subroutine
+        subroutine fdr_collective_begin_nth_at(operation, comm, ordinal, time_ns) &
+            bind(c, name="fdr_collective_begin_nth_at")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: operation, comm
+            integer(c_int64_t), value :: ordinal, time_ns
+        end subroutine
+        subroutine fdr_collective_end_nth_at(operation, comm, root, sent, received, ordinal, time_ns) &
+            bind(c, name="fdr_collective_end_nth_at")
+            import :: c_int32_t, c_int64_t
+            integer(c_int32_t), value :: operation, comm, root
+            integer(c_int64_t), value :: sent, received, ordinal, time_ns
         end subroutine
         !> payload: c_loc of a variable with the fields that fdr_event_define described.
         subroutine fdr_event(event, payload) bind(c, name="fdr_event")
@@ -260,6 +334,13 @@ module fdr
             character(kind=c_char), intent(in) :: name(*)
             integer(c_int32_t), intent(in) :: ranks(*)
             integer(c_size_t), value :: size
+        end function
+        integer(c_int32_t) function c_comm_define_as(name, ranks, size, identity) bind(c, name="fdr_comm_define_as")
+            import :: c_int32_t, c_int64_t, c_char, c_size_t
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int32_t), intent(in) :: ranks(*)
+            integer(c_size_t), value :: size
+            integer(c_int64_t), value :: identity
         end function
         integer(c_int32_t) function c_event_define(name, fields, count) bind(c, name="fdr_event_define")
             import :: c_int32_t, c_char, c_size_t, c_field
@@ -384,6 +465,14 @@ contains
         character(len=*), intent(in) :: name
         integer(fdr_id), intent(in) :: world_ranks(:)
         fdr_comm_define = c_comm_define(text(name), world_ranks, size(world_ranks, kind=c_size_t))
+    end function
+
+    !> identity: not 0, and known to all members.
+    integer(fdr_id) function fdr_comm_define_as(name, world_ranks, identity)
+        character(len=*), intent(in) :: name
+        integer(fdr_id), intent(in) :: world_ranks(:)
+        integer(fdr_int), intent(in) :: identity
+        fdr_comm_define_as = c_comm_define_as(text(name), world_ranks, size(world_ranks, kind=c_size_t), identity)
     end function
 
     !> fields: names; types: fdr_i64, fdr_f64 ...; offsets: of each field in the payload of fdr_event, in bytes. Without

@@ -43,6 +43,13 @@ program consumer
         call fdr_leave(inner)
         call fdr_leave(outer)
     end do
+    pair = fdr_comm_define_as("pair", [0_fdr_id, 1_fdr_id], 77_fdr_int)
+    call fdr_message_send_nth(1, 8, pair, 64_fdr_int, 41_fdr_int)
+    call fdr_message_recv_nth(1, 8, pair, 65_fdr_int, ior(42_fdr_int, fdr_ordinal_ambiguous))
+    call fdr_message_recv_open(1, 9, pair, 66_fdr_int, 5_fdr_int)
+    call fdr_message_resolve(5_fdr_int, 43_fdr_int)
+    call fdr_collective_begin_nth(10, pair, 3_fdr_int)
+    call fdr_collective_end_nth(10, pair, -1, 1_fdr_int, 2_fdr_int, 3_fdr_int)
     if (fdr_tally_make(40000, "halo", tally) /= 0) error stop "fdr_tally_make"
     if (fdr_tally_add(tally, 0, 5_fdr_int) /= 0) error stop "fdr_tally_add"
     if (fdr_tally_add(tally, 0, 2_fdr_int, before) /= 0 .or. before /= 5) error stop "fdr_tally_add, before"
@@ -59,6 +66,6 @@ program consumer
     if (index(fdr_last_snapshot(), ".fdr") == 0) error stop "fdr_last_snapshot"
     if (len(fdr_version()) < 5) error stop "fdr_version"
     usage = fdr_usage()
-    if (usage%presented /= 36 .or. usage%snapshots /= 1 .or. usage%locations_sure <= 0) error stop "fdr_usage"
+    if (usage%presented /= 42 .or. usage%snapshots /= 1 .or. usage%locations_sure <= 0) error stop "fdr_usage"
     call fdr_finalize()
 end program

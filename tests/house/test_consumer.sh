@@ -161,6 +161,9 @@ if command -v gfortran >/dev/null; then
         "$prefix/bin/fdr" dump --tsv "$work"/run-fortran/*.fdr | cut -f3,6,7 >"$work/fortran.tsv"
         for line in $'enter\touter loop\t' $'marker\tround\tvalue=3' $'metric\ttemperature\tvalue=276.25' $'metric\tsteps\tvalue=-3' \
             $'send\t.*peer=1 tag=7 comm=[^ ]* bytes=4096' $'coll_end\t.*' \
+            $'send\t.*tag=8 .*bytes=64 ordinal=41' $'recv\t.*bytes=65 ordinal=42 ambiguous=1' \
+            $'recv\t.*bytes=66 ordinal=\\? token=5' $'resolve\t.*token=5 ordinal=43' \
+            $'coll_begin\t.*ordinal=3' $'coll_end\t.*sent=1 received=2 ordinal=3' \
             $'event\thalo exchanged\tcells=-3 seconds=1.5' $'event\tboth\ta=-5 bc=6'; do
             [ "$(grep -cE "^$line" "$work/fortran.tsv")" -ge 1 ] || { echo "Fortran: no '$line' in"; cat "$work/fortran.tsv"; exit 1; }
         done
