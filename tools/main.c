@@ -26,6 +26,7 @@ static const struct verb verbs[] = {
     {"samples", verb_samples, "the samples by function, region, line, stack or thread"},
     {"html", verb_html, "one page to look at, offline: what happened, and a timeline down to the call"},
     {"export", verb_export, "write for another viewer; --list names the formats"},
+    {"findings", verb_findings, "what stands out, with evidence, and what cannot be judged"},
     {"crash", verb_crash, "the post-mortem: cause, place, the time before; of many, the first death"},
     {"recover", verb_recover, "rebuild the readable part of a damaged file"},
     {"replay", verb_replay, "drive the real recorder with recorded event streams"},

@@ -45,6 +45,7 @@ int verb_top(int argc, char **argv);
 int verb_export(int argc, char **argv);
 int verb_html(int argc, char **argv);
 int verb_crash(int argc, char **argv);
+int verb_findings(int argc, char **argv);
 int verb_version(int argc, char **argv);
 
 /* ---- messages ------------------------------------------------------------------------------------------- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/common/sample_table.h"
+#include "tools/findings/run_facts.h"
 
 enum { PLACES_MOST = 20000, NODES_MOST = 20000, POINTS_MOST = 40000, POINT_CELLS = 2048 };
 
@@ -14,22 +15,7 @@ double page_time(const struct page *page, size_t file, uint64_t ns)
     return (double)(int64_t)(ns + (uint64_t)i->realtime_offset_ns - page->zero_ns);
 }
 
-/* Events that are older than the recording have times from the caller: fdr's own moments are on another clock. */
-static bool times_are_given(const struct fdr_file_info *i)
-{
-    return i->first_ns + (uint64_t)i->realtime_offset_ns + 1000000000u < i->created_realtime_ns;
-}
-
-uint64_t page_end(const struct page *page, size_t file)
-{
-    const struct fdr_file_info *i = fdr_file_info(page->death[file].file);
-    uint64_t end = i->last_ns > i->first_ns ? i->last_ns : i->first_ns + 1;
-    if (times_are_given(i)) return end;
-    if (i->taken_ns > end) end = i->taken_ns;
-    if (i->alive_ns > end) end = i->alive_ns;
-    if (i->has_cause && i->cause_time_ns > end) end = i->cause_time_ns;
-    return end;
-}
+uint64_t page_end(const struct page *page, size_t file) { return newest_moment(page->death[file].file); }
 
 /* [numbers], for rows. */
 static json_t *row(const double *value, size_t count)

@@ -206,43 +206,42 @@ static void open_calls(const struct page *page, FILE *to)
 
 /* ---- (d) findings ---- */
 
-static void show_link(FILE *to, const struct finding *f)
+static void finding_line(const struct page *page, FILE *to, const struct page_finding *f)
 {
-    if (f->location == UINT32_MAX) return;
-    fputs(" <a href=\"#", to);
-    double around = f->max_ns > 0 ? f->max_ns : 1e6;
-    if (f->at_ns >= 0) fprintf(to, "t=%.0f,%.0f&amp;", f->at_ns - around / 4, f->at_ns + around * 1.25);
-    fprintf(to, "loc=%zu.%u\">show</a>", f->file, f->location);
+    char who[128];
+    fputs("<li>", to);
+    if (page->files > 1) {
+        story_who(page, f->file, who, sizeof who);
+        html_name(to, who);
+        fputs(": ", to);
+    }
+    html_text(to, f->finding.sentence, 0);
+    page_finding_link(page, to, f);
+    for (size_t i = 0; i < f->finding.evidences; i++) {
+        fputs("<br><small>", to);
+        html_text(to, f->finding.evidence[i], 0);
+        fputs("</small>", to);
+    }
+    fputs("</li>\n", to);
 }
 
 static void findings(const struct page *page, FILE *to)
 {
-    struct findings f = {0};
-    char who[128];
-    findings_of(page, &f);
+    struct page_findings f;
+    page_findings_of(page, &f);
     card(to, "findings", "What stands out");
     fputs("<ol>\n", to);
-    for (size_t i = 0; i < f.count && i < FINDINGS; i++) {
-        fputs("<li>", to);
-        if (page->files > 1) {
-            story_who(page, f.row[i].file, who, sizeof who);
-            html_name(to, who);
-            fputs(": ", to);
-        }
-        html_text(to, f.row[i].text, 0);
-        show_link(to, &f.row[i]);
-        fputs("</li>\n", to);
-    }
+    for (size_t i = 0; i < f.count && i < FINDINGS; i++) finding_line(page, to, &f.row[i]);
     fputs("</ol>\n", to);
     if (!f.count) fputs("<p>Nothing does, by the exact totals of all calls.</p>\n", to);
     if (f.count > FINDINGS) fprintf(to, "<p>%zu more, of less weight</p>\n", f.count - FINDINGS);
-    if (f.unjudged_count) fputs("<h3>Not judged</h3><ul>\n", to);
-    for (size_t i = 0; i < f.unjudged_count; i++) {
+    if (f.not_judged_count) fputs("<h3>Not judged</h3><ul>\n", to);
+    for (size_t i = 0; i < f.not_judged_count; i++) {
         fputs("<li>", to);
-        html_text(to, f.unjudged[i], 0);
+        html_text(to, f.not_judged[i], 0);
         fputs("</li>\n", to);
     }
-    fputs(f.unjudged_count ? "</ul>\n" : "", to);
+    fputs(f.not_judged_count ? "</ul>\n" : "", to);
     end_card(to);
     free(f.row);
 }

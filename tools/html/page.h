@@ -5,9 +5,9 @@
  *   document.c      the order of the page         data.c          what the scripts know, as JSON
  *   prepare.c       what takes long, in threads
  *   overview.c      calls of the whole run        first_screen.c  facts as plain HTML
- *   story.c         one sentence: what happened   findings.c      what stands out, and what cannot be judged
+ *   story.c         one sentence: what happened   findings.c      what stands out, with its place
  *
- * Neighbours: view/ says what a window of time shows, web/ holds the scripts; recordings are read through
+ * Neighbours: view/ says what a window of time shows, tools/findings/ what stands out, web/ holds the scripts; recordings are read through
  * fdr/reader.h alone. */
 #ifndef FDRI_TOOLS_HTML_PAGE_H
 #define FDRI_TOOLS_HTML_PAGE_H
@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "tools/crash.h"
+#include "tools/findings/findings.h"
 #include "tools/html/view/view_window.h"
 
 struct prepared { /* of one recording */
@@ -38,9 +39,6 @@ struct page {
 /* False: out of memory. */
 bool page_prepare(struct page *page);
 void page_forget(struct page *page);
-/* The path whose longest call in this location is one of the region that lasted so long. NULL: it is not kept. */
-const struct view_node *page_longest(const struct page *page, size_t file, uint32_t location, uint32_t region,
-                                     uint64_t ns);
 
 /* ---- document.c ---- */
 /* Writes the page. DONE or COULD_NOT. */
@@ -79,21 +77,19 @@ void story_who(const struct page *page, size_t file, char *text, size_t bytes);
 /* The time for which this location stood inside a call at the end; 0: it moved, is idle, or this is not known. */
 uint64_t story_stood(const struct page *page, size_t file, size_t location_index);
 
-struct finding {
-    double weight; /* share of the run; the greatest comes first */
-    char text[400];
+struct page_finding {
+    struct finding finding;
     size_t file;
-    uint32_t location; /* UINT32_MAX: none */
-    double at_ns;      /* of the page; < 0: no place */
-    double max_ns;     /* of an outlier: the duration; else 0 */
 };
-struct findings {
-    struct finding *row;
-    size_t count, room;
-    char unjudged[8][200]; /* what could not be judged, and why */
-    size_t unjudged_count;
+struct page_findings {
+    struct page_finding *row; /* to be freed */
+    size_t count;
+    char not_judged[NOT_JUDGED][240];
+    size_t not_judged_count;
 };
-void findings_of(const struct page *page, struct findings *findings);
+void page_findings_of(const struct page *page, struct page_findings *findings);
+/* " <a ...>show</a>", to the place in the timeline. */
+void page_finding_link(const struct page *page, FILE *to, const struct page_finding *finding);
 void first_screen(const struct page *page, FILE *to);
 
 #endif

@@ -47,15 +47,3 @@ void page_forget(struct page *page)
     }
     free(page->prepared);
 }
-
-const struct view_node *page_longest(const struct page *page, size_t file, uint32_t location, uint32_t region,
-                                     uint64_t ns)
-{
-    const struct view_nodes *n = &page->prepared[file].flame;
-    for (size_t i = 1; i < n->count; i++) {
-        const struct view_node *node = &n->node[i];
-        if (node->region == region && node->location == location && !node->flags && (uint64_t)node->longest_ns == ns)
-            return node;
-    }
-    return NULL;
-}

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# ctest: label=tools timeout=120
+# fdr findings names what was planted into made-up programs, where and since when, and nothing in programs that are
+# alike from beginning to end. Times are those of the streams.
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import planted  # noqa: E402
+
+fdr = os.environ["FDR_BUILD"] + "/bin/fdr"
+if not os.path.exists(fdr):
+    print("skipped: no fdr command in this build")
+    sys.exit(77)
+work = tempfile.mkdtemp(prefix="fdr-findings-")
+bad = 0
+
+
+def check(good, what, *more):
+    global bad
+    print("ok:" if good else "FAIL:", what, *(more if not good else ()))
+    bad += not good
+
+
+def findings(name, threads, buffer="16M", *settings):
+    """The document of fdr findings for these threads."""
+    paths = []
+    for i, t in enumerate(threads):
+        paths.append(f"{work}/{name}.{i}.evt")
+        with open(paths[-1], "wb") as f:
+            f.write(t.bytes())
+    out = f"{work}/{name}.fdr"
+    subprocess.run([fdr, "replay", *paths, "--buffer", buffer, *settings, "-o", out], check=True, stdout=subprocess.DEVNULL)
+    done = subprocess.run([fdr, "findings", "--json", out], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def only(document, kind, what):
+    """The one finding, of that kind; an empty one if there are others."""
+    found = [(f["kind"], f["region"]) for f in document["findings"]]
+    check(len(found) == 1 and found[0][0] == kind, f"{what}: one finding, of kind {kind}", found)
+    return next((f for f in document["findings"] if f["kind"] == kind), {"region": None, "locations": [], "sentence": "", "evidence": [], "value": 0, "sure": 0,
+                 "share_of_run": 0, "from_ns": 0, "to_ns": 0})
+
+
+def threads_of(count, seed=0):
+    names = []
+    return [planted.Thread(names, seed + i) for i in range(count)]
+
+
+def growth(buffer, steps, count, what):
+    threads = threads_of(count)
+    for t in threads:
+        for i in range(steps):
+            t.enter("request")
+            t.call("parse", t.around(600))
+            t.call("lookup", t.around(120 if 2 * i < steps else 1680))
+            t.call("answer", t.around(900))
+            t.leave("request")
+        t.end = t.now
+    f = only(findings("growth", threads, buffer), "growth", what)
+    knee, end = 0.34 * threads[0].end, threads[0].end
+    check(f["region"] == "lookup" and sorted(f["locations"]) == list(range(count)), f"{what}: lookup, in all threads", f)
+    check(8 < f["value"] < 18, f"{what}: 14 times", f["value"])
+    check(f["share_of_run"] > 0.1 and f["evidence"] and f["sure"] >= 0.7, f"{what}: share and evidence", f)
+    check(0.6 * knee < f["from_ns"] - 1000 < 1.3 * knee, f"{what}: where it begins", f["from_ns"], knee, end)
+
+
+def imbalance():
+    threads = threads_of(3)
+    for _ in range(2000):
+        for i, t in enumerate(threads):
+            t.call("forces", t.around(90000 if i == 1 else 31000))
+            t.call("move", t.around(4000))
+        planted.barrier(threads, "sync_all")
+    f = only(findings("imbalance", threads), "imbalance", "imbalance")
+    check(f["region"] == "forces" and f["locations"] == [1], "imbalance: forces, in one thread", f)
+    check(2.7 < f["value"] < 3.1, "imbalance: 2.9 times", f["value"])
+    check("sync_all" in f["sentence"], "imbalance: where the others wait", f["sentence"])
+
+
+def periodic():
+    threads = threads_of(3, 7)
+    for i in range(12000):
+        for k, t in enumerate(threads):
+            t.enter("step")
+            t.call("forces", t.around(60000))
+            if k == 2 and i % 700 == 350:
+                t.call("rebuild_neighbours", t.around(2500000))
+            t.call("move", t.around(9000))
+            t.leave("step")
+    f = only(findings("periodic", threads), "periodic", "periodic")
+    check(f["region"] == "rebuild_neighbours" and f["locations"] == [2], "periodic: the region, in one thread", f)
+    check(0.9 * 700 * 69000 < f["value"] < 1.1 * (700 * 69000 + 2.5e6), "periodic: the period", f)
+    check("17 times" in f["sentence"] and "only" in f["sentence"], "periodic: how often, and where only", f["sentence"])
+
+
+def outlier(wait):
+    """One slow request of many; with `wait` the time was spent in a call inside of it."""
+    threads = threads_of(1, 3)
+    t = threads[0]
+    for i in range(20000):
+        t.enter("handle")
+        t.call("parse", t.around(400))
+        if i == 13000:
+            at = t.now
+            t.call("store", 50000000) if wait else t.work(50000000)
+        t.call("store", t.around(700))
+        t.leave("handle")
+    f = only(findings("outlier", threads), "outlier", "outlier")
+    check(f["region"] == ("store" if wait else "handle"), "outlier: where the time went", f)
+    check(f["from_ns"] <= at + 1000 <= f["to_ns"], "outlier: when", f, at)
+    check(49e6 < f["value"] < 52e6, "outlier: how long", f["value"])
+
+
+def all_wait():
+    threads = threads_of(3, 11)
+    for i in range(4000):
+        for t in threads:
+            t.call("compute", t.around(20000))
+        if i == 2000:
+            for t in threads:
+                t.call("wait_for_input", 20000000 + t.random.randrange(100000))
+    document = findings("all-wait", threads)
+    waits = [f for f in document["findings"] if f["kind"] == "wait"]
+    check(len(waits) == 1 and "All 3 threads" in waits[0]["sentence"], "all wait: one stretch", document["findings"])
+    check(waits and 1.8e7 < waits[0]["value"] < 2.1e7, "all wait: how long", waits)
+
+
+def clean(seed, buffer):
+    """Threads that do the same at random paces, nested, with noise of 60 %: nothing stands out."""
+    threads = threads_of(3, seed)
+    for i in range(4000):
+        for t in threads:
+            t.enter("step")
+            for name, ns in (("first", 900), ("second", 2500), ("third", 300)):
+                t.enter(name)
+                t.work(t.around(ns, 0.6))
+                if t.random.random() < 0.3:
+                    t.call("inner", t.random.expovariate(1 / 400))
+                t.leave(name)
+            t.leave("step")
+    document = findings(f"clean{seed}", threads, buffer)
+    check(not document["findings"], f"clean program {seed}, {buffer}: nothing", document["findings"])
+    text = subprocess.run([fdr, "findings", f"{work}/clean{seed}.fdr"], check=True, capture_output=True, text=True).stdout
+    check("nothing notable" in text, "nothing is an answer", text)
+
+
+def unjudged():
+    threads = threads_of(1)
+    for _ in range(200):
+        threads[0].call("alone", threads[0].around(1000))
+    document = findings("alone", threads)
+    check(not document["findings"] and any("imbalance" in n["what"] for n in document["not_judged"]), "what one thread cannot tell", document)
+
+
+growth("16M", 6000, 4, "growth, all kept")
+growth("512K", 50000, 2, "growth, in a small buffer")
+imbalance()
+periodic()
+outlier(True)
+outlier(False)
+all_wait()
+for number in range(4):
+    clean(100 * number, "16M" if number % 2 else "512K")
+unjudged()
+if not bad:
+    shutil.rmtree(work)
+sys.exit(bad != 0)

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* What stands out in a recording: each finding with its evidence, and how sure it is. "Nothing" is an answer.
+ *
+ *   findings.c    gathers and ranks all kinds       findings_verb.c  fdr findings
+ *   run_facts.c   what every kind needs to know     outliers_verb.c  fdr outliers
+ *   outlier_calls.c  kept calls unlike their region's others, and what ran inside
+ *   One file a kind: growth.c, imbalance.c, slow_calls.c (outlier and periodic), waiting.c, standing.c (hang),
+ *   loss.c, death.c (crash).
+ *
+ * A kind is a function of the recording alone. Totals and epochs are exact, so they come first; kept calls add places.
+ *
+ * Neighbours: the verbs above, tools/story/ and tools/html/ use it; recordings are read through fdr/reader.h alone. */
+#ifndef FDRI_TOOLS_FINDINGS_H
+#define FDRI_TOOLS_FINDINGS_H
+
+#include "tools/common/verbs.h"
+
+enum finding_kind {
+    FINDING_GROWTH,
+    FINDING_IMBALANCE,
+    FINDING_PERIODIC,
+    FINDING_OUTLIER,
+    FINDING_WAIT,
+    FINDING_LOSS,
+    FINDING_HANG,
+    FINDING_CRASH
+};
+enum { FINDING_TEXT = 400, FINDING_LOCATIONS = 32, FINDING_EVIDENCE = 4, NOT_JUDGED = 12 };
+
+struct finding {
+    enum finding_kind kind;
+    char sentence[FINDING_TEXT];
+    uint32_t region;    /* UINT32_MAX: it is about none */
+    uint32_t waited_in; /* where other threads wait for it; UINT32_MAX: not known */
+    uint32_t location[FINDING_LOCATIONS];
+    size_t locations;       /* 0: all */
+    uint64_t from_ns, to_ns; /* where it shows; 0, 0: the whole run */
+    double value;
+    const char *unit;   /* of value */
+    double share;       /* of the run's length: what it cost one thread; 0: unknown */
+    double sure;        /* 0 to 1 */
+    double weight;      /* the greatest comes first */
+    double longest_ns;  /* of an outlier: its duration; else 0 */
+    char evidence[FINDING_EVIDENCE][FINDING_TEXT];
+    size_t evidences;
+};
+struct findings {
+    struct finding *row;
+    size_t count, room;
+    struct {
+        char what[64], why[160];
+    } not_judged[NOT_JUDGED];
+    size_t not_judged_count;
+    bool failed; /* out of memory: some are missing */
+};
+
+/* Finds all of one recording, the weightiest first. `path`: of the file. */
+void findings_of(struct fdr_file *file, const char *path, struct findings *findings);
+void findings_free(struct findings *findings);
+const char *finding_kind_name(enum finding_kind kind);
+json_t *findings_json(const struct fdr_file *file, const struct findings *findings);
+
+/* ---- for the kinds ---- */
+
+/* A new row, zero apart from kind and weight. NULL: out of memory. */
+struct finding *add_finding(struct findings *findings, enum finding_kind kind, double weight);
+/* Appends to the sentence, which is cut to its room. */
+void say(struct finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void add_evidence(struct finding *finding, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void add_location(struct finding *finding, uint32_t location);
+void cannot_judge(struct findings *findings, const char *what, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif
