@@ -27,6 +27,7 @@ static const struct verb verbs[] = {
     {"html", verb_html, "one page to look at, offline: what happened, and a timeline down to the call"},
     {"export", verb_export, "write for another viewer; --list names the formats"},
     {"findings", verb_findings, "what stands out, with evidence, and what cannot be judged"},
+    {"outliers", verb_outliers, "calls unlike their region's own distribution"},
     {"crash", verb_crash, "the post-mortem: cause, place, the time before; of many, the first death"},
     {"recover", verb_recover, "rebuild the readable part of a damaged file"},
     {"replay", verb_replay, "drive the real recorder with recorded event streams"},
@@ -43,7 +44,9 @@ static const size_t verb_count = sizeof verbs / sizeof verbs[0];
 
 static void usage(FILE *to)
 {
-    fputs("usage: fdr VERB [OPTION...] [FILE...]\n\n", to);
+    fputs("usage: fdr FILE...    the story: what happened, what stands out, what to ask next\n"
+          "       fdr VERB [OPTION...] [FILE...]\n\n",
+          to);
     for (size_t i = 0; i < verb_count; i++) fprintf(to, "  %-9s %s\n", verbs[i].name, verbs[i].summary);
     fputs("\ncheck, crash, hang, html, export, messages and replay take several files, the other verbs that read one "
           "take one.\n"
@@ -58,6 +61,9 @@ static const struct verb *find_verb(const char *name)
         if (strcmp(verbs[i].name, name) == 0) return &verbs[i];
     return NULL;
 }
+
+/* `fdr FILE` needs no verb: a file, or a process by its number. Of a file whose name is a verb, the verb wins. */
+static bool is_recording(const char *text) { return access(text, F_OK) == 0 || process_named(text); }
 
 static int help(void)
 {
@@ -108,12 +114,13 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) return help();
     if (strcmp(argv[1], "--version") == 0) argv[1] += 2;
     const struct verb *verb = find_verb(argv[1]);
+    look_at_environment();
+    if (!verb && is_recording(argv[1])) return verb_story(argc, argv);
     if (!verb) {
-        complain("no verb '%s'; `fdr --help` lists them", argv[1]);
+        complain("no verb '%s', nor a file of this name; `fdr --help` lists the verbs", argv[1]);
         return USAGE;
     }
     snprintf(name, sizeof name, "fdr %s", verb->name);
-    look_at_environment();
     argv[1] = name; /* the program's name in messages of argp */
     return verb->run(argc - 1, argv + 1);
 }

@@ -118,6 +118,47 @@ def outlier(wait):
     check(49e6 < f["value"] < 52e6, "outlier: how long", f["value"])
 
 
+def outliers():
+    """fdr outliers: the slow call, what ran inside, and what another thread did meanwhile."""
+    threads = threads_of(2, 5)
+    for i in range(5000):
+        for t in threads:
+            t.enter("handle")
+            if i == 3000 and t is threads[1]:
+                at = t.now
+                t.call("store", 30000000)
+            t.call("parse", t.around(2000))
+            t.leave("handle")
+        if i == 3000:
+            planted.barrier(threads, "sync_all")
+    findings("outliers", threads)
+    done = subprocess.run([fdr, "outliers", "--json", f"{work}/outliers.fdr"], check=True, capture_output=True, text=True)
+    rows = json.loads(done.stdout)
+    check(len(rows) == 1, "outliers: one row", rows)
+    row = rows[0]
+    check(row["region"] == "handle" and row["location"] == 1 and abs(row["start_ns"] - at - 1000) < 10, "outliers: what and when", row)
+    check(row["inside"] == "store" and 2.9e7 < row["inside_ns"] <= row["duration_ns"], "outliers: what ran inside", row)
+    check([b["region"] for b in row["beside"]] == ["sync_all"], "outliers: what ran beside", row["beside"])
+    text = subprocess.run([fdr, "outliers", f"{work}/outliers.fdr"], check=True, capture_output=True, text=True).stdout
+    check("store took 30" in text and "was in sync_all" in text, "outliers: the text", text)
+
+
+def story():
+    """fdr FILE alone: what, who, what stands out, where detail ends, and what to ask next, within the terminal."""
+    for columns in (60, 120):
+        done = subprocess.run([fdr, f"{work}/imbalance.fdr"], check=True, capture_output=True, text=True,
+                              env=os.environ | {"COLUMNS": str(columns)})
+        lines = done.stdout.splitlines()
+        for begin in ("what", "how sure", "threads", "stands out", "detail", "next"):
+            check(sum(line.startswith(begin) for line in lines) == 1, f"story: {begin}", lines)
+        check(len(lines) <= 40 and "forces takes" in done.stdout and "Every call of the run is kept" in done.stdout, "story", lines)
+        long = [line for line in lines if len(line) > columns and "fdr " not in line]
+        check(columns < 100 or not long, "story: fits the terminal", long)
+        check("\033" not in done.stdout, "story: no colour in a pipe")
+    document = json.loads(subprocess.run([fdr, f"{work}/imbalance.fdr", "--json"], check=True, capture_output=True, text=True).stdout)
+    check(document["sentence"] and document["findings"][0]["kind"] == "imbalance", "story as JSON", document)
+
+
 def all_wait():
     threads = threads_of(3, 11)
     for i in range(4000):
@@ -165,6 +206,8 @@ imbalance()
 periodic()
 outlier(True)
 outlier(False)
+outliers()
+story()
 all_wait()
 for number in range(4):
     clean(100 * number, "16M" if number % 2 else "512K")

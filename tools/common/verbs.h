@@ -46,6 +46,8 @@ int verb_export(int argc, char **argv);
 int verb_html(int argc, char **argv);
 int verb_crash(int argc, char **argv);
 int verb_findings(int argc, char **argv);
+int verb_outliers(int argc, char **argv);
+int verb_story(int argc, char **argv);
 int verb_version(int argc, char **argv);
 
 /* ---- messages ------------------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 /* The process died: of what, and inside which call. */
 #include "tools/findings/run_facts.h"
 
+#include <signal.h>
 #include <stdio.h>
 
 #include "tools/common/short_names.h"
@@ -21,8 +22,9 @@ void find_death(const struct run_facts *f, struct findings *to)
     row->from_ns = row->to_ns = info->cause_time_ns;
     if (l) add_location(row, l->id), thread_label(f->file, l->id, thread);
     if (l && l->open_count) row->region = l->open[l->open_count - 1].region;
-    say(row, "The process died of %.160s%s%s%s%.100s.", cause, l ? " in " : "",
-             thread, row->region != UINT32_MAX ? ", inside " : "",
-             row->region != UINT32_MAX ? plain_shown(f->file, row->region) : "");
+    bool asked = c.signal == SIGTERM || c.signal == SIGINT || c.signal == SIGXCPU;
+    say(row, "The process %s %.160s%s%s%s%.100s.", asked ? "was asked to end by" : "died of", cause, l ? " in " : "",
+        thread, row->region != UINT32_MAX ? ", inside " : "",
+        row->region != UINT32_MAX ? plain_shown(f->file, row->region) : "");
     add_evidence(row, "the process itself wrote the cause as it died; fdr crash shows the stacks");
 }

@@ -20,8 +20,7 @@ struct finding *add_finding(struct findings *f, enum finding_kind kind, double w
         f->room = room;
     }
     struct finding *row = &f->row[f->count++];
-    *row = (struct finding){.kind = kind, .weight = weight, 
-                            .region = UINT32_MAX, .waited_in = UINT32_MAX, .unit = ""};
+    *row = (struct finding){.kind = kind, .weight = weight, .region = UINT32_MAX, .waited_in = UINT32_MAX, .unit = ""};
     return row;
 }
 

@@ -33,14 +33,14 @@ struct finding {
     uint32_t region;    /* UINT32_MAX: it is about none */
     uint32_t waited_in; /* where other threads wait for it; UINT32_MAX: not known */
     uint32_t location[FINDING_LOCATIONS];
-    size_t locations;       /* 0: all */
+    size_t locations;        /* 0: all */
     uint64_t from_ns, to_ns; /* where it shows; 0, 0: the whole run */
     double value;
-    const char *unit;   /* of value */
-    double share;       /* of the run's length: what it cost one thread; 0: unknown */
-    double sure;        /* 0 to 1 */
-    double weight;      /* the greatest comes first */
-    double longest_ns;  /* of an outlier: its duration; else 0 */
+    const char *unit;  /* of value */
+    double share;      /* of the run's length: what it cost one thread; 0: unknown */
+    double sure;       /* 0 to 1 */
+    double weight;     /* the greatest comes first */
+    double longest_ns; /* of an outlier: its duration; else 0 */
     char evidence[FINDING_EVIDENCE][FINDING_TEXT];
     size_t evidences;
 };

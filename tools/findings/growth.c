@@ -260,8 +260,8 @@ static bool judge(const struct run_facts *f, struct pace_sum *sum, struct point 
     g->steady = g->last.ns > 1.3 * middle || g->before.ns > 1.3 * g->first.ns;
     g->extra_ns = (g->after.ns - g->before.ns) * g->after.calls;
     g->own_extra_ns = (g->after.own_ns - g->before.own_ns) * g->after.calls;
-    double chance = standard_error(&f->region[g->region], g->after.calls < g->before.calls ? g->after.calls
-                                                                                          : g->before.calls);
+    double chance = standard_error(&f->region[g->region],
+                                   g->after.calls < g->before.calls ? g->after.calls : g->before.calls);
     return g->after.ns >= LEAST_FACTOR * g->before.ns && g->after.ns - g->before.ns >= 4 * chance &&
            g->extra_ns / (double)g->threads / f->length_ns >= LEAST_SHARE;
 }
@@ -300,11 +300,11 @@ static void add(const struct run_facts *f, struct findings *to, const struct gro
     human_time(a, (uint64_t)first);
     human_time(b, (uint64_t)last);
     if (g->steady)
-        say(row, "%.100s grew %.3g times, steadily: from %s a call to %s, %s.",
-                 plain_shown(f->file, g->region), row->value, a, b, threads);
+        say(row, "%.100s grew %.3g times, steadily: from %s a call to %s, %s.", plain_shown(f->file, g->region),
+            row->value, a, b, threads);
     else
-        say(row, "%.100s grew %.3g times at %s: from %s a call to %s, %s.",
-                 plain_shown(f->file, g->region), row->value, since, a, b, threads);
+        say(row, "%.100s grew %.3g times at %s: from %s a call to %s, %s.", plain_shown(f->file, g->region), row->value,
+            since, a, b, threads);
     add_evidence(row, "%s of %zu stretches of the run; %s more in sum than at the pace before",
                  epochs ? "exact totals" : "all calls", g->points, human_time(a, (uint64_t)g->extra_ns));
     if (waits) add_evidence(row, "by its name it waits: look for the cause in the threads it waits for");
@@ -338,7 +338,8 @@ void find_growth(const struct run_facts *f, struct findings *to)
     to->failed |= !good;
     if (good) judge_all(f, to, &p, !calls);
     if (!calls && epochs && p.count < f->threads * LEAST_POINTS)
-        cannot_judge(to, "growth", "memory kept too few totals by region and stretch: %zu of %zu stretches", p.count, epochs);
+        cannot_judge(to, "growth", "memory kept too few totals by region and stretch: %zu of %zu stretches", p.count,
+                     epochs);
     if (!calls && !epochs)
         cannot_judge(to, "growth", "the strategy %s keeps no totals by epoch, and calls were given back",
                      fdr_file_info(f->file)->strategy);

@@ -30,7 +30,7 @@ static int by_mean(const void *x, const void *y)
 
 struct candidate {
     const struct fdr_total *slow;
-    double ns, usual_ns, next_ns; /* a call of it; of the thread in the middle; of the next slowest thread */
+    double ns, usual_ns, next_ns;  /* a call of it; of the thread in the middle; of the next slowest thread */
     double extra_ns, own_extra_ns; /* what it took longer, with and without the calls inside */
     size_t threads;
 };
@@ -104,15 +104,14 @@ static void add(const struct run_facts *f, struct findings *to, const struct can
     row->sure = c->threads > 2 ? 0.9 : 0.7;
     thread_label(f->file, c->slow->location, thread);
     row->waited_in = waited_in(f, c, &waited_ns);
-    say(row, "%.100s takes %s a call in %s, %s elsewhere",
-                        plain_shown(f->file, c->slow->id), human_time(slow, (uint64_t)c->ns), thread,
-                        human_time(usual, (uint64_t)c->usual_ns));
+    say(row, "%.100s takes %s a call in %s, %s elsewhere", plain_shown(f->file, c->slow->id),
+        human_time(slow, (uint64_t)c->ns), thread, human_time(usual, (uint64_t)c->usual_ns));
     if (row->waited_in != UINT32_MAX)
-        say(row, "; the others wait %s for it in %.80s.",
-                 human_time(wait, (uint64_t)waited_ns), plain_shown(f->file, row->waited_in));
+        say(row, "; the others wait %s for it in %.80s.", human_time(wait, (uint64_t)waited_ns),
+            plain_shown(f->file, row->waited_in));
     else say(row, ".");
-    add_evidence(row, "exact totals of %zu threads: %s calls in %s, %s longer in sum than at the usual pace", c->threads,
-                 human_count(calls, c->slow->calls), thread, human_time(usual, (uint64_t)c->extra_ns));
+    add_evidence(row, "exact totals of %zu threads: %s calls in %s, %s longer in sum than at the usual pace",
+                 c->threads, human_count(calls, c->slow->calls), thread, human_time(usual, (uint64_t)c->extra_ns));
     if (row->waited_in != UINT32_MAX)
         add_evidence(row, "each other thread spent %s more in %.80s than %s did", wait,
                      plain_shown(f->file, row->waited_in), thread);

@@ -18,7 +18,6 @@ void find_loss(const struct run_facts *f, struct findings *to)
     row->value = (double)lost;
     row->unit = "events";
     row->sure = 1;
-    say(row, "%s events found no room and are lost (%.2g %% of all).",
-             human_count(count, lost), 100.0 * share);
+    say(row, "%s events found no room and are lost (%.2g %% of all).", human_count(count, lost), 100.0 * share);
     add_evidence(row, "the ledger, column lost: fdr info --ledger");
 }

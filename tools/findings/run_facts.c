@@ -34,9 +34,9 @@ static bool in_mpi(const char *name)
 
 bool name_waits(const char *name)
 {
-    static const char *const word[] = {"wait",  "waitall", "waitany", "waiting", "timedwait", "barrier",   "sleep",
-                                       "usleep", "nanosleep", "lock",  "join",    "poll",      "epoll",     "idle",
-                                       "futex", "sync",    "recv",    "accept",  "acquire",   "synchronize"};
+    static const char *const word[] = {"wait",   "waitall",   "waitany", "waiting", "timedwait", "barrier",    "sleep",
+                                       "usleep", "nanosleep", "lock",    "join",    "poll",      "epoll",      "idle",
+                                       "futex",  "sync",      "recv",    "accept",  "acquire",   "synchronize"};
     const char *parameters = strchr(name, '('); /* of C++: types are no clue */
     char own[256];
     snprintf(own, sizeof own, "%.*s", parameters && parameters != name ? (int)(parameters - name) : 255, name);

@@ -44,6 +44,8 @@ void run_facts_free(struct run_facts *facts);
 bool times_are_given(const struct fdr_file *file);
 /* The newest moment known of the recording. */
 uint64_t newest_moment(const struct fdr_file *file);
+/* The time for which a location has stood inside a call; 0: it moved, is idle, or this is not known. */
+uint64_t stood_ns(struct fdr_file *file, size_t location_index);
 /* The time of the given share of calls, from a histogram by powers of two, interpolated. */
 double percentile(const uint64_t histogram[64], double share);
 /* Does a region of this name wait: for a barrier, a lock, a message, a time? */

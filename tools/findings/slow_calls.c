@@ -20,7 +20,7 @@ struct group {
     size_t count;
     uint64_t total_ns, longest_ns;
     const struct outlier_call *longest;
-    bool victim; /* it waited for a slow call elsewhere */
+    bool victim;     /* it waited for a slow call elsewhere */
     uint32_t waiter; /* the region in which others waited meanwhile; UINT32_MAX: none */
 };
 
@@ -160,12 +160,25 @@ static void add_outer(const struct run_facts *f, struct finding *row, const stru
     char usual[HUMAN_BYTES], longest[HUMAN_BYTES], count[HUMAN_BYTES];
     const struct outlier_call *c = g->longest;
     const struct region_facts *r = &f->region[c->region];
-    add_evidence(row, "%.100s: half of its %s calls stay below %s, 99 of 100 below %s; %s calls do not fit, the longest took %s",
-                 plain_shown(f->file, c->region), human_count(count, r->calls), human_time(usual, (uint64_t)r->p50_ns),
-                 human_time((char[HUMAN_BYTES]){0}, (uint64_t)r->p99_ns), human_count((char[HUMAN_BYTES]){0}, r->slow_calls),
-                 human_time(longest, r->max_ns));
+    add_evidence(
+        row, "%.100s: half of its %s calls stay below %s, 99 of 100 below %s; %s calls do not fit, the longest took %s",
+        plain_shown(f->file, c->region), human_count(count, r->calls), human_time(usual, (uint64_t)r->p50_ns),
+        human_time((char[HUMAN_BYTES]){0}, (uint64_t)r->p99_ns), human_count((char[HUMAN_BYTES]){0}, r->slow_calls),
+        human_time(longest, r->max_ns));
     if (g->waiter != UINT32_MAX)
         add_evidence(row, "other threads waited meanwhile in %.100s", plain_shown(f->file, g->waiter));
+}
+
+/* Functions that otherwise take a fraction of it, and in which nothing recorded ran: the time was not theirs. */
+static bool is_stall(const struct run_facts *f, const struct group *g)
+{
+    const struct region_facts *r = &f->region[g->inner];
+    return r->p99_ns > 0 && !r->waits && (double)g->longest_ns >= 64 * r->p99_ns;
+}
+
+static void add_stall(const struct run_facts *f, struct finding *row, const struct group *g)
+{
+    if (is_stall(f, g)) add_evidence(row, "no recorded call ran inside: it computed, waited, or had no processor");
 }
 
 /* "every 101 ms, about every 700 calls of step" */
@@ -176,9 +189,11 @@ static void period_text(const struct run_facts *f, const struct outlier_call *c,
     const struct fdr_total *t = total_of(f, c->region, c->location);
     int used = snprintf(text, bytes, "every %s", human_time(time, period));
     double around = t ? (double)t->calls * (double)period / f->length_ns : 0;
+    uint64_t step = 1; /* of the third digit */
+    while (around >= 1000 * (double)step) step *= 10;
     if (around >= 2)
-        snprintf(text + used, bytes - (size_t)used, ", about every %.3g calls of %.80s", around,
-                 plain_shown(f->file, c->region));
+        snprintf(text + used, bytes - (size_t)used, ", about every %s calls of %.80s",
+                 human_count(time, (uint64_t)(around / (double)step + 0.5) * step), plain_shown(f->file, c->region));
 }
 
 static void add_periodic(const struct run_facts *f, struct findings *to, const struct group *g, uint64_t period,
@@ -198,8 +213,9 @@ static void add_periodic(const struct run_facts *f, struct findings *to, const s
     where(f, row, g, place, sizeof place);
     period_text(f, g->longest, period, every, sizeof every);
     say(row, "%zu times %s in %.100s, %s, in %s: %.2g %% of the run.", g->count,
-             human_time(mean, g->total_ns / g->count), plain_shown(f->file, g->inner), every, place, 100 * share);
+        human_time(mean, g->total_ns / g->count), plain_shown(f->file, g->inner), every, place, 100 * share);
     add_outer(f, row, g);
+    add_stall(f, row, g);
 }
 
 static void add_outlier(const struct run_facts *f, struct findings *to, const struct group *g)
@@ -227,6 +243,7 @@ static void add_outlier(const struct run_facts *f, struct findings *to, const st
     say(row, ": in %s, %s%s; 99 of 100 stay below %s.", place, g->count > 1 ? "the longest at " : "at ",
         human_since(since, c->start_ns, f->start_ns), human_time(usual, (uint64_t)r->p99_ns));
     add_outer(f, row, g);
+    add_stall(f, row, g);
 }
 
 static void add_group(const struct run_facts *f, struct findings *to, const struct group *g)
@@ -245,13 +262,6 @@ static void add_group(const struct run_facts *f, struct findings *to, const stru
 }
 
 /* ---- stalls: a thread that did not run ---- */
-
-/* Functions that otherwise take a fraction of it, and in which nothing recorded ran: the time was not theirs. */
-static bool is_stall(const struct run_facts *f, const struct group *g)
-{
-    const struct region_facts *r = &f->region[g->inner];
-    return r->p99_ns > 0 && !r->waits && (double)g->longest_ns >= 64 * r->p99_ns;
-}
 
 static size_t take_stalls(const struct run_facts *f, const struct group *group, size_t count, struct outlier_call *call)
 {
@@ -312,8 +322,8 @@ static void tell_missing(const struct run_facts *f, struct findings *to, size_t 
     uint64_t all = 0;
     for (size_t id = 0; id < f->regions; id++) all += f->region[id].slow_calls;
     if (all > kept)
-        cannot_judge(to, "slow calls", "of %s that stand out in exact totals, %s are kept one by one", human_count(a, all),
-                     human_count(b, kept));
+        cannot_judge(to, "slow calls", "of %s that stand out in exact totals, %s are kept one by one",
+                     human_count(a, all), human_count(b, kept));
 }
 
 void find_slow_calls(const struct run_facts *f, struct findings *to)

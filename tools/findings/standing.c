@@ -7,20 +7,19 @@
 
 #include "tools/common/short_names.h"
 
-/* The time for which a location has stood inside a call; 0: it moved, is idle, or this is not known. */
-static uint64_t stood(const struct run_facts *f, size_t index)
+uint64_t stood_ns(struct fdr_file *file, size_t index)
 {
-    const struct fdr_location_info *l = fdr_location_info(f->file, index);
-    uint64_t ns = f->end_ns > l->moved_ns ? f->end_ns - l->moved_ns : 0;
-    if (!l->live || !l->open_count || l->samples || times_are_given(f->file) || ns < 1000000000u) return 0;
-    return fdr_location_idle(f->file, index) == 1 ? 0 : ns;
+    const struct fdr_location_info *l = fdr_location_info(file, index);
+    uint64_t end = newest_moment(file), ns = end > l->moved_ns ? end - l->moved_ns : 0;
+    if (!l->live || !l->open_count || l->samples || times_are_given(file) || ns < 1000000000u) return 0;
+    return fdr_location_idle(file, index) == 1 ? 0 : ns;
 }
 
 static uint32_t innermost(const struct fdr_location_info *l) { return l->open[l->open_count - 1].region; }
 
 /* Threads that stand in the same region are one finding. A thread that stands alone may be the one that others wait
- * for: it comes first. stood_ns: of each location. */
-static void add_standing(const struct run_facts *f, struct findings *to, size_t first, const uint64_t *stood_ns)
+ * for: it comes first. stood: of each location. */
+static void add_standing(const struct run_facts *f, struct findings *to, size_t first, const uint64_t *stood)
 {
     const struct fdr_location_info *l = fdr_location_info(f->file, first);
     char since[HUMAN_BYTES], thread[LABEL_BYTES], others[48] = "";
@@ -29,11 +28,11 @@ static void add_standing(const struct run_facts *f, struct findings *to, size_t 
     if (!row) return;
     for (size_t k = first, n = fdr_location_count(f->file); k < n; k++) {
         const struct fdr_location_info *other = fdr_location_info(f->file, k);
-        if (!stood_ns[k] || innermost(other) != innermost(l)) continue;
+        if (!stood[k] || innermost(other) != innermost(l)) continue;
         same++;
         add_location(row, other->id);
     }
-    uint64_t ns = stood_ns[first];
+    uint64_t ns = stood[first];
     row->share = (double)ns / f->length_ns;
     row->weight = 10 + row->share + 1.0 / (double)same;
     row->region = innermost(l);
@@ -43,27 +42,26 @@ static void add_standing(const struct run_facts *f, struct findings *to, size_t 
     row->unit = "ns";
     row->sure = 0.8;
     if (same > 1) snprintf(others, sizeof others, " and %zu more threads", same - 1);
-    say(row, "%s%s %s not moved for %s: inside %.120s.",
-             thread_label(f->file, l->id, thread), others, same > 1 ? "have" : "has", human_time(since, ns),
-             plain_shown(f->file, innermost(l)));
+    say(row, "%s%s %s not moved for %s: inside %.120s.", thread_label(f->file, l->id, thread), others,
+        same > 1 ? "have" : "has", human_time(since, ns), plain_shown(f->file, innermost(l)));
     add_evidence(row, "no event of %s for %s before the end", same > 1 ? "these threads" : "this thread", since);
 }
 
-static bool is_first(const struct run_facts *f, size_t index, const uint64_t *stood_ns)
+static bool is_first(const struct run_facts *f, size_t index, const uint64_t *stood)
 {
     uint32_t region = innermost(fdr_location_info(f->file, index));
     for (size_t k = 0; k < index; k++)
-        if (stood_ns[k] && innermost(fdr_location_info(f->file, k)) == region) return false;
+        if (stood[k] && innermost(fdr_location_info(f->file, k)) == region) return false;
     return true;
 }
 
 void find_standing(const struct run_facts *f, struct findings *to)
 {
     size_t count = fdr_location_count(f->file);
-    uint64_t *stood_ns = calloc(count + 1, sizeof *stood_ns);
-    to->failed |= !stood_ns;
-    for (size_t i = 0; stood_ns && i < count; i++) stood_ns[i] = stood(f, i);
-    for (size_t i = 0; stood_ns && i < count; i++)
-        if (stood_ns[i] && is_first(f, i, stood_ns)) add_standing(f, to, i, stood_ns);
-    free(stood_ns);
+    uint64_t *stood = calloc(count + 1, sizeof *stood);
+    to->failed |= !stood;
+    for (size_t i = 0; stood && i < count; i++) stood[i] = stood_ns(f->file, i);
+    for (size_t i = 0; stood && i < count; i++)
+        if (stood[i] && is_first(f, i, stood)) add_standing(f, to, i, stood);
+    free(stood);
 }

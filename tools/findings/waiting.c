@@ -157,9 +157,9 @@ static void add_stretch(const struct run_facts *f, struct findings *to, const st
     row->unit = "ns";
     row->share = ns / f->length_ns;
     row->sure = 0.6;
-    say(row, "All %zu threads waited for %s from %s on, the last of them in %.100s.",
-             threads_at(f, from->time_ns), human_time(length, end_ns - from->time_ns),
-             human_since(since, from->time_ns, f->start_ns), plain_shown(f->file, from->region));
+    say(row, "All %zu threads waited for %s from %s on, the last of them in %.100s.", threads_at(f, from->time_ns),
+        human_time(length, end_ns - from->time_ns), human_since(since, from->time_ns, f->start_ns),
+        plain_shown(f->file, from->region));
     add_evidence(row, "kept calls of regions that wait, by their names; nothing recorded worked meanwhile");
 }
 

@@ -218,7 +218,7 @@ static json_t *file_data(const struct page *page, size_t index)
     const struct death *d = &page->death[index];
     const struct fdr_file_info *i = fdr_file_info(d->file);
     char who[128], base[32];
-    story_who(page, index, who, sizeof who);
+    story_who(page->death[index].file, who, sizeof who);
     snprintf(base, sizeof base, "%llu", (unsigned long long)i->first_ns);
     json_t *o = json_pack("{s:o, s:i, s:I, s:s, s:b}", "who", json_text(who), "rank", i->rank, "pid",
                           (json_int_t)i->pid, "base", base, "embedded", page->embedded[index]);

@@ -21,7 +21,7 @@ static void write_bundle(FILE *to, const char *before, const struct bundle *b, c
 static void write_head(const struct page *page, FILE *to)
 {
     char who[128];
-    story_who(page, page->culprit, who, sizeof who);
+    story_who(page->death[page->culprit].file, who, sizeof who);
     fputs("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n", to);
     write_bundle(to, "<meta http-equiv=\"Content-Security-Policy\" content=\"", &bundle_hashes, "\">\n");
     fputs("<meta name=\"viewport\" content=\"width=device-width\">\n<title>fdr: ", to);

@@ -70,7 +70,7 @@ static void others_line(const struct page *page, FILE *to, size_t file, const st
     const struct fdr_file *f = page->death[file].file;
     char who[128];
     if (page->files > 1) {
-        story_who(page, file, who, sizeof who);
+        story_who(page->death[file].file, who, sizeof who);
         fputs("<tr><td>", to);
         html_name(to, who);
         fputs(" ", to);
@@ -176,7 +176,7 @@ static void open_of(const struct page *page, FILE *to, size_t file, const struct
     char name[256];
     fprintf(to, "<details%s><summary>", wide ? " open" : "");
     if (page->files > 1) {
-        story_who(page, file, name, sizeof name);
+        story_who(page->death[file].file, name, sizeof name);
         html_name(to, name);
         fputs(" ", to);
     }
@@ -211,7 +211,7 @@ static void finding_line(const struct page *page, FILE *to, const struct page_fi
     char who[128];
     fputs("<li>", to);
     if (page->files > 1) {
-        story_who(page, f->file, who, sizeof who);
+        story_who(page->death[f->file].file, who, sizeof who);
         html_name(to, who);
         fputs(": ", to);
     }
@@ -270,29 +270,6 @@ static void ledger_lines(FILE *to, struct fdr_file *file)
         fprintf(to, "<tr><td>%s<td class=n>%s<td class=n>%.1f %%</tr>\n", row[i].what, human_count(a, row[i].count),
                 sum.presented ? 100.0 * (double)row[i].count / (double)sum.presented : 0.0);
     fputs("</table>\n", to);
-}
-
-/* The newest time that is shown of a location. */
-static uint64_t shown_to(const struct fdr_file *file, uint32_t location)
-{
-    for (size_t i = 0, n = fdr_location_count(file); i < n; i++)
-        if (fdr_location_info(file, i)->id == location) return fdr_location_info(file, i)->to_ns;
-    return UINT64_MAX;
-}
-
-/* Every call is there from here on, of all locations. Epochs that began after the copy of their location hold nothing
- * that is shown. */
-static uint64_t complete_from(struct fdr_file *file)
-{
-    const struct fdr_epoch_info *e;
-    uint64_t from = 0;
-    for (size_t i = 0, n = fdr_epochs(file, &e); i < n; i++) {
-        bool whole = true;
-        for (int b = 0; b < 4; b++) whole = whole && e[i].complete_depth[b] >= e[i].deepest;
-        if (whole || e[i].from_ns >= shown_to(file, e[i].location)) continue;
-        if (e[i].to_ns > from) from = e[i].to_ns;
-    }
-    return from;
 }
 
 static void reach(const struct page *page, FILE *to, size_t index)
@@ -400,10 +377,10 @@ void first_screen(const struct page *page, FILE *to)
 {
     char text[1024];
     fputs("<main id=\"story\">\n<header><h1>", to);
-    story_sentence(page, text, sizeof text);
+    story_sentence(&page->story, text, sizeof text);
     html_text(to, text, 0);
     fputs("</h1><p>", to);
-    story_sure(page, text, sizeof text);
+    story_sure(&page->story, text, sizeof text);
     html_text(to, text, 0);
     fputs("</p></header>\n<div id=\"cards\">\n", to);
     last_moments(page, to);

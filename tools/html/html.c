@@ -43,12 +43,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
-/* The page is about the first death; without one about the first file. */
 static void find_culprit(struct page *page)
 {
-    struct death *first = first_of(page->death, page->files);
-    page->died = first != NULL;
-    page->culprit = first ? (size_t)(first - page->death) : 0;
+    page->story = story_of(page->death, page->files);
+    page->died = page->story.died;
+    page->culprit = (size_t)(page->story.death - page->death);
 }
 
 /* The time line begins with the oldest event of all. */

@@ -5,9 +5,9 @@
  *   document.c      the order of the page         data.c          what the scripts know, as JSON
  *   prepare.c       what takes long, in threads
  *   overview.c      calls of the whole run        first_screen.c  facts as plain HTML
- *   story.c         one sentence: what happened   findings.c      what stands out, with its place
+ *   findings.c      what stands out, with its place
  *
- * Neighbours: view/ says what a window of time shows, tools/findings/ what stands out, web/ holds the scripts; recordings are read through
+ * Neighbours: view/ says what a window of time shows, tools/findings/ and tools/story/ what stands out and what happened, web/ holds the scripts; recordings are read through
  * fdr/reader.h alone. */
 #ifndef FDRI_TOOLS_HTML_PAGE_H
 #define FDRI_TOOLS_HTML_PAGE_H
@@ -16,6 +16,7 @@
 
 #include "tools/crash.h"
 #include "tools/findings/findings.h"
+#include "tools/story/story.h"
 #include "tools/html/view/view_window.h"
 
 struct prepared { /* of one recording */
@@ -25,6 +26,7 @@ struct prepared { /* of one recording */
 };
 struct page {
     struct death *death; /* one for each recording, in the order given */
+    struct story story;
     size_t files;
     size_t culprit;      /* index: the first death, or the recording that the page is about */
     bool died;           /* culprit died */
@@ -66,16 +68,7 @@ json_t *page_data(const struct page *page);
 /* The calls of all locations of a file as columns of u32, to be freed; docs/PAGE.md. NULL: out of memory. */
 uint32_t *page_overview(const struct page *page, size_t file, size_t *bytes);
 
-/* ---- story.c, findings.c, first_screen.c ---- */
-/* What happened, to whom, when. */
-void story_sentence(const struct page *page, char *text, size_t bytes);
-/* How sure that is, and why. */
-void story_sure(const struct page *page, char *text, size_t bytes);
-/* "lua, rank 2", "lua, pid 17" */
-void story_who(const struct page *page, size_t file, char *text, size_t bytes);
-
-/* The time for which this location stood inside a call at the end; 0: it moved, is idle, or this is not known. */
-uint64_t story_stood(const struct page *page, size_t file, size_t location_index);
+/* ---- findings.c, first_screen.c ---- */
 
 struct page_finding {
     struct finding finding;

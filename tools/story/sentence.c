@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* One sentence: what happened, to whom, when, and how sure that is. */
-#include "tools/html/page.h"
+#include "tools/story/story.h"
 
 #include <string.h>
 #include <time.h>
 
 #include "tools/common/short_names.h"
+#include "tools/findings/run_facts.h"
 #include "tools/unseen_end.h"
 
-void story_who(const struct page *page, size_t file, char *text, size_t bytes)
+struct story story_of(struct death *death, size_t files)
 {
-    const struct fdr_file_info *i = fdr_file_info(page->death[file].file);
+    struct death *first = first_of(death, files);
+    return (struct story){.death = first ? first : death, .died = first != NULL, .files = files};
+}
+
+void story_who(const struct fdr_file *file, char *text, size_t bytes)
+{
+    const struct fdr_file_info *i = fdr_file_info(file);
     const char *slash = strrchr(i->exe, '/'), *exe = slash ? slash + 1 : i->exe;
     if (i->rank >= 0) snprintf(text, bytes, "%.80s, rank %d", *exe ? exe : "program", i->rank);
     else snprintf(text, bytes, "%.80s, pid %u", *exe ? exe : "program", i->pid);
@@ -38,8 +45,9 @@ static void where(const struct fdr_file *file, uint32_t tid, char *text, size_t 
                  region_name(file, l->open[l->open_count - 1].region));
 }
 
-static void of_death(const struct page *page, const struct death *d, const char *who, char *text, size_t bytes)
+static void of_death(const struct story *story, const char *who, char *text, size_t bytes)
 {
+    const struct death *d = story->death;
     const struct fdr_file_info *i = fdr_file_info(d->file);
     struct fdr_crash_cause_info c = main_cause(d->file);
     char cause[256], place[256], when[64];
@@ -51,27 +59,18 @@ static void of_death(const struct page *page, const struct death *d, const char 
     where(d->file, c.tid, place, sizeof place);
     snprintf(text, bytes, "%s %s %s%s at %s%s.", who, d->kind == BY_REQUEST ? "was asked to end by" : "died of",
              describe_cause(d->file, &c, cause, sizeof cause), place, when,
-             page->files > 1 ? ", before all others" : "");
-}
-
-uint64_t story_stood(const struct page *page, size_t file, size_t index)
-{
-    const struct fdr_location_info *l = fdr_location_info(page->death[file].file, index);
-    uint64_t end = page_end(page, file), ns = end > l->moved_ns ? end - l->moved_ns : 0;
-    if (!l->live || !l->open_count || l->samples || l->given_times || ns < 1000000000u) return 0;
-    return fdr_location_idle(page->death[file].file, index) == 1 ? 0 : ns;
+             story->files > 1 ? ", before all others" : "");
 }
 
 /* "Nothing died.", or how many threads stood. */
-static void of_standing(const struct page *page, char *text, size_t bytes)
+static void of_standing(struct fdr_file *file, char *text, size_t bytes)
 {
-    const struct fdr_file *file = page->death[page->culprit].file;
     uint64_t least = UINT64_MAX;
     size_t standing = 0, live = 0;
     char time[HUMAN_BYTES];
     for (size_t i = 0; i < fdr_location_count(file); i++) {
         const struct fdr_location_info *l = fdr_location_info(file, i);
-        uint64_t ns = story_stood(page, page->culprit, i);
+        uint64_t ns = stood_ns(file, i);
         live += l->live && !l->samples && l->parent == UINT32_MAX;
         standing += ns != 0;
         if (ns && ns < least) least = ns;
@@ -82,20 +81,21 @@ static void of_standing(const struct page *page, char *text, size_t bytes)
                  human_time(time, least));
 }
 
-static void of_snapshot(const struct page *page, const struct death *d, const char *who, char *text, size_t bytes)
+static void of_snapshot(const struct death *d, const char *who, char *text, size_t bytes)
 {
     const struct fdr_file_info *i = fdr_file_info(d->file);
     char run[HUMAN_BYTES], when[64], value[HUMAN_BYTES], standing[128];
-    uint64_t start = run_start(d->file);
-    uint64_t end = page_end(page, page->culprit);
+    uint64_t start = run_start(d->file), end = newest_moment(d->file);
     human_time(run, end > start ? end - start : 0);
-    of_standing(page, standing, sizeof standing);
+    of_standing(d->file, standing, sizeof standing);
     moment(i->taken_ns ? i->taken_ns + (uint64_t)i->realtime_offset_ns : d->realtime_ns, when, sizeof when);
     if (i->has_trigger && !strcmp(i->reason_kind, "watchdog"))
         snprintf(text, bytes, "A thread of %s had not moved for %s when the watchdog took this at %s.", who,
                  human_time(value, i->trigger_value), when);
     else if (i->has_trigger)
         snprintf(text, bytes, "Trigger %.80s fired in %s; this snapshot was taken at %s.", i->trigger_name, who, when);
+    else if (!strcmp(i->reason, "replay"))
+        snprintf(text, bytes, "A replay of recorded streams: %s of them. Nothing of this machine.", run);
     else if (d->kind == ALIVE) snprintf(text, bytes, "%s is running; it was recorded for %s.", who, run);
     else if (d->kind == UNNEEDED_LIVE_FILE)
         snprintf(text, bytes, "%s no longer needed this file: it is the rest of a live recording.", who);
@@ -106,18 +106,17 @@ static void of_snapshot(const struct page *page, const struct death *d, const ch
                  standing);
 }
 
-void story_sentence(const struct page *page, char *text, size_t bytes)
+void story_sentence(const struct story *story, char *text, size_t bytes)
 {
-    const struct death *d = &page->death[page->culprit];
     char who[128];
-    story_who(page, page->culprit, who, sizeof who);
-    if (page->died) of_death(page, d, who, text, bytes);
-    else of_snapshot(page, d, who, text, bytes);
+    story_who(story->death->file, who, sizeof who);
+    if (story->died) of_death(story, who, text, bytes);
+    else of_snapshot(story->death, who, text, bytes);
 }
 
-void story_sure(const struct page *page, char *text, size_t bytes)
+void story_sure(const struct story *story, char *text, size_t bytes)
 {
-    const struct death *d = &page->death[page->culprit];
+    const struct death *d = story->death;
     const char *why = d->kind == BY_FAULT || d->kind == BY_REQUEST
                           ? "Certain: the process itself wrote the cause as it died."
                       : d->kind == KILLED && fdr_file_info(d->file)->has_end
@@ -125,5 +124,5 @@ void story_sure(const struct page *page, char *text, size_t bytes)
                       : d->kind == KILLED
                           ? "The end itself was not seen: no handler ran, and nobody wrote down the wait status."
                           : "Certain: it is what the file says of itself.";
-    snprintf(text, bytes, "%s%s", why, page->files > 1 && page->died ? " First by the clocks of the hosts." : "");
+    snprintf(text, bytes, "%s%s", why, story->files > 1 && story->died ? " First by the clocks of the hosts." : "");
 }

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* What standard output is: a terminal with so many columns and perhaps colours, or a pipe. */
+#ifndef FDRI_TOOLS_COMMON_TERMINAL_H
+#define FDRI_TOOLS_COMMON_TERMINAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Columns of the terminal, from COLUMNS if set, at least 40; 100 for a pipe. */
+unsigned terminal_columns(void);
+/* Standard output is a terminal, TERM is not dumb, and NO_COLOR is not set. */
+bool terminal_colours(void);
+/* "\033[1m" or "": begins bold text, or ends all styles. */
+const char *bold(void);
+const char *plain_again(void);
+/* Sends standard output through FDR_PAGER, PAGER or less, if it is a terminal; the pager ends at once if all fits. */
+void start_pager(void);
+
+/* Prints `text` behind a label of 11 columns; longer texts go on below, as wide as the terminal. label "": no label. */
+void print_wrapped(const char *label, const char *text);
+/* One character of eight heights, for a value against the greatest. */
+const char *spark(double value, double greatest);
+
+#endif
