@@ -192,6 +192,16 @@ static void print_unanswered(const struct fdr_file *file, uint32_t tid)
     printf("  it did not answer: state %c, system call %s\n", known ? state[2] : '?', plain_name(line));
 }
 
+/* Another thread goes on until it answers or the file is copied. Its stack and its open regions have no time of their
+ * own, but both lie between the cause and its newest event. */
+static void print_two_moments(const struct fdr_location_info *l, uint64_t end_ns)
+{
+    char text[HUMAN_BYTES];
+    if (l->moved_ns > end_ns)
+        printf("  (it went on for %s: its regions are those of the end, its stack may be older)\n",
+               human_time(text, l->moved_ns - end_ns));
+}
+
 static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)
 {
     const struct fdr_crash_thread_info *t;
@@ -201,6 +211,7 @@ static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)
         if (t[i].faulting) continue;
         print_thread("\n", file, t[i].tid, "\n");
         if (l) print_open(file, l, end_ns);
+        if (l) print_two_moments(l, end_ns);
         if (t[i].own && !t[i].answered) printf("  a thread of fdr: it answers no signal\n");
         else if (t[i].answered) print_frames(file, i, 12);
         else print_unanswered(file, t[i].tid);
@@ -364,8 +375,12 @@ int print_crash(const struct death *d)
     if (l) print_thread("\nopen regions of ", d->file, l->tid, ", outermost first\n"), print_open(d->file, l, end_ns);
     if (fdr_crash_threads(d->file, &t) && t[0].faulting) print_registers(d->file, &t[0]);
     print_threads(d->file, end_ns, c.tid);
-    if (!l && !i->has_cause) l = last_location(d->file); /* the thread with the newest event */
-    if (l) print_newest(d->file, l, end_ns), print_before(d->file, l, end_ns);
+    bool dead = d->kind <= KILLED;
+    if (!l && dead) l = last_location(d->file); /* the thread with the newest event */
+    if (!dead)
+        printf("\nnothing died, so there are no last events to show; fdr %s tells what stands out\n",
+               plain_name(d->path));
+    if (l && dead) print_newest(d->file, l, end_ns), print_before(d->file, l, end_ns);
     print_metrics(d->file);
     print_cut_map(d->file);
     return DONE;

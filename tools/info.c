@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "tools/common/detail.h"
+#include "tools/common/terminal.h"
 #include "tools/common/verbs.h"
 #include "tools/info.h"
 #include "tools/info_mpi.h"
@@ -17,11 +19,12 @@
 struct arguments {
     struct file_list files;
     const char *path;
-    bool json, ledger, config;
+    bool json, ledger, config, all;
 };
 
 static const struct argp_option options[] = {
     {"ledger", 'l', 0, 0, "The ledger in full: by location, class and depth", 0},
+    {"all", 'a', 0, 0, "Every location, every depth of the ledger, every reduction", 0},
     {"config", 'c', 0, 0, "Also the configuration of the recorder", 0},
     {"json", 'j', 0, 0, "As JSON", 0},
     {0}};
@@ -32,6 +35,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     switch (key) {
     case 'l': a->ledger = true; return 0;
     case 'c': a->config = true; return 0;
+    case 'a': a->all = true; return 0;
     case 'j': a->json = true; return 0;
     default: return some_files(state, key, text, &a->files);
     }
@@ -333,11 +337,13 @@ static void print_location(const struct fdr_file *file, const struct fdr_locatio
     print_location_notes(l);
 }
 
-static void print_locations(const struct fdr_file *file)
+static void print_locations(const struct fdr_file *file, bool all)
 {
-    size_t count = fdr_location_count(file);
+    enum { SHOWN = 8 };
+    size_t count = fdr_location_count(file), shown = all || count <= SHOWN ? count : SHOWN;
     printf("\n%zu location%s (times from the first event kept)\n", count, count == 1 ? "" : "s");
-    for (size_t i = 0; i < count; i++) print_location(file, fdr_location_info(file, i));
+    for (size_t i = 0; i < shown; i++) print_location(file, fdr_location_info(file, i));
+    if (shown < count) printf("  and %zu more: --all\n", count - shown);
 }
 
 /* ---- text: ledger ----------------------------------------------------------------------------------------------- */
@@ -394,15 +400,15 @@ static void print_run(struct run *run, uint32_t class_)
     run->depths = 0;
 }
 
-/* rows: sorted by class and depth, of several locations. Prints one line for the class, then one for each run of
- * depths. */
-static void print_class(const struct fdr_ledger_row *rows, size_t count)
+/* rows: sorted by class and depth, of several locations. Prints one line for the class, then, if asked for, one for each
+ * run of depths. */
+static void print_class(const struct fdr_ledger_row *rows, size_t count, bool depths)
 {
     struct fdr_ledger_row sum = {0}, depth = {0};
     struct run run = {.depths = 0};
     for (size_t i = 0; i < count; i++) add_row(&sum, &rows[i]);
     ledger_line(fdr_class_name(rows[0].class_), &sum);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; depths && i < count; i++) {
         depth.depth = rows[i].depth;
         add_row(&depth, &rows[i]);
         if (i + 1 < count && rows[i + 1].depth == rows[i].depth) continue;
@@ -416,7 +422,7 @@ static void print_class(const struct fdr_ledger_row *rows, size_t count)
     print_run(&run, rows[0].class_);
 }
 
-static void print_summary(const struct fdr_ledger_row *rows, size_t count)
+static void print_summary(const struct fdr_ledger_row *rows, size_t count, bool depths)
 {
     struct fdr_ledger_row *sorted = malloc((count + 1) * sizeof *sorted);
     if (!sorted) return;
@@ -424,7 +430,7 @@ static void print_summary(const struct fdr_ledger_row *rows, size_t count)
     qsort(sorted, count, sizeof *sorted, by_class_and_depth);
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && sorted[end].class_ == sorted[i].class_;) end++;
-        print_class(sorted + i, end - i);
+        print_class(sorted + i, end - i, depths);
     }
     free(sorted);
 }
@@ -453,7 +459,7 @@ static uint64_t ran_on(const struct fdr_file *file, const struct fdr_ledger_row 
     return sum;
 }
 
-void print_ledger(struct fdr_file *file, bool full)
+void print_ledger(struct fdr_file *file, bool full, bool depths)
 {
     char text[HUMAN_BYTES];
     const struct fdr_ledger_row *rows;
@@ -463,67 +469,13 @@ void print_ledger(struct fdr_file *file, bool full)
     if (more)
         printf("  the program went on during the copy: kept, filtered, reduced and lost exceed presented by %s\n",
                human_count(text, more));
-    printf("  %-28s %15s %15s %15s %15s %12s\n", full ? "location, class, depth" : "class, depth", "presented", "kept",
-           "filtered", "reduced", "lost");
+    printf("  %-28s %15s %15s %15s %15s %12s\n",
+           full     ? "location, class, depth"
+           : depths ? "class, depth"
+                    : "class (--all: depths)",
+           "presented", "kept", "filtered", "reduced", "lost");
     if (full) print_full(file, rows, count);
-    else print_summary(rows, count);
-}
-
-/* ---- text: what is missing -------------------------------------------------------------------------------------- */
-
-static const char *meaning(const char *step)
-{
-    if (strcmp(step, "duration") == 0) return "the shortest calls were given back";
-    if (strcmp(step, "depth") == 0) return "the deepest calls were given back";
-    if (strcmp(step, "class") == 0) return "the least important class was given back";
-    if (strcmp(step, "epoch") == 0) return "the oldest stretch of time was given back";
-    if (strcmp(step, "stop") == 0) return "storing stopped: the buffer was full";
-    if (strcmp(step, "claim") == 0) return "given to a location with less than its share";
-    if (strcmp(step, "thin") == 0) return "every second one of evenly spread events was given back";
-    return "given back";
-}
-
-static void print_reduction(const struct fdr_file *file, const struct fdr_reduction_info *r)
-{
-    char a[HUMAN_BYTES], b[HUMAN_BYTES], c[HUMAN_BYTES], d[HUMAN_BYTES], e[HUMAN_BYTES];
-    uint64_t first = fdr_file_info(file)->first_ns;
-    const char *name = location_name(file, r->location);
-    printf("  at %s location %u%s%s: %s (%s)\n", human_since(a, r->time_ns, first), r->location, name[0] ? " " : "",
-           plain_name(name), r->what, meaning(r->step));
-    if (strcmp(r->step, "stop") == 0) {
-        printf("      missing from %s on\n", human_since(d, r->from_ns, first));
-        return;
-    }
-    printf("      %s events, %s", human_count(b, r->events), human_bytes(c, r->bytes));
-    /* earlier versions did not count them */
-    if (r->steps) printf(", in %u step%s", r->steps, r->steps == 1 ? "" : "s");
-    if (r->to_ns)
-        printf("; missing between %s and %s", human_since(d, r->from_ns, first), human_since(e, r->to_ns, first));
-    printf("%s\n", r->gone ? "; none are left and none are stored since" : "");
-}
-
-/* True if events were given back and the reduction log is damaged, or was when the file was recovered. */
-static bool reductions_lost(struct fdr_file *file)
-{
-    const struct fdr_ledger_row *rows;
-    bool reduced = false;
-    for (size_t i = 0, n = fdr_ledger(file, &rows); i < n && !reduced; i++) reduced = rows[i].reduced != 0;
-    return reduced && (fdr_file_damage_count(file) || fdr_file_info(file)->accounts_anew);
-}
-
-static void print_reductions(struct fdr_file *file)
-{
-    const struct fdr_reduction_info *rows;
-    size_t count = fdr_reductions(file, &rows);
-    if (count == 0) {
-        printf(reductions_lost(file)
-                   ? "\nthe log of reductions is damaged: events were given back, the reasons are unknown\n"
-                   : "\nno reductions: nothing that was stored had to be given back\n");
-        return;
-    }
-    printf("\n%zu reduction%s: stored events that were given back to make room\n", count, count == 1 ? "" : "s");
-    for (size_t i = 0; i < count; i++) print_reduction(file, &rows[i]);
-    printf("  totals (fdr stats) still count all of it\n");
+    else print_summary(rows, count, depths);
 }
 
 static void print_config(const char *config)
@@ -552,10 +504,19 @@ static void print_metrics(const struct fdr_file *file)
     if (count) putchar('\n');
 }
 
+/* How far to believe it, before any table. */
+static void print_detail(struct fdr_file *file)
+{
+    char text[1024];
+    detail_sentence(file, text, sizeof text);
+    print_wrapped("detail", text);
+}
+
 static int print_text(const struct arguments *a, struct fdr_file *file)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
     print_identity(file, a->path);
+    print_detail(file);
     print_time(file);
     print_buffer(info);
     print_overhead(file);
@@ -563,13 +524,13 @@ static int print_text(const struct arguments *a, struct fdr_file *file)
     print_metrics(file);
     print_unknown_sections(file);
     if (a->config) print_config(info->config);
-    print_locations(file);
+    print_locations(file, a->all);
     print_ages(file);
-    print_ledger(file, a->ledger);
+    print_ledger(file, a->ledger, a->all);
     print_mutes(file, a->ledger);
     print_mpi_state(file, a->ledger);
     print_tallies(file, a->ledger);
-    print_reductions(file);
+    print_reductions(file, a->all);
     return finish_output();
 }
 

@@ -9,7 +9,7 @@
 
 json_t *info_json(struct fdr_file *file);
 void print_losses(const struct fdr_file_info *info);
-void print_ledger(struct fdr_file *file, bool full);
+void print_ledger(struct fdr_file *file, bool full, bool depths);
 /* info_job.c: the ranks of a job; each as JSON. */
 int print_info_ranks(const struct job_files *job, bool full);
 int print_info_array(const struct job_files *job);
@@ -25,6 +25,9 @@ const char *thread_of(const struct fdr_file *file, uint32_t tid);
 void print_overhead(const struct fdr_file *file);
 void print_mutes(const struct fdr_file *file, bool full);
 json_t *overhead_json(const struct fdr_file *file); /* null: it was off */
+
+/* info_reductions.c: one line that there were some; all: each of them. */
+void print_reductions(struct fdr_file *file, bool all);
 
 /* info_tallies.c: counters of the process; sections that a newer fdr wrote. */
 void print_tallies(const struct fdr_file *file, bool full);

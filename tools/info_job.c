@@ -85,7 +85,7 @@ int print_info_ranks(const struct job_files *job, bool full)
     print_sums(&s);
     printf("  (reach: the window common to all)\n");
     print_losses(info);
-    print_ledger(job->file, full);
+    print_ledger(job->file, full, false);
     return finish_output();
 }
 

@@ -44,8 +44,8 @@ static const size_t verb_count = sizeof verbs / sizeof verbs[0];
 
 static void usage(FILE *to)
 {
-    fputs("usage: fdr FILE...    the story: what happened, what stands out, what to ask next\n"
-          "       fdr VERB [OPTION...] [FILE...]\n\n",
+    fputs("usage: fdr FILE, for its story: what happened, what stands out, what to ask next; or\n"
+          "usage: fdr VERB [OPTION...] [FILE...]\n\n",
           to);
     for (size_t i = 0; i < verb_count; i++) fprintf(to, "  %-9s %s\n", verbs[i].name, verbs[i].summary);
     fputs("\ncheck, crash, hang, html, export, messages and replay take several files, the other verbs that read one "

@@ -6,23 +6,27 @@
 
 #include "tools/common/fast_output.h"
 #include "tools/common/short_names.h"
+#include "tools/common/waiting_names.h"
 #include "tools/counters.h"
 #include "tools/samples.h"
 #include "tools/stats.h"
 
 static const struct argp_option options[] = {
-    {"by", 'b', "WHAT", 0, "region (default), path, class, depth, location, epoch, metric or file", 0},
+    {"by", 'b', "WHAT", 0, "region (default), path, class, depth, location, time, epoch, metric or file", 0},
     {"events", 'e', 0, 0, "From the events that are kept, not from the exact totals", 0},
     {"limit", 'n', "N", 0, "At most N rows (0: all)", 0},
+    {"all", 'a', 0, 0, "All rows", 0},
+    {"longest", 'l', 0, 0, "When and where the longest call of each region was", 0},
     {"json", 'j', 0, 0, "As JSON", 0},
     {0}};
 
 static enum stat_by parse_by(struct argp_state *state, const char *text)
 {
-    static const char *const names[] = {"region", "path", "class", "depth", "location", "epoch", "metric", "file"};
+    static const char *const names[] = {"region", "path",   "class", "depth", "location",
+                                        "epoch",  "metric", "file",  "time"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(text, names[i]) == 0) return (enum stat_by)i;
-    argp_error(state, "--by: '%s' is none of region, path, class, depth, location, epoch, metric, file", text);
+    argp_error(state, "--by: '%s' is none of region, path, class, depth, location, time, epoch, metric, file", text);
     return BY_REGION;
 }
 
@@ -36,6 +40,9 @@ static void check(struct argp_state *state, const struct stats_arguments *a)
         argp_error(state, "--by class counts events of all regions together; leave out --region");
     if (a->by == BY_EPOCH && (a->events || s->depth_min || s->depth_max || s->min_duration_ns || s->classes))
         argp_error(state, "--by epoch shows totals; of the filters it takes --location, --region, --from and --to");
+    if (a->by == BY_SLICE && (a->events || s->from || s->to || s->depth_min || s->depth_max || s->min_duration_ns))
+        argp_error(state, "--by time shows the whole run; of the filters it takes --location and --region");
+    if (a->longest && a->by != BY_REGION) argp_error(state, "--longest shows calls of regions: leave out --by");
     if (a->by == BY_METRIC && (a->events || s->location_count || s->region_count || s->from || s->to || s->depth_min ||
                                s->depth_max || s->min_duration_ns || s->classes))
         argp_error(state, "--by metric takes no filters; fdr counters divides metrics by region, thread and time");
@@ -58,8 +65,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case 'b': a->by = parse_by(state, text); return 0;
     case 'e': a->events = true; return 0;
     case 'j': a->json = true; return 0;
+    case 'a': a->all = true; return 0;
+    case 'l': a->longest = true; return 0;
     case 'n':
         if (!parse_count(text, &a->limit)) argp_error(state, "--limit: not a number: '%s'", text);
+        a->limit_given = true;
         return 0;
     case ARGP_KEY_ARG: return some_files(state, key, text, &a->files);
     case ARGP_KEY_END:
@@ -75,12 +85,19 @@ size_t limited(const struct stats_arguments *a, size_t count)
     return a->limit && a->limit < count ? (size_t)a->limit : count;
 }
 
+/* Long lists for people end with --all. */
+size_t shown_rows(const struct stats_arguments *a, size_t count)
+{
+    enum { ROWS = 40 };
+    return a->limit || a->limit_given || a->all || count <= ROWS ? limited(a, count) : ROWS;
+}
+
 void more_rows(size_t count, size_t shown)
 {
     if (shown >= count) return;
     out_text("# and ");
     out_u64(count - shown);
-    out_text(" more rows\n");
+    out_text(" more rows: --all\n");
 }
 
 int out_of_memory(const struct stats_arguments *a)
@@ -234,8 +251,38 @@ static void row_label(const struct fdr_file *file, const struct stat_row *r, enu
     }
 }
 
+/* A mean hides two modes: the call in the middle, the slow ones, and the slowest. */
+static void out_typical(const struct stat_row *r, uint64_t timed)
+{
+    if (timed && r->has_histogram) {
+        double p50 = percentile(r->histogram, 0.5), p99 = percentile(r->histogram, 0.99);
+        out_time((uint64_t)(p50 < (double)r->max_ns ? p50 : (double)r->max_ns));
+        out_time((uint64_t)(p99 < (double)r->max_ns ? p99 : (double)r->max_ns));
+    } else {
+        out_text_wide("- ", 12);
+        out_text_wide("- ", 12);
+    }
+    if (timed) out_time(r->max_ns);
+    else out_text_wide("- ", 12);
+}
+
+static void out_longest(const struct fdr_file *file, const struct stat_row *r, const struct longest *l)
+{
+    char since[HUMAN_BYTES];
+    if (!l || r->rest || !r->max_ns) return;
+    if (l[r->id].ns + l[r->id].ns / 1000 + 100 < r->max_ns) { /* edges are rounded */
+        out_text("  [the longest is not kept]");
+        return;
+    }
+    out_text("  [longest ");
+    out_text(human_since(since, l[r->id].start_ns, run_start(file)));
+    out_text(" in ");
+    out_cell(location_name(file, l[r->id].location));
+    out_char(']');
+}
+
 static void row_line(const struct fdr_file *file, const struct stat_row *r, uint64_t total,
-                     const struct stats_arguments *a)
+                     const struct stats_arguments *a, uint64_t waiting_ns, const struct longest *longest)
 {
     enum stat_by by = a->by;
     char count[HUMAN_BYTES];
@@ -248,16 +295,24 @@ static void row_line(const struct fdr_file *file, const struct stat_row *r, uint
     out_char(' ');
     if (timed && by != BY_LOCATION) out_time(r->inclusive_ns / timed);
     else if (by != BY_LOCATION) out_text_wide("- ", 12);
-    if (timed) {
-        out_time(r->min_ns);
-        out_time(r->max_ns);
-    } else {
-        out_text_wide("- ", 12);
-        out_text_wide("- ", 12);
-    }
+    out_typical(r, timed);
+    if (by == BY_LOCATION) out_time(waiting_ns);
     out_char(' ');
     row_label(file, r, by, a->selection.region_count > 0);
+    out_longest(file, r, longest);
     out_char('\n');
+}
+
+/* What a location spent in regions that wait, by their names. */
+static uint64_t waiting_of(const struct fdr_file *file, uint32_t location)
+{
+    const struct fdr_total *t;
+    uint64_t sum = 0;
+    for (size_t i = 0, n = fdr_totals(file, &t); i < n; i++)
+        if (t[i].location == location && t[i].class_ == FDR_IN_REGION && !t[i].rest &&
+            name_waits(region_name(file, t[i].id)))
+            sum += t[i].exclusive_ns;
+    return sum;
 }
 
 /* The time from the start of the first known thread, which may be long before the kept events, to the newest event. */
@@ -366,86 +421,34 @@ static void source_line(const struct fdr_file *file, bool events)
     rounding_line(file);
 }
 
-static void rows_text(const struct stats_arguments *a, const struct fdr_file *file, struct stat_rows *rows)
+static void rows_head(const struct stats_arguments *a, const struct fdr_file *file)
 {
-    uint64_t total = 0;
-    size_t shown = limited(a, rows->count);
-    for (size_t i = 0; i < rows->count; i++) add_time(&total, rows->row[i].exclusive_ns);
     source_line(file, a->events);
     if (a->by == BY_LOCATION && !a->events) folding_lines(file);
+    if (a->by == BY_LOCATION)
+        out_text("# of the exclusive time, `waiting` is that of regions that wait, by their names\n");
     out_text("   exclusive    share ");
     if (a->by != BY_LOCATION) out_text("   inclusive");
     out_text("           calls ");
     if (a->by != BY_LOCATION) out_text("        mean");
-    out_text("         min         max  ");
-    out_text(a->by == BY_REGION ? "region\n" : a->by == BY_DEPTH ? "calling depth\n" : "location\n");
-    for (size_t i = 0; i < shown; i++) row_line(file, &rows->row[i], total, a);
-    more_rows(rows->count, shown);
+    out_text("         p50         p99         max ");
+    if (a->by == BY_LOCATION) out_text("    waiting ");
+    out_text(a->by == BY_REGION ? " region\n" : a->by == BY_DEPTH ? " calling depth\n" : " location\n");
 }
 
-/* ---- events without duration: text ------------------------------------------------------------------------------ */
-
-static void out_value(uint32_t type, uint64_t bits)
+static void rows_text(const struct stats_arguments *a, struct fdr_file *file, struct stat_rows *rows)
 {
-    char text[48];
-    double real;
-    memcpy(&real, &bits, sizeof real);
-    if (type == 2 && real != real) snprintf(text, sizeof text, "nan"); /* the sign of a NaN means nothing */
-    else if (type == 2) snprintf(text, sizeof text, "%.6g", real);
-    else if (type == 1) snprintf(text, sizeof text, "%lld", (long long)(int64_t)bits);
-    else snprintf(text, sizeof text, "%llu", (unsigned long long)bits);
-    out_char(' '); /* also if the text is wider than its column */
-    out_text_wide(text, 17);
-}
-
-static void out_metric_kind(const struct fdr_metric_info *m)
-{
-    out_text(m->counter ? "  (counter" : "  (gauge");
-    if (m->unit[0]) {
-        out_text(", ");
-        out_cell(m->unit);
-    }
-    out_char(')');
-}
-
-bool points_text(const struct stats_arguments *a, const struct fdr_file *file, const struct fdr_select *select)
-{
-    struct point_row *rows;
-    size_t count;
-    char text[HUMAN_BYTES];
-    if (!points_from_totals(&rows, &count, file, select)) return false;
-    if (count)
-        out_text("\n         events               sum               min               max  other events "
-                 "(messages, io: bytes)\n");
-    size_t shown = limited(a, count);
+    uint64_t total = 0;
+    size_t shown = shown_rows(a, rows->count);
+    struct longest *longest = a->longest ? find_longest(file, rows, shown) : NULL;
+    for (size_t i = 0; i < rows->count; i++) add_time(&total, rows->row[i].exclusive_ns);
+    rows_head(a, file);
     for (size_t i = 0; i < shown; i++) {
-        out_text_wide(human_count(text, rows[i].events), 15);
-        out_value(rows[i].value_type, rows[i].sum);
-        out_value(rows[i].value_type, rows[i].min);
-        out_value(rows[i].value_type, rows[i].max);
-        out_text("  ");
-        out_text(fdr_class_name(rows[i].class_));
-        out_char(' ');
-        if (rows[i].class_ == FDR_IN_IO) out_text(operation_name(rows[i].operation)), out_char(' ');
-        out_cell(point_name(file, &rows[i]));
-        if (rows[i].class_ == FDR_IN_METRIC) out_metric_kind(fdr_metric_info(file, rows[i].id));
-        if (rows[i].at_least)
-            out_text(fdr_file_info(file)->totals_lost ? "  [or more: rows of totals are damaged]"
-                                                      : "  [or more: a thread may have had no room for it]");
-        if (rows[i].saturated)
-            out_text(rows[i].value_type == 1 ? "  [the sum is beyond that: it overflowed 64 bits]"
-                                             : "  [the sum is that or more: it overflowed 64 bits]");
-        out_char('\n');
+        uint64_t waiting = a->by == BY_LOCATION && !a->events ? waiting_of(file, rows->row[i].id) : 0;
+        row_line(file, &rows->row[i], total, a, waiting, longest);
     }
-    more_rows(count, shown);
-    free(rows);
-    uint64_t without = points_without_row(file, select);
-    if (without) {
-        out_text(count ? "# " : "\n# ");
-        out_text(human_count(text, without));
-        out_text(" events without duration are in no sum: there was no room for a row of their kind\n");
-    }
-    return true;
+    more_rows(rows->count, shown);
+    free(longest);
 }
 
 /* Samples only: no call, no other event. */
@@ -502,6 +505,7 @@ static int stats(const struct stats_arguments *a, struct fdr_file *file)
     if (a->by == BY_PATH) status = print_paths(a, file, &chosen.select);
     else if (a->by == BY_METRIC) status = print_metrics(a, file);
     else if (a->by == BY_FILE) status = print_files(a, file, &chosen.select);
+    else if (a->by == BY_SLICE) status = print_times(a, file, &chosen.select);
     else if (a->by == BY_EPOCH) status = print_epochs(a, file, &chosen.select);
     else if (a->by == BY_CLASS || (a->by == BY_DEPTH && !a->events)) status = print_accounts(a, file, &chosen.select);
     else if (a->by == BY_REGION && !a->json && has_samples_only(file)) {

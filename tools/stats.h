@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of fdr stats: rows of figures (stats.c), call paths (stats_path.c), the ledger (stats_ledger.c), epochs
- * (stats_epoch.c). */
+/* The tables of fdr stats: rows of figures (stats.c), events without duration (stats_points.c), call paths (stats_path.c), the ledger (stats_ledger.c), epochs
+ * (stats_epoch.c), equal slices of time (stats_time.c), the longest calls (stats_longest.c). */
 #ifndef FDRI_TOOLS_STATS_H
 #define FDRI_TOOLS_STATS_H
 
@@ -13,7 +13,7 @@ struct stats_arguments {
     struct file_list files;
     const char *path; /* for messages */
     enum stat_by by;
-    bool events, json;
+    bool events, json, all, longest, limit_given;
     uint64_t limit; /* 0: all */
     struct selection selection;
 };
@@ -21,8 +21,18 @@ struct stats_arguments {
 /* Each prints its table and returns DONE or COULD_NOT. */
 int print_paths(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select);
 int print_epochs(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select);
+int print_times(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select);
 int print_accounts(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select);
 
+/* The longest kept call of each region, by id; ns 0: none is kept. To be freed; NULL: out of memory. */
+struct longest {
+    uint64_t ns, start_ns;
+    uint32_t location;
+};
+struct longest *find_longest(struct fdr_file *file, const struct stat_rows *rows, size_t shown);
+
+/* Rows of a table for people: --limit, else at most 40 without --all. */
+size_t shown_rows(const struct stats_arguments *a, size_t count);
 size_t limited(const struct stats_arguments *a, size_t count);
 int out_of_memory(const struct stats_arguments *a);
 /* Prints ', "key": value'. */

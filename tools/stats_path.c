@@ -153,7 +153,7 @@ static bool print_sampled(const struct stats_arguments *a, struct fdr_file *file
 static bool print_paths_of(const struct stats_arguments *a, struct fdr_file *file, const struct fdr_select *select,
                            const struct calltree *t, uint32_t *order, uint32_t *path)
 {
-    size_t count = t->count - 1, shown = limited(a, count);
+    size_t count = t->count - 1, shown = a->json ? limited(a, count) : shown_rows(a, count);
     for (size_t i = 0; i < count; i++) order[i] = (uint32_t)i + 1;
     qsort_r(order, count, sizeof *order, by_path_time, (void *)t);
     if (a->json) {

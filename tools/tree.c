@@ -153,11 +153,24 @@ static void hidden_line(const struct view *v, const uint32_t *ids, size_t count,
     out_text(" more)\n");
 }
 
+/* Children whose calls were given back: their time, which is not that of the caller. */
+static void not_kept_line(const struct view *v, uint64_t ns, const struct margin *m, bool more)
+{
+    out_time(ns);
+    print_share(ns, v->total_ns);
+    out_spaces(12 + 14 + 2);
+    write_margin(m, more);
+    out_text("(not kept)\n");
+}
+
 static void subtree(const struct view *v, uint32_t parent, struct margin *m)
 {
     size_t count;
     uint32_t *ids = sorted_children(v->tree, parent, &count);
     size_t shown = count_shown(v, ids, count);
+    uint64_t gone = v->tree->node[parent].not_kept_ns;
+    bool tell = gone && gone >= v->least_ns;
+    if (tell) not_kept_line(v, gone, m, count > 0);
     for (size_t i = 0; i < shown && !out.failed; i++) {
         bool more = i + 1 < shown || shown < count;
         node_line(v, &v->tree->node[ids[i]], m, more);
@@ -172,8 +185,13 @@ static void subtree(const struct view *v, uint32_t parent, struct margin *m)
 static int print_text(const struct view *v)
 {
     struct margin m = {0};
-    out_text("# from the events that are kept, all locations together; open calls count up to the newest event\n"
-             "   inclusive    share    exclusive          calls  call path\n");
+    bool gone = false;
+    for (size_t i = 0; i < v->tree->count; i++) gone = gone || v->tree->node[i].not_kept_ns;
+    out_text("# from the events that are kept, all locations together; open calls count up to the newest event\n");
+    if (gone)
+        out_text(
+            "# (not kept): calls that were thinned out; about, by each function's own share in the exact totals\n");
+    out_text("   inclusive    share    exclusive          calls  call path\n");
     subtree(v, 0, &m);
     free(m.more);
     return out_finish();
@@ -204,6 +222,7 @@ static void json_nodes(const struct view *v, uint32_t parent)
         json_number("open", n->open);
         json_number("inclusive_ns", n->inclusive_ns);
         json_number("exclusive_ns", n->exclusive_ns);
+        json_number("not_kept_ns", n->not_kept_ns);
         out_text(", \"children\": ");
         json_nodes(v, ids[i]);
         out_char('}');
@@ -230,6 +249,7 @@ static int tree(const struct arguments *a, struct fdr_file *file)
         complain("%s: out of memory", a->path);
         return COULD_NOT;
     }
+    calltree_correct(&t, file);
     double percent = a->share_given ? a->min_share : a->json ? 0 : 0.1;
     struct view v = {&t, file, calltree_total(&t), 0};
     v.least_ns = (uint64_t)((double)v.total_ns * percent / 100);

@@ -118,6 +118,49 @@ bool calltree_build(struct calltree *tree, struct fdr_file *file, const struct f
     return good;
 }
 
+/* Calls that were stored and given back. */
+static bool any_given_back(struct fdr_file *file)
+{
+    const struct fdr_ledger_row *l;
+    for (size_t i = 0, n = fdr_ledger(file, &l); i < n; i++)
+        if (l[i].class_ == FDR_IN_REGION && l[i].reduced + l[i].lost + l[i].filtered) return true;
+    return false;
+}
+
+struct own {
+    double own_ns, all_ns;
+};
+
+/* The share of a region's time that was its own. Sets the sums, by function, from the exact totals. */
+static void add_own(const struct calltree *t, const struct fdr_file *file, struct own *own)
+{
+    const struct fdr_total *total;
+    for (size_t i = 0, n = fdr_totals(file, &total); i < n; i++) {
+        if (total[i].class_ != FDR_IN_REGION || total[i].rest || total[i].id > t->regions || !total[i].calls) continue;
+        struct own *o = &own[total[i].id ? t->same[total[i].id] : 0];
+        o->own_ns += (double)total[i].exclusive_ns;
+        o->all_ns += (double)total[i].inclusive_ns;
+    }
+}
+
+void calltree_correct(struct calltree *t, struct fdr_file *file)
+{
+    const double noise = 0.01; /* of a node's time: the edges of calls are rounded */
+    struct own *own = any_given_back(file) ? calloc(t->regions + 1, sizeof *own) : NULL;
+    if (!own) return;
+    add_own(t, file, own);
+    for (size_t id = 1; id < t->count; id++) {
+        struct tree_node *n = &t->node[id];
+        const struct own *o = n->reduced || n->region > t->regions ? NULL : &own[n->region];
+        if (!o || o->all_ns <= 0) continue;
+        double most = (double)n->inclusive_ns * o->own_ns / o->all_ns, extra = (double)n->exclusive_ns - most;
+        if (extra <= noise * (double)n->inclusive_ns) continue;
+        n->not_kept_ns = (uint64_t)extra;
+        n->exclusive_ns -= n->not_kept_ns;
+    }
+    free(own);
+}
+
 void calltree_free(struct calltree *tree)
 {
     free(tree->node);

@@ -14,6 +14,7 @@ struct tree_node {
     uint32_t parent, child, sibling;                     /* NO_NODE: none */
     uint64_t calls, open;                                /* closed calls; calls still open */
     uint64_t inclusive_ns, exclusive_ns, min_ns, max_ns; /* min and max of closed calls */
+    uint64_t not_kept_ns; /* part of inclusive_ns: children that are no longer kept; in no other node */
 };
 struct calltree {
     struct tree_node *node; /* [0] is the parent of the outermost calls */
@@ -27,6 +28,9 @@ struct calltree {
 };
 /* False: out of memory. */
 bool calltree_build(struct calltree *tree, struct fdr_file *file, const struct fdr_select *select);
+/* Takes the time of children that are no longer kept out of exclusive_ns: by the exact totals, a region's own share of its
+ * time. An estimate, as that share is the one of the whole run. Nothing changes if every call is kept. */
+void calltree_correct(struct calltree *tree, struct fdr_file *file);
 void calltree_free(struct calltree *tree);
 /* Time of all outermost calls. */
 uint64_t calltree_total(const struct calltree *tree);

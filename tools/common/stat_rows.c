@@ -76,6 +76,22 @@ static void add_histogram(uint64_t *to, const uint64_t *from)
     for (size_t i = 0; i < HISTOGRAM_BINS; i++) to[i] += from[i];
 }
 
+double percentile(const uint64_t histogram[HISTOGRAM_BINS], double share)
+{
+    uint64_t all = 0, sum = 0;
+    for (int b = 0; b < 64; b++) all += histogram[b];
+    double wanted = share * (double)all;
+    for (int b = 0; b < 63; b++) {
+        if (!histogram[b] || (double)(sum + histogram[b]) < wanted) {
+            sum += histogram[b];
+            continue;
+        }
+        double part = (wanted - (double)sum) / (double)histogram[b];
+        return (double)(1ull << b) * (1 + (part < 0 ? 0 : part));
+    }
+    return 0;
+}
+
 bool add_time(uint64_t *sum, uint64_t ns)
 {
     bool fits = ns <= UINT64_MAX - *sum;
@@ -234,6 +250,8 @@ struct gather {
     const struct fdr_file *file;
     bool failed;
     struct progress progress;
+    uint64_t *whole_ns; /* of each open call */
+    size_t depth, room;
 };
 
 static unsigned histogram_bin(uint64_t ns)
@@ -243,14 +261,15 @@ static unsigned histogram_bin(uint64_t ns)
     return bin;
 }
 
-static void add_call(struct stat_row *r, const struct fdr_call *c)
+/* Of a call at the edge of a time window the part inside counts as time; min, max and histogram take the whole call. */
+static void add_call(struct stat_row *r, const struct fdr_call *c, uint64_t whole_ns)
 {
-    if (r->calls == 0 || c->duration_ns < r->min_ns) r->min_ns = c->duration_ns;
-    if (c->duration_ns > r->max_ns) r->max_ns = c->duration_ns;
+    if (r->calls == 0 || whole_ns < r->min_ns) r->min_ns = whole_ns;
+    if (whole_ns > r->max_ns) r->max_ns = whole_ns;
     r->calls++;
     r->saturated |= !add_time(&r->inclusive_ns, c->duration_ns);
     r->saturated |= !add_time(&r->exclusive_ns, c->exclusive_ns);
-    r->histogram[histogram_bin(c->duration_ns)]++;
+    r->histogram[histogram_bin(whole_ns)]++;
 }
 
 /* Grows the rows: depths are known only when they are met. */
@@ -272,18 +291,35 @@ static size_t index_of(const struct gather *g, const struct fdr_call *c)
     return c->region < g->rows.count ? c->region : 0;
 }
 
+static bool on_enter(void *context, const struct fdr_read_event *e)
+{
+    struct gather *g = context;
+    if (g->depth == g->room) {
+        size_t room = g->room ? g->room * 2 : 256;
+        uint64_t *grown = realloc(g->whole_ns, room * sizeof *grown);
+        g->failed = g->failed || !grown;
+        if (!grown) return false;
+        g->whole_ns = grown;
+        g->room = room;
+    }
+    g->whole_ns[g->depth++] = e->duration_ns;
+    return true;
+}
+
 static void on_leave(void *context, const struct fdr_call *c)
 {
     struct gather *g = context;
+    uint64_t whole_ns = g->depth ? g->whole_ns[--g->depth] : c->duration_ns;
     if (c->open || c->reduced) return;
     size_t index = index_of(g, c);
     g->failed = g->failed || !room_for(g, index);
-    if (!g->failed) add_call(&g->rows.row[index], c);
+    if (!g->failed) add_call(&g->rows.row[index], c, whole_ns > c->duration_ns ? whole_ns : c->duration_ns);
 }
 
 static void on_location(void *context, uint32_t location)
 {
     struct gather *g = context;
+    g->depth = 0;
     for (size_t i = 0; i < fdr_location_count(g->file); i++)
         if (fdr_location_info(g->file, i)->id == location) g->index = i;
 }
@@ -309,7 +345,7 @@ static void keep_used(struct gather *g)
 bool rows_from_events(struct stat_rows *rows, struct fdr_file *file, const struct fdr_select *select, enum stat_by by)
 {
     struct gather g = {.by = by, .file = file, .progress = {.what = "stats"}};
-    const struct fdr_call_visitor visitor = {&g, on_location, NULL, on_leave, on_progress};
+    const struct fdr_call_visitor visitor = {&g, on_location, on_enter, on_leave, on_progress};
     size_t count = 64;
     if (by == BY_REGION) count = fdr_definition_count(file, FDR_REGION_DEFINITION) + 1;
     if (by == BY_LOCATION) count = fdr_location_count(file) + 1;
@@ -317,6 +353,7 @@ bool rows_from_events(struct stat_rows *rows, struct fdr_file *file, const struc
     progress_now(&g.progress, 0);
     bool good = g.rows.row && fdr_visit_calls(file, select, &visitor) == 0 && !g.failed;
     progress_end(&g.progress);
+    free(g.whole_ns);
     if (good) keep_used(&g);
     else rows_free(&g.rows);
     *rows = g.rows;

@@ -25,7 +25,7 @@ struct stat_rows {
     struct stat_row *row; /* in order of id, the rest last */
     size_t count;
 };
-enum stat_by { BY_REGION, BY_PATH, BY_CLASS, BY_DEPTH, BY_LOCATION, BY_EPOCH, BY_METRIC, BY_FILE };
+enum stat_by { BY_REGION, BY_PATH, BY_CLASS, BY_DEPTH, BY_LOCATION, BY_EPOCH, BY_METRIC, BY_FILE, BY_SLICE };
 
 /* From the totals; BY_REGION or BY_LOCATION. Of `select` only locations and regions count. */
 bool rows_from_totals(struct stat_rows *rows, const struct fdr_file *file, const struct fdr_select *select,
@@ -37,6 +37,8 @@ bool rows_join_copies(struct stat_rows *rows, const struct fdr_file *file);
 void rows_free(struct stat_rows *rows);
 /* The number of regions selected; SIZE_MAX: all, also undefined ones. */
 size_t chosen_regions(const struct fdr_select *select);
+/* The time that this share of the calls stays below, interpolated between powers of two. 0: no calls. */
+double percentile(const uint64_t histogram[HISTOGRAM_BINS], double share);
 /* False: the sum exceeds 64 bits and becomes the largest value. */
 bool add_time(uint64_t *sum, uint64_t ns);
 

@@ -3,6 +3,8 @@
 #ifndef FDRI_TOOLS_RUN_FACTS_H
 #define FDRI_TOOLS_RUN_FACTS_H
 
+#include "tools/common/stat_rows.h"
+#include "tools/common/waiting_names.h"
 #include "tools/findings/findings.h"
 
 /* Least number of calls that make a distribution. */
@@ -46,10 +48,6 @@ bool times_are_given(const struct fdr_file *file);
 uint64_t newest_moment(const struct fdr_file *file);
 /* The time for which a location has stood inside a call; 0: it moved, is idle, or this is not known. */
 uint64_t stood_ns(struct fdr_file *file, size_t location_index);
-/* The time of the given share of calls, from a histogram by powers of two, interpolated. */
-double percentile(const uint64_t histogram[64], double share);
-/* Does a region of this name wait: for a barrier, a lock, a message, a time? */
-bool name_waits(const char *name);
 /* The total of a region in a thread. NULL: none is known. */
 const struct fdr_total *total_of(const struct run_facts *facts, uint32_t region, uint32_t location);
 /* The rows of a region, one for each thread, and their number. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/detail.h"
 #include "tools/common/job_ranks.h"
 #include "tools/common/short_names.h"
 

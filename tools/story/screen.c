@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/detail.h"
 #include "tools/common/short_names.h"
 #include "tools/common/terminal.h"
 #include "tools/findings/findings.h"
@@ -135,7 +136,7 @@ static void print_screen(const struct story *story, const struct findings *f)
     if (fdr_file_info(file)->has_cause) print_place(story);
     print_story_threads(file, story->death->path, THREADS);
     print_findings(f);
-    story_detail(file, text, sizeof text);
+    detail_sentence(file, text, sizeof text);
     print_wrapped("detail", text);
     print_next(story, f);
 }
@@ -149,7 +150,7 @@ static int print_story_json(const struct story *story, const struct findings *f)
     json_object_set_new(o, "sentence", json_text(text));
     story_sure(story, text, sizeof text);
     json_object_set_new(o, "how_sure", json_text(text));
-    story_detail(story->death->file, text, sizeof text);
+    detail_sentence(story->death->file, text, sizeof text);
     json_object_set_new(o, "detail", json_text(text));
     return print_json(o);
 }

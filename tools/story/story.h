@@ -2,9 +2,9 @@
 /* The story of a recording: what happened to whom and when, what stands out, where detail ends, what to ask next.
  *
  *   sentence.c  one sentence, and how sure it is    screen.c    fdr FILE: the story in a screen
- *   threads.c   what each thread did                detail.c    how far back every call is kept
+ *   threads.c   what each thread did
  *
- * Neighbours: tools/html/ uses sentence.c and detail.c; what stands out comes from tools/findings/. */
+ * Neighbours: tools/html/ uses sentence.c; what stands out comes from tools/findings/. */
 #ifndef FDRI_TOOLS_STORY_H
 #define FDRI_TOOLS_STORY_H
 
@@ -27,10 +27,5 @@ void story_who(const struct fdr_file *file, char *text, size_t bytes);
 
 /* Prints a line for each thread: how much of its life it worked, waited, and was in no call; where most of it went. */
 void print_story_threads(struct fdr_file *file, const char *path, size_t most);
-
-/* From here on every call of all threads is kept; 0: all are. */
-uint64_t complete_from(struct fdr_file *file);
-/* "Every call of the last 2.1 s is kept; before that calls of 4 us or more. Totals are exact." */
-void story_detail(struct fdr_file *file, char *text, size_t bytes);
 
 #endif

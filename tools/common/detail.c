@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* How far back every call is kept, and what is kept of the time before. */
-#include "tools/story/story.h"
+#include "tools/common/detail.h"
 
 #include <stdio.h>
-
-#include "tools/findings/run_facts.h"
 
 /* The newest time that is shown of a location. */
 static uint64_t shown_to(const struct fdr_file *file, uint32_t location)
@@ -75,7 +73,7 @@ static size_t say_age(struct fdr_file *file, char *text, size_t bytes)
     return used > 0 ? (size_t)used : 0;
 }
 
-void story_detail(struct fdr_file *file, char *text, size_t bytes)
+void detail_sentence(struct fdr_file *file, char *text, size_t bytes)
 {
     char all[HUMAN_BYTES], kept[HUMAN_BYTES], lost[HUMAN_BYTES];
     struct sums s = sums_of(file);
