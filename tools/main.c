@@ -6,39 +6,44 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/common/terminal.h"
 #include "tools/common/verbs.h"
 
 struct verb {
     const char *name;
     int (*run)(int argc, char **argv);
     const char *summary;
+    bool pages; /* its output may be long: through a pager on terminals */
 };
 
+static int verb_completion(int argc, char **argv);
+
 static const struct verb verbs[] = {
-    {"info", verb_info, "a recording's origin, reason, contents and gaps"},
-    {"check", verb_check, "verify everything: 0 whole, 1 damaged, 2 not readable"},
-    {"dump", verb_dump, "the events in time order"},
-    {"stats", verb_stats, "exact totals by region, path, class, depth or location"},
-    {"counters", verb_counters, "which counters work on this machine; rates of those in a recording"},
-    {"tree", verb_tree, "the call tree with inclusive and exclusive time"},
-    {"messages", verb_messages, "messages between ranks: which send belongs to which receive"},
-    {"suggest", verb_suggest, "functions to leave out: what that removes of events and of time"},
-    {"samples", verb_samples, "the samples by function, region, line, stack or thread"},
-    {"html", verb_html, "one page to look at, offline: what happened, and a timeline down to the call"},
-    {"export", verb_export, "write for another viewer; --list names the formats"},
-    {"findings", verb_findings, "what stands out, with evidence, and what cannot be judged"},
-    {"outliers", verb_outliers, "calls unlike their region's own distribution"},
-    {"crash", verb_crash, "the post-mortem: cause, place, the time before; of many, the first death"},
-    {"recover", verb_recover, "rebuild the readable part of a damaged file"},
-    {"replay", verb_replay, "drive the real recorder with recorded event streams"},
-    {"snapshot", verb_snapshot, "take a snapshot of a running, hung or stopped process from outside"},
-    {"top", verb_top, "watch a running process: open regions, rates, buffer, ledger"},
-    {"run", verb_run, "run a program and keep its recording if it is killed"},
-    {"collect", verb_collect, "move recordings of dead processes out of the live directory"},
-    {"gc", verb_gc, "remove recordings by age and size"},
-    {"hang", verb_hang, "stuck threads: where, since when; processes elsewhere or missing"},
-    {"list", verb_list, "live and left-behind recordings on this machine"},
-    {"version", verb_version, "version of the command and of its libraries"},
+    {"info", verb_info, "a recording's origin, reason, contents and gaps", true},
+    {"check", verb_check, "verify everything: 0 whole, 1 damaged, 2 not readable", true},
+    {"dump", verb_dump, "the events in time order", true},
+    {"stats", verb_stats, "exact totals by region, path, class, depth or location", true},
+    {"counters", verb_counters, "which counters work on this machine; rates of those in a recording", true},
+    {"tree", verb_tree, "the call tree with inclusive and exclusive time", true},
+    {"messages", verb_messages, "messages between ranks: which send belongs to which receive", true},
+    {"suggest", verb_suggest, "functions to leave out: what that removes of events and of time", true},
+    {"samples", verb_samples, "the samples by function, region, line, stack or thread", true},
+    {"html", verb_html, "one page to look at, offline: what happened, and a timeline down to the call", false},
+    {"export", verb_export, "write for another viewer; --list names the formats", false},
+    {"findings", verb_findings, "what stands out, with evidence, and what cannot be judged", true},
+    {"outliers", verb_outliers, "calls unlike their region's own distribution", true},
+    {"crash", verb_crash, "the post-mortem: cause, place, the time before; of many, the first death", true},
+    {"recover", verb_recover, "rebuild the readable part of a damaged file", false},
+    {"replay", verb_replay, "drive the real recorder with recorded event streams", false},
+    {"snapshot", verb_snapshot, "take a snapshot of a running, hung or stopped process from outside", false},
+    {"top", verb_top, "watch a running process: open regions, rates, buffer, ledger", false},
+    {"run", verb_run, "run a program and keep its recording if it is killed", false},
+    {"collect", verb_collect, "move recordings of dead processes out of the live directory", false},
+    {"gc", verb_gc, "remove recordings by age and size", false},
+    {"hang", verb_hang, "stuck threads: where, since when; processes elsewhere or missing", true},
+    {"list", verb_list, "live and left-behind recordings on this machine", true},
+    {"completion", verb_completion, "bash or zsh: what the shell needs to complete these verbs", false},
+    {"version", verb_version, "version of the command and of its libraries", false},
 };
 static const size_t verb_count = sizeof verbs / sizeof verbs[0];
 
@@ -47,7 +52,7 @@ static void usage(FILE *to)
     fputs("usage: fdr FILE, for its story: what happened, what stands out, what to ask next; or\n"
           "usage: fdr VERB [OPTION...] [FILE...]\n\n",
           to);
-    for (size_t i = 0; i < verb_count; i++) fprintf(to, "  %-9s %s\n", verbs[i].name, verbs[i].summary);
+    for (size_t i = 0; i < verb_count; i++) fprintf(to, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
     fputs("\ncheck, crash, hang, html, export, messages and replay take several files, the other verbs that read one "
           "take one.\n"
           "`fdr VERB --help` lists a verb's options. Exit codes: 0 done, 1 done with damage or a hang found,\n"
@@ -68,6 +73,70 @@ static bool is_recording(const char *text) { return access(text, F_OK) == 0 || p
 static int help(void)
 {
     usage(stdout);
+    return finish_output();
+}
+
+/* ---- completion: from the table of verbs; the options of a verb are those of its --help ---- */
+
+static void print_verbs(void)
+{
+    for (size_t i = 0; i < verb_count; i++) printf("%s%s", i ? " " : "", verbs[i].name);
+}
+
+static void bash_completion(void)
+{
+    printf("# fdr(1) in bash: source <(fdr completion bash)\n"
+           "_fdr()\n{\n"
+           "    local word=${COMP_WORDS[COMP_CWORD]} verbs='");
+    print_verbs();
+    printf("'\n"
+           "    if [ \"$COMP_CWORD\" = 1 ] && [[ $word != -* ]]; then\n"
+           "        COMPREPLY=($(compgen -W \"$verbs\" -- \"$word\") $(compgen -f -- \"$word\"))\n"
+           "    elif [[ $word == -* ]]; then\n"
+           "        COMPREPLY=($(compgen -W \"$(fdr \"${COMP_WORDS[1]}\" --help 2>/dev/null | grep -oE -- "
+           "'--[a-z-]+')\" -- \"$word\"))\n"
+           "    else\n"
+           "        COMPREPLY=($(compgen -f -- \"$word\"))\n"
+           "    fi\n}\n"
+           "complete -o filenames -F _fdr fdr\n");
+}
+
+static void zsh_completion(void)
+{
+    printf("#compdef fdr\n"
+           "# fdr(1) in zsh: source <(fdr completion zsh)\n"
+           "_fdr()\n{\n    local -a verbs options\n    verbs=(\n");
+    for (size_t i = 0; i < verb_count; i++) {
+        printf("        '%s:", verbs[i].name);
+        for (const char *at = verbs[i].summary; *at; at++) {
+            if (*at == '\'') printf("'\\''");
+            else putchar(*at);
+        }
+        printf("'\n");
+    }
+    printf("    )\n"
+           "    if ((CURRENT == 2)) && [[ $words[2] != -* ]]; then\n"
+           "        _describe verb verbs\n        _files\n"
+           "    elif [[ $words[CURRENT] == -* ]]; then\n"
+           "        options=(${(f)\"$(fdr $words[2] --help 2>/dev/null | grep -oE -- '--[a-z-]+')\"})\n"
+           "        compadd -- $options\n"
+           "    else\n        _files\n    fi\n}\n"
+           "compdef _fdr fdr\n");
+}
+
+static int verb_completion(int argc, char **argv)
+{
+    const char *shell = argc == 2 ? argv[1] : "";
+    if (strcmp(shell, "--help") == 0) {
+        printf("Usage: fdr completion bash|zsh\nPrints what the shell needs: source <(fdr completion bash)\n");
+        return finish_output();
+    }
+    if (strcmp(shell, "bash") != 0 && strcmp(shell, "zsh") != 0) {
+        complain("completion: for which shell, bash or zsh?");
+        return USAGE;
+    }
+    if (strcmp(shell, "bash") == 0) bash_completion();
+    else zsh_completion();
     return finish_output();
 }
 
@@ -115,6 +184,7 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--version") == 0) argv[1] += 2;
     const struct verb *verb = find_verb(argv[1]);
     look_at_environment();
+    if (verb ? verb->pages : is_recording(argv[1])) start_pager();
     if (!verb && is_recording(argv[1])) return verb_story(argc, argv);
     if (!verb) {
         complain("no verb '%s', nor a file of this name; `fdr --help` lists the verbs", argv[1]);

@@ -6,6 +6,7 @@
 
 #include "tools/common/fast_output.h"
 #include "tools/common/short_names.h"
+#include "tools/common/terminal.h"
 #include "tools/common/waiting_names.h"
 #include "tools/counters.h"
 #include "tools/samples.h"
@@ -217,9 +218,9 @@ static void muted_label(const struct stat_row *r)
     out_text(" calls]");
 }
 
-static void row_label(const struct fdr_file *file, const struct stat_row *r, enum stat_by by, bool chosen)
+static void row_label(const struct fdr_file *file, const struct stat_row *r, enum stat_by by, bool chosen,
+                      const struct layout *layout)
 {
-    const struct fdr_definition *d = fdr_definition(file, FDR_REGION_DEFINITION, r->id);
     if (by == BY_DEPTH) {
         out_text("depth ");
         out_u64(r->id);
@@ -228,13 +229,7 @@ static void row_label(const struct fdr_file *file, const struct stat_row *r, enu
         out_char(' ');
         out_cell(location_name(file, r->id));
     } else {
-        out_cell(r->rest ? "[rest]" : shown_region(file, r->id));
-        if (!r->rest && d->file[0]) {
-            out_text("  (");
-            out_cell(d->file);
-            if (d->line) out_char(':'), out_u64(d->line);
-            out_char(')');
-        }
+        region_label(file, r, layout);
     }
     if (r->rest && chosen) out_text("  [all regions without an exact row; selected regions may be among them]");
     const struct fdr_file_info *info = fdr_file_info(file);
@@ -282,23 +277,25 @@ static void out_longest(const struct fdr_file *file, const struct stat_row *r, c
 }
 
 static void row_line(const struct fdr_file *file, const struct stat_row *r, uint64_t total,
-                     const struct stats_arguments *a, uint64_t waiting_ns, const struct longest *longest)
+                     const struct stats_arguments *a, uint64_t waiting_ns, const struct longest *longest,
+                     const struct layout *layout)
 {
     enum stat_by by = a->by;
     char count[HUMAN_BYTES];
     uint64_t timed = r->calls > r->untimed ? r->calls - r->untimed : 0;
+    bool all = by != BY_LOCATION && !layout->narrow;
     out_time(r->exclusive_ns);
     out_share(r->exclusive_ns, total);
     out_char(' ');
-    if (by != BY_LOCATION) out_time(r->inclusive_ns);
+    if (all) out_time(r->inclusive_ns);
     out_text_wide(human_count(count, r->calls), 15);
     out_char(' ');
-    if (timed && by != BY_LOCATION) out_time(r->inclusive_ns / timed);
-    else if (by != BY_LOCATION) out_text_wide("- ", 12);
+    if (all && timed) out_time(r->inclusive_ns / timed);
+    else if (all) out_text_wide("- ", 12);
     out_typical(r, timed);
     if (by == BY_LOCATION) out_time(waiting_ns);
     out_char(' ');
-    row_label(file, r, by, a->selection.region_count > 0);
+    row_label(file, r, by, a->selection.region_count > 0, layout);
     out_longest(file, r, longest);
     out_char('\n');
 }
@@ -421,16 +418,19 @@ static void source_line(const struct fdr_file *file, bool events)
     rounding_line(file);
 }
 
-static void rows_head(const struct stats_arguments *a, const struct fdr_file *file)
+static void rows_head(const struct stats_arguments *a, const struct fdr_file *file, const struct stat_rows *rows,
+                      const struct layout *layout)
 {
+    bool all = a->by != BY_LOCATION && !layout->narrow;
     source_line(file, a->events);
     if (a->by == BY_LOCATION && !a->events) folding_lines(file);
     if (a->by == BY_LOCATION)
         out_text("# of the exclusive time, `waiting` is that of regions that wait, by their names\n");
+    folder_line(file, rows, layout);
     out_text("   exclusive    share ");
-    if (a->by != BY_LOCATION) out_text("   inclusive");
+    if (all) out_text("   inclusive");
     out_text("           calls ");
-    if (a->by != BY_LOCATION) out_text("        mean");
+    if (all) out_text("        mean");
     out_text("         p50         p99         max ");
     if (a->by == BY_LOCATION) out_text("    waiting ");
     out_text(a->by == BY_REGION ? " region\n" : a->by == BY_DEPTH ? " calling depth\n" : " location\n");
@@ -440,12 +440,13 @@ static void rows_text(const struct stats_arguments *a, struct fdr_file *file, st
 {
     uint64_t total = 0;
     size_t shown = shown_rows(a, rows->count);
+    struct layout layout = layout_of(a, file, rows, shown);
     struct longest *longest = a->longest ? find_longest(file, rows, shown) : NULL;
     for (size_t i = 0; i < rows->count; i++) add_time(&total, rows->row[i].exclusive_ns);
-    rows_head(a, file);
+    rows_head(a, file, rows, &layout);
     for (size_t i = 0; i < shown; i++) {
         uint64_t waiting = a->by == BY_LOCATION && !a->events ? waiting_of(file, rows->row[i].id) : 0;
-        row_line(file, &rows->row[i], total, a, waiting, longest);
+        row_line(file, &rows->row[i], total, a, waiting, longest, &layout);
     }
     more_rows(rows->count, shown);
     free(longest);

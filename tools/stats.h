@@ -31,6 +31,19 @@ struct longest {
 };
 struct longest *find_longest(struct fdr_file *file, const struct stat_rows *rows, size_t shown);
 
+/* How a table of regions fits its terminal. */
+struct layout {
+    bool narrow;         /* without the columns inclusive and mean, and without files */
+    unsigned name;       /* columns for names; 0: no limit */
+    size_t folder_bytes; /* of the folder that all files share, which the head names */
+};
+struct layout layout_of(const struct stats_arguments *a, const struct fdr_file *file, const struct stat_rows *rows,
+                        size_t shown);
+/* Prints the region's name, and its file and line if there is room. */
+void region_label(const struct fdr_file *file, const struct stat_row *r, const struct layout *layout);
+/* Prints the folder that all files share, if they do. */
+void folder_line(const struct fdr_file *file, const struct stat_rows *rows, const struct layout *layout);
+
 /* Rows of a table for people: --limit, else at most 40 without --all. */
 size_t shown_rows(const struct stats_arguments *a, size_t count);
 size_t limited(const struct stats_arguments *a, size_t count);

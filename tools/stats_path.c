@@ -46,22 +46,55 @@ static void path_json(const struct fdr_file *file, const struct calltree *t, uin
     out_char('}');
 }
 
+/* Is this node below the other, or the same? */
+static bool is_below(const struct calltree *t, uint32_t node, uint32_t above)
+{
+    while (node && node != above) node = t->node[node].parent;
+    return node == above;
+}
+
+/* The deepest node that nine of ten rows are below: their common beginning is said once. 0: none. */
+static uint32_t common_node(const struct calltree *t, const uint32_t *order, size_t shown)
+{
+    uint32_t node = 0;
+    for (bool deeper = shown >= 3; deeper;) {
+        deeper = false;
+        for (uint32_t child = t->node[node].child; child != NO_NODE && !deeper; child = t->node[child].sibling) {
+            size_t below = 0;
+            for (size_t i = 0; i < shown; i++) below += order[i] != child && is_below(t, order[i], child);
+            if (10 * below < 9 * shown) continue;
+            node = child;
+            deeper = true;
+        }
+    }
+    return t->node[node].parent ? node : 0; /* a single name is no beginning worth a line */
+}
+
+static void out_path(const struct fdr_file *file, const struct calltree *t, const uint32_t *path, size_t from,
+                     size_t to)
+{
+    for (size_t i = from; i < to; i++) {
+        if (i > from) out_text(" > ");
+        out_cell(calltree_shown(file, &t->node[path[i]]));
+    }
+}
+
 static void path_line(const struct fdr_file *file, const struct calltree *t, uint32_t id, uint32_t *path,
-                      uint64_t total)
+                      uint64_t total, uint32_t common)
 {
     char text[HUMAN_BYTES];
     const struct tree_node *n = &t->node[id];
-    size_t depth = path_of(t, id, path);
+    size_t depth = path_of(t, id, path), from = 0;
+    if (common && id != common && is_below(t, id, common))
+        while (path[from++] != common) {}
     out_time(n->exclusive_ns);
     out_share(n->exclusive_ns, total);
     out_char(' ');
     out_time(n->inclusive_ns);
     out_text_wide(human_count(text, n->calls), 15);
     out_text("  ");
-    for (size_t i = 0; i < depth; i++) {
-        if (i) out_text(" > ");
-        out_cell(calltree_shown(file, &t->node[path[i]]));
-    }
+    out_text(from ? "... > " : "");
+    out_path(file, t, path, from, depth);
     if (n->open) out_text("  [open]");
     out_char('\n');
 }
@@ -166,10 +199,16 @@ static bool print_paths_of(const struct stats_arguments *a, struct fdr_file *fil
         out_text("\n]\n");
         return good;
     }
-    out_text("# call paths of the events that are kept; open calls count up to the newest event\n"
-             "   exclusive    share    inclusive          calls  path\n");
+    out_text("# call paths of the events that are kept; open calls count up to the newest event\n");
+    uint32_t common = common_node(t, order, shown);
+    if (common) {
+        out_text("# ... is ");
+        out_path(file, t, path, 0, path_of(t, common, path));
+        out_char('\n');
+    }
+    out_text("   exclusive    share    inclusive          calls  path\n");
     uint64_t total = calltree_total(t);
-    for (size_t i = 0; i < shown; i++) path_line(file, t, order[i], path, total);
+    for (size_t i = 0; i < shown; i++) path_line(file, t, order[i], path, total, common);
     more_rows(count, shown);
     return print_sampled(a, file, select, t, shown);
 }

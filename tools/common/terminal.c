@@ -26,6 +26,12 @@ unsigned terminal_columns(void)
     return columns < LEAST_COLUMNS ? LEAST_COLUMNS : columns > 1000 ? 1000 : (unsigned)columns;
 }
 
+unsigned table_columns(void)
+{
+    const char *given = getenv("COLUMNS");
+    return is_terminal() || (given && *given) ? terminal_columns() : 0;
+}
+
 bool terminal_colours(void)
 {
     const char *term = getenv("TERM"), *no = getenv("NO_COLOR");

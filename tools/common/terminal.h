@@ -8,6 +8,8 @@
 
 /* Columns of the terminal, from COLUMNS if set, at least 40; 100 for a pipe. */
 unsigned terminal_columns(void);
+/* Columns that a table must fit; 0: a pipe, where programs read and nothing is cut. COLUMNS counts for both. */
+unsigned table_columns(void);
 /* Standard output is a terminal, TERM is not dumb, and NO_COLOR is not set. */
 bool terminal_colours(void);
 /* "\033[1m" or "": begins bold text, or ends all styles. */
