@@ -8,6 +8,7 @@
 
 #include "tools/common/short_names.h"
 #include "tools/common/verbs.h"
+#include "tools/findings/run_facts.h"
 
 enum { LINES_MOST = 12 };
 
@@ -82,18 +83,12 @@ static void print_comm(const struct fdr_file *file, const struct fdr_mpi_comm_st
     putchar('\n');
 }
 
-uint64_t newest_moment(const struct fdr_file_info *info)
-{
-    uint64_t newest = info->last_ns > info->taken_ns ? info->last_ns : info->taken_ns;
-    return newest > info->alive_ns ? newest : info->alive_ns;
-}
-
 void print_mpi_state(const struct fdr_file *file, bool full)
 {
     const struct fdr_tally_row *row;
     struct fdr_mpi_thread_state thread;
     struct fdr_mpi_comm_state comm;
-    uint64_t now_ns = newest_moment(fdr_file_info(file));
+    uint64_t now_ns = newest_moment(file);
     size_t count = fdr_tallies(file, &row), lines = 0;
     for (size_t i = 0; i < count; i++) {
         bool is_thread = fdr_mpi_thread_state(file, &row[i], &thread), is_comm = fdr_mpi_comm_state(&row[i], &comm);

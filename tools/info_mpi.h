@@ -10,7 +10,5 @@
 /* Nothing for a process without MPI. full: all lines. */
 void print_mpi_state(const struct fdr_file *file, bool full);
 json_t *mpi_state_json(const struct fdr_file *file);
-/* The newest moment of the recording that is known. */
-uint64_t newest_moment(const struct fdr_file_info *info);
 
 #endif
