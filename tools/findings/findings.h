@@ -48,7 +48,7 @@ struct findings {
     struct finding *row;
     size_t count, room;
     struct {
-        char what[64], why[160];
+        char what[64], why[360];
     } not_judged[NOT_JUDGED];
     size_t not_judged_count;
     bool failed; /* out of memory: some are missing */

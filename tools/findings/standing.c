@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that stand inside a call at the end of the recording, and are not idle. */
+/* Threads that stand inside a call at the end of the recording, and are not idle. Where that is not known nobody is
+ * accused. */
 #include "tools/findings/run_facts.h"
 
 #include <stdio.h>
@@ -17,34 +18,64 @@ uint64_t stood_ns(struct fdr_file *file, size_t index)
 
 static uint32_t innermost(const struct fdr_location_info *l) { return l->open[l->open_count - 1].region; }
 
+struct standing {
+    size_t first, same; /* threads that stand in the same region */
+    uint64_t ns;
+};
+
+static struct standing standing_of(const struct run_facts *f, size_t first, const uint64_t *stood)
+{
+    struct standing s = {.first = first, .ns = stood[first]};
+    uint32_t region = innermost(fdr_location_info(f->file, first));
+    for (size_t k = first, n = fdr_location_count(f->file); k < n; k++)
+        s.same += stood[k] && innermost(fdr_location_info(f->file, k)) == region;
+    return s;
+}
+
+/* "worker and 2 more threads have not moved for 24 s: inside work"; text[STANDING_BYTES]. */
+enum { STANDING_BYTES = 400 };
+static const char *standing_text(const struct run_facts *f, const struct standing *s, char *text)
+{
+    const struct fdr_location_info *l = fdr_location_info(f->file, s->first);
+    char since[HUMAN_BYTES], thread[LABEL_BYTES], others[48] = "";
+    if (s->same > 1) snprintf(others, sizeof others, " and %zu more threads", s->same - 1);
+    snprintf(text, STANDING_BYTES, "%s%s %s not moved for %s: inside %.120s", thread_label(f->file, l->id, thread),
+             others, s->same > 1 ? "have" : "has", human_time(since, s->ns), plain_shown(f->file, innermost(l)));
+    return text;
+}
+
 /* Threads that stand in the same region are one finding. A thread that stands alone may be the one that others wait
  * for: it comes first. stood: of each location. */
-static void add_standing(const struct run_facts *f, struct findings *to, size_t first, const uint64_t *stood)
+static void add_standing(const struct run_facts *f, struct findings *to, const struct standing *s,
+                         const uint64_t *stood)
 {
-    const struct fdr_location_info *l = fdr_location_info(f->file, first);
-    char since[HUMAN_BYTES], thread[LABEL_BYTES], others[48] = "";
-    size_t same = 0;
+    const struct fdr_location_info *l = fdr_location_info(f->file, s->first);
+    char text[STANDING_BYTES], since[HUMAN_BYTES];
     struct finding *row = add_finding(to, FINDING_HANG, 0);
     if (!row) return;
-    for (size_t k = first, n = fdr_location_count(f->file); k < n; k++) {
+    for (size_t k = s->first, n = fdr_location_count(f->file); k < n; k++) {
         const struct fdr_location_info *other = fdr_location_info(f->file, k);
-        if (!stood[k] || innermost(other) != innermost(l)) continue;
-        same++;
-        add_location(row, other->id);
+        if (stood[k] && innermost(other) == innermost(l)) add_location(row, other->id);
     }
-    uint64_t ns = stood[first];
-    row->share = (double)ns / f->length_ns;
-    row->weight = 10 + row->share + 1.0 / (double)same;
+    row->share = (double)s->ns / f->length_ns;
+    row->weight = 10 + row->share + 1.0 / (double)s->same;
     row->region = innermost(l);
     row->from_ns = l->moved_ns;
     row->to_ns = f->end_ns;
-    row->value = (double)ns;
+    row->value = (double)s->ns;
     row->unit = "ns";
     row->sure = 0.8;
-    if (same > 1) snprintf(others, sizeof others, " and %zu more threads", same - 1);
-    say(row, "%s%s %s not moved for %s: inside %.120s.", thread_label(f->file, l->id, thread), others,
-        same > 1 ? "have" : "has", human_time(since, ns), plain_shown(f->file, innermost(l)));
-    add_evidence(row, "no event of %s for %s before the end", same > 1 ? "these threads" : "this thread", since);
+    say(row, "%s.", standing_text(f, s, text));
+    add_evidence(row, "no event of %s for %s before the end", s->same > 1 ? "these threads" : "this thread",
+                 human_time(since, s->ns));
+}
+
+/* A thread that waits for work looks like one that hangs, unless its state or its stack is known. */
+static void leave_open(const struct run_facts *f, struct findings *to, const struct standing *s)
+{
+    char text[STANDING_BYTES];
+    cannot_judge(to, "threads that stand", "%s; whether they wait for work is not known, without state and stack",
+                 standing_text(f, s, text));
 }
 
 static bool is_first(const struct run_facts *f, size_t index, const uint64_t *stood)
@@ -61,7 +92,11 @@ void find_standing(const struct run_facts *f, struct findings *to)
     uint64_t *stood = calloc(count + 1, sizeof *stood);
     to->failed |= !stood;
     for (size_t i = 0; stood && i < count; i++) stood[i] = stood_ns(f->file, i);
-    for (size_t i = 0; stood && i < count; i++)
-        if (stood[i] && is_first(f, i, stood)) add_standing(f, to, i, stood);
+    for (size_t i = 0; stood && i < count; i++) {
+        if (!stood[i] || !is_first(f, i, stood)) continue;
+        struct standing s = standing_of(f, i, stood);
+        if (fdr_location_idle(f->file, i) == 0) add_standing(f, to, &s, stood);
+        else leave_open(f, to, &s);
+    }
     free(stood);
 }

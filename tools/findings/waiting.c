@@ -12,6 +12,7 @@
 #define LEAST_STRETCH 0.01 /* of the run */
 #define IDLE          0.50 /* threads that all wait longer than that wait for work */
 #define SPECTATOR     0.90 /* a thread that waits longer than that works for no one: it joins, or serves */
+#define LEAST_WORK    0.10 /* of the run: a thread with less time in ended calls takes no part */
 
 /* ---- threads that wait for one another ---- */
 
@@ -26,7 +27,8 @@ static struct waiters waiters_of(const struct run_facts *f)
     struct waiters w = {0};
     for (size_t i = 0; i < f->threads; i++) {
         const struct thread_facts *t = &f->thread[i];
-        if (!t->exclusive_ns || (double)t->waiting_ns > SPECTATOR * (double)t->exclusive_ns) continue;
+        if ((double)t->exclusive_ns < LEAST_WORK * f->length_ns) continue;
+        if ((double)t->waiting_ns > SPECTATOR * (double)t->exclusive_ns) continue;
         w.threads++;
         w.waiting_ns += (double)t->waiting_ns;
         w.all_ns += (double)t->exclusive_ns;
