@@ -192,9 +192,13 @@ static struct envelope envelope_of(const struct side_of_file *f, const struct fd
     uint32_t own = (uint32_t)f->rank, peer = collective ? 0 : (uint32_t)e->field[0];
     struct envelope envelope = {.comm = fdr_comm_info(f->file, (uint32_t)e->field[collective ? 0 : 2])->identity,
                                 .from = sent || collective ? own : peer,
-                                .to = collective ? 0 : sent ? peer : own,
+                                .to = collective ? 0
+                                      : sent     ? peer
+                                                 : own,
                                 .tag = collective ? 0 : (int32_t)e->field[1],
-                                .side = collective ? TAKEN_PART : sent ? SENT : RECEIVED};
+                                .side = collective ? TAKEN_PART
+                                        : sent     ? SENT
+                                                   : RECEIVED};
     return envelope;
 }
 

@@ -73,7 +73,8 @@ static uint32_t below(struct fdri_convert_paths *p, uint32_t parent, uint32_t fr
     if (frame == NONE && p->paths) return NONE;
     if (p->paths == p->path_room) {
         if (!more_slots(&p->path_slot, &p->path_slots, &p->path_room, &p->path, sizeof *p->path)) return NONE;
-        for (uint32_t i = 0; i < p->paths; i++) p->path_slot[slot_of_path(p, p->path[i].parent, p->path[i].frame)] = i + 1;
+        for (uint32_t i = 0; i < p->paths; i++)
+            p->path_slot[slot_of_path(p, p->path[i].parent, p->path[i].frame)] = i + 1;
     }
     size_t i = slot_of_path(p, parent, frame);
     if (!p->path_slot[i]) {

@@ -21,8 +21,17 @@ enum { PACKET = 1 };
 enum packet { TIMESTAMP = 8, SEQUENCE = 10, TRACK_EVENT = 11, INTERNED = 12, FLAGS = 13, DEFAULTS = 59, TRACK = 60 };
 enum flags { CLEARED = 1, NEEDS_STATE = 2 };
 enum track { UUID = 1, NAME = 2, PROCESS = 3, THREAD = 4, PARENT = 5, COUNTER = 8 };
-enum event { ANNOTATION = 4, TYPE = 9, NAME_IID = 10, TRACK_UUID = 11, CATEGORY = 22, COUNTER_VALUE = 30,
-             COUNTER_DOUBLE = 44, FLOW = 47, FLOW_END = 48 };
+enum event {
+    ANNOTATION = 4,
+    TYPE = 9,
+    NAME_IID = 10,
+    TRACK_UUID = 11,
+    CATEGORY = 22,
+    COUNTER_VALUE = 30,
+    COUNTER_DOUBLE = 44,
+    FLOW = 47,
+    FLOW_END = 48
+};
 enum type { BEGIN = 1, END, INSTANT, COUNT };
 enum annotation { UINT_VALUE = 3, INT_VALUE = 4, DOUBLE_VALUE = 5, TEXT_VALUE = 6, ANNOTATION_NAME = 10 };
 
@@ -34,7 +43,7 @@ struct perfetto {
     uint64_t pid, shift_ns;
     uint32_t sequence; /* of the location under way */
     uint64_t track;
-    bool begun;        /* the sequence has its first packet */
+    bool begun;                            /* the sequence has its first packet */
     struct fdri_convert_interned names;    /* of the sequence */
     struct fdri_convert_interned counters; /* of all: location and metric */
     uint32_t *name_of_region;              /* number + 1; 0: none yet */
@@ -133,7 +142,9 @@ static void describe_location(struct perfetto *p, const struct fdr_location_info
     fdri_convert_thread(l, text, sizeof text);
     fdri_convert_message_u64(&p->part, UUID, location_uuid(p, l->id));
     fdri_convert_message_u64(&p->part, PARENT, l->parent != UINT32_MAX ? location_uuid(p, l->parent) : process_uuid(p));
-    if (l->samples) snprintf(text, sizeof text, "samples of %s", fdri_convert_sampled(p->file, fdri_convert_stream(p->file, l->id)));
+    if (l->samples)
+        snprintf(text, sizeof text, "samples of %s",
+                 fdri_convert_sampled(p->file, fdri_convert_stream(p->file, l->id)));
     else if (below) snprintf(text, sizeof text, l->ended_threads ? "[ended]" : "signal handlers");
     if (below) fdri_convert_message_text(&p->part, NAME, text);
     if (!below) {
@@ -259,7 +270,8 @@ static void sample(struct perfetto *p, const struct fdr_read_event *e)
     }
     for (uint32_t i = 0; path && i < path->frame_count; i++)
         stack_line(text, sizeof text, &used, fdr_place_at(p->file, path->frame[i], true, e->time_ns)->function);
-    if (path && path->pc) stack_line(text, sizeof text, &used, name = fdr_place_at(p->file, path->pc, false, e->time_ns)->function);
+    if (path && path->pc)
+        stack_line(text, sizeof text, &used, name = fdr_place_at(p->file, path->pc, false, e->time_ns)->function);
     if (path && path->state != UINT32_MAX) name = fdr_definition(p->file, FDR_REGION_DEFINITION, path->state)->name;
     fdri_convert_message_u64(&p->event, TYPE, INSTANT);
     fdri_convert_message_u64(&p->event, NAME_IID, number_of_name(p, name));

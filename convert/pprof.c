@@ -11,8 +11,19 @@
 #include "convert/paths.h"
 #include "convert/protobuf.h"
 
-enum profile { SAMPLE_TYPE = 1, SAMPLE = 2, LOCATION = 4, FUNCTION = 5, TEXT = 6, TIME = 9, DURATION = 10,
-               PERIOD_TYPE = 11, PERIOD = 12, COMMENT = 13, DEFAULT_TYPE = 14 };
+enum profile {
+    SAMPLE_TYPE = 1,
+    SAMPLE = 2,
+    LOCATION = 4,
+    FUNCTION = 5,
+    TEXT = 6,
+    TIME = 9,
+    DURATION = 10,
+    PERIOD_TYPE = 11,
+    PERIOD = 12,
+    COMMENT = 13,
+    DEFAULT_TYPE = 14
+};
 
 struct pprof {
     struct fdri_convert_message profile, part, inner;

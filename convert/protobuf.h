@@ -20,7 +20,8 @@ void fdri_convert_message_fixed64(struct fdri_convert_message *m, uint32_t field
 void fdri_convert_message_bytes(struct fdri_convert_message *m, uint32_t field, const void *bytes, size_t count);
 /* A text; characters that are not plain become spaces, as in fdr dump. So it is UTF-8. */
 void fdri_convert_message_text(struct fdri_convert_message *m, uint32_t field, const char *text);
-void fdri_convert_message_message(struct fdri_convert_message *m, uint32_t field, const struct fdri_convert_message *in);
+void fdri_convert_message_message(struct fdri_convert_message *m, uint32_t field,
+                                  const struct fdri_convert_message *in);
 /* A value without a field number, for packed fields. */
 void fdri_convert_message_varint(struct fdri_convert_message *m, uint64_t value);
 

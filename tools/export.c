@@ -34,7 +34,8 @@ static const struct argp_option options[] = {
     {"to", 't', "FORMAT", 0, "The format, see below", 0},
     {"set", 's', "OPTION=VALUE", 0, "An option of the format, see below. May be repeated", 0},
     {"output", 'o', "OUT", 0, "Where to write; - is standard output", 0},
-    {"fit", 'f', "SIZE", 0, "Leave out the shortest calls, then the oldest time, until the output has at most this size: 100M", 0},
+    {"fit", 'f', "SIZE", 0,
+     "Leave out the shortest calls, then the oldest time, until the output has at most this size: 100M", 0},
     {"list", 'l', 0, 0, "Only list the formats and their options", 0},
     {"json", 'j', 0, 0, "Report, or list, as JSON", 0},
     {0}};
@@ -166,8 +167,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         if (a->json && strcmp(a->out, "-") == 0) argp_error(state, "--json needs an OUT other than standard output");
         if (a->fit.most && !a->format->call_bytes)
             argp_error(state, "--fit: the size of %s does not depend on the number of calls", a->format->name);
-        if (a->fit.most && strcmp(a->out, "-") == 0)
-            argp_error(state, "--fit needs an OUT other than standard output");
+        if (a->fit.most && strcmp(a->out, "-") == 0) argp_error(state, "--fit needs an OUT other than standard output");
         take_settings(a, state);
         return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -264,8 +264,8 @@ static int run_format(const struct arguments *a, struct fdr_file *const *files, 
 }
 
 /* Leaves out more until the output fits, and writes it anew. Returns 0 or -errno; -E2BIG: nothing fits. */
-static int run_fitting(struct arguments *a, struct fdr_file *const *files, size_t count, const struct fdr_select *select,
-                       const char *path)
+static int run_fitting(struct arguments *a, struct fdr_file *const *files, size_t count,
+                       const struct fdr_select *select, const char *path)
 {
     struct fdr_select *narrow = calloc(count, sizeof *narrow);
     bool more = narrow != NULL;

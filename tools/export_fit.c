@@ -49,8 +49,8 @@ bool fit_more(struct fit *f, uint64_t bytes)
     return true;
 }
 
-void fit_narrow(const struct fit *f, struct fdr_file *const *files, const struct fdr_select *from, struct fdr_select *to,
-                size_t count)
+void fit_narrow(const struct fit *f, struct fdr_file *const *files, const struct fdr_select *from,
+                struct fdr_select *to, size_t count)
 {
     unsigned duration = f->level < DURATIONS ? f->level : DURATIONS;
     uint64_t least = f->level ? (uint64_t)1 << duration : 0;

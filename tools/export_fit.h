@@ -20,8 +20,8 @@ void fit_start(struct fit *f, uint32_t call_bytes);
 /* After an output of so many bytes: a higher level. False: there is none. */
 bool fit_more(struct fit *f, uint64_t bytes);
 /* Narrows the selections by the level. */
-void fit_narrow(const struct fit *f, struct fdr_file *const *files, const struct fdr_select *from, struct fdr_select *to,
-                size_t count);
+void fit_narrow(const struct fit *f, struct fdr_file *const *files, const struct fdr_select *from,
+                struct fdr_select *to, size_t count);
 /* Says what was left out. */
 void fit_say(const struct fit *f, const char *out);
 

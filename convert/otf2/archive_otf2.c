@@ -48,7 +48,7 @@ static OTF2_ErrorCode on_error(void *data, const char *file, uint64_t line, cons
 
 /* ---- memory: a buffer is flushed when it has so many chunks ---- */
 
-enum { CHUNKS = 2 };
+enum { CHUNKS = 2, DEFINITIONS_CHUNK = 1 << 20 }; /* each location has a file of definitions */
 struct chunks {
     void *chunk[CHUNKS];
     uint32_t count;
@@ -76,7 +76,7 @@ static void release(void *data, OTF2_FileType type, OTF2_LocationRef location, v
 
 static OTF2_FlushType flush(void *data, OTF2_FileType type, OTF2_LocationRef location, void *caller, bool final)
 {
-    (void)data, (void)type, (void)location, (void)caller, (void)final;
+    (void)data, (void)type, (void)location, (void)caller, (void) final;
     return OTF2_FLUSH;
 }
 
@@ -151,7 +151,7 @@ static void write_events(struct fdri_otf2 *o)
     fdri_otf2_check(o, OTF2_Archive_CloseEvtFiles(o->archive));
 }
 
-/* ---- local definitions: the offsets of clocks ---- */
+/* ---- local definitions: the offsets of clocks; readers look for the files of all locations ---- */
 
 static void write_local(struct fdri_otf2 *o, OTF2_LocationRef location, uint64_t shift_ns)
 {
@@ -225,8 +225,7 @@ static void write_clock(struct fdri_otf2 *o)
     const struct fdri_otf2_process *p = o->process;
     uint64_t realtime = OTF2_UNDEFINED_TIMESTAMP;
     if (o->from_ns > o->to_ns) o->from_ns = o->to_ns = 0;
-    if (o->processes)
-        realtime = o->from_ns - p->shift_ns + (uint64_t)fdr_file_info(p->file)->realtime_offset_ns;
+    if (o->processes) realtime = o->from_ns - p->shift_ns + (uint64_t)fdr_file_info(p->file)->realtime_offset_ns;
     fdri_otf2_check(o, OTF2_GlobalDefWriter_WriteClockProperties(o->def, 1000000000, o->from_ns,
                                                                  o->to_ns - o->from_ns + 1, realtime));
 }
@@ -254,7 +253,7 @@ static void open_archive(struct fdri_otf2 *o, const char *directory)
     static const OTF2_FlushCallbacks flush_callbacks = {flush, NULL};
     static const OTF2_MemoryCallbacks memory_callbacks = {allocate, release};
     o->archive = OTF2_Archive_Open(directory, "traces", OTF2_FILEMODE_WRITE, OTF2_CHUNK_SIZE_EVENTS_DEFAULT,
-                                   OTF2_CHUNK_SIZE_DEFINITIONS_DEFAULT, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
+                                   DEFINITIONS_CHUNK, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE);
     if (!o->archive) {
         o->error = o->error ? o->error : -EIO;
         return;

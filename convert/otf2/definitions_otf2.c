@@ -157,12 +157,12 @@ uint32_t fdri_otf2_stack(struct fdri_otf2 *o, const struct fdr_read_event *e)
 {
     const struct fdr_sample_path *path = e->sample;
     uint32_t at = OTF2_UNDEFINED_CALLING_CONTEXT;
-    for (uint32_t i = 0; path && i < path->region_count; i++) at = context_below(o, at, region_of_id(o, path->region[i]));
+    for (uint32_t i = 0; path && i < path->region_count; i++)
+        at = context_below(o, at, region_of_id(o, path->region[i]));
     for (uint32_t i = 0; path && i < path->frame_count; i++) at = place_below(o, at, path->frame[i], true, e->time_ns);
     if (path && path->pc) at = place_below(o, at, path->pc, false, e->time_ns);
     if (path && path->state != UINT32_MAX) {
-        const struct fdr_definition *d =
-            fdr_definition(o->process[o->at].file, FDR_REGION_DEFINITION, path->state);
+        const struct fdr_definition *d = fdr_definition(o->process[o->at].file, FDR_REGION_DEFINITION, path->state);
         at = context_below(o, at, artificial(o, d->name));
     }
     return at == OTF2_UNDEFINED_CALLING_CONTEXT ? context_below(o, at, artificial(o, "[no stack]")) : at;
@@ -178,10 +178,10 @@ uint32_t fdri_otf2_generator(struct fdri_otf2 *o, uint32_t location)
     bool is_new, counts = key.by == 2;
     uint32_t number = number_of(o, &o->generators, &key, sizeof key, &is_new);
     if (is_new)
-        fdri_otf2_check(o, OTF2_GlobalDefWriter_WriteInterruptGenerator(
-                               o->def, number, fdri_otf2_string(o, by[key.by]),
-                               counts ? OTF2_INTERRUPT_GENERATOR_MODE_COUNT : OTF2_INTERRUPT_GENERATOR_MODE_TIME,
-                               OTF2_BASE_DECIMAL, counts ? 0 : -9, s->period));
+        fdri_otf2_check(o, OTF2_GlobalDefWriter_WriteInterruptGenerator(o->def, number, fdri_otf2_string(o, by[key.by]),
+                                                                        counts ? OTF2_INTERRUPT_GENERATOR_MODE_COUNT
+                                                                               : OTF2_INTERRUPT_GENERATOR_MODE_TIME,
+                                                                        OTF2_BASE_DECIMAL, counts ? 0 : -9, s->period));
     return number;
 }
 
@@ -199,13 +199,14 @@ struct member_key {
 static uint32_t member(struct fdri_otf2 *o, uint32_t event, const struct fdr_field_info *field, bool counter)
 {
     struct member_key key = {fdri_otf2_string(o, field->name), event, fdri_otf2_string(o, field->unit),
-                             type_of(field->type), counter ? OTF2_METRIC_ACCUMULATED_POINT : OTF2_METRIC_ABSOLUTE_POINT};
+                             type_of(field->type),
+                             counter ? OTF2_METRIC_ACCUMULATED_POINT : OTF2_METRIC_ABSOLUTE_POINT};
     bool is_new;
     uint32_t number = number_of(o, &o->members, &key, sizeof key, &is_new);
     if (is_new)
-        fdri_otf2_check(o, OTF2_GlobalDefWriter_WriteMetricMember(
-                               o->def, number, key.name, key.description, OTF2_METRIC_TYPE_USER,
-                               (OTF2_MetricMode)key.mode, (OTF2_Type)key.type, OTF2_BASE_DECIMAL, 0, key.unit));
+        fdri_otf2_check(o, OTF2_GlobalDefWriter_WriteMetricMember(o->def, number, key.name, key.description,
+                                                                  OTF2_METRIC_TYPE_USER, (OTF2_MetricMode)key.mode,
+                                                                  (OTF2_Type)key.type, OTF2_BASE_DECIMAL, 0, key.unit));
     return number;
 }
 
@@ -266,7 +267,8 @@ void fdri_otf2_attributes(struct fdri_otf2 *o)
 {
     static const char *const text[FDRI_OTF2_ATTRIBUTES][2] = {
         [FDRI_OTF2_REPAIRED] = {"fdr.repaired", "not recorded: fdr opened or closed this call at an edge"},
-        [FDRI_OTF2_ORDINAL] = {"fdr.ordinal", "number among those of its envelope or communicator; order does not pair"},
+        [FDRI_OTF2_ORDINAL] = {"fdr.ordinal",
+                               "number among those of its envelope or communicator; order does not pair"},
         [FDRI_OTF2_WEIGHT] = {"fdr.weight", "so many periods of the interrupt generator"},
         [FDRI_OTF2_OFFSET] = {"fdr.offset", "place in the file"},
         [FDRI_OTF2_ERRNO] = {"fdr.errno", "how the operation failed"},

@@ -19,7 +19,8 @@ static void call(struct fdri_otf2 *o, const struct fdr_read_event *e)
 static void ordinal(struct fdri_otf2 *o, const struct fdr_read_event *e)
 {
     uint64_t number;
-    if (fdri_convert_partners_ordinal(o->partners, o->at, e, &number)) fdri_otf2_attribute(o, FDRI_OTF2_ORDINAL, number);
+    if (fdri_convert_partners_ordinal(o->partners, o->at, e, &number))
+        fdri_otf2_attribute(o, FDRI_OTF2_ORDINAL, number);
 }
 
 static void message(struct fdri_otf2 *o, const struct fdr_read_event *e)
@@ -29,8 +30,7 @@ static void message(struct fdri_otf2 *o, const struct fdr_read_event *e)
     unsigned alone = paired ? FDRI_OTF2_TOGETHER : sent ? FDRI_OTF2_ALONE : FDRI_OTF2_ALONE_RECEIVED;
     uint32_t comm = fdri_otf2_comm(o, (uint32_t)e->field[2], (uint32_t)e->field[0], alone, &place);
     if (!paired) ordinal(o, e);
-    if (sent)
-        fdri_otf2_check(o, OTF2_EvtWriter_MpiSend(o->writer, o->list, e->time_ns, place, comm, tag, e->field[3]));
+    if (sent) fdri_otf2_check(o, OTF2_EvtWriter_MpiSend(o->writer, o->list, e->time_ns, place, comm, tag, e->field[3]));
     else fdri_otf2_check(o, OTF2_EvtWriter_MpiRecv(o->writer, o->list, e->time_ns, place, comm, tag, e->field[3]));
 }
 
@@ -38,12 +38,15 @@ static void message(struct fdri_otf2 *o, const struct fdr_read_event *e)
 static OTF2_CollectiveOp operation_of(uint32_t id)
 {
     static const OTF2_CollectiveOp known[] = {
-        OTF2_COLLECTIVE_OP_BARRIER,   OTF2_COLLECTIVE_OP_BCAST,          OTF2_COLLECTIVE_OP_REDUCE,
-        OTF2_COLLECTIVE_OP_ALLREDUCE, OTF2_COLLECTIVE_OP_ALLTOALL,       OTF2_COLLECTIVE_OP_ALLTOALLV,
-        OTF2_COLLECTIVE_OP_ALLGATHER, OTF2_COLLECTIVE_OP_ALLGATHERV,     OTF2_COLLECTIVE_OP_GATHER,
-        OTF2_COLLECTIVE_OP_GATHERV,   OTF2_COLLECTIVE_OP_SCATTER,        OTF2_COLLECTIVE_OP_SCATTERV,
-        OTF2_COLLECTIVE_OP_SCAN,      OTF2_COLLECTIVE_OP_EXSCAN,         OTF2_COLLECTIVE_OP_REDUCE_SCATTER,
-        OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK, OTF2_COLLECTIVE_OP_ALLTOALLW};
+        OTF2_COLLECTIVE_OP_BARRIER,        OTF2_COLLECTIVE_OP_BCAST,
+        OTF2_COLLECTIVE_OP_REDUCE,         OTF2_COLLECTIVE_OP_ALLREDUCE,
+        OTF2_COLLECTIVE_OP_ALLTOALL,       OTF2_COLLECTIVE_OP_ALLTOALLV,
+        OTF2_COLLECTIVE_OP_ALLGATHER,      OTF2_COLLECTIVE_OP_ALLGATHERV,
+        OTF2_COLLECTIVE_OP_GATHER,         OTF2_COLLECTIVE_OP_GATHERV,
+        OTF2_COLLECTIVE_OP_SCATTER,        OTF2_COLLECTIVE_OP_SCATTERV,
+        OTF2_COLLECTIVE_OP_SCAN,           OTF2_COLLECTIVE_OP_EXSCAN,
+        OTF2_COLLECTIVE_OP_REDUCE_SCATTER, OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK,
+        OTF2_COLLECTIVE_OP_ALLTOALLW};
     uint32_t at = id - 10;
     return id >= 10 && at < sizeof known / sizeof *known ? known[at] : (OTF2_CollectiveOp)UINT8_MAX;
 }
@@ -89,8 +92,8 @@ static void other_operation(struct fdri_otf2 *o, const struct fdr_read_event *e,
     const char *file = fdr_id_name(o->process[o->at].file, FDR_IN_IO, e->id);
     snprintf(text, sizeof text, "io %s %s", operation, e->kind == FDR_IO_BEGIN ? "begin" : "end");
     uint32_t parameter = fdri_otf2_parameter(o, text, OTF2_PARAMETER_TYPE_STRING);
-    fdri_otf2_check(o, OTF2_EvtWriter_ParameterString(o->writer, o->list, e->time_ns, parameter,
-                                                      fdri_otf2_string(o, file)));
+    fdri_otf2_check(
+        o, OTF2_EvtWriter_ParameterString(o->writer, o->list, e->time_ns, parameter, fdri_otf2_string(o, file)));
 }
 
 /* Fields: operation, bytes; and the offset of a begin, the errno of an end. */
@@ -161,8 +164,8 @@ static void user(struct fdri_otf2 *o, const struct fdr_read_event *e)
         return;
     }
     uint32_t parameter = fdri_otf2_parameter(o, name, OTF2_PARAMETER_TYPE_STRING);
-    fdri_otf2_check(
-        o, OTF2_EvtWriter_ParameterString(o->writer, o->list, e->time_ns, parameter, fdri_otf2_string(o, "")));
+    fdri_otf2_check(o,
+                    OTF2_EvtWriter_ParameterString(o->writer, o->list, e->time_ns, parameter, fdri_otf2_string(o, "")));
 }
 
 static void sample(struct fdri_otf2 *o, const struct fdr_read_event *e)
@@ -170,8 +173,8 @@ static void sample(struct fdri_otf2 *o, const struct fdr_read_event *e)
     uint32_t stack = fdri_otf2_stack(o, e);
     if (o->generator == UINT32_MAX) o->generator = fdri_otf2_generator(o, e->location);
     if (e->sample && e->sample->weight != 1) fdri_otf2_attribute(o, FDRI_OTF2_WEIGHT, e->sample->weight);
-    fdri_otf2_check(o, OTF2_EvtWriter_CallingContextSample(o->writer, o->list, e->time_ns, stack,
-                                                           OTF2_UNDEFINED_UINT32, o->generator));
+    fdri_otf2_check(o, OTF2_EvtWriter_CallingContextSample(o->writer, o->list, e->time_ns, stack, OTF2_UNDEFINED_UINT32,
+                                                           o->generator));
 }
 
 void fdri_otf2_event(struct fdri_otf2 *o, const struct fdr_read_event *e)
@@ -182,9 +185,7 @@ void fdri_otf2_event(struct fdri_otf2 *o, const struct fdr_read_event *e)
     case FDR_SEND:
     case FDR_RECV: message(o, e); break;
     case FDR_RESOLVE: break; /* the ordinals of messages know it */
-    case FDR_COLL_BEGIN:
-        fdri_otf2_check(o, OTF2_EvtWriter_MpiCollectiveBegin(o->writer, o->list, e->time_ns));
-        break;
+    case FDR_COLL_BEGIN: fdri_otf2_check(o, OTF2_EvtWriter_MpiCollectiveBegin(o->writer, o->list, e->time_ns)); break;
     case FDR_COLL_END: collective_end(o, e); break;
     case FDR_METRIC: metric(o, e); break;
     case FDR_MARKER: marker(o, e); break;

@@ -51,8 +51,8 @@ static uint32_t comm_number(struct fdri_otf2 *o, const struct fdr_comm_info *inf
         if (more) o->comm = more, o->comm_room = room;
         else o->error = -ENOMEM;
     }
-    uint32_t number =
-        o->comms.count < o->comm_room ? fdri_convert_intern(&o->comms, &key, sizeof key, &is_new) : UINT32_MAX;
+    uint32_t number = o->comms.count < o->comm_room ? fdri_convert_intern(&o->comms, &key, sizeof key, &is_new)
+                                                    : UINT32_MAX;
     if (number == UINT32_MAX) {
         o->error = -ENOMEM;
     } else if (is_new) {
@@ -107,9 +107,9 @@ static void write_group(struct fdri_otf2 *o, uint32_t number, const char *name, 
                         const uint64_t *member)
 {
     static const uint64_t nobody[1];
-    fdri_otf2_check(o, OTF2_GlobalDefWriter_WriteGroup(o->def, number, fdri_otf2_string(o, name), type,
-                                                       OTF2_PARADIGM_MPI, OTF2_GROUP_FLAG_NONE, count,
-                                                       count ? member : nobody));
+    fdri_otf2_check(o,
+                    OTF2_GlobalDefWriter_WriteGroup(o->def, number, fdri_otf2_string(o, name), type, OTF2_PARADIGM_MPI,
+                                                    OTF2_GROUP_FLAG_NONE, count, count ? member : nobody));
 }
 
 static void write_all_ranks(struct fdri_otf2 *o, uint64_t *member)
@@ -131,8 +131,8 @@ static void name_comm(const struct fdri_otf2 *o, const struct comm_key *key, con
     static const char *const how[] = {"", ", unpaired", ", unpaired receives"};
     const char *name = info->id ? info->name : "world";
     int rank = key->alone ? fdri_convert_partners_rank(o->partners, key->process) : -1;
-    size_t used = (size_t)snprintf(text, bytes, "%.900s%s%s", name, key->everyone && has_members(info) ? " and others" : "",
-                                   how[key->alone]);
+    size_t used = (size_t)snprintf(text, bytes, "%.900s%s%s", name,
+                                   key->everyone && has_members(info) ? " and others" : "", how[key->alone]);
     if (key->alone && rank >= 0) snprintf(text + used, bytes - used, " (rank %d)", rank);
     else if (key->alone) snprintf(text + used, bytes - used, " (recording %u)", key->process + 1);
 }
@@ -150,10 +150,9 @@ static void write_comm(struct fdri_otf2 *o, uint32_t number, uint32_t group, uin
     for (uint32_t i = 0; c->member && i < c->info->size; i++)
         member[i] = fdri_convert_partners_place(o->partners, c->info->world_rank[i]);
     if (c->member) write_group(o, group, name, OTF2_GROUP_TYPE_COMM_GROUP, c->info->size, member);
-    fdri_otf2_check(o, OTF2_GlobalDefWriter_WriteComm(o->def, number, fdri_otf2_string(o, name),
-                                                      c->member ? group : ALL_RANKS,
-                                                      parent == number ? OTF2_UNDEFINED_COMM : parent,
-                                                      OTF2_COMM_FLAG_NONE));
+    fdri_otf2_check(
+        o, OTF2_GlobalDefWriter_WriteComm(o->def, number, fdri_otf2_string(o, name), c->member ? group : ALL_RANKS,
+                                          parent == number ? OTF2_UNDEFINED_COMM : parent, OTF2_COMM_FLAG_NONE));
 }
 
 void fdri_otf2_comms(struct fdri_otf2 *o)

@@ -33,10 +33,10 @@ enum fdri_otf2_attribute {
 struct fdri_otf2_process {
     struct fdr_file *file;
     const struct fdr_select *select;
-    uint64_t shift_ns;              /* to the archive's time line */
-    OTF2_LocationRef first, main_;  /* number of the location with id 0; number of the one that stands for its rank */
-    uint32_t node;                  /* system tree node of its host */
-    uint32_t *region;               /* OTF2's number for each region id; UINT32_MAX: none yet */
+    uint64_t shift_ns;             /* to the archive's time line */
+    OTF2_LocationRef first, main_; /* number of the location with id 0; number of the one that stands for its rank */
+    uint32_t node;                 /* system tree node of its host */
+    uint32_t *region;              /* OTF2's number for each region id; UINT32_MAX: none yet */
     size_t regions;
 };
 
@@ -47,19 +47,19 @@ struct fdri_otf2 {
     struct fdri_otf2_process *process;
     size_t processes;
     struct fdri_convert_partners *partners;
-    OTF2_LocationRef end;           /* the first number behind all locations of recordings */
-    uint64_t from_ns, to_ns;        /* of the events written, on the archive's time line */
-    uint64_t *written;              /* events of each location, in the order of files and locations */
+    OTF2_LocationRef end;    /* the first number behind all locations of recordings */
+    uint64_t from_ns, to_ns; /* of the events written, on the archive's time line */
+    uint64_t *written;       /* events of each location, in the order of files and locations */
     size_t locations;
     struct fdri_convert_interned strings, regions, members, metrics, parameters, contexts, generators, comms, hosts, io;
     struct fdri_otf2_comm *comm; /* of each comm */
     size_t comm_room;
     /* the location under way */
-    size_t at;                      /* its process */
+    size_t at; /* its process */
     OTF2_EvtWriter *writer;
     OTF2_AttributeList *list;
-    uint32_t generator;             /* of its samples; UINT32_MAX: not known yet */
-    struct fdri_otf2_operation {    /* io under way, the newest last */
+    uint32_t generator;          /* of its samples; UINT32_MAX: not known yet */
+    struct fdri_otf2_operation { /* io under way, the newest last */
         uint32_t handle, operation;
         uint64_t number;
     } operation[16];

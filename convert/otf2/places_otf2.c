@@ -60,9 +60,8 @@ static void describe_process(struct fdri_otf2 *o, uint32_t group)
                  (unsigned long long)info->cause_time_ns);
         of_group(o, group, "FDR::CAUSE", text);
     }
-    snprintf(text, sizeof text, "locations=%llu events=%llu definitions=%llu",
-             (unsigned long long)info->lost_locations, (unsigned long long)info->lost_unattached,
-             (unsigned long long)info->lost_definitions);
+    snprintf(text, sizeof text, "locations=%llu events=%llu definitions=%llu", (unsigned long long)info->lost_locations,
+             (unsigned long long)info->lost_unattached, (unsigned long long)info->lost_definitions);
     of_group(o, group, "FDR::LOST", text);
 }
 
@@ -121,8 +120,8 @@ static void write_absent(struct fdri_otf2 *o, uint32_t group, OTF2_LocationRef l
     uint32_t name = fdri_otf2_string(o, text);
     fdri_otf2_check(o, OTF2_GlobalDefWriter_WriteLocationGroup(o->def, group, name, OTF2_LOCATION_GROUP_TYPE_PROCESS,
                                                                MACHINE, OTF2_UNDEFINED_LOCATION_GROUP));
-    fdri_otf2_check(o, OTF2_GlobalDefWriter_WriteLocation(o->def, location, name, OTF2_LOCATION_TYPE_CPU_THREAD, 0,
-                                                          group));
+    fdri_otf2_check(
+        o, OTF2_GlobalDefWriter_WriteLocation(o->def, location, name, OTF2_LOCATION_TYPE_CPU_THREAD, 0, group));
 }
 
 void fdri_otf2_processes(struct fdri_otf2 *o)
@@ -146,9 +145,9 @@ static void mark(struct fdri_otf2 *o, OTF2_MarkerWriter *writer, const struct fd
 {
     char text[200];
     snprintf(text, sizeof text, "%s: %s: %llu events given back", r->step, r->what, (unsigned long long)r->events);
-    fdri_otf2_check(o, OTF2_MarkerWriter_WriteMarker(
-                           writer, r->from_ns + p->shift_ns, r->to_ns > r->from_ns ? r->to_ns - r->from_ns : 0,
-                           GIVEN_BACK, OTF2_MARKER_SCOPE_LOCATION, p->first + r->location, text));
+    fdri_otf2_check(o, OTF2_MarkerWriter_WriteMarker(writer, r->from_ns + p->shift_ns,
+                                                     r->to_ns > r->from_ns ? r->to_ns - r->from_ns : 0, GIVEN_BACK,
+                                                     OTF2_MARKER_SCOPE_LOCATION, p->first + r->location, text));
 }
 
 static void mark_crash(struct fdri_otf2 *o, OTF2_MarkerWriter *writer, uint32_t group)

@@ -630,7 +630,7 @@ struct fdr_select {
     uint64_t min_duration_ns;      /* of calls */
     const uint8_t *regions;        /* regions[id] != 0: show it; NULL: all */
     size_t region_count;
-    bool one_location_after_another; /* in order of id, instead of merged by time */
+    bool one_location_after_another;                  /* in order of id, instead of merged by time */
     void (*progress)(void *context, uint64_t events); /* called every 65,536 events of an iterator; NULL: it is not */
     void *progress_context;
 };
