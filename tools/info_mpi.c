@@ -73,8 +73,8 @@ static void print_thread(const struct fdr_file *file, const struct fdr_mpi_threa
 static void print_comm(const struct fdr_file *file, const struct fdr_mpi_comm_state *s, uint64_t now_ns)
 {
     char comm[64], for_[HUMAN_BYTES];
-    printf("  %s: %llu collectives begun, %llu ended", name_of_comm(file, s->comm, comm),
-           (unsigned long long)s->begun, (unsigned long long)s->ended);
+    printf("  %s: %llu collectives begun, %llu ended", name_of_comm(file, s->comm, comm), (unsigned long long)s->begun,
+           (unsigned long long)s->ended);
     if (s->operation) {
         printf("; under way: %s #%llu", name_of_operation(file, s->operation), (unsigned long long)(s->begun - 1));
         if (s->root != UINT32_MAX) printf(", root %u", s->root);
@@ -104,8 +104,8 @@ void print_mpi_state(const struct fdr_file *file, bool full)
 
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
-static const char *const wait_name[FDR_MPI_WAIT_KINDS] = {"unknown",  "send", "receive", "sendrecv", "probe", "collective",
-                                                          "requests", "any",  "comm",    "nothing",  "finalize"};
+static const char *const wait_name[FDR_MPI_WAIT_KINDS] = {
+    "unknown", "send", "receive", "sendrecv", "probe", "collective", "requests", "any", "comm", "nothing", "finalize"};
 
 static json_t *known_u32(uint32_t value) { return value >= FDR_MPI_ANY ? json_null() : json_u64(value); }
 
@@ -128,8 +128,7 @@ static json_t *thread_json(const struct fdr_file *file, const struct fdr_mpi_thr
     json_object_set_new(o, "tid", json_u64(s->tid));
     json_object_set_new(o, "calls", json_u64(s->calls));
     json_object_set_new(o, "in_call", s->torn ? json_null() : json_boolean(s->in_call));
-    json_object_set_new(o, "region",
-                        s->region == UINT32_MAX ? json_null() : json_text(region_name(file, s->region)));
+    json_object_set_new(o, "region", s->region == UINT32_MAX ? json_null() : json_text(region_name(file, s->region)));
     json_object_set_new(o, "since_ns", known ? json_u64(s->since_ns) : json_null());
     json_object_set_new(o, "wait", known ? json_text(wait_name[s->wait]) : json_null());
     json_object_set_new(o, "comm", comm_json(file, s->comm));
@@ -148,8 +147,7 @@ static json_t *collectives_json(const struct fdr_file *file, const struct fdr_mp
     json_object_set_new(o, "comm", comm_json(file, s->comm));
     json_object_set_new(o, "begun", json_u64(s->begun));
     json_object_set_new(o, "ended", json_u64(s->ended));
-    json_object_set_new(o, "operation",
-                        s->operation ? json_text(name_of_operation(file, s->operation)) : json_null());
+    json_object_set_new(o, "operation", s->operation ? json_text(name_of_operation(file, s->operation)) : json_null());
     json_object_set_new(o, "root", known_u32(s->root));
     json_object_set_new(o, "since_ns", s->operation ? json_u64(s->since_ns) : json_null());
     return o;

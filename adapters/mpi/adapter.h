@@ -28,6 +28,7 @@ struct fdri_mpi_call {
     struct fdri_mpi_function *f;
     word *arg; /* the words that go to the library */
     enum fdri_mpi_way way;
+    bool runs;                                  /* MPI runs, and its library is of a known kind */
     uint64_t status[FDRI_MPI_STATUS_BYTES / 8]; /* for the library, if the program wants none */
 };
 

@@ -137,7 +137,8 @@ static word in_region(struct fdri_mpi_call *c, uintptr_t real)
     fdr_region region = fdr_scope_enter_(&c->f->region, c->f->name, c->f->group, 0);
     if (kind == FDRI_MPI_finalize) fdri_mpi_life_before_finalize();
     if (kind == FDRI_MPI_abort) fdri_mpi_life_before_abort(c);
-    bool plain = kind == FDRI_MPI_region || kind >= FDRI_MPI_init || !fdri_mpi_library();
+    c->runs = fdri_mpi_library() != NULL;
+    bool plain = kind == FDRI_MPI_region || kind >= FDRI_MPI_init || !c->runs;
     bool records = !plain && (region != FDR_NOT_ENTERED_ || fdri_mpi_requests_any() || kind == FDRI_MPI_comm_free ||
                               kind == FDRI_MPI_comm_new);
     word result = records ? observed(c, real) : pass_only(c, real);

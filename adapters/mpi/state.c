@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells what the calling thread is in. Entering a call costs two operations on tallies, leaving it one. Calls inside of
+/* Tells what the calling thread is in. Entering a call costs one operation on tallies, leaving it another one. Calls inside of
  * a call, which callbacks make, are counted and do not tell: the outer one stays shown. */
 #include "adapters/mpi/state.h"
 #include <string.h>
@@ -9,11 +9,11 @@
 
 enum { CALLS_SHIFT = 20, REGION_MOST = (1 << CALLS_SHIFT) - 1, COMM_MOST = 0xffffff, PENDING_MOST = 0xffff };
 #define ORDINAL_UNKNOWN 0xffffffffffffu
-#define NUMBER(calls)   ((calls) & 0xffffu) /* in each word: they are of one call if it is the same in all */
+#define NUMBER(calls)   ((calls)&0xffffu) /* in each word: they are of one call if it is the same in all */
 
 static __thread struct {
-    uint32_t recording; /* of the rows; other: not looked for */
-    fdr_tally call, wait;
+    uint32_t recording;  /* of the rows; other: not looked for */
+    fdr_tally row[2];    /* the call; what it waits for */
     uint64_t calls;      /* that ended */
     uint32_t depth;      /* calls of MPI inside of each other */
     const char *outside; /* address in the frame of the outermost one */
@@ -43,12 +43,12 @@ static bool find_rows(uint32_t on)
     } key = {.tid = (uint32_t)syscall(SYS_gettid)};
     uint64_t before = 0;
     self.recording = on;
-    self.call = self.wait = 0;
-    if (fdr_tally_make(FDR_TALLY_CALL, &key, &self.call) || fdr_tally_make(FDR_TALLY_WAIT, &key, &self.wait)) {
-        self.call = 0;
+    self.row[0] = self.row[1] = 0;
+    if (fdr_tally_make(FDR_TALLY_CALL, &key, &self.row[0]) || fdr_tally_make(FDR_TALLY_WAIT, &key, &self.row[1])) {
+        self.row[0] = 0;
         return false;
     }
-    fdr_tally_read(self.call, 0, &before);
+    fdr_tally_read(self.row[0], 0, &before);
     self.calls = before >> CALLS_SHIFT;
     return true;
 }
@@ -57,7 +57,7 @@ static bool has_rows(void)
 {
     uint32_t on = __atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED);
     if (!on) return false;
-    return self.recording == on ? self.call != 0 : find_rows(on);
+    return self.recording == on ? self.row[0] != 0 : find_rows(on);
 }
 
 /* ---- what a call waits for ---- */
@@ -152,7 +152,7 @@ static void describe(const struct fdri_mpi_call *c, const struct fdri_mpi_postin
 {
     uint8_t kind = c->f->kind;
     if (kind == FDRI_MPI_finalize) w->kind = FDRI_MPI_WAIT_FINALIZE;
-    if (!fdri_mpi_library()) return;
+    if (!c->runs) return;
     bool posts = fdri_mpi_has(c, FDRI_MPI_request) && kind != FDRI_MPI_wait;
     if (posts || fdri_mpi_has(c, FDRI_MPI_flag)) {
         w->kind = FDRI_MPI_WAIT_NOTHING;
@@ -201,24 +201,22 @@ void fdri_mpi_state_enter(const struct fdri_mpi_call *c, const struct fdri_mpi_p
     struct wait w = {.peer = UINT32_MAX, .ordinal = ORDINAL_UNKNOWN};
     describe(c, posting, done, &w);
     uint64_t number = NUMBER(self.calls), comm = w.group ? w.group->id : COMM_MOST;
-    const uint64_t wait[] = {
+    const uint64_t words[] = {
+        self.calls << CALLS_SHIFT | (c->f->region ? upto(c->f->region, REGION_MOST) : REGION_MOST),
+        (fdri_mpi_state_now() & ~(uint64_t)0xffff) | number,
+        upto(comm, COMM_MOST) << 40 | (uint64_t)w.kind << 32 | upto(w.pending, PENDING_MOST) << 16 | number,
         (uint64_t)(uint32_t)w.tag << 32 | number,
         w.ordinal << 16 | number,
         (uint64_t)w.peer << 32 | (uint64_t)w.operation << 16 | number,
     };
-    const uint64_t call[] = {
-        self.calls << CALLS_SHIFT | (c->f->region ? upto(c->f->region, REGION_MOST) : REGION_MOST),
-        (fdri_mpi_state_now() & ~(uint64_t)0xffff) | number,
-        upto(comm, COMM_MOST) << 40 | (uint64_t)w.kind << 32 | upto(w.pending, PENDING_MOST) << 16 | number,
-    };
-    fdr_tally_set_all(self.wait, wait);
-    fdr_tally_set_all(self.call, call);
+    bool waits = w.kind != FDRI_MPI_WAIT_OTHER && w.kind != FDRI_MPI_WAIT_NOTHING;
+    fdr_tally_set_all(self.row, waits ? 2 : 1, words);
 }
 
 void fdri_mpi_state_leave(void)
 {
     if (!self.depth) return;
     self.calls++;
-    if (--self.depth || !self.call) return;
-    if (fdr_tally_set(self.call, 0, self.calls << CALLS_SHIFT)) self.recording = 0;
+    if (--self.depth || !self.row[0]) return;
+    if (fdr_tally_set(self.row[0], 0, self.calls << CALLS_SHIFT)) self.recording = 0;
 }

@@ -167,11 +167,11 @@ module fdr
             integer(c_int64_t), value :: tally, value
             integer(c_int), value :: counter
         end function
-        !> All three by one operation.
-        integer(c_int) function fdr_tally_set_all(tally, value) bind(c, name="fdr_tally_set_all")
-            import :: c_int, c_int64_t
-            integer(c_int64_t), value :: tally
-            integer(c_int64_t), intent(in) :: value(3)
+        !> All counters of `count` tallies by one operation.
+        integer(c_int) function fdr_tally_set_all(tally, count, value) bind(c, name="fdr_tally_set_all")
+            import :: c_int, c_int64_t, c_size_t
+            integer(c_size_t), value :: count
+            integer(c_int64_t), intent(in) :: tally(count), value(3 * count)
         end function
         integer(c_int) function fdr_tally_read(tally, counter, value) bind(c, name="fdr_tally_read")
             import :: c_int, c_int64_t

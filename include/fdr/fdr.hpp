@@ -115,7 +115,7 @@ class tally
         return before;
     }
     FDR_UNHOOKED_ void set(unsigned counter, uint64_t value) const { fdr_tally_set(id_, counter, value); }
-    FDR_UNHOOKED_ void set(const uint64_t (&value)[FDR_TALLY_COUNTERS]) const { fdr_tally_set_all(id_, value); }
+    FDR_UNHOOKED_ void set(const uint64_t (&value)[FDR_TALLY_COUNTERS]) const { fdr_tally_set_all(&id_, 1, value); }
     FDR_UNHOOKED_ uint64_t read(unsigned counter) const
     {
         uint64_t value = 0;

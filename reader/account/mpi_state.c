@@ -63,15 +63,16 @@ bool fdr_mpi_thread_state(const struct fdr_file *file, const struct fdr_tally_ro
     s->in_call = region != 0;
     if (!s->in_call) return true;
     uint64_t number = s->calls & NUMBER;
-    s->torn = !wait || (word[1] & NUMBER) != number || (word[2] & NUMBER) != number;
-    for (int i = 0; i < 3 && wait; i++) s->torn |= (wait->counter[i] & NUMBER) != number;
+    uint32_t kind = word[2] >> 32 & 0xff;
+    bool waits = kind != FDR_MPI_WAIT_UNKNOWN && kind != FDR_MPI_WAIT_NOTHING;
+    s->torn = (waits && !wait) || (word[1] & NUMBER) != number || (word[2] & NUMBER) != number;
+    for (int i = 0; i < 3 && waits && wait; i++) s->torn |= (wait->counter[i] & NUMBER) != number;
     if (s->torn) return true;
     if (region != REGION_NONE) s->region = region;
     s->since_ns = word[1] & ~(uint64_t)NUMBER;
-    uint32_t kind = word[2] >> 32 & 0xff;
     s->wait = kind < FDR_MPI_WAIT_KINDS ? kind : FDR_MPI_WAIT_UNKNOWN;
     if (comm != COMM_NONE) s->comm = comm;
     s->pending = word[2] >> 16 & 0xffff;
-    take_wait(s, wait->counter);
+    if (waits) take_wait(s, wait->counter);
     return true;
 }

@@ -34,7 +34,8 @@ FDRI_RACY static uint64_t newest_event(void)
         const struct fdri_arena_location *l = fdri_bins_at(&r->arena, off);
         uint32_t flags = fdri_atomic_load_acquire(&l->flags); /* A:location */
         bool given = flags & FDRI_ARENA_LOCATION_NS && r->ticks;
-        if (!given && !(flags & (FDRI_ARENA_LOCATION_FREE | FDRI_ARENA_LOCATION_SAMPLES))) newest = fdri_bits_max(newest, l->last_tick);
+        if (!given && !(flags & (FDRI_ARENA_LOCATION_FREE | FDRI_ARENA_LOCATION_SAMPLES)))
+            newest = fdri_bits_max(newest, l->last_tick);
         off = l->next;
     }
     return newest;

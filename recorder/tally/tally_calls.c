@@ -102,13 +102,17 @@ int fdr_tally_set(fdr_tally tally, unsigned counter, uint64_t value)
     return 0;
 }
 
-int fdr_tally_set_all(fdr_tally tally, const uint64_t value[FDR_TALLY_COUNTERS])
+int fdr_tally_set_all(const fdr_tally *tally, size_t count, const uint64_t *value)
 {
     struct hold h;
     uint64_t *word;
-    int e = open_counter(&h, tally, 0, &word);
+    int e = count ? open_counter(&h, tally[0], 0, &word) : -EINVAL;
     if (e) return e;
-    for (unsigned i = FDR_TALLY_COUNTERS; i-- > 0;) fdri_atomic_store_relaxed(&word[i], value[i]);
+    for (size_t t = 0; t < count && tally[t] >> 32 == tally[0] >> 32; t++) {
+        struct fdri_arena_tally *row = fdri_bins_at(&fdri_life_recording.arena, (uint32_t)tally[t]);
+        for (unsigned i = 0; i < FDR_TALLY_COUNTERS; i++)
+            fdri_atomic_store_relaxed(&row->counter[i], value[t * FDR_TALLY_COUNTERS + i]);
+    }
     end(&h);
     return 0;
 }

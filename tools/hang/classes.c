@@ -99,7 +99,8 @@ static void tell_rank(const struct job *job, const struct verdict *v, size_t i, 
     char line[512], call[160], time[24];
     int n = snprintf(line, sizeof line, "rank %u: ", r->rank);
     if (r->wait.in_call)
-        n += snprintf(line + n, sizeof line - (size_t)n, "in %s for %s", hang_call_text(job, &r->wait, call, sizeof call),
+        n += snprintf(line + n, sizeof line - (size_t)n, "in %s for %s",
+                      hang_call_text(job, &r->wait, call, sizeof call),
                       hang_time_text(r->seen_ns > r->wait.since_ns ? r->seen_ns - r->wait.since_ns : 0, time));
     else n += snprintf(line + n, sizeof line - (size_t)n, "outside of MPI%s%s", r->where[0] ? ", in " : "", r->where);
     n += snprintf(line + n, sizeof line - (size_t)n, "; its newest event is %s old",
@@ -170,10 +171,11 @@ void each_not_judged(const struct job *job, const struct verdict *v, void (*foun
     for (size_t g = 0; g < v->groups; g++) {
         const struct group *group = &v->group[g];
         if (!group->absent || !group->behinds) continue;
-        snprintf(line, sizeof line,
-                 "%zu member%s of the communicator of collective #%llu may be further behind: no recording, or one that "
-                 "is too old",
-                 group->absent, group->absent == 1 ? "" : "s", (unsigned long long)group->ordinal);
+        snprintf(
+            line, sizeof line,
+            "%zu member%s of the communicator of collective #%llu may be further behind: no recording, or one that "
+            "is too old",
+            group->absent, group->absent == 1 ? "" : "s", (unsigned long long)group->ordinal);
         found(line, argument);
     }
     for (size_t i = 0; i < job->ranks; i++) {

@@ -38,8 +38,8 @@ struct job_envelope { /* messages counted for one envelope */
 struct job_wait {
     bool in_call; /* the other fields are of that call */
     enum fdr_mpi_wait kind;
-    uint64_t comm;                /* identity; 0: none, or not known */
-    uint32_t operation, peer;     /* as in struct fdr_mpi_thread_state; peer: also the root */
+    uint64_t comm;            /* identity; 0: none, or not known */
+    uint32_t operation, peer; /* as in struct fdr_mpi_thread_state; peer: also the root */
     int32_t tag;
     uint32_t pending;
     uint64_t ordinal, since_ns;
@@ -56,9 +56,9 @@ struct job_rank {
     uint64_t longest_still_ns; /* longest time without an event that is over; 0: not known */
     enum tri moves, busy;      /* a counter went on; it uses processor time */
     enum hang_doing doing;
-    bool counts;               /* its counters tell all messages and collectives since MPI_Init */
-    uint32_t callers;          /* threads that called MPI */
-    struct job_wait wait;      /* of the thread that waits longest */
+    bool counts;          /* its counters tell all messages and collectives since MPI_Init */
+    uint32_t callers;     /* threads that called MPI */
+    struct job_wait wait; /* of the thread that waits longest */
     struct job_comm_state *comm;
     size_t comms;
     struct job_envelope *envelope;

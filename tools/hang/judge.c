@@ -17,7 +17,7 @@ struct work {
     struct verdict *v;
     bool *stuck, *circle, *mark;
     size_t *told_in; /* 1 + the finding that a rank was put in last */
-    bool failed; /* out of memory */
+    bool failed;     /* out of memory */
 };
 
 /* ---- findings ---- */
@@ -39,7 +39,8 @@ static void push(struct work *w, uint32_t **list, size_t *count, uint32_t rank)
 static struct finding *finding_for(struct work *w, enum hang_kind kind, enum judgement judgement, size_t i)
 {
     struct verdict *v = w->v;
-    struct finding like = {.kind = kind, .judgement = judgement, .ordinal = UINT64_MAX, .one = w->job->ranks, .waits = i};
+    struct finding like = {
+        .kind = kind, .judgement = judgement, .ordinal = UINT64_MAX, .one = w->job->ranks, .waits = i};
     const struct job_wait *wait = i < w->job->ranks ? &w->job->rank[i].wait : NULL;
     bool collective = wait && v->edges[i].group != SIZE_MAX;
     if (wait) like.comm = wait->comm, like.wait = wait->kind, like.peer = wait->peer, like.tag = wait->tag;

@@ -201,9 +201,11 @@ void hang_say_why(const struct job *job, const struct finding *f, char *text, si
     else if (f->kind == BY_STOPPED) add(text, bytes, "a stopped process never comes");
     else if (f->kind == BY_DEAD || f->kind == BY_ENDED) add(text, bytes, "it will never come");
     else if (f->judgement == SLOW)
-        add(text, bytes, r && r->moves == YES ? "it moves" : r && r->busy == YES ? "it uses processor time, and nothing proves that it is stuck" : "it moved a moment ago");
-    else if (f->judgement == HANG)
-        add(text, bytes, "nothing of it has moved for %s; the limit is %s", stood, limit);
+        add(text, bytes,
+            r && r->moves == YES  ? "it moves"
+            : r && r->busy == YES ? "it uses processor time, and nothing proves that it is stuck"
+                                  : "it moved a moment ago");
+    else if (f->judgement == HANG) add(text, bytes, "nothing of it has moved for %s; the limit is %s", stood, limit);
     else add(text, bytes, "nothing of it has moved for %s; it counts as a hang from %s on", stood, limit);
 }
 
@@ -215,7 +217,8 @@ static void say_nothing(const struct job *job, struct verdict *v)
         stopped += job->rank[i].stopped;
     }
     if (v->judgement == NOTHING) {
-        snprintf(v->sentence, sizeof v->sentence, "nobody is behind: of %zu ranks, %zu wait in MPI", job->ranks, waiting);
+        snprintf(v->sentence, sizeof v->sentence, "nobody is behind: of %zu ranks, %zu wait in MPI", job->ranks,
+                 waiting);
         snprintf(v->why, sizeof v->why, "no rank waits for one that has not come");
         return;
     }
@@ -224,7 +227,8 @@ static void say_nothing(const struct job *job, struct verdict *v)
                      : "%zu of %zu ranks wait in MPI for long, and no counter shows for whom",
              stopped ? stopped : waiting, job->ranks);
     snprintf(v->why, sizeof v->why, "%s",
-             stopped ? "others may come to wait for them" : "fdr does not know what these calls wait for, or the messages are on their way");
+             stopped ? "others may come to wait for them"
+                     : "fdr does not know what these calls wait for, or the messages are on their way");
 }
 
 void hang_say(const struct job *job, struct verdict *v)

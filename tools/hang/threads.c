@@ -11,10 +11,7 @@
 
 /* ---- threads without progress ----------------------------------------------------------------------------------- */
 
-uint64_t real_of(const struct fdr_file_info *info, uint64_t ns)
-{
-    return ns + (uint64_t)info->realtime_offset_ns;
-}
+uint64_t real_of(const struct fdr_file_info *info, uint64_t ns) { return ns + (uint64_t)info->realtime_offset_ns; }
 
 uint64_t end_of(const struct fdr_file_info *info)
 {

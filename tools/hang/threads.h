@@ -16,9 +16,9 @@ struct process {
     /* further threads, whose times come from the caller: their time without progress is unknown */
     size_t unknown_threads;
     uint64_t processor_before, before_ns; /* processor time at the first look, and when that was */
-    bool superseded;  /* another file of this process is better */
-    bool looked_at;   /* it runs, and the kernel's view of its threads is known */
-    char unseen[320]; /* what the kernel did not show of it */
+    bool superseded;                      /* another file of this process is better */
+    bool looked_at;                       /* it runs, and the kernel's view of its threads is known */
+    char unseen[320];                     /* what the kernel did not show of it */
 };
 struct stuck {
     const struct process *process;
@@ -36,7 +36,6 @@ struct standing {
     size_t idle_count;
     struct ranks ranks;
 };
-
 
 /* ns since 1970 of a time of the recording; the newest moment known of its process. */
 uint64_t real_of(const struct fdr_file_info *info, uint64_t ns);

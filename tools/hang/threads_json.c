@@ -84,8 +84,7 @@ static json_t *process_json(const struct standing *v, const struct process *p)
     bool over = info->has_cause || info->has_end || killed_unseen(p);
     for (size_t i = 0; i < fdr_location_count(p->file); i++) {
         const struct fdr_location_info *l = fdr_location_info(p->file, i);
-        if (l->live && l->open_count && l->parent == UINT32_MAX)
-            json_array_append_new(threads, thread_json(v, p, l));
+        if (l->live && l->open_count && l->parent == UINT32_MAX) json_array_append_new(threads, thread_json(v, p, l));
     }
     json_object_set_new(o, "state", json_text(over ? "ended" : "runs"));
     json_object_set_new(o, "threads", threads);
@@ -129,8 +128,9 @@ static void set_verdict(json_t *o, const struct standing *v)
     for (size_t i = 0; i < v->count; i++) json_array_append_new(hangs, hang_json(&v->stuck[i]));
     for (size_t i = 0; i < v->processes; i++) json_array_append_new(processes, process_json(v, &v->process[i]));
     json_object_set_new(o, "judgement", json_text(v->count ? "hang" : "none"));
-    json_object_set_new(o, "why", json_text(v->count ? "threads have stood for longer than --for, and are not idle"
-                                                     : "no thread has stood for longer than --for"));
+    json_object_set_new(o, "why",
+                        json_text(v->count ? "threads have stood for longer than --for, and are not idle"
+                                           : "no thread has stood for longer than --for"));
     json_object_set_new(o, "sentence", json_text(text));
     json_object_set_new(o, "hangs", hangs);
     json_object_set_new(o, "classes", json_array());

@@ -6,7 +6,18 @@
 #include "tools/hang/job.h"
 
 enum judgement { NOTHING, SLOW, UNDECIDED, HANG };
-enum hang_kind { BY_STOPPED, BY_COMPUTING, BY_IO, BY_LOCK, BY_MISMATCH, BY_CYCLE, BY_DEAD, BY_ENDED, BY_ABSENT, BY_UNKNOWN };
+enum hang_kind {
+    BY_STOPPED,
+    BY_COMPUTING,
+    BY_IO,
+    BY_LOCK,
+    BY_MISMATCH,
+    BY_CYCLE,
+    BY_DEAD,
+    BY_ENDED,
+    BY_ABSENT,
+    BY_UNKNOWN
+};
 enum rank_class {
     IS_STOPPED,
     IS_COMPUTING,
@@ -26,19 +37,19 @@ struct edges {
     const uint32_t *to; /* indices of job->rank */
     size_t count;
     bool all;
-    bool open;        /* members without a recording, or with one that is too old, may be meant as well */
-    size_t group;     /* of a collective: index of the group; SIZE_MAX: of none */
-    uint32_t one;     /* room for a single one */
+    bool open;    /* members without a recording, or with one that is too old, may be meant as well */
+    size_t group; /* of a collective: index of the group; SIZE_MAX: of none */
+    uint32_t one; /* room for a single one */
 };
 /* The ranks that stand in one collective: the same communicator and ordinal. */
 struct group {
     uint64_t comm, ordinal, since_ns, last_since_ns, seen_ns;
     uint32_t operation, root;
-    bool told;           /* who is behind was found */
-    bool mismatch;       /* some call another operation, or name another root */
-    uint32_t *behind;    /* indices of those that have not begun it */
+    bool told;        /* who is behind was found */
+    bool mismatch;    /* some call another operation, or name another root */
+    uint32_t *behind; /* indices of those that have not begun it */
     size_t behinds;
-    size_t absent;       /* members of whom that is not known */
+    size_t absent; /* members of whom that is not known */
     uint32_t first_absent;
     size_t waiting;
 };
@@ -89,7 +100,8 @@ uint64_t hang_limit(const struct job *job, const struct job_rank *r); /* judge.c
 /* ---- sentence.c ---- */
 void hang_say(const struct job *job, struct verdict *v);
 /* One finding, for print.c: the sentence, and why it is judged so. */
-void hang_say_finding(const struct job *job, const struct verdict *v, const struct finding *f, char *text, size_t bytes);
+void hang_say_finding(const struct job *job, const struct verdict *v, const struct finding *f, char *text,
+                      size_t bytes);
 void hang_say_why(const struct job *job, const struct finding *f, char *text, size_t bytes);
 const char *hang_time_text(uint64_t ns, char text[24]); /* "31.2 s" */
 /* "3", "0-2, 7" */

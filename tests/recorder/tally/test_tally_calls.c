@@ -47,10 +47,10 @@ static void counters_count(void **state)
     assert_int_equal(fdr_tally_read(t, 1, &v), 0);
     assert_int_equal(v, 18);
     const uint64_t all[FDR_TALLY_COUNTERS] = {7, 18, 0}, other[FDR_TALLY_COUNTERS] = {1, 2, 3};
-    assert_int_equal(fdr_tally_set_all(t, other), 0);
+    assert_int_equal(fdr_tally_set_all(&t, 1, other), 0);
     assert_int_equal(fdr_tally_read(t, 2, &v), 0);
     assert_int_equal(v, 3);
-    assert_int_equal(fdr_tally_set_all(t, all), 0);
+    assert_int_equal(fdr_tally_set_all(&t, 1, all), 0);
     struct fdr_file *f = take();
     const struct fdr_tally_row *r = row_of(f, KIND, NULL);
     assert_non_null(r);
@@ -79,7 +79,7 @@ static void wrong_calls_say_so(void **state)
     begin(NULL); /* an old tally never leads into a new recording */
     assert_int_equal(fdr_tally_add(t, 0, 1, NULL), -ESTALE);
     assert_int_equal(fdr_tally_set(t, 0, 1), -ESTALE);
-    assert_int_equal(fdr_tally_set_all(t, (const uint64_t[FDR_TALLY_COUNTERS]){1}), -ESTALE);
+    assert_int_equal(fdr_tally_set_all(&t, 1, (const uint64_t[FDR_TALLY_COUNTERS]){1}), -ESTALE);
     assert_int_equal(fdr_tally_read(t, 0, &v), -ESTALE);
     assert_int_equal(fdr_tally_compare_set(t, 0, &v, 1), -ESTALE);
     end(take());

@@ -232,7 +232,8 @@ static void observe_op(struct job_rank *f, const struct op *o, uint64_t t)
         size_t i = 0;
         while (i < f->envelopes && (f->envelope[i].peer != o->peer || f->envelope[i].sent != (o->what == SEND))) i++;
         if (i == f->envelopes)
-            f->envelope[f->envelopes++] = (struct job_envelope){.comm = WORLD, .peer = o->peer, .sent = o->what == SEND};
+            f->envelope[f->envelopes++] = (struct job_envelope){
+                .comm = WORLD, .peer = o->peer, .sent = o->what == SEND};
         f->envelope[i].count++;
     }
     if (!under_way) return;
@@ -241,7 +242,8 @@ static void observe_op(struct job_rank *f, const struct op *o, uint64_t t)
     if (o->what == COLLECTIVE) strcpy(w->collective, name_of(o->operation));
     if (o->what == SEND) w->kind = FDR_MPI_WAIT_SEND;
     if (o->what == RECEIVE) w->kind = FDR_MPI_WAIT_RECEIVE;
-    if (o->what == FINALIZE_) w->kind = FDR_MPI_WAIT_FINALIZE, w->comm = 0, w->ordinal = UINT64_MAX, w->peer = UINT32_MAX;
+    if (o->what == FINALIZE_)
+        w->kind = FDR_MPI_WAIT_FINALIZE, w->comm = 0, w->ordinal = UINT64_MAX, w->peer = UINT32_MAX;
     strcpy(w->call, "MPI_Call");
 }
 
@@ -404,9 +406,10 @@ static void generated_runs(void **state)
         make_run(&seed);
         judge_run(&seed, &s);
     }
-    print_message("%u runs: %u hung with all recordings: %u right, %u told; of %u provable ones %u judged hang; %u wrong "
-                  "hangs, %u wrong facts\n",
-                  s.runs, s.hung, s.right, s.told, s.provable, s.proven, s.wrong_hangs, s.wrong_facts);
+    print_message(
+        "%u runs: %u hung with all recordings: %u right, %u told; of %u provable ones %u judged hang; %u wrong "
+        "hangs, %u wrong facts\n",
+        s.runs, s.hung, s.right, s.told, s.provable, s.proven, s.wrong_hangs, s.wrong_facts);
     assert_int_equal(s.wrong_hangs, 0);
     assert_int_equal(s.wrong_facts, 0);
     assert_true(s.hung > 500);
