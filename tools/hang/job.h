@@ -3,7 +3,7 @@
  * counters decide, stacks only explain.
  *
  *   load.c     recordings and processes to facts        edges.c     who waits for whom, as far as counters show it
- *   look.c     one process: its state, its progress     proof.c     who can never go on
+ *   process_life.c  one process: its state, its progress     proof.c     who can never go on
  *   verdict.h  the verdict                              judge.c     who is behind, and what to call it
  *   sentence.c the verdict in words                     print.c, json.c  what the command shows
  *   threads.c, threads_json.c  processes without MPI: threads that stand, by locks and regions

@@ -14,7 +14,7 @@ void job_free(struct job *job);
 /* A second look at processes that run, at least a second after the first: process[i].file becomes the new one, and
  * earlier[i] the old one. */
 void look_again(struct process *process, struct fdr_file **earlier, size_t count);
-/* ---- look.c ---- */
+/* ---- process_life.c ---- */
 /* Processor time of a process so far, in ns; UINT64_MAX: not known. */
 uint64_t processor_time(uint32_t pid);
 void ask_kernel(struct process *p); /* about its threads */
