@@ -164,7 +164,7 @@ static void describe(const struct fdri_mpi_call *c, const struct fdri_mpi_postin
     } else if ((kind == FDRI_MPI_recv || kind == FDRI_MPI_sendrecv) && p) {
         w->kind = kind == FDRI_MPI_recv ? FDRI_MPI_WAIT_RECEIVE : FDRI_MPI_WAIT_SENDRECV;
         wait_for_receive(&p->receive, w);
-    } else if (kind == FDRI_MPI_mprobe || is_named(c, "Probe")) {
+    } else if (kind == FDRI_MPI_mprobe || (kind == FDRI_MPI_region && is_named(c, "Probe"))) {
         w->kind = FDRI_MPI_WAIT_PROBE;
         wait_for_probe(c, w);
     } else if (kind == FDRI_MPI_coll && p) {

@@ -105,7 +105,11 @@ static void add_doing(const struct job *job, const struct finding *f, char *text
         if (r && r->wait.in_call) add(text, bytes, "%s %s called MPI_Finalize", it, f->behinds == 1 ? "has" : "have");
         else add(text, bytes, "%s %s ended", it, f->behinds == 1 ? "has" : "have");
         return;
-    case BY_ABSENT: add(text, bytes, "%s %s no recording", it, f->behinds == 1 ? "has" : "have"); return;
+    case BY_ABSENT:
+        if (job_find(job, f->behind[0]) < job->ranks)
+            add(text, bytes, "%s recording is older", f->behinds == 1 ? "its" : "their");
+        else add(text, bytes, "%s %s no recording", it, f->behinds == 1 ? "has" : "have");
+        return;
     case BY_IO: add(text, bytes, "%s wait%s for I/O", it, s); break;
     case BY_LOCK: add(text, bytes, "%s wait%s for a lock", it, s); break;
     case BY_UNKNOWN:
@@ -197,7 +201,8 @@ void hang_say_why(const struct job *job, const struct finding *f, char *text, si
         add(text, bytes, "all have begun it, so it should end at once; another call may have had its number");
     else if (f->kind == BY_MISMATCH) add(text, bytes, "all ranks must call the same collective, with the same root");
     else if (f->judgement == NOTHING) add(text, bytes, "such short waits are usual");
-    else if (f->kind == BY_ABSENT) add(text, bytes, "no recording shows what the rank does that all wait for");
+    else if (f->kind == BY_ABSENT)
+        add(text, bytes, "no recording of this moment shows what the rank does that all wait for");
     else if (f->kind == BY_STOPPED) add(text, bytes, "a stopped process never comes");
     else if (f->kind == BY_DEAD || f->kind == BY_ENDED) add(text, bytes, "it will never come");
     else if (f->judgement == SLOW)
