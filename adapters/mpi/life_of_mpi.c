@@ -3,6 +3,7 @@
  * checks its own. With FDR_CRASH=exit, MPI_Abort leaves a bundle before it ends the job. Afterwards all processes of
  * the job are killed, at once (MPICH) or within a second (Open MPI). */
 #include <stdio.h>
+#include <stdlib.h>
 #include "adapters/mpi/adapter_parts.h"
 #include "base/atomic.h"
 
@@ -30,12 +31,28 @@ static void note_number(const char *key, const char *function, word comm)
     fdr_note(key, text);
 }
 
+/* What the launcher calls the job, so that readers tell the recordings of several jobs apart. */
+static void note_job(void)
+{
+    static const char *const name[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PMIX_NAMESPACE"};
+    const char *step = getenv("SLURM_STEP_ID");
+    char text[128];
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        const char *job = getenv(name[i]);
+        if (!job || !*job) continue;
+        snprintf(text, sizeof text, "%s%s%s", job, i == 0 && step ? "." : "", i == 0 && step ? step : "");
+        fdr_note("mpi.job", text);
+        return;
+    }
+}
+
 void fdri_mpi_life_after_init(int error)
 {
     fdr_handlers_changed();
     const struct fdri_mpi_library *l = error ? NULL : fdri_mpi_library();
     if (!l) return;
     fdr_note("mpi.library", l->name);
+    note_job();
     note_number("mpi.rank", "PMPI_Comm_rank", l->world);
     note_number("mpi.size", "PMPI_Comm_size", l->world);
     fdri_mpi_numbers_start();

@@ -200,7 +200,7 @@ void fdri_mpi_state_enter(const struct fdri_mpi_call *c, const struct fdri_mpi_p
     if (!has_rows()) return;
     struct wait w = {.peer = UINT32_MAX, .ordinal = ORDINAL_UNKNOWN};
     describe(c, posting, done, &w);
-    uint64_t number = NUMBER(self.calls), comm = w.group ? w.group->id : COMM_MOST;
+    uint64_t number = NUMBER(self.calls), comm = w.group && !w.group->inter ? w.group->id : COMM_MOST;
     const uint64_t words[] = {
         self.calls << CALLS_SHIFT | (c->f->region ? upto(c->f->region, REGION_MOST) : REGION_MOST),
         (fdri_mpi_state_now() & ~(uint64_t)0xffff) | number,

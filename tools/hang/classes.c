@@ -168,6 +168,11 @@ void each_not_judged(const struct job *job, const struct verdict *v, void (*foun
     char line[300], call[160];
     size_t unknown = 0, one = 0;
     each_missing(job, tell_missing, &to);
+    if (job->others) {
+        snprintf(line, sizeof line, "%zu recording%s of other jobs, left out: name %s alone", job->others,
+                 job->others == 1 ? "" : "s", job->others == 1 ? "it" : "them");
+        found(line, argument);
+    }
     for (size_t g = 0; g < v->groups; g++) {
         const struct group *group = &v->group[g];
         if (!group->absent || !group->behinds) continue;

@@ -117,7 +117,10 @@ static int report_job(struct standing *s, const struct arguments *a)
     struct verdict v = {0};
     int status = COULD_NOT;
     if (earlier) look_again(s->process, earlier, s->processes);
-    if (earlier && job_load(&job, s->process, earlier, s->processes) && hang_judge(&job, &v)) {
+    bool loaded = earlier && job_load(&job, s->process, earlier, s->processes);
+    if (loaded && job.doubled) {
+        complain("hang: two processes of one rank run, so these are several jobs; name the recordings of one");
+    } else if (loaded && hang_judge(&job, &v)) {
         status = a->json ? print_job_json(&job, &v, s) : print_job(&job, &v, s);
         status = worse(status, exit_code(v.judgement));
     } else {

@@ -79,6 +79,8 @@ struct job {
     size_t comms;
     uint32_t world;    /* size; 0: not known */
     uint64_t after_ns; /* --after; 0: not said */
+    size_t others;     /* recordings of other jobs, left out */
+    bool doubled;      /* two processes of one rank run: the recordings are of several jobs */
 };
 
 /* The index of this world rank; job->ranks: it has no recording. */

@@ -427,13 +427,22 @@ static void find_all(struct work *w)
     if (v->findings) qsort(v->finding, v->findings, sizeof *v->finding, by_importance);
 }
 
-/* Nobody is behind as far as counters show it; but who waits for long, or is stopped, makes it uncertain. */
-static enum judgement without_findings(const struct job *job)
+static bool is_explained(const struct work *w, size_t i)
 {
-    for (size_t i = 0; i < job->ranks; i++) {
-        const struct job_rank *r = &job->rank[i];
+    const struct edges *e = &w->v->edges[i];
+    for (size_t f = 0; f < w->v->findings; f++)
+        if (is_behind(&w->v->finding[f], w->job->rank[i].rank)) return true;
+    return e->count || e->open;
+}
+
+/* A rank that waits for long, or is stopped, makes it uncertain if no counter says for whom, or whom that keeps. */
+static enum judgement of_unexplained(const struct work *w)
+{
+    for (size_t i = 0; i < w->job->ranks; i++) {
+        const struct job_rank *r = &w->job->rank[i];
         bool waits = r->wait.in_call && r->wait.kind != FDR_MPI_WAIT_NOTHING;
-        if (r->stopped || (waits && waited(r) >= hang_limit(job, r))) return UNDECIDED;
+        bool stands = r->stopped || (waits && waited(r) >= hang_limit(w->job, r));
+        if (stands && !is_explained(w, i)) return UNDECIDED;
     }
     return NOTHING;
 }
@@ -450,7 +459,7 @@ bool hang_judge(const struct job *job, struct verdict *v)
         if (job->rank[i].seen_ns > v->now_ns) v->now_ns = job->rank[i].seen_ns;
     if (!w.failed) {
         find_all(&w);
-        v->judgement = without_findings(job);
+        v->judgement = of_unexplained(&w);
         if (v->findings && v->finding[0].judgement > v->judgement) v->judgement = v->finding[0].judgement;
         for (size_t i = 0; i < job->ranks; i++) v->class_of[i] = class_of(&w, i);
         hang_say(job, v);

@@ -18,12 +18,18 @@ bool has_mpi_state(const struct fdr_file *file)
     return false;
 }
 
-static int note_number(const struct fdr_file *file, const char *key)
+static const char *note_of(const struct fdr_file *file, const char *key)
 {
     const struct fdr_note_info *note;
     for (size_t i = 0, n = fdr_notes(file, &note); i < n; i++)
-        if (strcmp(note[i].key, key) == 0) return atoi(note[i].value);
-    return -1;
+        if (strcmp(note[i].key, key) == 0) return note[i].value;
+    return "";
+}
+
+static int note_number(const struct fdr_file *file, const char *key)
+{
+    const char *text = note_of(file, key);
+    return *text ? atoi(text) : -1;
 }
 
 static int rank_of(const struct fdr_file *file)
@@ -177,7 +183,37 @@ static int by_rank(const void *x, const void *y)
     return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-/* Of several recordings of one rank, from attempts of the job, the newest counts. */
+/* ---- one job of several ---- */
+
+static bool of_one_job(const struct fdr_file *a, const struct fdr_file *b)
+{
+    return strcmp(note_of(a, "mpi.job"), note_of(b, "mpi.job")) == 0 &&
+           strcmp(note_of(a, "mpi.size"), note_of(b, "mpi.size")) == 0;
+}
+
+/* A process of the job with most recordings here; of equal ones the first. count: there is none. */
+static size_t largest_job(const struct process *process, size_t count)
+{
+    size_t best = count, most = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool seen = !has_mpi_state(process[i].file);
+        for (size_t k = 0; k < i && !seen; k++)
+            seen = has_mpi_state(process[k].file) && of_one_job(process[k].file, process[i].file);
+        size_t n = 0;
+        for (size_t k = i; k < count && !seen; k++)
+            n += has_mpi_state(process[k].file) && of_one_job(process[k].file, process[i].file);
+        if (n > most) most = n, best = i;
+    }
+    return best;
+}
+
+static bool runs_now(const struct job_rank *r)
+{
+    const struct process *p = r->process;
+    return strcmp(fdr_file_info(p->file)->reason, "live") == 0;
+}
+
+/* Of several recordings of one rank, from attempts of the job, the newest counts. Two that run are of two jobs. */
 static void keep_newest(struct job *job)
 {
     size_t left = 0;
@@ -186,6 +222,7 @@ static void keep_newest(struct job *job)
         if (left && job->rank[left - 1].rank == r->rank) {
             struct job_rank *was = &job->rank[left - 1];
             bool newer = r->seen_ns > was->seen_ns;
+            job->doubled |= runs_now(r) && runs_now(was);
             free(newer ? was->comm : r->comm), free(newer ? was->envelope : r->envelope);
             if (newer) *was = *r;
         } else {
@@ -198,11 +235,14 @@ static void keep_newest(struct job *job)
 bool job_load(struct job *job, const struct process *process, struct fdr_file *const *earlier, size_t count)
 {
     bool good = true;
+    size_t of = largest_job(process, count);
     job->rank = calloc(count + 1, sizeof *job->rank);
     if (!job->rank) return false;
     for (size_t i = 0; good && i < count; i++) {
         int rank = rank_of(process[i].file);
-        if (rank >= 0 && has_mpi_state(process[i].file)) good = take_rank(job, &process[i], earlier[i], rank);
+        if (rank < 0 || !has_mpi_state(process[i].file)) continue;
+        if (!of_one_job(process[of].file, process[i].file)) job->others++;
+        else good = take_rank(job, &process[i], earlier[i], rank);
     }
     qsort(job->rank, job->ranks, sizeof *job->rank, by_rank);
     keep_newest(job);

@@ -418,10 +418,182 @@ static void generated_runs(void **state)
     assert_true(s.proven * 100 >= s.provable * 95);
 }
 
+/* ---- single cases ---- */
+
+#define NOW (1000ull * SECOND)
+
+static struct job_comm world_of = {.identity = WORLD, .name = "MPI_COMM_WORLD"};
+static struct job_rank few[8];
+static struct job_comm_state begun_of[8];
+
+/* Ranks that compute, and were seen now; none of them has begun a collective. */
+static struct job ranks_that_compute(uint32_t count)
+{
+    world_of.size = count;
+    for (uint32_t r = 0; r < count; r++) {
+        begun_of[r] = (struct job_comm_state){.comm = WORLD};
+        few[r] = (struct job_rank){.rank = r,
+                                   .seen_ns = NOW,
+                                   .moved_ns = NOW - 40ull * SECOND,
+                                   .counts = true,
+                                   .callers = 1,
+                                   .comm = &begun_of[r],
+                                   .comms = 1};
+    }
+    return (struct job){.rank = few, .ranks = count, .comm = &world_of, .comms = 1, .world = count};
+}
+
+static void waits_in_allreduce(uint32_t r, uint64_t ordinal)
+{
+    begun_of[r].begun = ordinal + 1;
+    few[r].wait = (struct job_wait){.in_call = true,
+                                    .kind = FDR_MPI_WAIT_COLLECTIVE,
+                                    .comm = WORLD,
+                                    .operation = ALLREDUCE,
+                                    .peer = UINT32_MAX,
+                                    .ordinal = ordinal,
+                                    .since_ns = NOW - 40ull * SECOND,
+                                    .call = "MPI_Allreduce",
+                                    .collective = "Allreduce"};
+}
+
+static void waits_for_message(uint32_t r, uint32_t from)
+{
+    few[r].wait = (struct job_wait){.in_call = true,
+                                    .kind = FDR_MPI_WAIT_RECEIVE,
+                                    .comm = WORLD,
+                                    .peer = from,
+                                    .tag = 7,
+                                    .since_ns = NOW - 40ull * SECOND,
+                                    .call = "MPI_Recv"};
+}
+
+static void expect(const struct job *job, enum judgement judgement, enum hang_kind kind, uint32_t behind, size_t behinds)
+{
+    struct verdict v;
+    assert_true(hang_judge(job, &v));
+    if (v.judgement != judgement) print_message("%s: %s (%s)\n", judgement_name[v.judgement], v.sentence, v.why);
+    assert_int_equal(v.judgement, judgement);
+    assert_true(v.findings > 0);
+    assert_int_equal(v.finding[0].kind, kind);
+    assert_int_equal(v.finding[0].behinds, behinds);
+    assert_int_equal(v.finding[0].behind[0], behind);
+    hang_verdict_free(&v);
+}
+
+/* One is ahead, four are behind: these are named, not the one. */
+static void those_behind_may_be_most(void **state)
+{
+    (void)state;
+    struct job job = ranks_that_compute(5);
+    waits_in_allreduce(0, 3);
+    expect(&job, HANG, BY_COMPUTING, 1, 4);
+    begun_of[2].begun = 3; /* further than the others */
+    expect(&job, HANG, BY_COMPUTING, 1, 3);
+}
+
+static void processor_time_and_movement_are_slow(void **state)
+{
+    (void)state;
+    struct job job = ranks_that_compute(2);
+    waits_in_allreduce(0, 3);
+    few[1].busy = YES; /* the other one waits longer than the limit */
+    expect(&job, SLOW, BY_COMPUTING, 1, 1);
+    job.after_ns = 10ull * SECOND;
+    expect(&job, HANG, BY_COMPUTING, 1, 1);
+    few[1].moves = YES;
+    expect(&job, SLOW, BY_COMPUTING, 1, 1);
+}
+
+/* Twenty times what is usual in this run, but at least 30 s. */
+static void the_limit_is_of_the_run(void **state)
+{
+    (void)state;
+    struct job job = ranks_that_compute(2);
+    waits_in_allreduce(0, 3);
+    few[1].longest_still_ns = 3ull * SECOND;
+    expect(&job, UNDECIDED, BY_COMPUTING, 1, 1);
+    few[1].longest_still_ns = 2ull * SECOND;
+    expect(&job, HANG, BY_COMPUTING, 1, 1);
+    few[1].moved_ns = NOW - 29ull * SECOND;
+    expect(&job, UNDECIDED, BY_COMPUTING, 1, 1);
+}
+
+static void a_rank_without_recording_is_undecided(void **state)
+{
+    (void)state;
+    struct job job = ranks_that_compute(3);
+    waits_in_allreduce(0, 3), waits_in_allreduce(1, 3);
+    job.ranks = 2;
+    expect(&job, UNDECIDED, BY_ABSENT, 2, 1);
+    job.ranks = 3, few[2].seen_ns = NOW - 50ull * SECOND; /* it was seen before the others began to wait */
+    expect(&job, UNDECIDED, BY_ABSENT, 2, 1);
+}
+
+/* What ends all ranks of a job is not why they waited. */
+static void ended_together_is_no_proof(void **state)
+{
+    (void)state;
+    struct job job = ranks_that_compute(2);
+    waits_in_allreduce(0, 3);
+    few[0].end = few[1].end = OUTSIDE;
+    few[0].end_ns = NOW, few[1].end_ns = NOW - SECOND;
+    few[1].moved_ns = NOW - 10ull * SECOND;
+    expect(&job, UNDECIDED, BY_COMPUTING, 1, 1);
+    few[1].end_ns = NOW - 10ull * SECOND; /* the other one waited on */
+    expect(&job, HANG, BY_DEAD, 1, 1);
+    few[1].end = FAULT, few[1].end_ns = NOW - SECOND;
+    expect(&job, HANG, BY_DEAD, 1, 1);
+}
+
+static void circles_need_counters(void **state)
+{
+    (void)state;
+    struct verdict v;
+    struct job job = ranks_that_compute(2);
+    waits_for_message(0, 1), waits_for_message(1, 0);
+    few[0].moved_ns = few[1].moved_ns = few[0].wait.since_ns = few[1].wait.since_ns = NOW - 10ull * SECOND;
+    expect(&job, HANG, BY_CYCLE, 0, 2);
+    struct job_envelope sent = {.comm = WORLD, .peer = 0, .tag = 7, .sent = true, .count = 1};
+    few[1].envelope = &sent, few[1].envelopes = 1; /* rank 1 has sent what rank 0 waits for */
+    assert_true(hang_judge(&job, &v));
+    assert_int_not_equal(v.judgement, HANG);
+    hang_verdict_free(&v);
+    few[1].envelopes = 0, few[1].callers = 2; /* another thread may send it */
+    assert_true(hang_judge(&job, &v));
+    assert_int_not_equal(v.judgement, HANG);
+    hang_verdict_free(&v);
+    few[1].callers = 1, few[1].wait.since_ns = NOW - SECOND, few[0].seen_ns = NOW - 2ull * SECOND;
+    assert_true(hang_judge(&job, &v)); /* no moment at which both waited */
+    assert_int_not_equal(v.judgement, HANG);
+    hang_verdict_free(&v);
+}
+
+static void short_waits_are_nothing(void **state)
+{
+    (void)state;
+    struct verdict v;
+    struct job job = ranks_that_compute(3);
+    waits_in_allreduce(0, 3);
+    few[0].wait.since_ns = NOW - SECOND / 2;
+    assert_true(hang_judge(&job, &v));
+    assert_int_equal(v.judgement, NOTHING);
+    hang_verdict_free(&v);
+    few[2].stopped = true; /* but one that is stopped is waited for from the first moment on */
+    expect(&job, HANG, BY_STOPPED, 2, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(generated_runs),
+        cmocka_unit_test(those_behind_may_be_most),
+        cmocka_unit_test(processor_time_and_movement_are_slow),
+        cmocka_unit_test(the_limit_is_of_the_run),
+        cmocka_unit_test(a_rank_without_recording_is_undecided),
+        cmocka_unit_test(ended_together_is_no_proof),
+        cmocka_unit_test(circles_need_counters),
+        cmocka_unit_test(short_waits_are_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
