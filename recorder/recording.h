@@ -89,6 +89,7 @@ struct fdri_life_recorder {
     bool abandoned;
     int pid;
     struct fdri_life_identity identity;
+    int rank; /* as the launcher told it in the environment; -1: it did not */
 };
 extern struct fdri_life_recorder fdri_life_recording;
 

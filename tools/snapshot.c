@@ -55,7 +55,7 @@ static bool is_directory(const char *path)
 
 enum { NAME_BYTES = 64 }; /* with the NUL; the process shortens longer names, too */
 
-/* Reads NAME from a live file's name NAME.HOST.PID.N.live.fdr. */
+/* Reads NAME from a live file's name NAME.HOST.PID[.rRANK].N.live.fdr. */
 static bool name_of_file(const char *file, const struct fdr_file_info *info, char *name)
 {
     char middle[320];

@@ -135,7 +135,7 @@ static void fill_superblock(struct fdri_life_recorder *r)
     s->clock_start = (struct fdri_arena_clock_pair){r->start.tick, r->start.monotonic_ns, r->start.realtime_ns, 0};
     s->clock_last = s->clock_start;
     s->pid = (uint32_t)r->identity.pid;
-    s->rank = rank_of_environment();
+    s->rank = r->rank;
     s->created_realtime_ns = r->start.realtime_ns;
     s->process_start_time = r->identity.start_time;
     s->strategy = r->settings.strategy;
@@ -273,6 +273,7 @@ static int begin(bool provisional)
     if (!fdri_system_loader_works()) without_loader(&r->settings);
     set_clock(r);
     r->identity = fdri_life_identity_now();
+    r->rank = rank_of_environment();
     int e = fdri_memory_arena_make(r);
     if (e) return e;
     fill_superblock(r);

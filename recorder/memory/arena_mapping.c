@@ -155,16 +155,17 @@ static void *map_anonymous(const struct fdri_life_recorder *r, uint64_t bytes)
 
 /* ---- the live file ---- */
 
-/* Names the live file NAME.HOST.PID.N.live.fdr with the lowest free N. Containers and a program that executes itself
+/* Names the live file NAME.HOST.PID[.rRANK].N.live.fdr with the lowest free N. Containers and a program that executes itself
  * repeat pids, and an existing file is the evidence of an earlier death. `take` makes the name: it returns 0 or more on
  * success, -EEXIST if the name is taken. */
 static int name_live(struct fdri_life_recorder *r, int dir, int (*take)(int dir, const char *name, int fd), int fd)
 {
-    char host[64] = "host", name[192];
+    char host[64] = "host", rank[16] = "", name[208];
     int e = -EEXIST;
+    if (r->rank >= 0) snprintf(rank, sizeof rank, ".r%d", r->rank);
     gethostname(host, sizeof host - 1);
     for (int n = 0; n < 10000 && e == -EEXIST; n++) {
-        snprintf(name, sizeof name, "%s.%s.%d.%d.live.fdr", r->settings.name, host, r->identity.pid, n);
+        snprintf(name, sizeof name, "%s.%s.%d%s.%d.live.fdr", r->settings.name, host, r->identity.pid, rank, n);
         e = take(dir, name, fd);
     }
     if (e >= 0) snprintf(r->live_path, sizeof r->live_path, "%s/%s", r->settings.live_dir, name);
