@@ -79,9 +79,10 @@ static enum end_state reason(const struct job *job, const struct message_end *e)
 {
     uint32_t file;
     if (!has_rank(job, e->is_send ? e->to : e->from, &file)) return EDGE;
-    if (!job->file[file].counts) return job->file[file].left_out ? GIVEN_BACK : EDGE;
     const struct counted *other = count_of(job, e, !e->is_send);
     if (!other && fdr_tally_room(job->file[file].file).refused) return UNMATCHABLE; /* no room to count it there */
+    if (!job->file[file].counts) return job->file[file].left_out ? GIVEN_BACK : EDGE;
+    if (other && other->hole & UNSURE && e->ordinal >= (other->hole & ~UNSURE) - 1) return UNMATCHABLE;
     return other && other->count > e->ordinal ? GIVEN_BACK : EDGE;
 }
 

@@ -17,6 +17,7 @@ static struct waiting {
     uint32_t peer, next; /* next: 1 + place */
     int tag;
     bool any_source, any_tag, posting, ambiguous, numbered, completed;
+    bool cancelling; /* it may be cancelled; its completion will tell */
     uint64_t token;
     struct fdri_mpi_number number;
 } places[PLACES];
@@ -35,6 +36,9 @@ static uint32_t new_place(void)
 }
 
 static bool is_open(const struct waiting *w) { return w->any_source || w->any_tag; }
+
+/* Is it not known whether it takes a message, or which? */
+static bool is_unsettled(const struct waiting *w) { return is_open(w) || w->cancelling; }
 
 /* May one message match both? */
 static bool meet(const struct waiting *a, const struct waiting *b)
@@ -77,7 +81,7 @@ static bool waits(const struct fdri_mpi_order *o, uint32_t place)
     const struct waiting *w = at(place);
     if (o->lost) return false;
     for (uint32_t p = o->first; p != place; p = at(p)->next)
-        if (is_open(at(p)) && meet(at(p), w)) return true;
+        if (is_unsettled(at(p)) && meet(at(p), w)) return true;
     return false;
 }
 
@@ -87,7 +91,7 @@ static void settle(struct fdri_mpi_order *o)
     for (uint32_t p = o->first, before = 0, next; p; p = next) {
         struct waiting *w = at(p);
         next = w->next;
-        if (!w->numbered && !is_open(w) && !waits(o, p)) {
+        if (!w->numbered && !is_unsettled(w) && !waits(o, p)) {
             if (!o->lost) w->number = fdri_mpi_number_take(FDRI_MPI_RECEIVED, w->group, w->peer, w->tag, false);
             w->numbered = true;
             if (w->token) fdr_message_resolve(w->token, ordinal_of(w));
@@ -188,6 +192,14 @@ void fdri_mpi_receive_posted(struct fdri_mpi_receive *r, bool failed)
     if (failed) fdri_mpi_receive_cancelled(r);
 }
 
+/* The order of the communicator is lost: its messages are counted, and no ordinal of the envelope is sure. */
+static void count_only(const struct fdri_mpi_receive *r, uint32_t peer, int tag, uint64_t bytes)
+{
+    const struct fdri_mpi_number number = fdri_mpi_number_take(FDRI_MPI_RECEIVED, r->group, peer, tag, false);
+    fdri_mpi_number_stop(&number);
+    fdri_mpi_number_bytes(&number, bytes);
+}
+
 static void record(const struct fdri_mpi_receive *r, uint32_t peer, int tag, uint64_t bytes, uint64_t ordinal)
 {
     fdr_message_recv_nth(peer, tag, r->group->id, bytes, ordinal);
@@ -198,10 +210,11 @@ static void complete_waiting(struct fdri_mpi_receive *r, uint32_t peer, int tag,
 {
     struct waiting *w = at(r->place);
     w->peer = peer, w->tag = tag;
-    w->any_source = w->any_tag = false;
+    w->any_source = w->any_tag = w->cancelling = false;
     settle(r->group->order);
     if (w->numbered) {
-        fdri_mpi_number_bytes(&w->number, bytes);
+        if (r->group->order->lost && !w->number.row) count_only(r, peer, tag, bytes);
+        else fdri_mpi_number_bytes(&w->number, bytes);
         record(r, peer, tag, bytes, ordinal_of(w));
         if (!w->posting) give_place(r->place);
         return;
@@ -220,7 +233,8 @@ void fdri_mpi_receive_completed(struct fdri_mpi_receive *r, uint32_t peer, int t
         return;
     }
     if (r->later) r->number = fdri_mpi_number_take(FDRI_MPI_RECEIVED, r->group, peer, tag, false);
-    fdri_mpi_number_bytes(&r->number, bytes);
+    if (r->group->order->lost && !r->number.row) count_only(r, peer, tag, bytes);
+    else fdri_mpi_number_bytes(&r->number, bytes);
     record(r, peer, tag, bytes, fdri_mpi_number_ordinal(&r->number));
 }
 
@@ -253,7 +267,7 @@ void fdri_mpi_receive_forgotten(struct fdri_mpi_receive *r)
     struct waiting *w = at(r->place);
     if (w->numbered) {
         give_place(r->place);
-    } else if (is_open(w)) {
+    } else if (is_unsettled(w)) {
         struct fdri_mpi_order *o = r->group->order;
         unlist(o, before_place(o, r->place), r->place);
         give_place(r->place);
@@ -274,8 +288,8 @@ void fdri_mpi_receive_unsure(struct fdri_mpi_receive *r)
 {
     if (!fdri_mpi_numbers_count(r->group)) return;
     pthread_mutex_lock(&lock);
-    const struct fdri_mpi_number *number = r->place ? &at(r->place)->number : &r->number;
-    if (number->state != FDRI_MPI_UNNUMBERED) fdri_mpi_number_stop(number);
-    else lose(r->group->order);
+    struct waiting *w = at(r->place);
+    if (w && !w->numbered) w->cancelling = true;
+    else fdri_mpi_number_stop(w ? &w->number : &r->number);
     pthread_mutex_unlock(&lock);
 }
