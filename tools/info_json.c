@@ -2,6 +2,7 @@
 /* fdr info --json. The keys are a contract: new ones may come, none may change. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -208,6 +209,25 @@ static json_t *steps_json(const struct fdr_file_info *info)
     return list;
 }
 
+static const char *note_of(const struct fdr_file *file, const char *key)
+{
+    const struct fdr_note_info *note;
+    for (size_t i = 0, n = fdr_notes(file, &note); i < n; i++)
+        if (!strcmp(note[i].key, key)) return note[i].value;
+    return "";
+}
+
+/* Of MPI itself, else of the launcher; null: not known. */
+static void set_job(json_t *o, const struct fdr_file *file)
+{
+    int rank = rank_of_file(file, "");
+    const char *size = note_of(file, "mpi.size");
+    set(o, "job", text_or_null(note_of(file, "mpi.job")));
+    set(o, "rank", rank < 0 ? json_null() : json_integer(rank));
+    set(o, "world_size", *size ? json_integer(atoi(size)) : json_null());
+    set(o, "node", json_text(fdr_file_info(file)->host));
+}
+
 static void set_identity(json_t *o, const struct fdr_file *file)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
@@ -220,7 +240,7 @@ static void set_identity(json_t *o, const struct fdr_file *file)
     if (info->alive_ns) set_u64(o, "alive_ns", info->alive_ns);
     set(o, "cause", cause_json(file));
     set_u64(o, "pid", info->pid);
-    set(o, "rank", info->rank < 0 ? json_null() : json_integer(info->rank));
+    set_job(o, file);
     set(o, "host", json_text(info->host));
     set(o, "exe", json_text(info->exe));
     set(o, "build_id", json_text(info->build_id));
@@ -287,10 +307,13 @@ static json_t *communicators_json(const struct fdr_file *file)
     json_t *all = json_array();
     for (uint32_t id = 1; id <= count; id++) {
         const struct fdr_comm_info *c = fdr_comm_info(file, id);
+        char identity[24];
         json_t *o = json_object();
         set_u64(o, "id", id);
         set(o, "name", json_text(c->name));
         set_u64(o, "size", c->size);
+        snprintf(identity, sizeof identity, "%llx", (unsigned long long)c->identity);
+        set(o, "identity", json_text(identity));
         json_array_append_new(all, o);
     }
     return all;

@@ -34,7 +34,7 @@ static void note_number(const char *key, const char *function, word comm)
 /* What the launcher calls the job, so that readers tell the recordings of several jobs apart. */
 static void note_job(void)
 {
-    static const char *const name[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PMIX_NAMESPACE"};
+    static const char *const name[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PMIX_NAMESPACE", "PMI_JOBID"};
     const char *step = getenv("SLURM_STEP_ID");
     char text[128];
     for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
