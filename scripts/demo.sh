@@ -106,7 +106,8 @@ first_ns=$(number first_ns)
 last_ns=$(number last_ns)
 if [ -z "$first_ns" ] || [ -z "$last_ns" ]; then die "fdr info --json says nothing of $last"; fi
 
-title "3. What the second snapshot holds, and what it had to give up: every call is in the ledger"
+title "3. The story of the second snapshot; what it holds, and the ledger that has every call"
+show "$last"
 show info "$last" | first_of 14 ledger
 
 title "4. Its last moments before the snapshot, every call of them"

@@ -124,17 +124,23 @@ static void zsh_completion(void)
            "compdef _fdr fdr\n");
 }
 
+static error_t parse_shell(int key, char *text, struct argp_state *state)
+{
+    const char **shell = state->input;
+    if (key == ARGP_KEY_ARG && !*shell) *shell = text;
+    else if (key == ARGP_KEY_END && (!*shell || (strcmp(*shell, "bash") != 0 && strcmp(*shell, "zsh") != 0)))
+        argp_error(state, "for which shell, bash or zsh?");
+    else return key == ARGP_KEY_END ? 0 : ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
 static int verb_completion(int argc, char **argv)
 {
-    const char *shell = argc == 2 ? argv[1] : "";
-    if (strcmp(shell, "--help") == 0) {
-        printf("Usage: fdr completion bash|zsh\nPrints what the shell needs: source <(fdr completion bash)\n");
-        return finish_output();
-    }
-    if (strcmp(shell, "bash") != 0 && strcmp(shell, "zsh") != 0) {
-        complain("completion: for which shell, bash or zsh?");
-        return USAGE;
-    }
+    static const struct argp argp = {
+        NULL, parse_shell, "bash|zsh", "Prints what the shell needs to complete: source <(fdr completion bash)",
+        NULL, NULL,        NULL};
+    const char *shell = NULL;
+    parse_arguments(&argp, argc, argv, &shell);
     if (strcmp(shell, "bash") == 0) bash_completion();
     else zsh_completion();
     return finish_output();

@@ -246,13 +246,18 @@ static void row_label(const struct fdr_file *file, const struct stat_row *r, enu
     }
 }
 
+/* An interpolated time lies between the shortest and the longest. */
+static uint64_t between(const struct stat_row *r, double ns)
+{
+    return ns >= (double)r->max_ns ? r->max_ns : ns <= (double)r->min_ns ? r->min_ns : (uint64_t)ns;
+}
+
 /* A mean hides two modes: the call in the middle, the slow ones, and the slowest. */
 static void out_typical(const struct stat_row *r, uint64_t timed)
 {
     if (timed && r->has_histogram) {
-        double p50 = percentile(r->histogram, 0.5), p99 = percentile(r->histogram, 0.99);
-        out_time((uint64_t)(p50 < (double)r->max_ns ? p50 : (double)r->max_ns));
-        out_time((uint64_t)(p99 < (double)r->max_ns ? p99 : (double)r->max_ns));
+        out_time(between(r, percentile(r->histogram, 0.5)));
+        out_time(between(r, percentile(r->histogram, 0.99)));
     } else {
         out_text_wide("- ", 12);
         out_text_wide("- ", 12);

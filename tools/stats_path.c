@@ -53,21 +53,19 @@ static bool is_below(const struct calltree *t, uint32_t node, uint32_t above)
     return node == above;
 }
 
-/* The deepest node that nine of ten rows are below: their common beginning is said once. 0: none. */
-static uint32_t common_node(const struct calltree *t, const uint32_t *order, size_t shown)
+/* The deepest node that nine of ten rows are below: their common beginning is said once. 0: none. below: room for a
+ * number for each node, zero. */
+static uint32_t common_node(const struct calltree *t, const uint32_t *order, size_t shown, uint32_t *below)
 {
-    uint32_t node = 0;
-    for (bool deeper = shown >= 3; deeper;) {
-        deeper = false;
-        for (uint32_t child = t->node[node].child; child != NO_NODE && !deeper; child = t->node[child].sibling) {
-            size_t below = 0;
-            for (size_t i = 0; i < shown; i++) below += order[i] != child && is_below(t, order[i], child);
-            if (10 * below < 9 * shown) continue;
-            node = child;
-            deeper = true;
-        }
-    }
-    return t->node[node].parent ? node : 0; /* a single name is no beginning worth a line */
+    uint32_t node = 0, next = 0;
+    for (size_t i = 0; i < shown; i++)
+        for (uint32_t id = t->node[order[i]].parent; id; id = t->node[id].parent) below[id]++;
+    do {
+        node = next;
+        for (uint32_t child = t->node[node].child; child != NO_NODE && next == node; child = t->node[child].sibling)
+            if (shown >= 3 && 10 * (size_t)below[child] >= 9 * shown) next = child;
+    } while (next != node);
+    return node && t->node[node].parent ? node : 0; /* a single name is no beginning worth a line */
 }
 
 static void out_path(const struct fdr_file *file, const struct calltree *t, const uint32_t *path, size_t from,
@@ -200,7 +198,8 @@ static bool print_paths_of(const struct stats_arguments *a, struct fdr_file *fil
         return good;
     }
     out_text("# call paths of the events that are kept; open calls count up to the newest event\n");
-    uint32_t common = common_node(t, order, shown);
+    memset(path, 0, t->count * sizeof *path);
+    uint32_t common = common_node(t, order, shown, path);
     if (common) {
         out_text("# ... is ");
         out_path(file, t, path, 0, path_of(t, common, path));

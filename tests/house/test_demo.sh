@@ -44,7 +44,7 @@ for file in "$FDR_DEMO_DIR"/out/*.fdr; do
 done
 # The newest events depend on the machine. The totals hold every function with a finished call; main is still open.
 for file in "$FDR_DEMO_DIR"/out/*.fdr; do
-    "$FDR_BUILD/bin/fdr" stats "$file" >"$work/stats"
+    "$FDR_BUILD/bin/fdr" stats --all "$file" >"$work/stats"
     for name in luaV_execute luaH_resize luaD_precall; do
         grep -qw "$name" "$work/stats" || fail "the name $name is not in the totals of $file"
     done

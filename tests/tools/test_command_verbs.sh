@@ -87,7 +87,7 @@ expect 0 "replay of two streams" "$fdr" replay "$corpus"/npb-cg.r?.t0.evt.zst --
 expect 0 "info of two streams" "$fdr" info two.fdr
 if grep -q "more than 4 locations\|besides" out.txt; then fail "info of two streams: says that there are more, or that something is missing"; fi
 expect 0 "replay of few calls" "$fdr" replay "$corpus/npb-cg.r0.t0.evt.zst" --buffer 8M --min-duration 1us -o few.fdr
-expect 0 "info of few calls" "$fdr" info few.fdr
+expect 0 "info of few calls" "$fdr" info --all few.fdr
 for said in "of the calls made 566,195 were filtered" "every call not filtered is kept"; do
     grep -q "$said" out.txt || fail "info of few calls: no '$said' in the table of ages"
 done
@@ -129,7 +129,7 @@ END
 
 # ---- info -----------------------------------------------------------------------------------------------------------
 for f in cg two lu; do
-    expect 0 "info $f" "$fdr" info $f.fdr
+    expect 0 "info --all $f" "$fdr" info --all $f.fdr
     grep -q '^detail by age' out.txt || fail "info $f has no ages"
     ! grep -q 'more than . locations' out.txt || fail "info $f: locations are left out"
     expect 0 "info --json $f" "$fdr" info --json $f.fdr
@@ -162,7 +162,7 @@ END
 
 expect 0 "replay of a deep program" "$fdr" replay "$corpus/lua-json.r0.t0.evt.zst" --buffer 1M -o deep.fdr
 for f in deep lu; do
-    expect 0 "info $f" "$fdr" info $f.fdr
+    expect 0 "info $f" "$fdr" info --all $f.fdr
     mv out.txt $f.info.txt
     expect 0 "info --json $f" "$fdr" info --json $f.fdr
     mv out.txt $f.info.json
@@ -311,11 +311,11 @@ for by in region path class depth location; do
     expect 0 "stats --json --by $by" "$fdr" stats --json --by $by cg.fdr
     mv out.txt stats.$by.json
 done
-"$fdr" stats lu.fdr >all.txt
+"$fdr" stats --all lu.fdr >all.txt
 expect 0 "stats --limit 0" "$fdr" stats --limit 0 lu.fdr
 cmp out.txt all.txt || fail "stats --limit 0: is not all"
 expect 0 "stats --limit 2" "$fdr" stats --limit 2 lu.fdr
-grep -q '^# and [0-9]* more rows$' out.txt || fail "stats --limit 2: does not say that there are more"
+grep -q '^# and [0-9]* more rows: --all$' out.txt || fail "stats --limit 2: does not say that there are more"
 expect 0 "stats --events" "$fdr" stats --events lu.fdr
 if grep -q "edges of calls are rounded" out.txt; then fail "stats --events: speaks of rounding where there is none"; fi
 expect 0 "replay at 128 ns" "$fdr" replay "$corpus/npb-cg.r0.t0.evt.zst" --resolution 128ns --buffer 16M -o coarse.fdr

@@ -64,7 +64,7 @@ int main(void)
     assert(mkdtemp(folder));
     record();
     assert(lines_with("\"calls\": 2, ", "tree --json") == SIBLINGS);
-    assert(lines_with(" 2  sibling_", "stats --by path") == SIBLINGS);
+    assert(lines_with(" 2  sibling_", "stats --all --by path") == SIBLINGS);
     assert(lines_with("sibling_", "export --to folded -o -") == SIBLINGS);
     unlink(fdr_last_snapshot());
     fdr_finalize();

@@ -63,7 +63,7 @@ static const char *pager_command(void)
 void start_pager(void)
 {
     int ends[2];
-    const char *command = isatty(STDOUT_FILENO) ? pager_command() : NULL;
+    const char *command = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) ? pager_command() : NULL;
     if (!command || pipe(ends) != 0) return;
     pager = fork();
     if (pager == 0) {

@@ -15,7 +15,7 @@ bool terminal_colours(void);
 /* "\033[1m" or "": begins bold text, or ends all styles. */
 const char *bold(void);
 const char *plain_again(void);
-/* Sends standard output through FDR_PAGER, PAGER or less, if it is a terminal; the pager ends at once if all fits. */
+/* Sends standard output through FDR_PAGER, PAGER or less, if a person sits at the terminal; it ends at once if all fits. */
 void start_pager(void);
 
 /* Prints `text` behind a label of 11 columns; longer texts go on below, as wide as the terminal. label "": no label. */
