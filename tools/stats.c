@@ -7,7 +7,7 @@
 #include "tools/common/fast_output.h"
 #include "tools/common/short_names.h"
 #include "tools/common/terminal.h"
-#include "tools/common/waiting_names.h"
+#include "tools/common/region_waits.h"
 #include "tools/counters.h"
 #include "tools/samples.h"
 #include "tools/stats.h"

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The tables of fdr stats: rows of figures (stats.c), events without duration (stats_points.c), call paths (stats_path.c), the ledger (stats_ledger.c), epochs
- * (stats_epoch.c), equal slices of time (stats_time.c), the longest calls (stats_longest.c). */
+/* The tables of fdr stats.
+ *
+ *   stats.c         rows of figures       stats_points.c   events without duration
+ *   stats_path.c    call paths            stats_ledger.c   the ledger
+ *   stats_epoch.c   epochs                stats_time.c     equal slices of time
+ *   stats_longest.c the longest calls     stats_layout.c   how a table fits the terminal */
 #ifndef FDRI_TOOLS_STATS_H
 #define FDRI_TOOLS_STATS_H
 

@@ -12,10 +12,12 @@
 #include "tools/common/selection.h"
 #include "tools/common/short_names.h"
 
+enum { LINES = 100 };
+
 struct arguments {
     struct file_list files;
     const char *path; /* for messages */
-    bool json, share_given;
+    bool all, json, share_given;
     double min_share; /* percent */
     struct selection selection;
 };
@@ -23,6 +25,7 @@ struct arguments {
 /* The common filter --depth is the limit: --depth ..3 shows the three outermost levels. */
 static const struct argp_option options[] = {
     {"min-share", 's', "PERCENT", 0, "Leave out paths with less of the whole time (0.1 for people, 0 for --json)", 0},
+    {"all", 'a', 0, 0, "All lines, not the first 100; share and depth still count", 0},
     {"json", 'j', 0, 0, "Nested objects", 0},
     {0}};
 
@@ -42,6 +45,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &a->selection; return 0;
     case 's': parse_share(state, a, text); return 0;
+    case 'a': a->all = true; return 0;
     case 'j': a->json = true; return 0;
     case ARGP_KEY_ARG: return some_files(state, key, text, &a->files);
     case ARGP_KEY_END:
@@ -58,6 +62,7 @@ struct view {
     const struct calltree *tree;
     const struct fdr_file *file;
     uint64_t total_ns, least_ns;
+    size_t lines, most; /* printed; at most */
 };
 
 static int by_time(const void *a, const void *b, void *context)
@@ -163,7 +168,7 @@ static void not_kept_line(const struct view *v, uint64_t ns, const struct margin
     out_text("(not kept)\n");
 }
 
-static void subtree(const struct view *v, uint32_t parent, struct margin *m)
+static void subtree(struct view *v, uint32_t parent, struct margin *m)
 {
     size_t count;
     uint32_t *ids = sorted_children(v->tree, parent, &count);
@@ -171,18 +176,19 @@ static void subtree(const struct view *v, uint32_t parent, struct margin *m)
     uint64_t gone = v->tree->node[parent].not_kept_ns;
     bool tell = gone && gone >= v->least_ns;
     if (tell) not_kept_line(v, gone, m, count > 0);
-    for (size_t i = 0; i < shown && !out.failed; i++) {
+    for (size_t i = 0; i < shown && !out.failed && v->lines < v->most; i++) {
         bool more = i + 1 < shown || shown < count;
+        v->lines++;
         node_line(v, &v->tree->node[ids[i]], m, more);
         if (!push_margin(m, more)) break;
         subtree(v, ids[i], m);
         m->depth--;
     }
-    if (shown < count) hidden_line(v, ids + shown, count - shown, m);
+    if (shown < count && v->lines < v->most) hidden_line(v, ids + shown, count - shown, m);
     free(ids);
 }
 
-static int print_text(const struct view *v)
+static int print_text(struct view *v)
 {
     struct margin m = {0};
     bool gone = false;
@@ -193,6 +199,7 @@ static int print_text(const struct view *v)
             "# (not kept): calls that were thinned out; about, by each function's own share in the exact totals\n");
     out_text("   inclusive    share    exclusive          calls  call path\n");
     subtree(v, 0, &m);
+    if (v->lines == v->most) out_text("# and more: --all; --depth ..N and --min-share show less\n");
     free(m.more);
     return out_finish();
 }
@@ -251,7 +258,7 @@ static int tree(const struct arguments *a, struct fdr_file *file)
     }
     calltree_correct(&t, file);
     double percent = a->share_given ? a->min_share : a->json ? 0 : 0.1;
-    struct view v = {&t, file, calltree_total(&t), 0};
+    struct view v = {&t, file, calltree_total(&t), 0, 0, a->all ? SIZE_MAX : LINES};
     v.least_ns = (uint64_t)((double)v.total_ns * percent / 100);
     int status = a->json ? print_nested(&v) : print_text(&v);
     calltree_free(&t);

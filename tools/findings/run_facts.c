@@ -54,8 +54,8 @@ struct thread_facts *thread_facts(const struct run_facts *f, uint32_t location)
 
 /* ---- distributions ---- */
 
-/* Calls are unlike the others if few of them take far longer, and nothing lies between: a tail that thins out slowly is
- * what such a region does. */
+/* Calls are unlike the others if few of them take far longer, and nothing lies between. A tail that thins out slowly is
+ * no such thing. */
 static void set_slow(struct region_facts *r)
 {
     enum { FACTOR = 8, EMPTY = 2 /* powers of two between the two kinds */ };

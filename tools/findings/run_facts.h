@@ -4,7 +4,7 @@
 #define FDRI_TOOLS_RUN_FACTS_H
 
 #include "tools/common/stat_rows.h"
-#include "tools/common/waiting_names.h"
+#include "tools/common/region_waits.h"
 #include "tools/findings/findings.h"
 
 /* Least number of calls that make a distribution. */

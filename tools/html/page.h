@@ -5,7 +5,7 @@
  *   document.c      the order of the page         data.c          what the scripts know, as JSON
  *   prepare.c       what takes long, in threads
  *   overview.c      calls of the whole run        first_screen.c  facts as plain HTML
- *   findings.c      what stands out, with its place
+ *   page_findings.c what stands out, with its place
  *
  * Neighbours: view/ says what a window of time shows, tools/findings/ and tools/story/ what stands out and what happened, web/ holds the scripts; recordings are read through
  * fdr/reader.h alone. */
@@ -68,7 +68,7 @@ json_t *page_data(const struct page *page);
 /* The calls of all locations of a file as columns of u32, to be freed; docs/PAGE.md. NULL: out of memory. */
 uint32_t *page_overview(const struct page *page, size_t file, size_t *bytes);
 
-/* ---- findings.c, first_screen.c ---- */
+/* ---- page_findings.c, first_screen.c ---- */
 
 struct page_finding {
     struct finding finding;

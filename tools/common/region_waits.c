@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which regions wait, by the words of their names. */
-#include "tools/common/waiting_names.h"
+#include "tools/common/region_waits.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which regions wait, by the words of their names. A guess: those who show it say so. */
-#ifndef FDRI_TOOLS_COMMON_WAITING_NAMES_H
-#define FDRI_TOOLS_COMMON_WAITING_NAMES_H
+#ifndef FDRI_TOOLS_COMMON_REGION_WAITS_H
+#define FDRI_TOOLS_COMMON_REGION_WAITS_H
 
 #include <stdbool.h>
 
