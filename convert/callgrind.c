@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The profile format of callgrind, for callgrind_annotate and KCachegrind: for each function its own time, and for each
- * function that it calls the calls and their time. Calls through different paths are summed up by caller and callee. */
+/* The profile format of callgrind, for callgrind_annotate and KCachegrind. A function has its own time. Below it stand
+ * the functions that it calls, with the number and the time of these calls. Calls through different paths are summed up by caller and callee. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

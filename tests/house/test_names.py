@@ -5,7 +5,8 @@
 
 - A global symbol of an object file of a library is `fdri_ROOM` or begins with `fdri_ROOM_`, unless a public header
   declares it, or it is a hook with a name from outside. ROOM is the last folder of the file; of a file directly in
-  base/ it is the file's own name. Rooms named pressure keep their names.
+  base/ it is the file's own name. Rooms named pressure keep their names. fdri_FOLDER_ROOM is the row of a room in a
+  table of the folder around it.
 - A header outside include/ defines no struct, enum or macro of the public prefix fdr_, FDR_. Types that a public header
   declares are defined inside.
 - No two files of the product share a name, and no two tests."""
@@ -48,7 +49,8 @@ def symbols(build, known, bad):
             for symbol in (line.split()[-1] for line in listing.splitlines()):
                 count += 1
                 own = "fdri_" + room(source)
-                if symbol in known | FOREIGN or symbol == own or symbol.startswith(own + "_"):
+                row = f"fdri_{os.path.basename(os.path.dirname(os.path.dirname(source)))}_{room(source)}"
+                if symbol in known | FOREIGN or symbol in (own, row) or symbol.startswith(own + "_"):
                     continue
                 if room(source) != "pressure" and not symbol.startswith("__"):
                     bad.append(f"{source}: {symbol} does not begin with {own}_")
