@@ -155,12 +155,16 @@ static void write_events(struct fdri_otf2 *o)
 
 static void write_local(struct fdri_otf2 *o, OTF2_LocationRef location, uint64_t shift_ns)
 {
+    uint64_t from = o->from_ns > shift_ns ? o->from_ns - shift_ns : 0;
+    uint64_t to = o->to_ns > shift_ns ? o->to_ns - shift_ns : 0;
     OTF2_DefWriter *writer = OTF2_Archive_GetDefWriter(o->archive, location);
     if (!writer) {
         if (!o->error) o->error = -EIO;
         return;
     }
-    if (shift_ns) fdri_otf2_check(o, OTF2_DefWriter_WriteClockOffset(writer, o->from_ns, (int64_t)shift_ns, 0));
+    /* Readers correct times between two offsets. */
+    if (shift_ns) fdri_otf2_check(o, OTF2_DefWriter_WriteClockOffset(writer, from, (int64_t)shift_ns, 0));
+    if (shift_ns) fdri_otf2_check(o, OTF2_DefWriter_WriteClockOffset(writer, to + 1, (int64_t)shift_ns, 0));
     fdri_otf2_check(o, OTF2_Archive_CloseDefWriter(o->archive, writer));
 }
 

@@ -194,6 +194,27 @@ def markers(name, path, out):
     x.same(f"{name}: reductions are markers", got, want)
 
 
+def hosts():
+    """Two hosts whose clocks began at different times: OTF2's reader puts them on one line, by the offset in the archive."""
+    program = x.compiled(x.PROGRAM)
+    other = f"{x.work}/other-host"
+    with open(other, "w") as f:
+        f.write(f"#!/bin/sh\nexec unshare -u -T --monotonic 5000 sh -c 'hostname other && exec {program} 3'\n")
+    os.chmod(other, 0o755)
+    if subprocess.run([other], capture_output=True, check=False, cwd=x.work, env=os.environ | {"FDR_DIR": x.work}).returncode:
+        print("note: no time namespaces here, so no second host")
+        return
+    files = [x.record(program, "3"), x.record(other)]
+    x.tool("export", *files, "--to", "otf2", "-o", "hosts")
+    second = 1 + max(r["location"] for r in x.dump(files[0]))
+    got = [[g[1] for _, g, _ in read(f"{x.work}/hosts/traces.otf2") if (g[0] >= second) == late] for late in (False, True)]
+    rows = [[r["time"] for r in x.dump(f) if r["kind"] != "resolve"] for f in files]
+    shifts = [{g - r for g, r in zip(sorted(got[i]), sorted(rows[i]))} for i in range(2)]
+    x.check([len(g) for g in got] == [len(r) for r in rows], "two hosts: all events")
+    x.check(all(len(s) == 1 for s in shifts) and abs(max(shifts[0]) - min(shifts[1]) - 5000 * 10**9) < 10**9,
+            "two hosts on one line of time", shifts)
+
+
 def mpi():
     """Message n of a sender has n bytes: so pairs by order, as a viewer makes them, show their truth."""
     run = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
@@ -293,5 +314,6 @@ if __name__ == "__main__":
     x.fails_whole(all_["given back"], "otf2")
     x.check(x.tool("export", all_["nothing"], "--to", "otf2", "-o", "-").returncode == 64, "an archive is no stream")
     many_locations()
+    hosts()
     mpi()
     x.end()
