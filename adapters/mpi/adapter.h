@@ -11,7 +11,7 @@
  *   collectives.c     operations and their bytes           adapter_parts.h    what these files share
  *   numbers.c         counts messages and collectives      receive_order.c    receives whose number is open
  *   identities.c      communicators of equal identity      numbers.h          the door of these three
- *   state.c, state.h  what each thread is in and waits for
+ *   state.c, state.h  what each thread is in, waits for    pcontrol.c        MPI_Pcontrol
  *
  * Above it: the public header. */
 #ifndef FDRI_MPI_ADAPTER_H

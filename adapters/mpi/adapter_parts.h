@@ -75,7 +75,9 @@ void fdri_mpi_completion_after(struct fdri_mpi_call *c, struct fdri_mpi_completi
 /* ---- collectives.c ---- */
 void fdri_mpi_collectives_begin(const struct fdri_mpi_call *c, struct fdri_mpi_posting *p);
 void fdri_mpi_collectives_end(const struct fdri_mpi_call *c, const struct fdri_mpi_posting *p, int error);
+/* Non-blocking: it has begun. Persistent: it begins at each start. */
 void fdri_mpi_collectives_posted(const struct fdri_mpi_call *c, int error);
+void fdri_mpi_collectives_started(struct fdri_mpi_pending *p);
 
 /* ---- identities.c: a communicator was made ---- */
 void fdri_mpi_identities_created(const struct fdri_mpi_call *c);

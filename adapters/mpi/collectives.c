@@ -154,15 +154,17 @@ static struct collective describe(const struct fdri_mpi_call *c)
     return o;
 }
 
-static void begin(const struct fdri_mpi_call *c, const struct fdri_mpi_members *group, uint64_t *ordinal)
+/* root: world rank; UINT32_MAX: none. */
+static void begin(const struct fdri_mpi_members *group, uint32_t operation, uint32_t root, uint64_t *ordinal)
 {
-    *ordinal = fdri_mpi_collective_begins(group, c->f->operation, fdri_mpi_root_of(c, group));
-    fdr_collective_begin_nth(c->f->operation, group ? group->id : 0, *ordinal);
+    *ordinal = fdri_mpi_collective_begins(group, operation, root);
+    fdr_collective_begin_nth(operation, group ? group->id : 0, *ordinal);
 }
 
 void fdri_mpi_collectives_begin(const struct fdri_mpi_call *c, struct fdri_mpi_posting *p)
 {
-    begin(c, fdri_mpi_members_known(fdri_mpi_handle(c, FDRI_MPI_comm, FDRI_MPI_COMM)), &p->ordinal);
+    const struct fdri_mpi_members *group = fdri_mpi_members_known(fdri_mpi_handle(c, FDRI_MPI_comm, FDRI_MPI_COMM));
+    begin(group, c->f->operation, fdri_mpi_root_of(c, group), &p->ordinal);
 }
 
 void fdri_mpi_collectives_end(const struct fdri_mpi_call *c, const struct fdri_mpi_posting *p, int error)
@@ -173,16 +175,23 @@ void fdri_mpi_collectives_end(const struct fdri_mpi_call *c, const struct fdri_m
     if (p->ordinal != FDR_ORDINAL_UNKNOWN) fdri_mpi_collective_ended(o.group);
 }
 
+void fdri_mpi_collectives_started(struct fdri_mpi_pending *p)
+{
+    bool one_group = p->group && !p->group->inter;
+    begin(p->group, p->operation, one_group ? (uint32_t)p->root : UINT32_MAX, &p->ordinal);
+}
+
 void fdri_mpi_collectives_posted(const struct fdri_mpi_call *c, int error)
 {
     if (error) return;
     struct collective o = describe(c);
     struct fdri_mpi_pending p = {.kind = FDRI_MPI_PENDING_COLL,
+                                 .persistent = c->f->kind == FDRI_MPI_coll_init,
                                  .operation = c->f->operation,
                                  .group = o.group,
                                  .root = o.root,
                                  .sent = o.sent,
                                  .received = o.received};
-    begin(c, o.group, &p.ordinal);
+    if (!p.persistent) fdri_mpi_collectives_started(&p);
     fdri_mpi_requests_put(FDRI_MPI_OF_REQUESTS, fdri_mpi_handle_at(c, FDRI_MPI_request, FDRI_MPI_REQUEST, 0), &p);
 }

@@ -75,7 +75,8 @@ static void after(struct fdri_mpi_call *c, struct fdri_mpi_pending *taken, struc
 {
     switch (c->f->kind) {
     case FDRI_MPI_coll: fdri_mpi_collectives_end(c, p, error); break;
-    case FDRI_MPI_icoll: fdri_mpi_collectives_posted(c, error); break;
+    case FDRI_MPI_icoll:
+    case FDRI_MPI_coll_init: fdri_mpi_collectives_posted(c, error); break;
     case FDRI_MPI_send: fdri_mpi_messages_sent(c, p, error); break;
     case FDRI_MPI_recv: fdri_mpi_messages_received(c, p, error); break;
     case FDRI_MPI_sendrecv: fdri_mpi_messages_sent(c, p, error), fdri_mpi_messages_received(c, p, error); break;

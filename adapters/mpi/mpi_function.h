@@ -66,6 +66,7 @@ enum fdri_mpi_kind {
     FDRI_MPI_mrecv,
     FDRI_MPI_coll,
     FDRI_MPI_icoll,
+    FDRI_MPI_coll_init,
     FDRI_MPI_comm_free,
     FDRI_MPI_comm_new,
     FDRI_MPI_cancel,

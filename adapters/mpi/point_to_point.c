@@ -147,24 +147,24 @@ static void start(struct fdri_mpi_pending *p)
 {
     p->active = true;
     if (p->kind == FDRI_MPI_PENDING_RECV) fdri_mpi_receive_posts(&p->receive, false);
-    else p->send = fdri_mpi_number_take(FDRI_MPI_SENT, p->group, (uint32_t)p->peer, p->tag, true);
+    if (p->kind == FDRI_MPI_PENDING_SEND)
+        p->send = fdri_mpi_number_take(FDRI_MPI_SENT, p->group, (uint32_t)p->peer, p->tag, true);
 }
 
 static void started(struct fdri_mpi_pending *p)
 {
-    if (p->kind == FDRI_MPI_PENDING_RECV) {
-        fdri_mpi_receive_posted(&p->receive, false);
-    } else {
-        fdri_mpi_number_posted(&p->send);
-        record_send(p);
-    }
+    if (p->kind == FDRI_MPI_PENDING_RECV) fdri_mpi_receive_posted(&p->receive, false);
+    if (p->kind == FDRI_MPI_PENDING_COLL) fdri_mpi_collectives_started(p);
+    if (p->kind != FDRI_MPI_PENDING_SEND) return;
+    fdri_mpi_number_posted(&p->send);
+    record_send(p);
 }
 
 static void not_started(struct fdri_mpi_pending *p)
 {
     p->active = false;
     if (p->kind == FDRI_MPI_PENDING_RECV) fdri_mpi_receive_posted(&p->receive, true);
-    else fdri_mpi_number_undo(&p->send);
+    if (p->kind == FDRI_MPI_PENDING_SEND) fdri_mpi_number_undo(&p->send);
 }
 
 static void each_request(const struct fdri_mpi_call *c, void (*act)(struct fdri_mpi_pending *p))

@@ -72,6 +72,13 @@ def once(path):
             bad.append(f"{path}: {row['name']} of {row['file']}")
 
 
+def markers(path):
+    text = subprocess.run([FDR, "dump", "-j", "--class", "marker", path], capture_output=True, text=True, check=True).stdout
+    found = [(e["name"], e["attributes"]["value"]) for e in json.loads(text)]
+    if found != [("MPI_Pcontrol", 2)]:
+        bad.append(f"{path}: MPI_Pcontrol: {found}")
+
+
 def partners(path, rank):
     """Peers are ranks of the world, however the communicators number them."""
     text = subprocess.run([FDR, "dump", "-j", "--class", "message", path], capture_output=True, text=True,
@@ -95,6 +102,8 @@ def compare(what, folder, lines):
             bad.append(f"{what}: {path}: check")
         found = f"rank {rank} {counted(path)}"
         partners(path, rank)
+        if "traffic.c" in what:
+            markers(path)
         once(path)
         if found != line:
             bad.append(f"{what}: recorded '{found}', the program counted '{line}'")

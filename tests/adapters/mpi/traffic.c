@@ -149,6 +149,23 @@ static void posted_collectives(void)
     MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
 }
 
+/* A persistent collective is one operation each time that it starts. */
+static void persistent_collectives(void)
+{
+#if MPI_VERSION >= 4
+    MPI_Request request[2];
+    MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &request[0]);
+    MPI_Allreduce_init(buffer, other, 4, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &request[1]);
+    for (int i = 0; i < 3; i++) {
+        MPI_Startall(2, request), together(0, 0), together(16, 16);
+        MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
+        MPI_Wait(&request[0], MPI_STATUS_IGNORE); /* not started: nothing ends */
+    }
+    MPI_Request_free(&request[0]);
+    MPI_Request_free(&request[1]);
+#endif
+}
+
 /* Messages on communicators that come and go: ranks in them are others than in the world. */
 static void communicators(void)
 {
@@ -178,6 +195,8 @@ int main(int argc, char **argv)
     collective(MPI_COMM_WORLD);
     collective(MPI_COMM_SELF);
     posted_collectives();
+    persistent_collectives();
+    MPI_Pcontrol(2, "more", 3.0);
     communicators();
     MPI_Finalize();
     MPI_Finalized(&flag);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* What a wrapped MPI call costs beside the call itself and beside a recorded region. For mpi.py, which compiles it
+ * with the MPI library's own compiler and preloads libfdr-mpi.
+ *
+ *     mpi_calls WHAT CALLS     prints ns a call. WHAT: direct, wrapped (MPI_Comm_rank); region (fdr_enter and fdr_leave
+ *                              around nothing); send-direct, send-wrapped (an MPI_Sendrecv of 8 bytes with itself) */
+#include <fdr/fdr.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static void calls(const char *what, long n)
+{
+    int rank;
+    double in = 1, out = 2;
+    MPI_Comm self = MPI_COMM_SELF;
+    fdr_region region = fdr_region_define("region", "mpi_calls.c", 1);
+    if (!strcmp(what, "direct"))
+        for (long i = 0; i < n; i++) PMPI_Comm_rank(self, &rank);
+    else if (!strcmp(what, "wrapped"))
+        for (long i = 0; i < n; i++) MPI_Comm_rank(self, &rank);
+    else if (!strcmp(what, "region"))
+        for (long i = 0; i < n; i++) fdr_enter(region), fdr_leave(region);
+    else if (!strcmp(what, "send-direct"))
+        for (long i = 0; i < n; i++)
+            PMPI_Sendrecv(&out, 1, MPI_DOUBLE, 0, 1, &in, 1, MPI_DOUBLE, 0, 1, self, MPI_STATUS_IGNORE);
+    else if (!strcmp(what, "send-wrapped"))
+        for (long i = 0; i < n; i++)
+            MPI_Sendrecv(&out, 1, MPI_DOUBLE, 0, 1, &in, 1, MPI_DOUBLE, 0, 1, self, MPI_STATUS_IGNORE);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3) return 64;
+    long n = atol(argv[2]);
+    MPI_Init(&argc, &argv);
+    calls(argv[1], n / 10 + 1);
+    double from = now();
+    calls(argv[1], n);
+    printf("%.2f\n", (now() - from) / (double)n);
+    MPI_Finalize();
+    return 0;
+}
