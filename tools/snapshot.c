@@ -11,17 +11,22 @@
 
 #include "tools/common/verbs.h"
 #include "tools/common/live_files.h"
+#include "tools/job_processes.h"
 
 struct arguments {
     char **processes;
     int count;
-    const char *out, *reason;
+    const char *out, *reason, *job;
     bool json;
 };
 
 static const struct argp_option options[] = {
     {"output", 'o', "OUT", 0, "The new file, or a directory for it; default: the working directory", 0},
     {"reason", 'r', "TEXT", 0, "The reason stored in the snapshot (outside)", 0},
+    {"job", 'J', "ID", 0,
+     "All ranks of a job that run on this machine: ID is the launcher's name of the job (the note mpi.job), or the "
+     "process number of mpirun or mpiexec",
+     0},
     {"json", 'j', 0, 0, "Report as JSON", 0},
     {0}};
 
@@ -32,6 +37,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     switch (key) {
     case 'o': a->out = text; return 0;
     case 'r': a->reason = text; return 0;
+    case 'J': a->job = text; return 0;
     case 'j': a->json = true; return 0;
     case ARGP_KEY_ARGS:
         a->processes = state->argv + state->next;
@@ -41,7 +47,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
                 argp_error(state, "not a process number: '%s'", a->processes[i]);
         return 0;
     case ARGP_KEY_END:
-        if (a->count == 0) argp_error(state, "a PID is needed");
+        if (a->count == 0 && !a->job) argp_error(state, "a PID or --job is needed");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -135,13 +141,11 @@ static int write_named(const struct arguments *a, uint32_t pid, char *path, size
     return e;
 }
 
-static int take_one(const struct arguments *a, const char *process, json_t *list)
+static int take_one(const struct arguments *a, uint32_t pid, json_t *list)
 {
     char path[4096] = "", message[512] = "", size[HUMAN_BYTES];
-    uint64_t pid = 0;
     struct stat st = {0};
-    parse_count(process, &pid);
-    int e = write_named(a, (uint32_t)pid, path, sizeof path, message, sizeof message);
+    int e = write_named(a, pid, path, sizeof path, message, sizeof message);
     if (e) {
         complain("%s", message[0] ? message : strerror(-e));
         return COULD_NOT;
@@ -159,27 +163,53 @@ static int take_one(const struct arguments *a, const char *process, json_t *list
     return DONE;
 }
 
+static int take_named(const struct arguments *a, json_t *list)
+{
+    int status = DONE;
+    for (int i = 0; i < a->count; i++) {
+        uint64_t pid = 0;
+        parse_count(a->processes[i], &pid);
+        status = worse(status, take_one(a, (uint32_t)pid, list));
+    }
+    return status;
+}
+
+/* A rank that ends meanwhile, or may not be read, is said; the others are taken. */
+static int take_job(const struct arguments *a, json_t *list)
+{
+    uint32_t *pid;
+    size_t count;
+    int status = processes_of_job(a->job, &pid, &count);
+    for (size_t i = 0; pid && i < count; i++) status = worse(status, take_one(a, pid[i], list));
+    free(pid);
+    if (count == 0) {
+        complain("--job %s: no rank of it has a live recording in %s", plain_name(a->job), plain_name(live_directory()));
+        return COULD_NOT;
+    }
+    return status;
+}
+
 int verb_snapshot(int argc, char **argv)
 {
     static const struct argp argp = {
         options,
         parse,
-        "PID...",
-        "Copies the recording of a process into a snapshot, without its help. The process may hang, be stopped or "
+        "[PID...]",
+        "Copies the recordings of processes, or of all ranks of a job, into snapshots, without their help. The process may hang, be stopped or "
         "block every signal. Nothing is written to the process. Needs the same user, or root.",
         NULL,
         NULL,
         NULL};
     struct arguments a = {0};
-    int status = DONE;
+    int status;
     parse_arguments(&argp, argc, argv, &a);
-    if (a.count > 1 && a.out && !is_directory(a.out)) {
+    if ((a.count > 1 || a.job) && a.out && !is_directory(a.out)) {
         complain("-o %s: several processes need a directory", a.out);
         return USAGE;
     }
     setenv("FDR_SYMBOLS", "0", 0);
     json_t *list = json_array();
-    for (int i = 0; i < a.count; i++) status = worse(status, take_one(&a, a.processes[i], list));
+    status = worse(take_named(&a, list), a.job ? take_job(&a, list) : DONE);
     if (a.json) return worse(status, print_json(list));
     json_decref(list);
     return worse(status, finish_output());

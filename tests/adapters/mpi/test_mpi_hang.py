@@ -165,6 +165,22 @@ def state_is_shown(names, base):
         bad.append(f"{names[1]}, state: {waits}")
 
 
+def all_ranks_at_once(names, base):
+    """fdr snapshot --job takes all ranks of a launcher; the snapshots prove what the processes did."""
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as taken:
+        job = subprocess.Popen([names[1], "-n", "3", "env", f"LD_PRELOAD={LIBRARY}", base, "circle"],
+                               env=environment(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               stdin=subprocess.DEVNULL)
+        what = f"{names[1]} snapshot --job"
+        if until_it_is_said(what, folder, 3, [], "hang", "cycle", [0, 1, 2]):
+            done = subprocess.run([FDR, "snapshot", "--job", str(job.pid), "-o", taken], env=environment(folder),
+                                  capture_output=True, text=True, check=False)
+            seen, _ = look(taken, [])
+            if done.returncode or len(glob.glob(f"{taken}/*.fdr")) != 3 or not seen or seen["judgement"] != "hang":
+                bad.append(f"{what}: status {done.returncode}, {os.listdir(taken)}, {done.stderr}: {seen}")
+        end(job, folder)
+
+
 def main():
     installed = [n for n in LIBRARIES if there(n[0]) and there(n[1])]
     if not os.path.exists(LIBRARY) or not installed:
@@ -177,6 +193,7 @@ def main():
                            check=True)
             state_is_shown(names, base)
             healthy(names, base)
+            all_ranks_at_once(names, base)
             for run in RUNS:
                 hang(names, base, *run)
     for line in bad:
