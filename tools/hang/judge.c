@@ -309,7 +309,7 @@ static void find_behind(struct work *w, size_t i)
     for (size_t k = 0; k < e->count; k++) {
         const struct job_rank *t = &w->job->rank[e->to[k]];
         if (!is_end_of_chain(w->v, e->to[k])) continue;
-        if (is_left_by_some(w, e->to[k])) continue;
+        if (was_told(w, e->to[k]) || is_left_by_some(w, e->to[k])) continue;
         if (e->group != SIZE_MAX && begun_by(t, r->wait.comm) != least) continue;
         enum judgement j = waiting_for(w, i) < least_wait_ns ? NOTHING : judge_one(w->job, t);
         blame(w, finding_for(w, kind_of(t, false), j, i), e->to[k]);

@@ -141,10 +141,34 @@ static void say_circle(const struct job *job, const struct finding *f, char *tex
     if (f->behinds > TOLD) add(text, bytes, "; ...");
 }
 
+static bool holds(const uint32_t *list, size_t count, uint32_t rank)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i] == rank) return true;
+    return false;
+}
+
+/* "rank 0 calls ..., rank 1 calls ...: these do not fit" */
+static void say_no_majority(const struct job *job, const struct finding *f, char *text, size_t bytes)
+{
+    enum { TOLD = 3 };
+    char call[160];
+    for (size_t i = 0; i < f->behinds && i < TOLD; i++) {
+        const struct job_rank *r = &job->rank[job_find(job, f->behind[i])];
+        add(text, bytes, "%srank %u calls %s", i ? "; " : "", r->rank,
+            hang_call_text(job, &r->wait, call, sizeof call));
+    }
+    add(text, bytes, "%s: these do not fit", f->behinds > TOLD ? "; ..." : "");
+}
+
 static void say_mismatch(const struct job *job, const struct finding *f, char *text, size_t bytes)
 {
     const struct job_rank *odd = &job->rank[f->one], *r = &job->rank[f->waits];
     char call[160];
+    if (holds(f->behind, f->behinds, r->rank)) {
+        say_no_majority(job, f, text, bytes);
+        return;
+    }
     add_ranks(f->behind, f->behinds, text, bytes);
     if (!odd->wait.in_call || odd->wait.comm != r->wait.comm || odd->wait.ordinal != r->wait.ordinal) {
         add(text, bytes, " left %s, where %zu other%s", hang_call_text(job, &r->wait, call, sizeof call), f->waitings,
@@ -152,13 +176,6 @@ static void say_mismatch(const struct job *job, const struct finding *f, char *t
         return;
     }
     add(text, bytes, f->behinds == 1 ? " calls %s" : " call %s", hang_call_text(job, &odd->wait, call, sizeof call));
-    if (!f->waitings) {
-        for (size_t i = 1; i < f->behinds && i < 3; i++)
-            add(text, bytes, ", rank %u %s", f->behind[i],
-                hang_call_text(job, &job->rank[job_find(job, f->behind[i])].wait, call, sizeof call));
-        add(text, bytes, ": these do not fit");
-        return;
-    }
     add(text, bytes, ", where ");
     if (f->waitings == 1) add(text, bytes, "rank %u calls", f->waiting[0]);
     else add(text, bytes, "%zu others call", f->waitings);
@@ -216,15 +233,18 @@ void hang_say_why(const struct job *job, const struct finding *f, char *text, si
 
 static void say_nothing(const struct job *job, struct verdict *v)
 {
-    size_t waiting = 0, stopped = 0;
+    size_t waiting = 0, stopped = 0, dead = 0;
     for (size_t i = 0; i < job->ranks; i++) {
         waiting += v->class_of[i] == IS_WAITING;
         stopped += job->rank[i].stopped;
+        dead += job->rank[i].end == FAULT || job->rank[i].end == OUTSIDE;
     }
     if (v->judgement == NOTHING) {
-        snprintf(v->sentence, sizeof v->sentence, "nobody is behind: of %zu ranks, %zu wait in MPI", job->ranks,
-                 waiting);
-        snprintf(v->why, sizeof v->why, "no rank waits for one that has not come");
+        snprintf(v->sentence, sizeof v->sentence, "%s: of %zu ranks, %zu wait in MPI",
+                 v->findings ? "nobody waits for long" : "nobody is behind", job->ranks, waiting);
+        if (dead) add(v->sentence, sizeof v->sentence, ", and %zu were killed or died", dead);
+        snprintf(v->why, sizeof v->why, "%s",
+                 v->findings ? "waits of less than 1 s are usual" : "no rank waits for one that has not come");
         return;
     }
     snprintf(v->sentence, sizeof v->sentence,

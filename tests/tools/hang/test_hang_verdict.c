@@ -295,13 +295,6 @@ struct score {
     unsigned runs, hung, right, told, provable, proven, wrong_hangs, wrong_facts;
 };
 
-static bool holds(const uint32_t *list, size_t count, uint32_t rank)
-{
-    for (size_t i = 0; i < count; i++)
-        if (list[i] == rank) return true;
-    return false;
-}
-
 /* True if it had not begun the collective at the moment of its recording. */
 static bool truly_behind(const struct job *job, const struct finding *f, uint32_t rank)
 {
