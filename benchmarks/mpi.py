@@ -4,10 +4,10 @@
 
 Each program runs with two ranks, alone and with libfdr-mpi preloaded, by turns; every second pair begins with the
 recorded run. Figures are quotients of the processor time of the whole job (user and system, of all its processes), with
-a 95 % interval from the pairs. `calls x ns / run` is the number of recorded MPI calls times the price of one, over the
-processor time. The price of a call comes from mpi_calls.c: a wrapped call, less the call itself.
+a 95 % interval from the pairs. `calls x ns / run` is the number of recorded MPI calls and messages times the price of each, over the
+processor time. The prices come from mpi_calls.c: a wrapped call, less the call itself, without and with messages.
 
-    mpi.py [--pairs N] [--json FILE] [--figures]      --figures: Ilsche et al., figures 4 to 6; see mpi_figures.py
+    mpi.py [--pairs N] [--size N] [--json FILE]
 
 FDR_BUILD: a release build. Skipped is what is not installed (hpcc, scalapack-mpi-test)."""
 import argparse
@@ -86,7 +86,7 @@ def job(launcher, program, folder, recorded, **more):
 
 
 def calls_of(launcher, program, folder):
-    """The number of MPI calls of all ranks, and that of events that found no room."""
+    """Of all ranks: MPI calls, messages (both ends), and events that found no room."""
     job(launcher, program, folder, True, FDR_FINALIZE="snapshot")
     files = glob.glob(f"{folder}/*.fdr")
     rows = json.loads(subprocess.run([FDR, "stats", "--json", "--limit", "0", *files], check=True, capture_output=True,
@@ -94,7 +94,9 @@ def calls_of(launcher, program, folder):
     infos = json.loads(subprocess.run([FDR, "info", "--json", *files], check=True, capture_output=True, text=True).stdout)
     for f in files:
         os.remove(f)
-    return sum(r["calls"] for r in rows), sum(row["lost"] for i in infos for row in i["ledger"])
+    ledger = [row for i in infos for row in i["ledger"]]
+    messages = sum(row["presented"] for row in ledger if row["class"] == "message")
+    return sum(r["calls"] for r in rows), messages, sum(row["lost"] for row in ledger)
 
 
 def interval(values):
@@ -153,7 +155,8 @@ def programs(folder, size):
 
 def measure(name, library, program, folder, pairs, ns):
     launcher = library[1]
-    calls, lost = calls_of(launcher, program, folder)
+    calls, messages, lost = calls_of(launcher, program, folder)
+    price_ns = calls * ns["call"] + messages * (ns["sendrecv"] - ns["call"]) / 2
     quotients, seconds = [], []
     for i in range(pairs):
         order = (True, False) if i % 2 else (False, True)
@@ -164,15 +167,15 @@ def measure(name, library, program, folder, pairs, ns):
     middle, low, high = interval(quotients)
     alone = statistics.median(seconds)
     return {"program": name, "launcher": launcher, "cpu_s": alone, "quotient": middle, "low": low, "high": high,
-            "calls": calls, "lost": lost, "calls_x_ns": calls * ns / 1e9 / alone, "pairs": pairs}
+            "calls": calls, "messages": messages, "lost": lost, "calls_x_ns": price_ns / 1e9 / alone, "pairs": pairs}
 
 
 def report(rows, prices):
-    print("| program, 2 ranks | CPU s alone | recorded / alone | 95 % interval | MPI calls | lost | calls x ns / run |")
-    print("|---|---|---|---|---|---|---|")
+    print("| program, 2 ranks | CPU s alone | recorded / alone | 95 % interval | MPI calls | messages | lost | calls x ns / run |")
+    print("|---|---|---|---|---|---|---|---|")
     for r in rows:
         print(f"| {r['program']} ({r['launcher']}) | {r['cpu_s']:.2f} | {r['quotient']:.3f} | {r['low']:.3f} .. "
-              f"{r['high']:.3f} | {r['calls']:,} | {r['lost']} | {100 * r['calls_x_ns']:.2f} % |")
+              f"{r['high']:.3f} | {r['calls']:,} | {r['messages']:,} | {r['lost']} | {100 * r['calls_x_ns']:.2f} % |")
     print("\n| a wrapped call, ns | beside the call | a region | net | sendrecv with itself, beside it | net |")
     print("|---|---|---|---|---|---|")
     for p in prices.values():
@@ -195,8 +198,9 @@ def main():
             if shutil.which(library[0]) and shutil.which(library[1]):
                 prices[library] = price(*library, folder, a.calls)
         for name, library, program in programs(folder, a.size):
-            ns = prices[library]["call"] if library in prices else 0
-            rows.append(measure(name, library, program, folder, a.pairs, ns))
+            if library not in prices:
+                sys.exit(f"mpi: {library[0]} is needed")
+            rows.append(measure(name, library, program, folder, a.pairs, prices[library]))
     report(rows, prices)
     if a.json:
         with open(a.json, "w", encoding="utf-8") as f:

@@ -3,7 +3,8 @@
 # The benchmarks: `./dev bench [--write] [PART...]`. Prints one table and writes the tables behind it beside the raw
 # figures; --write also puts all of them into benchmarks/RESULTS.md.
 # Parts: call size steps filter reader whole cxx overhead counters samples memory bins stall crash (default: all of these),
-# and peers, which joins a comparison harness (FDR_PEERS).
+# and two that only run when asked for: peers, which joins a comparison harness (FDR_PEERS), and mpi, whose programs are
+# packages of Debian (mpi.py, mpi_figures.py; MPI_PAIRS: pairs of each program, 30).
 # Environment: FDR_BUILD, FDR_SOURCE (set by ./dev); ROUNDS (5); CALLS per process of the call benchmarks (4000000);
 # FDR_CORPUS and FDR_PEERS: folders with event streams (*.evt.zst) and with the harness; FDR_BENCH_OUT: where results go.
 set -euo pipefail
@@ -40,8 +41,8 @@ if [ "${1:-}" = --write ]; then
 fi
 for part in "$@"; do
     case $part in
-        call | size | steps | filter | reader | whole | cxx | overhead | counters | samples | memory | bins | stall | crash | peers) ;;
-        *) die "no part '$part'; parts: call size steps filter reader whole cxx overhead counters samples memory bins stall crash peers" ;;
+        call | size | steps | filter | reader | whole | cxx | overhead | counters | samples | memory | bins | stall | crash | peers | mpi) ;;
+        *) die "no part '$part'; parts: call size steps filter reader whole cxx overhead counters samples memory bins stall crash peers mpi" ;;
     esac
 done
 parts=" ${*:-call size steps filter reader whole cxx overhead counters samples memory bins stall crash} "
@@ -568,7 +569,14 @@ if wanted bins; then part_bins; fi
 if wanted stall; then part_stall; fi
 if wanted crash; then part_crash; fi
 
-if [ "$parts" != " peers " ]; then
+part_mpi()
+{
+    FDR_SOURCE=$source FDR_BUILD=$build python3 "$here/mpi.py" --pairs "${MPI_PAIRS:-30}" --json "$out/mpi.json" || note failed mpi programs
+    FDR_SOURCE=$source FDR_BUILD=$build python3 "$here/mpi_figures.py" --rounds "$rounds" --json "$out/mpi_figures.json" || note failed mpi figures
+}
+if wanted mpi; then part_mpi; fi
+
+if [ "$parts" != " peers " ] && [ "$parts" != " mpi " ]; then
     python3 "$here/report.py" table "$raw"
     python3 "$here/report.py" details "$raw" >"$out/details.md"
     if [ -n "$write" ]; then python3 "$here/report.py" write "$raw" "$write"; fi

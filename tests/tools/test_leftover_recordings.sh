@@ -288,7 +288,7 @@ v = json.load(open("out.txt"))
 assert v["region"] == "exchange" and v["missing_ranks"][:3] == [2, 4, 5] and len(v["missing_ranks"]) == 4096
 assert v["missing_rank_count"] == 1 + 2000000000 - 4, v["missing_rank_count"]
 END
-for pid in "${pids[@]}"; do rm -f "$live"/program.*."$pid".0.live.fdr; done
+for pid in "${pids[@]}"; do rm -f "$live"/program.*."$pid".*live.fdr; done
 
 # ---- collect -----------------------------------------------------------------------------------------------------
 mkdir kept
