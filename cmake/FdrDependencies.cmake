@@ -6,7 +6,7 @@ find_package(PkgConfig REQUIRED)
 set(THREADS_PREFER_PTHREAD_FLAG OFF)
 find_package(Threads REQUIRED)
 
-set(FDR_OPTIONAL urcu numa dw iberty papi otf2)
+set(FDR_OPTIONAL urcu numa dw iberty papi otf2 sqlite)
 set(FDR_FEATURES "")
 
 # fdr_find(<name> <pkg-config module>...): adds an interface library fdr_dep_<name> with plain -l names, so that
@@ -39,6 +39,7 @@ fdr_find(numa numa)
 fdr_find(dw libdw libelf)
 fdr_find(papi papi)
 fdr_find(otf2 otf2)
+fdr_find(sqlite sqlite3)
 
 # libiberty has no pkg-config file. It is a static library of position independent code on Debian.
 if(NOT "iberty" IN_LIST FDR_WITHOUT)

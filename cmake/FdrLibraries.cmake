@@ -232,7 +232,7 @@ endfunction()
 
 # The fdr command, on the two shared libraries as any other program would be.
 function(fdr_command)
-    file(GLOB_RECURSE files CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/*.c")
+    fdr_sources(files "${PROJECT_SOURCE_DIR}/tools/*.c")
     if(NOT files OR FDR_FUZZ)
         return()
     endif()
@@ -251,6 +251,9 @@ function(fdr_command)
     set_target_properties(fdr_command PROPERTIES INSTALL_RPATH "$ORIGIN/${up}")
     target_link_libraries(fdr_command PRIVATE fdr_flags PkgConfig::FDR_JANSSON PkgConfig::FDR_ZSTD PkgConfig::FDR_ZLIB
         Threads::Threads m)
+    if("sqlite" IN_LIST FDR_FEATURES)
+        target_link_libraries(fdr_command PRIVATE ${FDR_LIBS_sqlite})
+    endif()
     foreach(library fdr_fdr_shared fdr_reader_shared)
         if(TARGET ${library})
             target_link_libraries(fdr_command PRIVATE ${library})

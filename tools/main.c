@@ -30,6 +30,7 @@ static const struct verb verbs[] = {
     {"samples", verb_samples, "the samples by function, region, line, stack or thread", true},
     {"html", verb_html, "one page to look at, offline: what happened, and a timeline down to the call", false},
     {"export", verb_export, "write for another viewer; --list names the formats", false},
+    {"sql", verb_sql, "questions in SQL: tables of calls, totals, regions, locations", true},
     {"findings", verb_findings, "what stands out, with evidence, and what cannot be judged", true},
     {"outliers", verb_outliers, "calls unlike their region's own distribution", true},
     {"crash", verb_crash, "the post-mortem: cause, place, the time before; of many, the first death", true},
@@ -53,8 +54,8 @@ static void usage(FILE *to)
           "usage: fdr VERB [OPTION...] [FILE...]\n\n",
           to);
     for (size_t i = 0; i < verb_count; i++) fprintf(to, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
-    fputs("\ncheck, crash, hang, html, export, messages and replay take several files, the other verbs that read one "
-          "take one.\n"
+    fputs("\nSeveral files are the ranks of a job: check, counters, crash, dump, export, hang, html, info, messages,\n"
+          "replay, samples, sql, stats and tree take them. The other verbs that read a file take one.\n"
           "`fdr VERB --help` lists a verb's options. Exit codes: 0 done, 1 done with damage or a hang found,\n"
           "2 could not, 64 wrong usage.\n",
           to);

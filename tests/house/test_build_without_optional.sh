@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # ctest: label=house,slow timeout=900 promise=P10
-# P10: fdr builds without its optional libraries: PAPI, elfutils, libiberty and OTF2 (X_none.c replaces X_<name>.c). The build
-# has no warnings. It reports each missing part once, and all else works: samples, counters, and names by module. A
+# P10: fdr builds without its optional libraries: PAPI, elfutils, libiberty, OTF2 and SQLite (X_none.c replaces
+# X_<name>.c). The build has no warnings. It reports each missing part once, and all else works: samples, counters, and names by module. A
 # setting that asks for PAPI gets a message.
 # shellcheck disable=SC2015 # ok and fail do not fail
 set -u
@@ -16,7 +16,7 @@ fail() { echo "FAIL: $1"; failed=1; }
 generator=()
 command -v ninja >/dev/null && generator=(-G Ninja)
 cmake -S "$FDR_SOURCE" -B "$work/build" "${generator[@]}" -DCMAKE_BUILD_TYPE=Debug -DFDR_TESTS=OFF -DFDR_INSTALL=OFF -DFDR_WERROR=ON \
-    "-DFDR_WITHOUT=papi;dw;iberty;otf2" >"$work/log" 2>&1 || { tail -20 "$work/log"; exit 1; }
+    "-DFDR_WITHOUT=papi;dw;iberty;otf2;sqlite" >"$work/log" 2>&1 || { tail -20 "$work/log"; exit 1; }
 cmake --build "$work/build" -j2 --target fdr_fdr_shared fdr_papi_shared fdr_command >"$work/log" 2>&1 || { tail -40 "$work/log"; exit 1; }
 ok "it compiles"
 fdr=$work/build/bin/fdr

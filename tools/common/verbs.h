@@ -44,6 +44,7 @@ int verb_snapshot(int argc, char **argv);
 int verb_top(int argc, char **argv);
 int verb_export(int argc, char **argv);
 int verb_html(int argc, char **argv);
+int verb_sql(int argc, char **argv);
 int verb_crash(int argc, char **argv);
 int verb_findings(int argc, char **argv);
 int verb_outliers(int argc, char **argv);
