@@ -11,6 +11,7 @@
 #include "tools/common/fast_output.h"
 #include "tools/common/selection.h"
 #include "tools/common/short_names.h"
+#include "tools/common/terminal.h"
 
 enum { LINES = 100 };
 
@@ -284,5 +285,7 @@ int verb_tree(int argc, char **argv)
     if (!open_files(&job, &a.files, &status)) return status;
     a.path = job.name;
     status = worse(status, tree(&a, job.file));
+    static const char *const next[] = {"stats", "stats --by path", "findings", NULL};
+    if (a.files.count == 1 && !a.json) print_hint(next, plain_name(a.path));
     return worse(status, close_files(&job, true));
 }

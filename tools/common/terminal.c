@@ -109,6 +109,15 @@ void print_wrapped(const char *label, const char *text)
     }
 }
 
+void print_hint(const char *const *verbs, const char *path)
+{
+    if (!is_terminal()) return;
+    printf("%snext%s", bold(), plain_again());
+    for (size_t i = 0; verbs[i]; i++) printf("%s  fdr %s %s", i ? "," : "", verbs[i], path);
+    putchar('\n');
+    fflush(stdout);
+}
+
 const char *spark(double value, double greatest)
 {
     static const char *const height[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};

@@ -20,6 +20,9 @@ void start_pager(void);
 
 /* Prints `text` behind a label of 11 columns; longer texts go on below, as wide as the terminal. label "": no label. */
 void print_wrapped(const char *label, const char *text);
+/* On a terminal: what to ask next, "next  fdr VERB FILE, fdr VERB FILE". Nothing else may be waiting in fast_output. verbs: at
+ * most four, ended by NULL. */
+void print_hint(const char *const *verbs, const char *path);
 /* One character of eight heights, for a value against the greatest. */
 const char *spark(double value, double greatest);
 
