@@ -286,6 +286,6 @@ int verb_tree(int argc, char **argv)
     a.path = job.name;
     status = worse(status, tree(&a, job.file));
     static const char *const next[] = {"stats", "stats --by path", "findings", NULL};
-    if (a.files.count == 1 && !a.json) print_hint(next, plain_name(a.path));
+    if (!a.json && a.files.count == 1) print_hint(next, plain_name(a.path));
     return worse(status, close_files(&job, true));
 }
