@@ -183,7 +183,8 @@ static int take_job(const struct arguments *a, json_t *list)
     for (size_t i = 0; pid && i < count; i++) status = worse(status, take_one(a, pid[i], list));
     free(pid);
     if (count == 0) {
-        complain("--job %s: no rank of it has a live recording in %s", plain_name(a->job), plain_name(live_directory()));
+        complain("--job %s: no rank of it has a live recording in %s", plain_name(a->job),
+                 plain_name(live_directory()));
         return COULD_NOT;
     }
     return status;
@@ -195,7 +196,8 @@ int verb_snapshot(int argc, char **argv)
         options,
         parse,
         "[PID...]",
-        "Copies the recordings of processes, or of all ranks of a job, into snapshots, without their help. The process may hang, be stopped or "
+        "Copies the recordings of processes, or of all ranks of a job, into snapshots, without their help. The process "
+        "may hang, be stopped or "
         "block every signal. Nothing is written to the process. Needs the same user, or root.",
         NULL,
         NULL,

@@ -11,7 +11,7 @@
 #include "tools/common/short_names.h"
 #include "tools/hang/load.h"
 #include "tools/hang/print.h"
-#include "tools/hang/threads.h"
+#include "tools/hang/standing_threads.h"
 #include "tools/hang/verdict.h"
 
 enum { UNDECIDED_STATUS = 3, SYMBOLS_MOST = 16 };

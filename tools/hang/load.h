@@ -3,8 +3,8 @@
 #ifndef FDRI_TOOLS_HANG_LOAD_H
 #define FDRI_TOOLS_HANG_LOAD_H
 
-#include "tools/hang/job.h"
-#include "tools/hang/threads.h"
+#include "tools/hang/job_facts.h"
+#include "tools/hang/standing_threads.h"
 
 bool has_mpi_state(const struct fdr_file *file);
 /* Fills the facts of all processes with a rank; `earlier` are the looks at the same processes before, NULL files: there

@@ -6,7 +6,7 @@
 
 #include "tools/crash.h"
 #include "tools/common/short_names.h"
-#include "tools/hang/threads.h"
+#include "tools/hang/standing_threads.h"
 
 static json_t *identity_json(const struct process *p)
 {

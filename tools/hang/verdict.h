@@ -3,7 +3,7 @@
 #ifndef FDRI_TOOLS_HANG_VERDICT_H
 #define FDRI_TOOLS_HANG_VERDICT_H
 
-#include "tools/hang/job.h"
+#include "tools/hang/job_facts.h"
 
 enum judgement { NOTHING, SLOW, UNDECIDED, HANG };
 enum hang_kind {
@@ -97,7 +97,7 @@ void hang_find_stuck(const struct job *job, const struct verdict *v, bool seeds,
 
 uint64_t hang_limit(const struct job *job, const struct job_rank *r); /* judge.c: of standing */
 
-/* ---- sentence.c ---- */
+/* ---- verdict_sentence.c ---- */
 void hang_say(const struct job *job, struct verdict *v);
 /* One finding, for print.c: the sentence, and why it is judged so. */
 void hang_say_finding(const struct job *job, const struct verdict *v, const struct finding *f, char *text,

@@ -16,7 +16,7 @@
 #include "tools/hang/edges.c"
 #include "tools/hang/judge.c"
 #include "tools/hang/proof.c"
-#include "tools/hang/sentence.c"
+#include "tools/hang/verdict_sentence.c"
 
 /* ---- a job on a clock of its own ---- */
 
@@ -461,7 +461,8 @@ static void waits_for_message(uint32_t r, uint32_t from)
                                     .call = "MPI_Recv"};
 }
 
-static void expect(const struct job *job, enum judgement judgement, enum hang_kind kind, uint32_t behind, size_t behinds)
+static void expect(const struct job *job, enum judgement judgement, enum hang_kind kind, uint32_t behind,
+                   size_t behinds)
 {
     struct verdict v;
     assert_true(hang_judge(job, &v));

@@ -5,13 +5,13 @@
  *   load.c     recordings and processes to facts        edges.c     who waits for whom, as far as counters show it
  *   process_life.c  one process: its state, its progress     proof.c     who can never go on
  *   verdict.h  the verdict                              judge.c     who is behind, and what to call it
- *   sentence.c the verdict in words                     print.c, json.c  what the command shows
- *   threads.c, threads_json.c  processes without MPI: threads that stand, by locks and regions
+ *   verdict_sentence.c  the verdict in words            print.c, json.c  what the command shows
+ *   standing_threads.c, threads_json.c  processes without MPI: threads that stand, by locks and regions
  *
- * job.h, edges.c, proof.c, judge.c and sentence.c are pure: tests run them on made-up jobs with a clock of their own.
+ * These are pure but for load, print and json: tests run them on made-up jobs with a clock of their own.
  * Neighbours: common/ below; recordings are read through fdr/reader.h alone. */
-#ifndef FDRI_TOOLS_HANG_JOB_H
-#define FDRI_TOOLS_HANG_JOB_H
+#ifndef FDRI_TOOLS_HANG_JOB_FACTS_H
+#define FDRI_TOOLS_HANG_JOB_FACTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

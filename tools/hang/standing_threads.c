@@ -7,7 +7,7 @@
 
 #include "tools/crash.h"
 #include "tools/common/short_names.h"
-#include "tools/hang/threads.h"
+#include "tools/hang/standing_threads.h"
 
 /* ---- threads without progress ----------------------------------------------------------------------------------- */
 
