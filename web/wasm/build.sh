@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 # What needs another process, a directory or elfutils stays out; memory is mapped by the C library's emulation.
-mapfile -t sources < <(find reader/{file,account,events,symbol,bundle} format base/text base/elf/shown_name.c policies tools/html/view web/wasm \
+mapfile -t sources < <(find reader/{file,job,account,events,symbol,bundle} format base/text base/elf/shown_name.c policies tools/html/view web/wasm \
     -name '*.c' | grep -vE '_(dw|iberty)\.c$|/(whole_file|live_stacks|message)\.c$' | LC_ALL=C sort)
 flags=(--target=wasm32-wasi -nostdlibinc -isystem web/wasm/include -isystem /usr/include/wasm32-wasi -I . -I include
     -std=gnu11 -D_WASI_EMULATED_MMAN -D_WASI_EMULATED_SIGNAL -DNDEBUG -O2 -flto
