@@ -130,6 +130,8 @@ void find_imbalance(const struct run_facts *f, struct findings *to)
     for (size_t i = 0; i < count; i++)
         if (!is_explained(&c[i], c, count)) add(f, to, &c[i]);
     free(c);
-    if (f->threads < 2) cannot_judge(to, "imbalance between threads", "one thread recorded calls");
+    if (f->threads < 2)
+        cannot_judge(to, "imbalance between threads",
+                     f->threads ? "one thread recorded calls" : "no thread recorded a call");
     else if (!compared) cannot_judge(to, "imbalance between threads", "no region ran in two threads");
 }
