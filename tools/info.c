@@ -400,8 +400,8 @@ static void print_run(struct run *run, uint32_t class_)
     run->depths = 0;
 }
 
-/* rows: sorted by class and depth, of several locations. Prints one line for the class, then, if asked for, one for each
- * run of depths. */
+/* rows: sorted by class and depth, of several locations. Prints one line for the class; if asked for, one for each run
+ * of depths. */
 static void print_class(const struct fdr_ledger_row *rows, size_t count, bool depths)
 {
     struct fdr_ledger_row sum = {0}, depth = {0};

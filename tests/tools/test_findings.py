@@ -35,7 +35,8 @@ def findings(name, threads, buffer="16M", *settings):
         with open(paths[-1], "wb") as f:
             f.write(t.bytes())
     out = f"{work}/{name}.fdr"
-    subprocess.run([fdr, "replay", *paths, "--buffer", buffer, *settings, "-o", out], check=True, stdout=subprocess.DEVNULL)
+    replay = [fdr, "replay", *paths, "--buffer", buffer, *settings, "-o", out]
+    subprocess.run(replay, check=True, stdout=subprocess.DEVNULL)
     done = subprocess.run([fdr, "findings", "--json", out], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)
 

@@ -28,8 +28,8 @@ struct calltree {
 };
 /* False: out of memory. */
 bool calltree_build(struct calltree *tree, struct fdr_file *file, const struct fdr_select *select);
-/* Takes the time of children that are no longer kept out of exclusive_ns: by the exact totals, a region's own share of its
- * time. An estimate, as that share is the one of the whole run. Nothing changes if every call is kept. */
+/* Takes the time of children that are no longer kept out of exclusive_ns: by the exact totals, a region's own share of
+ * its time. An estimate, as that share is the one of the whole run. Nothing changes if every call is kept. */
 void calltree_correct(struct calltree *tree, struct fdr_file *file);
 void calltree_free(struct calltree *tree);
 /* Time of all outermost calls. */

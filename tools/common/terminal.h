@@ -15,13 +15,13 @@ bool terminal_colours(void);
 /* "\033[1m" or "": begins bold text, or ends all styles. */
 const char *bold(void);
 const char *plain_again(void);
-/* Sends standard output through FDR_PAGER, PAGER or less, if a person sits at the terminal; it ends at once if all fits. */
+/* Sends standard output through FDR_PAGER, PAGER or less, if a person sits at the terminal; less ends at once if all
+ * fits. */
 void start_pager(void);
 
 /* Prints `text` behind a label of 11 columns; longer texts go on below, as wide as the terminal. label "": no label. */
 void print_wrapped(const char *label, const char *text);
-/* On a terminal: what to ask next, "next  fdr VERB FILE, fdr VERB FILE". Nothing else may be waiting in fast_output. verbs: at
- * most four, ended by NULL. */
+/* On a terminal: what to ask next. verbs: ended by NULL. Call out_finish before, if the verb uses fast_output. */
 void print_hint(const char *const *verbs, const char *path);
 /* One character of eight heights, for a value against the greatest. */
 const char *spark(double value, double greatest);
