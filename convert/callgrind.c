@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The profile format of callgrind, for callgrind_annotate and KCachegrind. A function has its own time. Below it stand
- * the functions that it calls, with the number and the time of these calls. Calls through different paths are summed up by caller and callee. */
+ * the functions that it calls, with the number and the time of these calls. Calls through different paths are summed
+ * up by caller and callee. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Numbers for things that occur again and again: each different key gets the next number, from 0 on. Formats with tables
- * of strings, functions or stacks take their references from it. */
+/* Numbers for things that occur again and again: each different key gets the next number, from 0 on. Formats with
+ * tables of strings, functions or stacks take their references from it. */
 #ifndef FDRI_CONVERT_INTERNED_H
 #define FDRI_CONVERT_INTERNED_H
 

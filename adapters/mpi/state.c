@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells what the calling thread is in. Entering a call costs one operation on tallies, leaving it another one. Calls inside of
- * a call, which callbacks make, are counted and do not tell: the outer one stays shown. */
+/* Tells what the calling thread is in. Entering a call costs one operation on tallies, leaving it another one. Calls
+ * inside of a call, which callbacks make, are counted and do not tell: the outer one stays shown. */
 #include "adapters/mpi/state.h"
 #include <string.h>
 #include <time.h>

@@ -85,7 +85,8 @@ static uint64_t end_operation(struct fdri_otf2 *o, uint32_t handle, uint32_t ope
     return ++o->operation_number;
 }
 
-/* OTF2 knows how a file was opened; recordings do not say it. So other operations are parameters with the file's name. */
+/* OTF2 knows how a file was opened; recordings do not say it. So other operations are parameters with the file's
+ * name. */
 static void other_operation(struct fdri_otf2 *o, const struct fdr_read_event *e, const char *operation)
 {
     char text[100];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Communicators. Viewers pair the n-th send in a communicator with the n-th receive. An operation whose other end is not
- * here, or not known, goes to a communicator that only one process and direction uses. So nothing pairs with it. */
+/* Communicators. Viewers pair the n-th send in a communicator with the n-th receive. An operation whose other end is
+ * not here, or not known, goes to a communicator that only one process and direction uses. So nothing pairs with it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -54,8 +54,8 @@ FDR_API int fdr_tally_make(uint32_t kind, const void *key, fdr_tally *tally);
  * fdr_tally_add sets *before, unless it is NULL, to the value before. */
 FDR_API int fdr_tally_add(fdr_tally tally, unsigned counter, uint64_t more, uint64_t *before);
 FDR_API int fdr_tally_set(fdr_tally tally, unsigned counter, uint64_t value);
-/* Sets all counters of `count` tallies of one recording by one operation; three values for each. A copy of the recording
- * may have some of them only, so words that belong together carry a number that says so. */
+/* Sets all counters of `count` tallies of one recording by one operation; three values for each. A copy of the
+ * recording may have some of them only, so words that belong together carry a number that says so. */
 FDR_API int fdr_tally_set_all(const fdr_tally *tally, size_t count, const uint64_t *value);
 FDR_API int fdr_tally_read(fdr_tally tally, unsigned counter, uint64_t *value);
 /* Sets the counter to `desired` if it is *expected. Returns 1 if so; 0 if not, and *expected becomes its value. */

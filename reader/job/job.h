@@ -2,7 +2,8 @@
 /* Several files as one: the joined file has the locations and definitions of all of them, under ids of its own. What is
  * computed on first use joins the rows of the files, in the rooms above.
  *
- *   join_files.c        makes the joined file: locations, figures of the whole      job_definitions.c   the ids of names
+ *   join_files.c        makes the joined file: locations, figures of the whole
+ *   job_definitions.c   the ids of names
  *   job_events.c        brings events and selections from the ids of a file to those of the job and back
  *
  * Neighbours: file/ below; symbol/, events/ and account/ above ask here whether a file is a joined one. */
@@ -39,8 +40,8 @@ uint32_t fdri_job_location(const struct fdri_job_part *p, uint32_t id);
  * do. False: out of memory. */
 bool fdri_job_definitions(struct fdr_file *f, struct fdri_job *job);
 
-/* Puts the ids of the job into an event of the part. An address of a sample then says in its upper bits which part knows
- * it. */
+/* Puts the ids of the job into an event of the part. An address of a sample then says in its upper bits which part
+ * knows it. */
 void fdri_job_event(const struct fdr_file *f, const struct fdri_job_part *p, struct fdr_read_event *e);
 #define FDRI_JOB_ADDRESS_BITS 48
 /* The part that knows an address, and the address there. */

@@ -155,9 +155,9 @@ static void *map_anonymous(const struct fdri_life_recorder *r, uint64_t bytes)
 
 /* ---- the live file ---- */
 
-/* Names the live file NAME.HOST.PID[.rRANK].N.live.fdr with the lowest free N. Containers and a program that executes itself
- * repeat pids, and an existing file is the evidence of an earlier death. `take` makes the name: it returns 0 or more on
- * success, -EEXIST if the name is taken. */
+/* Names the live file NAME.HOST.PID[.rRANK].N.live.fdr with the lowest free N. Containers and a program that executes
+ * itself repeat pids, and an existing file is the evidence of an earlier death. `take` makes the name: it returns 0
+ * or more on success, -EEXIST if the name is taken. */
 static int name_live(struct fdri_life_recorder *r, int dir, int (*take)(int dir, const char *name, int fd), int fd)
 {
     char host[64] = "host", rank[16] = "", name[208];

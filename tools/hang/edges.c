@@ -81,7 +81,8 @@ static bool takes_anything(const struct job_wait *w)
     return w->in_call && (receives || w->operation == 0) && (w->peer == FDR_MPI_ANY || w->tag == INT32_MIN);
 }
 
-/* Message `ordinal` of the envelope between rank i and its peer: has the peer posted its side? If not, i waits for it. */
+/* Message `ordinal` of the envelope between rank i and its peer: has the peer posted its side? If not, i waits for
+ * it. */
 static void for_message(const struct job *job, size_t i, bool sends, uint64_t ordinal, struct edges *e)
 {
     const struct job_rank *r = &job->rank[i];

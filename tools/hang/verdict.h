@@ -83,8 +83,8 @@ void hang_verdict_free(struct verdict *v);
 
 /* ---- edges.c ---- */
 bool hang_find_edges(const struct job *job, struct verdict *v);
-/* May it be held against rank `to` that it has not done what `from` waits for since `since_ns`? Not if it was seen before that,
- * or so long ago that it may have gone on. */
+/* May it be held against rank `to` that it has not done what `from` waits for since `since_ns`? Not if it was seen
+ * before that, or so long ago that it may have gone on. */
 bool hang_is_recent(const struct job_rank *to, uint64_t since_ns, uint64_t seen_ns);
 /* "Allreduce": an operation that nobody leaves before all have begun it. */
 bool hang_needs_all(const char *operation);
