@@ -19,7 +19,7 @@ struct arguments {
 };
 
 static const struct argp_option options[] = {
-    {"all", 'a', 0, 0, "Of several files, show every death, not only the first", 0},
+    {"all", 'a', 0, 0, "Of several files every death, not only the first; the newest events also of the living", 0},
     {"json", 'j', 0, 0, "As JSON", 0},
     {0}};
 
@@ -368,7 +368,7 @@ static int print_deaths(const struct arguments *a, struct death *d, size_t count
             json_array_append_new(list, o);
         } else if (count == 1 || d[i].first || (a->all && d[i].kind <= KILLED)) {
             if (count > 1) printf("\n");
-            result = worse(result, print_crash(&d[i]));
+            result = worse(result, print_crash(&d[i], a->all));
         }
     }
     if (!list) print_duplicates(d + count, left_out);

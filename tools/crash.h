@@ -54,6 +54,7 @@ json_t *frames_json(struct fdr_file *file, size_t thread);
 /* True if callers of the last frame are missing: the stack was larger than its stored part. */
 bool stack_is_cut(struct fdr_file *file, size_t thread);
 
-int print_crash(const struct death *d);
+/* living: the newest events also of a process that did not die. */
+int print_crash(const struct death *d, bool living);
 json_t *crash_json(const struct death *d);
 #endif

@@ -360,7 +360,7 @@ static void print_cut_map(const struct fdr_file *file)
                more);
 }
 
-int print_crash(const struct death *d)
+int print_crash(const struct death *d, bool living)
 {
     const struct fdr_crash_thread_info *t;
     const struct fdr_file_info *i = fdr_file_info(d->file);
@@ -375,7 +375,7 @@ int print_crash(const struct death *d)
     if (l) print_thread("\nopen regions of ", d->file, l->tid, ", outermost first\n"), print_open(d->file, l, end_ns);
     if (fdr_crash_threads(d->file, &t) && t[0].faulting) print_registers(d->file, &t[0]);
     print_threads(d->file, end_ns, c.tid);
-    bool dead = d->kind <= KILLED;
+    bool dead = d->kind <= KILLED || living;
     if (!l && dead) l = last_location(d->file); /* the thread with the newest event */
     if (!dead)
         printf("\nnothing died, so there are no last events to show; fdr %s tells what stands out\n",

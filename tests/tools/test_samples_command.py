@@ -191,7 +191,7 @@ def told_last(file, mode):
     """fdr crash shows a thread's own events. It shows samples, by the names of their functions, if there are no
     events."""
     perturbed = os.environ | {"MALLOC_PERTURB_": "165"}
-    text = subprocess.run([fdr, "crash", file], capture_output=True, text=True, env=perturbed)
+    text = subprocess.run([fdr, "crash", "--all", file], capture_output=True, text=True, env=perturbed)
     rows = [line.split("\t") for line in subprocess.run([fdr, "dump", "--tsv", file], capture_output=True, text=True).stdout.splitlines()]
     names = [row[5] for row in rows if row[2] == "sample"][-50:]
     last = text.stdout.partition("\nthe newest ")[2].partition("\n\n")[0].splitlines()
