@@ -378,7 +378,8 @@ int print_crash(const struct death *d, bool living)
     bool dead = d->kind <= KILLED || living;
     if (!l && dead) l = last_location(d->file); /* the thread with the newest event */
     if (!dead)
-        printf("\nnothing died, so there are no last events to show; fdr %s tells what stands out\n",
+        printf("\nnothing died, so there are no last events to show; fdr %s tells what stands out, --all shows the "
+               "newest events\n",
                plain_name(d->path));
     if (l && dead) print_newest(d->file, l, end_ns), print_before(d->file, l, end_ns);
     print_metrics(d->file);
