@@ -7,8 +7,8 @@
  *   overview.c      calls of the whole run        first_screen.c  facts as plain HTML
  *   page_findings.c what stands out, with its place
  *
- * Neighbours: view/ says what a window of time shows, tools/findings/ and tools/story/ what stands out and what
- * happened, web/ holds the scripts; recordings are read through fdr/reader.h alone. */
+ * Neighbours: view/ says what a window of time shows, tools/findings/ what stands out, tools/story/ what happened; web/
+ * holds the scripts. Recordings are read through fdr/reader.h alone. */
 #ifndef FDRI_TOOLS_HTML_PAGE_H
 #define FDRI_TOOLS_HTML_PAGE_H
 
