@@ -76,7 +76,7 @@ for calls in 1000 1000000; do
     # both streams in one pipe: the message comes before the first byte of the output
     "$fdr" export --to chrome -o - "calls-$calls"/*.fdr 2>&1 | head -c 400 | head -1 >first-$calls.txt
 done
-grep -qE '^fdr: -: 2000[0-9]* events make some 120 MB of chrome; --from, --depth and --min-duration leave some out$' \
+grep -qE '^fdr: -: 2000[0-9]* events make some 120 MB of chrome; --fit, --from, --depth and --min-duration leave some out$' \
     first-1000000.txt || { fail "the large export"; cat first-1000000.txt; }
 if grep -q '^fdr: ' first-1000.txt; then fail "the small export" && cat first-1000.txt; fi
 exit $failed

@@ -6,6 +6,7 @@ live files of the ranks, also after they were killed. No look at all accuses ano
 import glob
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -59,7 +60,8 @@ def accuses(seen, behind):
 
 
 def pids(folder):
-    return [int(f.split(".")[-4]) for f in glob.glob(f"{folder}/*.live.fdr")]
+    name = re.compile(r"\.(\d+)(?:\.r\d+)?\.\d+\.live\.fdr$")
+    return [int(name.search(f)[1]) for f in glob.glob(f"{folder}/*.live.fdr")]
 
 
 def end(job, folder):
