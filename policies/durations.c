@@ -18,7 +18,8 @@ static uint64_t begin_of(uint32_t bucket) { return (uint64_t)(2 + bucket % 2) <<
 static uint32_t median_of(const struct fdri_policies_durations *d)
 {
     uint32_t i = 0;
-    for (uint64_t below = d->bucket[0]; 2 * below < d->seen; below += d->bucket[i]) i++;
+    for (uint64_t below = d->bucket[0]; 2 * below < d->seen && i < FDRI_POLICIES_DURATION_BUCKETS - 1;)
+        below += d->bucket[++i];
     return i;
 }
 
@@ -39,8 +40,17 @@ bool fdri_policies_odd_duration(const struct fdri_policies_durations *d, uint64_
     return is_rare(others, d->seen);
 }
 
+/* The distribution stays, with half the number. */
+static void halve(struct fdri_policies_durations *d)
+{
+    d->seen = 0;
+    for (uint32_t i = 0; i < FDRI_POLICIES_DURATION_BUCKETS; i++) d->seen += d->bucket[i] /= 2;
+}
+
 void fdri_policies_add_duration(struct fdri_policies_durations *d, uint64_t ns)
 {
+    uint32_t own = bucket_of(ns);
+    if (d->bucket[own] == UINT32_MAX) halve(d);
     d->seen++;
-    d->bucket[bucket_of(ns)]++;
+    d->bucket[own]++;
 }

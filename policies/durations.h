@@ -8,7 +8,7 @@
 
 enum { FDRI_POLICIES_DURATION_BUCKETS = 96 }; /* two for each power of two, in ns */
 struct fdri_policies_durations {
-    uint64_t seen;
+    uint64_t seen; /* the sum of the buckets */
     uint32_t bucket[FDRI_POLICIES_DURATION_BUCKETS];
 };
 /* Is this duration unusual among those before it? It must last more than twice as long as the median, or less than half

@@ -68,10 +68,12 @@ int print_files(const struct stats_arguments *a, const struct fdr_file *file, co
     count = only_io(row, count);
     qsort(row, count, sizeof *row, by_time);
     for (size_t i = 0; i < count; i++) add_time(&total, row[i].time_ns);
+    uint64_t without = points_without_row(file, select);
     if (a->json) out_char('[');
     else if (count)
-        out_text("# exact totals of the whole run; time from begin to end of each operation\n        time    share"
-                 "      operations              bytes          mean          most  operation and file\n");
+        out_text(without ? "# totals of the whole run" : "# exact totals of the whole run"),
+            out_text("; time from begin to end of each operation\n        time    share"
+                     "      operations              bytes          mean          most  operation and file\n");
     else out_text("# no input or output was recorded (libfdr-io records that of the C library: docs/IO.md)\n");
     for (size_t i = 0; i < limited(a, count); i++) {
         if (a->json) out_text(i ? ",\n" : "\n"), row_json(file, &row[i]);
@@ -80,5 +82,9 @@ int print_files(const struct stats_arguments *a, const struct fdr_file *file, co
     if (a->json) out_text("\n]\n");
     else more_rows(count, limited(a, count));
     free(row);
-    return out_finish();
+    int status = out_finish();
+    if (without)
+        complain("%s: %llu events without duration are in no sum: there was no room for a row of their kind", a->path,
+                 (unsigned long long)without);
+    return status;
 }

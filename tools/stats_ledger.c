@@ -88,6 +88,7 @@ static void kinds_json(const struct fdr_file *file, const struct point_row *rows
         out_u64(r->id);
         out_text(", \"name\": ");
         out_json(point_name(file, r));
+        if (class_ == FDR_IN_IO) out_text(", \"operation\": "), out_json(operation_name(r->operation));
         key_u64("events", r->events);
         point_value_json("sum", r->value_type, r->sum);
         point_value_json("min", r->value_type, r->min);

@@ -48,10 +48,20 @@ static unsigned place_of(uint64_t hash)
     }
 }
 
+static fdr_io_file other_files(void)
+{
+    static uint32_t others; /* atomic. Definitions take a lock */
+    fdr_io_file file = __atomic_load_n(&others, __ATOMIC_RELAXED);
+    if (file) return file;
+    file = fdr_io_file_define("[other files]");
+    __atomic_store_n(&others, file, __ATOMIC_RELAXED);
+    return file;
+}
+
 fdr_io_file fdri_io_file_named(const char *name)
 {
     unsigned i = place_of(hash_of(name));
-    if (i == PLACES) return fdr_io_file_define("[other files]");
+    if (i == PLACES) return other_files();
     fdr_io_file file = __atomic_load_n(&place[i].file, __ATOMIC_RELAXED);
     if (file) return file;
     file = fdr_io_file_define(name); /* two threads get the same */
@@ -62,14 +72,13 @@ fdr_io_file fdri_io_file_named(const char *name)
 /* ---- descriptors ---- */
 
 /* Appends decimal digits: no function of the C library that formats may be called in a handler. */
-static char *number(char *to, unsigned n)
+static void number(char *to, unsigned n)
 {
     char digits[12], *from = digits + sizeof digits;
     do *--from = (char)('0' + n % 10);
     while (n /= 10);
     while (from < digits + sizeof digits) *to++ = *from++;
     *to = 0;
-    return to;
 }
 
 /* Writes the name of an open descriptor. False: it is not open, or /proc is not there. */
@@ -91,11 +100,8 @@ static fdr_io_file look_up(int fd)
     char name[PATH];
     int error = errno;
     bool open = name_of(fd, name);
-    if (!open) {
-        strcpy(name, "[descriptor ");
-        strcpy(number(name + strlen(name), (unsigned)fd), "]");
-    }
-    fdr_io_file file = fd < 0 ? fdri_io_file_named("[no descriptor]") : fdri_io_file_named(name);
+    /* one name for all: daemons close thousands that are not open */
+    fdr_io_file file = fdri_io_file_named(open ? name : fd < 0 ? "[no descriptor]" : "[not open]");
     if (open) fdri_io_file_is(fd, file);
     errno = error;
     return file;

@@ -25,7 +25,7 @@
 #define FDRI_IO_POSIX(X) \
     X(open) X(openat) X(creat) X(close) X(read) X(write) X(pread) X(pwrite) X(readv) X(writev) X(preadv) X(pwritev) \
     X(fsync) X(fdatasync) X(sync_file_range) X(copy_file_range) X(sendfile) X(dup2) X(dup3) X(close_range) \
-    X(closefrom) X(__open_2) X(__openat_2) X(__read_chk) X(__pread_chk)
+    X(closefrom) X(closedir) X(__open_2) X(__openat_2) X(__read_chk) X(__pread_chk)
 #define FDRI_IO_STDIO(X) \
     X(fopen) X(freopen) X(fclose) X(fread) X(fread_unlocked) X(fwrite) X(fwrite_unlocked) X(fgets) X(fgets_unlocked) \
     X(fputs) X(fputs_unlocked) X(puts) X(getline) X(getdelim) X(__getdelim) X(fflush) X(fflush_unlocked) X(fprintf) \

@@ -2,6 +2,7 @@
 /* open, read, write, close, fsync and their kin. The buffers, and the vectors of readv, are left to the kernel: it
  * answers EFAULT where they are wrong. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/sendfile.h>
@@ -99,6 +100,13 @@ FDR_API void closefrom(int from)
 {
     fdri_io_forget(from < 0 ? 0 : (unsigned)from, UINT32_MAX);
     FDRI_IO_REAL(closefrom)(from);
+}
+/* It closes its descriptor inside of the C library. */
+FDR_API int closedir(DIR *directory)
+{
+    int fd = dirfd(directory);
+    if (fd >= 0) fdri_io_forget((unsigned)fd, (unsigned)fd);
+    return FDRI_IO_REAL(closedir)(directory);
 }
 
 /* ---- read and write ---- */

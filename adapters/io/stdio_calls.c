@@ -96,11 +96,13 @@ FDR_API int fflush_unlocked(FILE *f)
 
 /* ---- blocks ---- */
 
-/* Fewer may be the end of the file, so errno says nothing. */
-static size_t items(struct fdri_io_call *c, size_t size, size_t count)
+/* done: of `asked` items. Fewer may be the end of the file; then errno says nothing. */
+static size_t items(struct fdri_io_call *c, size_t size, size_t asked, size_t done, FILE *f)
 {
-    fdri_io_moved(c, (ssize_t)(size * count));
-    return count;
+    int error = errno;
+    fdri_io_moved(c, (ssize_t)(size * done));
+    if (size && done < asked && (c->operation == FDR_IO_WRITE || ferror_unlocked(f))) c->error = error;
+    return done;
 }
 
 #define READS_BLOCKS(name)                                                                                             \
@@ -108,21 +110,21 @@ static size_t items(struct fdri_io_call *c, size_t size, size_t count)
     {                                                                                                                  \
         if (FDRI_IO_OFF) return FDRI_IO_REAL(name)(buffer, size, count, f);                                            \
         MOVES(name, f, FDR_IO_READ, size *count);                                                                      \
-        return items(&call, size, FDRI_IO_REAL(name)(buffer, size, count, f));                                         \
+        return items(&call, size, count, FDRI_IO_REAL(name)(buffer, size, count, f), f);                               \
     }
 #define READS_BLOCKS_CHECKED(name)                                                                                     \
     size_t name(void *buffer, size_t room, size_t size, size_t count, FILE *f)                                         \
     {                                                                                                                  \
         if (FDRI_IO_OFF) return FDRI_IO_REAL(name)(buffer, room, size, count, f);                                      \
         MOVES(name, f, FDR_IO_READ, size *count);                                                                      \
-        return items(&call, size, FDRI_IO_REAL(name)(buffer, room, size, count, f));                                   \
+        return items(&call, size, count, FDRI_IO_REAL(name)(buffer, room, size, count, f), f);                         \
     }
 #define WRITES_BLOCKS(name)                                                                                            \
     FDR_API size_t name(const void *buffer, size_t size, size_t count, FILE *f)                                        \
     {                                                                                                                  \
         if (FDRI_IO_OFF) return FDRI_IO_REAL(name)(buffer, size, count, f);                                            \
         MOVES(name, f, FDR_IO_WRITE, size *count);                                                                     \
-        return items(&call, size, FDRI_IO_REAL(name)(buffer, size, count, f));                                         \
+        return items(&call, size, count, FDRI_IO_REAL(name)(buffer, size, count, f), f);                               \
     }
 READS_BLOCKS(fread)
 READS_BLOCKS(fread_unlocked)
@@ -133,9 +135,11 @@ WRITES_BLOCKS(fwrite_unlocked)
 
 /* ---- lines and texts ---- */
 
-static char *line(struct fdri_io_call *c, char *text)
+static char *line(struct fdri_io_call *c, char *text, FILE *f)
 {
+    int error = errno;
     fdri_io_moved(c, text ? (ssize_t)strlen(text) : 0);
+    if (!text && ferror_unlocked(f)) c->error = error;
     return text;
 }
 static int text_written(struct fdri_io_call *c, int status, size_t bytes)
@@ -149,14 +153,14 @@ static int text_written(struct fdri_io_call *c, int status, size_t bytes)
     {                                                                                                                  \
         if (FDRI_IO_OFF) return FDRI_IO_REAL(name)(text, bytes, f);                                                    \
         MOVES(name, f, FDR_IO_READ, 0);                                                                                \
-        return line(&call, FDRI_IO_REAL(name)(text, bytes, f));                                                        \
+        return line(&call, FDRI_IO_REAL(name)(text, bytes, f), f);                                                     \
     }
 #define READS_LINES_CHECKED(name)                                                                                      \
     char *name(char *text, size_t room, int bytes, FILE *f)                                                            \
     {                                                                                                                  \
         if (FDRI_IO_OFF) return FDRI_IO_REAL(name)(text, room, bytes, f);                                              \
         MOVES(name, f, FDR_IO_READ, 0);                                                                                \
-        return line(&call, FDRI_IO_REAL(name)(text, room, bytes, f));                                                  \
+        return line(&call, FDRI_IO_REAL(name)(text, room, bytes, f), f);                                               \
     }
 #define WRITES_TEXTS(name)                                                                                             \
     FDR_API int name(const char *text, FILE *f)                                                                        \
@@ -180,14 +184,19 @@ FDR_API int puts(const char *text)
 }
 
 /* At the end of the file the result is -1, and errno says nothing. */
+static ssize_t characters(struct fdri_io_call *c, ssize_t bytes, FILE *f)
+{
+    int error = errno;
+    fdri_io_moved(c, bytes > 0 ? bytes : 0);
+    if (bytes < 0 && ferror_unlocked(f)) c->error = error;
+    return bytes;
+}
 #define READS_TEXT(name, parameters, arguments)                                                                        \
     FDR_API ssize_t name parameters                                                                                    \
     {                                                                                                                  \
         if (FDRI_IO_OFF) return FDRI_IO_REAL(name) arguments;                                                          \
         MOVES(name, f, FDR_IO_READ, 0);                                                                                \
-        ssize_t bytes = FDRI_IO_REAL(name) arguments;                                                                  \
-        fdri_io_moved(&call, bytes > 0 ? bytes : 0);                                                                   \
-        return bytes;                                                                                                  \
+        return characters(&call, FDRI_IO_REAL(name) arguments, f);                                                     \
     }
 READS_TEXT(getline, (char **text, size_t *room, FILE *f), (text, room, f))
 READS_TEXT(getdelim, (char **text, size_t *room, int end, FILE *f), (text, room, end, f))

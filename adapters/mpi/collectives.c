@@ -171,12 +171,19 @@ void fdri_mpi_collectives_end(const struct fdri_mpi_call *c, const struct fdri_m
 {
     struct collective o = {.root = -1};
     if (!error) o = describe(c);
+    else o.group = fdri_mpi_members_known(fdri_mpi_handle(c, FDRI_MPI_comm, FDRI_MPI_COMM));
     fdr_collective_end_nth(c->f->operation, o.group ? o.group->id : 0, o.root, o.sent, o.received, p->ordinal);
     if (p->ordinal != FDR_ORDINAL_UNKNOWN) fdri_mpi_collective_ended(o.group);
 }
 
+/* MPI matches persistent ones by their initialisation, so the order of starts gives them no ordinal. */
 void fdri_mpi_collectives_started(struct fdri_mpi_pending *p)
 {
+    if (p->persistent) {
+        p->ordinal = FDR_ORDINAL_UNKNOWN;
+        fdr_collective_begin_nth(p->operation, p->group ? p->group->id : 0, p->ordinal);
+        return;
+    }
     bool one_group = p->group && !p->group->inter;
     begin(p->group, p->operation, one_group ? (uint32_t)p->root : UINT32_MAX, &p->ordinal);
 }

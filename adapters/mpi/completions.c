@@ -43,6 +43,20 @@ static enum fdri_mpi_role role_of_statuses(const struct fdri_mpi_call *c)
     return fdri_mpi_has(c, FDRI_MPI_status) ? FDRI_MPI_status : FDRI_MPI_array_of_statuses;
 }
 
+/* Requests that nobody will see complete leave the table: MPI will give their handles to others. Persistent ones
+ * stay. */
+static void leave_out(const struct fdri_mpi_call *c, int count)
+{
+    struct fdri_mpi_pending p;
+    for (int i = 0; i < count; i++) {
+        word handle = fdri_mpi_handle_at(c, role_of_requests(c), FDRI_MPI_REQUEST, i);
+        if (!fdri_mpi_requests_take(FDRI_MPI_OF_REQUESTS, handle, &p)) continue;
+        if (p.kind == FDRI_MPI_PENDING_RECV) fdri_mpi_receive_forgotten(&p.receive);
+        p.active = false;
+        if (p.persistent) fdri_mpi_requests_put(FDRI_MPI_OF_REQUESTS, handle, &p);
+    }
+}
+
 void fdri_mpi_completion_before(struct fdri_mpi_call *c, struct fdri_mpi_completion *done)
 {
     int count = requests_of(c), found = 0;
@@ -50,6 +64,7 @@ void fdri_mpi_completion_before(struct fdri_mpi_call *c, struct fdri_mpi_complet
     done->handle = done->few_handles, done->taken = done->few_taken, done->statuses = done->few_statuses;
     if (count > FDRI_MPI_FEW && !from_pool(done, count)) {
         fdri_mpi_requests_unseen(count);
+        leave_out(c, count);
         return;
     }
     for (int i = 0; i < count; i++) {

@@ -4,6 +4,7 @@
  * the job are killed, at once (MPICH) or within a second (Open MPI). */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "adapters/mpi/adapter_parts.h"
 #include "base/atomic.h"
 
@@ -31,16 +32,16 @@ static void note_number(const char *key, const char *function, word comm)
     fdr_note(key, text);
 }
 
-/* What the launcher calls the job, so that readers tell the recordings of several jobs apart. */
+/* What the launcher calls the job, so that readers tell the recordings of several jobs apart. PMIx has one name for
+ * each run; under Slurm's mpirun only some ranks know the step. */
 static void note_job(void)
 {
-    static const char *const name[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PMIX_NAMESPACE", "PMI_JOBID"};
-    const char *step = getenv("SLURM_STEP_ID");
-    char text[128];
+    static const char *const name[] = {"PMIX_NAMESPACE", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PMI_JOBID"};
     for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
-        const char *job = getenv(name[i]);
+        const char *job = getenv(name[i]), *step = strcmp(name[i], "SLURM_JOB_ID") ? NULL : getenv("SLURM_STEP_ID");
+        char text[128];
         if (!job || !*job) continue;
-        snprintf(text, sizeof text, "%s%s%s", job, i == 0 && step ? "." : "", i == 0 && step ? step : "");
+        snprintf(text, sizeof text, "%s%s%s", job, step ? "." : "", step ? step : "");
         fdr_note("mpi.job", text);
         return;
     }

@@ -6,7 +6,8 @@
 static int control(int level)
 {
     static uint32_t marker;
-    int (*real)(int, ...) = (int (*)(int, ...))fdri_mpi_find("PMPI_Pcontrol");
+    static int (*real)(int, ...);
+    if (!real) real = (int (*)(int, ...))fdri_mpi_find("PMPI_Pcontrol");
     if (fdr_switch_.on) {
         if (!marker) marker = fdr_marker_define("MPI_Pcontrol");
         fdr_marker(marker, (uint64_t)(int64_t)level);

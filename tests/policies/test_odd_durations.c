@@ -47,6 +47,22 @@ static void number_that_is_rare(void **state)
     }
 }
 
+/* Days of a short loop: a full bucket halves all, and the verdicts stay. */
+static void full_bucket(void **state)
+{
+    (void)state;
+    memset(&d, 0, sizeof d);
+    add(1000, 3);
+    for (uint32_t i = 0; i < FDRI_POLICIES_DURATION_BUCKETS; i++)
+        if (d.bucket[i]) d.bucket[i] = UINT32_MAX - 1, d.seen = UINT32_MAX - 1;
+    add(1000, 10);
+    assert_true(d.seen < UINT32_MAX);
+    assert_false(fdri_policies_odd_duration(&d, 1000));
+    assert_true(fdri_policies_odd_duration(&d, 10000));
+    d.seen = UINT64_MAX / 4; /* damaged: nothing is read behind the buckets */
+    assert_false(fdri_policies_odd_duration(&d, UINT64_MAX));
+}
+
 /* The distribution is that of all before: an unusual one among the slower half is measured by the median. */
 static void two_usual_durations(void **state)
 {
@@ -62,6 +78,6 @@ static void two_usual_durations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(bounds), cmocka_unit_test(number_that_is_rare),
-                                       cmocka_unit_test(two_usual_durations)};
+                                       cmocka_unit_test(full_bucket), cmocka_unit_test(two_usual_durations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,6 @@
 
 #include "tools/hang/verdict.h"
 
-static const uint64_t least_wait_ns = 1000000000u;   /* shorter waits are usual */
 static const uint64_t least_limit_ns = 30000000000u; /* of standing, and so many times what is usual in this run */
 enum { TIMES_USUAL = 20 };
 
@@ -183,7 +182,7 @@ static void find_mismatch(struct work *w, size_t group)
         if (n > most) most = n, one = i;
         if (w->job->rank[i].seen_ns < earliest) earliest = w->job->rank[i].seen_ns;
     }
-    if (earliest < g->last_since_ns + least_wait_ns) return; /* they may still go on */
+    if (earliest < g->last_since_ns + HANG_LEAST_WAIT_NS) return; /* they may still go on */
     for (size_t i = 0; i < w->job->ranks; i++) {
         if (!stands_in(w, i, group)) continue;
         bool odd = 2 * most <= g->waiting || !same_call(&w->job->rank[i].wait, &w->job->rank[one].wait);
@@ -199,7 +198,7 @@ static void find_mismatch(struct work *w, size_t group)
 static bool has_left(const struct work *w, size_t at, size_t i)
 {
     if (at == w->job->ranks || stands_in(w, at, w->v->edges[i].group)) return false;
-    return w->job->rank[at].moved_ns + least_wait_ns <= w->job->rank[i].seen_ns;
+    return w->job->rank[at].moved_ns + HANG_LEAST_WAIT_NS <= w->job->rank[i].seen_ns;
 }
 
 /* All have begun it and some are past it, so it has ended there; who still stands in it waits for another one, as one
@@ -221,7 +220,7 @@ static void find_left(struct work *w, size_t i)
     const struct job_rank *r = &w->job->rank[i];
     const struct job_comm *c = job_comm_of(w->job, r->wait.comm);
     uint64_t stands = r->seen_ns > r->wait.since_ns ? r->seen_ns - r->wait.since_ns : 0;
-    enum judgement j = stands >= hang_limit(w->job, r) ? HANG : stands >= least_wait_ns ? UNDECIDED : NOTHING;
+    enum judgement j = stands >= hang_limit(w->job, r) ? HANG : stands >= HANG_LEAST_WAIT_NS ? UNDECIDED : NOTHING;
     struct finding *f = finding_for(w, BY_MISMATCH, j, i);
     for (uint32_t m = 0; m < c->size; m++) {
         size_t at = job_find(w->job, job_member(c, m));
@@ -246,7 +245,7 @@ static enum judgement judge_one(const struct job *job, const struct job_rank *r)
     if (r->moves == YES) return SLOW;
     if (r->busy == YES && !job->after_ns) return SLOW;
     if (stood(r) >= hang_limit(job, r)) return HANG;
-    return r->moves == UNKNOWN && stood(r) < least_wait_ns ? SLOW : UNDECIDED;
+    return r->moves == UNKNOWN && stood(r) < HANG_LEAST_WAIT_NS ? SLOW : UNDECIDED;
 }
 
 static uint64_t waited(const struct job_rank *r)
@@ -311,8 +310,10 @@ static void find_behind(struct work *w, size_t i)
         if (!is_end_of_chain(w->v, e->to[k])) continue;
         if (was_told(w, e->to[k]) || is_left_by_some(w, e->to[k])) continue;
         if (e->group != SIZE_MAX && begun_by(t, r->wait.comm) != least) continue;
-        enum judgement j = waiting_for(w, i) < least_wait_ns ? NOTHING : judge_one(w->job, t);
-        blame(w, finding_for(w, kind_of(t, false), j, i), e->to[k]);
+        enum hang_kind kind = kind_of(t, false);
+        enum judgement j = waiting_for(w, i) < HANG_LEAST_WAIT_NS ? NOTHING : judge_one(w->job, t);
+        if (kind == BY_UNKNOWN && j == HANG) j = UNDECIDED; /* no counter shows for whom it waits */
+        blame(w, finding_for(w, kind, j, i), e->to[k]);
     }
 }
 
@@ -321,7 +322,7 @@ static void find_absent(struct work *w, size_t i)
     const struct edges *e = &w->v->edges[i];
     const struct job_rank *r = &w->job->rank[i];
     if (e->count || !e->open) return;
-    struct finding *f = finding_for(w, BY_ABSENT, waiting_for(w, i) < least_wait_ns ? NOTHING : UNDECIDED, i);
+    struct finding *f = finding_for(w, BY_ABSENT, waiting_for(w, i) < HANG_LEAST_WAIT_NS ? NOTHING : UNDECIDED, i);
     const struct job_comm *c = e->group != SIZE_MAX ? job_comm_of(w->job, r->wait.comm) : NULL;
     if (f && !c && e->group == SIZE_MAX) push(w, &f->behind, &f->behinds, r->wait.peer);
     for (uint32_t m = 0; f && c && m < c->size; m++) {

@@ -9,9 +9,16 @@
 
 #include "tools/hang/verdict.h"
 
-static bool waits(const struct job_rank *r, const struct edges *e)
+/* A call that is only passed through waits, too, for some microseconds: a circle must have stood. Who waits for one
+ * that is gone waits from the first moment on. */
+static bool has_stood(const struct job_rank *r)
 {
-    return r->wait.in_call && (e->count || e->open) && r->callers == 1;
+    return r->moves != YES && r->seen_ns >= r->wait.since_ns + HANG_LEAST_WAIT_NS;
+}
+
+static bool waits(const struct job_rank *r, const struct edges *e, bool seeds)
+{
+    return r->wait.in_call && (e->count || e->open) && r->callers == 1 && (seeds || has_stood(r));
 }
 
 static bool counts_for(const struct job *job, size_t i, uint32_t to, bool seeds, const bool *stuck)
@@ -58,7 +65,7 @@ static bool at_one_moment(const struct job *job, bool *stuck)
 void hang_find_stuck(const struct job *job, const struct verdict *v, bool seeds, bool *stuck)
 {
     for (size_t i = 0; i < job->ranks; i++)
-        stuck[i] = waits(&job->rank[i], &v->edges[i]) && !(seeds && job->rank[i].stopped);
+        stuck[i] = waits(&job->rank[i], &v->edges[i], seeds) && !(seeds && job->rank[i].stopped);
     do {
         while (!settled(job, v, seeds, stuck)) {}
     } while (!at_one_moment(job, stuck));

@@ -6,6 +6,8 @@
 #include "tools/hang/job_facts.h"
 
 enum judgement { NOTHING, SLOW, UNDECIDED, HANG };
+#define HANG_LEAST_WAIT_NS 1000000000u /* shorter waits are usual */
+
 enum hang_kind {
     BY_STOPPED,
     BY_COMPUTING,

@@ -68,12 +68,13 @@ static struct op *add_op(uint32_t rank, enum what what, uint32_t peer)
 static void exchange(uint64_t *seed)
 {
     bool eager = rnd(seed, 2);
+    uint64_t longest = run.scale < SECOND / 2 ? run.scale : SECOND / 2;
     for (uint32_t r = 0; r < run.ranks; r++) {
         uint32_t right = (r + 1) % run.ranks, left = (r + run.ranks - 1) % run.ranks;
         bool first = eager || r % 2 == 0;
-        if (first) add_op(r, SEND, right);
+        if (first) add_op(r, SEND, right)->lasts = rnd(seed, 1000) * (longest / 1000);
         add_op(r, RECEIVE, left);
-        if (!first) add_op(r, SEND, right);
+        if (!first) add_op(r, SEND, right)->lasts = rnd(seed, 1000) * (longest / 1000);
     }
 }
 
@@ -190,7 +191,7 @@ static uint64_t end_of_op(uint32_t r, const struct op *o)
 {
     const struct op *p = is_message(o) ? partner(r, o) : NULL;
     if (o->what == COMPUTE) return o->lasts == NEVER ? NEVER : o->begin + o->lasts;
-    if (o->what == SEND) return o->begin;
+    if (o->what == SEND) return o->begin + o->lasts;
     if (o->what == RECEIVE) return p ? later(o->begin, p->begin) : NEVER;
     return o->what == COLLECTIVE ? end_of_collective(o) : NEVER;
 }
