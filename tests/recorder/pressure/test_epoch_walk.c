@@ -19,8 +19,9 @@
 #include "recorder/thread/thread_state.h"
 #include "tests/support/oracle_clock.h"
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
-enum { ROUNDS = 12, MOST = 4000, LOOKS = 24 };
+enum { ROUNDS = SANITIZED ? 3 : 12, MOST = 4000, LOOKS = 24 };
 static uint64_t seed;
 static fdr_region region[MOST];
 

@@ -6,6 +6,7 @@
 
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
 enum { REGIONS = 12, MOST_FIRST = 200000 };
 
@@ -64,7 +65,7 @@ static void P3_P9_many_calls_in_a_unit(void **state)
                    {"telescope", "320K", "1ms", "65536ns", 16, 60, 33},
                    {"whole", "768K", "20us", "128ns", 7, 40, 95}};
     (void)state;
-    for (uint32_t k = 0; k < 12; k++) {
+    for (uint32_t k = 0; k < (SANITIZED ? 4 : 12); k++) {
         uint64_t now = 1000000;
         begin(&(struct fdr_config){.strategy = program[k % 3].strategy,
                                    .buffer = program[k % 3].buffer,

@@ -17,6 +17,7 @@
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"
 #include "tests/support/random_numbers.h"
+#include "tests/support/sanitized.h"
 
 enum { REGIONS = 16 };
 static fdr_region region[REGIONS];
@@ -217,7 +218,7 @@ static void all_kept_is_shown(struct fdr_file *f)
 static void P9_a_rewind_in_a_tick(void **state)
 {
     (void)state;
-    for (uint32_t round = 0; round < 40; round++) {
+    for (uint32_t round = 0; round < (SANITIZED ? 10 : 40); round++) {
         start("256K", "0", "65536ns");
         seed = (round + 1) * 0x9E3779B97F4A7C15u;
         present(4000, 24);
