@@ -13,8 +13,7 @@
 #include "tools/common/live_files.h"
 
 struct arguments {
-    char **path;
-    size_t count;
+    struct file_list files;
     bool json, all;
 };
 
@@ -29,11 +28,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     switch (key) {
     case 'a': a->all = true; return 0;
     case 'j': a->json = true; return 0;
-    case ARGP_KEY_ARG: a->path[a->count++] = text; return 0;
-    case ARGP_KEY_END:
-        if (!a->count) argp_error(state, "a FILE is needed");
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return some_files(state, key, text, &a->files);
     }
 }
 
@@ -195,7 +190,8 @@ size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns
 
 static bool is_request(int number) { return number == SIGTERM || number == SIGINT || number == SIGXCPU; }
 
-void classify_death(struct death *d)
+/* Sets its kind and its time. */
+static void classify_death(struct death *d)
 {
     const struct fdr_file_info *i = fdr_file_info(d->file);
     d->realtime_ns = (i->alive_ns > i->last_ns ? i->alive_ns : i->last_ns) + (uint64_t)i->realtime_offset_ns;
@@ -211,6 +207,23 @@ void classify_death(struct death *d)
         if (d->kind == KILLED && i->has_end && i->end_realtime_ns) d->realtime_ns = i->end_realtime_ns;
     }
     if (i->over) d->kind = UNNEEDED_LIVE_FILE;
+}
+
+struct death *open_deaths(struct file_list *list, size_t *count, int *status)
+{
+    struct death *d = calloc(list->count, sizeof *d);
+    *count = 0;
+    if (!d) *status = COULD_NOT;
+    for (size_t i = 0; d && i < list->count; i++) {
+        struct death *at = &d[*count];
+        *at = (struct death){.path = list->path[i], .file = open_recording(list->path[i], status)};
+        if (!at->file) continue;
+        classify_death(at);
+        ++*count;
+    }
+    free(list->path);
+    *list = (struct file_list){0};
+    return d;
 }
 
 bool same_recording(const struct fdr_file_info *a, const struct fdr_file_info *b)
@@ -388,16 +401,11 @@ int verb_crash(int argc, char **argv)
                                      children,
                                      NULL,
                                      NULL};
-    struct arguments a = {.path = calloc((size_t)argc + 1, sizeof *a.path)};
+    struct arguments a = {0};
     int status = DONE;
-    size_t count = 0;
-    if (!a.path) return COULD_NOT;
+    size_t count;
     parse_arguments(&argp, argc, argv, &a);
-    struct death *d = calloc(a.count, sizeof *d);
-    for (size_t i = 0; d && i < a.count; i++) {
-        d[count] = (struct death){.path = a.path[i], .file = open_recording(a.path[i], &status)};
-        if (d[count].file) classify_death(&d[count++]);
-    }
+    struct death *d = open_deaths(&a.files, &count, &status);
     find_bundles(d, count);
     size_t opened = count;
     count = move_duplicates_back(d, count);
@@ -407,6 +415,5 @@ int verb_crash(int argc, char **argv)
     if (count) status = worse(status, print_deaths(&a, d, count, first ? d : NULL, opened - count));
     for (size_t i = 0; i < opened; i++) status = worse(status, close_partly_read(d[i].file, d[i].path));
     free(d);
-    free(a.path);
     return status;
 }

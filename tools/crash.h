@@ -3,6 +3,7 @@
 #ifndef FDRI_TOOLS_CRASH_H
 #define FDRI_TOOLS_CRASH_H
 
+#include "tools/common/job_files.h"
 #include "tools/common/verbs.h"
 
 enum { CRASH_EVENTS = 50 };
@@ -18,8 +19,9 @@ struct death {
     bool first;          /* died before the others */
     const char *seen_by; /* another file of the same death; NULL: none */
 };
-/* Sets its kind and its time. */
-void classify_death(struct death *d);
+/* Opens all that can be opened, and frees the list; a file that cannot costs one line. NULL: out of memory. The caller
+ * closes the files and frees the rows. */
+struct death *open_deaths(struct file_list *list, size_t *count, int *status);
 /* The first death: the first fault, as faults cause other deaths. Without a fault: a killed process last seen before
  * the first request to end; else the process with the first request. NULL: none died. */
 struct death *first_of(struct death *d, size_t count);

@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tools/common/job_files.h"
 #include "tools/common/short_names.h"
 #include "tools/findings/findings.h"
 
 struct arguments {
-    char **path;
-    size_t count;
+    struct file_list files;
     bool json;
 };
 
@@ -19,11 +19,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     struct arguments *a = state->input;
     switch (key) {
     case 'j': a->json = true; return 0;
-    case ARGP_KEY_ARG: a->path[a->count++] = text; return 0;
-    case ARGP_KEY_END:
-        if (!a->count) argp_error(state, "a FILE is needed");
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return some_files(state, key, text, &a->files);
     }
 }
 
@@ -87,12 +83,11 @@ int verb_findings(int argc, char **argv)
                                      children,
                                      NULL,
                                      NULL};
-    struct arguments a = {.path = calloc((size_t)argc + 1, sizeof *a.path)};
+    struct arguments a = {0};
     int status = DONE;
-    if (!a.path) return COULD_NOT;
     parse_arguments(&argp, argc, argv, &a);
     json_t *json = a.json ? json_pack("{s:[], s:[]}", "findings", "not_judged") : NULL;
-    for (size_t i = 0; i < a.count; i++) status = worse(status, one(a.path[i], a.count > 1, json));
-    free(a.path);
+    for (size_t i = 0; i < a.files.count; i++) status = worse(status, one(a.files.path[i], a.files.count > 1, json));
+    free(a.files.path);
     return worse(status, json ? print_json(json) : finish_output());
 }

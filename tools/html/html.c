@@ -12,8 +12,7 @@
 #include "tools/common/short_names.h"
 
 struct arguments {
-    char **path;
-    size_t count;
+    struct file_list files;
     const char *out;
     uint64_t most_bytes;
     bool redact;
@@ -34,12 +33,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
         if (!parse_size(text, &a->most_bytes)) argp_error(state, "--size: not a size: '%s'", text);
         return 0;
     case 'r': a->redact = true; return 0;
-    case ARGP_KEY_ARG: a->path[a->count++] = text; return 0;
     case ARGP_KEY_END:
-        if (!a->count) argp_error(state, "a FILE is needed");
-        if (!a->out) argp_error(state, "-o FILE is needed");
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
+        if (a->files.count && !a->out) argp_error(state, "-o FILE is needed");
+        return some_files(state, key, text, &a->files);
+    default: return some_files(state, key, text, &a->files);
     }
 }
 
@@ -91,18 +88,6 @@ static int write_page(struct page *page, const struct arguments *a)
     return worse(page_write(page, stdout), finish_output());
 }
 
-static size_t open_all(struct page *page, const struct arguments *a, int *status)
-{
-    for (size_t i = 0; i < a->count; i++) {
-        struct death *d = &page->death[page->files];
-        *d = (struct death){.path = a->path[i], .file = open_recording(a->path[i], status)};
-        if (!d->file) continue;
-        classify_death(d);
-        page->files++;
-    }
-    return page->files;
-}
-
 int verb_html(int argc, char **argv)
 {
     static const struct argp argp = {options,
@@ -114,23 +99,24 @@ int verb_html(int argc, char **argv)
                                      NULL,
                                      NULL,
                                      NULL};
-    struct arguments a = {.path = calloc((size_t)argc + 1, sizeof *a.path), .most_bytes = 200u << 20};
+    struct arguments a = {.most_bytes = 200u << 20};
     int status = DONE;
-    if (!a.path) return COULD_NOT;
     parse_arguments(&argp, argc, argv, &a);
-    struct page page = {.death = calloc(a.count, sizeof *page.death),
-                        .embedded = calloc(a.count, sizeof *page.embedded),
-                        .prepared = calloc(a.count, sizeof *page.prepared),
+    if (is_input(a.out, a.files.path, a.files.count)) {
+        free(a.files.path);
+        return USAGE;
+    }
+    struct page page = {.embedded = calloc(a.files.count, sizeof *page.embedded),
+                        .prepared = calloc(a.files.count, sizeof *page.prepared),
                         .redact = a.redact,
                         .most_bytes = a.most_bytes};
-    if (!page.death || !page.embedded || !page.prepared || is_input(a.out, (const char *const *)a.path, a.count))
-        status = USAGE;
-    else if (open_all(&page, &a, &status)) status = worse(status, write_page(&page, &a));
+    page.death = open_deaths(&a.files, &page.files, &status);
+    if (!page.embedded || !page.prepared) status = COULD_NOT;
+    else if (page.files) status = worse(status, write_page(&page, &a));
     page_forget(&page);
     for (size_t i = 0; i < page.files; i++)
         status = worse(status, close_recording(page.death[i].file, page.death[i].path, true));
     free(page.death);
     free(page.embedded);
-    free(a.path);
     return status;
 }

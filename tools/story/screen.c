@@ -13,8 +13,7 @@
 enum { THREADS = 5, FINDINGS = 5, FRAMES = 6, TEXT = 1200 };
 
 struct arguments {
-    char **path;
-    size_t count;
+    struct file_list files;
     bool json;
 };
 
@@ -25,11 +24,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     struct arguments *a = state->input;
     switch (key) {
     case 'j': a->json = true; return 0;
-    case ARGP_KEY_ARG: a->path[a->count++] = text; return 0;
-    case ARGP_KEY_END:
-        if (!a->count) argp_error(state, "a FILE is needed");
-        return 0;
-    default: return ARGP_ERR_UNKNOWN;
+    default: return some_files(state, key, text, &a->files);
     }
 }
 
@@ -180,19 +175,13 @@ int verb_story(int argc, char **argv)
                                      children,
                                      NULL,
                                      NULL};
-    struct arguments a = {.path = calloc((size_t)argc + 1, sizeof *a.path)};
+    struct arguments a = {0};
     int status = DONE;
-    size_t files = 0;
-    if (!a.path) return COULD_NOT;
+    size_t files;
     parse_arguments(&argp, argc, argv, &a);
-    struct death *death = calloc(a.count, sizeof *death);
-    for (size_t i = 0; death && i < a.count; i++) {
-        death[files] = (struct death){.path = a.path[i], .file = open_recording(a.path[i], &status)};
-        if (death[files].file) classify_death(&death[files++]);
-    }
+    struct death *death = open_deaths(&a.files, &files, &status);
     if (files) status = worse(status, tell(death, files, a.json));
     for (size_t i = 0; i < files; i++) status = worse(status, close_partly_read(death[i].file, death[i].path));
     free(death);
-    free(a.path);
     return status;
 }
