@@ -41,7 +41,7 @@ static const struct verb verbs[] = {
     {"run", verb_run, "run a program and keep its recording if it is killed", false},
     {"collect", verb_collect, "move recordings of dead processes out of the live directory", false},
     {"gc", verb_gc, "remove recordings by age and size", false},
-    {"hang", verb_hang, "stuck threads: where, since when; processes elsewhere or missing", true},
+    {"hang", verb_hang, "of a job: who is behind, who waits; of a process: threads that stand", true},
     {"list", verb_list, "live and left-behind recordings on this machine", true},
     {"completion", verb_completion, "bash or zsh: what the shell needs to complete these verbs", false},
     {"version", verb_version, "version of the command and of its libraries", false},
@@ -54,10 +54,11 @@ static void usage(FILE *to)
           "usage: fdr VERB [OPTION...] [FILE...]\n\n",
           to);
     for (size_t i = 0; i < verb_count; i++) fprintf(to, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
-    fputs("\nSeveral files are the ranks of a job: check, counters, crash, dump, export, hang, html, info, messages,\n"
+    fputs("\nSeveral files are the ranks of a job: check, counters, crash, dump, export, findings, hang, html, info, "
+          "messages,\n"
           "replay, samples, sql, stats and tree take them. The other verbs that read a file take one.\n"
           "`fdr VERB --help` lists a verb's options. Exit codes: 0 done, 1 done with damage or a hang found,\n"
-          "2 could not, 64 wrong usage.\n",
+          "2 could not, 3 a hang that cannot be judged, 64 wrong usage.\n",
           to);
 }
 

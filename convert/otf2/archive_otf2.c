@@ -108,7 +108,7 @@ static void note_time(struct fdri_otf2 *o, uint64_t time_ns)
 
 /* A location without events: number `end` + i stands for the rank in place i, if that has no recording. A process
  * without threads has one, too, as readers refuse archives without locations. */
-static void write_placeholder(struct fdri_otf2 *o, OTF2_LocationRef location)
+static void write_silent_location(struct fdri_otf2 *o, OTF2_LocationRef location)
 {
     OTF2_EvtWriter *writer = OTF2_Archive_GetEvtWriter(o->archive, location);
     if (writer) fdri_otf2_check(o, OTF2_Archive_CloseEvtWriter(o->archive, writer));
@@ -133,7 +133,7 @@ static void write_locations(struct fdri_otf2 *o, uint64_t *written)
         }
         end_location(o, &written[i]);
     }
-    if (!fdr_location_count(p->file)) write_placeholder(o, p->first);
+    if (!fdr_location_count(p->file)) write_silent_location(o, p->first);
     fdr_iter_close(iter);
 }
 
@@ -147,7 +147,7 @@ static void write_events(struct fdri_otf2 *o)
         done += fdr_location_count(o->process[o->at].file);
     }
     for (size_t i = 0; i < ranks && !o->error; i++)
-        if (!fdri_otf2_process_of(o, rank[i])) write_placeholder(o, o->end + i);
+        if (!fdri_otf2_process_of(o, rank[i])) write_silent_location(o, o->end + i);
     fdri_otf2_check(o, OTF2_Archive_CloseEvtFiles(o->archive));
 }
 
