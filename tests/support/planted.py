@@ -1,8 +1,31 @@
 # SPDX-License-Identifier: MIT
-"""Made-up programs as streams for `fdr replay`: threads that call regions, in time that the test sets."""
+"""Made-up programs as streams for `fdr replay`: threads that call regions, in time that the test sets. And what the
+tests that read them share."""
+import os
 import random
+import shutil
+import sys
 
 import evt_stream
+
+fdr = os.environ["FDR_BUILD"] + "/bin/fdr"
+if not os.path.exists(fdr):
+    print("skipped: no fdr command in this build")
+    sys.exit(77)
+failed = []
+
+
+def check(good, what, *more):
+    print("ok:" if good else "FAIL:", what, *(more if not good else ()))
+    if not good:
+        failed.append(what)
+
+
+def end(work):
+    """The folder stays if something failed."""
+    if not failed:
+        shutil.rmtree(work)
+    sys.exit(bool(failed))
 
 
 class Thread:

@@ -8,26 +8,15 @@ import json
 import os
 import pty
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import planted  # noqa: E402
+from planted import check, fdr  # noqa: E402
 
-fdr = os.environ["FDR_BUILD"] + "/bin/fdr"
-if not os.path.exists(fdr):
-    print("skipped: no fdr command in this build")
-    sys.exit(77)
 work = tempfile.mkdtemp(prefix="fdr-answers-")
-bad = 0
-
-
-def check(good, what, *more):
-    global bad
-    print("ok:" if good else "FAIL:", what, *(more if not good else ()))
-    bad += not good
 
 
 def run(*arguments, **environment):
@@ -188,6 +177,4 @@ tables()
 paths()
 terminal()
 completion()
-if not bad:
-    shutil.rmtree(work)
-sys.exit(bad != 0)
+planted.end(work)

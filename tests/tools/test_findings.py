@@ -5,26 +5,15 @@
 # alike from beginning to end. Times are those of the streams.
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import planted  # noqa: E402
+from planted import check, fdr  # noqa: E402
 
-fdr = os.environ["FDR_BUILD"] + "/bin/fdr"
-if not os.path.exists(fdr):
-    print("skipped: no fdr command in this build")
-    sys.exit(77)
 work = tempfile.mkdtemp(prefix="fdr-findings-")
-bad = 0
-
-
-def check(good, what, *more):
-    global bad
-    print("ok:" if good else "FAIL:", what, *(more if not good else ()))
-    bad += not good
 
 
 def findings(name, threads, buffer="16M", *settings):
@@ -213,6 +202,4 @@ all_wait()
 for number in range(4):
     clean(100 * number, "16M" if number % 2 else "512K")
 unjudged()
-if not bad:
-    shutil.rmtree(work)
-sys.exit(bad != 0)
+planted.end(work)
