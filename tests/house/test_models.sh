@@ -41,7 +41,7 @@ check_model()
     cd "$work/run"
     # shellcheck disable=SC2086
     spin -a ${variant//,/ } "$source/$file" >spin.log 2>&1 || { complain "$file: spin refuses it"; cat spin.log; cd "$source"; return; }
-    cc -O2 -w -DSAFETY -DVECTORSZ=2048 -o pan pan.c
+    cc -O1 -w -DSAFETY -DVECTORSZ=2048 -o pan pan.c
     verdict=$(search 0)
     [ "$verdict" = ok ] || complain "$file $variant: $verdict: $(cat why 2>/dev/null)"
     echo "$file $variant: $verdict, $(cat states 2>/dev/null)"
