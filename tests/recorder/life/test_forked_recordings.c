@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=240 promise=P3,P10 without=tsan (it does not follow children of threads)
+/* ctest: label=signals,threads timeout=240 promise=P3,P10
+ * ctest: without=asan,tsan (their locks stay locked in the child of a process with threads)
  * P3, P10: recordings that begin by themselves in forked children: when they begin, what they inherit, and which
  * children they leave alone. */
 #include <fdr/fdr.h>
