@@ -68,7 +68,7 @@ static void many(void **state)
     fdr_finalize();
 }
 
-enum { BUSY_CALLS = 60000, EACH = 200, MOST = 6000 };
+enum { BUSY_CALLS = 60000, EACH = 120, MOST = 6000 };
 static fdr_region region;
 static uint64_t seed = 88172645463325252u;
 static struct fdri_arena_location *rich;
@@ -166,7 +166,7 @@ static void at_each_instruction(bool (*leave)(void (*)(void), uint32_t), void (*
             pthread_join(ends, NULL);
         }
         calls(20);
-        for (int i = 0; i < 60 && left && n < MOST; i++, n += n < EACH ? 1 : 1 + rnd(&seed, n / 40)) {
+        for (int i = 0; i < 60 && left && n < MOST; i++, n += n < EACH ? 1 : 1 + rnd(&seed, n / 10)) {
             left = leave(f, n);
             seen += inside() != 0 || fdri_life_recording.shares.lock;
             calls(1);

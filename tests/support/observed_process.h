@@ -18,6 +18,8 @@
 
 #include <cmocka.h>
 
+#include "tests/support/sanitized.h"
+
 /* The child runs `body`, which must call victim_ready once. When body returns, the child ends by _exit(0). */
 struct victim {
     pid_t pid;
@@ -43,7 +45,7 @@ static inline struct victim victim_start(void (*body)(void *), void *context)
     if (v.pid == 0) {
         close(p[0]);
         victim_pipe = p[1];
-        alarm(100); /* ends the child of a failed test, also if it blocks every signal: */
+        alarm(SANITIZED ? 300 : 100); /* ends the child of a failed test, also if it blocks every signal: */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         body(context);
         _exit(0);

@@ -44,9 +44,9 @@ static inline bool leave_at(void (*f)(void), uint32_t n)
     return left;
 }
 
-/* The next instruction to leave at: each of the first ones, in which the fast paths lie. Of longer paths some, 3 %
+/* The next instruction to leave at: each of the first ones, in which the fast paths lie. Of longer paths some, 10 %
  * apart: the way to each of them costs as many signals as its number. */
-static inline uint32_t instruction_after(uint32_t n, uint32_t each) { return n < each ? n + 1 : n + 1 + n / 32; }
+static inline uint32_t instruction_after(uint32_t n, uint32_t each) { return n < each ? n + 1 : n + 1 + n / 10; }
 
 /* Checks the bins. Bins in transit when f was left belong to no thread afterwards; the counts may still include
  * them. */

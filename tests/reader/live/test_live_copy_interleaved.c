@@ -21,8 +21,9 @@
 #include <unistd.h>
 
 #include "reader/live/find_process.h"
+#include "tests/support/sanitized.h"
 
-enum { REGIONS = 40, PIECE = 2048 };
+enum { REGIONS = 40, PIECE = 2048, FEWER = SANITIZED ? 3 : 1 };
 static fdr_region region[REGIONS];
 static unsigned reads, when;
 static size_t epochs;
@@ -223,23 +224,23 @@ static void between(void (*happens)(void), unsigned steps)
 static void P8_burst_during_a_copy(void **state)
 {
     (void)state;
-    between(burst, 160);
+    between(burst, 160 / FEWER);
     assert_true(epochs > 8); /* there were epochs to merge */
 }
 static void P8_threads_that_come_and_go(void **state)
 {
     (void)state;
-    between(threads, 60);
+    between(threads, 60 / FEWER);
 }
 
 static void P8_first_calls_of_a_thread_during_a_copy(void **state)
 {
     pthread_t t;
     (void)state;
-    for (unsigned i = 0; i < 24; i++) {
+    for (unsigned i = 0; i < 24 / FEWER; i++) {
         what = NULL;
         look();
-        when = reads * i / 24;
+        when = reads * i / (24 / FEWER);
         assert_int_equal(pthread_create(&t, NULL, in_ns, NULL), 0);
         while (sem_wait(&named)) {}
         what = first_calls;
@@ -257,7 +258,7 @@ static void P4_rewind_during_a_copy(void **state)
     (void)state;
     struct fdr_read_event e;
     const fdr_region stays = fdr_region_define("stays", NULL, 0), goes = fdr_region_define("goes", NULL, 0);
-    unsigned places = 60, last;
+    unsigned places = 60 / FEWER, last;
     what = NULL;
     look();
     last = reads;

@@ -19,6 +19,7 @@
 #include "recorder/recording.h"
 #include "tests/support/wait_for_snapshots.h"
 #include "tests/support/observed_process.h"
+#include "tests/support/sanitized.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -150,7 +151,7 @@ static void look_at(const struct kind *kind)
 {
     struct victim v = victim_start(victim_body, (void *)kind);
     victim_wait_ready(&v);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < (SANITIZED ? 2 : 8); i++) {
         struct fdr_file *file = open_process(v.pid, true);
         check_whole(file, false);
         check_stuck(file);

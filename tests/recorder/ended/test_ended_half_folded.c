@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads,slow timeout=120 promise=P3,P5 without=tsan (its threads take turns)
+/* ctest: label=threads,slow timeout=120 promise=P3,P5 without=asan,tsan (its threads take turns)
  * P3, P5: a snapshot may find a thread half merged into [ended]. It must then mark the thread's location as
  * `folding`. A location without that mark must show all rows and all calls of its thread. */
 #include "tests/support/api_fixture.h"

@@ -24,7 +24,7 @@
 #include "tests/support/single_step.h"
 
 #ifdef CAN_STEP
-enum { REGIONS = 5, THREADS = 3, CALLS = 150, EACH = 500, MOST = 4000, ROUNDS = 4000, A_RECORDING = 30 };
+enum { REGIONS = 5, THREADS = 3, CALLS = 150, EACH = 150, MOST = 4000, ROUNDS = 4000, A_RECORDING = 30 };
 static fdr_region region[REGIONS];
 static uint64_t seed, now, presented;
 
@@ -97,7 +97,7 @@ static bool one_moves(void)
 static void at_each_instruction(bool claimed)
 {
     uint32_t n = 1, tried = 0;
-    for (; n < MOST; n += n < EACH ? 1 : 1 + rnd(&seed, n / 20), tried++) {
+    for (; n < MOST; n += n < EACH ? 1 : 1 + rnd(&seed, n / 8), tried++) {
         if (tried % A_RECORDING == 0) start();
         for (int i = 0; i < THREADS; i++) {
             pthread_t it;

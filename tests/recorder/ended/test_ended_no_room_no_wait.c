@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads,slow timeout=120 promise=P2 without=tsan (its threads take turns)
+/* ctest: label=threads,slow timeout=120 promise=P2 without=asan,tsan (its threads take turns)
  * P2: one thread, 300 levels deep, has filled a small buffer, and accounts of later threads have no place in
  * [ended]. New threads then find no room and must not wait, because no other thread could free any. A failure shows
  * as voluntary context switches. */

@@ -45,7 +45,7 @@ static void consistent(uint32_t depth, uint32_t n)
 static void at_each_instruction(uint32_t depth, void (*f)(void), void (*before)(void))
 {
     uint32_t n = 1;
-    for (bool left = true; left; n = instruction_after(n, 200)) {
+    for (bool left = true; left; n = instruction_after(n, 120)) {
         to_depth(depth);
         if (before) before();
         left = leave_at(f, n);

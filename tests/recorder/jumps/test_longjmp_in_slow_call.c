@@ -22,7 +22,7 @@
 #include "tests/support/single_step.h"
 
 #ifdef CAN_STEP
-enum { REGIONS = 12, DEPTH = 60, EACH = 300 };
+enum { REGIONS = 12, DEPTH = 60, EACH = 120 };
 static const uint64_t length[FDRI_ARENA_BANDS] = {100, 2000, 100000, 1000000};
 static fdr_region region[REGIONS];
 static uint64_t seed, now;
@@ -116,7 +116,7 @@ static void P8_longjmp_while_taking_a_first_bin(void **state)
     (void)state;
     uint32_t depth = 0, n = 1;
     /* If it was not left that often in a row, no such call has n instructions, whatever the recording is like. */
-    for (uint32_t done = 0; done < 3 * DEPTH; n += n < EACH ? 1 : 1 + rnd(&seed, n / 100)) {
+    for (uint32_t done = 0; done < 3 * DEPTH; n += n < EACH ? 1 : 1 + rnd(&seed, n / 12)) {
         if (!depth--) {
             if (n > 1) fdr_file_close(take());
             start(NULL);
@@ -151,7 +151,7 @@ static void P8_longjmp_while_pinning(void **state)
 {
     (void)state;
     uint32_t n = 1, tried = 0, any = 0;
-    for (bool left = true; left; n += n < EACH ? 1 : 1 + rnd(&seed, n / 20), tried++) {
+    for (bool left = true; left; n += n < EACH ? 1 : 1 + rnd(&seed, n / 8), tried++) {
         do {
             start("100us");
             while (!fdri_record_self.pinning_due && !fdri_record_self.pinning_done) present(2 + rnd(&seed, 3), 1);

@@ -70,7 +70,7 @@ static void leave_each(void (*f)(void), bool at_the_end)
     do {
         start(at_the_end ? "snapshot" : "none");
         steps_begin();
-        left = leave_at(f, n += 1 + n / 100);
+        left = leave_at(f, n = instruction_after(n, 60));
         if (!at_the_end) {
             assert_int_equal(fdr_snapshot(NULL), 0);
             look_at(fdr_last_snapshot(), n);
@@ -98,7 +98,7 @@ static void P3_last_snapshot_after_longjmp(void **state)
 static void P3_exit_after_longjmp(void **state)
 {
     (void)state;
-    for (uint32_t n = 1; n < 700; n += 1 + n / 100) {
+    for (uint32_t n = 1; n < 700; n = instruction_after(n, 60)) {
         int status;
         pid_t pid = fork();
         if (!pid) {

@@ -19,7 +19,7 @@ enum {
     REGIONS = 700,
     LATER = 3000,
     MANY = 20000,
-    TIMES = 250,
+    TIMES = 120,
     INSTRUCTIONS = 4000,
     CALLS_MOST = 2000000,
     BUFFER = 4 << 20
@@ -219,7 +219,7 @@ static void begin_anew(void) { fdri_strategy_epoch_rows_anew(&fdri_record_self, 
 /* Left at each instruction while the rows of the base begin anew: the base must name the same rows as before. */
 static void P5_left_when_they_begin_anew(void **state)
 {
-    enum { LOOKS = 400 };
+    enum { LOOKS = 200 };
     (void)state;
     start(REGIONS);
     for (uint32_t i = 0; i < CALLS_MOST && !epochs(); i++) call();

@@ -14,7 +14,7 @@
 #include "tests/support/single_step.h"
 
 #ifdef CAN_STEP
-enum { REGIONS = 12, DEPTH = 8, EACH = 300, ROUNDS_A_RECORDING = 40 };
+enum { REGIONS = 12, DEPTH = 8, EACH = 120, ROUNDS_A_RECORDING = 40 };
 static fdr_region region[REGIONS];
 static uint64_t seed, now;
 
@@ -57,7 +57,7 @@ static void rewind_now(uint32_t n)
     if (forgotten > fresh) fail_msg("left at %u: %llu events forgotten of %u", n, (unsigned long long)forgotten, fresh);
 }
 
-static uint32_t next_of(uint32_t n) { return n < EACH ? n + 1 : n + 1 + rnd(&seed, n / 20); }
+static uint32_t next_of(uint32_t n) { return n < EACH ? n + 1 : n + 1 + rnd(&seed, n / 8); }
 
 static void at_all(void (*f)(void), void (*before)(void))
 {

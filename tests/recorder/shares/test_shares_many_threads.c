@@ -19,7 +19,7 @@
 #include "tests/support/fair_share_fixture.h"
 #include "tests/support/sanitized.h"
 
-enum { SLOWER = SANITIZED ? 20 : 1, BATCH = 32 };
+enum { SLOWER = SANITIZED ? 80 : 1, BATCH = 32 };
 
 static uint64_t presented;
 static uint64_t *kept;
