@@ -12,12 +12,14 @@ program that runs, and on a core file, if libfdr has its debug information.
 import gdb
 import gdb.printing
 
-CLASSES = ["region", "message", "collective", "metric", "marker", "sample", "io", "task", "user"]
 BIN_MAGIC = 0x4E424446
 
 
 def class_name(number):
-    return CLASSES[number] if number < len(CLASSES) else f"class {number}"
+    for field in gdb.lookup_type("enum fdri_arena_class").fields():
+        if field.enumval == number:
+            return field.name.replace("FDRI_ARENA_CLASS_", "").lower()
+    return f"class {number}"
 
 
 def records(commit):
