@@ -117,21 +117,19 @@ static void tell_rank(const struct job *job, const struct verdict *v, size_t i, 
     to->found(line, to->argument);
 }
 
-static uint64_t begun_by(const struct job_rank *r, uint64_t comm)
-{
-    for (size_t i = 0; i < r->comms; i++)
-        if (r->comm[i].comm == comm) return r->comm[i].begun;
-    return 0;
-}
-
 static void tell_counts(const struct job *job, const struct finding *f, size_t i, struct lines *to)
 {
     char line[200];
     const struct job_rank *r = &job->rank[i];
     const struct job_comm *c = job_comm_of(job, f->comm);
+    uint64_t begun = job_begun(r, f->comm);
     if (f->ordinal == UINT64_MAX || !c) return;
-    snprintf(line, sizeof line, "rank %u has begun %llu collectives on %s; the others wait in number %llu", r->rank,
-             (unsigned long long)begun_by(r, f->comm), c->name, (unsigned long long)f->ordinal);
+    if (begun == UINT64_MAX)
+        snprintf(line, sizeof line, "rank %u has no counters of %s; the others wait in number %llu", r->rank, c->name,
+                 (unsigned long long)f->ordinal);
+    else
+        snprintf(line, sizeof line, "rank %u has begun %llu collectives on %s; the others wait in number %llu", r->rank,
+                 (unsigned long long)begun, c->name, (unsigned long long)f->ordinal);
     to->found(line, to->argument);
 }
 
@@ -178,8 +176,8 @@ void each_not_judged(const struct job *job, const struct verdict *v, void (*foun
         if (!group->absent || !group->behinds) continue;
         snprintf(
             line, sizeof line,
-            "%zu member%s of the communicator of collective #%llu may be further behind: no recording, or one that "
-            "is too old",
+            "%zu member%s of the communicator of collective #%llu may be further behind: no recording, one that is "
+            "too old, or no counters of this communicator",
             group->absent, group->absent == 1 ? "" : "s", (unsigned long long)group->ordinal);
         found(line, argument);
     }

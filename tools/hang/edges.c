@@ -46,12 +46,17 @@ bool hang_is_gone(const struct job_rank *r, const struct job_rank *before)
 
 /* ---- counters ---- */
 
-/* How many collectives of the communicator the rank has begun; UINT64_MAX: not known. */
-static uint64_t begun(const struct job_rank *r, uint64_t comm)
+/* Of a communicator without counters of its own. */
+static uint64_t without_counters(const struct job_rank *r, uint64_t comm)
+{
+    return r->counts && (!r->leaves_out || comm == JOB_WORLD) ? 0 : UINT64_MAX;
+}
+
+uint64_t job_begun(const struct job_rank *r, uint64_t comm)
 {
     for (size_t i = 0; i < r->comms; i++)
         if (r->comm[i].comm == comm) return r->comm[i].begun;
-    return r->counts ? 0 : UINT64_MAX;
+    return without_counters(r, comm);
 }
 
 /* The messages counted for an envelope; UINT64_MAX: not known. */
@@ -62,7 +67,7 @@ static uint64_t counted(const struct job_rank *r, bool sent, uint64_t comm, uint
         if (e->comm == comm && e->sent == sent && e->peer == peer && e->tag == tag)
             return e->unsure ? UINT64_MAX : e->count;
     }
-    return r->counts ? 0 : UINT64_MAX;
+    return without_counters(r, comm);
 }
 
 /* ---- messages ---- */
@@ -155,7 +160,7 @@ static bool find_missing_members(const struct job *job, struct group *g)
     for (uint32_t m = 0; g->behind && m < c->size; m++) {
         uint32_t world = job_member(c, m);
         size_t at = job_find(job, world);
-        uint64_t n = at < job->ranks ? begun(&job->rank[at], g->comm) : UINT64_MAX;
+        uint64_t n = at < job->ranks ? job_begun(&job->rank[at], g->comm) : UINT64_MAX;
         if (n != UINT64_MAX && n > g->ordinal) continue;
         bool known = n != UINT64_MAX && hang_is_recent(&job->rank[at], g->last_since_ns, g->seen_ns);
         if (known) g->behind[g->behinds++] = (uint32_t)at;

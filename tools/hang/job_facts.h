@@ -56,7 +56,8 @@ struct job_rank {
     uint64_t longest_still_ns; /* longest time without an event that is over; 0: not known */
     enum tri moves, busy;      /* a counter went on; it uses processor time */
     enum hang_doing doing;
-    bool counts;          /* its counters tell all messages and collectives since MPI_Init */
+    bool counts;          /* its counters tell all messages and collectives since MPI_Init ... */
+    bool leaves_out;      /* ... but for some communicators, of which it has no counters */
     uint32_t callers;     /* threads that called MPI */
     struct job_wait wait; /* of the thread that waits longest */
     struct job_comm_state *comm;
@@ -66,6 +67,7 @@ struct job_rank {
     char where[160], cause[48]; /* its innermost regions; the signal that it died of */
     const void *process;        /* of load.c; not looked at here */
 };
+#define JOB_WORLD 1u /* identity of MPI_COMM_WORLD */
 struct job_comm {
     uint64_t identity;
     char name[64];
@@ -87,5 +89,7 @@ struct job {
 size_t job_find(const struct job *job, uint32_t rank);
 const struct job_comm *job_comm_of(const struct job *job, uint64_t identity);
 uint32_t job_member(const struct job_comm *c, uint32_t i);
+/* How many collectives of the communicator the rank has begun; UINT64_MAX: not known. */
+uint64_t job_begun(const struct job_rank *r, uint64_t comm);
 
 #endif

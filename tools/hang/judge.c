@@ -257,19 +257,12 @@ static uint64_t waited(const struct job_rank *r)
 static bool is_end_of_chain(const struct verdict *v, uint32_t i) { return !v->edges[i].count && !v->edges[i].open; }
 
 /* Of those that have not begun a collective, the ones with the lowest ordinal are behind. */
-static uint64_t begun_by(const struct job_rank *r, uint64_t comm)
-{
-    for (size_t i = 0; i < r->comms; i++)
-        if (r->comm[i].comm == comm) return r->comm[i].begun;
-    return 0;
-}
-
 static uint64_t lowest(const struct work *w, size_t i)
 {
     const struct edges *e = &w->v->edges[i];
     uint64_t least = UINT64_MAX;
     for (size_t k = 0; k < e->count; k++) {
-        uint64_t n = begun_by(&w->job->rank[e->to[k]], w->job->rank[i].wait.comm);
+        uint64_t n = job_begun(&w->job->rank[e->to[k]], w->job->rank[i].wait.comm);
         if (is_end_of_chain(w->v, e->to[k]) && n < least) least = n;
     }
     return least;
@@ -309,7 +302,7 @@ static void find_behind(struct work *w, size_t i)
         const struct job_rank *t = &w->job->rank[e->to[k]];
         if (!is_end_of_chain(w->v, e->to[k])) continue;
         if (was_told(w, e->to[k]) || is_left_by_some(w, e->to[k])) continue;
-        if (e->group != SIZE_MAX && begun_by(t, r->wait.comm) != least) continue;
+        if (e->group != SIZE_MAX && job_begun(t, r->wait.comm) != least) continue;
         enum hang_kind kind = kind_of(t, false);
         enum judgement j = waiting_for(w, i) < HANG_LEAST_WAIT_NS ? NOTHING : judge_one(w->job, t);
         if (kind == BY_UNKNOWN && j == HANG) j = UNDECIDED; /* no counter shows for whom it waits */
@@ -327,8 +320,8 @@ static void find_absent(struct work *w, size_t i)
     if (f && !c && e->group == SIZE_MAX) push(w, &f->behind, &f->behinds, r->wait.peer);
     for (uint32_t m = 0; f && c && m < c->size; m++) {
         size_t at = job_find(w->job, job_member(c, m));
-        bool known = at < w->job->ranks && begun_by(&w->job->rank[at], r->wait.comm) > r->wait.ordinal;
-        if (!known) push(w, &f->behind, &f->behinds, job_member(c, m));
+        uint64_t n = at < w->job->ranks ? job_begun(&w->job->rank[at], r->wait.comm) : UINT64_MAX;
+        if (n == UINT64_MAX || n <= r->wait.ordinal) push(w, &f->behind, &f->behinds, job_member(c, m));
     }
 }
 

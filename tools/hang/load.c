@@ -133,6 +133,15 @@ static bool take_thread(struct job *job, struct job_rank *r, const struct fdr_fi
     return add_comm(job, file, s->comm);
 }
 
+/* "messages": it counts from MPI_Init on. "not counted": there are communicators without counters. */
+static void take_mpi(struct job_rank *r, const struct fdr_file *file, const struct fdr_tally_row *row)
+{
+    char key[64];
+    fdr_tally_key_text(row, key, sizeof key);
+    if (strcmp(key, "messages") == 0) r->counts = fdr_tally_room(file).refused == 0;
+    if (strcmp(key, "not counted") == 0) r->leaves_out = true;
+}
+
 static bool take_rows(struct job *job, struct job_rank *r, const struct fdr_file *file, uint32_t *tid)
 {
     const struct fdr_tally_row *row;
@@ -140,7 +149,7 @@ static bool take_rows(struct job *job, struct job_rank *r, const struct fdr_file
     struct fdr_mpi_thread_state thread;
     bool good = true;
     for (size_t i = 0, n = fdr_tallies(file, &row); good && i < n; i++) {
-        if (row[i].kind == FDR_TALLY_MPI) r->counts = fdr_tally_room(file).refused == 0;
+        if (row[i].kind == FDR_TALLY_MPI) take_mpi(r, file, &row[i]);
         else if (row[i].kind == FDR_TALLY_SENT || row[i].kind == FDR_TALLY_RECEIVED) good = add_envelope(r, &row[i]);
         else if (fdr_mpi_comm_state(&row[i], &comm)) good = add_collectives(job, r, file, &comm);
         else if (fdr_mpi_thread_state(file, &row[i], &thread)) good = take_thread(job, r, file, &thread, tid);

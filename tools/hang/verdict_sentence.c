@@ -92,6 +92,13 @@ static void add_others(const struct finding *f, char *text, size_t bytes)
     else add(text, bytes, "%zu others wait", f->waitings);
 }
 
+/* Its recording is there, and has no counters of the communicator. */
+static bool is_not_counted(const struct job *job, const struct finding *f)
+{
+    size_t at = f->behinds ? job_find(job, f->behind[0]) : job->ranks;
+    return at < job->ranks && f->ordinal != UINT64_MAX && job_begun(&job->rank[at], f->comm) == UINT64_MAX;
+}
+
 /* What one that is behind does. */
 static void add_doing(const struct job *job, const struct finding *f, char *text, size_t bytes)
 {
@@ -106,7 +113,8 @@ static void add_doing(const struct job *job, const struct finding *f, char *text
         else add(text, bytes, "%s %s ended", it, f->behinds == 1 ? "has" : "have");
         return;
     case BY_ABSENT:
-        if (job_find(job, f->behind[0]) < job->ranks)
+        if (is_not_counted(job, f)) add(text, bytes, "no counters of this communicator are there");
+        else if (job_find(job, f->behind[0]) < job->ranks)
             add(text, bytes, "%s recording is older", f->behinds == 1 ? "its" : "their");
         else add(text, bytes, "%s %s no recording", it, f->behinds == 1 ? "has" : "have");
         return;
@@ -218,6 +226,10 @@ void hang_say_why(const struct job *job, const struct finding *f, char *text, si
         add(text, bytes, "all have begun it, so it should end at once; another call may have had its number");
     else if (f->kind == BY_MISMATCH) add(text, bytes, "all ranks must call the same collective, with the same root");
     else if (f->judgement == NOTHING) add(text, bytes, "such short waits are usual");
+    else if (f->kind == BY_ABSENT && is_not_counted(job, f))
+        add(text, bytes,
+            "it cannot be known who is behind: too many communicators were made, or fdr did not see this one being "
+            "made");
     else if (f->kind == BY_ABSENT)
         add(text, bytes, "no recording of this moment shows what the rank does that all wait for");
     else if (f->kind == BY_STOPPED) add(text, bytes, "a stopped process never comes");

@@ -525,6 +525,25 @@ static void a_rank_without_recording_is_undecided(void **state)
     expect(&job, UNDECIDED, BY_ABSENT, 2, 1);
 }
 
+/* A rank that does not count a communicator has no counters of it, whatever it has done there; the world it counts. */
+static void a_communicator_without_counters_is_undecided(void **state)
+{
+    (void)state;
+    enum { OTHER = 4711 };
+    struct job job = ranks_that_compute(2);
+    struct job_comm both[] = {world_of, {.identity = OTHER, .name = "rows", .size = 2}};
+    struct job_comm_state begun[] = {{.comm = WORLD, .begun = 4}, {.comm = OTHER, .begun = 4}};
+    waits_in_allreduce(0, 3);
+    few[0].wait.comm = OTHER, few[0].comm = begun, few[0].comms = 2, job.comm = both, job.comms = 2;
+    expect(&job, HANG, BY_COMPUTING, 1, 1);
+    few[1].leaves_out = true;
+    expect(&job, UNDECIDED, BY_ABSENT, 1, 1);
+    few[0].wait.comm = WORLD;
+    expect(&job, HANG, BY_COMPUTING, 1, 1);
+    few[1].comms = 0;
+    expect(&job, HANG, BY_COMPUTING, 1, 1);
+}
+
 /* What ends all ranks of a job is not why they waited. */
 static void ended_together_is_no_proof(void **state)
 {
@@ -586,6 +605,7 @@ int main(void)
         cmocka_unit_test(processor_time_and_movement_are_slow),
         cmocka_unit_test(the_limit_is_of_the_run),
         cmocka_unit_test(a_rank_without_recording_is_undecided),
+        cmocka_unit_test(a_communicator_without_counters_is_undecided),
         cmocka_unit_test(ended_together_is_no_proof),
         cmocka_unit_test(circles_need_counters),
         cmocka_unit_test(short_waits_are_nothing),
