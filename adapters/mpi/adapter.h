@@ -6,9 +6,11 @@
  *   functions.txt     the functions and their arguments    mpi_function.h     one of them; FdrMpi.cmake makes them
  *   mpi_call.c        one call: region, before, after      real_function.c    the library's own functions
  *   mpi_library.c     what differs between libraries       life_of_mpi.c      MPI_Init, MPI_Finalize, MPI_Abort
- *   communicators.c   members and world ranks              point_to_point.c   sends and receives
- *   requests.c        the table of open requests           completions.c      MPI_Wait..., MPI_Test...
- *   collectives.c     operations and their bytes           adapter_parts.h    what these files share
+ *   communicators.c   members and world ranks              member_lists.c     lists of members, each once
+ *   point_to_point.c  sends and receives                   completions.c      MPI_Wait..., MPI_Test...
+ *   requests.c        the table of open requests           adapter_parts.h    what these files share
+ *   collectives.c     operations and their bytes           neighborhoods.c    those among neighbors
+ *   partitioned.c     MPI_Psend_init, MPI_Precv_init       files.c            MPI_File_...
  *   numbers.c         counts messages and collectives      receive_order.c    receives whose number is open
  *   identities.c      communicators of equal identity      numbers.h          the door of these three
  *   state.c, state.h  what each thread is in, waits for    pcontrol.c        MPI_Pcontrol
@@ -62,9 +64,12 @@ bool fdri_mpi_has(const struct fdri_mpi_call *c, enum fdri_mpi_role role);
 int64_t fdri_mpi_int(const struct fdri_mpi_call *c, enum fdri_mpi_role role);             /* passed by value */
 int64_t fdri_mpi_count(const struct fdri_mpi_call *c, enum fdri_mpi_role role);           /* the same, of counts */
 int64_t fdri_mpi_count_at(const struct fdri_mpi_call *c, enum fdri_mpi_role role, int i); /* in an array */
-int fdri_mpi_out(const struct fdri_mpi_call *c, enum fdri_mpi_role role);                 /* passed by address */
-const int *fdri_mpi_ints(const struct fdri_mpi_call *c, enum fdri_mpi_role role);         /* an array of int */
-enum fdri_mpi_handle { FDRI_MPI_COMM, FDRI_MPI_TYPE, FDRI_MPI_REQUEST, FDRI_MPI_MESSAGE };
+int64_t fdri_mpi_wide(const struct fdri_mpi_call *c, enum fdri_mpi_role role); /* MPI_Offset, or always MPI_Count */
+/* A text, without the blanks at the end of Fortran's; the only one of the call. */
+void fdri_mpi_text(const struct fdri_mpi_call *c, enum fdri_mpi_role role, char *text, size_t bytes);
+int fdri_mpi_out(const struct fdri_mpi_call *c, enum fdri_mpi_role role);         /* passed by address */
+const int *fdri_mpi_ints(const struct fdri_mpi_call *c, enum fdri_mpi_role role); /* an array of int */
+enum fdri_mpi_handle { FDRI_MPI_COMM, FDRI_MPI_TYPE, FDRI_MPI_REQUEST, FDRI_MPI_MESSAGE, FDRI_MPI_FILE };
 word fdri_mpi_handle(const struct fdri_mpi_call *c, enum fdri_mpi_role role, enum fdri_mpi_handle what);
 word fdri_mpi_handle_at(const struct fdri_mpi_call *c, enum fdri_mpi_role role, enum fdri_mpi_handle what, int i);
 bool fdri_mpi_in_place(const struct fdri_mpi_call *c, enum fdri_mpi_role role);
@@ -94,10 +99,20 @@ const struct fdri_mpi_members *fdri_mpi_members(word comm);
 const struct fdri_mpi_members *fdri_mpi_members_known(word comm);
 /* A communicator with this identity. like: has the same members; NULL: MPI tells them. */
 const struct fdri_mpi_members *fdri_mpi_members_new(word comm, uint64_t identity, const struct fdri_mpi_members *like);
+/* The same members, for one request: messages of an envelope of their own. Its one user is the caller. */
+const struct fdri_mpi_members *fdri_mpi_members_of_request(word comm, const struct fdri_mpi_members *like,
+                                                           uint64_t identity);
 /* A hash of the members of its own group; 0: not known. */
 uint64_t fdri_mpi_members_hash(word comm);
 uint64_t fdri_mpi_mix(uint64_t a, uint64_t b);
 uint32_t fdri_mpi_world_rank(const struct fdri_mpi_members *m, int rank);
-void fdri_mpi_members_forget(word comm);
+void fdri_mpi_members_forget(word comm); /* it is freed */
+/* A request or a waiting receive begins and ends to need it. Each use has one end; the last one frees it. */
+void fdri_mpi_members_use(const struct fdri_mpi_members *m);
+void fdri_mpi_members_leave(const struct fdri_mpi_members *m);
+
+/* ---- member_lists.c: a list equal to this one, shared by all that use it; NULL: no memory ---- */
+const uint32_t *fdri_mpi_list_use(const uint32_t *world, size_t size);
+void fdri_mpi_list_leave(const uint32_t *world, size_t size);
 
 #endif

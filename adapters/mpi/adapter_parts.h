@@ -10,29 +10,40 @@ enum fdri_mpi_pending_kind {
     FDRI_MPI_PENDING_NONE,
     FDRI_MPI_PENDING_RECV,
     FDRI_MPI_PENDING_SEND,
-    FDRI_MPI_PENDING_COLL
+    FDRI_MPI_PENDING_COLL,
+    FDRI_MPI_PENDING_FILE
 };
 struct fdri_mpi_pending {
     uint8_t kind;
     bool persistent, active; /* active: between MPI_Start and its completion */
     bool cancelling;         /* MPI_Cancel was called */
-    uint8_t operation;       /* of a collective */
+    bool partitioned;        /* its status is not looked at */
+    uint8_t operation;       /* of a collective, or on a file */
     int32_t peer, tag;       /* of a send: world rank */
     const struct fdri_mpi_members *group;
     int32_t root;
     uint64_t sent, received, ordinal; /* bytes; ordinal of a collective */
     struct fdri_mpi_number send;      /* of a send */
     struct fdri_mpi_receive receive;  /* of a receive */
+    fdr_io_file file;
+    uint64_t began; /* of the operation on the file */
 };
 /* What a call posts. */
 struct fdri_mpi_posting {
     struct fdri_mpi_number send;
     struct fdri_mpi_receive receive;
-    uint64_t ordinal; /* of a collective */
+    uint64_t ordinal; /* of a collective; of a partitioned request */
+    uint32_t turn;    /* of a partitioned request; 0: others are being made at once */
+    fdr_io_file file;
+    uint64_t began; /* of the operation on the file */
 };
 /* Requests and messages may have equal handles: they lie in different spaces. */
 enum fdri_mpi_space { FDRI_MPI_OF_REQUESTS, FDRI_MPI_OF_MESSAGES };
-void fdri_mpi_requests_put(enum fdri_mpi_space space, word handle, const struct fdri_mpi_pending *p);
+/* A new one. It uses its communicator until fdri_mpi_requests_end. */
+void fdri_mpi_requests_open(enum fdri_mpi_space space, word handle, struct fdri_mpi_pending *p);
+/* One that was taken goes back. Without room it ends. */
+void fdri_mpi_requests_put(enum fdri_mpi_space space, word handle, struct fdri_mpi_pending *p);
+void fdri_mpi_requests_end(struct fdri_mpi_pending *p); /* one that was taken, or none */
 /* Takes it out; false: it is not in the table. Before the library completes a request, so that no other thread finds
  * its handle in use anew. */
 bool fdri_mpi_requests_take(enum fdri_mpi_space space, word handle, struct fdri_mpi_pending *p);
@@ -79,8 +90,22 @@ void fdri_mpi_collectives_end(const struct fdri_mpi_call *c, const struct fdri_m
 void fdri_mpi_collectives_posted(const struct fdri_mpi_call *c, int error);
 void fdri_mpi_collectives_started(struct fdri_mpi_pending *p);
 
+/* ---- files.c ---- */
+void fdri_mpi_files_begin(const struct fdri_mpi_call *c, struct fdri_mpi_posting *p);
+void fdri_mpi_files_end(const struct fdri_mpi_call *c, const struct fdri_mpi_posting *p, int error);
+void fdri_mpi_files_view(const struct fdri_mpi_call *c);
+/* status: NULL: it failed. */
+void fdri_mpi_files_completed(const struct fdri_mpi_pending *p, const void *status);
+
 /* ---- identities.c: a communicator was made ---- */
 void fdri_mpi_identities_created(const struct fdri_mpi_call *c);
+/* How many were made of this before; false: no room, or not sure any more. */
+bool fdri_mpi_identities_made_before(uint64_t key, uint64_t *made);
+void fdri_mpi_identities_unsure(uint64_t key);
+
+/* ---- partitioned.c ---- */
+void fdri_mpi_partitioned_begin(const struct fdri_mpi_call *c, struct fdri_mpi_posting *p);
+void fdri_mpi_partitioned_prepared(const struct fdri_mpi_call *c, const struct fdri_mpi_posting *p, int error);
 
 /* ---- life_of_mpi.c ---- */
 void fdri_mpi_life_before_init(void);

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Collective operations: bytes that this process gives and takes, the root as a world rank, the communicator. A
  * non-blocking one begins when it is posted and ends with its request. */
-#include "adapters/mpi/adapter_parts.h"
+#include "adapters/mpi/collective.h"
 #include "adapters/mpi/state.h"
-
-struct collective {
-    const struct fdri_mpi_members *group;
-    bool is_root, takes_part; /* takes_part: false in the root's group of an intercommunicator, but for the root */
-    int32_t root;             /* world rank, -1: none */
-    uint64_t sent, received;
-};
 
 static uint64_t bytes(const struct fdri_mpi_call *c, enum fdri_mpi_role count, enum fdri_mpi_role type)
 {
@@ -35,7 +28,7 @@ static bool own_data_in_place(const struct fdri_mpi_call *c)
     return fdri_mpi_has(c, FDRI_MPI_sendbuf) && fdri_mpi_in_place(c, FDRI_MPI_sendbuf);
 }
 
-static void reduction(const struct fdri_mpi_call *c, struct collective *o)
+static void reduction(const struct fdri_mpi_call *c, struct fdri_mpi_collective *o)
 {
     int size = o->group->size;
     switch (c->f->operation) {
@@ -53,7 +46,7 @@ static void reduction(const struct fdri_mpi_call *c, struct collective *o)
     }
 }
 
-static void to_all(const struct fdri_mpi_call *c, struct collective *o)
+static void to_all(const struct fdri_mpi_call *c, struct fdri_mpi_collective *o)
 {
     uint64_t size = (uint64_t)o->group->size;
     bool in_place = own_data_in_place(c);
@@ -82,7 +75,7 @@ static void to_all(const struct fdri_mpi_call *c, struct collective *o)
     }
 }
 
-static void to_root(const struct fdri_mpi_call *c, struct collective *o)
+static void to_root(const struct fdri_mpi_call *c, struct fdri_mpi_collective *o)
 {
     int size = o->group->size;
     bool v = c->f->operation == FDRI_MPI_OP_Gatherv, in_place = o->is_root && own_data_in_place(c);
@@ -97,7 +90,7 @@ static void to_root(const struct fdri_mpi_call *c, struct collective *o)
     else o->sent = bytes(c, FDRI_MPI_recvcount, FDRI_MPI_recvtype);
 }
 
-static void from_root(const struct fdri_mpi_call *c, struct collective *o)
+static void from_root(const struct fdri_mpi_call *c, struct fdri_mpi_collective *o)
 {
     int size = o->group->size;
     bool v = c->f->operation == FDRI_MPI_OP_Scatterv, in_place = o->is_root && fdri_mpi_in_place(c, FDRI_MPI_recvbuf);
@@ -112,7 +105,7 @@ static void from_root(const struct fdri_mpi_call *c, struct collective *o)
     else o->received = bytes(c, FDRI_MPI_sendcount, FDRI_MPI_sendtype);
 }
 
-static void volume(const struct fdri_mpi_call *c, struct collective *o)
+static void volume(const struct fdri_mpi_call *c, struct fdri_mpi_collective *o)
 {
     switch (c->f->operation) {
     case FDRI_MPI_OP_Barrier: break;
@@ -134,13 +127,18 @@ static void volume(const struct fdri_mpi_call *c, struct collective *o)
     case FDRI_MPI_OP_Exscan:
     case FDRI_MPI_OP_Reduce_scatter:
     case FDRI_MPI_OP_Reduce_scatter_block: reduction(c, o); break;
+    case FDRI_MPI_OP_Neighbor_allgather:
+    case FDRI_MPI_OP_Neighbor_allgatherv:
+    case FDRI_MPI_OP_Neighbor_alltoall:
+    case FDRI_MPI_OP_Neighbor_alltoallv:
+    case FDRI_MPI_OP_Neighbor_alltoallw: fdri_mpi_neighborhood_volume(c, o); break;
     default: to_all(c, o);
     }
 }
 
-static struct collective describe(const struct fdri_mpi_call *c)
+static struct fdri_mpi_collective describe(const struct fdri_mpi_call *c)
 {
-    struct collective o = {.root = -1, .takes_part = true};
+    struct fdri_mpi_collective o = {.root = -1, .takes_part = true};
     o.group = fdri_mpi_members(fdri_mpi_handle(c, FDRI_MPI_comm, FDRI_MPI_COMM));
     if (!o.group) return o;
     if (fdri_mpi_has(c, FDRI_MPI_root)) {
@@ -169,7 +167,7 @@ void fdri_mpi_collectives_begin(const struct fdri_mpi_call *c, struct fdri_mpi_p
 
 void fdri_mpi_collectives_end(const struct fdri_mpi_call *c, const struct fdri_mpi_posting *p, int error)
 {
-    struct collective o = {.root = -1};
+    struct fdri_mpi_collective o = {.root = -1};
     if (!error) o = describe(c);
     else o.group = fdri_mpi_members_known(fdri_mpi_handle(c, FDRI_MPI_comm, FDRI_MPI_COMM));
     fdr_collective_end_nth(c->f->operation, o.group ? o.group->id : 0, o.root, o.sent, o.received, p->ordinal);
@@ -191,7 +189,7 @@ void fdri_mpi_collectives_started(struct fdri_mpi_pending *p)
 void fdri_mpi_collectives_posted(const struct fdri_mpi_call *c, int error)
 {
     if (error) return;
-    struct collective o = describe(c);
+    struct fdri_mpi_collective o = describe(c);
     struct fdri_mpi_pending p = {.kind = FDRI_MPI_PENDING_COLL,
                                  .persistent = c->f->kind == FDRI_MPI_coll_init,
                                  .operation = c->f->operation,
@@ -200,5 +198,5 @@ void fdri_mpi_collectives_posted(const struct fdri_mpi_call *c, int error)
                                  .sent = o.sent,
                                  .received = o.received};
     if (!p.persistent) fdri_mpi_collectives_started(&p);
-    fdri_mpi_requests_put(FDRI_MPI_OF_REQUESTS, fdri_mpi_handle_at(c, FDRI_MPI_request, FDRI_MPI_REQUEST, 0), &p);
+    fdri_mpi_requests_open(FDRI_MPI_OF_REQUESTS, fdri_mpi_handle_at(c, FDRI_MPI_request, FDRI_MPI_REQUEST, 0), &p);
 }

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Members of communicators, as ranks of MPI_COMM_WORLD. A list of members is found when a communicator is made or used,
- * and stays: a request may complete when its communicator is gone. The map from handles to lists is bounded; a handle
- * leaves it when its communicator is freed. */
+/* Members of communicators, as ranks of MPI_COMM_WORLD, found when a communicator is made or used. A handle leaves the
+ * map when its communicator is freed. What is behind it stays until the last open request ends: a request may complete
+ * when its communicator is gone. The map grows by tables, each twice as large as the one before. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include "adapters/mpi/adapter.h"
 #include "adapters/mpi/numbers.h"
 #include "base/atomic.h"
 
-enum { SLOTS = 1024, PROBES = 16, NAME = 256 };
+enum { SLOTS = 1024, TABLES = 12, PROBES = 16, NAME = 256 };
 
-/* The handle is written behind the list, and by one thread only: the one that took the slot. */
-static struct slot {
+/* The handle is written behind the members, and by one thread only: the one that took the slot. */
+struct slot {
     uint64_t handle; /* 0: free */
-    struct fdri_mpi_members *list;
-} slots[SLOTS];
-enum { TAKEN = 1 }; /* no handle has this value */
+    struct fdri_mpi_members *members;
+};
+static struct slot first_table[SLOTS], *tables[TABLES] = {first_table}; /* table i has SLOTS << i slots */
+enum { TAKEN = 1 };                                                     /* no handle has this value */
 
 static struct {
     int (*group)(word, word *);
@@ -59,43 +61,73 @@ static bool translate(word group, int size, uint32_t *world)
 
 enum { UNDEFINED = -1 }; /* as an id: the first event of the communicator defines it */
 
-static void define(word comm, struct fdri_mpi_members *m)
+/* Names of communicators fill at most a 16th of the buffer: those of others must find room whatever comes and goes. */
+static bool names_have_room(int size)
 {
-    char name[NAME] = "";
+    enum { SHARE = 16, BYTES = 128 };
+    static uint64_t taken;
+    uint64_t bytes = BYTES + (uint64_t)size * sizeof(uint32_t);
+    return fdri_atomic_add_relaxed(&taken, bytes) + bytes <= fdri_mpi_numbers_buffer() / SHARE;
+}
+
+/* comm: whose name it has */
+static void define(word comm, const char *more, struct fdri_mpi_members *m)
+{
+    char name[NAME + NAME] = "";
     int length = 0;
+    fdr_comm_id id = 0;
     ask.name(comm, name, &length);
     if (!*name) strcpy(name, m->inter ? "intercommunicator" : "communicator");
-    fdr_comm_id id = fdr_comm_define_as(name, m->world, (size_t)m->size, m->order->identity);
-    if (!id) m->order->identity = 0; /* no room: as the world's, its messages must have no numbers */
+    strcat(name, more);
+    bool room = names_have_room(m->size);
+    if (room) id = fdr_comm_define_as(name, m->world, (size_t)m->size, m->order->identity);
+    if (!id && m->order->identity) { /* as those of others, its messages must have no numbers */
+        m->order->identity = 0;
+        fdri_mpi_numbers_uncounted(-1);
+    }
+    if (!room) id = fdr_comm_define("[other communicators]", NULL, 0);
     fdri_atomic_store_relaxed(&m->id, id);
 }
 
-static struct fdri_mpi_members *new_members(int size, uint64_t identity)
+static void free_members(struct fdri_mpi_members *m)
 {
-    struct fdri_mpi_members *m = malloc(sizeof *m + sizeof *m->order + (size_t)size * sizeof(uint32_t));
-    if (!m) return NULL;
-    *m = (struct fdri_mpi_members){.id = (fdr_comm_id)UNDEFINED,
-                                   .size = size,
-                                   .order = (void *)(m + 1),
-                                   .world = (void *)((uint8_t *)(m + 1) + sizeof *m->order)};
-    *m->order = (struct fdri_mpi_order){.identity = identity};
+    fdri_mpi_list_leave(m->world, (size_t)m->size);
+    free(m);
+}
+
+/* world: ranks; they are copied. */
+static struct fdri_mpi_members *new_members(const uint32_t *world, int size, uint64_t identity)
+{
+    struct fdri_mpi_members *m = malloc(sizeof *m + sizeof *m->order);
+    const uint32_t *list = m ? fdri_mpi_list_use(world, (size_t)size) : NULL;
+    if (!list) {
+        free(m);
+        return NULL;
+    }
+    *m = (struct fdri_mpi_members){.id = (fdr_comm_id)UNDEFINED, .size = size, .order = (void *)(m + 1), .world = list};
+    *m->order = (struct fdri_mpi_order){.identity = identity, .users = 1};
+    return m;
+}
+
+static struct fdri_mpi_members *members_of_group(word group, uint64_t identity)
+{
+    int size = 0;
+    if (ask.group_size(group, &size) || size <= 0) return NULL;
+    uint32_t *world = malloc((size_t)size * sizeof *world);
+    struct fdri_mpi_members *m = world && translate(group, size, world) ? new_members(world, size, identity) : NULL;
+    free(world);
     return m;
 }
 
 static struct fdri_mpi_members *ask_members(word comm, uint64_t identity)
 {
     word group = 0;
-    int inter = 0, size = 0, rank = 0, world = 0;
+    int inter = 0, rank = 0, world = 0;
     if (!look_up() || ask.is_inter(comm, &inter) || ask.rank(comm, &rank)) return NULL;
     if (ask.rank(fdri_mpi_library()->world, &world)) return NULL;
     if ((inter ? ask.remote_group : ask.group)(comm, &group)) return NULL;
-    struct fdri_mpi_members *m = NULL;
-    if (!ask.group_size(group, &size) && size > 0) m = new_members(size, identity);
+    struct fdri_mpi_members *m = members_of_group(group, identity);
     if (m) m->rank = rank, m->inter = inter, m->own_world = (uint32_t)world;
-    if (m && !translate(group, size, (uint32_t *)m->world)) {
-        free(m);
-        m = NULL;
-    }
     ask.group_free(&group);
     return m;
 }
@@ -108,6 +140,8 @@ static struct fdri_mpi_members *find(word comm)
     if (!m) return NULL;
     if (comm == l->world) m->id = 0;
     if (comm == l->self) m->order->identity = fdri_mpi_mix(2, m->own_world);
+    m->order->lasting = comm == l->world || comm == l->self;
+    if (!m->order->identity) fdri_mpi_numbers_uncounted(-1);
     return m;
 }
 
@@ -134,40 +168,62 @@ uint64_t fdri_mpi_members_hash(word comm)
     return good ? h : 0;
 }
 
-static struct slot *probe(word comm, int i)
+static struct slot *probe(int table, word comm, int i)
 {
     uint64_t hash = (uint64_t)comm * 0x9e3779b97f4a7c15u;
-    return &slots[((hash >> 32) + (uint64_t)i) % SLOTS];
+    return &tables[table][((hash >> 32) + (uint64_t)i) % ((uint64_t)SLOTS << table)];
 }
 
-/* Two threads may find a communicator at once; the first list counts. Only those without an identity are found so. */
-static const struct fdri_mpi_members *keep(word comm, struct fdri_mpi_members *m)
+static bool is_there(int table) { return table < TABLES && fdri_atomic_load_acquire(&tables[table]); } /* A:group */
+
+static bool make_table(int table)
 {
-    for (int i = 0; m && i < PROBES; i++) {
-        struct slot *s = probe(comm, i);
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    struct slot *fresh = is_there(table) ? NULL : calloc((size_t)SLOTS << table, sizeof *fresh);
+    if (fresh) fdri_atomic_store_release(&tables[table], fresh); /* R:group */
+    pthread_mutex_unlock(&lock);
+    return is_there(table);
+}
+
+static bool put(int table, word comm, struct fdri_mpi_members *m)
+{
+    for (int i = 0; i < PROBES; i++) {
+        struct slot *s = probe(table, comm, i);
         uint64_t empty = 0;
         if (!fdri_atomic_cas_acq_rel_u64(&s->handle, &empty, TAKEN)) continue; /* L:group */
-        s->list = m;
+        s->members = m;
         fdri_atomic_store_release(&s->handle, (uint64_t)comm); /* R:group */
-        return m;
+        return true;
     }
-    if (m) m->order->identity = 0; /* it would be made anew each time */
-    return m;
+    return false;
+}
+
+/* Two threads may find a communicator at once; the first slot counts. Only those without an identity are found so.
+ * NULL: no memory. */
+static struct fdri_mpi_members *keep(word comm, struct fdri_mpi_members *m)
+{
+    for (int table = 0; table < TABLES; table++)
+        if ((is_there(table) || make_table(table)) && put(table, comm, m)) return m;
+    free_members(m);
+    fdri_mpi_numbers_uncounted(-1);
+    return NULL;
 }
 
 static struct fdri_mpi_members *listed(word comm)
 {
-    for (int i = 0; i < PROBES; i++) {
-        struct slot *s = probe(comm, i);
-        if (fdri_atomic_load_acquire(&s->handle) == (uint64_t)comm) return s->list; /* A:group */
-    }
+    for (int table = 0; is_there(table); table++)
+        for (int i = 0; i < PROBES; i++) {
+            struct slot *s = probe(table, comm, i);
+            if (fdri_atomic_load_acquire(&s->handle) == (uint64_t)comm) return s->members; /* A:group */
+        }
     return NULL;
 }
 
 const struct fdri_mpi_members *fdri_mpi_members_known(word comm)
 {
     struct fdri_mpi_members *m = listed(comm);
-    if (m && fdri_atomic_load_relaxed(&m->id) == (fdr_comm_id)UNDEFINED) define(comm, m);
+    if (m && fdri_atomic_load_relaxed(&m->id) == (fdr_comm_id)UNDEFINED) define(comm, "", m);
     return m;
 }
 
@@ -175,19 +231,34 @@ const struct fdri_mpi_members *fdri_mpi_members(word comm)
 {
     const struct fdri_mpi_members *m = fdri_mpi_members_known(comm);
     if (m) return m;
-    keep(comm, find(comm));
+    struct fdri_mpi_members *found = find(comm);
+    if (found) keep(comm, found);
     return fdri_mpi_members_known(comm);
+}
+
+static struct fdri_mpi_members *copy(const struct fdri_mpi_members *like, uint64_t identity)
+{
+    struct fdri_mpi_members *m = look_up() ? new_members(like->world, like->size, identity) : NULL;
+    if (!m) return NULL;
+    m->rank = like->rank, m->inter = like->inter, m->own_world = like->own_world;
+    m->order->topology = like->order->topology;
+    return m;
+}
+
+const struct fdri_mpi_members *fdri_mpi_members_of_request(word comm, const struct fdri_mpi_members *like,
+                                                           uint64_t identity)
+{
+    struct fdri_mpi_members *m = copy(like, identity);
+    if (m) define(comm, " (partitioned)", m);
+    return m;
 }
 
 const struct fdri_mpi_members *fdri_mpi_members_new(word comm, uint64_t identity, const struct fdri_mpi_members *like)
 {
     fdri_mpi_members_forget(comm);
-    struct fdri_mpi_members *m = like ? new_members(like->size, identity) : ask_members(comm, identity);
-    if (m && like) {
-        m->rank = like->rank, m->inter = like->inter, m->own_world = like->own_world;
-        memcpy((uint32_t *)m->world, like->world, (size_t)like->size * sizeof *m->world);
-    }
-    return keep(comm, m);
+    struct fdri_mpi_members *m = like ? copy(like, identity) : ask_members(comm, identity);
+    if (!m) fdri_mpi_numbers_uncounted(-1);
+    return m ? keep(comm, m) : NULL;
 }
 
 uint32_t fdri_mpi_world_rank(const struct fdri_mpi_members *m, int rank)
@@ -197,9 +268,24 @@ uint32_t fdri_mpi_world_rank(const struct fdri_mpi_members *m, int rank)
 
 void fdri_mpi_members_forget(word comm)
 {
-    for (int i = 0; i < PROBES; i++) {
-        struct slot *s = probe(comm, i);
-        if (fdri_atomic_load_acquire(&s->handle) == (uint64_t)comm) /* A:group */
-            fdri_atomic_store_release(&s->handle, 0);               /* R:group */
-    }
+    for (int table = 0; is_there(table); table++)
+        for (int i = 0; i < PROBES; i++) {
+            struct slot *s = probe(table, comm, i);
+            if (fdri_atomic_load_acquire(&s->handle) != (uint64_t)comm) continue; /* A:group */
+            const struct fdri_mpi_members *m = s->members;
+            fdri_atomic_store_release(&s->handle, 0); /* R:group */
+            fdri_mpi_members_leave(m);
+        }
+}
+
+void fdri_mpi_members_use(const struct fdri_mpi_members *m)
+{
+    if (m && !m->order->lasting) fdri_atomic_add_relaxed(&m->order->users, 1u);
+}
+
+void fdri_mpi_members_leave(const struct fdri_mpi_members *m)
+{
+    if (!m || m->order->lasting) return;
+    if (fdri_atomic_sub_acq_rel(&m->order->users, 1u) == 1) /* R:group, A:group */
+        free_members((struct fdri_mpi_members *)(uintptr_t)m);
 }

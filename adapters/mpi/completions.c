@@ -54,6 +54,7 @@ static void leave_out(const struct fdri_mpi_call *c, int count)
         if (p.kind == FDRI_MPI_PENDING_RECV) fdri_mpi_receive_forgotten(&p.receive);
         p.active = false;
         if (p.persistent) fdri_mpi_requests_put(FDRI_MPI_OF_REQUESTS, handle, &p);
+        else fdri_mpi_requests_end(&p);
     }
 }
 
@@ -84,7 +85,7 @@ static void completed(const struct fdri_mpi_call *c, struct fdri_mpi_completion 
     const unsigned char *statuses = (const unsigned char *)fdri_mpi_ints(c, role_of_statuses(c));
     fdri_mpi_messages_completed(&done->taken[i], statuses + (size_t)status * fdri_mpi_library()->status_bytes);
     if (done->taken[i].persistent) done->taken[i].active = false; /* and goes back */
-    else done->taken[i].kind = FDRI_MPI_PENDING_NONE;
+    else fdri_mpi_requests_end(&done->taken[i]);
 }
 
 static bool changed(const struct fdri_mpi_call *c, const struct fdri_mpi_completion *done, int i)
@@ -127,11 +128,18 @@ static bool still_open(const struct fdri_mpi_call *c, const struct fdri_mpi_comp
     return !error || !changed(c, done, i);
 }
 
+static void failed(struct fdri_mpi_pending *p)
+{
+    if (p->kind == FDRI_MPI_PENDING_FILE) fdri_mpi_files_completed(p, NULL);
+    fdri_mpi_requests_end(p);
+}
+
 void fdri_mpi_completion_after(struct fdri_mpi_call *c, struct fdri_mpi_completion *done, int error)
 {
     if (!error && done->count) look(c, done);
     for (int i = 0; i < done->count; i++)
         if (still_open(c, done, i, error))
             fdri_mpi_requests_put(FDRI_MPI_OF_REQUESTS, done->handle[i], &done->taken[i]);
+        else failed(&done->taken[i]);
     if (done->pool) fdri_atomic_store_release(done->pool, 0); /* R:scratch */
 }

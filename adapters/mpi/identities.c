@@ -7,23 +7,31 @@
 #include "base/atomic.h"
 
 enum { COUNTS = 256 };
+#define UNSURE ((uint64_t)1 << 63) /* with `made` */
 static struct {
-    uint64_t key; /* of a group and a tag */
+    uint64_t key; /* of a group and a tag, or of partitioned requests */
     uint64_t made;
 } counts[COUNTS];
 
-/* How often a communicator was made of this before; false: no room. */
-static bool made_before(uint64_t key, uint64_t *made)
+static bool count(uint64_t key, uint64_t more, uint64_t *made)
 {
     for (uint32_t i = 0; i < COUNTS; i++) {
         uint64_t *at = &counts[(key + i) % COUNTS].key, none = 0;
         bool mine = fdri_atomic_load_relaxed(at) == key;
         if (!mine) mine = fdri_atomic_cas_acq_rel_u64(at, &none, key); /* L:group */
         if (!mine && none != key) continue;
-        *made = fdri_atomic_add_relaxed(&counts[(key + i) % COUNTS].made, (uint64_t)1);
-        return true;
+        *made = fdri_atomic_add_relaxed(&counts[(key + i) % COUNTS].made, more);
+        return *made < UNSURE;
     }
     return false;
+}
+
+bool fdri_mpi_identities_made_before(uint64_t key, uint64_t *made) { return count(key, 1, made); }
+
+void fdri_mpi_identities_unsure(uint64_t key)
+{
+    uint64_t made;
+    if (count(key, 0, &made)) count(key, UNSURE, &made);
 }
 
 static enum fdri_mpi_role first_of(const struct fdri_mpi_call *c, const enum fdri_mpi_role *role, int count)
@@ -63,7 +71,25 @@ static uint64_t by_groups(word comm, const struct fdri_mpi_members *m, int tag)
 {
     uint64_t all = hash_of_all(comm, m), made;
     uint64_t key = fdri_mpi_mix(all, (uint64_t)(uint32_t)tag << 1 | m->inter);
-    return all && made_before(key, &made) ? fdri_mpi_mix(key, made) : 0;
+    return all && fdri_mpi_identities_made_before(key, &made) ? fdri_mpi_mix(key, made) : 0;
+}
+
+/* Among all that their parent's members make of it. made: how many were made before. later: it cannot be asked yet. */
+static uint64_t by_parent(word comm, const struct fdri_mpi_members *m, uint64_t of, uint64_t made, bool later)
+{
+    if (!of || m->world[0] == UINT32_MAX) return 0;
+    uint64_t name = later ? 0 : m->inter ? hash_of_all(comm, m) : m->world[0];
+    return fdri_mpi_mix(fdri_mpi_mix(of, made), name);
+}
+
+/* A duplicate has the members of its parent; one that is not complete cannot be asked. */
+static bool is_duplicate(const struct fdri_mpi_call *c) { return strstr(c->f->name, "dup") != NULL; }
+
+static enum fdri_mpi_topology topology_of(const struct fdri_mpi_call *c)
+{
+    if (fdri_mpi_has(c, FDRI_MPI_comm_graph)) return FDRI_MPI_GRAPH;
+    if (fdri_mpi_has(c, FDRI_MPI_comm_dist_graph)) return FDRI_MPI_DIST_GRAPH;
+    return strncmp(c->f->name, "MPI_Cart", 8) == 0 ? FDRI_MPI_CART : FDRI_MPI_NO_TOPOLOGY;
 }
 
 void fdri_mpi_identities_created(const struct fdri_mpi_call *c)
@@ -73,12 +99,12 @@ void fdri_mpi_identities_created(const struct fdri_mpi_call *c)
     const struct fdri_mpi_members *parent = parent_of(c);
     uint64_t made = parent && !tagged ? parent->order->created++ : 0, of = parent ? parent->order->identity : 0;
     if (comm == fdri_mpi_library()->comm_null || !parent) return;
-    /* a duplicate that is not complete cannot be asked */
-    const struct fdri_mpi_members *m = fdri_mpi_members_new(comm, 0, later ? parent : NULL);
+    const struct fdri_mpi_members *m = fdri_mpi_members_new(comm, 0, is_duplicate(c) ? parent : NULL);
     if (!m) return;
-    if (tagged) m->order->identity = by_groups(comm, m, (int)fdri_mpi_int(c, FDRI_MPI_tag));
-    else if (of && m->world[0] != UINT32_MAX)
-        m->order->identity = fdri_mpi_mix(fdri_mpi_mix(of, made), later      ? 0
-                                                                  : m->inter ? hash_of_all(comm, m)
-                                                                             : m->world[0]);
+    uint64_t identity = tagged ? by_groups(comm, m, (int)fdri_mpi_int(c, FDRI_MPI_tag))
+                               : by_parent(comm, m, of, made, later);
+    if (fdri_mpi_numbers_full()) identity = 0;
+    if (!is_duplicate(c)) m->order->topology = topology_of(c);
+    m->order->identity = identity;
+    if (!identity) fdri_mpi_numbers_uncounted(-1);
 }

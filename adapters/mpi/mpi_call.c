@@ -60,9 +60,17 @@ static void before(struct fdri_mpi_call *c, struct fdri_mpi_pending *taken, stru
         if (fdri_mpi_requests_take(FDRI_MPI_OF_REQUESTS, request_of(c), taken) &&
             taken->kind == FDRI_MPI_PENDING_RECV && (!taken->persistent || taken->active))
             fdri_mpi_receive_forgotten(&taken->receive);
+        fdri_mpi_requests_end(taken);
         break;
     case FDRI_MPI_comm_free: fdri_mpi_members_forget(fdri_mpi_handle_at(c, FDRI_MPI_comm, FDRI_MPI_COMM, 0)); break;
     case FDRI_MPI_coll: fdri_mpi_collectives_begin(c, p); break;
+    case FDRI_MPI_file:
+    case FDRI_MPI_file_end: own_status(c); /* fall through */
+    case FDRI_MPI_ifile:
+    case FDRI_MPI_file_begin: fdri_mpi_files_begin(c, p); break;
+    case FDRI_MPI_file_view: fdri_mpi_files_view(c); break;
+    case FDRI_MPI_psend_init:
+    case FDRI_MPI_precv_init: fdri_mpi_partitioned_begin(c, p); break;
     default: break;
     }
     bool both = c->f->kind == FDRI_MPI_sendrecv || c->f->kind == FDRI_MPI_isendrecv;
@@ -83,9 +91,18 @@ static void after(struct fdri_mpi_call *c, struct fdri_mpi_pending *taken, struc
     case FDRI_MPI_isendrecv: fdri_mpi_messages_sent(c, p, error), fdri_mpi_messages_receive_posted(c, p, error); break;
     case FDRI_MPI_irecv: fdri_mpi_messages_receive_posted(c, p, error); break;
     case FDRI_MPI_start: fdri_mpi_messages_started(c, error); break;
+    case FDRI_MPI_psend_init:
+    case FDRI_MPI_precv_init: fdri_mpi_partitioned_prepared(c, p, error); break;
+    case FDRI_MPI_file:
+    case FDRI_MPI_ifile:
+    case FDRI_MPI_file_begin:
+    case FDRI_MPI_file_end: fdri_mpi_files_end(c, p, error); break;
     default: break;
     }
-    if (error) return;
+    if (error) {
+        fdri_mpi_requests_end(taken);
+        return;
+    }
     switch (c->f->kind) {
     case FDRI_MPI_send_init:
     case FDRI_MPI_recv_init: fdri_mpi_messages_prepared(c); break;

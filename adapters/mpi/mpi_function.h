@@ -47,6 +47,10 @@ enum fdri_mpi_role {
     FDRI_MPI_comm_old,
     FDRI_MPI_local_comm,
     FDRI_MPI_intercomm,
+    FDRI_MPI_filename,
+    FDRI_MPI_fh,
+    FDRI_MPI_offset,
+    FDRI_MPI_partitions,
     FDRI_MPI_ROLES
 };
 enum fdri_mpi_kind {
@@ -59,6 +63,8 @@ enum fdri_mpi_kind {
     FDRI_MPI_imrecv,
     FDRI_MPI_send_init,
     FDRI_MPI_recv_init,
+    FDRI_MPI_psend_init,
+    FDRI_MPI_precv_init,
     FDRI_MPI_start,
     FDRI_MPI_wait,
     FDRI_MPI_request_free,
@@ -70,12 +76,22 @@ enum fdri_mpi_kind {
     FDRI_MPI_comm_free,
     FDRI_MPI_comm_new,
     FDRI_MPI_cancel,
+    FDRI_MPI_file,
+    FDRI_MPI_ifile,
+    FDRI_MPI_file_begin,
+    FDRI_MPI_file_end,
+    FDRI_MPI_file_view,
     FDRI_MPI_init,
     FDRI_MPI_finalize,
     FDRI_MPI_abort
 };
 /* docs/FORMAT.md has the numbers. */
 enum fdri_mpi_operation {
+    FDRI_MPI_OP_open, /* of files: as enum fdr_io_operation */
+    FDRI_MPI_OP_close,
+    FDRI_MPI_OP_read,
+    FDRI_MPI_OP_write,
+    FDRI_MPI_OP_sync,
     FDRI_MPI_OP_Barrier = 10,
     FDRI_MPI_OP_Bcast,
     FDRI_MPI_OP_Reduce,
@@ -92,7 +108,12 @@ enum fdri_mpi_operation {
     FDRI_MPI_OP_Exscan,
     FDRI_MPI_OP_Reduce_scatter,
     FDRI_MPI_OP_Reduce_scatter_block,
-    FDRI_MPI_OP_Alltoallw
+    FDRI_MPI_OP_Alltoallw,
+    FDRI_MPI_OP_Neighbor_allgather,
+    FDRI_MPI_OP_Neighbor_allgatherv,
+    FDRI_MPI_OP_Neighbor_alltoall,
+    FDRI_MPI_OP_Neighbor_alltoallv,
+    FDRI_MPI_OP_Neighbor_alltoallw
 };
 enum fdri_mpi_way { FDRI_MPI_C, FDRI_MPI_FORTRAN, FDRI_MPI_F08, FDRI_MPI_WAYS };
 

@@ -63,7 +63,7 @@ static struct {
     int (*type_size)(word, int64_t *);
     int (*elements)(const void *, word, int64_t *);
     int (*cancelled)(const void *, int *);
-    word (*from_fortran[4])(int);
+    word (*from_fortran[FDRI_MPI_FILE + 1])(int);
     word in_place, status_ignore, statuses_ignore; /* of Fortran */
 } ask;
 static struct fdri_mpi_library *known;
@@ -88,7 +88,8 @@ static struct fdri_mpi_library *identify(void)
 
 static void look_up(struct fdri_mpi_library *l)
 {
-    static const char *const f2c[] = {"PMPI_Comm_f2c", "PMPI_Type_f2c", "PMPI_Request_f2c", "PMPI_Message_f2c"};
+    static const char *const f2c[] = {"PMPI_Comm_f2c", "PMPI_Type_f2c", "PMPI_Request_f2c", "PMPI_Message_f2c",
+                                      "PMPI_File_f2c"};
     if (l->world_symbol) l->world = (word)fdri_mpi_find(l->world_symbol);
     if (l->self_symbol) l->self = (word)fdri_mpi_find(l->self_symbol);
     if (l->null_symbol) l->comm_null = (word)fdri_mpi_find(l->null_symbol);
@@ -98,7 +99,7 @@ static void look_up(struct fdri_mpi_library *l)
     ask.type_size = (int (*)(word, int64_t *))fdri_mpi_find("PMPI_Type_size_x");
     ask.elements = (int (*)(const void *, word, int64_t *))fdri_mpi_find("PMPI_Get_elements_x");
     ask.cancelled = (int (*)(const void *, int *))fdri_mpi_find("PMPI_Test_cancelled");
-    for (int i = 0; i < 4; i++) ask.from_fortran[i] = (word(*)(int))fdri_mpi_find(f2c[i]);
+    for (int i = 0; i <= FDRI_MPI_FILE; i++) ask.from_fortran[i] = (word(*)(int))fdri_mpi_find(f2c[i]);
     ask.in_place = (word)fdri_mpi_find("mpi_fortran_in_place_");
     ask.status_ignore = (word)fdri_mpi_find(l->fortran_status_ignore);
     ask.statuses_ignore = (word)fdri_mpi_find(l->fortran_statuses_ignore);
@@ -156,6 +157,21 @@ int64_t fdri_mpi_count_at(const struct fdri_mpi_call *c, enum fdri_mpi_role role
     return c->f->large ? ((const int64_t *)array)[i] : ((const int *)array)[i];
 }
 
+int64_t fdri_mpi_wide(const struct fdri_mpi_call *c, enum fdri_mpi_role role)
+{
+    return c->way == FDRI_MPI_C ? (int64_t)argument(c, role) : *(const int64_t *)argument(c, role);
+}
+
+void fdri_mpi_text(const struct fdri_mpi_call *c, enum fdri_mpi_role role, char *text, size_t bytes)
+{
+    const char *from = (const char *)argument(c, role);
+    if (!from) from = "";
+    size_t length = c->way == FDRI_MPI_C ? strlen(from) : (size_t)c->arg[c->f->fortran_words + 1];
+    if (c->way != FDRI_MPI_C)
+        while (length && from[length - 1] == ' ') length--;
+    snprintf(text, bytes, "%.*s", (int)(length < bytes ? length : bytes - 1), from);
+}
+
 int fdri_mpi_out(const struct fdri_mpi_call *c, enum fdri_mpi_role role) { return *(const int *)argument(c, role); }
 
 const int *fdri_mpi_ints(const struct fdri_mpi_call *c, enum fdri_mpi_role role)
@@ -163,16 +179,19 @@ const int *fdri_mpi_ints(const struct fdri_mpi_call *c, enum fdri_mpi_role role)
     return (const int *)argument(c, role);
 }
 
+/* MPICH has pointers for files, and only for them. */
+static bool is_narrow(enum fdri_mpi_handle what) { return known->handle_bytes == 4 && what != FDRI_MPI_FILE; }
+
 word fdri_mpi_handle(const struct fdri_mpi_call *c, enum fdri_mpi_role role, enum fdri_mpi_handle what)
 {
     if (c->way != FDRI_MPI_C) return fdri_mpi_handle_at(c, role, what, 0);
-    return known->handle_bytes == 4 ? (word)(uint32_t)argument(c, role) : argument(c, role);
+    return is_narrow(what) ? (word)(uint32_t)argument(c, role) : argument(c, role);
 }
 
 word fdri_mpi_handle_at(const struct fdri_mpi_call *c, enum fdri_mpi_role role, enum fdri_mpi_handle what, int i)
 {
     word array = argument(c, role);
-    if (known->handle_bytes == 4) return (word)((const uint32_t *)array)[i]; /* also in Fortran */
+    if (is_narrow(what)) return (word)((const uint32_t *)array)[i]; /* also in Fortran */
     if (c->way == FDRI_MPI_C) return ((const word *)array)[i];
     return ask.from_fortran[what] ? ask.from_fortran[what](((const int *)array)[i]) : 0;
 }

@@ -15,8 +15,11 @@ enum { COUNTED = 0, BYTES = 1, HOLE = 2 };    /* counters of an envelope; HOLE: 
 enum { BEGUN = 0, ENDED = 1, UNDER_WAY = 2 }; /* of a communicator */
 enum { OPERATION_SHIFT = 56, ROOT_SHIFT = 36, ROOT_NONE = 0xfffff, TIME_CUT = 20 };
 
-static fdr_tally all; /* of the recording in which counting began; 0: nothing is counted */
+static fdr_tally all;       /* of the recording in which counting began; 0: nothing is counted */
+static fdr_tally uncounted; /* what `all` leaves out; 0: nothing so far */
+static uint64_t made;       /* rows of communicators that the program made */
 static bool threads;
+enum { COLLECTIVES = 2 }; /* counter of `all`; the others are the directions */
 
 void fdri_mpi_numbers_start(void)
 {
@@ -30,7 +33,36 @@ void fdri_mpi_numbers_start(void)
 
 bool fdri_mpi_numbers_threads(void) { return threads; }
 
+uint64_t fdri_mpi_numbers_buffer(void)
+{
+    static uint64_t bytes;
+    if (!fdri_atomic_load_relaxed(&bytes)) fdri_atomic_store_relaxed(&bytes, fdr_usage().buffer_bytes);
+    return fdri_atomic_load_relaxed(&bytes);
+}
+
 bool fdri_mpi_numbers_count(const struct fdri_mpi_members *group) { return group && group->order->identity && all; }
+
+/* Half of the larger table (docs/CAPACITY.md): the other half is for the world and for threads. */
+bool fdri_mpi_numbers_full(void)
+{
+    enum { BYTES_OF_A_ROW = 64, LARGER_SHARE = 64, HALF = 2 };
+    return fdri_atomic_load_relaxed(&made) >= fdri_mpi_numbers_buffer() / LARGER_SHARE / BYTES_OF_A_ROW / HALF;
+}
+
+static void count_made(const struct fdri_mpi_members *group)
+{
+    if (!group->order->lasting) fdri_atomic_add_relaxed(&made, (uint64_t)1);
+}
+
+void fdri_mpi_numbers_uncounted(int what)
+{
+    const uint8_t key[FDR_TALLY_KEY_BYTES] = "not counted";
+    fdr_tally row = fdri_atomic_load_relaxed(&uncounted);
+    uint64_t counted;
+    if (fdr_tally_read(all, 0, &counted) || (!row && fdr_tally_make(FDR_TALLY_MPI, key, &row))) return;
+    fdri_atomic_store_relaxed(&uncounted, row);
+    if (what >= 0) fdr_tally_add(row, (unsigned)what, 1, NULL);
+}
 
 struct key {
     uint64_t identity;
@@ -54,6 +86,7 @@ struct fdri_mpi_number fdri_mpi_number_take(int direction, const struct fdri_mpi
 {
     struct fdri_mpi_number number = {.state = FDRI_MPI_UNNUMBERED};
     uint64_t before, stopped;
+    if (!fdri_mpi_numbers_count(group)) fdri_mpi_numbers_uncounted(direction);
     if (!fdri_mpi_numbers_count(group) || peer == UINT32_MAX) return number;
     const struct key key = {.identity = group->order->identity, .peer = peer, .tag = tag};
     number.posting = posting && threads;
@@ -61,6 +94,7 @@ struct fdri_mpi_number fdri_mpi_number_take(int direction, const struct fdri_mpi
     if (!number.row || fdr_tally_add(number.row, COUNTED, number.posting ? ONE_POSTING + 1 : 1, &before) ||
         fdr_tally_read(number.row, HOLE, &stopped) || stopped & UNSURE)
         return (struct fdri_mpi_number){.state = FDRI_MPI_UNNUMBERED};
+    if (!before) count_made(group);
     number.n = COUNT(before);
     number.state = before >= ONE_POSTING ? FDRI_MPI_AMBIGUOUS : FDRI_MPI_NUMBERED;
     return number;
@@ -119,6 +153,7 @@ static fdr_tally row_of_collectives(const struct fdri_mpi_members *group)
     fdr_tally row = fdri_atomic_load_relaxed(&group->order->collectives);
     if (row) return row;
     if (fdr_tally_make(FDR_TALLY_COLLECTIVES, &key, &row)) return 0;
+    count_made(group);
     fdri_atomic_store_relaxed(&group->order->collectives, row);
     return row;
 }
@@ -134,7 +169,8 @@ static uint64_t word_of(uint32_t operation, uint32_t root)
 uint64_t fdri_mpi_collective_begins(const struct fdri_mpi_members *group, uint32_t operation, uint32_t root)
 {
     uint64_t before = FDR_ORDINAL_UNKNOWN;
-    if (!fdri_mpi_numbers_count(group) || fdr_tally_add(all, 2, 1, NULL)) return before;
+    if (!fdri_mpi_numbers_count(group)) fdri_mpi_numbers_uncounted(COLLECTIVES);
+    if (!fdri_mpi_numbers_count(group) || fdr_tally_add(all, COLLECTIVES, 1, NULL)) return before;
     fdr_tally row = row_of_collectives(group);
     if (!row || fdr_tally_add(row, BEGUN, 1, &before)) return FDR_ORDINAL_UNKNOWN;
     fdr_tally_set(row, UNDER_WAY, word_of(operation, root));

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 struct fdri_mpi_members;
+enum fdri_mpi_topology { FDRI_MPI_NO_TOPOLOGY, FDRI_MPI_CART, FDRI_MPI_GRAPH, FDRI_MPI_DIST_GRAPH };
 
 /* What a communicator needs to number its messages. */
 struct fdri_mpi_order {
@@ -17,6 +18,9 @@ struct fdri_mpi_order {
     uint32_t posting;            /* receives being posted now; counted only if several threads may call MPI */
     uint32_t wild;               /* receives from any source or with any tag so far */
     uint32_t first, last, count; /* waiting receives: 1 + place; receive_order.c */
+    uint32_t users;              /* MPI, while the communicator is not freed; open requests; waiting receives */
+    bool lasting;                /* never freed */
+    uint8_t topology;            /* enum fdri_mpi_topology */
     bool lost;                   /* the order of its receives is not known any more */
     fdr_tally collectives;       /* its row; 0: not looked for */
 };
@@ -31,9 +35,15 @@ struct fdri_mpi_number {
 };
 
 /* ---- numbers.c ---- */
-void fdri_mpi_numbers_start(void);   /* MPI begins: counting begins */
-bool fdri_mpi_numbers_threads(void); /* may several threads call MPI at once? */
+void fdri_mpi_numbers_start(void);      /* MPI begins: counting begins */
+bool fdri_mpi_numbers_threads(void);    /* may several threads call MPI at once? */
+uint64_t fdri_mpi_numbers_buffer(void); /* bytes of the buffer; 0: nothing records */
 bool fdri_mpi_numbers_count(const struct fdri_mpi_members *group);
+/* Have the communicators that the program made filled their share of the tallies? Further ones get no identity. */
+bool fdri_mpi_numbers_full(void);
+/* Something of a communicator without an identity: what, as the counters of `messages` (-1: it was made). Readers know
+ * then that a communicator without counters need not be one without messages. */
+void fdri_mpi_numbers_uncounted(int what);
 enum { FDRI_MPI_SENT, FDRI_MPI_RECEIVED };
 /* Takes the next number of the envelope, before MPI is called. peer: world rank. posting: the call posts it, and
  * fdri_mpi_number_posted follows. */

@@ -67,7 +67,7 @@ void fdri_mpi_messages_sent(const struct fdri_mpi_call *c, struct fdri_mpi_posti
     p.send = posting->send;
     record_send(&p);
     if (c->f->kind == FDRI_MPI_send && fdri_mpi_has(c, FDRI_MPI_request))
-        fdri_mpi_requests_put(FDRI_MPI_OF_REQUESTS, request_of(c), &p);
+        fdri_mpi_requests_open(FDRI_MPI_OF_REQUESTS, request_of(c), &p);
 }
 
 /* ---- receives ---- */
@@ -116,7 +116,7 @@ void fdri_mpi_messages_received(const struct fdri_mpi_call *c, struct fdri_mpi_p
 static void put_receive(word request, const struct fdri_mpi_receive *r)
 {
     struct fdri_mpi_pending p = {.kind = FDRI_MPI_PENDING_RECV, .receive = *r};
-    if (r->group) fdri_mpi_requests_put(FDRI_MPI_OF_REQUESTS, request, &p);
+    if (r->group) fdri_mpi_requests_open(FDRI_MPI_OF_REQUESTS, request, &p);
 }
 
 void fdri_mpi_messages_receive_posted(const struct fdri_mpi_call *c, struct fdri_mpi_posting *p, int error)
@@ -140,7 +140,7 @@ void fdri_mpi_messages_prepared(const struct fdri_mpi_call *c)
         if (!p.receive.group) return;
     }
     p.persistent = true;
-    fdri_mpi_requests_put(FDRI_MPI_OF_REQUESTS, request_of(c), &p);
+    fdri_mpi_requests_open(FDRI_MPI_OF_REQUESTS, request_of(c), &p);
 }
 
 static void start(struct fdri_mpi_pending *p)
@@ -199,14 +199,18 @@ void fdri_mpi_messages_probed(const struct fdri_mpi_call *c)
     p.receive.tag = s.tag;
     fdri_mpi_receive_posts(&p.receive, true);
     fdri_mpi_receive_posted(&p.receive, false);
-    fdri_mpi_requests_put(FDRI_MPI_OF_MESSAGES, fdri_mpi_handle_at(c, FDRI_MPI_message, FDRI_MPI_MESSAGE, 0), &p);
+    fdri_mpi_requests_open(FDRI_MPI_OF_MESSAGES, fdri_mpi_handle_at(c, FDRI_MPI_message, FDRI_MPI_MESSAGE, 0), &p);
 }
 
 void fdri_mpi_messages_matched_receive(const struct fdri_mpi_call *c, struct fdri_mpi_pending *message)
 {
     if (message->kind == FDRI_MPI_PENDING_NONE) return;
-    if (c->f->kind == FDRI_MPI_mrecv) received(&message->receive, status_of(c));
-    else fdri_mpi_requests_put(FDRI_MPI_OF_REQUESTS, request_of(c), message);
+    if (c->f->kind == FDRI_MPI_imrecv) {
+        fdri_mpi_requests_put(FDRI_MPI_OF_REQUESTS, request_of(c), message);
+        return;
+    }
+    received(&message->receive, status_of(c));
+    fdri_mpi_requests_end(message);
 }
 
 /* ---- the end of a request ---- */
@@ -229,7 +233,9 @@ static void cancelled_receive(struct fdri_mpi_pending *p, word request)
     case CANCELLED:
         fdri_mpi_receive_cancelled(&p->receive);
         p->active = false; /* its completion means nothing any more */
-        if (!p->persistent) p->receive.group = NULL;
+        if (p->persistent) break;
+        fdri_mpi_members_leave(p->receive.group);
+        p->receive.group = NULL;
         break;
     default: fdri_mpi_receive_unsure(&p->receive);
     }
@@ -248,10 +254,13 @@ void fdri_mpi_messages_cancelled(const struct fdri_mpi_call *c)
 void fdri_mpi_messages_completed(struct fdri_mpi_pending *p, const void *status)
 {
     if (p->persistent && !p->active) return; /* MPI reports an empty status */
-    if (p->kind == FDRI_MPI_PENDING_RECV) received(&p->receive, status);
+    if (p->kind == FDRI_MPI_PENDING_RECV && p->partitioned)
+        fdri_mpi_receive_completed(&p->receive, p->receive.peer, p->receive.tag, p->received);
+    else if (p->kind == FDRI_MPI_PENDING_RECV) received(&p->receive, status);
     if (p->kind == FDRI_MPI_PENDING_SEND && p->cancelling && fdri_mpi_status(status).cancelled)
         fdri_mpi_number_hole(&p->send);
     p->cancelling = false;
+    if (p->kind == FDRI_MPI_PENDING_FILE) fdri_mpi_files_completed(p, status);
     if (p->kind != FDRI_MPI_PENDING_COLL) return;
     fdr_collective_end_nth(p->operation, p->group ? p->group->id : 0, p->root, p->sent, p->received, p->ordinal);
     if (p->ordinal != FDR_ORDINAL_UNKNOWN) fdri_mpi_collective_ended(p->group);

@@ -58,6 +58,7 @@ static void unlist(struct fdri_mpi_order *o, uint32_t before, uint32_t place)
 
 static void give_place(uint32_t place)
 {
+    fdri_mpi_members_leave(at(place)->group);
     at(place)->next = free_place;
     free_place = place;
 }
@@ -134,6 +135,7 @@ static void wait_here(struct fdri_mpi_receive *r)
                               .any_source = r->any_source,
                               .any_tag = r->tag < 0,
                               .posting = true};
+        fdri_mpi_members_use(r->group);
         see_others(o, w);
         if (o->last) at(o->last)->next = place;
         else o->first = place;
@@ -148,6 +150,7 @@ static void wait_here(struct fdri_mpi_receive *r)
 
 void fdri_mpi_receive_posts(struct fdri_mpi_receive *r, bool blocking)
 {
+    if (r->group && !fdri_mpi_numbers_count(r->group)) fdri_mpi_numbers_uncounted(FDRI_MPI_RECEIVED);
     if (!fdri_mpi_numbers_count(r->group)) return;
     struct fdri_mpi_order *o = r->group->order;
     r->place = 0, r->later = r->counted = false;

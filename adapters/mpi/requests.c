@@ -33,10 +33,13 @@ static bool is_known_send(uint64_t key, const struct fdri_mpi_pending *p)
     return false;
 }
 
-void fdri_mpi_requests_put(enum fdri_mpi_space space, word handle, const struct fdri_mpi_pending *p)
+static const struct fdri_mpi_members *group_of(const struct fdri_mpi_pending *p)
 {
-    uint64_t key = key_of(space, handle);
-    if (is_known_send(key, p)) return;
+    return p->kind == FDRI_MPI_PENDING_RECV ? p->receive.group : p->group;
+}
+
+static bool find_room(uint64_t key, const struct fdri_mpi_pending *p)
+{
     for (int i = 0; i < 2 * WAYS; i++) {
         unsigned b = bucket(key, i / WAYS) % BUCKETS;
         uint64_t empty = 0;
@@ -45,9 +48,31 @@ void fdri_mpi_requests_put(enum fdri_mpi_space space, word handle, const struct 
         payload[b][i % WAYS] = *p;
         fdri_atomic_add_relaxed(&held, 1);
         fdri_atomic_store_release(&keys[b].key[i % WAYS], key); /* R:request */
-        return;
+        return true;
     }
-    fdri_mpi_requests_unseen(1);
+    return false;
+}
+
+void fdri_mpi_requests_put(enum fdri_mpi_space space, word handle, struct fdri_mpi_pending *p)
+{
+    uint64_t key = key_of(space, handle);
+    bool known = is_known_send(key, p);
+    if (!known && find_room(key, p)) return;
+    if (!known) fdri_mpi_requests_unseen(1);
+    if (!known && p->kind == FDRI_MPI_PENDING_RECV) fdri_mpi_receive_forgotten(&p->receive);
+    fdri_mpi_requests_end(p);
+}
+
+void fdri_mpi_requests_open(enum fdri_mpi_space space, word handle, struct fdri_mpi_pending *p)
+{
+    fdri_mpi_members_use(group_of(p));
+    fdri_mpi_requests_put(space, handle, p);
+}
+
+void fdri_mpi_requests_end(struct fdri_mpi_pending *p)
+{
+    if (p->kind != FDRI_MPI_PENDING_NONE) fdri_mpi_members_leave(group_of(p));
+    p->kind = FDRI_MPI_PENDING_NONE;
 }
 
 bool fdri_mpi_requests_take(enum fdri_mpi_space space, word handle, struct fdri_mpi_pending *p)

@@ -127,7 +127,8 @@ static void wait_for_pending(const struct fdri_mpi_pending *p, struct wait *w)
 
 static bool is_open(const struct fdri_mpi_pending *p)
 {
-    return p->kind != FDRI_MPI_PENDING_NONE && (!p->persistent || p->active);
+    bool told = p->kind != FDRI_MPI_PENDING_NONE && p->kind != FDRI_MPI_PENDING_FILE;
+    return told && (!p->persistent || p->active);
 }
 
 /* Of several requests the first receive is told, else the first one: a receive cannot end without its sender. */

@@ -7,10 +7,29 @@
 #include "format/arena/totals_row.h"
 
 static const char *const directions[] = {"send", "recv", "resolve", NULL};
-static const char *const operations[] = {
-    "Barrier",   "Bcast",   "Reduce",  "Allreduce", "Alltoall", "Alltoallv", "Allgather",      "Allgatherv",
-    "Gather",    "Gatherv", "Scatter", "Scatterv",  "Scan",     "Exscan",    "Reduce_scatter", "Reduce_scatter_block",
-    "Alltoallw", NULL};
+static const char *const operations[] = {"Barrier",
+                                         "Bcast",
+                                         "Reduce",
+                                         "Allreduce",
+                                         "Alltoall",
+                                         "Alltoallv",
+                                         "Allgather",
+                                         "Allgatherv",
+                                         "Gather",
+                                         "Gatherv",
+                                         "Scatter",
+                                         "Scatterv",
+                                         "Scan",
+                                         "Exscan",
+                                         "Reduce_scatter",
+                                         "Reduce_scatter_block",
+                                         "Alltoallw",
+                                         "Neighbor_allgather",
+                                         "Neighbor_allgatherv",
+                                         "Neighbor_alltoall",
+                                         "Neighbor_alltoallv",
+                                         "Neighbor_alltoallw",
+                                         NULL};
 
 static const char *const io_operations[] = {"open", "close", "read", "write", "sync", "other", NULL};
 

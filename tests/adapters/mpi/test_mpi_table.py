@@ -15,13 +15,15 @@ BUFFER, ADDRESS = r"void ?\*\w+", r"int ?\*\w+"
 # What the adapter takes an argument for. Kinds in which a name means something else are left out.
 TYPE_OF = {
     "count": COUNT, "datatype": TYPE, "dest": INT, "source": INT, "tag": INT, "sendtag": INT, "recvtag": INT,
-    "comm": r"MPI_Comm ?\*?\w+", "request": r"MPI_Request ?\*\w+", "array_of_requests": r"MPI_Request \w+\[\]",
+    "comm": r"MPI_Comm ?\*?\w+", "request": r"(MPI|MPIO)_Request ?\*\w+", "array_of_requests": r"MPI_Request \w+\[\]",
     "incount": INT, "indx": ADDRESS, "outcount": ADDRESS, "array_of_indices": r"int \w+\[\]", "flag": ADDRESS,
     "status": r"MPI_Status ?\*\w+", "array_of_statuses": r"MPI_Status (\*\w+|\w+\[\])", "message": r"MPI_Message ?\*\w+",
     "root": INT, "sendbuf": BUFFER, "recvbuf": BUFFER, "sendcount": COUNT, "sendtype": TYPE, "recvcount": COUNT,
     "recvtype": TYPE, "sendcounts": COUNTS, "recvcounts": COUNTS, "sendtypes": TYPES, "recvtypes": TYPES,
-    "errorcode": INT,
+    "errorcode": INT, "fh": r"MPI_File ?\*?\w+", "offset": r"MPI_Offset \w+", "filename": r"char ?\*\w+",
 }
+# Their counts are large without a twin.
+LARGE = ("Psend_init", "Precv_init")
 
 
 def split(text):
@@ -77,7 +79,7 @@ def compare(library, name, kind, names, arguments, bad):
     for role, argument in zip(names, arguments):
         if kind != "region" and role in TYPE_OF and not re.fullmatch(TYPE_OF[role], argument):
             bad.append(f"{library}: MPI_{name}: '{argument}' is no {role}")
-        large = "MPI_Count" in argument
+        large = "MPI_Count" in argument and name not in LARGE
         if kind != "region" and re.search("counts?$", role) and large != name.endswith("_c"):
             bad.append(f"{library}: MPI_{name}: '{argument}' has another width than the adapter expects")
 

@@ -19,7 +19,7 @@ LINK = ["-L", LIB, f"-Wl,-rpath,{LIB}", "-lfdr-mpi", "-lfdr"]
 # Debian's names where both can be installed, then the plain ones: C, Fortran, start.
 LIBRARIES = [("mpicc.openmpi", "mpif90.openmpi", "mpirun.openmpi"), ("mpicc.mpich", "mpif90.mpich", "mpiexec.hydra")]
 PLAIN = ("mpicc", "mpif90", "mpirun")
-PROGRAMS = ["traffic.c", "traffic_threads.c", "traffic_f77.f", "traffic_f90.f90", "traffic_f08.f90"]
+PROGRAMS = ["traffic.c", "neighbors.c", "traffic_threads.c", "traffic_f77.f", "traffic_f90.f90", "traffic_f08.f90"]
 bad = []
 
 
@@ -88,8 +88,18 @@ def partners(path, rank):
         bad.append(f"{path}: peers of rank {rank}: {peers}")
 
 
+def all_matched(what, files):
+    """One sender, one receiver, each with its ordinal: all have partners, also those of partitions."""
+    found = json.loads(subprocess.run([FDR, "messages", "--json", *files], check=True, capture_output=True,
+                                      text=True).stdout)
+    if any(c["messages"] != c["matched"] for c in found["channels"]):
+        bad.append(f"{what}: not matched: {found['counts']}, {found['channels']}")
+
+
 def compare(what, folder, lines):
     files = sorted(glob.glob(f"{folder}/*.fdr"))
+    if "neighbors.c" in what:
+        all_matched(what, files)
     if len(files) != len(lines) or not files:
         bad.append(f"{what}: {len(files)} files of {len(lines)} ranks: {files}")
         return
