@@ -4,9 +4,9 @@
 include(CMakePackageConfigHelpers)
 
 set(fdr_installed "")
-foreach(target fdr_fdr fdr_reader fdr_instrument fdr_mpi fdr_io fdr_papi)
+foreach(target fdr_fdr fdr_reader fdr_instrument fdr_mpi fdr_io fdr_otf2 fdr_papi)
     foreach(kind shared archive)
-        if(TARGET ${target}_${kind} AND NOT "${target}_${kind}" STREQUAL fdr_io_archive)
+        if(TARGET ${target}_${kind} AND NOT "${target}_${kind}" MATCHES "^fdr_(io|otf2)_archive$")
             list(APPEND fdr_installed ${target}_${kind})
         endif()
     endforeach()
@@ -46,7 +46,7 @@ function(fdr_pkgconfig name library description cflags requires)
     set(link "-l${library}")
     # The C library has empty hooks, and the functions that libfdr-io stands before. Where this one stands before the
     # objects (LDFLAGS of many a Makefile) and only what is needed by then is linked, those would be taken without a word.
-    if(library MATCHES "^fdr-(instrument|io)$")
+    if(library MATCHES "^fdr-(instrument|io|otf2)$")
         set(link "-Wl,--push-state,--no-as-needed -l${library} -Wl,--pop-state")
     endif()
     configure_file("${PROJECT_SOURCE_DIR}/cmake/fdr.pc.in" "${PROJECT_BINARY_DIR}/generated/${name}.pc" @ONLY)
@@ -74,6 +74,9 @@ if(TARGET fdr_mpi_shared)
 endif()
 if(TARGET fdr_io_shared)
     fdr_pkgconfig(fdr-io fdr-io "flight data recorder, input and output through the C library" "" fdr)
+endif()
+if(TARGET fdr_otf2_shared)
+    fdr_pkgconfig(fdr-otf2 fdr-otf2 "flight data recorder, in place of OTF2's event writer" "" fdr)
 endif()
 
 # ---- man pages -----------------------------------------------------------------------------------------------

@@ -183,6 +183,22 @@ function(fdr_io_adapter)
     endif()
 endfunction()
 
+# fdr_otf2_adapter(): libfdr-otf2, in a build with OTF2. It writes archives with OTF2's library, from a recording that
+# libfdr-reader reads. No archive: where OTF2 is linked statically its functions cannot be found behind ours.
+function(fdr_otf2_adapter)
+    if(NOT "otf2" IN_LIST FDR_FEATURES OR NOT TARGET fdr_reader_shared)
+        return()
+    endif()
+    fdr_adapter(otf2)
+    if(TARGET fdr_otf2_shared)
+        # The functions that it stands before are visible; the version script hides its own.
+        set_target_properties(fdr_obj_adapter_otf2 PROPERTIES C_VISIBILITY_PRESET default)
+        target_compile_options(fdr_obj_adapter_otf2 PRIVATE -Wno-deprecated-declarations)
+        target_link_libraries(fdr_otf2_shared PRIVATE fdr_reader_shared ${FDR_LIBS_otf2} pthread dl)
+        set_target_properties(fdr_otf2_archive PROPERTIES EXCLUDE_FROM_ALL ON)
+    endif()
+endfunction()
+
 # fdr_component(<name>): libfdr-<name> from sampler/<name>*.c in any room, what libfdr loads when it is asked for. It refers to
 # nothing of libfdr, so that it serves programs with either kind of it.
 function(fdr_component name)

@@ -18,9 +18,10 @@ enum fdri_arena_def_kind {
     FDRI_ARENA_DEF_MODULE,     /* name = path, file = build id in hex, value = load address, value2 = size;
                           payload: first seen at this tick, if it replaced another module */
     FDRI_ARENA_DEF_COLLECTIVE, /* collective operation names */
-    FDRI_ARENA_DEF_FILE        /* of io: name */
+    FDRI_ARENA_DEF_FILE,       /* of io: name */
+    FDRI_ARENA_DEF_RENAMED     /* a later name: name, file, line of the definition with kind value2 and id value */
 };
-#define FDRI_ARENA_DEF_KINDS (FDRI_ARENA_DEF_FILE + 1)
+#define FDRI_ARENA_DEF_KINDS (FDRI_ARENA_DEF_RENAMED + 1)
 struct fdri_arena_defs_block {
     struct fdri_arena_meta_head head;
     uint32_t used; /* atomic, release: bytes of complete records behind this struct */

@@ -178,6 +178,11 @@ FDR_API fdr_metric_id fdr_metric_define(const char *name, const char *unit, enum
                                         enum fdr_metric_kind kind);
 /* A marker: a named moment. */
 FDR_API fdr_marker_id fdr_marker_define(const char *name);
+/* Later names, for libraries that learn them after the events: readers show the newest one, also for earlier events.
+ * Rules of FDR_FILTER and triggers go by the first. */
+FDR_API void fdr_region_rename(fdr_region region, const char *name, const char *file, unsigned line);
+FDR_API void fdr_metric_rename(fdr_metric_id metric, const char *name, const char *unit);
+FDR_API void fdr_marker_rename(fdr_marker_id marker, const char *name);
 /* A communicator: a group of ranks, world_ranks[size]. Equal names with other ranks are another communicator. Id 0 is
  * the world; it is returned, after one line on standard error, for more than 16,777,216 ranks. */
 FDR_API fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_t size);

@@ -59,11 +59,13 @@ static void take_definition(struct fdr_file *f, const struct fdri_arena_def *d)
     const char *name = (const char *)(d + 1), *file = name + d->name_bytes + 1;
     const uint8_t *payload = (const uint8_t *)d + sizeof *d + (((uint32_t)d->name_bytes + d->file_bytes + 2 + 7) & ~7u);
     bool region = d->kind == FDRI_ARENA_DEF_REGION, module = d->kind == FDRI_ARENA_DEF_MODULE;
-    struct fdri_file_definition out = {.module = region ? (uint32_t)d->value2 : 0, .bytes = module ? d->value2 : 0};
+    bool renamed = d->kind == FDRI_ARENA_DEF_RENAMED;
+    struct fdri_file_definition out = {.module = region || renamed ? (uint32_t)d->value2 : 0,
+                                       .bytes = module ? d->value2 : 0};
     out.d = (struct fdr_definition){.kind = (enum fdr_definition_kind)d->kind,
                                     .id = d->id,
                                     .line = d->line,
-                                    .address = region || module ? d->value : 0};
+                                    .address = region || module || renamed ? d->value : 0};
     out.d.name = fdri_file_text(f, name, strnlen(name, d->name_bytes));
     out.d.file = fdri_file_text(f, file, strnlen(file, d->file_bytes));
     if (!out.d.name || !out.d.file) return;
@@ -129,6 +131,22 @@ static int by_id(const void *x, const void *y)
     return a->d.id < b->d.id ? -1 : a->d.id > b->d.id;
 }
 
+/* Later names, the oldest first. */
+static void rename_all(struct fdr_file *f)
+{
+    const struct fdri_file_definitions *renamed = &f->definitions[FDRI_ARENA_DEF_RENAMED];
+    for (size_t i = 0; i < renamed->count; i++) {
+        const struct fdri_file_definition *r = &renamed->row[i];
+        uint32_t kind = r->module, id = (uint32_t)r->d.address;
+        if (kind != FDRI_ARENA_DEF_REGION && kind != FDRI_ARENA_DEF_METRIC && kind != FDRI_ARENA_DEF_MARKER) continue;
+        struct fdri_file_definition *d = (struct fdri_file_definition *)fdri_file_definition(f, kind, id);
+        if (!d) continue;
+        d->d.name = r->d.name;
+        if (kind == FDRI_ARENA_DEF_REGION) d->d.file = r->d.file, d->d.line = r->d.line, d->d.symbol = r->d.name;
+        if (kind == FDRI_ARENA_DEF_METRIC) d->metric.name = r->d.name, d->metric.unit = r->d.file;
+    }
+}
+
 void fdri_file_definitions(struct fdr_file *f)
 {
     find_all(f);
@@ -143,6 +161,7 @@ void fdri_file_definitions(struct fdr_file *f)
             fdri_file_damage(f, "only %zu of %u definitions of kind %u are readable", kept, f->sb.def_count[kind],
                              kind);
     }
+    rename_all(f);
     fdri_file_field_units(f);
 }
 

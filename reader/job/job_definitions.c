@@ -111,10 +111,10 @@ static bool own_fields(struct fdr_file *f)
     return true;
 }
 
-/* Modules stay with their file: each process has them at other addresses. */
+/* Modules stay with their file: each process has them at other addresses. Later names are in their definitions. */
 bool fdri_job_definitions(struct fdr_file *f, struct fdri_job *job)
 {
     for (uint32_t kind = 1; kind < FDRI_FILE_KINDS; kind++)
-        if (kind != FDR_MODULE_DEFINITION && !join_kind(f, job, kind)) return false;
+        if (kind != FDR_MODULE_DEFINITION && kind != FDRI_ARENA_DEF_RENAMED && !join_kind(f, job, kind)) return false;
     return own_fields(f);
 }

@@ -490,6 +490,34 @@ static uint32_t define_name(enum fdri_arena_def_kind kind, const char *name)
 fdr_marker_id fdr_marker_define(const char *name) { return define_name(FDRI_ARENA_DEF_MARKER, name); }
 fdr_io_file fdr_io_file_define(const char *name) { return define_name(FDRI_ARENA_DEF_FILE, name); }
 
+/* ---- later names ---- */
+
+static void rename_definition(enum fdri_arena_def_kind kind, uint32_t id, const char *name, const char *file,
+                              uint32_t line)
+{
+    struct wanted w = wanted_as(FDRI_ARENA_DEF_RENAMED, name, file);
+    struct held h;
+    w.line = line;
+    w.value = id;
+    w.value2 = kind;
+    if (!id || !enter_on(&h)) return;
+    if (id <= defined(kind)) find_or_write(&w, NULL, 0);
+    leave_lock(&h);
+}
+
+void fdr_region_rename(fdr_region region, const char *name, const char *file, unsigned line)
+{
+    rename_definition(FDRI_ARENA_DEF_REGION, region, name, file, line);
+}
+void fdr_metric_rename(fdr_metric_id metric, const char *name, const char *unit)
+{
+    rename_definition(FDRI_ARENA_DEF_METRIC, metric, name, unit, 0);
+}
+void fdr_marker_rename(fdr_marker_id marker, const char *name)
+{
+    rename_definition(FDRI_ARENA_DEF_MARKER, marker, name, "", 0);
+}
+
 static fdr_comm_id refuse_group(const char *name, size_t size)
 {
     static unsigned said;

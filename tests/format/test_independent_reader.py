@@ -521,6 +521,8 @@ class Recording:
             size = image.u32(at)
             assert image.u32(at + 40) == check32(image.data[at : at + 40] + bytes(4) + image.data[at + 44 : at + size])
             kind, ident, name = image.u16(at + 4), image.u32(at + 8), image.u16(at + 32)
+            if kind == 9:  # a later name
+                kind, ident = image.u64(at + 24), image.u64(at + 16)
             self.names[kind, ident] = image.text(at + 48, name)
             payload = at + 48 + (name + image.u16(at + 34) + 2 + 7) // 8 * 8
             if kind == 2:

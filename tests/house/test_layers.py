@@ -90,7 +90,7 @@ ROOMS = {
         "tools/hang": "tools/hang/job_facts.h",
     },
     "adapters": {
-        "adapters": None, "adapters/io": "adapters/io/io_adapter.h", "adapters/mpi": "adapters/mpi/adapter.h",
+        "adapters": None, "adapters/io": "adapters/io/io_adapter.h", "adapters/otf2": "adapters/otf2/otf2_adapter.h", "adapters/mpi": "adapters/mpi/adapter.h",
     },
 }
 # The jobs of rooms without a door.
