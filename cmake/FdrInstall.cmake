@@ -33,6 +33,9 @@ endif()
 if(TARGET fdr_command)
     install(TARGETS fdr_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT Runtime)
 endif()
+if(TARGET fdr_sqlite_shared)
+    install(TARGETS fdr_sqlite_shared LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT Runtime)
+endif()
 
 # fdr_pkgconfig(<name> <library> <description> <cflags> <requires> <private libraries>...): relocatable, the prefix
 # follows from where the file lies.
@@ -105,7 +108,7 @@ endif()
 # ---- what all that needs, without the tests -------------------------------------------------------------------
 
 add_custom_target(fdr_products)
-foreach(target ${fdr_installed} fdr_command fdr_man)
+foreach(target ${fdr_installed} fdr_command fdr_sqlite_shared fdr_man)
     if(TARGET ${target})
         add_dependencies(fdr_products ${target})
     endif()

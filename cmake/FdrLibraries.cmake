@@ -249,6 +249,7 @@ endfunction()
 # The fdr command, on the two shared libraries as any other program would be.
 function(fdr_command)
     fdr_sources(files "${PROJECT_SOURCE_DIR}/tools/*.c")
+    list(FILTER files EXCLUDE REGEX "/extension_sqlite\\.c$")
     if(NOT files OR FDR_FUZZ)
         return()
     endif()
@@ -269,10 +270,28 @@ function(fdr_command)
         Threads::Threads m)
     if("sqlite" IN_LIST FDR_FEATURES)
         target_link_libraries(fdr_command PRIVATE ${FDR_LIBS_sqlite})
+        # The tables call SQLite by its table of functions only where they are an extension.
+        target_compile_definitions(fdr_command PRIVATE SQLITE_CORE)
     endif()
     foreach(library fdr_fdr_shared fdr_reader_shared)
         if(TARGET ${library})
             target_link_libraries(fdr_command PRIVATE ${library})
         endif()
     endforeach()
+endfunction()
+
+# fdr_sqlite_extension(): libfdr-sqlite, the tables of `fdr sql` for programs that load extensions of SQLite.
+function(fdr_sqlite_extension)
+    fdr_sources(files "${PROJECT_SOURCE_DIR}/tools/sql/*.c" "${PROJECT_SOURCE_DIR}/tools/common/file_rank.c")
+    if(NOT "sqlite" IN_LIST FDR_FEATURES OR NOT TARGET fdr_reader_shared OR FDR_FUZZ)
+        return()
+    endif()
+    add_library(fdr_sqlite_shared MODULE ${files})
+    set_target_properties(fdr_sqlite_shared PROPERTIES
+        OUTPUT_NAME fdr-sqlite C_EXTENSIONS OFF C_VISIBILITY_PRESET hidden
+        LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib" INSTALL_RPATH "$ORIGIN"
+        LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/libfdr-sqlite.map")
+    target_link_options(fdr_sqlite_shared PRIVATE
+        "-Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/libfdr-sqlite.map" -Wl,--as-needed)
+    target_link_libraries(fdr_sqlite_shared PRIVATE fdr_flags fdr_reader_shared)
 endfunction()

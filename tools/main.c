@@ -30,7 +30,7 @@ static const struct verb verbs[] = {
     {"samples", verb_samples, "the samples by function, region, line, stack or thread", true},
     {"html", verb_html, "one page to look at, offline: what happened, and a timeline down to the call", false},
     {"export", verb_export, "write for another viewer; --list names the formats", false},
-    {"sql", verb_sql, "questions in SQL: tables of calls, totals, regions, locations", true},
+    {"sql", verb_sql, "questions in SQL: tables of calls, totals, messages, samples, ...", true},
     {"findings", verb_findings, "what stands out, with evidence, and what cannot be judged", true},
     {"outliers", verb_outliers, "calls unlike their region's own distribution", true},
     {"crash", verb_crash, "the post-mortem: cause, place, the time before; of many, the first death", true},

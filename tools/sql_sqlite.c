@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr sql: questions to recordings in SQL. The rows go to standard output, tab separated with a header, or as JSON. */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/sql_tables.h"
 #include "tools/common/fast_output.h"
+#include "tools/common/file_rank.h"
+#include "tools/common/verbs.h"
+#include "tools/sql/sql_tables.h"
 
 struct arguments {
     char **words; /* FILE... [QUERY] */
@@ -56,11 +59,19 @@ static const char *text_of(sqlite3_stmt *s, int column)
     return text ? (const char *)text : "";
 }
 
+/* The shortest text that reads back as the same number. */
+static void real(double value, const char *infinite)
+{
+    if (isfinite(value)) out_f64(value);
+    else out_text(infinite);
+}
+
 static void json_value(sqlite3_stmt *s, int column)
 {
     int type = sqlite3_column_type(s, column);
     if (type == SQLITE_NULL) out_text("null");
-    else if (type == SQLITE_INTEGER || type == SQLITE_FLOAT) out_text(text_of(s, column));
+    else if (type == SQLITE_INTEGER) out_text(text_of(s, column));
+    else if (type == SQLITE_FLOAT) real(sqlite3_column_double(s, column), "null");
     else out_json(text_of(s, column));
 }
 
@@ -69,15 +80,28 @@ static void row(sqlite3_stmt *s, bool json, bool first)
     if (json) out_text(first ? "\n{" : ",\n{");
     for (int i = 0; i < sqlite3_column_count(s); i++) {
         if (i) out_text(json ? ", " : "\t");
-        if (!json) {
-            out_cell(text_of(s, i));
-            continue;
-        }
+        if (!json && sqlite3_column_type(s, i) == SQLITE_FLOAT) real(sqlite3_column_double(s, i), text_of(s, i));
+        else if (!json) out_cell(text_of(s, i));
+        if (!json) continue;
         out_json(sqlite3_column_name(s, i));
         out_text(": ");
         json_value(s, i);
     }
     out_text(json ? "}" : "\n");
+}
+
+/* Says what is wrong with a query, and where. Returns COULD_NOT. */
+static int wrong(sqlite3 *db)
+{
+    const char *text = sqlite3_errmsg(db), *name;
+    char tables[400] = "";
+    size_t used = 0;
+    for (size_t i = 0; (name = sql_table_name(i, NULL)); i++)
+        used += (size_t)snprintf(tables + used, sizeof tables - used, "%s%s", i ? ", " : "", name);
+    if (!strncmp(text, "no such table", 13)) complain("sql: %s; the tables are %s", text, tables);
+    else if (!strncmp(text, "no such column", 14)) complain("sql: %s; .schema lists the columns", text);
+    else complain("sql: %s", text);
+    return COULD_NOT;
 }
 
 /* Returns DONE or, after a message, COULD_NOT. */
@@ -92,8 +116,7 @@ static int one_statement(sqlite3 *db, sqlite3_stmt *s, bool json)
         first = false;
     }
     if (rows && json) out_text("\n]\n");
-    if (code != SQLITE_DONE) complain("sql: %s", sqlite3_errmsg(db));
-    return code == SQLITE_DONE ? DONE : COULD_NOT;
+    return code == SQLITE_DONE ? DONE : wrong(db);
 }
 
 static int statements(sqlite3 *db, const char *query, bool json)
@@ -102,8 +125,7 @@ static int statements(sqlite3 *db, const char *query, bool json)
     while (status == DONE && *query) {
         sqlite3_stmt *s;
         if (sqlite3_prepare_v2(db, query, -1, &s, &query) != SQLITE_OK) {
-            complain("sql: %s", sqlite3_errmsg(db));
-            return COULD_NOT;
+            return wrong(db);
         }
         if (s) status = one_statement(db, s, json);
         sqlite3_finalize(s);
@@ -119,6 +141,38 @@ static void prompt(bool more)
     fputs(more ? "...> " : "fdr> ", stderr);
 }
 
+static void list_tables(bool columns, const char *only)
+{
+    const char *name, *text;
+    bool any = false;
+    for (size_t i = 0; (name = sql_table_name(i, &text)); i++) {
+        if (*only && strcmp(only, name) != 0) continue;
+        any = true;
+        out_text(name);
+        if (columns) out_text("(recording, rank, "), out_text(text), out_text(")");
+        out_char('\n');
+    }
+    if (!any) complain("sql: no table '%s'; .tables lists them", plain_name(only));
+}
+
+/* A line with a dot in front, as those of sqlite3. Returns false to end. */
+static bool command(char *line)
+{
+    line[strcspn(line, "\r\n")] = 0;
+    char *word = strchr(line, ' ');
+    const char *argument = word ? word + strspn(word, " ") : "";
+    size_t length = word ? (size_t)(word - line) : strlen(line);
+    if (!strncmp(line, ".quit", length) || !strncmp(line, ".exit", length)) return length < 2;
+    if (!strncmp(line, ".tables", length)) list_tables(false, "");
+    else if (!strncmp(line, ".schema", length)) list_tables(true, argument);
+    else if (!strncmp(line, ".help", length))
+        out_text(".tables          the tables\n.schema [TABLE]  their columns\n.quit            the end\n"
+                 "A statement ends with a semicolon. docs/SQL.md has examples.\n");
+    else complain("sql: no command '%s'; .help lists them", plain_name(line));
+    out_flush();
+    return true;
+}
+
 /* Collects lines to a statement that ends with a semicolon. After an error on a terminal it goes on. */
 static int shell(sqlite3 *db, bool json)
 {
@@ -126,6 +180,10 @@ static int shell(sqlite3 *db, bool json)
     size_t room = 0, used = 0;
     int status = DONE;
     for (prompt(false); getline(&line, &room, stdin) > 0; prompt(used > 0)) {
+        if (!used && line[0] == '.') {
+            if (!command(line)) break;
+            continue;
+        }
         size_t length = strlen(line);
         char *more = realloc(query, used + length + 1);
         if (!more) break;
@@ -145,40 +203,46 @@ static int shell(sqlite3 *db, bool json)
 
 /* ---- the verb ---- */
 
-static int ask(const struct arguments *a, struct recordings *r)
+static void on_progress(void *context, uint64_t events) { progress_now(context, events); }
+
+static int ask(const struct arguments *a, struct sql_recordings *r)
 {
     sqlite3 *db;
+    struct progress progress = {.what = "sql"};
     int status = COULD_NOT;
-    if (sqlite3_open(":memory:", &db) != SQLITE_OK || add_tables(db, r) != SQLITE_OK)
+    r->progress = on_progress;
+    r->progress_context = &progress;
+    if (sqlite3_open(":memory:", &db) != SQLITE_OK || sql_add_tables(db, r) != SQLITE_OK)
         complain("sql: %s", sqlite3_errmsg(db));
     else status = a->query ? statements(db, a->query, a->json) : shell(db, a->json);
+    progress_end(&progress);
     sqlite3_close(db);
     return worse(status, out_finish());
 }
 
 int verb_sql(int argc, char **argv)
 {
-    static const struct argp argp = {
-        options,
-        parse,
-        "FILE... [QUERY]",
-        "Answers questions in SQL, over the tables calls, totals, regions and locations. Without a QUERY it reads "
-        "queries from standard input.",
-        NULL,
-        NULL,
-        NULL};
+    static const struct argp argp = {options,
+                                     parse,
+                                     "FILE... [QUERY]",
+                                     "Answers questions in SQL, over tables of calls, totals, messages, samples and "
+                                     "more; docs/SQL.md has examples. Without a QUERY it reads queries from standard "
+                                     "input; .tables and .schema list what there is.",
+                                     NULL,
+                                     NULL,
+                                     NULL};
     struct arguments a = {0};
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
-    struct recordings r = {calloc((size_t)a.count, sizeof *r.file), 0};
-    const char **path = calloc((size_t)a.count, sizeof *path);
-    for (int i = 0; r.file && path && i < a.count; i++) {
+    struct sql_recordings r = {.recording = calloc((size_t)a.count, sizeof *r.recording)};
+    for (int i = 0; r.recording && i < a.count; i++) {
         struct fdr_file *file = open_recording(a.words[i], &status);
-        if (file) path[r.count] = a.words[i], r.file[r.count++] = file;
+        if (!file) continue;
+        r.recording[r.count++] = (struct sql_recording){file, a.words[i], rank_of_file(file, a.words[i])};
     }
     if (r.count) status = worse(status, ask(&a, &r));
-    for (size_t i = 0; i < r.count; i++) status = worse(status, close_recording(r.file[i], path[i], true));
-    free(r.file);
-    free(path);
+    for (size_t i = 0; i < r.count; i++)
+        status = worse(status, close_partly_read(r.recording[i].file, r.recording[i].path));
+    free(r.recording);
     return status;
 }

@@ -85,7 +85,7 @@ ROOMS = {
     "convert": {"convert": "convert/exporters.h", "convert/otf2": "convert/otf2/otf2.h"},
     "tools": {
         "tools/common": "tools/common/verbs.h", "tools/replay": "tools/replay/event_stream.h",
-        "tools/html/view": "tools/html/view/view_window.h", "tools": None, "tools/findings": "tools/findings/findings.h",
+        "tools/html/view": "tools/html/view/view_window.h", "tools/sql": "tools/sql/sql_tables.h", "tools": None, "tools/findings": "tools/findings/findings.h",
         "tools/story": "tools/story/story.h", "tools/html": "tools/html/page.h",
         "tools/hang": "tools/hang/job_facts.h",
     },

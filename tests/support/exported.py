@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 BUILD, SOURCE = os.environ["FDR_BUILD"], os.environ["FDR_SOURCE"]
+SANITIZED = os.environ.get("FDR_SANITIZE", "")
 FDR = f"{BUILD}/bin/fdr"
 if not os.path.exists(FDR):
     print("skipped: no fdr command in this build")

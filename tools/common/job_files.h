@@ -3,6 +3,7 @@
 #ifndef FDRI_TOOLS_COMMON_JOB_FILES_H
 #define FDRI_TOOLS_COMMON_JOB_FILES_H
 
+#include "tools/common/file_rank.h"
 #include "tools/common/verbs.h"
 
 /* The FILEs of a command line. */
@@ -26,9 +27,6 @@ struct job_files {
 bool open_files(struct job_files *job, struct file_list *list, int *status);
 /* As close_recording, for each file. */
 int close_files(struct job_files *job, bool decoded);
-
-/* The rank of a recording: of MPI itself, of the launcher, of the file's name; -1: not known. */
-int rank_of_file(const struct fdr_file *file, const char *path);
 
 #define LOCATION_LABEL_BYTES 32
 /* What a location is called where it has a number: "3", and in a job "RANK:3". */

@@ -7,7 +7,7 @@
  *   sample_table.c sums of samples       counter_rates.c     figures of counters, counter_rates_map.c: its maps
  *   live_files.c   the writers of files  found_recordings.c  recordings in directories
  *   job_ranks.c    ranks of a job        short_names.c       names for tables, with cxx_name.c
- *   job_files.c    several files as one
+ *   job_files.c    several files as one     file_rank.c        the rank of a file
  *
  * Neighbours: the verbs in tools/ and tools/replay/ use it; recordings are read through fdr/reader.h alone. */
 #ifndef FDRI_TOOLS_COMMON_VERBS_H
