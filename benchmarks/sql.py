@@ -3,7 +3,7 @@
 """sql.py [--instructions] [CALLS]: queries of `fdr sql` over one recording of that many calls (10 million).
 
 Prints "query <tab> seconds" for each: processor time of the whole command, the best of three. --instructions: counts
-instructions instead, by callgrind, over a hundredth of the calls; "query <tab> instructions a call". For machines with
+instructions instead, by callgrind, over a tenth of the calls; "query <tab> instructions a call". For machines with
 other work. FDR_BUILD: the build; default build/release."""
 import os
 import random
@@ -33,7 +33,7 @@ def record(folder, calls):
     stream, path = os.path.join(folder, "calls.evt"), os.path.join(folder, "calls.fdr")
     with open(stream, "wb") as f:
         f.write(evt_stream.stream(words, dts, tuple(b"function_%d" % i for i in range(40))))
-    subprocess.run([FDR, "replay", stream, "--repeat", str(max(1, calls // ONE)), "--buffer", "512M", "-o", path],
+    subprocess.run([FDR, "replay", stream, "--repeat", str(max(1, calls // ONE)), "--buffer", f"{max(16, calls // 20000)}M", "-o", path],
                    check=True, stdout=subprocess.DEVNULL)
     return path
 
@@ -60,7 +60,7 @@ def main():
     words = [w for w in sys.argv[1:] if w != "--instructions"]
     calls, counting = int(words[0]) if words else 10000000, len(words) < len(sys.argv) - 1
     with tempfile.TemporaryDirectory(prefix="fdr-bench-sql-") as folder:
-        shown = calls // 100 if counting else calls
+        shown = calls // 10 if counting else calls
         path = record(folder, shown)
         base = instructions([FDR, "sql", path, "select 1 as one"], folder) if counting else 0
         for query in QUERIES:

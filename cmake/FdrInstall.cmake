@@ -37,6 +37,17 @@ if(TARGET fdr_sqlite_shared)
     install(TARGETS fdr_sqlite_shared LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT Runtime)
 endif()
 
+# The Python package, where Debian's Python looks below /usr/local.
+find_program(FDR_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
+find_program(FDR_PYTHON python3)
+mark_as_advanced(FDR_PYTHON)
+if(FDR_PYTHON AND TARGET fdr_reader_shared)
+    execute_process(COMMAND "${FDR_PYTHON}" -c "import sys; print('%d.%d' % sys.version_info[:2])"
+        OUTPUT_VARIABLE python_version OUTPUT_STRIP_TRAILING_WHITESPACE)
+    install(DIRECTORY "${PROJECT_SOURCE_DIR}/python/fdr" DESTINATION "lib/python${python_version}/dist-packages"
+        COMPONENT Runtime FILES_MATCHING PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
+endif()
+
 # fdr_pkgconfig(<name> <library> <description> <cflags> <requires> <private libraries>...): relocatable, the prefix
 # follows from where the file lies.
 function(fdr_pkgconfig name library description cflags requires)

@@ -282,7 +282,8 @@ endfunction()
 
 # fdr_sqlite_extension(): libfdr-sqlite, the tables of `fdr sql` for programs that load extensions of SQLite.
 function(fdr_sqlite_extension)
-    fdr_sources(files "${PROJECT_SOURCE_DIR}/tools/sql/*.c" "${PROJECT_SOURCE_DIR}/tools/common/file_rank.c")
+    fdr_sources(files "${PROJECT_SOURCE_DIR}/tools/sql/*.c" "${PROJECT_SOURCE_DIR}/tools/common/file_rank.c"
+        "${PROJECT_SOURCE_DIR}/tools/common/utf8.c")
     if(NOT "sqlite" IN_LIST FDR_FEATURES OR NOT TARGET fdr_reader_shared OR FDR_FUZZ)
         return()
     endif()

@@ -639,6 +639,9 @@ struct fdr_select {
 FDR_API struct fdr_iter *fdr_iter_open(struct fdr_file *file, const struct fdr_select *select);
 /* Fills *event and returns true; false at the end. Time per event: logarithmic in the number of locations. */
 FDR_API bool fdr_iter_next(struct fdr_iter *iter, struct fdr_read_event *event);
+/* Fills at most `count` events, and returns how many; fewer only at the end. For languages where a call costs more than
+ * an event. `sample` is NULL in all of them: paths of samples live for one event only. */
+FDR_API size_t fdr_iter_take(struct fdr_iter *iter, struct fdr_read_event *events, size_t count);
 /* At any time. NULL: does nothing. */
 FDR_API void fdr_iter_close(struct fdr_iter *iter);
 

@@ -159,6 +159,13 @@ bool fdr_iter_next(struct fdr_iter *it, struct fdr_read_event *e)
     return true;
 }
 
+size_t fdr_iter_take(struct fdr_iter *it, struct fdr_read_event *events, size_t count)
+{
+    size_t taken = 0;
+    for (; taken < count && fdr_iter_next(it, &events[taken]); taken++) events[taken].sample = NULL;
+    return taken;
+}
+
 void fdr_iter_close(struct fdr_iter *it)
 {
     if (!it) return;

@@ -8,6 +8,7 @@
  *   live_files.c   the writers of files  found_recordings.c  recordings in directories
  *   job_ranks.c    ranks of a job        short_names.c       names for tables, with cxx_name.c
  *   job_files.c    several files as one     file_rank.c        the rank of a file
+ *   utf8.c         characters
  *
  * Neighbours: the verbs in tools/ and tools/replay/ use it; recordings are read through fdr/reader.h alone. */
 #ifndef FDRI_TOOLS_COMMON_VERBS_H
@@ -20,6 +21,8 @@
 
 #include <fdr/reader.h>
 #include <jansson.h>
+
+#include "tools/common/utf8.h"
 
 enum exit_code { DONE = 0, DIFFERENT = 1, COULD_NOT = 2, USAGE = 64 };
 
@@ -57,8 +60,6 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Bytes of the character at `text`. 0: a terminal would take it for a command (U+0080 to U+009F as well), it changes
  * the direction of text, or it is not UTF-8. */
 size_t plain_bytes(const char *text);
-/* Bytes of the UTF-8 character at s; 0: none, which includes overlong forms and surrogates. */
-size_t character_bytes(const unsigned char *s);
 /* A name for the terminal, of a file or from a recording: characters that are not plain become '?'. Valid until the
  * eighth call from here. */
 const char *plain_name(const char *name);

@@ -12,7 +12,7 @@ static void recordings_begin(struct sql_cursor *c) { sql_array(c, fdr_file_info(
 static void damage(const struct sql_cursor *c, sqlite3_context *out)
 {
     fdr_file_verify(c->file);
-    if (fdr_file_damage_count(c->file)) sqlite3_result_text(out, fdr_file_damage(c->file, 0), -1, SQLITE_TRANSIENT);
+    if (fdr_file_damage_count(c->file)) sql_own_text(out, sqlite3_mprintf("%s", fdr_file_damage(c->file, 0)));
 }
 
 static void recordings_column(const struct sql_cursor *c, sqlite3_context *out, int number)

@@ -27,18 +27,21 @@ static const char *region(const struct sql_cursor *c, uint32_t id)
     return fdr_definition(c->file, FDR_REGION_DEFINITION, id)->name;
 }
 
+static void add(sqlite3_str *text, const char *name)
+{
+    sqlite3_str_appendf(text, sqlite3_str_length(text) ? ";%s" : "%s", name);
+}
+
 /* Open regions, then native functions, outermost first, with ";" between. */
 static void path(const struct sql_cursor *c, sqlite3_context *out)
 {
     const struct fdr_sample_path *s = c->event.sample;
     uint64_t time = c->event.time_ns;
     sqlite3_str *text = sqlite3_str_new(NULL);
-    for (uint32_t i = 0; i < s->region_count; i++) sqlite3_str_appendf(text, "%s;", region(c, s->region[i]));
-    for (uint32_t i = 0; i < s->frame_count; i++)
-        sqlite3_str_appendf(text, "%s;", fdr_place_at(c->file, s->frame[i], true, time)->function);
-    if (s->pc) sqlite3_str_appendf(text, "%s;", fdr_place_at(c->file, s->pc, false, time)->function);
-    int length = sqlite3_str_length(text);
-    sqlite3_result_text(out, sqlite3_str_finish(text), length ? length - 1 : 0, sqlite3_free);
+    for (uint32_t i = 0; i < s->region_count; i++) add(text, region(c, s->region[i]));
+    for (uint32_t i = 0; i < s->frame_count; i++) add(text, fdr_place_at(c->file, s->frame[i], true, time)->function);
+    if (s->pc) add(text, fdr_place_at(c->file, s->pc, false, time)->function);
+    sql_own_text(out, sqlite3_str_finish(text));
 }
 
 static void column(const struct sql_cursor *c, sqlite3_context *out, int number)

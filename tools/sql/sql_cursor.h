@@ -71,11 +71,10 @@ static inline void sql_number(sqlite3_context *out, uint64_t value)
 {
     sqlite3_result_int64(out, value > INT64_MAX ? INT64_MAX : (sqlite3_int64)value);
 }
-/* Texts of recordings live as long as these. */
-static inline void sql_text(sqlite3_context *out, const char *text)
-{
-    sqlite3_result_text(out, text, -1, SQLITE_STATIC);
-}
+/* Texts of recordings live as long as these. Bytes that are not UTF-8 become U+FFFD: programs refuse such texts. */
+void sql_text(sqlite3_context *out, const char *text);
+/* The same for a text that is to be freed by sqlite3_free. */
+void sql_own_text(sqlite3_context *out, char *text);
 /* Of a value type; not a number becomes NULL. */
 void sql_value(sqlite3_context *out, enum fdr_value_type type, uint64_t bits);
 

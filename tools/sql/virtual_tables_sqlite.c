@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "tools/common/utf8.h"
 #include "tools/sql/sql_cursor.h"
 
 enum { RECORDING, RANK };
@@ -24,6 +25,33 @@ const char *sql_table_name(size_t index, const char **columns)
 }
 
 /* ---- for all tables ---- */
+
+/* A copy in UTF-8. */
+static char *mended(const char *text)
+{
+    sqlite3_str *copy = sqlite3_str_new(NULL);
+    while (*text) {
+        size_t bytes = character_bytes((const unsigned char *)text);
+        sqlite3_str_append(copy, bytes ? text : "\xef\xbf\xbd", bytes ? (int)bytes : 3);
+        text += bytes ? bytes : 1;
+    }
+    return sqlite3_str_finish(copy);
+}
+
+void sql_text(sqlite3_context *out, const char *text)
+{
+    unsigned char any = 0;
+    size_t length = 0;
+    for (; text[length]; length++) any |= (unsigned char)text[length];
+    if (any < 0x80) sqlite3_result_text(out, text, (int)length, SQLITE_STATIC);
+    else sqlite3_result_text(out, mended(text), -1, sqlite3_free);
+}
+
+void sql_own_text(sqlite3_context *out, char *text)
+{
+    if (text) sqlite3_result_text(out, mended(text), -1, sqlite3_free);
+    sqlite3_free(text);
+}
 
 void sql_value(sqlite3_context *out, enum fdr_value_type type, uint64_t bits)
 {
