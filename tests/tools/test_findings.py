@@ -190,7 +190,46 @@ def unjudged():
     check(not document["findings"] and any("imbalance" in n["what"] for n in document["not_judged"]), "what one thread cannot tell", document)
 
 
+def between_ranks():
+    """Four processes of a job, each with a clock of its own: rank 2 works longer; or rank 1 comes last, and nothing that
+    is recorded says why. Ranks that are alike are no finding."""
+    def files(name, slow, region, idle=0):
+        paths = []
+        threads = [planted.Thread(["step", "forces", "move", "MPI_Allreduce"], i) for i in range(4)]
+        for _ in range(1500):
+            for i, t in enumerate(threads):
+                t.enter("step")
+                t.call("forces", t.around(70000 if i == slow and region == "forces" else 30000))
+                t.call("move", t.around(5000))
+                t.work(idle if i == slow else 1)
+            planted.barrier(threads, "MPI_Allreduce")
+            for t in threads:
+                t.leave("step")
+        for i, t in enumerate(threads):
+            with open(f"{work}/one.evt", "wb") as f:
+                f.write(t.bytes())
+            paths.append(f"{work}/{name}.host.{i + 10}.r{i}.1.fdr")
+            subprocess.run([fdr, "replay", f"{work}/one.evt", "--buffer", "2M", "-o", paths[-1]], check=True, stdout=subprocess.DEVNULL)
+        text = subprocess.run([fdr, "findings", "--json", *paths], check=True, capture_output=True, text=True).stdout
+        between = [f for f in json.loads(text)["findings"] if "ranks" in f]
+        return {f["kind"]: f for f in between}, paths
+
+    found, paths = files("slow", 2, "forces")
+    f = found.get("imbalance", {"region": "", "ranks": [], "sentence": "", "value": 0, "file": ""})
+    check(f["region"] == "forces" and f["ranks"] == [2] and f["file"] == paths[2], "ranks: forces in rank 2", found)
+    check(2.2 < f["value"] < 2.5 and "MPI_Allreduce" in f["sentence"], "ranks: how much, and where others wait", f)
+    check("wait" in found, "ranks: they wait", found)
+    told = subprocess.run([fdr, *paths], check=True, capture_output=True, text=True).stdout
+    check("rank 2" in told, "ranks: the story tells it", told)
+    found, _ = files("late", 1, "", idle=20000)
+    f = found.get("imbalance", {"ranks": [], "sentence": ""})
+    check(f["ranks"] == [1], "ranks: rank 1 is the one", f)
+    found, _ = files("alike", 9, "")
+    check("imbalance" not in found, "ranks that are alike", found)
+
+
 growth("16M", 6000, 4, "growth, all kept")
+between_ranks()
 growth("512K", 50000, 2, "growth, in a small buffer")
 imbalance()
 periodic()

@@ -11,6 +11,9 @@ int world_size(const struct fdr_file *file)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_SIZE=", "PMI_SIZE=", "SLURM_STEP_NUM_TASKS="};
     size_t bytes = 0;
+    const struct fdr_note_info *note;
+    for (size_t i = 0, n = fdr_notes(file, &note); i < n; i++)
+        if (!strcmp(note[i].key, "mpi.size") && atoi(note[i].value) > 0) return atoi(note[i].value);
     const char *text = fdr_crash_text(file, "environment", &bytes);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (const char *p = text; p && p < text + bytes; p += strcspn(p, "\n") + 1)

@@ -5,7 +5,7 @@
 
 #include "tools/common/verbs.h"
 
-/* The number of ranks of the job, from a bundle's environment; 0: unknown. */
+/* The number of ranks of the job, from libfdr-mpi's note or a bundle's environment; 0: unknown. */
 int world_size(const struct fdr_file *file);
 
 /* The job's id, from a bundle's environment; "": unknown. */

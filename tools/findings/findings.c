@@ -117,7 +117,7 @@ static json_t *finding_json(const struct fdr_file *file, const struct finding *f
 json_t *findings_json(const struct fdr_file *file, const struct findings *f)
 {
     json_t *o = json_object(), *list = json_array(), *unjudged = json_array();
-    for (size_t i = 0; i < f->count; i++) json_array_append_new(list, finding_json(file, &f->row[i]));
+    for (size_t i = 0; file && i < f->count; i++) json_array_append_new(list, finding_json(file, &f->row[i]));
     for (size_t i = 0; i < f->not_judged_count; i++) {
         json_t *row = json_object();
         json_object_set_new(row, "what", json_text(f->not_judged[i].what));
@@ -126,5 +126,20 @@ json_t *findings_json(const struct fdr_file *file, const struct findings *f)
     }
     json_object_set_new(o, "findings", list);
     json_object_set_new(o, "not_judged", unjudged);
+    return o;
+}
+
+json_t *job_findings_json(const struct job_part *part, const struct findings *f)
+{
+    json_t *o = findings_json(NULL, f), *list = json_object_get(o, "findings");
+    for (size_t i = 0; i < f->count; i++) {
+        const struct finding *row = &f->row[i];
+        bool one = row->file != SIZE_MAX;
+        json_t *finding = finding_json(part[one ? row->file : 0].file, row), *ranks = json_array();
+        for (size_t k = 0; k < row->ranks; k++) json_array_append_new(ranks, json_integer(row->rank[k]));
+        json_object_set_new(finding, "ranks", ranks);
+        json_object_set_new(finding, "file", one ? json_text(part[row->file].path) : json_null());
+        json_array_append_new(list, finding);
+    }
     return o;
 }

@@ -5,7 +5,7 @@
  *   run_facts.c   what every kind needs to know     outliers_verb.c  fdr outliers
  *   outlier_calls.c  kept calls unlike their region's others, and what ran inside
  *   One file a kind: growth.c, imbalance.c, slow_calls.c (outlier and periodic), waiting.c, standing.c (hang),
- *   loss.c, death.c (crash).
+ *   loss.c, death.c (crash). between_ranks.c: of several recordings of one job.
  *
  * A kind is a function of the recording alone. Totals and epochs are exact, so they come first; kept calls add places.
  *
@@ -33,7 +33,10 @@ struct finding {
     uint32_t region;    /* UINT32_MAX: it is about none */
     uint32_t waited_in; /* where other threads wait for it; UINT32_MAX: not known */
     uint32_t location[FINDING_LOCATIONS];
-    size_t locations;        /* 0: all */
+    size_t locations;            /* 0: all */
+    size_t file;                 /* between ranks: index of the recording that it is about; SIZE_MAX: all of them */
+    int rank[FINDING_LOCATIONS]; /* between ranks: those that it is about */
+    size_t ranks;
     uint64_t from_ns, to_ns; /* where it shows; 0, 0: the whole run */
     double value;
     const char *unit;  /* of value */
@@ -56,9 +59,16 @@ struct findings {
 
 /* Finds all of one recording, the weightiest first. `path`: of the file. */
 void findings_of(struct fdr_file *file, const char *path, struct findings *findings);
+/* Finds what the ranks of one job show only beside each other: their exact totals, not their clocks. */
+struct job_part {
+    struct fdr_file *file;
+    const char *path;
+};
+void job_findings_of(const struct job_part *part, size_t count, struct findings *findings);
 void findings_free(struct findings *findings);
 const char *finding_kind_name(enum finding_kind kind);
 json_t *findings_json(const struct fdr_file *file, const struct findings *findings);
+json_t *job_findings_json(const struct job_part *part, const struct findings *findings);
 
 /* ---- for the kinds ---- */
 

@@ -30,17 +30,15 @@ static void print_finding(const struct finding *f, size_t number)
     printf("      %s; %.0f %% sure\n", finding_kind_name(f->kind), 100 * f->sure);
 }
 
-static void print_findings(const char *path, const struct findings *f, bool several)
+static void print_findings(const struct findings *f)
 {
-    if (several) printf("%s\n", plain_name(path));
     if (!f->count) printf("nothing notable, by the exact totals of all calls\n");
     for (size_t i = 0; i < f->count; i++) print_finding(&f->row[i], i + 1);
     for (size_t i = 0; i < f->not_judged_count; i++)
         printf("not judged: %s: %s\n", f->not_judged[i].what, f->not_judged[i].why);
-    if (several) putchar('\n');
 }
 
-/* Of several files one document: each finding names its file. */
+/* Of several files one document: each finding names its file. path: NULL, if it does so already. */
 static void join_json(json_t *to, json_t *from, const char *path)
 {
     static const char *const list[] = {"findings", "not_judged"};
@@ -49,27 +47,63 @@ static void join_json(json_t *to, json_t *from, const char *path)
     for (size_t i = 0; i < 2; i++) {
         json_array_foreach(json_object_get(from, list[i]), at, row)
         {
-            json_object_set_new(row, "file", json_text(path));
+            if (path) json_object_set_new(row, "file", json_text(path));
             json_array_append(json_object_get(to, list[i]), row);
         }
     }
     json_decref(from);
 }
 
-static int one(const char *path, bool several, json_t *json)
+/* What the ranks show beside each other comes before what each shows alone. */
+static int all_ranks(const struct job_part *part, size_t count, json_t *json)
+{
+    struct findings f;
+    job_findings_of(part, count, &f);
+    int status = f.failed ? COULD_NOT : DONE;
+    if (f.failed) complain("out of memory");
+    else if (json) join_json(json, job_findings_json(part, &f), NULL);
+    else if (f.count || f.not_judged_count) {
+        printf("between %zu recordings\n", count);
+        print_findings(&f);
+        putchar('\n');
+    }
+    findings_free(&f);
+    return status;
+}
+
+static int one(const struct job_part *part, bool several, json_t *json)
 {
     int status = DONE;
     struct findings f;
-    struct fdr_file *file = open_recording(path, &status);
-    if (!file) return status;
-    findings_of(file, path, &f);
+    findings_of(part->file, part->path, &f);
     if (f.failed) {
-        complain("%s: out of memory", path);
+        complain("%s: out of memory", part->path);
         status = COULD_NOT;
-    } else if (json) join_json(json, findings_json(file, &f), path);
-    else print_findings(path, &f, several);
+    } else if (json) {
+        join_json(json, findings_json(part->file, &f), part->path);
+    } else {
+        if (several) printf("%s\n", plain_name(part->path));
+        print_findings(&f);
+        if (several) putchar('\n');
+    }
     findings_free(&f);
-    return worse(status, close_partly_read(file, path));
+    return status;
+}
+
+static int tell_all(const struct file_list *files, json_t *json)
+{
+    struct job_part *part = calloc(files->count, sizeof *part);
+    size_t count = 0;
+    int status = part ? DONE : COULD_NOT;
+    for (size_t i = 0; part && i < files->count; i++) {
+        part[count] = (struct job_part){open_recording(files->path[i], &status), files->path[i]};
+        count += part[count].file != NULL;
+    }
+    if (count > 1) status = worse(status, all_ranks(part, count, json));
+    for (size_t i = 0; i < count; i++) status = worse(status, one(&part[i], files->count > 1, json));
+    for (size_t i = 0; i < count; i++) status = worse(status, close_partly_read(part[i].file, part[i].path));
+    free(part);
+    return status;
 }
 
 int verb_findings(int argc, char **argv)
@@ -79,7 +113,8 @@ int verb_findings(int argc, char **argv)
                                      parse,
                                      "FILE...",
                                      "What stands out: regions that grow, threads unlike the others, slow calls, "
-                                     "waiting, loss, hangs. Each with its evidence; and what cannot be judged.",
+                                     "waiting, loss, hangs. Each with its evidence; and what cannot be judged. Of the "
+                                     "ranks of a job it begins with ranks unlike the others.",
                                      children,
                                      NULL,
                                      NULL};
@@ -87,7 +122,7 @@ int verb_findings(int argc, char **argv)
     int status = DONE;
     parse_arguments(&argp, argc, argv, &a);
     json_t *json = a.json ? json_pack("{s:[], s:[]}", "findings", "not_judged") : NULL;
-    for (size_t i = 0; i < a.files.count; i++) status = worse(status, one(a.files.path[i], a.files.count > 1, json));
+    status = tell_all(&a.files, json);
     free(a.files.path);
     return worse(status, json ? print_json(json) : finish_output());
 }

@@ -10,7 +10,7 @@
 #include "tools/findings/findings.h"
 #include "tools/story/story.h"
 
-enum { THREADS = 5, FINDINGS = 5, FRAMES = 6, TEXT = 1200 };
+enum { THREADS = 5, FINDINGS = 5, BETWEEN = 3 /* ranks */, FRAMES = 6, TEXT = 1200 };
 
 struct arguments {
     struct file_list files;
@@ -66,11 +66,15 @@ static void print_place(const struct story *story)
 /* ---- what stands out -------------------------------------------------------------------------------------------- */
 
 /* The first sentence already says how it died. */
-static void print_findings(const struct findings *f)
+static void print_findings(const struct findings *f, const struct findings *between)
 {
     char label[16], why[300];
     int shown = 0;
     printf("%sstands out%s\n", bold(), plain_again());
+    for (size_t i = 0; i < between->count && shown < BETWEEN; i++) {
+        snprintf(label, sizeof label, "%9d", ++shown);
+        print_wrapped(label, between->row[i].sentence);
+    }
     for (size_t i = 0; i < f->count && shown < FINDINGS; i++) {
         if (f->row[i].kind == FINDING_CRASH) continue;
         snprintf(label, sizeof label, "%9d", ++shown);
@@ -114,7 +118,7 @@ static void print_next(const struct story *story, const struct findings *f)
     print_command("html", path, " -o page.html", "a timeline to look at");
 }
 
-static void print_screen(const struct story *story, const struct findings *f)
+static void print_screen(const struct story *story, const struct findings *f, const struct findings *between)
 {
     char text[TEXT];
     struct fdr_file *file = story->death->file;
@@ -130,7 +134,7 @@ static void print_screen(const struct story *story, const struct findings *f)
     }
     if (fdr_file_info(file)->has_cause) print_place(story);
     print_story_threads(file, story->death->path, THREADS);
-    print_findings(f);
+    print_findings(f, between);
     detail_sentence(file, text, sizeof text);
     print_wrapped("detail", text);
     print_next(story, f);
@@ -150,16 +154,26 @@ static int print_story_json(const struct story *story, const struct findings *f)
     return print_json(o);
 }
 
+static void find_between(const struct death *death, size_t files, struct findings *between)
+{
+    struct job_part *part = calloc(files, sizeof *part);
+    for (size_t i = 0; part && i < files; i++) part[i] = (struct job_part){death[i].file, death[i].path};
+    if (part) job_findings_of(part, files, between);
+    free(part);
+}
+
 static int tell(struct death *death, size_t files, bool json)
 {
-    struct findings f;
+    struct findings f, between = {0};
     struct story story = story_of(death, files);
     findings_of(story.death->file, story.death->path, &f);
+    if (files > 1) find_between(death, files, &between);
     int status = f.failed ? COULD_NOT : DONE;
     if (f.failed) complain("%s: out of memory", story.death->path);
     else if (json) status = print_story_json(&story, &f);
-    else print_screen(&story, &f), status = finish_output();
+    else print_screen(&story, &f, &between), status = finish_output();
     findings_free(&f);
+    findings_free(&between);
     return status;
 }
 
