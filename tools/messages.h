@@ -43,6 +43,7 @@ struct job_file {
     struct fdr_file *file;
     int rank;              /* -1: its locations are of several ranks, or none is known */
     bool counts, left_out; /* it has counters of messages; messages were given back, filtered or lost */
+    bool unknown;          /* none of its messages can have a partner: no rank is known */
 };
 
 struct rank_file {
@@ -65,10 +66,13 @@ struct job {
     struct job_comm *comm;
     size_t comms, comms_room;
     uint64_t state[END_STATES]; /* messages of each; a matched pair counts once */
+    bool opened;                /* messages_free closes the files */
 };
 
 /* Opens the files and takes their messages. False: out of memory, or no file can be read. */
 bool messages_load(struct job *job, const char *const *paths, size_t count, int *status);
+/* Adds an open recording with its messages. False: out of memory. */
+bool messages_add(struct job *job, const char *path, struct fdr_file *file);
 void messages_match(struct job *job);
 int messages_print(const struct job *job, bool json, bool pairs);
 void messages_free(struct job *job);

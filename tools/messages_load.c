@@ -250,29 +250,37 @@ static bool take_ranks(struct job *job, uint32_t f)
         named |= rank >= 0;
         good = good && add_rank(job, rank, f);
     }
-    if (jf->rank < 0 && !named)
-        complain("%s: its rank is not known; its messages have no partners", plain_name(jf->path));
+    jf->unknown = jf->rank < 0 && !named;
     return good && add_rank(job, jf->rank, f);
+}
+
+bool messages_add(struct job *job, const char *path, struct fdr_file *file)
+{
+    struct job_file *wider = realloc(job->file, (job->files + 1) * sizeof *wider);
+    if (!wider) return false;
+    uint32_t f = (uint32_t)job->files++;
+    job->file = wider;
+    job->file[f] = (struct job_file){.path = path, .file = file};
+    look_at_ledger(&job->file[f]);
+    return take_ranks(job, f) && take_counters(job, f) && take_events(job, f);
 }
 
 bool messages_load(struct job *job, const char *const *paths, size_t count, int *status)
 {
-    job->file = calloc(count, sizeof *job->file);
-    if (!job->file) return false;
+    job->opened = true;
     for (size_t i = 0; i < count; i++) {
-        struct job_file *jf = &job->file[job->files];
-        *jf = (struct job_file){.path = paths[i], .file = open_recording(paths[i], status)};
-        if (!jf->file) continue;
-        uint32_t f = (uint32_t)job->files++;
-        look_at_ledger(jf);
-        if (!take_ranks(job, f) || !take_counters(job, f) || !take_events(job, f)) return false;
+        struct fdr_file *file = open_recording(paths[i], status);
+        if (!file) continue;
+        if (!messages_add(job, paths[i], file)) return false;
+        if (job->file[job->files - 1].unknown)
+            complain("%s: its rank is not known; its messages have no partners", plain_name(paths[i]));
     }
     return job->files > 0;
 }
 
 void messages_free(struct job *job)
 {
-    for (size_t i = 0; i < job->files; i++) fdr_file_close(job->file[i].file);
+    for (size_t i = 0; job->opened && i < job->files; i++) fdr_file_close(job->file[i].file);
     free(job->file);
     free(job->rank);
     free(job->end);

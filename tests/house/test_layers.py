@@ -85,12 +85,13 @@ ROOMS = {
     "convert": {"convert": "convert/exporters.h", "convert/otf2": "convert/otf2/otf2.h"},
     "tools": {
         "tools/common": "tools/common/verbs.h", "tools/replay": "tools/replay/event_stream.h",
-        "tools/html/view": "tools/html/view/view_window.h", "tools/sql": "tools/sql/sql_tables.h", "tools": None, "tools/findings": "tools/findings/findings.h",
-        "tools/story": "tools/story/story.h", "tools/html": "tools/html/page.h",
-        "tools/hang": "tools/hang/job_facts.h",
+        "tools/html/view": "tools/html/view/view_window.h", "tools/sql": "tools/sql/sql_tables.h", "tools": None,
+        "tools/findings": "tools/findings/findings.h", "tools/story": "tools/story/story.h",
+        "tools/hang": "tools/hang/job_facts.h", "tools/html": "tools/html/page.h",
     },
     "adapters": {
-        "adapters": None, "adapters/io": "adapters/io/io_adapter.h", "adapters/otf2": "adapters/otf2/otf2_adapter.h", "adapters/mpi": "adapters/mpi/adapter.h",
+        "adapters": None, "adapters/io": "adapters/io/io_adapter.h", "adapters/mpi": "adapters/mpi/adapter.h",
+        "adapters/otf2": "adapters/otf2/otf2_adapter.h",
     },
 }
 # The jobs of rooms without a door.

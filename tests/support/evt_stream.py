@@ -2,11 +2,12 @@
 """Streams of events as `fdr replay` reads them."""
 import struct
 
-ENTER, LEAVE = 1 << 24, 2 << 24
+ENTER, LEAVE, SEND, RECV = 1 << 24, 2 << 24, 3 << 24, 4 << 24
 
 
-def stream(words, dts=None, names=(b"a", b"b"), **claimed):
-    """The bytes of a stream of these words, each `dts` ns after the one before. `claimed` replaces header fields."""
+def stream(words, dts=None, names=(b"a", b"b"), messages=(), **claimed):
+    """The bytes of a stream of these words, each `dts` ns after the one before. `messages`: (peer, tag, bytes), which
+    SEND and RECV number. `claimed` replaces header fields."""
     dts = dts or [1] * len(words)
     text, regions = b"f.c\0", b""
     for n in names:
@@ -14,11 +15,12 @@ def stream(words, dts=None, names=(b"a", b"b"), **claimed):
         text += n + b"\0"
     head = {"regions": len(names), "comms": 0, "strings": len(text)} | claimed
     parts, offsets = b"", []
-    for part in (regions, text, b"", b"", struct.pack(f"<{len(dts)}I", *dts), struct.pack(f"<{len(words)}I", *words)):
+    params = b"".join(struct.pack("<iiIIQQ", peer, tag, 0, 0, size, 0) for peer, tag, size in messages)
+    for part in (regions, text, b"", params, struct.pack(f"<{len(dts)}I", *dts), struct.pack(f"<{len(words)}I", *words)):
         parts += bytes(-len(parts) % 8)
         offsets.append(136 + len(parts))
         parts += part
-    data = b"FDREVT1\n" + struct.pack("<IIQIIII", 1, 136, len(words), head["regions"], 0, head["comms"], head["strings"])
+    data = b"FDREVT1\n" + struct.pack("<IIQIIII", 1, 136, len(words), head["regions"], len(messages), head["comms"], head["strings"])
     data += struct.pack("<IIIIQQQII", 0, 1, 0, 0, 1000, 0, 0, 0, 0) + struct.pack("<6Q", *offsets)
     return data + parts
 

@@ -39,10 +39,12 @@ static json_t *open_calls(const struct page *page, size_t file, const struct fdr
 
 static json_t *locations(const struct page *page, size_t index)
 {
-    const struct fdr_file *file = page->death[index].file;
+    struct fdr_file *file = page->death[index].file;
     json_t *list = json_array();
+    size_t busiest = page->line[index] ? busiest_location(file) : SIZE_MAX;
     for (size_t i = 0; i < fdr_location_count(file); i++) {
         const struct fdr_location_info *l = fdr_location_info(file, i);
+        if (busiest != SIZE_MAX && i != busiest) continue;
         json_t *o = json_pack("{s:I, s:o, s:I, s:b, s:b}", "id", (json_int_t)l->id, "name", json_text(l->name), "tid",
                               (json_int_t)l->tid, "live", l->live, "samples", l->samples);
         json_object_set_new(o, "parent", l->parent == UINT32_MAX ? json_null() : json_integer(l->parent));
@@ -213,6 +215,24 @@ static json_t *places(struct fdr_file *file)
     return map;
 }
 
+/* What a recording that is a line lacks. */
+static void details(const struct page *page, size_t index, json_t *o)
+{
+    struct fdr_file *file = page->death[index].file;
+    json_object_set_new(o, "sources", page->redact ? json_array() : sources(file));
+    json_object_set_new(o, "markers", names(file, FDR_MARKER_DEFINITION));
+    json_object_set_new(o, "events", names(file, FDR_EVENT_DEFINITION));
+    json_object_set_new(o, "metrics", metrics(file));
+    json_object_set_new(o, "epochs", epochs(page, index));
+    json_object_set_new(o, "epochTotals", epoch_totals(file));
+    json_object_set_new(o, "totals", totals(file));
+    json_object_set_new(o, "ledger", ledger(file));
+    json_object_set_new(o, "reductions", reductions(page, index));
+    json_object_set_new(o, "flame", flame(&page->prepared[index].flame));
+    json_object_set_new(o, "points", points(page, index));
+    json_object_set_new(o, "places", places(file));
+}
+
 static json_t *file_data(const struct page *page, size_t index)
 {
     const struct death *d = &page->death[index];
@@ -232,18 +252,8 @@ static json_t *file_data(const struct page *page, size_t index)
                         ROW((double)i->band_edge_ns[0], (double)i->band_edge_ns[1], (double)i->band_edge_ns[2]));
     json_object_set_new(o, "locations", locations(page, index));
     json_object_set_new(o, "regions", names(d->file, FDR_REGION_DEFINITION));
-    json_object_set_new(o, "sources", page->redact ? json_array() : sources(d->file));
-    json_object_set_new(o, "markers", names(d->file, FDR_MARKER_DEFINITION));
-    json_object_set_new(o, "events", names(d->file, FDR_EVENT_DEFINITION));
-    json_object_set_new(o, "metrics", metrics(d->file));
-    json_object_set_new(o, "epochs", epochs(page, index));
-    json_object_set_new(o, "epochTotals", epoch_totals(d->file));
-    json_object_set_new(o, "totals", totals(d->file));
-    json_object_set_new(o, "ledger", ledger(d->file));
-    json_object_set_new(o, "reductions", reductions(page, index));
-    json_object_set_new(o, "flame", flame(&page->prepared[index].flame));
-    json_object_set_new(o, "points", points(page, index));
-    json_object_set_new(o, "places", places(d->file));
+    json_object_set_new(o, "line", json_boolean(page->line[index]));
+    if (!page->line[index]) details(page, index, o);
     return o;
 }
 
@@ -251,5 +261,6 @@ json_t *page_data(const struct page *page)
 {
     json_t *files = json_array();
     for (size_t i = 0; i < page->files; i++) json_array_append_new(files, file_data(page, i));
-    return json_pack("{s:i, s:I, s:o}", "version", 1, "culprit", (json_int_t)page->culprit, "files", files);
+    return json_pack("{s:i, s:I, s:o, s:o}", "version", 1, "culprit", (json_int_t)page->culprit, "files", files,
+                     "comms", page_comms(page));
 }

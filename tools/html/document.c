@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "tools/common/live_files.h"
 #include "tools/html/bundle.h"
@@ -43,7 +42,10 @@ static bool write_data(const struct page *page, FILE *to)
 static bool write_overviews(const struct page *page, FILE *to)
 {
     char attributes[48];
-    bool done = true;
+    size_t bytes;
+    void *messages = page_messages_pack(page, &bytes);
+    bool done = messages && html_block(to, "id=\"messages\"", messages, bytes);
+    free(messages);
     for (size_t i = 0; i < page->files && done; i++) {
         snprintf(attributes, sizeof attributes, "id=\"overview%zu\"", i);
         done = html_block(to, attributes, page->prepared[i].overview, page->prepared[i].overview_bytes) != 0;
@@ -69,35 +71,8 @@ static bool write_recording(const struct page *page, size_t index, FILE *to)
     return done;
 }
 
-static uint64_t size_of(const char *path)
-{
-    struct stat s;
-    return stat(path, &s) == 0 && S_ISREG(s.st_mode) ? (uint64_t)s.st_size : 0;
-}
-
-/* A recording that a process is writing differs from moment to moment, so it is not embedded. */
-static bool may_embed(const struct page *page, size_t index)
-{
-    const struct death *d = &page->death[index];
-    return !page->redact && d->kind != ALIVE && size_of(d->path) && size_of(d->path) < UINT32_MAX;
-}
-
-/* The culprit first, then in the order given. Full buffers hardly pack, and base64 adds a third of what is left. */
-static void choose_embedded(struct page *page)
-{
-    uint64_t used = 0;
-    for (size_t k = 0; k <= page->files; k++) {
-        size_t i = k == 0 ? page->culprit : k - 1;
-        uint64_t about = size_of(page->death[i].path) / 6 * 7;
-        if (page->embedded[i] || !may_embed(page, i) || used + about > page->most_bytes) continue;
-        page->embedded[i] = true;
-        used += about;
-    }
-}
-
 int page_write(struct page *page, FILE *to)
 {
-    choose_embedded(page);
     if (!page_prepare(page)) {
         complain("out of memory");
         return COULD_NOT;

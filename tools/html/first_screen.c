@@ -56,11 +56,14 @@ static void event_line(const struct page *page, FILE *to, const struct fdr_read_
     static const char *const kinds[] = {"",       "enter",  "leave",  "send",  "receive", "begin", "end",
                                         "metric", "marker", "sample", "event", "io",      "io end"};
     const struct fdr_file *file = page->death[page->culprit].file;
-    char duration[HUMAN_BYTES];
+    char duration[HUMAN_BYTES], partner[160];
     fputs("<tr><td class=n>", to);
     time_link(page, to, page->culprit, e->time_ns, end_ns);
     fprintf(to, "<td>%s<td>", e->kind < sizeof kinds / sizeof *kinds ? kinds[e->kind] : "");
     html_name(to, shown_event(file, e));
+    if (e->ordinal_kind == FDR_ORDINAL_KNOWN) fprintf(to, " #%llu", (unsigned long long)e->ordinal);
+    if (e->kind == FDR_SEND || e->kind == FDR_RECV)
+        fprintf(to, " <small>%s</small>", page_partner(page, page->culprit, e, partner));
     fputs("<td class=n>", to);
     if (e->kind == FDR_LEAVE && !e->repaired) html_text(to, human_time(duration, e->duration_ns), 0);
     fputs("</tr>\n", to);
@@ -123,6 +126,7 @@ static void last_moments(const struct page *page, FILE *to)
             event_line(page, to, &e[i].e, end); /* the copy may have what came after its moment */
     fputs("</table>\n", to);
     if (!count) fputs("<p>The recording has no event.</p>\n", to);
+    ranks_beside(page, to);
     the_others(page, to, l);
     end_card(to);
     free(e);
@@ -211,7 +215,7 @@ static void finding_line(const struct page *page, FILE *to, const struct page_fi
 {
     char who[128];
     fputs("<li>", to);
-    if (page->files > 1) {
+    if (page->files > 1 && !f->of_job) {
         story_who(page->death[f->file].file, who, sizeof who);
         html_name(to, who);
         fputs(": ", to);
@@ -226,25 +230,49 @@ static void finding_line(const struct page *page, FILE *to, const struct page_fi
     fputs("</li>\n", to);
 }
 
+/* Of other ranks: one that waits is in the verdict, and one that the launcher ended was not the first. */
+static bool is_said(const struct page *page, const struct page_finding *f)
+{
+    if (f->of_job || f->file == page->culprit) return false;
+    bool ended = f->finding.kind == FINDING_CRASH && page->death[f->file].kind == BY_REQUEST;
+    return ended || (f->finding.kind == FINDING_HANG && page->verdict[0]);
+}
+
+/* Those that are not said elsewhere, at most FINDINGS. Returns the number of the others. */
+static size_t finding_lines(const struct page *page, FILE *to)
+{
+    const struct page_findings *f = page->findings;
+    size_t shown = 0, more = 0;
+    fputs("<ol>\n", to);
+    for (size_t i = 0; i < f->count; i++) {
+        if (is_said(page, &f->row[i])) continue;
+        if (shown == FINDINGS) more++;
+        else finding_line(page, to, &f->row[i]), shown++;
+    }
+    fputs("</ol>\n", to);
+    return more;
+}
+
 static void findings(const struct page *page, FILE *to)
 {
-    struct page_findings f;
-    page_findings_of(page, &f);
+    const struct page_findings *f = page->findings;
+    size_t ended = 0;
     card(to, "findings", "What stands out");
-    fputs("<ol>\n", to);
-    for (size_t i = 0; i < f.count && i < FINDINGS; i++) finding_line(page, to, &f.row[i]);
-    fputs("</ol>\n", to);
-    if (!f.count) fputs("<p>Nothing does, by the exact totals of all calls.</p>\n", to);
-    if (f.count > FINDINGS) fprintf(to, "<p>%zu more, of less weight</p>\n", f.count - FINDINGS);
-    if (f.not_judged_count) fputs("<h3>Not judged</h3><ul>\n", to);
-    for (size_t i = 0; i < f.not_judged_count; i++) {
+    size_t more = finding_lines(page, to);
+    for (size_t i = 0; page->files > 1 && i < page->files; i++)
+        ended += i != page->culprit && page->death[i].kind == BY_REQUEST;
+    if (ended)
+        fprintf(to, "<p>%zu other rank%s asked to end from outside.</p>\n", ended, ended == 1 ? " was" : "s were");
+    if (!f->count) fputs("<p>Nothing does, by the exact totals of all calls.</p>\n", to);
+    if (more) fprintf(to, "<p>%zu more, of less weight</p>\n", more);
+    if (f->not_judged_count) fputs("<h3>Not judged</h3><ul>\n", to);
+    for (size_t i = 0; i < f->not_judged_count; i++) {
         fputs("<li>", to);
-        html_text(to, f.not_judged[i], 0);
+        html_text(to, f->not_judged[i], 0);
         fputs("</li>\n", to);
     }
-    fputs(f.not_judged_count ? "</ul>\n" : "", to);
+    fputs(f->not_judged_count ? "</ul>\n" : "", to);
     end_card(to);
-    free(f.row);
 }
 
 /* ---- (e) how far to believe it ---- */
@@ -383,6 +411,10 @@ void first_screen(const struct page *page, FILE *to)
     fputs("</h1><p>", to);
     story_sure(&page->story, text, sizeof text);
     html_text(to, text, 0);
+    if (page->verdict[0]) {
+        fputs("</p><p class=warn>", to);
+        html_text(to, page->verdict, 0);
+    }
     fputs("</p></header>\n<div id=\"cards\">\n", to);
     last_moments(page, to);
     open_calls(page, to);

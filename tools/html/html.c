@@ -20,7 +20,8 @@ struct arguments {
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "The page; `-`: standard output", 0},
-    {"size", 's', "SIZE", 0, "Embed recordings up to this size of the page (200M); the others show their overview", 0},
+    {"size", 's', "SIZE", 0,
+     "Show as many recordings in full as fit into a page of this size (200M); the others are a line each", 0},
     {"redact", 'r', 0, 0, "Leave out host, paths, command line, settings and the recordings themselves", 0},
     {0}};
 
@@ -107,16 +108,18 @@ int verb_html(int argc, char **argv)
         return USAGE;
     }
     struct page page = {.embedded = calloc(a.files.count, sizeof *page.embedded),
+                        .line = calloc(a.files.count, sizeof *page.line),
                         .prepared = calloc(a.files.count, sizeof *page.prepared),
                         .redact = a.redact,
                         .most_bytes = a.most_bytes};
     page.death = open_deaths(&a.files, &page.files, &status);
-    if (!page.embedded || !page.prepared) status = COULD_NOT;
+    if (!page.embedded || !page.line || !page.prepared) status = COULD_NOT;
     else if (page.files) status = worse(status, write_page(&page, &a));
     page_forget(&page);
     for (size_t i = 0; i < page.files; i++)
         status = worse(status, close_recording(page.death[i].file, page.death[i].path, true));
     free(page.death);
     free(page.embedded);
+    free(page.line);
     return status;
 }

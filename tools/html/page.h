@@ -6,9 +6,11 @@
  *   prepare.c       what takes long, in threads
  *   overview.c      calls of the whole run        first_screen.c  facts as plain HTML
  *   page_findings.c what stands out, with its place
+ *   page_messages.c messages with both ends      beside.c        the ranks side by side, by ordinals
+ *   chosen_ranks.c  which ranks are shown in full, and which as a line
  *
- * Neighbours: view/ says what a window of time shows, tools/findings/ what stands out, tools/story/ what happened; web/
- * holds the scripts. Recordings are read through fdr/reader.h alone. */
+ * Neighbours: view/ says what a window of time shows, tools/findings/ what stands out, tools/story/ what happened,
+ * tools/hang/ who is behind; web/ holds the scripts. Recordings are read through fdr/reader.h alone. */
 #ifndef FDRI_TOOLS_HTML_PAGE_H
 #define FDRI_TOOLS_HTML_PAGE_H
 
@@ -24,6 +26,8 @@ struct prepared { /* of one recording */
     size_t overview_bytes;
     struct view_nodes flame; /* of the whole run; empty: out of memory */
 };
+struct page_findings;
+struct page_messages;
 struct page {
     struct death *death; /* one for each recording, in the order given */
     struct story story;
@@ -34,8 +38,16 @@ struct page {
     uint64_t most_bytes; /* recordings are embedded up to this size of the page */
     uint64_t zero_ns;    /* since 1970: 0 of the page's time line */
     bool *embedded;
+    bool *line; /* shown as one line: the thread that recorded most, without details */
     struct prepared *prepared;
+    struct page_findings *findings;
+    struct page_messages *messages; /* NULL: out of memory */
+    char verdict[800];              /* on an MPI job: who is behind, and what that is; "": nobody is */
 };
+
+/* ---- chosen_ranks.c ---- */
+/* Sets embedded, line and verdict: the culprit, what stands out and one of each kind come first. */
+void page_choose(struct page *page);
 
 /* ---- prepare.c ---- */
 /* False: out of memory. */
@@ -65,14 +77,31 @@ double page_time(const struct page *page, size_t file, uint64_t ns);
 /* The newest moment known of a recording; at least 1 ns after its first event. */
 uint64_t page_end(const struct page *page, size_t file);
 json_t *page_data(const struct page *page);
+/* The index of the location with most time in recorded calls; of those without any, the first. */
+size_t busiest_location(struct fdr_file *file);
 /* The calls of all locations of a file as columns of u32, to be freed; docs/PAGE.md. NULL: out of memory. */
 uint32_t *page_overview(const struct page *page, size_t file, size_t *bytes);
 
+/* ---- page_messages.c ---- */
+struct page_messages *page_messages_of(const struct page *page);
+void page_messages_free(struct page_messages *messages);
+/* Messages as columns, to be freed; docs/PAGE.md. NULL: out of memory. */
+void *page_messages_pack(const struct page *page, size_t *bytes);
+json_t *page_comms(const struct page *page); /* names, by the numbers in the columns */
+/* What became of a message of this file: "received by rank 3". text[160] */
+const char *page_partner(const struct page *page, size_t file, const struct fdr_read_event *message, char *text);
+
+/* ---- beside.c ---- */
+/* Tables of the ranks beside the culprit, aligned by ordinals of collectives and messages. Nothing without MPI. */
+void ranks_beside(const struct page *page, FILE *to);
+
 /* ---- page_findings.c, first_screen.c ---- */
 
+#define FINDING_OF_JOB SIZE_MAX
 struct page_finding {
     struct finding finding;
     size_t file;
+    bool of_job; /* between ranks: its sentence names them */
 };
 struct page_findings {
     struct page_finding *row; /* to be freed */
@@ -80,7 +109,9 @@ struct page_findings {
     char not_judged[NOT_JUDGED][240];
     size_t not_judged_count;
 };
-void page_findings_of(const struct page *page, struct page_findings *findings);
+/* NULL: out of memory. */
+struct page_findings *page_findings_of(const struct page *page);
+void page_findings_free(struct page_findings *findings);
 /* " <a ...>show</a>", to the place in the timeline. */
 void page_finding_link(const struct page *page, FILE *to, const struct page_finding *finding);
 void first_screen(const struct page *page, FILE *to);

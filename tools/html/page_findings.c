@@ -10,7 +10,10 @@ static bool append(struct page_findings *to, size_t file, const struct findings 
     struct page_finding *row = realloc(to->row, (to->count + f->count + 1) * sizeof *row);
     if (!row) return false;
     to->row = row;
-    for (size_t i = 0; i < f->count; i++) row[to->count++] = (struct page_finding){f->row[i], file};
+    for (size_t i = 0; i < f->count; i++)
+        row[to->count++] = (struct page_finding){
+            f->row[i], file == FINDING_OF_JOB ? (f->row[i].file == SIZE_MAX ? 0 : f->row[i].file) : file,
+            file == FINDING_OF_JOB};
     for (size_t i = 0; i < f->not_judged_count; i++) {
         char text[sizeof to->not_judged[0]];
         bool known = false;
@@ -27,22 +30,49 @@ static int by_weight(const void *x, const void *y)
     return a < b ? 1 : a > b ? -1 : 0;
 }
 
-void page_findings_of(const struct page *page, struct page_findings *to)
+struct page_findings *page_findings_of(const struct page *page)
 {
-    *to = (struct page_findings){0};
-    for (size_t i = 0; i < page->files; i++) {
+    struct page_findings *to = calloc(1, sizeof *to);
+    struct job_part *part = calloc(page->files, sizeof *part);
+    bool whole = to && part;
+    for (size_t i = 0; whole && i < page->files; i++) {
         struct findings f;
         findings_of(page->death[i].file, page->death[i].path, &f);
-        append(to, i, &f);
+        whole = append(to, i, &f);
+        findings_free(&f);
+        part[i] = (struct job_part){page->death[i].file, page->death[i].path};
+    }
+    if (whole && page->files > 1) {
+        struct findings f;
+        job_findings_of(part, page->files, &f);
+        whole = append(to, FINDING_OF_JOB, &f);
         findings_free(&f);
     }
-    if (to->count) qsort(to->row, to->count, sizeof *to->row, by_weight);
+    free(part);
+    if (whole && to->count) qsort(to->row, to->count, sizeof *to->row, by_weight);
+    if (whole) return to;
+    page_findings_free(to);
+    return NULL;
+}
+
+void page_findings_free(struct page_findings *findings)
+{
+    if (findings) free(findings->row);
+    free(findings);
 }
 
 /* A finding of the whole run leads to its thread; any other also to its time. */
 void page_finding_link(const struct page *page, FILE *to, const struct page_finding *f)
 {
     const struct finding *row = &f->finding;
+    if (f->of_job && row->file == SIZE_MAX) return;
+    if (f->of_job) {
+        const struct fdr_file *file = page->death[f->file].file;
+        size_t busiest = busiest_location(page->death[f->file].file);
+        if (busiest < fdr_location_count(file))
+            fprintf(to, " <a href=\"#loc=%zu.%u\">show</a>", f->file, fdr_location_info(file, busiest)->id);
+        return;
+    }
     if (!row->locations) return;
     fputs(" <a href=\"#", to);
     if (row->from_ns || row->to_ns) {

@@ -17,6 +17,7 @@ static void make_flames(struct page *page)
 {
     for (size_t i = 0; i < page->files; i++) {
         struct fdr_file *file = page->death[i].file;
+        if (page->line[i]) continue;
         const struct fdr_file_info *info = fdr_file_info(file);
         struct view_window w = {.location = UINT32_MAX,
                                 .cells = 1,
@@ -30,6 +31,10 @@ static void make_flames(struct page *page)
 bool page_prepare(struct page *page)
 {
     pthread_t thread;
+    page->findings = page_findings_of(page);
+    page->messages = page->findings ? page_messages_of(page) : NULL;
+    if (!page->messages) return false;
+    page_choose(page);
     bool two = pthread_create(&thread, NULL, make_overviews, page) == 0;
     bool whole = true;
     make_flames(page);
@@ -46,4 +51,6 @@ void page_forget(struct page *page)
         view_nodes_free(&page->prepared[i].flame);
     }
     free(page->prepared);
+    page_findings_free(page->findings);
+    page_messages_free(page->messages);
 }

@@ -6,10 +6,11 @@ import { View, placeOf, textOf, GUTTER } from "./view.js";
 import { Curves } from "./curves.js";
 import { Facts, Totals, Points, Ledger } from "./panels.js";
 import { FlamePanel } from "./flame_panel.js";
+import { Messages } from "./messages.js";
 import { listen } from "./input.js";
 import { time } from "./text.js";
 
-const tabs = { Call: Facts, "Flame graph": FlamePanel, Totals, Points, Ledger };
+const tabs = { Call: Facts, "Flame graph": FlamePanel, Totals, Points, Messages, Ledger };
 
 export class App {
     constructor(model, parts) {
@@ -73,7 +74,7 @@ export class App {
     }
     panels() {
         render(h("div", null,
-            h("nav", { role: "tablist" }, Object.keys(tabs).map((name) => h("button", {
+            h("nav", { role: "tablist" }, Object.keys(tabs).filter((name) => name !== "Messages" || this.model.messages.n).map((name) => h("button", {
                 role: "tab", "aria-selected": name === this.tab,
                 onClick: () => {
                     this.tab = name;
@@ -89,7 +90,7 @@ export class App {
 
     // ---- questions to the reader ----
     async ask(what, file, more) {
-        if (!file.loaded) throw new Error(file.embedded ? file.why || "the recording is still being unpacked" : "this recording is not embedded");
+        if (!file.loaded) throw new Error(file.embedded ? file.why || "the recording is still being unpacked" : file.line ? "this rank is a line here: fdr html with a larger --size shows all of it" : "this recording is not embedded");
         return this.link.ask(what, { file: file.index, ...more });
     }
     // Exact calls for the locations in sight whose overview is too coarse here. One question at a time, the newest next.

@@ -30,7 +30,7 @@ export function palette(file, dark) {
 export function theme(dark) {
     return dark
         ? { paper: word([24, 26, 30]), hatch: word([92, 84, 62]), reduced: word([70, 72, 80]), ink: "#e6e6e6", dim: "#9a9fa8",
-            line: "#3a3f47", paperCss: "#181a1e", bar: "#20242a", select: "#ffffff" }
+            line: "#3a3f47", paperCss: "#181a1e", bar: "#20242a", select: "#ffffff", message: "rgba(235,235,235,0.55)", wrong: "#ff9e64" }
         : { paper: word([255, 255, 255]), hatch: word([196, 176, 128]), reduced: word([190, 192, 198]), ink: "#16181c", dim: "#646a74",
-            line: "#d4d8de", paperCss: "#ffffff", bar: "#f0f2f5", select: "#000000" };
+            line: "#d4d8de", paperCss: "#ffffff", bar: "#f0f2f5", select: "#000000", message: "rgba(20,22,30,0.5)", wrong: "#a33b00" };
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The page's data, decoded: recordings, their locations, overviews and gaps.
 import { byDepth } from "./reader.js";
+import { messagesOf } from "./messages.js";
 import { take, unpack } from "./unpack.js";
 import { plain } from "./text.js";
 
@@ -48,13 +49,16 @@ function locationOf(file, index, data, overview) {
     };
 }
 
+// What a rank that is a line has not.
+const nothing = { sources: [], markers: [], events: [], metrics: [], epochs: [], epochTotals: [], totals: [], ledger: [], reductions: [], flame: [], points: [], places: {} };
+
 async function fileOf(data, index) {
     const { lanes, cells } = overviewOf(await unpack(take(document.getElementById(`overview${index}`))));
-    const file = { ...data, index, cells, loaded: false, why: "" };
+    const file = { ...nothing, ...data, index, cells, loaded: false, why: "" };
     file.regions = data.regions.map(plain);
     file.list = data.locations.filter((l) => !l.samples).map((l) => locationOf(file, index, l, lanes));
     for (const l of file.list) l.gaps = gapsOf(file, l);
-    for (const p of data.points) {
+    for (const p of file.points) {
         const own = data.locations.find((l) => l.id === p[0]);
         const shown = file.list.find((l) => l.id === (own && own.samples && own.parent !== null ? own.parent : p[0]));
         if (shown) shown.points.push(p);
@@ -66,8 +70,9 @@ export async function loadModel() {
     const data = JSON.parse(new TextDecoder().decode(await unpack(take(document.getElementById("data")))));
     const files = [];
     for (let i = 0; i < data.files.length; i++) files.push(await fileOf(data.files[i], i));
+    const messages = messagesOf(await unpack(take(document.getElementById("messages"))));
     const first = Math.min(...files.map((f) => f.first)), last = Math.max(...files.map((f) => f.end));
-    return { files, culprit: data.culprit, from: Math.min(0, first), to: Math.max(last, first + 1) };
+    return { files, messages, comms: data.comms, culprit: data.culprit, from: Math.min(0, first), to: Math.max(last, first + 1) };
 }
 
 // Exact totals of a region over the chosen locations of a file.

@@ -5,6 +5,7 @@ import { Row, firstAt, itemAt } from "./paint.js";
 import { css, hash, palette, theme } from "./colors.js";
 import { fit, tick } from "./text.js";
 import { drawMarks, MARKS } from "./marks.js";
+import { drawMessages, keyOf } from "./messages.js";
 import { GUTTER } from "./view.js";
 
 export const LANE = 15, HEAD = 18, RULER = 20, FEW = 12;
@@ -65,8 +66,20 @@ export class Timeline {
         context.font = "11px system-ui, sans-serif";
         context.textBaseline = "middle";
         this.total = this.each((location, y) => this.decorate(location, y));
+        if (this.model.messages.n) drawMessages(this, this.messageHeights());
         this.drawPicked();
         this.drawRuler();
+    }
+    // Where the lines of messages end: at the points of a location. Those out of sight count, too.
+    messageHeights() {
+        const heights = new Map();
+        let y = RULER - this.scroll;
+        for (const location of this.locations) {
+            const lanes = HEAD + this.depths(location) * LANE;
+            heights.set(keyOf(location.file, location.id), location.points.length ? y + lanes + MARKS / 2 : y + HEAD);
+            y += this.heightOf(location);
+        }
+        return heights;
     }
     paintLanes(location, y) {
         const shift = this.model.files[location.file].first, lanes = this.lanesOf(location);
