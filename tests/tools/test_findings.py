@@ -90,6 +90,28 @@ def periodic():
     check("17 times" in f["sentence"] and "only" in f["sentence"], "periodic: how often, and where only", f["sentence"])
 
 
+def periodic_without_processor():
+    """The same on a machine with more threads than processors: any call may stand for milliseconds, so neither times nor
+    outliers tell. The counts between the calls do; once those were given back the answer is that nobody knows."""
+    threads = threads_of(3, 9)
+    for i in range(7000):
+        for k, t in enumerate(threads):
+            t.enter("step")
+            for name, ns in (("forces", 60000), ("move", 9000)):
+                t.enter(name)
+                t.work(t.around(ns) + (t.random.expovariate(1 / 4e6) if t.random.random() < 0.1 else 0))
+                t.leave(name)
+            if k == 2 and i % 700 == 350:
+                t.call("rebuild_neighbours", t.around(6000000, 0.5))
+            t.leave("step")
+    document = findings("loaded", threads)
+    rows = [f for f in document["findings"] if f["kind"] == "periodic"]
+    check(len(rows) == 1 and rows[0]["region"] == "rebuild_neighbours", "loaded: one period", document["findings"])
+    check(rows and "every 700 calls of step" in rows[0]["sentence"], "loaded: counted in calls", rows)
+    document = findings("loaded, reduced", threads, "128K")
+    check(any("rebuild_neighbours" in n["why"] for n in document["not_judged"]), "loaded, calls given back: not known", document)
+
+
 def outlier(wait):
     """One slow request of many; with `wait` the time was spent in a call inside of it."""
     threads = threads_of(1, 3)
@@ -233,6 +255,7 @@ between_ranks()
 growth("512K", 50000, 2, "growth, in a small buffer")
 imbalance()
 periodic()
+periodic_without_processor()
 outlier(True)
 outlier(False)
 outliers()

@@ -74,6 +74,7 @@ void findings_of(struct fdr_file *file, const char *path, struct findings *f)
     find_death(&facts, f);
     find_standing(&facts, f);
     find_slow_calls(&facts, f);
+    find_returning(&facts, f);
     find_imbalance(&facts, f);
     find_growth(&facts, f);
     find_waiting(&facts, f);

@@ -4,7 +4,8 @@
  *   findings.c    gathers and ranks all kinds       findings_verb.c  fdr findings
  *   run_facts.c   what every kind needs to know     outliers_verb.c  fdr outliers
  *   outlier_calls.c  kept calls unlike their region's others, and what ran inside
- *   One file a kind: growth.c, imbalance.c, slow_calls.c (outlier and periodic), waiting.c, standing.c (hang),
+ *   One file a kind: growth.c, imbalance.c, slow_calls.c (outlier and periodic), returning.c
+ *   (periodic by count), waiting.c, standing.c (hang),
  *   loss.c, death.c (crash). between_ranks.c: of several recordings of one job.
  *
  * A kind is a function of the recording alone. Totals and epochs are exact, so they come first; kept calls add places.

@@ -78,10 +78,15 @@ void outlier_calls_of(const struct run_facts *facts, struct outlier_calls *calls
 /* Sets `inner`: reads what ran inside. */
 void explain_outlier(const struct run_facts *facts, struct outlier_call *call);
 
+/* The period in these gaps, which it sorts, and the share of them that fit; 0: they have none, or are too few. */
+uint64_t period_of_gaps(uint64_t *gap, size_t count, double *fits);
+enum { LEAST_RETURNS = 5 }; /* calls that make a period */
+
 /* ---- the kinds ---- */
 void find_death(const struct run_facts *facts, struct findings *findings);
 void find_standing(const struct run_facts *facts, struct findings *findings);
 void find_slow_calls(const struct run_facts *facts, struct findings *findings);
+void find_returning(const struct run_facts *facts, struct findings *findings); /* after find_slow_calls */
 void find_imbalance(const struct run_facts *facts, struct findings *findings);
 void find_growth(const struct run_facts *facts, struct findings *findings);
 void find_waiting(const struct run_facts *facts, struct findings *findings);

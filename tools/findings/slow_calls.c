@@ -7,7 +7,7 @@
 
 #include "tools/common/short_names.h"
 
-enum { MOST_EXPLAINED = 256, LEAST_RETURNS = 5, PERIOD_WITHIN = 15 /* percent */ };
+enum { MOST_EXPLAINED = 256, PERIOD_WITHIN = 15 /* percent */ };
 #define LEAST_CALL  0.0001 /* of the run: shorter calls are no finding, however many */
 #define LEAST_SHARE 0.005  /* of the run that one call took, or several together */
 #define LONG_NS     20000000u
@@ -124,21 +124,28 @@ static bool is_multiple(uint64_t gap, uint64_t period)
     return times >= 1 && times <= 4 && 100 * apart <= PERIOD_WITHIN * period;
 }
 
-/* The period of the calls of one thread, and the share of gaps that fit it; 0: they have none. */
-static uint64_t period_of(const struct outlier_call *call, size_t count, double *fits)
+uint64_t period_of_gaps(uint64_t *gap, size_t count, double *fits)
 {
-    uint64_t gap[MOST_EXPLAINED], right = 0, once = 0;
-    if (count < LEAST_RETURNS) return 0;
-    for (size_t i = 1; i < count; i++) gap[i - 1] = call[i].start_ns - call[i - 1].start_ns;
-    qsort(gap, count - 1, sizeof *gap, by_value);
-    uint64_t period = gap[(count - 1) / 2];
-    for (size_t i = 0; period && i + 1 < count; i++) {
+    uint64_t right = 0, once = 0;
+    *fits = 0;
+    if (count + 1 < LEAST_RETURNS) return 0;
+    qsort(gap, count, sizeof *gap, by_value);
+    uint64_t period = gap[count / 2];
+    for (size_t i = 0; period && i < count; i++) {
         uint64_t apart = gap[i] > period ? gap[i] - period : period - gap[i];
         right += is_multiple(gap[i], period);
         once += 100 * apart <= PERIOD_WITHIN * period;
     }
-    *fits = (double)right / (double)(count - 1);
-    return *fits >= 0.8 && 10 * once >= 6 * (count - 1) ? period : 0;
+    *fits = (double)right / (double)count;
+    return *fits >= 0.8 && 10 * once >= 6 * count ? period : 0;
+}
+
+/* The period of the calls of one thread, and the share of gaps that fit it; 0: they have none. */
+static uint64_t period_of(const struct outlier_call *call, size_t count, double *fits)
+{
+    uint64_t gap[MOST_EXPLAINED];
+    for (size_t i = 1; i < count; i++) gap[i - 1] = call[i].start_ns - call[i - 1].start_ns;
+    return period_of_gaps(gap, count ? count - 1 : 0, fits);
 }
 
 /* ---- sentences ---- */
