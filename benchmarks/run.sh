@@ -3,8 +3,9 @@
 # The benchmarks: `./dev bench [--write] [PART...]`. Prints one table and writes the tables behind it beside the raw
 # figures; --write also puts all of them into benchmarks/RESULTS.md.
 # Parts: call size steps filter reader whole cxx overhead counters samples memory bins stall crash (default: all of these),
-# and two that only run when asked for: peers, which joins a comparison harness (FDR_PEERS), and mpi, whose programs are
-# packages of Debian (mpi.py, mpi_figures.py; MPI_PAIRS: pairs of each program, 30).
+# and three that only run when asked for: peers, which joins a comparison harness (FDR_PEERS); mpi, whose programs are
+# packages of Debian (mpi.py, mpi_figures.py; MPI_PAIRS: pairs of each program, 30); page, the page of a full snapshot in
+# Chromium (page.py).
 # Environment: FDR_BUILD, FDR_SOURCE (set by ./dev); ROUNDS (5); CALLS per process of the call benchmarks (4000000);
 # FDR_CORPUS and FDR_PEERS: folders with event streams (*.evt.zst) and with the harness; FDR_BENCH_OUT: where results go.
 set -euo pipefail
@@ -41,8 +42,8 @@ if [ "${1:-}" = --write ]; then
 fi
 for part in "$@"; do
     case $part in
-        call | size | steps | filter | reader | whole | cxx | overhead | counters | samples | memory | bins | stall | crash | peers | mpi) ;;
-        *) die "no part '$part'; parts: call size steps filter reader whole cxx overhead counters samples memory bins stall crash peers mpi" ;;
+        call | size | steps | filter | reader | whole | cxx | overhead | counters | samples | memory | bins | stall | crash | peers | mpi | page) ;;
+        *) die "no part '$part'; parts: call size steps filter reader whole cxx overhead counters samples memory bins stall crash peers mpi page" ;;
     esac
 done
 parts=" ${*:-call size steps filter reader whole cxx overhead counters samples memory bins stall crash} "
@@ -576,7 +577,13 @@ part_mpi()
 }
 if wanted mpi; then part_mpi; fi
 
-if [ "$parts" != " peers " ] && [ "$parts" != " mpi " ]; then
+# ---- the page ----
+
+if wanted page; then
+    FDR_SOURCE=$source FDR_BUILD=$build FDR_CORPUS=$corpus python3 "$here/page.py" --rounds "$rounds" --json "$out/page.json" || note failed page page
+fi
+
+if [ "$parts" != " peers " ] && [ "$parts" != " mpi " ] && [ "$parts" != " page " ]; then
     python3 "$here/report.py" table "$raw"
     python3 "$here/report.py" details "$raw" >"$out/details.md"
     if [ -n "$write" ]; then python3 "$here/report.py" write "$raw" "$write"; fi

@@ -51,7 +51,7 @@ export class App {
             this.timeline.draw();
             this.drawn = performance.now() - begin;
             this.curves.show();
-            clearTimeout(this.later);
+            clearTimeout(this.later), clearTimeout(this.rest);
             this.later = setTimeout(() => this.settle(), 90);
         });
     }
@@ -60,7 +60,8 @@ export class App {
         if (this.link) this.sharpen();
         const text = textOf(this.view, this.timeline.location);
         if (this.follows !== text) history.replaceState(null, "", (this.follows = text));
-        if (this.tab !== "Call") this.flameOfWindow();
+        clearTimeout(this.rest);
+        this.rest = setTimeout(() => this.tab !== "Call" && this.flameOfWindow(), 300); // calls in sight come first
         this.panels();
     }
     follow() {
@@ -103,10 +104,11 @@ export class App {
         else this.settled?.();
     }
     async sharpenFile(file) {
-        const { view, timeline } = this, want = [], around = view.span * 0.25;
+        const { view, timeline } = this, want = [], all = file.end - file.first;
+        const around = view.span * (view.span > all / 50 ? 0.05 : 0.25); // what is large takes long
         const from = Math.max(0, view.from - around - file.first), to = Math.min(file.end - file.first, view.to + around - file.first);
         const cells = Math.ceil(view.width * 1.5);
-        if (to <= from || (file.end - file.first) / file.cells <= view.span / view.width) return;
+        if (to <= from || all / file.cells <= 1.5 * view.span / view.width) return;
         timeline.each((l) => {
             const e = l.exact, depth = timeline.depths(l);
             const good = e && e.depth >= depth && e.from <= view.from && e.to >= view.to && e.cell <= 1.2 * view.span / view.width;

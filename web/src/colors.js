@@ -17,7 +17,12 @@ function shade([r, g, b], name, dark) {
 }
 
 export const rgb = (name, dark) => shade(hues[hash(name) % hues.length], name, dark);
-export const css = (name, dark) => `rgb(${rgb(name, dark).join(",")})`;
+const texts = [new Map(), new Map()];
+export function css(name, dark) {
+    const known = texts[dark ? 1 : 0];
+    if (!known.has(name)) known.set(name, `rgb(${rgb(name, dark).join(",")})`);
+    return known.get(name);
+}
 const word = ([r, g, b]) => (255 << 24 | b << 16 | g << 8 | r) >>> 0;
 
 // A table of all regions of a file, as words of a picture.

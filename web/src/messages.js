@@ -6,7 +6,7 @@ import { count, plain, time } from "./text.js";
 
 const NUMBERS = ["sent", "received", "bytes"];
 const WORDS = ["sentFile", "sentAt", "receivedFile", "receivedAt", "from", "to", "tag", "comm", "state"];
-const MATCHED = 1, STUB = 14, LINES_MOST = 5000, NONE = 0xffffffff;
+const MATCHED = 1, STUB = 14, LINES_MOST = 1500, NEAR = 4, NONE = 0xffffffff;
 const alone = ["", "", "no other end here: its rank has no file, or had not come so far", "the other end was given back",
     "ambiguous: several threads posted at once", "its number is not known", "it has no number"];
 
@@ -19,42 +19,66 @@ export function messagesOf(bytes) {
     return m;
 }
 
-const first = (m, i) => Math.min(Number.isNaN(m.sent[i]) ? Infinity : m.sent[i], Number.isNaN(m.received[i]) ? Infinity : m.received[i]);
-const last = (m, i) => Math.max(Number.isNaN(m.sent[i]) ? -Infinity : m.sent[i], Number.isNaN(m.received[i]) ? -Infinity : m.received[i]);
+// Places in the list of locations, the pair of them as one number, and the first and last moment of each message.
+export function placeMessages(m, locations) {
+    const index = new Map(locations.map((l, i) => [`${l.file} ${l.id}`, i])), pairs = new Map();
+    const place = (file, at) => index.get(`${file} ${at}`) ?? -1;
+    Object.assign(m, { a: new Int32Array(m.n), b: new Int32Array(m.n), pair: new Int32Array(m.n),
+        first: new Float64Array(m.n), last: new Float64Array(m.n) });
+    for (let i = 0; i < m.n; i++) {
+        const a = (m.a[i] = place(m.sentFile[i], m.sentAt[i])), b = (m.b[i] = place(m.receivedFile[i], m.receivedAt[i]));
+        const key = a * 2 ** 21 + b;
+        if (!pairs.has(key)) pairs.set(key, pairs.size);
+        m.pair[i] = pairs.get(key);
+        const s = m.sent[i], r = m.received[i];
+        m.first[i] = Number.isNaN(s) ? r : s > r ? r : s;
+        m.last[i] = Number.isNaN(r) ? s : s > r ? s : r;
+    }
+    m.pairs = pairs.size;
+}
 
 // Calls f(i) for the messages of which a part is in the window.
 function eachIn(m, view, f) {
-    for (let i = 0; i < m.n; i++) if (first(m, i) <= view.to && last(m, i) >= view.from) f(i);
+    const { first, last, n } = m, { from, to } = view;
+    for (let i = 0; i < n; i++) if (first[i] <= to && last[i] >= from) f(i);
 }
 
-export const keyOf = (file, location) => file * 2 ** 32 + location;
+// Lines of the same threads that would lie on one another are one: they end within NEAR pixels.
+function linesOf(m, view) {
+    const x0 = new Float64Array(m.pairs).fill(-1e9), x1 = new Float64Array(m.pairs).fill(-1e9), lines = [];
+    const scale = view.width / view.span;
+    eachIn(m, view, (i) => {
+        const a = (m.first[i] - view.from) * scale, b = (m.last[i] - view.from) * scale, p = m.pair[i];
+        if (Math.abs(a - x0[p]) < NEAR && Math.abs(b - x1[p]) < NEAR || lines.length >= LINES_MOST) return;
+        x0[p] = a, x1[p] = b;
+        lines.push(i);
+    });
+    return lines;
+}
 
-// Lines of the same threads that would lie on one another are one.
+// heights: where the lines of each location end.
 export function drawMessages(timeline, heights) {
-    const m = timeline.model.messages, { context: c, view, theme: t } = timeline, seen = new Map();
-    let lines = 0, here = 0;
-    eachIn(m, view, () => here++);
+    const m = timeline.model.messages, { context: c, view, theme: t } = timeline, lines = linesOf(m, view);
+    const paths = new Map([[t.message, new Path2D()], [t.wrong, new Path2D()], [t.dim, new Path2D()]]);
+    const x = (time) => GUTTER + view.x(time);
+    for (const i of lines) {
+        const a = heights[m.a[i]], b = heights[m.b[i]], matched = m.state[i] === MATCHED;
+        if (matched && a !== undefined && b !== undefined) {
+            const path = paths.get(m.received[i] < m.sent[i] ? t.wrong : t.message);
+            path.moveTo(x(m.sent[i]), a), path.lineTo(x(m.received[i]), b);
+        } else if (a !== undefined) {
+            paths.get(t.dim).moveTo(x(m.sent[i]), a), paths.get(t.dim).lineTo(x(m.sent[i]) + STUB, a + STUB / 2);
+        } else if (b !== undefined) {
+            paths.get(t.dim).moveTo(x(m.received[i]) - STUB, b - STUB / 2), paths.get(t.dim).lineTo(x(m.received[i]), b);
+        }
+    }
     c.save();
-    c.globalAlpha = Math.min(1, Math.max(0.15, view.width / (here + 1) / 4)); // many lines must not hide the calls
     c.beginPath();
     c.rect(GUTTER, 0, view.width, timeline.height);
     c.clip();
     c.lineWidth = 1;
-    eachIn(m, view, (i) => {
-        const a = heights.get(keyOf(m.sentFile[i], m.sentAt[i])), b = heights.get(keyOf(m.receivedFile[i], m.receivedAt[i]));
-        const x0 = view.x(m.sent[i]), x1 = view.x(m.received[i]), both = m.state[i] === MATCHED;
-        if (lines >= LINES_MOST || (both ? a === undefined || b === undefined : a === undefined && b === undefined)) return;
-        const pair = `${a} ${b}`, before = seen.get(pair);
-        if (before && Math.abs(before[0] - (both ? x0 : x0 || x1)) < 2 && (!both || Math.abs(before[1] - x1) < 2)) return;
-        seen.set(pair, [both ? x0 : x0 || x1, x1]);
-        lines++;
-        c.strokeStyle = both && m.received[i] < m.sent[i] ? t.wrong : both ? t.message : t.dim;
-        c.beginPath();
-        if (both) c.moveTo(GUTTER + x0, a), c.lineTo(GUTTER + x1, b);
-        else if (a !== undefined) c.moveTo(GUTTER + x0, a), c.lineTo(GUTTER + x0 + STUB, a + STUB / 2);
-        else c.moveTo(GUTTER + x1 - STUB, b - STUB / 2), c.lineTo(GUTTER + x1, b);
-        c.stroke();
-    });
+    c.globalAlpha = Math.min(1, Math.max(0.15, view.width / (lines.length + 1) / 4)); // many lines must not hide the calls
+    for (const [color, path] of paths) c.strokeStyle = color, c.stroke(path);
     c.restore();
 }
 
@@ -97,5 +121,5 @@ export function Messages({ app }) {
             h("td", { class: "n" }, rank(m.from[g.i])), h("td", { class: "n" }, rank(m.to[g.i])), h("td", { class: "n" }, m.tag[g.i] | 0),
             h("td", null, h("bdi", null, plain(app.model.comms[m.comm[g.i]] || "?"))), h("td", { class: "n" }, count(g.n)),
             h("td", { class: "n" }, count(g.bytes)), h("td", { class: "n" }, count(g.matched)),
-            h("td", { class: "n" }, g.matched ? h("button", { class: "link", onClick: () => app.view.show(first(m, g.at), Math.abs(g.longest)) }, time(g.longest)) : "")))));
+            h("td", { class: "n" }, g.matched ? h("button", { class: "link", onClick: () => app.view.show(m.first[g.at], Math.abs(g.longest)) }, time(g.longest)) : "")))));
 }

@@ -33,6 +33,24 @@ function gapsOf(file, location) {
     return gaps;
 }
 
+// Exact totals of each epoch as shares of its length, the greatest first: [region or -1, share].
+function epochsOf(file, totals, location) {
+    return file.epochs.filter((e) => e[0] === location.id).map((e) => {
+        const parts = totals.get(`${e[0]} ${e[12]}`) || [], all = parts.reduce((sum, p) => sum + p[5], 0) || 1;
+        return { from: e[2], to: e[3], parts: parts.sort((p, q) => q[5] - p[5]).map((p) => [p[2], p[5] / all]) };
+    });
+}
+
+function byEpoch(rows) {
+    const all = new Map();
+    for (const p of rows) {
+        const key = `${p[0]} ${p[1]}`;
+        if (all.has(key)) all.get(key).push(p);
+        else all.set(key, [p]);
+    }
+    return all;
+}
+
 // Bands of durations that a lane lacks there: 0 none, 4 all.
 export function lacking(gap, depth) {
     if (gap.reduced) return gap.reduced.get(depth) || 0;
@@ -57,7 +75,8 @@ async function fileOf(data, index) {
     const file = { ...nothing, ...data, index, cells, loaded: false, why: "" };
     file.regions = data.regions.map(plain);
     file.list = data.locations.filter((l) => !l.samples).map((l) => locationOf(file, index, l, lanes));
-    for (const l of file.list) l.gaps = gapsOf(file, l);
+    const totals = byEpoch(file.epochTotals);
+    for (const l of file.list) Object.assign(l, { gaps: gapsOf(file, l), epochs: epochsOf(file, totals, l) });
     for (const p of file.points) {
         const own = data.locations.find((l) => l.id === p[0]);
         const shown = file.list.find((l) => l.id === (own && own.samples && own.parent !== null ? own.parent : p[0]));

@@ -5,7 +5,7 @@ import { Row, firstAt, itemAt } from "./paint.js";
 import { css, hash, palette, theme } from "./colors.js";
 import { fit, tick } from "./text.js";
 import { drawMarks, MARKS } from "./marks.js";
-import { drawMessages, keyOf } from "./messages.js";
+import { drawMessages, placeMessages } from "./messages.js";
 import { GUTTER } from "./view.js";
 
 export const LANE = 15, HEAD = 18, RULER = 20, FEW = 12;
@@ -15,7 +15,7 @@ export class Timeline {
         Object.assign(this, { canvas, model, view, scroll: 0, picked: null, location: null, wide: new Set() });
         this.context = canvas.getContext("2d", { alpha: false });
         this.locations = model.files.flatMap((f) => f.list);
-        this.light = () => {};
+        placeMessages(model.messages, this.locations);
         this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches);
     }
     setTheme(dark) {
@@ -72,11 +72,10 @@ export class Timeline {
     }
     // Where the lines of messages end: at the points of a location. Those out of sight count, too.
     messageHeights() {
-        const heights = new Map();
+        const heights = [];
         let y = RULER - this.scroll;
         for (const location of this.locations) {
-            const lanes = HEAD + this.depths(location) * LANE;
-            heights.set(keyOf(location.file, location.id), location.points.length ? y + lanes + MARKS / 2 : y + HEAD);
+            heights.push(location.points.length ? y + HEAD + this.depths(location) * LANE + MARKS / 2 : y + HEAD);
             y += this.heightOf(location);
         }
         return heights;
@@ -112,17 +111,16 @@ export class Timeline {
     }
     // Exact totals of each epoch as bars: what was given back is in them.
     drawEpochs(location, file, y) {
-        const c = this.context, epochs = file.epochs.filter((e) => e[0] === location.id);
-        for (const e of epochs) {
-            const a = Math.max(0, this.view.x(e[2])), b = Math.min(this.view.width, this.view.x(e[3]));
+        const c = this.context;
+        for (const e of location.epochs) {
+            const a = Math.max(0, this.view.x(e.from)), b = Math.min(this.view.width, this.view.x(e.to));
             if (b <= a) continue;
-            const parts = file.epochTotals.filter((p) => p[0] === e[0] && p[1] === e[12]).sort((p, q) => q[5] - p[5]);
             let x = a;
-            const all = parts.reduce((sum, p) => sum + p[5], 0) || 1;
-            for (const p of parts) {
-                const w = (b - a) * p[5] / all;
-                c.fillStyle = p[2] < 0 ? this.theme.dim : css(file.regions[p[2]] || "", this.dark);
-                c.fillRect(GUTTER + x, y + HEAD - 7, Math.max(w - 0.3, 0), 5);
+            for (const [region, share] of e.parts) {
+                const w = (b - a) * share;
+                if (w < 0.5) break;
+                c.fillStyle = region < 0 ? this.theme.dim : css(file.regions[region] || "", this.dark);
+                c.fillRect(GUTTER + x, y + HEAD - 7, w - 0.3, 5);
                 x += w;
             }
             c.fillStyle = this.theme.ink;
