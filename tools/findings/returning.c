@@ -12,6 +12,7 @@
 enum { MOST_CALLS = 4096, MOST_TRIED = 8, RARE = 20 /* calls of the caller for one of it, at least */ };
 #define LEAST_SHARE 0.005 /* of the run */
 #define LONGER      4     /* times the median of its caller */
+#define WORK        0.1   /* of the run: what takes more is its work, and nobody asks for its period */
 
 struct returning {
     const struct fdr_total *total;
@@ -159,7 +160,7 @@ static void try_one(const struct run_facts *f, struct findings *to, const struct
         bool whole = r.calls == t->calls && 100 * r.callers >= 99 * own->calls;
         uint64_t period = whole ? period_of_gaps(gap, r.calls - 1, &fits) : 0;
         if (period) add_returning(f, to, &r, period, fits);
-        else if (!whole && !is_told(to, t->id)) leave_open(f, to, &r);
+        else if (!whole && (double)t->inclusive_ns < WORK * f->length_ns && !is_told(to, t->id)) leave_open(f, to, &r);
     }
     free(wanted);
 }
