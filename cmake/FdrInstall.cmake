@@ -116,10 +116,28 @@ if(FDR_SCDOC AND pages)
     add_custom_target(fdr_man ALL DEPENDS ${made})
 endif()
 
+# ---- completion for shells: the command writes it, so a build for another processor has none --------------------
+
+if(TARGET fdr_command AND NOT CMAKE_CROSSCOMPILING)
+    set(made "")
+    foreach(shell IN ITEMS bash zsh)
+        set(out "${PROJECT_BINARY_DIR}/generated/completion.${shell}")
+        add_custom_command(OUTPUT "${out}"
+            COMMAND sh -c "\"$1\" completion \"$2\" > \"$3.new\" && mv \"$3.new\" \"$3\"" sh "$<TARGET_FILE:fdr_command>" ${shell} "${out}"
+            DEPENDS fdr_command VERBATIM COMMENT "completion for ${shell}")
+        list(APPEND made "${out}")
+    endforeach()
+    add_custom_target(fdr_completion ALL DEPENDS ${made})
+    install(FILES "${PROJECT_BINARY_DIR}/generated/completion.bash" RENAME fdr
+        DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" COMPONENT Runtime)
+    install(FILES "${PROJECT_BINARY_DIR}/generated/completion.zsh" RENAME _fdr
+        DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions" COMPONENT Runtime)
+endif()
+
 # ---- what all that needs, without the tests -------------------------------------------------------------------
 
 add_custom_target(fdr_products)
-foreach(target ${fdr_installed} fdr_command fdr_sqlite_shared fdr_man)
+foreach(target ${fdr_installed} fdr_command fdr_sqlite_shared fdr_man fdr_completion)
     if(TARGET ${target})
         add_dependencies(fdr_products ${target})
     endif()

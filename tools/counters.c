@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/terminal.h"
 #include "tools/counters.h"
 
 static const struct argp_option options[] = {
@@ -14,6 +15,7 @@ static const struct argp_option options[] = {
     {"counter", 'c', "GLOB", 0, "Only these counters", 0},
     {"slices", 's', "N", 0, "--by time: number of slices of the run (20)", 0},
     {"limit", 'n', "N", 0, "--by region, thread, call: at most N rows of text for each counter (10; 0: all)", 0},
+    {"all", 'a', 0, 0, "All rows, as --limit 0", 0},
     {"json", 'j', 0, 0, "As JSON", 0},
     {0}};
 
@@ -40,6 +42,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         if (!parse_count(text, &a->limit)) argp_error(state, "--limit: not a number: '%s'", text);
         if (a->limit == 0) a->limit = UINT64_MAX;
         return 0;
+    case 'a': a->limit = UINT64_MAX; return 0;
     case 'j': a->json = true; return 0;
     case ARGP_KEY_ARG: return some_files(state, key, text, &a->files);
     default: return ARGP_ERR_UNKNOWN;
@@ -116,5 +119,8 @@ int verb_counters(int argc, char **argv)
     if (!open_files(&job, &a.files, &status)) return status;
     a.path = job.name;
     status = worse(status, print_counters(&a, job.file));
+    static const char *const next[] = {"counters --by region", "counters --by time", "html -o page.html", NULL};
+    if (!a.json && fdr_definition_count(job.file, FDR_METRIC_DEFINITION))
+        print_hint(next, job.count == 1 ? plain_name(a.path) : "FILE...");
     return worse(status, close_files(&job, true));
 }

@@ -558,6 +558,6 @@ int verb_info(int argc, char **argv)
     if (several) status = worse(status, a.json ? print_info_array(&job) : print_info_ranks(&job, a.ledger));
     else status = worse(status, a.json ? print_json(info_json(job.file)) : print_text(&a, job.file));
     static const char *const next[] = {"findings", "stats", "dump --from -100ms", NULL};
-    if (!a.json && a.files.count == 1) print_hint(next, plain_name(a.path));
+    if (!a.json) print_hint(next, job.count == 1 ? plain_name(a.path) : "FILE...");
     return worse(status, close_files(&job, true));
 }

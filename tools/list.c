@@ -120,7 +120,8 @@ static int list_directory(const char *directory, bool must_be, bool json, json_t
     int n = scandir(directory, &names, NULL, alphasort);
     if (n < 0) {
         if (!must_be && errno == ENOENT) return DONE;
-        complain("%s: %s", directory, strerror(errno));
+        if (errno == ENOTDIR) complain("%s: not a directory; fdr %s tells about a recording", directory, directory);
+        else complain("%s: %s", directory, strerror(errno));
         return COULD_NOT;
     }
     for (int i = 0; i < n; i++) {

@@ -116,14 +116,15 @@ static void zsh_completion(void)
         }
         printf("'\n");
     }
-    printf("    )\n"
-           "    if ((CURRENT == 2)) && [[ $words[2] != -* ]]; then\n"
-           "        _describe verb verbs\n        _files\n"
-           "    elif [[ $words[CURRENT] == -* ]]; then\n"
-           "        options=(${(f)\"$(fdr $words[2] --help 2>/dev/null | grep -oE -- '--[a-z-]+')\"})\n"
-           "        compadd -- $options\n"
-           "    else\n        _files\n    fi\n}\n"
-           "compdef _fdr fdr\n");
+    printf(
+        "    )\n"
+        "    if ((CURRENT == 2)) && [[ $words[2] != -* ]]; then\n"
+        "        _describe verb verbs\n        _files\n"
+        "    elif [[ $words[CURRENT] == -* ]]; then\n"
+        "        options=(${(f)\"$(fdr $words[2] --help 2>/dev/null | grep -oE -- '--[a-z-]+')\"})\n"
+        "        compadd -- $options\n"
+        "    else\n        _files\n    fi\n}\n"
+        "if [[ ${funcstack[1]} == _fdr ]]; then _fdr \"$@\"; else compdef _fdr fdr; fi\n"); /* installed, or sourced */
 }
 
 static error_t parse_shell(int key, char *text, struct argp_state *state)

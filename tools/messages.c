@@ -4,20 +4,25 @@
 
 #include <stdlib.h>
 
+#include "tools/common/terminal.h"
+
 struct arguments {
     const char **paths;
     size_t count;
-    bool json, pairs;
+    bool json, pairs, all;
 };
 
-static const struct argp_option options[] = {
-    {"pairs", 'p', 0, 0, "Each matched message", 0}, {"json", 'j', 0, 0, "As JSON", 0}, {0}};
+static const struct argp_option options[] = {{"pairs", 'p', 0, 0, "Each matched message", 0},
+                                             {"all", 'a', 0, 0, "Every envelope, not only those with most messages", 0},
+                                             {"json", 'j', 0, 0, "As JSON", 0},
+                                             {0}};
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct arguments *a = state->input;
     switch (key) {
     case 'p': a->pairs = true; return 0;
+    case 'a': a->all = true; return 0;
     case 'j': a->json = true; return 0;
     case ARGP_KEY_ARG: a->paths[a->count++] = text; return 0;
     case ARGP_KEY_NO_ARGS: argp_error(state, "no FILE given"); return 0;
@@ -32,8 +37,7 @@ int verb_messages(int argc, char **argv)
         parse,
         "FILE...",
         "Messages of the ranks of a job, one file for each: which send belongs to which receive, and why others have "
-        "no "
-        "partner. Message n of the sender is message n of the receiver, whatever either file has given back.",
+        "no partner. Message n of the sender is message n of the receiver, whatever either file has given back.",
         NULL,
         NULL,
         NULL};
@@ -44,7 +48,9 @@ int verb_messages(int argc, char **argv)
     parse_arguments(&argp, argc, argv, &a);
     if (messages_load(&job, a.paths, a.count, &status)) {
         messages_match(&job);
-        status = worse(status, messages_print(&job, a.json, a.pairs));
+        status = worse(status, messages_print(&job, a.json, a.pairs, a.all));
+        static const char *const next[] = {"hang", "findings", "html -o page.html", NULL};
+        if (!a.json && !messages_none(&job)) print_hint(next, a.count == 1 ? plain_name(a.paths[0]) : "FILE...");
     } else {
         status = COULD_NOT;
     }

@@ -74,7 +74,9 @@ bool messages_load(struct job *job, const char *const *paths, size_t count, int 
 /* Adds an open recording with its messages. False: out of memory. */
 bool messages_add(struct job *job, const char *path, struct fdr_file *file);
 void messages_match(struct job *job);
-int messages_print(const struct job *job, bool json, bool pairs);
+int messages_print(const struct job *job, bool json, bool pairs, bool all);
+/* No message and no collective is held or counted. */
+bool messages_none(const struct job *job);
 void messages_free(struct job *job);
 
 /* The order of envelopes: from, to, tag, communicator. */

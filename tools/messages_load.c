@@ -271,8 +271,9 @@ bool messages_load(struct job *job, const char *const *paths, size_t count, int 
     for (size_t i = 0; i < count; i++) {
         struct fdr_file *file = open_recording(paths[i], status);
         if (!file) continue;
+        size_t before = job->ends;
         if (!messages_add(job, paths[i], file)) return false;
-        if (job->file[job->files - 1].unknown)
+        if (job->file[job->files - 1].unknown && job->ends > before)
             complain("%s: its rank is not known; its messages have no partners", plain_name(paths[i]));
     }
     return job->files > 0;

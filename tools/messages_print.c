@@ -223,17 +223,18 @@ static int by_messages(const void *x, const void *y)
     return (a->messages < b->messages) - (a->messages > b->messages);
 }
 
-static void print_channels(const struct job *job, struct channel *c, size_t count)
+static void print_channels(const struct job *job, struct channel *c, size_t count, bool all)
 {
     char from[16], to[16], n[HUMAN_BYTES], bytes[HUMAN_BYTES], m[HUMAN_BYTES];
+    size_t most = all ? count : CHANNELS_SHOWN;
     if (count) qsort(c, count, sizeof *c, by_messages);
     if (count)
         printf("\n%6s %6s %10s %14s %12s %14s  communicator\n", "from", "to", "tag", "messages", "bytes", "matched");
-    for (size_t i = 0; i < count && i < CHANNELS_SHOWN; i++)
+    for (size_t i = 0; i < count && i < most; i++)
         printf("%6s %6s %10d %14s %12s %14s  %s\n", rank_text(from, c[i].envelope->from),
                rank_text(to, c[i].envelope->to), c[i].envelope->tag, human_count(n, c[i].messages),
                human_bytes(bytes, c[i].bytes), human_count(m, c[i].matched), comm_name(job, c[i].envelope->comm));
-    if (count > CHANNELS_SHOWN) printf("and %zu more: --json\n", count - CHANNELS_SHOWN);
+    if (count > most) printf("and %zu more: --all\n", count - most);
 }
 
 static void print_collectives(const struct job *job)
@@ -265,7 +266,12 @@ static void print_pairs(const struct job *job)
     }
 }
 
-int messages_print(const struct job *job, bool json, bool pairs)
+bool messages_none(const struct job *job)
+{
+    return !job->ends && !job->counts && !job->collectives && !job->comms_begun;
+}
+
+int messages_print(const struct job *job, bool json, bool pairs, bool all)
 {
     struct message_end *copy = calloc(job->ends + job->counts + 1, sizeof *copy);
     size_t count = 0;
@@ -275,9 +281,12 @@ int messages_print(const struct job *job, bool json, bool pairs)
         complain("out of memory");
     } else if (json) {
         status = print_object(job, c, count, pairs);
+    } else if (messages_none(job)) {
+        printf("no messages: neither libfdr-mpi nor the program recorded any\n");
+        status = finish_output();
     } else {
         print_counts(job);
-        print_channels(job, c, count);
+        print_channels(job, c, count, all);
         print_collectives(job);
         if (pairs) print_pairs(job);
         status = finish_output();

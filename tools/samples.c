@@ -9,6 +9,7 @@
 #include "tools/common/job_files.h"
 #include "tools/common/sample_table.h"
 #include "tools/common/selection.h"
+#include "tools/common/terminal.h"
 #include "tools/samples.h"
 
 enum { AMOUNT_BYTES = HUMAN_BYTES + 32, ROWS = 30 };
@@ -27,6 +28,7 @@ static const struct argp_option options[] = {
     {"by", 'b', "WHAT", 0, "function (default), region, line, stack or thread", 0},
     {"clock", 'c', "CLOCK", 0, "cpu, wall or events, where a recording has samples of several", 0},
     {"limit", 'n', "N", 0, "At most N rows (30; 0: all)", 0},
+    {"all", 'a', 0, 0, "All rows", 0},
     {"folded", 'f', 0, 0, "One line per stack, for flame graphs: thread;region;...;function, a space, and microseconds",
      0},
     {"json", 'j', 0, 0, "As JSON", 0},
@@ -52,6 +54,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case 'n':
         if (!parse_count(text, &a->limit)) argp_error(state, "--limit: not a number: '%s'", text);
         return 0;
+    case 'a': a->limit = 0; return 0;
     case 'f': a->folded = true; return 0;
     case 'j': a->json = true; return 0;
     case ARGP_KEY_ARG: return some_files(state, key, text, &a->files);
@@ -273,8 +276,16 @@ static void print_text(const struct sample_table *t, struct fdr_file *file, size
     if (shown < t->count) {
         out_text("# ");
         out_u64(t->count - shown);
-        out_text(" more rows: --limit\n");
+        out_text(" more rows: --all\n");
     }
+}
+
+static bool has_samples(struct fdr_file *file)
+{
+    const struct fdr_sample_stream *s;
+    for (size_t i = 0, n = fdr_sample_streams(file, &s); i < n; i++)
+        if (s[i].kept) return true;
+    return false;
 }
 
 /* Explains why there are no such samples. */
@@ -350,5 +361,8 @@ int verb_samples(int argc, char **argv)
     if (!open_files(&job, &a.files, &status)) return status;
     a.path = job.name;
     status = worse(status, samples(&a, job.file));
+    static const char *const next[] = {"samples --by line", "samples --by thread", "html -o page.html", NULL};
+    if (!a.json && !a.folded && has_samples(job.file))
+        print_hint(next, job.count == 1 ? plain_name(a.path) : "FILE...");
     return worse(status, close_files(&job, true));
 }

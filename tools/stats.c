@@ -542,7 +542,9 @@ int verb_stats(int argc, char **argv)
     a.path = job.name;
     status = worse(status, stats(&a, file));
     static const char *const next[] = {"stats --by time", "stats --longest", "tree", "outliers", NULL};
-    if (!a.json && a.files.count == 1) print_hint(next, plain_name(a.path));
+    static const char *const next_of_several[] = {"stats --by time", "stats --longest", "tree", "findings", NULL};
+    if (!a.json && job.count == 1) print_hint(next, plain_name(a.path));
+    else if (!a.json) print_hint(next_of_several, "FILE...");
     if (a.json && fdr_file_info(file)->histograms_left_out)
         complain("%s: %llu histograms are not shown: they changed during the copy and do not match their calls", a.path,
                  (unsigned long long)fdr_file_info(file)->histograms_left_out);

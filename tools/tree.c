@@ -286,6 +286,6 @@ int verb_tree(int argc, char **argv)
     a.path = job.name;
     status = worse(status, tree(&a, job.file));
     static const char *const next[] = {"stats", "stats --by path", "findings", NULL};
-    if (!a.json && a.files.count == 1) print_hint(next, plain_name(a.path));
+    if (!a.json) print_hint(next, job.count == 1 ? plain_name(a.path) : "FILE...");
     return worse(status, close_files(&job, true));
 }

@@ -130,10 +130,10 @@ def paths():
     check("# ... is outer > middle" in lines and sum("... > leaf" in line for line in lines) == 15, "a common beginning is said once", lines)
 
 
-def on_terminal(**environment):
+def on_terminal(*arguments, **environment):
     """What fdr writes to a terminal, without a person at its input."""
     master, slave = pty.openpty()
-    child = subprocess.Popen([fdr, f"{work}/modes.fdr"], stdin=subprocess.DEVNULL, stdout=slave, stderr=subprocess.DEVNULL,
+    child = subprocess.Popen([fdr, *arguments, f"{work}/modes.fdr"], stdin=subprocess.DEVNULL, stdout=slave, stderr=subprocess.DEVNULL,
                              env={k: v for k, v in os.environ.items() if k != "NO_COLOR"} | {"TERM": "xterm"} | environment)
     os.close(slave)
     text = b""
@@ -152,6 +152,10 @@ def terminal():
     check(b"\033[1m" in on_terminal(), "colour on a terminal")
     check(b"\033" not in on_terminal(NO_COLOR="1"), "NO_COLOR")
     check("\033" not in run(f"{work}/modes.fdr"), "no colour in a pipe")
+    for verb in ("info", "stats", "tree", "findings", "hang"):
+        check(b"next" in on_terminal(verb).splitlines()[-1], f"{verb} says on a terminal what to ask next")
+    check("next" not in run("stats", f"{work}/modes.fdr"), "no hint in a pipe")
+    check("no messages" in run("messages", f"{work}/modes.fdr"), "no messages is an answer")
 
 
 def completion():

@@ -5,6 +5,7 @@
 
 #include "tools/common/job_files.h"
 #include "tools/common/short_names.h"
+#include "tools/common/terminal.h"
 #include "tools/findings/findings.h"
 
 struct arguments {
@@ -123,6 +124,8 @@ int verb_findings(int argc, char **argv)
     parse_arguments(&argp, argc, argv, &a);
     json_t *json = a.json ? json_pack("{s:[], s:[]}", "findings", "not_judged") : NULL;
     status = tell_all(&a.files, json);
+    static const char *const next[] = {"stats", "outliers", "html -o page.html", NULL};
+    if (!json && status != COULD_NOT) print_hint(next, a.files.count == 1 ? plain_name(a.files.path[0]) : "FILE...");
     free(a.files.path);
     return worse(status, json ? print_json(json) : finish_output());
 }

@@ -9,6 +9,7 @@
 
 #include "tools/common/live_files.h"
 #include "tools/common/short_names.h"
+#include "tools/common/terminal.h"
 #include "tools/hang/load.h"
 #include "tools/hang/print.h"
 #include "tools/hang/standing_threads.h"
@@ -189,6 +190,8 @@ int verb_hang(int argc, char **argv)
     if (!good) status = COULD_NOT;
     else if (ranks) status = report_job(&s, &a);
     else if (s.processes) status = report_standing(&s, a.limit_ns, a.json);
+    static const char *const next[] = {"findings", "html -o page.html", NULL};
+    if (!a.json && s.processes) print_hint(next, a.count == 1 ? plain_name(a.paths[0]) : "FILE...");
     for (size_t i = 0; i < s.processes + s.left_out; i++)
         damage = worse(damage, close_partly_read(s.process[i].file, s.process[i].path));
     free_standing(&s);

@@ -111,11 +111,16 @@ static void print_next(const struct story *story, const struct findings *f)
     printf("%snext%s\n", bold(), plain_again());
     if (story->died) print_command("crash", path, "", "the post-mortem: all stacks, the last events");
     if (has(f, FINDING_HANG)) print_command("hang", path, "", "who is stuck where, since when");
-    if (f->count) print_command("findings", path, "", "the evidence");
+    if (story->files > 1) {
+        print_command("findings", "FILE...", "", "the evidence, the ranks beside each other");
+        print_command("hang", "FILE...", "", "who waits for whom, and whether that is a hang");
+        print_command("messages", "FILE...", "", "messages, matched");
+        print_command("html", "FILE...", " -o page.html", "a timeline of all of them to look at");
+    } else if (f->count) print_command("findings", path, "", "the evidence");
     if (slow) print_command("outliers", path, "", "slow calls, what ran inside and beside");
     if (has(f, FINDING_GROWTH)) print_command("stats --by time", path, "", "the pace of each region over the run");
     print_command("stats", path, "", "exact totals by region");
-    print_command("html", path, " -o page.html", "a timeline to look at");
+    if (story->files == 1) print_command("html", path, " -o page.html", "a timeline to look at");
 }
 
 static void print_screen(const struct story *story, const struct findings *f, const struct findings *between)
