@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Recordings as tables of SQLite: each table is a source of rows over the reader; nothing is copied. The command and the
- * extension libfdr-sqlite have the same tables.
+/* Recordings as tables of SQLite: each table is a source of rows over the reader; nothing is copied. The command and
+ * the extension libfdr-sqlite have the same tables.
  *
  *   virtual_tables_sqlite.c   the calls of SQLite, for all tables
  *   call_table_sqlite.c       calls
