@@ -14,28 +14,15 @@ import sys
 import tempfile
 import time
 
-SOURCE, BUILD = os.environ["FDR_SOURCE"], os.environ["FDR_BUILD"]
-FDR, LIBRARY = os.path.join(BUILD, "bin/fdr"), os.path.join(BUILD, "lib/libfdr-mpi.so")
-LIBRARIES = [("mpicc.openmpi", "mpirun.openmpi"), ("mpicc.mpich", "mpiexec.hydra")]
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
+from mpi_runs import FDR, bad, compiled, environment, two_ranks, with_each  # noqa: E402
+
 ROUNDS, BEFORE_HANG, MORE_AT_MOST, PATIENCE = 2000, 500, 16384, 200
-bad = []
-
-
-def there(command):
-    return subprocess.run(["sh", "-c", f"command -v {command}"], capture_output=True, check=False).returncode == 0
-
-
-def environment(folder):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
-    env |= {f"OMPI_{k}": "1" for k in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM", "MCA_rmaps_base_oversubscribe",
-                                       "MCA_mpi_yield_when_idle")}
-    return env | {"FDR_LIVE_DIR": folder, "FDR_LIVE_FORCE": "1", "FDR_DIR": folder, "FDR_BUFFER": "1M",
-                  "FDR_FINALIZE": "snapshot"}
 
 
 def run(what, command, folder):
     """Bytes by which each rank grew."""
-    done = subprocess.run(command, env=environment(folder), capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(command, env=environment(folder, FDR_BUFFER="1M"), capture_output=True, text=True, timeout=240, check=False)
     if done.returncode or sorted(done.stdout.split("\n")) != ["", f"rank 0 world {ROUNDS}", f"rank 1 world {ROUNDS}"]:
         bad.append(f"{what}: status {done.returncode}: {done.stdout[-300:]} {done.stderr[-600:]}")
     if "fdr:" in done.stderr:
@@ -69,7 +56,7 @@ def grows(names, base, work):
     with tempfile.TemporaryDirectory(dir=work) as folder:
         alone = run(f"{names[1]} alone", [names[1], "-n", "2", base, str(ROUNDS)], folder)
     with tempfile.TemporaryDirectory(dir=work) as folder:
-        grown = run(names[1], [names[1], "-n", "2", "env", f"LD_PRELOAD={LIBRARY}", base, str(ROUNDS)], folder)
+        grown = run(names[1], two_ranks(names, base, str(ROUNDS)), folder)
         for rank in (0, 1):
             more = grown.get(rank, 1 << 30) - alone.get(rank, 0)
             if more > MORE_AT_MOST:
@@ -81,8 +68,8 @@ def grows(names, base, work):
 def hangs(names, base, work):
     """Nobody is accused of a communicator that is not counted."""
     with tempfile.TemporaryDirectory(dir=work) as folder:
-        command = [names[1], "-n", "2", "env", f"LD_PRELOAD={LIBRARY}", base, str(BEFORE_HANG), "hang"]
-        job = subprocess.Popen(command, env=environment(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        command = two_ranks(names, base, str(BEFORE_HANG), "hang")
+        job = subprocess.Popen(command, env=environment(folder, FDR_BUFFER="1M"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                stdin=subprocess.DEVNULL)
         seen, deadline = None, time.monotonic() + PATIENCE
         while time.monotonic() < deadline and not (seen and seen["judgement"] == "undecided"):
@@ -102,23 +89,10 @@ def hangs(names, base, work):
         job.wait(timeout=60)
 
 
-def main():
-    installed = [n for n in LIBRARIES if there(n[0]) and there(n[1])]
-    if os.environ.get("FDR_SANITIZE") or not installed or not os.path.exists(FDR):
-        print("skipped: no MPI here, or with sanitizers")
-        return 77
-    with tempfile.TemporaryDirectory() as work:
-        for names in installed:
-            base = os.path.join(work, names[0])
-            source = os.path.join(SOURCE, "tests/adapters/mpi/communicators.c")
-            subprocess.run([names[0], "-g", "-w", source, "-o", base], check=True)
-            grows(names, base, work)
-            hangs(names, base, work)
-    for line in bad:
-        print(line)
-    print(f"{len(installed)} libraries, {len(bad)} complaints")
-    return 1 if bad else 0
+def with_library(names, work):
+    base = compiled(names, "communicators.c", work)
+    grows(names, base, work)
+    hangs(names, base, work)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+with_each(with_library)

@@ -10,22 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-SOURCE, BUILD = os.environ["FDR_SOURCE"], os.environ["FDR_BUILD"]
-FDR, LIBRARY = os.path.join(BUILD, "bin/fdr"), os.path.join(BUILD, "lib/libfdr-mpi.so")
-LIBRARIES = [("mpicc.openmpi", "mpirun.openmpi"), ("mpicc.mpich", "mpiexec.hydra")]
-bad = []
-
-
-def there(command):
-    return subprocess.run(["sh", "-c", f"command -v {command}"], capture_output=True, check=False).returncode == 0
-
-
-def environment(folder):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
-    env |= {f"OMPI_{k}": "1" for k in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM", "MCA_rmaps_base_oversubscribe",
-                                       "MCA_mpi_yield_when_idle")}
-    return env | {"FDR_LIVE_DIR": folder, "FDR_LIVE_FORCE": "1", "FDR_DIR": folder, "FDR_BUFFER": "4M",
-                  "FDR_FINALIZE": "snapshot"}
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
+from mpi_runs import FDR, bad, compiled, environment, two_ranks, with_each  # noqa: E402
 
 
 def run(what, command, folder):
@@ -72,12 +58,11 @@ def look(what, path, folder, line):
 
 
 def with_library(names, work):
-    base = os.path.join(work, names[0])
-    subprocess.run([names[0], "-g", "-w", os.path.join(SOURCE, "tests/adapters/mpi/files.c"), "-o", base], check=True)
+    base = compiled(names, "files.c", work)
     with tempfile.TemporaryDirectory(dir=work) as folder:
         alone = run(f"{names[1]} alone", [names[1], "-n", "2", base], folder)
     with tempfile.TemporaryDirectory(dir=work) as folder:
-        lines = run(names[1], [names[1], "-n", "2", "env", f"LD_PRELOAD={LIBRARY}", base], folder)
+        lines = run(names[1], two_ranks(names, base), folder)
         if lines != alone or len(lines) != 2:
             bad.append(f"{names[1]}: prints {lines}, alone {alone}")
         for rank, line in enumerate(lines):
@@ -88,19 +73,4 @@ def with_library(names, work):
                 bad.append(f"{names[1]}: files of rank {rank}: {files}")
 
 
-def main():
-    installed = [n for n in LIBRARIES if there(n[0]) and there(n[1])]
-    if os.environ.get("FDR_SANITIZE") or not installed or not os.path.exists(FDR):
-        print("skipped: no MPI here, or with sanitizers")
-        return 77
-    with tempfile.TemporaryDirectory() as work:
-        for names in installed:
-            with_library(names, work)
-    for line in bad:
-        print(line)
-    print(f"{len(installed)} libraries, {len(bad)} complaints")
-    return 1 if bad else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+with_each(with_library)

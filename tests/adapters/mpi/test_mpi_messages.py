@@ -11,25 +11,12 @@ import subprocess
 import sys
 import tempfile
 
-SOURCE, BUILD = os.environ["FDR_SOURCE"], os.environ["FDR_BUILD"]
-FDR, LIBRARY = os.path.join(BUILD, "bin/fdr"), os.path.join(BUILD, "lib/libfdr-mpi.so")
-LIBRARIES = [("mpicc.openmpi", "mpirun.openmpi"), ("mpicc.mpich", "mpiexec.hydra")]
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
+from mpi_runs import FDR, LIBRARIES, LIBRARY, SOURCE, bad, environment, there  # noqa: E402
+
 # ranks, buffer, seed, rounds, threads; the least share of messages that must be out
 RUNS = [(2, "16M", 1, 150, 1, 0), (3, "16M", 2, 60, 1, 0), (2, "320K", 3, 2500, 1, 0.3), (2, "16M", 4, 60, 3, 0)]
 UNSURE = 1 << 63
-bad = []
-
-
-def there(command):
-    return subprocess.run(["sh", "-c", f"command -v {command}"], capture_output=True, check=False).returncode == 0
-
-
-def environment(folder, buffer):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
-    env |= {f"OMPI_{k}": "1" for k in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM", "MCA_rmaps_base_oversubscribe",
-                                       "MCA_mpi_yield_when_idle")}
-    return env | {"FDR_LIVE_DIR": folder, "FDR_LIVE_FORCE": "1", "FDR_DIR": folder, "FDR_BUFFER": buffer,
-                  "FDR_FINALIZE": "snapshot"}
 
 
 def info(path):
@@ -98,7 +85,7 @@ def run(names, base, ranks, buffer, seed, rounds, threads, out):
     with tempfile.TemporaryDirectory() as folder:
         command = [names[1], "-n", str(ranks), "env", f"LD_PRELOAD={LIBRARY}", base]
         command += [str(seed), str(rounds), str(threads)]
-        done = subprocess.run(command, env=environment(folder, buffer), capture_output=True, text=True, timeout=200,
+        done = subprocess.run(command, env=environment(folder, FDR_BUFFER=buffer), capture_output=True, text=True, timeout=200,
                               check=False)
         files = sorted(glob.glob(f"{folder}/*.fdr"))
         if done.returncode or len(files) != ranks:

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # ctest: label=tools timeout=300 excuse=MPI
 """Every message and every collective of a program is recorded, with each installed MPI, on two ranks: number and bytes
-are those that the program counted itself. Linked and preloaded, from C, with threads, and Fortran 77, 90 and 2008; preloaded, the
-program prints what it prints alone. A program without MPI prints the same under the preloaded library, and leaves
-nothing."""
+are those that the program counted itself. Linked and preloaded, from C, with threads, and Fortran 77, 90 and 2008;
+preloaded, the program prints what it prints alone. A program without MPI prints the same under the preloaded library,
+and leaves nothing."""
 import glob
 import json
 import os
@@ -12,28 +12,15 @@ import subprocess
 import sys
 import tempfile
 
-SOURCE, BUILD = os.environ["FDR_SOURCE"], os.environ["FDR_BUILD"]
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
+from mpi_runs import BUILD, FDR, SOURCE, bad, environment, there  # noqa: E402
+
 HERE, LIB = os.path.join(SOURCE, "tests/adapters/mpi"), os.path.join(BUILD, "lib")
-FDR = os.path.join(BUILD, "bin/fdr")
 LINK = ["-L", LIB, f"-Wl,-rpath,{LIB}", "-lfdr-mpi", "-lfdr"]
 # Debian's names where both can be installed, then the plain ones: C, Fortran, start.
 LIBRARIES = [("mpicc.openmpi", "mpif90.openmpi", "mpirun.openmpi"), ("mpicc.mpich", "mpif90.mpich", "mpiexec.hydra")]
 PLAIN = ("mpicc", "mpif90", "mpirun")
 PROGRAMS = ["traffic.c", "neighbors.c", "traffic_threads.c", "traffic_f77.f", "traffic_f90.f90", "traffic_f08.f90"]
-bad = []
-
-
-def there(command):
-    return subprocess.run(["sh", "-c", f"command -v {command}"], capture_output=True, check=False).returncode == 0
-
-
-def environment(folder, **more):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
-    env |= {f"OMPI_{k}": "1" for k in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM", "MCA_rmaps_base_oversubscribe",
-                                       "MCA_mpi_yield_when_idle")}
-    env |= {"FDR_LIVE_DIR": folder, "FDR_LIVE_FORCE": "1", "FDR_DIR": folder, "FDR_BUFFER": "4M",
-            "FDR_FINALIZE": "snapshot"}
-    return env | more
 
 
 def run(what, command, env):

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""Programs under the preloaded libfdr-mpi, with each installed MPI: what the tests of the adapter share."""
+import os
+import subprocess
+import sys
+import tempfile
+
+SOURCE, BUILD = os.environ["FDR_SOURCE"], os.environ["FDR_BUILD"]
+FDR, LIBRARY = os.path.join(BUILD, "bin/fdr"), os.path.join(BUILD, "lib/libfdr-mpi.so")
+# Debian's names where both can be installed: compiler, launcher
+LIBRARIES = [("mpicc.openmpi", "mpirun.openmpi"), ("mpicc.mpich", "mpiexec.hydra")]
+bad = []
+
+
+def there(command):
+    return subprocess.run(["sh", "-c", f"command -v {command}"], capture_output=True, check=False).returncode == 0
+
+
+def environment(folder, **more):
+    """All files of fdr lie in the folder; Open MPI starts as root, and more ranks than processors."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
+    env |= {f"OMPI_{k}": "1" for k in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM", "MCA_rmaps_base_oversubscribe",
+                                       "MCA_mpi_yield_when_idle")}
+    return env | {"FDR_LIVE_DIR": folder, "FDR_LIVE_FORCE": "1", "FDR_DIR": folder, "FDR_BUFFER": "4M",
+                  "FDR_FINALIZE": "snapshot"} | more
+
+
+def compiled(names, program, work):
+    base = os.path.join(work, names[0])
+    subprocess.run([names[0], "-g", "-w", os.path.join(SOURCE, "tests/adapters/mpi", program), "-o", base], check=True)
+    return base
+
+
+def two_ranks(names, *command):
+    return [names[1], "-n", "2", "env", f"LD_PRELOAD={LIBRARY}", *command]
+
+
+def with_each(test):
+    """Calls test(names, folder for all it makes) with each installed MPI; ends the program."""
+    installed = [n for n in LIBRARIES if there(n[0]) and there(n[1])]
+    if os.environ.get("FDR_SANITIZE") or not installed or not os.path.exists(FDR):
+        print("skipped: no MPI here, or with sanitizers")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as work:
+        for names in installed:
+            test(names, work)
+    for line in bad:
+        print(line)
+    print(f"{len(installed)} libraries, {len(bad)} complaints")
+    sys.exit(1 if bad else 0)
