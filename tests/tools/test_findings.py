@@ -214,16 +214,16 @@ def unjudged():
 
 def between_ranks():
     """Four processes of a job, each with a clock of its own: rank 2 works longer; or rank 1 comes last, and nothing that
-    is recorded says why. Ranks that are alike are no finding."""
-    def files(name, slow, region, idle=0):
+    is recorded says why. Ranks that are alike are no finding. Of 40 ranks the sentence has the number."""
+    def files(name, slow, region, idle=0, ranks=4, rounds=1500):
         paths = []
-        threads = [planted.Thread(["step", "forces", "move", "MPI_Allreduce"], i) for i in range(4)]
-        for _ in range(1500):
+        threads = [planted.Thread(["step", "forces", "move", "MPI_Allreduce"], i) for i in range(ranks)]
+        for _ in range(rounds):
             for i, t in enumerate(threads):
                 t.enter("step")
-                t.call("forces", t.around(70000 if i == slow and region == "forces" else 30000))
+                t.call("forces", t.around(70000 if i in slow and region == "forces" else 30000))
                 t.call("move", t.around(5000))
-                t.work(idle if i == slow else 1)
+                t.work(idle if i in slow else 1)
             planted.barrier(threads, "MPI_Allreduce")
             for t in threads:
                 t.leave("step")
@@ -236,18 +236,21 @@ def between_ranks():
         between = [f for f in json.loads(text)["findings"] if "ranks" in f]
         return {f["kind"]: f for f in between}, paths
 
-    found, paths = files("slow", 2, "forces")
+    found, paths = files("slow", {2}, "forces")
     f = found.get("imbalance", {"region": "", "ranks": [], "sentence": "", "value": 0, "file": ""})
     check(f["region"] == "forces" and f["ranks"] == [2] and f["file"] == paths[2], "ranks: forces in rank 2", found)
     check(2.2 < f["value"] < 2.5 and "MPI_Allreduce" in f["sentence"], "ranks: how much, and where others wait", f)
     check("wait" in found, "ranks: they wait", found)
     told = subprocess.run([fdr, *paths], check=True, capture_output=True, text=True).stdout
     check("rank 2" in told, "ranks: the story tells it", told)
-    found, _ = files("late", 1, "", idle=20000)
+    found, _ = files("late", {1}, "", idle=20000)
     f = found.get("imbalance", {"ranks": [], "sentence": ""})
     check(f["ranks"] == [1], "ranks: rank 1 is the one", f)
-    found, _ = files("alike", 9, "")
+    found, _ = files("alike", set(), "")
     check("imbalance" not in found, "ranks that are alike", found)
+    found, _ = files("many", set(range(10, 50)), "forces", ranks=100, rounds=20)
+    f = found.get("imbalance", {"ranks": [], "sentence": ""})
+    check(len(f["ranks"]) == 32 and f["ranks_in_all"] == 40 and "and 36 more" in f["sentence"], "ranks: 40 of 100", f)
 
 
 growth("16M", 6000, 4, "growth, all kept")

@@ -129,12 +129,13 @@ static const char *ranks_text(const struct finding *row, char text[96])
     size_t used = (size_t)snprintf(text, 96, row->ranks == 1 ? "rank %d" : "ranks %d", row->rank[0]);
     for (size_t i = 1; i < row->ranks && i < 4; i++)
         used += (size_t)snprintf(text + used, 96 - used, ", %d", row->rank[i]);
-    if (row->ranks > 4) snprintf(text + used, 96 - used, " and %zu more", row->ranks - 4);
+    if (row->ranks_in_all > 4) snprintf(text + used, 96 - used, " and %zu more", row->ranks_in_all - 4);
     return text;
 }
 
 static void add_ranks(struct finding *row, int rank)
 {
+    row->ranks_in_all++;
     if (row->ranks < FINDING_LOCATIONS) row->rank[row->ranks++] = rank;
 }
 

@@ -139,6 +139,7 @@ json_t *job_findings_json(const struct job_part *part, const struct findings *f)
         json_t *finding = finding_json(part[one ? row->file : 0].file, row), *ranks = json_array();
         for (size_t k = 0; k < row->ranks; k++) json_array_append_new(ranks, json_integer(row->rank[k]));
         json_object_set_new(finding, "ranks", ranks);
+        json_object_set_new(finding, "ranks_in_all", json_integer((json_int_t)row->ranks_in_all));
         json_object_set_new(finding, "file", one ? json_text(part[row->file].path) : json_null());
         json_array_append_new(list, finding);
     }

@@ -37,8 +37,8 @@ struct finding {
     size_t locations;            /* 0: all */
     size_t file;                 /* between ranks: index of the recording that it is about; SIZE_MAX: all of them */
     int rank[FINDING_LOCATIONS]; /* between ranks: those that it is about */
-    size_t ranks;
-    uint64_t from_ns, to_ns; /* where it shows; 0, 0: the whole run */
+    size_t ranks, ranks_in_all;  /* how many of them stand in rank[] */
+    uint64_t from_ns, to_ns;     /* where it shows; 0, 0: the whole run */
     double value;
     const char *unit;  /* of value */
     double share;      /* of the run's length: what it cost one thread; 0: unknown */
