@@ -68,10 +68,9 @@ static void serve_signals(void)
 }
 
 /* Waits until the semaphore is posted, or until `until_ns` (CLOCK_MONOTONIC). Returns the time by which it woke too
- * late. */
-static uint64_t wait_until(uint64_t until_ns)
+ * late. worked_ns: when the work before the wait began; the process may have been stopped during that work, too. */
+static uint64_t wait_until(uint64_t until_ns, uint64_t worked_ns)
 {
-    uint64_t began = fdri_clock_ns(CLOCK_MONOTONIC);
     if (until_ns == UINT64_MAX) {
         while (sem_wait(&asked) && errno == EINTR) {}
     } else {
@@ -79,15 +78,16 @@ static uint64_t wait_until(uint64_t until_ns)
         while (sem_clockwait(&asked, CLOCK_MONOTONIC, &t) && errno == EINTR) {}
     }
     while (sem_trywait(&asked) == 0) {}
-    uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC), due = fdri_bits_max(began, until_ns);
+    uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC), due = fdri_bits_max(worked_ns, until_ns);
     return now > due ? now - due : 0;
 }
 
 static void *dump_loop(void *unused)
 {
     (void)unused;
+    uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
     for (uint64_t until = 0;;) {
-        fdri_trigger_watchdog_late(wait_until(until));
+        fdri_trigger_watchdog_late(wait_until(until, now));
         bool last = fdri_atomic_load_acquire(&stopping); /* A:stop */
         if (last) {
             serve_signals();                /* a signal from before the end still gets its snapshot */
@@ -95,7 +95,7 @@ static void *dump_loop(void *unused)
             return NULL;
         }
         serve_signals();
-        uint64_t now = fdri_clock_ns(CLOCK_MONOTONIC);
+        now = fdri_clock_ns(CLOCK_MONOTONIC);
         until = fdri_trigger_serve(now);
         until = fdri_bits_min(until, fdri_trigger_watchdog_look(now));
         if (fdri_snapshot_view.poll) until = fdri_bits_min(until, fdri_snapshot_view.poll(now));

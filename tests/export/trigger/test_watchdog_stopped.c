@@ -2,31 +2,51 @@
 /* ctest: label=signals,threads timeout=60
  * A process is stopped (SIGSTOP, a debugger, a frozen cgroup) for longer than the watchdog's time. That time does not
  * count, so the watchdog takes no snapshot. */
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "export/snapshot/snapshot.h"
+#include "export/view.h"
 #include "tests/support/deaths.h"
 
 enum { STOPPED_S = 6 };
 
+static sem_t goes_on;
+
+/* Called by fdr's thread between its look and its wait. */
+static uint64_t stops(uint64_t now)
+{
+    (void)now;
+    fdri_snapshot_view.poll = NULL;
+    raise(SIGSTOP);
+    sem_post(&goes_on);
+    return UINT64_MAX;
+}
+
 /* By its name the region waits for others, so the thread is not idle. Runs for 1 s, is stopped, and runs for 2 s more.
  * The 2 s exceed the time from the first look after the stop to the look that makes sure. */
-static void stand(void)
+static void stand(bool in_a_look)
 {
     fdr_enter(fdr_region_define("barrier", NULL, 0));
     sleep(1);
-    raise(SIGSTOP);
+    if (in_a_look) {
+        fdri_snapshot_view.poll = stops;
+        fdri_trigger_dumper_wake();
+        while (sem_wait(&goes_on)) {}
+    } else {
+        raise(SIGSTOP);
+    }
     sleep(2);
     fdr_finalize();
     _exit(0);
 }
 
-static void stopped_process_has_no_hanging_thread(void **state)
+static void is_stopped(bool in_a_look)
 {
-    (void)state;
     int status = 0;
     const struct death_place *p = death_place();
     struct fdr_config c = death_config(p);
@@ -36,7 +56,7 @@ static void stopped_process_has_no_hanging_thread(void **state)
     if (pid == 0) {
         death_child();
         if (fdr_init(&c)) _exit(98);
-        stand();
+        stand(in_a_look);
     }
     assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
     assert_true(WIFSTOPPED(status));
@@ -47,8 +67,21 @@ static void stopped_process_has_no_hanging_thread(void **state)
     assert_int_equal(death_count(p->dir, ".fdr"), 0);
 }
 
+static void stopped_process_has_no_hanging_thread(void **state)
+{
+    (void)state;
+    is_stopped(false);
+}
+
+static void stopped_while_fdr_works(void **state)
+{
+    (void)state;
+    is_stopped(true);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(stopped_process_has_no_hanging_thread)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(stopped_process_has_no_hanging_thread),
+                                       cmocka_unit_test(stopped_while_fdr_works)};
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }
