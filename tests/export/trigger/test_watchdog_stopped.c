@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/racy.h"
 #include "export/snapshot/snapshot.h"
 #include "export/view.h"
 #include "tests/support/deaths.h"
@@ -27,6 +28,13 @@ static uint64_t stops(uint64_t now)
     return UINT64_MAX;
 }
 
+/* The thread reads it each time it wakes up. */
+FDRI_RACY static void stop_in_a_look(void)
+{
+    fdri_snapshot_view.poll = stops;
+    fdri_trigger_dumper_wake();
+}
+
 /* By its name the region waits for others, so the thread is not idle. Runs for 1 s, is stopped, and runs for 2 s more.
  * The 2 s exceed the time from the first look after the stop to the look that makes sure. */
 static void stand(bool in_a_look)
@@ -34,8 +42,7 @@ static void stand(bool in_a_look)
     fdr_enter(fdr_region_define("barrier", NULL, 0));
     sleep(1);
     if (in_a_look) {
-        fdri_snapshot_view.poll = stops;
-        fdri_trigger_dumper_wake();
+        stop_in_a_look();
         while (sem_wait(&goes_on)) {}
     } else {
         raise(SIGSTOP);
