@@ -12,13 +12,12 @@ import subprocess
 import sys
 import tempfile
 
-import test_mpi_messages as messages
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
+from mpi_runs import FDR, LIBRARIES, LIBRARY, SOURCE, bad, environment, there  # noqa: E402
 
-FDR, LIBRARY = messages.FDR, messages.LIBRARY
 # How rank 1 ends, and what its file says: the name of the cause and its code, null if no handler saw it
 SAYS = {"kill": (None, None), "abort": ("MPI_Abort", 9), "exit": ("finalize", None), "_exit": (None, None),
         "time out": ("SIGTERM", None)}
-bad = []
 
 
 def ask(*words):
@@ -30,7 +29,7 @@ def ask(*words):
 
 def start(launcher, program, how, folder):
     """Runs the job. A job that hangs is ended once rank 1 has said so."""
-    env = messages.environment(folder, "4M") | {"FDR_CRASH": "exit"}
+    env = environment(folder, FDR_CRASH="exit")
     command = [launcher, "-n", "2", "env", f"LD_PRELOAD={LIBRARY}", program, how]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as job:
         if how == "time out":
@@ -81,11 +80,11 @@ def main():
         return 77
     tried = 0
     with tempfile.TemporaryDirectory() as work:
-        for cc, launcher in messages.LIBRARIES:
-            if not messages.there(cc) or not messages.there(launcher):
+        for cc, launcher in LIBRARIES:
+            if not there(cc) or not there(launcher):
                 continue
             program = os.path.join(work, cc)
-            source = os.path.join(messages.SOURCE, "tests/adapters/mpi/deaths.c")
+            source = os.path.join(SOURCE, "tests/adapters/mpi/deaths.c")
             subprocess.run([cc, "-g", "-w", "-o", program, source], check=True)
             for how in SAYS:
                 one(launcher, program, how)

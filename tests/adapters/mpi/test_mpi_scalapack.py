@@ -13,12 +13,12 @@ import subprocess
 import sys
 import tempfile
 
-import test_mpi_messages as messages
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
+from mpi_runs import FDR, LIBRARY, bad, environment, there  # noqa: E402
+from test_mpi_messages import info  # noqa: E402
 
-FDR, LIBRARY = messages.FDR, messages.LIBRARY
 LIBRARIES = [("mpich-tests", "mpiexec.hydra"), ("openmpi-tests", "mpirun.openmpi")]
 TESTERS = ["xsqr", "xdinv"]
-bad = []
 
 
 def run(what, command, env, folder):
@@ -36,13 +36,13 @@ def recorded(what, files):
     for path in files:
         if subprocess.run([FDR, "check", "-q", path], check=False).returncode:
             bad.append(f"{what}: {path}: check")
-        info = messages.info(path)
-        for row in info["ledger"]:
+        what_is = info(path)
+        for row in what_is["ledger"]:
             if row["lost"] or row["presented"] != row["kept"] + row["reduced"] + row["filtered"]:
                 bad.append(f"{what}: {path}: {row}")
-        if info["lost_unattached"] or info["lost_definitions"] or info["tallies"]["refused"]:
+        if what_is["lost_unattached"] or what_is["lost_definitions"] or what_is["tallies"]["refused"]:
             bad.append(f"{what}: {path}: something found no room")
-        for t in info["tallies"]["rows"]:
+        for t in what_is["tallies"]["rows"]:
             if t["kind_name"] == "collectives":
                 begun[t["name"]].append((int(t["counters"]["begun"]), int(t["counters"]["ended"])))
     both = [counts for counts in begun.values() if len(counts) == 2]
@@ -74,7 +74,7 @@ def tester(folder, launcher, name, work):
             for_two_ranks(path, data)
     program = os.path.join(folder, name)
     with tempfile.TemporaryDirectory(dir=work) as out:
-        env = messages.environment(out, "16M")
+        env = environment(out, FDR_BUFFER="16M")
         alone = run(what, [launcher, "-n", "2", program], env, data)
         loaded = run(what, [launcher, "-n", "2", "env", f"LD_PRELOAD={LIBRARY}", program], env, data)
         if alone != loaded or "END OF TESTS" not in loaded:
@@ -89,7 +89,7 @@ def main():
     tried = 0
     with tempfile.TemporaryDirectory() as work:
         for folder, launcher in LIBRARIES:
-            for found in glob.glob(f"/usr/lib/*/scalapack/{folder}") if messages.there(launcher) else []:
+            for found in glob.glob(f"/usr/lib/*/scalapack/{folder}") if there(launcher) else []:
                 tried += 1
                 for name in TESTERS if tried == 1 else TESTERS[:1]:
                     tester(found, launcher, name, work)
