@@ -133,7 +133,7 @@ rows = table("select l.name, count(*) from calls c, locations l on l.id = c.loca
 x.check([r[0] for r in rows] == ["first", 'second "2"'], "a join of calls and locations", rows)
 x.check(table("select * from calls", empty) == [], "an empty recording has no calls")
 x.check(table("select damage is null from recordings", one, all_["damaged"]) == [(1,), (0,)], "damage")
-done = x.tool("sql", all_["damaged"], "select count(*) from calls")
+done = x.tool("sql", all_["damaged"], "select damage from recordings")  # decodes all: some calls may be whole
 x.check(done.returncode == 1 and len(done.stderr.splitlines()) == 1, "damage is one line, and the exit status", done.stderr)
 
 # ---- queries from standard input, and wrong ones ----

@@ -155,7 +155,7 @@ def run(mode, setting, fake=True, **extra):
         if name.endswith(".fdr"):
             os.unlink(f"{work}/{name}")
     env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
-    env |= {"FDR_ARENA": "anonymous", "FDR_DIR": work, "FDR_SAMPLE": setting} | ({"LD_LIBRARY_PATH": f"{work}/fake.lib"} if fake else {}) | extra
+    env |= {"FDR_ARENA": "anonymous", "FDR_DIR": work, "FDR_SAMPLE": setting, "FDR_FORK": "off"} | ({"LD_LIBRARY_PATH": f"{work}/fake.lib"} if fake else {}) | extra
     done = subprocess.run([f"{work}/program", mode], env=env, capture_output=True, text=True)
     check(done.returncode == 0, f"{mode or 'plain'} with {setting} ends well", done.returncode, done.stderr)
     files = [f"{work}/{name}" for name in os.listdir(work) if name.endswith(".fdr")]
