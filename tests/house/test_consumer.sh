@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=house timeout=600
+# ctest: label=house,slow timeout=600
 # An installed fdr works for its users. The test installs to a prefix, moves the prefix, and builds the same small
 # program there. It uses find_package (shared and static), pkg-config, C++, Fortran and the compiler's hooks, and runs
 # each program.

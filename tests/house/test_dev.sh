@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=house
+# ctest: label=house,slow timeout=600
 # The verdict of `./dev test`: the tests that run, those named as not run, excused or failed, and the exit status. Its
 # last lines are those of ctest. Small scripts replace ctest, cmake and the package manager.
 set -euo pipefail

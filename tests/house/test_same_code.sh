@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=house
+# ctest: label=house,slow
 # scripts/same_code.py on two small programs. Different names and places count as the same code. A different constant,
 # text or call, or a further function, counts as different code.
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=300 promise=P8
+# ctest: label=tools,slow timeout=300 promise=P8
 # P8: if memory runs out, or the writer dies during reading, fdr check reports no false damage, and gives the reason. An
 # injected library lets allocations fail, kills the writer, or lets reads fail.
 set -u

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=240 promise=P7
+# ctest: label=tools,slow timeout=600 promise=P7
 # P7: the recordings that processes leave behind can be listed, read, collected and removed. No verb removes a file that
 # is being written, or that was not read yet. Also tests fdr run and fdr hang.
 # shellcheck disable=SC2015

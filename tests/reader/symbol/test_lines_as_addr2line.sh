@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=600
+# ctest: label=tools,slow timeout=600
 # fdr crash, fdr samples and fdr stats name the same lines and inlined functions as addr2line. Cases: nested inlining, a
 # lambda in a thread, functions in a namespace, nested functions. The programs are built by gcc, by clang, which writes
 # no .debug_aranges, and by both.

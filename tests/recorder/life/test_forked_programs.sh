@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=signals timeout=600 promise=P10
+# ctest: label=signals,slow timeout=600 promise=P10
 # P10: FDR_FORK with whole programs: daemons of several kinds, children that call exec, servers with many workers. Each
 # program waits for the file `stop`, so the test may look at its processes for as long as it needs.
 set -euo pipefail

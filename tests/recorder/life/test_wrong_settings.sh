@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=unit timeout=300 promise=P10 without=asan (starts some 150 programs)
+# ctest: label=unit,slow timeout=300 promise=P10 without=asan (starts some 150 programs)
 # P10: each wrong value in the environment causes exactly one line on standard error. It names the variable, the value
 # and the value used instead, and the program goes on. The same holds for directories that fdr cannot use.
 set -u

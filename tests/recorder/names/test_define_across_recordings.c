@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress,threads timeout=120 promise=P10
+/* ctest: label=stress,threads,slow timeout=120 promise=P10
  * P10: threads define names of all kinds while recordings end and begin. Each name keeps the id of the first
  * recording, whichever thread defines it first in the next one. */
 #include "tests/support/api_fixture.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=300 promise=P2,P3,P5,P8
+/* ctest: label=unit,slow timeout=300 promise=P2,P3,P5,P8
  * P2, P3, P5, P8: an epoch ends in a thread that calls thousands of functions. No operation walks all their totals
  * rows. At any moment of the walk, totals, epochs and ledger equal those of the oracle. test_epoch_walk [FIRST
  * [ROUNDS]] runs other random programs. */
