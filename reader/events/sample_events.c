@@ -151,7 +151,12 @@ static void add_stream(struct fdr_file *f, struct fdri_file_location *l)
     out->unpathed = s->without_path;
     out->left_out = s->left_out;
     for (uint32_t i = 0; i < FDRI_ARENA_SAMPLE_LEVELS; i++) out->presented += s->level[i].presented;
-    if (out->presented < out->kept) out->presented = out->kept; /* the accounts were copied before the bins */
+    if (out->presented < out->kept) { /* the accounts were copied before the bins */
+        uint64_t looks = out->kept - out->presented, periods = out->periods - s->number;
+        uint64_t due = out->low < FDRI_ARENA_SAMPLE_LEVELS ? periods >> out->low : 0;
+        if (s->left_out && due > looks) out->left_out += due - looks;
+        out->presented = out->kept;
+    }
 }
 
 static void join_streams(struct fdr_file *f)
