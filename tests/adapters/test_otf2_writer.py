@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools promise=P4,P7,P9,P10 timeout=300 excuse=OTF2
+# ctest: label=tools,slow promise=P4,P7,P9,P10 timeout=300 excuse=OTF2
 # A program that writes OTF2, unchanged: with libfdr-otf2 before OTF2's library fdr records it. The archive that is
 # written at the end has every event and definition of the library's own archive. If memory was short, its events are
 # some of those, nested and with begin and end. Without fdr everything is as ever; after SIGKILL the events are there.

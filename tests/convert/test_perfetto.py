@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=300 excuse=protoc
+# ctest: label=tools,slow timeout=300 excuse=protoc
 # What `fdr export --to perfetto` writes decodes with protoc, by the fields of perfetto.proto, without an unknown one.
 # Each event of fdr dump is there, with its name, time, track and values. Arrows join the two ends of a message, and only
 # those.

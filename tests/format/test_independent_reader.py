@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=house promise=P6
+# ctest: label=house,slow promise=P6
 # P6: docs/FORMAT.md suffices to read a recording. This reader was written from that page only, without a header or
 # library of fdr. It decodes every record of small recordings, orders the events and adds up the accounts. Its result
 # must equal the output of `fdr dump --tsv` and `fdr stats --json`. Section numbers are those of docs/FORMAT.md.

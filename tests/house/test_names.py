@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=house
+# ctest: label=house,slow
 """Names: a room's global symbols begin with the name of the room, and no two files have the same name.
 
 - A global symbol of an object file of a library is `fdri_ROOM` or begins with `fdri_ROOM_`, unless a public header

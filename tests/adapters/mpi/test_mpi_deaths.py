@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=300 promise=P7 excuse=MPI
+# ctest: label=tools,slow timeout=300 promise=P7 excuse=MPI
 """P7: a rank is killed, calls MPI_Abort, ends without MPI_Finalize, or the launcher ends a job that hangs. With each
 installed MPI there is one whole file of each rank; it names its rank and says how the rank ended, as far as anybody can
 know; rank 0 is in the call in which it waited; all messages are matched; recovery keeps them."""

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=house timeout=300 promise=P5,P9
+# ctest: label=house,slow timeout=300 promise=P5,P9
 # P5, P9: longjmp and exceptions leave functions, in programs whose main loop goes on. Each program counts its own calls
 # by call path, and the recorded tree of calls must equal these counts.
 import json

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit timeout=120 promise=P2
+/* ctest: label=unit,slow timeout=120 promise=P2
  * ctest: wrap=fdri_memory_room,fdri_bins_part_pop,fdri_bins_part_pop_older,fdri_bins_run_pop,fdri_bins_part_claim
  * ctest: wrap=fdri_bins_piece_give
  * ctest: wrap=fdri_bins_take,fdri_bins_give

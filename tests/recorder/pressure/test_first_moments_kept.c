@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=unit,threads timeout=300 promise=P3,P4,P9 without=tsan (its threads take turns)
+/* ctest: label=unit,threads,slow timeout=300 promise=P3,P4,P9 without=tsan (its threads take turns)
  * P3, P4, P9: FDR_PIN keeps the first moments of a thread exactly, however long the run. The ledger must balance,
  * and only presented events may be shown. */
 #include <unistd.h>
