@@ -19,6 +19,7 @@ static fdr_tally all;       /* of the recording in which counting began; 0: noth
 static fdr_tally uncounted; /* what `all` leaves out; 0: nothing so far */
 static uint64_t made;       /* rows of communicators that the program made */
 static bool threads;
+static uint32_t stops;    /* 1: some envelope is not sure any more */
 enum { COLLECTIVES = 2 }; /* counter of `all`; the others are the directions */
 
 void fdri_mpi_numbers_start(void)
@@ -72,27 +73,48 @@ struct key {
 };
 _Static_assert(sizeof(struct key) == FDR_TALLY_KEY_BYTES, "key of a tally");
 
+/* The rows of envelopes that this thread used last: looking for a row costs as much as all that is done with it. */
+enum { REMEMBERED = 32 };
+static __thread struct remembered {
+    struct key key;
+    uint32_t kind;
+    fdr_tally row;
+} remembered[REMEMBERED];
+
+static fdr_tally find_row(uint32_t kind, const struct key *key)
+{
+    uint64_t hash = (key->identity ^ key->peer ^ (uint64_t)(uint32_t)key->tag << 32 ^ kind) * 0x9e3779b97f4a7c15u;
+    struct remembered *at = &remembered[hash >> 59];
+    if (at->row && at->kind == kind && memcmp(&at->key, key, sizeof *key) == 0) return at->row;
+    *at = (struct remembered){.key = *key, .kind = kind};
+    return fdr_tally_make(kind, key, &at->row) ? 0 : at->row;
+}
+
 /* A row that begins in a later recording would count from 0. Counting in `all` shows that the recording is the first
  * one. */
 static fdr_tally row_of(uint32_t kind, unsigned counter, const struct key *key)
 {
-    fdr_tally row = 0;
-    if (fdr_tally_add(all, counter, 1, NULL) || fdr_tally_make(kind, key, &row)) return 0;
-    return row;
+    return fdr_tally_add(all, counter, 1, NULL) ? 0 : find_row(kind, key);
+}
+
+static bool is_stopped(fdr_tally row)
+{
+    uint64_t hole;
+    return fdri_atomic_load_relaxed(&stops) && (fdr_tally_read(row, HOLE, &hole) || hole & UNSURE);
 }
 
 struct fdri_mpi_number fdri_mpi_number_take(int direction, const struct fdri_mpi_members *group, uint32_t peer, int tag,
                                             bool posting)
 {
     struct fdri_mpi_number number = {.state = FDRI_MPI_UNNUMBERED};
-    uint64_t before, stopped;
+    uint64_t before;
     if (!fdri_mpi_numbers_count(group)) fdri_mpi_numbers_uncounted(direction);
     if (!fdri_mpi_numbers_count(group) || peer == UINT32_MAX) return number;
     const struct key key = {.identity = group->order->identity, .peer = peer, .tag = tag};
     number.posting = posting && threads;
     number.row = row_of(direction == FDRI_MPI_SENT ? FDR_TALLY_SENT : FDR_TALLY_RECEIVED, (unsigned)direction, &key);
     if (!number.row || fdr_tally_add(number.row, COUNTED, number.posting ? ONE_POSTING + 1 : 1, &before) ||
-        fdr_tally_read(number.row, HOLE, &stopped) || stopped & UNSURE)
+        is_stopped(number.row))
         return (struct fdri_mpi_number){.state = FDRI_MPI_UNNUMBERED};
     if (!before) count_made(group);
     number.n = COUNT(before);
@@ -141,6 +163,7 @@ void fdri_mpi_number_stop(const struct fdri_mpi_number *number)
 {
     uint64_t hole = 0;
     if (!number->row || fdr_tally_read(number->row, HOLE, &hole)) return;
+    fdri_atomic_store_relaxed(&stops, 1);
     hole &= ~UNSURE;
     fdr_tally_set(number->row, HOLE, (hole && hole <= number->n ? hole : number->n + 1) | UNSURE);
 }
