@@ -7,27 +7,24 @@ recorded run. Figures are quotients of the processor time of the whole job (user
 a 95 % interval from the pairs. `calls x ns / run` is the number of recorded MPI calls and messages times the price of each, over the
 processor time. The prices come from mpi_calls.c: a wrapped call, less the call itself, without and with messages.
 
-    mpi.py [--pairs N] [--size N] [--json FILE]
+    mpi.py [--pairs N] [--minutes N] [--size N] [--json FILE]
+
+The programs end after some N minutes in whole, with fewer pairs where time is short.
 
 FDR_BUILD: a release build. Skipped is what is not installed (hpcc, scalapack-mpi-test)."""
-import argparse
 import glob
 import json
 import math
 import os
 import re
-import resource
 import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
+import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-SOURCE = os.environ.get("FDR_SOURCE", os.path.dirname(HERE))
-BUILD = os.environ.get("FDR_BUILD", os.path.join(SOURCE, "build/release"))
-LIBRARY, FDR = os.path.join(BUILD, "lib/libfdr-mpi.so"), os.path.join(BUILD, "bin/fdr")
-OPENMPI, MPICH = ("mpicc.openmpi", "mpirun.openmpi"), ("mpicc.mpich", "mpiexec.hydra")
+from mpi_jobs import BUILD, HERE, MPICH, OPENMPI, SOURCE, LIBRARY, ask, environment, forget, job, run, say, taken
+
 HPL = """HPLinpack benchmark input file
 fdr
 HPL.out      output file name (if any)
@@ -62,38 +59,14 @@ HPL.out      output file name (if any)
 """
 
 
-def say(text):
-    print(f"mpi: {text}", file=sys.stderr)
-
-
-def environment(folder):
-    env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
-    env |= {f"OMPI_{k}": "1" for k in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM", "MCA_rmaps_base_oversubscribe",
-                                       "MCA_mpi_yield_when_idle")}
-    return env | {"FDR_LIVE_DIR": folder, "FDR_LIVE_FORCE": "1", "FDR_DIR": folder, "FDR_BUFFER": "64M"}
-
-
-def job(launcher, program, folder, recorded, **more):
-    """Runs a job of two ranks; returns its processor time in seconds and its output."""
-    words = ["env", f"LD_PRELOAD={LIBRARY}", *program] if recorded else program
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([launcher, "-n", "2", *words], env=environment(folder) | more, cwd=folder, capture_output=True,
-                          text=True, check=False)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        sys.exit(f"mpi: {program[0]}: status {done.returncode}: {done.stderr[-400:]}")
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
 
 
 def calls_of(launcher, program, folder):
     """Of all ranks: MPI calls, messages (both ends), and events that found no room."""
     job(launcher, program, folder, True, FDR_FINALIZE="snapshot")
-    files = glob.glob(f"{folder}/*.fdr")
-    rows = json.loads(subprocess.run([FDR, "stats", "--json", "--limit", "0", *files], check=True, capture_output=True,
-                                     text=True).stdout)
-    infos = json.loads(subprocess.run([FDR, "info", "--json", *files], check=True, capture_output=True, text=True).stdout)
-    for f in files:
-        os.remove(f)
+    files, infos = taken(folder)
+    rows = json.loads(ask("stats", "--json", "--limit", "0", *files))
+    forget(files)
     ledger = [row for i in infos for row in i["ledger"]]
     messages = sum(row["presented"] for row in ledger if row["class"] == "message")
     return sum(r["calls"] for r in rows), messages, sum(row["lost"] for row in ledger)
@@ -153,12 +126,14 @@ def programs(folder, size):
     yield "xdlu", MPICH, [os.path.join(found[0], "xdlu")]
 
 
-def measure(name, library, program, folder, pairs, ns):
+def measure(name, library, program, folder, pairs, ns, deadline):
+    """At least two pairs, and no further one behind the deadline."""
     launcher = library[1]
     calls, messages, lost = calls_of(launcher, program, folder)
     price_ns = calls * ns["call"] + messages * (ns["sendrecv"] - ns["call"]) / 2
     quotients, seconds = [], []
-    for i in range(pairs):
+    while len(quotients) < pairs and (len(quotients) < 2 or time.monotonic() < deadline):
+        i = len(quotients)
         order = (True, False) if i % 2 else (False, True)
         took = {recorded: job(launcher, program, folder, recorded)[0] for recorded in order}
         quotients.append(took[True] / took[False])
@@ -167,45 +142,39 @@ def measure(name, library, program, folder, pairs, ns):
     middle, low, high = interval(quotients)
     alone = statistics.median(seconds)
     return {"program": name, "launcher": launcher, "cpu_s": alone, "quotient": middle, "low": low, "high": high,
-            "calls": calls, "messages": messages, "lost": lost, "calls_x_ns": price_ns / 1e9 / alone, "pairs": pairs}
+            "calls": calls, "messages": messages, "lost": lost, "calls_x_ns": price_ns / 1e9 / alone, "pairs": len(quotients)}
 
 
-def report(rows, prices):
-    print("| program, 2 ranks | CPU s alone | recorded / alone | 95 % interval | MPI calls | messages | lost | calls x ns / run |")
-    print("|---|---|---|---|---|---|---|---|")
+def report(result):
+    rows, prices = result["programs"], result["prices"]
+    print("| program, 2 ranks | pairs | CPU s alone | recorded / alone | 95 % interval | MPI calls | messages | lost | calls x ns / run |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for r in rows:
-        print(f"| {r['program']} ({r['launcher']}) | {r['cpu_s']:.2f} | {r['quotient']:.3f} | {r['low']:.3f} .. "
+        print(f"| {r['program']} ({r['launcher']}) | {r['pairs']} | {r['cpu_s']:.2f} | {r['quotient']:.3f} | {r['low']:.3f} .. "
               f"{r['high']:.3f} | {r['calls']:,} | {r['messages']:,} | {r['lost']} | {100 * r['calls_x_ns']:.2f} % |")
     print("\n| a wrapped call, ns | beside the call | a region | net | sendrecv with itself, beside it | net |")
     print("|---|---|---|---|---|---|")
-    for p in prices.values():
+    for p in prices:
         print(f"| {p['launcher']} | {p['call']:.1f} | {p['region']:.1f} | {p['call_net']:.1f} | {p['sendrecv']:.1f} | "
               f"{p['sendrecv_net']:.1f} |")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=30)
-    parser.add_argument("--size", type=int, default=1200, help="N of hpcc's linear system")
-    parser.add_argument("--calls", type=int, default=1000000)
-    parser.add_argument("--json")
-    a = parser.parse_args()
-    if not os.path.exists(LIBRARY):
-        sys.exit(f"mpi: no {LIBRARY}; cmake --preset release && cmake --build --preset release")
+def measure_all(a, folder):
+    end = time.monotonic() + 60 * a.minutes
     rows, prices = [], {}
-    with tempfile.TemporaryDirectory() as folder:
-        for library in (OPENMPI, MPICH):
-            if shutil.which(library[0]) and shutil.which(library[1]):
-                prices[library] = price(*library, folder, a.calls)
-        for name, library, program in programs(folder, a.size):
-            if library not in prices:
-                sys.exit(f"mpi: {library[0]} is needed")
-            rows.append(measure(name, library, program, folder, a.pairs, prices[library]))
-    report(rows, prices)
-    if a.json:
-        with open(a.json, "w", encoding="utf-8") as f:
-            json.dump({"programs": rows, "prices": list(prices.values())}, f, indent=1)
+    for library in (OPENMPI, MPICH):
+        if shutil.which(library[0]) and shutil.which(library[1]):
+            prices[library] = price(*library, folder, a.calls)
+    found = list(programs(folder, a.size))
+    for i, (name, library, program) in enumerate(found):
+        if library not in prices:
+            sys.exit(f"mpi: {library[0]} is needed")
+        share = (end - time.monotonic()) / (len(found) - i)
+        rows.append(measure(name, library, program, folder, a.pairs, prices[library], time.monotonic() + share))
+    return {"programs": rows, "prices": list(prices.values())}
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, [("pairs", 30, "of runs of each program"), ("minutes", 12, "of all programs"),
+                  ("size", 1200, "N of hpcc's linear system"), ("calls", 1000000, "to measure the price of one")],
+        measure_all, report)

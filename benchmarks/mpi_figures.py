@@ -11,17 +11,13 @@ The program is mpi_solver.c on two ranks: many short functions, a halo exchange 
 run by turns in each round; nothing is reduced. Time is processor time of the whole job, the monitor's included.
 
     mpi_figures.py [--rounds N] [--steps N] [--json FILE]      FDR_BUILD: a release build"""
-import argparse
-import glob
-import json
 import os
 import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 
-import mpi
+import mpi_jobs as jobs
 
 COUNTERS = "page-faults,context-switches,task-clock"
 EDGES = {"FDR_EDGE_COUNTERS": COUNTERS, "FDR_EDGE_REGIONS": "*"}
@@ -43,7 +39,7 @@ VARIANTS = [
 
 
 def build(cc, folder):
-    lib, source = os.path.join(mpi.BUILD, "lib"), os.path.join(mpi.HERE, "mpi_solver.c")
+    lib, source = os.path.join(jobs.BUILD, "lib"), os.path.join(jobs.HERE, "mpi_solver.c")
     plain, hooked = os.path.join(folder, "solver"), os.path.join(folder, "solver-hooked")
     subprocess.run([cc, "-O2", "-g", "-w", source, "-o", plain], check=True)
     subprocess.run([cc, "-O2", "-g", "-w", "-finstrument-functions", source, "-o", hooked, "-L", lib, f"-Wl,-rpath,{lib}",
@@ -64,12 +60,9 @@ def size_of(launcher, variant, programs, words, folder):
     """Bytes stored, and events, readings and samples, of the recordings of both ranks."""
     if not variant[3]:
         return {"bytes": 0, "calls": 0, "readings": 0, "samples": 0, "reduced": 0}
-    mpi.job(launcher, [programs[variant[2]], *words], folder, True, FDR_FINALIZE="snapshot", **settings(variant, folder))
-    files = glob.glob(f"{folder}/*.fdr")
-    infos = json.loads(subprocess.run([mpi.FDR, "info", "--json", *files], check=True, capture_output=True,
-                                      text=True).stdout)
-    for f in files:
-        os.remove(f)
+    jobs.job(launcher, [programs[variant[2]], *words], folder, True, FDR_FINALIZE="snapshot", **settings(variant, folder))
+    files, infos = jobs.taken(folder)
+    jobs.forget(files)
     count = {c: sum(r["presented"] - r["filtered"] for i in infos for r in i["ledger"] if r["class"] == c)
              for c in ("region", "user", "sample")}
     return {"bytes": sum(i["bytes_stored"] for i in infos), "calls": count["region"], "readings": count["user"],
@@ -85,36 +78,31 @@ def report(rows):
               f"{r['readings']:,} | {r['samples']:,} |")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--size", type=int, default=100, help="cells of an edge")
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--json")
-    a = parser.parse_args()
-    library = next((m for m in (mpi.MPICH, mpi.OPENMPI) if shutil.which(m[0]) and shutil.which(m[1])), None)
-    if not library or not os.path.exists(mpi.LIBRARY):
-        sys.exit(f"mpi_figures: no MPI here, or no {mpi.LIBRARY}")
+def measure_all(a, folder):
+    library = next((m for m in (jobs.MPICH, jobs.OPENMPI) if shutil.which(m[0]) and shutil.which(m[1])), None)
+    if not library:
+        sys.exit("mpi_figures: no MPI here")
+    programs, words = build(library[0], folder), [str(a.size), str(a.steps)]
+    sizes = {v[0]: size_of(library[1], v, programs, words, folder) for v in VARIANTS}
     times = {v[0]: [] for v in VARIANTS}
-    with tempfile.TemporaryDirectory() as folder:
-        programs, words = build(library[0], folder), [str(a.size), str(a.steps)]
-        sizes = {v[0]: size_of(library[1], v, programs, words, folder) for v in VARIANTS}
-        for i in range(a.rounds):
-            for v in VARIANTS:
-                took, _ = mpi.job(library[1], [programs[v[2]], *words], folder, v[3], **settings(v, folder))
-                times[v[0]].append(took)
-            mpi.say(f"figures: round {i + 1} of {a.rounds}")
+    for i in range(a.rounds):
+        for v in VARIANTS:
+            took, _ = jobs.job(library[1], [programs[v[2]], *words], folder, v[3], **settings(v, folder))
+            times[v[0]].append(took)
+        jobs.say(f"figures: round {i + 1} of {a.rounds}")
+    return rows_of(times, sizes, a.rounds)
+
+
+def rows_of(times, sizes, rounds):
     alone, rows = times[VARIANTS[0][0]], []
     for v in VARIANTS:
         over = sorted(t / p for t, p in zip(times[v[0]], alone))
         rows.append({"variant": v[0], "figure": v[1], "cpu_s": statistics.median(times[v[0]]),
-                     "over_plain": statistics.median(over), "least": over[0], "most": over[-1], "rounds": a.rounds}
+                     "over_plain": statistics.median(over), "least": over[0], "most": over[-1], "rounds": rounds}
                     | sizes[v[0]])
-    report(rows)
-    if a.json:
-        with open(a.json, "w", encoding="utf-8") as f:
-            json.dump(rows, f, indent=1)
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    jobs.run(__doc__, [("rounds", 5, "of all variants"), ("size", 100, "cells of an edge"), ("steps", 100, "of the solver")],
+             measure_all, report)
