@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr crash: the post-mortem. For many files it finds the process that died first and those killed after it. */
+/* What a file tells of a death, and which of several was the first. */
 #include "tools/common/short_names.h"
-#include "tools/unseen_end.h"
 #include "tools/crash.h"
-#include "tools/common/job_ranks.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -11,26 +9,6 @@
 #include <string.h>
 
 #include "tools/common/live_files.h"
-
-struct arguments {
-    struct file_list files;
-    bool json, all;
-};
-
-static const struct argp_option options[] = {
-    {"all", 'a', 0, 0, "Of several files every death, not only the first; the newest events also of the living", 0},
-    {"json", 'j', 0, 0, "As JSON", 0},
-    {0}};
-
-static error_t parse(int key, char *text, struct argp_state *state)
-{
-    struct arguments *a = state->input;
-    switch (key) {
-    case 'a': a->all = true; return 0;
-    case 'j': a->json = true; return 0;
-    default: return some_files(state, key, text, &a->files);
-    }
-}
 
 /* ---- facts -------------------------------------------------------------------------------------------------- */
 
@@ -165,8 +143,27 @@ static size_t oldest_first(struct past_event *event, size_t seen, size_t most)
     return seen < most ? seen : most;
 }
 
+static bool is_system_header(const char *path)
+{
+    static const char *const folder[] = {"/usr/include/", "/usr/local/include/", "/usr/lib/gcc", "/usr/lib/llvm"};
+    for (size_t i = 0; i < sizeof folder / sizeof *folder; i++)
+        if (!strncmp(path, folder[i], strlen(folder[i]))) return true;
+    return strstr(path, "/include/c++/") != NULL;
+}
+
+/* Is the event an enter or a leave of a function that a system header defines? known: of each region, 0: not asked. */
+static bool is_of_system_header(const struct fdr_file *file, const struct fdr_read_event *e, uint8_t *known)
+{
+    if ((e->kind != FDR_ENTER && e->kind != FDR_LEAVE) || !known) return false;
+    if (e->id > fdr_definition_count(file, FDR_REGION_DEFINITION)) return false;
+    if (!known[e->id])
+        known[e->id] = is_system_header(fdr_definition(file, FDR_REGION_DEFINITION, e->id)->file) ? 1 : 2;
+    return known[e->id] == 1;
+}
+
 /* Reads ever longer stretches from the end backwards: a large recording is not read completely to show its end. */
-size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct past_event *event, size_t most)
+static size_t newest_that(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct past_event *event,
+                          size_t most, uint8_t *known)
 {
     for (uint64_t back = 20000;; back *= 16) {
         struct fdr_select s = {
@@ -175,7 +172,7 @@ size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns
         struct fdr_read_event e;
         size_t seen = 0;
         while (i && fdr_iter_next(i, &e))
-            if (e.time_ns >= s.from_ns && !(e.repaired && e.kind == FDR_LEAVE))
+            if (e.time_ns >= s.from_ns && !(e.repaired && e.kind == FDR_LEAVE) && !is_of_system_header(file, &e, known))
                 event[seen++ % most] = past_event_of(&e);
         fdr_iter_close(i);
         if (seen < most && s.from_ns) continue;
@@ -185,6 +182,23 @@ size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns
         return seen;
     }
 }
+
+size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct past_event *event, size_t most)
+{
+    return newest_that(file, location, until_ns, event, most, NULL);
+}
+
+size_t newest_own_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct past_event *event,
+                         size_t most)
+{
+    uint8_t *known = calloc(fdr_definition_count(file, FDR_REGION_DEFINITION) + 1, 1);
+    size_t count = newest_that(file, location, until_ns, event, most, known);
+    free(known);
+    return count;
+}
+
+/* Signs of life come each second; a busy machine delays them. */
+#define SILENCE_NS 5000000000u
 
 /* ---- the first death -------------------------------------------------------------------------------------------- */
 
@@ -231,45 +245,14 @@ bool same_recording(const struct fdr_file_info *a, const struct fdr_file_info *b
     return a->pid == b->pid && a->created_realtime_ns == b->created_realtime_ns && !strcmp(a->host, b->host);
 }
 
-/* A process killed after its bundle was complete and before its live file was removed leaves both. Its live file then
- * counts as over. */
-static void find_bundles(struct death *d, size_t count)
+/* It was gone before the fault: its end was seen, or fdr's thread, which gives a sign of life each second, had been
+ * silent for long. */
+static bool was_gone_before(const struct death *killed, const struct death *fault)
 {
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; fdr_file_info(d[i].file)->killed_in_handler && k < count; k++) {
-            const struct fdr_file_info *other = fdr_file_info(d[k].file);
-            if (other->has_cause && !other->killed_in_handler && !other->over &&
-                same_recording(fdr_file_info(d[i].file), other))
-                d[i].kind = UNNEEDED_LIVE_FILE;
-        }
-}
-
-/* A process dies once. Of a kill the latest file counts; the others are copies from before. */
-static bool same_death(const struct death *a, const struct death *b)
-{
-    return a->kind == b->kind && a->kind <= KILLED && (a->kind == KILLED || a->realtime_ns == b->realtime_ns) &&
-           same_recording(fdr_file_info(a->file), fdr_file_info(b->file));
-}
-
-/* Moves one file of each death to the front; the others of the same death follow. Returns the number of deaths. */
-static size_t move_duplicates_back(struct death *d, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        size_t best = i;
-        for (size_t k = 0; k < count; k++)
-            if (same_death(&d[i], &d[k]) &&
-                (d[k].realtime_ns > d[best].realtime_ns || (d[k].realtime_ns == d[best].realtime_ns && k < best)))
-                best = k;
-        if (best != i) d[i].seen_by = d[best].path;
-    }
-    size_t left = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct death one = d[i];
-        if (one.seen_by) continue;
-        d[i] = d[left];
-        d[left++] = one;
-    }
-    return left;
+    const struct fdr_file_info *i = fdr_file_info(killed->file);
+    if (i->has_end && i->end_realtime_ns) return killed->realtime_ns < fault->realtime_ns;
+    bool same_clock = !strcmp(i->host, fdr_file_info(fault->file)->host);
+    return i->alive_ns && same_clock && killed->realtime_ns + SILENCE_NS < fault->realtime_ns;
 }
 
 struct death *first_of(struct death *d, size_t count)
@@ -278,142 +261,9 @@ struct death *first_of(struct death *d, size_t count)
     for (size_t i = 0; i < count; i++)
         if (d[i].kind <= KILLED && (!best[d[i].kind] || d[i].realtime_ns < best[d[i].kind]->realtime_ns))
             best[d[i].kind] = &d[i];
-    if (best[BY_FAULT]) return best[BY_FAULT];
+    if (best[BY_FAULT])
+        return best[KILLED] && was_gone_before(best[KILLED], best[BY_FAULT]) ? best[KILLED] : best[BY_FAULT];
     if (best[KILLED] && (!best[BY_REQUEST] || best[KILLED]->realtime_ns < best[BY_REQUEST]->realtime_ns))
         return best[KILLED];
     return best[BY_REQUEST];
-}
-
-static int by_time(const void *x, const void *y)
-{
-    const struct death *a = x, *b = y;
-    if (a->first != b->first) return a->first ? -1 : 1;
-    return a->realtime_ns < b->realtime_ns ? -1 : a->realtime_ns > b->realtime_ns;
-}
-
-static void print_one_line(const struct death *d, const struct death *first)
-{
-    const struct fdr_file_info *i = fdr_file_info(d->file);
-    char cause[160], since[HUMAN_BYTES], rank[24] = "", unseen[256];
-    struct fdr_crash_cause_info c = main_cause(d->file);
-    if (i->rank >= 0) snprintf(rank, sizeof rank, "rank %d, ", i->rank);
-    const char *what = d->kind == KILLED               ? unseen_end(i, unseen, sizeof unseen)
-                       : d->kind == ALIVE              ? "still running"
-                       : d->kind == NO_DEATH           ? "a snapshot, not a death"
-                       : d->kind == UNNEEDED_LIVE_FILE ? "over: the rest of a live file, not a death"
-                                                       : describe_cause(d->file, &c, cause, sizeof cause);
-    printf("%s  %-16s %spid %u on %s: %s  %s\n", d->first ? "FIRST" : "     ",
-           d->realtime_ns ? human_since(since, d->realtime_ns, first ? first->realtime_ns : d->realtime_ns) : "", rank,
-           i->pid, plain_name(i->host), what, plain_name(d->path));
-}
-
-/* Ranks of one job begin within minutes. */
-#define BEGAN_APART_NS 600000000000u
-
-static void print_other_job(const struct death *d, size_t count)
-{
-    char job[128] = "", other[128], apart[HUMAN_BYTES];
-    uint64_t first = UINT64_MAX, last = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint64_t began = fdr_file_info(d[i].file)->created_realtime_ns;
-        if (!began) continue; /* damaged, or without a time */
-        if (began < first) first = began;
-        if (began > last) last = began;
-        if (!*job_of(d[i].file, other, sizeof other)) continue;
-        if (*job && strcmp(job, other)) {
-            printf("warning: these files are of several jobs (%s", plain_name(job));
-            printf(", %s); FIRST is the first of all jobs\n", plain_name(other));
-            return;
-        }
-        memcpy(job, other, sizeof job);
-    }
-    if (last - first > BEGAN_APART_NS)
-        printf("warning: these processes began %s apart and may be of several jobs; FIRST is the first of all jobs\n",
-               human_time(apart, last - first));
-}
-
-/* Prints what the list cannot show: that no process died by itself, and ranks without a recording. */
-static void print_missing_deaths(const struct death *d, size_t count)
-{
-    struct ranks r = {.rank = calloc(count, sizeof *r.rank)};
-    for (size_t i = 0; r.rank && i < count; i++) {
-        const struct fdr_file_info *info = fdr_file_info(d[i].file);
-        int world = world_size(d[i].file);
-        if (info->rank >= 0) r.rank[r.count++] = info->rank;
-        if (world > r.world) r.world = world;
-    }
-    sort_ranks(&r);
-    if (d[0].first && d[0].kind == BY_REQUEST)
-        printf("none of these died by itself: the first was asked to end before the others\n");
-    print_missing_ranks(&r);
-    print_other_job(d, count);
-    free(r.rank);
-}
-
-static void print_duplicates(const struct death *again, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        printf("note: left out, the same death as %s", plain_name(again[i].seen_by));
-        printf(": %s\n", plain_name(again[i].path));
-    }
-}
-
-static json_t *duplicates_json(const struct death *d, const struct death *again, size_t count)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < count; i++)
-        if (again[i].seen_by == d->path) json_array_append_new(list, json_text(again[i].path));
-    return list;
-}
-
-/* The files left out follow the first `count`. */
-static int print_deaths(const struct arguments *a, struct death *d, size_t count, const struct death *first,
-                        size_t left_out)
-{
-    json_t *list = a->json ? json_array() : NULL;
-    for (size_t i = 0; count > 1 && !a->json && i < count; i++) print_one_line(&d[i], first);
-    if (count > 1 && !a->json) print_missing_deaths(d, count);
-    int result = DONE;
-    for (size_t i = 0; i < count; i++) {
-        if (list) {
-            json_t *o = crash_json(&d[i]);
-            json_object_set_new(o, "left_out", duplicates_json(&d[i], d + count, left_out));
-            json_array_append_new(list, o);
-        } else if (count == 1 || d[i].first || (a->all && d[i].kind <= KILLED)) {
-            if (count > 1) printf("\n");
-            result = worse(result, print_crash(&d[i], a->all));
-        }
-    }
-    if (!list) print_duplicates(d + count, left_out);
-    if (!list) return worse(result, finish_output());
-    return print_json(list);
-}
-
-int verb_crash(int argc, char **argv)
-{
-    static const struct argp_child children[] = {{&names_argp, 0, NULL, 0}, {0}};
-    static const struct argp argp = {options,
-                                     parse,
-                                     "FILE...",
-                                     "The post-mortem: cause of death, place, the state of each thread, and the time "
-                                     "before. Of several files it names the process that died first. Function names "
-                                     "come from the program's own files (FDR_SYMBOLS=0: no names).",
-                                     children,
-                                     NULL,
-                                     NULL};
-    struct arguments a = {0};
-    int status = DONE;
-    size_t count;
-    parse_arguments(&argp, argc, argv, &a);
-    struct death *d = open_deaths(&a.files, &count, &status);
-    find_bundles(d, count);
-    size_t opened = count;
-    count = move_duplicates_back(d, count);
-    struct death *first = d && count ? first_of(d, count) : NULL;
-    if (first) first->first = true;
-    if (count) qsort(d, count, sizeof *d, by_time);
-    if (count) status = worse(status, print_deaths(&a, d, count, first ? d : NULL, opened - count));
-    for (size_t i = 0; i < opened; i++) status = worse(status, close_partly_read(d[i].file, d[i].path));
-    free(d);
-    return status;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr crash: crash.c decides which process died first, crash_print.c prints for people, crash_json.c for programs. */
+/* What files tell of deaths: crash.c says how a process ended and which was the first, crash_print.c prints one for
+ * people, crash_json.c for programs, thread_lines.c its threads. The verb is in deaths/. */
 #ifndef FDRI_TOOLS_CRASH_H
 #define FDRI_TOOLS_CRASH_H
 
@@ -22,8 +23,9 @@ struct death {
 /* Opens all that can be opened, and frees the list; a file that cannot costs one line. NULL: out of memory. The caller
  * closes the files and frees the rows. */
 struct death *open_deaths(struct file_list *list, size_t *count, int *status);
-/* The first death: the first fault, as faults cause other deaths. Without a fault: a killed process last seen before
- * the first request to end; else the process with the first request. NULL: none died. */
+/* The first death: the first fault, as faults cause other deaths, unless a killed process was gone before it. Without a
+ * fault: a killed process last seen before the first request to end; else the process with the first request. NULL:
+ * none died. */
 struct death *first_of(struct death *d, size_t count);
 /* True for files of one recording of one process: two snapshots, or a bundle and its copy. */
 bool same_recording(const struct fdr_file_info *a, const struct fdr_file_info *b);
@@ -48,6 +50,9 @@ struct past_event {
 /* Stores the newest events of a location, at most `most`, the oldest of them first. Returns their number. */
 size_t newest_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct past_event *event,
                      size_t most);
+/* The same without calls of functions that system headers define. */
+size_t newest_own_events(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct past_event *event,
+                         size_t most);
 
 /* Prints the call stack of a thread of fdr_crash_threads: one line a frame, at most `most` frames that are not
  * inlined. */
@@ -56,7 +61,16 @@ json_t *frames_json(struct fdr_file *file, size_t thread);
 /* True if callers of the last frame are missing: the stack was larger than its stored part. */
 bool stack_is_cut(struct fdr_file *file, size_t thread);
 
-/* living: the newest events also of a process that did not die. */
-int print_crash(const struct death *d, bool living);
+struct crash_shown {
+    bool all;       /* the newest events also of a process that did not die, and calls of system headers */
+    bool registers; /* of the dying thread */
+};
+void print_crash(const struct death *d, const struct crash_shown *shown);
+/* ---- thread_lines.c ---- */
+/* The thread with one name: its name in the recording, else the kernel's. */
+void print_thread_name(const char *before, const struct fdr_file *file, uint32_t tid, const char *behind);
+void print_open_regions(const struct fdr_file *file, const struct fdr_location_info *l, uint64_t end_ns);
+/* The threads that did not die, alike ones together. */
+void print_other_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead);
 json_t *crash_json(const struct death *d);
 #endif

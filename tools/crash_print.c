@@ -22,17 +22,6 @@ static const char *clock_text(uint64_t realtime_ns, char *text, size_t bytes)
     return text;
 }
 
-/* Prints the thread with one name: its name in the recording, else the kernel's. */
-static void print_thread(const char *before, const struct fdr_file *file, uint32_t tid, const char *behind)
-{
-    const struct fdr_location_info *l = location_of_thread(file, tid);
-    const struct fdr_crash_thread_info *t;
-    const char *name = l ? l->name : "";
-    for (size_t i = 0, n = fdr_crash_threads(file, &t); i < n && !*name; i++)
-        if (t[i].tid == tid) name = t[i].name;
-    printf("%sthread %u%s%s%s", before, tid, *name ? " " : "", plain_name(name), behind);
-}
-
 /* ---- what died ---------------------------------------------------------------------------------------------- */
 
 static void print_text(const struct fdr_file *file, const char *name, const char *label)
@@ -95,7 +84,7 @@ static void print_head(const struct death *d)
     printf("%s\n", plain_name(d->path));
     if (i->has_cause)
         printf("died of    %s", describe_cause(d->file, &c, cause, sizeof cause)),
-            print_thread(" in ", d->file, c.tid, "\n");
+            print_thread_name(" in ", d->file, c.tid, "\n");
     else if (d->kind == KILLED) print_unseen_end(i);
     else
         printf("died       not: %s\n", d->kind == ALIVE ? "it is running"
@@ -159,70 +148,12 @@ void print_frames(struct fdr_file *file, size_t thread, size_t most)
 static void print_registers(const struct fdr_file *file, const struct fdr_crash_thread_info *t)
 {
     if (t->register_count && fdr_crash_register_name(t->machine, 0))
-        print_thread("\nregisters of ", file, t->tid, "\n");
+        print_thread_name("\nregisters of ", file, t->tid, "\n");
     for (size_t i = 0; i < t->register_count; i++) {
         const char *name = fdr_crash_register_name(t->machine, i);
         if (!name) break;
         printf("%s%8s %016" PRIx64, i % 4 ? "" : "  ", name, t->registers[i]);
         if (i % 4 == 3 || i + 1 == t->register_count) putchar('\n');
-    }
-}
-
-static void print_open(const struct fdr_file *file, const struct fdr_location_info *l, uint64_t end_ns)
-{
-    char text[HUMAN_BYTES];
-    for (size_t i = 0; i < l->open_count; i++) {
-        const uint64_t enter = l->open[i].enter_ns;
-        printf("  %*s%s", (int)(i < 20 ? 2 * i : 40), "", plain_shown(file, l->open[i].region));
-        if (l->open[i].untimed) printf(", only counted\n");
-        else printf(", for %s\n", human_time(text, end_ns > enter ? end_ns - enter : 0));
-    }
-    if (!l->open_count) printf("  (no region open)\n");
-}
-
-static void print_unanswered(const struct fdr_file *file, uint32_t tid)
-{
-    char name[48], line[256] = "?";
-    snprintf(name, sizeof name, "task/%u/syscall", tid);
-    const char *call = fdr_crash_text(file, name, NULL);
-    snprintf(name, sizeof name, "task/%u/stat", tid);
-    const char *stat = fdr_crash_text(file, name, NULL), *state = stat ? strrchr(stat, ')') : NULL;
-    if (call) snprintf(line, sizeof line, "%.*s", (int)strcspn(call, "\n"), call);
-    bool known = state && state[1] && state[2] > ' ' && state[2] < 0x7f;
-    printf("  it did not answer: state %c, system call %s\n", known ? state[2] : '?', plain_name(line));
-}
-
-/* Another thread goes on until it answers or the file is copied. Its stack and its open regions have no time of their
- * own, but both lie between the cause and its newest event. */
-static void print_two_moments(const struct fdr_location_info *l, uint64_t end_ns)
-{
-    char text[HUMAN_BYTES];
-    if (l->moved_ns > end_ns)
-        printf("  (it went on for %s: its regions are those of the end, its stack may be older)\n",
-               human_time(text, l->moved_ns - end_ns));
-}
-
-static void print_threads(struct fdr_file *file, uint64_t end_ns, uint32_t dead)
-{
-    const struct fdr_crash_thread_info *t;
-    size_t count = fdr_crash_threads(file, &t);
-    for (size_t i = 0; i < count; i++) {
-        const struct fdr_location_info *l = location_of_thread(file, t[i].tid);
-        if (t[i].faulting) continue;
-        print_thread("\n", file, t[i].tid, "\n");
-        if (l) print_open(file, l, end_ns);
-        if (l) print_two_moments(l, end_ns);
-        if (t[i].own && !t[i].answered) printf("  a thread of fdr: it answers no signal\n");
-        else if (t[i].answered) print_frames(file, i, 12);
-        else print_unanswered(file, t[i].tid);
-    }
-    /* the bundle has no section, or more threads than the section holds */
-    for (size_t i = 0; i < fdr_location_count(file); i++) {
-        const struct fdr_location_info *l = fdr_location_info(file, i);
-        if (l->tid == dead || !is_without_stack(file, l)) continue;
-        print_thread("\n", file, l->tid, "\n");
-        print_open(file, l, end_ns);
-        if (count) printf("  its stack is missing: this bundle has the stacks of %zu threads\n", count);
     }
 }
 
@@ -242,12 +173,12 @@ static void print_event(const struct fdr_file *file, const struct fdr_read_event
     putchar('\n');
 }
 
-static void print_newest(struct fdr_file *file, const struct fdr_location_info *l, uint64_t end_ns)
+static void print_newest(struct fdr_file *file, const struct fdr_location_info *l, uint64_t end_ns, bool all)
 {
     struct past_event *e = calloc(CRASH_EVENTS, sizeof *e);
-    size_t count = e ? newest_events(file, l->id, end_ns, e, CRASH_EVENTS) : 0;
+    size_t count = e ? (all ? newest_events : newest_own_events)(file, l->id, end_ns, e, CRASH_EVENTS) : 0;
     printf("\nthe newest %zu events of ", count);
-    print_thread("", file, l->tid, "\n");
+    print_thread_name("", file, l->tid, "\n");
     for (size_t i = 0; i < count; i++) print_event(file, &e[i].e, end_ns);
     free(e);
 }
@@ -315,7 +246,7 @@ static void print_before(struct fdr_file *file, const struct fdr_location_info *
                    {1000000000, 100000000, 4},
                    {60000000000, 1000000000, 2}};
     uint64_t reach = end_ns > l->from_ns ? end_ns - l->from_ns : 0;
-    print_thread("\nwhat came before, calls that ended in ", file, l->tid, "\n");
+    print_thread_name("\nwhat came before, calls that ended in ", file, l->tid, "\n");
     for (size_t i = 0; i < 5 && stretch[i].to < reach; i++)
         print_stretch(file, l->id, end_ns, stretch[i].from < reach ? stretch[i].from : reach, stretch[i].to,
                       stretch[i].depth);
@@ -360,7 +291,7 @@ static void print_cut_map(const struct fdr_file *file)
                more);
 }
 
-int print_crash(const struct death *d, bool living)
+void print_crash(const struct death *d, const struct crash_shown *shown)
 {
     const struct fdr_crash_thread_info *t;
     const struct fdr_file_info *i = fdr_file_info(d->file);
@@ -369,20 +300,21 @@ int print_crash(const struct death *d, bool living)
     uint64_t end_ns = i->has_cause ? c.time_ns : i->last_ns;
     print_head(d);
     if (fdr_crash_threads(d->file, &t) && t[0].faulting) {
-        print_thread("\nwhere, ", d->file, t[0].tid, "\n");
+        print_thread_name("\nwhere, ", d->file, t[0].tid, "\n");
         print_frames(d->file, 0, 64);
     }
-    if (l) print_thread("\nopen regions of ", d->file, l->tid, ", outermost first\n"), print_open(d->file, l, end_ns);
-    if (fdr_crash_threads(d->file, &t) && t[0].faulting) print_registers(d->file, &t[0]);
-    print_threads(d->file, end_ns, c.tid);
-    bool dead = d->kind <= KILLED || living;
+    if (l)
+        print_thread_name("\nopen regions of ", d->file, l->tid, ", outermost first\n"),
+            print_open_regions(d->file, l, end_ns);
+    if (shown->registers && fdr_crash_threads(d->file, &t) && t[0].faulting) print_registers(d->file, &t[0]);
+    print_other_threads(d->file, end_ns, c.tid);
+    bool dead = d->kind <= KILLED || shown->all;
     if (!l && dead) l = last_location(d->file); /* the thread with the newest event */
     if (!dead)
         printf("\nnothing died, so there are no last events to show; fdr %s tells what stands out, --all shows the "
                "newest events\n",
                plain_name(d->path));
-    if (l && dead) print_newest(d->file, l, end_ns), print_before(d->file, l, end_ns);
+    if (l && dead) print_newest(d->file, l, end_ns, shown->all), print_before(d->file, l, end_ns);
     print_metrics(d->file);
     print_cut_map(d->file);
-    return DONE;
 }

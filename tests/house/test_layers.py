@@ -87,7 +87,8 @@ ROOMS = {
         "tools/common": "tools/common/verbs.h", "tools/replay": "tools/replay/event_stream.h",
         "tools/html/view": "tools/html/view/view_window.h", "tools/sql": "tools/sql/sql_tables.h", "tools": None,
         "tools/findings": "tools/findings/findings.h", "tools/story": "tools/story/story.h",
-        "tools/hang": "tools/hang/job_facts.h", "tools/html": "tools/html/page.h",
+        "tools/hang": "tools/hang/job_facts.h", "tools/deaths": "tools/deaths/deaths.h",
+        "tools/html": "tools/html/page.h",
     },
     "adapters": {
         "adapters": None, "adapters/io": "adapters/io/io_adapter.h", "adapters/mpi": "adapters/mpi/adapter.h",

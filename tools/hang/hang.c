@@ -15,7 +15,7 @@
 #include "tools/hang/standing_threads.h"
 #include "tools/hang/verdict.h"
 
-enum { UNDECIDED_STATUS = 3, SYMBOLS_MOST = 16 };
+enum { SYMBOLS_MOST = 16 };
 
 struct arguments {
     char **paths;
@@ -135,6 +135,24 @@ static int report_job(struct standing *s, const struct arguments *a)
     return status;
 }
 
+/* Threads that seem to stand are looked at twice: what waits anew goes on. */
+static int report_threads(struct standing *s, const struct arguments *a)
+{
+    struct fdr_file **earlier = NULL;
+    find_stuck_threads(s, a->limit_ns);
+    if (s->count) earlier = calloc(s->processes + 1, sizeof *earlier);
+    if (earlier) {
+        look_again(s->process, earlier, s->processes);
+        for (size_t i = 0; i < s->processes; i++) s->process[i].earlier = earlier[i];
+        find_stuck_threads(s, a->limit_ns);
+    }
+    int status = show_standing(s, a->json);
+    for (size_t i = 0; earlier && i < s->processes; i++)
+        if (earlier[i]) fdr_file_close(earlier[i]);
+    free(earlier);
+    return status;
+}
+
 static bool open_all(struct standing *s, const struct names *n, int *damage)
 {
     s->process = calloc(n->count + 1, sizeof *s->process);
@@ -189,13 +207,13 @@ int verb_hang(int argc, char **argv)
     set_end_from_host(&s);
     if (!good) status = COULD_NOT;
     else if (ranks) status = report_job(&s, &a);
-    else if (s.processes) status = report_standing(&s, a.limit_ns, a.json);
+    else if (s.processes) status = report_threads(&s, &a);
     static const char *const next[] = {"findings", "html -o page.html", NULL};
     if (!a.json && s.processes) print_hint(next, a.count == 1 ? plain_name(a.paths[0]) : "FILE...");
     for (size_t i = 0; i < s.processes + s.left_out; i++)
         damage = worse(damage, close_partly_read(s.process[i].file, s.process[i].path));
     free_standing(&s);
     free_names(&names);
-    if (ranks && (status || damage == DIFFERENT)) return status; /* damage is no hang */
+    if (good && s.processes && (status || damage == DIFFERENT)) return status; /* damage is no hang */
     return worse(status, damage);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes without MPI: the threads that make no progress in open regions, the region that most of them are in, and
- * the ranks missing there. Threads that wait for work are idle: they come last, in one line. */
+ * the ranks missing there. Threads that wait for work, or compute, come last, a line for each process. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,30 +82,13 @@ const struct fdr_task_info *task_of(const struct fdr_file *file, uint32_t tid)
     return NULL;
 }
 
-static bool add(struct stuck **list, size_t *count, const struct process *p, const struct fdr_location_info *l,
-                uint64_t since, uint64_t stood)
+static bool add(struct stuck **list, size_t *count, const struct stuck *s)
 {
     struct stuck *wider = realloc(*list, (*count + 1) * sizeof *wider);
     if (!wider) return false;
     *list = wider;
-    struct stuck *s = &wider[(*count)++];
-    *s = (struct stuck){
-        .process = p, .location = l, .task = task_of(p->file, l->tid), .stood_ns = stood, .since_real_ns = since};
-    snprintf(s->region, sizeof s->region, "%s", region_name(p->file, l->open[l->open_count - 1].region));
+    wider[(*count)++] = *s;
     return true;
-}
-
-bool is_stopped(const struct fdr_task_info *t) { return t && (t->state == 'T' || t->state == 't' || t->frozen); }
-
-/* Idle are threads that wait for work. Those of a stopped process cannot take any. The thread that the watchdog
- * reported was not idle. Other files do not show it. */
-static bool is_idle(const struct process *p, size_t index)
-{
-    const struct fdr_file_info *info = fdr_file_info(p->file);
-    const struct fdr_location_info *l = fdr_location_info(p->file, index);
-    bool by_watchdog = !strcmp(info->reason_kind, "watchdog") && info->trigger_location != l->id;
-    if (!p->looked_at && !by_watchdog) return false;
-    return !is_stopped(task_of(p->file, l->tid)) && fdr_location_idle(p->file, index) == 1;
 }
 
 /* The time after which a thread counts as hanging: 1 s. The file does not have FDR_WATCHDOG; the threads it found have
@@ -117,11 +100,33 @@ static uint64_t usual_limit(const struct fdr_file_info *info)
     return found && info->trigger_value / 3 < second ? info->trigger_value / 3 : second;
 }
 
-/* limit NOT_SAID: the usual one. */
-static void find_stuck(struct standing *v, struct process *p, uint64_t limit)
+static void add_standing(struct standing *v, struct process *p, size_t index, bool time_was_given)
 {
     const struct fdr_file_info *info = fdr_file_info(p->file);
-    if (limit == NOT_SAID) limit = usual_limit(info);
+    const struct fdr_location_info *l = fdr_location_info(p->file, index);
+    uint64_t moved = real_of(info, l->moved_ns > l->to_ns ? l->moved_ns : l->to_ns);
+    struct stuck s = {.judgement = judge_standing(p, index, time_was_given),
+                      .process = p,
+                      .location = l,
+                      .task = task_of(p->file, l->tid),
+                      .stood_ns = p->end_real_ns > moved ? p->end_real_ns - moved : 0,
+                      .since_real_ns = moved};
+    snprintf(s.region, sizeof s.region, "%s", region_name(p->file, l->open[l->open_count - 1].region));
+    if (s.judgement < STANDS_UNKNOWN) {
+        add(&v->quiet, &v->quiet_count, &s);
+        return;
+    }
+    p->stuck += add(&v->stuck, &v->count, &s);
+    v->hanging += s.judgement == STANDS_HANGS;
+}
+
+/* limit NOT_SAID: the usual one. */
+static void find_in_process(struct standing *v, struct process *p, uint64_t limit)
+{
+    const struct fdr_file_info *info = fdr_file_info(p->file);
+    bool time_was_given = limit != NOT_SAID;
+    if (!time_was_given) limit = usual_limit(info);
+    p->threads = p->stuck = p->unknown_threads = 0;
     for (size_t i = 0; i < fdr_location_count(p->file); i++) {
         const struct fdr_location_info *l = fdr_location_info(p->file, i);
         if (!l->live || l->open_count == 0 || l->parent != UINT32_MAX) continue;
@@ -131,19 +136,17 @@ static void find_stuck(struct standing *v, struct process *p, uint64_t limit)
         }
         p->threads++;
         uint64_t moved = real_of(info, l->moved_ns > l->to_ns ? l->moved_ns : l->to_ns);
-        uint64_t stood = p->end_real_ns > moved ? p->end_real_ns - moved : 0;
-        if (stood < limit) continue;
-        if (is_idle(p, i)) add(&v->idle, &v->idle_count, p, l, moved, stood);
-        else p->stuck += add(&v->stuck, &v->count, p, l, moved, stood);
+        if ((p->end_real_ns > moved ? p->end_real_ns - moved : 0) >= limit) add_standing(v, p, i, time_was_given);
     }
     int world = world_size(p->file);
     if (info->rank >= 0) v->ranks.rank[v->ranks.count++] = info->rank;
     if (world > v->ranks.world) v->ranks.world = world;
 }
 
-static int by_since(const void *x, const void *y)
+static int by_judgement(const void *x, const void *y)
 {
     const struct stuck *a = x, *b = y;
+    if (a->judgement != b->judgement) return a->judgement > b->judgement ? -1 : 1;
     if (a->since_real_ns != b->since_real_ns) return a->since_real_ns < b->since_real_ns ? -1 : 1;
     return 0;
 }
@@ -256,7 +259,7 @@ static void print_path(const struct stuck *s)
 
 static void print_stuck(const struct standing *v, const struct stuck *s, bool with_stack)
 {
-    char stood[HUMAN_BYTES], name[HUMAN_BYTES];
+    char stood[HUMAN_BYTES], name[HUMAN_BYTES], why[160];
     const struct fdr_file_info *info = fdr_file_info(s->process->file);
     print_process(s->process);
     printf(", thread %u%s%s: for %s%s (since %+.6f s%s%s)", s->location->tid, name_of_thread(s)[0] ? " " : "",
@@ -266,6 +269,7 @@ static void print_stuck(const struct standing *v, const struct stuck *s, bool wi
            info->has_cause && info->cause_signal ? signal_name(info->cause_signal, name) : "");
     print_task(s);
     putchar('\n');
+    if (s->judgement == STANDS_UNKNOWN) printf("    undecided: %s\n", why_unknown(s, why));
     print_path(s);
     size_t stack = with_stack ? stack_of(s) : SIZE_MAX;
     if (stack != SIZE_MAX) print_frames(s->process->file, stack, 16);
@@ -319,23 +323,36 @@ static void print_given_times(const struct standing *v)
     }
 }
 
-/* "idle: pid 12 on vm: 3 threads wait for work: bio_close (condition), ...". */
-static void print_idle(const struct standing *v)
+/* "3 threads wait for work: 14 bio_close (condition), ..." */
+static void print_names(const struct standing *v, size_t from, size_t end, enum standing_judgement what)
 {
     enum { NAMES = 6 };
-    for (size_t i = 0, end; i < v->idle_count; i = end) {
-        for (end = i; end < v->idle_count && v->idle[end].process == v->idle[i].process;) end++;
-        printf("idle: ");
-        print_process(v->idle[i].process);
-        printf(": %zu thread%s for work:", end - i, end - i == 1 ? " waits" : "s wait");
-        for (size_t k = i; k < end && k < i + NAMES; k++) {
-            const struct stuck *s = &v->idle[k];
-            const char *name = name_of_thread(s);
-            printf("%s %u%s%s", k > i ? "," : "", s->location->tid, *name ? " " : "", plain_name(name));
-            if (s->task && s->task->waits_for[0]) printf(" (%s)", s->task->waits_for);
-        }
-        if (end - i > NAMES) printf(", and %zu more", end - i - NAMES);
-        putchar('\n');
+    size_t told = 0;
+    for (size_t k = from; k < end; k++) {
+        const struct stuck *s = &v->quiet[k];
+        const char *name = name_of_thread(s);
+        if (s->judgement != what || told++ >= NAMES) continue;
+        printf("%s %u%s%s", told > 1 ? "," : "", s->location->tid, *name ? " " : "", plain_name(name));
+        if (what == STANDS_COMPUTES) printf(" in %s", plain_name(s->region));
+        else if (s->task && s->task->waits_for[0]) printf(" (%s)", s->task->waits_for);
+    }
+    if (told > NAMES) printf(", and %zu more", told - NAMES);
+    putchar('\n');
+}
+
+/* "idle: pid 12 on vm: ..." */
+static void print_quiet(const struct standing *v, enum standing_judgement what)
+{
+    for (size_t i = 0, end; i < v->quiet_count; i = end) {
+        size_t count = 0;
+        for (end = i; end < v->quiet_count && v->quiet[end].process == v->quiet[i].process; end++)
+            count += v->quiet[end].judgement == what;
+        if (!count) continue;
+        printf(what == STANDS_IDLE ? "idle: " : "computing: ");
+        print_process(v->quiet[i].process);
+        if (what == STANDS_IDLE) printf(": %zu thread%s for work:", count, count == 1 ? " waits" : "s wait");
+        else printf(": %zu thread%s:", count, count == 1 ? " without events" : "s without events");
+        print_names(v, i, end, what);
     }
 }
 
@@ -352,38 +369,61 @@ void print_left_out(const struct standing *v)
     if (v->left_out) putchar('\n');
 }
 
+/* The first line: what is said of those that stand. */
+static void print_judgement(const struct standing *v)
+{
+    size_t threads = 0, unknown = v->count - v->hanging;
+    const char *s = v->processes == 1 ? "" : "es";
+    for (size_t i = 0; i < v->processes; i++) threads += v->process[i].threads;
+    if (v->hanging || !v->count)
+        printf("%s: %zu of %zu threads with open regions stand, in %zu process%s\n",
+               v->hanging ? "hangs" : "nothing hangs", v->hanging, threads, v->processes, s);
+    if (unknown)
+        printf("undecided: %zu of %zu threads with open regions stand, in %zu process%s; they may hang, or wait for work\n",
+               unknown, threads, v->processes, s);
+}
+
 static void print_report(const struct standing *v)
 {
-    size_t threads = 0;
-    for (size_t i = 0; i < v->processes; i++) threads += v->process[i].threads;
-    printf("%s: %zu of %zu threads with open regions stand, in %zu process%s\n", v->count ? "hangs" : "nothing hangs",
-           v->count, threads, v->processes, v->processes == 1 ? "" : "es");
+    print_judgement(v);
     for (size_t i = 0; i < v->count; i++) print_stuck(v, &v->stuck[i], i < STACKS_MOST);
     if (v->count > STACKS_MOST) printf("(stacks: of the first %d; --json has all)\n", STACKS_MOST);
     if (v->count && v->processes > 1) print_others(v, most_common_region(v));
-    print_idle(v);
+    print_quiet(v, STANDS_COMPUTES);
+    print_quiet(v, STANDS_IDLE);
     print_unseen(v);
     print_unknown_ends(v);
     print_given_times(v);
     print_left_out(v);
 }
 
+static void forget_standing(struct standing *v)
+{
+    free(v->stuck), free(v->quiet);
+    v->stuck = v->quiet = NULL;
+    v->count = v->hanging = v->quiet_count = v->ranks.count = 0;
+}
+
 void free_standing(struct standing *v)
 {
+    forget_standing(v);
     free(v->process);
     free(v->ranks.rank);
-    free(v->stuck);
-    free(v->idle);
 }
 
 /* ---- the door --------------------------------------------------------------------------------------------------- */
 
-int report_standing(struct standing *v, uint64_t limit_ns, bool json)
+void find_stuck_threads(struct standing *v, uint64_t limit_ns)
 {
-    for (size_t i = 0; i < v->processes; i++) find_stuck(v, &v->process[i], limit_ns);
+    forget_standing(v);
+    for (size_t i = 0; i < v->processes; i++) find_in_process(v, &v->process[i], limit_ns);
     sort_ranks(&v->ranks);
-    if (v->count) qsort(v->stuck, v->count, sizeof *v->stuck, by_since);
+    if (v->count) qsort(v->stuck, v->count, sizeof *v->stuck, by_judgement);
+}
+
+int show_standing(struct standing *v, bool json)
+{
     if (!json) print_report(v);
     int status = json ? print_standing_json(v) : finish_output();
-    return v->count ? worse(status, DIFFERENT) : status;
+    return v->hanging ? worse(status, DIFFERENT) : v->count ? worse(status, UNDECIDED_STATUS) : status;
 }

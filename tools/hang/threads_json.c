@@ -21,6 +21,7 @@ static json_t *identity_json(const struct process *p)
 static json_t *stuck_json(const struct stuck *s)
 {
     json_t *o = identity_json(s->process), *open = json_array();
+    char why[160];
     for (size_t i = 0; i < s->location->open_count; i++)
         json_array_append_new(open, json_text(region_name(s->process->file, s->location->open[i].region)));
     json_object_set_new(o, "location", json_u64(s->location->id));
@@ -37,6 +38,8 @@ static json_t *stuck_json(const struct stuck *s)
     json_object_set_new(o, "waits_for", s->task && s->task->waits_for[0] ? json_text(s->task->waits_for) : json_null());
     json_object_set_new(o, "lock_owner", s->task && s->task->lock_owner ? json_u64(s->task->lock_owner) : json_null());
     json_object_set_new(o, "cut", json_boolean(stack != SIZE_MAX && stack_is_cut(s->process->file, stack)));
+    json_object_set_new(o, "judgement", json_text(standing_name[s->judgement]));
+    json_object_set_new(o, "why", s->judgement == STANDS_UNKNOWN ? json_text(why_unknown(s, why)) : json_null());
     return o;
 }
 
@@ -60,8 +63,9 @@ static const struct stuck *standing_at(const struct stuck *list, size_t count, c
 
 static json_t *thread_json(const struct standing *v, const struct process *p, const struct fdr_location_info *l)
 {
-    const struct stuck *s = standing_at(v->stuck, v->count, l), *idle = standing_at(v->idle, v->idle_count, l);
-    const struct stuck *either = s ? s : idle;
+    const struct stuck *s = standing_at(v->stuck, v->count, l), *quiet = standing_at(v->quiet, v->quiet_count, l);
+    const struct stuck *either = s ? s : quiet;
+    bool idle = quiet && quiet->judgement == STANDS_IDLE;
     size_t stack = either ? stack_of(either) : SIZE_MAX;
     json_t *o = json_object(), *path = json_array();
     for (size_t i = 0; i < l->open_count; i++)
@@ -96,7 +100,7 @@ static json_t *hang_json(const struct stuck *s)
     int rank = fdr_file_info(s->process->file)->rank;
     json_t *o = identity_json(s->process), *behind = json_array();
     if (rank >= 0) json_array_append_new(behind, json_pack("[i,i]", rank, rank));
-    json_object_set_new(o, "judgement", json_text("hang"));
+    json_object_set_new(o, "judgement", json_text(standing_name[s->judgement]));
     json_object_set_new(o, "kind", json_text(kind_of(s)));
     json_object_set_new(o, "behind", behind);
     json_object_set_new(o, "waiting", json_array());
@@ -106,6 +110,23 @@ static json_t *hang_json(const struct stuck *s)
     json_object_set_new(o, "tid", json_u64(s->location->tid));
     json_object_set_new(o, "since_s", json_f64((double)s->stood_ns / 1e9));
     return o;
+}
+
+static bool any_computes(const struct standing *v)
+{
+    for (size_t i = 0; i < v->quiet_count; i++)
+        if (v->quiet[i].judgement == STANDS_COMPUTES) return true;
+    return false;
+}
+
+/* Also sets why it is judged so. */
+static const char *judgement_of(const struct standing *v, const char **why, char text[160])
+{
+    *why = "no thread has stood for longer than --for";
+    if (v->hanging) *why = "threads have stood for longer than --for, and are not idle";
+    else if (v->count) *why = why_unknown(v->stuck, text);
+    else if (any_computes(v)) *why = "threads without events use processor time";
+    return v->hanging ? "hang" : v->count ? "undecided" : any_computes(v) ? "slow" : "none";
 }
 
 static void sentence(const struct standing *v, char *text, size_t bytes)
@@ -123,14 +144,13 @@ static void sentence(const struct standing *v, char *text, size_t bytes)
 static void set_verdict(json_t *o, const struct standing *v)
 {
     json_t *hangs = json_array(), *processes = json_array();
-    char text[512];
+    char text[512], reason[160];
+    const char *why;
     sentence(v, text, sizeof text);
     for (size_t i = 0; i < v->count; i++) json_array_append_new(hangs, hang_json(&v->stuck[i]));
     for (size_t i = 0; i < v->processes; i++) json_array_append_new(processes, process_json(v, &v->process[i]));
-    json_object_set_new(o, "judgement", json_text(v->count ? "hang" : "none"));
-    json_object_set_new(o, "why",
-                        json_text(v->count ? "threads have stood for longer than --for, and are not idle"
-                                           : "no thread has stood for longer than --for"));
+    json_object_set_new(o, "judgement", json_text(judgement_of(v, &why, reason)));
+    json_object_set_new(o, "why", json_text(why));
     json_object_set_new(o, "sentence", json_text(text));
     json_object_set_new(o, "hangs", hangs);
     json_object_set_new(o, "classes", json_array());
@@ -146,11 +166,13 @@ int print_standing_json(const struct standing *v)
     enum { MISSING_LISTED = 4096 };
     uint64_t count = 0, unknown = 0;
     json_t *o = json_object(), *stuck = json_array(), *absent = json_array(), *missing = json_array(),
-           *left_out = json_array(), *idle = json_array(), *unseen = json_array();
-    for (size_t i = 0; i < v->idle_count; i++) json_array_append_new(idle, stuck_json(&v->idle[i]));
+           *left_out = json_array(), *idle = json_array(), *computing = json_array(), *unseen = json_array();
+    for (size_t i = 0; i < v->quiet_count; i++)
+        json_array_append_new(v->quiet[i].judgement == STANDS_IDLE ? idle : computing, stuck_json(&v->quiet[i]));
     for (size_t i = 0; i < v->processes; i++)
         if (v->process[i].unseen[0]) json_array_append_new(unseen, json_text(v->process[i].unseen));
     json_object_set_new(o, "idle", idle);
+    json_object_set_new(o, "computing", computing);
     json_object_set_new(o, "unseen", unseen);
     for (size_t i = 0; i < v->count; i++) json_array_append_new(stuck, stuck_json(&v->stuck[i]));
     for (size_t i = 0; region && i < v->processes; i++)

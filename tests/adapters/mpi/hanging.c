@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An MPI program that hangs in the way of its argument, after some healthy rounds. Rank 1 is the one to blame. */
+/* An MPI program that hangs, or dies, in the way of its argument, after some healthy rounds. Rank 1 is the one to blame.
+ * With a C++ compiler a thread of it throws. */
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
@@ -49,30 +50,80 @@ static void wait_all(int from)
     MPI_Waitall(2, r, done);
 }
 
-static void go_wrong(const char *how)
+static void *throws(void *unused)
+{
+#ifdef __cplusplus
+    throw "lost";
+#endif
+    return unused;
+}
+
+/* The others have waited for a while when it dies. */
+static void die_late(const char *how)
+{
+    pthread_t t;
+    sleep(1);
+    if (!strcmp(how, "segv")) *(int *volatile)16 = 1;
+    if (!strcmp(how, "abort")) abort();
+    if (!strcmp(how, "kill")) raise(SIGKILL);
+    if (!strcmp(how, "throw")) pthread_create(&t, NULL, throws, NULL), pthread_join(t, NULL);
+}
+
+static void poll_for_ever(void)
+{
+    for (int there = 0; !there;) MPI_Iprobe(0, 99, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+}
+
+/* Rounds in which rank 1 takes a second longer than the others. */
+static void go_slowly(void)
+{
+    for (;;) {
+        if (rank == 1) sleep(1);
+        all();
+    }
+}
+
+static void split_and_spin(void)
+{
+    MPI_Comm other;
+    MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &other);
+    while (rank == 1) turns++;
+    MPI_Barrier(other);
+}
+
+/* What more than one rank takes part in. */
+static void go_wrong_together(const char *how)
 {
     int x = 0;
-    MPI_Comm other;
     if (!strcmp(how, "healthy"))
         for (;;) all(), message_round();
+    if (!strcmp(how, "slow")) go_slowly();
     if (!strcmp(how, "circle")) receive((rank + 1) % size);
     if (!strcmp(how, "waitall") && rank < 2) wait_all(1 - rank);
     if (!strcmp(how, "pair") && rank < 2) receive(1 - rank);
     if (!strcmp(how, "mismatch") && rank == 1) MPI_Barrier(MPI_COMM_WORLD);
     if (!strcmp(how, "root")) MPI_Reduce(&rank, &x, 1, MPI_INT, MPI_SUM, rank == 1 ? 1 : 0, MPI_COMM_WORLD);
-    if (!strcmp(how, "split")) {
-        MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &other);
-        while (rank == 1) turns++;
-        MPI_Barrier(other);
+    if (!strcmp(how, "omit")) {
+        if (rank != 1) all();
+        MPI_Barrier(MPI_COMM_WORLD);
     }
+    if (!strcmp(how, "split")) split_and_spin();
+}
+
+__attribute__((noinline)) static void go_wrong(const char *how)
+{
+    go_wrong_together(how);
     if (rank != 1) return;
     if (!strcmp(how, "compute"))
         for (;;) turns++;
+    if (!strcmp(how, "poll")) poll_for_ever();
+    if (!strcmp(how, "pause"))
+        for (;;) pause();
     if (!strcmp(how, "stop")) raise(SIGSTOP);
-    if (!strcmp(how, "kill")) raise(SIGKILL);
     if (!strcmp(how, "lock")) pthread_mutex_lock(&lock), pthread_mutex_lock(&lock);
     if (!strcmp(how, "io")) read_for_ever();
     if (!strcmp(how, "skip")) MPI_Finalize(), exit(0);
+    die_late(how);
 }
 
 int main(int argc, char **argv)

@@ -89,7 +89,7 @@ dies()
 {
     rm -f ./*.crash.fdr
     { (ulimit -c 0; "./$1" || true); } 2>/dev/null
-    "$fdr" crash --full-names ./*.crash.fdr >out.txt
+    "$fdr" crash --registers --full-names ./*.crash.fdr >out.txt
     "$fdr" crash --json ./*.crash.fdr | python3 compare.py "${@:2}" || { echo "FAIL: $what"; bad=1; }
 }
 

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# ctest: label=tools timeout=300 excuse=MPI promise=P7
+"""P7: one rank of a real job dies of a fault, of abort, or is killed. With each installed MPI fdr crash names that rank, the
+cause and the place in five lines, and says how the others ended and what they waited for."""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import test_mpi_messages as messages
+
+FDR, LIBRARY = messages.FDR, messages.LIBRARY
+# how rank 1 dies, what the first line says of it
+RUNS = [("segv", r"SIGSEGV \(address not mapped: 0x10\) in die_late at hanging\.c:\d+"),
+        ("abort", r"SIGABRT \(abort\) in die_late at hanging\.c:\d+"),
+        ("kill", "an unseen cause, no handler ran: SIGKILL, the OOM killer or _exit")]
+bad = []
+
+
+def ask(*words):
+    done = subprocess.run([FDR, *words], capture_output=True, text=True, check=False)
+    if done.returncode > 1:
+        bad.append(f"fdr {' '.join(words)}: status {done.returncode}: {done.stderr[-300:]}")
+    return done.stdout
+
+
+def check_lines(what, lines, first):
+    expected = [rf"first      rank 1: {first}; it was in .+",
+                r"evidence   (it is the only one that died by itself|no handler saw its end|2 faulted; its fault came).*",
+                r"the others .*\((rank 0|ranks 0).*"]
+    for n, pattern in enumerate(expected):
+        if n >= len(lines) or not re.fullmatch(pattern, lines[n]):
+            bad.append(f"{what}: line {n + 1} is not '{pattern}': {lines[:6]}")
+    if not any(re.match(r"meanwhile  2 waiting in MPI_Allreduce #5 on MPI_COMM_WORLD \(ranks 0, 2\)", x) for x in lines):
+        bad.append(f"{what}: what the others did: {lines[:6]}")
+
+
+def one(launcher, program, how, first):
+    what = f"{launcher}, {how}"
+    with tempfile.TemporaryDirectory() as folder:
+        command = [launcher, "-n", "3", "env", f"LD_PRELOAD={LIBRARY}", program, how]
+        subprocess.run(command, env=messages.environment(folder, "4M") | {"FDR_CRASH_DEADLINE": "60s"}, check=False,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, timeout=120)
+        files = sorted(glob.glob(f"{folder}/*.fdr"))
+        if len(files) != 3:
+            bad.append(f"{what}: {files}")
+            return
+        text = ask("crash", *files)
+        check_lines(what, text.splitlines(), first)
+        deaths = json.loads(ask("crash", "--json", *files))
+        if [d["rank"] for d in deaths if d["first"]] != [1] or deaths[0]["rank"] != 1:
+            bad.append(f"{what}: {[(d['rank'], d['first']) for d in deaths]}")
+        print("\n".join([f"{what}:"] + text.splitlines()[:5]))
+
+
+def main():
+    if not os.path.exists(FDR) or not os.path.exists(LIBRARY) or os.environ.get("FDR_SANITIZE"):
+        print("skipped: no fdr or no libfdr-mpi, or a sanitizer")
+        return 77
+    tried = 0
+    with tempfile.TemporaryDirectory() as work:
+        for cc, launcher in messages.LIBRARIES:
+            if not messages.there(cc) or not messages.there(launcher):
+                continue
+            program = os.path.join(work, cc)
+            source = os.path.join(messages.SOURCE, "tests/adapters/mpi/hanging.c")
+            subprocess.run([cc, "-g", "-O1", "-w", "-pthread", "-o", program, source], check=True)
+            for run in RUNS:
+                one(launcher, program, *run)
+            tried += 1
+    if not tried:
+        print("skipped: no MPI")
+        return 77
+    print("\n".join(bad))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
