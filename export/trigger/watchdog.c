@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The watchdog: a thread hangs if it has open regions and neither records nor counts anything for FDR_WATCHDOG, unless
- * it computes, waits for a processor, or waits for work (idle_threads.c). All threads found together get one snapshot;
+ * it computes, waits for a processor, or waits for work (idle_threads.c). In a call of MPI that the adapter's counters
+ * tell, it waits, whatever processor time it uses. All threads found together get one snapshot;
  * none gets a second one before it has moved. */
 #define _GNU_SOURCE
 #include <assert.h>
@@ -27,6 +28,7 @@
 #include "export/trigger/trigger.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
+#include "format/tallies/mpi_calls.h"
 #include "policies/idle.h"
 
 enum verdict { MOVES, STANDS, COMPUTES, IDLE, HANGS };
@@ -50,7 +52,29 @@ struct usage {
     uint64_t cpu_ns, delay_ns;
     char state;
     struct fdri_trigger_wait wait;
+    uint32_t mpi_region; /* the call of MPI that it waits in; 0: none */
 };
+
+/* The threads that wait in calls of MPI, as of the present look. */
+static struct {
+    uint32_t count;
+    struct fdri_tallies_mpi_call call[FDRI_TRIGGER_STACKS];
+} in_mpi;
+
+static void find_mpi_calls(void)
+{
+    struct fdri_tallies_cursor c = fdri_tallies_first(fdri_snapshot_view.base);
+    in_mpi.count = 0;
+    while (in_mpi.count < FDRI_TRIGGER_STACKS && fdri_tallies_next_call(&c, &in_mpi.call[in_mpi.count]))
+        in_mpi.count += in_mpi.call[in_mpi.count].waits;
+}
+
+static const struct fdri_tallies_mpi_call *mpi_call_of(uint32_t tid)
+{
+    for (uint32_t i = 0; i < in_mpi.count; i++)
+        if (in_mpi.call[i].tid == tid) return &in_mpi.call[i];
+    return NULL;
+}
 
 static bool usage_of(uint32_t tid, struct usage *u)
 {
@@ -144,7 +168,12 @@ FDRI_RACY static enum verdict judge(const struct watched *w, const struct fdri_a
     uint64_t passed = now - w->since_ns;
     if (!usage_of(l->tid, u)) return MOVES;
     uint64_t cpu = u->cpu_ns - w->cpu_ns, delay = u->delay_ns - w->delay_ns;
+    const struct fdri_tallies_mpi_call *mpi = mpi_call_of(l->tid);
     u->cpu_ns = cpu;
+    if (mpi && mpi->since_ns <= w->since_ns) {
+        u->mpi_region = mpi->region;
+        return HANGS;
+    }
     enum fdri_policies_meaning name = meaning_of_region(innermost(l));
     if (cpu > passed / 10 || u->state == 'R') return name == FDRI_POLICIES_MEANS_NOTHING ? COMPUTES : HANGS;
     if (cpu + delay > passed / 2) return COMPUTES;
@@ -173,7 +202,7 @@ FDRI_RACY static enum verdict check_location(const struct fdri_arena_location *l
     if (!(flags & FDRI_ARENA_LOCATION_LIVE) || (flags & FDRI_ARENA_LOCATION_LANE)) return MOVES;
     struct watched *w = watched_of(l);
     if (!w) return MOVES;
-    if (!depth) {
+    if (!depth && !mpi_call_of(l->tid)) { /* regions of MPI may be filtered */
         w->known = false;
         return MOVES;
     }
@@ -220,7 +249,8 @@ FDRI_RACY static void describe(struct fdri_snapshot_why *why, const struct fdri_
     char region[160] = "", lock[64];
     fdri_racy_copy(name, l->name, sizeof name); /* its thread may be writing it */
     name[sizeof name - 1] = 0;
-    fdri_trigger_describe((uint32_t)FDRI_ARENA_DEF_REGION << 24 | innermost(l), region, sizeof region);
+    uint32_t stands_in = u->mpi_region ? u->mpi_region : innermost(l);
+    fdri_trigger_describe((uint32_t)FDRI_ARENA_DEF_REGION << 24 | stands_in, region, sizeof region);
     describe_wait(&u->wait, lock, sizeof lock);
     why->value = stood;
     why->location = l->id;
@@ -257,6 +287,7 @@ FDRI_RACY static void report_hanging(uint64_t now)
     struct usage u;
     uint32_t hanging = 0, idle = 0;
     who.count = 0;
+    find_mpi_calls();
     why.tick = fdri_snapshot_tick_of(fdri_snapshot_view.ticks ? fdri_clock_ticks() : now);
     for (const struct fdri_arena_location *l = first_location(); l; l = location_at(l->next)) {
         enum verdict v = check_location(l, now, fdri_snapshot_view.watchdog_ns / 2, &u);
@@ -274,6 +305,7 @@ FDRI_RACY static bool any_hangs(uint64_t now)
 {
     struct usage u;
     bool found = false;
+    find_mpi_calls();
     for (const struct fdri_arena_location *l = first_location(); l; l = location_at(l->next))
         found |= check_location(l, now, fdri_snapshot_view.watchdog_ns, &u) == HANGS;
     return found;

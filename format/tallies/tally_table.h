@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tables of tallies: finding or making the row of a key, and reading a row that others may be writing.
+/* Tables of tallies: finding or making the row of a key, and reading a row that others may be writing. mpi_calls.h: the
+ * rows that say which calls of MPI threads are in.
  *
  * Pure functions on the layout of format/arena/tally_block.h; recorder/tally/ takes the memory, reader/account/ shows
  * the rows. No function waits, allocates or calls the system: find-or-make takes at most `probes` places, with at most

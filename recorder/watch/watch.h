@@ -3,7 +3,7 @@
  *
  *   watch.c         adding and removing triggers         watch_parse.c  a line of text to a trigger
  *   watch_seen.c    checks by recording threads          watch_poll.c   checks by the dumper thread
- *   watch_table.h   the table from region to triggers
+ *   watch_mpi.c     threads that stay in a call of MPI   watch_table.h  the table from region to triggers
  *
  * Neighbours: record/ calls the checks; names/ reports definitions; life/ starts and stops this; export/trigger/ takes
  * the snapshot. docs/TRIGGERS.md has the syntax. */

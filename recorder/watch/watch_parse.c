@@ -102,6 +102,14 @@ static const char *memory(struct words *w, struct fdri_watch *t)
     return good ? NULL : "expected: memory above SIZE, or above N%, N between 0 and 100";
 }
 
+static const char *stuck_in_mpi(struct words *w, struct fdri_watch *t)
+{
+    t->source = FDRI_WATCH_BY_MPI;
+    bool good = accept(w, "in") && accept(w, "mpi") && accept(w, "over");
+    return good && fdri_life_parse_duration(next_word(w), &t->ns) && t->ns ? NULL
+                                                                           : "expected: stuck in mpi over DURATION";
+}
+
 static const char *parse_keep(const char *text, struct fdri_export_trigger *t)
 {
     char *end;
@@ -133,8 +141,9 @@ static const char *source(struct words *w, struct fdri_watch *t)
 {
     if (accept(w, "api")) return t->source = FDRI_WATCH_BY_API, NULL;
     if (accept(w, "memory")) return memory(w, t);
+    if (accept(w, "stuck")) return stuck_in_mpi(w, t);
     int which = accept(w, "region") ? 1 : accept(w, "metric") ? 2 : accept(w, "event") ? 3 : 0;
-    if (!which) return "unknown source; known are region, metric, event, memory, api";
+    if (!which) return "unknown source; known are region, metric, event, memory, stuck, api";
     const char *glob = next_word(w);
     if (strlen(glob) >= sizeof t->glob) return "pattern longer than 199 bytes";
     strcpy(t->glob, glob);

@@ -27,7 +27,7 @@
 #include "recorder/watch/watch.h"
 #include "recorder/watch/watch_table.h"
 
-enum { OFTEN_NS = 100000000, LEAST_NS = 1000000, MANY_CALLS = 100 };
+enum { OFTEN_NS = 100000000, LEAST_NS = 1000000, MANY_CALLS = 100, MPI_NS = 1000000000 };
 
 static uint64_t to_ns(uint64_t ticks)
 {
@@ -240,11 +240,12 @@ static void look_for_function(struct fdri_watch_slot *s)
 /* The checks that the present triggers need. */
 struct plan {
     uint64_t stuck; /* how often open calls are looked at; UINT64_MAX: never */
+    uint64_t mpi;   /* the same of calls of MPI */
     bool memory, p99;
 };
 static struct plan needed_checks(void)
 {
-    struct plan p = {.stuck = UINT64_MAX};
+    struct plan p = {.stuck = UINT64_MAX, .mpi = UINT64_MAX};
     sigset_t old;
     fdri_watch_lock(&old);
     for (uint32_t i = 0; i < FDRI_EXPORT_TRIGGERS; i++) {
@@ -252,6 +253,8 @@ static struct plan needed_checks(void)
         if (fdri_watch_slots[i].state != FDRI_WATCH_USED) continue;
         if (w->source == FDRI_WATCH_BY_STUCK)
             p.stuck = fdri_bits_min(p.stuck, fdri_bits_min(OFTEN_NS, fdri_bits_max(w->ns / 4, LEAST_NS)));
+        if (w->source == FDRI_WATCH_BY_MPI)
+            p.mpi = fdri_bits_min(p.mpi, fdri_bits_min(MPI_NS, fdri_bits_max(w->ns / 4, LEAST_NS)));
         p.p99 |= w->source == FDRI_WATCH_BY_P99;
         p.memory |= w->source == FDRI_WATCH_BY_MEMORY;
     }
@@ -269,22 +272,24 @@ bool fdri_watch_names(uint32_t key)
     return false;
 }
 
-static bool is_due(uint64_t *last_ns, uint64_t now)
+static bool is_due(uint64_t *last_ns, uint64_t now, uint64_t every_ns)
 {
-    if (now - *last_ns < OFTEN_NS / 2) return false;
+    if (now - *last_ns < every_ns / 2) return false;
     *last_ns = now;
     return true;
 }
 
 uint64_t fdri_watch_poll(uint64_t now)
 {
-    static uint64_t memory_ns, p99_ns;
+    static uint64_t memory_ns, p99_ns, mpi_ns;
     fdri_watch_free_older();
     for (uint32_t i = 0; i < FDRI_EXPORT_TRIGGERS; i++) look_for_function(&fdri_watch_slots[i]);
     struct plan p = needed_checks();
-    if (p.memory && is_due(&memory_ns, now)) see_memory();
-    if (p.p99 && is_due(&p99_ns, now)) see_p99();
+    if (p.memory && is_due(&memory_ns, now, OFTEN_NS)) see_memory();
+    if (p.p99 && is_due(&p99_ns, now, OFTEN_NS)) see_p99();
     if (p.stuck != UINT64_MAX) see_stacks();
-    uint64_t every = p.memory || p.p99 ? fdri_bits_min(OFTEN_NS, p.stuck) : p.stuck;
+    if (p.mpi != UINT64_MAX && is_due(&mpi_ns, now, p.mpi)) fdri_watch_see_mpi(now);
+    uint64_t every = fdri_bits_min(p.stuck, p.mpi);
+    if (p.memory || p.p99) every = fdri_bits_min(OFTEN_NS, every);
     return every == UINT64_MAX ? every : now + every;
 }

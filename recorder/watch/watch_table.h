@@ -25,7 +25,8 @@ enum fdri_watch_source {
     FDRI_WATCH_BY_METRIC_RATE,
     FDRI_WATCH_BY_COUNT,
     FDRI_WATCH_BY_EVENT_RATE,
-    FDRI_WATCH_BY_MEMORY
+    FDRI_WATCH_BY_MEMORY,
+    FDRI_WATCH_BY_MPI
 };
 
 /* One trigger as parsed. */
@@ -34,7 +35,7 @@ struct fdri_watch {
     char glob[200];
     bool below, percent;
     double limit; /* metrics: value, or per second; p99: the factor; memory: bytes, or percent */
-    uint64_t ns;  /* regions: duration; rates: the period */
+    uint64_t ns;  /* regions, calls of MPI: duration; rates: the period */
     uint64_t count;
     struct fdri_export_trigger trigger;
 };
@@ -67,6 +68,7 @@ struct fdri_watch_slot {
     uint64_t spent, quiet_ns; /* atomic; rates: `count` at the last firing; no event counts until quiet_ns; 0: never */
     uint64_t paced_ns[FDRI_WATCH_PACED]; /* atomic; rates: times of events */
     uint64_t looked_tick;                /* stuck: time of the last complete check of open calls. Under the lock */
+    uint64_t looked_ns;                  /* stuck in mpi: the same, of CLOCK_MONOTONIC. Under the lock */
     bool hit;                            /* something matched. Under the lock */
     bool looked_for;                     /* the dumper thread knows whether some function matches. Under the lock */
     bool matched;                        /* all earlier definitions have been matched. Under the lock */
@@ -101,6 +103,7 @@ void fdri_watch_free_older(void);
 bool fdri_watch_of_regions(const struct fdri_watch *w);
 /* Recomputes the words that recording threads compare with, after thresholds changed. Under the lock. */
 void fdri_watch_thresholds(void);
+void fdri_watch_see_mpi(uint64_t now_ns); /* watch_mpi.c; for the dumper thread */
 void fdri_watch_lock(sigset_t *old);
 void fdri_watch_unlock(const sigset_t *old);
 

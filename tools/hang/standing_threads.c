@@ -29,20 +29,36 @@ bool killed_unseen(const struct process *p)
     return !info->reason[0] && !info->has_cause && !info->has_end;
 }
 
-/* True if another file of the same recording is better: a later one. Any file is better than the rest of a live file
- * that is over. */
-static bool covered_by_other_file(const struct standing *v, size_t i)
+static int by_recording(const struct process *p, const struct process *q)
 {
-    const struct process *p = &v->process[i];
-    const struct fdr_file_info *mine = fdr_file_info(p->file);
-    for (size_t k = 0; k < v->processes; k++) {
-        const struct process *q = &v->process[k];
-        const struct fdr_file_info *its = fdr_file_info(q->file);
-        if (k == i || !same_recording(mine, its)) continue;
-        bool better = q->end_real_ns == p->end_real_ns ? k < i : q->end_real_ns > p->end_real_ns;
-        if (mine->over == its->over ? better : mine->over) return true;
-    }
-    return false;
+    const struct fdr_file_info *a = fdr_file_info(p->file), *b = fdr_file_info(q->file);
+    if (a->pid != b->pid) return a->pid < b->pid ? -1 : 1;
+    if (a->created_realtime_ns != b->created_realtime_ns) return a->created_realtime_ns < b->created_realtime_ns ? -1 : 1;
+    return strcmp(a->host, b->host);
+}
+
+/* The best file of a recording first: the latest, but any file is better than the rest of a live file that is over. Of
+ * equal ones the first that was named. */
+static int by_worth(const void *x, const void *y)
+{
+    const struct process *const *p = x, *const *q = y;
+    int order = by_recording(*p, *q);
+    bool over = fdr_file_info((*p)->file)->over, other_over = fdr_file_info((*q)->file)->over;
+    if (order) return order;
+    if (over != other_over) return over ? 1 : -1;
+    if ((*p)->end_real_ns != (*q)->end_real_ns) return (*p)->end_real_ns > (*q)->end_real_ns ? -1 : 1;
+    return *p < *q ? -1 : *p > *q;
+}
+
+static bool mark_superseded(struct standing *v)
+{
+    struct process **sorted = calloc(v->processes + 1, sizeof *sorted);
+    if (!sorted) return false;
+    for (size_t i = 0; i < v->processes; i++) sorted[i] = &v->process[i];
+    if (v->processes) qsort(sorted, v->processes, sizeof *sorted, by_worth);
+    for (size_t i = 1; i < v->processes; i++) sorted[i]->superseded = by_recording(sorted[i - 1], sorted[i]) == 0;
+    free(sorted);
+    return true;
 }
 
 /* Keeps one file of each process, the newest. */
@@ -50,8 +66,10 @@ void leave_out_older(struct standing *v)
 {
     struct process *older = calloc(v->processes + 1, sizeof *older);
     size_t left = 0;
-    if (!older) return;
-    for (size_t i = 0; i < v->processes; i++) v->process[i].superseded = covered_by_other_file(v, i);
+    if (!older || !mark_superseded(v)) {
+        free(older);
+        return;
+    }
     for (size_t i = 0; i < v->processes; i++) {
         if (v->process[i].superseded) older[v->left_out++] = v->process[i];
         else v->process[left++] = v->process[i];
@@ -65,13 +83,15 @@ void leave_out_older(struct standing *v)
  * file of the same host. */
 void set_end_from_host(struct standing *v)
 {
-    for (size_t i = 0; i < v->processes; i++)
+    for (size_t i = 0; i < v->processes; i++) {
+        struct process *p = &v->process[i];
+        const struct fdr_file_info *a = fdr_file_info(p->file);
+        if (!killed_unseen(p) || a->alive_ns) continue;
         for (size_t j = 0; j < v->processes; j++) {
-            const struct fdr_file_info *a = fdr_file_info(v->process[i].file), *b = fdr_file_info(v->process[j].file);
-            if (strcmp(a->host, b->host) == 0 && killed_unseen(&v->process[i]) && !a->alive_ns &&
-                end_of(b) > v->process[i].end_real_ns)
-                v->process[i].end_real_ns = end_of(b);
+            const struct fdr_file_info *b = fdr_file_info(v->process[j].file);
+            if (strcmp(a->host, b->host) == 0 && end_of(b) > p->end_real_ns) p->end_real_ns = end_of(b);
         }
+    }
 }
 
 const struct fdr_task_info *task_of(const struct fdr_file *file, uint32_t tid)

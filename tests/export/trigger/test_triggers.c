@@ -3,6 +3,7 @@
 /* Triggers: each source fires when its condition holds and at no other time. Windows, hold-offs and caps hold, also for
  * triggers that are added and removed while threads record. */
 #include <fdr/fdr.h>
+#include <fdr/tally.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,9 @@
 #include "tests/support/wait_for_snapshots.h"
 #include "tests/support/observed_process.h"
 
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <fdr/reader.h>
 
@@ -524,6 +527,60 @@ static void triggers_on_regions_have_a_shorter_holdoff(void **state)
     }
 }
 
+/* ---- calls of MPI, as libfdr-mpi counts them ---- */
+
+/* The row of this thread. */
+static fdr_tally row_of_this_thread(void)
+{
+    const struct {
+        uint32_t tid, rest[5];
+    } key = {.tid = (uint32_t)syscall(SYS_gettid)};
+    fdr_tally row;
+    assert_int_equal(fdr_tally_make(FDR_TALLY_CALL, &key, &row), 0);
+    return row;
+}
+
+enum { WAITS_IN_COLLECTIVE = 5, WAITS_FOR_NOTHING = 9 };
+static void is_in_mpi(fdr_tally row, uint64_t calls, fdr_region region, unsigned kind, uint64_t since_ns)
+{
+    const uint64_t words[] = {calls << 20 | region, (since_ns & ~(uint64_t)0xffff) | (calls & 0xffff),
+                              (uint64_t)kind << 32 | (calls & 0xffff)};
+    assert_int_equal(fdr_tally_set_all(&row, 1, words), 0);
+}
+
+/* Once for each call that lasts so long; this thread runs, which does not matter. The times are made up, and lie ahead of
+ * those at which fdr's own thread looks. */
+static void stuck_in_mpi(void **state)
+{
+    const uint64_t second = 1000000000u, t0 = fdri_clock_ns(CLOCK_MONOTONIC) + 3600 * second;
+    (void)state;
+    start("late: stuck in mpi over 30s", NULL);
+    fdr_region in = fdr_region_define("MPI_Allreduce", "mpi:coll", 0), test = fdr_region_define("MPI_Test", "mpi:p2p", 0);
+    fdr_enter(in), fdr_leave(in);
+    fdr_tally row = row_of_this_thread();
+    is_in_mpi(row, 7, in, WAITS_IN_COLLECTIVE, t0);
+    fdri_watch_see_mpi(t0 + 29 * second);
+    assert_int_equal(fdr_trigger_count(1), 0);
+    fdri_watch_see_mpi(t0 + 31 * second);
+    assert_int_equal(fdr_trigger_count(1), 1);
+    assert_true(comes(1));
+    expect_reason("late", "MPI_Allreduce (mpi:coll:0): 31.000 s");
+    for (uint64_t s = 32; s < 100; s++) fdri_watch_see_mpi(t0 + s * second);
+    assert_int_equal(fdr_trigger_count(1), 1);
+    is_in_mpi(row, 8, test, WAITS_FOR_NOTHING, t0 + 100 * second);
+    fdri_watch_see_mpi(t0 + 200 * second);
+    assert_int_equal(fdr_trigger_count(1), 1);
+    is_in_mpi(row, 9, in, WAITS_IN_COLLECTIVE, t0 + 200 * second);
+    fdri_watch_see_mpi(t0 + 229 * second);
+    assert_int_equal(fdr_trigger_count(1), 1);
+    fdri_watch_see_mpi(t0 + 232 * second);
+    assert_int_equal(fdr_trigger_count(1), 2);
+    assert_int_equal(fdr_tally_set(row, 0, (uint64_t)10 << 20), 0); /* it is in no call */
+    fdri_watch_see_mpi(t0 + 900 * second);
+    assert_int_equal(fdr_trigger_count(1), 2);
+    forget_snapshots();
+}
+
 static void bad_lines(void **state)
 {
     (void)state;
@@ -552,6 +609,11 @@ static void bad_lines(void **state)
                                       "memory above 0%",
                                       "memory above 101%",
                                       "api extra",
+                                      "stuck",
+                                      "stuck in mpi",
+                                      "stuck in mpi over",
+                                      "stuck in mpi over 0s",
+                                      "stuck in io over 5s",
                                       "region x over 1ms keep 0",
                                       "region x over 1ms window",
                                       "",
@@ -744,6 +806,7 @@ int main(void)
                                        cmocka_unit_test(holdoff_and_cap),
                                        cmocka_unit_test(matches_in_the_holdoff_are_counted),
                                        cmocka_unit_test(triggers_on_regions_have_a_shorter_holdoff),
+                                       cmocka_unit_test(stuck_in_mpi),
                                        cmocka_unit_test(bad_lines),
                                        cmocka_unit_test(added_while_others_record),
                                        cmocka_unit_test(tables_stay_small),

@@ -3,6 +3,7 @@
 /* P10: the watchdog distinguishes a hang from a computation, reports it once, and names the region. Its memory does not
  * grow with the number of threads that come and go. */
 #include <fdr/fdr.h>
+#include <fdr/tally.h>
 #include <dirent.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -228,6 +229,39 @@ static void a_stopped_process_is_no_hang(void **state)
 
 /* ---- events that are counted but not stored ---- */
 
+/* ---- threads in calls of MPI, as libfdr-mpi counts them ---- */
+
+/* This thread runs in a region whose name says nothing. The counters say whether it waits. */
+static unsigned reports_of_a_call(unsigned waits_for, bool with_region)
+{
+    const struct {
+        uint32_t tid, rest[5];
+    } key = {.tid = (uint32_t)syscall(SYS_gettid)};
+    uint64_t now = 1000 * second;
+    fdr_tally row;
+    start_unwatched();
+    fdr_region in = fdr_region_define("exchange_halo", NULL, 0), call = fdr_region_define("MPI_Sendrecv", NULL, 0);
+    fdr_enter(in);
+    if (!with_region) fdr_leave(in);
+    assert_int_equal(fdr_tally_make(FDR_TALLY_CALL, &key, &row), 0);
+    const uint64_t words[] = {(uint64_t)7 << 20 | call, ((now - second) & ~(uint64_t)0xffff) | 7,
+                              (uint64_t)waits_for << 32 | 7};
+    assert_int_equal(fdr_tally_set_all(&row, 1, words), 0);
+    look(&now, 20);
+    unsigned found = snapshots(NULL, 0);
+    forget_snapshots();
+    return found;
+}
+
+static void who_spins_inside_mpi_waits(void **state)
+{
+    enum { SENDRECV = 3, NOTHING = 9 };
+    (void)state;
+    assert_int_equal(reports_of_a_call(SENDRECV, true), 1);
+    assert_int_equal(reports_of_a_call(SENDRECV, false), 1); /* the regions of MPI may be filtered */
+    assert_int_equal(reports_of_a_call(NOTHING, true), 0);
+}
+
 static fdr_region called;
 static void calls(void)
 {
@@ -397,7 +431,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_snapshot_for_a_hang),      cmocka_unit_test(a_computation_is_no_hang),
-        cmocka_unit_test(busy_waiting_is_a_hang),       cmocka_unit_test(a_stopped_process_is_no_hang),
+        cmocka_unit_test(busy_waiting_is_a_hang),       cmocka_unit_test(who_spins_inside_mpi_waits),
+                                       cmocka_unit_test(a_stopped_process_is_no_hang),
         cmocka_unit_test(names_say_that_it_waits),      cmocka_unit_test(calls_deeper_than_is_recorded_move),
         cmocka_unit_test(events_in_a_pause_move),       cmocka_unit_test(calls_that_rules_keep_out_move),
         cmocka_unit_test(P10_threads_that_come_and_go), cmocka_unit_test(P10_memory_does_not_grow_with_threads)};
