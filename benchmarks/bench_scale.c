@@ -70,8 +70,8 @@ struct rank {
     uint64_t seed, begin_ns; /* of the run */
     fdr_region solve, mpi, of_stream[REGIONS_MOST];
     fdr_tally collectives, call, wait;
-    uint64_t calls;        /* of MPI */
-    uint64_t at, time;     /* in the stream */
+    uint64_t calls;    /* of MPI */
+    uint64_t at, time; /* in the stream */
 };
 
 static bool is(const char *how) { return strcmp(job.how, how) == 0; }

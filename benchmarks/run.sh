@@ -3,9 +3,9 @@
 # The benchmarks: `./dev bench [--write] [PART...]`. Prints one table and writes the tables behind it beside the raw
 # figures; --write also puts all of them into benchmarks/RESULTS.md.
 # Parts: call size steps filter reader whole cxx overhead counters samples memory bins stall crash (default: all of these),
-# and three that only run when asked for: peers, which joins a comparison harness (FDR_PEERS); mpi, whose programs are
+# and four that only run when asked for: peers, which joins a comparison harness (FDR_PEERS); mpi, whose programs are
 # packages of Debian (mpi.py, mpi_figures.py; MPI_PAIRS: pairs of each program, 30); page, the page of a full snapshot in
-# Chromium (page.py).
+# Chromium (page.py); and scale, a job of thousands of ranks (scale.py; SCALE_RANKS: "64,256,1024,4096").
 # Environment: FDR_BUILD, FDR_SOURCE (set by ./dev); ROUNDS (5); CALLS per process of the call benchmarks (4000000);
 # FDR_CORPUS and FDR_PEERS: folders with event streams (*.evt.zst) and with the harness; FDR_BENCH_OUT: where results go.
 set -euo pipefail
@@ -42,8 +42,8 @@ if [ "${1:-}" = --write ]; then
 fi
 for part in "$@"; do
     case $part in
-        call | size | steps | filter | reader | whole | cxx | overhead | counters | samples | memory | bins | stall | crash | peers | mpi | page) ;;
-        *) die "no part '$part'; parts: call size steps filter reader whole cxx overhead counters samples memory bins stall crash peers mpi page" ;;
+        call | size | steps | filter | reader | whole | cxx | overhead | counters | samples | memory | bins | stall | crash | peers | mpi | page | scale) ;;
+        *) die "no part '$part'; parts: call size steps filter reader whole cxx overhead counters samples memory bins stall crash peers mpi page scale" ;;
     esac
 done
 parts=" ${*:-call size steps filter reader whole cxx overhead counters samples memory bins stall crash} "
@@ -583,7 +583,18 @@ if wanted page; then
     FDR_SOURCE=$source FDR_BUILD=$build FDR_CORPUS=$corpus python3 "$here/page.py" --rounds "$rounds" --json "$out/page.json" || note failed page page
 fi
 
-if [ "$parts" != " peers " ] && [ "$parts" != " mpi " ] && [ "$parts" != " page " ]; then
+# ---- a job of many ranks ----
+
+part_scale() {
+    local stream=$corpus/comd.r0.t0.evt.zst from=()
+    say "a job of many ranks"
+    if [ -f "$stream" ]; then from=(--stream "$stream"); else say "scale: no $stream: all calls are of one function"; fi
+    FDR_SOURCE=$source FDR_BUILD=$build python3 "$here/scale.py" --ranks "${SCALE_RANKS:-64,256,1024,4096}" \
+        --json "$out/scale.json" "${from[@]}" || note failed scale
+}
+if wanted scale; then part_scale; fi
+
+if [ "$parts" != " peers " ] && [ "$parts" != " mpi " ] && [ "$parts" != " page " ] && [ "$parts" != " scale " ]; then
     python3 "$here/report.py" table "$raw"
     python3 "$here/report.py" details "$raw" >"$out/details.md"
     if [ -n "$write" ]; then python3 "$here/report.py" write "$raw" "$write"; fi

@@ -33,7 +33,8 @@ static int by_recording(const struct process *p, const struct process *q)
 {
     const struct fdr_file_info *a = fdr_file_info(p->file), *b = fdr_file_info(q->file);
     if (a->pid != b->pid) return a->pid < b->pid ? -1 : 1;
-    if (a->created_realtime_ns != b->created_realtime_ns) return a->created_realtime_ns < b->created_realtime_ns ? -1 : 1;
+    if (a->created_realtime_ns != b->created_realtime_ns)
+        return a->created_realtime_ns < b->created_realtime_ns ? -1 : 1;
     return strcmp(a->host, b->host);
 }
 
@@ -399,7 +400,8 @@ static void print_judgement(const struct standing *v)
         printf("%s: %zu of %zu threads with open regions stand, in %zu process%s\n",
                v->hanging ? "hangs" : "nothing hangs", v->hanging, threads, v->processes, s);
     if (unknown)
-        printf("undecided: %zu of %zu threads with open regions stand, in %zu process%s; they may hang, or wait for work\n",
+        printf("undecided: %zu of %zu threads with open regions stand, in %zu process%s; they may hang, or wait for "
+               "work\n",
                unknown, threads, v->processes, s);
 }
 

@@ -555,7 +555,8 @@ static void stuck_in_mpi(void **state)
     const uint64_t second = 1000000000u, t0 = fdri_clock_ns(CLOCK_MONOTONIC) + 3600 * second;
     (void)state;
     start("late: stuck in mpi over 30s", NULL);
-    fdr_region in = fdr_region_define("MPI_Allreduce", "mpi:coll", 0), test = fdr_region_define("MPI_Test", "mpi:p2p", 0);
+    fdr_region in = fdr_region_define("MPI_Allreduce", "mpi:coll", 0),
+               test = fdr_region_define("MPI_Test", "mpi:p2p", 0);
     fdr_enter(in), fdr_leave(in);
     fdr_tally row = row_of_this_thread();
     is_in_mpi(row, 7, in, WAITS_IN_COLLECTIVE, t0);

@@ -429,12 +429,16 @@ static void P10_memory_does_not_grow_with_threads(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_snapshot_for_a_hang),      cmocka_unit_test(a_computation_is_no_hang),
-        cmocka_unit_test(busy_waiting_is_a_hang),       cmocka_unit_test(who_spins_inside_mpi_waits),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_snapshot_for_a_hang),
+                                       cmocka_unit_test(a_computation_is_no_hang),
+                                       cmocka_unit_test(busy_waiting_is_a_hang),
+                                       cmocka_unit_test(who_spins_inside_mpi_waits),
                                        cmocka_unit_test(a_stopped_process_is_no_hang),
-        cmocka_unit_test(names_say_that_it_waits),      cmocka_unit_test(calls_deeper_than_is_recorded_move),
-        cmocka_unit_test(events_in_a_pause_move),       cmocka_unit_test(calls_that_rules_keep_out_move),
-        cmocka_unit_test(P10_threads_that_come_and_go), cmocka_unit_test(P10_memory_does_not_grow_with_threads)};
+                                       cmocka_unit_test(names_say_that_it_waits),
+                                       cmocka_unit_test(calls_deeper_than_is_recorded_move),
+                                       cmocka_unit_test(events_in_a_pause_move),
+                                       cmocka_unit_test(calls_that_rules_keep_out_move),
+                                       cmocka_unit_test(P10_threads_that_come_and_go),
+                                       cmocka_unit_test(P10_memory_does_not_grow_with_threads)};
     return cmocka_run_group_tests(tests, snapshots_enter, snapshots_leave);
 }
