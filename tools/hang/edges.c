@@ -8,6 +8,8 @@
 
 /* A look at a rank may be this much older than the newest look at those that wait for it. */
 static const uint64_t recent_ns = 5000000000u;
+/* Two looks at very many processes, or on a busy machine, take up to this long. */
+static const uint64_t looks_ns = 60000000000u;
 /* What ended a whole job reaches all ranks within this time. */
 static const uint64_t together_ns = 3000000000u;
 
@@ -34,7 +36,8 @@ uint32_t job_member(const struct job_comm *c, uint32_t i) { return c->member ? c
 bool hang_is_recent(const struct job_rank *to, uint64_t since_ns, uint64_t seen_ns)
 {
     if (to->end != GOES_ON) return true;
-    return to->seen_ns >= since_ns && to->seen_ns + recent_ns >= seen_ns;
+    uint64_t late = to->looked_twice ? looks_ns : recent_ns;
+    return to->seen_ns >= since_ns && to->seen_ns + late >= seen_ns;
 }
 
 bool hang_is_gone(const struct job_rank *r, const struct job_rank *before)

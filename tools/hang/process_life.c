@@ -161,7 +161,8 @@ void look_at_life(const struct process *p, const struct fdr_file *earlier, struc
     r->longest_still_ns = info->longest_still_ns;
     look_at_end(p, r);
     if (r->end != GOES_ON && r->end_ns > r->seen_ns) r->seen_ns = r->end_ns;
-    if (r->end == GOES_ON && earlier) compare(p, earlier, r);
+    r->looked_twice = r->end == GOES_ON && earlier != NULL;
+    if (r->looked_twice) compare(p, earlier, r);
     else if (r->moves == UNKNOWN) look_at_heartbeat(info, newest, r);
     look_at_tasks(p, r);
 }

@@ -544,6 +544,18 @@ static void a_communicator_without_counters_is_undecided(void **state)
     expect(&job, HANG, BY_COMPUTING, 1, 1);
 }
 
+/* Two looks at many processes take their time, and are of one moment all the same. */
+static void slow_looks_are_of_one_moment(void **state)
+{
+    (void)state;
+    struct job job = ranks_that_compute(2);
+    waits_in_allreduce(0, 3);
+    few[1].seen_ns = NOW - 20ull * SECOND, few[1].moved_ns = NOW - 60ull * SECOND;
+    expect(&job, UNDECIDED, BY_ABSENT, 1, 1); /* two files */
+    few[1].looked_twice = true, few[1].moves = NO;
+    expect(&job, HANG, BY_COMPUTING, 1, 1);
+}
+
 /* What ends all ranks of a job is not why they waited. */
 static void ended_together_is_no_proof(void **state)
 {
@@ -606,6 +618,7 @@ int main(void)
         cmocka_unit_test(the_limit_is_of_the_run),
         cmocka_unit_test(a_rank_without_recording_is_undecided),
         cmocka_unit_test(a_communicator_without_counters_is_undecided),
+        cmocka_unit_test(slow_looks_are_of_one_moment),
         cmocka_unit_test(ended_together_is_no_proof),
         cmocka_unit_test(circles_need_counters),
         cmocka_unit_test(short_waits_are_nothing),
