@@ -198,7 +198,8 @@ size_t newest_own_events(struct fdr_file *file, uint32_t location, uint64_t unti
 }
 
 /* Signs of life come each second; a busy machine delays them. */
-#define SILENCE_NS 5000000000u
+#define SILENCE_NS   5000000000u
+#define UNORDERED_NS 2000000000u
 
 /* ---- the first death -------------------------------------------------------------------------------------------- */
 
@@ -253,6 +254,18 @@ static bool was_gone_before(const struct death *killed, const struct death *faul
     if (i->has_end && i->end_realtime_ns) return killed->realtime_ns < fault->realtime_ns;
     bool same_clock = !strcmp(i->host, fdr_file_info(fault->file)->host);
     return i->alive_ns && same_clock && killed->realtime_ns + SILENCE_NS < fault->realtime_ns;
+}
+
+static bool ended_unseen(const struct death *d)
+{
+    const struct fdr_file_info *i = fdr_file_info(d->file);
+    return d->kind == KILLED && !(i->has_end && i->end_realtime_ns);
+}
+
+bool may_be_first(const struct death *d, const struct death *first)
+{
+    bool unordered = ended_unseen(d) && ended_unseen(first);
+    return d == first || (unordered && d->realtime_ns < first->realtime_ns + UNORDERED_NS);
 }
 
 struct death *first_of(struct death *d, size_t count)

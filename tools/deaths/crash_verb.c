@@ -160,9 +160,11 @@ static int report(const struct arguments *a, struct deaths *d)
 {
     int status = COULD_NOT;
     struct death *first = first_of(d->death, d->count);
+    for (size_t i = 0; first && i < d->count; i++) d->perhaps_first += may_be_first(&d->death[i], first);
     if (first) first->first = true;
     qsort(d->death, d->count, sizeof *d->death, by_time);
-    d->first = first ? d->death : NULL;
+    if (d->perhaps_first > 1) d->death->first = false;
+    d->first = d->perhaps_first == 1 ? d->death : NULL;
     if (a->json) status = print_deaths_json(d);
     else if (find_doings(d)) status = print_deaths(a, d);
     else complain("crash: out of memory");

@@ -21,7 +21,8 @@ struct deaths {
     struct death *death; /* the first death at the front, then by time; then files left out */
     struct doing *doing; /* of each */
     size_t count, left_out;
-    const struct death *first; /* NULL: none died */
+    const struct death *first; /* NULL: none died, or which was the first is not known */
+    size_t perhaps_first;      /* how many may have been the first */
 };
 
 bool find_doings(struct deaths *d);

@@ -43,10 +43,10 @@ static void print_first(const struct deaths *d)
 {
     char who[160], end[256], place[300];
     struct fdr_crash_cause_info c;
-    if (!d->first) {
-        printf("first      none of these processes died\n");
-        return;
-    }
+    if (!d->first && d->perhaps_first)
+        printf("first      not known: one of %zu that were killed unseen within 2 s\n", d->perhaps_first);
+    else if (!d->first) printf("first      none of these processes died\n");
+    if (!d->first) return;
     c = main_cause(d->first->file);
     printf("first      %s: %s%s; it was %s\n", who_died(d->first, who, sizeof who),
            d->first->kind == KILLED ? short_end(d->first, end, sizeof end)
@@ -83,6 +83,8 @@ static void print_evidence(const struct deaths *d)
 {
     char who[160], time[HUMAN_BYTES];
     size_t faults = of_kind(d, BY_FAULT);
+    if (d->perhaps_first > 1)
+        printf("evidence   no handler saw their ends, and signs of life each second do not order them; fdr run does\n");
     if (!d->first) return;
     const struct death *fault = next_death(d, BY_FAULT), *next = next_death(d, UNNEEDED_LIVE_FILE);
     printf("evidence   ");

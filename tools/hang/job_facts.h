@@ -53,8 +53,8 @@ struct job_rank {
     uint64_t end_ns;
     bool stopped;
     bool looked_twice; /* a process that runs: what is told of it holds for the time between the looks at all of them */
-    uint64_t seen_ns;          /* the newest moment that is known of it */
-    uint64_t moved_ns;         /* its newest event */
+    uint64_t seen_ns;  /* the newest moment that is known of it */
+    uint64_t moved_ns; /* its newest event */
     uint64_t longest_still_ns; /* longest time without an event that is over; 0: not known */
     enum tri moves, busy;      /* a counter went on; it uses processor time */
     enum hang_doing doing;

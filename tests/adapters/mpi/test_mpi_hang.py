@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # ctest: label=tools,slow timeout=600 excuse=MPI promise=P7
 """P7: fdr hang names the rank that is behind, in real programs that hang (hanging.c, hanging.f90), with each installed
-MPI: from the live files of the ranks, and from what a kill would leave of them. No look at all accuses another rank, a healthy job,
-or one that is just slow. The trigger "stuck in mpi" fires in ranks that spin inside MPI."""
+MPI: from the live files of the ranks, and from what a kill would leave of them. No look at all accuses another rank, a
+healthy job, or one that is just slow. The trigger "stuck in mpi" fires in ranks that spin inside MPI."""
 import concurrent.futures
 import glob
 import json
