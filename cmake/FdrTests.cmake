@@ -29,7 +29,7 @@ if(NOT FDR_SANITIZE)
 endif()
 
 # All objects in one archive: tests may look inside.
-fdr_objects(fdr_all base format bins policies recorder sampler export reader convert)
+fdr_objects(fdr_all base format bins policies recorder sampler retention export reader convert)
 if(fdr_all)
     add_library(fdr_inside STATIC ${fdr_all})
     set_target_properties(fdr_inside PROPERTIES

@@ -5,7 +5,7 @@
  *   chain.c           the escalation chain        age_tiers.c      epochs and tiers of strategy `telescope`
  *   sample_levels.c   levels of samples           overhead.c       regions to mute (FDR_OVERHEAD)
  *   looks.c           looks at threads            idle.c           threads that wait for work
- *   durations.c, durations.h                      iterations of unusual duration
+ *   durations.c       iterations of unusual duration            bundle_fates.c   crash bundles that stay
  *
  * Neighbours: recorder/ builds the views and carries the decisions out.
  *

@@ -123,6 +123,13 @@ struct fdri_arena_superblock {
      * an event of any thread that is over, in full ticks; processor time since the newest event, in ns. Atomic. */
     uint64_t longest_still;
     uint64_t still_cpu_ns;
+    /* In state crashed: equal for deaths of one cause, place and build; 0: not known. */
+    uint64_t fingerprint;
+    /* Deaths of this fingerprint whose bundles are gone and that this bundle counts; and the identity of the newest of
+     * these, so that none counts twice. The two are written at once. */
+    uint64_t alike, alike_newest;
+    /* In a live file: bytes promised to a bundle of this process, on the file system with this device number. */
+    uint64_t bundle_bytes, bundle_device;
 };
 enum fdri_arena_reason_kind {
     FDRI_ARENA_REASON_UNKNOWN = 0,
@@ -131,7 +138,8 @@ enum fdri_arena_reason_kind {
     FDRI_ARENA_REASON_FINALIZE,
     FDRI_ARENA_REASON_TRIGGER,
     FDRI_ARENA_REASON_WATCHDOG,
-    FDRI_ARENA_REASON_EXTERNAL
+    FDRI_ARENA_REASON_EXTERNAL,
+    FDRI_ARENA_REASON_JOB /* another rank of the job asked all */
 };
 static_assert(sizeof(struct fdri_arena_superblock) <= FDRI_ARENA_SUPERBLOCK_BYTES, "superblock");
 /* Makes the recording empty: no location, definition, note or bin. Async-signal-safe. */
@@ -142,7 +150,7 @@ static inline void fdri_arena_superblock_forget(struct fdri_arena_superblock *s)
     memset(s->section, 0, sizeof s->section);
     for (int i = 0; i < 16; i++) s->def_count[i] = 0;
     s->node_count = s->nodes_off = s->free_bins = 0;
-    s->free_stack = s->alive_tick = s->longest_still = s->still_cpu_ns = 0;
+    s->free_stack = s->alive_tick = s->longest_still = s->still_cpu_ns = s->bundle_bytes = 0;
     s->virgin = s->arena_bytes / FDRI_ARENA_META_ALIGN << 32;
 }
 

@@ -145,8 +145,8 @@ struct fdr_file_info {
     uint64_t unlisted_bins;     /* bins in no list: just given back, or just taken */
     int64_t realtime_offset_ns; /* time_ns + this = ns since 1970 */
     uint64_t taken_ns;          /* when the snapshot was taken; 0: no snapshot */
-    const char *reason_kind;    /* "api", "signal", "finalize", "trigger", "watchdog", "outside"; "": not known */
-    bool has_trigger;           /* a trigger or the watchdog took it; the next five fields describe it */
+    const char *reason_kind; /* "api", "signal", "finalize", "trigger", "watchdog", "outside", "job"; "": not known */
+    bool has_trigger;        /* a trigger or the watchdog took it; the next five fields describe it */
     const char *trigger_name;
     uint64_t trigger_time_ns, trigger_value;
     uint32_t trigger_value_type; /* enum fdr_value_type */
@@ -189,6 +189,9 @@ struct fdr_file_info {
     /* At alive_ns: the longest time without an event of any thread that was over; processor time of the process since
      * its newest event. 0: not known. */
     uint64_t longest_still_ns, still_cpu_ns;
+    /* Of a bundle: equal for deaths of one cause, place and build, 0: not known; and the number of such deaths whose
+     * bundles were removed, and that this one counts. */
+    uint64_t fingerprint, alike;
 };
 FDR_API const struct fdr_file_info *fdr_file_info(const struct fdr_file *file);
 
@@ -676,6 +679,23 @@ FDR_API int fdr_core_extract(const char *core, const char *out_path, char *messa
 /* Adds to a file how its process ended. wait_status: as waitpid gives it, INT_MIN: not known. oom_kills: processes that
  * its cgroup killed for want of memory. realtime_ns: since 1970. 0 or -errno. */
 FDR_API int fdr_file_add_end(const char *path, int wait_status, uint32_t oom_kills, uint64_t realtime_ns);
+
+/* Which crash bundles of this user may stay in a directory (docs/CRASH.md). share: of the file system; below 0, `bytes`
+ * count. age_ns 0: no limit. now_ns: since 1970; 0: now. */
+struct fdr_bundle_limit {
+    double share;
+    uint64_t bytes;
+};
+struct fdr_bundle_rule {
+    struct fdr_bundle_limit most, unused;
+    uint64_t age_ns, now_ns;
+};
+enum fdr_bundle_end { FDR_BUNDLE_ALIKE = 1, FDR_BUNDLE_OLD, FDR_BUNDLE_TOO_MUCH };
+/* Removes the others; `gone` (may be NULL) learns of each. dry_run: of each that would go. Returns the number of bundles
+ * that could not be removed, or -errno. */
+FDR_API int fdr_bundles_tidy(const char *directory, const struct fdr_bundle_rule *rule, int dry_run,
+                             void (*gone)(void *argument, const char *name, uint64_t bytes, enum fdr_bundle_end why),
+                             void *argument);
 
 /* ---- the crash section: of crash bundles, and of snapshots by the watchdog (threads without a cause) ----
  *

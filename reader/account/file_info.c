@@ -35,7 +35,7 @@ static const char *strategy_name(uint32_t strategy)
 
 static const char *reason_kind_name(uint32_t kind)
 {
-    static const char *const names[] = {"", "api", "signal", "finalize", "trigger", "watchdog", "outside"};
+    static const char *const names[] = {"", "api", "signal", "finalize", "trigger", "watchdog", "outside", "job"};
     return kind < sizeof names / sizeof names[0] ? names[kind] : "";
 }
 
@@ -233,6 +233,8 @@ static void why_and_end(struct fdr_file *f)
     i->alive_ns = sb->alive_tick ? fdri_file_full_ns(&f->clock, sb->alive_tick) : 0;
     i->longest_still_ns = fdri_file_duration_ns(&f->clock, sb->longest_still);
     i->still_cpu_ns = sb->still_cpu_ns;
+    i->fingerprint = sb->state == FDRI_ARENA_STATE_CRASHED ? sb->fingerprint : 0;
+    i->alike = sb->state == FDRI_ARENA_STATE_CRASHED ? sb->alike : 0;
     i->has_end = sb->end_known == 1;
     i->end_status = sb->end_status;
     i->end_oom_kills = sb->end_oom_kills;

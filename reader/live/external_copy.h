@@ -5,6 +5,7 @@
  *   external_copy.c    order of copying, meta, bins         external_stacks.c  locations, open calls, tail
  *   external_notes.c   notes, each whole                    external_epochs.c  epochs with their rows
  *   external_checks.c  checks of the finished file     live_threads.c     threads as the kernel shows them
+ *   tidy_bundles.c     crash bundles beyond the rule of running processes
  *
  * Neighbours: file/ reads the copy. The order of copying is that of export/snapshot/. */
 #ifndef FDRI_READER_LIVE_EXTERNAL_COPY_H

@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 
-LIBRARIES = ["base", "format", "bins", "policies", "recorder", "sampler", "export", "reader", "convert"]
+LIBRARIES = ["base", "format", "bins", "policies", "recorder", "sampler", "retention", "export", "reader", "convert"]
 # Functions of the C library that libfdr replaces.
 SIGNAL_FUNCTIONS = {"sigaction", "signal", "bsd_signal", "ssignal", "sysv_signal", "__sysv_signal", "sigprocmask"}
 FOREIGN = {"fdr_switch_", "setsid", "daemon", "pthread_sigmask"} | SIGNAL_FUNCTIONS

@@ -9,7 +9,7 @@ set -euo pipefail
 cd "${FDR_SOURCE:-$(dirname "$0")/../..}"
 shopt -s nullglob extglob globstar
 files=(include/fdr/*.@(h|hpp) base/!(atomic|racy).[ch] base/*/*.[ch]
-    {format,bins,policies,recorder,sampler,export}/**/*.[ch] {reader,convert,tools,adapters}/**/*.[ch])
+    {format,bins,policies,recorder,sampler,retention,export}/**/*.[ch] {reader,convert,tools,adapters}/**/*.[ch])
 
 # Atomics spelled out elsewhere.
 spelled=$(grep -nE '__atomic_|__sync_|__c11_atomic|stdatomic|_Atomic|std::atomic' "${files[@]}" base/racy.h |
