@@ -17,6 +17,7 @@
 #include "base/fd/kept_open.h"
 #include "base/system/syscall.h"
 #include "format/arena/arena.h"
+#include "policies/bundle_fates.h"
 
 /* The number of this process, async-signal-safe. If a seccomp filter refuses getpid, the result is the number with
  * which the recording began. A child with its own memory finds that page empty and then gets 0. */
@@ -66,6 +67,7 @@ struct fdri_export_view {
     struct fdri_fd_kept kept_live_file, kept_live_dir, kept_dir;
     char live_path[512];
     uint64_t watchdog_ns;      /* FDR_WATCHDOG, 0: off */
+    bool watchdog_job;         /* and all ranks of the job take a snapshot */
     char watchdog_ignore[512]; /* FDR_WATCHDOG_IGNORE: patterns of names of threads, with commas between */
     /* does the periodic checks that the record path cannot do; returns the time of its next call */
     uint64_t (*poll)(uint64_t now_ns);
@@ -76,6 +78,7 @@ struct fdri_export_view {
     enum fdri_export_crash_mode crash;
     bool crash_first; /* fdr stays the kernel's handler of faults when the program installs its own */
     uint64_t crash_deadline_ns;
+    struct fdri_policies_retention retention; /* FDR_CRASH_TOTAL, FDR_CRASH_FREE, FDR_CRASH_AGE */
 };
 
 /* Starts the dumper thread and installs the handler of the snapshot signal. Returns 0 or -errno; after an error
@@ -105,6 +108,7 @@ struct fdri_export_trigger {
     uint64_t window_ns, holdoff_ns;
     uint32_t keep;
     bool keep_newest;
+    bool job;                       /* all ranks of the job take a snapshot */
     struct fdri_arena_tally *tally; /* where its matches are counted; NULL: no room */
 };
 enum fdri_export_unit {

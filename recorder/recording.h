@@ -19,6 +19,7 @@
 #include "bins/bins.h"
 #include "bins/slabs.h"
 #include "format/arena/arena.h"
+#include "policies/bundle_fates.h"
 #include "policies/policies.h"
 #include "recorder/share_state.h"
 #include "sampler/counters/counter_view.h"
@@ -42,12 +43,14 @@ struct fdri_life_settings {
     uint32_t depth;             /* deeper calls are only counted */
     int crash;                  /* enum fdri_export_crash_mode */
     uint64_t crash_deadline_ns;
+    struct fdri_policies_retention retention;
     bool monotonic;
     int signal; /* 0: none */
     uint32_t keep;
     char sample[64], name[64], live_dir[256], dir[512], filter[512];
     char triggers[1024];
-    uint64_t watchdog_ns;      /* 0: off */
+    uint64_t watchdog_ns; /* 0: off */
+    bool watchdog_job;
     char watchdog_ignore[512]; /* FDR_WATCHDOG_IGNORE */
     uint64_t pin_ns;           /* FDR_PIN */
     double overhead;           /* FDR_OVERHEAD: a share; -1: off */

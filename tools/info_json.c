@@ -239,6 +239,12 @@ static void set_identity(json_t *o, const struct fdr_file *file)
     set(o, "end", end_json(info));
     if (info->alive_ns) set_u64(o, "alive_ns", info->alive_ns);
     set(o, "cause", cause_json(file));
+    if (info->fingerprint) {
+        char hex[20];
+        snprintf(hex, sizeof hex, "%016llx", (unsigned long long)info->fingerprint);
+        set(o, "fingerprint", json_text(hex));
+        set_u64(o, "alike", info->alike);
+    }
     set_u64(o, "pid", info->pid);
     set_job(o, file);
     set(o, "host", json_text(info->host));

@@ -15,6 +15,7 @@
 #include "base/fd/kept_open.h"
 #include "base/fd/open_high.h"
 #include "base/system/syscall.h"
+#include "export/crash/bundle_room.h"
 #include "export/crash/crash_path.h"
 #include "export/snapshot/snapshot.h"
 #include "export/view.h"
@@ -309,6 +310,17 @@ int fdri_crash_live_remove(bool empty)
     return e;
 }
 
+/* If there is room: see bundle_room.h. */
+static bool copied(int dir)
+{
+    const struct fdri_fd_kept *live = &fdri_snapshot_view.kept_live_dir;
+    int shared = fdri_fd_is_kept(live->fd, live) ? live->fd : dir;
+    if (!fdri_crash_fingerprint_may_copy(shared)) return false;
+    if (copy(dir) == 0) return true;
+    fdri_crash_fingerprint_not_copied(shared);
+    return false;
+}
+
 static bool copy_beside_live(int dir)
 {
     struct stat st;
@@ -335,7 +347,7 @@ void fdri_crash_bundle_write(void)
     drop_unfinished(); /* first: it may use the space that the bundle needs */
     if (live >= 0 && (!wanted || copy_beside_live(dir))) {
         finish_live(live, wanted ? dir : -1);
-    } else if (wanted && copy(dir) == 0) {
+    } else if (wanted && copied(dir)) {
         /* false for an exit: the process goes on to its end */
         fdri_crash_live_remove(fdri_crash_death.cause[0].signal != 0);
         /* a core file need not contain it again */

@@ -18,6 +18,7 @@
 #include "base/stack/registers.h"
 #include "base/system/signal_action.h"
 #include "base/system/syscall.h"
+#include "export/crash/bundle_room.h"
 #include "export/crash/crash_path.h"
 #include "export/crash/program_handlers.h"
 #include "export/snapshot/snapshot.h"
@@ -162,6 +163,7 @@ static void (*const stages[])(void) = {store_death,
                                        fdri_crash_bundle_spend,
                                        fdri_crash_threads_maps,
                                        capture_own_stack,
+                                       fdri_crash_fingerprint,
                                        fdri_crash_threads_others,
                                        fdri_crash_section_begin,
                                        add_causes_to_section,

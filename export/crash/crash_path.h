@@ -10,7 +10,7 @@
  *   bundle_descriptors.c  descriptors      crash_section.c     the section behind the arena
  *                                          stack_words.c       the stored words of a stack
  *                                          bundle_file.c       the file; removal of the live file
- *                                          crash_epochs.c      epochs that moved during the copy
+ *   bundle_room.c  room for a bundle       crash_epochs.c, fingerprint.c
  *
  * Files of the second kind call each other, base/system/syscall.h, and the functions listed in
  * tests/export/crash/test_crash_path_symbols.sh; nothing else. */

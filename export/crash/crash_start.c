@@ -20,6 +20,7 @@
 #include "base/system/signal_action.h"
 #include "base/system/signal_mask.h"
 #include "base/system/syscall.h"
+#include "export/crash/bundle_room.h"
 #include "export/crash/crash_path.h"
 #include "export/crash/program_handlers.h"
 #include "export/snapshot/snapshot.h"
@@ -184,6 +185,7 @@ void fdri_crash_start(void)
     if (fdri_snapshot_view.crash == FDRI_EXPORT_CRASH_OFF) return;
     fdri_crash_bundle_open();
     fdri_crash_context();
+    fdri_crash_room_start();
     fdri_stack_guard_handler = fdri_crash_on_signal;
     /* R:crash - fdri_snapshot_view is complete */
     fdri_atomic_store_release(&fdri_crash.pid, fdri_export_pid());

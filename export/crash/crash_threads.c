@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/stack/registers.h"
 #include "base/system/syscall.h"
+#include "export/crash/bundle_room.h"
 #include "export/crash/crash_path.h"
 #include "export/crash/stack_words.h"
 #include "export/view.h"
@@ -110,6 +111,13 @@ void fdri_crash_threads_self(const void *context)
     fdri_atomic_store_relaxed(&s->head.tid, tid);
     if (first) s->head.flags = FDRI_ARENA_THREAD_FAULTING;
     answer(s, context);
+}
+
+uint32_t fdri_crash_threads_place(uint64_t *pc, const uint64_t **word)
+{
+    *pc = self.head.pc;
+    *word = self_word;
+    return self.head.words;
 }
 
 /* ---- all the others ---- */

@@ -5,6 +5,7 @@
 #include "base/stack/registers.h"
 #include "base/system/syscall.h"
 #include "export/crash/stack_words.h"
+#include "export/crash/bundle_room.h"
 #include "format/arena/crash_section.h"
 
 #include <stdbool.h>
@@ -99,7 +100,7 @@ uint32_t fdri_crash_maps_fit(struct fdri_crash_maps *maps, uint32_t room)
     return maps->bytes + (uint32_t)(to - from);
 }
 
-static const struct fdri_crash_map *map_of(const struct fdri_crash_maps *maps, uint64_t address)
+const struct fdri_crash_map *fdri_crash_words_map(const struct fdri_crash_maps *maps, uint64_t address)
 {
     uint32_t low = 0, high = maps->count;
     while (low < high) {
@@ -114,7 +115,7 @@ static const struct fdri_crash_map *map_of(const struct fdri_crash_maps *maps, u
 /* The mapping of a stack pointer, or one within 1 MiB above it: an overflowed stack pointer has left its mapping. */
 static const struct fdri_crash_map *stack_map(const struct fdri_crash_maps *maps, uint64_t sp)
 {
-    const struct fdri_crash_map *m = map_of(maps, sp);
+    const struct fdri_crash_map *m = fdri_crash_words_map(maps, sp);
     for (uint32_t i = 0; !m && i < maps->count; i++)
         if (maps->map[i].from > sp && maps->map[i].from - sp <= 1u << 20) m = &maps->map[i];
     return m && m->data ? m : NULL;
@@ -171,7 +172,7 @@ void fdri_crash_words_scan(const struct fdri_crash_maps *maps, const struct fdri
             keep_word(w, v, at - t->sp, false);
             continue;
         }
-        if (!code || v < code->from || v >= code->to) code = map_of(maps, v);
+        if (!code || v < code->from || v >= code->to) code = fdri_crash_words_map(maps, v);
         if (code && code->code) keep_word(w, v, at - t->sp, v - code->from >= 8 && after_call(w, v));
     }
     t->scanned_bytes = (uint32_t)(at - t->sp);

@@ -127,7 +127,10 @@ struct fdr_config {
     const char *overhead;   /* "off"; "2%": recording calls takes at most this share of the program's processor time */
     const char *fork;       /* which forked children record: "daemon", "follow", "off" */
     const char *watchdog_ignore; /* threads of which the watchdog says nothing: patterns of names, "bio_*,timer" */
-    const char *check; /* "0"; "1": fdr checks its own memory while it records, and says if something is wrong */
+    const char *check;       /* "0"; "1": fdr checks its own memory while it records, and says if something is wrong */
+    const char *crash_total; /* most bytes of all crash bundles: "10%" of the file system, "2G", "off" */
+    const char *crash_free;  /* fdr writes none that would leave less than this: "15%" of the file system, "20G" */
+    const char *crash_age;   /* older ones go: "14d"; "0": none */
 };
 
 /* Starts the recording of this process; while one is running, changes nothing. config NULL: environment and defaults.

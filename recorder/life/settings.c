@@ -342,6 +342,47 @@ static void parse_signal(struct source *in, const char *field)
     else report_bad_value("FDR_SIGNAL", v, "not a signal that fdr can use", "USR1");
 }
 
+/* "10%" of the file system, or a size. False: neither. */
+static bool parse_limit(const char *v, struct fdri_policies_limit *limit)
+{
+    const char *end;
+    double percent = fdri_text_number(v, &end);
+    bool is_share = end != v && !strcmp(end, "%");
+    limit->share = is_share ? percent / 100 : -1;
+    return is_share ? percent >= 0 && percent <= 100 : fdri_life_parse_size(v, &limit->bytes);
+}
+
+static struct fdri_policies_limit limit_of(const char *variable, const char *v, double share, const char *shown)
+{
+    struct fdri_policies_limit limit = {.share = share};
+    if (!*v || parse_limit(v, &limit)) return limit;
+    report_bad_value(variable, v, "not a share from 0% to 100%, nor a size", shown);
+    return (struct fdri_policies_limit){.share = share};
+}
+
+/* In days, hours, or as other durations. */
+static uint64_t age_of(const char *v)
+{
+    const char *end;
+    uint64_t age = 14 * 86400000000000ull;
+    double n = fdri_text_number(v, &end), unit = !strcmp(end, "d") ? 86400e9 : !strcmp(end, "h") ? 3600e9 : 0;
+    if (!*v) return age;
+    if (unit > 0 && end != v && n >= 0 && n * unit < 9e18) return (uint64_t)(n * unit);
+    if (!fdri_life_parse_duration(v, &age))
+        report_bad_value("FDR_CRASH_AGE", v, "not a duration (a number with d, h, s, ms, us or ns)", "14d");
+    return age;
+}
+
+static void parse_retention(struct source *in, const struct fdr_config *c)
+{
+    struct fdri_policies_retention *r = &in->s->retention;
+    const char *most = setting_text(in, "FDR_CRASH_TOTAL", c->crash_total);
+    r->off = !strcmp(most, "off");
+    r->most = limit_of("FDR_CRASH_TOTAL", r->off ? "" : most, 0.10, "10%");
+    r->unused = limit_of("FDR_CRASH_FREE", setting_text(in, "FDR_CRASH_FREE", c->crash_free), 0.15, "15%");
+    r->age_ns = age_of(setting_text(in, "FDR_CRASH_AGE", c->crash_age));
+}
+
 static void parse_keep(struct source *in, const char *field)
 {
     const char *v = setting_text(in, "FDR_KEEP", field);
@@ -408,11 +449,17 @@ static void parse_watchdog(struct source *in, const char *field)
 {
     const char *v = setting_text(in, "FDR_WATCHDOG", field);
     in->s->watchdog_ns = 0;
+    in->s->watchdog_job = false;
     if (!*v || !strcmp(v, "off") || !strcmp(v, "0")) return;
-    if (!fdri_life_parse_duration(v, &in->s->watchdog_ns) || in->s->watchdog_ns < 10000000) {
-        report_bad_value("FDR_WATCHDOG", v, "not a duration of at least 10ms", "off");
+    char time[40];
+    const char *comma = strchr(v, ',');
+    bool good = !comma || !strcmp(comma, ",job");
+    snprintf(time, sizeof time, "%.*s", (int)(comma ? fdri_bits_min((size_t)(comma - v), sizeof time - 1) : 39), v);
+    if (!good || !fdri_life_parse_duration(time, &in->s->watchdog_ns) || in->s->watchdog_ns < 10000000) {
+        report_bad_value("FDR_WATCHDOG", v, "not a duration of at least 10ms, with or without ,job after it", "off");
         in->s->watchdog_ns = 0;
     }
+    in->s->watchdog_job = in->s->watchdog_ns && comma;
 }
 
 /* Triggers on regions have a shorter one by default: a disk of 250 MB/s writes 64 MiB in that time. */
@@ -519,6 +566,7 @@ int fdri_life_settings_parse(struct fdri_life_settings *s, const struct fdr_conf
     parse_signal(&in, c.signal);
     parse_crash(&in, c.crash);
     s->crash_deadline_ns = deadline_setting(&in, c.crash_deadline);
+    parse_retention(&in, &c);
     parse_keep(&in, c.keep);
     parse_counters(&in, &c);
     s->final_snapshot = choice(&in, "FDR_FINALIZE", c.finalize, finals, 0);

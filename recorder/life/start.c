@@ -179,6 +179,7 @@ static void start_export(struct fdri_life_recorder *r)
                                  .keep = r->settings.keep,
                                  .keep_newest = r->settings.keep_newest,
                                  .watchdog_ns = r->settings.watchdog_ns,
+                                 .watchdog_job = r->settings.watchdog_job,
                                  .needs_dumper = fdri_samples_sampler_wanted() || r->settings.counters.sampled[0] ||
                                                  r->settings.overhead >= 0 || r->provisional ||
                                                  fdri_names_symbols_wanted(),
@@ -200,6 +201,7 @@ static void start_export(struct fdri_life_recorder *r)
     v.crash = (enum fdri_export_crash_mode)r->settings.crash;
     v.crash_first = r->settings.crash_first;
     v.crash_deadline_ns = r->settings.crash_deadline_ns;
+    v.retention = r->settings.retention;
     int e = fdri_trigger_start(&v);
     if (e)
         fdri_text_message("FDR_SIGNAL: cannot start the thread that takes snapshots: %s; the signal does nothing, "

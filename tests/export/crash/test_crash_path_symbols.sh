@@ -14,13 +14,13 @@ allowed+='|memcpy|memcmp|memset|memmove|memchr|strlen|strnlen|strncpy|__memcpy_c
 allowed+='|__libc_current_sigrtmin|__libc_current_sigrtmax|_GLOBAL_OFFSET_TABLE_'
 # Functions of the healthy process are forbidden even if the pattern above allows their names.
 bad=0
-for file in crash_handler program_handlers program_actions crash_threads crash_section crash_epochs bundle_file stack_words; do
+for file in crash_handler program_handlers program_actions crash_threads crash_section crash_epochs bundle_file stack_words fingerprint; do
     object=$build/CMakeFiles/fdr_obj_export.dir/export/crash/$file.c.o
     [ -e "$object" ] || { echo "$object is not there"; exit 1; }
     while IFS= read -r name; do
         [[ $name =~ ^($allowed)$ ]] || { echo "$file.c refers to $name"; bad=1; }
         case $name in
-            fdri_text_message | fdri_text_once | fdri_snapshot_file_* | fdri_crash_bundle_open | fdri_crash_context | \
+            fdri_text_message | fdri_text_once | fdri_snapshot_file_* | fdri_crash_bundle_open | fdri_crash_room_* | fdri_retention_* | fdri_crash_context | \
                 fdri_snapshot_copy_arena | fdri_trigger_* | fdri_snapshot_final | fdri_snapshot_abandon | fdri_snapshot_is_here)
                 echo "$file.c refers to $name, which is for a healthy process"; bad=1 ;;
         esac

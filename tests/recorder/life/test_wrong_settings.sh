@@ -177,9 +177,14 @@ first=0
 case ${FDR_SANITIZE:-} in *address* | *thread*) first=1 ;; esac
 for v in first 1,first all,first first,exit; do run FDR_CRASH="$v" -- one; lines $first "FDR_CRASH=$v"; done
 for v in 5 soon -1ms nan 0 0ms; do wrong FDR_CRASH_DEADLINE "$v" 800ms; done
+for v in 101% 1.5; do wrong FDR_CRASH_TOTAL "$v" 10%; done
+wrong FDR_CRASH_FREE off 15%
+for v in -1d 1w; do wrong FDR_CRASH_AGE "$v" 14d; done
+run FDR_CRASH_TOTAL=off FDR_CRASH_FREE=2G FDR_CRASH_AGE=1.5h -- one
+lines 0 "FDR_CRASH_TOTAL=off FDR_CRASH_FREE=2G FDR_CRASH_AGE=1.5h"
 for v in 0 4,x '4,' 1001 -1 equals '1 2' "$(seq -s, 17)"; do wrong FDR_TELESCOPE "$v" equal; done
 for v in 5 soon -1ms nan; do wrong FDR_PIN "$v" 0; done
-for v in 5 1ms maybe -30s 1h; do wrong FDR_WATCHDOG "$v" off; done
+for v in 5 1ms maybe -30s 1h 30s,rank ,job; do wrong FDR_WATCHDOG "$v" off; done
 wrong FDR_WATCHDOG_IGNORE "," none
 wrong FDR_WATCHDOG_IGNORE " ," none
 # For these values, the line names the part that fdr leaves out.
