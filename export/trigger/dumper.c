@@ -23,8 +23,10 @@
 #include "base/system/helper_threads.h"
 #include "base/system/signal_mask.h"
 #include "base/text/message.h"
+#include "export/crash/bundle_room.h"
 #include "export/crash/crash_path.h"
 #include "export/snapshot/snapshot.h"
+#include "export/trigger/job_asks.h"
 #include "export/trigger/trigger.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
@@ -92,12 +94,15 @@ static void *dump_loop(void *unused)
         if (last) {
             serve_signals();                /* a signal from before the end still gets its snapshot */
             fdri_trigger_serve(UINT64_MAX); /* an open window ends with the recording */
+            fdri_trigger_job_look(0, true);
             return NULL;
         }
         serve_signals();
         now = fdri_clock_ns(CLOCK_MONOTONIC);
         until = fdri_trigger_serve(now);
         until = fdri_bits_min(until, fdri_trigger_watchdog_look(now));
+        until = fdri_bits_min(until, fdri_crash_room_look(now));
+        until = fdri_bits_min(until, fdri_trigger_job_look(now, false));
         if (fdri_snapshot_view.poll) until = fdri_bits_min(until, fdri_snapshot_view.poll(now));
     }
 }
@@ -166,6 +171,7 @@ int fdri_trigger_start(const struct fdri_export_view *view)
 {
     fdri_snapshot_take_begin(view);
     fdri_trigger_watchdog_start();
+    fdri_trigger_job_start();
     set_may_run(true); /* first: from here on, arming a trigger starts the thread */
     if (!fdri_snapshot_view.signal && !fdri_snapshot_view.watchdog_ns && !fdri_snapshot_view.needs_dumper &&
         !fdri_trigger_any())

@@ -22,6 +22,7 @@
 #include "base/text/message.h"
 #include "base/text/number.h"
 #include "export/snapshot/snapshot.h"
+#include "export/trigger/job_asks.h"
 #include "export/trigger/trigger.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
@@ -179,7 +180,7 @@ static void take_triggered_snapshot(uint32_t i)
                                         .keep = s.trigger.keep,
                                         .keep_newest = s.trigger.keep_newest,
                                         .name = s.trigger.name};
-    bool written = fdri_snapshot_take(&why, &quota, false) == 0;
+    bool written = (s.trigger.job ? fdri_trigger_job_take(&why, &quota) : fdri_snapshot_take(&why, &quota, false)) == 0;
     count(&s, written ? SNAPSHOTS : DROPPED);
     rearm(&slots[i], &s, written);
 }

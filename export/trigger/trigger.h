@@ -4,6 +4,7 @@
  *   dumper.c         the thread, and the signal       trigger.c        serves the matches that sources report
  *   watchdog.c       threads without progress         thread_stacks.c  stacks of all threads for the section
  *   trigger_names.c  names for its messages           idle_threads.c   which threads wait for work
+ *   job_asks.c, job_answers.c  snapshots of all ranks of a job
  *
  * Neighbours: recorder/watch/ finds the matches; snapshot/ copies the arena. */
 #ifndef FDRI_EXPORT_TRIGGER_TRIGGER_H

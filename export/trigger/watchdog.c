@@ -25,6 +25,7 @@
 #include "base/text/message.h"
 #include "base/text/number.h"
 #include "export/snapshot/snapshot.h"
+#include "export/trigger/job_asks.h"
 #include "export/trigger/trigger.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
@@ -275,7 +276,8 @@ static void report(struct fdri_snapshot_why *why, const struct fdri_trigger_tids
     if (idle) snprintf(why->reason + used, sizeof why->reason - used, "; %u idle", idle);
     why->section = stacks;
     why->section_bytes = fdri_trigger_stacks_take(stacks, fdri_snapshot_section_room(), who);
-    int e = fdri_snapshot_take(why, &quota, false);
+    int e = fdri_snapshot_view.watchdog_job ? fdri_trigger_job_take(why, &quota)
+                                            : fdri_snapshot_take(why, &quota, false);
     fdri_text_message("%s; %s", why->reason, e ? "no snapshot was written" : fdri_snapshot_files_last());
 }
 

@@ -123,6 +123,12 @@ static const char *parse_keep(const char *text, struct fdri_export_trigger *t)
     return NULL;
 }
 
+static const char *parse_scope(struct words *w, struct fdri_export_trigger *t)
+{
+    t->job = accept(w, "job");
+    return t->job || accept(w, "process") ? NULL : "expected: scope job, or scope process";
+}
+
 static const char *options(struct words *w, struct fdri_export_trigger *t)
 {
     const char *wrong = NULL;
@@ -132,7 +138,8 @@ static const char *options(struct words *w, struct fdri_export_trigger *t)
         else if (accept(w, "holdoff"))
             wrong = fdri_life_parse_duration(next_word(w), &t->holdoff_ns) ? NULL : "expected: holdoff DURATION";
         else if (accept(w, "keep")) wrong = parse_keep(next_word(w), t);
-        else wrong = "unknown word after the condition; known are window, holdoff, keep";
+        else if (accept(w, "scope")) wrong = parse_scope(w, t);
+        else wrong = "unknown word after the condition; known are window, holdoff, keep, scope";
     }
     return wrong;
 }
