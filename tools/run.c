@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr run: starts a program, waits, and keeps the recordings that a kill left, with the kind of end: it copies them out
- * of the live directory. Passes on the exit status or the death by a signal. */
+ * of the live directory. Passes on the exit status or the death by a signal. A launcher of MPI jobs: run_job.c. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -17,6 +17,7 @@
 #include "tools/common/verbs.h"
 #include "tools/common/found_recordings.h"
 #include "tools/common/live_files.h"
+#include "tools/run_job.h"
 
 struct arguments {
     char **command;
@@ -193,6 +194,25 @@ static int end_as(int status)
     return 128 + WTERMSIG(status);
 }
 
+/* Ranks that the launcher killed may take a moment to end. */
+enum { ENDS_MOST = 30, ENDS_PAUSE_US = 100000 };
+static bool any_lives(const struct found_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->entry[i]->live) return true;
+    return false;
+}
+
+static void find_left(const char *live, bool job, struct found_list *list)
+{
+    recordings_find(live, RECORDINGS_ANY_OWNER, list);
+    for (int i = 0; job && i < ENDS_MOST && any_lives(list); i++) {
+        usleep(ENDS_PAUSE_US);
+        recordings_free(list);
+        recordings_find(live, RECORDINGS_ANY_OWNER, list);
+    }
+}
+
 int verb_run(int argc, char **argv)
 {
     static const struct argp argp = {
@@ -201,16 +221,27 @@ int verb_run(int argc, char **argv)
         "[--] COMMAND [ARGUMENT...]",
         "Runs a program and waits. If it is killed, its recording is copied out of the live directory, with its exit "
         "status or signal. The copy also has the number of processes that the kernel killed meanwhile for want of "
-        "memory; `fdr info` shows both. Signals are passed on to the program; this command ends with its exit status "
+        "memory; `fdr info` shows both. Of mpirun, mpiexec, srun and the like all ranks leave their files in one "
+        "folder, and "
+        "the verdict of fdr crash or fdr hang is printed. Signals are passed on to the program; this command ends with "
+        "its exit status "
         "or signal.",
         NULL,
         NULL,
         NULL};
     const char *directory = getenv("FDR_DIR");
-    struct arguments a = {.out = directory && directory[0] ? directory : "."};
+    struct arguments a = {.out = directory && directory[0] ? directory : NULL};
     struct found_list list = {0};
-    char live[4096];
+    char live[4096], folder[4096];
     parse_flagged(&argp, argc, argv, ARGP_IN_ORDER, &a);
+    bool job = is_job_launcher(a.command[0]), new_folder = job && !a.out, symbols = getenv("FDR_SYMBOLS") != NULL;
+    long long began = (long long)(realtime_ns() / 1000000000u);
+    if (job && !job_folder(a.out, folder, sizeof folder)) {
+        complain("%s: no folder for the job's files: %s", a.out ? plain_name(a.out) : "fdr-job", strerror(errno));
+        return COULD_NOT;
+    }
+    if (job) a.out = folder;
+    else if (!a.out) a.out = ".";
     if (!make_directory(live, sizeof live)) {
         complain("%s: %s; the program runs, but its recording is not kept if it is killed", live_directory(),
                  strerror(errno));
@@ -220,9 +251,11 @@ int verb_run(int argc, char **argv)
     int status = run(a.command, live);
     uint64_t kills = oom_kills() - before;
     setenv("FDR_SYMBOLS", "0", 0);
-    recordings_find(live, RECORDINGS_ANY_OWNER, &list);
+    find_left(live, job, &list);
     for (size_t i = 0; i < list.count; i++) keep_recording(list.entry[i], a.out, status, kills);
     recordings_free(&list);
     rmdir(live); /* fails if a file is left in it */
+    if (!symbols) unsetenv("FDR_SYMBOLS");
+    if (job) job_verdict(folder, new_folder, began);
     return end_as(status);
 }

@@ -11,6 +11,7 @@ static void end(const char *how)
 {
     if (!strcmp(how, "kill")) raise(SIGKILL);
     if (!strcmp(how, "abort")) MPI_Abort(MPI_COMM_WORLD, 9);
+    if (!strcmp(how, "segv")) *(volatile int *)8 = 1;
     if (!strcmp(how, "exit")) exit(0);
     if (!strcmp(how, "_exit")) _exit(5);
     puts("hangs");
