@@ -17,7 +17,9 @@ static volatile int *volatile nowhere = (volatile int *)(uintptr_t)8;
 static void here(void) { *nowhere = 1; }
 static void there(void) { *nowhere = 2; }
 __attribute__((noinline)) static void fails(void) { abort(); }
-static void also_aborts(void) { abort(); }
+/* Other code than fails(), so that no compiler or linker makes one function of both. */
+static volatile int other;
+__attribute__((noinline)) static void also_aborts(void) { other = 7, abort(); }
 static void aborts(void) { fails(); }
 static void asked(void) { raise(SIGTERM); }
 
