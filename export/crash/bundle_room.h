@@ -34,8 +34,8 @@ bool fdri_crash_fingerprint_may_copy(int dir);
 void fdri_crash_fingerprint_not_copied(int dir);
 
 /* ---- crash_threads.c ---- */
-/* The dying thread's place: its pc, and the stored words of its stack. Returns their number. */
-uint32_t fdri_crash_threads_place(uint64_t *pc, const uint64_t **word);
+/* The dying thread's place: its pc, and the stored words of its stack with their places. Returns their number. */
+uint32_t fdri_crash_threads_place(uint64_t *pc, const uint64_t **word, const uint32_t **place);
 /* ---- stack_words.c ---- */
 /* The mapping of an address, NULL: none. */
 const struct fdri_crash_map *fdri_crash_words_map(const struct fdri_crash_maps *maps, uint64_t address);

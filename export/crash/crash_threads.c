@@ -113,10 +113,11 @@ void fdri_crash_threads_self(const void *context)
     answer(s, context);
 }
 
-uint32_t fdri_crash_threads_place(uint64_t *pc, const uint64_t **word)
+uint32_t fdri_crash_threads_place(uint64_t *pc, const uint64_t **word, const uint32_t **place)
 {
     *pc = self.head.pc;
     *word = self_word;
+    *place = self_place;
     return self.head.words;
 }
 

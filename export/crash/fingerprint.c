@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Which deaths are alike: a hash of the cause, of the place and of the build. The place of a fault is made of three
- * addresses, each relative to its own code: the faulting instruction; the first address on the stack in other code (the
- * caller of the C library's abort); the first one in the executable. A request to end has no place. Fatal path: see
- * crash_path.h. */
+/* Which deaths are alike: a hash of the cause, of the place and of the build. The place of a fault in the executable is
+ * the instruction. That of a fault in a library is made of addresses, each relative to its own code: the instruction;
+ * the first return address on the stack in other code (the caller of the C library's abort); the first two in the
+ * executable. A request to end has no place. Fatal path: see crash_path.h. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdbool.h>
@@ -15,6 +15,8 @@
 #include "export/crash/bundle_room.h"
 #include "export/crash/crash_path.h"
 #include "export/snapshot/snapshot.h"
+
+enum { CALLERS = 2 }; /* addresses in the executable */
 
 static uint64_t mix(uint64_t hash, uint64_t value)
 {
@@ -35,18 +37,23 @@ static uint64_t relative(uint64_t address)
     return m ? address - m->from : 0;
 }
 
+/* Only words behind a call instruction count: others are data. A return address may still be left over from an earlier
+ * call, so that one of the executable does not suffice to tell two callers of abort apart. */
 static uint64_t hash_of_place(void)
 {
     uint64_t pc, hash = 1;
     const uint64_t *word;
-    uint32_t n = fdri_crash_threads_place(&pc, &word);
+    const uint32_t *place;
+    uint32_t n = fdri_crash_threads_place(&pc, &word, &place), callers = 0;
     const struct fdri_crash_map *here = fdri_crash_words_map(&fdri_crash_maps, pc), *m = NULL;
     hash = mix(hash, relative(pc));
-    for (uint32_t i = 0; i < n; i++) {
+    if (in_program(pc)) return hash;
+    for (uint32_t i = 0; i < n && callers < CALLERS; i++) {
         const struct fdri_crash_map *there = fdri_crash_words_map(&fdri_crash_maps, word[i]);
-        if (!there || !there->code || there == here) continue;
-        if (!m || in_program(word[i])) hash = mix(hash, relative(word[i]));
-        if (in_program(word[i])) break;
+        bool in = in_program(word[i]);
+        if (!(place[i] & 1) || !there || !there->code || (there == here && !in)) continue;
+        if (in || !m) hash = mix(hash, relative(word[i]));
+        callers += in;
         m = there;
     }
     return hash;
