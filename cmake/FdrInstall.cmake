@@ -76,8 +76,14 @@ if(TARGET fdr_reader_shared)
 endif()
 if(TARGET fdr_instrument_shared)
     # pkg-config knows neither the compiler nor the language. Each compiler refuses the other's option.
+    set(gcc_hooks "${FDR_HOOKS} ${FDR_HOOKS_EXCEPT_SYSTEM}")
+    if(FDR_ENTRY_HOOKS)
+        set(gcc_hooks "${FDR_HOOKS} -specs=\${libdir}/fdr/instrument.specs")
+        install(FILES "${PROJECT_SOURCE_DIR}/cmake/instrument.specs" DESTINATION "${FDR_HOOKS_SPECS_FOLDER}"
+            COMPONENT Development)
+    endif()
     fdr_pkgconfig(fdr-instrument fdr-instrument "flight data recorder, function hooks for gcc, g++ and gfortran"
-        " ${FDR_HOOKS} ${FDR_HOOKS_EXCEPT_SYSTEM}" fdr)
+        " ${gcc_hooks}" fdr)
     fdr_pkgconfig(fdr-instrument-clang fdr-instrument "flight data recorder, function hooks for clang++"
         " ${FDR_HOOKS_AFTER_INLINING}" fdr)
     fdr_pkgconfig(fdr-instrument-all fdr-instrument "flight data recorder, hooks of all functions, for any compiler"

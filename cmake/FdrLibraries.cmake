@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: MIT
 # Folders become object libraries, object libraries become libfdr and libfdr-reader.
 
+# Has the compiler hooks at the first instruction of a function? Files X_x86_64.c are for these.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$" AND CMAKE_SIZEOF_VOID_P EQUAL 8)
+    set(FDR_ENTRY_HOOKS ON)
+else()
+    set(FDR_ENTRY_HOOKS OFF)
+endif()
+
 # fdr_sources(<out> <pattern>...): the files, with exactly one of X_none.c and X_<dependency>.c for every X that has
 # an X_none.c: the first dependency of FDR_OPTIONAL that was found, or none. Further files X_<dependency>.c are there
 # with that dependency only.
@@ -131,20 +138,29 @@ include(fdr-properties)
 set(FDR_HOOKS -finstrument-functions)
 set(FDR_HOOKS_EXCEPT_SYSTEM -finstrument-functions-exclude-file-list=/usr/include/,/include/c++/,/lib/gcc/)
 set(FDR_HOOKS_AFTER_INLINING -finstrument-functions-after-inlining)
+# On x86-64 g++ can do that, too, with other options. They depend on those of the consumer, so g++ reads them from a file.
+set(FDR_HOOKS_SPECS_FOLDER "${CMAKE_INSTALL_LIBDIR}/fdr")
 
 # fdr_hooks(<target>): linking <target> turns on the compiler's hooks for the consumer's own sources.
 function(fdr_hooks target)
     set(all "$<BOOL:$<TARGET_PROPERTY:FDR_INSTRUMENT_ALL>>")
     set(except_system "$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<NOT:${all}>>")
     set(after_inlining "$<AND:$<COMPILE_LANG_AND_ID:CXX,Clang>,$<NOT:${all}>>")
+    set(gxx "${FDR_HOOKS_EXCEPT_SYSTEM}")
+    if(FDR_ENTRY_HOOKS)
+        set(gxx "-specs=$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/cmake>$<INSTALL_INTERFACE:$<INSTALL_PREFIX>/${FDR_HOOKS_SPECS_FOLDER}>/instrument.specs")
+    endif()
     target_compile_options(${target} INTERFACE
         "$<$<AND:$<COMPILE_LANGUAGE:C,CXX,Fortran>,$<NOT:${after_inlining}>>:${FDR_HOOKS}>"
-        "$<${except_system}:${FDR_HOOKS_EXCEPT_SYSTEM}>" "$<${after_inlining}:${FDR_HOOKS_AFTER_INLINING}>")
+        "$<${except_system}:${gxx}>" "$<${after_inlining}:${FDR_HOOKS_AFTER_INLINING}>")
 endfunction()
 
 # fdr_adapter(<name> [file]...): libfdr-<name> from adapters/<name>*.c, adapters/<name>/ and generated files.
 function(fdr_adapter name)
     fdr_sources(files "${PROJECT_SOURCE_DIR}/adapters/${name}*.c" "${PROJECT_SOURCE_DIR}/adapters/${name}/*.c")
+    if(NOT FDR_ENTRY_HOOKS)
+        list(FILTER files EXCLUDE REGEX "_x86_64\\.c$")
+    endif()
     if(NOT files OR NOT TARGET fdr_fdr_shared)
         return()
     endif()

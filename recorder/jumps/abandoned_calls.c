@@ -77,6 +77,7 @@ static bool may_be_part_of(struct fdri_thread *t, const struct fdri_arena_level 
                            const struct fdri_record_function *f)
 {
     if (v->caller != (uint32_t)f->caller || (v->site == (uint32_t)f->site && v->frame == f->frame)) return false;
+    if (fdri_names_at_entry(f->address, f->site)) return false; /* what is inlined has no such hook */
     return v->address == f->address || !is_whole(t, f);
 }
 
@@ -86,6 +87,7 @@ static bool may_be_part_of(struct fdri_thread *t, const struct fdri_arena_level 
 __attribute__((no_sanitize("address"))) uint64_t fdri_jumps_frame_upper(const struct fdri_record_function *f)
 {
     enum { WORDS = 2048 };
+    if (fdri_names_at_entry(f->address, f->site)) return f->frame - FDRI_NAMES_LEAST_FRAME;
     uint64_t words = FDRI_STACK_RETURN_ABOVE_FRAME && f->frame < 1u << 30 ? fdri_bits_min(f->frame / 8, WORDS) : 0;
     const uint64_t *word = (const uint64_t *)(uintptr_t)(fdri_record_self.stack_end - f->frame);
     uint64_t bytes = fdri_names_cache_frame(&fdri_record_self, f);

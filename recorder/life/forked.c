@@ -202,7 +202,7 @@ static void save_open_calls(void)
 static void open_again(const struct open_call *c)
 {
     /* before the operation: looking up an address takes a lock */
-    fdr_region region = c->address ? fdri_names_address_region(c->address) : c->region;
+    fdr_region region = c->address ? fdri_names_function_region(c->address, c->site) : c->region;
     struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_LIVE);
     if (!t) return;
     uint32_t depth = t->loc->depth;

@@ -161,7 +161,8 @@ void fdri_names_cache_add(struct fdri_thread *t, const struct fdri_record_functi
     if (!log2) make(t, FIRST_LOG2);
     else if (++t->address_cache_misses > 8u << log2 && log2 < LAST_LOG2) make(t, log2 + 2);
     if (!log2_of(t) || row->key == FDRI_ARENA_ROW_KEY_REST) return;
-    bool known = f->frame == FDRI_RECORD_FRAME_UNKNOWN || fdri_names_cache_place(t, f).frame_bytes;
+    bool known = f->frame == FDRI_RECORD_FRAME_UNKNOWN || fdri_names_at_entry(f->address, f->site) ||
+                 fdri_names_cache_place(t, f).frame_bytes;
     *make_room(t, key) = (struct fdri_names_cached){
         .address = known ? key : ~key,
         .row_off = fdri_thread_offset_of(t, row),

@@ -17,6 +17,7 @@
 
 #include "base/atomic.h"
 #include "base/bits.h"
+#include "base/stack/entry_hook.h"
 #include "base/system/cancellation.h"
 #include "base/system/signal_mask.h"
 #include "recorder/names/names.h"
@@ -114,9 +115,9 @@ static struct fdri_names_called exported_name(uint64_t address)
     return (struct fdri_names_called){.count = found, .name = {found ? info.dli_sname : ""}};
 }
 
-/* Defines the region of an address that is not in the table. The loader's lock is taken and released before ours:
- * another thread may hold the loader's and wait for ours. */
-static FDRI_NOINLINE fdr_region insert(uint64_t address)
+/* Defines the region of the function at `address`, whose key is not in the table. The loader's lock is taken and
+ * released before ours: another thread may hold the loader's and wait for ours. */
+static FDRI_NOINLINE fdr_region insert(uint64_t key, uint64_t address)
 {
     struct fdri_names_called called = {.count = 1, .name = {""}};
     bool wanted = fdri_names_symbols_wanted();
@@ -131,11 +132,11 @@ static FDRI_NOINLINE fdr_region insert(uint64_t address)
     pthread_mutex_lock(&lock);
     if (wanted) fdri_names_symbols_of(module, address, &called);
     struct table *t = writable();
-    uint64_t found = t ? probe(t, address) : 0;
+    uint64_t found = t ? probe(t, key) : 0;
     fdr_region region = (fdr_region)found;
     if (t && !found) {
         region = fdri_names_define_function(address, module, &called);
-        table_insert(t, address, region ? region : REFUSED);
+        table_insert(t, key, region ? region : REFUSED);
     }
     pthread_mutex_unlock(&lock);
     fdri_thread_inside--;
@@ -179,12 +180,28 @@ static uint64_t probe_shared(uint64_t address)
     return found;
 }
 
-fdr_region fdri_names_address_region(uint64_t address)
+/* The region in the table; 0: none. *may_insert: it can be defined now. */
+static uint64_t look_up(uint64_t key, bool *may_insert)
 {
     bool reader = fdri_names_is_reader();
-    if (!address || (fdri_thread_inside && !reader)) return 0;
-    uint64_t found = reader ? probe_shared(address) : probe_locked(address);
-    return FDRI_LIKELY(found) ? (fdr_region)found : insert(address);
+    *may_insert = key && (reader || !fdri_thread_inside);
+    if (!*may_insert) return 0;
+    return reader ? probe_shared(key) : probe_locked(key);
+}
+
+fdr_region fdri_names_address_region(uint64_t address)
+{
+    bool may_insert;
+    uint64_t found = look_up(address, &may_insert);
+    return FDRI_LIKELY(found || !may_insert) ? (fdr_region)found : insert(address, address);
+}
+
+fdr_region fdri_names_function_region(uint64_t address, uint64_t site)
+{
+    bool may_insert;
+    uint64_t found = look_up(address, &may_insert);
+    if (FDRI_LIKELY(found || !may_insert)) return (fdr_region)found;
+    return insert(address, fdri_names_at_entry(address, site) ? fdri_stack_hooked_function(address + 1) : address);
 }
 
 fdr_region fdr_region_define_address(const void *function)

@@ -108,8 +108,17 @@ void fdri_names_address_release(const sigset_t *old);
 
 void fdri_names_note_reset(void);
 
-/* Region of a code address, defined at its first use; 0: none. The thread must be attached. */
+/* Does the compiler hook the function at its first instruction (-mfentry)? Such a function is known by the last byte of
+ * code before the hook's return, where no function begins; its frame is its return address alone. Low halves are
+ * enough. */
+static inline bool fdri_names_at_entry(uint64_t address, uint64_t site)
+{
+    return (uint32_t)site - (uint32_t)address == 1;
+}
+/* Region of a code address, defined at its first use; 0: none. The thread must be attached. The second: the function was
+ * entered from `site`, and may be hooked at its first instruction. */
 fdr_region fdri_names_address_region(uint64_t address);
+fdr_region fdri_names_function_region(uint64_t address, uint64_t site);
 /* Atomic; rises when modules were unloaded: cached addresses are void then. */
 extern uint32_t fdri_names_address_version __attribute__((visibility("hidden")));
 void fdri_names_address_reset(void);  /* a new recording: the table starts empty */

@@ -29,6 +29,6 @@ void fdri_do_later(void)
     uint32_t what = t->deferred & -(uint32_t)t->deferred;
     t->deferred &= (uint8_t)~what; /* first: left here by longjmp it comes up again by itself */
     if (what == FDRI_LATER_EPOCH) fdri_strategy_step(t);
-    else if (what) fdri_memory_prepare_bin(t);
+    else if (what == FDRI_LATER_BIN) fdri_memory_prepare_bin(t);
     fdri_thread_end(t);
 }

@@ -76,18 +76,18 @@ static FDRI_NOINLINE void enter_slow(fdr_region region, const struct fdri_record
 
 /* Reads counters for the call that is about to end. Their record belongs inside of the call, so the call must still be
  * open. */
-static void edge_before_leave(fdr_region region, uint64_t address)
+static void edge_before_leave(fdr_region region, uint64_t address, uint64_t frame)
 {
     struct fdri_thread *t = &fdri_record_self;
     if (!t->recording || t->recording != fdri_atomic_load_relaxed(&fdr_switch_.on) || t->loc->busy) return;
     const struct fdri_arena_level *v = t->top;
-    bool mine = address ? v->address == address : v->region == region;
+    bool mine = fdri_record_is_top(v, region, address, frame, v->flags);
     if (v->flags & FDRI_ARENA_LEVEL_EDGES && mine) fdri_counters_edge_leave(v->region, t->loc->depth);
 }
 
 static FDRI_NOINLINE void leave_slow(fdr_region region, uint64_t address, bool live, uint64_t time_ns)
 {
-    if (live) edge_before_leave(region, address);
+    if (live) edge_before_leave(region, address, 0);
     struct fdri_thread *t = fdri_thread_begin(live ? FDRI_THREAD_LIVE : FDRI_THREAD_NS);
     if (!t) return;
     fdri_record_leave(t, region, address, live, time_ns);
@@ -114,30 +114,12 @@ FDRI_NOINLINE void fdri_record_leave_rest(struct fdri_thread *t, uint64_t tick)
     fdri_thread_end(t);
 }
 
-/* Prefetches two cache lines of the next bin, so that they are there when it is opened. */
-static inline void fetch_ahead(struct fdri_thread *t)
-{
-    const uint8_t *line = t->base + t->prefetch_off;
-    t->prefetch_off += 128;
-    __builtin_prefetch(line, 1, 3);
-    __builtin_prefetch(line + 64, 1, 3);
-}
-
 /* Stores a record that is spelled out, and ends the call. That is about one record of five, one of 64 at the least. So
  * this function also does the deferred work of opening bins, and looks whether other regions are muted now. */
 FDRI_NOINLINE void fdri_record_store_spelled(struct fdri_thread *t, struct fdri_arena_part *p, uint64_t gap,
                                              uint64_t tick)
 {
-    struct fdri_arena_level *v = t->top;
-    struct fdri_arena_bin *bin = (void *)(t->base + p->open_off);
-    uint64_t leave = tick >> t->shift, stored = leave - (v->enter_tick >> t->shift);
-    uint64_t commit = fdri_codec_encode_longer(p, (void *)(t->base + p->table_off), (uint8_t *)(bin + 1), v->region,
-                                               gap, stored);
-    p->last_tick = leave;
-    fdri_atomic_signal_fence();
-    fdri_atomic_store_release(&bin->commit, commit); /* R:commit */
-    if (t->prefetch_off < t->prefetch_end) fetch_ahead(t);
-    fdri_record_end_ordinary(t, t->loc, v, tick - v->enter_tick);
+    fdri_record_spell_out(t, p, gap, tick);
     if (FDRI_UNLIKELY(t->deferred)) fdri_do_later();
     if (must_adopt(t)) adopt_between_calls();
 }
@@ -161,9 +143,10 @@ static FDRI_NOINLINE void leave_framed(fdr_region region, uint64_t address, uint
     uint64_t tick;
     enum fdri_record_leave_result result = FDRI_RECORD_LEAVE_NOT_MINE;
     if (t->exact == on || t->rounded_recording == on) {
-        if (FDRI_UNLIKELY(t->loc->depth > t->depth_limit) && fdri_record_count_leave(t, region, address, true)) return;
-        result = fdri_record_leave_fast(t, region, address, t->shift, timed ? FDRI_ARENA_LEVEL_RULED : 0,
-                                        timed ? min_ticks : t->min_ticks, &tick);
+        if (FDRI_UNLIKELY(t->loc->depth > t->depth_limit) && fdri_record_count_leave(t, region, address, 0, true))
+            return;
+        result = fdri_record_leave_fast(t, region, address, 0, t->shift, timed ? FDRI_ARENA_LEVEL_RULED : 0,
+                                        timed ? min_ticks : t->min_ticks, fdri_record_store_spelled, &tick);
     }
     if (result == FDRI_RECORD_LEAVE_REST) fdri_record_leave_rest(t, tick);
     else if (result == FDRI_RECORD_LEAVE_NOT_MINE) leave_by_name(region, address);
@@ -204,17 +187,17 @@ static FDRI_NOINLINE void enter_deep(fdr_region region)
 
 static FDRI_NOINLINE void leave_deep_far(fdr_region region, uint64_t address)
 {
-    if (!fdri_record_count_leave(&fdri_record_self, region, address, true)) leave_by_name(region, address);
+    if (!fdri_record_count_leave(&fdri_record_self, region, address, 0, true)) leave_by_name(region, address);
 }
 
 static FDRI_NOINLINE void leave_deep(fdr_region region)
 {
-    if (FDRI_UNLIKELY(!fdri_record_count_leave(&fdri_record_self, region, 0, false))) leave_deep_far(region, 0);
+    if (FDRI_UNLIKELY(!fdri_record_count_leave(&fdri_record_self, region, 0, 0, false))) leave_deep_far(region, 0);
 }
 
 static FDRI_NOINLINE void leave_address_deep(uint64_t address)
 {
-    if (FDRI_UNLIKELY(!fdri_record_count_leave(&fdri_record_self, 0, address, false))) leave_deep_far(0, address);
+    if (FDRI_UNLIKELY(!fdri_record_count_leave(&fdri_record_self, 0, address, 0, false))) leave_deep_far(0, address);
 }
 
 static FDRI_NOINLINE void enter_unruled(fdr_region region)
@@ -269,7 +252,8 @@ void fdr_leave_(fdr_region region, uint32_t on)
         leave_deep(region);
         return;
     }
-    enum fdri_record_leave_result result = fdri_record_leave_fast(t, region, 0, 0, 0, t->min_ticks, &tick);
+    enum fdri_record_leave_result result = fdri_record_leave_fast(t, region, 0, 0, 0, 0, t->min_ticks,
+                                                                  fdri_record_store_spelled, &tick);
     if (result == FDRI_RECORD_LEAVE_REST) fdri_record_leave_rest(t, tick);
     else if (result == FDRI_RECORD_LEAVE_NOT_MINE) leave_slow(region, 0, true, 0);
 }
@@ -283,28 +267,11 @@ static struct fdri_record_function function_of(uint64_t address, uint64_t frame,
     return f;
 }
 
-/* Enters a function deeper than FDR_DEPTH that is in this thread's cache, and whose frame is below that of the newest
- * call. */
-static bool count_known(struct fdri_thread *t, const struct fdri_record_function *f)
-{
-    struct fdri_arena_location *l = t->loc;
-    if (l->busy || t->address_cache_version != fdri_atomic_load_relaxed(&fdri_names_address_version)) return false;
-    fdri_record_mark_busy(l);
-    const struct fdri_names_cached *k = fdri_names_cache_find(t, f->address);
-    const struct fdri_arena_level *newest = t->top;
-    bool known = k->address == f->address && l->depth - t->depth_limit < t->counted_levels;
-    bool below = f->frame == FDRI_RECORD_FRAME_UNKNOWN ||
-                 (newest->address && f->frame - fdri_record_own_bytes(k, f->site) >= newest->frame);
-    if (!known || !below) return fdri_record_not_busy(l);
-    fdri_record_count_push(t, l, fdri_record_child_of(t, t->top, l->depth), k->region, k->row_off, f);
-    return true;
-}
-
 static FDRI_NOINLINE void enter_uncached(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
 {
     struct fdri_thread *t = &fdri_record_self;
     const struct fdri_record_function f = function_of(address, frame, caller, site);
-    fdr_region region = fdri_names_address_region(address);
+    fdr_region region = fdri_names_function_region(address, site);
     bool gone = frame != FDRI_RECORD_FRAME_UNKNOWN && FDRI_UNLIKELY(!fdri_jumps_is_below(t, &f)) &&
                 fdri_jumps_first_abandoned(t, &f);
     /* which closes the abandoned calls */
@@ -314,7 +281,7 @@ static FDRI_NOINLINE void enter_uncached(uint64_t address, uint64_t frame, uint6
 static FDRI_NOINLINE void enter_unknown(uint64_t address, uint64_t frame, uint64_t caller, uint64_t site)
 {
     const struct fdri_record_function f = {address, frame, caller, site, 0};
-    if (!count_known(&fdri_record_self, &f)) enter_uncached(address, frame, caller, site);
+    if (!fdri_record_count_known(&fdri_record_self, &f)) enter_uncached(address, frame, caller, site);
 }
 
 /* f's frame overlaps that of the newest call, and f was not plainly inlined into it. Either a longjmp left the newest
@@ -405,6 +372,37 @@ void fdr_enter_function_(const void *function, const void *caller, const void *p
     enter_address((uint64_t)(uintptr_t)function, sp, (uint64_t)(uintptr_t)caller, (uint64_t)(uintptr_t)site);
 }
 
+void fdr_enter_at_entry_(const void *site, const void *caller, const void *pointer)
+{
+    uint64_t sp = (uint64_t)(uintptr_t)pointer, hook = (uint64_t)(uintptr_t)site;
+    if (!sp) __builtin_unreachable();
+    enter_address(hook - 1, sp, (uint64_t)(uintptr_t)caller, hook);
+}
+
+static FDRI_NOINLINE void leave_frame_slow(uint64_t frame)
+{
+    edge_before_leave(0, 0, frame);
+    struct fdri_thread *t = fdri_thread_begin(FDRI_THREAD_LIVE);
+    if (!t) return;
+    fdri_record_leave_frame(t, frame);
+    fdri_thread_end(t);
+}
+
+void fdr_leave_frame_(const void *pointer)
+{
+    struct fdri_thread *t = &fdri_record_self;
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
+    uint64_t frame = t->stack_end - (uint64_t)(uintptr_t)pointer, tick;
+    enum fdri_record_leave_result result = FDRI_RECORD_LEAVE_NOT_MINE;
+    if (!on || t->recording != on) return; /* no call of this thread is open */
+    if (t->deferred) fdri_do_later();
+    if (must_adopt(t)) adopt_between_calls();
+    if (t->exact == on || t->rounded_recording == on)
+        result = fdri_record_leave_fast(t, 0, 0, frame, t->shift, 0, t->min_ticks, fdri_record_store_spelled, &tick);
+    if (result == FDRI_RECORD_LEAVE_REST) fdri_record_leave_rest(t, tick);
+    else if (result == FDRI_RECORD_LEAVE_NOT_MINE) leave_frame_slow(frame);
+}
+
 void fdr_leave_address(const void *function)
 {
     struct fdri_thread *t = &fdri_record_self;
@@ -420,7 +418,8 @@ void fdr_leave_address(const void *function)
         leave_address_deep(address);
         return;
     }
-    enum fdri_record_leave_result result = fdri_record_leave_fast(t, 0, address, 0, 0, t->min_ticks, &tick);
+    enum fdri_record_leave_result result = fdri_record_leave_fast(t, 0, address, 0, 0, 0, t->min_ticks,
+                                                                  fdri_record_store_spelled, &tick);
     if (result == FDRI_RECORD_LEAVE_REST) fdri_record_leave_rest(t, tick);
     else if (result == FDRI_RECORD_LEAVE_NOT_MINE) leave_address_slow(address);
 }

@@ -4,7 +4,7 @@
  * The fast path makes no call except tail calls to the rare cases. It leaves before its first store that counts, or, if
  * a record is spelled out, when only that is left to do. The location is marked busy before anything of it is read: a
  * handler from here on records into the lane and changes nothing of this location. In all these functions `address` is
- * 0 for regions entered by id. */
+ * 0 for regions entered by id, and `frame` is 0 unless the place on the stack alone says which call a leave ends. */
 #ifndef FDRI_RECORDER_RECORD_CALL_FAST_H
 #define FDRI_RECORDER_RECORD_CALL_FAST_H
 #include <assert.h>
@@ -33,7 +33,8 @@
 #include "recorder/watch/watch.h"
 
 /* Stores a record that is spelled out, and ends the call. */
-void fdri_record_store_spelled(struct fdri_thread *t, struct fdri_arena_part *p, uint64_t gap, uint64_t tick);
+typedef void fdri_record_spell(struct fdri_thread *t, struct fdri_arena_part *p, uint64_t gap, uint64_t tick);
+fdri_record_spell fdri_record_store_spelled;
 /* Completes a leave that fdri_record_leave_fast returned as FDRI_RECORD_LEAVE_REST, with the tick it took. */
 void fdri_record_leave_rest(struct fdri_thread *t, uint64_t tick);
 /* Enters a function of the cache whose frame is not below that of the newest call, or whose newest call has no frame.
@@ -169,9 +170,12 @@ static inline uint64_t fdri_record_region_and_flags(const struct fdri_arena_leve
 static_assert(offsetof(struct fdri_arena_level, flags) == offsetof(struct fdri_arena_level, region) + 4,
               "read as one word");
 
-static inline __attribute__((always_inline)) bool
-fdri_record_is_top(const struct fdri_arena_level *v, fdr_region region, uint64_t address, uint32_t flags)
+static inline __attribute__((always_inline)) bool fdri_record_is_top(const struct fdri_arena_level *v,
+                                                                     fdr_region region, uint64_t address,
+                                                                     uint64_t frame, uint32_t flags)
 {
+    /* a level without address has the frame of an older call */
+    if (frame) return FDRI_LIKELY(v->frame == frame) && FDRI_LIKELY(v->flags == flags) && FDRI_LIKELY(v->address);
     return address ? FDRI_LIKELY(v->address == address) && FDRI_LIKELY(v->flags == flags)
                    : fdri_record_region_and_flags(v) == (region | (uint64_t)flags << 32);
 }
@@ -217,17 +221,44 @@ static inline __attribute__((always_inline)) void fdri_record_end_ordinary(struc
     fdri_record_not_busy(l);
 }
 
-/* Stores the top call, whose duration is not 0, and ends it. Values are loaded again here and after each fence. To keep
- * them in registers through all of leave would cost a save, that is a store, for each; loads cost less. */
+/* Prefetches two cache lines of the next bin, so that they are there when it is opened. */
+static inline void fdri_record_fetch_ahead(struct fdri_thread *t)
+{
+    const uint8_t *line = t->base + t->prefetch_off;
+    t->prefetch_off += 128;
+    __builtin_prefetch(line, 1, 3);
+    __builtin_prefetch(line + 64, 1, 3);
+}
+
+/* Stores a record that is spelled out, and ends the call. */
 static inline __attribute__((always_inline)) void
-fdri_record_store_ordinary(struct fdri_thread *t, struct fdri_arena_part *p, uint64_t tick, uint32_t shift)
+fdri_record_spell_out(struct fdri_thread *t, struct fdri_arena_part *p, uint64_t gap, uint64_t tick)
+{
+    struct fdri_arena_level *v = t->top;
+    struct fdri_arena_bin *bin = (void *)(t->base + p->open_off);
+    uint64_t leave = tick >> t->shift, stored = leave - (v->enter_tick >> t->shift);
+    uint64_t commit = fdri_codec_encode_longer(p, (void *)(t->base + p->table_off), (uint8_t *)(bin + 1), v->region,
+                                               gap, stored);
+    p->last_tick = leave;
+    fdri_atomic_signal_fence();
+    fdri_atomic_store_release(&bin->commit, commit); /* R:commit */
+    if (FDRI_LIKELY(t->prefetch_off < t->prefetch_end)) fdri_record_fetch_ahead(t);
+    fdri_record_end_ordinary(t, t->loc, v, tick - v->enter_tick);
+}
+
+/* Stores the top call, whose duration is not 0, and ends it. Values are loaded again here and after each fence. To keep
+ * them in registers through all of leave would cost a save, that is a store, for each; loads cost less. spell: for a
+ * record that is spelled out. */
+static inline __attribute__((always_inline)) void fdri_record_store_ordinary(struct fdri_thread *t,
+                                                                             struct fdri_arena_part *p, uint64_t tick,
+                                                                             uint32_t shift, fdri_record_spell *spell)
 {
     const struct fdri_arena_level *v = t->top;
     uint64_t entered = v->enter_tick >> shift, stored = (tick >> shift) - entered, gap = entered - p->last_tick;
     const struct fdri_codec_table *table = (const void *)(t->base + p->table_off);
     struct fdri_codec_foreseen record;
     if (FDRI_UNLIKELY(!fdri_codec_foresee(table->slot[p->context], p->progress, v->region, gap, stored, &record))) {
-        fdri_record_store_spelled(t, p, gap, tick);
+        spell(t, p, gap, tick);
         return;
     }
     fdri_atomic_signal_fence();
@@ -245,8 +276,8 @@ enum fdri_record_leave_result { FDRI_RECORD_LEAVE_DONE, FDRI_RECORD_LEAVE_NOT_MI
  * time is 2^shift ticks of the counter. flags: the level's, from the region's rule; calls shorter than min_ticks are
  * not stored. */
 static inline __attribute__((always_inline)) enum fdri_record_leave_result
-fdri_record_leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint32_t shift, uint32_t flags,
-                       uint64_t min_ticks, uint64_t *tick_out)
+fdri_record_leave_fast(struct fdri_thread *t, fdr_region region, uint64_t address, uint64_t frame, uint32_t shift,
+                       uint32_t flags, uint64_t min_ticks, fdri_record_spell *spell, uint64_t *tick_out)
 {
     struct fdri_arena_location *l = t->loc;
     if (FDRI_UNLIKELY(l->busy)) return FDRI_RECORD_LEAVE_NOT_MINE;
@@ -254,7 +285,7 @@ fdri_record_leave_fast(struct fdri_thread *t, fdr_region region, uint64_t addres
     /* first: the processor may run the loads below meanwhile */
     uint64_t tick = *tick_out = fdri_clock_ticks();
     struct fdri_arena_level *v = t->top;
-    if (FDRI_UNLIKELY(!fdri_record_is_top(v, region, address, flags))) {
+    if (FDRI_UNLIKELY(!fdri_record_is_top(v, region, address, frame, flags))) {
         fdri_record_not_busy(l);
         return FDRI_RECORD_LEAVE_NOT_MINE;
     }
@@ -285,7 +316,7 @@ fdri_record_leave_fast(struct fdri_thread *t, fdr_region region, uint64_t addres
     l->last_tick = tick;
     fdri_record_add_ordinary(t, l, base, r, v, duration);
     fdri_atomic_signal_fence();
-    fdri_record_store_ordinary(t, p, tick, shift);
+    fdri_record_store_ordinary(t, p, tick, shift, spell);
     return FDRI_RECORD_LEAVE_DONE;
 }
 
@@ -316,6 +347,23 @@ fdri_record_count_push(struct fdri_thread *t, struct fdri_arena_location *l, str
     fdri_atomic_store_release(&l->busy, 0); /* R:busy */
 }
 
+/* Enters a function deeper than FDR_DEPTH that is in this thread's cache, and whose frame is below that of the newest
+ * call. */
+static inline bool fdri_record_count_known(struct fdri_thread *t, const struct fdri_record_function *f)
+{
+    struct fdri_arena_location *l = t->loc;
+    if (l->busy || t->address_cache_version != fdri_atomic_load_relaxed(&fdri_names_address_version)) return false;
+    fdri_record_mark_busy(l);
+    const struct fdri_names_cached *k = fdri_names_cache_find(t, f->address);
+    const struct fdri_arena_level *newest = t->top;
+    bool known = k->address == f->address && l->depth - t->depth_limit < t->counted_levels;
+    bool below = f->frame == FDRI_RECORD_FRAME_UNKNOWN ||
+                 (newest->address && f->frame - fdri_record_own_bytes(k, f->site) >= newest->frame);
+    if (!known || !below) return fdri_record_not_busy(l);
+    fdri_record_count_push(t, l, fdri_record_child_of(t, t->top, l->depth), k->region, k->row_off, f);
+    return true;
+}
+
 /* Enters a call deeper than FDR_DEPTH: it is counted, and no clock is read. far: handle also a next level in another
  * block. False: the slow path must enter it. */
 static inline __attribute__((always_inline)) bool
@@ -336,7 +384,7 @@ fdri_record_count_enter(struct fdri_thread *t, fdr_region region, const struct f
 }
 
 static inline __attribute__((always_inline)) bool fdri_record_count_leave(struct fdri_thread *t, fdr_region region,
-                                                                          uint64_t address, bool far)
+                                                                          uint64_t address, uint64_t frame, bool far)
 {
     struct fdri_arena_location *l = t->loc;
     if (FDRI_UNLIKELY(l->busy)) return false;
@@ -345,9 +393,8 @@ static inline __attribute__((always_inline)) bool fdri_record_count_leave(struct
     uint32_t depth = l->depth;
     if (FDRI_UNLIKELY(depth - t->depth_limit - 1 >= t->counted_levels)) return fdri_record_not_busy(l);
     if (FDRI_UNLIKELY(!far && depth % FDRI_ARENA_LEVELS_STEP == 1)) return fdri_record_not_busy(l);
-    bool mine = address ? v->address == address && v->flags == FDRI_ARENA_LEVEL_UNTIMED
-                        : fdri_record_region_and_flags(v) == fdri_record_untimed_word(region);
-    if (FDRI_UNLIKELY(!mine)) return fdri_record_not_busy(l);
+    if (FDRI_UNLIKELY(!fdri_record_is_top(v, region, address, frame, FDRI_ARENA_LEVEL_UNTIMED)))
+        return fdri_record_not_busy(l);
     fdri_record_pop(t, l, far ? fdri_thread_level(t, depth - 1) : v - 1);
     fdri_atomic_store_release(&l->busy, 0); /* R:busy */
     return true;

@@ -188,8 +188,8 @@ static void set_overflow(struct fdri_thread *t, uint32_t deeper)
 }
 
 /* Is there a level for one more call? If not, counts the call as presented and lost. left_out: a rule ignores its
- * leave. */
-static bool deep_enough(struct fdri_thread *t, fdr_region region, bool left_out)
+ * leave. place: f's frame on the stack is known, and tells its leave from those of other calls; 0: it does not. */
+static bool deep_enough(struct fdri_thread *t, fdr_region region, bool left_out, uint64_t place)
 {
     struct fdri_arena_location *l = t->loc;
     if (!l->overflow && (l->depth < fdri_arena_levels_in(l->level_blocks) || fdri_thread_grow_levels(t))) return true;
@@ -197,9 +197,9 @@ static bool deep_enough(struct fdri_thread *t, fdr_region region, bool left_out)
     if (!l->no_level_depth) l->no_level_depth = (uint16_t)(l->depth + 1);
     fdri_atomic_signal_fence();
     bool first = !l->overflow && !left_out;
-    if (!left_out) l->overflow = fdri_refused_enter(t, region);
+    if (first || !(left_out || place)) l->overflow = fdri_refused_enter(t, region);
     if (first) {
-        t->overflow_sp = FDRI_RECORD_HERE();
+        t->overflow_sp = place ? place : FDRI_RECORD_HERE();
         fdri_thread_update_soft(t);
     }
     l->presented_overflow++;
@@ -267,7 +267,9 @@ bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fd
     if (l->overflow && FDRI_RECORD_HERE() > t->overflow_sp + 4096) set_overflow(t, 0);
     if (region > FDRI_CODEC_ID_MAX) region = 0;
     const struct fdri_names_rule *rule = fdri_names_rule_now(region);
-    if (!deep_enough(t, region, rule && rule->mode == FDRI_NAMES_RULE_EXCLUDE)) {
+    bool at_entry = f && fdri_names_at_entry(f->address, f->site);
+    uint64_t place = at_entry ? fdri_record_self.stack_end - f->frame : 0;
+    if (!deep_enough(t, region, rule && rule->mode == FDRI_NAMES_RULE_EXCLUDE, place)) {
         fdri_totals_row(t, FDRI_TOTALS_KEY(FDRI_ARENA_DEF_REGION, region))->untimed++;
         return false;
     }
@@ -412,4 +414,15 @@ void fdri_record_leave(struct fdri_thread *t, fdr_region region, uint64_t addres
     uint32_t found = find_open(t, region, address);
     if (found) close_from(t, found, end_of(t, found, live, time_ns));
     else l->stray_leaves += !may_lack_frames(region);
+}
+
+/* The outermost call without a level has ended if the frame is its own, or one around it. */
+void fdri_record_leave_frame(struct fdri_thread *t, uint64_t frame)
+{
+    uint32_t depth = t->loc->depth;
+    if (t->loc->overflow && fdri_record_self.stack_end - frame >= t->overflow_sp) set_overflow(t, 0);
+    (void)fdri_jumps_is_own_frame(frame); /* from now on, try_call.c knows it */
+    while (depth && !fdri_record_is_top(fdri_thread_level(t, depth), 0, 0, frame, fdri_thread_level(t, depth)->flags))
+        depth--;
+    if (depth) close_from(t, depth, end_of(t, depth, true, 0));
 }

@@ -2,7 +2,8 @@
 /* The way of a call: enter and leave, points, samples, rewind.
  *
  *   call.c             enter and leave                    call_slow.c        their rare cases
- *   call_fast.h        their inline parts                 ruled_calls.c      calls that a rule leaves out
+ *   call_fast.h        their inline parts                 try_call.c         the same without vector registers
+ *   ruled_calls.c      calls that a rule leaves out
  *   rule_table.c       regions with rules, by thread      adopt_mutes.c      regions become muted, or not any more
  *   shadow_stack.h     push and pop of open calls         point.c            events without duration
  *   rewind.c           removes a stretch's events         iterations.c       keeps or rewinds iterations
@@ -35,6 +36,8 @@ struct fdri_record_function {
 bool fdri_record_enter(struct fdri_thread *t, fdr_region region, const struct fdri_record_function *f, bool live,
                        uint64_t time_ns);
 void fdri_record_leave(struct fdri_thread *t, fdr_region region, uint64_t address, bool live, uint64_t time_ns);
+/* Ends the open call that was hooked at its first instruction and has this frame, now; if there is one. */
+void fdri_record_leave_frame(struct fdri_thread *t, uint64_t frame);
 
 /* Makes the thread's tables agree with the regions that are muted now. In an operation of t. */
 void fdri_record_adopt_mutes(struct fdri_thread *t);

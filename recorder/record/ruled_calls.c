@@ -85,7 +85,7 @@ bool fdri_record_ruled_leave(struct fdri_thread *t, fdr_region region, uint64_t 
     struct fdri_arena_location *l = t->loc;
     if (l->busy) return false;
     fdri_record_mark_busy(l);
-    if (!fdri_record_is_top(t->top, region, address, flags)) return fdri_record_not_busy(l);
+    if (!fdri_record_is_top(t->top, region, address, 0, flags)) return fdri_record_not_busy(l);
     fdri_record_close_flagged(t, l->last_tick);
     fdri_atomic_store_release(&l->busy, 0); /* R:busy */
     return true;

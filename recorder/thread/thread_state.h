@@ -20,7 +20,7 @@ struct fdri_record_ruled;
 #define FDRI_THREAD_GATE_CLOSED 1u /* in fdri_arena_level.part[]: the gate is closed */
 
 enum { FDRI_THREAD_SPARE_CELLS = 3 };
-enum { FDRI_LATER_EPOCH = 1, FDRI_LATER_BIN = 2 }; /* later.c */
+enum { FDRI_LATER_EPOCH = 1, FDRI_LATER_BIN = 2, FDRI_LATER_ADOPT = 4 }; /* later.c, try_call.c */
 struct fdri_thread {
     uint32_t recording; /* number of the recording that this state belongs to */
     /* `recording` if `exact` is, and no region of this thread has a rule, so that a leave may take the fastest path;

@@ -81,8 +81,8 @@ read -ra flags <<<"$(pkg-config --cflags --libs fdr-instrument-all)"
 echo 'int main(void) { return 0; }' >"$work/hooked.c"
 cc -Wl,--as-needed "${flags[@]}" "$work/hooked.c" -o "$work/hooked"
 readelf -d "$work/hooked" | grep -q 'NEEDED.*libfdr-instrument' || { echo "FAIL: fdr-instrument before the object is not linked"; exit 1; }
-# hooked NAME PROGRAM HOOKS: records the C++ program and checks which functions were hooked. HOOKS: `own` (g++: no function
-# of the standard library), `rest` (clang++: what it did not inline) or `all`.
+# hooked NAME PROGRAM HOOKS: records the C++ program and checks which functions were hooked. HOOKS: `own` (no function of
+# the standard library), `rest` (those that were not inlined) or `all`.
 hooked()
 {
     FDR_FINALIZE=snapshot run "$1" "$2"
@@ -106,7 +106,8 @@ if [ -x "$prefix/bin/fdr" ] && "$prefix/bin/fdr" version --build | grep -q '^wit
     clang=$(command -v clang++ || echo clang++-14) # Debian's package clang-14 has only the second
     for compiler in g++ "${clang##*/}"; do
         if ! command -v "$compiler" >/dev/null; then echo "no $compiler"; continue; fi
-        if [ "$compiler" != g++ ]; then hooks=rest module=fdr-instrument-clang; else hooks=own module=fdr-instrument; fi
+        hooks=rest module=fdr-instrument
+        if [ "$compiler" != g++ ]; then module=fdr-instrument-clang; elif [ ! -e "$libdir/fdr/instrument.specs" ]; then hooks=own; fi
         tree=$work/build-$compiler
         cmake -S "$consumer" -B "$tree" -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$prefix" >"$work/configure.log" 2>&1 ||
             { cat "$work/configure.log"; exit 1; }
@@ -122,6 +123,13 @@ if [ -x "$prefix/bin/fdr" ] && "$prefix/bin/fdr" version --build | grep -q '^wit
             "$compiler" -O2 "$consumer/hooks.cpp" -o "$work/hooks" "${flags[@]}"
             hooked "$compiler-${words% *}" "$work/hooks" "${words#* }"
         done
+    done
+    # g++ without optimisation, or for another reason of instrument.specs, has the hooks of C.
+    read -ra flags <<<"$(pkg-config --cflags --libs fdr-instrument)"
+    for options in -O0 "-O2 -flto" "-O2 -finstrument-functions-exclude-file-list=/nowhere/"; do
+        read -ra more <<<"$options"
+        g++ "${more[@]}" "$consumer/hooks.cpp" -o "$work/hooks" "${flags[@]}"
+        hooked "g++ $options" "$work/hooks" own
     done
 else
     echo "no names of functions: the hooks in C++ are not checked"

@@ -49,7 +49,7 @@ check fdr 'fdr.h counters.h tally.h' \
     'setsid|daemon|sigaction|(bsd_|s|sysv_|__sysv_)?signal|sigprocmask|pthread_sigmask'
 check fdr-reader reader.h 'none'
 if [ -e "$lib/libfdr-instrument.so" ]; then
-    check fdr-instrument '' '__cyg_profile_func_(enter|exit)|dlclose|_gfortran_set_options'
+    check fdr-instrument '' '__cyg_profile_func_(enter|exit)|__fentry__|__return__|dlclose|_gfortran_set_options'
 fi
 if [ -e "$lib/libfdr-papi.so" ]; then check fdr-papi papi.h none; fi
 if [ "$bad" != 0 ]; then echo "$bad complaints"; exit 1; fi

@@ -5,6 +5,7 @@
 # by call path, and the recorded tree of calls must equal these counts.
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -401,11 +402,19 @@ def fail(*what):
     print("FAIL:", *what)
 
 
-def compiled(name, text, compiler, flags, more=()):
+HOOKS = ["-finstrument-functions"]
+# Hooks at the first instruction and before the return. The programs count inlined functions, too, so none is inlined.
+ENTRY = [f"-specs={work}/entry.specs", "-fno-inline"]
+with open(f"{work}/entry.specs", "w") as specs:
+    for part in "cc1", "cc1plus":
+        specs.write(f"*{part}:\n+ -p -mfentry -minstrument-return=call\n\n")
+
+
+def compiled(name, text, compiler, flags, more=(), hooks=HOOKS):
     suffix = ".cpp" if "++" in compiler else ".c"
     with open(f"{work}/{name}{suffix}", "w") as f:
         f.write(text)
-    made = subprocess.run([compiler, *flags, "-g", "-finstrument-functions", f"-I{source}/include", f"{work}/{name}{suffix}",
+    made = subprocess.run([compiler, *flags, "-g", *hooks, f"-I{source}/include", f"{work}/{name}{suffix}",
                            *more, "-o", f"{work}/{name}", f"-L{lib}", f"-Wl,-rpath,{lib}", "-lfdr-instrument", "-lfdr",
                            "-pthread"], capture_output=True, text=True)
     if made.returncode and compiler.startswith("clang++"):
@@ -497,6 +506,19 @@ def main():
         for level in flags:
             if compiled("exceptions", EXCEPTIONS, compiler, level, [f"{work}/middle.o"]):
                 recorded(f"exceptions {compiler}{level[0]}", "exceptions", "some" if "clang" in compiler else True)
+    if platform.machine() == "x86_64" and have("g++"):
+        at_entry()
+
+
+def at_entry():
+    for level in ["-O0", "-no-pie", "-fno-pie"], ["-O2", "-fcf-protection"]:
+        what = f"{' '.join(level)}, hooked at entry"
+        for name, text, left in (("loop", LOOP, True), ("handlers", HANDLERS, True), ("regions", REGIONS, True),
+                                 ("coroutines", COROUTINES, False)):
+            if compiled(name, text, "gcc", level + ["-fno-optimize-sibling-calls", "-DJUMPS=10000"], hooks=ENTRY):
+                recorded(f"{name} {what}", name, jumps_left=left)
+        if compiled("exceptions", EXCEPTIONS, "g++", level, [f"{work}/middle.o"], ENTRY):
+            recorded(f"exceptions {what}", "exceptions", "some")
 
 
 try:

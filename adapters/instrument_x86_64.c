@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* The hooks that g++ calls at the first instruction of each function that it does not inline (-mfentry), and before
+ * each return (-minstrument-return=call). The compiler expects all registers kept: at the entry those of arguments,
+ * before the return those of the result, and in functions that only pass their arguments on, those as well.
+ *
+ * While nothing records, a hook is a load, a comparison and a return. Otherwise it keeps the general registers and calls
+ * functions that use no others. For rare cases it keeps the vector registers, too, in whatever width the processor has,
+ * and calls the functions for everything. The stack need not be aligned: g++ does not align it for functions of the same
+ * file that do not need it. */
+#include <fdr/fdr.h>
+#include <stdint.h>
+
+#define HOOK FDR_API __attribute__((naked, no_instrument_function, hot, used))
+
+/* Parts of the processor's state that XSAVE must keep; 0: it has only what FXSAVE knows. */
+uint32_t fdr_instrument_state_ __attribute__((visibility("hidden")));
+
+/* In an archive, the file with the start of the recording must be linked with this one. */
+void fdr_instrument_start_(void) __attribute__((visibility("hidden")));
+__attribute__((used)) static void (*const needed)(void) = fdr_instrument_start_;
+
+#define PUSH(r) "pushq %" #r "\n\t.cfi_adjust_cfa_offset 8\n\t"
+#define POP(r)  "popq %" #r "\n\t.cfi_adjust_cfa_offset -8\n\t"
+#define RETURN_IF_OFF                                                                                                  \
+    "movq fdr_switch_@GOTPCREL(%rip), %r11\n\t"                                                                        \
+    "cmpl $0, (%r11)\n\t"                                                                                              \
+    "je 1f\n\t"
+#define KEEP           PUSH(rax) PUSH(rcx) PUSH(rdx) PUSH(rsi) PUSH(rdi) PUSH(r8) PUSH(r9) PUSH(r10)
+#define RESTORE        POP(r10) POP(r9) POP(r8) POP(rdi) POP(rsi) POP(rdx) POP(rcx) POP(rax)
+#define CALL(function) "call *" #function "@GOTPCREL(%rip)\n\t"
+/* Of the 2816 bytes, XSAVE needs at most 2688 for these parts of the state. It leaves the rest of its header alone, and
+ * XRSTOR wants zeros there. */
+#define KEEP_VECTORS                                                                                                   \
+    "pushq %rbp\n\t.cfi_adjust_cfa_offset 8\n\t.cfi_rel_offset rbp, 0\n\t"                                             \
+    "movq %rsp, %rbp\n\t.cfi_def_cfa_register rbp\n\t"                                                                 \
+    "subq $2816, %rsp\n\t"                                                                                             \
+    "andq $-64, %rsp\n\t"                                                                                              \
+    "xorl %edx, %edx\n\t"                                                                                              \
+    "movq %rdx, 512(%rsp)\n\tmovq %rdx, 520(%rsp)\n\tmovq %rdx, 528(%rsp)\n\tmovq %rdx, 536(%rsp)\n\t"                 \
+    "movq %rdx, 544(%rsp)\n\tmovq %rdx, 552(%rsp)\n\tmovq %rdx, 560(%rsp)\n\tmovq %rdx, 568(%rsp)\n\t"                 \
+    "movl fdr_instrument_state_(%rip), %eax\n\t"                                                                       \
+    "testl %eax, %eax\n\t"                                                                                             \
+    "je 4f\n\t"                                                                                                        \
+    "xsave (%rsp)\n\t"                                                                                                 \
+    "jmp 5f\n"                                                                                                         \
+    "4:\tfxsave (%rsp)\n"                                                                                              \
+    "5:\t"
+#define RESTORE_VECTORS                                                                                                \
+    "xorl %edx, %edx\n\t"                                                                                              \
+    "movl fdr_instrument_state_(%rip), %eax\n\t"                                                                       \
+    "testl %eax, %eax\n\t"                                                                                             \
+    "je 4f\n\t"                                                                                                        \
+    "xrstor (%rsp)\n\t"                                                                                                \
+    "jmp 5f\n"                                                                                                         \
+    "4:\tfxrstor (%rsp)\n"                                                                                             \
+    "5:\tmovq %rbp, %rsp\n\t.cfi_def_cfa_register rsp\n\t" POP(rbp) ".cfi_restore rbp\n\t"
+
+/* Behind the eight registers lie the return address of the hook, and that of the function. */
+HOOK void __fentry__(void);
+void __fentry__(void)
+{
+    __asm__(RETURN_IF_OFF KEEP
+            "movq 64(%rsp), %rdi\n\t"
+            "movq 72(%rsp), %rsi\n\t"
+            "leaq 72(%rsp), %rdx\n\t" CALL(fdr_try_enter_) "testl %eax, %eax\n\t"
+                                                           "je 2f\n"
+                                                           "3:\n\t.cfi_remember_state\n\t" RESTORE "1:\tret\n"
+                                                           "2:\n\t.cfi_restore_state\n\t" KEEP_VECTORS
+                                                           "movq 72(%rbp), %rdi\n\t"
+                                                           "movq 80(%rbp), %rsi\n\t"
+                                                           "leaq 80(%rbp), %rdx\n\t" CALL(fdr_enter_at_entry_)
+                                                               RESTORE_VECTORS "jmp 3b");
+}
+
+HOOK void __return__(void);
+void __return__(void)
+{
+    __asm__(RETURN_IF_OFF KEEP
+            "leaq 72(%rsp), %rdi\n\t" CALL(fdr_try_leave_) "testl %eax, %eax\n\t"
+                                                           "je 2f\n"
+                                                           "3:\n\t.cfi_remember_state\n\t" RESTORE "1:\tret\n"
+                                                           "2:\n\t.cfi_restore_state\n\t" KEEP_VECTORS
+                                                           "leaq 80(%rbp), %rdi\n\t" CALL(fdr_leave_frame_)
+                                                               RESTORE_VECTORS "jmp 3b");
+}
+
+/* Runs before anything records through these hooks. Bits: x87, SSE, AVX, and the three of AVX-512. */
+__attribute__((constructor(101), no_instrument_function)) static void learn_state(void)
+{
+    const uint32_t wanted = 0xe7;
+    uint32_t enabled, high;
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx")) return;
+    __asm__("xgetbv" : "=a"(enabled), "=d"(high) : "c"(0));
+    fdr_instrument_state_ = enabled & wanted;
+}

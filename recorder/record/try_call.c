@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* Enter and leave for hooks that gcc places at the first instruction and before the return of a function. There
+ * arguments and results are still in registers, and the assembler of the hooks keeps the general ones only. So this
+ * file is compiled without vector registers, as is encode.c, and calls nothing else. Whatever is rare it leaves to the
+ * functions of call.c, which the hooks then call with all registers kept.
+ *
+ * A leave tells no function, but its place on the stack, which is that of the enter. So it finds its call even if rules
+ * leave out others in between, or jumps have left some. */
+#include <fdr/fdr.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/atomic.h"
+#include "base/bits.h"
+#include "base/clock.h"
+#include "format/arena/arena.h"
+#include "recorder/names/names.h"
+#include "recorder/record/call_fast.h"
+#include "recorder/record/record.h"
+#include "recorder/record/rule_table.h"
+#include "recorder/record/ruled_calls.h"
+#include "recorder/record/shadow_stack.h"
+#include "recorder/thread/arena_place.h"
+#include "recorder/thread/thread_state.h"
+
+/* Enters a function that is in this thread's cache, and whose frame is below that of the newest call with a frame. */
+static inline bool enter_known(struct fdri_thread *t, const struct fdri_record_function *f)
+{
+    struct fdri_arena_location *l = t->loc;
+    if (FDRI_UNLIKELY(l->busy || t->address_cache_version != fdri_atomic_load_relaxed(&fdri_names_address_version)))
+        return false;
+    fdri_record_mark_busy(l);
+    /* after the mark: before it a handler may leave calls open */
+    if (FDRI_UNLIKELY(l->depth >= t->slow_depth)) return fdri_record_not_busy(l);
+    uint64_t tick = fdri_clock_ticks();
+    const struct fdri_names_cached *k = fdri_names_cache_find(t, f->address);
+    if (FDRI_UNLIKELY(k->address != f->address || tick < l->last_tick)) return fdri_record_not_busy(l);
+    uint32_t depth = l->depth;
+    const struct fdri_arena_level *newest = fdri_record_newest_function(t, t->top, &depth);
+    if (FDRI_UNLIKELY(f->frame - FDRI_NAMES_LEAST_FRAME < newest->frame)) return fdri_record_not_busy(l);
+    fdri_record_push_known(t, l, k, f, 0, tick);
+    return true;
+}
+
+int fdr_try_enter_(const void *site, const void *caller, const void *pointer)
+{
+    struct fdri_thread *t = &fdri_record_self;
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
+    if (FDRI_UNLIKELY(!on)) return true;
+    uint64_t hook = (uint64_t)(uintptr_t)site;
+    if (FDRI_UNLIKELY(t->unruled != on)) {
+        if (t->recording != on) return false;
+        enum fdri_record_ruled_result result = fdri_record_ruled_exclude(t, hook - 1);
+        if (result != FDRI_RECORD_RULED_NONE) return result == FDRI_RECORD_RULED_DONE;
+    }
+    const struct fdri_record_function f = {.address = hook - 1,
+                                           .frame = t->stack_end - (uint64_t)(uintptr_t)pointer,
+                                           .caller = ~(uint64_t)(uintptr_t)caller,
+                                           .site = hook};
+    return FDRI_LIKELY(enter_known(t, &f)) || fdri_record_count_known(t, &f);
+}
+
+/* Stores a record that is spelled out, and ends the call. Work that is due waits for fdr_leave_frame_. */
+static FDRI_NOINLINE void spell(struct fdri_thread *t, struct fdri_arena_part *p, uint64_t gap, uint64_t tick)
+{
+    fdri_record_spell_out(t, p, gap, tick);
+    if (FDRI_UNLIKELY(t->mutes_seen != fdri_atomic_load_relaxed(&fdri_names_mutes_version)))
+        t->deferred |= FDRI_LATER_ADOPT;
+}
+
+static inline __attribute__((always_inline)) bool leave(struct fdri_thread *t, uint64_t frame, uint32_t shift,
+                                                        uint32_t flags, uint64_t min_ticks)
+{
+    uint64_t tick;
+    enum fdri_record_leave_result result = fdri_record_leave_fast(t, 0, 0, frame, shift, flags, min_ticks, spell,
+                                                                  &tick);
+    if (FDRI_LIKELY(result == FDRI_RECORD_LEAVE_DONE)) return true;
+    if (result == FDRI_RECORD_LEAVE_REST) fdri_record_not_busy(t->loc);
+    return false;
+}
+
+/* Does this frame belong to no open call? A rule leaves the call out, it began before the recording did, or what
+ * returns is a part of a function that only passes on its arguments. On the thread's own stack, frames of later calls
+ * lie below those of earlier ones. */
+static bool is_of_no_call(struct fdri_thread *t, uint64_t frame)
+{
+    uint32_t depth = t->loc->depth;
+    if (t->loc->busy || !t->kept_levels) return false;
+    return fdri_record_newest_function(t, t->top, &depth)->frame < frame && frame - 1 < t->stack_bytes;
+}
+
+/* The call has a rule, the location's unit of time is not one tick, or the newest call has another frame. */
+static FDRI_NOINLINE bool leave_other(struct fdri_thread *t, uint64_t frame, uint32_t on)
+{
+    if (t->recording != on || is_of_no_call(t, frame)) return true;
+    bool timed = t->ruled && fdri_record_is_top(t->top, 0, 0, frame, FDRI_ARENA_LEVEL_RULED);
+    if (timed) {
+        uint64_t key = fdri_record_ruled_key(0, t->top->address);
+        const struct fdri_record_ruled *r = fdri_record_ruled_find(t, key);
+        uint64_t limit = r->limit;
+        fdri_atomic_signal_fence();
+        bool found = fdri_record_ruled_is(t, r, key) && (t->exact == on || t->rounded_recording == on);
+        return found && leave(t, frame, t->shift, FDRI_ARENA_LEVEL_RULED, limit);
+    }
+    return t->rounded_recording == on && leave(t, frame, t->shift, 0, t->min_ticks);
+}
+
+int fdr_try_leave_(const void *pointer)
+{
+    struct fdri_thread *t = &fdri_record_self;
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
+    if (FDRI_UNLIKELY(!on)) return true;
+    uint64_t frame = t->stack_end - (uint64_t)(uintptr_t)pointer;
+    if (!frame) __builtin_unreachable();
+    if (FDRI_UNLIKELY(t->exact != on)) return leave_other(t, frame, on);
+    if (FDRI_UNLIKELY(t->deferred)) return false;
+    if (FDRI_UNLIKELY(t->loc->depth > t->depth_limit)) {
+        if (fdri_record_count_leave(t, 0, 0, frame, false)) return true;
+    } else if (FDRI_LIKELY(leave(t, frame, 0, 0, t->min_ticks))) return true;
+    return leave_other(t, frame, on);
+}
