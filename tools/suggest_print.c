@@ -48,6 +48,12 @@ static void table(const struct suggestion *s)
 
 static void gcc_notes(const struct suggestion *s, const char *before, FILE *to)
 {
+    if (s->gcc.functions)
+        fprintf(
+            to,
+            "%sC++ optimised by g++ on x86-64: only -finstrument-functions knows gcc's list; with the list, g++ hooks "
+            "inlined functions again\n",
+            before);
     for (size_t i = 0; i < s->chosen; i++) {
         const struct suggest_function *f = &s->function[i];
         size_t also = f->by_gcc ? count_matches(s, f) : 0;
