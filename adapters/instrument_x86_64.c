@@ -55,34 +55,54 @@ __attribute__((used)) static void (*const needed)(void) = fdr_instrument_start_;
     "4:\tfxrstor (%rsp)\n"                                                                                             \
     "5:\tmovq %rbp, %rsp\n\t.cfi_def_cfa_register rsp\n\t" POP(rbp) ".cfi_restore rbp\n\t"
 
+/* clang-format off */
 /* Behind the eight registers lie the return address of the hook, and that of the function. */
 HOOK void __fentry__(void);
 void __fentry__(void)
 {
-    __asm__(RETURN_IF_OFF KEEP
+    __asm__(RETURN_IF_OFF
+            KEEP
             "movq 64(%rsp), %rdi\n\t"
             "movq 72(%rsp), %rsi\n\t"
-            "leaq 72(%rsp), %rdx\n\t" CALL(fdr_try_enter_) "testl %eax, %eax\n\t"
-                                                           "je 2f\n"
-                                                           "3:\n\t.cfi_remember_state\n\t" RESTORE "1:\tret\n"
-                                                           "2:\n\t.cfi_restore_state\n\t" KEEP_VECTORS
-                                                           "movq 72(%rbp), %rdi\n\t"
-                                                           "movq 80(%rbp), %rsi\n\t"
-                                                           "leaq 80(%rbp), %rdx\n\t" CALL(fdr_enter_at_entry_)
-                                                               RESTORE_VECTORS "jmp 3b");
+            "leaq 72(%rsp), %rdx\n\t"
+            CALL(fdr_try_enter_)
+            "testl %eax, %eax\n\t"
+            "je 2f\n"
+            "3:\n\t.cfi_remember_state\n\t"
+            RESTORE
+            "1:\tret\n"
+            "2:\n\t.cfi_restore_state\n\t"
+            KEEP_VECTORS
+            "movq 72(%rbp), %rdi\n\t"
+            "movq 80(%rbp), %rsi\n\t"
+            "leaq 80(%rbp), %rdx\n\t"
+            CALL(fdr_enter_at_entry_)
+            RESTORE_VECTORS
+            "jmp 3b");
 }
 
 HOOK void __return__(void);
 void __return__(void)
 {
-    __asm__(RETURN_IF_OFF KEEP
-            "leaq 72(%rsp), %rdi\n\t" CALL(fdr_try_leave_) "testl %eax, %eax\n\t"
-                                                           "je 2f\n"
-                                                           "3:\n\t.cfi_remember_state\n\t" RESTORE "1:\tret\n"
-                                                           "2:\n\t.cfi_restore_state\n\t" KEEP_VECTORS
-                                                           "leaq 80(%rbp), %rdi\n\t" CALL(fdr_leave_frame_)
-                                                               RESTORE_VECTORS "jmp 3b");
+    __asm__(RETURN_IF_OFF
+            KEEP
+            "leaq 72(%rsp), %rdi\n\t"
+            CALL(fdr_try_leave_)
+            "testq %rax, %rax\n\t"
+            "jne 2f\n"
+            "3:\n\t.cfi_remember_state\n\t"
+            RESTORE
+            "1:\tret\n"
+            "2:\n\t.cfi_restore_state\n\t"
+            "movq %rax, %r11\n\t"
+            KEEP_VECTORS
+            "leaq 80(%rbp), %rdi\n\t"
+            "movq %r11, %rsi\n\t"
+            CALL(fdr_leave_frame_)
+            RESTORE_VECTORS
+            "jmp 3b");
 }
+/* clang-format on */
 
 /* Runs before anything records through these hooks. Bits: x87, SSE, AVX, and the three of AVX-512. */
 __attribute__((constructor(101), no_instrument_function)) static void learn_state(void)

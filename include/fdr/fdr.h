@@ -170,11 +170,12 @@ FDR_API void fdr_leave_address(const void *function);
 FDR_API void fdr_enter_function_(const void *function, const void *caller, const void *pointer, const void *site);
 /* The same for a function that is hooked at its first instruction, and before its return. site: return address of the
  * hook. pointer: where the function's return address lies, which alone says which call a leave ends. The first two
- * change no vector register. 0: they did nothing, and the other two must be called with all registers kept. */
+ * change no vector register. If enter returns 0, or leave another value, the other two must follow, with all registers
+ * kept; tried: that value. */
 FDR_API int fdr_try_enter_(const void *site, const void *caller, const void *pointer);
-FDR_API int fdr_try_leave_(const void *pointer);
+FDR_API uint64_t fdr_try_leave_(const void *pointer);
 FDR_API void fdr_enter_at_entry_(const void *site, const void *caller, const void *pointer);
-FDR_API void fdr_leave_frame_(const void *pointer);
+FDR_API void fdr_leave_frame_(const void *pointer, uint64_t tried);
 
 /* Call it after dlclose: code that is loaded later at the same addresses then gets regions of its own. fdr::instrument
  * does so by itself. */

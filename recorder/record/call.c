@@ -388,11 +388,15 @@ static FDRI_NOINLINE void leave_frame_slow(uint64_t frame)
     fdri_thread_end(t);
 }
 
-void fdr_leave_frame_(const void *pointer)
+void fdr_leave_frame_(const void *pointer, uint64_t tried)
 {
     struct fdri_thread *t = &fdri_record_self;
     uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
-    uint64_t frame = t->stack_end - (uint64_t)(uintptr_t)pointer, tick;
+    uint64_t frame = t->stack_end - (uint64_t)(uintptr_t)pointer, tick = tried;
+    if (tried > 1) {
+        fdri_record_leave_rest(t, tick);
+        return;
+    }
     enum fdri_record_leave_result result = FDRI_RECORD_LEAVE_NOT_MINE;
     if (!on || t->recording != on) return; /* no call of this thread is open */
     if (t->deferred) fdri_do_later();

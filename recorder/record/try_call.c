@@ -68,15 +68,18 @@ static FDRI_NOINLINE void spell(struct fdri_thread *t, struct fdri_arena_part *p
         t->deferred |= FDRI_LATER_ADOPT;
 }
 
-static inline __attribute__((always_inline)) bool leave(struct fdri_thread *t, uint64_t frame, uint32_t shift,
-                                                        uint32_t flags, uint64_t min_ticks)
+/* What fdr_try_leave_ returns: beside these, the tick of a leave that fdr_leave_frame_ must complete. The location is busy
+ * until then. A second reading of the clock would be later, and no call would ever be the shortest. */
+enum { DONE = 0, NOT_DONE = 1 };
+
+static inline __attribute__((always_inline)) uint64_t leave(struct fdri_thread *t, uint64_t frame, uint32_t shift,
+                                                            uint32_t flags, uint64_t min_ticks)
 {
     uint64_t tick;
     enum fdri_record_leave_result result = fdri_record_leave_fast(t, 0, 0, frame, shift, flags, min_ticks, spell,
                                                                   &tick);
-    if (FDRI_LIKELY(result == FDRI_RECORD_LEAVE_DONE)) return true;
-    if (result == FDRI_RECORD_LEAVE_REST) fdri_record_not_busy(t->loc);
-    return false;
+    if (FDRI_LIKELY(result == FDRI_RECORD_LEAVE_DONE)) return DONE;
+    return result == FDRI_RECORD_LEAVE_REST ? tick : NOT_DONE;
 }
 
 /* Does this frame belong to no open call? A rule leaves the call out, it began before the recording did, or what
@@ -90,32 +93,33 @@ static bool is_of_no_call(struct fdri_thread *t, uint64_t frame)
 }
 
 /* The call has a rule, the location's unit of time is not one tick, or the newest call has another frame. */
-static FDRI_NOINLINE bool leave_other(struct fdri_thread *t, uint64_t frame, uint32_t on)
+static FDRI_NOINLINE uint64_t leave_other(struct fdri_thread *t, uint64_t frame, uint32_t on)
 {
-    if (t->recording != on || is_of_no_call(t, frame)) return true;
-    bool timed = t->ruled && fdri_record_is_top(t->top, 0, 0, frame, FDRI_ARENA_LEVEL_RULED);
-    if (timed) {
+    if (t->recording != on || is_of_no_call(t, frame)) return DONE;
+    bool quick = t->exact == on || t->rounded_recording == on;
+    if (quick && t->ruled && fdri_record_is_top(t->top, 0, 0, frame, FDRI_ARENA_LEVEL_RULED)) {
         uint64_t key = fdri_record_ruled_key(0, t->top->address);
         const struct fdri_record_ruled *r = fdri_record_ruled_find(t, key);
         uint64_t limit = r->limit;
         fdri_atomic_signal_fence();
-        bool found = fdri_record_ruled_is(t, r, key) && (t->exact == on || t->rounded_recording == on);
-        return found && leave(t, frame, t->shift, FDRI_ARENA_LEVEL_RULED, limit);
+        return fdri_record_ruled_is(t, r, key) ? leave(t, frame, t->shift, FDRI_ARENA_LEVEL_RULED, limit) : NOT_DONE;
     }
-    return t->rounded_recording == on && leave(t, frame, t->shift, 0, t->min_ticks);
+    return t->rounded_recording == on ? leave(t, frame, t->shift, 0, t->min_ticks) : NOT_DONE;
 }
 
-int fdr_try_leave_(const void *pointer)
+uint64_t fdr_try_leave_(const void *pointer)
 {
     struct fdri_thread *t = &fdri_record_self;
     uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
-    if (FDRI_UNLIKELY(!on)) return true;
+    if (FDRI_UNLIKELY(!on)) return DONE;
     uint64_t frame = t->stack_end - (uint64_t)(uintptr_t)pointer;
     if (!frame) __builtin_unreachable();
     if (FDRI_UNLIKELY(t->exact != on)) return leave_other(t, frame, on);
-    if (FDRI_UNLIKELY(t->deferred)) return false;
+    if (FDRI_UNLIKELY(t->deferred)) return NOT_DONE;
     if (FDRI_UNLIKELY(t->loc->depth > t->depth_limit)) {
-        if (fdri_record_count_leave(t, 0, 0, frame, false)) return true;
-    } else if (FDRI_LIKELY(leave(t, frame, 0, 0, t->min_ticks))) return true;
-    return leave_other(t, frame, on);
+        if (fdri_record_count_leave(t, 0, 0, frame, false)) return DONE;
+        return leave_other(t, frame, on);
+    }
+    uint64_t result = leave(t, frame, 0, 0, t->min_ticks);
+    return FDRI_UNLIKELY(result == NOT_DONE) ? leave_other(t, frame, on) : result;
 }
