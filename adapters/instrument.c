@@ -70,8 +70,8 @@ void _gfortran_set_options(int count, int *options)
 
 /* 101 is the first priority that is not reserved: in a static program this runs before the program's own constructors.
  * fdr_init reports a failure in one line; the program then runs unrecorded. */
-void fdr_instrument_start_(void) __attribute__((visibility("hidden")));
-__attribute__((constructor(101), no_instrument_function)) void fdr_instrument_start_(void)
+__attribute__((constructor(101), no_instrument_function, visibility("hidden"))) void fdr_instrument_start_(void);
+void fdr_instrument_start_(void)
 {
     int saved = errno;
     (void)fdr_init(NULL);

@@ -4,16 +4,20 @@
  * before the return those of the result, and in functions that only pass their arguments on, those as well.
  *
  * While nothing records, a hook is a load, a comparison and a return. Otherwise it keeps the general registers and calls
- * functions that use no others. For rare cases it keeps the vector registers, too, in whatever width the processor has,
- * and calls the functions for everything. The stack need not be aligned: g++ does not align it for functions of the same
+ * functions that use no others. For rare cases it keeps the vector registers, too, in the width that is in use, and
+ * calls the functions for everything. The stack need not be aligned: g++ does not align it for functions of the same
  * file that do not need it. */
 #include <fdr/fdr.h>
 #include <stdint.h>
 
 #define HOOK FDR_API __attribute__((naked, no_instrument_function, hot, used))
 
-/* Parts of the processor's state that XSAVE must keep; 0: it has only what FXSAVE knows. */
-uint32_t fdr_instrument_state_ __attribute__((visibility("hidden")));
+/* The parts of the state that XSAVE must keep beyond the xmm registers; 0: the processor has none. And: does it tell which
+ * of them are in use? */
+struct fdr_instrument_wide {
+    uint32_t parts, tells;
+};
+struct fdr_instrument_wide fdr_instrument_wide_ __attribute__((visibility("hidden")));
 
 /* In an archive, the file with the start of the recording must be linked with this one. */
 void fdr_instrument_start_(void) __attribute__((visibility("hidden")));
@@ -25,35 +29,44 @@ __attribute__((used)) static void (*const needed)(void) = fdr_instrument_start_;
     "movq fdr_switch_@GOTPCREL(%rip), %r11\n\t"                                                                        \
     "cmpl $0, (%r11)\n\t"                                                                                              \
     "je 1f\n\t"
-#define KEEP           PUSH(rax) PUSH(rcx) PUSH(rdx) PUSH(rsi) PUSH(rdi) PUSH(r8) PUSH(r9) PUSH(r10)
-#define RESTORE        POP(r10) POP(r9) POP(r8) POP(rdi) POP(rsi) POP(rdx) POP(rcx) POP(rax)
-#define CALL(function) "call *" #function "@GOTPCREL(%rip)\n\t"
-/* Of the 2816 bytes, XSAVE needs at most 2688 for these parts of the state. It leaves the rest of its header alone, and
- * XRSTOR wants zeros there. */
+#define KEEP            PUSH(rax) PUSH(rcx) PUSH(rdx) PUSH(rsi) PUSH(rdi) PUSH(r8) PUSH(r9) PUSH(r10)
+#define RESTORE         POP(r10) POP(r9) POP(r8) POP(rdi) POP(rsi) POP(rdx) POP(rcx) POP(rax)
+#define CALL(function)  "call *" #function "@GOTPCREL(%rip)\n\t"
+#define EACH_VECTOR(op) op(0, 0) op(1, 16) op(2, 32) op(3, 48) op(4, 64) op(5, 80) op(6, 96) op(7, 112)
+#define STORE(n, at)    "movups %xmm" #n ", " #at "(%rsp)\n\t"
+#define LOAD(n, at)     "movups " #at "(%rsp), %xmm" #n "\n\t"
+/* Arguments and results lie in registers 0 to 7. If the wide parts of all registers are unused, XSAVE is not needed; it
+ * takes many times as long. XSAVE needs at most 1664 bytes for these parts of the state. It leaves the rest of its header
+ * alone, and XRSTOR wants zeros there. -8(%rbp): XSAVE's parts, or 0. */
 #define KEEP_VECTORS                                                                                                   \
     "pushq %rbp\n\t.cfi_adjust_cfa_offset 8\n\t.cfi_rel_offset rbp, 0\n\t"                                             \
     "movq %rsp, %rbp\n\t.cfi_def_cfa_register rbp\n\t"                                                                 \
-    "subq $2816, %rsp\n\t"                                                                                             \
+    "subq $1792, %rsp\n\t"                                                                                             \
     "andq $-64, %rsp\n\t"                                                                                              \
-    "xorl %edx, %edx\n\t"                                                                                              \
-    "movq %rdx, 512(%rsp)\n\tmovq %rdx, 520(%rsp)\n\tmovq %rdx, 528(%rsp)\n\tmovq %rdx, 536(%rsp)\n\t"                 \
-    "movq %rdx, 544(%rsp)\n\tmovq %rdx, 552(%rsp)\n\tmovq %rdx, 560(%rsp)\n\tmovq %rdx, 568(%rsp)\n\t"                 \
-    "movl fdr_instrument_state_(%rip), %eax\n\t"                                                                       \
-    "testl %eax, %eax\n\t"                                                                                             \
+    "movl fdr_instrument_wide_(%rip), %eax\n\t"                                                                        \
+    "cmpl $0, 4+fdr_instrument_wide_(%rip)\n\t"                                                                        \
     "je 4f\n\t"                                                                                                        \
-    "xsave (%rsp)\n\t"                                                                                                 \
-    "jmp 5f\n"                                                                                                         \
-    "4:\tfxsave (%rsp)\n"                                                                                              \
-    "5:\t"
+    "movl $1, %ecx\n\t"                                                                                                \
+    "xgetbv\n\t"                                                                                                       \
+    "andl $0x44, %eax\n\t"                                                                                             \
+    "je 4f\n\t"                                                                                                        \
+    "movl fdr_instrument_wide_(%rip), %eax\n"                                                                          \
+    "4:\tmovl %eax, -8(%rbp)\n\t" EACH_VECTOR(                                                                         \
+        STORE) "testl %eax, %eax\n\t"                                                                                  \
+               "je 5f\n\t"                                                                                             \
+               "xorl %edx, %edx\n\t"                                                                                   \
+               "movq %rdx, 512(%rsp)\n\tmovq %rdx, 520(%rsp)\n\tmovq %rdx, 528(%rsp)\n\tmovq %rdx, 536(%rsp)\n\t"      \
+               "movq %rdx, 544(%rsp)\n\tmovq %rdx, 552(%rsp)\n\tmovq %rdx, 560(%rsp)\n\tmovq %rdx, 568(%rsp)\n\t"      \
+               "xsave (%rsp)\n"                                                                                        \
+               "5:\t"
 #define RESTORE_VECTORS                                                                                                \
-    "xorl %edx, %edx\n\t"                                                                                              \
-    "movl fdr_instrument_state_(%rip), %eax\n\t"                                                                       \
+    "movl -8(%rbp), %eax\n\t"                                                                                          \
     "testl %eax, %eax\n\t"                                                                                             \
     "je 4f\n\t"                                                                                                        \
+    "xorl %edx, %edx\n\t"                                                                                              \
     "xrstor (%rsp)\n\t"                                                                                                \
     "jmp 5f\n"                                                                                                         \
-    "4:\tfxrstor (%rsp)\n"                                                                                             \
-    "5:\tmovq %rbp, %rsp\n\t.cfi_def_cfa_register rsp\n\t" POP(rbp) ".cfi_restore rbp\n\t"
+    "4:\t" EACH_VECTOR(LOAD) "5:\tmovq %rbp, %rsp\n\t.cfi_def_cfa_register rsp\n\t" POP(rbp) ".cfi_restore rbp\n\t"
 
 /* clang-format off */
 /* Behind the eight registers lie the return address of the hook, and that of the function. */
@@ -104,13 +117,14 @@ void __return__(void)
 }
 /* clang-format on */
 
-/* Runs before anything records through these hooks. Bits: x87, SSE, AVX, and the three of AVX-512. */
+/* Runs before anything records through these hooks. Parts: SSE, AVX, and the upper halves of AVX-512's registers. */
 __attribute__((constructor(101), no_instrument_function)) static void learn_state(void)
 {
-    const uint32_t wanted = 0xe7;
-    uint32_t enabled, high;
+    const uint32_t wanted = 0x46;
+    uint32_t enabled, high, a = 0xd, b, c = 1, d;
     __builtin_cpu_init();
     if (!__builtin_cpu_supports("avx")) return;
     __asm__("xgetbv" : "=a"(enabled), "=d"(high) : "c"(0));
-    fdr_instrument_state_ = enabled & wanted;
+    __asm__("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
+    fdr_instrument_wide_ = (struct fdr_instrument_wide){.parts = enabled & wanted, .tells = a & 4};
 }

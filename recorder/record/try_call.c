@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Enter and leave for hooks that gcc places at the first instruction and before the return of a function. There
  * arguments and results are still in registers, and the assembler of the hooks keeps the general ones only. So this
- * file is compiled without vector registers, as is encode.c, and calls nothing else. Whatever is rare it leaves to the
+ * file is compiled without vector registers, as are the few that it calls (CMakeLists.txt). It leaves what is rare to
  * functions of call.c, which the hooks then call with all registers kept.
  *
  * A leave tells no function, but its place on the stack, which is that of the enter. So it finds its call even if rules
@@ -24,8 +24,9 @@
 #include "recorder/thread/thread_state.h"
 
 /* Enters a function that is in this thread's cache, and whose frame is below that of the newest call with a frame. */
-static inline bool enter_known(struct fdri_thread *t, const struct fdri_record_function *f)
+static inline bool enter_known(struct fdri_thread *t, const struct fdri_record_function *f, uint32_t flags)
 {
+    uint64_t key = flags ? f->address | FDRI_NAMES_CACHED_RULED : f->address;
     struct fdri_arena_location *l = t->loc;
     if (FDRI_UNLIKELY(l->busy || t->address_cache_version != fdri_atomic_load_relaxed(&fdri_names_address_version)))
         return false;
@@ -33,13 +34,19 @@ static inline bool enter_known(struct fdri_thread *t, const struct fdri_record_f
     /* after the mark: before it a handler may leave calls open */
     if (FDRI_UNLIKELY(l->depth >= t->slow_depth)) return fdri_record_not_busy(l);
     uint64_t tick = fdri_clock_ticks();
-    const struct fdri_names_cached *k = fdri_names_cache_find(t, f->address);
-    if (FDRI_UNLIKELY(k->address != f->address || tick < l->last_tick)) return fdri_record_not_busy(l);
+    const struct fdri_names_cached *k = fdri_names_cache_find(t, key);
+    if (FDRI_UNLIKELY(k->address != key || tick < l->last_tick)) return fdri_record_not_busy(l);
     uint32_t depth = l->depth;
     const struct fdri_arena_level *newest = fdri_record_newest_function(t, t->top, &depth);
     if (FDRI_UNLIKELY(f->frame - FDRI_NAMES_LEAST_FRAME < newest->frame)) return fdri_record_not_busy(l);
-    fdri_record_push_known(t, l, k, f, 0, tick);
+    fdri_record_push_known(t, l, k, f, flags, tick);
     return true;
+}
+
+/* The function is known by its rule to the thread's table. */
+static FDRI_NOINLINE bool enter_ruled(struct fdri_thread *t, const struct fdri_record_function *f)
+{
+    return fdri_record_ruled_leave_out(t, 0, f) || enter_known(t, f, FDRI_ARENA_LEVEL_RULED);
 }
 
 int fdr_try_enter_(const void *site, const void *caller, const void *pointer)
@@ -48,16 +55,17 @@ int fdr_try_enter_(const void *site, const void *caller, const void *pointer)
     uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     if (FDRI_UNLIKELY(!on)) return true;
     uint64_t hook = (uint64_t)(uintptr_t)site;
-    if (FDRI_UNLIKELY(t->unruled != on)) {
-        if (t->recording != on) return false;
-        enum fdri_record_ruled_result result = fdri_record_ruled_exclude(t, hook - 1);
-        if (result != FDRI_RECORD_RULED_NONE) return result == FDRI_RECORD_RULED_DONE;
-    }
     const struct fdri_record_function f = {.address = hook - 1,
                                            .frame = t->stack_end - (uint64_t)(uintptr_t)pointer,
                                            .caller = ~(uint64_t)(uintptr_t)caller,
                                            .site = hook};
-    return FDRI_LIKELY(enter_known(t, &f)) || fdri_record_count_known(t, &f);
+    if (FDRI_UNLIKELY(t->unruled != on)) {
+        if (t->recording != on) return false;
+        enum fdri_record_ruled_result result = fdri_record_ruled_exclude(t, f.address);
+        if (result == FDRI_RECORD_RULED_DONE) return true;
+        if (result == FDRI_RECORD_RULED_OTHER) return enter_ruled(t, &f);
+    }
+    return FDRI_LIKELY(enter_known(t, &f, 0)) || fdri_record_count_known(t, &f);
 }
 
 /* Stores a record that is spelled out, and ends the call. Work that is due waits for fdr_leave_frame_. */
