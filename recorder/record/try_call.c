@@ -24,7 +24,8 @@
 #include "recorder/thread/thread_state.h"
 
 /* Enters a function that is in this thread's cache, and whose frame is below that of the newest call with a frame. */
-static inline bool enter_known(struct fdri_thread *t, const struct fdri_record_function *f, uint32_t flags)
+static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread *t,
+                                                              const struct fdri_record_function *f, uint32_t flags)
 {
     uint64_t key = flags ? f->address | FDRI_NAMES_CACHED_RULED : f->address;
     struct fdri_arena_location *l = t->loc;
