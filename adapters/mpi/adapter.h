@@ -8,9 +8,10 @@
  *   mpi_library.c     what differs between libraries       life_of_mpi.c      MPI_Init, MPI_Finalize, MPI_Abort
  *   communicators.c   members and world ranks              member_lists.c     lists of members, each once
  *   point_to_point.c  sends and receives                   completions.c      MPI_Wait..., MPI_Test...
- *   requests.c        the table of open requests           adapter_parts.h    what these files share
+ *   requests.c        the table of open requests           request_events.c   requests as events: FDR_MPI_REQUESTS
  *   collectives.c     operations and their bytes           neighborhoods.c    those among neighbors
  *   partitioned.c     MPI_Psend_init, MPI_Precv_init       files.c            MPI_File_...
+ *   adapter_parts.h   what these files share
  *   numbers.c         counts messages and collectives      receive_order.c    receives whose number is open
  *   identities.c      communicators of equal identity      numbers.h          the door of these three
  *   state.c, state.h  what each thread is in, waits for    pcontrol.c        MPI_Pcontrol

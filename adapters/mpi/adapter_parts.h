@@ -23,6 +23,7 @@ struct fdri_mpi_pending {
     const struct fdri_mpi_members *group;
     int32_t root;
     uint64_t sent, received, ordinal; /* bytes; ordinal of a collective */
+    uint64_t request;                 /* its number in events; 0: none */
     struct fdri_mpi_number send;      /* of a send */
     struct fdri_mpi_receive receive;  /* of a receive */
     fdr_io_file file;
@@ -66,6 +67,19 @@ void fdri_mpi_messages_probed(const struct fdri_mpi_call *c);
 void fdri_mpi_messages_matched_receive(const struct fdri_mpi_call *c, struct fdri_mpi_pending *message);
 void fdri_mpi_messages_cancelled(const struct fdri_mpi_call *c);
 void fdri_mpi_messages_completed(struct fdri_mpi_pending *p, const void *status);
+
+/* ---- request_events.c: FDR_MPI_REQUESTS ---- */
+enum fdri_mpi_request_event { /* docs/FORMAT.md, 9.4 */
+                              FDRI_MPI_ISEND = 1,
+                              FDRI_MPI_ISEND_COMPLETE,
+                              FDRI_MPI_IRECV_POSTED,
+                              FDRI_MPI_IRECV,
+                              FDRI_MPI_CANCELLED = 6
+};
+void fdri_mpi_request_events_start(void); /* reads the setting */
+uint64_t fdri_mpi_request_new(void);      /* a number; 0: requests are no events */
+/* Records that, if request is not 0. */
+void fdri_mpi_request_event(enum fdri_mpi_request_event what, uint64_t request);
 
 /* ---- completions.c ---- */
 /* Requests of one call: on the stack, and in memory that few calls at a time share. */

@@ -57,6 +57,7 @@ void fdri_mpi_life_after_init(int error)
     note_number("mpi.rank", "PMPI_Comm_rank", l->world);
     note_number("mpi.size", "PMPI_Comm_size", l->world);
     fdri_mpi_numbers_start();
+    fdri_mpi_request_events_start();
     fdri_mpi_members(l->world);
     fdri_mpi_members(l->self);
 }

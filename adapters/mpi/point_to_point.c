@@ -41,6 +41,7 @@ static word request_of(const struct fdri_mpi_call *c)
 
 static void record_send(const struct fdri_mpi_pending *p)
 {
+    fdri_mpi_request_event(FDRI_MPI_ISEND, p->request);
     fdri_mpi_number_bytes(&p->send, p->sent);
     fdr_message_send_nth((uint32_t)p->peer, p->tag, p->group->id, p->sent, fdri_mpi_number_ordinal(&p->send));
 }
@@ -64,10 +65,11 @@ void fdri_mpi_messages_sent(const struct fdri_mpi_call *c, struct fdri_mpi_posti
     }
     fdri_mpi_number_posted(&posting->send);
     if (!describe_send(c, &p)) return;
+    bool later = c->f->kind == FDRI_MPI_send && fdri_mpi_has(c, FDRI_MPI_request);
     p.send = posting->send;
+    if (later) p.request = fdri_mpi_request_new();
     record_send(&p);
-    if (c->f->kind == FDRI_MPI_send && fdri_mpi_has(c, FDRI_MPI_request))
-        fdri_mpi_requests_open(FDRI_MPI_OF_REQUESTS, request_of(c), &p);
+    if (later) fdri_mpi_requests_open(FDRI_MPI_OF_REQUESTS, request_of(c), &p);
 }
 
 /* ---- receives ---- */
@@ -95,10 +97,11 @@ void fdri_mpi_messages_post_receive(const struct fdri_mpi_call *c, struct fdri_m
     fdri_mpi_receive_posts(&p->receive, !fdri_mpi_has(c, FDRI_MPI_request));
 }
 
-static void received(struct fdri_mpi_receive *r, const void *status)
+static void received(struct fdri_mpi_receive *r, const void *status, uint64_t request)
 {
     struct fdri_mpi_status s = fdri_mpi_status(status);
     if (!r->group || s.source == fdri_mpi_library()->proc_null) return;
+    fdri_mpi_request_event(s.cancelled ? FDRI_MPI_CANCELLED : FDRI_MPI_IRECV, request);
     if (s.cancelled) fdri_mpi_receive_cancelled(r);
     else fdri_mpi_receive_completed(r, fdri_mpi_world_rank(r->group, s.source), s.tag, s.bytes);
 }
@@ -110,13 +113,16 @@ void fdri_mpi_messages_received(const struct fdri_mpi_call *c, struct fdri_mpi_p
     fdri_mpi_receive_posted(&p->receive, error != 0);
     if (error) return;
     find_group(c, &p->receive);
-    received(&p->receive, status_of(c));
+    received(&p->receive, status_of(c), 0);
 }
 
 static void put_receive(word request, const struct fdri_mpi_receive *r)
 {
     struct fdri_mpi_pending p = {.kind = FDRI_MPI_PENDING_RECV, .receive = *r};
-    if (r->group) fdri_mpi_requests_open(FDRI_MPI_OF_REQUESTS, request, &p);
+    if (!r->group) return;
+    p.request = fdri_mpi_request_new();
+    fdri_mpi_request_event(FDRI_MPI_IRECV_POSTED, p.request);
+    fdri_mpi_requests_open(FDRI_MPI_OF_REQUESTS, request, &p);
 }
 
 void fdri_mpi_messages_receive_posted(const struct fdri_mpi_call *c, struct fdri_mpi_posting *p, int error)
@@ -153,7 +159,11 @@ static void start(struct fdri_mpi_pending *p)
 
 static void started(struct fdri_mpi_pending *p)
 {
-    if (p->kind == FDRI_MPI_PENDING_RECV) fdri_mpi_receive_posted(&p->receive, false);
+    p->request = fdri_mpi_request_new();
+    if (p->kind == FDRI_MPI_PENDING_RECV) {
+        fdri_mpi_receive_posted(&p->receive, false);
+        fdri_mpi_request_event(FDRI_MPI_IRECV_POSTED, p->request);
+    }
     if (p->kind == FDRI_MPI_PENDING_COLL) fdri_mpi_collectives_started(p);
     if (p->kind != FDRI_MPI_PENDING_SEND) return;
     fdri_mpi_number_posted(&p->send);
@@ -206,10 +216,12 @@ void fdri_mpi_messages_matched_receive(const struct fdri_mpi_call *c, struct fdr
 {
     if (message->kind == FDRI_MPI_PENDING_NONE) return;
     if (c->f->kind == FDRI_MPI_imrecv) {
+        message->request = fdri_mpi_request_new();
+        fdri_mpi_request_event(FDRI_MPI_IRECV_POSTED, message->request);
         fdri_mpi_requests_put(FDRI_MPI_OF_REQUESTS, request_of(c), message);
         return;
     }
-    received(&message->receive, status_of(c));
+    received(&message->receive, status_of(c), 0);
     fdri_mpi_requests_end(message);
 }
 
@@ -251,14 +263,20 @@ void fdri_mpi_messages_cancelled(const struct fdri_mpi_call *c)
     fdri_mpi_requests_put(FDRI_MPI_OF_REQUESTS, request, &p);
 }
 
+static void sent(struct fdri_mpi_pending *p, bool cancelled)
+{
+    fdri_mpi_request_event(cancelled ? FDRI_MPI_CANCELLED : FDRI_MPI_ISEND_COMPLETE, p->request);
+    if (cancelled) fdri_mpi_number_hole(&p->send);
+}
+
 void fdri_mpi_messages_completed(struct fdri_mpi_pending *p, const void *status)
 {
     if (p->persistent && !p->active) return; /* MPI reports an empty status */
-    if (p->kind == FDRI_MPI_PENDING_RECV && p->partitioned)
+    if (p->kind == FDRI_MPI_PENDING_RECV && p->partitioned) {
+        fdri_mpi_request_event(FDRI_MPI_IRECV, p->request);
         fdri_mpi_receive_completed(&p->receive, p->receive.peer, p->receive.tag, p->received);
-    else if (p->kind == FDRI_MPI_PENDING_RECV) received(&p->receive, status);
-    if (p->kind == FDRI_MPI_PENDING_SEND && p->cancelling && fdri_mpi_status(status).cancelled)
-        fdri_mpi_number_hole(&p->send);
+    } else if (p->kind == FDRI_MPI_PENDING_RECV) received(&p->receive, status, p->request);
+    if (p->kind == FDRI_MPI_PENDING_SEND) sent(p, p->cancelling && fdri_mpi_status(status).cancelled);
     p->cancelling = false;
     if (p->kind == FDRI_MPI_PENDING_FILE) fdri_mpi_files_completed(p, status);
     if (p->kind != FDRI_MPI_PENDING_COLL) return;

@@ -87,6 +87,7 @@ static void begin_location(struct fdri_otf2 *o, uint32_t location)
     o->writer = OTF2_Archive_GetEvtWriter(o->archive, o->process[o->at].first + location);
     o->generator = UINT32_MAX;
     o->operations = 0;
+    fdri_otf2_requests_begin(o, location);
     if (!o->writer && !o->error) o->error = -EIO;
 }
 

@@ -29,9 +29,13 @@ static void message(struct fdri_otf2 *o, const struct fdr_read_event *e)
     bool sent = e->kind == FDR_SEND, paired = fdri_convert_partners_message(o->partners, o->at, e);
     unsigned alone = paired ? FDRI_OTF2_TOGETHER : sent ? FDRI_OTF2_ALONE : FDRI_OTF2_ALONE_RECEIVED;
     uint32_t comm = fdri_otf2_comm(o, (uint32_t)e->field[2], (uint32_t)e->field[0], alone, &place);
+    uint64_t id, time = e->time_ns, bytes = e->field[3];
+    bool later = fdri_otf2_requests_of(o, e, &id);
     if (!paired) ordinal(o, e);
-    if (sent) fdri_otf2_check(o, OTF2_EvtWriter_MpiSend(o->writer, o->list, e->time_ns, place, comm, tag, e->field[3]));
-    else fdri_otf2_check(o, OTF2_EvtWriter_MpiRecv(o->writer, o->list, e->time_ns, place, comm, tag, e->field[3]));
+    fdri_otf2_check(o, sent && later ? OTF2_EvtWriter_MpiIsend(o->writer, o->list, time, place, comm, tag, bytes, id)
+                       : sent        ? OTF2_EvtWriter_MpiSend(o->writer, o->list, time, place, comm, tag, bytes)
+                       : later       ? OTF2_EvtWriter_MpiIrecv(o->writer, o->list, time, place, comm, tag, bytes, id)
+                                     : OTF2_EvtWriter_MpiRecv(o->writer, o->list, time, place, comm, tag, bytes));
 }
 
 /* FORMAT.md numbers operations from 10 on. */
@@ -160,6 +164,10 @@ static void user(struct fdri_otf2 *o, const struct fdr_read_event *e)
     const char *name = fdr_id_name(o->process[o->at].file, e->class_, e->id);
     size_t count = fdr_event_fields(o->process[o->at].file, e, &fields);
     if (count > 16) count = 16;
+    if (count == 2 && strcmp(name, "fdr.request") == 0) {
+        fdri_otf2_requests_event(o, e);
+        return;
+    }
     if (count) {
         values(o, e, fdri_otf2_metric(o, name, fields, (uint32_t)count, false), fields, (uint32_t)count);
         return;
@@ -180,6 +188,7 @@ static void sample(struct fdri_otf2 *o, const struct fdr_read_event *e)
 
 void fdri_otf2_event(struct fdri_otf2 *o, const struct fdr_read_event *e)
 {
+    fdri_otf2_requests_other(o, e);
     switch (e->kind) {
     case FDR_ENTER:
     case FDR_LEAVE: call(o, e); break;

@@ -4,6 +4,7 @@
  *   archive_otf2.c      the archive as a whole: its files, errors, order of the parts; one writer open at a time
  *   archive_none.c      what is there of it in a build without OTF2
  *   events_otf2.c       each event of a location as an event of OTF2
+ *   requests_otf2.c     which messages do not block
  *   definitions_otf2.c  strings, regions, metrics, stacks: written when an event first needs them
  *   groups_otf2.c       communicators, and how peers are named in them
  *   places_otf2.c       hosts, processes, threads, with their accounts as properties
@@ -65,12 +66,26 @@ struct fdri_otf2 {
     } operation[16];
     uint32_t operations;
     uint64_t operation_number;
+    struct fdri_otf2_requests {
+        uint64_t given_back_ns; /* messages up to this time may have been given back */
+        uint64_t id, what;      /* of the message that comes next; what 0: not known */
+        uint64_t open[4096];    /* what was begun here and may be completed: ids of sends, and of receives */
+        bool receive[4096];
+        uint32_t count;
+    } requests;
 };
 
 /* Keeps the first error of the library's calls. */
 void fdri_otf2_check(struct fdri_otf2 *o, OTF2_ErrorCode code);
 /* Writes one event of the location under way. */
 void fdri_otf2_event(struct fdri_otf2 *o, const struct fdr_read_event *e);
+
+/* A location begins; an event fdr.request; any other event. */
+void fdri_otf2_requests_begin(struct fdri_otf2 *o, uint32_t location);
+void fdri_otf2_requests_event(struct fdri_otf2 *o, const struct fdr_read_event *e);
+void fdri_otf2_requests_other(struct fdri_otf2 *o, const struct fdr_read_event *e);
+/* Does this message belong to a request that may be named? */
+bool fdri_otf2_requests_of(struct fdri_otf2 *o, const struct fdr_read_event *e, uint64_t *id);
 
 /* Numbers of definitions, which are written if they are new. */
 uint32_t fdri_otf2_string(struct fdri_otf2 *o, const char *text);

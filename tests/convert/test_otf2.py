@@ -91,9 +91,9 @@ def one(e, location, locations):
     at = (location._ref, e.time)
     if isinstance(e, (ev.Enter, ev.Leave)):
         more = ("enter" if isinstance(e, ev.Enter) else "leave", e.region.name, attribute(e, "fdr.repaired"))
-    elif isinstance(e, ev.MpiSend):
+    elif isinstance(e, (ev.MpiSend, ev.MpiIsend)):
         more = ("send", "", [rank_in(e.communicator, e.receiver, locations), signed(e.msg_tag), e.msg_length])
-    elif isinstance(e, ev.MpiRecv):
+    elif isinstance(e, (ev.MpiRecv, ev.MpiIrecv)):
         more = ("recv", "", [rank_in(e.communicator, e.sender, locations), signed(e.msg_tag), e.msg_length])
     elif isinstance(e, ev.MpiCollectiveBegin):
         more = ("coll_begin", "", [])
@@ -231,7 +231,7 @@ def mpi():
         folder = f"{x.work}/ranks{buffer}"
         os.mkdir(folder)
         env |= {"FDR_LIVE_DIR": folder, "FDR_LIVE_FORCE": "1", "FDR_DIR": folder, "FDR_BUFFER": buffer,
-                "FDR_FINALIZE": "snapshot"}
+                "FDR_FINALIZE": "snapshot", "FDR_MPI_REQUESTS": "1"}
         subprocess.run([run, "-n", "3", "env", f"LD_PRELOAD={x.BUILD}/lib/libfdr-mpi.so", program, "11",
                         rounds], env=env, check=True, capture_output=True, timeout=200)
         files = sorted(f"{folder}/{f}" for f in os.listdir(folder))
@@ -242,17 +242,21 @@ def pairs_of(files, name):
     done = x.tool("export", *files, "--to", "otf2", "-o", name)
     x.check(done.returncode == 0, f"{name}: three ranks in one archive", done.stderr)
     sends, receives, got = collections.defaultdict(list), collections.defaultdict(list), []
+    requests = collections.defaultdict(list)
     with otf2.reader.open(f"{x.work}/{name}/traces.otf2") as trace:
         x.check([l.group.name[:6] for l in trace.definitions.locations] == ["rank 0", "rank 1", "rank 2"], "ranks are named")
         groups = [g for g in trace.definitions.groups if g.group_type == otf2.GroupType.COMM_LOCATIONS]
         locations = list(groups[0].members)
         for location, e in trace.events:
+            requests[location._ref].append(e)
+            if isinstance(e, (ev.MpiIsendComplete, ev.MpiIrecvRequest, ev.MpiRequestCancelled)):
+                continue
             got.append(one(e, location, locations))
             own = locations.index(location)
-            if isinstance(e, ev.MpiSend):
+            if isinstance(e, (ev.MpiSend, ev.MpiIsend)):
                 peer = rank_in(e.communicator, e.receiver, locations)
                 sends[e.communicator._ref, own, peer, e.msg_tag].append(e.msg_length)
-            elif isinstance(e, ev.MpiRecv):
+            elif isinstance(e, (ev.MpiRecv, ev.MpiIrecv)):
                 peer = rank_in(e.communicator, e.sender, locations)
                 receives[e.communicator._ref, peer, own, e.msg_tag].append(e.msg_length)
     wrong = sum(s != r for key in sends for s, r in zip(sends[key], receives.get(key, [])))
@@ -262,8 +266,33 @@ def pairs_of(files, name):
     given_back = any(r["reduced"] and r["class"] == "message" for f in files
                      for r in json.loads(x.tool("info", "--json", f).stdout)["ledger"])
     x.check(given_back == (name == "job128K"), f"{name}: messages were given back, as planned: {given_back}")
-    rows = [(i, *expected(r)[1:]) for i, f in enumerate(files) for r in x.dump(f) if r["kind"] != "resolve"]
+    all_rows = [x.dump(f) for f in files]
+    for i, rows in enumerate(all_rows):
+        requests_of(rows, requests[i], name, given_back)
+    rows = [(i, *expected(r)[1:]) for i, rows in enumerate(all_rows) for r in rows
+            if r["kind"] != "resolve" and r["name"] != "fdr.request"]
     x.same(f"{name}: events", sorted(got, key=lambda g: g[0]), rows)
+
+
+REQUESTS = {"1": ev.MpiIsend, "2": ev.MpiIsendComplete, "3": ev.MpiIrecvRequest, "4": ev.MpiIrecv}
+
+
+def requests_of(rows, events, name, given_back):
+    """All requests of the recording, in order; or, where messages were given back, ends with their begins only."""
+    want = [(REQUESTS[r["attributes"]["what"]], int(r["attributes"]["id"])) for r in rows if r["name"] == "fdr.request"]
+    got = [(type(e), e.request_id) for e in events if isinstance(e, tuple(REQUESTS.values()))]
+    if not given_back:
+        x.same(f"{name}: requests", got, want)
+        return
+    at, begun = iter(want), set()
+    x.check(0 < len(got) < len(want) and all(g in at for g in got), f"{name}: {len(got)} of {len(want)} requests, in order")
+    lone = 0
+    for kind, number in got:
+        if kind in (ev.MpiIsend, ev.MpiIrecvRequest):
+            begun.add((kind, number))
+        else:
+            lone += (ev.MpiIsend if kind is ev.MpiIsendComplete else ev.MpiIrecvRequest, number) not in begun
+    x.check(not lone, f"{name}: no end without its begin", lone)
 
 
 THREADS = r"""
