@@ -3,9 +3,10 @@
 # The benchmarks: `./dev bench [--write] [PART...]`. Prints one table and writes the tables behind it beside the raw
 # figures; --write also puts all of them into benchmarks/RESULTS.md.
 # Parts: call size steps filter reader whole cxx overhead counters samples memory bins stall crash (default: all of these),
-# and four that only run when asked for: peers, which joins a comparison harness (FDR_PEERS); mpi, whose programs are
+# and five that only run when asked for: peers, which joins a comparison harness (FDR_PEERS); mpi, whose programs are
 # packages of Debian (mpi.py, mpi_figures.py; MPI_PAIRS: pairs of each program, 30); page, the page of a full snapshot in
-# Chromium (page.py); and scale, a job of thousands of ranks (scale.py; SCALE_RANKS: "64,256,1024,4096").
+# Chromium (page.py); scale, a job of thousands of ranks (scale.py; SCALE_RANKS: "64,256,1024,4096"); and traces, fdr
+# beside OTF2 (traces.py).
 # Environment: FDR_BUILD, FDR_SOURCE (set by ./dev); ROUNDS (5); CALLS per process of the call benchmarks (4000000);
 # FDR_CORPUS and FDR_PEERS: folders with event streams (*.evt.zst) and with the harness; FDR_BENCH_OUT: where results go.
 set -euo pipefail
@@ -42,8 +43,8 @@ if [ "${1:-}" = --write ]; then
 fi
 for part in "$@"; do
     case $part in
-        call | size | steps | filter | reader | whole | cxx | overhead | counters | samples | memory | bins | stall | crash | peers | mpi | page | scale) ;;
-        *) die "no part '$part'; parts: call size steps filter reader whole cxx overhead counters samples memory bins stall crash peers mpi page scale" ;;
+        call | size | steps | filter | reader | whole | cxx | overhead | counters | samples | memory | bins | stall | crash | peers | mpi | page | scale | traces) ;;
+        *) die "no part '$part'; parts: call size steps filter reader whole cxx overhead counters samples memory bins stall crash peers mpi page scale traces" ;;
     esac
 done
 parts=" ${*:-call size steps filter reader whole cxx overhead counters samples memory bins stall crash} "
@@ -576,6 +577,10 @@ part_mpi()
     FDR_SOURCE=$source FDR_BUILD=$build python3 "$here/mpi_figures.py" --rounds "$rounds" --json "$out/mpi_figures.json" || note failed mpi figures
 }
 if wanted mpi; then part_mpi; fi
+if wanted traces; then
+    FDR_SOURCE=$source FDR_BUILD=$build FDR_CORPUS=$corpus python3 "$here/traces.py" --rounds "$rounds" --json "$out/traces.json" ||
+        note failed traces traces.py
+fi
 
 # ---- the page ----
 
@@ -594,7 +599,7 @@ part_scale() {
 }
 if wanted scale; then part_scale; fi
 
-if [ "$parts" != " peers " ] && [ "$parts" != " mpi " ] && [ "$parts" != " page " ] && [ "$parts" != " scale " ]; then
+if ! [[ $parts =~ ^\ (peers|mpi|page|scale|traces)\ $ ]]; then
     python3 "$here/report.py" table "$raw"
     python3 "$here/report.py" details "$raw" >"$out/details.md"
     if [ -n "$write" ]; then python3 "$here/report.py" write "$raw" "$write"; fi

@@ -132,8 +132,9 @@ void fdri_otf2_processes(struct fdri_otf2 *o)
         write_process(o, (uint32_t)i, o->written + done);
         done += fdr_location_count(o->process[i].file);
     }
+    uint32_t group = (uint32_t)o->processes; /* readers want them in order, without a gap */
     for (size_t i = 0; i < ranks && !o->error; i++)
-        if (!fdri_otf2_process_of(o, rank[i])) write_absent(o, (uint32_t)(o->processes + i), o->end + i, rank[i]);
+        if (!fdri_otf2_process_of(o, rank[i])) write_absent(o, group++, o->end + i, rank[i]);
 }
 
 /* ---- markers ---- */

@@ -19,6 +19,7 @@ if not os.path.exists(FDR):
 work = tempfile.mkdtemp(prefix="fdr-exported-")
 atexit.register(shutil.rmtree, work, True)
 bad = 0
+select = ()  # filters for all dumps and exports
 
 PROGRAM = r"""
 #include <fdr/fdr.h>
@@ -145,9 +146,9 @@ def recordings():
     return all_
 
 
-def dump(path, *select):
+def dump(path, *more):
     """The events of fdr dump: dictionaries with location, time, kind, depth, id, name; attributes as a dictionary."""
-    text = tool("dump", "--tsv", *select, path).stdout
+    text = tool("dump", "--tsv", *select, *more, path).stdout
     rows = []
     for line in text.splitlines()[1:]:
         location, time, kind, depth, id_, name, more = line.split("\t")
@@ -158,7 +159,7 @@ def dump(path, *select):
 
 
 def export(path, to, out, *more):
-    done = tool("export", path, "--to", to, "-o", out, *more)
+    done = tool("export", path, "--to", to, "-o", out, *select, *more)
     check(done.returncode in (0, 1) and os.path.exists(f"{work}/{out}"), f"{os.path.basename(path)} to {to}", done.stderr)
     return f"{work}/{out}"
 
