@@ -3,6 +3,7 @@
  * order of events. So a thread of the program records for the first writer that it writes to. Events of other writers
  * go through a queue to a thread of their own. So do those of a writer that several threads write to in turn. */
 #include <errno.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
