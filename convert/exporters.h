@@ -9,6 +9,8 @@
  *   interned.c          numbers for strings, functions, stacks
  *   time_line.c         one time line for recordings of several hosts
  *   protobuf.c          messages of Protocol Buffers
+ *   event_text.c        names and values of events, for tables
+ *   thrift.c            structures of Thrift's compact protocol
  *   paths.c             calls and samples, summed up by call path, for profiles
  *   partners.c          which messages and collectives viewers may pair
  *
@@ -26,8 +28,10 @@
     ROW(perfetto)                                                                                                      \
     ROW(pprof)                                                                                                         \
     ROW(callgrind)                                                                                                     \
+    ROW(firefox)                                                                                                       \
     ROW(ctf)                                                                                                           \
     ROW(csv)                                                                                                           \
+    ROW(parquet)                                                                                                       \
     ROW(speedscope)
 
 #define FDRI_CONVERT_DECLARE(name) extern const struct fdr_exporter fdri_convert_##name;
