@@ -9,7 +9,10 @@
 
 #include "tools/hang/job_view.h"
 
-enum { OVERVIEW_BYTES = 2 << 20 /* about, of a recording that is shown in full and not embedded */ };
+enum {
+    OVERVIEW_BYTES = 2 << 20, /* about, of a recording that is shown in full and not embedded */
+    BETWEEN_RANKS = 200       /* weight of what stands out between ranks */
+};
 
 struct choice {
     size_t file;
@@ -41,7 +44,8 @@ static void weigh_findings(const struct page *page, struct choice *c)
 {
     for (size_t i = 0; i < page->findings->count; i++) {
         const struct page_finding *f = &page->findings->row[i];
-        double weight = (f->of_job ? 200 : 2) + (f->finding.weight < 90 ? f->finding.weight : 90);
+        bool all = f->of_job && f->finding.file == SIZE_MAX;
+        double weight = all ? 0 : (f->of_job ? BETWEEN_RANKS : 2) + (f->finding.weight < 90 ? f->finding.weight : 90);
         if (c[f->file].weight < weight) c[f->file].weight = weight;
     }
 }
@@ -60,6 +64,14 @@ static void weigh_verdict(struct page *page, struct choice *c)
     free(view);
 }
 
+/* Where nobody died, the page is about the rank that is behind or unlike the others. */
+static void tell_about(struct page *page, const struct choice *c)
+{
+    for (size_t i = 0; i < page->files; i++)
+        if (c[i].weight >= BETWEEN_RANKS && c[i].weight > c[page->culprit].weight) page->culprit = i;
+    page->story.death = &page->death[page->culprit];
+}
+
 static void weigh(struct page *page, struct choice *c)
 {
     for (size_t i = 0; i < page->files; i++) c[i] = (struct choice){i, 0};
@@ -67,6 +79,7 @@ static void weigh(struct page *page, struct choice *c)
     weigh_verdict(page, c);
     for (size_t i = 0; i < page->files; i++)
         if (page->death[i].kind == BY_FAULT || page->death[i].kind == KILLED) c[i].weight += 400;
+    if (!page->died) tell_about(page, c);
     c[page->culprit].weight = 1e9;
 }
 

@@ -14,7 +14,7 @@ export class Timeline {
     constructor(canvas, model, view) {
         Object.assign(this, { canvas, model, view, scroll: 0, picked: null, location: null, wide: new Set() });
         this.context = canvas.getContext("2d", { alpha: false });
-        this.locations = model.files.flatMap((f) => f.list);
+        this.locations = [...model.files].sort((a, b) => (a.line ? 1 : 0) - (b.line ? 1 : 0)).flatMap((f) => f.list); // lines are last
         placeMessages(model.messages, this.locations);
         this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches);
     }
@@ -37,8 +37,12 @@ export class Timeline {
         if (this.wide.has(location)) return location.deepest;
         return Math.min(location.deepest, this.locations.length > 12 ? 5 : this.locations.length > 1 ? FEW : 40);
     }
+    // Of a rank that is a line the name stands beside its only lane.
+    head(location) {
+        return this.model.files[location.file].line ? 0 : HEAD;
+    }
     heightOf(location) {
-        return HEAD + this.depths(location) * LANE + (location.points.length ? MARKS : 0) + 4;
+        return this.head(location) + this.depths(location) * LANE + (location.points.length ? MARKS : 0) + (this.head(location) ? 4 : 0);
     }
     // Calls f(location, y) for the locations in sight; returns the height of all.
     each(f) {
@@ -75,7 +79,7 @@ export class Timeline {
         const heights = [];
         let y = RULER - this.scroll;
         for (const location of this.locations) {
-            heights.push(location.points.length ? y + HEAD + this.depths(location) * LANE + MARKS / 2 : y + HEAD);
+            heights.push(location.points.length ? y + this.head(location) + this.depths(location) * LANE + MARKS / 2 : y + (this.head(location) || LANE / 2));
             y += this.heightOf(location);
         }
         return heights;
@@ -83,7 +87,7 @@ export class Timeline {
     paintLanes(location, y) {
         const shift = this.model.files[location.file].first, lanes = this.lanesOf(location);
         for (let depth = 1; depth <= this.depths(location); depth++) {
-            const top = y + HEAD + (depth - 1) * LANE;
+            const top = y + this.head(location) + (depth - 1) * LANE;
             if (top < RULER - LANE || top + LANE > this.height) continue;
             this.row.clear();
             this.row.gaps(location.gaps, depth, this.view);
@@ -93,11 +97,14 @@ export class Timeline {
         }
     }
     decorate(location, y) {
-        const { context: c, theme: t } = this;
+        const { context: c, theme: t } = this, file = this.model.files[location.file];
+        if (file.line) {
+            c.fillStyle = location === this.location ? t.ink : t.dim;
+            return c.fillText(fit(file.who, 26), 6, y + LANE / 2);
+        }
         c.fillStyle = location === this.location ? t.line : t.bar;
         c.fillRect(0, y, this.width, HEAD - 1);
         c.fillStyle = t.ink;
-        const file = this.model.files[location.file];
         const name = this.model.files.length > 1 ? `${location.label} · ${file.who}` : location.label;
         const more = location.deepest > this.depths(location) ? "▸ " : this.wide.has(location) ? "▾ " : "";
         c.fillText(fit(more + name, 26), 6, y + HEAD / 2);
@@ -159,7 +166,7 @@ export class Timeline {
             if (x1 < 0 || x0 > this.view.width) return;
             c.strokeStyle = this.theme.select;
             c.lineWidth = 2;
-            c.strokeRect(GUTTER + x0, y + HEAD + (p.depth - 1) * LANE, Math.max(2, x1 - x0), LANE - 1);
+            c.strokeRect(GUTTER + x0, y + this.head(location) + (p.depth - 1) * LANE, Math.max(2, x1 - x0), LANE - 1);
         });
     }
     drawRuler() {
@@ -182,8 +189,8 @@ export class Timeline {
         let found = null;
         this.each((location, top) => {
             if (y < top || y >= top + this.heightOf(location)) return;
-            const depth = Math.floor((y - top - HEAD) / LANE) + 1;
-            found = { location, depth: y < top + HEAD ? 0 : depth };
+            const head = this.head(location), depth = Math.floor((y - top - head) / LANE) + 1;
+            found = { location, depth: y < top + head ? 0 : depth };
             const lane = depth >= 1 && depth <= this.depths(location) && this.lanesOf(location).get(depth);
             if (!lane || x < GUTTER) return;
             const shift = this.model.files[location.file].first;
@@ -200,7 +207,7 @@ export class Timeline {
             if (l === location) break;
             y += this.heightOf(l);
         }
-        const top = y + HEAD + depth * LANE, inside = this.height - RULER;
+        const top = y + this.head(location) + depth * LANE, inside = this.height - RULER;
         if (y < this.scroll || top > this.scroll + inside - 20) this.scroll = Math.max(0, top - inside / 2);
         this.location = location;
     }
