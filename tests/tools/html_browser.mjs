@@ -42,6 +42,16 @@ async function used(page) {
     return { zooms: zoomed < before, facts };
 }
 
+// The window that a link leads to, in a page of its own: nothing is under way there.
+async function linked(address) {
+    const page = await browser.newPage({ viewport: { width: 1400, height: 900 } });
+    await page.goto(address);
+    await marked(page, "fdr-timeline");
+    const view = await page.evaluate(() => [fdrPage.view.from, fdrPage.view.to]);
+    await page.close();
+    return view;
+}
+
 async function visit(path) {
     const page = await browser.newPage({ viewport: { width: 1400, height: 900 } });
     const seen = { path, errors: [], requests: [] };
@@ -59,11 +69,8 @@ async function visit(path) {
     seen.locations = await page.evaluate(() => fdrPage.timeline.locations.length);
     if (seen.loaded[0] === true) seen.calls = await drawn(page);
     if (seen.calls > 1) Object.assign(seen, await used(page));
-    await page.goto(`file://${path}#t=10,20&loc=0.0`);
-    await page.reload();
-    await marked(page, "fdr-timeline");
-    seen.view = await page.evaluate(() => [fdrPage.view.from, fdrPage.view.to]);
     await page.close();
+    seen.view = await linked(`file://${path}#t=10,20&loc=0.0`);
     return seen;
 }
 
