@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The hooks that g++ calls at the first instruction of each function that it does not inline (-mfentry), and before
  * each return (-minstrument-return=call). The compiler expects all registers kept: at the entry those of arguments,
- * before the return those of the result, and in functions that only pass their arguments on, those as well.
- *
- * While nothing records, a hook is a load, a comparison and a return. Otherwise it keeps the general registers and calls
+ * before the return those of the result, and in functions that only pass their arguments on, those as well.  While
+ * nothing records, a hook is a load, a comparison and a return. Otherwise it keeps the general registers and calls
  * functions that use no others. For rare cases it keeps the vector registers, too, in the width that is in use, and
  * calls the functions for everything. The stack need not be aligned: g++ does not align it for functions of the same
  * file that do not need it. */
@@ -12,8 +11,8 @@
 
 #define HOOK FDR_API __attribute__((naked, no_instrument_function, hot, used))
 
-/* The parts of the state that XSAVE must keep beyond the xmm registers; 0: the processor has none. And: does it tell which
- * of them are in use? */
+/* The parts of the state that XSAVE must keep beyond the xmm registers; 0: the processor has none. And: does it tell
+ * which of them are in use? */
 struct fdr_instrument_wide {
     uint32_t parts, tells;
 };
@@ -35,9 +34,9 @@ __attribute__((used)) static void (*const needed)(void) = fdr_instrument_start_;
 #define EACH_VECTOR(op) op(0, 0) op(1, 16) op(2, 32) op(3, 48) op(4, 64) op(5, 80) op(6, 96) op(7, 112)
 #define STORE(n, at)    "movups %xmm" #n ", " #at "(%rsp)\n\t"
 #define LOAD(n, at)     "movups " #at "(%rsp), %xmm" #n "\n\t"
-/* Arguments and results lie in registers 0 to 7. If the wide parts of all registers are unused, XSAVE is not needed; it
- * takes many times as long. XSAVE needs at most 1664 bytes for these parts of the state. It leaves the rest of its header
- * alone, and XRSTOR wants zeros there. -8(%rbp): XSAVE's parts, or 0. */
+/* Arguments and results lie in registers 0 to 7. If the wide parts of all registers are unused, XSAVE is not needed;
+ * it takes many times as long. XSAVE needs at most 1664 bytes for these parts of the state. It leaves the rest of its
+ * header alone, and XRSTOR wants zeros there. -8(%rbp): XSAVE's parts, or 0. */
 #define KEEP_VECTORS                                                                                                   \
     "pushq %rbp\n\t.cfi_adjust_cfa_offset 8\n\t.cfi_rel_offset rbp, 0\n\t"                                             \
     "movq %rsp, %rbp\n\t.cfi_def_cfa_register rbp\n\t"                                                                 \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bundle_fates.c: which crash bundles of one directory stay. Bundles of one fingerprint (cause, place, build) are
- * alike: the first, the newest, and of the others the one of the longest run stay. Then limits of age and of space. Door
- * of the room: policies.h. */
+ * alike: the first, the newest, and of the others the one of the longest run stay. Then limits of age and of space.
+ * Door of the room: policies.h. */
 #ifndef FDRI_POLICIES_BUNDLE_FATES_H
 #define FDRI_POLICIES_BUNDLE_FATES_H
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Machine stacks: registers of an interrupted thread, its own stack, sizes of frames, a guard for foreign code. Files:
  * context (this header: where a thread was when a signal interrupted it), registers, thread_stack, frame_size,
- * entry_hook, fault_guard. Neighbours: recorder/jumps/, sampler/samples/ and export/crash/ look at stacks; below: base/system/. */
+ * entry_hook, fault_guard. Neighbours: recorder/jumps/, sampler/samples/ and export/crash/ look at stacks; below:
+ * base/system/. */
 #ifndef FDRI_BASE_STACK_CONTEXT_H
 #define FDRI_BASE_STACK_CONTEXT_H
 #include <stdint.h>

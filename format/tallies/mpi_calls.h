@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which calls of MPI threads are in, by the tallies of kind CALL, in a recording that others write meanwhile. Their words:
- * FORMAT.md, 13.4. */
+/* Which calls of MPI threads are in, by the tallies of kind CALL, in a recording that others write meanwhile. Their
+ * words: FORMAT.md, 13.4. */
 #ifndef FDRI_FORMAT_TALLIES_MPI_CALLS_H
 #define FDRI_FORMAT_TALLIES_MPI_CALLS_H
 

@@ -627,11 +627,12 @@ FDR_API size_t fdr_event_fields(const struct fdr_file *file, const struct fdr_re
 struct fdr_select {
     const uint32_t *locations; /* ids; NULL: all. If only samples are chosen, also the samples of these threads */
     size_t location_count;
-    uint32_t classes;              /* bit of each class; 0: all */
-    uint32_t depth_min, depth_max; /* 0: no limit; partitions of other depths are not decoded */
-    uint64_t from_ns, to_ns;       /* 0: no limit; a call that overlaps is shown */
-    uint64_t min_duration_ns;      /* of calls */
-    const uint8_t *regions;        /* regions[id] != 0: show it; NULL: all */
+    uint32_t classes; /* bit of each class; 0: all */
+    /* 0: no limit. Calls of other depths are not decoded: a missing call may then not show, or stand for several. */
+    uint32_t depth_min, depth_max;
+    uint64_t from_ns, to_ns;  /* 0: no limit; a call that overlaps is shown */
+    uint64_t min_duration_ns; /* of calls */
+    const uint8_t *regions;   /* regions[id] != 0: show it; NULL: all */
     size_t region_count;
     bool one_location_after_another;                  /* in order of id, instead of merged by time */
     void (*progress)(void *context, uint64_t events); /* called every 65,536 events of an iterator; NULL: it is not */
@@ -691,8 +692,8 @@ struct fdr_bundle_rule {
     uint64_t age_ns, now_ns;
 };
 enum fdr_bundle_end { FDR_BUNDLE_ALIKE = 1, FDR_BUNDLE_OLD, FDR_BUNDLE_TOO_MUCH };
-/* Removes the others; `gone` (may be NULL) learns of each. dry_run: of each that would go. Returns the number of bundles
- * that could not be removed, or -errno. */
+/* Removes the others; `gone` (may be NULL) learns of each. dry_run: of each that would go. Returns the number of
+ * bundles that could not be removed, or -errno. */
 FDR_API int fdr_bundles_tidy(const char *directory, const struct fdr_bundle_rule *rule, int dry_run,
                              void (*gone)(void *argument, const char *name, uint64_t bytes, enum fdr_bundle_end why),
                              void *argument);

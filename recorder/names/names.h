@@ -115,8 +115,8 @@ static inline bool fdri_names_at_entry(uint64_t address, uint64_t site)
 {
     return (uint32_t)site - (uint32_t)address == 1;
 }
-/* Region of a code address, defined at its first use; 0: none. The thread must be attached. The second: the function was
- * entered from `site`, and may be hooked at its first instruction. */
+/* Region of a code address, defined at its first use; 0: none. The thread must be attached. The second: the function
+ * was entered from `site`, and may be hooked at its first instruction. */
 fdr_region fdri_names_address_region(uint64_t address);
 fdr_region fdri_names_function_region(uint64_t address, uint64_t site);
 /* Atomic; rises when modules were unloaded: cached addresses are void then. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Triggers "stuck in mpi over TIME": a thread is in one call of MPI for that long, whether it sleeps there or spins. The
- * counters of the adapter say so, not the events, which may be filtered. */
+/* Triggers "stuck in mpi over TIME": a thread is in one call of MPI for that long, whether it sleeps there or spins.
+ * The counters of the adapter say so, not the events, which may be filtered. */
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>

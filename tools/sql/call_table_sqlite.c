@@ -15,7 +15,6 @@ static void begin(struct sql_cursor *c)
     /* Calls around and inside of a wanted one must be read for these two. */
     if (sql_reads(c, EXCLUSIVE) || sql_reads(c, CALLER)) {
         c->wanted.id_given = false;
-        c->wanted.depth_min = c->wanted.depth_max = 0;
         c->wanted.from_ns = c->wanted.to_ns = 0;
     }
     sql_events(c, 1u << FDR_IN_REGION);
@@ -96,12 +95,12 @@ static void column(const struct sql_cursor *c, sqlite3_context *out, int number)
     sql_call_result(out, number, sql_call_value(c, number));
 }
 
+/* Depths are no choice for the reader: a missing call is known from the calls inside and around it. */
 const struct sql_table sql_call_table = {
     .name = "calls",
     .columns = "location, enter_ns, duration_ns, exclusive_ns, depth, region, name, caller",
     .location = LOCATION,
     .time = ENTER,
-    .depth = DEPTH,
     .id = SQL_CALL_REGION,
     .long_list = true,
     .begin = begin,

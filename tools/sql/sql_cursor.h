@@ -16,7 +16,6 @@ enum { SQL_ARGUMENTS = 12 };
 struct sql_wanted {
     bool location_given, id_given, nothing;
     uint32_t location, id;
-    uint32_t depth_min, depth_max;
     uint64_t from_ns, to_ns; /* 0: no limit */
     uint64_t columns;        /* bits of the columns that the query reads */
 };
@@ -56,7 +55,7 @@ enum { SQL_COMMON_COLUMNS = 2 };
 struct sql_table {
     const char *name, *columns;
     /* Numbers of the columns that select rows; 0: none does. */
-    int location, depth, time, id;
+    int location, time, id;
     bool long_list; /* one row for each event */
     /* Begins with the next file; then one row at a time, false at the end of the file. */
     void (*begin)(struct sql_cursor *c);

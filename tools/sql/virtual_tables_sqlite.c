@@ -75,8 +75,6 @@ void sql_events(struct sql_cursor *c, uint32_t classes)
 {
     const struct sql_wanted *w = &c->wanted;
     struct fdr_select select = {.classes = classes,
-                                .depth_min = w->depth_min,
-                                .depth_max = w->depth_max,
                                 .from_ns = w->from_ns,
                                 .to_ns = w->to_ns,
                                 .one_location_after_another = true,
@@ -149,7 +147,6 @@ static char letter_of(const struct sql_table *t, int column, unsigned char op)
     if (column <= RANK) return 0;
     if (equal && column == t->location) return 'l';
     if (equal && column == t->id) return 'i';
-    if (column == t->depth) return equal ? 'd' : least ? 'm' : most ? 'M' : 0;
     if (column == t->time) return equal ? 'e' : least ? 'f' : most ? 't' : 0;
     return 0;
 }
@@ -218,17 +215,13 @@ static void want(struct sql_cursor *c, char letter, sqlite3_value *value)
     sqlite3_int64 n = sqlite3_value_int64(value);
     bool is_id = n >= 0 && n < UINT32_MAX, whole = type == SQLITE_INTEGER;
     if (type == SQLITE_NULL) w->nothing = true; /* no comparison with NULL is true */
-    if (!whole && !(type == SQLITE_FLOAT && strchr("mMft", letter))) return;
+    if (!whole && !(type == SQLITE_FLOAT && (letter == 'f' || letter == 't'))) return;
     uint64_t time = n < 0 ? 0 : (uint64_t)n;
-    uint32_t depth = n < 0 || n > INT32_MAX ? 0 : (uint32_t)n;
     switch (letter) {
     case 'r': want_recordings(c, false, n); break;
     case 'k': want_recordings(c, true, n); break;
     case 'l': w->location_given = is_id, w->location = (uint32_t)n, w->nothing |= !is_id; break;
     case 'i': w->id_given = is_id && n <= 1 << 28, w->id = (uint32_t)n, w->nothing |= !is_id; break;
-    case 'd': w->depth_min = w->depth_max = depth; break;
-    case 'm': w->depth_min = depth; break;
-    case 'M': w->depth_max = depth; break;
     case 'e': w->from_ns = w->to_ns = time; break;
     case 'f': w->from_ns = time; break;
     default: w->to_ns = time; break;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* An MPI program that hangs, or dies, in the way of its argument, after some healthy rounds. Rank 1 is the one to blame.
- * With a C++ compiler a thread of it throws. */
+/* An MPI program that hangs, or dies, in the way of its argument, after some healthy rounds. Rank 1 is the one to
+ * blame. With a C++ compiler a thread of it throws. */
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>

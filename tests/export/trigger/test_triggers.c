@@ -548,8 +548,8 @@ static void is_in_mpi(fdr_tally row, uint64_t calls, fdr_region region, unsigned
     assert_int_equal(fdr_tally_set_all(&row, 1, words), 0);
 }
 
-/* Once for each call that lasts so long; this thread runs, which does not matter. The times are made up, and lie ahead of
- * those at which fdr's own thread looks. */
+/* Once for each call that lasts so long; this thread runs, which does not matter. The times are made up, and lie ahead
+ * of those at which fdr's own thread looks. */
 static void stuck_in_mpi(void **state)
 {
     const uint64_t second = 1000000000u, t0 = fdri_clock_ns(CLOCK_MONOTONIC) + 3600 * second;
