@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What flushes of one rank cost the others (Wagner 2015, 5.4). Ranks do equal work and meet in a collective; they
  * record at different rates, so their buffers are full at different times. Not part of the build: flush_bias.py
- * compiles it.   flush_bias none|otf2|fdr MIB ITERATIONS STEPS DIR Rank 0 prints, of all ranks: "wall s, flushes, s in
+ * compiles it.
+ *
+ *     flush_bias none|otf2|fdr MIB ITERATIONS STEPS DIR
+ *
+ * Rank 0 prints, of all ranks: "wall s, flushes, s in
  * flushes (otf2) or in giving memory back (fdr), s that ranks waited for the flush of another, events", separated by
  * tabs. */
 #include <fdr/fdr.h>

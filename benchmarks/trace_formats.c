@@ -32,8 +32,7 @@ static void pack(const unsigned char *chunk, size_t bytes)
     if (took > pool.longest) pool.longest = took;
 }
 
-/* A new chunk is asked for when the one before is full. Chunks are used again by later rounds: their pages are there.
- * */
+/* A new chunk is asked for when the one before is full. Chunks are used again by later rounds: their pages exist. */
 static void *allocate(void *data, OTF2_FileType type, OTF2_LocationRef location, void **buffer, uint64_t size)
 {
     (void)data, (void)location, (void)buffer;
