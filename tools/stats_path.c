@@ -43,7 +43,7 @@ static void path_json(const struct fdr_file *file, const struct calltree *t, uin
     key_u64("exclusive_ns", n->exclusive_ns);
     key_u64("min_ns", n->calls ? n->min_ns : 0);
     key_u64("max_ns", n->max_ns);
-    out_char('}');
+    out_text(n->exact ? ", \"exact\": true}" : ", \"exact\": false}");
 }
 
 /* Is this node below the other, or the same? */
@@ -216,9 +216,9 @@ int print_paths(const struct stats_arguments *a, struct fdr_file *file, const st
 {
     struct calltree t;
     if (!calltree_build(&t, file, select)) return out_of_memory(a);
+    bool good = calltree_find_exact(&t, file);
     uint32_t *order = malloc(t.count * sizeof *order), *path = malloc(t.count * sizeof *path);
-    bool good = order && path;
-    if (good) good = print_paths_of(a, file, select, &t, order, path);
+    good = good && order && path && print_paths_of(a, file, select, &t, order, path);
     free(order);
     free(path);
     calltree_free(&t);

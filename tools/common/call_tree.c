@@ -2,6 +2,7 @@
 /* Builds the call tree of the kept events, summed over locations. */
 #include "tools/common/call_tree.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "tools/common/short_names.h"
@@ -159,6 +160,64 @@ void calltree_correct(struct calltree *t, struct fdr_file *file)
         n->exclusive_ns -= n->not_kept_ns;
     }
     free(own);
+}
+
+/* What the tree has of a function, beside what the exact totals have. */
+struct kept {
+    uint64_t calls, inclusive_ns, exclusive_ns, inner; /* inner: kinds of calls inside, and these themselves */
+    uint64_t all_calls, all_inclusive_ns, all_exclusive_ns;
+    bool unsure; /* open, below a call that is not kept, or totals that are a lower bound */
+};
+
+static void add_kept(const struct calltree *t, struct kept *kept)
+{
+    for (size_t id = 1; id < t->count; id++) { /* parents come before their children */
+        struct tree_node *n = &t->node[id], *parent = &t->node[n->parent];
+        n->exact = !n->reduced && (!n->parent || parent->exact);
+        if (n->reduced || n->region > t->regions) continue;
+        struct kept *k = &kept[n->region];
+        k->calls += n->calls;
+        k->inclusive_ns += n->inclusive_ns;
+        k->exclusive_ns += n->exclusive_ns;
+        k->inner += n->calls;
+        k->unsure |= n->open || !n->exact;
+        if (n->parent && !parent->reduced && parent->region <= t->regions) kept[parent->region].inner += n->calls;
+    }
+}
+
+static void add_all(const struct calltree *t, const struct fdr_file *file, struct kept *kept)
+{
+    const struct fdr_total *total;
+    for (size_t i = 0, n = fdr_totals(file, &total); i < n; i++) {
+        if (total[i].class_ != FDR_IN_REGION || total[i].rest || !total[i].id || total[i].id > t->regions) continue;
+        struct kept *k = &kept[t->same[total[i].id]];
+        k->all_calls += total[i].calls + total[i].untimed;
+        k->all_inclusive_ns += total[i].inclusive_ns;
+        k->all_exclusive_ns += total[i].exclusive_ns;
+        k->unsure |= total[i].at_least || total[i].saturated;
+    }
+}
+
+/* Each time is rounded to the clock's unit, at both ends of a call. */
+static bool equal(uint64_t a, uint64_t b, double rounding) { return fabs((double)a - (double)b) <= rounding; }
+
+bool calltree_find_exact(struct calltree *t, struct fdr_file *file)
+{
+    struct kept *kept = calloc(t->regions + 1, sizeof *kept);
+    double unit = 2 * fmax(1, fdr_file_info(file)->time_unit_ns);
+    bool all = !any_given_back(file);
+    if (!kept) return false;
+    add_kept(t, kept);
+    add_all(t, file, kept);
+    for (size_t id = 1; id < t->count && !all; id++) {
+        struct tree_node *n = &t->node[id];
+        const struct kept *k = n->region <= t->regions ? &kept[n->region] : NULL;
+        n->exact = n->exact && k && !k->unsure && k->calls == k->all_calls &&
+                   equal(k->inclusive_ns, k->all_inclusive_ns, unit * (double)k->calls) &&
+                   equal(k->exclusive_ns, k->all_exclusive_ns, unit * (double)k->inner);
+    }
+    free(kept);
+    return true;
 }
 
 void calltree_free(struct calltree *tree)

@@ -14,6 +14,7 @@ struct tree_node {
     uint32_t parent, child, sibling;                     /* NO_NODE: none */
     uint64_t calls, open;                                /* closed calls; calls still open */
     uint64_t inclusive_ns, exclusive_ns, min_ns, max_ns; /* min and max of closed calls */
+    bool exact;                                          /* calltree_find_exact */
     uint64_t not_kept_ns; /* part of inclusive_ns: children that are no longer kept; in no other node */
 };
 struct calltree {
@@ -31,6 +32,9 @@ bool calltree_build(struct calltree *tree, struct fdr_file *file, const struct f
 /* Takes the time of children that are no longer kept out of exclusive_ns: by the exact totals, a region's own share of
  * its time. An estimate, as that share is the one of the whole run. Nothing changes if every call is kept. */
 void calltree_correct(struct calltree *tree, struct fdr_file *file);
+/* Which nodes have exact calls and times: those whose every call is kept, with all calls inside. Call it before the
+ * correction. If calls were given back, the exact totals decide, so an open call is not exact, nor a part of a run. */
+bool calltree_find_exact(struct calltree *tree, struct fdr_file *file);
 void calltree_free(struct calltree *tree);
 /* Time of all outermost calls. */
 uint64_t calltree_total(const struct calltree *tree);
