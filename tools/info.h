@@ -32,6 +32,7 @@ void print_reductions(struct fdr_file *file, bool all);
 /* info_tallies.c: counters of the process; sections that a newer fdr wrote. */
 void print_tallies(const struct fdr_file *file, bool full);
 json_t *tallies_json(const struct fdr_file *file);
+json_t *process_json(const struct fdr_file *file);
 void print_unknown_sections(const struct fdr_file *file);
 void each_unknown_section(const struct fdr_file *file, void (*found)(const char *text, void *argument), void *argument);
 json_t *sections_json(const struct fdr_file *file);

@@ -217,6 +217,15 @@ static const char *note_of(const struct fdr_file *file, const char *key)
     return "";
 }
 
+enum { WORLD_IDENTITY = 1 }; /* fdr/reader.h, struct fdr_comm_info */
+
+static json_t *identity_json(uint64_t identity)
+{
+    char hex[24];
+    snprintf(hex, sizeof hex, "%llx", (unsigned long long)identity);
+    return json_text(hex);
+}
+
 /* Of MPI itself, else of the launcher; null: not known. */
 static void set_job(json_t *o, const struct fdr_file *file)
 {
@@ -224,6 +233,7 @@ static void set_job(json_t *o, const struct fdr_file *file)
     const char *size = note_of(file, "mpi.size");
     set(o, "job", text_or_null(note_of(file, "mpi.job")));
     set(o, "rank", rank < 0 ? json_null() : json_integer(rank));
+    set(o, "world", *size ? identity_json(WORLD_IDENTITY) : json_null());
     set(o, "world_size", *size ? json_integer(atoi(size)) : json_null());
     set(o, "node", json_text(fdr_file_info(file)->host));
 }
@@ -307,19 +317,32 @@ static json_t *metrics_json(const struct fdr_file *file)
     return all;
 }
 
+/* World ranks, as ranges in the order of the members; null: not known. */
+static json_t *members_json(const struct fdr_comm_info *c)
+{
+    if (!c->size || !c->world_rank) return json_null();
+    json_t *ranges = json_array();
+    for (uint32_t i = 0, first = 0; i < c->size; i++) {
+        if (i + 1 < c->size && c->world_rank[i + 1] == c->world_rank[i] + 1) continue;
+        json_array_append_new(ranges,
+                              json_pack("[I, I]", (json_int_t)c->world_rank[first], (json_int_t)c->world_rank[i]));
+        first = i + 1;
+    }
+    return ranges;
+}
+
 static json_t *communicators_json(const struct fdr_file *file)
 {
     size_t count = fdr_definition_count(file, FDR_COMM_DEFINITION);
     json_t *all = json_array();
     for (uint32_t id = 1; id <= count; id++) {
         const struct fdr_comm_info *c = fdr_comm_info(file, id);
-        char identity[24];
         json_t *o = json_object();
         set_u64(o, "id", id);
         set(o, "name", json_text(c->name));
         set_u64(o, "size", c->size);
-        snprintf(identity, sizeof identity, "%llx", (unsigned long long)c->identity);
-        set(o, "identity", json_text(identity));
+        set(o, "identity", identity_json(c->identity));
+        set(o, "members", members_json(c));
         json_array_append_new(all, o);
     }
     return all;
@@ -337,6 +360,7 @@ json_t *info_json(struct fdr_file *file)
     set(o, "overhead", overhead_json(file));
     set(o, "metrics", metrics_json(file));
     set(o, "communicators", communicators_json(file));
+    set(o, "process", process_json(file));
     set(o, "tallies", tallies_json(file));
     set(o, "mpi", mpi_state_json(file));
     set(o, "sections", sections_json(file));

@@ -103,6 +103,27 @@ static json_t *tally_json(const struct fdr_tally_row *t)
     return o;
 }
 
+/* The same in short: kind and key as texts, and the counters in their order. */
+json_t *process_json(const struct fdr_file *file)
+{
+    const struct fdr_tally_row *rows;
+    size_t count = fdr_tallies(file, &rows);
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        char key[KEY_BYTES], number[16];
+        const char *kind = fdr_tally_kind_name(rows[i].kind);
+        json_t *o = json_object(), *values = json_array();
+        fdr_tally_key_text(&rows[i], key, sizeof key);
+        snprintf(number, sizeof number, "%u", rows[i].kind);
+        json_object_set_new(o, "kind", json_text(*kind ? kind : number));
+        json_object_set_new(o, "key", json_text(key));
+        for (unsigned c = 0; c < 3; c++) json_array_append_new(values, json_u64(shown(&rows[i], c)));
+        json_object_set_new(o, "values", values);
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 json_t *tallies_json(const struct fdr_file *file)
 {
     const struct fdr_tally_row *rows;
