@@ -18,6 +18,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 import evt_stream  # noqa: E402
+import exported  # noqa: E402
 
 fdr = os.environ["FDR_BUILD"] + "/bin/fdr"
 if not os.path.exists(fdr):
@@ -99,6 +100,10 @@ try:
     redacted = Page("redacted.html")
     assert not redacted.unpacked(**{"data-file": "0"}) and work.encode() not in read("redacted.html")
     assert not any(re.search(rf"\b{re.escape(host)}\b", t) for t in redacted.texts) or len(host) < 3
+    files = exported.record(exported.compiled(exported.PROGRAM), "5")  # /tmp/da"ta and more, the last moments of both threads
+    for more, shown in ((), True), (("--redact",), False):
+        run("html", files, *more, "-o", "files.html")
+        assert any("/tmp/da" in t for t in Page("files.html").texts) == shown, more
     run("html", "one.fdr", "one.fdr", "--size", "1K", "-o", "small.html")
     assert not Page("small.html").unpacked(**{"data-file": "0"}) and len(json.loads(Page("small.html").unpacked(id="data"))["files"]) == 2
 

@@ -60,7 +60,7 @@ static void event_line(const struct page *page, FILE *to, const struct fdr_read_
     fputs("<tr><td class=n>", to);
     time_link(page, to, page->culprit, e->time_ns, end_ns);
     fprintf(to, "<td>%s<td>", e->kind < sizeof kinds / sizeof *kinds ? kinds[e->kind] : "");
-    html_name(to, shown_event(file, e));
+    html_name(to, page->redact && e->class_ == FDR_IN_IO ? "[file]" : shown_event(file, e));
     if (e->ordinal_kind == FDR_ORDINAL_KNOWN) fprintf(to, " #%llu", (unsigned long long)e->ordinal);
     if (e->kind == FDR_SEND || e->kind == FDR_RECV)
         fprintf(to, " <small>%s</small>", page_partner(page, page->culprit, e, partner));
