@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/common/file_rank.h"
 #include "tools/common/verbs.h"
 #include "tools/common/selection.h"
 #include "tools/export_fit.h"
@@ -373,7 +374,13 @@ static int run(struct arguments *a)
     }
     for (int i = 0; i < a->path_count; i++) {
         files[count] = open_recording(a->paths[i], &status);
-        if (files[count]) paths[count++] = a->paths[i];
+        if (!files[count]) continue;
+        if (selection_shows_rank(&a->selection, rank_of_file(files[count], a->paths[i]))) paths[count++] = a->paths[i];
+        else status = worse(status, close_recording(files[count], a->paths[i], true));
+    }
+    if (!count && status == DONE) {
+        complain("no file is of a rank of --rank");
+        status = COULD_NOT;
     }
     if (count > 0) status = worse(status, export(a, files, paths, count));
     for (size_t i = 0; i < count; i++) {

@@ -107,6 +107,38 @@ def events_agree(files):
         fail(f"both ranks used one communicator, the job has {comms}")
 
 
+def ranks_are_chosen(files, folder):
+    """--rank of files read as one, and of those that an export reads one by one."""
+    both = table(*files)
+    for ranks, shown in (("1", "1"), ("0,1", "01"), ("0..1", "01"), ("1..7", "1"), ("5", "")):
+        if table(*files, options=("--rank", ranks)) != [r for r in both if r[1][0] in shown]:
+            fail(f"--rank {ranks} is not {shown}")
+    if table(files[1], options=("--rank", "0")) or table(files[1], options=("--rank", "1")) != table(files[1]):
+        fail("--rank of one file")
+    for wrong in ("", "a", "1..", "2..1", "1,", "-1"):
+        fdr("dump", "--rank", wrong, *files, status=64)
+    def exported(*words):
+        out = os.path.join(folder, "out.csv")
+        fdr("export", "--to", "csv", *words, "-o", out)
+        with open(out, encoding="utf-8") as f:
+            return [line.split(",", 1)[1] for line in f.read().splitlines()[1:]]
+    one = exported(files[1])
+    for options in (("--rank", "1"), ("--location", "1:0")):
+        if not one or exported(*options, *files) != one:
+            fail(f"export {options}")
+    fdr("export", "--to", "csv", "--rank", "5", *files, "-o", os.path.join(folder, "none.csv"), status=2)
+
+
+def the_process(files):
+    for rank, one in enumerate(json.loads(fdr("info", "--json", *files).stdout)):
+        rows = [(t["kind_name"], t["name"], list(t["counters"].values())) for t in one["tallies"]["rows"]]
+        if [(p["kind"], p["key"], p["values"]) for p in one["process"]] != rows or one["rank"] != rank or one["world"]:
+            fail(f"info: process {one['process']}, rank {one['rank']}, world {one['world']}")
+        members = {c["name"]: c["members"] for c in one["communicators"]}
+        if members.get("both") != [[0, 1]] or rank and members["other"] != [[0, 0]]:
+            fail(f"info: members {members}")
+
+
 def sums(rows):
     total = collections.Counter()
     for r in rows:
@@ -183,6 +215,8 @@ def main():
         files = [glob.glob(f"{work}/*.r{rank}.1.fdr")[0] for rank in "01"]
         events_agree(files)
         totals_agree(files)
+        ranks_are_chosen(files, work)
+        the_process(files)
         damage(files, work)
     for line in bad:
         print(line)

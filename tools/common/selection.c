@@ -2,16 +2,21 @@
 /* Parses the filters of the command line and resolves them for one file. */
 #include "tools/common/selection.h"
 
+#include "tools/common/file_rank.h"
 #include "tools/common/job_files.h"
 #include "tools/common/short_names.h"
 
+#include <ctype.h>
 #include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     OPTION_LOCATION = 0x1000,
     OPTION_CLASS,
+    OPTION_RANK,
     OPTION_DEPTH,
     OPTION_REGION,
     OPTION_FROM,
@@ -23,6 +28,7 @@ static const struct argp_option options[] = {
     {0, 0, 0, 0, "Selection (default: everything):", 1},
     {"location", OPTION_LOCATION, "ID|GLOB", 0,
      "Only this location: its id, or a pattern its name matches; of several files also RANK:ID; may be repeated", 1},
+    {"rank", OPTION_RANK, "LIST", 0, "Only these ranks of a job: 0,4..7; may be repeated", 1},
     {"class", OPTION_CLASS, "LIST", 0,
      "Only these event classes: region, message, collective, metric, marker, sample, io, task, user; "
      "separated by commas. Verbs that show one class refuse other classes",
@@ -46,6 +52,21 @@ static void add_text(struct argp_state *state, const char **list, size_t *count,
 {
     if (*count == SELECT_TEXTS) argp_error(state, "more than %d patterns of a kind: '%s'", SELECT_TEXTS, text);
     list[(*count)++] = text;
+}
+
+static void add_ranks(struct argp_state *state, struct selection *s, const char *text)
+{
+    for (const char *at = text;; at++) {
+        char *end = (char *)at;
+        unsigned long from = isdigit((unsigned char)*at) ? strtoul(at, &end, 10) : ULONG_MAX, to = from;
+        if (!strncmp(end, "..", 2) && isdigit((unsigned char)end[2])) to = strtoul(end + 2, &end, 10);
+        if (to > INT32_MAX || from > to || (*end && *end != ','))
+            argp_error(state, "--rank: no list of ranks: '%s'", text);
+        if (s->rank_count == SELECT_TEXTS) argp_error(state, "--rank: more than %d ranges: '%s'", SELECT_TEXTS, text);
+        s->rank[s->rank_count++] = (struct rank_range){(uint32_t)from, (uint32_t)to};
+        at = end;
+        if (!*at) return;
+    }
 }
 
 static uint32_t class_bit(const char *name, size_t length)
@@ -116,6 +137,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     struct selection *s = state->input;
     switch (key) {
     case OPTION_LOCATION: add_text(state, s->location, &s->location_count, text); return 0;
+    case OPTION_RANK: add_ranks(state, s, text); return 0;
     case OPTION_REGION: add_text(state, s->region, &s->region_count, text); return 0;
     case OPTION_CLASS: s->classes |= parse_classes(state, text); return 0;
     case OPTION_DEPTH:
@@ -137,37 +159,47 @@ const struct argp select_argp = {options, parse, NULL, NULL, NULL, NULL, NULL};
 
 /* ---- for one file ------------------------------------------------------------------------------------------- */
 
-/* In a job an id is that of each rank, and "RANK:ID" of one. */
-static bool matches_location(const char *pattern, const struct fdr_file *file, const struct fdr_location_info *location)
+bool selection_shows_rank(const struct selection *s, int rank)
 {
-    char label[LOCATION_LABEL_BYTES];
-    struct fdr_origin origin = {.id = location->id};
-    uint64_t id;
-    bool job = fdr_location_origin(file, location->id, &origin);
-    if (parse_count(pattern, &id)) return id == origin.id;
-    return fnmatch(pattern, location->name, 0) == 0 ||
-           (job && strcmp(pattern, location_label(file, location->id, label)) == 0);
+    bool shown = s->rank_count == 0;
+    for (size_t i = 0; i < s->rank_count; i++)
+        shown |= rank >= 0 && (uint32_t)rank >= s->rank[i].from && (uint32_t)rank <= s->rank[i].to;
+    return shown;
 }
 
-static bool matches_any(const struct selection *s, const struct fdr_file *file,
-                        const struct fdr_location_info *location)
+/* In a job an id is that of each rank, and "RANK:ID" of one. */
+static bool matches_location(const char *pattern, const struct fdr_location_info *location, struct fdr_origin origin)
 {
-    for (size_t i = 0; i < s->location_count; i++)
-        if (matches_location(s->location[i], file, location)) return true;
-    return false;
+    char label[LOCATION_LABEL_BYTES];
+    uint64_t id;
+    if (parse_count(pattern, &id)) return id == origin.id;
+    snprintf(label, sizeof label, "%d:%u", origin.rank, origin.id);
+    return fnmatch(pattern, location->name, 0) == 0 || (origin.rank >= 0 && strcmp(pattern, label) == 0);
+}
+
+static bool shows_location(const struct selection *s, const struct fdr_location_info *location,
+                           struct fdr_origin origin)
+{
+    bool shown = s->location_count == 0;
+    for (size_t i = 0; i < s->location_count; i++) shown |= matches_location(s->location[i], location, origin);
+    return shown && selection_shows_rank(s, origin.rank);
 }
 
 static bool choose_locations(const struct selection *s, const struct fdr_file *file, const char *path, struct chosen *c)
 {
     size_t count = fdr_location_count(file), found = 0;
-    if (s->location_count == 0) return true;
+    int rank = rank_of_file(file, path);
+    if (s->location_count == 0 && s->rank_count == 0) return true;
     c->locations = malloc((count + 1) * sizeof *c->locations);
     if (!c->locations) return false;
     for (size_t i = 0; i < count; i++) {
         const struct fdr_location_info *l = fdr_location_info(file, i);
-        if (matches_any(s, file, l)) c->locations[found++] = l->id;
+        struct fdr_origin origin = {.id = l->id, .rank = rank};
+        fdr_location_origin(file, l->id, &origin);
+        if (shows_location(s, l, origin)) c->locations[found++] = l->id;
     }
-    if (found == 0) complain("%s: no location matches '%s'", path, s->location[0]);
+    if (found == 0 && s->location_count) complain("%s: no location matches '%s'", path, s->location[0]);
+    if (found == 0 && !s->location_count) complain("%s: no location is of a rank of --rank", path);
     c->select.locations = c->locations;
     c->select.location_count = found;
     return true;

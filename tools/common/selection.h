@@ -11,7 +11,10 @@
 struct selection {
     const char *location[SELECT_TEXTS];
     const char *region[SELECT_TEXTS];
-    size_t location_count, region_count;
+    struct rank_range {
+        uint32_t from, to;
+    } rank[SELECT_TEXTS];
+    size_t location_count, region_count, rank_count;
     uint32_t classes;
     uint32_t depth_min, depth_max;
     const char *from, *to;
@@ -29,6 +32,9 @@ struct chosen {
 /* Reports filters that match nothing in this file. False: out of memory. */
 bool choose(const struct selection *selection, const struct fdr_file *file, const char *path, struct chosen *chosen);
 void chosen_free(struct chosen *chosen);
+
+/* Does --rank show this rank? Without --rank, every one; below 0: of a file whose rank is not known. */
+bool selection_shows_rank(const struct selection *selection, int rank);
 
 /* Sets the filter --to, for a verb whose own option --to got a time. Ends the program if `text` is no time. */
 void select_to(struct selection *s, const char *text, struct argp_state *state);
