@@ -3,10 +3,10 @@
 # The benchmarks: `./dev bench [--write] [PART...]`. Prints one table and writes the tables behind it beside the raw
 # figures; --write also puts all of them into benchmarks/RESULTS.md.
 # Parts: call size steps filter reader whole cxx overhead counters samples memory bins stall crash (default: all of these),
-# and five that only run when asked for: peers, which joins a comparison harness (FDR_PEERS); mpi, whose programs are
+# and six that only run when asked for: peers, which joins a comparison harness (FDR_PEERS); mpi, whose programs are
 # packages of Debian (mpi.py, mpi_figures.py; MPI_PAIRS: pairs of each program, 30); page, the page of a full snapshot in
-# Chromium (page.py); scale, a job of thousands of ranks (scale.py; SCALE_RANKS: "64,256,1024,4096"); and traces, fdr
-# beside OTF2 (traces.py).
+# Chromium (page.py); scale, a job of thousands of ranks (scale.py; SCALE_RANKS: "64,256,1024,4096"); traces, fdr beside
+# OTF2 (traces.py); and exports, each exporter and fdr sql (exports.py).
 # Environment: FDR_BUILD, FDR_SOURCE (set by ./dev); ROUNDS (5); CALLS per process of the call benchmarks (4000000);
 # FDR_CORPUS and FDR_PEERS: folders with event streams (*.evt.zst) and with the harness; FDR_BENCH_OUT: where results go.
 set -euo pipefail
@@ -43,8 +43,8 @@ if [ "${1:-}" = --write ]; then
 fi
 for part in "$@"; do
     case $part in
-        call | size | steps | filter | reader | whole | cxx | overhead | counters | samples | memory | bins | stall | crash | peers | mpi | page | scale | traces) ;;
-        *) die "no part '$part'; parts: call size steps filter reader whole cxx overhead counters samples memory bins stall crash peers mpi page scale traces" ;;
+        call | size | steps | filter | reader | whole | cxx | overhead | counters | samples | memory | bins | stall | crash | peers | mpi | page | scale | traces | exports) ;;
+        *) die "no part '$part'; parts: call size steps filter reader whole cxx overhead counters samples memory bins stall crash peers mpi page scale traces exports" ;;
     esac
 done
 parts=" ${*:-call size steps filter reader whole cxx overhead counters samples memory bins stall crash} "
@@ -582,6 +582,11 @@ if wanted traces; then
         note failed traces traces.py
 fi
 
+if wanted exports; then
+    FDR_SOURCE=$source FDR_BUILD=$build FDR_CORPUS=$corpus python3 "$here/exports.py" --json "$out/exports.json" ||
+        note failed exports exports.py
+fi
+
 # ---- the page ----
 
 if wanted page; then
@@ -599,7 +604,7 @@ part_scale() {
 }
 if wanted scale; then part_scale; fi
 
-if ! [[ $parts =~ ^\ (peers|mpi|page|scale|traces)\ $ ]]; then
+if ! [[ $parts =~ ^\ (peers|mpi|page|scale|traces|exports)\ $ ]]; then
     python3 "$here/report.py" table "$raw"
     python3 "$here/report.py" details "$raw" >"$out/details.md"
     if [ -n "$write" ]; then python3 "$here/report.py" write "$raw" "$write"; fi
