@@ -13,7 +13,7 @@ Checks:
 - conditionals on the OS or the processor, and the processor's headers, are in base/ only;
 - include/, policies/ and format/ use the standard headers of C alone.
 
-The table of rooms in docs/DESIGN.md must be up to date. --write brings it and the two lists up to date; it lengthens no header."""
+The table in docs/ROOMS.md must be up to date. --write brings it and the two lists up to date; it lengthens no header."""
 import os
 import re
 import sys
@@ -248,7 +248,7 @@ def table(check):
 
 
 def rooms_page(check, write):
-    path = "docs/DESIGN.md"
+    path = "docs/ROOMS.md"
     with open(path, encoding="utf-8") as f:
         page = f.read()
     begin, end = (page.index(m) for m in MARKERS)
