@@ -5,7 +5,8 @@
 sentences.py [--count] [FILE...]    default: all files that git knows
 
 Prints FILE:LINE: N words: how the sentence begins; and at the end how many there are. With --count only totals per file.
-Tables, code, headings and columns (text with several blanks in a row) hold no sentences. Always exits with 0.
+Tables, code, headings, options of man pages and columns (text with several blanks in a row) hold no sentences. Always
+exits with 0.
 """
 import os
 import re
@@ -19,8 +20,10 @@ SHORT = re.compile(r"\b(e\.g|i\.e|etc|cf|vs|Fig|Sec|No)\.$")
 def sentences(lines):
     """(line number, words) of each sentence of one paragraph, given as (line number, text)."""
     at, words = 0, []
-    for number, text in lines:
-        for word in re.sub(r"`[^`]*`", "`code`", text).split():
+    text = "\n".join(text for _, text in lines)
+    text = re.sub(r"`[^`]*`", lambda code: "\n" * code.group(0).count("\n") + "`code`", text)
+    for number, line in zip((number for number, _ in lines), text.split("\n")):
+        for word in line.split():
             if not re.search(r"\w", word):
                 continue
             if not words:
@@ -39,7 +42,9 @@ def paragraphs(lines):
     for number, text in lines:
         bare = text.strip()
         item = re.match(r"([-*+]|\d+[.)])\s+", bare)
-        if item or not bare or bare[0] in "|[]#=<" or bare.startswith("ctest:") or re.search(r"\S {2,}\S", bare.replace(".  ", ". ")):
+        columns = re.search(r"\S {2,}\S", bare.replace(".  ", ". "))
+        option = re.match(r"\*(-|fdr |FDR_)", bare) or re.search(r"[.)*]\+\+$", bare)
+        if item or not bare or bare[0] in "|[]#=<" or bare.startswith("ctest:") or columns or option:
             yield some
             some = []
             if item and not re.search(r"\S {2,}\S", bare[item.end():]):
@@ -71,7 +76,8 @@ def comment_lines(text):
         last = found.end()
         body = comment[2:-2] if comment[1] == "*" else comment.lstrip("/")
         for number, line in enumerate(body.split("\n"), first):
-            yield number, re.sub(r"^\s*\*+ ?", "", line)
+            line = re.sub(r"^\s*\*+ ?", "", line)
+            yield number, "" if line.startswith("   ") else line  # indented: an example
 
 
 def long_sentences(path):
