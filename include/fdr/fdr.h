@@ -138,8 +138,8 @@ struct fdr_config {
  *   -EINVAL   config->size is not set, or a value makes no sense and `strict` is 1
  *   -EBUSY    another thread has not finished an event of the previous recording, or the process is dying
  *   -errno    of the system call that failed
- * Until fdr_init returns, signals with a handler are blocked. A program that does not call fdr_init records nothing,
- * but for these: fdr::instrument and fdr::io start the recording before main, and fdr::mpi does so in MPI_Init. */
+ * Until fdr_init returns, signals with a handler are blocked. A program that does not call fdr_init records nothing.
+ * There are three exceptions: fdr::instrument and fdr::io start the recording before main, fdr::mpi in MPI_Init. */
 FDR_API int fdr_init(const struct fdr_config *config);
 
 /* Ends the recording: takes the final snapshot if FDR_FINALIZE asks for one, then removes the live file. Runs by itself

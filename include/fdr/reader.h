@@ -94,8 +94,8 @@ FDR_API int fdr_process_snapshot(uint32_t pid, const char *path, const char *rea
 
 /* ---- several files as one ---- */
 
-/* The ranks of a job as one file: the locations and definitions of all, with ids of its own; totals, ledger, epochs,
- * reductions and samples of all; events merged by time, as the clocks of the processes gave it. A location's name is
+/* The ranks of a job as one file. It has the locations and definitions of all, with ids of its own, and their totals,
+ * ledger, epochs, reductions and samples. Events are merged by the times of the processes. A location's name is
  * "RANK:NAME", or "RANK:ID" without a name. Figures of fdr_file_info are sums; other facts are the first file's, or
  * none. Notes, tallies, sections, crash sections and the governor stay with the files. Keep the files open until the
  * joined one is closed. NULL: out of memory, or no files. */
@@ -189,8 +189,8 @@ struct fdr_file_info {
     /* At alive_ns: the longest time without an event of any thread that was over; processor time of the process since
      * its newest event. 0: not known. */
     uint64_t longest_still_ns, still_cpu_ns;
-    /* Of a bundle: equal for deaths of one cause, place and build, 0: not known; and the number of such deaths whose
-     * bundles were removed, and that this one counts. */
+    /* Of a bundle. The fingerprint is equal for deaths of one cause, place and build; 0: not known. `alike` is the
+     * number of such deaths whose bundles were removed: this bundle counts them. */
     uint64_t fingerprint, alike;
 };
 FDR_API const struct fdr_file_info *fdr_file_info(const struct fdr_file *file);
@@ -416,8 +416,8 @@ FDR_API struct fdr_tally_room fdr_tally_room(const struct fdr_file *file);
  * other libraries "0", "1", "2". */
 FDR_API const char *fdr_tally_kind_name(uint32_t kind);
 FDR_API const char *fdr_tally_counter_name(uint32_t kind, unsigned counter);
-/* The key for people: a trigger's name, which ends in "..." where it was cut; what names an envelope of messages or a
- * communicator; of other libraries 24 bytes in hex. */
+/* The key for people: a trigger's name, with "..." where it was cut, or the names of an envelope of messages or a
+ * communicator. Keys of other libraries are 24 bytes in hex. */
 FDR_API void fdr_tally_key_text(const struct fdr_tally_row *row, char *text, size_t bytes);
 
 /* ---- MPI: what is under way (libfdr-mpi). Each function reads rows of fdr_tallies ---- */
@@ -770,8 +770,8 @@ struct fdr_task_info {
     uint64_t waits;      /* how often it has given up its processor to wait */
 };
 /* Looks at the threads of process `pid`, whose copy `file` is, without stopping them. Then fdr_tasks has them, and
- * fdr_crash_threads the stacks of those that wait. 0, or -errno with a message that says what cannot be seen: another
- * user's process, or, under kernel.yama.ptrace_scope, one that is no child, shows only states. */
+ * fdr_crash_threads the stacks of those that wait. Returns 0, or -errno with a message about the missing part. Another
+ * user's process shows only states; so does one that is no child, under kernel.yama.ptrace_scope. */
 FDR_API int fdr_process_look(struct fdr_file *file, uint32_t pid, char *message, size_t message_bytes);
 FDR_API size_t fdr_tasks(const struct fdr_file *file, const struct fdr_task_info **rows);
 
