@@ -196,7 +196,7 @@ static void die(struct rank *r, int signal)
     raise(signal);
 }
 
-/* What the one to blame does instead of the next collective. False: what all do. */
+/* The rank to blame does something else than the next collective. False: this rank does the same as all. */
 static bool goes_wrong(struct rank *r)
 {
     uint32_t next = (job.culprit + 1) % job.ranks;

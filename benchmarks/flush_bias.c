@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What flushes of one rank cost the others (Wagner 2015, 5.4). Ranks do equal work and meet in a collective; they
+/* The cost of one rank's flushes for the others (Wagner 2015, 5.4). Ranks do equal work and meet in a collective; they
  * record at different rates, so their buffers are full at different times. Not part of the build: flush_bias.py
  * compiles it.
  *

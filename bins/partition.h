@@ -19,7 +19,7 @@ void fdri_bins_part_seal(struct fdri_bins_arena *a, struct fdri_arena_part *p);
 /* Closes the newest bin after an operation was broken off. The newest bin is the last one linked, whatever open_off
  * says. The location is pinned. */
 void fdri_bins_part_mend(struct fdri_bins_arena *a, struct fdri_arena_part *p);
-/* What was given back. from_tick 0: from the beginning of the partition. */
+/* The records that were given back. from_tick 0: from the beginning of the partition. */
 struct fdri_bins_given {
     uint64_t events, bytes, from_tick, to_tick;
 };

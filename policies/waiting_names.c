@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the name of a region says of its thread: that it waits, and that it waits for others. */
+/* Does the name of a region say that its thread waits, and that it waits for others? */
 #include <ctype.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a file tells of a death, and which of several was the first. */
+/* Facts about a death in a file, and the first of several deaths. */
 #include "tools/common/short_names.h"
 #include "tools/crash.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What files tell of deaths: crash.c says how a process ended and which was the first, crash_print.c prints one for
- * people, crash_json.c for programs, thread_lines.c its threads. The verb is in deaths/. */
+/* Deaths in files. crash.c says how a process ended and which was the first. crash_print.c prints a death for people,
+ * crash_json.c for programs, thread_lines.c its threads. The verb is in deaths/. */
 #ifndef FDRI_TOOLS_CRASH_H
 #define FDRI_TOOLS_CRASH_H
 

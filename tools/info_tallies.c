@@ -19,7 +19,7 @@ static uint64_t shown(const struct fdr_tally_row *t, unsigned c)
     return envelope && c == 0 ? t->counter[0] & (((uint64_t)1 << 48) - 1) : t->counter[c];
 }
 
-/* What threads of MPI are in has lines of its own. */
+/* Calls and waits of MPI have lines of their own. */
 static bool is_shown(const struct fdr_tally_row *t) { return t->kind != FDR_TALLY_CALL && t->kind != FDR_TALLY_WAIT; }
 
 static void print_tally(const struct fdr_tally_row *t)

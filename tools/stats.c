@@ -305,7 +305,7 @@ static void row_line(const struct fdr_file *file, const struct stat_row *r, uint
     out_char('\n');
 }
 
-/* What a location spent in regions that wait, by their names. */
+/* The time of a location in regions that wait, by their names. */
 static uint64_t waiting_of(const struct fdr_file *file, uint32_t location)
 {
     const struct fdr_total *t;

@@ -14,7 +14,7 @@ static const struct {
 
 static uint32_t region[FDRI_IO_FUNCTIONS];
 
-/* What a program calls it: for __read_chk and __getdelim, which headers put in their place, read and getdelim. */
+/* The name in the program's source: read and getdelim for __read_chk and __getdelim, which headers put there. */
 static const char *plain(const char *name, char text[32])
 {
     size_t from = name[0] == '_' ? 2 : 0, n = strlen(name + from);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "adapters/io/io_adapter.h"
 
-/* What headers put in the place of functions where buffers are checked (_FORTIFY_SOURCE). */
+/* Headers put these in the place of functions where buffers are checked (_FORTIFY_SOURCE). */
 FDR_API int __open_2(const char *path, int flags);
 FDR_API int __openat_2(int directory, const char *path, int flags);
 FDR_API ssize_t __read_chk(int fd, void *buffer, size_t bytes, size_t room);

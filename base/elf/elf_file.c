@@ -33,7 +33,7 @@ size_t fdri_elf_read_at(int fd, void *to, size_t bytes, uint64_t offset)
     return got;
 }
 
-/* What a walk over the sections finds. */
+/* The result of a walk over the sections. */
 struct found {
     struct fdri_elf_part symbols, symbols_text, dynamic, dynamic_text;
     char link[LINK_MOST]; /* .gnu_debuglink; "": none */

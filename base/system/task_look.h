@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a thread of this process does, as /proc shows it to another thread. The thread itself notices nothing: it gets
- * no signal, and no call of it ends early. */
+/* The state of a thread of this process, as /proc shows it to another thread. The thread itself notices nothing: it
+ * gets no signal, and no call of it ends early. */
 #ifndef FDRI_BASE_SYSTEM_TASK_LOOK_H
 #define FDRI_BASE_SYSTEM_TASK_LOOK_H
 #include <stdbool.h>

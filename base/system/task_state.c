@@ -148,7 +148,7 @@ static const struct {
     {SYS_restart_syscall, FDRI_SYSTEM_WAIT_TIME},
 };
 
-/* What the program asked for; false also for a sleep until a moment. */
+/* Did the program ask for a sleep of 0.1 s or more? False also for a sleep until a moment. */
 static bool sleeps_long(uint32_t pid, const struct fdri_system_call *c)
 {
     bool clock = c->number == SYS_clock_nanosleep;

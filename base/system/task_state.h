@@ -27,7 +27,7 @@ void fdri_system_call_parse(const char *text, struct fdri_system_call *c); /* of
  * its number is SYS_restart_syscall only where the kernel does not say which it is. */
 bool fdri_system_call_read(uint32_t pid, uint32_t tid, struct fdri_system_call *c);
 
-/* What a thread waits for. */
+/* Reasons for which a thread waits. */
 enum fdri_system_wait {
     FDRI_SYSTEM_WAIT_UNKNOWN,
     FDRI_SYSTEM_WAIT_NONE, /* it runs, or is ready to */

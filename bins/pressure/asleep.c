@@ -65,8 +65,8 @@ static __attribute__((noinline)) bool is_out(const struct fdri_arena_location *l
     return !busy && fdri_atomic_load_relaxed(&l->flags) & FDRI_ARENA_LOCATION_LIVE;
 }
 
-/* Whatever the owner begins from now on, if this says so, finds p full and looks at `asleep`. It may have been in the
- * middle of opening a bin, which another closed since: so it has to be the same one. */
+/* True: each record that the owner begins from now on finds p full and looks at `asleep`. The owner may have been in
+ * the middle of opening a bin that another thread closed since. So the bin has to be the same one. */
 FDRI_RACY static bool closed(struct fdri_bins_arena *a, const struct fdri_arena_location *l, struct fdri_arena_part *p)
 {
     int saved = errno;

@@ -45,7 +45,7 @@ static int directory(int i) { return fdri_fd_is_kept(place(i)->fd, place(i)) ? p
 
 /* ---- which job ---- */
 
-/* What the launcher calls the job. Under Slurm each step is a job. Processes of an MPICH launcher that tells no name
+/* The launcher's name of the job. Under Slurm each step is a job. Processes of an MPICH launcher that tells no name
  * have one parent on each node. */
 static bool name_of_job(char *key, size_t bytes)
 {

@@ -119,8 +119,8 @@ struct fdri_arena_superblock {
     uint64_t format1_reserved; /* of version 1; 0 */
     /* the directory of sections; set before the recording begins. The first entry with off 0 ends it */
     struct fdri_arena_section section[FDRI_ARENA_SECTIONS];
-    /* What fdr's own thread sees of the process once a second; both 0 without such a thread. The longest time without
-     * an event of any thread that is over, in full ticks; processor time since the newest event, in ns. Atomic. */
+    /* fdr's own thread writes these two once a second; both are 0 without such a thread. Atomic. The longest time
+     * without an event of any thread that is over, in full ticks; processor time since the newest event, in ns. */
     uint64_t longest_still;
     uint64_t still_cpu_ns;
     /* In state crashed: equal for deaths of one cause, place and build; 0: not known. */

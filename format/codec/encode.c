@@ -258,7 +258,7 @@ static void add_place(struct writer *w, const struct fdri_codec_standing *place)
     add_gamma(w, place->point + 1);
 }
 
-/* What stands behind the candidates in a table: the newest values, and before them the entries for numbers. */
+/* The newest values. They stand behind the candidates in a table, and before them the entries for numbers. */
 static uint64_t *values_of(struct fdri_arena_part *p, struct fdri_codec_table *table, uint32_t table_fields)
 {
     uint32_t contexts = p->context_mask + 1;

@@ -30,7 +30,7 @@ void fdri_tallies_name_key(const char *name, uint8_t key[FDRI_ARENA_TALLY_KEY_BY
 struct fdri_arena_tally *fdri_tallies_row(struct fdri_arena_tallies *t, const struct fdri_tallies_key *key,
                                           uint32_t probes);
 
-/* What a reader finds in a place: nothing; a key that somebody was writing; a key; bytes that no writer left. */
+/* A place, as a reader finds it: empty; with a key that was being written; with a key; with bytes of no writer. */
 enum fdri_tallies_state { FDRI_TALLIES_EMPTY, FDRI_TALLIES_HALF, FDRI_TALLIES_WHOLE, FDRI_TALLIES_DAMAGED };
 /* If whole, sets *kind and key. */
 enum fdri_tallies_state fdri_tallies_read(const struct fdri_arena_tally *row, uint32_t *kind,

@@ -269,8 +269,8 @@ FDR_API size_t fdr_definition_count(const struct fdr_file *file, enum fdr_defini
 FDR_API const struct fdr_definition *fdr_definition(const struct fdr_file *file, enum fdr_definition_kind kind,
                                                     uint32_t id);
 
-/* What definitions of three kinds say beyond a name. Never NULL: an id without a definition has a name as above, and
- * nothing else. */
+/* The contents of definitions of three kinds beside a name. Never NULL: an id without a definition has a name as above,
+ * and nothing else. */
 enum fdr_value_type { FDR_VALUE_U64 = 0, FDR_VALUE_I64 = 1, FDR_VALUE_F64 = 2 };
 struct fdr_metric_info {
     uint32_t id;
@@ -576,7 +576,7 @@ enum fdr_event_kind {
     FDR_IO_END,
     FDR_RESOLVE /* says the ordinal of an open receive */
 };
-/* What a message or a collective says of its ordinal. */
+/* The ordinal of a message or a collective, and how sure it is. */
 enum fdr_ordinal_kind {
     FDR_ORDINAL_NONE,
     FDR_ORDINAL_KNOWN,
@@ -605,7 +605,7 @@ struct fdr_read_event {
     uint64_t field[16];                   /* signed values as two's complement, f64 as bits */
 };
 
-/* What the events of a kind have in common. */
+/* The facts that the events of a kind have in common. */
 struct fdr_kind_info {
     const char *name;     /* "send", as in fdr dump --tsv */
     const char *phase;    /* "begin" or "end" of an operation; "": the event is a moment */

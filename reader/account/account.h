@@ -54,7 +54,7 @@ bool fdri_account_epoch_rows_lost(const struct fdr_file *f, const struct fdri_ar
 
 /* A table of tallies with all of its rows; NULL: damaged. */
 const struct fdri_arena_tallies *fdri_account_tallies(const struct fdr_file *f, uint64_t off);
-/* What lies in this place of a table, and its key and counters. */
+/* The contents of this place of a table: its state, its key and counters. */
 enum fdri_tallies_state fdri_account_tally(const struct fdr_file *f, const struct fdri_arena_tally *row,
                                            struct fdr_tally_row *to);
 

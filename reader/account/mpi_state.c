@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the threads of an MPI process are in, and which collectives are under way: the words of FORMAT.md, 13.4. */
+/* The calls in which the threads of an MPI process are, and the collectives under way: FORMAT.md, 13.4. */
 #include <fdr/reader.h>
 #include <stdlib.h>
 #include <string.h>

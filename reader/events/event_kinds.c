@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What kinds of events are, and which fields they have: the table of classes as readers see it. */
+/* The kinds of events, and their fields: the table of classes as readers see it. */
 #include "format/classes/class_table.h"
 #include "reader/events/events.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What definitions of metrics, events and communicators say beyond a name. */
+/* The contents of definitions of metrics, events and communicators beside a name. */
 #include "format/codec/record_codec.h"
 #include "reader/file/file.h"
 

@@ -80,7 +80,7 @@ static void add_info(struct fdr_file_info *to, const struct fdr_file_info *from)
     to->accounts_anew += from->accounts_anew;
 }
 
-/* What is unknown of the whole, or differs from file to file, is that of the first file or none. */
+/* A fact that is unknown of the whole, or differs from file to file, is the first file's or none. */
 static void join_info(struct fdr_file *f)
 {
     const struct fdr_file_info *first = &f->job->part[0].file->info;

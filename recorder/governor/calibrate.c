@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a call costs on this machine. fdr's own thread cannot record calls of its own without showing them. So it times
+/* The cost of a call on this machine. fdr's own thread cannot record calls of its own without showing them. So it times
  * the floor of all recorders, two readings of the clock and two stores, and multiplies by ratios. They are those of
  * costly calls: of 300 functions in random order, whose records cannot be predicted (benchmarks, part overhead). In a
  * loop a call costs a third of that. */

@@ -24,7 +24,7 @@ uint64_t fdri_governor_poll(uint64_t now_ns);
 
 /* ---- within the room ---- */
 
-/* What fdri_governor_poll does if FDR_OVERHEAD is on. cpu_ns: what the process has used. Only one thread may look. */
+/* The look of fdri_governor_poll, if FDR_OVERHEAD is on. cpu_ns: used by the process. Only one thread may look. */
 uint64_t fdri_governor_look(uint64_t now_ns, uint64_t cpu_ns);
 
 struct fdri_governor_cost {

@@ -111,7 +111,7 @@ static double spread_of(uint32_t region)
     return all < LEAST_SPREAD ? 0 : 1 + long_ones - median;
 }
 
-/* What a call of the region tells: its mean duration in ns, times how unlike calls are. */
+/* The worth of a call of the region: its mean duration in ns, times how unlike calls are. */
 static double tells(const struct counts *c, const struct fdri_governor_region *r)
 {
     double ticks = c->timed ? (double)c->sum / (double)c->timed : 0;

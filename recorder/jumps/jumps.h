@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What jumps and exceptions leave behind on the shadow stack.
+/* Calls that jumps and exceptions leave behind on the shadow stack.
  *
  *   abandoned_calls.c  open calls whose frames a longjmp left
  *   unfinished_call.c  an enter or leave that a handler left half-done by longjmp

@@ -196,7 +196,7 @@ static const char *rest_of(char *at)
     return at;
 }
 
-/* What the rule is about: name GLOB, file GLOB, exact NAME. The text stays in the line. */
+/* Reads name GLOB, file GLOB or exact NAME: the regions of the rule. The text stays in the line. */
 static const char *parse_what(char *at, bool whole, struct pattern *p)
 {
     static const char expected[] = "expected: name GLOB, file GLOB, or exact NAME";
@@ -212,7 +212,7 @@ static const char *parse_what(char *at, bool whole, struct pattern *p)
 
 static_assert(offsetof(struct pattern, rule) == 0, "fdri_names_rule_pattern");
 
-/* What follows `iterations`: every COUNT, or differing. */
+/* Reads the words after `iterations`: every COUNT, or differing. */
 static bool parse_iterations(char **at, uint32_t *count)
 {
     const char *which = next_word(at);

@@ -139,7 +139,7 @@ void fdri_names_symbols_of(uint32_t module, uint64_t address, struct fdri_names_
 
 /* ---- reading ---- */
 
-/* What the begin of a recording may spend; the dumper thread has no such limit. */
+/* Limits for the begin of a recording; the dumper thread has none. */
 struct allowance {
     uint64_t bytes;
     size_t mangled; /* names to demangle, for each module */
@@ -170,7 +170,7 @@ static void *find_cxx_library(void)
     return NULL;
 }
 
-/* That of the C++ library, in whatever form the program has it. own: the symbols of the executable, with its bias. */
+/* The demangler of the C++ library, in any form that the program has. own: the executable's symbols, with its bias. */
 static demangler *find_demangler(const struct fdri_elf_symbols *own, uint64_t bias)
 {
     static const char name[] = "__cxa_demangle";

@@ -105,7 +105,7 @@ static void join_depth(struct fdri_thread *t, uint32_t depth, uint32_t steps)
     v->zero_gap = 1;
 }
 
-/* What band 0 has of this tick is given back before what is inside of the calls that follow: they say their
+/* Records of this tick in band 0 are given back before records inside of the calls that follow: these calls say their
  * ordinals. */
 static void number_calls(struct fdri_thread *t)
 {

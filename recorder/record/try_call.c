@@ -77,8 +77,8 @@ static FDRI_NOINLINE void spell(struct fdri_thread *t, struct fdri_arena_part *p
         t->deferred |= FDRI_LATER_ADOPT;
 }
 
-/* What fdr_try_leave_ returns: beside these, the tick of a leave that fdr_leave_frame_ must complete. The location is
- * busy until then. A second reading of the clock would be later, and no call would ever be the shortest. */
+/* Values that fdr_try_leave_ returns. Every other one is the tick of a leave that fdr_leave_frame_ must complete; the
+ * location is busy until then. A second reading of the clock would be later, and no call would ever be the shortest. */
 enum { DONE = 0, NOT_DONE = 1 };
 
 static inline __attribute__((always_inline)) uint64_t leave(struct fdri_thread *t, uint64_t frame, uint32_t shift,

@@ -129,7 +129,7 @@ static bool stop_claiming(const struct fdri_thread *t, const struct fdri_arena_l
     return listed >> (fdri_life_recording.arena.bin_log2 - 9) <= fdri_shares_left_to_owner(givers);
 }
 
-/* What a claim yields beside a bin. GAVE: v gave pieces, which were returned to it. FITS: a returned piece is large
+/* Results of a claim beside a bin. GAVE: v gave pieces, which were returned to it. FITS: a returned piece is large
  * enough. WAITS: many pieces wait. */
 enum { GAVE = 1, WAITS = 2, FITS = 4 };
 

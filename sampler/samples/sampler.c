@@ -473,7 +473,7 @@ static void remove_handler(void)
     if (!fdri_samples_sampler.settings.outside) fdri_samples_handler_remove();
 }
 
-/* What samples in the program's threads need. False: they cannot be taken here. */
+/* Prepares samples in the program's threads. False: they cannot be taken here. */
 static bool prepare_handler(struct fdri_samples_sampler *s, int signal)
 {
     fdri_samples_source_probe();

@@ -90,8 +90,8 @@ static void a_table_is_well_filled(void **state)
     free(t);
 }
 
-/* Whoever stops behind any word leaves an incomplete key, which another thread with that key completes, and which a
- * thread with another key passes by. */
+/* A thread that stops behind any word leaves an incomplete key. A thread with that key completes it; one with another
+ * key passes it by. */
 static void a_key_in_the_making_is_completed(void **state)
 {
     (void)state;

@@ -88,7 +88,7 @@ static void P10_share_holds_at_any_number_of_threads(void **state)
             }
 }
 
-/* What the share allows is used: looks are left out only for its sake. */
+/* The share is used up: looks are left out only for its sake. */
 static void share_is_used(void **state)
 {
     (void)state;

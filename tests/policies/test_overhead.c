@@ -72,7 +72,7 @@ static void below_the_target_nothing_is_muted(void **state)
     assert_true(overhead.share > 0.04 && overhead.share < 0.05);
 }
 
-/* Whatever the load, it settles within 500 ms of each change of phase, to at most the target. */
+/* Under any load the cost settles within 500 ms of each change of phase, to at most the target. */
 static void settles_within_500_ms_of_a_change_of_phase(void **state)
 {
     uint64_t seed = 88172645463325252u;

@@ -29,7 +29,7 @@ bool open_files(struct job_files *job, struct file_list *list, int *status);
 int close_files(struct job_files *job, bool decoded);
 
 #define LOCATION_LABEL_BYTES 32
-/* What a location is called where it has a number: "3", and in a job "RANK:3". */
+/* The name of a location where it has a number: "3", and in a job "RANK:3". */
 const char *location_label(const struct fdr_file *file, uint32_t location, char *text);
 /* The same as a value of JSON: a number, in a job a text. */
 void out_location(const struct fdr_file *file, uint32_t location);

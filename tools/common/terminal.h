@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What standard output is: a terminal with so many columns and perhaps colours, or a pipe. */
+/* Standard output: a terminal with so many columns and perhaps colours, or a pipe. */
 #ifndef FDRI_TOOLS_COMMON_TERMINAL_H
 #define FDRI_TOOLS_COMMON_TERMINAL_H
 

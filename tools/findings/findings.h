@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What stands out in a recording: each finding with its evidence, and how sure it is. "Nothing" is an answer.
+/* The findings of a recording, each with its evidence, and how sure it is. "Nothing" is an answer.
  *
  *   findings.c    gathers and ranks all kinds       findings_verb.c  fdr findings
  *   run_facts.c   what every kind needs to know     outliers_verb.c  fdr outliers

@@ -55,7 +55,7 @@ static void join_json(json_t *to, json_t *from, const char *path)
     json_decref(from);
 }
 
-/* What the ranks show beside each other comes before what each shows alone. */
+/* Findings between the ranks come before those of each rank alone. */
 static int all_ranks(const struct job_part *part, size_t count, json_t *json)
 {
     struct findings f;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What every kind of finding needs to know of a run: its length, its threads, and each region's exact distribution. */
+/* Facts of a run that every kind of finding needs: its length, its threads, and each region's exact distribution. */
 #ifndef FDRI_TOOLS_RUN_FACTS_H
 #define FDRI_TOOLS_RUN_FACTS_H
 

@@ -39,7 +39,7 @@ static bool may_embed(const struct page *page, size_t file)
     return !page->redact && d->kind != ALIVE && size_of(d->path) && size_of(d->path) < UINT32_MAX;
 }
 
-/* What stands out between ranks weighs more than what stands out in one. */
+/* Findings between ranks weigh more than those in one. */
 static void weigh_findings(const struct page *page, struct choice *c)
 {
     for (size_t i = 0; i < page->findings->count; i++) {
@@ -50,7 +50,7 @@ static void weigh_findings(const struct page *page, struct choice *c)
     }
 }
 
-/* Who is behind, and one rank of each kind. */
+/* The ranks that are behind, and one rank of each kind. */
 static void weigh_verdict(struct page *page, struct choice *c)
 {
     struct job_view_file *view = calloc(page->files, sizeof *view);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the scripts of the page know of each recording, as JSON. Rows are arrays: short, as there may be many. */
+/* Data of each recording for the scripts of the page, as JSON. Rows are arrays: short, as there may be many. */
 #include "tools/html/page.h"
 
 #include <string.h>
@@ -215,7 +215,7 @@ static json_t *places(struct fdr_file *file)
     return map;
 }
 
-/* What a recording that is a line lacks. */
+/* Data of a recording in full. One that is only a line of the page lacks them. */
 static void details(const struct page *page, size_t index, json_t *o)
 {
     struct fdr_file *file = page->death[index].file;

@@ -88,7 +88,7 @@ void page_messages_free(struct page_messages *messages);
 /* Messages as columns, to be freed; docs/PAGE.md. NULL: out of memory. */
 void *page_messages_pack(const struct page *page, size_t *bytes);
 json_t *page_comms(const struct page *page); /* names, by the numbers in the columns */
-/* What became of a message of this file: "received by rank 3". text[160] */
+/* The fate of a message of this file: "received by rank 3". text[160] */
 const char *page_partner(const struct page *page, size_t file, const struct fdr_read_event *message, char *text);
 
 /* ---- beside.c ---- */

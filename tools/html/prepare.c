@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What takes long, for two processors: the overviews of all files, and at the same time their flame graphs. */
+/* The long work, for two processors: the overviews of all files, and at the same time their flame graphs. */
 #include "tools/html/page.h"
 
 #include <pthread.h>

@@ -18,7 +18,7 @@ struct story {
 };
 /* About the first death; without one about the first recording. */
 struct story story_of(struct death *death, size_t files);
-/* What happened, to whom, when. */
+/* The event, its victim and its time. */
 void story_sentence(const struct story *story, char *text, size_t bytes);
 /* How sure that is, and why. */
 void story_sure(const struct story *story, char *text, size_t bytes);

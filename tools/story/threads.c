@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What each thread did with its life: worked, waited, was in calls that are still open, or in none. */
+/* The life of each thread: it worked, waited, was in calls that are still open, or in none. */
 #include "tools/story/story.h"
 
 #include <stdio.h>

@@ -91,7 +91,7 @@ static void split_and_spin(void)
     MPI_Barrier(other);
 }
 
-/* What more than one rank takes part in. */
+/* The faults in which more than one rank takes part. */
 static void go_wrong_together(const char *how)
 {
     int x = 0;

@@ -28,7 +28,7 @@ struct told {
     uint64_t deaths, bytes, fingerprint[16];
 };
 
-/* What the bundles of a directory tell. */
+/* The facts in the bundles of a directory. */
 static void tell(const char *dir, struct told *t)
 {
     DIR *d = opendir(dir);

@@ -75,7 +75,7 @@ static void end_all(struct rank *r, int count)
     for (int i = 0; i < count; i++) waitpid(r[i].pid, NULL, 0);
 }
 
-/* What rank n has said so far. */
+/* The words of rank n so far. */
 static const char *words_of(int n)
 {
     char path[300];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the page shows of a window of time: calls by lane, their flame graph, points, the next call of a region.
+/* A window of time as the page shows it: calls by lane, their flame graph, points, the next call of a region.
  *
  * `fdr html` computes the overview of a whole run with these functions. The page contains them and the reader as
  * WebAssembly, and computes what is zoomed into. So both show the same.
