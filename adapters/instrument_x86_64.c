@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The hooks that g++ calls at the first instruction of each function that it does not inline (-mfentry), and before
  * each return (-minstrument-return=call). The compiler expects all registers kept: at the entry those of arguments,
- * before the return those of the result, and in functions that only pass their arguments on, those as well.
+ * before the return those of the result. A function that only passes its arguments on keeps those as well.
  *
  * While nothing records, a hook is a load, a comparison and a return. Otherwise it keeps the general registers and
  * calls functions that use no others. For rare cases it keeps the vector registers, too, in the width that is in use,

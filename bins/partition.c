@@ -210,8 +210,8 @@ void fdri_bins_part_open(struct fdri_bins_arena *a, struct fdri_arena_location *
 {
     struct fdri_arena_bin *b = fdri_bins_bin(a, off);
     uint32_t seq = p->open_seq + 1, bytes = 1u << size_log2;
-    /* G:take - pairs with G:check: the generation is even, so a copier that saw any of the following stores drops the
-     * bin; else: a bin with one partition's header and another's records */
+    /* G:take - pairs with G:check. The generation is even, so a copier that saw any of the following stores drops the
+     * bin. Otherwise it would copy a bin with one partition's header and another's records */
     fdri_atomic_fence_release();
     fdri_atomic_store_relaxed(&b->commit, FDRI_ARENA_COMMIT(0, 0, fdri_codec_check24(FDRI_CODEC_HASH_SEED)));
     b->location = l->id;

@@ -30,7 +30,7 @@ uint32_t fdri_bins_part_pop(struct fdri_bins_arena *a, struct fdri_arena_part *p
 /* The same if that bin ends at or before `tick`; else 0. */
 uint32_t fdri_bins_part_pop_older(struct fdri_bins_arena *a, struct fdri_arena_part *p, uint64_t tick,
                                   uint32_t *size_log2, struct fdri_bins_given *given);
-/* Accounts for bin `off`, which has left the list and is held by the caller: adds its contents, which ended at `end`,
+/* Accounts for bin `off`, which has left the list and is held by the caller. Adds its contents, which ended at `end`,
  * to *given, and makes its generation even. Returns `off`. */
 uint32_t fdri_bins_part_popped(struct fdri_bins_arena *a, struct fdri_arena_part *p, uint32_t off, uint64_t end,
                                uint32_t *size_log2, struct fdri_bins_given *given);

@@ -34,8 +34,8 @@ bool fdri_policies_waits_from_begin(const struct fdri_policies_waiter *w);
 /* UNKNOWN: it waits for something that may be work, in a place where it has not often waited. */
 enum fdri_policies_answer fdri_policies_is_idle(const struct fdri_policies_waiter *w);
 
-/* The meaning of a region's name: none; its thread waits, and may use processor time; it waits for other threads or
- * ranks, as in locks, barriers and MPI. */
+/* The meaning of a region's name. None; or its thread waits, and may use processor time; or it waits for other threads
+ * or ranks, as in locks, barriers and MPI. */
 enum fdri_policies_meaning { FDRI_POLICIES_MEANS_NOTHING, FDRI_POLICIES_MEANS_WAITING, FDRI_POLICIES_MEANS_OTHERS };
 enum fdri_policies_meaning fdri_policies_meaning_of(const char *name);
 

@@ -23,9 +23,9 @@ struct fdri_policies_looks_round {
     uint64_t periods;
 };
 
-/* One step, after a round of `done` looks, which took looks_ns of processor time. now_ns: a monotonic clock; cpu_ns:
- * the processor time of fdr's thread, whatever it did; period_ns: the interval at which each of `threads` threads is
- * to be looked at. If that costs too much, a round has fewer looks, and if these would be too few, it comes later. */
+/* One step, after a round of `done` looks, which took looks_ns of processor time. now_ns: a monotonic clock. cpu_ns:
+ * the processor time of fdr's thread for all its work. period_ns: the interval at which each of `threads` threads is to
+ * be looked at. If that costs too much, a round has fewer looks, and if these would be too few, it comes later. */
 struct fdri_policies_looks_round fdri_policies_looks_step(struct fdri_policies_looks *l, uint64_t now_ns,
                                                           uint64_t cpu_ns, uint64_t looks_ns, uint32_t done,
                                                           uint64_t period_ns, uint32_t threads);

@@ -25,9 +25,9 @@ static inline bool fdri_fd_is_kept(int fd, const struct fdri_fd_kept *held)
     struct stat st;
     return fd >= 0 && fdri_system_fstat(fd, &st) == 0 && st.st_dev == held->dev && st.st_ino == held->ino;
 }
-/* How to reach the file `path` in the kept directory, even if the program has changed its root or user since: the
+/* How to reach the file `path` in the kept directory, even if the program has changed its root or user since. The
  * result is the directory's descriptor, and *name the last part of the path. If the program has closed the descriptor,
- * or the directory was removed, another directory may have its name: then the result is AT_FDCWD and *name the whole
+ * or the directory was removed, another directory may have its name. Then the result is AT_FDCWD, and *name the whole
  * path. */
 static inline int fdri_fd_kept_at(const struct fdri_fd_kept *directory, const char *path, const char **name)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The forms of the call: of a function nearby (e8), through the table of addresses (ff 15), and what the linker makes
- * of the second one if the function is nearby after all (67 e8). */
+/* The call has three forms: e8 of a function nearby, ff 15 through the table of addresses, and 67 e8. The linker
+ * replaces the second by the third if the function is nearby after all. */
 #include "base/stack/entry_hook.h"
 
 #include <stdbool.h>

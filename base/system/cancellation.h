@@ -2,7 +2,7 @@
 /* Cancellation of threads, turned off around code that writes or opens files. A thread that is cancelled there would
  * leave locks taken, and the next thread would wait for ever. The cancellation happens when the section is over.
  *
- * The type is set to deferred as well: glibc 2.36 looks at the type alone when its signal arrives, and the signal may
+ * The type is set to deferred as well. glibc 2.36 looks at the type alone when its signal arrives, and the signal may
  * have been sent before cancellation was off. */
 #ifndef FDRI_BASE_SYSTEM_CANCELLATION_H
 #define FDRI_BASE_SYSTEM_CANCELLATION_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Access to the list of loaded modules, unless a fork has locked it for ever. If another thread of the parent process
- * was loading or closing a library during the fork, the child's copy of the C library's lock stays taken. There, asking
- * for the modules, loading a library and unwinding the stack wait for ever. */
+/* Access to the list of loaded modules, unless a fork has locked it for ever. Another thread of the parent process may
+ * have been loading or closing a library during the fork. Then the child's copy of the C library's lock stays taken.
+ * There, asking for the modules, loading a library and unwinding the stack wait for ever. */
 #ifndef FDRI_BASE_SYSTEM_LOADER_H
 #define FDRI_BASE_SYSTEM_LOADER_H
 #include <link.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The kernel and the C library: system calls, signal masks, /proc, NUMA nodes, loaded modules. Files: syscall (this
- * header), signal_mask and cancellation (what may not interrupt fdr), signal_action, chained_handler, helper_threads,
- * procfs, task_state, task_look and call_names (other threads), cgroup, loader, static_tls, topology. Neighbours: used
- * by every folder; below: atomic.h.
+ * header), signal_mask and cancellation (interruptions held off fdr), signal_action, chained_handler, helper_threads.
+ * Of other threads: procfs, task_state, task_look, call_names. Of the machine: cgroup, loader, static_tls, topology.
+ * Neighbours: used by every folder; below: atomic.h.
  *
  * This header has system calls without cancellation points and locks, for code that runs in a dying process. Their
  * result is -errno if they fail. */

@@ -23,8 +23,8 @@ struct fdri_system_call {
     uint64_t argument[6], sp, pc;
 };
 void fdri_system_call_parse(const char *text, struct fdri_system_call *c); /* of the text of `syscall` */
-/* Of a thread. False: the kernel does not say (errno). A call that went on after a stop of the thread counts as itself;
- * its number is SYS_restart_syscall only where the kernel does not say which it is. */
+/* Of a thread. False: the kernel does not say (errno). A call that went on after a stop of the thread counts as itself.
+ * Its number is SYS_restart_syscall only where the kernel does not say which it is. */
 bool fdri_system_call_read(uint32_t pid, uint32_t tid, struct fdri_system_call *c);
 
 /* Reasons for which a thread waits. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Patterns like those of file names. fnmatch cannot serve: glibc's needs up to 13 KiB of stack and may allocate, but
- * fdr may see a function first in a handler on a small alternate stack. */
+/* Patterns like those of file names. fnmatch cannot serve: glibc's needs up to 13 KiB of stack and may allocate. fdr
+ * may see a function first in a handler on a small alternate stack. */
 #ifndef FDRI_BASE_TEXT_GLOB_H
 #define FDRI_BASE_TEXT_GLOB_H
 #include <stdbool.h>

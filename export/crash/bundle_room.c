@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A healthy process collapses bundles of its user, and is promised room for one of its own: at its start, and now and
- * then in the dumper thread. */
+/* A healthy process collapses bundles of its user, and is promised room for one of its own. It does so at its start,
+ * and now and then in the dumper thread. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <link.h>

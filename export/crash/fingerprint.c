@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Which deaths are alike: a hash of the cause, of the place and of the build. The place of a fault in the executable is
- * the instruction. That of a fault in a library is made of addresses, each relative to its own code: the instruction;
- * the first return address on the stack in other code (the caller of the C library's abort); the first two in the
- * executable. A request to end has no place. Fatal path: see crash_path.h. */
+ * the instruction. The fingerprint of a fault in a library is made of addresses, each relative to its own code. They
+ * are the instruction; the first return address on the stack in other code (the caller of the C library's abort); the
+ * first two in the executable. A request to end has no place. Fatal path: see crash_path.h. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdbool.h>
@@ -37,8 +37,8 @@ static uint64_t relative(uint64_t address)
     return m ? address - m->from : 0;
 }
 
-/* Only words behind a call instruction count: others are data. A return address may still be left over from an earlier
- * call, so that one of the executable does not suffice to tell two callers of abort apart. */
+/* Only words behind a call instruction count: others are data. A return address may be left over from an earlier call.
+ * So one of the executable does not suffice to tell two callers of abort apart. */
 static uint64_t hash_of_place(void)
 {
     uint64_t pc, hash = 1;

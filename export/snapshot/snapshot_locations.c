@@ -295,7 +295,7 @@ FDRI_RACY static int copy_frozen(int fd, const struct fdri_arena_location *l)
     return e;
 }
 
-/* Erases the magic of a bin that the file has at `at_` if it extends beyond `until`: links in the file may still lead
+/* Erases the magic of a bin that the file has at `at_` if it extends beyond `until`. Links in the file may still lead
  * to it. */
 FDRI_RACY static int hide_bin(int fd, uint64_t at_, uint64_t until)
 {

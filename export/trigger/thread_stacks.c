@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Stacks of all threads of a process that goes on, for the watchdog.
  *
- * A running thread is asked by a signal, as in a crash, and goes on at once; so is a thread in a call that the kernel
- * restarts after a handler. Other waiting threads are not disturbed: a signal would end their call early (sleep, poll,
+ * A running thread is asked by a signal, as in a crash, and goes on at once. So is a thread in a call that the kernel
+ * restarts after a handler. Other waiting threads are not disturbed. A signal would end their call early (sleep, poll,
  * all calls with a time limit), or they block the signal. /proc gives their place, and this thread reads their stacks.
  *
  * The signal is one with the default action "ignore". If it arrives late, or is pending at exec, it does no harm. */

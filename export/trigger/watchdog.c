@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The watchdog: a thread hangs if it has open regions and neither records nor counts anything for FDR_WATCHDOG, unless
- * it computes, waits for a processor, or waits for work (idle_threads.c). In a call of MPI that the adapter's counters
- * tell, it waits, whatever processor time it uses. All threads found together get one snapshot;
- * none gets a second one before it has moved. */
+/* The watchdog. A thread hangs if it has open regions and neither records nor counts anything for FDR_WATCHDOG. It does
+ * not hang if it computes, waits for a processor, or waits for work (idle_threads.c). In a call of MPI that the
+ * adapter's counters tell, it waits, whatever processor time it uses. All threads found together get one snapshot; none
+ * gets a second one before it has moved. */
 #define _GNU_SOURCE
 #include <assert.h>
 #include <inttypes.h>

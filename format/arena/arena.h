@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The layout of the arena, the one memory image of a recording. A snapshot, a bundle and the file that SIGKILL leaves
  * contain the same bytes as the arena while the program runs. Files: this header includes the others, one for each kind
- * of block, and crash_section.h lays out the section of a bundle; checks.h has the functions on spare and chunks.
+ * of block. crash_section.h lays out the section of a bundle; checks.h has the functions on spare and chunks.
  * Neighbours: bins/ and recorder/ write the arena, export/ copies it, reader/ reads it; format/codec/ fills the bins;
  * below: base/.
  *

@@ -9,7 +9,7 @@
 #include "format/arena/event_class.h"
 #include "format/arena/meta_block.h"
 
-/* Levels lie in blocks. The first 36 blocks have 7 levels each: with the head of their slab they fill 1 KiB, and larger
+/* Levels lie in blocks. The first 36 blocks have 7 levels each. With the head of their slab they fill 1 KiB; larger
  * pieces are expensive while memory consists of small ones. The other blocks, which few threads need, have 28. */
 #define FDRI_ARENA_LEVELS_STEP      7 /* a block ends at a multiple of it */
 #define FDRI_ARENA_LEVELS_LARGE     28

@@ -12,7 +12,7 @@
 
 /* The spare lies in the superblock's page and copies the fields that a reader needs for everything else. A running
  * recording writes it once, at its start; of such a spare a reader believes only the fields that never change
- * (FORMAT.md, 3.1). A snapshot has its own spare, written last, with checks of the header, of the tail, and of each
+ * (FORMAT.md, 3.1). A snapshot has its own spare, written last. It has checks of the header, of the tail, and of each
  * chunk of the file that contains meta blocks. */
 #define FDRI_ARENA_SPARE_MAGIC 0x52415053u /* "SPAR" */
 #define FDRI_ARENA_SPARE_OFF   (FDRI_ARENA_SUPERBLOCK_BYTES - 512u)

@@ -125,7 +125,7 @@ struct fdri_arena_superblock {
     uint64_t still_cpu_ns;
     /* In state crashed: equal for deaths of one cause, place and build; 0: not known. */
     uint64_t fingerprint;
-    /* Deaths of this fingerprint whose bundles are gone and that this bundle counts; and the identity of the newest of
+    /* Deaths of this fingerprint whose bundles are gone and that this bundle counts. The identity of the newest of
      * these, so that none counts twice. The two are written at once. */
     uint64_t alike, alike_newest;
     /* In a live file: bytes promised to a bundle of this process, on the file system with this device number. */

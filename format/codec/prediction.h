@@ -17,8 +17,8 @@ struct fdri_codec_point_table {
     uint64_t value[FDRI_CODEC_VALUE_SLOTS][FDRI_CODEC_FIELDS_MAX];
     uint64_t number[FDRI_CODEC_CONTEXTS_MAX]; /* ordinals.h */
 };
-/* Size of the encoder's table of points: a slot for each context of the bin; as many entries for numbers, in classes
- * that have any; then the newest values, `fields` of them for each of FDRI_CODEC_VALUE_SLOTS ids. */
+/* Size of the encoder's table of points. It has a slot for each context of the bin, and as many entries for numbers, in
+ * classes that have any. Then follow the newest values, `fields` of them for each of FDRI_CODEC_VALUE_SLOTS ids. */
 static inline uint32_t fdri_codec_point_table_bytes(uint32_t class_, uint32_t contexts, uint32_t fields)
 {
     return ((fdri_codec_numbers_in(class_) ? 2 : 1) * contexts + FDRI_CODEC_VALUE_SLOTS * fields) * 8;

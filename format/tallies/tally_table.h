@@ -6,10 +6,10 @@
  * the rows. No function waits, allocates or calls the system: find-or-make takes at most `probes` places, with at most
  * five compare-and-swaps each.
  *
- * Why no key is ever wrong or twice: a place is filled word by word, each by a compare-and-swap from 0. Who finds a
- * word set goes on only if it is its own; so the writer of the last word has found all words before it equal to its
- * own. A thread that stops half-way holds up nobody: another one with the same key completes it. Two threads with one
- * key visit the same places in the same order, and a place that differs once differs for ever. */
+ * Why no key is ever wrong or twice: a place is filled word by word, each by a compare-and-swap from 0. A writer that
+ * finds a word set goes on only if the word is its own. So the writer of the last word has found all words before it
+ * equal to its own. A thread that stops half-way holds up nobody: another one with the same key completes it. Two
+ * threads with one key visit the same places in the same order, and a place that differs once differs for ever. */
 #ifndef FDRI_FORMAT_TALLIES_TALLY_TABLE_H
 #define FDRI_FORMAT_TALLIES_TALLY_TABLE_H
 
