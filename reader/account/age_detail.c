@@ -114,8 +114,8 @@ fdri_account_epoch_base(const struct fdr_file *f, const struct fdri_file_locatio
     return *most ? b : NULL;
 }
 
-/* Adds one region's totals of the current epoch: its gain since the base, and its part of `before`, the epoch that
- * is shown together with the current one. */
+/* Adds one region's totals of the current epoch. They are its gain since the base, and its part of `before`, the epoch
+ * that is shown together with the current one. */
 static void add_gained(struct fdr_file *f, const struct fdri_file_location *l, uint32_t index, uint32_t key,
                        struct sums gained, const struct told *before)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Finds the call stacks of a bundle: by unwind tables; if these give nothing, by frame pointers; else from words
- * that look like return addresses, marked as guessed. */
+/* Finds the call stacks of a bundle by unwind tables. If these give nothing, it takes frame pointers, else words that
+ * look like return addresses, marked as guessed. */
 #include "format/arena/arena.h"
 #include "format/arena/crash_section.h"
 #include "reader/bundle/crash_bundle.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Decides what comes next if calls may be missing: after damage, in a snapshot of a moving location, or because a
- * rule kept a parent out.
+/* Decides what comes next if calls may be missing. They may after damage, in a snapshot of a moving location, or
+ * because a rule kept a parent out.
  *
  * Let C be the innermost call on the stack that is not made up. Of all heads deeper than C, this looks at the first
  * by time. If it lies in C, it enters; [reduced] ancestors are made up for the depths in between. Otherwise C

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Merges the points of one location, of all classes and depths, in the order in which they happened: by tick, then
- * by their ordinal in the tick. Up to FDRI_EVENTS_PENDING points of one tick are read ahead: any of them may say
+/* Merges the points of one location, of all classes and depths, in the order in which they happened. That is by tick,
+ * then by their ordinal in the tick. Up to FDRI_EVENTS_PENDING points of one tick are read ahead: any of them may say
  * which comes before a call of that tick. */
 #include "format/arena/arena.h"
 #include "reader/events/cursor.h"

@@ -59,8 +59,8 @@ __attribute__((format(printf, 2, 3))) void fdri_file_damage(struct fdr_file *f, 
 
 void fdri_file_undo_fold(struct fdr_file *f); /* rolls back a fold into [ended] that a kill interrupted */
 
-/* The head of the meta block at `off`, if its kind (0: any) and location (UINT32_MAX: any) match and `bytes` of it
- * lie in the file. Else NULL. */
+/* The head of the meta block at `off`. NULL if its kind (0: any) or location (UINT32_MAX: any) differs, or `bytes` of
+ * it do not lie in the file. */
 const struct fdri_arena_meta_head *fdri_file_meta_at(const struct fdr_file *f, uint64_t off, uint32_t kind,
                                                      uint32_t location, uint64_t bytes);
 /* All blocks of this kind and location (UINT32_MAX: any) that a scan finds, in the order of their allocation. */

@@ -115,8 +115,8 @@ static int open_checked(const char *path, const struct mapping *m)
     return -1;
 }
 
-/* Opens the file by one of three names: as the process sees it, a descriptor of the process, or the mapping itself,
- * which only root may open. */
+/* Opens the file by one of three names: as the process sees it, a descriptor of the process, or the mapping itself.
+ * Only root may open the last one. */
 static int open_mapped(uint32_t pid, const struct mapping *m)
 {
     char path[4352];

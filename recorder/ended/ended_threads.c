@@ -2,10 +2,10 @@
 /* Ended threads: their bins are given back before others', oldest thread first. Then their accounts are folded into one
  * location named [ended], and their memory is used again.
  *
- * A location is spared until its last moments have aged: until half as many bins as are in use were filled since its
- * end, for the first time or again. Two cases ignore this age: a location with much less than a fair share, and a
- * location without room for its accounts. Otherwise the bins that an ended thread filled last would stay in place of
- * theirs.
+ * A location is spared until its last moments have aged. They have when half as many bins as are in use were filled
+ * since its end, for the first time or again. Two cases ignore this age: a location with much less than a fair share,
+ * and a location without room for its accounts. Otherwise the bins that an ended thread filled last would stay in place
+ * of theirs.
  *
  * A try-lock lets one thread at a time work here; a thread that finds it taken goes elsewhere. fdr_usage takes it, too,
  * so that what it walks stays in place. A snapshot lasts longer, so it only sets `copying_snapshots`: no accounts move
@@ -215,7 +215,7 @@ static bool pin_without_claimers(struct fdri_arena_location *l)
     return true;
 }
 
-/* The partition whose oldest bin ended first; of equal ones the deepest. The end counts, not the begin: an outer call
+/* The partition whose oldest bin ended first; of equal ones the deepest. The end counts, not the begin. An outer call
  * may last from the first moment to the last, and inner calls count as kept only while it is there. */
 static struct fdri_arena_part *oldest_part(const struct fdri_arena_location *l)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts calls in the totals of all threads, while these go on. A row that changes hands at this moment may give a
- * wrong count for one look; the sums of ended threads stay in [ended], so nothing is lost. */
+ * wrong count for one look. The sums of ended threads stay in [ended], so nothing is lost. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>

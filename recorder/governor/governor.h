@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The governor (FDR_OVERHEAD): keeps the cost of recording below a share of the program's processor time. fdr's own
- * thread counts the calls of each region, multiplies by the calibrated cost of a call, and mutes the regions that cost
- * most for what they tell, until there is room again.
+ * thread counts the calls of each region and multiplies by the calibrated cost of a call. It mutes the regions that
+ * cost most for the worth of a call, until there is room again.
  *
  *   governor.c    a look: counts, decisions, their account     call_counts.c    counts of all threads
  *   calibrate.c   what a recorded call costs here              regions.c        the regions that matter

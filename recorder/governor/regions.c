@@ -95,7 +95,7 @@ static struct fdri_governor_calls interval_of(struct counts *c, struct fdri_gove
                                         since(c->untimed, &c->untimed_before, &fell->untimed)};
 }
 
-/* How unlike the calls of a region are: 1 if all lie in one power of two, and 1 more for each power of two between the
+/* How unlike the calls of a region are. 1 if all lie in one power of two, and 1 more for each power of two between the
  * median and the longest hundredth. */
 static double spread_of(uint32_t region)
 {

@@ -9,7 +9,7 @@
  * function that enters at the same place in the code was entered twice, so its first call has ended.
  *
  * Only the thread's own stack has an order. Frames of alternate signal stacks, of coroutines and of split stacks have
- * no order against it; only a frame in the same place proves something there, by the same two signs. Regions entered by
+ * no order against it. Only a frame in the same place proves something there, by the same two signs. Regions entered by
  * id have no frame, and end with the function around them. */
 #include <stdbool.h>
 #include <stdint.h>
@@ -120,8 +120,8 @@ uint32_t fdri_jumps_first_abandoned(struct fdri_thread *t, const struct fdri_rec
         else if (fdri_jumps_is_own_frame(f->frame) && left_handler(v->frame)) gone = d;
     }
     /* The order proves nothing in two cases. An alternate stack in use may be a part of this stack. And f may be a
-     * signal handler. Usually it lies below the call it interrupted. But if that call was about to leave and had a
-     * large frame, the handler's frame lies above the call's, and the call is still open. */
+     * signal handler. Usually it lies below the call it interrupted. But that call may have been about to leave, with a
+     * large frame. Then the handler's frame lies above the call's, and the call is still open. */
     if (above && (!gone || above < gone) && !fdri_stack_returns_to_kernel(~f->caller) && !fdri_stack_alternate_in_use())
         gone = above;
     return gone;

@@ -2,7 +2,7 @@
 /* Completes an enter or a leave that a handler left by longjmp, so that each call is in the totals exactly once.
  *
  * A leave counts from the moment its row's `calls` was raised. The sums that it had not raised yet are raised here, and
- * the call has ended; if its record was not stored, the call is lost. An enter counts from the moment the call is
+ * the call has ended. If its record was not stored, the call is lost. An enter counts from the moment the call is
  * presented; it becomes an untimed call.
  *
  * Two equations hold between operations, so they show how far the operation came. Calls in the totals plus open calls =

@@ -137,7 +137,7 @@ static void fork_done(int phase)
     release_all(phase);
     fdri_system_signals_restore(&old);
 }
-/* After 1 s it releases the locks for a thread that is inside of fork(): the C library has removed the handlers that
+/* After 1 s it releases the locks for a thread that is inside of fork(). The C library has removed the handlers that
  * would do that. */
 struct fdri_life_held fdri_life_lock_at_exit(void)
 {
@@ -182,7 +182,7 @@ static bool returns_into_record(const struct fdri_thread *t)
 }
 
 /* The child records nothing until it calls fdr_init, and never into its parent's arena. If it returns into a record, it
- * needs a private copy of the arena as it was: in an empty one that record would follow offsets to nothing. */
+ * needs a private copy of the arena as it was. In an empty one that record would follow offsets to nothing. */
 static void fork_child(void)
 {
     bool inside =

@@ -53,7 +53,7 @@ static uint64_t local_ranks(void)
 }
 
 /* Default size of the buffer: the least of 64 MiB, 2 % of the memory limit, and half of the live directory's free
- * space; the last two divided by the MPI ranks of this machine. Whole MiB, at least 4. */
+ * space. The last two are divided by the MPI ranks of this machine. Whole MiB, at least 4. */
 static uint64_t default_bytes(const struct fdri_life_settings *s)
 {
     uint64_t bytes = fdri_bits_min(64u << 20, fdri_memory_limit() / 50 / local_ranks());

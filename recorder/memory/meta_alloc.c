@@ -43,8 +43,8 @@ static uint32_t set_head(struct fdri_thread *t, uint32_t off, enum fdri_arena_me
     return off;
 }
 
-/* Where a block may come from: the meta end only, as the caller can do without; bins, too; bins of other locations'
- * fair shares, too; the same without pauses between searches, as the caller (levels) has its own. */
+/* Sources of a block. END_ONLY: the meta end only, as the caller can do without. BINS: bins, too. BINS_OF_ALL: also
+ * bins of other locations' fair shares. The last is the same without pauses between searches: levels have their own. */
 enum source { END_ONLY, BINS, BINS_OF_ALL, BINS_OF_ALL_NOW };
 
 /* A piece of a bin; 0: none. Other locations give above their fair share only, and this one's events may be given
@@ -94,8 +94,9 @@ static uint32_t piece_from(struct fdri_thread *t, uint32_t want, enum source sou
 }
 
 /* Bytes of the meta end that blocks of this size leave free: larger ones, which fit no bin, need them. So a block that
- * fits a bin goes there first. Exceptions: a location with very many partitions has small bins, and a search for
- * pieces would take long; a strategy that closes gates or drops epochs may have nothing to give back for a bin. */
+ * fits a bin goes there first. There are two exceptions. A location with very many partitions has small bins, and a
+ * search for pieces would take long. A strategy that closes gates or drops epochs may have nothing to give back for a
+ * bin. */
 static uint64_t bytes_left_to_bins(const struct fdri_thread *t, uint32_t want)
 {
     uint64_t bin = fdri_life_recording.arena.super->bin_bytes,

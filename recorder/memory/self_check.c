@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* FDR_CHECK: the recorder checks itself. After each give-back the thread walks the lists of its own location; at each
+/* FDR_CHECK: the recorder checks itself. After each give-back the thread walks the lists of its own location. At each
  * snapshot the lists of all locations are looked at while other threads use them. The first failure costs one line on
  * standard error, and a note "fdr.check" in the next snapshot. Nothing else changes.
  *

@@ -353,7 +353,7 @@ static bool stays_small(const struct fdri_arena_part *p)
     return fdri_atomic_load_relaxed(&a->split_bins) > (uint32_t)fdri_atomic_load_relaxed(&a->super->virgin) / 4;
 }
 
-/* Each rewind ends an open bin. So after it bins begin small again and double: a program that rewinds again and again
+/* Each rewind ends an open bin. So after it bins begin small again and double. A program that rewinds again and again
  * has bins about as large as the records between two rewinds. */
 static uint32_t size_after_rewind(struct fdri_arena_part *p, uint32_t best)
 {

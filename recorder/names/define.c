@@ -69,7 +69,7 @@ static void leave_lock(const struct held *h)
 }
 
 /* Takes the lock for a definition by the program. False, and the lock is free: nothing records. The switch is read
- * before the lock: a child for which no atfork handler ran has it off, and the lock may be held by a thread of the
+ * before the lock. A child for which no atfork handler ran has it off, and the lock may be held by a thread of the
  * parent. It is read again under the lock: if it is on, the recording cannot end before leave_lock
  * (fdri_names_define_end). */
 static bool enter_on(struct held *h)

@@ -29,8 +29,8 @@
 #include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"
 
-/* Reading takes some 2 ns for each byte of a table, a search in its names as long, demangling up to 3 us for each name.
- * So the begin of a recording takes up to 20 ms longer. */
+/* Reading takes some 2 ns for each byte of a table, a search in its names as long. Demangling takes up to 3 us for each
+ * name. So the begin of a recording takes up to 20 ms longer. */
 enum { MEMORY_MOST = 64 << 20, START_BYTES = 4 << 20, START_MANGLED = 3000, LARGE_BYTES = 16 << 20 };
 
 enum state { UNREAD, ASKED, READ, IN_VAIN };

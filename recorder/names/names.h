@@ -31,7 +31,7 @@ struct fdri_record_function;
 uint32_t fdri_names_define(enum fdri_arena_def_kind kind, const char *name, const char *file, uint32_t line,
                            uint64_t value, uint64_t value2, const void *payload, uint32_t payload_bytes);
 /* The names of a region. A function has its symbol, the name that readers show, and that without result type and
- * parameters; and the same again for a second symbol at its address. None: they are not known yet. */
+ * parameters. A second symbol at its address has the same again. None: they are not known yet. */
 enum { FDRI_NAMES_CALLED_MOST = 6 };
 struct fdri_names_called {
     uint32_t count;
@@ -95,8 +95,8 @@ void fdri_names_symbols_name(uint32_t module, uint64_t address, char *name, size
  * time. */
 void fdri_names_symbols_watched(bool regions);
 void fdri_names_symbols_watch(const char *pattern);
-/* For the thread that reads symbols: collects the patterns of rules, and returns how many texts each name is searched
- * for; then tells which mangled names a pattern may match. */
+/* For the thread that reads symbols. Collects the patterns of rules; returns how many texts each name is searched for.
+ * Then tells which mangled names a pattern may match. */
 uint32_t fdri_names_worth_collect(void);
 bool fdri_names_worth(const char *mangled);
 void fdri_names_worth_add(const char *pattern); /* of a trigger */
@@ -109,7 +109,7 @@ void fdri_names_address_release(const sigset_t *old);
 void fdri_names_note_reset(void);
 
 /* Does the compiler hook the function at its first instruction (-mfentry)? Such a function is known by the last byte of
- * code before the hook's return, where no function begins; its frame is its return address alone. Low halves are
+ * code before the hook's return, where no function begins. Its frame is its return address alone. Low halves are
  * enough. */
 static inline bool fdri_names_at_entry(uint64_t address, uint64_t site)
 {

@@ -2,9 +2,9 @@
 /* The inline parts of the fast path of enter and leave; call.c makes functions of them.
  *
  * The fast path makes no call except tail calls to the rare cases. It leaves before its first store that counts, or, if
- * a record is spelled out, when only that is left to do. The location is marked busy before anything of it is read: a
+ * a record is spelled out, when only that is left to do. The location is marked busy before anything of it is read. A
  * handler from here on records into the lane and changes nothing of this location. In all these functions `address` is
- * 0 for regions entered by id, and `frame` is 0 unless the place on the stack alone says which call a leave ends. */
+ * 0 for regions entered by id. `frame` is 0 unless the place on the stack alone says which call a leave ends. */
 #ifndef FDRI_RECORDER_RECORD_CALL_FAST_H
 #define FDRI_RECORDER_RECORD_CALL_FAST_H
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Enter and leave, the rare cases: rules, calls that are only counted, other clocks, the first call of a row or
- * partition, full bins, events in one tick, leaves that do not match. The order of stores is that of call.c. */
+ * partition. Also full bins, events in one tick, leaves that do not match. The order of stores is that of call.c. */
 #include <fdr/fdr.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,9 +4,10 @@
  *
  * `every N` keeps the 1st, (N+1)th, ... iteration of each region. `differing` keeps the first iteration of each class
  * and those of unusual duration. Two iterations are of one class if they have the same calls and points: regions and
- * counts, in any order. So the signature of a class is a sum over the rows of the thread's totals: each count times a
- * number that belongs to the region. The totals have these counts anyway, so calls inside of an iteration cost nothing.
- * If memory for totals is short, rows move into [rest] and the sum changes: then an iteration stays that need not. */
+ * counts, in any order. So the signature of a class is a sum over the rows of the thread's totals. Each count is
+ * multiplied by a number that belongs to the region. The totals have these counts anyway, so calls inside of an
+ * iteration cost nothing. If memory for totals is short, rows move into [rest] and the sum changes: then an iteration
+ * stays that need not. */
 #include <assert.h>
 #include <fdr/fdr.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of regions with a rule keep their regions (row_eviction.c), so an entry stays true while the recording runs.
  *
- * The table is made with the thread's first region that has a rule, with 64 entries, and grows to 1024 while it misses
+ * The table is made with the thread's first region that has a rule, with 64 entries. It grows to 1024 while it misses
  * often and the buffer is large enough. Without a table all calls of these regions take the slow path. */
 #include "recorder/record/rule_table.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Each thread's table of the regions that have a rule (FDR_FILTER) or are muted: enter and leave look up a code address
+/* Each thread's table of the regions that have a rule (FDR_FILTER) or are muted. Enter and leave look up a code address
  * or a region's id, without a lock. Only the thread itself uses it, also in its handlers. A handler may change an
- * entry, so the key is the first word to go and the last to come: a reader of more than one word compares the key after
+ * entry, so the key is the first word to go and the last to come. A reader of more than one word compares the key after
  * it, or is busy. */
 #ifndef FDRI_RECORDER_RECORD_RULE_TABLE_H
 #define FDRI_RECORDER_RECORD_RULE_TABLE_H

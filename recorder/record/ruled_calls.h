@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The path of calls that a rule leaves out (FDR_FILTER), and of muted regions: one look-up in a table of the thread, an
- * exact count, no clock, no frame on the shadow stack.
+/* The path of calls that a rule leaves out (FDR_FILTER), and of muted regions. It is one look-up in a table of the
+ * thread and an exact count, without a clock and a frame on the shadow stack.
  *
  * A call left out has no frame, so its leave must be recognised without one. `first`, `every` and the governor give
  * some calls of a region a frame. A region may also be muted while calls of it are open. While a call of a region has a

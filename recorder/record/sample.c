@@ -339,7 +339,7 @@ static void present(struct fdr_sampled *d, const struct fdr_look *look, uint64_t
 
 /* Marks the stream's location busy and returns it. NULL: the recording is over, or a sample is under way. The memory of
  * an ended recording stays mapped, empty or unchanged. A late caller finds no location in it, or marks a location that
- * no one reads and then sees the switch off, because the switch goes off before the memory. If the switch is still on
+ * no one reads. Then it sees the switch off, because the switch goes off before the memory. If the switch is still on
  * after the mark, fdr_finalize waits for this operation. */
 static struct fdri_arena_location *begin_operation(struct fdr_sampled *d, uint64_t here)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Opens and closes streams of samples. A stream's memory is never given back, because its samples stay. So that
- * short-lived threads do not use up the arena, from some number of streams on a new thread continues the stream of an
- * ended one. Its number, accounts and levels continue, and the stream belongs to no single thread any more. */
+/* Opens and closes streams of samples. A stream's memory is never given back, because its samples stay. Short-lived
+ * threads shall not use up the arena. So from some number of streams on a new thread continues the stream of an ended
+ * one. Its number, accounts and levels continue, and the stream belongs to no single thread any more. */
 #define _GNU_SOURCE
 #include "base/atomic.h"
 #include "base/bits.h"

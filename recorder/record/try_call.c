@@ -91,9 +91,9 @@ static inline __attribute__((always_inline)) uint64_t leave(struct fdri_thread *
     return result == FDRI_RECORD_LEAVE_REST ? tick : NOT_DONE;
 }
 
-/* Does this frame belong to no open call? A rule leaves the call out, it began before the recording did, or what
- * returns is a part of a function that only passes on its arguments. On the thread's own stack, frames of later calls
- * lie below those of earlier ones. */
+/* Does this frame belong to no open call? A rule leaves the call out, or it began before the recording did. Or a part
+ * of a function returns that only passes on its arguments. On the thread's own stack, frames of later calls lie below
+ * those of earlier ones. */
 static bool is_of_no_call(struct fdri_thread *t, uint64_t frame)
 {
     uint32_t depth = t->loc->depth;

@@ -25,8 +25,8 @@
 
 enum { FEW_BINS = 64, LITTLE_UNITS = 4 /* of 512 bytes */ };
 
-/* strewn_units may be negative for a moment, or after a longjmp: of two locations that adopt pieces of one bin, the
- * second may subtract its piece before the first has added the whole bin. */
+/* strewn_units may be negative for a moment, or after a longjmp. Two locations may adopt pieces of one bin: the second
+ * may subtract its piece before the first has added the whole bin. */
 static uint32_t units_of(const struct fdri_arena_location *l)
 {
     int32_t units = (int32_t)fdri_atomic_load_relaxed(&l->strewn_units);
@@ -83,8 +83,8 @@ bool fdri_shares_poor(const struct fdri_thread *t)
     return fdri_shares_bins_of(t->loc) < 4 || (fdri_shares_crowded() && !fdri_shares_history(t->loc));
 }
 
-/* RICHER and ENDED leave a fair share. ANY leaves less: at most one bin less than each of locations_sure threads would
- * have, because the asking location is not yet counted in the share. */
+/* RICHER and ENDED leave a fair share. ANY leaves at most one bin less than each of locations_sure threads would have,
+ * because the asking location is not yet counted in the share. */
 uint32_t fdri_shares_left_to_owner(enum fdri_shares_givers givers)
 {
     const struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
@@ -108,7 +108,7 @@ bool fdri_shares_below_fair(const struct fdri_thread *t)
 bool fdri_shares_starving(const struct fdri_thread *t) { return fdri_shares_crowded() && fdri_shares_poor(t); }
 
 /* true: v holds enough to give to t. The margin keeps equal locations from taking turns. A starving location takes from
- * any that has clearly more: if accounts are large, no location may hold more than the share that is left to it. */
+ * any that has clearly more. If accounts are large, no location may hold more than the share that is left to it. */
 static bool may_give_to(const struct fdri_arena_location *v, const struct fdri_thread *t,
                         enum fdri_shares_givers givers)
 {

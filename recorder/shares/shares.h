@@ -40,9 +40,9 @@ struct fdri_shares_size {
     uint32_t preferred_log2, least_log2;
     uint32_t essential_tries;
 };
-/* Room for a location when no bin is free. It asks in this order: ended locations that have aged; richer locations; if
- * t holds less than half of a fair share, all ended ones; if t is poor, any location that holds more than its part
- * among locations_sure. 0: none. */
+/* Room for a location when no bin is free. It asks ended locations that have aged, then richer locations. If t holds
+ * less than half of a fair share, it asks all ended ones. If t is poor, it asks any location that holds more than its
+ * part among locations_sure. 0: none. */
 uint32_t fdri_shares_any_room(struct fdri_thread *t, struct fdri_shares_size size, uint32_t *got_log2);
 
 #endif

@@ -51,8 +51,8 @@ static inline struct fdri_arena_epochs *fdri_strategy_epochs(struct fdri_thread 
 {
     return t->loc->epochs_off ? fdri_thread_at(t, t->loc->epochs_off) : NULL;
 }
-/* The location's part of the memory in units of 512 bytes: its bins without those of pinned partitions, and at least a
- * 16th of all bins. */
+/* The location's part of the memory in units of 512 bytes. These are its bins without those of pinned partitions, and
+ * at least a 16th of all bins. */
 uint64_t fdri_strategy_epoch_total(const struct fdri_thread *t);
 uint32_t fdri_strategy_epoch_tiers(const struct fdri_arena_epochs *e);
 /* Counts `units` of 512 bytes opened in the current epoch; starts the epochs if need be. true: a step of the epochs is

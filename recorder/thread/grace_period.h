@@ -39,7 +39,7 @@ void fdri_thread_after_grace(void (*function)(void *), void *argument);
 
 /* Begins a section. The thread must be attached, so that liburcu knows it. Sections nest in signal handlers only: if
  * the stack shows that an open one has no frame any more, it was left by longjmp. In a forked child both functions do
- * nothing: no table is freed there, and liburcu's locks may be held by threads that only the parent has. */
+ * nothing. No table is freed there, and liburcu's locks may be held by threads that only the parent has. */
 static inline void fdri_thread_read_begin(void)
 {
     uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);

@@ -107,8 +107,8 @@ struct fdri_arena_row *fdri_totals_row_rest(struct fdri_thread *t, uint32_t key)
 
 static uint64_t use_of(const struct fdri_arena_row *r) { return r->calls + r->untimed; }
 
-/* Calls times sum of time: the totals of a function called every hour for an hour matter as much as those of one called
- * all the time. */
+/* Calls times sum of time. So the totals of a function called every hour for an hour matter as much as those of one
+ * called all the time. */
 static uint64_t worth_of(const struct fdri_arena_row *r)
 {
     return fdri_bits_min(use_of(r), UINT32_MAX) * fdri_bits_min((r->sum >> 10) + 1, UINT32_MAX);

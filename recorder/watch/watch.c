@@ -450,7 +450,7 @@ int fdr_trigger_remove(int trigger)
 }
 
 /* Async-signal-safe. The hold keeps the place from a trigger of the next recording. The section keeps it from another
- * trigger of this one, but only if liburcu knows this thread: to register takes a lock, which a handler must not.
+ * trigger of this one, but only if liburcu knows this thread. To register takes a lock, which a handler must not.
  * Signals are blocked, as a longjmp would leave the section open until the thread's next record. */
 void fdr_trigger_fire(int trigger, double value)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks of triggers by the dumper thread, for conditions that no recording thread meets: calls that do not end, memory
- * of the process, and the running p99 of watched regions. */
+/* Checks of triggers by the dumper thread, for conditions that no recording thread meets. These are calls that do not
+ * end, memory of the process, and the running p99 of watched regions. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <signal.h>
