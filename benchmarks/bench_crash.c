@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* bench_crash DIR [THREADS] [MIB]: wall time from a SIGSEGV to the complete bundle in DIR, with a full arena in
- * /dev/shm, and of memcpy and write of as many bytes. Prints "THREADS <tab> seconds to the bundle <tab> seconds of
- * memcpy and write". The bundle stays in DIR. Exits with 1 if there is none. */
+ * /dev/shm. Also that of memcpy and write of as many bytes. Prints "THREADS <tab> seconds to the bundle <tab> seconds
+ * of memcpy and write". The bundle stays in DIR. Exits with 1 if there is none. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_encoding STREAM...: bytes per event of a stream after each encoding step of Wagner's dissertation (2015,
- * section 3.3) and of fdr, each on top of the ones before. All are plain models, written from the descriptions, without
- * headers of bins. `fdr replay` measures the bytes that fdr really stores.
+/* bench_encoding STREAM...: bytes per event of a stream after each encoding step, each on top of the ones before. The
+ * steps are those of Wagner's dissertation (2015, section 3.3) and of fdr. All are plain models, written from the
+ * descriptions, without headers of bins. `fdr replay` measures the bytes that fdr really stores.
  *   fixed        one-byte token, 8-byte time, 4-byte region: 13 bytes an event
  *   split        time is a record of its own (token + 8), written only when it changes
  *   zeros        a length byte in front of every number, its leading zero bytes left out

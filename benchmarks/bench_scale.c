@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes the recordings of a job of many ranks, as files that fdr itself writes, on a clock of their own: seconds of a
+/* Makes the recordings of a job of many ranks, as files that fdr itself writes. Their clock is their own: seconds of a
  * run cost nothing. Each rank is a process of 256 KiB. Its calls come from an event stream, if one is given, shifted
- * and perturbed for each rank; its counters of MPI are those that libfdr-mpi keeps. In the middle of the run one rank
+ * and perturbed for each rank. Its counters of MPI are those that libfdr-mpi keeps. In the middle of the run one rank
  * goes wrong, and the snapshots are taken 40 s later.
  *
  *     bench_scale RANKS DIR HOW [CULPRIT [PERCENT_MISSING [STREAM.evt]]]

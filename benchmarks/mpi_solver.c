@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An MPI program of many short functions: heat on a square, rows shared among the ranks, with a halo exchange and a
+/* An MPI program of many short functions: heat on a square. Rows are shared among the ranks, with a halo exchange and a
  * norm in each step. For mpi_figures.py.
  *
  *     mpi_solver SIZE STEPS */

@@ -28,8 +28,8 @@ static inline struct fdri_arena_bin *fdri_bins_piece_buddy(const struct fdri_bin
     return fdri_bins_bin(a, first + ((off - first) ^ 1u << size_log2));
 }
 void fdri_bins_piece_give(struct fdri_bins_arena *a, struct fdri_arena_location *l, uint32_t off, uint32_t size_log2);
-/* The pieces that other threads returned to a location, in units of 512 bytes: all; those large enough to change hands;
- * those of the latter that lie in bins already strewn. */
+/* The pieces that other threads returned to a location, in units of 512 bytes. All; those large enough to change hands;
+ * and of these, those in bins already strewn. */
 struct fdri_bins_returned {
     uint32_t units, large_units, strewn_units;
 };

@@ -4,7 +4,7 @@
  *
  *   1. lock the heir   2. the heir's counter and the identity of the bundle that goes, in one write   3. unlink
  *
- * Killed after 2, the bundle is there and counted: the next call finds its identity in the heir, and removes it first
+ * Killed after 2, the bundle is there and counted. The next call finds its identity in the heir, and removes it first
  * of all and without counting. */
 #define _GNU_SOURCE
 #include <errno.h>

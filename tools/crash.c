@@ -246,8 +246,8 @@ bool same_recording(const struct fdr_file_info *a, const struct fdr_file_info *b
     return a->pid == b->pid && a->created_realtime_ns == b->created_realtime_ns && !strcmp(a->host, b->host);
 }
 
-/* It was gone before the fault: its end was seen, or fdr's thread, which gives a sign of life each second, had been
- * silent for long. */
+/* It was gone before the fault. Either its end was seen, or fdr's thread, which gives a sign of life each second, had
+ * been silent for long. */
 static bool was_gone_before(const struct death *killed, const struct death *fault)
 {
     const struct fdr_file_info *i = fdr_file_info(killed->file);

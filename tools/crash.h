@@ -27,7 +27,7 @@ struct death *open_deaths(struct file_list *list, size_t *count, int *status);
  * fault: a killed process last seen before the first request to end; else the process with the first request. NULL:
  * none died. */
 struct death *first_of(struct death *d, size_t count);
-/* True if this process may have died before `first`, a killed one: signs of life come each second, and do not order
+/* True if this process may have died before `first`, a killed one. Signs of life come each second, and do not order
  * deaths that nobody saw. True for `first` itself. */
 bool may_be_first(const struct death *d, const struct death *first);
 /* True for files of one recording of one process: two snapshots, or a bundle and its copy. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr gc: crash bundles by the rule that running processes go by, then recordings that are too old or too many, but
- * never one that a process writes or that nobody has read. */
+/* fdr gc removes crash bundles by the rule of running processes, then recordings that are too old or too many. It never
+ * removes one that a process writes or that nobody has read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -448,7 +448,7 @@ static void print_full(const struct fdr_file *file, const struct fdr_ledger_row 
     }
 }
 
-/* The surplus of kept + filtered + reduced + lost over presented, in locations that went on during the copy: the
+/* The surplus of kept + filtered + reduced + lost over presented, in locations that went on during the copy. The
  * accounts of calls were copied before the bins. */
 static uint64_t ran_on(const struct fdr_file *file, const struct fdr_ledger_row *rows, size_t count)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fdr run: starts a program, waits, and keeps the recordings that a kill left, with the kind of end: it copies them out
+/* fdr run: starts a program, waits, and keeps the recordings that a kill left, with the kind of end. It copies them out
  * of the live directory. Passes on the exit status or the death by a signal. A launcher of MPI jobs: run_job.c. */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -11,8 +11,8 @@ bool is_job_launcher(const char *command);
 /* The folder of the job's files, absolute: `out` if it is not NULL, else a new one in the working directory. The ranks
  * get it as FDR_DIR. False: it cannot be made; errno is set. */
 bool job_folder(const char *out, char *path, size_t bytes);
-/* Says on standard error, with the words of fdr crash and fdr hang, how the job ended by the recordings in the folder
- * that are younger than `began` (seconds since 1970). A new folder without any is removed. */
+/* Says on standard error how the job ended, with the words of fdr crash and fdr hang. It reads the recordings in the
+ * folder that are younger than `began` (seconds since 1970). A new folder without any is removed. */
 void job_verdict(const char *folder, bool is_new, long long began);
 
 #endif

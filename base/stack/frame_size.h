@@ -8,7 +8,7 @@
 /* The beginning of the function, or of its contiguous part, that contains the address `code`; 0: unknown.
  * Async-signal-safe. The module must stay loaded. */
 uint64_t fdri_stack_function_begin(uint64_t code);
-/* For a call that returns to `code`: bytes from the stack pointer after the return to the end of the frame, the frame's
- * return address included. 0: unknown, or the distance changes while the function runs. As above. */
+/* For a call that returns to `code`: bytes from the stack pointer after the return to the end of the frame. The frame's
+ * return address is included. 0: unknown, or the distance changes while the function runs. As above. */
 uint64_t fdri_stack_frame_bytes(uint64_t code);
 #endif

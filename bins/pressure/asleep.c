@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* The newest bin of a partition, whole or a piece, taken while its owner sleeps. It is the one that the owner may write
- * to, so nobody else takes it from a thread that runs; but of thousands that wait each would hold one for each of its
+/* The newest bin of a partition, whole or a piece, taken while its owner sleeps. The owner may write to this bin, so
+ * nobody takes it from a thread that runs. But of thousands of waiting threads each would hold one for each of its
  * partitions, for good.
  *
  * The owner's fast path knows nothing of this. It marks the location busy, finds its partition full or not, and writes.
- * So whoever wants the bin closes it (`limit` is 0), has every thread pass a barrier, and looks whether the owner is
- * busy: if not, all it begins from then on finds the partition full and goes the slow way, and that begins with
- * fdri_awake.
+ * So a claimer closes the bin (`limit` is 0), has every thread pass a barrier, and looks whether the owner is busy. If
+ * not, every record that the owner begins from then on finds the partition full. It goes the slow way, which begins
+ * with fdri_awake.
  *
- * location.asleep, {tag:32, what:32}, says how far this is. The tag rises with each sleep and each bin taken, so who
- * was held up in between has lost.
+ * location.asleep, {tag:32, what:32}, says how far this is. The tag rises with each sleep and each bin taken, so a
+ * claimer that was held up in between has lost.
  *   AWAKE          nothing is taken
  *   ASLEEP         the owner has not gone the slow way since
  *   TAKEN | off    the only bin of the partition at `off` is the taker's. All that is left to do is one
  *                  compare-and-swap of the list's head, which the owner does as well if it finds this: so it never
  *                  waits
  *
- * A partition whose bin was taken has an empty list and a newest bin that is not in it: `total` is without its records,
- * which `progress` counts, until the owner is awake. It adds them in a way that a reader can tell at every moment
- * (FORMAT.md, 7.2). bins/pressure/asleep.pml is the model. */
+ * A partition whose bin was taken has an empty list and a newest bin that is not in it. Until the owner is awake,
+ * `total` is without that bin's records, which `progress` counts. It adds them in a way that a reader can tell at every
+ * moment (FORMAT.md, 7.2). bins/pressure/asleep.pml is the model. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

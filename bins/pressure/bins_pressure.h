@@ -39,8 +39,8 @@ bool fdri_strewn(const struct fdri_bins_arena *a, uint32_t off); /* is the bin t
 bool fdri_strew(struct fdri_bins_arena *a, uint32_t off);        /* it is from now on; true: it was not */
 /* Gives back a piece of a strewn bin for good. Any thread, wait-free; with the last one the bin is free. */
 void fdri_strewn_give(struct fdri_bins_arena *a, uint32_t off, uint32_t size_log2);
-/* A piece of 1 << size_log2 bytes or more, an eighth at least, out of what was given back of bins others still have
- * pieces of; 0: none was found. Any thread, wait-free. */
+/* A piece of 1 << size_log2 bytes or more, an eighth at least, out of pieces that were given back. They are of bins of
+ * which others still have pieces. 0: none was found. Any thread, wait-free. */
 uint32_t fdri_strewn_take(struct fdri_bins_arena *a, uint32_t size_log2, uint32_t *got_log2);
 void fdri_strewn_whole(struct fdri_bins_arena *a, uint32_t off); /* the same for all of it at once */
 uint32_t fdri_strewn_count(const struct fdri_bins_arena *a);     /* for the walker */
@@ -56,8 +56,8 @@ bool fdri_part_newest_only(const struct fdri_bins_arena *a, const struct fdri_ar
  * the kernel does not know that one, never. Between claim_enter and claim_leave, as fdri_bins_part_claim. */
 uint32_t fdri_part_claim_newest(struct fdri_bins_arena *a, struct fdri_arena_location *l, struct fdri_arena_part *p,
                                 uint32_t *size_log2, struct fdri_bins_given *given);
-/* The owner, busy, before it looks at its partitions other than to write into one that is not full: it is awake, and
- * what was taken is accounted for. Each bin that is taken just now makes it look once more. */
+/* For the busy owner, before it uses its partitions otherwise than to write into one that is not full. It is awake
+ * then, and the taken bins are accounted for. Each bin that is taken just now makes it look once more. */
 void fdri_awake(struct fdri_bins_arena *a, struct fdri_arena_location *l);
 static inline void fdri_stay_awake(struct fdri_bins_arena *a, struct fdri_arena_location *l)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Pieces that claimers took off the way to whole bins. They come back to the location over a stack: any number pushes,
- * the owner takes all and joins them with those it has. An owner who sleeps does not: then claimers look whether some
- * of them are a bin, and make some their own where many wait or they have next to nothing. */
+/* Pieces that claimers took off the way to whole bins. They come back to the location over a stack. Any number of
+ * threads push; the owner takes all and joins them with its own. A sleeping owner does not. Then claimers look whether
+ * some of the pieces are a whole bin. They keep some if many wait, or if they have next to nothing themselves. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -111,8 +111,8 @@ static bool completes(struct tally *t, uint32_t part, uint32_t size_log2)
 
 enum which { NOT_STREWN, STREWN, ANY };
 
-/* The first part of 1 << log2 bytes that is whole among the pieces of such bins chained from `off` on; 0: there is
- * none, and *left says what is there. One look at each of them, as those of one part lie anywhere. */
+/* The first part of 1 << log2 bytes that is whole among the pieces of such bins chained from `off` on. 0: there is
+ * none; *left has the pieces that are there. One look at each piece, as those of one part lie anywhere. */
 static uint32_t whole_among(const struct fdri_bins_arena *a, uint32_t off, uint32_t log2, enum which which,
                             struct fdri_bins_returned *left)
 {
@@ -170,8 +170,8 @@ uint32_t fdri_piece_whole(struct fdri_bins_arena *a, struct fdri_arena_location 
     return whole;
 }
 
-/* One of those looked at that is large enough: of a bin that is strewn already, else, where it may be, of which the
- * least was returned. The others may be whole once more is. */
+/* One of the pieces looked at that is large enough. It is of a bin that is strewn already. Else, where that is allowed,
+ * it is of the bin of which the least was returned; other bins may be whole once more is. */
 static uint32_t larger(const struct fdri_bins_arena *a, struct pieces *p, uint32_t log2, bool strew, uint32_t *got_log2)
 {
     uint32_t best = 0, best_bytes = UINT32_MAX;

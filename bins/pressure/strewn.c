@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Strewn bins: those whose pieces belong to several locations. A thread that sleeps does not collect the pieces that
- * claimers took off its lists; where many sleep, most of the buffer lies in such pieces. Who comes makes them its own.
+/* Strewn bins: their pieces belong to several locations. A sleeping thread does not collect the pieces that claimers
+ * took off its lists. Where many sleep, most of the buffer lies in such pieces. Other locations make them their own.
  *
- * Per bin a word: is it strewn, and which eighths of it were given back for good. A strewn bin counts for no location
- * any more; its pieces stay with those who have them, who use them again and again, and are given back when these end.
- * Who gives back the last one gives the whole; until then others may take those that were given back. Nothing smaller
- * than an eighth changes hands. */
+ * A word for each bin says whether it is strewn, and which eighths of it were given back for good. A strewn bin counts
+ * for no location any more. Its pieces stay with their holders, which use them again and again, and give them back when
+ * they end. The holder of the last piece gives the whole bin back. Until then others may take the pieces that were
+ * given back. No piece smaller than an eighth changes hands. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

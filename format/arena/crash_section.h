@@ -70,7 +70,7 @@ enum fdri_arena_crash_thread_flags {
     FDRI_ARENA_THREAD_PLACE = 8     /* only sp and pc of its registers are known; others are 0 */
 };
 
-/* Text: a name, NUL, then the text up to the end of the entry. Names: "cmdline" (NUL between arguments), "environment"
- * (lines), "uname", "abort" (the C library's message), "exception" (type, mangled), and the paths of files of
- * /proc/self: "status", "limits", "maps", "task/TID/stat", ... */
+/* Text: a name, NUL, then the text up to the end of the entry. The names are "cmdline" (NUL between arguments),
+ * "environment" (lines), "uname", "abort" (the C library's message) and "exception" (type, mangled). Others are the
+ * paths of files of /proc/self: "status", "limits", "maps", "task/TID/stat", ... */
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* FDR_PIN: the first moments stay. When their time is over, or when they hold a quarter of the location's fair share,
- * the partitions there are are set aside as they stand: sealed, out of the levels, and nobody gives back or claims of
- * them. What comes next begins new partitions, whose seqs go on where those ended.
+/* FDR_PIN: the first moments stay. They end when their time is over, or when they hold a quarter of the location's fair
+ * share. Then their partitions are set aside as they stand: sealed and out of the levels. Nobody gives back or claims
+ * of them. Later records begin new partitions, whose seqs go on where those ended.
  *
- * So a list is still given back at its old end only, and the ledger is what it was: a sum over partitions. Where
- * something was given back already nothing is set aside: it would be no beginning.
+ * So a list is still given back at its old end only, and the ledger is a sum over partitions, as before. Where a
+ * partition gave something back already, nothing is set aside: it would be no beginning.
  *
- * It is done where a call enters in a tick of its own, so no tick lies on both sides: of calls that began in one tick,
- * and lack their parents, nobody could tell which of them those that are still open are around. */
+ * Setting aside waits for a call that enters in a tick of its own, so no tick lies on both sides. Otherwise calls that
+ * began in one tick might lack their parents. Nobody could tell which of them contain the calls that are still open. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of an epoch: what the totals have gained since the newest cut becomes its sums and rows, and the base moves
- * up to now. Of a few hundred rows that is done at once. More are walked some at a time, and the totals must still say
- * what they were at the cut when their turn comes: until all are walked each enter takes the slow path, which keeps
- * aside what the row of its call is then; those of calls that are open at the cut are kept first. No other row can
- * change, as only leaves add to them. Meanwhile the epoch and the one behind it are one to readers (`totals_pending`).
+/* The end of an epoch. The gain of the totals since the newest cut becomes the epoch's sums and rows, and the base
+ * moves up to now. A few hundred rows are done at once. More are walked some at a time. Until all are walked, the
+ * totals must still have their values of the cut. So each enter takes the slow path, which keeps aside the row of its
+ * call. Rows of calls that are open at the cut are kept first. No other row can change, as only leaves add to them.
+ * Meanwhile the epoch and the one behind it are one to readers (`totals_pending`).
  *
  * A location left in the middle of a step begins its epochs anew, as in any other change of them. */
 #include <stdbool.h>
@@ -132,8 +132,8 @@ void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdri_arena_epochs *e, uin
     fdri_thread_update_soft(t);
 }
 
-/* enters: off of the row of a call that does, or 0. What it was is kept in the same change, so that as many steps as
- * places for it are all: whoever is left between the two begins anew. */
+/* enters: off of the row of a call that enters, or 0. The old values are kept in the same change. So there are never
+ * more steps than places for them. A location that was left between the two begins anew. */
 static void walk_on(struct fdri_thread *t, uint32_t most, uint32_t enters)
 {
     struct fdri_arena_epochs *e = fdri_strategy_epochs(t);

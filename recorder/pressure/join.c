@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Bands of duration become one where there is little memory for many partitions: each has an open bin, half empty on
- * average, and a table, and with few bins each that is most of what memory loses. Strategy `telescope` only.
+/* Bands of duration become one where there is little memory for many partitions. Each partition has a table and an open
+ * bin, half empty on average. With few bins each, that is most of the unused memory. Strategy `telescope` only.
  *
- * First all calls of band 1 go where those of band 2 go, at every depth; then both where those of band 3 go; at last
- * all. So closure holds as it is: who calls ends later, and is stored in the same band or a longer one, too. What a
- * band held that is joined ages as before and is not added to. */
+ * First all calls of band 1 go to the partitions of band 2, at every depth. Then both go to those of band 3, at last
+ * all. So closure holds: a caller ends later, and is stored in the same band or a longer one, too. The old records of a
+ * joined band age as before; none are added. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

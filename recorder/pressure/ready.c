@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Bins that a reduction gave back for who asks next: a step takes a run of them off a list at once, chooses once and is
- * written down once, and most full bins are replaced without one.
+/* Bins that a reduction gave back for later calls. A step takes a run of them off a list at once, chooses once and
+ * writes one line of the log. Most full bins are then replaced without a reduction.
  *
- * They are the location's own and empty, as many as a 32nd of what it holds at most, and where that is little a 64th:
- * what is kept loses half of that on average. Its owner alone takes from them, so there is nothing to agree upon; when
- * its thread ends they go to all.
+ * They are empty and belong to the location. They are at most a 32nd of its bins, or a 64th where it has few: on
+ * average half of them are lost to stored events. The owner alone takes from them, so no agreement is needed. When its
+ * thread ends they become free.
  *
- * With each bin opened the run that goes next is looked at by two bins more (bins/bin_run.c), before it is filled and
- * behind: when the run goes, all about it is known. */
+ * With each opened bin, two more bins of the run that goes next are looked at (bins/bin_run.c), before the bin is
+ * filled and after. So when the run goes, all about it is known. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -35,15 +35,15 @@ void fdri_aside_left(struct fdri_thread *t); /* an operation was left by longjmp
 /* The partition of this kind that was set aside, or NULL. */
 struct fdri_arena_part *fdri_aside_of(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t band);
 
-/* Where there is little for many partitions bands become one: then slots of those joined are 0, and lead to partitions
- * of the longer one from now on. */
+/* With little memory for many partitions bands become one. Then the slots of the joined ones are 0, and lead to
+ * partitions of the longer one from now on. */
 void fdri_join_look(struct fdri_thread *t);
 uint64_t fdri_join_room(const struct fdri_thread *t); /* bytes that it may come to hold */
 /* It takes the place of others, which counted for it since they were joined. */
 bool fdri_join_expected(const struct fdri_thread *t, const struct fdri_arena_part *p);
 bool fdri_joined_away(const struct fdri_thread *t, const struct fdri_arena_part *p); /* nothing more is stored in it */
-/* All bands are one: what p's next bin begins to count from is not before the newest call of length 0, which another
- * band may have. */
+/* All bands are one. p's next bin must not begin to count before the newest call of length 0, which another band may
+ * have. */
 void fdri_join_zero(struct fdri_thread *t, struct fdri_arena_part *p);
 /* The slot that the band shares with a longer one, which *band is then; or NULL: it has its own. */
 uint32_t *fdri_joined_slot(struct fdri_thread *t, uint32_t depth, uint32_t class_, uint32_t *band);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Open calls that no level is kept for, deeper than those held: their leaves come, and one that skips theirs (longjmp,
- * exceptions) must not be taken for one of them. Where that is seldom, memory is what lacks; so this takes none, and
- * little of what thread-local storage a dlopened library finds: the outermost 24 are known by their regions, in their
- * order; of those beyond it is known how many there are of each sixteenth of all regions. */
+/* Open calls without a level, deeper than those that have one. Their leaves come. A leave that skips theirs (longjmp,
+ * exceptions) must not be taken for one of them. This happens when memory is short, so this takes none, and little
+ * thread-local storage, of which a dlopened library finds little. The outermost 24 are known by their regions, in their
+ * order. Of the others it counts how many there are of each sixteenth of all regions. */
 #include <stdint.h>
 #include <string.h>
 

@@ -70,9 +70,9 @@ int fdri_counters_handle_read(struct fdri_counters_handle *h, uint64_t *value);
 int fdri_counters_try(struct fdri_counters_choice choice, char *why, size_t why_bytes);
 /* Writes "source:name" into text; of the provider's counters the name alone. */
 void fdri_counters_text(char *text, size_t bytes, struct fdri_counters_choice choice);
-/* Chooses counters by names with commas: "source:name", "name" (of the first source where it works), "A|B" (A, or B if
- * A does not work), "default", "all". Each counter is chosen once, and `most` in all. Returns their number. `missing`:
- * the counters that cannot work, with reasons ("" if none). */
+/* Chooses counters by names with commas: "source:name", "name", "A|B", "default", "all". "name" is that of the first
+ * source where it works; "A|B" is B if A does not work. Each counter is chosen once, and `most` in all. Returns their
+ * number. `missing`: the counters that cannot work, with reasons ("" if none). */
 size_t fdri_counters_choose(const char *list, bool threads_only, struct fdri_counters_choice *out, size_t most,
                             char *missing, size_t missing_bytes);
 static inline enum fdr_type fdri_counters_type(struct fdri_counters_choice c)

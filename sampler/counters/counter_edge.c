@@ -3,7 +3,7 @@
  * user event "fdr.edges" inside of the call, just before its leave, with a field for each counter.
  *
  * A thread opens its counters at its first such call outside of signal handlers, because opening locks and allocates.
- * From then on an edge costs a system call for a group of perf events, one for each further source, and two that block
+ * From then on an edge costs a system call for a group of perf events, and one for each further source. Two more block
  * signals meanwhile. */
 #define _GNU_SOURCE
 #include <errno.h>

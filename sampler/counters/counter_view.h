@@ -16,8 +16,8 @@ struct fdri_counters_plan {
 void fdri_counters_start(const struct fdri_counters_plan *plan);
 /* Call it before the recording ends: takes a last reading and ends the monitor thread. */
 void fdri_counters_stop(void);
-/* 0 prepare, 1 parent, 2 child, which has no monitor thread and none of its descriptors; 3 before 0 in a child in which
- * no fork handler ran. */
+/* 0 prepare, 1 parent, 2 child, which has no monitor thread and none of its descriptors. 3 comes before 0 in a child in
+ * which no fork handler ran. */
 void fdri_counters_fork(int phase);
 
 /* For calls of regions with the rule `counters`, in the calling thread, outside of record operations: after its enter

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Detects whether the calling thread runs a signal handler, which may have interrupted the allocator or a holder of a
  * lock. The kernel's frame lies on the stack between the handler and the interrupted code, and libgcc's unwinder
- * recognises it. If the stack cannot be followed to its end (code without unwind tables), the signal mask decides: a
+ * recognises it. If the stack cannot be followed to its end (code without unwind tables), the signal mask decides. A
  * handler usually runs with its own signal blocked. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The monitor thread: at each interval it reads the counters of all threads and of the process, and records them
- * through the public interface on its own location. The program's threads do no work for it.
+/* The monitor thread. At each interval it reads the counters of all threads and of the process. It records them through
+ * the public interface on its own location. The program's threads do no work for it.
  *
  * If rounds take more than a quarter of the interval, because of many threads or slow sources, the interval doubles. So
  * counting never takes over the machine. */

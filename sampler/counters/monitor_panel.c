@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* One observed thread: reading its sources, and recording changes.
  *
- * A reading is a user event "fdr.counters.N" on the monitor's location: thread id, series, number of the reading,
- * number of unchanged readings before it, and the counters. Counters are recorded as running counts, not as
+ * A reading is a user event "fdr.counters.N" on the monitor's location. Its fields are thread id, series, number of the
+ * reading, number of unchanged readings before it, and the counters. Counters are recorded as running counts, not as
  * differences. So two kept readings give the exact change between them, even if readings in between were given back. */
 #define _GNU_SOURCE
 #include <errno.h>

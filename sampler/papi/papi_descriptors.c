@@ -2,8 +2,8 @@
 /* libfdr-papi: the descriptors that PAPI has open for a set. A program that closes all descriptors closes these, too,
  * and its next files get their numbers. PAPI would then read counts from a pipe of the program, and finally close it.
  *
- * PAPI does not tell these descriptors. They are among the perf events that were opened while the set was made. Other
- * events of that time are excluded by two properties: libfdr's are close-on-exec, and a group leader of another thread
+ * PAPI does not tell these descriptors. They are among the perf events that were opened while the set was made. Two
+ * properties exclude other events of that time. libfdr's are close-on-exec, and a group leader of another thread
  * accepts no member of this thread. */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -3,7 +3,7 @@
  * (FDR_PAPI) and the overflowing one (FDR_SAMPLE); both users share it.
  *
  * PAPI opens the perf event and configures the overflow, but its signal is not used. That signal queues, which ends
- * programs that block it for long; it ends a program that calls exec while one is pending; and the program may use its
+ * programs that block it for long. It ends a program that calls exec while one is pending. And the program may use its
  * number. So fdr finds the event among the process's descriptors, silences it before it counts, and libfdr has its own
  * signal sent. The counts until then belong to the first sample. The event is the first of its set, so it leads its
  * group in the kernel. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The rounds of looks: when, and at which threads. Time is divided into stretches of one or more periods, and each has
- * one round, at a random moment, so that no rhythm of the program can hide. If not all threads fit a round, the next
- * round goes on with the others. A look stands for all periods since the thread's look before. */
+/* The rounds of looks: when, and at which threads. Time is divided into stretches of one or more periods. Each has one
+ * round, at a random moment, so that no rhythm of the program can hide. If not all threads fit a round, the next round
+ * goes on with the others. A look stands for all periods since the thread's look before. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>

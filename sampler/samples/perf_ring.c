@@ -131,7 +131,7 @@ static void parse_sample(struct fdri_samples_target *t, const uint64_t *word, ui
     fdri_samples_source_rate(t);
 }
 
-/* The event of the task clock does not count the cost of switching to the thread, which is CPU time (10 us each time in
+/* The event of the task clock does not count the cost of switching to the thread. That is CPU time (10 us each time in
  * virtual machines). The thread's clock is read before the event: the thread may run in between, and unused time must
  * not be accounted. */
 static void look_beside(struct fdri_samples_target *t)

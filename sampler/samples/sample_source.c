@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Sources of a thread's signals. CPU time: a perf event on the thread's software clock if allowed, because CPU timers
- * fire only at ticks of the kernel; otherwise a timer on the thread's CPU clock. Wall time: a timer at a random moment
+ * fire only at ticks of the kernel. Otherwise a timer on the thread's CPU clock. Wall time: a timer at a random moment
  * of each period, so that no periodic work of the program hides between samples.
  *
  * A period shorter than the cost of a sample would keep the thread in its handler for ever. The handler notices, and
@@ -139,7 +139,7 @@ enum { WAITS = 1000, LOOKS_AT = 10 };
 /* Ends the target: no handler begins, and this function waits for one that is inside. Otherwise that handler could arm
  * the timer of another thread. The wait is bounded: a stopped thread does not leave its handler, and a cancelled one
  * has ended. new_target does not use the target again before the handler has left. The timer that such a handler may
- * still arm is deleted, and the kernel refuses the call; ids of timers are not used again for a long time. */
+ * still arm is deleted, and the kernel refuses the call. Ids of timers are not used again for a long time. */
 static void end_handlers(struct fdri_samples_target *t)
 {
     int pid = fdri_system_getpid();

@@ -12,7 +12,7 @@
  * moments are drawn independently within their periods.
  *
  * `size` is the number of periods in which the turn may lie. A wall-time sample by a signal may stand for many periods
- * in which the thread did not run; its place then holds for all of them. So the lesser of both neighbours' weights
+ * in which the thread did not run. Its place then holds for all of them. So the lesser of both neighbours' weights
  * counts. CPU time goes on while a signal is delayed, and a thread goes on between looks from outside. So there the
  * mean of both squares counts. The interval is Wilson's, with the number of independent samples that would have this
  * variance: p (1 - p) W^2 / V. */

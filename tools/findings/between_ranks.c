@@ -153,8 +153,8 @@ static int by_own(const void *x, const void *y)
     return a->own_ns < b->own_ns ? 1 : a->own_ns > b->own_ns ? -1 : 0;
 }
 
-/* Ranks that never call the region count as 0. A group of at most half of the ranks is slow if a gap of 1.3 times
- * divides it from the others, and it takes 1.5 times the middle rank. */
+/* Ranks that never call the region count as 0. A group of at most half of the ranks is slow on two conditions. A gap of
+ * 1.3 times divides it from the others, and it takes 1.5 times the middle rank. */
 static bool is_unlike(const struct ranks_facts *f, struct unlike *u)
 {
     size_t middle = f->ranks / 2;

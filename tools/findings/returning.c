@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Long calls that come back every so many calls of their caller. Counts have no noise: on a machine with more threads
+/* Long calls that come back every so many calls of their caller. Counts have no noise. On a machine with more threads
  * than processors the times between such calls differ, and the usual calls take as long as the rare ones. */
 #include "tools/findings/run_facts.h"
 

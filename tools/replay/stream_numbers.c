@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ordinals for the messages and collectives of an .evt stream, as a recorder would have counted them: sends in order,
- * receives in the order in which they were posted. A receive that is posted and never completes has an unknown
+/* Ordinals for the messages and collectives of an .evt stream, as a recorder would have counted them. Sends count in
+ * order, receives in the order in which they were posted. A receive that is posted and never completes has an unknown
  * envelope, so later receives get no ordinals. Nor does a stream that begins in the middle of a run. */
 #include <fdr/fdr.h>
 #include <stdlib.h>
