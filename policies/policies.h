@@ -122,9 +122,9 @@ struct fdri_policies_sample_view {
 uint32_t fdri_policies_sample_victim(const struct fdri_policies_sample_view *level, bool recent_in_full);
 
 /* ---- overhead.c: which regions to mute, so that recording takes at most a share of the program's processor time ----
- * A step looks at the calls of one interval. If their cost is above the target, it mutes the regions that cost most for
- * the worth of a call, and no more of them than needed. If there is room, it lets regions back, those that tell most
- * first. Three things prevent oscillation. Regions come back only below a lower mark, by the most that they cost
+ * A step looks at the calls of one interval. If their cost is above the target, it mutes regions, no more than needed.
+ * It begins with those that cost most for the worth of a call. If there is room, it lets regions back, those that tell
+ * most first. Three things prevent oscillation. Regions come back only below a lower mark, by the most that they cost
  * lately. A region that must be muted again within a minute stays muted four times as long. */
 struct fdri_policies_load {
     uint64_t calls; /* of the interval; muted calls count, too */

@@ -62,8 +62,8 @@ struct fdri_crash {
     uint8_t context[FDRI_CRASH_CONTEXT_BYTES]; /* entries of the section that are known at start */
     uint32_t context_bytes, context_count;
     const void *const *abort_message; /* of the C library, or NULL */
-    /* Of the C++ runtime, or NULL. Functions for the type of the exception being handled and for the thrown object; the
-     * start of type_infos with one base; the library's own what() functions. Only those are safe to call in a dying
+    /* Of the C++ runtime, or NULL. Functions for the type of the exception being handled and for the thrown object. The
+     * start of type_infos with one base. The library's own what() functions. Only those are safe to call in a dying
      * process. */
     void *(*exception_type)(void);
     struct fdri_crash_thrown (*current_exception)(void);

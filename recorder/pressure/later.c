@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Work that a call meets when it opens a bin, and that can wait: a step of the epochs, and new bins ready when the last
- * one has gone. Later calls do it, one piece each, so no call does all at once. They are calls whose record is spelled
- * out: at least one of 64. If none comes in time, the call that needs the work does it. */
+/* Work that a call meets when it opens a bin, and that can wait. It is a step of the epochs, or new bins ready when the
+ * last one has gone. Later calls do it, one piece each, so no call does all at once. They are calls whose record is
+ * spelled out: at least one of 64. If none comes in time, the call that needs the work does it. */
 #include <fdr/fdr.h>
 #include <stdbool.h>
 #include <stdint.h>

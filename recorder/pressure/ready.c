@@ -2,7 +2,7 @@
 /* Bins that a reduction gave back for later calls. A step takes a run of them off a list at once, chooses once and
  * writes one line of the log. Most full bins are then replaced without a reduction.
  *
- * They are empty and belong to the location. They are at most a 32nd of its bins, or a 64th where it has few: on
+ * They are empty and belong to the location. They are at most a 32nd of its bins, or a 64th where it has few. On
  * average half of them are lost to stored events. The owner alone takes from them, so no agreement is needed. When its
  * thread ends they become free.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The open calls of a thread, read from outside while it runs, for looks that disturb nobody. As in a snapshot, each
  * level is read twice. A level that is equal both times was the open call of its depth when `depth` was read in
- * between: each enter raises `presented` of its level. So no torn stack is shown: levels that changed are left out, and
+ * between. Each enter raises `presented` of its level. So no torn stack is shown: levels that changed are left out, and
  * the reader learns that there may be more. */
 #include "base/atomic.h"
 #include "base/bits.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit promise=P8 */
-/* P8: a table of tallies finds each key again, refuses the same keys for ever, and no prefix of a key and no flipped
+/* P8: a table of tallies finds each key again, and refuses the same keys for ever. No prefix of a key and no flipped
  * bit is ever read as a key that nobody made. */
 #include <setjmp.h>
 #include <stdarg.h>

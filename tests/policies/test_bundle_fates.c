@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit
- * Which crash bundles stay, on a clock of the test: of each fingerprint the first, the newest and the one of the
- * longest run; 14 days; limits of space, in which the only bundle of a fingerprint goes last, and none for want of
- * unused space alone. */
+ * Crash bundles stay or go, on a clock of the test. Of each fingerprint the first, the newest and the one of the
+ * longest run stay; the limit is 14 days. Under limits of space the only bundle of a fingerprint goes last, and none
+ * goes for want of unused space alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

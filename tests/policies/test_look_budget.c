@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: promise=P10
- * P10: looks at threads take at most a hundredth of a processor, on a simulated clock: with one thread and with
- * thousands, with cheap and with costly looks, beside other work of fdr's thread, and after a pause. Threads get their
- * looks in turn, and each look that fits is taken. */
+ * P10: looks at threads take at most a hundredth of a processor, on a simulated clock. That holds with one thread and
+ * with thousands, with cheap and with costly looks, beside other work of fdr's thread, and after a pause. Threads get
+ * their looks in turn, and each look that fits is taken. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

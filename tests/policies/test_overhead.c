@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: promise=P1
- * P1: the choice of regions to mute (FDR_OVERHEAD), on a simulated program and clock: it settles within 500 ms of a
- * change of phase, does not oscillate, mutes what tells least, and holds against bursts. */
+ * P1: the choice of regions to mute (FDR_OVERHEAD), on a simulated program and clock. It settles within 500 ms of a
+ * change of phase, does not oscillate, mutes the least telling regions, and holds against bursts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

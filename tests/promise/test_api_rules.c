@@ -108,7 +108,7 @@ static void check_skips(const struct skips *w)
 }
 
 /* A stored region's leave may skip filtered calls, and is not taken for one of theirs. The leave of an excluded region
- * ends nothing, also where stored calls lack their leaves. A leave of a region that is not open ends no call; if a rule
+ * ends nothing, also where stored calls lack their leaves. A leave of a region that is not open ends no call. If a rule
  * leaves out calls of the region, it is no stray one. [ and { stand for the caller [filtered]. */
 static void P9_leaves_that_skip_calls_kept_out(void **state)
 {

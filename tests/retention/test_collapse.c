@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=120 promise=P7
- * Bundles of one fingerprint collapse, and the counter is exact: for 1,000 of them; killed at every system call; with
- * files that were read; by several processes at once. Other files stay. */
+ * Bundles of one fingerprint collapse, and the counter is exact. The cases are 1,000 of them, a kill at every system
+ * call, files that were read, and several processes at once. Other files stay. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -2,7 +2,7 @@
 /* ctest: label=signals timeout=180 promise=P7,P10
  * ctest: without=tsan (it runs handlers where its own functions wait)
  * A program that crashes again and again leaves the first bundle, the newest, the one of the longest run, and an exact
- * counter; another place of death is another fingerprint. 64 processes that die at once exceed the limit of all bundles
+ * counter. Another place of death is another fingerprint. 64 processes that die at once exceed the limit of all bundles
  * by one at most, and each leaves one file. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit
- * An ask of one rank to all is read as it was written; answers count once for each rank, and who was not reached is
- * said, whatever is in the file. */
+ * An ask of one rank to all is read as it was written. Answers count once for each rank, and ranks that were not
+ * reached are named, with any bytes in the file. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

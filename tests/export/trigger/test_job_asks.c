@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals timeout=120
- * A trigger of one rank with `scope job` takes a snapshot of every rank: of those with its live directory, and of those
- * on another node, which share FDR_DIR only. A rank that is stopped is said not to be reached. Two ranks that ask at
- * once get one snapshot of each rank. Other jobs take none. */
+ * A trigger of one rank with `scope job` takes a snapshot of every rank. These are ranks with its live directory, and
+ * ranks on another node, which share FDR_DIR only. A rank that is stopped is said not to be reached. Two ranks that ask
+ * at once get one snapshot of each rank. Other jobs take none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

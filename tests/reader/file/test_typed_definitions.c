@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60
  * Definitions as the reader types them: unit, kind and type of metrics, fields of events, members of communicators.
- * Fields of fdr's own events have the unit of the metric that they are named for, also if their name was cut; fields of
+ * Fields of fdr's own events have the unit of the metric that they are named for, also if their name was cut. Fields of
  * the program's events have none. An id without a definition has a name and nothing else. */
 #include "tests/support/api_fixture.h"
 

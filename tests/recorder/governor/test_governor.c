@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=threads promise=P1,P5 timeout=120
- * P1, P5: the governor counts the calls of all threads, mutes what costs most for what it tells, lets it back, and says
- * so in the file. The test looks itself, at times that it makes up, also of the processor. */
+ * P1, P5: the governor counts the calls of all threads. It mutes the region that costs most for the worth of its calls,
+ * lets it back, and says so in the file. The test looks itself, at times that it makes up, also of the processor. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit promise=P7 */
-/* P7: the heartbeat of fdr's thread: a file says when the process lived, the longest time without an event that is
+/* P7: the heartbeat of fdr's thread. A file says when the process lived, the longest time without an event that is
  * over, and the processor time since the newest event. The looks come by a clock of the test. */
 #include <time.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads timeout=120 promise=P10
- * P10: FDR_CHECK finds what is wrong in the lists of events, after give-backs and at snapshots: one line on standard
- * error, a note in the next snapshot, and recording goes on. Where nothing is wrong it is silent, also with threads
+ * P10: FDR_CHECK finds wrong lists of events, after give-backs and at snapshots. It says so in one line on standard
+ * error and a note in the next snapshot, and recording goes on. Where nothing is wrong it is silent, also with threads
  * that take memory from each other; without the setting nothing is walked. */
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit timeout=60
- * Names that fdr does not demangle cannot match any pattern: of names whose shown forms are known, each that a pattern
+ * Names that fdr does not demangle cannot match any pattern. Of names whose shown forms are known, each that a pattern
  * matches is found worth demangling. And patterns with an identifier spare the other names. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit
- * A region, metric or marker that gets another name after its events is shown with the newest one, also in a later
+ * A region, metric or marker may get another name after its events. It is shown with the newest one, also in a later
  * recording of the process. Names for ids that do not exist change nothing. */
 #include "tests/support/api_fixture.h"
 

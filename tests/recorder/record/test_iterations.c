@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads promise=P3,P5 timeout=120
  * P3, P5: the rule `iterations` keeps or removes whole iterations: each Nth, or those that differ in calls, counts or
- * duration. Accounts balance, and totals are those of a run without the rule: in threads and handlers, after jumps and
- * rewinds, and in a buffer smaller than one iteration. */
+ * duration. Accounts balance, and totals are those of a run without the rule. That holds in threads and handlers, after
+ * jumps and rewinds, and in a buffer smaller than one iteration. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <fdr/tally.h>

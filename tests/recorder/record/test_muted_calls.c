@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads promise=P3,P5 timeout=120
- * P3, P5: regions are muted and let back at any moment: while calls of them are open, in recursion, in handlers, beside
- * calls without leaves, on many threads. Every call is counted, no leave is stray, and one of 256 has a time. */
+ * P3, P5: regions are muted and let back at any moment. It may be while calls of them are open, in recursion, in
+ * handlers, beside calls without leaves, or on many threads. Every call is counted, no leave is stray, and one of 256
+ * has a time. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <pthread.h>
@@ -193,7 +194,7 @@ static void P3_jumps_over_muted_regions(void **state)
     compare(false, 0);
 }
 
-/* A region is let back, but the thread has not been told: the call that would have a time is recorded, and its leave
+/* A region is let back, but the thread has not been told. The call that would have a time is recorded, and its leave
  * ends it. */
 static void P3_let_back_without_notice(void **state)
 {

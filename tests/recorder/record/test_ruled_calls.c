@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads promise=P3,P5 timeout=120
- * P3, P5: calls that rules leave out are counted exactly: entered by id and by code address, nested in random ways, in
- * handlers, beside calls whose leaves are missing, and while rows give way. Calls that rules store are stored. */
+ * P3, P5: calls that rules leave out are counted exactly. They are entered by id and by code address, nested in random
+ * ways, in handlers, beside calls whose leaves are missing, and while rows give way. Calls that rules store are
+ * stored. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <signal.h>

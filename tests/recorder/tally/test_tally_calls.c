@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit promise=P5,P7,P8 */
-/* P5, P7, P8: the functions of fdr/tally.h: what they return, for how long a tally holds, in fork and in the files; the
- * counts of triggers; no wrong byte makes a key or crashes the reader. */
+/* P5, P7, P8: the functions of fdr/tally.h: their results, how long a tally holds, fork, the files, the counts of
+ * triggers. No wrong byte makes a key or crashes the reader. */
 #include <fdr/tally.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,unit,threads timeout=300 wrap=fdr_sample promise=P10
- * P10: under FDR_SAMPLE=wall no call of the program ends early, and no signal is sent: a filter of system calls kills
+ * P10: under FDR_SAMPLE=wall no call of the program ends early, and no signal is sent. A filter of system calls kills
  * the process at the first attempt. Meanwhile the looks say where each thread waits. Also as an ordinary user, in a
  * process that may not read its own state, and where /proc cannot be opened any more. */
 #define _GNU_SOURCE
