@@ -15,8 +15,8 @@
  *   bits         the same to the bit: flags for the candidate, two lengths of 6 bits, the bits below each leading one
  * Lines:  steps <tab> PATH <tab> step <tab> bytes per event
  *         filter <tab> PATH <tab> events <tab> kept <tab> open <tab> bookkeeping
- * `kept`: events that a minimum duration of 1 us leaves: calls of 1000 ns and more (two events each), and all events
- * that are no calls. `open`: calls open at the end of the stream. `bookkeeping`: of requests, no events for fdr. */
+ * `kept`: events that a minimum duration of 1 us leaves. They are calls of 1000 ns and more (two events each) and all
+ * other events. `open`: calls open at the end of the stream. `bookkeeping`: of requests, no events for fdr. */
 #include <stdlib.h>
 
 #include "stream.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* bench_latency [-n CALLS] [-b BUFFER] [-s STRATEGY]: how long single calls take while reductions go on.
- * CALLS calls (20 million) of fdr and as many of the floor (two clock reads, two stores into a ring of 32 KiB) run by
- * turns, in stretches of 100,000. So both meet the same machine, and a change between them is too rare to be a
- * percentile. Each call (enter, leave, no work) lies between two clock reads of its own, which count.
+ * CALLS calls (20 million) of fdr and as many of the floor run by turns, in stretches of 100,000. The floor is two
+ * clock reads and two stores into a ring of 32 KiB. So both meet the same machine, and a change between them is too
+ * rare to be a percentile. Each call (enter, leave, no work) lies between two clock reads of its own, which count.
  * A third turn is a floor that waits until it has lasted as long as the median call of fdr. Interrupts meet longer work
  * more often: with 1000 interrupts a second, a call of 100 ns meets one in 10,000.
  * Lines:  latency <tab> percentile <tab> ns of floor <tab> ns of fdr <tab> quotient <tab> ns of the floor that waits

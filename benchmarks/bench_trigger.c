@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_trigger call N: ns per call of the workload without a trigger, and with a trigger on all of its regions that
- * never fires, by turns in one process. Prints "call <tab> without <tab> with".
+/* bench_trigger call N: ns per call of the workload, without a trigger and with one, by turns in one process. The
+ * trigger is on all regions and never fires. Prints "call <tab> without <tab> with".
  * bench_trigger latency DIR: microseconds from firing a trigger to the time of its snapshot, 64 MiB full. Prints
  * "latency <tab> median <tab> greatest" of 20.
- * bench_trigger outside DIR: seconds of a snapshot from outside of a stopped process with a full 64 MiB, and of memcpy
- * and write of as much, the median of 7 by turns. Prints "outside <tab> snapshot <tab> copy". */
+ * bench_trigger outside DIR: seconds of a snapshot from outside of a stopped process with a full 64 MiB. Beside it,
+ * memcpy and write of as much; medians of 7 by turns. Prints "outside <tab> snapshot <tab> copy". */
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
