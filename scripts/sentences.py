@@ -24,12 +24,10 @@ def sentences(lines):
     text = re.sub(r"`[^`]*`", lambda code: "\n" * code.group(0).count("\n") + "`code`", text)
     for number, line in zip((number for number, _ in lines), text.split("\n")):
         for word in line.split():
-            if not re.search(r"\w", word):
-                continue
-            if not words:
-                at = number
-            words.append(word)
-            if re.search(r"[.!?][)\"'`*_\]]*$", word) and not SHORT.search(word):
+            if re.search(r"\w", word):
+                at = at if words else number
+                words.append(word)
+            if words and re.search(r"[.!?][)\"'`*_\]]*$", word) and not SHORT.search(word):
                 yield at, words
                 words = []
     if words:
