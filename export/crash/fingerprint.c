@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Which deaths are alike: a hash of the cause, of the place and of the build. The place of a fault in the executable is
  * the instruction. The fingerprint of a fault in a library is made of addresses, each relative to its own code. They
- * are the instruction, the first return address on the stack in other code (the caller of the C library's abort), and
- * the first two in the executable. A request to end has no place. Fatal path: see crash_path.h. */
+ * are the instruction, and the first return address on the stack in other code (the caller of the C library's abort).
+ * Then follow the first two in the executable. A request to end has no place. Fatal path: see crash_path.h. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdbool.h>

@@ -162,7 +162,7 @@ void calltree_correct(struct calltree *t, struct fdr_file *file)
     free(own);
 }
 
-/* What the tree has of a function, beside what the exact totals have. */
+/* Calls and times of a function in the tree, beside those in the exact totals. */
 struct kept {
     uint64_t calls, inclusive_ns, exclusive_ns, inner; /* inner: kinds of calls inside, and these themselves */
     uint64_t all_calls, all_inclusive_ns, all_exclusive_ns;
