@@ -22,6 +22,25 @@ struct fdri_otf2_archive *fdri_otf2_archive_of(const OTF2_Archive *real)
     return a;
 }
 
+struct fdri_otf2_archive *fdri_otf2_archive_of_definitions(const OTF2_GlobalDefWriter *writer)
+{
+    pthread_mutex_lock(&lock);
+    struct fdri_otf2_archive *a = archives;
+    while (a && (!writer || a->definitions != writer)) a = a->next;
+    pthread_mutex_unlock(&lock);
+    return a ? a : fdri_otf2_archive_of(NULL);
+}
+
+OTF2_GlobalDefWriter *OTF2_Archive_GetGlobalDefWriter(OTF2_Archive *archive)
+{
+    struct fdri_otf2_archive *a = fdri_otf2_archive_of(archive);
+    OTF2_GlobalDefWriter *writer = FDRI_OTF2_REAL(OTF2_Archive_GetGlobalDefWriter)(archive);
+    pthread_mutex_lock(&lock);
+    if (a) a->definitions = writer;
+    pthread_mutex_unlock(&lock);
+    return writer;
+}
+
 static bool asked_for(void)
 {
     const char *v = secure_getenv("FDR_OTF2_ARCHIVE");
@@ -55,7 +74,7 @@ static void add(struct fdri_otf2_archive *a, OTF2_Archive *real, bool written)
     pthread_mutex_lock(&lock);
     a->next = archives;
     archives = a;
-    opened++;
+    a->number = ++opened;
     pthread_mutex_unlock(&lock);
     if (a->recorded) FDRI_OTF2_REAL(OTF2_Archive_SetFlushCallbacks)(real, &at_the_end, NULL);
 }
@@ -90,7 +109,7 @@ static struct fdri_otf2_writer *make(struct fdri_otf2_archive *a, OTF2_LocationR
     struct fdri_otf2_writer *w = calloc(1, sizeof *w);
     if (!w) return NULL;
     *w = (struct fdri_otf2_writer){.next = a->writers, .archive = a, .location = location, .rewind = UINT32_MAX};
-    snprintf(w->name, sizeof w->name, "%.0u%sOTF2 %llu", opened > 1 ? opened : 0, opened > 1 ? ": " : "",
+    snprintf(w->name, sizeof w->name, "%.0u%sOTF2 %llu", a->number > 1 ? a->number : 0, a->number > 1 ? ": " : "",
              (unsigned long long)(location % 10000000000000));
     if (!a->recorded) w->real = FDRI_OTF2_REAL(OTF2_Archive_GetEvtWriter)(a->real, location);
     if (!a->recorded && !w->real) {

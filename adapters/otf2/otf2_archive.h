@@ -50,8 +50,10 @@ struct fdri_otf2_names {
 struct fdri_otf2_archive {
     struct fdri_otf2_archive *next;
     OTF2_Archive *real;
-    bool recorded;     /* events go to fdr, else to OTF2 */
-    bool written;      /* its events are to be written at the end */
+    OTF2_GlobalDefWriter *definitions; /* of this archive; NULL: not asked for yet */
+    unsigned number; /* of the process, from 1 on: later ones have it in their names, as both count references from 0 */
+    bool recorded;   /* events go to fdr, else to OTF2 */
+    bool written;    /* its events are to be written at the end */
     bool written_back; /* they are */
     bool mapped;       /* references of events are not those of its definitions */
     pthread_mutex_t lock;
@@ -86,5 +88,7 @@ struct fdri_otf2_writer {
 };
 
 struct fdri_otf2_archive *fdri_otf2_archive_of(const OTF2_Archive *real);
+/* The archive whose definitions this writes; if that is not known, the newest that is recorded. */
+struct fdri_otf2_archive *fdri_otf2_archive_of_definitions(const OTF2_GlobalDefWriter *writer);
 
 #endif

@@ -50,11 +50,14 @@ static const struct fdri_otf2_named *named(struct fdri_otf2_archive *a, struct f
 
 /* ---- ids for references ---- */
 
-/* Two references have two ids, also if they have one name. */
-static void unnamed(char *text, size_t bytes, const char *kind, const char *name, uint32_t ref)
+/* Two references have two ids, also if they have one name, or one number in two archives. */
+static void unnamed(const struct fdri_otf2_archive *a, char *text, size_t bytes, const char *kind, const char *name,
+                    uint32_t ref)
 {
-    if (*name) snprintf(text, bytes, "%s (OTF2 %s %u)", name, kind, ref);
-    else snprintf(text, bytes, "OTF2 %s %u", kind, ref);
+    char archive[16] = "";
+    if (a->number > 1) snprintf(archive, sizeof archive, "%u: ", a->number);
+    if (*name) snprintf(text, bytes, "%s (%sOTF2 %s %u)", name, archive, kind, ref);
+    else snprintf(text, bytes, "%sOTF2 %s %u", archive, kind, ref);
 }
 
 static uint32_t taken(struct fdri_otf2_refs *r, uint32_t ref, uint32_t id)
@@ -67,7 +70,7 @@ static fdr_region define_region(struct fdri_otf2_archive *a, OTF2_RegionRef ref)
 {
     const struct fdri_otf2_named *n = named(a, &a->region_names, ref);
     char text[60];
-    unnamed(text, sizeof text, "region", "", ref);
+    unnamed(a, text, sizeof text, "region", "", ref);
     fdr_region id = fdr_region_define(text, "", 0);
     if (id && n) fdr_region_rename(id, string(a, n->name), string(a, n->file), n->line);
     return taken(&a->regions, ref, id);
@@ -93,7 +96,7 @@ static uint32_t define_simple(struct fdri_otf2_archive *a, struct fdri_otf2_refs
     pthread_mutex_lock(&a->lock);
     id = fdri_otf2_refs_get(r, ref);
     const struct fdri_otf2_named *n = names ? named(a, names, ref) : NULL;
-    unnamed(text, sizeof text, kind, n ? string(a, n->name) : "", ref);
+    unnamed(a, text, sizeof text, kind, n ? string(a, n->name) : "", ref);
     if (!id) id = taken(r, ref, define(text));
     pthread_mutex_unlock(&a->lock);
     return id;
@@ -135,7 +138,7 @@ static uint32_t define_metric(struct fdri_otf2_archive *a, const struct fdri_otf
     const struct fdri_otf2_named *n = member_of(a, m->ref);
     char text[500], field_name[FDRI_OTF2_FIELDS][12];
     struct fdr_field field[FDRI_OTF2_FIELDS];
-    unnamed(text, 400, "metric", n ? string(a, n->name) : "", m->ref);
+    unnamed(a, text, 400, "metric", n ? string(a, n->name) : "", m->ref);
     if (m->count == 1) {
         enum fdr_type type = type_of(m->type[0]);
         strcat(text, type_name[type == FDR_F64 ? 2 : type == FDR_I64]);
@@ -177,17 +180,16 @@ struct fdri_otf2_metric *fdri_otf2_metric_id(struct fdri_otf2_archive *a, OTF2_M
 
 /* ---- definitions on their way to OTF2 ---- */
 
-/* Global definitions are those of one archive; which one, OTF2 does not say: the newest that is recorded. */
-static struct fdri_otf2_archive *locked(void)
+static struct fdri_otf2_archive *locked(const OTF2_GlobalDefWriter *writer)
 {
-    struct fdri_otf2_archive *a = fdri_otf2_archive_of(NULL);
+    struct fdri_otf2_archive *a = fdri_otf2_archive_of_definitions(writer);
     if (a) pthread_mutex_lock(&a->lock);
     return a;
 }
 
 OTF2_ErrorCode OTF2_GlobalDefWriter_WriteString(OTF2_GlobalDefWriter *writer, OTF2_StringRef self, const char *text)
 {
-    struct fdri_otf2_archive *a = locked();
+    struct fdri_otf2_archive *a = locked(writer);
     if (a) keep_string(&a->strings, self, text);
     if (a) pthread_mutex_unlock(&a->lock);
     return FDRI_OTF2_REAL(OTF2_GlobalDefWriter_WriteString)(writer, self, text);
@@ -198,7 +200,7 @@ OTF2_ErrorCode OTF2_GlobalDefWriter_WriteRegion(OTF2_GlobalDefWriter *writer, OT
                                                 OTF2_RegionRole role, OTF2_Paradigm paradigm, OTF2_RegionFlag flags,
                                                 OTF2_StringRef file, uint32_t from, uint32_t to)
 {
-    struct fdri_otf2_archive *a = locked();
+    struct fdri_otf2_archive *a = locked(writer);
     if (a) {
         keep_name(&a->region_names, (struct fdri_otf2_named){self, name, file, from});
         fdr_region id = fdri_otf2_refs_get(&a->regions, self);
@@ -214,7 +216,7 @@ OTF2_ErrorCode OTF2_GlobalDefWriter_WriteMetricMember(OTF2_GlobalDefWriter *writ
                                                       OTF2_MetricType type, OTF2_MetricMode mode, OTF2_Type value,
                                                       OTF2_Base base, int64_t exponent, OTF2_StringRef unit)
 {
-    struct fdri_otf2_archive *a = locked();
+    struct fdri_otf2_archive *a = locked(writer);
     if (a) keep_name(&a->member_names, (struct fdri_otf2_named){self, name, unit, 0});
     if (a) pthread_mutex_unlock(&a->lock);
     return FDRI_OTF2_REAL(OTF2_GlobalDefWriter_WriteMetricMember)(writer, self, name, description, type, mode, value,
@@ -233,7 +235,7 @@ OTF2_ErrorCode OTF2_GlobalDefWriter_WriteMetricClass(OTF2_GlobalDefWriter *write
                                                      const OTF2_MetricMemberRef *member,
                                                      OTF2_MetricOccurrence occurrence, OTF2_RecorderKind kind)
 {
-    struct fdri_otf2_archive *a = locked();
+    struct fdri_otf2_archive *a = locked(writer);
     if (a && count) keep_name(&a->class_members, (struct fdri_otf2_named){self, member[0], 0, 0});
     if (a) name_metrics(a, self);
     if (a) pthread_mutex_unlock(&a->lock);
@@ -243,7 +245,7 @@ OTF2_ErrorCode OTF2_GlobalDefWriter_WriteMetricClass(OTF2_GlobalDefWriter *write
 OTF2_ErrorCode OTF2_GlobalDefWriter_WriteParameter(OTF2_GlobalDefWriter *writer, OTF2_ParameterRef self,
                                                    OTF2_StringRef name, OTF2_ParameterType type)
 {
-    struct fdri_otf2_archive *a = locked();
+    struct fdri_otf2_archive *a = locked(writer);
     if (a) {
         keep_name(&a->parameter_names, (struct fdri_otf2_named){self, name, 0, 0});
         struct fdri_otf2_refs *r = type == OTF2_PARAMETER_TYPE_INT64 ? &a->signed_ : &a->unsigned_;
@@ -258,16 +260,17 @@ OTF2_ErrorCode OTF2_GlobalDefWriter_WriteIoHandle(OTF2_GlobalDefWriter *writer, 
                                                   OTF2_StringRef name, OTF2_IoFileRef file, OTF2_IoParadigmRef paradigm,
                                                   OTF2_IoHandleFlag flags, OTF2_CommRef comm, OTF2_IoHandleRef parent)
 {
-    struct fdri_otf2_archive *a = locked();
+    struct fdri_otf2_archive *a = locked(writer);
     if (a) keep_name(&a->handle_names, (struct fdri_otf2_named){self, name, 0, 0});
     if (a) pthread_mutex_unlock(&a->lock);
     return FDRI_OTF2_REAL(OTF2_GlobalDefWriter_WriteIoHandle)(writer, self, name, file, paradigm, flags, comm, parent);
 }
 
-/* References of events are then those of a process, and its names are not known: the regions keep their numbers. */
+/* References of events are then those of a process, and its names are not known: the regions keep their numbers. Local
+ * definitions do not say their archive. */
 OTF2_ErrorCode OTF2_DefWriter_WriteMappingTable(OTF2_DefWriter *writer, OTF2_MappingType type, const OTF2_IdMap *map)
 {
-    struct fdri_otf2_archive *a = locked();
+    struct fdri_otf2_archive *a = locked(NULL);
     if (a && (type == OTF2_MAPPING_REGION || type == OTF2_MAPPING_METRIC || type == OTF2_MAPPING_PARAMETER))
         a->mapped = true;
     if (a) pthread_mutex_unlock(&a->lock);
@@ -279,7 +282,7 @@ OTF2_ErrorCode OTF2_GlobalDefWriter_WriteLocation(OTF2_GlobalDefWriter *writer, 
                                                   OTF2_StringRef name, OTF2_LocationType type, uint64_t events,
                                                   OTF2_LocationGroupRef group)
 {
-    struct fdri_otf2_archive *a = locked();
+    struct fdri_otf2_archive *a = locked(writer);
     for (struct fdri_otf2_writer *w = a && a->written_back ? a->writers : NULL; w; w = w->next)
         if (w->location == self && w->events_there != w->events) events = w->events_there;
     if (a) pthread_mutex_unlock(&a->lock);

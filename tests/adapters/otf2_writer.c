@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A program that writes an OTF2 archive with OTF2's own functions, for test_otf2_writer.py: all events, attributes,
  * metrics, several locations by one thread and by several, definitions at the end.
- *   otf2_writer DIRECTORY MODE [ROUNDS]     mode: every, threads, turns, loops, killed */
+ *   otf2_writer DIRECTORY MODE [ROUNDS]     mode: every, threads, turns, two, loops, killed */
 #include <otf2/OTF2_Pthread_Locks.h>
 #include <otf2/otf2.h>
 #include <pthread.h>
@@ -210,6 +210,8 @@ static void turns(void)
 
 /* ---- definitions ---- */
 
+static bool is_second; /* the archive whose definitions are written: its first region has another name */
+
 static const char *const text[] = {"",          "program",   "the argument", "a text",      "region 0",
                                    "region 1",  "region 2",  "region 1",     "deep region", "file.c",
                                    "machine",   "process",   "metric",       "bytes",       "parameter",
@@ -261,7 +263,8 @@ static void define_all(unsigned locations)
 {
     OTF2_GlobalDefWriter *d = OTF2_Archive_GetGlobalDefWriter(archive);
     OTF2_GlobalDefWriter_WriteClockProperties(d, 1000000000, 0, newest + 1, OTF2_UNDEFINED_TIMESTAMP);
-    for (uint32_t i = 0; i < sizeof text / sizeof *text; i++) OTF2_GlobalDefWriter_WriteString(d, i, text[i]);
+    for (uint32_t i = 0; i < sizeof text / sizeof *text; i++)
+        OTF2_GlobalDefWriter_WriteString(d, i, is_second && i == REGION ? "second region 0" : text[i]);
     for (uint32_t i = 0; i < REGIONS; i++)
         OTF2_GlobalDefWriter_WriteRegion(d, i, REGION + i, REGION + i, 0, OTF2_REGION_ROLE_FUNCTION, OTF2_PARADIGM_USER,
                                          OTF2_REGION_FLAG_NONE, FILE_, 10 + i, 0);
@@ -279,18 +282,53 @@ static void define_all(unsigned locations)
     OTF2_Archive_CloseDefFiles(archive);
 }
 
+static void open_archive(const char *directory)
+{
+    archive = OTF2_Archive_Open(directory, "traces", OTF2_FILEMODE_WRITE, 1 << 20, 4 << 20, OTF2_SUBSTRATE_POSIX,
+                                OTF2_COMPRESSION_NONE);
+    if (!archive) exit(1);
+    OTF2_Archive_SetFlushCallbacks(archive, &flush, NULL);
+    OTF2_Archive_SetSerialCollectiveCallbacks(archive);
+    OTF2_Pthread_Archive_SetLockingCallbacks(archive, NULL);
+    OTF2_Archive_OpenEvtFiles(archive);
+}
+
+static int close_archive(unsigned locations)
+{
+    OTF2_Archive_CloseEvtFiles(archive);
+    define_all(locations);
+    return OTF2_Archive_Close(archive) != OTF2_SUCCESS;
+}
+
+/* Two archives at a time, whose references mean different things. The first one is closed first. */
+static int two(const char *directory)
+{
+    char second[4096];
+    OTF2_Archive *both[2];
+    OTF2_EvtWriter *w[2];
+    uint64_t t[2] = {0, 0};
+    int status = 0;
+    snprintf(second, sizeof second, "%s-second", directory);
+    for (int i = 0; i < 2; i++) open_archive(i ? second : directory), both[i] = archive;
+    for (int i = 0; i < 2; i++) w[i] = OTF2_Archive_GetEvtWriter(both[i], 0);
+    for (int again = 0; again < 3; again++) t[0] = loops(w[0], t[0]), t[1] = loops(w[1], t[1] + 7);
+    t[1] = loops(w[1], t[1]);
+    for (int i = 0; i < 2; i++) {
+        archive = both[i];
+        is_second = i == 1;
+        close_writer(w[i], 0, t[i]);
+        status |= close_archive(1);
+    }
+    return status;
+}
+
 int main(int count, char **argument)
 {
     if (count < 3) return 64;
     const char *mode = argument[2];
     if (count > 3) rounds = strtoul(argument[3], NULL, 10);
-    archive = OTF2_Archive_Open(argument[1], "traces", OTF2_FILEMODE_WRITE, 1 << 20, 4 << 20, OTF2_SUBSTRATE_POSIX,
-                                OTF2_COMPRESSION_NONE);
-    if (!archive) return 1;
-    OTF2_Archive_SetFlushCallbacks(archive, &flush, NULL);
-    OTF2_Archive_SetSerialCollectiveCallbacks(archive);
-    OTF2_Pthread_Archive_SetLockingCallbacks(archive, NULL);
-    OTF2_Archive_OpenEvtFiles(archive);
+    if (!strcmp(mode, "two")) return two(argument[1]);
+    open_archive(argument[1]);
     if (!strcmp(mode, "killed")) {
         every(OTF2_Archive_GetEvtWriter(archive, 0), 0);
         raise(SIGKILL);
@@ -301,7 +339,5 @@ int main(int count, char **argument)
         OTF2_EvtWriter *w = OTF2_Archive_GetEvtWriter(archive, 0);
         close_writer(w, 0, !strcmp(mode, "loops") ? loops(w, 0) : every(w, 0));
     }
-    OTF2_Archive_CloseEvtFiles(archive);
-    define_all(!strcmp(mode, "threads") || !strcmp(mode, "turns") ? LOCATIONS : 1);
-    return OTF2_Archive_Close(archive) != OTF2_SUCCESS;
+    return close_archive(!strcmp(mode, "threads") || !strcmp(mode, "turns") ? LOCATIONS : 1);
 }

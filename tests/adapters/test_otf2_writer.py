@@ -95,6 +95,23 @@ def given_back(work, program):
     expect("small: nested, and each end has its begin", not bad and not stack, bad, stack)
 
 
+def two_at_a_time(work, program):
+    """Two archives that are open at once: each gets its own events and definitions, in the recording too."""
+    run(work, program, "own-two", "two", preload=False)
+    run(work, program, "two", "two", FDR_OTF2_ARCHIVE="1", FDR_FINALIZE="snapshot")
+    for part in ("two", "two-second"):
+        for option in ((), ("-G",)):
+            got, want = shown(work, part, *option), shown(work, f"own-{part}", *option)
+            differ = [(g, w) for g, w in zip(got, want) if g != w][:2]
+            expect(f"{part} {option}: {len(want)} lines, equal", got == want and len(want) > 20, len(got), differ)
+    [file] = [f for f in os.listdir(work) if f.endswith(".fdr")]
+    tsv = subprocess.run([FDR, "dump", "--tsv", "--class", "region", f"{work}/{file}"], capture_output=True, text=True,
+                         check=False).stdout
+    os.unlink(f"{work}/{file}")
+    calls = collections.Counter(line.split("\t")[5] for line in tsv.splitlines()[1:] if "\tenter\t" in line)
+    expect("two: names of the recording", (calls["region 0"], calls["second region 0"]) == (30, 40), calls)
+
+
 def recorded(work, program):
     """The recording itself: names that came at the end; the whole run after SIGKILL."""
     done = run(work, program, "none", "every", FDR_FINALIZE="snapshot", FDR_DIR=work)
@@ -130,6 +147,7 @@ def main():
         linked = compiled(work, "linked", f"-L{BUILD}/lib", f"-Wl,-rpath,{BUILD}/lib", "-Wl,--no-as-needed", "-lfdr-otf2")
         whole(work, own, linked, "linked", False, "turns", FDR_OTF2_ARCHIVE="1", FDR_ARENA="anonymous")
         given_back(work, program)
+        two_at_a_time(work, program)
         recorded(work, program)
         done = run(work, program, "odd", "every", FDR_OTF2_ARCHIVE="yes")
         expect("a wrong setting costs one line", done.stderr == "fdr: FDR_OTF2_ARCHIVE='yes': known: 0, 1; using 0\n", done.stderr)
