@@ -15,6 +15,7 @@
 #include "convert/titles.h"
 
 enum { ENTER, LEAVE, SAMPLE, FIRST_KIND };
+enum { NAME_BYTES = 100, NAME_MOST = 41, FIELDS = 16 };
 
 /* An event class of points: what they are, and their fields. */
 struct kind {
@@ -125,7 +126,7 @@ static uint32_t kind_of(struct ctf *c, const struct fdr_read_event *e)
         const struct fdr_field_info *field;
         size_t count = fdr_event_fields(c->file, e, &field);
         const char *name = own ? fdr_id_name(c->file, e->class_, e->id) : fdr_kind_info(e->kind)->name;
-        c->kind[n] = (struct kind){name, field, (uint32_t)(count < 16 ? count : 16), !own};
+        c->kind[n] = (struct kind){name, field, (uint32_t)(count < FIELDS ? count : FIELDS), !own};
     }
     return n;
 }
@@ -236,24 +237,36 @@ static void enumeration(struct ctf *c, const char *name, const struct fdri_conve
     text(c, labels->count ? "\n};\n" : " \"none\" = 0 };\n");
 }
 
-/* Names of fields are identifiers, and no two of an event are equal. */
-static void field_name(struct ctf *c, const struct kind *k, uint32_t i)
+static void identifier(const char *text, char *name)
 {
-    char name[64] = "_";
-    size_t used = 1;
-    for (const char *s = k->field[i].name; *s && used < 40; s++) {
-        bool good = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9');
-        name[used++] = good ? *s : '_';
+    size_t used = 0;
+    name[used++] = '_';
+    for (; *text && used < NAME_MOST; text++) {
+        bool good = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') || (*text >= '0' && *text <= '9');
+        name[used++] = good ? *text : '_';
     }
     name[used] = 0;
-    for (uint32_t k2 = 0; k2 < i; k2++)
-        if (strncmp(k->field[k2].name, k->field[i].name, 39) == 0) snprintf(name + used, sizeof name - used, "_%u", i);
-    text(c, name);
 }
 
-static void field(struct ctf *c, const struct kind *k, uint32_t i)
+/* Names of fields are identifiers, and no two of an event are equal: babeltrace2 refuses the whole trace otherwise. */
+static void field_names(const struct kind *k, char name[FIELDS][NAME_BYTES])
 {
-    const struct fdr_field_info *f = &k->field[i];
+    for (uint32_t i = 0; i < k->fields; i++) {
+        identifier(k->field[i].name, name[i]);
+        for (uint32_t earlier = 0; earlier < i;) {
+            if (strcmp(name[earlier], name[i]) != 0) {
+                earlier++;
+                continue;
+            }
+            size_t used = strlen(name[i]);
+            snprintf(name[i] + used, NAME_BYTES - used, "_%u", i);
+            earlier = 0;
+        }
+    }
+}
+
+static void field(struct ctf *c, const struct fdr_field_info *f, const char *name)
+{
     text(c, "\n\t\t");
     if (f->word) {
         text(c, "enum : uint64_t { ");
@@ -267,7 +280,7 @@ static void field(struct ctf *c, const struct kind *k, uint32_t i)
     } else {
         text(c, f->type == FDR_VALUE_F64 ? "double " : f->type == FDR_VALUE_I64 ? "int64_t " : "uint64_t ");
     }
-    field_name(c, k, i);
+    text(c, name);
     text(c, ";");
 }
 
@@ -283,9 +296,11 @@ static void begin_class(struct ctf *c, const char *name, uint32_t id)
 static void describe_kind(struct ctf *c, uint32_t n)
 {
     const struct kind *k = &c->kind[n];
+    char name[FIELDS][NAME_BYTES];
+    field_names(k, name);
     begin_class(c, k->name, n + FIRST_KIND);
     if (k->labelled) text(c, "\n\t\tenum label _name;");
-    for (uint32_t i = 0; i < k->fields; i++) field(c, k, i);
+    for (uint32_t i = 0; i < k->fields; i++) field(c, &k->field[i], name[i]);
     text(c, "\n\t};\n};\n");
 }
 

@@ -60,9 +60,33 @@ def compare(name, path):
     x.check(not wrong, f"{name}: values", wrong[:3])
 
 
+ALIKE = r"""
+#include <fdr/fdr.h>
+#include <stdio.h>
+int main(void)
+{
+    static const struct fdr_field field[] = {{"a b", FDR_U64, 0}, {"a-b", FDR_U64, 8}, {"a_b 1", FDR_U64, 16}, {"a+b", FDR_U64, 24}};
+    fdr_init(NULL);
+    fdr_event(fdr_event_define("alike", field, 4), (const uint64_t[]){1, 2, 3, 4});
+    fdr_snapshot("now");
+    printf("%s\n", fdr_last_snapshot());
+    return 0;
+}
+"""
+
+
+def alike():
+    """Names of fields that are one identifier: babeltrace2 refuses a trace in which two fields have one name."""
+    x.export(x.record(x.compiled(ALIKE, "alike")), "ctf", "alike.ctf")
+    done = subprocess.run(["babeltrace2", f"{x.work}/alike.ctf"], capture_output=True, text=True, check=False)
+    x.check(re.findall(r"= (\d+)", done.stdout.split("{")[-1]) == ["1", "2", "3", "4"], "fields whose names look alike", done.stdout,
+            done.stderr[-200:])
+
+
 if __name__ == "__main__":
     all_ = x.recordings()
     for name, path in all_.items():
         compare(name, path)
+    alike()
     x.fails_whole(all_["given back"], "ctf")
     x.end()
