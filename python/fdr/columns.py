@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Events and accounts as columns: arrays of numpy of equal length."""
 import ctypes as c
+import numbers
 
 from . import reader_library as r
 from .recording import Error, lib
@@ -114,7 +115,7 @@ def _exclusive(duration, reduced, parent, depth):
 def _chosen(recording, k, depth=None, from_ns=0, to_ns=0, min_duration_ns=0, region=None):
     mask = np.ones(len(k["depth"]), bool)
     if depth is not None:
-        low, high = (depth, depth) if isinstance(depth, int) else depth
+        low, high = (depth, depth) if isinstance(depth, numbers.Integral) else depth
         mask &= (k["depth"] >= low) & (k["depth"] <= (high or 1 << 31))
     if from_ns:
         mask &= k["leave_ns"] >= from_ns

@@ -3,6 +3,7 @@
 import collections
 import ctypes as c
 import fnmatch
+import numbers
 import re
 import struct
 
@@ -149,8 +150,8 @@ class Recording:
         unknown = [n for n in names if n not in r.CLASSES]
         if unknown:
             raise ValueError(f"no class {unknown[0]!r}; there are {', '.join(r.CLASSES)}")
-        locations = [] if location is None else [location] if isinstance(location, int) else list(location)
-        low, high = (depth, depth) if isinstance(depth, int) else depth or (0, 0)
+        locations = [] if location is None else [location] if isinstance(location, numbers.Integral) else list(location)
+        low, high = (depth, depth) if isinstance(depth, numbers.Integral) else depth or (0, 0)
         s = r.Select(classes=sum(1 << r.CLASSES.index(n) for n in set(names)), depth_min=low, depth_max=high, from_ns=from_ns,
                      to_ns=to_ns, min_duration_ns=min_duration_ns, one_location_after_another=in_turn)
         if location is not None:

@@ -99,6 +99,10 @@ for name, path in all_.items():
             mask = (k.depth == 2) & (k.enter_ns + np.maximum(k.duration_ns, 0) >= middle) & (k.region == 4)
             x.check(rows_of(part, "enter_ns", "exclusive_ns") == rows_of(k.where(mask), "enter_ns", "exclusive_ns") and
                     part.rows > 0 and (part.parent == -1).all(), f"{name}: a selection of {part.rows} calls")
+            own, level, first = k.location[0], k.depth[0], k.enter_ns[0]  # numbers of numpy, as columns have them
+            given, plain = {"location": own, "depth": level, "from_ns": first}, {"location": int(own), "depth": int(level), "from_ns": int(first)}
+            x.check(f.calls(**given).rows == f.calls(**plain).rows > 0 and
+                    list(f.events("region", **given)) == list(f.events("region", **plain)), f"{name}: selections by numbers of columns")
             both = f.calls(depth=(1, 2))
             inner = np.flatnonzero(both.parent >= 0)
             x.check(len(inner) and (both.depth[both.parent[inner]] == both.depth[inner] - 1).all(), f"{name}: callers of a selection")
