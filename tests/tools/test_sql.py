@@ -137,6 +137,22 @@ for path in (one, two):
     weights = sum(int(r["attributes"]["weight"]) for r in x.dump(path) if r["kind"] == "sample")
     x.check(table("select total(weight) from samples", path) == [(weights,)], f"samples of weight {weights}")
 x.check(table("select count(*) from samples where path like '%busy%'", one)[0][0] > 0, "samples have paths")
+ODD = r"""
+#include <fdr/fdr.h>
+#include <stddef.h>
+#include <stdio.h>
+int main(void)
+{
+    static const struct fdr_field field[] = {{"gr\xc3\xb6\xc3\x9f" "e", FDR_U32, 0}, {"a\"b\\\n", FDR_U32, 4}};
+    fdr_init(NULL);
+    fdr_event(fdr_event_define("odd", field, 2), (const uint32_t[]){7, 9});
+    fdr_snapshot("now");
+    printf("%s\n", fdr_last_snapshot());
+    return 0;
+}
+"""
+[row] = json.loads(x.tool("sql", x.record(x.compiled(ODD, "odd")), "--json", "select fields from events where name = 'odd'").stdout)
+x.check(json.loads(row["fields"]) == {"größe": 7, 'a"b\\\n': 9}, "names of fields in JSON", row)
 rows = table("select sum(fields ->> 'balance'), max(fields ->> 'count') from events where name like 'residual%'", one)
 x.check(rows == [(2 * sum(-5 - i for i in range(200)), 199)], "fields of events", rows)
 rows = table("select sum(calls), max(greatest) from totals where name = 'load'", one)

@@ -2,6 +2,7 @@
 /* Tables of the kept events that are no calls: messages, collectives, metrics, markers, user events, io. */
 #include <stdlib.h>
 
+#include "tools/common/utf8.h"
 #include "tools/sql/sql_cursor.h"
 
 enum { LOCATION = SQL_COMMON_COLUMNS, TIME, KIND, REST };
@@ -163,14 +164,16 @@ static void markers_column(const struct sql_cursor *c, sqlite3_context *out, int
 
 static void events_begin(struct sql_cursor *c) { sql_events(c, 1u << FDR_IN_USER | 1u << FDR_IN_TASK); }
 
-/* JSON: bytes that are no plain characters of ASCII are escaped, one by one. */
+/* JSON in UTF-8. */
 static void add_key(sqlite3_str *text, const char *name)
 {
     sqlite3_str_appendchar(text, 1, '"');
-    for (; *name; name++) {
-        bool plain = *name >= ' ' && *name <= '~' && *name != '"' && *name != '\\';
-        if (plain) sqlite3_str_appendchar(text, 1, *name);
-        else sqlite3_str_appendf(text, "\\u%04x", (unsigned char)*name);
+    for (size_t n; *name; name += n ? n : 1) {
+        n = character_bytes((const unsigned char *)name);
+        if (!n) sqlite3_str_appendall(text, "\xef\xbf\xbd");
+        else if (*name == '"' || *name == '\\') sqlite3_str_appendf(text, "\\%c", *name);
+        else if (n == 1 && (unsigned char)*name < ' ') sqlite3_str_appendf(text, "\\u%04x", (unsigned char)*name);
+        else sqlite3_str_append(text, name, (int)n);
     }
     sqlite3_str_appendall(text, "\":");
 }
