@@ -66,7 +66,7 @@ void fit_narrow(const struct fit *f, struct fdr_file *const *files, const struct
 
 void fit_say(const struct fit *f, const char *out)
 {
-    char left_out[HUMAN_BYTES], all[HUMAN_BYTES], least[HUMAN_BYTES];
+    char left_out[HUMAN_BYTES], all[HUMAN_BYTES], least[HUMAN_BYTES], rest[80] = "";
     uint64_t gone = 0, calls = 0;
     unsigned duration = f->level < DURATIONS ? f->level : DURATIONS;
     if (!f->level) return;
@@ -74,7 +74,9 @@ void fit_say(const struct fit *f, const char *out)
         calls += f->call[i];
         if (i < duration) gone += f->call[i];
     }
+    if (f->level > DURATIONS)
+        snprintf(rest, sizeof rest, ", and of the rest all but the last 1/%llu of the time",
+                 1ull << (f->level - DURATIONS > 63 ? 63 : f->level - DURATIONS));
     complain("%s: --fit left out %s of %s calls, those shorter than %s%s", out, human_count(left_out, gone),
-             human_count(all, calls), human_time(least, (uint64_t)1 << duration),
-             f->level > DURATIONS ? ", and the older part of the time" : "");
+             human_count(all, calls), human_time(least, (uint64_t)1 << duration), rest);
 }

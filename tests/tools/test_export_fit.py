@@ -4,6 +4,7 @@
 # fdr export --fit: the output has at most the size, the longest calls are in it, and the command says what it left out.
 # The filters of fdr export choose the same events as those of fdr dump, in several recordings at once, too.
 import csv
+import json
 import os
 import re
 import sys
@@ -40,6 +41,12 @@ x.check(0 < len(kept) < len(rows) and set(kept) <= set(rows), "what is left is a
 x.check([r for r in kept if r[4] == "busy"] == [r for r in rows if r[4] == "busy"] != [], "the longest calls are in it")
 done = x.tool("export", one, "--to", "csv", "-o", "whole.csv", "--fit", "1G")
 x.check(done.returncode == 0 and not done.stderr and events(f"{x.work}/whole.csv") == dumped([one]), "all fits: all is there")
+rows = dumped([one], "--class", "marker")
+done = x.tool("export", one, "--to", "csv", "-o", "time.csv", "--class", "marker", "--fit", "4K")
+said = re.search(r"of the rest all but the last 1/(\d+) of the time$", done.stderr.strip())
+info = json.loads(x.tool("info", "--json", one).stdout)
+begin = info["last_ns"] - (info["last_ns"] - info["first_ns"]) // int(said[1]) if said else 0
+x.check(said and events(f"{x.work}/time.csv") == [r for r in rows if r[2] >= begin], "it says how much of the time is left", done.stderr)
 before = set(os.listdir(x.work))
 for to in ("csv", "ctf"):
     done = x.tool("export", one, "--to", to, "-o", "never", "--fit", "10")
