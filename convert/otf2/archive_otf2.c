@@ -91,10 +91,11 @@ static void begin_location(struct fdri_otf2 *o, uint32_t location)
     if (!o->writer && !o->error) o->error = -EIO;
 }
 
-/* written: the counter of this location. */
+/* written: the counter of this location. After an error, nothing of the archive is closed. OTF2 writes as it closes;
+ * after a write that failed, it would do so from memory that it has freed. */
 static void end_location(struct fdri_otf2 *o, uint64_t *written)
 {
-    if (!o->writer) return;
+    if (!o->writer || o->error) return;
     fdri_otf2_check(o, OTF2_EvtWriter_GetNumberOfEvents(o->writer, written));
     fdri_otf2_check(o, OTF2_Archive_CloseEvtWriter(o->archive, o->writer));
     o->writer = NULL;
@@ -149,7 +150,7 @@ static void write_events(struct fdri_otf2 *o)
     }
     for (size_t i = 0; i < ranks && !o->error; i++)
         if (!fdri_otf2_process_of(o, rank[i])) write_silent_location(o, o->end + i);
-    fdri_otf2_check(o, OTF2_Archive_CloseEvtFiles(o->archive));
+    if (!o->error) fdri_otf2_check(o, OTF2_Archive_CloseEvtFiles(o->archive));
 }
 
 /* ---- local definitions: the offsets of clocks; readers look for the files of all locations ---- */
@@ -182,7 +183,7 @@ static void write_local_definitions(struct fdri_otf2 *o)
     }
     for (size_t i = 0; i < ranks && !o->error; i++)
         if (!fdri_otf2_process_of(o, rank[i])) write_local(o, o->end + i, 0);
-    fdri_otf2_check(o, OTF2_Archive_CloseDefFiles(o->archive));
+    if (!o->error) fdri_otf2_check(o, OTF2_Archive_CloseDefFiles(o->archive));
 }
 
 /* ---- the archive ---- */
@@ -250,7 +251,7 @@ static void write_archive(struct fdri_otf2 *o)
     if (!o->error) write_local_definitions(o);
     if (!o->error) fdri_otf2_reductions(o);
     if (o->list) OTF2_AttributeList_Delete(o->list);
-    if (o->def) fdri_otf2_check(o, OTF2_Archive_CloseGlobalDefWriter(o->archive, o->def));
+    if (!o->error) fdri_otf2_check(o, OTF2_Archive_CloseGlobalDefWriter(o->archive, o->def));
 }
 
 static void open_archive(struct fdri_otf2 *o, const char *directory)
@@ -292,7 +293,7 @@ static int run(struct fdr_file *const *files, size_t count, const struct fdr_sel
     if (!take_files(&o, files, count, select)) o.error = -ENOMEM;
     if (!o.error) open_archive(&o, part);
     if (o.archive && !o.error) write_archive(&o);
-    if (o.archive) fdri_otf2_check(&o, OTF2_Archive_Close(o.archive));
+    if (o.archive && !o.error) fdri_otf2_check(&o, OTF2_Archive_Close(o.archive));
     OTF2_Error_RegisterCallback(before, NULL);
     free_all(&o);
     return fdri_convert_directory_end(out_path, part, o.error);

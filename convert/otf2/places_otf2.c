@@ -177,5 +177,5 @@ void fdri_otf2_reductions(struct fdri_otf2 *o)
         for (size_t k = 0; k < count && !o->error; k++) mark(o, writer, &o->process[i], &row[k]);
         mark_crash(o, writer, (uint32_t)i);
     }
-    fdri_otf2_check(o, OTF2_Archive_CloseMarkerWriter(o->archive, writer));
+    if (!o->error) fdri_otf2_check(o, OTF2_Archive_CloseMarkerWriter(o->archive, writer));
 }
