@@ -138,7 +138,7 @@ def recordings():
     }
     with open(all_["given back"], "rb") as f:
         data = bytearray(f.read())
-    for at in range(len(data) // 3, len(data) * 2 // 3, 20011):
+    for at in range(len(data) // 3, len(data) * 2 // 3, 5003):
         data[at] ^= 16
     all_["damaged"] = f"{work}/damaged.fdr"
     with open(all_["damaged"], "wb") as f:
