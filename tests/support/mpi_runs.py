@@ -17,22 +17,33 @@ def there(command):
 
 
 def environment(folder, **more):
-    """All files of fdr lie in the folder; Open MPI starts as root, and more ranks than processors."""
+    """All files of fdr lie in the folder; Open MPI starts as root, and more ranks than processors. A variable that is
+    None is not set."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
     env |= {f"OMPI_{k}": "1" for k in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM", "MCA_rmaps_base_oversubscribe",
                                        "MCA_mpi_yield_when_idle")}
-    return env | {"FDR_LIVE_DIR": folder, "FDR_LIVE_FORCE": "1", "FDR_DIR": folder, "FDR_BUFFER": "4M",
-                  "FDR_FINALIZE": "snapshot"} | more
+    env |= {"FDR_LIVE_DIR": folder, "FDR_LIVE_FORCE": "1", "FDR_DIR": folder, "FDR_BUFFER": "4M",
+            "FDR_FINALIZE": "snapshot"} | more
+    return {k: v for k, v in env.items() if v is not None}
 
 
-def compiled(names, program, work):
-    base = os.path.join(work, names[0])
-    subprocess.run([names[0], "-g", "-w", os.path.join(SOURCE, "tests/adapters/mpi", program), "-o", base], check=True)
+def compiled(names, program, work, *options, by="mpicc"):
+    """Path of the built program; None if this library has no such compiler (mpicc, mpicxx, mpif90)."""
+    compiler = names[0].replace("mpicc", by)
+    base = os.path.join(work, f"{program}.{compiler}")
+    if not there(compiler) or (by == "mpif90" and not there("gfortran")):
+        return None
+    source = os.path.join(SOURCE, "tests/adapters/mpi", program)
+    subprocess.run([compiler, "-g", "-w", *options, source, "-o", base], check=True)
     return base
 
 
+def ranks(names, count, *command):
+    return [names[1], "-n", str(count), "env", f"LD_PRELOAD={LIBRARY}", *command]
+
+
 def two_ranks(names, *command):
-    return [names[1], "-n", "2", "env", f"LD_PRELOAD={LIBRARY}", *command]
+    return ranks(names, 2, *command)
 
 
 def with_each(test):

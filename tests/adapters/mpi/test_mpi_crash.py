@@ -12,9 +12,9 @@ import subprocess
 import sys
 import tempfile
 
-import test_mpi_messages as messages
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
+from mpi_runs import FDR, bad, compiled, environment, ranks, with_each  # noqa: E402
 
-FDR, LIBRARY = messages.FDR, messages.LIBRARY
 # how rank 1 dies, what the first line says of it
 RUNS = [("segv", r"rank 1: SIGSEGV \(address not mapped: 0x10\) in die_late at hanging\.c:\d+; it was in .+"),
         ("abort", r"rank 1: SIGABRT \(abort\) in die_late at hanging\.c:\d+; it was in .+"),
@@ -22,7 +22,6 @@ RUNS = [("segv", r"rank 1: SIGSEGV \(address not mapped: 0x10\) in die_late at h
                  r"|not known: one of \d that were killed unseen within 2 s)")]
 EVIDENCE = (r"evidence   (it is the only one that died by itself|no handler saw its end"
             r"|no handler saw their ends, and signs of life).*")
-bad = []
 
 
 def ask(*words):
@@ -42,11 +41,10 @@ def check_lines(what, lines, first):
         bad.append(f"{what}: what the others did: {lines[:6]}")
 
 
-def one(launcher, program, how, first):
-    what = f"{launcher}, {how}"
+def one(names, program, how, first):
+    what = f"{names[1]}, {how}"
     with tempfile.TemporaryDirectory() as folder:
-        command = [launcher, "-n", "3", "env", f"LD_PRELOAD={LIBRARY}", program, how]
-        subprocess.run(command, env=messages.environment(folder, "4M") | {"FDR_CRASH_DEADLINE": "60s"}, check=False,
+        subprocess.run(ranks(names, 3, program, how), env=environment(folder, FDR_CRASH_DEADLINE="60s"), check=False,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, timeout=120)
         files = sorted(glob.glob(f"{folder}/*.fdr"))
         if len(files) != 3:
@@ -61,27 +59,10 @@ def one(launcher, program, how, first):
         print("\n".join([f"{what}:"] + text.splitlines()[:5]))
 
 
-def main():
-    if not os.path.exists(FDR) or not os.path.exists(LIBRARY) or os.environ.get("FDR_SANITIZE"):
-        print("skipped: no fdr or no libfdr-mpi, or a sanitizer")
-        return 77
-    tried = 0
-    with tempfile.TemporaryDirectory() as work:
-        for cc, launcher in messages.LIBRARIES:
-            if not messages.there(cc) or not messages.there(launcher):
-                continue
-            program = os.path.join(work, cc)
-            source = os.path.join(messages.SOURCE, "tests/adapters/mpi/hanging.c")
-            subprocess.run([cc, "-g", "-O1", "-w", "-pthread", "-o", program, source], check=True)
-            for run in RUNS:
-                one(launcher, program, *run)
-            tried += 1
-    if not tried:
-        print("skipped: no MPI")
-        return 77
-    print("\n".join(bad))
-    return 1 if bad else 0
+def with_library(names, work):
+    program = compiled(names, "hanging.c", work, "-O1", "-pthread")
+    for run in RUNS:
+        one(names, program, *run)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+with_each(with_library)

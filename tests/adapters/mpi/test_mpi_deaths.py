@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
-from mpi_runs import FDR, LIBRARIES, LIBRARY, SOURCE, bad, environment, there  # noqa: E402
+from mpi_runs import FDR, bad, compiled, environment, two_ranks, with_each  # noqa: E402
 
 # How rank 1 ends, and what its file says: the name of the cause and its code, null if no handler saw it
 SAYS = {"kill": (None, None), "abort": ("MPI_Abort", 9), "exit": ("finalize", None), "_exit": (None, None),
@@ -27,21 +27,21 @@ def ask(*words):
     return done.stdout
 
 
-def start(launcher, program, how, folder):
+def start(names, program, how, folder):
     """Runs the job. A job that hangs is ended once rank 1 has said so."""
     env = environment(folder, FDR_CRASH="exit")
-    command = [launcher, "-n", "2", "env", f"LD_PRELOAD={LIBRARY}", program, how]
-    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as job:
+    with subprocess.Popen(two_ranks(names, program, how), env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True) as job:
         if how == "time out":
             job.stdout.readline()
             job.send_signal(signal.SIGTERM)
         job.stdout.read()
 
 
-def one(launcher, program, how):
-    what = f"{launcher}, {how}"
+def one(names, program, how):
+    what = f"{names[1]}, {how}"
     with tempfile.TemporaryDirectory() as folder:
-        start(launcher, program, how, folder)
+        start(names, program, how, folder)
         files = sorted(glob.glob(f"{folder}/*.fdr"), key=lambda f: f.split(".r")[-1])
         if len(files) != 2 or any(f".r{rank}." not in f for rank, f in enumerate(files)):
             bad.append(f"{what}: not one file of each rank: {files}")
@@ -74,27 +74,10 @@ def one(launcher, program, how):
             bad.append(f"{what}: {calls}")
 
 
-def main():
-    if not os.path.exists(FDR) or not os.path.exists(LIBRARY) or os.environ.get("FDR_SANITIZE"):
-        print("skipped: no fdr or no libfdr-mpi, or a sanitizer")
-        return 77
-    tried = 0
-    with tempfile.TemporaryDirectory() as work:
-        for cc, launcher in LIBRARIES:
-            if not there(cc) or not there(launcher):
-                continue
-            program = os.path.join(work, cc)
-            source = os.path.join(SOURCE, "tests/adapters/mpi/deaths.c")
-            subprocess.run([cc, "-g", "-w", "-o", program, source], check=True)
-            for how in SAYS:
-                one(launcher, program, how)
-            tried += 1
-    if not tried:
-        print("skipped: no MPI")
-        return 77
-    print("\n".join(bad))
-    return 1 if bad else 0
+def with_library(names, work):
+    program = compiled(names, "deaths.c", work)
+    for how in SAYS:
+        one(names, program, how)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+with_each(with_library)

@@ -15,20 +15,10 @@ import sys
 import tempfile
 import time
 
-import test_mpi_messages as messages
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
+from mpi_runs import FDR, bad, compiled, environment, two_ranks, with_each  # noqa: E402
 
-FDR, LIBRARY = messages.FDR, messages.LIBRARY
-bad = []
-
-
-def environment(folder, **more):
-    env = messages.environment(folder, "1M") | more
-    env.pop("FDR_FINALIZE")
-    return env
-
-
-def words(launcher, program, how):
-    return [launcher, "-n", "2", "env", f"LD_PRELOAD={LIBRARY}", program, how]
+OWN = {"FDR_BUFFER": "1M", "FDR_FINALIZE": None}
 
 
 def files(folder, end=".fdr"):
@@ -44,11 +34,11 @@ def until(holds, what):
     return False
 
 
-def asked(launcher, program):
+def asked(names, program):
     """The launcher passes SIGUSR1 on to all ranks."""
-    what = f"{launcher}, SIGUSR1"
+    what = f"{names[1]}, SIGUSR1"
     with tempfile.TemporaryDirectory() as folder:
-        with subprocess.Popen(words(launcher, program, "hang"), env=environment(folder), stdout=subprocess.PIPE,
+        with subprocess.Popen(two_ranks(names, program, "hang"), env=environment(folder, **OWN), stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True) as job:
             job.stdout.readline()
             job.send_signal(signal.SIGUSR1)
@@ -60,12 +50,12 @@ def asked(launcher, program):
             job.terminate()
 
 
-def triggered(launcher, program):
+def triggered(names, program):
     """Rank 0 waits in MPI_Recv for ever; the trigger fires in it alone, as rank 1 stands outside of MPI."""
-    what = f"{launcher}, scope job"
+    what = f"{names[1]}, scope job"
     with tempfile.TemporaryDirectory() as folder:
-        env = environment(folder, FDR_TRIGGERS="stands: region MPI_Recv stuck 300ms scope job")
-        with subprocess.Popen(words(launcher, program, "hang"), env=env, stdout=subprocess.PIPE,
+        env = environment(folder, **OWN, FDR_TRIGGERS="stands: region MPI_Recv stuck 300ms scope job")
+        with subprocess.Popen(two_ranks(names, program, "hang"), env=env, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True) as job:
             said = next((line for line in job.stderr if "snapshot of the whole job" in line), "")
             if "2 of 2 ranks took a snapshot" not in said:
@@ -79,13 +69,11 @@ def triggered(launcher, program):
             job.terminate()
 
 
-def collected(launcher, program, how, verdict):
-    what = f"{launcher}, fdr run, {how}"
+def collected(names, program, how, verdict):
+    what = f"{names[1]}, fdr run, {how}"
     with tempfile.TemporaryDirectory() as folder:
-        env = environment(folder)
-        for name in ("FDR_DIR", "FDR_LIVE_DIR", "FDR_LIVE_FORCE"):
-            env.pop(name)
-        command = [FDR, "run", "--", *words(launcher, program, how)]
+        env = environment(folder, **OWN, FDR_DIR=None, FDR_LIVE_DIR=None, FDR_LIVE_FORCE=None)
+        command = [FDR, "run", "--", *two_ranks(names, program, how)]
         with subprocess.Popen(command, env=env, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               text=True) as job:
             if how == "hang":
@@ -103,30 +91,13 @@ def collected(launcher, program, how, verdict):
             bad.append(f"{what}: status {job.returncode}, output {out}")
 
 
-def main():
-    if not os.path.exists(FDR) or not os.path.exists(LIBRARY) or os.environ.get("FDR_SANITIZE"):
-        print("skipped: no fdr or no libfdr-mpi, or a sanitizer")
-        return 77
-    tried = 0
-    with tempfile.TemporaryDirectory() as work:
-        for cc, launcher in messages.LIBRARIES:
-            if not messages.there(cc) or not messages.there(launcher):
-                continue
-            program = os.path.join(work, cc)
-            source = os.path.join(messages.SOURCE, "tests/adapters/mpi/deaths.c")
-            subprocess.run([cc, "-g", "-w", "-o", program, source], check=True)
-            asked(launcher, program)
-            triggered(launcher, program)
-            collected(launcher, program, "segv", r"died of +SIGSEGV")
-            collected(launcher, program, "kill", r"rank 1\b")
-            collected(launcher, program, "hang", r"rank 1\b")
-            tried += 1
-    if not tried:
-        print("skipped: no MPI")
-        return 77
-    print("\n".join(bad))
-    return 1 if bad else 0
+def with_library(names, work):
+    program = compiled(names, "deaths.c", work)
+    asked(names, program)
+    triggered(names, program)
+    collected(names, program, "segv", r"died of +SIGSEGV")
+    collected(names, program, "kill", r"rank 1\b")
+    collected(names, program, "hang", r"rank 1\b")
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+with_each(with_library)
