@@ -35,26 +35,30 @@ def room(source):
     return os.path.splitext(os.path.basename(source))[0] if folder == "base" else os.path.basename(folder)
 
 
-def symbols(build, known, bad):
-    count = 0
+def objects(build):
+    """Object files of the libraries, and their sources."""
+    found = {}
     for place, _, files in os.walk(os.path.join(build, "CMakeFiles")):
-        for name in files:
-            match = re.search(r"fdr_obj_\w+\.dir/(.*)\.o$", os.path.join(place, name))
-            if not match or match.group(1).split("/")[0] not in LIBRARIES or not os.path.exists(match.group(1)):
-                continue
-            source = match.group(1)
-            listing = subprocess.run(
-                ["nm", "-g", "--defined-only", os.path.join(place, name)], check=True, capture_output=True, text=True
-            ).stdout
-            for symbol in (line.split()[-1] for line in listing.splitlines()):
-                count += 1
-                own = "fdri_" + room(source)
-                row = f"fdri_{os.path.basename(os.path.dirname(os.path.dirname(source)))}_{room(source)}"
-                if symbol in known | FOREIGN or symbol in (own, row) or symbol.startswith(own + "_"):
-                    continue
-                if room(source) != "pressure" and not symbol.startswith("__"):
-                    bad.append(f"{source}: {symbol} does not begin with {own}_")
-    return count
+        for path in (os.path.join(place, name) for name in files):
+            match = re.search(r"fdr_obj_\w+\.dir/(.*)\.o$", path)
+            if match and match.group(1).split("/")[0] in LIBRARIES and os.path.exists(match.group(1)):
+                found[path] = match.group(1)
+    return found
+
+
+def symbols(build, known, bad):
+    source_of = objects(build)
+    listing = subprocess.run(["nm", "-A", "-g", "--defined-only", *source_of], check=True, capture_output=True, text=True).stdout
+    for line in listing.splitlines():
+        path, _, rest = line.partition(":")
+        source, symbol = source_of[path], rest.split()[-1]
+        own = "fdri_" + room(source)
+        row = f"fdri_{os.path.basename(os.path.dirname(os.path.dirname(source)))}_{room(source)}"
+        if symbol in known | FOREIGN or symbol in (own, row) or symbol.startswith(own + "_"):
+            continue
+        if room(source) != "pressure" and not symbol.startswith("__"):
+            bad.append(f"{source}: {symbol} does not begin with {own}_")
+    return len(listing.splitlines())
 
 
 def headers(known, bad):
