@@ -46,16 +46,26 @@ def two_ranks(names, *command):
     return ranks(names, 2, *command)
 
 
+def installed():
+    return [n for n in LIBRARIES if there(n[0]) and there(n[1])]
+
+
+def in_turn(names, cases):
+    """Of cases that need to be tried with one MPI only, those of this one: the installed ones take turns."""
+    every = installed()
+    return cases[every.index(names)::len(every)]
+
+
 def with_each(test):
     """Calls test(names, folder for all it makes) with each installed MPI; ends the program."""
-    installed = [n for n in LIBRARIES if there(n[0]) and there(n[1])]
-    if os.environ.get("FDR_SANITIZE") or not installed or not os.path.exists(FDR):
+    every = installed()
+    if os.environ.get("FDR_SANITIZE") or not every or not os.path.exists(FDR):
         print("skipped: no MPI here, or with sanitizers")
         sys.exit(77)
     with tempfile.TemporaryDirectory() as work:
-        for names in installed:
+        for names in every:
             test(names, work)
     for line in bad:
         print(line)
-    print(f"{len(installed)} libraries, {len(bad)} complaints")
+    print(f"{len(every)} libraries, {len(bad)} complaints")
     sys.exit(1 if bad else 0)
