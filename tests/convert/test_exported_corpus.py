@@ -3,7 +3,7 @@
 # ctest: label=tools,corpus,slow timeout=300 excuse=OTF2,protoc,babeltrace2,corpus
 # Recorded streams of real programs, and the ranks of an MPI run, through each exporter and its consumer: OTF2's library,
 # otf2-print, protoc, babeltrace2, Python's csv module, pprof. Each sees the events of fdr dump, one by one, also of
-# recordings that gave events back. Of a stream these are the newest few thousand events.
+# recordings that gave events back. Of each program this is one stream, and of it the newest few thousand events.
 import glob
 import json
 import os
@@ -79,8 +79,8 @@ def ranks():
 if __name__ == "__main__":
     ranks()
     corpus = os.environ.get("FDR_CORPUS", f"{x.SOURCE}/../shared/corpus")
-    streams = sorted(glob.glob(f"{corpus}/*.evt.zst"))
-    for path in streams:
+    streams = {os.path.basename(path).split(".")[0]: path for path in sorted(glob.glob(f"{corpus}/*.evt.zst"))}
+    for path in streams.values():
         stream(path)
     if not streams:
         print(f"skipped: no corpus in {corpus} (FDR_CORPUS says where); the ranks were compared")
