@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=300
+# ctest: label=tools,slow timeout=300
 # Samples from a program to the output of each verb: fdr samples by every key, fdr stats --by path without events, fdr
 # export --to chrome and folded. By its own CPU clock the program spends three quarters of its time in one function, and
 # one quarter in another. The shares in the output must agree.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=300 excuse=MPI
+# ctest: label=tools,slow timeout=300 excuse=MPI
 """Every message and every collective of a program is recorded, with each installed MPI, on two ranks: number and bytes
 are those that the program counted itself. Linked and preloaded, from C, with threads, and Fortran 77, 90 and 2008;
 preloaded, the program prints what it prints alone. A program without MPI prints the same under the preloaded library,
