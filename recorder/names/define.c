@@ -23,6 +23,7 @@
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
 #include "recorder/names/names.h"
+#include "recorder/names/wanted_definition.h"
 #include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"
 #include "recorder/watch/watch.h"
@@ -30,10 +31,7 @@
 enum {
     NAME_MAX_BYTES = 4095,
     BLOCK_BYTES = 4096,
-    METRICS_MAX = 4096,
-    EVENTS_MAX = 256,
-    FILES_MAX = FDRI_CODEC_ID_MAX >> 4, /* the low bits of an id say the operation */
-    RANKS_MAX = 16 << 20                /* of a communicator: so no sum of sizes comes near 2^32 */
+    FILES_MAX = FDRI_CODEC_ID_MAX >> 4 /* the low bits of an id say the operation */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -44,23 +42,16 @@ static uint32_t index_log2, index_used;
 static uint64_t block_bytes; /* total size of all blocks of definitions */
 /* by kind: a saved definition found no room, so no new ids are given: they would differ from the saved ones */
 static bool out_of_ids[FDRI_ARENA_DEF_KINDS];
-static uint8_t metric_type[METRICS_MAX];
-static struct fdri_names_event_shape shapes[EVENTS_MAX];
-static uint32_t fields_most; /* largest number of fields of a type; set before the type's shape is published */
-struct held {
-    sigset_t mask;
-    int error; /* the program's errno */
-};
 
-static struct held enter_lock(void)
+static struct fdri_names_held enter_lock(void)
 {
-    struct held h = {.error = errno};
+    struct fdri_names_held h = {.error = errno};
     fdri_system_signals_block(&h.mask);
     fdri_thread_inside++;
     pthread_mutex_lock(&lock);
     return h;
 }
-static void leave_lock(const struct held *h)
+void fdri_names_leave_lock(const struct fdri_names_held *h)
 {
     pthread_mutex_unlock(&lock);
     fdri_thread_inside--;
@@ -70,42 +61,34 @@ static void leave_lock(const struct held *h)
 
 /* Takes the lock for a definition by the program. False, and the lock is free: nothing records. The switch is read
  * before the lock. A child for which no atfork handler ran has it off, and the lock may be held by a thread of the
- * parent. It is read again under the lock: if it is on, the recording cannot end before leave_lock
- * (fdri_names_define_end). */
-static bool enter_on(struct held *h)
+ * parent. It is read again under the lock: if it is on, the recording cannot end before
+ * fdri_names_leave_lock (fdri_names_define_end). */
+bool fdri_names_enter_on(struct fdri_names_held *h)
 {
     if (!fdri_atomic_load_relaxed(&fdr_switch_.on)) return false;
     *h = enter_lock();
     if (fdri_atomic_load_relaxed(&fdr_switch_.on)) return true;
-    leave_lock(h);
+    fdri_names_leave_lock(h);
     return false;
 }
 
-static uint64_t hash_text(uint64_t h, const char *s, size_t n)
+uint64_t fdri_names_hash_text(uint64_t h, const char *s, size_t n)
 {
     for (size_t i = 0; i < n; i++) h = (h ^ (uint8_t)s[i]) * 0x100000001B3u;
     return h ^ h >> 29;
 }
 
-struct wanted {
-    uint16_t kind;
-    const char *name, *file;
-    size_t name_bytes, file_bytes;
-    uint32_t line;
-    uint64_t value, value2;
-};
-
-static uint64_t hash_of(const struct wanted *w)
+static uint64_t hash_of(const struct fdri_names_wanted *w)
 {
     uint64_t h = 0xCBF29CE484222325u ^ w->kind ^ (uint64_t)w->line << 8;
-    h = hash_text(h, w->name, w->name_bytes);
-    h = hash_text(h, w->file, w->file_bytes);
-    return hash_text(h, (const char *)&w->value, 8) * 0x9E3779B97F4A7C15u;
+    h = fdri_names_hash_text(h, w->name, w->name_bytes);
+    h = fdri_names_hash_text(h, w->file, w->file_bytes);
+    return fdri_names_hash_text(h, (const char *)&w->value, 8) * 0x9E3779B97F4A7C15u;
 }
 
 static const char *text_of(const struct fdri_arena_def *d) { return (const char *)(d + 1); }
 
-static bool same_definition(const struct fdri_arena_def *d, const struct wanted *w)
+static bool same_definition(const struct fdri_arena_def *d, const struct fdri_names_wanted *w)
 {
     return d->kind == w->kind && d->line == w->line && d->value == w->value &&
            d->value2 == w->value2 && /* of regions the module: addresses are reused */
@@ -114,14 +97,15 @@ static bool same_definition(const struct fdri_arena_def *d, const struct wanted 
            !memcmp(text_of(d) + w->name_bytes + 1, w->file, w->file_bytes);
 }
 
-static struct wanted wanted_of(const struct fdri_arena_def *d)
+static struct fdri_names_wanted wanted_of(const struct fdri_arena_def *d)
 {
-    return (struct wanted){d->kind,  text_of(d), text_of(d) + d->name_bytes + 1, d->name_bytes, d->file_bytes, d->line,
-                           d->value, d->value2};
+    return (struct fdri_names_wanted){d->kind,       text_of(d),    text_of(d) + d->name_bytes + 1,
+                                      d->name_bytes, d->file_bytes, d->line,
+                                      d->value,      d->value2};
 }
 
 /* The index entry of w, or the free entry where it belongs. The index has a free entry. */
-static uint32_t *find(const struct wanted *w)
+static uint32_t *find(const struct fdri_names_wanted *w)
 {
     uint32_t mask = (1u << index_log2) - 1, i = (uint32_t)(hash_of(w) >> (64 - index_log2));
     for (; index_off[i]; i = (i + 1) & mask)
@@ -143,7 +127,7 @@ static bool grow_index(void)
     if (wider == MAP_FAILED) return index_off && index_used < (1u << index_log2) - 1;
     for (uint32_t i = 0; index_off && i < 1u << index_log2; i++) {
         if (!index_off[i]) continue;
-        const struct wanted known = wanted_of(fdri_bins_at(&fdri_life_recording.arena, index_off[i]));
+        const struct fdri_names_wanted known = wanted_of(fdri_bins_at(&fdri_life_recording.arena, index_off[i]));
         uint32_t j = (uint32_t)(hash_of(&known) >> (64 - log2));
         while (wider[j]) j = (j + 1) & mask;
         wider[j] = index_off[i];
@@ -186,14 +170,14 @@ static struct fdri_arena_def *append(uint32_t bytes, struct fdri_arena_defs_bloc
 
 static uint32_t max_of_kind(uint32_t kind)
 {
-    return kind == FDRI_ARENA_DEF_METRIC  ? METRICS_MAX - 1
-           : kind == FDRI_ARENA_DEF_EVENT ? EVENTS_MAX - 1
+    return kind == FDRI_ARENA_DEF_METRIC  ? FDRI_NAMES_METRICS_MAX - 1
+           : kind == FDRI_ARENA_DEF_EVENT ? FDRI_NAMES_EVENTS_MAX - 1
            : kind == FDRI_ARENA_DEF_FILE  ? FILES_MAX - 1
                                           : FDRI_CODEC_ID_MAX;
 }
 
 /* One message for each reason. */
-static void report_lost(const struct wanted *w, bool indexed)
+static void report_lost(const struct fdri_names_wanted *w, bool indexed)
 {
     static unsigned said_full, said_most, said_index;
     uint32_t most = max_of_kind(w->kind);
@@ -214,7 +198,7 @@ static void report_lost(const struct wanted *w, bool indexed)
 }
 
 /* Appends a record with the next id of its kind; returns its offset, 0: no room. */
-static uint32_t write_def(const struct wanted *w, const void *payload, uint32_t payload_bytes)
+static uint32_t write_def(const struct fdri_names_wanted *w, const void *payload, uint32_t payload_bytes)
 {
     struct fdri_arena_superblock *s = fdri_life_recording.arena.super;
     uint32_t text = (uint32_t)fdri_bits_align_up(w->name_bytes + w->file_bytes + 2, 8);
@@ -242,17 +226,17 @@ static uint32_t write_def(const struct wanted *w, const void *payload, uint32_t 
     return (uint32_t)((uint8_t *)d - fdri_life_recording.arena.base);
 }
 
-/* Functions from here to define() need the lock. */
+/* Functions from here to fdri_names_define_wanted() need the lock. */
 
 /* The index entry of w, or a free one for it. NULL: w is not defined, and the index cannot grow. */
-static uint32_t *place_of(const struct wanted *w)
+static uint32_t *place_of(const struct fdri_names_wanted *w)
 {
     uint32_t *slot = index_off ? find(w) : NULL;
     if (slot && (*slot || index_used < (1u << index_log2) * 3 / 4)) return slot;
     return grow_index() ? find(w) : NULL;
 }
 
-static uint32_t find_or_write(const struct wanted *w, const void *payload, uint32_t payload_bytes)
+uint32_t fdri_names_find_or_write(const struct fdri_names_wanted *w, const void *payload, uint32_t payload_bytes)
 {
     uint32_t *slot = place_of(w);
     if (slot && *slot) return ((struct fdri_arena_def *)fdri_bins_at(&fdri_life_recording.arena, *slot))->id;
@@ -267,19 +251,20 @@ static uint32_t find_or_write(const struct wanted *w, const void *payload, uint3
     return ((struct fdri_arena_def *)fdri_bins_at(&fdri_life_recording.arena, off))->id;
 }
 
-static struct wanted wanted_as(enum fdri_arena_def_kind kind, const char *name, const char *file)
+struct fdri_names_wanted fdri_names_wanted_as(enum fdri_arena_def_kind kind, const char *name, const char *file)
 {
-    struct wanted w = {.kind = (uint16_t)kind, .name = name ? name : "", .file = file ? file : ""};
+    struct fdri_names_wanted w = {.kind = (uint16_t)kind, .name = name ? name : "", .file = file ? file : ""};
     w.name_bytes = strnlen(w.name, NAME_MAX_BYTES);
     w.file_bytes = strnlen(w.file, NAME_MAX_BYTES);
     return w;
 }
 
-static uint32_t defined(enum fdri_arena_def_kind kind) { return fdri_life_recording.arena.super->def_count[kind]; }
+uint32_t fdri_names_defined(enum fdri_arena_def_kind kind) { return fdri_life_recording.arena.super->def_count[kind]; }
 
-static uint32_t define(const struct wanted *w, const void *payload, uint32_t payload_bytes)
+uint32_t fdri_names_define_wanted(const struct fdri_names_wanted *w, const void *payload, uint32_t payload_bytes)
 {
-    uint32_t before = defined((enum fdri_arena_def_kind)w->kind), id = find_or_write(w, payload, payload_bytes);
+    uint32_t before = fdri_names_defined((enum fdri_arena_def_kind)w->kind),
+             id = fdri_names_find_or_write(w, payload, payload_bytes);
     if (id > before && w->name_bytes)
         fdri_watch_define((enum fdri_arena_def_kind)w->kind, id, w->name, payload, payload_bytes);
     return id;
@@ -288,13 +273,13 @@ static uint32_t define(const struct wanted *w, const void *payload, uint32_t pay
 uint32_t fdri_names_define(enum fdri_arena_def_kind kind, const char *name, const char *file, uint32_t line,
                            uint64_t value, uint64_t value2, const void *payload, uint32_t payload_bytes)
 {
-    struct wanted w = wanted_as(kind, name, file);
+    struct fdri_names_wanted w = fdri_names_wanted_as(kind, name, file);
     w.line = line;
     w.value = value;
     w.value2 = value2;
-    struct held h = enter_lock();
-    uint32_t id = fdri_life_recording.running ? define(&w, payload, payload_bytes) : 0;
-    leave_lock(&h);
+    struct fdri_names_held h = enter_lock();
+    uint32_t id = fdri_life_recording.running ? fdri_names_define_wanted(&w, payload, payload_bytes) : 0;
+    fdri_names_leave_lock(&h);
     return id;
 }
 
@@ -327,14 +312,14 @@ static void watch_names(uint32_t region, const struct fdri_names_called *called)
 
 uint32_t fdri_names_define_function(uint64_t address, uint32_t module, const struct fdri_names_called *called)
 {
-    struct wanted w = wanted_as(FDRI_ARENA_DEF_REGION, "", "");
+    struct fdri_names_wanted w = fdri_names_wanted_as(FDRI_ARENA_DEF_REGION, "", "");
     w.value = address;
     w.value2 = module;
-    struct held h = enter_lock();
-    uint32_t id = fdri_life_recording.running ? define(&w, NULL, 0) : 0;
+    struct fdri_names_held h = enter_lock();
+    uint32_t id = fdri_life_recording.running ? fdri_names_define_wanted(&w, NULL, 0) : 0;
     if (id) fdri_names_rules_define(id, called, "", true);
     if (id) watch_names(id, called);
-    leave_lock(&h);
+    fdri_names_leave_lock(&h);
     return id;
 }
 
@@ -388,10 +373,10 @@ void fdri_names_define_save(void)
 
 void fdri_names_define_end(void)
 {
-    struct held h = enter_lock();
+    struct fdri_names_held h = enter_lock();
     fdri_names_define_save();
     fdri_atomic_store_relaxed(&fdri_life_recording.running, false); /* no definition after this */
-    leave_lock(&h);
+    fdri_names_leave_lock(&h);
 }
 
 /* Stores a saved definition that does not fit with a shortened name, so that the following ones get their old ids. If
@@ -399,7 +384,7 @@ void fdri_names_define_end(void)
 static void define_cut(const struct fdri_arena_def *d)
 {
     char name[40] = "";
-    struct wanted w = {.kind = d->kind, .name = name, .file = "", .value = d->value};
+    struct fdri_names_wanted w = {.kind = d->kind, .name = name, .file = "", .value = d->value};
     w.name_bytes = fdri_bits_min(d->name_bytes, sizeof name - 4);
     memcpy(name, text_of(d), w.name_bytes);
     if (w.name_bytes < d->name_bytes) memcpy(name + w.name_bytes, "...", 3), w.name_bytes += 3;
@@ -408,19 +393,20 @@ static void define_cut(const struct fdri_arena_def *d)
 
 static void define_again(const struct fdri_arena_def *d)
 {
-    const struct wanted w = wanted_of(d);
-    uint32_t id = define(&w, w.name + fdri_bits_align_up(d->name_bytes + d->file_bytes + 2u, 8), d->payload_bytes);
+    const struct fdri_names_wanted w = wanted_of(d);
+    uint32_t id = fdri_names_define_wanted(&w, w.name + fdri_bits_align_up(d->name_bytes + d->file_bytes + 2u, 8),
+                                           d->payload_bytes);
     /* rules may have changed; a code address is matched with them at its next first call */
     const struct fdri_names_called called = {.count = 1, .name = {w.name}};
     if (d->kind == FDRI_ARENA_DEF_REGION && !d->value && id) fdri_names_rules_define(id, &called, w.file, false);
     if (id != d->id) define_cut(d);
-    out_of_ids[d->kind] = defined((enum fdri_arena_def_kind)d->kind) < d->id;
+    out_of_ids[d->kind] = fdri_names_defined((enum fdri_arena_def_kind)d->kind) < d->id;
 }
 
 /* The lock is held throughout: a new definition in between would take the id of a saved one. */
 void fdri_names_define_reset(void)
 {
-    struct held h = enter_lock();
+    struct fdri_names_held h = enter_lock();
     drop_index();
     index_log2 = index_used = 0;
     block_bytes = 0;
@@ -431,7 +417,7 @@ void fdri_names_define_reset(void)
         at += d->bytes;
     }
     fdri_atomic_store_relaxed(&fdri_life_recording.running, true);
-    leave_lock(&h);
+    fdri_names_leave_lock(&h);
 }
 
 void fdri_names_define_fork(int phase)
@@ -439,173 +425,4 @@ void fdri_names_define_fork(int phase)
     if (phase == 3) pthread_mutex_init(&lock, NULL);
     else if (phase == 0) pthread_mutex_lock(&lock);
     else pthread_mutex_unlock(&lock);
-}
-
-/* ---- the kinds ---- */
-
-fdr_region fdr_region_define(const char *name, const char *file, unsigned line)
-{
-    struct wanted w = wanted_as(FDRI_ARENA_DEF_REGION, name, file);
-    struct held h;
-    w.line = line;
-    if (!enter_on(&h)) return 0;
-    fdr_region id = define(&w, NULL, 0);
-    const struct fdri_names_called called = {.count = 1, .name = {w.name}};
-    if (id) fdri_names_rules_define(id, &called, w.file, false);
-    leave_lock(&h);
-    return id;
-}
-
-fdr_metric_id fdr_metric_define(const char *name, const char *unit, enum fdr_type type, enum fdr_metric_kind kind)
-{
-    static const uint8_t wide[] = {FDRI_ARENA_VALUE_U64, FDRI_ARENA_VALUE_I64, FDRI_ARENA_VALUE_F64,
-                                   FDRI_ARENA_VALUE_U64, FDRI_ARENA_VALUE_I64, FDRI_ARENA_VALUE_F64};
-    uint8_t stored = (unsigned)type < sizeof wide ? wide[type] : FDRI_ARENA_VALUE_U64;
-    struct wanted w = wanted_as(FDRI_ARENA_DEF_METRIC, name, unit);
-    struct held h;
-    w.line = kind == FDR_METRIC_COUNTER;
-    w.value = stored;
-    if (!enter_on(&h)) return 0;
-    uint32_t id = define(&w, NULL, 0);
-    if (id) fdri_atomic_store_relaxed(&metric_type[id], stored);
-    leave_lock(&h);
-    return id;
-}
-uint32_t fdri_names_metric_type(uint32_t metric)
-{
-    return metric < METRICS_MAX ? fdri_atomic_load_relaxed(&metric_type[metric]) : FDRI_ARENA_VALUE_U64;
-}
-
-/* A definition that is no more than a name. */
-static uint32_t define_name(enum fdri_arena_def_kind kind, const char *name)
-{
-    const struct wanted w = wanted_as(kind, name, "");
-    struct held h;
-    if (!enter_on(&h)) return 0;
-    uint32_t id = define(&w, NULL, 0);
-    leave_lock(&h);
-    return id;
-}
-
-fdr_marker_id fdr_marker_define(const char *name) { return define_name(FDRI_ARENA_DEF_MARKER, name); }
-fdr_io_file fdr_io_file_define(const char *name) { return define_name(FDRI_ARENA_DEF_FILE, name); }
-
-/* ---- later names ---- */
-
-static void rename_definition(enum fdri_arena_def_kind kind, uint32_t id, const char *name, const char *file,
-                              uint32_t line)
-{
-    struct wanted w = wanted_as(FDRI_ARENA_DEF_RENAMED, name, file);
-    struct held h;
-    w.line = line;
-    w.value = id;
-    w.value2 = kind;
-    if (!id || !enter_on(&h)) return;
-    if (id <= defined(kind)) find_or_write(&w, NULL, 0);
-    leave_lock(&h);
-}
-
-void fdr_region_rename(fdr_region region, const char *name, const char *file, unsigned line)
-{
-    rename_definition(FDRI_ARENA_DEF_REGION, region, name, file, line);
-}
-void fdr_metric_rename(fdr_metric_id metric, const char *name, const char *unit)
-{
-    rename_definition(FDRI_ARENA_DEF_METRIC, metric, name, unit, 0);
-}
-void fdr_marker_rename(fdr_marker_id marker, const char *name)
-{
-    rename_definition(FDRI_ARENA_DEF_MARKER, marker, name, "", 0);
-}
-
-static fdr_comm_id refuse_group(const char *name, size_t size)
-{
-    static unsigned said;
-    struct held h;
-    if (!enter_on(&h)) return 0;
-    fdri_atomic_add_relaxed(&fdri_life_recording.arena.super->lost_definitions, 1u);
-    if (fdri_text_once(&said))
-        fdri_text_message(
-            "communicator '%.80s' is not defined: it has %zu ranks, more than %d; its events are recorded as the "
-            "world's",
-            name ? name : "", size, RANKS_MAX);
-    leave_lock(&h);
-    return 0;
-}
-
-fdr_comm_id fdr_comm_define(const char *name, const uint32_t *world_ranks, size_t size)
-{
-    return fdr_comm_define_as(name, world_ranks, size, 0);
-}
-
-fdr_comm_id fdr_comm_define_as(const char *name, const uint32_t *world_ranks, size_t size, uint64_t identity)
-{
-    if (!world_ranks) size = 0;
-    struct wanted w = wanted_as(FDRI_ARENA_DEF_COMM, name, "");
-    struct held h;
-    if (size > RANKS_MAX) return refuse_group(name, size);
-    w.line = (uint32_t)size;
-    w.value = hash_text(1, (const char *)world_ranks, size * 4); /* groups of one name with other ranks differ */
-    w.value2 = identity;
-    if (!enter_on(&h)) return 0;
-    uint32_t id = define(&w, world_ranks, (uint32_t)size * 4);
-    leave_lock(&h);
-    return id;
-}
-
-/* Called once for each type; from then on its events may be recorded. */
-static void publish_shape(struct fdri_names_event_shape *to, const struct fdri_names_event_shape *shape)
-{
-    memcpy(to->type, shape->type, sizeof to->type);
-    memcpy(to->offset, shape->offset, sizeof to->offset);
-    fdri_atomic_store_release(&to->count, shape->count); /* R:shape */
-}
-
-fdr_event_type fdr_event_define(const char *name, const struct fdr_field *fields, size_t count)
-{
-    struct fdri_arena_def_field described[FDRI_CODEC_FIELDS_MAX];
-    struct fdri_names_event_shape shape = {0};
-    static const uint8_t wide[] = {FDRI_ARENA_VALUE_U64, FDRI_ARENA_VALUE_I64, FDRI_ARENA_VALUE_F64,
-                                   FDRI_ARENA_VALUE_U64, FDRI_ARENA_VALUE_I64, FDRI_ARENA_VALUE_F64};
-    if (!fdri_atomic_load_relaxed(&fdr_switch_.on)) return 0;
-    if (!fields) count = 0;
-    size_t given = count;
-    count = fdri_bits_min(count, FDRI_CODEC_FIELDS_MAX);
-    memset(described, 0, sizeof described);
-    for (size_t i = 0; i < count; i++) {
-        if ((unsigned)fields[i].type >= sizeof wide || fields[i].offset > UINT16_MAX) {
-            static unsigned said;
-            if (fdri_text_once(&said))
-                fdri_text_message(
-                    "event '%.60s': field %zu: type %d or offset %zu is not possible; the event is not defined",
-                    name ? name : "", i, (int)fields[i].type, fields[i].offset);
-            return 0;
-        }
-        described[i].type = wide[fields[i].type];
-        strncpy(described[i].name, fields[i].name ? fields[i].name : "", sizeof described[i].name - 1);
-        described[i].name_bytes = (uint16_t)strlen(described[i].name);
-        shape.type[i] = (uint8_t)fields[i].type;
-        shape.offset[i] = (uint16_t)fields[i].offset;
-    }
-    shape.count = (uint8_t)count;
-    /* offsets of the fields count: two structures of one name are two event types */
-    struct wanted w = wanted_as(FDRI_ARENA_DEF_EVENT, name, "");
-    struct held h;
-    w.line = (uint32_t)count;
-    w.value = hash_text(hash_text(2, (const char *)described, count * sizeof *described), (const char *)&shape,
-                        sizeof shape);
-    if (!enter_on(&h)) return 0;
-    uint32_t before = defined(FDRI_ARENA_DEF_EVENT);
-    uint32_t id = define(&w, described, (uint32_t)(count * sizeof *described));
-    if (count > fdri_names_event_fields()) fdri_atomic_store_relaxed(&fields_most, (uint32_t)count);
-    if (id > before) publish_shape(&shapes[id], &shape);
-    leave_lock(&h);
-    if (id > before && given > count)
-        fdri_text_message("event '%.60s' has %zu fields; the first %zu are recorded", w.name, given, count);
-    return id;
-}
-uint32_t fdri_names_event_fields(void) { return fdri_atomic_load_relaxed(&fields_most); }
-const struct fdri_names_event_shape *fdri_names_event_shape(uint32_t type)
-{
-    return type && type < EVENTS_MAX ? &shapes[type] : NULL;
 }

@@ -2,6 +2,7 @@
 /* Names: definitions, code addresses, modules, rules, notes.
  *
  *   define.c            definitions in the arena       address_region.c    code address to region
+ *   definition_kinds.c  those that programs make       wanted_definition.h what both of them know
  *   address_cache.c     the same, for each thread      loaded_modules.c    where code lies
  *   module_symbols.c    names of code addresses        filter_rules.c      include and exclude rules
  *   demangle_worth.c    names that patterns may match  mutes.c             regions that the governor muted
