@@ -162,6 +162,18 @@ x.check(sum(r[1] for r in rows) == len(calls_of(one)), "a join of calls and regi
 rows = table("select l.name, count(*) from calls c, locations l on l.id = c.location group by l.name order by 1", one)
 x.check([r[0] for r in rows] == ["first", 'second "2"'], "a join of calls and locations", rows)
 x.check(table("select * from calls", empty) == [], "an empty recording has no calls")
+# ordinals that came later, as many as fill the array for them
+later = x.compiled("""#include <fdr/fdr.h>
+#include <stdio.h>
+int main(void)
+{
+    fdr_init(NULL);
+    for (unsigned i = 0; i < 64; i++) fdr_message_recv_open(1, 7, 0, 8, i + 1);
+    for (unsigned i = 0; i < 64; i++) fdr_message_resolve(i + 1, 100 + i);
+    fdr_snapshot("now");
+    puts(fdr_last_snapshot());
+}""", "later")
+x.check(table("select count(*), min(ordinal), max(ordinal) from messages", x.record(later)) == [(64, 100, 163)], "64 later ordinals")
 x.check(table("select damage is null from recordings", one, all_["damaged"]) == [(1,), (0,)], "damage")
 done = x.tool("sql", all_["damaged"], "select damage from recordings")  # decodes all: some calls may be whole
 x.check(done.returncode == 1 and len(done.stderr.splitlines()) == 1, "damage is one line, and the exit status", done.stderr)

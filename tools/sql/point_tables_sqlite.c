@@ -47,12 +47,13 @@ static void find_ordinals(struct sql_cursor *c)
         if (e.kind != FDR_RESOLVE || e.field_count < 2) continue;
         if (c->ordinals == room) {
             struct sql_ordinal *more = realloc(c->ordinal, (room = room ? room * 2 : 64) * sizeof *more);
+            c->no_memory |= !more;
             if (!more) break;
             c->ordinal = more;
         }
         c->ordinal[c->ordinals++] = (struct sql_ordinal){e.field[0], e.field[1]};
     }
-    c->no_memory |= !iter || (c->ordinals == room && room);
+    c->no_memory |= !iter;
     fdr_iter_close(iter);
     if (c->ordinals) qsort(c->ordinal, c->ordinals, sizeof *c->ordinal, by_token);
 }
