@@ -40,12 +40,20 @@ static OTF2_ErrorCode submit_two(OTF2_EvtWriter *writer, OTF2_AttributeList *lis
 
 /* ---- calls ---- */
 
+/* The id of a region that this thread can record at once; 0: the event goes the usual way. */
+static fdr_region region_at_once(const struct fdri_otf2_writer *w, const OTF2_AttributeList *list,
+                                 OTF2_RegionRef region)
+{
+    bool mine = fdri_otf2_mine == w && !w->queue && !list; /* a queue: another thread has written, too */
+    return mine ? fdri_otf2_refs_get(&w->archive->regions, region) : 0;
+}
+
 OTF2_ErrorCode OTF2_EvtWriter_Enter(OTF2_EvtWriter *writer, OTF2_AttributeList *list, OTF2_TimeStamp time,
                                     OTF2_RegionRef region)
 {
     struct fdri_otf2_writer *w = OF(writer);
     if (w->real) return FDRI_OTF2_REAL(OTF2_EvtWriter_Enter)(w->real, list, time, region);
-    fdr_region id = fdri_otf2_mine == w && !list ? fdri_otf2_refs_get(&w->archive->regions, region) : 0;
+    fdr_region id = region_at_once(w, list, region);
     w->open++;
     if (!id) return submit(writer, list, EVENT(Enter, region));
     fdr_enter_at(id, time);
@@ -58,7 +66,7 @@ OTF2_ErrorCode OTF2_EvtWriter_Leave(OTF2_EvtWriter *writer, OTF2_AttributeList *
 {
     struct fdri_otf2_writer *w = OF(writer);
     if (w->real) return FDRI_OTF2_REAL(OTF2_EvtWriter_Leave)(w->real, list, time, region);
-    fdr_region id = fdri_otf2_mine == w && !list ? fdri_otf2_refs_get(&w->archive->regions, region) : 0;
+    fdr_region id = region_at_once(w, list, region);
     w->open -= w->open > 0;
     if (!id) return submit(writer, list, EVENT(Leave, region));
     fdr_leave_at(id, time);

@@ -318,28 +318,39 @@ static void write_event(struct back *b, const struct fdr_read_event *e)
 
 /* ---- one location ---- */
 
-static const struct fdr_location_info *location_of(const struct back *b, const struct fdri_otf2_writer *w)
+/* The recording's locations of a writer: that of the thread which wrote first, then that of the queue. */
+enum { LOCATIONS = 2 };
+static size_t locations_of(const struct back *b, const struct fdri_otf2_writer *w, uint32_t *id)
 {
-    for (size_t i = fdr_location_count(b->file); i-- > 0;)
-        if (!strcmp(fdr_location_info(b->file, i)->name, w->name)) return fdr_location_info(b->file, i);
-    return NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < fdr_location_count(b->file) && count < LOCATIONS; i++)
+        if (!strcmp(fdr_location_info(b->file, i)->name, w->name)) id[count++] = fdr_location_info(b->file, i)->id;
+    return count;
 }
 
-static bool is_whole(const struct back *b, uint32_t location)
+static const struct fdr_location_info *location_of(const struct back *b, uint32_t id)
+{
+    size_t i = 0;
+    while (fdr_location_info(b->file, i)->id != id) i++;
+    return fdr_location_info(b->file, i);
+}
+
+static bool is_whole(const struct back *b, const uint32_t *location, size_t count)
 {
     const struct fdr_ledger_row *row;
     for (size_t i = 0, n = fdr_ledger(b->file, &row); i < n; i++)
-        if (row[i].location == location && row[i].kept != row[i].presented) return false;
+        for (size_t k = 0; k < count; k++)
+            if (row[i].location == location[k] && row[i].kept != row[i].presented) return false;
     return true;
 }
 
-static void write_events(struct back *b, const struct fdri_otf2_writer *w, const struct fdr_location_info *l)
+static void write_events(struct back *b, const struct fdri_otf2_writer *w, const uint32_t *location, size_t count)
 {
-    const uint32_t location = l->id;
-    const struct fdr_select select = {.locations = &location, .location_count = 1};
+    const struct fdr_select select = {.locations = location, .location_count = count};
+    const struct fdr_location_info *l = location_of(b, location[count - 1]);
     struct fdr_iter *iter = fdr_iter_open(b->file, &select);
     struct fdr_read_event e;
-    b->whole = is_whole(b, location);
+    b->whole = is_whole(b, location, count);
     b->left_open = l->live ? 0 : w->open;
     b->ended_ns = l->to_ns;
     b->of = b->request_what = b->collectives = b->contexts = 0;
@@ -352,10 +363,11 @@ static void write_events(struct back *b, const struct fdri_otf2_writer *w, const
 
 static void write_location(struct back *b, struct fdri_otf2_writer *w)
 {
-    const struct fdr_location_info *l = location_of(b, w);
+    uint32_t location[LOCATIONS];
+    size_t count = locations_of(b, w, location);
     b->out = FDRI_OTF2_REAL(OTF2_Archive_GetEvtWriter)(b->archive->real, w->location);
     if (!b->out) return;
-    if (l) write_events(b, w, l);
+    if (count) write_events(b, w, location, count);
     FDRI_OTF2_REAL(OTF2_EvtWriter_GetNumberOfEvents)(b->out, &w->events_there);
     FDRI_OTF2_REAL(OTF2_Archive_CloseEvtWriter)(b->archive->real, b->out);
 }

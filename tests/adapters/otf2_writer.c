@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A program that writes an OTF2 archive with OTF2's own functions, for test_otf2_writer.py: all events, attributes,
  * metrics, several locations by one thread and by several, definitions at the end.
- *   otf2_writer DIRECTORY MODE [ROUNDS]     mode: every, threads, turns, two, loops, killed */
+ *   otf2_writer DIRECTORY MODE [ROUNDS]     mode: every, threads, turns, handed, two, loops, killed */
 #include <otf2/OTF2_Pthread_Locks.h>
 #include <otf2/otf2.h>
 #include <pthread.h>
@@ -208,6 +208,29 @@ static void turns(void)
     for (unsigned i = 0; i < LOCATIONS; i++) close_writer(w[i], i, t[i]);
 }
 
+/* Two threads write to one location, one after the other. */
+struct handed {
+    OTF2_EvtWriter *writer;
+    uint64_t time;
+};
+static void *goes_on(void *handed)
+{
+    struct handed *h = handed;
+    h->time = loops(h->writer, h->time);
+    return NULL;
+}
+
+static void handed(void)
+{
+    struct handed h = {.writer = OTF2_Archive_GetEvtWriter(archive, 0)};
+    pthread_t t;
+    goes_on(&h);
+    pthread_create(&t, NULL, goes_on, &h);
+    pthread_join(t, NULL);
+    goes_on(&h);
+    close_writer(h.writer, 0, h.time);
+}
+
 /* ---- definitions ---- */
 
 static bool is_second; /* the archive whose definitions are written: its first region has another name */
@@ -335,6 +358,7 @@ int main(int count, char **argument)
     }
     if (!strcmp(mode, "threads")) threads();
     else if (!strcmp(mode, "turns")) turns();
+    else if (!strcmp(mode, "handed")) handed();
     else {
         OTF2_EvtWriter *w = OTF2_Archive_GetEvtWriter(archive, 0);
         close_writer(w, 0, !strcmp(mode, "loops") ? loops(w, 0) : every(w, 0));

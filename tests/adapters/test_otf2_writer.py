@@ -138,11 +138,11 @@ def main():
     try:
         program = compiled(work, "writer")
         own = {}
-        for mode in ("every", "threads", "turns"):
+        for mode in ("every", "threads", "turns", "handed"):
             run(work, program, f"own-{mode}", mode, preload=False)
             for option in ((), ("-G",)):
                 own[mode, option] = shown(work, f"own-{mode}", *option)
-        whole(work, own, program, "preloaded", True, "every", "threads", "turns", FDR_OTF2_ARCHIVE="1")
+        whole(work, own, program, "preloaded", True, "every", "threads", "turns", "handed", FDR_OTF2_ARCHIVE="1")
         whole(work, own, program, "switched-off", True, "threads", FDR_ENABLE="0")
         linked = compiled(work, "linked", f"-L{BUILD}/lib", f"-Wl,-rpath,{BUILD}/lib", "-Wl,--no-as-needed", "-lfdr-otf2")
         whole(work, own, linked, "linked", False, "turns", FDR_OTF2_ARCHIVE="1", FDR_ARENA="anonymous")
