@@ -203,7 +203,7 @@ size_t newest_own_events(struct fdr_file *file, uint32_t location, uint64_t unti
 
 /* ---- the first death -------------------------------------------------------------------------------------------- */
 
-static bool is_request(int number) { return number == SIGTERM || number == SIGINT || number == SIGXCPU; }
+bool is_request_to_end(int number) { return number == SIGTERM || number == SIGINT || number == SIGXCPU; }
 
 /* Sets its kind and its time. */
 static void classify_death(struct death *d)
@@ -212,7 +212,7 @@ static void classify_death(struct death *d)
     d->realtime_ns = (i->alive_ns > i->last_ns ? i->alive_ns : i->last_ns) + (uint64_t)i->realtime_offset_ns;
     if (d->realtime_ns < i->created_realtime_ns) d->realtime_ns = i->created_realtime_ns; /* no event in the file */
     if (i->has_cause) {
-        d->kind = is_request(i->cause_signal) ? BY_REQUEST : BY_FAULT;
+        d->kind = is_request_to_end(i->cause_signal) ? BY_REQUEST : BY_FAULT;
         d->realtime_ns = i->cause_realtime_ns ? i->cause_realtime_ns
                                               : i->cause_time_ns + (uint64_t)i->realtime_offset_ns;
     } else if (i->reason[0] || strcmp(i->state, "recording")) {

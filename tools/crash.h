@@ -41,6 +41,8 @@ bool is_without_stack(const struct fdr_file *file, const struct fdr_location_inf
 const char *describe_cause(const struct fdr_file *file, const struct fdr_crash_cause_info *cause, char *text,
                            size_t bytes);
 struct fdr_crash_cause_info main_cause(const struct fdr_file *file);
+/* SIGTERM and the like: others asked the process to end. */
+bool is_request_to_end(int signal);
 /* True if the exception that the bundle names was being handled when abort() was called. False: it was not caught, or
  * the stack does not show it. */
 bool exception_was_caught(struct fdr_file *file);

@@ -222,10 +222,8 @@ int verb_run(int argc, char **argv)
         "Runs a program and waits. If it is killed, its recording is copied out of the live directory, with its exit "
         "status or signal. The copy also has the number of processes that the kernel killed meanwhile for want of "
         "memory; `fdr info` shows both. Of mpirun, mpiexec, srun and the like all ranks leave their files in one "
-        "folder, and "
-        "the verdict of fdr crash or fdr hang is printed. Signals are passed on to the program; this command ends with "
-        "its exit status "
-        "or signal.",
+        "folder, and the verdict of fdr crash or fdr hang is printed. Signals are passed on to the program; this "
+        "command ends with its exit status or signal.",
         NULL,
         NULL,
         NULL};

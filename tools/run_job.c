@@ -4,8 +4,6 @@
 #include "tools/run_job.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +12,7 @@
 
 #include "tools/common/found_recordings.h"
 #include "tools/common/verbs.h"
+#include "tools/crash.h"
 
 bool is_job_launcher(const char *command)
 {
@@ -39,20 +38,16 @@ bool job_folder(const char *out, char *path, size_t bytes)
     return fits && setenv("FDR_DIR", path, 1) == 0;
 }
 
-/* When the process died of a fault or by a bad exit, ns since 1970; UINT64_MAX: it did not. */
-static uint64_t fault_of(const char *path)
+/* It died of a fault, or by a bad exit. */
+static bool died_by_itself(const char *path)
 {
-    static const int asked[] = {SIGTERM, SIGINT, SIGXCPU};
     struct fdr_file *file = NULL;
-    uint64_t when = UINT64_MAX;
     fdr_file_open(path, &file, NULL, 0);
-    if (!file) return when;
+    if (!file) return false;
     const struct fdr_file_info *i = fdr_file_info(file);
-    bool fault = i->has_cause && strcmp(i->state, "crashed") == 0;
-    for (size_t n = 0; n < sizeof asked / sizeof *asked; n++) fault &= i->cause_signal != asked[n];
-    if (fault) when = i->cause_realtime_ns;
+    bool died = i->has_cause && !is_request_to_end(i->cause_signal) && strcmp(i->state, "crashed") == 0;
     fdr_file_close(file);
-    return when;
+    return died;
 }
 
 /* Runs a verb with its output on standard error: standard output is the program's. */
@@ -70,15 +65,12 @@ static void say(int (*verb)(int, char **), char **words, int count)
 
 static void judge(const char *folder, char **words, int count)
 {
-    char *first = NULL, verb[] = "crash";
-    uint64_t earliest = UINT64_MAX;
-    for (int i = 1; i < count; i++) {
-        uint64_t when = fault_of(words[i]);
-        if (when < earliest) earliest = when, first = words[i];
-    }
+    char crash[] = "crash", hang[] = "hang";
+    bool any = false;
+    for (int i = 1; i < count && !any; i++) any = died_by_itself(words[i]);
     complain("the files of %d process%s of the job are in %s", count - 1, count > 2 ? "es" : "", plain_name(folder));
-    if (first) say(verb_crash, (char *[]){verb, first, NULL}, 2);
-    else say(verb_hang, words, count);
+    words[0] = any ? crash : hang;
+    say(any ? verb_crash : verb_hang, words, count);
 }
 
 void job_verdict(const char *folder, bool is_new, long long began)
@@ -86,10 +78,9 @@ void job_verdict(const char *folder, bool is_new, long long began)
     struct found_list list = {.named = true};
     int count = 1;
     recordings_find(folder, RECORDINGS_ANY_OWNER, &list);
-    char **words = calloc(list.count + 2, sizeof *words), verb[] = "hang";
+    char **words = calloc(list.count + 2, sizeof *words);
     for (size_t i = 0; words && i < list.count; i++)
         if (list.entry[i]->readable && list.entry[i]->stat.st_mtime >= began) words[count++] = list.entry[i]->path;
-    if (words) words[0] = verb;
     if (words && count > 1) judge(folder, words, count);
     free(words);
     recordings_free(&list);

@@ -95,7 +95,7 @@ def with_library(names, work):
     program = compiled(names, "deaths.c", work)
     asked(names, program)
     triggered(names, program)
-    collected(names, program, "segv", r"died of +SIGSEGV")
+    collected(names, program, "segv", r"first +rank 1: SIGSEGV(.|\n)*meanwhile +1 [^\n]*rank 0")
     collected(names, program, "kill", r"rank 1\b")
     collected(names, program, "hang", r"rank 1\b")
 
