@@ -165,7 +165,7 @@ static bool is_of_system_header(const struct fdr_file *file, const struct fdr_re
 static size_t newest_that(struct fdr_file *file, uint32_t location, uint64_t until_ns, struct past_event *event,
                           size_t most, uint8_t *known)
 {
-    for (uint64_t back = 20000;; back *= 16) {
+    for (uint64_t back = 20000;; back = back < UINT64_MAX / 16 ? back * 16 : UINT64_MAX) {
         struct fdr_select s = {
             .locations = &location, .location_count = 1, .from_ns = until_ns > back ? until_ns - back : 0};
         struct fdr_iter *i = fdr_iter_open(file, &s);

@@ -172,13 +172,15 @@ static void tell_place(const struct fdr_file *file, const struct fdr_location_in
                                  plain_name(region_name(file, l->open[i].region)));
 }
 
+enum { WORLD_MOST = 16 << 20 }; /* no communicator is larger: a larger note is damage */
+
 static bool take_rank(struct job *job, const struct process *p, const struct fdr_file *earlier, int rank)
 {
     struct job_rank *r = &job->rank[job->ranks++];
     uint32_t tid = 0;
     int world = note_number(p->file, "mpi.size");
     *r = (struct job_rank){.rank = (uint32_t)rank, .process = p};
-    if (world > (int)job->world) job->world = (uint32_t)world;
+    if (world > (int)job->world && world <= WORLD_MOST) job->world = (uint32_t)world;
     if (!take_rows(job, r, p->file, &tid)) return false;
     look_at_life(p, earlier, r);
     const struct fdr_location_info *l = told_location(p->file, tid);

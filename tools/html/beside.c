@@ -112,7 +112,7 @@ static void take(const struct table *t, const struct fdr_file *file, struct colu
 static void fill(const struct table *t, struct fdr_file *file, struct column *c)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
-    for (uint64_t back = 1000000000;; back *= 8) {
+    for (uint64_t back = 1000000000;; back = back < UINT64_MAX / 8 ? back * 8 : UINT64_MAX) {
         bool all = info->last_ns < back || info->last_ns - back <= info->first_ns;
         struct fdr_select select = {.classes = 1u << FDR_IN_COLLECTIVE,
                                     .from_ns = all ? info->first_ns : info->last_ns - back};
