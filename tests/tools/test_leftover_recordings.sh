@@ -288,6 +288,7 @@ import json
 v = json.load(open("out.txt"))
 assert v["region"] == "exchange" and v["missing_ranks"][:3] == [2, 4, 5] and len(v["missing_ranks"]) == 4096
 assert v["missing_rank_count"] == 1 + 2000000000 - 4, v["missing_rank_count"]
+assert v["missing"] == [[2, 2], [4, 1999999999]], v["missing"]
 END
 for pid in "${pids[@]}"; do rm -f "$live"/program.*."$pid".*live.fdr; done
 

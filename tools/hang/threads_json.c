@@ -166,7 +166,8 @@ int print_standing_json(const struct standing *v)
     enum { MISSING_LISTED = 4096 };
     uint64_t count = 0, unknown = 0;
     json_t *o = json_object(), *stuck = json_array(), *absent = json_array(), *missing = json_array(),
-           *left_out = json_array(), *idle = json_array(), *computing = json_array(), *unseen = json_array();
+           *left_out = json_array(), *idle = json_array(), *computing = json_array(), *unseen = json_array(),
+           *intervals = json_array();
     for (size_t i = 0; i < v->quiet_count; i++)
         json_array_append_new(v->quiet[i].judgement == STANDS_IDLE ? idle : computing, stuck_json(&v->quiet[i]));
     for (size_t i = 0; i < v->processes; i++)
@@ -181,6 +182,7 @@ int print_standing_json(const struct standing *v)
         int64_t from, end;
         if (!missing_ranks(&v->ranks, i, &from, &end)) continue;
         count += (uint64_t)(end - from);
+        json_array_append_new(intervals, json_pack("[I,I]", (json_int_t)from, (json_int_t)end - 1));
         for (; from < end && json_array_size(missing) < MISSING_LISTED; from++)
             json_array_append_new(missing, json_integer(from));
     }
@@ -193,7 +195,8 @@ int print_standing_json(const struct standing *v)
     json_object_set_new(o, "stuck", stuck);
     json_object_set_new(o, "region", region ? json_text(region) : json_null());
     json_object_set_new(o, "absent", absent);
-    json_object_set_new(o, "missing_ranks", missing);
+    json_object_set_new(o, "missing", intervals);
+    json_object_set_new(o, "missing_ranks", missing); /* the same one by one, as far as they are not too many */
     json_object_set_new(o, "missing_rank_count", json_u64(count));
     return print_json(o);
 }
