@@ -45,6 +45,13 @@ static uint64_t device_of(int fd)
     return fd >= 0 && fdri_system_fstat(fd, &st) == 0 ? st.st_dev : 0;
 }
 
+static bool is_same(int one, int other)
+{
+    struct stat a, b;
+    return fdri_system_fstat(one, &a) == 0 && fdri_system_fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
 /* No bundle beyond the limits is left, or it was removed. */
 static void forget_beyond(int dir, uint64_t now_ns)
 {
@@ -70,7 +77,7 @@ static bool decide(int dir, int live, const struct fdri_retention_order *o)
     bool locked = live < 0 || fdri_retention_lock(live);
     uint64_t promised = live >= 0 ? fdri_retention_promised(live, device) : 0;
     fdri_retention_tidy(dir, o, &here);
-    if (live >= 0 && live != dir) fdri_retention_tidy(live, o, &there);
+    if (live >= 0 && !is_same(live, dir)) fdri_retention_tidy(live, o, &there);
     uint64_t bundles = here.bytes + (device_of(live) == device ? there.bytes : 0);
     learn(&here);
     if (bundles <= fdri_policies_limit_bytes(&rule->most, here.disk.bytes))
