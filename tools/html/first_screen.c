@@ -339,10 +339,12 @@ static void missing(const struct page *page, FILE *to)
         if (world > r.world) r.world = world;
     }
     sort_ranks(&r);
-    for (size_t i = 0; i <= r.count; i++)
-        if (missing_ranks(&r, i, &from, &end))
-            fprintf(to, "<p class=warn>No recording of rank%s %lld to %lld.</p>\n", end - from == 1 ? "" : "s",
-                    (long long)from, (long long)end - 1);
+    for (size_t i = 0; i <= r.count; i++) {
+        if (!missing_ranks(&r, i, &from, &end)) continue;
+        if (end - from == 1) fprintf(to, "<p class=warn>No recording of rank %lld.</p>\n", (long long)from);
+        else
+            fprintf(to, "<p class=warn>No recording of ranks %lld to %lld.</p>\n", (long long)from, (long long)end - 1);
+    }
     free(r.rank);
 }
 
