@@ -143,7 +143,7 @@ json_t *crash_json(const struct death *d)
     const struct fdr_crash_cause_info *c;
     struct fdr_crash_cause_info mine = main_cause(d->file);
     const struct fdr_location_info *l = location_of_thread(d->file, mine.tid);
-    char job[128];
+    char job[128], fingerprint[20];
     json_t *o = json_object(), *threads = json_array(), *causes = json_array();
     set(o, "file", json_text(d->path));
     set(o, "how", json_text(how[d->kind]));
@@ -159,6 +159,9 @@ json_t *crash_json(const struct death *d)
     for (size_t n = 1, count = fdr_crash_causes(d->file, &c); n < count; n++)
         json_array_append_new(causes, cause_json(d->file, &c[n]));
     set(o, "other_causes", causes);
+    snprintf(fingerprint, sizeof fingerprint, "%016llx", (unsigned long long)i->fingerprint);
+    set(o, "fingerprint", i->fingerprint ? json_text(fingerprint) : json_null());
+    set(o, "alike", json_u64(i->alike)); /* further deaths of this fingerprint, whose bundles are gone */
     set(o, "notes", json_notes(d->file));
     for (size_t n = 0, count = fdr_crash_threads(d->file, &t); n < count; n++)
         json_array_append_new(threads, thread_json(d->file, n, &t[n]));

@@ -98,6 +98,7 @@ static void print_head(const struct death *d)
         printf("before     the program's own handler took %s in thread %u and had not returned\n",
                signal_name(i->handled_signal, when), i->handled_tid);
     print_other_causes(d->file);
+    print_counted_deaths(i);
     printf("%-10s %s\n", i->has_cause ? "when" : "newest", clock_text(d->realtime_ns, when, sizeof when));
     printf("process    %s, pid %u on %s\n", plain_name(i->exe), i->pid, plain_name(i->host));
     if (i->rank >= 0) printf("rank       %d\n", i->rank);

@@ -69,9 +69,7 @@ static void print_why(const struct fdr_file *file, const char *path)
 {
     const struct fdr_file_info *info = fdr_file_info(file);
     char name[HUMAN_BYTES], end[256];
-    if (info->alike)
-        printf("alike      %llu more death%s of the same cause, place and build; their bundles are gone\n",
-               (unsigned long long)info->alike, info->alike > 1 ? "s" : "");
+    print_counted_deaths(info);
     if (info->over)
         printf("note       over: the process no longer needed this live file%s%s\n",
                info->over_error ? " and could not remove it: " : "",

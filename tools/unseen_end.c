@@ -44,3 +44,10 @@ void print_replaced_handlers(const struct fdr_file_info *i)
     if (*replaced_handlers(i, others, sizeof others))
         printf("handlers   later ones replaced fdr's for %s: no bundle (FDR_CRASH=first keeps fdr's)\n", others);
 }
+
+void print_counted_deaths(const struct fdr_file_info *i)
+{
+    if (i->alike)
+        printf("alike      %llu more death%s of the same cause, place and build; their bundles are gone\n",
+               (unsigned long long)i->alike, i->alike > 1 ? "s" : "");
+}

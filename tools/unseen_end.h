@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The end of a process of which no handler of fdr saw anything: one line with the known facts. */
+/* The end of a process of which no handler of fdr saw anything: one line with the known facts. And lines about deaths
+ * that verbs share. */
 #ifndef FDRI_TOOLS_UNSEEN_END_H
 #define FDRI_TOOLS_UNSEEN_END_H
 
@@ -14,5 +15,7 @@ const char *replaced_handlers(const struct fdr_file_info *info, char *text, size
 const char *unseen_end(const struct fdr_file_info *info, char *text, size_t bytes);
 /* Prints the line about replaced handlers, if there are any. */
 void print_replaced_handlers(const struct fdr_file_info *info);
+/* Prints how many further deaths of its fingerprint the bundle counts, if there are any. */
+void print_counted_deaths(const struct fdr_file_info *info);
 
 #endif

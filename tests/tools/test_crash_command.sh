@@ -388,6 +388,17 @@ has '^note: left out, .*: copy/copy.fdr$' out.txt
 $fdr crash --json first/*.crash.fdr copy/copy.fdr >out.txt
 same "$(python3 -c 'import json; print([len(d["left_out"]) for d in json.load(open("out.txt"))])')" "[1]" "JSON of a copy"
 
+# Five deaths of one place: bundles of the same fingerprint collapse, and the first says how many it counts.
+mkdir loop
+for _ in 1 2 3 4 5; do FDR_CRASH_TOTAL=100% FDR_CRASH_FREE=0% FDR_DIR=$work/loop die ./victim segv; done
+$fdr gc --crash-total 100% --crash-free 0% loop >/dev/null
+same "$(find loop -name '*.crash.fdr' | wc -l)" 3 "bundles that stay of five deaths"
+$fdr crash --json loop/*.crash.fdr >out.json
+same "$(python3 -c 'import json; d = json.load(open("out.json")); print(sorted(x["alike"] for x in d), len({x["fingerprint"] for x in d}))')" \
+    "[0, 0, 2] 1" "counted deaths, and fingerprints"
+$fdr crash --all loop/*.crash.fdr >out.txt
+has '^alike      2 more deaths of the same cause, place and build; their bundles are gone$' out.txt
+
 # The process was sent the signal; it did not call abort itself.
 ./victim wait >third.txt & one=$!
 waits third.txt
