@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "export/snapshot/snapshot.h"
 #include "tests/support/deaths.h"
 
 enum { DEATHS = 9, WRITERS = 64 };
@@ -114,6 +115,30 @@ static void live_files_collapse(void **state)
     assert_int_equal(death_count(p->dir, ".fdr"), 0);
 }
 
+/* Room for the bundle that is there and for one more, but not for twice as much. */
+static void bundles_of_one_directory_count_once(void **state)
+{
+    (void)state;
+    const struct death_place *p = death_place();
+    struct fdr_config c = death_config(p);
+    struct told t = {0};
+    char total[24];
+    int status;
+    c.buffer = "256K", c.dir = p->live, c.crash_free = "0";
+    die_again(&c, here, 1);
+    tell(p->live, &t);
+    snprintf(total, sizeof total, "%llu", (unsigned long long)(t.bytes * 3 / 2 + (1 << 20) + (1 << 18)));
+    c.crash_total = total;
+    if (fork() == 0) {
+        death_child();
+        if (fdr_init(&c)) _exit(98);
+        _exit(((struct fdri_arena_superblock *)(void *)fdri_snapshot_view.base)->bundle_bytes ? 0 : 1);
+    }
+    assert_true(wait(&status) > 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void writer(const struct fdr_config *c, int ready, int go)
 {
     char byte = 0;
@@ -152,8 +177,11 @@ static void many_writers_at_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_loop_collapses), cmocka_unit_test(places_and_causes_differ),
-                                       cmocka_unit_test(off_keeps_all), cmocka_unit_test(live_files_collapse),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_loop_collapses),
+                                       cmocka_unit_test(places_and_causes_differ),
+                                       cmocka_unit_test(off_keeps_all),
+                                       cmocka_unit_test(live_files_collapse),
+                                       cmocka_unit_test(bundles_of_one_directory_count_once),
                                        cmocka_unit_test(many_writers_at_once)};
     return cmocka_run_group_tests(tests, NULL, death_place_leave);
 }
