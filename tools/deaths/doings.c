@@ -20,23 +20,14 @@ const char *regions_of(const struct death *d, const struct fdr_location_info *l,
     return text;
 }
 
-static uint64_t newest_event(const struct fdr_file *file)
-{
-    uint64_t newest = 0;
-    for (size_t i = 0; i < fdr_location_count(file); i++) {
-        const struct fdr_location_info *l = fdr_location_info(file, i);
-        if (!l->given_times && !l->samples && l->moved_ns > newest) newest = l->moved_ns;
-    }
-    return newest ? real_of(fdr_file_info(file), newest) : 0;
-}
-
 static void by_regions(const struct death *d, struct doing *doing)
 {
     char regions[180];
     struct fdr_crash_cause_info c = main_cause(d->file);
     const struct fdr_location_info *l = location_of_thread(d->file, c.tid);
+    uint64_t newest = newest_event(d->file);
     if (!l) l = last_location(d->file);
-    doing->moved_ns = newest_event(d->file);
+    doing->moved_ns = newest ? real_of(fdr_file_info(d->file), newest) : 0;
     regions_of(d, l, regions, sizeof regions);
     snprintf(doing->text, sizeof doing->text, *regions ? "in %s" : "in no region%s", regions);
 }
@@ -66,9 +57,7 @@ static bool add_counters(struct deaths *d)
     struct process *process = calloc(d->count + 1, sizeof *process);
     struct fdr_file **earlier = calloc(d->count + 1, sizeof *earlier);
     struct job job = {0};
-    for (size_t i = 0; process && i < d->count; i++)
-        process[i] = (struct process){
-            .file = d->death[i].file, .path = d->death[i].path, .end_real_ns = end_of(fdr_file_info(d->death[i].file))};
+    for (size_t i = 0; process && i < d->count; i++) process[i] = process_of(d->death[i].file, d->death[i].path);
     bool good = process && earlier && job_load(&job, process, earlier, d->count);
     for (size_t i = 0; good && i < job.ranks; i++) {
         const struct process *p = job.rank[i].process;

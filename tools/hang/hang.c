@@ -161,9 +161,7 @@ static bool open_all(struct standing *s, const struct names *n, int *damage)
     if (n->count > SYMBOLS_MOST) setenv("FDR_SYMBOLS", "0", 1); /* names by address take 0.1 s a process */
     for (size_t i = 0; i < n->count; i++) {
         struct fdr_file *file = open_recording(n->name[i], damage);
-        if (file)
-            s->process[s->processes++] = (struct process){
-                .file = file, .path = n->name[i], .end_real_ns = end_of(fdr_file_info(file))};
+        if (file) s->process[s->processes++] = process_of(file, n->name[i]);
     }
     leave_out_older(s);
     return true;

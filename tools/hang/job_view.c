@@ -51,8 +51,7 @@ bool view_job(struct job_view_file *file, size_t count, char *text, size_t bytes
     size_t ranks = 0;
     *text = 0;
     for (size_t i = 0; process && i < count; i++) {
-        process[i] = (struct process){
-            .file = file[i].file, .path = file[i].path, .end_real_ns = end_of(fdr_file_info(file[i].file))};
+        process[i] = process_of(file[i].file, file[i].path);
         ranks += has_mpi_state(file[i].file);
     }
     bool good = process && earlier && ranks && job_load(&job, process, earlier, count) && !job.doubled &&

@@ -19,6 +19,8 @@ void look_again(struct process *process, struct fdr_file **earlier, size_t count
 uint64_t processor_time(uint32_t pid);
 void ask_kernel(struct process *p); /* about its threads */
 uint32_t pid_of(const struct process *p);
+/* The newest event of its threads, in times of the recording; 0: none. */
+uint64_t newest_event(const struct fdr_file *file);
 /* Sets the end, the moments, what it does and whether it moves; earlier: NULL, or the look before. */
 void look_at_life(const struct process *p, const struct fdr_file *earlier, struct job_rank *r);
 /* The thread whose regions are told: one that calls MPI, else the first. NULL: none has recorded. */

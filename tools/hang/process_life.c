@@ -86,7 +86,7 @@ static void look_at_end(const struct process *p, struct job_rank *r)
 
 /* ---- progress ---- */
 
-static uint64_t newest_event(const struct fdr_file *file)
+uint64_t newest_event(const struct fdr_file *file)
 {
     uint64_t newest = 0;
     for (size_t i = 0; i < fdr_location_count(file); i++) {

@@ -22,6 +22,11 @@ uint64_t end_of(const struct fdr_file_info *info)
     return info->has_end ? info->end_realtime_ns : real_of(info, seen);
 }
 
+struct process process_of(struct fdr_file *file, const char *path)
+{
+    return (struct process){.file = file, .path = path, .end_real_ns = end_of(fdr_file_info(file))};
+}
+
 /* True for a file left by a kill: its threads may have stood longer than the file shows. */
 bool killed_unseen(const struct process *p)
 {

@@ -46,6 +46,8 @@ struct standing {
 /* ns since 1970 of a time of the recording; the newest moment known of its process. */
 uint64_t real_of(const struct fdr_file_info *info, uint64_t ns);
 uint64_t end_of(const struct fdr_file_info *info);
+/* A process by a recording of it that is open, before anything else is known. */
+struct process process_of(struct fdr_file *file, const char *path);
 /* True for a file left by a kill: its threads may have stood longer than the file shows. */
 bool killed_unseen(const struct process *p);
 /* Keeps one file of each process, the newest. */
