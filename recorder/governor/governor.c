@@ -12,6 +12,7 @@
 #include "bins/bins.h"
 #include "format/arena/arena.h"
 #include "recorder/names/names.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/recording.h"
 #include "recorder/thread/thread_clock.h"
 

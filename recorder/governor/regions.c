@@ -13,6 +13,7 @@
 #include "format/codec/record_codec.h"
 #include "recorder/governor/governor.h"
 #include "recorder/names/names.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/recording.h"
 #include "recorder/totals/totals.h"
 #include "recorder/watch/watch.h"

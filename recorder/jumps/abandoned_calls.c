@@ -20,6 +20,7 @@
 #include "format/arena/arena.h"
 #include "recorder/jumps/jumps.h"
 #include "recorder/names/names.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/record/record.h"
 #include "recorder/record/shadow_stack.h"
 #include "recorder/thread/arena_place.h"

@@ -34,6 +34,8 @@
 #include "recorder/life/life.h"
 #include "recorder/life/settings.h"
 #include "recorder/memory/memory.h"
+#include "recorder/names/module_symbols.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/names/names.h"
 #include "recorder/record/sample_stream.h"
 #include "recorder/recording.h"

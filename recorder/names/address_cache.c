@@ -13,6 +13,7 @@
 #include "format/arena/arena.h"
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/record/record.h"
 #include "recorder/record/shadow_stack.h"
 #include "recorder/recording.h"

@@ -20,6 +20,7 @@
 #include "base/stack/entry_hook.h"
 #include "base/system/cancellation.h"
 #include "base/system/signal_mask.h"
+#include "recorder/names/module_symbols.h"
 #include "recorder/names/names.h"
 #include "recorder/thread/grace_period.h"
 #include "recorder/thread/thread.h"

@@ -22,6 +22,8 @@
 #include "bins/bins.h"
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
+#include "recorder/names/module_symbols.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/names/names.h"
 #include "recorder/names/wanted_definition.h"
 #include "recorder/recording.h"

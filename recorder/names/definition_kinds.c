@@ -12,6 +12,7 @@
 #include "format/arena/arena.h"
 #include "format/codec/record_codec.h"
 #include "recorder/names/names.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/names/wanted_definition.h"
 #include "recorder/recording.h"
 

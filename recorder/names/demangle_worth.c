@@ -13,6 +13,8 @@
 #include <string.h>
 
 #include "base/atomic.h"
+#include "recorder/names/module_symbols.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/names/names.h"
 
 enum { KEYS_MOST = 64, KEY_BYTES = 64, KEY_LEAST = 3 };

@@ -23,6 +23,7 @@
 #include "recorder/life/settings.h"
 #include "format/arena/arena.h"
 #include "recorder/names/names.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/recording.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"

@@ -25,6 +25,8 @@
 #include "base/text/message.h"
 #include "export/view.h"
 #include "format/arena/arena.h"
+#include "recorder/names/module_symbols.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/names/names.h"
 #include "recorder/recording.h"
 #include "recorder/thread/thread_state.h"

@@ -8,6 +8,7 @@
 #include "base/atomic.h"
 #include "format/codec/record_codec.h"
 #include "recorder/names/names.h"
+#include "recorder/names/region_rules.h"
 
 enum { MUTED = 1, BEFORE = 2, BYTES = FDRI_CODEC_ID_MAX + 1 };
 

@@ -3,6 +3,7 @@
  *
  *   define.c            definitions in the arena       address_region.c    code address to region
  *   definition_kinds.c  those that programs make       wanted_definition.h what both of them know
+ *   region_rules.h      rules and muted regions        module_symbols.h    symbols of functions
  *   address_cache.c     the same, for each thread      loaded_modules.c    where code lies
  *   module_symbols.c    names of code addresses        filter_rules.c      include and exclude rules
  *   demangle_worth.c    names that patterns may match  mutes.c             regions that the governor muted
@@ -75,34 +76,6 @@ uint32_t fdri_names_module_of(uint64_t address); /* module definition id, or 0 *
 
 bool fdri_names_module_loaded(uint32_t module);
 
-/* ---- symbols of modules ---- */
-/* Do rules or triggers need the names of functions? */
-bool fdri_names_symbols_wanted(void);
-/* A new recording: reads the symbols of the executable and of its libraries, as long as that takes little time. */
-void fdri_names_symbols_begin(void);
-/* Are the symbols of this module there? If nobody has read them yet, asks fdr's own thread to do it. */
-bool fdri_names_symbols_ready(uint32_t module);
-/* For the dumper thread: does a function of the files read so far match this pattern? Unknown while no function was
- * called, and while files are still to be read. */
-enum fdri_names_match { FDRI_NAMES_MATCH_UNKNOWN, FDRI_NAMES_MATCH_NONE, FDRI_NAMES_MATCH_SOME };
-enum fdri_names_match fdri_names_symbols_match(const char *pattern);
-/* The names of a function. Unchanged if the symbols are not read yet. If the function has none: one empty name, unless
- * it has a name already. Takes no lock; the texts stay as long as the process. */
-void fdri_names_symbols_of(uint32_t module, uint64_t address, struct fdri_names_called *called);
-/* For the dumper thread. The time of the next call; and a name for messages, "": none. */
-uint64_t fdri_names_symbols_poll(uint64_t now_ns);
-void fdri_names_symbols_name(uint32_t module, uint64_t address, char *name, size_t bytes);
-/* There are triggers on regions, or none. And one more was added: more names may have to be demangled. One thread at a
- * time. */
-void fdri_names_symbols_watched(bool regions);
-void fdri_names_symbols_watch(const char *pattern);
-/* For the thread that reads symbols. Collects the patterns of rules; returns how many texts each name is searched for.
- * Then tells which mangled names a pattern may match. */
-uint32_t fdri_names_worth_collect(void);
-bool fdri_names_worth(const char *mangled);
-void fdri_names_worth_add(const char *pattern); /* of a trigger */
-void fdri_names_worth_reset(void);              /* no triggers any more */
-uint32_t fdri_names_symbols_missing(void);      /* of how many modules the symbols were asked for in vain so far */
 /* While this is held no function is defined. */
 void fdri_names_address_hold(sigset_t *old);
 void fdri_names_address_release(const sigset_t *old);
@@ -165,58 +138,5 @@ void fdri_names_cache_start(struct fdri_thread *t);                  /* an empty
 void fdri_names_cache_drop(struct fdri_thread *t, uint32_t row_off); /* removes that row: it gets another key */
 void fdri_names_cache_add(struct fdri_thread *t, const struct fdri_record_function *f, fdr_region region,
                           const struct fdri_arena_row *row, const struct fdri_names_rule *rule);
-
-/* The decision of FDR_FILTER about a region: which of its calls are stored. */
-struct fdri_names_rule {
-    uint8_t mode;
-    uint32_t count;
-    uint64_t min_ns;
-};
-enum {
-    FDRI_NAMES_RULE_NONE = 0,
-    FDRI_NAMES_RULE_EXCLUDE,
-    FDRI_NAMES_RULE_FIRST,
-    FDRI_NAMES_RULE_EVERY,
-    FDRI_NAMES_RULE_MIN,
-    FDRI_NAMES_RULE_COUNTERS,
-    FDRI_NAMES_RULE_ITERATIONS, /* whole iterations: each `count`th; 0: those that differ */
-    FDRI_NAMES_RULE_MUTED       /* no rule of the file, but the governor: of each `count` calls one has a time */
-};
-/* Each call of the region is recorded as any other, and its leaves find it. */
-static inline bool fdri_names_rule_records_all(const struct fdri_names_rule *rule)
-{
-    return rule->mode == FDRI_NAMES_RULE_COUNTERS || rule->mode == FDRI_NAMES_RULE_ITERATIONS;
-}
-/* Reads the file FDR_FILTER before a recording begins. edges: counters are read at the edges of calls, namely of the
- * regions whose names match edge_regions. */
-void fdri_names_rules_load(const char *path, bool edges, const char *edge_regions);
-void fdri_names_rules_define(uint32_t region, const struct fdri_names_called *called, const char *file,
-                             bool by_address);
-/* The names of a function are known, after threads have called it. True: a rule applies to it from now on. Threads that
- * have a row of it go on recording its calls until they adopt the rule, after fdri_names_mutes_changed. */
-bool fdri_names_rules_decide_late(uint32_t region, const struct fdri_names_called *called);
-const struct fdri_names_rule *fdri_names_rule_of(uint32_t region); /* NULL: none, for the calling thread */
-/* The same, or that of a muted region. */
-const struct fdri_names_rule *fdri_names_rule_now(uint32_t region);
-const char *fdri_names_rule_pattern(const struct fdri_names_rule *rule); /* of a rule of the file */
-bool fdri_names_rules_loaded(void);                                      /* did the file have rules? */
-bool fdri_names_rules_any(void);                                         /* may regions have rules, or be muted? */
-bool fdri_names_is_ruled(uint32_t region);                               /* does it have a rule, for whatever thread? */
-bool fdri_names_rules_named(void); /* is there a rule about the names of functions? */
-void fdri_names_rules_patterns(void (*each)(const char *pattern, bool exact)); /* those of names of functions */
-/* Calls back for each pattern that no region has matched so far. */
-void fdri_names_rules_unmatched(void (*each)(const char *where, const char *pattern));
-bool fdri_names_rules_phases(void);
-bool fdri_names_rules_phase(const char *name);
-
-/* Regions that the governor muted. Only fdr's own thread changes them; threads adopt a change when they see the version
- * (record/adopt_mutes.c). */
-enum { FDRI_NAMES_MUTE_PERIOD = 256 };
-extern uint32_t fdri_names_mutes_version __attribute__((visibility("hidden"))); /* atomic; rises with each change */
-bool fdri_names_mutes_start(bool on); /* forgets all mutes; false: no memory */
-void fdri_names_mute(uint32_t region, bool muted);
-void fdri_names_mutes_changed(void);        /* makes the changes known to threads */
-bool fdri_names_is_muted(uint32_t region);  /* now */
-bool fdri_names_was_muted(uint32_t region); /* now, or before */
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/atomic.h"
 #include "format/arena/arena.h"
 #include "recorder/names/names.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/record/record.h"
 #include "recorder/record/rule_table.h"
 #include "recorder/thread/arena_place.h"

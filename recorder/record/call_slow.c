@@ -15,6 +15,7 @@
 #include "recorder/jumps/jumps.h"
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/record/rule_table.h"
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/record/call_fast.h"

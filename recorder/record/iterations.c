@@ -22,6 +22,7 @@
 #include "policies/durations.h"
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/record/record.h"
 #include "recorder/record/ruled_calls.h"
 #include "recorder/tally/tally.h"

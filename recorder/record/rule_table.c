@@ -17,6 +17,7 @@
 #include "recorder/recording.h"
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/record/record.h"
 #include "recorder/thread/arena_place.h"
 #include "recorder/thread/thread.h"

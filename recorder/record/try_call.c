@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "format/arena/arena.h"
 #include "recorder/names/names.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/record/call_fast.h"
 #include "recorder/record/record.h"
 #include "recorder/record/rule_table.h"

@@ -36,6 +36,7 @@
 #include "recorder/life/life.h"
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/pressure/recorder_pressure.h"
 #include "recorder/record/record.h"
 #include "recorder/record/ruled_calls.h"

@@ -13,6 +13,7 @@
 #include "recorder/ended/ended.h"
 #include "recorder/memory/memory.h"
 #include "recorder/names/names.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/recording.h"
 #include "recorder/strategy_table.h"
 #include "recorder/thread/arena_place.h"

@@ -25,6 +25,7 @@
 #include "format/arena/arena.h"
 #include "format/classes/class_table.h"
 #include "format/tallies/tally_table.h"
+#include "recorder/names/module_symbols.h"
 #include "recorder/names/names.h"
 #include "recorder/recording.h"
 #include "recorder/tally/tally.h"

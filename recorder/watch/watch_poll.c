@@ -20,6 +20,7 @@
 #include "format/arena/arena.h"
 #include "recorder/ended/ended.h"
 #include "recorder/memory/memory.h"
+#include "recorder/names/module_symbols.h"
 #include "recorder/names/names.h"
 #include "recorder/recording.h"
 #include "recorder/thread/thread_clock.h"

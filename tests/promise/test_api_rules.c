@@ -11,6 +11,7 @@
 
 #include "base/stack/thread_stack.h"
 #include "recorder/names/names.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/thread/thread_state.h"
 #include "tests/support/api_fixture.h"
 

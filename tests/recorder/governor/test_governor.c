@@ -13,6 +13,7 @@
 
 #include "recorder/governor/governor.h"
 #include "recorder/names/names.h"
+#include "recorder/names/region_rules.h"
 #include "tests/support/api_fixture.h"
 
 enum { LOOKS = 25, AT_MOST = 200, BURN_NS = 2000000 };

@@ -14,6 +14,8 @@
 
 #include "base/elf/shown_name.h"
 #include "base/text/glob.h"
+#include "recorder/names/module_symbols.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/names/names.h"
 #include "tests/support/scratch_directory.h"
 

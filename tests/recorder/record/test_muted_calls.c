@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "recorder/names/names.h"
+#include "recorder/names/region_rules.h"
 #include "recorder/record/record.h"
 #include "tests/support/api_fixture.h"
 #include "tests/support/signal_timer.h"

@@ -17,6 +17,7 @@
 #include <sys/time.h>
 #include <cmocka.h>
 
+#include "recorder/names/module_symbols.h"
 #include "recorder/names/names.h"
 #include "recorder/recording.h"
 #include "tests/support/oracle.h"
