@@ -11,6 +11,7 @@
  *   requests.c        the table of open requests           request_events.c   requests as events: FDR_MPI_REQUESTS
  *   collectives.c     operations and their bytes           neighborhoods.c    those among neighbors
  *   partitioned.c     MPI_Psend_init, MPI_Precv_init       files.c            MPI_File_...
+ *   one_sided.c       MPI_Put, MPI_Win_...                 mpi_operation.h    numbers of operations
  *   adapter_parts.h   what these files share
  *   numbers.c         counts messages and collectives      receive_order.c    receives whose number is open
  *   identities.c      communicators of equal identity      numbers.h          the door of these three
@@ -50,9 +51,10 @@ struct fdri_mpi_library {
     uint8_t handle_bytes, status_bytes, source_at, tag_at;
     bool fortran_calls_c; /* mpi_send_ calls MPI_Send and not PMPI_Send, so the call is recorded there */
     int proc_null, root;
-    word status_ignore, in_place, world, self, comm_null, byte;
-    const char *world_symbol, *self_symbol, *null_symbol, *byte_symbol; /* where the handle is an address */
-    const char *fortran_status_ignore, *fortran_statuses_ignore;        /* of mpif.h, or of mpi_f08 if mpif.h calls C */
+    word status_ignore, in_place, world, self, comm_null, byte, no_op;
+    /* where the handle is an address */
+    const char *world_symbol, *self_symbol, *null_symbol, *byte_symbol, *no_op_symbol;
+    const char *fortran_status_ignore, *fortran_statuses_ignore; /* of mpif.h, or of mpi_f08 if mpif.h calls C */
 };
 /* The library, while MPI runs and is of a known kind; else NULL. */
 const struct fdri_mpi_library *fdri_mpi_library(void);
@@ -70,7 +72,16 @@ int64_t fdri_mpi_wide(const struct fdri_mpi_call *c, enum fdri_mpi_role role); /
 void fdri_mpi_text(const struct fdri_mpi_call *c, enum fdri_mpi_role role, char *text, size_t bytes);
 int fdri_mpi_out(const struct fdri_mpi_call *c, enum fdri_mpi_role role);         /* passed by address */
 const int *fdri_mpi_ints(const struct fdri_mpi_call *c, enum fdri_mpi_role role); /* an array of int */
-enum fdri_mpi_handle { FDRI_MPI_COMM, FDRI_MPI_TYPE, FDRI_MPI_REQUEST, FDRI_MPI_MESSAGE, FDRI_MPI_FILE };
+enum fdri_mpi_handle {
+    FDRI_MPI_COMM,
+    FDRI_MPI_TYPE,
+    FDRI_MPI_REQUEST,
+    FDRI_MPI_MESSAGE,
+    FDRI_MPI_FILE,
+    FDRI_MPI_WIN,
+    FDRI_MPI_REDUCTION,
+    FDRI_MPI_HANDLES
+};
 word fdri_mpi_handle(const struct fdri_mpi_call *c, enum fdri_mpi_role role, enum fdri_mpi_handle what);
 word fdri_mpi_handle_at(const struct fdri_mpi_call *c, enum fdri_mpi_role role, enum fdri_mpi_handle what, int i);
 bool fdri_mpi_in_place(const struct fdri_mpi_call *c, enum fdri_mpi_role role);
@@ -90,6 +101,7 @@ struct fdri_mpi_members {
     fdr_comm_id id;
     int size, rank;        /* of the group messages go to; rank of this process in its own group */
     bool inter;            /* an intercommunicator */
+    bool window;           /* of MPI_Win_create and the like */
     uint32_t own_world;    /* world rank of this process */
     const uint32_t *world; /* world ranks of the group; UINT32_MAX: outside of this world */
     struct fdri_mpi_order *order;
@@ -103,11 +115,17 @@ const struct fdri_mpi_members *fdri_mpi_members_new(word comm, uint64_t identity
 /* The same members, for one request: messages of an envelope of their own. Its one user is the caller. */
 const struct fdri_mpi_members *fdri_mpi_members_of_request(word comm, const struct fdri_mpi_members *like,
                                                            uint64_t identity);
+/* A window of this communicator; it has the same members. */
+const struct fdri_mpi_members *fdri_mpi_members_new_window(word win, word comm, const struct fdri_mpi_members *like,
+                                                           uint64_t identity);
+/* NULL: fdr did not see it being made. */
+const struct fdri_mpi_members *fdri_mpi_members_of_window(word win);
 /* A hash of the members of its own group; 0: not known. */
 uint64_t fdri_mpi_members_hash(word comm);
 uint64_t fdri_mpi_mix(uint64_t a, uint64_t b);
 uint32_t fdri_mpi_world_rank(const struct fdri_mpi_members *m, int rank);
 void fdri_mpi_members_forget(word comm); /* it is freed */
+void fdri_mpi_members_forget_window(word win);
 /* A request or a waiting receive begins and ends to need it. Each use has one end; the last one frees it. */
 void fdri_mpi_members_use(const struct fdri_mpi_members *m);
 void fdri_mpi_members_leave(const struct fdri_mpi_members *m);

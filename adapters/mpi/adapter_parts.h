@@ -11,7 +11,8 @@ enum fdri_mpi_pending_kind {
     FDRI_MPI_PENDING_RECV,
     FDRI_MPI_PENDING_SEND,
     FDRI_MPI_PENDING_COLL,
-    FDRI_MPI_PENDING_FILE
+    FDRI_MPI_PENDING_FILE,
+    FDRI_MPI_PENDING_RMA
 };
 struct fdri_mpi_pending {
     uint8_t kind;
@@ -36,7 +37,8 @@ struct fdri_mpi_posting {
     uint64_t ordinal; /* of a collective; of a partitioned request */
     uint32_t turn;    /* of a partitioned request; 0: others are being made at once */
     fdr_io_file file;
-    uint64_t began; /* of the operation on the file */
+    uint64_t began;                        /* of the operation on the file */
+    const struct fdri_mpi_members *window; /* that is being freed */
 };
 /* Requests and messages may have equal handles: they lie in different spaces. */
 enum fdri_mpi_space { FDRI_MPI_OF_REQUESTS, FDRI_MPI_OF_MESSAGES };
@@ -110,6 +112,14 @@ void fdri_mpi_files_end(const struct fdri_mpi_call *c, const struct fdri_mpi_pos
 void fdri_mpi_files_view(const struct fdri_mpi_call *c);
 /* status: NULL: it failed. */
 void fdri_mpi_files_completed(const struct fdri_mpi_pending *p, const void *status);
+
+/* ---- one_sided.c: after the library's function, where it had no error; a window that is freed: before and after ---- */
+void fdri_mpi_rma_window_made(const struct fdri_mpi_call *c);
+void fdri_mpi_rma_window_frees(const struct fdri_mpi_call *c, struct fdri_mpi_posting *p);
+void fdri_mpi_rma_window_freed(const struct fdri_mpi_posting *p, int error);
+void fdri_mpi_rma_operation(const struct fdri_mpi_call *c);
+void fdri_mpi_rma_synchronized(const struct fdri_mpi_call *c);
+void fdri_mpi_rma_completed(const struct fdri_mpi_pending *p);
 
 /* ---- identities.c: a communicator was made ---- */
 void fdri_mpi_identities_created(const struct fdri_mpi_call *c);

@@ -61,13 +61,21 @@ static bool translate(word group, int size, uint32_t *world)
 
 enum { UNDEFINED = -1 }; /* as an id: the first event of the communicator defines it */
 
-/* Names of communicators fill at most a 16th of the buffer: those of others must find room whatever comes and goes. */
-static bool names_have_room(int size)
+/* Names of communicators fill at most a 16th of the buffer, those of windows a 64th: those of others must find room
+ * whatever comes and goes. */
+static bool names_have_room(const struct fdri_mpi_members *m)
 {
-    enum { SHARE = 16, BYTES = 128 };
-    static uint64_t taken;
-    uint64_t bytes = BYTES + (uint64_t)size * sizeof(uint32_t);
-    return fdri_atomic_add_relaxed(&taken, bytes) + bytes <= fdri_mpi_numbers_buffer() / SHARE;
+    enum { SHARE = 16, SHARE_OF_WINDOWS = 64, BYTES = 128 };
+    static uint64_t taken[2];
+    uint64_t bytes = BYTES + (uint64_t)m->size * sizeof(uint32_t);
+    uint64_t most = fdri_mpi_numbers_buffer() / (m->window ? SHARE_OF_WINDOWS : SHARE);
+    return fdri_atomic_add_relaxed(&taken[m->window], bytes) + bytes <= most;
+}
+
+/* Readers know then that not all communicators are counted. Windows never are. */
+static void uncounted(const struct fdri_mpi_members *m)
+{
+    if (!m->window) fdri_mpi_numbers_uncounted(-1);
 }
 
 /* comm: whose name it has */
@@ -79,13 +87,13 @@ static void define(word comm, const char *more, struct fdri_mpi_members *m)
     ask.name(comm, name, &length);
     if (!*name) strcpy(name, m->inter ? "intercommunicator" : "communicator");
     strcat(name, more);
-    bool room = names_have_room(m->size);
+    bool room = names_have_room(m);
     if (room) id = fdr_comm_define_as(name, m->world, (size_t)m->size, m->order->identity);
     if (!id && m->order->identity) { /* as those of others, its messages must have no numbers */
         m->order->identity = 0;
-        fdri_mpi_numbers_uncounted(-1);
+        uncounted(m);
     }
-    if (!room) id = fdr_comm_define("[other communicators]", NULL, 0);
+    if (!room) id = fdr_comm_define(m->window ? "[other windows]" : "[other communicators]", NULL, 0);
     fdri_atomic_store_relaxed(&m->id, id);
 }
 
@@ -205,8 +213,8 @@ static struct fdri_mpi_members *keep(word comm, struct fdri_mpi_members *m)
 {
     for (int table = 0; table < TABLES; table++)
         if ((is_there(table) || make_table(table)) && put(table, comm, m)) return m;
+    uncounted(m);
     free_members(m);
-    fdri_mpi_numbers_uncounted(-1);
     return NULL;
 }
 
@@ -260,6 +268,27 @@ const struct fdri_mpi_members *fdri_mpi_members_new(word comm, uint64_t identity
     if (!m) fdri_mpi_numbers_uncounted(-1);
     return m ? keep(comm, m) : NULL;
 }
+
+/* ---- windows: in the same map ---- */
+
+static word key_of_window(word win) { return win ^ (word)1 << 62; }
+
+const struct fdri_mpi_members *fdri_mpi_members_new_window(word win, word comm, const struct fdri_mpi_members *like,
+                                                           uint64_t identity)
+{
+    fdri_mpi_members_forget_window(win);
+    struct fdri_mpi_members *m = copy(like, identity);
+    if (!m) return NULL;
+    m->window = true;
+    define(comm, " (window)", m);
+    return keep(key_of_window(win), m);
+}
+
+const struct fdri_mpi_members *fdri_mpi_members_of_window(word win) { return listed(key_of_window(win)); }
+
+void fdri_mpi_members_forget_window(word win) { fdri_mpi_members_forget(key_of_window(win)); }
+
+/* ---- ranks, and ends ---- */
 
 uint32_t fdri_mpi_world_rank(const struct fdri_mpi_members *m, int rank)
 {

@@ -71,6 +71,7 @@ static void before(struct fdri_mpi_call *c, struct fdri_mpi_pending *taken, stru
     case FDRI_MPI_file_view: fdri_mpi_files_view(c); break;
     case FDRI_MPI_psend_init:
     case FDRI_MPI_precv_init: fdri_mpi_partitioned_begin(c, p); break;
+    case FDRI_MPI_win_free: fdri_mpi_rma_window_frees(c, p); break;
     default: break;
     }
     bool both = c->f->kind == FDRI_MPI_sendrecv || c->f->kind == FDRI_MPI_isendrecv;
@@ -97,6 +98,7 @@ static void after(struct fdri_mpi_call *c, struct fdri_mpi_pending *taken, struc
     case FDRI_MPI_ifile:
     case FDRI_MPI_file_begin:
     case FDRI_MPI_file_end: fdri_mpi_files_end(c, p, error); break;
+    case FDRI_MPI_win_free: fdri_mpi_rma_window_freed(p, error); break;
     default: break;
     }
     if (error) {
@@ -111,6 +113,9 @@ static void after(struct fdri_mpi_call *c, struct fdri_mpi_pending *taken, struc
     case FDRI_MPI_imrecv: fdri_mpi_messages_matched_receive(c, taken); break;
     case FDRI_MPI_cancel: fdri_mpi_messages_cancelled(c); break;
     case FDRI_MPI_comm_new: fdri_mpi_identities_created(c); break;
+    case FDRI_MPI_win_new: fdri_mpi_rma_window_made(c); break;
+    case FDRI_MPI_rma: fdri_mpi_rma_operation(c); break;
+    case FDRI_MPI_rma_sync: fdri_mpi_rma_synchronized(c); break;
     default: break;
     }
 }
@@ -148,6 +153,13 @@ static word observed(struct fdri_mpi_call *c, uintptr_t real)
     return result;
 }
 
+/* Communicators and windows are known, whatever is recorded. */
+static bool makes_or_frees(uint8_t kind)
+{
+    return kind == FDRI_MPI_comm_free || kind == FDRI_MPI_comm_new || kind == FDRI_MPI_win_free ||
+           kind == FDRI_MPI_win_new;
+}
+
 static word in_region(struct fdri_mpi_call *c, uintptr_t real)
 {
     uint8_t kind = c->f->kind;
@@ -157,8 +169,7 @@ static word in_region(struct fdri_mpi_call *c, uintptr_t real)
     if (kind == FDRI_MPI_abort) fdri_mpi_life_before_abort(c);
     c->runs = fdri_mpi_library() != NULL;
     bool plain = kind == FDRI_MPI_region || kind >= FDRI_MPI_init || !c->runs;
-    bool records = !plain && (region != FDR_NOT_ENTERED_ || fdri_mpi_requests_any() || kind == FDRI_MPI_comm_free ||
-                              kind == FDRI_MPI_comm_new);
+    bool records = !plain && (region != FDR_NOT_ENTERED_ || fdri_mpi_requests_any() || makes_or_frees(kind));
     word result = records ? observed(c, real) : pass_only(c, real);
     if (kind == FDRI_MPI_init) fdri_mpi_life_after_init((int)result);
     if (region != FDR_NOT_ENTERED_) fdr_leave(region);

@@ -3,6 +3,7 @@
 #ifndef FDRI_MPI_FUNCTION_H
 #define FDRI_MPI_FUNCTION_H
 #include <stdint.h>
+#include "adapters/mpi/mpi_operation.h"
 
 typedef intptr_t word; /* an argument: a number, a pointer, or a handle, which is an int or a pointer */
 
@@ -51,6 +52,14 @@ enum fdri_mpi_role {
     FDRI_MPI_fh,
     FDRI_MPI_offset,
     FDRI_MPI_partitions,
+    FDRI_MPI_win,
+    FDRI_MPI_origin_count,
+    FDRI_MPI_origin_datatype,
+    FDRI_MPI_result_count,
+    FDRI_MPI_result_datatype,
+    FDRI_MPI_target_rank,
+    FDRI_MPI_op,
+    FDRI_MPI_rank,
     FDRI_MPI_ROLES
 };
 enum fdri_mpi_kind {
@@ -81,39 +90,13 @@ enum fdri_mpi_kind {
     FDRI_MPI_file_begin,
     FDRI_MPI_file_end,
     FDRI_MPI_file_view,
+    FDRI_MPI_win_new,
+    FDRI_MPI_win_free,
+    FDRI_MPI_rma,
+    FDRI_MPI_rma_sync,
     FDRI_MPI_init,
     FDRI_MPI_finalize,
     FDRI_MPI_abort
-};
-/* docs/FORMAT.md has the numbers. */
-enum fdri_mpi_operation {
-    FDRI_MPI_OP_open, /* of files: as enum fdr_io_operation */
-    FDRI_MPI_OP_close,
-    FDRI_MPI_OP_read,
-    FDRI_MPI_OP_write,
-    FDRI_MPI_OP_sync,
-    FDRI_MPI_OP_Barrier = 10,
-    FDRI_MPI_OP_Bcast,
-    FDRI_MPI_OP_Reduce,
-    FDRI_MPI_OP_Allreduce,
-    FDRI_MPI_OP_Alltoall,
-    FDRI_MPI_OP_Alltoallv,
-    FDRI_MPI_OP_Allgather,
-    FDRI_MPI_OP_Allgatherv,
-    FDRI_MPI_OP_Gather,
-    FDRI_MPI_OP_Gatherv,
-    FDRI_MPI_OP_Scatter,
-    FDRI_MPI_OP_Scatterv,
-    FDRI_MPI_OP_Scan,
-    FDRI_MPI_OP_Exscan,
-    FDRI_MPI_OP_Reduce_scatter,
-    FDRI_MPI_OP_Reduce_scatter_block,
-    FDRI_MPI_OP_Alltoallw,
-    FDRI_MPI_OP_Neighbor_allgather,
-    FDRI_MPI_OP_Neighbor_allgatherv,
-    FDRI_MPI_OP_Neighbor_alltoall,
-    FDRI_MPI_OP_Neighbor_alltoallv,
-    FDRI_MPI_OP_Neighbor_alltoallw
 };
 enum fdri_mpi_way { FDRI_MPI_C, FDRI_MPI_FORTRAN, FDRI_MPI_F08, FDRI_MPI_WAYS };
 

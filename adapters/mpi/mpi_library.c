@@ -20,6 +20,7 @@ static struct fdri_mpi_library libraries[] = {
      .self_symbol = "ompi_mpi_comm_self",
      .null_symbol = "ompi_mpi_comm_null",
      .byte_symbol = "ompi_mpi_byte",
+     .no_op_symbol = "ompi_mpi_op_no_op",
      .fortran_status_ignore = "mpi_fortran_status_ignore_",
      .fortran_statuses_ignore = "mpi_fortran_statuses_ignore_"},
     {.name = "MPICH",
@@ -36,6 +37,7 @@ static struct fdri_mpi_library libraries[] = {
      .self = 0x44000001,
      .comm_null = 0x04000000,
      .byte = 0x4c00010d,
+     .no_op = 0x5800000e,
      .fortran_status_ignore = "MPIR_F08_MPI_STATUS_IGNORE_OBJ",
      .fortran_statuses_ignore = "MPIR_F08_MPI_STATUSES_IGNORE_OBJ"},
     {.name = "MPI ABI",
@@ -51,6 +53,7 @@ static struct fdri_mpi_library libraries[] = {
      .self = 0x102,
      .comm_null = 0x100,
      .byte = 0x247,
+     .no_op = 0x3d,
      .fortran_status_ignore = "mpi_fortran_status_ignore_",
      .fortran_statuses_ignore = "mpi_fortran_statuses_ignore_"},
 };
@@ -63,7 +66,7 @@ static struct {
     int (*type_size)(word, int64_t *);
     int (*elements)(const void *, word, int64_t *);
     int (*cancelled)(const void *, int *);
-    word (*from_fortran[FDRI_MPI_FILE + 1])(int);
+    word (*from_fortran[FDRI_MPI_HANDLES])(int);
     word in_place, status_ignore, statuses_ignore; /* of Fortran */
 } ask;
 static struct fdri_mpi_library *known;
@@ -89,17 +92,18 @@ static struct fdri_mpi_library *identify(void)
 static void look_up(struct fdri_mpi_library *l)
 {
     static const char *const f2c[] = {"PMPI_Comm_f2c", "PMPI_Type_f2c", "PMPI_Request_f2c", "PMPI_Message_f2c",
-                                      "PMPI_File_f2c"};
+                                      "PMPI_File_f2c", "PMPI_Win_f2c",  "PMPI_Op_f2c"};
     if (l->world_symbol) l->world = (word)fdri_mpi_find(l->world_symbol);
     if (l->self_symbol) l->self = (word)fdri_mpi_find(l->self_symbol);
     if (l->null_symbol) l->comm_null = (word)fdri_mpi_find(l->null_symbol);
     if (l->byte_symbol) l->byte = (word)fdri_mpi_find(l->byte_symbol);
+    if (l->no_op_symbol) l->no_op = (word)fdri_mpi_find(l->no_op_symbol);
     ask.initialized = (int (*)(int *))fdri_mpi_find("PMPI_Initialized");
     ask.finalized = (int (*)(int *))fdri_mpi_find("PMPI_Finalized");
     ask.type_size = (int (*)(word, int64_t *))fdri_mpi_find("PMPI_Type_size_x");
     ask.elements = (int (*)(const void *, word, int64_t *))fdri_mpi_find("PMPI_Get_elements_x");
     ask.cancelled = (int (*)(const void *, int *))fdri_mpi_find("PMPI_Test_cancelled");
-    for (int i = 0; i <= FDRI_MPI_FILE; i++) ask.from_fortran[i] = (word(*)(int))fdri_mpi_find(f2c[i]);
+    for (int i = 0; i < FDRI_MPI_HANDLES; i++) ask.from_fortran[i] = (word(*)(int))fdri_mpi_find(f2c[i]);
     ask.in_place = (word)fdri_mpi_find("mpi_fortran_in_place_");
     ask.status_ignore = (word)fdri_mpi_find(l->fortran_status_ignore);
     ask.statuses_ignore = (word)fdri_mpi_find(l->fortran_statuses_ignore);

@@ -15,6 +15,8 @@ enum fdri_mpi_topology { FDRI_MPI_NO_TOPOLOGY, FDRI_MPI_CART, FDRI_MPI_GRAPH, FD
 struct fdri_mpi_order {
     uint64_t identity;           /* equal on all ranks; 0: not known, so nothing of it is numbered */
     uint32_t created;            /* communicators made of it */
+    uint32_t windows;            /* windows made of it */
+    uint64_t completing;         /* of a window: synchronizations so far that complete operations */
     uint32_t posting;            /* receives being posted now; counted only if several threads may call MPI */
     uint32_t wild;               /* receives from any source or with any tag so far */
     uint32_t first, last, count; /* waiting receives: 1 + place; receive_order.c */

@@ -279,6 +279,7 @@ void fdri_mpi_messages_completed(struct fdri_mpi_pending *p, const void *status)
     if (p->kind == FDRI_MPI_PENDING_SEND) sent(p, p->cancelling && fdri_mpi_status(status).cancelled);
     p->cancelling = false;
     if (p->kind == FDRI_MPI_PENDING_FILE) fdri_mpi_files_completed(p, status);
+    if (p->kind == FDRI_MPI_PENDING_RMA) fdri_mpi_rma_completed(p);
     if (p->kind != FDRI_MPI_PENDING_COLL) return;
     fdr_collective_end_nth(p->operation, p->group ? p->group->id : 0, p->root, p->sent, p->received, p->ordinal);
     if (p->ordinal != FDR_ORDINAL_UNKNOWN) fdri_mpi_collective_ended(p->group);

@@ -24,10 +24,10 @@ static unsigned bucket(uint64_t key, int which)
     return (unsigned)((key * 0x9e3779b97f4a7c15u) >> 40) + (unsigned)which * 5003u;
 }
 
-/* MPICH gives all sends that are complete at once one handle; one of them is enough here. */
-static bool is_known_send(uint64_t key, const struct fdri_mpi_pending *p)
+/* MPICH gives all that is complete at once one handle; one of them is enough here. */
+static bool is_known(uint64_t key, const struct fdri_mpi_pending *p)
 {
-    if (p->kind != FDRI_MPI_PENDING_SEND || p->persistent) return false;
+    if ((p->kind != FDRI_MPI_PENDING_SEND || p->persistent) && p->kind != FDRI_MPI_PENDING_RMA) return false;
     for (int i = 0; i < 2 * WAYS; i++)
         if (fdri_atomic_load_relaxed(&keys[bucket(key, i / WAYS) % BUCKETS].key[i % WAYS]) == key) return true;
     return false;
@@ -56,7 +56,7 @@ static bool find_room(uint64_t key, const struct fdri_mpi_pending *p)
 void fdri_mpi_requests_put(enum fdri_mpi_space space, word handle, struct fdri_mpi_pending *p)
 {
     uint64_t key = key_of(space, handle);
-    bool known = is_known_send(key, p);
+    bool known = is_known(key, p);
     if (!known && find_room(key, p)) return;
     if (!known) fdri_mpi_requests_unseen(1);
     if (!known && p->kind == FDRI_MPI_PENDING_RECV) fdri_mpi_receive_forgotten(&p->receive);

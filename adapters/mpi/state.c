@@ -127,7 +127,8 @@ static void wait_for_pending(const struct fdri_mpi_pending *p, struct wait *w)
 
 static bool is_open(const struct fdri_mpi_pending *p)
 {
-    bool told = p->kind != FDRI_MPI_PENDING_NONE && p->kind != FDRI_MPI_PENDING_FILE;
+    bool told = p->kind == FDRI_MPI_PENDING_RECV || p->kind == FDRI_MPI_PENDING_SEND ||
+                p->kind == FDRI_MPI_PENDING_COLL;
     return told && (!p->persistent || p->active);
 }
 

@@ -20,6 +20,8 @@ TYPE_OF = {
     "status": r"MPI_Status ?\*\w+", "array_of_statuses": r"MPI_Status (\*\w+|\w+\[\])", "message": r"MPI_Message ?\*\w+",
     "root": INT, "sendbuf": BUFFER, "recvbuf": BUFFER, "sendcount": COUNT, "sendtype": TYPE, "recvcount": COUNT,
     "recvtype": TYPE, "sendcounts": COUNTS, "recvcounts": COUNTS, "sendtypes": TYPES, "recvtypes": TYPES,
+    "origin_count": COUNT, "origin_datatype": TYPE, "result_count": COUNT, "result_datatype": TYPE, "target_rank": INT,
+    "rank": INT, "op": r"MPI_Op \w+", "win": r"MPI_Win ?\*?\w+",
     "errorcode": INT, "fh": r"MPI_File ?\*?\w+", "offset": r"MPI_Offset \w+", "filename": r"char ?\*\w+",
 }
 # Their counts are large without a twin.
