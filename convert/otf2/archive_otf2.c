@@ -88,6 +88,7 @@ static void begin_location(struct fdri_otf2 *o, uint32_t location)
     o->generator = UINT32_MAX;
     o->operations = 0;
     fdri_otf2_requests_begin(o, location);
+    fdri_otf2_one_sided_begin(o);
     if (!o->writer && !o->error) o->error = -EIO;
 }
 
@@ -215,7 +216,7 @@ static bool take_files(struct fdri_otf2 *o, struct fdr_file *const *files, size_
     bool good = shift && o->partners && o->process && (!count || o->process[count - 1].region);
     free(shift);
     o->written = calloc(o->locations + 1, sizeof *o->written);
-    return good && o->written;
+    return good && o->written && fdri_otf2_one_sided_open(o);
 }
 
 static void describe(struct fdri_otf2 *o)
@@ -248,6 +249,7 @@ static void write_archive(struct fdri_otf2 *o)
     if (!o->error) write_clock(o);
     if (!o->error) fdri_otf2_processes(o);
     if (!o->error) fdri_otf2_comms(o);
+    if (!o->error) fdri_otf2_windows(o);
     if (!o->error) write_local_definitions(o);
     if (!o->error) fdri_otf2_reductions(o);
     if (o->list) OTF2_AttributeList_Delete(o->list);
@@ -274,6 +276,7 @@ static void free_all(struct fdri_otf2 *o)
     struct fdri_convert_interned *tables[] = {&o->strings,  &o->regions,    &o->members, &o->metrics, &o->parameters,
                                               &o->contexts, &o->generators, &o->comms,   &o->hosts,   &o->io};
     fdri_otf2_comms_free(o);
+    fdri_otf2_one_sided_close(o);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) fdri_convert_interned_free(tables[i]);
     for (size_t i = 0; i < o->processes; i++) free(o->process[i].region);
     fdri_convert_partners_close(o->partners);

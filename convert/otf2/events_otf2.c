@@ -168,6 +168,7 @@ static void user(struct fdri_otf2 *o, const struct fdr_read_event *e)
         fdri_otf2_requests_event(o, e);
         return;
     }
+    if (strcmp(name, "fdr.rma") == 0 && fdri_otf2_one_sided_event(o, e)) return;
     if (count) {
         values(o, e, fdri_otf2_metric(o, name, fields, (uint32_t)count, false), fields, (uint32_t)count);
         return;

@@ -14,6 +14,7 @@ struct member {
 struct fdri_otf2_comm {
     const struct fdr_comm_info *info;
     struct member *member; /* sorted by rank; NULL: all ranks are members */
+    uint32_t group;
 };
 struct comm_key {
     uint64_t identity;
@@ -30,7 +31,7 @@ static int by_rank(const void *x, const void *y)
     return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-static bool has_members(const struct fdr_comm_info *info) { return info->id && info->world_rank && info->size; }
+bool fdri_otf2_has_members(const struct fdr_comm_info *info) { return info->id && info->world_rank && info->size; }
 
 static bool take_members(struct fdri_otf2_comm *c)
 {
@@ -56,7 +57,7 @@ static uint32_t comm_number(struct fdri_otf2 *o, const struct fdr_comm_info *inf
     if (number == UINT32_MAX) {
         o->error = -ENOMEM;
     } else if (is_new) {
-        o->comm[number] = (struct fdri_otf2_comm){.info = info};
+        o->comm[number] = (struct fdri_otf2_comm){.info = info, .group = everyone ? ALL_RANKS : GROUPS + o->groups++};
         if (!everyone && !take_members(&o->comm[number])) o->error = -ENOMEM;
     }
     return number;
@@ -69,20 +70,26 @@ static uint32_t comm_of(struct fdri_otf2 *o, const struct fdr_comm_info *info, u
     return comm_number(o, info, alone, everyone);
 }
 
+uint32_t fdri_otf2_group(const struct fdri_otf2 *o, uint32_t comm) { return o->comm[comm].group; }
+
+bool fdri_otf2_place(const struct fdri_otf2 *o, uint32_t comm, uint32_t rank, uint32_t *place)
+{
+    const struct fdri_otf2_comm *c = &o->comm[comm];
+    const struct member key = {rank, 0}, *m = NULL;
+    if (c->member) m = bsearch(&key, c->member, c->info->size, sizeof key, by_rank);
+    *place = m ? m->place : 0;
+    return m != NULL;
+}
+
 uint32_t fdri_otf2_comm(struct fdri_otf2 *o, uint32_t comm_id, uint32_t peer, unsigned alone, uint32_t *place)
 {
     const struct fdr_comm_info *info = fdr_comm_info(o->process[o->at].file, comm_id);
-    bool everyone = !has_members(info);
+    bool everyone = !fdri_otf2_has_members(info);
     uint32_t number = comm_of(o, info, alone, everyone);
     size_t ranks;
     if (!place || o->error) return number;
-    if (!everyone) {
-        const struct member key = {peer, 0};
-        const struct member *m = bsearch(&key, o->comm[number].member, info->size, sizeof key, by_rank);
-        *place = m ? m->place : 0;
-        if (m) return number;
-        number = comm_of(o, info, alone, true);
-    }
+    if (fdri_otf2_place(o, number, peer, place)) return number;
+    if (!everyone) number = comm_of(o, info, alone, true);
     fdri_convert_partners_ranks(o->partners, &ranks);
     size_t at = fdri_convert_partners_place(o->partners, peer);
     *place = (uint32_t)at;
@@ -132,13 +139,12 @@ static void name_comm(const struct fdri_otf2 *o, const struct comm_key *key, con
     const char *name = info->id ? info->name : "world";
     int rank = key->alone ? fdri_convert_partners_rank(o->partners, key->process) : -1;
     size_t used = (size_t)snprintf(text, bytes, "%.900s%s%s", name,
-                                   key->everyone && has_members(info) ? " and others" : "", how[key->alone]);
+                                   key->everyone && fdri_otf2_has_members(info) ? " and others" : "", how[key->alone]);
     if (key->alone && rank >= 0) snprintf(text + used, bytes - used, " (rank %d)", rank);
     else if (key->alone) snprintf(text + used, bytes - used, " (recording %u)", key->process + 1);
 }
 
-/* group: the number of its group, if it has one of its own. */
-static void write_comm(struct fdri_otf2 *o, uint32_t number, uint32_t group, uint64_t *member)
+static void write_comm(struct fdri_otf2 *o, uint32_t number, uint64_t *member)
 {
     const struct fdri_otf2_comm *c = &o->comm[number];
     struct comm_key key;
@@ -149,10 +155,10 @@ static void write_comm(struct fdri_otf2 *o, uint32_t number, uint32_t group, uin
     uint32_t parent = fdri_convert_interned_find(&o->comms, &whole, sizeof whole);
     for (uint32_t i = 0; c->member && i < c->info->size; i++)
         member[i] = fdri_convert_partners_place(o->partners, c->info->world_rank[i]);
-    if (c->member) write_group(o, group, name, OTF2_GROUP_TYPE_COMM_GROUP, c->info->size, member);
-    fdri_otf2_check(
-        o, OTF2_GlobalDefWriter_WriteComm(o->def, number, fdri_otf2_string(o, name), c->member ? group : ALL_RANKS,
-                                          parent == number ? OTF2_UNDEFINED_COMM : parent, OTF2_COMM_FLAG_NONE));
+    if (c->member) write_group(o, c->group, name, OTF2_GROUP_TYPE_COMM_GROUP, c->info->size, member);
+    fdri_otf2_check(o, OTF2_GlobalDefWriter_WriteComm(o->def, number, fdri_otf2_string(o, name), c->group,
+                                                      parent == number ? OTF2_UNDEFINED_COMM : parent,
+                                                      OTF2_COMM_FLAG_NONE));
 }
 
 void fdri_otf2_comms(struct fdri_otf2 *o)
@@ -170,10 +176,7 @@ void fdri_otf2_comms(struct fdri_otf2 *o)
     fdri_otf2_check(o, OTF2_GlobalDefWriter_WriteParadigm(o->def, OTF2_PARADIGM_MPI, fdri_otf2_string(o, "MPI"),
                                                           OTF2_PARADIGM_CLASS_PROCESS));
     write_all_ranks(o, member);
-    for (uint32_t i = 0, group = GROUPS; i < o->comms.count && !o->error; i++) {
-        write_comm(o, i, group, member);
-        group += o->comm[i].member != NULL;
-    }
+    for (uint32_t i = 0; i < o->comms.count && !o->error; i++) write_comm(o, i, member);
     free(member);
 }
 

@@ -5,6 +5,7 @@
  *   archive_none.c      what is there of it in a build without OTF2
  *   events_otf2.c       each event of a location as an event of OTF2
  *   requests_otf2.c     which messages do not block
+ *   one_sided_otf2.c    windows, and operations on them until they are complete
  *   definitions_otf2.c  strings, regions, metrics, stacks: written when an event first needs them
  *   groups_otf2.c       communicators, and how peers are named in them
  *   places_otf2.c       hosts, processes, threads, with their accounts as properties
@@ -55,6 +56,8 @@ struct fdri_otf2 {
     struct fdri_convert_interned strings, regions, members, metrics, parameters, contexts, generators, comms, hosts, io;
     struct fdri_otf2_comm *comm; /* of each comm */
     size_t comm_room;
+    uint32_t groups; /* of communicators */
+    struct fdri_otf2_one_sided *one_sided;
     /* the location under way */
     size_t at; /* its process */
     OTF2_EvtWriter *writer;
@@ -87,6 +90,13 @@ void fdri_otf2_requests_other(struct fdri_otf2 *o, const struct fdr_read_event *
 /* Does this message belong to a request that may be named? */
 bool fdri_otf2_requests_of(struct fdri_otf2 *o, const struct fdr_read_event *e, uint64_t *id);
 
+/* The same of fdr.rma; false: OTF2 cannot say it. Defines windows, behind communicators. */
+bool fdri_otf2_one_sided_open(struct fdri_otf2 *o);
+void fdri_otf2_one_sided_close(struct fdri_otf2 *o);
+void fdri_otf2_one_sided_begin(struct fdri_otf2 *o);
+bool fdri_otf2_one_sided_event(struct fdri_otf2 *o, const struct fdr_read_event *e);
+void fdri_otf2_windows(struct fdri_otf2 *o);
+
 /* Numbers of definitions, which are written if they are new. */
 uint32_t fdri_otf2_string(struct fdri_otf2 *o, const char *text);
 uint32_t fdri_otf2_region(struct fdri_otf2 *o, const struct fdr_read_event *e);
@@ -105,6 +115,10 @@ void fdri_otf2_attribute(struct fdri_otf2 *o, enum fdri_otf2_attribute attribute
 enum { FDRI_OTF2_TOGETHER, FDRI_OTF2_ALONE, FDRI_OTF2_ALONE_RECEIVED };
 /* The communicator for a message with this peer, and the peer's place in it. */
 uint32_t fdri_otf2_comm(struct fdri_otf2 *o, uint32_t comm_id, uint32_t peer, unsigned alone, uint32_t *place);
+/* The place of a rank among its own members; its group. */
+bool fdri_otf2_place(const struct fdri_otf2 *o, uint32_t comm, uint32_t rank, uint32_t *place);
+uint32_t fdri_otf2_group(const struct fdri_otf2 *o, uint32_t comm);
+bool fdri_otf2_has_members(const struct fdr_comm_info *info);
 /* The recording of a rank, or NULL. */
 const struct fdri_otf2_process *fdri_otf2_process_of(const struct fdri_otf2 *o, uint32_t rank);
 /* Hosts, before the events; processes, threads and communicators, behind them. */

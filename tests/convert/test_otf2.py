@@ -215,27 +215,119 @@ def hosts():
             "two hosts on one line of time", shifts)
 
 
-def mpi():
-    """Message n of a sender has n bytes: so pairs by order, as a viewer makes them, show their truth."""
+def job(program, work, ranks, buffer, *arguments):
+    """The recordings of all ranks of an MPI program of tests/adapters/mpi; none where there is no MPI."""
     run = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
     cc = shutil.which("mpicc.openmpi") or shutil.which("mpicc")
     if not run or not cc:
         print("note: no MPI here, so no ranks of a job")
-        return
-    program = f"{x.work}/random"
-    subprocess.run([cc, "-O1", f"{x.SOURCE}/tests/adapters/mpi/random_traffic.c", "-o", program], check=True)
+        return []
+    folder, base = f"{x.work}/{work}", f"{x.work}/{program}"
+    os.mkdir(folder)
+    subprocess.run([cc, "-O1", f"{x.SOURCE}/tests/adapters/mpi/{program}.c", "-o", base], check=True)
+    env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
+    env |= {f"OMPI_{k}": "1" for k in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM",
+                                       "MCA_rmaps_base_oversubscribe", "MCA_mpi_yield_when_idle")}
+    env |= {"FDR_LIVE_DIR": folder, "FDR_LIVE_FORCE": "1", "FDR_DIR": folder, "FDR_BUFFER": buffer,
+            "FDR_FINALIZE": "snapshot", "FDR_MPI_REQUESTS": "1"}
+    subprocess.run([run, "-n", str(ranks), "env", f"LD_PRELOAD={x.BUILD}/lib/libfdr-mpi.so", base, *arguments], env=env,
+                   check=True, capture_output=True, timeout=200)
+    return sorted((f"{folder}/{f}" for f in os.listdir(folder)), key=lambda f: re.search(r"\.r(\d+)\.", f)[1])
+
+
+def mpi():
+    """Message n of a sender has n bytes: so pairs by order, as a viewer makes them, show their truth."""
     for buffer, rounds in (("8M", "60"), ("128K", "900")):
-        env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
-        env |= {f"OMPI_{k}": "1" for k in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM",
-                                           "MCA_rmaps_base_oversubscribe", "MCA_mpi_yield_when_idle")}
-        folder = f"{x.work}/ranks{buffer}"
-        os.mkdir(folder)
-        env |= {"FDR_LIVE_DIR": folder, "FDR_LIVE_FORCE": "1", "FDR_DIR": folder, "FDR_BUFFER": buffer,
-                "FDR_FINALIZE": "snapshot", "FDR_MPI_REQUESTS": "1"}
-        subprocess.run([run, "-n", "3", "env", f"LD_PRELOAD={x.BUILD}/lib/libfdr-mpi.so", program, "11",
-                        rounds], env=env, check=True, capture_output=True, timeout=200)
-        files = sorted(f"{folder}/{f}" for f in os.listdir(folder))
-        pairs_of(files, f"job{buffer}")
+        files = job("random_traffic", f"ranks{buffer}", 3, buffer, "11", rounds)
+        if files:
+            pairs_of(files, f"job{buffer}")
+
+
+ONE_SIDED = {1: ev.RmaPut, 2: ev.RmaGet, 3: ev.RmaAtomic, 4: ev.RmaAtomic, 5: ev.RmaAtomic, 6: ev.RmaAtomic}
+ATOMIC = {3: "ACCUMULATE", 4: "FETCH_AND_ACCUMULATE", 5: "FETCH_AND_ACCUMULATE", 6: "COMPARE_AND_SWAP"}
+
+
+def completion(i, rows):
+    """When the rules of MPI say that operation i is complete at its origin, and at its target; None: they do not say."""
+    o, at_origin, at_target, number = rows[i], None, None, rows[i]["completing"]
+    for r in rows[i + 1:]:
+        if r["what"] == 8 and o["request"] and r["request"] == o["request"]:
+            at_origin = r["time"]
+        if r["what"] < 16 or r["window"] != o["window"] or number is None:
+            continue
+        if r["completing"] != number:
+            number = None  # one is missing: from here on nothing is certain
+            continue
+        number += 1
+        if r["target"] in (o["target"], 2**32 - 1):
+            if not o["request"] and not at_origin:
+                at_origin = r["time"]
+            if 18 <= r["what"] <= 21:
+                at_target = r["time"]
+            if r["what"] < 22:
+                number = None
+    return at_origin, at_target
+
+
+def wanted(path):
+    rows = [{"time": r["time"]} | {k: int(v) for k, v in r["attributes"].items()} for r in x.dump(path) if r["name"] == "fdr.rma"]
+    made = {r["window"] for r in rows if r["what"] == 9}
+    operations = [(r["time"], ONE_SIDED[r["what"]].__name__, r["target"], r["sent"], r["received"],
+                   ATOMIC.get(r["what"], ""), *completion(i, rows)) for i, r in enumerate(rows) if r["what"] <= 6]
+    others = [(r["time"], {9: "RmaWinCreate", 10: "RmaWinDestroy", 16: "RmaGroupSync"}[r["what"]]) for r in rows
+              if r["what"] in (9, 16) or r["what"] == 10 and r["window"] in made]
+    return operations, others
+
+
+def one_sided_in(trace, ranks):
+    """The same of an archive, by location; matching ids are those of one operation."""
+    groups = [g for g in trace.definitions.groups if g.group_type == otf2.GroupType.COMM_LOCATIONS]
+    locations, done, wrong = list(groups[0].members), {}, 0
+    found, others, rest = [[] for _ in range(ranks)], [[] for _ in range(ranks)], [0] * ranks
+    for location, e in trace.events:
+        kind, at = type(e).__name__, location._ref
+        if isinstance(e, (ev.RmaPut, ev.RmaGet, ev.RmaAtomic)):
+            atomic = isinstance(e, ev.RmaAtomic)
+            sent = e.bytes_sent if atomic else e.bytes if isinstance(e, ev.RmaPut) else 0
+            received = e.bytes_received if atomic else e.bytes if isinstance(e, ev.RmaGet) else 0
+            found[at].append([e.time, kind, rank_in(e.win.comm, e.remote, locations), sent, received,
+                              str(e.type).split(".")[-1] if atomic else "", None, None])
+            wrong += e.matching_id in done
+            done[e.matching_id] = found[at][-1]
+        elif isinstance(e, (ev.RmaOpCompleteNonBlocking, ev.RmaOpCompleteRemote)):
+            place = 6 if isinstance(e, ev.RmaOpCompleteNonBlocking) else 7
+            wrong += done[e.matching_id][place] is not None
+            done[e.matching_id][place] = e.time
+        elif kind.startswith("Rma"):
+            others[at].append((e.time, kind))
+        else:
+            rest[at] += 1
+    x.check(not wrong, "one-sided: each operation has its number, and completes once", wrong)
+    return [[tuple(f) for f in rows] for rows in found], others, rest
+
+
+def one_sided():
+    """Operations, windows and completions are what MPI's rules make of the recording; where synchronizations are missing,
+    no completion is made up."""
+    for name, buffer, arguments in (("every-way", "8M", []), ("flushes", "128K", ["flushes", "4000"])):
+        files = job("rma", name, 2, buffer, *arguments)
+        if not files:
+            return
+        done = x.tool("export", *files, "--to", "otf2", "-o", f"{name}-otf2")
+        x.check(done.returncode == 0, f"one-sided, {name}: exported", done.stderr)
+        with otf2.reader.open(f"{x.work}/{name}-otf2/traces.otf2") as trace:
+            operations, others, rest = one_sided_in(trace, 2)
+        shown = subprocess.run(["otf2-print", f"{x.work}/{name}-otf2/traces.otf2"], capture_output=True, text=True)
+        x.check(shown.returncode == 0 and not shown.stderr, f"one-sided, {name}: otf2-print", shown.stderr[:500])
+        for rank, path in enumerate(files):
+            want, want_others = wanted(path)
+            x.same(f"one-sided, {name}: operations of rank {rank}", operations[rank], want)
+            x.same(f"one-sided, {name}: windows and fences of rank {rank}", others[rank], want_others)
+            dumped = sum(r["name"] != "fdr.rma" for r in x.dump(path))
+            x.check(rest[rank] == dumped, f"one-sided, {name}: all other events", rest[rank], dumped)
+            lost = sum(o[6] is None for o in want)
+            x.check(len(want) > 50 and bool(lost) == (name == "flushes") and lost < len(want) / 2,
+                    f"one-sided, {name}: {lost} of {len(want)} operations have no completion, as planned")
 
 
 def pairs_of(files, name):
@@ -347,4 +439,5 @@ if __name__ == "__main__":
     many_locations()
     hosts()
     mpi()
+    one_sided()
     x.end()
