@@ -3,7 +3,8 @@
  * the MPI library's own compiler and preloads libfdr-mpi.
  *
  *     mpi_calls WHAT CALLS     prints ns a call. WHAT: direct, wrapped (MPI_Comm_rank); region (fdr_enter and fdr_leave
- *                              around nothing); send-direct, send-wrapped (an MPI_Sendrecv of 8 bytes with itself) */
+ *                              around nothing); send-direct, send-wrapped (an MPI_Sendrecv of 8 bytes with itself); put-direct,
+ *                              put-wrapped (an MPI_Put of 8 bytes to itself) */
 #include <fdr/fdr.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -16,6 +17,21 @@ static double now(void)
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static void puts_to_itself(int wrapped, long n)
+{
+    static double memory;
+    double out = 2;
+    MPI_Win w;
+    MPI_Win_create(&memory, sizeof memory, sizeof memory, MPI_INFO_NULL, MPI_COMM_SELF, &w);
+    MPI_Win_lock_all(0, w);
+    if (wrapped)
+        for (long i = 0; i < n; i++) MPI_Put(&out, 1, MPI_DOUBLE, 0, 0, 1, MPI_DOUBLE, w);
+    else
+        for (long i = 0; i < n; i++) PMPI_Put(&out, 1, MPI_DOUBLE, 0, 0, 1, MPI_DOUBLE, w);
+    MPI_Win_unlock_all(w);
+    MPI_Win_free(&w);
 }
 
 static void calls(const char *what, long n)
@@ -36,6 +52,8 @@ static void calls(const char *what, long n)
     else if (!strcmp(what, "send-wrapped"))
         for (long i = 0; i < n; i++)
             MPI_Sendrecv(&out, 1, MPI_DOUBLE, 0, 1, &in, 1, MPI_DOUBLE, 0, 1, self, MPI_STATUS_IGNORE);
+    else if (!strcmp(what, "put-direct") || !strcmp(what, "put-wrapped"))
+        puts_to_itself(!strcmp(what, "put-wrapped"), n);
 }
 
 int main(int argc, char **argv)
