@@ -12,7 +12,7 @@
  *   collectives.c     operations and their bytes           neighborhoods.c    those among neighbors
  *   partitioned.c     MPI_Psend_init, MPI_Precv_init       files.c            MPI_File_...
  *   one_sided.c       MPI_Put, MPI_Win_...                 mpi_operation.h    numbers of operations
- *   adapter_parts.h   what these files share
+ *   sessions.c        MPI_Session_init                     adapter_parts.h    what these files share
  *   numbers.c         counts messages and collectives      receive_order.c    receives whose number is open
  *   identities.c      communicators of equal identity      numbers.h          the door of these three
  *   state.c, state.h  what each thread is in, waits for    pcontrol.c        MPI_Pcontrol
@@ -60,7 +60,10 @@ struct fdri_mpi_library {
 const struct fdri_mpi_library *fdri_mpi_library(void);
 /* The same, whether MPI runs or not. */
 const struct fdri_mpi_library *fdri_mpi_library_known(void);
+void fdri_mpi_library_begins(void); /* also without MPI_Init: a session */
+void fdri_mpi_library_pauses(void); /* the last session ends; MPI_Init may follow */
 void fdri_mpi_library_ends(void);
+bool fdri_mpi_library_has_world(void); /* between MPI_Init and MPI_Finalize */
 
 /* Arguments of a call as C has them. */
 bool fdri_mpi_has(const struct fdri_mpi_call *c, enum fdri_mpi_role role);
@@ -80,6 +83,7 @@ enum fdri_mpi_handle {
     FDRI_MPI_FILE,
     FDRI_MPI_WIN,
     FDRI_MPI_REDUCTION,
+    FDRI_MPI_SESSION,
     FDRI_MPI_HANDLES
 };
 word fdri_mpi_handle(const struct fdri_mpi_call *c, enum fdri_mpi_role role, enum fdri_mpi_handle what);
@@ -129,6 +133,15 @@ void fdri_mpi_members_forget_window(word win);
 /* A request or a waiting receive begins and ends to need it. Each use has one end; the last one frees it. */
 void fdri_mpi_members_use(const struct fdri_mpi_members *m);
 void fdri_mpi_members_leave(const struct fdri_mpi_members *m);
+
+/* The world's group, of MPI_COMM_WORLD or of a session; to be freed. */
+bool fdri_mpi_world_group(word *group);
+
+/* ---- sessions.c ---- */
+void fdri_mpi_sessions_opened(const struct fdri_mpi_call *c);
+void fdri_mpi_sessions_closing(const struct fdri_mpi_call *c);
+bool fdri_mpi_sessions_any(void);
+bool fdri_mpi_sessions_world(word *group); /* of an open session */
 
 /* ---- member_lists.c: a list equal to this one, shared by all that use it; NULL: no memory ---- */
 const uint32_t *fdri_mpi_list_use(const uint32_t *world, size_t size);

@@ -135,6 +135,8 @@ void fdri_mpi_partitioned_prepared(const struct fdri_mpi_call *c, const struct f
 void fdri_mpi_life_before_init(void);
 void fdri_mpi_life_after_init(int error);
 void fdri_mpi_life_before_finalize(void);
+void fdri_mpi_life_after_session_init(const struct fdri_mpi_call *c, int error);
+void fdri_mpi_life_before_session_finalize(const struct fdri_mpi_call *c);
 void fdri_mpi_life_before_abort(const struct fdri_mpi_call *c);
 int fdri_mpi_life_not_there(const char *name);
 #endif

@@ -24,6 +24,7 @@ static struct {
     int (*remote_group)(word, word *);
     int (*group_free)(word *);
     int (*group_size)(word, int *);
+    int (*group_rank)(word, int *);
     int (*translate)(word, int, const int *, word, int *);
     int (*rank)(word, int *);
     int (*is_inter)(word, int *);
@@ -37,12 +38,27 @@ static bool look_up(void)
     ask.remote_group = (int (*)(word, word *))fdri_mpi_find("PMPI_Comm_remote_group");
     ask.group_free = (int (*)(word *))fdri_mpi_find("PMPI_Group_free");
     ask.group_size = (int (*)(word, int *))fdri_mpi_find("PMPI_Group_size");
+    ask.group_rank = (int (*)(word, int *))fdri_mpi_find("PMPI_Group_rank");
     ask.translate = (int (*)(word, int, const int *, word, int *))fdri_mpi_find("PMPI_Group_translate_ranks");
     ask.rank = (int (*)(word, int *))fdri_mpi_find("PMPI_Comm_rank");
     ask.is_inter = (int (*)(word, int *))fdri_mpi_find("PMPI_Comm_test_inter");
     ask.name = (int (*)(word, char *, int *))fdri_mpi_find("PMPI_Comm_get_name");
-    return ask.group && ask.remote_group && ask.group_free && ask.group_size && ask.translate && ask.rank &&
-           ask.is_inter && ask.name;
+    return ask.group && ask.remote_group && ask.group_free && ask.group_size && ask.group_rank && ask.translate &&
+           ask.rank && ask.is_inter && ask.name;
+}
+
+bool fdri_mpi_world_group(word *group)
+{
+    if (!fdri_mpi_library_has_world()) return fdri_mpi_sessions_world(group);
+    return look_up() && !ask.group(fdri_mpi_library()->world, group);
+}
+
+static bool own_rank(int *rank)
+{
+    word all = 0;
+    bool good = fdri_mpi_world_group(&all) && !ask.group_rank(all, rank);
+    if (all) ask.group_free(&all);
+    return good;
 }
 
 /* World ranks of a group's members. */
@@ -50,7 +66,7 @@ static bool translate(word group, int size, uint32_t *world)
 {
     word all = 0;
     int *ranks = malloc((size_t)size * 2 * sizeof *ranks);
-    bool good = ranks && !ask.group(fdri_mpi_library()->world, &all);
+    bool good = ranks && fdri_mpi_world_group(&all);
     for (int i = 0; good && i < size; i++) ranks[i] = i;
     good = good && !ask.translate(group, size, ranks, all, ranks + size);
     for (int i = 0; good && i < size; i++) world[i] = ranks[size + i] < 0 ? UINT32_MAX : (uint32_t)ranks[size + i];
@@ -132,7 +148,7 @@ static struct fdri_mpi_members *ask_members(word comm, uint64_t identity)
     word group = 0;
     int inter = 0, rank = 0, world = 0;
     if (!look_up() || ask.is_inter(comm, &inter) || ask.rank(comm, &rank)) return NULL;
-    if (ask.rank(fdri_mpi_library()->world, &world)) return NULL;
+    if (!own_rank(&world)) return NULL;
     if ((inter ? ask.remote_group : ask.group)(comm, &group)) return NULL;
     struct fdri_mpi_members *m = members_of_group(group, identity);
     if (m) m->rank = rank, m->inter = inter, m->own_world = (uint32_t)world;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Identities of communicators: equal on all members without a message. All members of a parent make communicators of it
  * in the same order. So parent, how many were made before, and the world rank of the new one's first member name it.
- * Where not all members of a parent take part, the new members themselves, the tag and a count do. */
+ * Where not all members of a parent take part, or there is none, the new members themselves, the tag and a count do. */
 #include <string.h>
 #include "adapters/mpi/adapter_parts.h"
 #include "base/atomic.h"
@@ -67,10 +67,10 @@ static uint64_t hash_of_all(word comm, const struct fdri_mpi_members *m)
 }
 
 /* By groups and tag: an intercommunicator, or one that a part of its parent made. */
-static uint64_t by_groups(word comm, const struct fdri_mpi_members *m, int tag)
+static uint64_t by_groups(word comm, const struct fdri_mpi_members *m, uint64_t tag)
 {
     uint64_t all = hash_of_all(comm, m), made;
-    uint64_t key = fdri_mpi_mix(all, (uint64_t)(uint32_t)tag << 1 | m->inter);
+    uint64_t key = fdri_mpi_mix(all, tag << 1 | m->inter);
     return all && fdri_mpi_identities_made_before(key, &made) ? fdri_mpi_mix(key, made) : 0;
 }
 
@@ -92,8 +92,28 @@ static enum fdri_mpi_topology topology_of(const struct fdri_mpi_call *c)
     return strncmp(c->f->name, "MPI_Cart", 8) == 0 ? FDRI_MPI_CART : FDRI_MPI_NO_TOPOLOGY;
 }
 
+/* Of groups of sessions: no parent, and a text for a tag. */
+static void created_from_groups(const struct fdri_mpi_call *c)
+{
+    enum { MOST = 1024 }; /* libraries allow 256, or less */
+    char tag[MOST];
+    uint64_t hash = fdri_mpi_mix(0, 0);
+    word comm = new_comm(c);
+    if (comm == fdri_mpi_library()->comm_null) return;
+    const struct fdri_mpi_members *m = fdri_mpi_members_new(comm, 0, NULL);
+    if (!m) return;
+    fdri_mpi_text(c, FDRI_MPI_stringtag, tag, sizeof tag);
+    for (const char *p = tag; *p; p++) hash = fdri_mpi_mix(hash, (unsigned char)*p);
+    m->order->identity = fdri_mpi_numbers_full() ? 0 : by_groups(comm, m, hash);
+    if (!m->order->identity) fdri_mpi_numbers_uncounted(-1);
+}
+
 void fdri_mpi_identities_created(const struct fdri_mpi_call *c)
 {
+    if (fdri_mpi_has(c, FDRI_MPI_stringtag)) {
+        created_from_groups(c);
+        return;
+    }
     word comm = new_comm(c);
     bool tagged = fdri_mpi_has(c, FDRI_MPI_tag), later = fdri_mpi_has(c, FDRI_MPI_request);
     const struct fdri_mpi_members *parent = parent_of(c);
@@ -101,7 +121,7 @@ void fdri_mpi_identities_created(const struct fdri_mpi_call *c)
     if (comm == fdri_mpi_library()->comm_null || !parent) return;
     const struct fdri_mpi_members *m = fdri_mpi_members_new(comm, 0, is_duplicate(c) ? parent : NULL);
     if (!m) return;
-    uint64_t identity = tagged ? by_groups(comm, m, (int)fdri_mpi_int(c, FDRI_MPI_tag))
+    uint64_t identity = tagged ? by_groups(comm, m, (uint32_t)fdri_mpi_int(c, FDRI_MPI_tag))
                                : by_parent(comm, m, of, made, later);
     if (fdri_mpi_numbers_full()) identity = 0;
     if (!is_duplicate(c)) m->order->topology = topology_of(c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* MPI_Init starts the recording, unless the program has done so. MPI_Init may install signal handlers, so fdr then
- * checks its own. With FDR_CRASH=exit, MPI_Abort leaves a bundle before it ends the job. Afterwards all processes of
- * the job are killed, at once (MPICH) or within a second (Open MPI). */
+/* MPI_Init, or the first session, starts the recording, unless the program has done so. Both may install signal
+ * handlers, so fdr then checks its own. With FDR_CRASH=exit, MPI_Abort leaves a bundle before it ends the job.
+ * Afterwards all processes of the job are killed, at once (MPICH) or within a second (Open MPI). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,12 +22,12 @@ int fdri_mpi_life_not_there(const char *name)
 
 void fdri_mpi_life_before_init(void) { fdr_init(NULL); }
 
-static void note_number(const char *key, const char *function, word comm)
+static void note_number(const char *key, const char *function, word group)
 {
     int (*ask)(word, int *) = (int (*)(word, int *))fdri_mpi_find(function);
     char text[16];
     int n = 0;
-    if (!ask || ask(comm, &n)) return;
+    if (!ask || ask(group, &n)) return;
     snprintf(text, sizeof text, "%d", n);
     fdr_note(key, text);
 }
@@ -47,25 +47,64 @@ static void note_job(void)
     }
 }
 
+static void note_place(void)
+{
+    int (*free_group)(word *) = (int (*)(word *))fdri_mpi_find("PMPI_Group_free");
+    word group = 0;
+    if (!fdri_mpi_world_group(&group)) return;
+    note_number("mpi.rank", "PMPI_Group_rank", group);
+    note_number("mpi.size", "PMPI_Group_size", group);
+    if (free_group) free_group(&group);
+}
+
+/* Once, by MPI_Init or by the first session. */
+static void start(const struct fdri_mpi_library *l, bool by_session)
+{
+    static uint32_t started;
+    if (fdri_atomic_swap_relaxed(&started, 1)) return;
+    fdr_note("mpi.library", l->name);
+    note_job();
+    note_place();
+    fdri_mpi_numbers_start(by_session);
+    fdri_mpi_request_events_start();
+}
+
 void fdri_mpi_life_after_init(int error)
 {
     fdr_handlers_changed();
     const struct fdri_mpi_library *l = error ? NULL : fdri_mpi_library();
     if (!l) return;
-    fdr_note("mpi.library", l->name);
-    note_job();
-    note_number("mpi.rank", "PMPI_Comm_rank", l->world);
-    note_number("mpi.size", "PMPI_Comm_size", l->world);
-    fdri_mpi_numbers_start();
-    fdri_mpi_request_events_start();
+    start(l, false);
     fdri_mpi_members(l->world);
     fdri_mpi_members(l->self);
 }
 
+void fdri_mpi_life_after_session_init(const struct fdri_mpi_call *c, int error)
+{
+    fdr_handlers_changed();
+    const struct fdri_mpi_library *l = error ? NULL : fdri_mpi_library_known();
+    if (!l) return;
+    fdri_mpi_sessions_opened(c);
+    fdri_mpi_library_begins();
+    start(l, true);
+}
+
+static void ends(void (*library)(void))
+{
+    library();
+    fdri_mpi_requests_forget();
+}
+
 void fdri_mpi_life_before_finalize(void)
 {
-    fdri_mpi_library_ends();
-    fdri_mpi_requests_forget();
+    if (!fdri_mpi_sessions_any()) ends(fdri_mpi_library_ends);
+}
+
+void fdri_mpi_life_before_session_finalize(const struct fdri_mpi_call *c)
+{
+    if (!fdri_mpi_library_known()) return;
+    fdri_mpi_sessions_closing(c);
+    if (!fdri_mpi_sessions_any() && !fdri_mpi_library_has_world()) ends(fdri_mpi_library_pauses);
 }
 
 void fdri_mpi_life_before_abort(const struct fdri_mpi_call *c)

@@ -163,15 +163,17 @@ static bool makes_or_frees(uint8_t kind)
 static word in_region(struct fdri_mpi_call *c, uintptr_t real)
 {
     uint8_t kind = c->f->kind;
-    if (kind == FDRI_MPI_init) fdri_mpi_life_before_init();
+    if (kind == FDRI_MPI_init || kind == FDRI_MPI_session_init) fdri_mpi_life_before_init();
     fdr_region region = fdr_scope_enter_(&c->f->region, c->f->name, c->f->group, 0);
     if (kind == FDRI_MPI_finalize) fdri_mpi_life_before_finalize();
+    if (kind == FDRI_MPI_session_finalize) fdri_mpi_life_before_session_finalize(c);
     if (kind == FDRI_MPI_abort) fdri_mpi_life_before_abort(c);
     c->runs = fdri_mpi_library() != NULL;
     bool plain = kind == FDRI_MPI_region || kind >= FDRI_MPI_init || !c->runs;
     bool records = !plain && (region != FDR_NOT_ENTERED_ || fdri_mpi_requests_any() || makes_or_frees(kind));
     word result = records ? observed(c, real) : pass_only(c, real);
     if (kind == FDRI_MPI_init) fdri_mpi_life_after_init((int)result);
+    if (kind == FDRI_MPI_session_init) fdri_mpi_life_after_session_init(c, (int)result);
     if (region != FDR_NOT_ENTERED_) fdr_leave(region);
     return result;
 }

@@ -60,6 +60,8 @@ enum fdri_mpi_role {
     FDRI_MPI_target_rank,
     FDRI_MPI_op,
     FDRI_MPI_rank,
+    FDRI_MPI_stringtag,
+    FDRI_MPI_session,
     FDRI_MPI_ROLES
 };
 enum fdri_mpi_kind {
@@ -96,6 +98,8 @@ enum fdri_mpi_kind {
     FDRI_MPI_rma_sync,
     FDRI_MPI_init,
     FDRI_MPI_finalize,
+    FDRI_MPI_session_init,
+    FDRI_MPI_session_finalize,
     FDRI_MPI_abort
 };
 enum fdri_mpi_way { FDRI_MPI_C, FDRI_MPI_FORTRAN, FDRI_MPI_F08, FDRI_MPI_WAYS };

@@ -92,7 +92,7 @@ static struct fdri_mpi_library *identify(void)
 static void look_up(struct fdri_mpi_library *l)
 {
     static const char *const f2c[] = {"PMPI_Comm_f2c", "PMPI_Type_f2c", "PMPI_Request_f2c", "PMPI_Message_f2c",
-                                      "PMPI_File_f2c", "PMPI_Win_f2c",  "PMPI_Op_f2c"};
+                                      "PMPI_File_f2c", "PMPI_Win_f2c",  "PMPI_Op_f2c",      "PMPI_Session_f2c"};
     if (l->world_symbol) l->world = (word)fdri_mpi_find(l->world_symbol);
     if (l->self_symbol) l->self = (word)fdri_mpi_find(l->self_symbol);
     if (l->null_symbol) l->comm_null = (word)fdri_mpi_find(l->null_symbol);
@@ -126,16 +126,25 @@ const struct fdri_mpi_library *fdri_mpi_library_known(void)
     return NULL;
 }
 
+bool fdri_mpi_library_has_world(void)
+{
+    int runs = 0, ended = 0;
+    return !ask.initialized(&runs) && !ask.finalized(&ended) && runs && !ended;
+}
+
 const struct fdri_mpi_library *fdri_mpi_library(void)
 {
     int now = fdri_atomic_load_relaxed(&state);
     if (now == RUNS) return fdri_mpi_library_known();
     const struct fdri_mpi_library *l = now == ENDED ? NULL : fdri_mpi_library_known();
-    int runs = 0, ended = 0;
-    if (!l || ask.initialized(&runs) || ask.finalized(&ended) || !runs || ended) return NULL;
+    if (!l || !fdri_mpi_library_has_world()) return NULL;
     fdri_atomic_store_relaxed(&state, RUNS);
     return l;
 }
+
+void fdri_mpi_library_begins(void) { fdri_atomic_store_relaxed(&state, RUNS); }
+
+void fdri_mpi_library_pauses(void) { fdri_atomic_store_relaxed(&state, NOT_YET); }
 
 void fdri_mpi_library_ends(void) { fdri_atomic_store_relaxed(&state, ENDED); }
 

@@ -22,13 +22,14 @@ static bool threads;
 static uint32_t stops;    /* 1: some envelope is not sure any more */
 enum { COLLECTIVES = 2 }; /* counter of `all`; the others are the directions */
 
-void fdri_mpi_numbers_start(void)
+/* A session has a level of its own: it counts as several threads. */
+void fdri_mpi_numbers_start(bool by_session)
 {
     int (*query)(int *) = (int (*)(int *))fdri_mpi_find("PMPI_Query_thread");
     const uint8_t key[FDR_TALLY_KEY_BYTES] = "messages";
     int level = 0;
     /* MPI_THREAD_MULTIPLE is 3, or larger where levels have other values: some lower ones count as several threads */
-    threads = !query || query(&level) || level >= 3;
+    threads = by_session || !query || query(&level) || level >= 3;
     fdr_tally_make(FDR_TALLY_MPI, key, &all);
 }
 

@@ -37,9 +37,9 @@ struct fdri_mpi_number {
 };
 
 /* ---- numbers.c ---- */
-void fdri_mpi_numbers_start(void);      /* MPI begins: counting begins */
-bool fdri_mpi_numbers_threads(void);    /* may several threads call MPI at once? */
-uint64_t fdri_mpi_numbers_buffer(void); /* bytes of the buffer; 0: nothing records */
+void fdri_mpi_numbers_start(bool by_session); /* MPI begins: counting begins */
+bool fdri_mpi_numbers_threads(void);          /* may several threads call MPI at once? */
+uint64_t fdri_mpi_numbers_buffer(void);       /* bytes of the buffer; 0: nothing records */
 bool fdri_mpi_numbers_count(const struct fdri_mpi_members *group);
 /* Have the communicators that the program made filled their share of the tallies? Further ones get no identity. */
 bool fdri_mpi_numbers_full(void);
