@@ -152,6 +152,7 @@ json_t *crash_json(const struct death *d)
     set(o, "pid", json_u64(i->pid));
     set(o, "rank", i->rank < 0 ? json_null() : json_integer(i->rank));
     set(o, "job", *job_of(d->file, job, sizeof job) ? json_text(job) : json_null());
+    set(o, "attempt", *attempt_of(d->file) ? json_text(attempt_of(d->file)) : json_null());
     set(o, "created_realtime_ns", json_u64(i->created_realtime_ns));
     set(o, "host", json_text(i->host));
     set(o, "exe", json_text(i->exe));

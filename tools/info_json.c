@@ -232,6 +232,7 @@ static void set_job(json_t *o, const struct fdr_file *file)
     int rank = rank_of_file(file, "");
     const char *size = note_of(file, "mpi.size");
     set(o, "job", text_or_null(note_of(file, "mpi.job")));
+    set(o, "attempt", text_or_null(note_of(file, "mpi.attempt")));
     set(o, "rank", rank < 0 ? json_null() : json_integer(rank));
     set(o, "world", *size ? identity_json(WORLD_IDENTITY) : json_null());
     set(o, "world_size", *size ? json_integer(atoi(size)) : json_null());

@@ -47,6 +47,15 @@ static void note_job(void)
     }
 }
 
+/* How often the batch system has started the job again, under the same name: Slurm counts; LSF says Y. Neither says
+ * anything of a job that was started once. */
+static void note_attempt(void)
+{
+    const char *count = getenv("SLURM_RESTART_COUNT"), *again = getenv("LSB_RESTART");
+    if (count && *count) fdr_note("mpi.attempt", count);
+    else if (again && !strcmp(again, "Y")) fdr_note("mpi.attempt", "restarted");
+}
+
 static void note_place(void)
 {
     int (*free_group)(word *) = (int (*)(word *))fdri_mpi_find("PMPI_Group_free");
@@ -64,6 +73,7 @@ static void start(const struct fdri_mpi_library *l, bool by_session)
     if (fdri_atomic_swap_relaxed(&started, 1)) return;
     fdr_note("mpi.library", l->name);
     note_job();
+    note_attempt();
     note_place();
     fdri_mpi_numbers_start(by_session);
     fdri_mpi_request_events_start();

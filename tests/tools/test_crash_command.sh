@@ -81,6 +81,7 @@ int main(int argc, char **argv)
     fdr_init(NULL);
     fdr_note("case", "seventeen");
     fdr_note("case", "eighteen");
+    if (getenv("ATTEMPT")) fdr_note("mpi.attempt", getenv("ATTEMPT"));
     fdr_metric_id m = fdr_metric_define("residual", "", FDR_F64, FDR_METRIC_GAUGE);
     int crowd = strcmp(argv[1], "crowd") ? 1 : 300;
     for (int i = 0; i < crowd; i++) pthread_create(&t, NULL, bystander, NULL);
@@ -473,7 +474,14 @@ done
 $fdr crash job4711/*.crash.fdr job4712/*.crash.fdr >out.txt
 has '^warning: these files are of several jobs .471., 471.' out.txt
 $fdr crash --json job4711/*.crash.fdr | tr -d ' \n' >out.txt
-has '"job":"4711"' out.txt
+has '"job":"4711","attempt":null' out.txt
+# The second attempt of a job is another one, too.
+mkdir again
+{ (ulimit -c 0; ATTEMPT=1 SLURM_JOB_ID=4711 FDR_DIR=$work/again ./victim segv || true); } 2>/dev/null
+$fdr crash job4711/*.crash.fdr again/*.crash.fdr >out.txt
+has '^warning: these files are of several jobs .4711(, 4711| attempt 1, 4711)' out.txt
+$fdr crash --json again/*.crash.fdr | tr -d ' \n' >out.txt
+has '"job":"4711","attempt":"1"' out.txt
 $fdr crash job4711/*.crash.fdr >out.txt
 has_not '^warning' out.txt
 # fdr's own threads are distinguished from threads that did not answer

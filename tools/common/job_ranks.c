@@ -37,6 +37,14 @@ const char *job_of(const struct fdr_file *file, char *text, size_t bytes)
     return text;
 }
 
+const char *attempt_of(const struct fdr_file *file)
+{
+    const struct fdr_note_info *note;
+    for (size_t i = 0, n = fdr_notes(file, &note); i < n; i++)
+        if (!strcmp(note[i].key, "mpi.attempt")) return note[i].value;
+    return "";
+}
+
 bool missing_ranks(const struct ranks *r, size_t i, int64_t *from, int64_t *end)
 {
     *from = i ? (int64_t)r->rank[i - 1] + 1 : 0;

@@ -10,6 +10,8 @@ int world_size(const struct fdr_file *file);
 
 /* The job's id, from a bundle's environment; "": unknown. */
 const char *job_of(const struct fdr_file *file, char *text, size_t bytes);
+/* Which start of it again, as the note of libfdr-mpi says; "": unknown, or the first. */
+const char *attempt_of(const struct fdr_file *file);
 
 /* The ranks found, ascending, possibly with duplicates, and the number expected; 0: unknown. A file may claim any
  * number, so missing ranks are never visited one by one: they are intervals [*from, *end). */

@@ -85,6 +85,15 @@ static int by_time(const void *x, const void *y)
 /* Ranks of one job begin within minutes. */
 #define BEGAN_APART_NS 600000000000u
 
+/* Attempts of one job are several jobs here. "": unknown. */
+static const char *job_and_attempt(const struct fdr_file *file, char *text, size_t bytes)
+{
+    const char *attempt = attempt_of(file);
+    size_t used = strlen(job_of(file, text, bytes));
+    if (used && *attempt) snprintf(text + used, bytes - used, " attempt %s", attempt);
+    return text;
+}
+
 static void print_other_job(const struct death *d, size_t count)
 {
     char job[128] = "", other[128], apart[HUMAN_BYTES];
@@ -94,7 +103,7 @@ static void print_other_job(const struct death *d, size_t count)
         if (!began) continue; /* damaged, or without a time */
         if (began < first) first = began;
         if (began > last) last = began;
-        if (!*job_of(d[i].file, other, sizeof other)) continue;
+        if (!*job_and_attempt(d[i].file, other, sizeof other)) continue;
         if (*job && strcmp(job, other)) {
             printf("warning: these files are of several jobs (%s", plain_name(job));
             printf(", %s); FIRST is the first of all jobs\n", plain_name(other));

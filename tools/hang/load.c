@@ -198,8 +198,10 @@ static int by_rank(const void *x, const void *y)
 
 static bool of_one_job(const struct fdr_file *a, const struct fdr_file *b)
 {
-    return strcmp(note_of(a, "mpi.job"), note_of(b, "mpi.job")) == 0 &&
-           strcmp(note_of(a, "mpi.size"), note_of(b, "mpi.size")) == 0;
+    static const char *const keys[] = {"mpi.job", "mpi.attempt", "mpi.size"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(note_of(a, keys[i]), note_of(b, keys[i])) != 0) return false;
+    return true;
 }
 
 /* A process of the job with most recordings here; of equal ones the first. count: there is none. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Sessions and large counts of MPI 4, two ranks. Communicators come from groups of sessions, some of equal members and
  * equal name. On each, messages and collectives with MPI_Count; the payload says what must arrive.
- * `sessions`: two of them, without MPI_Init. `both`: MPI_Init, and a session that lasts longer. Prints what it received.
- * Status 77: the library is older. */
+ * `sessions`: two of them, without MPI_Init. `both`: MPI_Init, and a session that lasts longer. Prints what it
+ * received. Status 77: the library is older. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -77,11 +77,14 @@ int main(void)
 END
 cc -g -shared -fPIC stub.c -o libstub.so
 cc -g app.c -L "$lib" "-Wl,-rpath,$lib" -lfdr-mpi -lfdr ./libstub.so -o app
-FDR_DIR=$work FDR_LIVE_DIR=$work FDR_LIVE_FORCE=1 FDR_BUFFER=4M FDR_FINALIZE=snapshot ./app 2>err.txt ||
+FDR_DIR=$work FDR_LIVE_DIR=$work FDR_LIVE_FORCE=1 FDR_BUFFER=4M FDR_FINALIZE=snapshot SLURM_JOB_ID=71 SLURM_RESTART_COUNT=2 ./app 2>err.txt ||
     fail "status $?: $(cat err.txt)"
 "$fdr" dump --class message,collective ./*.fdr >dump.txt
 "$fdr" stats --limit 0 ./*.fdr >stats.txt
 "$fdr" info ./*.fdr | grep -q 'mpi.library = MPI ABI' || fail "the library is not known: $(head -12 <("$fdr" info ./*.fdr))"
+"$fdr" info --json ./*.fdr >info.txt
+grep -q '"job": "71' info.txt || fail "job: $(grep job info.txt)"
+grep -q '"attempt": "2"' info.txt || fail "attempt: $(grep attempt info.txt)"
 [ "$(grep -c ' send ' dump.txt)" = 2 ] || fail "not two sends: $(cat dump.txt)"
 grep -q 'send .*peer=0 tag=1 .*bytes=11' dump.txt || fail "the send from C"
 grep -q 'send .*peer=0 tag=3 .*bytes=5' dump.txt || fail "the send from Fortran"
