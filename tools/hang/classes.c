@@ -17,7 +17,7 @@ static void what_of(const struct job *job, const struct verdict *v, size_t i, ch
 }
 
 struct line {
-    char key[208];
+    char key[224]; /* the class in a word, and what it does */
     uint32_t index;
 };
 
@@ -41,7 +41,7 @@ static bool gather(const struct job *job, const struct verdict *v, const struct 
         for (end = i + 1; end < job->ranks && strcmp(line[end].key, line[i].key) == 0;) end++;
         struct alike *to = &a[(*count)++];
         *to = (struct alike){.class_ = v->class_of[line[i].index], .one = line[i].index, .count = end - i};
-        snprintf(to->what, sizeof to->what, "%s", line[i].key + 1);
+        snprintf(to->what, sizeof to->what, "%s", strchr(line[i].key, ' ') + 1);
         to->rank = malloc(to->count * sizeof *to->rank);
         if (!to->rank) return false;
         for (size_t k = i; k < end; k++) to->rank[k - i] = job->rank[line[k].index].rank;
@@ -53,11 +53,13 @@ struct alike *find_alike(const struct job *job, const struct verdict *v, size_t 
 {
     struct line *line = calloc(job->ranks + 1, sizeof *line);
     struct alike *a = calloc(job->ranks + 1, sizeof *a);
+    char what[200];
     *count = 0;
     for (size_t i = 0; line && i < job->ranks; i++) {
         line[i].index = (uint32_t)i;
-        line[i].key[0] = (char)('A' + (int)v->class_of[i]);
-        what_of(job, v, i, line[i].key + 1, 200);
+        const char *word = hang_class_text(v->class_of[i], &job->rank[i]);
+        what_of(job, v, i, what, sizeof what);
+        snprintf(line[i].key, sizeof line[i].key, "%s %s", word, what);
     }
     if (line) qsort(line, job->ranks, sizeof *line, by_key);
     bool good = line && a && gather(job, v, line, a, count);

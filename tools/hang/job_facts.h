@@ -25,7 +25,7 @@ enum tri { UNKNOWN = 0, NO, YES };
  * happened before, and need not be the reason. */
 enum hang_end { GOES_ON, LEFT, FAULT, OUTSIDE };
 /* What a thread outside of MPI does, as far as the kernel or its regions show it. */
-enum hang_doing { COMPUTES, IN_IO, ON_LOCK, SLEEPS, NOT_SEEN };
+enum hang_doing { COMPUTES, IN_IO, ON_LOCK, SLEEPS, STANDS, NOT_SEEN };
 
 struct job_comm_state { /* the collectives of one communicator, on one rank */
     uint64_t comm, begun, ended;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tools/common/short_names.h"
+#include "tools/crash.h"
 
 enum { FINDINGS_MOST = 6, CLASSES_MOST = 12, TREE_LINES = 24 };
 
@@ -30,8 +31,8 @@ static void print_classes(const struct job *job, const struct verdict *v)
     struct alike *a = find_alike(job, v, &count);
     printf("\nranks      doing      what\n");
     for (size_t i = 0; a && i < count && i < CLASSES_MOST; i++)
-        printf("%-10zu %-10s %s   (rank%s %s)\n", a[i].count, rank_class_name[a[i].class_], a[i].what,
-               a[i].count == 1 ? "" : "s", hang_ranks_text(a[i].rank, a[i].count, ranks, sizeof ranks));
+        printf("%-10zu %-10s %s   (rank%s %s)\n", a[i].count, hang_class_text(a[i].class_, &job->rank[a[i].one]),
+               a[i].what, a[i].count == 1 ? "" : "s", hang_ranks_text(a[i].rank, a[i].count, ranks, sizeof ranks));
     if (a && count > CLASSES_MOST) printf("and %zu more: --json\n", count - CLASSES_MOST);
     free_alike(a, a ? count : 0);
 }
@@ -93,6 +94,21 @@ static void print_tree(const struct job *job)
     free(s);
 }
 
+/* The native stack of the one that the sentence is about, if it is outside of MPI and the stack is known. */
+static void print_stack(const struct job *job, const struct verdict *v)
+{
+    enum { FRAMES = 8 };
+    const struct job_rank *r = v->told < job->ranks ? &job->rank[v->told] : NULL;
+    const struct process *p = r && !r->wait.in_call ? r->process : NULL;
+    const struct fdr_location_info *l = p ? told_location(p->file, 0) : NULL;
+    const struct fdr_crash_thread_info *thread;
+    for (size_t i = 0, n = l ? fdr_crash_threads(p->file, &thread) : 0; i < n; i++) {
+        if (thread[i].tid != l->tid || !thread[i].answered) continue;
+        printf("\nrank %u\n", r->rank);
+        print_frames(p->file, i, FRAMES);
+    }
+}
+
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
 
 static void print_line(const char *line, void *heading)
@@ -110,6 +126,7 @@ int print_job(const struct job *job, const struct verdict *v, const struct stand
     print_findings(job, v);
     print_classes(job, v);
     print_tree(job);
+    print_stack(job, v);
     each_evidence(job, v, print_line, &title);
     title = "not judged";
     each_not_judged(job, v, print_line, &title);

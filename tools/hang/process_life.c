@@ -113,7 +113,9 @@ static void compare(const struct process *p, const struct fdr_file *earlier, str
     r->moves = moved || calls_of_mpi(p->file) != calls_of_mpi(earlier) ? YES : NO;
     uint64_t before = p->processor_before, now = processor_time(pid_of(p));
     if (before == UINT64_MAX || now == UINT64_MAX || now < before) return;
-    r->busy = (now - before) * 100 > (now_ns() - p->before_ns) * BUSY_PERCENT ? YES : NO;
+    bool much = (now - before) * 100 > (now_ns() - p->before_ns) * BUSY_PERCENT;
+    bool some = now > before && r->doing == COMPUTES; /* others may have the processors */
+    r->busy = much || some ? YES : NO;
 }
 
 /* One file: the heartbeat has the processor time since the newest event. */
@@ -127,14 +129,16 @@ static void look_at_heartbeat(const struct fdr_file_info *info, uint64_t newest_
 
 static enum hang_doing doing_of(const struct fdr_task_info *t)
 {
-    static const char *const io[] = {"input", "events"};
+    static const char *const io[] = {"input", "events"}, *const time[] = {"time", "sleep"};
     if (!t) return NOT_SEEN;
     if (t->state == 'D') return IN_IO;
     if (t->state == 'R') return COMPUTES;
     if (strcmp(t->waits_for, "lock") == 0) return ON_LOCK;
     for (size_t i = 0; i < sizeof io / sizeof *io; i++)
         if (strcmp(t->waits_for, io[i]) == 0) return IN_IO;
-    return SLEEPS;
+    for (size_t i = 0; i < sizeof time / sizeof *time; i++)
+        if (strcmp(t->waits_for, time[i]) == 0) return SLEEPS;
+    return STANDS;
 }
 
 const struct fdr_location_info *told_location(const struct fdr_file *file, uint32_t tid)
@@ -162,9 +166,9 @@ void look_at_life(const struct process *p, const struct fdr_file *earlier, struc
     look_at_end(p, r);
     if (r->end != GOES_ON && r->end_ns > r->seen_ns) r->seen_ns = r->end_ns;
     r->looked_twice = r->end == GOES_ON && earlier != NULL;
+    look_at_tasks(p, r);
     if (r->looked_twice) compare(p, earlier, r);
     else if (r->moves == UNKNOWN) look_at_heartbeat(info, newest, r);
-    look_at_tasks(p, r);
 }
 
 /* ---- the second look ---- */

@@ -76,6 +76,7 @@ struct verdict {
     size_t groups;
     enum rank_class *class_of; /* of each rank with a recording */
     uint64_t now_ns;           /* the newest moment */
+    size_t told;               /* index of the one that the sentence is about; job->ranks: it is about none */
     char why[256], sentence[512];
 };
 
@@ -101,6 +102,8 @@ uint64_t hang_limit(const struct job *job, const struct job_rank *r); /* judge.c
 
 /* ---- verdict_sentence.c ---- */
 void hang_say(const struct job *job, struct verdict *v);
+/* The class of a rank in a word: those outside of MPI by what they do there, as far as it is known. */
+const char *hang_class_text(enum rank_class c, const struct job_rank *r);
 /* One finding, for print.c: the sentence, and why it is judged so. */
 void hang_say_finding(const struct job *job, const struct verdict *v, const struct finding *f, char *text,
                       size_t bytes);

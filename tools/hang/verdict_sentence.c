@@ -99,41 +99,87 @@ static bool is_not_counted(const struct job *job, const struct finding *f)
     return at < job->ranks && f->ordinal != UINT64_MAX && job_begun(&job->rank[at], f->comm) == UINT64_MAX;
 }
 
-/* What one that is behind does. */
-static void add_doing(const struct job *job, const struct finding *f, char *text, size_t bytes)
+/* What a rank does outside of MPI. Without a look by the kernel its processor time tells; else nothing does. */
+enum outside { COMPUTING, SLEEPING, WITH_IO, WITH_LOCK, STANDING, OUTSIDE_OF_MPI };
+static enum outside outside_of(const struct job_rank *r)
 {
-    const struct job_rank *r = f->one < job->ranks ? &job->rank[f->one] : NULL;
-    const char *it = f->behinds == 1 ? "it" : "they", *s = f->behinds == 1 ? "s" : "";
+    static const enum outside seen[] = {
+        [COMPUTES] = COMPUTING, [IN_IO] = WITH_IO, [ON_LOCK] = WITH_LOCK, [SLEEPS] = SLEEPING, [STANDS] = STANDING};
+    if (r->doing != NOT_SEEN) return seen[r->doing];
+    return r->busy == YES ? COMPUTING : r->busy == NO ? STANDING : OUTSIDE_OF_MPI;
+}
+
+const char *hang_class_text(enum rank_class c, const struct job_rank *r)
+{
+    static const char *const name[] = {"computing", "sleeping", "io", "lock", "standing", "outside"};
+    return c == IS_COMPUTING ? name[outside_of(r)] : rank_class_name[c];
+}
+
+/* "it sleeps", "they compute" */
+static void add_outside(const struct job_rank *r, const char *who, bool one, char *text, size_t bytes)
+{
+    static const char *const does[] = {"computes",         "sleeps", "waits for I/O",
+                                       "waits for a lock", "stands", "is outside of MPI"},
+                             *const do_[] = {"compute",         "sleep", "wait for I/O",
+                                             "wait for a lock", "stand", "are outside of MPI"};
+    add(text, bytes, "%s %s", who, (one ? does : do_)[outside_of(r)]);
+}
+
+/* What rank `at` does, that is behind; job->ranks: it has no recording. many: so do the others that are behind. */
+static void add_doing_of(const struct job *job, const struct finding *f, size_t at, const char *who, bool many,
+                         char *text, size_t bytes)
+{
+    const struct job_rank *r = at < job->ranks ? &job->rank[at] : NULL;
+    const char *s = many ? "" : "s", *is = many ? "are" : "is", *has = many ? "have" : "has";
     char call[160];
     switch (f->kind) {
-    case BY_STOPPED: add(text, bytes, "%s %s stopped", it, f->behinds == 1 ? "is" : "are"); break;
-    case BY_DEAD: add(text, bytes, "%s died%s%s", it, r && r->cause[0] ? " of " : "", r ? r->cause : ""); break;
+    case BY_STOPPED: add(text, bytes, "%s %s stopped", who, is); break;
+    case BY_DEAD: add(text, bytes, "%s died%s%s", who, r && r->cause[0] ? " of " : "", r ? r->cause : ""); break;
     case BY_ENDED:
-        if (r && r->wait.in_call) add(text, bytes, "%s %s called MPI_Finalize", it, f->behinds == 1 ? "has" : "have");
-        else add(text, bytes, "%s %s ended", it, f->behinds == 1 ? "has" : "have");
+        add(text, bytes, "%s %s %s", who, has, r && r->wait.in_call ? "called MPI_Finalize" : "ended");
         return;
     case BY_ABSENT:
         if (is_not_counted(job, f)) add(text, bytes, "no counters of this communicator are there");
         else if (job_find(job, f->behind[0]) < job->ranks)
-            add(text, bytes, "%s recording is older", f->behinds == 1 ? "its" : "their");
-        else add(text, bytes, "%s %s no recording", it, f->behinds == 1 ? "has" : "have");
+            add(text, bytes, "%s recording is older", many ? "their" : "its");
+        else add(text, bytes, "%s %s no recording", who, has);
         return;
-    case BY_IO: add(text, bytes, "%s wait%s for I/O", it, s); break;
-    case BY_LOCK: add(text, bytes, "%s wait%s for a lock", it, s); break;
     case BY_UNKNOWN:
-        if (r) add(text, bytes, "%s stand%s in %s", it, s, hang_call_text(job, &r->wait, call, sizeof call));
+        if (r) add(text, bytes, "%s stand%s in %s", who, s, hang_call_text(job, &r->wait, call, sizeof call));
         return;
     default:
         if (r && r->wait.in_call) {
-            add(text, bytes, "%s poll%s in %s", it, s, r->wait.call);
+            add(text, bytes, "%s poll%s in %s", who, s, r->wait.call);
             return;
         }
-        add(text, bytes, "%s %s%s", it, r && r->doing == SLEEPS ? "sleep" : "compute", s);
+        if (r) add_outside(r, who, !many, text, bytes);
     }
     if (r && r->where[0] && f->kind != BY_DEAD) add(text, bytes, " in %s", r->where);
     if (r && r->end != GOES_ON && f->kind != BY_DEAD)
-        add(text, bytes, ", until %s %s killed%s%s", it, f->behinds == 1 ? "was" : "were", r->cause[0] ? " by " : "",
-            r->cause);
+        add(text, bytes, ", until %s %s killed%s%s", many ? "they" : "it", many ? "were" : "was",
+            r->cause[0] ? " by " : "", r->cause);
+}
+
+/* All that are behind do the same, as far as a sentence tells it. */
+static bool do_the_same(const struct job *job, const struct finding *f)
+{
+    char first[400], text[400];
+    for (size_t i = 0; i < f->behinds; i++) {
+        char *to = i ? text : first;
+        *to = 0;
+        add_doing_of(job, f, job_find(job, f->behind[i]), "they", true, to, sizeof text);
+        if (i && strcmp(first, text) != 0) return false;
+    }
+    return true;
+}
+
+static void add_doing(const struct job *job, const struct finding *f, char *text, size_t bytes)
+{
+    char who[24] = "it";
+    bool many = f->behinds > 1 && do_the_same(job, f);
+    if (many) snprintf(who, sizeof who, "they");
+    else if (f->behinds > 1 && f->one < job->ranks) snprintf(who, sizeof who, "rank %u", job->rank[f->one].rank);
+    add_doing_of(job, f, f->one, who, many || f->kind == BY_ABSENT, text, bytes);
 }
 
 static void say_circle(const struct job *job, const struct finding *f, char *text, size_t bytes)
@@ -222,6 +268,8 @@ void hang_say_why(const struct job *job, const struct finding *f, char *text, si
     *text = 0;
     if (r) hang_time_text(stands, stood), hang_time_text(hang_limit(job, r), limit);
     if (f->kind == BY_CYCLE) add(text, bytes, "none of them can go on before another one does");
+    else if (f->kind == BY_UNKNOWN && f->judgement == UNDECIDED)
+        add(text, bytes, "nothing of it has moved for %s, and no counter shows for whom it waits there", stood);
     else if (f->kind == BY_MISMATCH && f->judgement != HANG)
         add(text, bytes, "all have begun it, so it should end at once; another call may have had its number");
     else if (f->kind == BY_MISMATCH) add(text, bytes, "all ranks must call the same collective, with the same root");
@@ -243,6 +291,33 @@ void hang_say_why(const struct job *job, const struct finding *f, char *text, si
     else add(text, bytes, "nothing of it has moved for %s; it counts as a hang from %s on", stood, limit);
 }
 
+static bool is_outside(const struct job_rank *r)
+{
+    return !r->wait.in_call && (r->end == GOES_ON || r->end == OUTSIDE);
+}
+
+/* "3 of 4 ranks wait in MPI_Win_fence for long, and no counter shows for whom; rank 1 sleeps in read_input" */
+static void say_unexplained(const struct job *job, struct verdict *v, size_t waiting)
+{
+    size_t outside = 0, one = 0;
+    const char *call = NULL;
+    char who[24];
+    for (size_t i = 0; i < job->ranks; i++) {
+        const struct job_rank *r = &job->rank[i];
+        if (v->class_of[i] == IS_WAITING) call = !call || !strcmp(call, r->wait.call) ? r->wait.call : "MPI";
+        else if (is_outside(r) && !outside++) one = i;
+    }
+    snprintf(v->sentence, sizeof v->sentence, "%zu of %zu ranks wait in %s for long, and no counter shows for whom",
+             waiting, job->ranks, call && *call ? call : "MPI");
+    if (!outside) return;
+    const struct job_rank *r = &job->rank[v->told = one];
+    snprintf(who, sizeof who, "; rank %u", r->rank);
+    add_outside(r, who, true, v->sentence, sizeof v->sentence);
+    if (r->where[0]) add(v->sentence, sizeof v->sentence, " in %s", r->where);
+    if (r->end != GOES_ON) add(v->sentence, sizeof v->sentence, ", until it was killed");
+    if (outside > 1) add(v->sentence, sizeof v->sentence, ", and %zu more are outside of MPI", outside - 1);
+}
+
 static void say_nothing(const struct job *job, struct verdict *v)
 {
     size_t waiting = 0, stopped = 0, dead = 0;
@@ -259,10 +334,10 @@ static void say_nothing(const struct job *job, struct verdict *v)
                  v->findings ? "waits of less than 1 s are usual" : "no rank waits for one that has not come");
         return;
     }
-    snprintf(v->sentence, sizeof v->sentence,
-             stopped ? "%zu of %zu ranks are stopped, and nobody waits for them yet"
-                     : "%zu of %zu ranks wait in MPI for long, and no counter shows for whom",
-             stopped ? stopped : waiting, job->ranks);
+    if (!stopped) say_unexplained(job, v, waiting);
+    else
+        snprintf(v->sentence, sizeof v->sentence, "%zu of %zu ranks are stopped, and nobody waits for them yet",
+                 stopped, job->ranks);
     snprintf(v->why, sizeof v->why, "%s",
              stopped ? "others may come to wait for them"
                      : "fdr does not know what these calls wait for, or the messages are on their way");
@@ -271,6 +346,7 @@ static void say_nothing(const struct job *job, struct verdict *v)
 void hang_say(const struct job *job, struct verdict *v)
 {
     const struct finding *f = v->findings && v->finding[0].judgement == v->judgement ? v->finding : NULL;
+    v->told = f ? f->one : job->ranks;
     if (f && v->judgement != NOTHING) {
         hang_say_finding(job, v, f, v->sentence, sizeof v->sentence);
         hang_say_why(job, f, v->why, sizeof v->why);
