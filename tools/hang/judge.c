@@ -194,21 +194,33 @@ static void find_mismatch(struct work *w, size_t group)
 
 /* ---- collectives that some have left ---- */
 
+/* How many collectives of the communicator have ended on the rank, as far as is known. */
+static uint64_t ended(const struct job_rank *r, uint64_t comm)
+{
+    for (size_t i = 0; i < r->comms; i++)
+        if (r->comm[i].comm == comm) return r->comm[i].ended;
+    return 0;
+}
+
 /* Rank `at` was past the collective a while before rank i was last seen in it. */
 static bool has_left(const struct work *w, size_t at, size_t i)
 {
+    const struct job_wait *in = &w->job->rank[i].wait;
     if (at == w->job->ranks || stands_in(w, at, w->v->edges[i].group)) return false;
+    if (ended(&w->job->rank[at], in->comm) <= in->ordinal) return false;
     return w->job->rank[at].moved_ns + HANG_LEAST_WAIT_NS <= w->job->rank[i].seen_ns;
 }
 
 /* All have begun it and some are past it, so it has ended there; who still stands in it waits for another one, as one
- * rank called something else under this number. */
+ * rank called something else under this number. One that does not block says nothing: its last steps may need a call of
+ * MPI by a rank that is past it, or has not come to wait for it. */
 static bool is_left_by_some(const struct work *w, size_t i)
 {
     size_t g = w->v->edges[i].group;
     const struct job_rank *r = &w->job->rank[i];
     const struct job_comm *c = job_comm_of(w->job, r->wait.comm);
     if (g == SIZE_MAX || !c || w->v->group[g].behinds || w->v->group[g].absent) return false;
+    if (r->wait.kind != FDR_MPI_WAIT_COLLECTIVE) return false;
     if (w->v->group[g].waiting >= c->size || !hang_needs_all(r->wait.collective)) return false;
     for (uint32_t m = 0; m < c->size; m++)
         if (has_left(w, job_find(w->job, job_member(c, m)), i)) return true;

@@ -228,7 +228,7 @@ static void observe_op(struct job_rank *f, const struct op *o, uint64_t t)
         return;
     }
     f->moved_ns = under_way ? o->begin : o->end;
-    if (o->what == COLLECTIVE) f->comm[0].begun++;
+    if (o->what == COLLECTIVE) f->comm[0].begun++, f->comm[0].ended += !under_way;
     if (is_message(o)) {
         size_t i = 0;
         while (i < f->envelopes && (f->envelope[i].peer != o->peer || f->envelope[i].sent != (o->what == SEND))) i++;
@@ -609,6 +609,92 @@ static void short_waits_are_nothing(void **state)
     expect(&job, HANG, BY_STOPPED, 2, 1);
 }
 
+/* Everybody has begun an operation that does not block, and one rank computes before it waits for it. MPI may need it to
+ * go on: the others stand, and nobody has called the wrong thing. */
+static void overlap_is_no_mismatch(void **state)
+{
+    (void)state;
+    struct verdict v;
+    struct job job = ranks_that_compute(3);
+    for (uint32_t r = 1; r < 3; r++) {
+        waits_in_allreduce(r, 3);
+        few[r].wait.kind = FDR_MPI_WAIT_REQUESTS, few[r].wait.pending = 1;
+        begun_of[r].ended = 3;
+    }
+    begun_of[0].begun = 4, begun_of[0].ended = 3, few[0].busy = YES;
+    strcpy(few[0].where, "solve");
+    for (uint64_t ended = 3; ended <= 4; ended++) { /* and one that is past it, as it needed nobody any more */
+        begun_of[0].ended = ended;
+        assert_true(hang_judge(&job, &v));
+        assert_int_equal(v.findings, 0);
+        assert_int_equal(v.judgement, UNDECIDED);
+        assert_non_null(strstr(v.sentence, "2 of 3 ranks wait in MPI_Allreduce"));
+        assert_non_null(strstr(v.sentence, "rank 0 computes in solve"));
+        hang_verdict_free(&v);
+    }
+}
+
+/* A call that blocks, and that one rank has left: the number was another call's. */
+static void left_by_some_is_a_mismatch(void **state)
+{
+    (void)state;
+    struct verdict v;
+    struct job job = ranks_that_compute(3);
+    for (uint32_t r = 1; r < 3; r++) waits_in_allreduce(r, 3), begun_of[r].ended = 3;
+    begun_of[0].begun = begun_of[0].ended = 4;
+    expect(&job, HANG, BY_MISMATCH, 0, 1);
+    begun_of[0].ended = 3; /* another thread of it is in the call */
+    assert_true(hang_judge(&job, &v));
+    assert_int_not_equal(v.judgement, HANG);
+    hang_verdict_free(&v);
+}
+
+/* Only what is known of it is said. */
+static void what_it_does_is_known_or_not_said(void **state)
+{
+    (void)state;
+    static const struct {
+        enum hang_doing doing;
+        enum tri busy;
+        const char *says, *class_;
+    } known[] = {{SLEEPS, NO, "it sleeps in read", "sleeping"},
+                 {STANDS, NO, "it stands in read", "standing"},
+                 {IN_IO, NO, "it waits for I/O in read", "io"},
+                 {COMPUTES, YES, "it computes in read", "computing"},
+                 {NOT_SEEN, YES, "it computes in read", "computing"},
+                 {NOT_SEEN, NO, "it stands in read", "standing"},
+                 {NOT_SEEN, UNKNOWN, "it is outside of MPI in read", "outside"}};
+    struct job job = ranks_that_compute(2);
+    waits_in_allreduce(0, 3);
+    strcpy(few[1].where, "read");
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct verdict v;
+        few[1].doing = known[i].doing, few[1].busy = known[i].busy;
+        assert_true(hang_judge(&job, &v));
+        assert_non_null(strstr(v.sentence, known[i].says));
+        assert_string_equal(hang_class_text(v.class_of[1], &few[1]), known[i].class_);
+        hang_verdict_free(&v);
+    }
+}
+
+/* Of several that are behind and do different things, one is told by name. */
+static void what_one_does_is_not_said_of_all(void **state)
+{
+    (void)state;
+    struct verdict v;
+    struct job job = ranks_that_compute(4);
+    waits_in_allreduce(0, 3), waits_in_allreduce(3, 3);
+    strcpy(few[1].where, "read"), strcpy(few[2].where, "read");
+    assert_true(hang_judge(&job, &v));
+    assert_non_null(strstr(v.sentence, "ranks 1, 2 are behind: 2 others wait for them"));
+    assert_non_null(strstr(v.sentence, "; they compute in read"));
+    hang_verdict_free(&v);
+    strcpy(few[2].where, "write");
+    assert_true(hang_judge(&job, &v));
+    assert_non_null(strstr(v.sentence, "; rank 1 computes in read"));
+    hang_verdict_free(&v);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -622,6 +708,10 @@ int main(void)
         cmocka_unit_test(ended_together_is_no_proof),
         cmocka_unit_test(circles_need_counters),
         cmocka_unit_test(short_waits_are_nothing),
+        cmocka_unit_test(overlap_is_no_mismatch),
+        cmocka_unit_test(left_by_some_is_a_mismatch),
+        cmocka_unit_test(what_it_does_is_known_or_not_said),
+        cmocka_unit_test(what_one_does_is_not_said_of_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
