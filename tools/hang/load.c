@@ -106,15 +106,39 @@ static bool tells_more(const struct job_wait *was, const struct fdr_mpi_thread_s
     return since_ns < was->since_ns;
 }
 
-static bool take_thread(struct job *job, struct job_rank *r, const struct fdr_file *file,
-                        const struct fdr_mpi_thread_state *s, uint32_t *tid)
+static bool lives(const struct fdr_file *file, const struct fdr_mpi_thread_state *s)
 {
     const struct fdr_location_info *l = location_of_thread(file, s->tid);
-    bool lives = s->in_call || !l || l->live;
+    return s->in_call || !l || l->live;
+}
+
+/* Calls of the living thread that calls MPI most. */
+static uint64_t most_calls(const struct fdr_file *file)
+{
+    const struct fdr_tally_row *row;
+    struct fdr_mpi_thread_state s;
+    uint64_t most = 0;
+    for (size_t i = 0, n = fdr_tallies(file, &row); i < n; i++)
+        if (fdr_mpi_thread_state(file, &row[i], &s) && lives(file, &s) && s.calls > most) most = s.calls;
+    return most;
+}
+
+/* A thread with so few calls waits for a request or the end, as it should: another one speaks for the rank. */
+static bool only_serves(const struct fdr_mpi_thread_state *s, uint64_t most)
+{
+    enum { TIMES_FEWER = 16 };
+    return (s->calls + 1) * TIMES_FEWER < most;
+}
+
+static bool take_thread(struct job *job, struct job_rank *r, const struct fdr_file *file,
+                        const struct fdr_mpi_thread_state *s, uint64_t most, uint32_t *tid)
+{
     uint64_t since = real_of(fdr_file_info(file), s->since_ns);
-    r->callers += lives && (s->calls || s->in_call);
+    bool living = lives(file, s);
+    r->callers += living && (s->calls || s->in_call);
     if (s->torn) r->moves = YES;
-    if (lives && !*tid) *tid = s->tid;
+    if (only_serves(s, most)) return true;
+    if (living && !*tid) *tid = s->tid;
     if (!s->in_call || s->torn || !tells_more(&r->wait, s, since)) return true;
     *tid = s->tid;
     struct job_wait *w = &r->wait;
@@ -147,12 +171,13 @@ static bool take_rows(struct job *job, struct job_rank *r, const struct fdr_file
     const struct fdr_tally_row *row;
     struct fdr_mpi_comm_state comm;
     struct fdr_mpi_thread_state thread;
+    uint64_t most = most_calls(file);
     bool good = true;
     for (size_t i = 0, n = fdr_tallies(file, &row); good && i < n; i++) {
         if (row[i].kind == FDR_TALLY_MPI) take_mpi(r, file, &row[i]);
         else if (row[i].kind == FDR_TALLY_SENT || row[i].kind == FDR_TALLY_RECEIVED) good = add_envelope(r, &row[i]);
         else if (fdr_mpi_comm_state(&row[i], &comm)) good = add_collectives(job, r, file, &comm);
-        else if (fdr_mpi_thread_state(file, &row[i], &thread)) good = take_thread(job, r, file, &thread, tid);
+        else if (fdr_mpi_thread_state(file, &row[i], &thread)) good = take_thread(job, r, file, &thread, most, tid);
     }
     return good;
 }

@@ -91,6 +91,22 @@ static void split_and_spin(void)
     MPI_Barrier(other);
 }
 
+static void *serve(void *unused)
+{
+    int x;
+    MPI_Recv(&x, 1, MPI_INT, 0, 98, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    return unused;
+}
+
+/* A thread of each rank waits for a request that comes at the end only, if at all. */
+static void serve_and_pause(void)
+{
+    pthread_t t;
+    pthread_create(&t, NULL, serve, NULL);
+    for (int i = 0; i < 20; i++) all(), message_round();
+    while (rank == 1) pause();
+}
+
 /* The faults in which more than one rank takes part. */
 static void go_wrong_together(const char *how)
 {
@@ -108,6 +124,7 @@ static void go_wrong_together(const char *how)
         MPI_Barrier(MPI_COMM_WORLD);
     }
     if (!strcmp(how, "split")) split_and_spin();
+    if (!strcmp(how, "service")) serve_and_pause();
 }
 
 __attribute__((noinline)) static void go_wrong(const char *how)
@@ -128,7 +145,9 @@ __attribute__((noinline)) static void go_wrong(const char *how)
 
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
+    int threads;
+    if (!strcmp(argv[1], "service")) MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &threads);
+    else MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (int i = 0; i < 5; i++) all(), message_round();

@@ -31,12 +31,13 @@ RUNS = [("compute", 3, [([], "slow", "computing", [1]), (SHORT, "hang", "computi
         ("circle", 4, [([], "hang", "cycle", [0, 1, 2, 3])]), ("waitall", 2, [([], "hang", "cycle", [0, 1])]),
         ("mismatch", 4, [([], "hang", "mismatch", [1])]), ("root", 2, [([], "hang", "mismatch", [0, 1])]),
         ("omit", 3, [([], "hang", "mismatch", [1])]), ("skip", 3, [([], "hang", "ended", [1])]),
-        ("split", 3, [([], "slow", "computing", [1])])]
+        ("split", 3, [([], "slow", "computing", [1])]), ("service", 3, [(SHORT, "hang", "computing", [1])])]
 FORTRAN = [("compute", 2, [(SHORT, "hang", "computing", [1])]), ("pair", 3, [([], "hang", "cycle", [0, 1])]),
            ("mismatch", 3, [([], "hang", "mismatch", [1])])]
-# Rank 1 stands outside of MPI, whose library makes no difference: each with one of them, in turn.
+# Rank 1 stands outside of MPI, whose library makes no difference; and many ranks: each with one of them, in turn.
 OUTSIDE = [("pause", 3, [(SHORT, "hang", "computing", [1])]), ("stop", 3, [([], "hang", "stopped", [1])]),
-           ("lock", 3, [(SHORT, "hang", "lock", [1])]), ("io", 2, [(SHORT, "hang", "io", [1])])]
+           ("lock", 3, [(SHORT, "hang", "lock", [1])]), ("io", 2, [(SHORT, "hang", "io", [1])]),
+           ("circle", 8, [([], "hang", "cycle", list(range(8)))])]
 # jobs that go on, and jobs that a launcher ends because rank 1 died: who may be said to hang
 GO_ON = [("healthy", 2), ("slow", 3)]
 DIE = ["kill", "segv"]
