@@ -129,7 +129,8 @@ static void print_end(const struct fdr_file_info *info)
     if (info->end_oom_kills)
         printf("; the kernel killed %u process%s of its control group for want of memory", info->end_oom_kills,
                info->end_oom_kills == 1 ? "" : "es");
-    printf(" (%s)\n", wall_time(text, info->end_realtime_ns));
+    if (info->end_realtime_ns) printf(" (%s)", wall_time(text, info->end_realtime_ns));
+    putchar('\n');
 }
 
 /* For a process that was killed. */

@@ -152,7 +152,8 @@ static void keep_recording(const struct found_recording *l, const char *out, int
     }
     int e = recording_copy(l, out, to, sizeof to);
     if (!e) {
-        e = fdr_file_add_end(to, (pid_t)l->pid == (pid_t)child ? status : INT_MIN, (uint32_t)kills, realtime_ns());
+        bool own = (pid_t)l->pid == (pid_t)child; /* of others nobody saw the moment: they may be gone for long */
+        e = fdr_file_add_end(to, own ? status : INT_MIN, (uint32_t)kills, own ? realtime_ns() : 0);
         if (e) unlink(to); /* keep the original */
     }
     if (e) complain("%s: cannot be copied to %s: %s; it stays", l->path, out, strerror(-e));

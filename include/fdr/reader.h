@@ -154,7 +154,7 @@ struct fdr_file_info {
     bool has_end;                /* `fdr run` saw how the process ended; the next three fields tell */
     int end_status;              /* as waitpid gives it; INT_MIN: not known */
     uint32_t end_oom_kills;      /* processes that the kernel killed in its cgroup for want of memory */
-    uint64_t end_realtime_ns;    /* since 1970 */
+    uint64_t end_realtime_ns;    /* since 1970; 0: not known */
     uint64_t record_bytes;       /* the part of bytes_stored that is records */
     double memory_balance;       /* average use of the bins / greatest use of one; 0: nothing is stored */
     uint64_t band_edge_ns[3];    /* limits between the four bands of durations */

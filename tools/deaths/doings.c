@@ -41,7 +41,8 @@ static void by_counters(const struct job *job, const struct job_rank *r, struct 
     if (!w->in_call || w->kind == FDR_MPI_WAIT_NOTHING) return;
     if (collective) hang_call_text(job, w, call, sizeof call);
     else snprintf(call, sizeof call, "%s", w->call[0] ? w->call : "MPI");
-    snprintf(doing->text, sizeof doing->text, "waiting in %s", call);
+    if (!strcmp(call, "MPI_Abort")) snprintf(doing->text, sizeof doing->text, "in MPI_Abort, which ends the job");
+    else snprintf(doing->text, sizeof doing->text, "waiting in %s", call);
 }
 
 static bool any_has_mpi(const struct deaths *d)

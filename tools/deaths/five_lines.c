@@ -84,7 +84,7 @@ static void print_evidence(const struct deaths *d)
     char who[160], time[HUMAN_BYTES];
     size_t faults = of_kind(d, BY_FAULT);
     if (d->perhaps_first > 1)
-        printf("evidence   no handler saw their ends, and signs of life each second do not order them; fdr run does\n");
+        printf("evidence   no handler saw their ends, and signs of life each second do not order them\n");
     if (!d->first) return;
     const struct death *fault = next_death(d, BY_FAULT), *next = next_death(d, UNNEEDED_LIVE_FILE);
     printf("evidence   ");

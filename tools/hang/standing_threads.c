@@ -19,7 +19,7 @@ uint64_t end_of(const struct fdr_file_info *info)
     if (info->taken_ns > seen) seen = info->taken_ns;
     if (info->alive_ns > seen) seen = info->alive_ns;
     if (info->has_cause && info->cause_time_ns > seen) seen = info->cause_time_ns;
-    return info->has_end ? info->end_realtime_ns : real_of(info, seen);
+    return info->has_end && info->end_realtime_ns ? info->end_realtime_ns : real_of(info, seen);
 }
 
 struct process process_of(struct fdr_file *file, const char *path)
@@ -31,7 +31,7 @@ struct process process_of(struct fdr_file *file, const char *path)
 bool killed_unseen(const struct process *p)
 {
     const struct fdr_file_info *info = fdr_file_info(p->file);
-    return !info->reason[0] && !info->has_cause && !info->has_end;
+    return !info->reason[0] && !info->has_cause && !(info->has_end && info->end_realtime_ns);
 }
 
 static int by_recording(const struct process *p, const struct process *q)

@@ -84,6 +84,10 @@ def collected(names, program, how, verdict):
         found = files(f"{folder}/fdr-job.{job.pid}", ".crash.fdr") + files(f"{folder}/fdr-job.{job.pid}", ".live.fdr")
         if len(found) != 2:
             bad.append(f"{what}: {found}; {err[-2000:]}")
+        if how == "kill":  # the launcher killed rank 0 later, or both at once
+            said = subprocess.run([FDR, "crash", *found], capture_output=True, text=True, check=False).stdout
+            if not re.match(r"first +(rank 1:|not known)", said):
+                bad.append(f"{what}: fdr crash: {said[:600]}")
         if not re.search(verdict, err):
             bad.append(f"{what}: no '{verdict}' in {err[-2000:]}")
         # hydra may end with 0 after SIGTERM
