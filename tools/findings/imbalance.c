@@ -107,8 +107,10 @@ static void add(const struct run_facts *f, struct findings *to, const struct can
     say(row, "%.100s takes %s a call in %s, %s elsewhere", plain_shown(f->file, c->slow->id),
         human_time(slow, (uint64_t)c->ns), thread, human_time(usual, (uint64_t)c->usual_ns));
     if (row->waited_in != UINT32_MAX)
-        say(row, "; the others wait %s for it in %.80s.", human_time(wait, (uint64_t)waited_ns),
-            plain_shown(f->file, row->waited_in));
+        say(row,
+            f->region[row->waited_in].waits ? "; the others wait %s for it in %.80s."
+                                            : "; the others spend %s longer in %.80s.",
+            human_time(wait, (uint64_t)waited_ns), plain_shown(f->file, row->waited_in));
     else say(row, ".");
     add_evidence(row, "exact totals of %zu threads: %s calls in %s, %s longer in sum than at the usual pace",
                  c->threads, human_count(calls, c->slow->calls), thread, human_time(usual, (uint64_t)c->extra_ns));
