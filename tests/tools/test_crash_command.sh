@@ -220,6 +220,7 @@ END
     $fdr crash "$(bundle)" >out.txt
     has 'died of    SIGABRT' out.txt
     has 'exception  std::out_of_range' out.txt
+    has '^It died in main at thrower.cpp:3' out.txt
     has 'note       what = index 17 of 12' out.txt
     # A program without fdr.hpp: the report shows the library's own what(). An own what() of the program is not called,
     # nor any other of its functions.

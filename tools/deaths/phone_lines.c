@@ -21,13 +21,19 @@ static bool is_of_ending_library(const struct fdr_crash_frame *f)
     return false;
 }
 
+/* A function that only passes the end on: also fdr.hpp's own, which is part of the program. */
+static bool passes_the_end_on(const struct fdr_crash_frame *f)
+{
+    return strstr(f->function, "fdr::detail::") || is_of_ending_library(f);
+}
+
 /* The index of the frame to name; count: none is known. */
 static size_t place(struct fdr_file *file, const struct fdr_crash_frame **frames, size_t *count)
 {
     const struct fdr_crash_thread_info *t;
     *count = fdr_crash_threads(file, &t) && t[0].faulting ? fdr_crash_frames(file, 0, frames) : 0;
     for (size_t i = 0; i < *count; i++)
-        if (!(*frames)[i].guessed && (*frames)[i].function[0] && !is_of_ending_library(&(*frames)[i])) return i;
+        if (!(*frames)[i].guessed && (*frames)[i].function[0] && !passes_the_end_on(&(*frames)[i])) return i;
     return *count ? 0 : *count;
 }
 
@@ -66,7 +72,7 @@ static void print_place(const struct death *d)
     add_frame(&frame[at], text, sizeof text);
     printf("It died in %s", text);
     for (size_t i = at + 1; i < count && told < CALLERS && strcmp(frame[i - 1].function, "main"); i++)
-        if (frame[i].function[0] && !is_of_ending_library(&frame[i]))
+        if (frame[i].function[0] && !passes_the_end_on(&frame[i]))
             printf("%s%s", told++ ? ", " : ", called from ", plain_function(frame[i].function));
     printf(".\n");
 }
