@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Times a wrapped MPI call beside the call itself and beside a recorded region. For mpi.py, which compiles it with
- * the MPI library's own compiler and preloads libfdr-mpi.
+/* Times a wrapped MPI call beside the call itself and beside a recorded region. For mpi.py, which compiles it with the
+ * MPI library's own compiler and preloads libfdr-mpi.
  *
- *     mpi_calls WHAT CALLS     prints ns a call. WHAT: direct, wrapped (MPI_Comm_rank); region (fdr_enter and fdr_leave
- *                              around nothing); send-direct, send-wrapped (an MPI_Sendrecv of 8 bytes with itself); put-direct,
- *                              put-wrapped (an MPI_Put of 8 bytes to itself) */
+ *     mpi_calls WHAT CALLS     prints ns a call
+ *
+ * WHAT: direct, wrapped (MPI_Comm_rank); region (fdr_enter and fdr_leave around nothing); send-direct, send-wrapped (an
+ * MPI_Sendrecv of 8 bytes with itself); put-direct, put-wrapped (an MPI_Put of 8 bytes to itself) */
 #include <fdr/fdr.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -113,7 +113,7 @@ void fdri_mpi_files_view(const struct fdri_mpi_call *c);
 /* status: NULL: it failed. */
 void fdri_mpi_files_completed(const struct fdri_mpi_pending *p, const void *status);
 
-/* ---- one_sided.c: after the library's function, where it had no error; a window that is freed: before and after ---- */
+/* ---- one_sided.c: after the library's function without an error; a window that is freed: before and after ---- */
 void fdri_mpi_rma_window_made(const struct fdri_mpi_call *c);
 void fdri_mpi_rma_window_frees(const struct fdri_mpi_call *c, struct fdri_mpi_posting *p);
 void fdri_mpi_rma_window_freed(const struct fdri_mpi_posting *p, int error);

@@ -212,8 +212,8 @@ static bool has_left(const struct work *w, size_t at, size_t i)
 }
 
 /* All have begun it and some are past it, so it has ended there. Who still stands in it waits for another one, as one
- * rank called something else under this number. A collective that does not block proves nothing. Its last steps may need
- * a call of MPI by a rank that is past it, or that has not come to wait for it. */
+ * rank called something else under this number. A collective that does not block proves nothing. Its last steps may
+ * need a call of MPI by a rank that is past it, or that has not come to wait for it. */
 static bool is_left_by_some(const struct work *w, size_t i)
 {
     size_t g = w->v->edges[i].group;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Two ranks use one-sided communication in every way. They print how often they did each operation and how many bytes
- * moved, by world rank of the target: fdr must have recorded the same. `rma windows N`: they make and free windows instead,
- * and print the bytes that malloc gave out in the second half. `rma flushes N`: many operations in one
+ * moved, by world rank of the target: fdr must have recorded the same. `rma windows N`: they make and free windows
+ * instead, and print the bytes that malloc gave out in the second half. `rma flushes N`: many operations in one
  * window; recording is paused in some of its flushes. */
 #include <malloc.h>
 #include <mpi.h>

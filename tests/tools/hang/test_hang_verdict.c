@@ -609,8 +609,8 @@ static void short_waits_are_nothing(void **state)
     expect(&job, HANG, BY_STOPPED, 2, 1);
 }
 
-/* Everybody has begun an operation that does not block, and one rank computes before it waits for it. MPI may need it to
- * go on: the others stand, and nobody has called the wrong thing. */
+/* Everybody has begun an operation that does not block, and one rank computes before it waits for it. MPI may need it
+ * to go on: the others stand, and nobody has called the wrong thing. */
 static void overlap_is_no_mismatch(void **state)
 {
     (void)state;
