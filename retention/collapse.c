@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fd/open_high.h"
@@ -131,10 +130,11 @@ static void sum_up(const struct fdri_retention_list *l, struct fdri_retention_re
 void fdri_retention_tidy(int dir, const struct fdri_retention_order *o, struct fdri_retention_result *r)
 {
     struct fdri_retention_list l;
-    struct statvfs v;
+    struct statfs v;
     *r = (struct fdri_retention_result){0};
-    if (fstatvfs(dir, &v) == 0)
-        r->disk = (struct fdri_policies_disk){(uint64_t)v.f_blocks * v.f_frsize, (uint64_t)v.f_bavail * v.f_frsize};
+    if (fdri_system_fstatfs(dir, &v) == 0)
+        r->disk = (struct fdri_policies_disk){(uint64_t)v.f_blocks * (uint64_t)v.f_frsize,
+                                              (uint64_t)v.f_bavail * (uint64_t)v.f_frsize};
     if (fdri_retention_find(dir, o->looks, &l)) {
         fdri_policies_retain(l.fate, l.count, o->rule, &r->disk, o->now_ns);
         /* A counted one goes even if the rule would let it stay by now: it is in the counter. */

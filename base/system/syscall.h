@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,6 +40,10 @@ static inline long fdri_system_pwrite(int fd, const void *from, uint64_t count, 
 static inline int fdri_system_fstat(int fd, struct stat *st)
 {
     return (int)fdri_system_result(syscall(SYS_fstat, fd, st));
+}
+static inline int fdri_system_fstatfs(int fd, struct statfs *s)
+{
+    return (int)fdri_system_result(syscall(SYS_fstatfs, fd, s));
 }
 /* Of the path itself if flags is AT_SYMLINK_NOFOLLOW; with 0, of the link's target. */
 static inline int fdri_system_fstatat(int dir, const char *path, struct stat *st, int flags)

@@ -14,6 +14,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/fd/open_high.h"
+#include "base/system/loader.h"
 #include "base/system/syscall.h"
 #include "export/crash/bundle_room.h"
 #include "export/crash/crash_path.h"
@@ -145,7 +146,7 @@ static void look_at_program(void)
         hash = hash_text(hash, s->build_id, s->build_id_bytes);
     else hash = hash_text(hash, s->exe, strnlen(s->exe, sizeof s->exe));
     fdri_crash_room.build = hash_text(hash, &fdri_snapshot_view.rank, sizeof fdri_snapshot_view.rank);
-    dl_iterate_phdr(first_object, NULL);
+    fdri_system_each_module(first_object, NULL);
 }
 
 void fdri_crash_room_start(void)

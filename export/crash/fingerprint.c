@@ -63,6 +63,7 @@ void fdri_crash_fingerprint(void)
 {
     const struct fdri_arena_crash_cause *c = &fdri_crash_death.cause[0];
     struct fdri_arena_superblock *s = (void *)fdri_snapshot_view.base;
+    if (s->state != FDRI_ARENA_STATE_CRASHED) return; /* nothing can be stored there */
     uint64_t hash = mix(mix(fdri_crash_room.build, (uint64_t)(uint32_t)c->signal), (uint64_t)(uint32_t)c->code);
     if (fdri_crash_death.signal->fault) hash = mix(hash, hash_of_place());
     s->fingerprint = hash ? hash : 1;
