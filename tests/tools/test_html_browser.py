@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools,slow timeout=300 promise=P8 excuse=node,chromium,playwright
+# ctest: label=tools,slow timeout=600 promise=P8 excuse=node,chromium,playwright
 # P8: the page in a real browser, from disk. It asks for nothing, breaks no rule of its content security policy, shows
 # every call that `fdr dump` shows, and zooms, picks and searches by keyboard and mouse. Names with HTML, quotes,
 # controls, 10 KB, bytes that are not UTF-8 and right-to-left text inject nothing. Recordings that are empty, have one
-# event, 1,000 locations or damage open, too.
+# event, 1,000 locations, 100,000 regions or damage open, too.
 import json
 import os
 import shutil
@@ -76,7 +76,9 @@ try:
     recorded("one", [ENTER], (b"a",))
     recorded("many", [ENTER, LEAVE] * 3, (b"a",), streams=1000, buffer="64M")
     recorded("deep", [ENTER] * 1200 + [LEAVE] * 1200, (b"a",), buffer="4M")
-    names = ["hostile", "usual", "empty", "one", "many", "deep"]
+    words = [w for i in range(100000) for w in (ENTER | i, LEAVE | i)]
+    recorded("regions", words, tuple(b"region %d" % i for i in range(100000)), buffer="64M")
+    names = ["hostile", "usual", "empty", "one", "many", "deep", "regions"]
     pages = [page(n) for n in names] + [damaged("usual"), page("hostile", "redacted", "--redact")]
     told = run("node", f"{source}/tests/tools/html_browser.mjs", browser, *pages)
     assert told.returncode == 0, told.stderr
@@ -90,6 +92,6 @@ try:
     assert "<img src=x" in hostile["open"] and "</script>" in hostile["open"]
     assert usual["zooms"] and usual["facts"] == "outer" and many["locations"] == 1000
     assert usual["view"] == [10, 30] or usual["view"] == [5, 25], usual["view"]
-    assert seen[7]["loaded"] == [False]
+    assert seen[-1]["loaded"] == [False]
 finally:
     shutil.rmtree(work)

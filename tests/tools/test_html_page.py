@@ -104,6 +104,14 @@ try:
     for more, shown in ((), True), (("--redact",), False):
         run("html", files, *more, "-o", "files.html")
         assert any("/tmp/da" in t for t in Page("files.html").texts) == shown, more
+    crash = "#include <fdr/fdr.h>\n#include <signal.h>\nint main(void) { fdr_init(0); FDR_REGION(\"a\") raise(SIGFPE); }"
+    done = subprocess.run([exported.compiled(crash, "crash")], env=os.environ | {"FDR_DIR": work, "FDR_LIVE_DIR": work, "FDR_LIVE_FORCE": "1"})
+    bundle = [f for f in os.listdir(work) if f.endswith(".crash.fdr")]
+    assert done.returncode < 0 and len(bundle) == 1, bundle
+    run("html", bundle[0], "-o", "crash.html")
+    moments = json.loads(Page("crash.html").unpacked(id="data"))["files"][0]
+    assert moments["instants"] == [[moments["instants"][0][0], "SIGFPE"]], moments["instants"]
+    assert moments["first"] <= moments["instants"][0][0] <= moments["end"]
     run("html", "one.fdr", "one.fdr", "--size", "1K", "-o", "small.html")
     assert not Page("small.html").unpacked(**{"data-file": "0"}) and len(json.loads(Page("small.html").unpacked(id="data"))["files"]) == 2
 

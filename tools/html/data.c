@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/common/sample_table.h"
+#include "tools/crash.h"
 #include "tools/findings/run_facts.h"
 
 enum { PLACES_MOST = 20000, NODES_MOST = 20000, POINTS_MOST = 40000, POINT_CELLS = 2048 };
@@ -233,6 +234,25 @@ static void details(const struct page *page, size_t index, json_t *o)
     json_object_set_new(o, "places", places(file));
 }
 
+static void add_instant(json_t *list, double time, const char *what, const char *name)
+{
+    char text[200];
+    snprintf(text, sizeof text, "%s%s", what, name);
+    json_array_append_new(list, json_pack("[f, o]", time, json_text(text)));
+}
+
+/* What a line through all threads marks: the signal, the trigger. */
+static json_t *instants(const struct page *page, size_t index)
+{
+    const struct fdr_file_info *i = fdr_file_info(page->death[index].file);
+    json_t *list = json_array();
+    char name[HUMAN_BYTES];
+    if (i->has_cause)
+        add_instant(list, page_time(page, index, i->cause_time_ns), "", signal_name(i->cause_signal, name));
+    if (i->has_trigger) add_instant(list, page_time(page, index, i->trigger_time_ns), "trigger ", i->trigger_name);
+    return list;
+}
+
 static json_t *file_data(const struct page *page, size_t index)
 {
     const struct death *d = &page->death[index];
@@ -247,7 +267,7 @@ static json_t *file_data(const struct page *page, size_t index)
     json_object_set_new(o, "first", json_f64(page_time(page, index, i->first_ns)));
     json_object_set_new(o, "last", json_f64(page_time(page, index, i->last_ns)));
     json_object_set_new(o, "end", json_f64(page_time(page, index, page_end(page, index))));
-    json_object_set_new(o, "cause", i->has_cause ? json_f64(page_time(page, index, i->cause_time_ns)) : json_null());
+    json_object_set_new(o, "instants", instants(page, index));
     json_object_set_new(o, "bands",
                         ROW((double)i->band_edge_ns[0], (double)i->band_edge_ns[1], (double)i->band_edge_ns[2]));
     json_object_set_new(o, "locations", locations(page, index));

@@ -73,6 +73,7 @@ export class Timeline {
         if (this.model.messages.n) drawMessages(this, this.messageHeights());
         this.drawPicked();
         this.drawRuler();
+        this.drawInstants();
     }
     // Where the lines of messages end: at the points of a location. Those out of sight count, too.
     messageHeights() {
@@ -183,6 +184,25 @@ export class Timeline {
         }
         c.fillRect(0, RULER - 1, this.width, 1);
         c.fillText(`${tick(view.span, view.span)} shown`, 6, RULER / 2);
+    }
+    // Signals and triggers: a line through all threads. Of many ranks at one place, the first is named.
+    drawInstants() {
+        const c = this.context;
+        let named = -Infinity;
+        const all = this.model.files.flatMap((f) => f.instants).sort((a, b) => a[0] - b[0]);
+        for (const [at, name] of all) {
+            const x = this.view.x(at);
+            if (x < 0 || x > this.view.width) continue;
+            c.fillStyle = this.theme.wrong;
+            c.fillRect(GUTTER + x, 0, 1, this.height);
+            if (x - named < 110) continue;
+            named = x;
+            const text = fit(name, 18), wide = c.measureText(text).width, left = GUTTER + Math.min(x + 3, this.view.width - wide - 2);
+            c.fillStyle = this.theme.bar;
+            c.fillRect(left - 1, 0, wide + 2, RULER - 1);
+            c.fillStyle = this.theme.wrong;
+            c.fillText(text, left, RULER / 2);
+        }
     }
     // What lies there: { location, depth, lane, i }, or the location alone.
     at(x, y) {
