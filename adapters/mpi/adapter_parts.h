@@ -50,6 +50,11 @@ void fdri_mpi_requests_end(struct fdri_mpi_pending *p); /* one that was taken, o
 /* Takes it out; false: it is not in the table. Before the library completes a request, so that no other thread finds
  * its handle in use anew. */
 bool fdri_mpi_requests_take(enum fdri_mpi_space space, word handle, struct fdri_mpi_pending *p);
+/* The same for a call that may complete it, without a copy: it stays in its place and is the caller's until one of the
+ * two below. NULL: it is not in the table. */
+struct fdri_mpi_pending *fdri_mpi_requests_claim(word handle);
+void fdri_mpi_requests_give_back(word handle, const struct fdri_mpi_pending *p);
+void fdri_mpi_requests_end_claimed(struct fdri_mpi_pending *p);
 bool fdri_mpi_requests_any(void);
 void fdri_mpi_requests_unseen(int count); /* says once that messages are not recorded */
 void fdri_mpi_requests_forget(void);      /* all */
@@ -87,13 +92,14 @@ void fdri_mpi_request_event(enum fdri_mpi_request_event what, uint64_t request);
 /* Requests of one call: on the stack, and in memory that few calls at a time share. */
 enum { FDRI_MPI_FEW = 64, FDRI_MPI_MANY = 8192 };
 struct fdri_mpi_completion {
-    int count;      /* of requests; 0: none of them is in the table */
-    uint32_t *pool; /* not NULL: gives the shared memory back */
-    word *handle;   /* the three are of the call's requests */
-    struct fdri_mpi_pending *taken;
+    int count;                         /* of requests; 0: none of them is in the table */
+    bool late;                         /* the requests are claimed after the call, if it completes one */
+    uint32_t *pool;                    /* not NULL: gives the shared memory back */
+    word *handle;                      /* the three are of the call's requests */
+    struct fdri_mpi_pending **claimed; /* NULL: not in the table, or completed */
     uint64_t *statuses;
     word few_handles[FDRI_MPI_FEW];
-    struct fdri_mpi_pending few_taken[FDRI_MPI_FEW];
+    struct fdri_mpi_pending *few_claimed[FDRI_MPI_FEW];
     uint64_t few_statuses[FDRI_MPI_FEW * FDRI_MPI_STATUS_BYTES / 8];
 };
 void fdri_mpi_completion_before(struct fdri_mpi_call *c, struct fdri_mpi_completion *done);

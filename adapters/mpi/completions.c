@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* MPI_Wait, MPI_Test and their variants for several requests. The library overwrites the handle of a completed request.
- * So fdr copies handles before the call, into memory of fixed size, and takes the requests out of the table. Those that
- * did not complete go back. Where the program ignores statuses, the library fills fdr's own. */
+ * So fdr copies handles before the call, into memory of fixed size, and claims the requests in the table. It gives back
+ * those that did not complete. Where programs poll, and no other thread is in MPI, it claims after a call that completes
+ * a request: most complete none. Where the program ignores statuses, the library fills fdr's own. */
 #include <string.h>
 #include "adapters/mpi/adapter_parts.h"
 #include "base/atomic.h"
@@ -11,7 +12,7 @@ enum { POOLS = 16 };
 static struct pool {
     uint32_t taken;
     word handle[FDRI_MPI_MANY];
-    struct fdri_mpi_pending pending[FDRI_MPI_MANY];
+    struct fdri_mpi_pending *claimed[FDRI_MPI_MANY];
     uint64_t statuses[FDRI_MPI_MANY * FDRI_MPI_STATUS_BYTES / 8];
 } pools[POOLS];
 
@@ -20,7 +21,7 @@ static bool from_pool(struct fdri_mpi_completion *done, int count)
     for (int i = 0; i < POOLS && count <= FDRI_MPI_MANY; i++) {
         if (fdri_atomic_swap_acq_rel(&pools[i].taken, 1)) continue; /* L:scratch */
         done->pool = &pools[i].taken;
-        done->handle = pools[i].handle, done->taken = pools[i].pending, done->statuses = pools[i].statuses;
+        done->handle = pools[i].handle, done->claimed = pools[i].claimed, done->statuses = pools[i].statuses;
         return true;
     }
     return false;
@@ -58,22 +59,29 @@ static void leave_out(const struct fdri_mpi_call *c, int count)
     }
 }
 
+static int claim(struct fdri_mpi_completion *done, int count)
+{
+    int found = 0;
+    for (int i = 0; i < count; i++) {
+        done->claimed[i] = fdri_mpi_requests_claim(done->handle[i]);
+        found += done->claimed[i] != NULL;
+    }
+    return found;
+}
+
 void fdri_mpi_completion_before(struct fdri_mpi_call *c, struct fdri_mpi_completion *done)
 {
-    int count = requests_of(c), found = 0;
+    int count = requests_of(c);
     done->count = 0, done->pool = NULL;
-    done->handle = done->few_handles, done->taken = done->few_taken, done->statuses = done->few_statuses;
+    done->late = fdri_mpi_has(c, FDRI_MPI_flag) && fdri_mpi_library_one_thread();
+    done->handle = done->few_handles, done->claimed = done->few_claimed, done->statuses = done->few_statuses;
     if (count > FDRI_MPI_FEW && !from_pool(done, count)) {
         fdri_mpi_requests_unseen(count);
         leave_out(c, count);
         return;
     }
-    for (int i = 0; i < count; i++) {
-        done->handle[i] = fdri_mpi_handle_at(c, role_of_requests(c), FDRI_MPI_REQUEST, i);
-        done->taken[i].kind = FDRI_MPI_PENDING_NONE;
-        found += fdri_mpi_requests_take(FDRI_MPI_OF_REQUESTS, done->handle[i], &done->taken[i]);
-    }
-    if (!found) return;
+    for (int i = 0; i < count; i++) done->handle[i] = fdri_mpi_handle_at(c, role_of_requests(c), FDRI_MPI_REQUEST, i);
+    if (!done->late && !claim(done, count)) return;
     done->count = count;
     if (fdri_mpi_ignored(c, role_of_statuses(c))) c->arg[c->f->at[role_of_statuses(c)] - 1] = (word)done->statuses;
 }
@@ -81,11 +89,14 @@ void fdri_mpi_completion_before(struct fdri_mpi_call *c, struct fdri_mpi_complet
 /* Request i has completed; its status is the given one of the array. */
 static void completed(const struct fdri_mpi_call *c, struct fdri_mpi_completion *done, int i, int status)
 {
-    if (i < 0 || i >= done->count || done->taken[i].kind == FDRI_MPI_PENDING_NONE) return;
+    if (i < 0 || i >= done->count || !done->claimed[i]) return;
+    struct fdri_mpi_pending *p = done->claimed[i];
     const unsigned char *statuses = (const unsigned char *)fdri_mpi_ints(c, role_of_statuses(c));
-    fdri_mpi_messages_completed(&done->taken[i], statuses + (size_t)status * fdri_mpi_library()->status_bytes);
-    if (done->taken[i].persistent) done->taken[i].active = false; /* and goes back */
-    else fdri_mpi_requests_end(&done->taken[i]);
+    fdri_mpi_messages_completed(p, statuses + (size_t)status * fdri_mpi_library()->status_bytes);
+    p->active = false;
+    if (p->persistent) return; /* it is given back */
+    fdri_mpi_requests_end_claimed(p);
+    done->claimed[i] = NULL;
 }
 
 static bool changed(const struct fdri_mpi_call *c, const struct fdri_mpi_completion *done, int i)
@@ -121,25 +132,22 @@ static void look(const struct fdri_mpi_call *c, struct fdri_mpi_completion *done
     }
 }
 
-/* After an error a request may have completed or not: its handle tells. */
-static bool still_open(const struct fdri_mpi_call *c, const struct fdri_mpi_completion *done, int i, int error)
-{
-    if (done->taken[i].kind == FDRI_MPI_PENDING_NONE) return false;
-    return !error || !changed(c, done, i);
-}
-
 static void failed(struct fdri_mpi_pending *p)
 {
     if (p->kind == FDRI_MPI_PENDING_FILE) fdri_mpi_files_completed(p, NULL);
-    fdri_mpi_requests_end(p);
+    fdri_mpi_requests_end_claimed(p);
 }
 
 void fdri_mpi_completion_after(struct fdri_mpi_call *c, struct fdri_mpi_completion *done, int error)
 {
+    bool completes = error || !done->late || fdri_mpi_out(c, FDRI_MPI_flag);
+    if (done->late && (!completes || !claim(done, done->count))) done->count = 0;
     if (!error && done->count) look(c, done);
-    for (int i = 0; i < done->count; i++)
-        if (still_open(c, done, i, error))
-            fdri_mpi_requests_put(FDRI_MPI_OF_REQUESTS, done->handle[i], &done->taken[i]);
-        else failed(&done->taken[i]);
+    /* after an error a request may have completed or not: its handle tells */
+    for (int i = 0; i < done->count; i++) {
+        if (!done->claimed[i]) continue;
+        if (error && changed(c, done, i)) failed(done->claimed[i]);
+        else fdri_mpi_requests_give_back(done->handle[i], done->claimed[i]);
+    }
     if (done->pool) fdri_atomic_store_release(done->pool, 0); /* R:scratch */
 }

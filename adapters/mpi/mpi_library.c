@@ -12,6 +12,7 @@ static struct fdri_mpi_library libraries[] = {
      .status_bytes = 24,
      .source_at = 0,
      .tag_at = 4,
+     .thread_multiple = 3,
      .proc_null = -2,
      .root = -4,
      .status_ignore = 0,
@@ -29,6 +30,7 @@ static struct fdri_mpi_library libraries[] = {
      .source_at = 8,
      .tag_at = 12,
      .fortran_calls_c = true,
+     .thread_multiple = 3,
      .proc_null = -1,
      .root = -3,
      .status_ignore = 1,
@@ -45,6 +47,7 @@ static struct fdri_mpi_library libraries[] = {
      .status_bytes = 32,
      .source_at = 0,
      .tag_at = 4,
+     .thread_multiple = 4096,
      .proc_null = -3,
      .root = -4,
      .status_ignore = 0,
@@ -72,6 +75,7 @@ static struct {
 static struct fdri_mpi_library *known;
 static uint32_t strange; /* the library is of no known kind: its calls are regions only */
 static enum { NOT_YET, RUNS, ENDED } state;
+static uint32_t one_thread; /* MPI_Init says so */
 
 static struct fdri_mpi_library *identify(void)
 {
@@ -142,7 +146,21 @@ const struct fdri_mpi_library *fdri_mpi_library(void)
     return l;
 }
 
-void fdri_mpi_library_begins(void) { fdri_atomic_store_relaxed(&state, RUNS); }
+void fdri_mpi_library_begins(void)
+{
+    fdri_atomic_store_relaxed(&one_thread, 0);
+    fdri_atomic_store_relaxed(&state, RUNS);
+}
+
+void fdri_mpi_library_learn_threads(const struct fdri_mpi_library *l)
+{
+    int (*ask_level)(int *) = (int (*)(int *))fdri_mpi_find("PMPI_Query_thread");
+    int level = l->thread_multiple;
+    if (ask_level && !fdri_mpi_sessions_any() && !ask_level(&level) && level != l->thread_multiple)
+        fdri_atomic_store_relaxed(&one_thread, 1);
+}
+
+bool fdri_mpi_library_one_thread(void) { return fdri_atomic_load_relaxed(&one_thread); }
 
 void fdri_mpi_library_pauses(void) { fdri_atomic_store_relaxed(&state, NOT_YET); }
 

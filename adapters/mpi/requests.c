@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The table of open requests: a bounded hash table in buckets of one cache line of handles. A handle lies in one of two
- * buckets. A slot belongs to one thread from the swap that takes it to the store that publishes its handle. */
+ * buckets. A slot belongs to one thread from the swap that takes it to the store that publishes its handle. A call that
+ * may complete a request claims its slot: to hide the handle takes one store, and the request stays in its place. */
 #include <stdio.h>
 #include "adapters/mpi/adapter_parts.h"
 #include "base/atomic.h"
@@ -75,18 +76,52 @@ void fdri_mpi_requests_end(struct fdri_mpi_pending *p)
     p->kind = FDRI_MPI_PENDING_NONE;
 }
 
+/* Two threads may complete requests of one handle at once: see is_known. */
+static bool take_slot(uint64_t *slot, uint64_t key)
+{
+    return fdri_atomic_load_relaxed(slot) == key && fdri_atomic_cas_acq_rel_u64(slot, &key, TAKEN); /* L:request */
+}
+
 bool fdri_mpi_requests_take(enum fdri_mpi_space space, word handle, struct fdri_mpi_pending *p)
 {
     uint64_t key = key_of(space, handle);
     for (int i = 0; i < 2 * WAYS; i++) {
         unsigned b = bucket(key, i / WAYS) % BUCKETS;
-        if (fdri_atomic_load_acquire(&keys[b].key[i % WAYS]) != key) continue; /* A:request */
+        if (!take_slot(&keys[b].key[i % WAYS], key)) continue;
         *p = payload[b][i % WAYS];
         fdri_atomic_sub_relaxed(&held, 1);
         fdri_atomic_store_release(&keys[b].key[i % WAYS], 0); /* R:request */
         return true;
     }
     return false;
+}
+
+struct fdri_mpi_pending *fdri_mpi_requests_claim(word handle)
+{
+    uint64_t key = key_of(FDRI_MPI_OF_REQUESTS, handle);
+    for (int i = 0; i < 2 * WAYS; i++) {
+        unsigned b = bucket(key, i / WAYS) % BUCKETS;
+        if (take_slot(&keys[b].key[i % WAYS], key)) return &payload[b][i % WAYS];
+    }
+    return NULL;
+}
+
+static uint64_t *key_of_slot(const struct fdri_mpi_pending *p)
+{
+    size_t slot = (size_t)(p - payload[0]);
+    return &keys[slot / WAYS].key[slot % WAYS];
+}
+
+void fdri_mpi_requests_give_back(word handle, const struct fdri_mpi_pending *p)
+{
+    fdri_atomic_store_release(key_of_slot(p), key_of(FDRI_MPI_OF_REQUESTS, handle)); /* R:request */
+}
+
+void fdri_mpi_requests_end_claimed(struct fdri_mpi_pending *p)
+{
+    fdri_mpi_requests_end(p);
+    fdri_atomic_sub_relaxed(&held, 1);
+    fdri_atomic_store_release(key_of_slot(p), 0); /* R:request */
 }
 
 bool fdri_mpi_requests_any(void) { return fdri_atomic_load_relaxed(&held) != 0; }

@@ -139,8 +139,8 @@ static void wait_for_requests(const struct fdri_mpi_call *c, const struct fdri_m
     bool all = !fdri_mpi_has(c, FDRI_MPI_indx) && !fdri_mpi_has(c, FDRI_MPI_outcount);
     w->kind = all ? FDRI_MPI_WAIT_REQUESTS : FDRI_MPI_WAIT_ANY;
     for (int i = 0; done && i < done->count; i++) {
-        const struct fdri_mpi_pending *p = &done->taken[i];
-        if (!is_open(p)) continue;
+        const struct fdri_mpi_pending *p = done->claimed[i];
+        if (!p || !is_open(p)) continue;
         w->pending++;
         if (!told || (told->kind != FDRI_MPI_PENDING_RECV && p->kind == FDRI_MPI_PENDING_RECV)) told = p;
     }
@@ -149,9 +149,11 @@ static void wait_for_requests(const struct fdri_mpi_call *c, const struct fdri_m
 
 static bool is_named(const struct fdri_mpi_call *c, const char *name) { return strcmp(c->f->name + 4, name) == 0; }
 
-/* Those that neither a request nor a flag tells. */
+/* Programs poll with such calls, so they are counted when they end, and the thread does not tell that it is in one. */
 static bool never_blocks(const struct fdri_mpi_call *c)
 {
+    if (fdri_mpi_has(c, FDRI_MPI_flag)) return true;
+    if (fdri_mpi_has(c, FDRI_MPI_request)) return c->f->kind != FDRI_MPI_wait; /* it posts */
     static const char *const name[] = {"Testsome", "Testsome_c", "Bsend", "Bsend_c"};
     for (size_t i = 0; i < sizeof name / sizeof *name; i++)
         if (is_named(c, name[i])) return true;
@@ -164,10 +166,7 @@ static void describe(const struct fdri_mpi_call *c, const struct fdri_mpi_postin
     uint8_t kind = c->f->kind;
     if (kind == FDRI_MPI_finalize) w->kind = FDRI_MPI_WAIT_FINALIZE;
     if (!c->runs) return;
-    bool posts = fdri_mpi_has(c, FDRI_MPI_request) && kind != FDRI_MPI_wait;
-    if (posts || fdri_mpi_has(c, FDRI_MPI_flag) || never_blocks(c)) {
-        w->kind = FDRI_MPI_WAIT_NOTHING;
-    } else if (kind == FDRI_MPI_wait) {
+    if (kind == FDRI_MPI_wait) {
         wait_for_requests(c, done, w);
     } else if (kind == FDRI_MPI_send && p) {
         w->kind = FDRI_MPI_WAIT_SEND;
@@ -208,7 +207,7 @@ void fdri_mpi_state_enter(const struct fdri_mpi_call *c, const struct fdri_mpi_p
         return;
     }
     self.depth = 1;
-    if (!has_rows()) return;
+    if (!has_rows() || (c->runs && never_blocks(c))) return;
     struct wait w = {.peer = UINT32_MAX, .ordinal = ORDINAL_UNKNOWN};
     describe(c, posting, done, &w);
     uint64_t number = NUMBER(self.calls), comm = w.group && !w.group->inter ? w.group->id : COMM_MOST;
@@ -220,8 +219,7 @@ void fdri_mpi_state_enter(const struct fdri_mpi_call *c, const struct fdri_mpi_p
         w.ordinal << 16 | number,
         (uint64_t)w.peer << 32 | (uint64_t)w.operation << 16 | number,
     };
-    bool waits = w.kind != FDRI_MPI_WAIT_OTHER && w.kind != FDRI_MPI_WAIT_NOTHING;
-    fdr_tally_set_all(self.row, waits ? 2 : 1, words);
+    fdr_tally_set_all(self.row, w.kind == FDRI_MPI_WAIT_OTHER ? 1 : 2, words);
 }
 
 void fdri_mpi_state_leave(void)

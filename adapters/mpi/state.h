@@ -14,11 +14,10 @@ enum fdri_mpi_wait {
     FDRI_MPI_WAIT_SENDRECV,
     FDRI_MPI_WAIT_PROBE,
     FDRI_MPI_WAIT_COLLECTIVE,
-    FDRI_MPI_WAIT_REQUESTS, /* for all of them */
-    FDRI_MPI_WAIT_ANY,      /* for any of them */
-    FDRI_MPI_WAIT_COMM,     /* for the others that make the communicator */
-    FDRI_MPI_WAIT_NOTHING,  /* a call that does not block */
-    FDRI_MPI_WAIT_FINALIZE
+    FDRI_MPI_WAIT_REQUESTS,     /* for all of them */
+    FDRI_MPI_WAIT_ANY,          /* for any of them */
+    FDRI_MPI_WAIT_COMM,         /* for the others that make the communicator */
+    FDRI_MPI_WAIT_FINALIZE = 10 /* 9: earlier versions, in calls that do not block */
 };
 #define FDRI_MPI_ANY_PEER 0xfffffffeu /* as peer; UINT32_MAX: none, or outside of this world */
 #define FDRI_MPI_ANY_TAG  INT32_MIN
