@@ -5,7 +5,8 @@
  *     mpi_calls WHAT CALLS     prints ns a call
  *
  * WHAT: direct, wrapped (MPI_Comm_rank); region (fdr_enter and fdr_leave around nothing); send-direct, send-wrapped (an
- * MPI_Sendrecv of 8 bytes with itself); put-direct, put-wrapped (an MPI_Put of 8 bytes to itself) */
+ * MPI_Sendrecv of 8 bytes with itself); poll-direct, poll-wrapped (an MPI_Testany of two receives that do not end);
+ * put-direct, put-wrapped (an MPI_Put of 8 bytes to itself) */
 #include <fdr/fdr.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -35,6 +36,20 @@ static void puts_to_itself(int wrapped, long n)
     MPI_Win_free(&w);
 }
 
+static void polls(int wrapped, long n)
+{
+    double in[2];
+    MPI_Request r[2];
+    int index, flag;
+    for (int i = 0; i < 2; i++) MPI_Irecv(&in[i], 1, MPI_DOUBLE, 0, i, MPI_COMM_SELF, &r[i]);
+    if (wrapped)
+        for (long i = 0; i < n; i++) MPI_Testany(2, r, &index, &flag, MPI_STATUS_IGNORE);
+    else
+        for (long i = 0; i < n; i++) PMPI_Testany(2, r, &index, &flag, MPI_STATUS_IGNORE);
+    for (int i = 0; i < 2; i++) MPI_Cancel(&r[i]);
+    for (int i = 0; i < 2; i++) MPI_Wait(&r[i], MPI_STATUS_IGNORE);
+}
+
 static void calls(const char *what, long n)
 {
     int rank;
@@ -53,6 +68,7 @@ static void calls(const char *what, long n)
     else if (!strcmp(what, "send-wrapped"))
         for (long i = 0; i < n; i++)
             MPI_Sendrecv(&out, 1, MPI_DOUBLE, 0, 1, &in, 1, MPI_DOUBLE, 0, 1, self, MPI_STATUS_IGNORE);
+    else if (!strcmp(what, "poll-direct") || !strcmp(what, "poll-wrapped")) polls(!strcmp(what, "poll-wrapped"), n);
     else if (!strcmp(what, "put-direct") || !strcmp(what, "put-wrapped"))
         puts_to_itself(!strcmp(what, "put-wrapped"), n);
 }

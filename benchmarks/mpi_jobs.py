@@ -23,8 +23,9 @@ def say(text):
 
 def environment(folder):
     env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
-    env |= {f"OMPI_{k}": "1" for k in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM", "MCA_rmaps_base_oversubscribe",
-                                       "MCA_mpi_yield_when_idle")}
+    env |= {f"OMPI_{k}": "1" for k in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM", "MCA_rmaps_base_oversubscribe")}
+    if (os.cpu_count() or 1) < 2:  # else each poll would be a system call, which a program on its own processors avoids
+        env["OMPI_MCA_mpi_yield_when_idle"] = "1"
     return env | {"FDR_LIVE_DIR": folder, "FDR_LIVE_FORCE": "1", "FDR_DIR": folder, "FDR_BUFFER": "64M"}
 
 
