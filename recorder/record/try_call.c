@@ -5,7 +5,10 @@
  * functions of call.c, which the hooks then call with all registers kept.
  *
  * A leave tells no function, but its place on the stack, which is that of the enter. So it finds its call even if rules
- * leave out others in between, or jumps have left some. */
+ * leave out others in between, or jumps have left some.
+ *
+ * The two hooks come first to what a call that a rule leaves out needs. It saves no register and reads no clock; the
+ * rest is in functions of its own, which need registers. */
 #include <fdr/fdr.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,10 +48,33 @@ static inline __attribute__((always_inline)) bool enter_known(struct fdri_thread
     return true;
 }
 
-/* The function is known by its rule to the thread's table. */
-static FDRI_NOINLINE bool enter_ruled(struct fdri_thread *t, const struct fdri_record_function *f)
+static inline __attribute__((always_inline)) uint64_t address_of(const void *site)
 {
-    return fdri_record_ruled_leave_out(t, 0, f) || enter_known(t, f, FDRI_ARENA_LEVEL_RULED);
+    return (uint64_t)(uintptr_t)site - 1;
+}
+
+static inline __attribute__((always_inline)) struct fdri_record_function
+function_of(const struct fdri_thread *t, const void *site, const void *caller, const void *pointer)
+{
+    return (struct fdri_record_function){.address = address_of(site),
+                                         .frame = t->stack_end - (uint64_t)(uintptr_t)pointer,
+                                         .caller = ~(uint64_t)(uintptr_t)caller,
+                                         .site = (uint64_t)(uintptr_t)site};
+}
+
+/* The function is known by its rule to the thread's table. */
+static FDRI_NOINLINE int enter_ruled(const void *site, const void *caller, const void *pointer)
+{
+    struct fdri_thread *t = &fdri_record_self;
+    const struct fdri_record_function f = function_of(t, site, caller, pointer);
+    return fdri_record_ruled_leave_out(t, 0, &f) || enter_known(t, &f, FDRI_ARENA_LEVEL_RULED);
+}
+
+static FDRI_NOINLINE int enter(const void *site, const void *caller, const void *pointer)
+{
+    struct fdri_thread *t = &fdri_record_self;
+    const struct fdri_record_function f = function_of(t, site, caller, pointer);
+    return FDRI_LIKELY(enter_known(t, &f, 0)) || fdri_record_count_known(t, &f);
 }
 
 int fdr_try_enter_(const void *site, const void *caller, const void *pointer)
@@ -56,18 +82,11 @@ int fdr_try_enter_(const void *site, const void *caller, const void *pointer)
     struct fdri_thread *t = &fdri_record_self;
     uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
     if (FDRI_UNLIKELY(!on)) return true;
-    uint64_t hook = (uint64_t)(uintptr_t)site;
-    const struct fdri_record_function f = {.address = hook - 1,
-                                           .frame = t->stack_end - (uint64_t)(uintptr_t)pointer,
-                                           .caller = ~(uint64_t)(uintptr_t)caller,
-                                           .site = hook};
-    if (FDRI_UNLIKELY(t->unruled != on)) {
-        if (t->recording != on) return false;
-        enum fdri_record_ruled_result result = fdri_record_ruled_exclude(t, f.address);
-        if (result == FDRI_RECORD_RULED_DONE) return true;
-        if (result == FDRI_RECORD_RULED_OTHER) return enter_ruled(t, &f);
-    }
-    return FDRI_LIKELY(enter_known(t, &f, 0)) || fdri_record_count_known(t, &f);
+    if (FDRI_LIKELY(t->unruled == on)) return enter(site, caller, pointer);
+    if (t->recording != on) return false;
+    enum fdri_record_ruled_result result = fdri_record_ruled_exclude(t, address_of(site));
+    if (result == FDRI_RECORD_RULED_DONE) return true;
+    return result == FDRI_RECORD_RULED_OTHER ? enter_ruled(site, caller, pointer) : enter(site, caller, pointer);
 }
 
 /* Stores a record that is spelled out, and ends the call. Work that is due waits for fdr_leave_frame_. */
@@ -102,10 +121,9 @@ static bool is_of_no_call(struct fdri_thread *t, uint64_t frame)
     return fdri_record_newest_function(t, t->top, &depth)->frame < frame && frame - 1 < t->stack_bytes;
 }
 
-/* The call has a rule, the location's unit of time is not one tick, or the newest call has another frame. */
-static FDRI_NOINLINE uint64_t leave_other(struct fdri_thread *t, uint64_t frame, uint32_t on)
+/* The call has a rule, or the location's unit of time is not one tick. */
+static FDRI_NOINLINE uint64_t leave_ruled_or_rounded(struct fdri_thread *t, uint64_t frame, uint32_t on)
 {
-    if (t->recording != on || is_of_no_call(t, frame)) return DONE;
     bool quick = t->exact == on || t->rounded_recording == on;
     if (quick && t->ruled && fdri_record_is_top(t->top, 0, 0, frame, FDRI_ARENA_LEVEL_RULED)) {
         uint64_t key = fdri_record_ruled_key(0, t->top->address);
@@ -117,14 +135,15 @@ static FDRI_NOINLINE uint64_t leave_other(struct fdri_thread *t, uint64_t frame,
     return t->rounded_recording == on ? leave(t, frame, t->shift, 0, t->min_ticks) : NOT_DONE;
 }
 
-uint64_t fdr_try_leave_(const void *pointer)
+static uint64_t leave_other(struct fdri_thread *t, uint64_t frame, uint32_t on)
 {
-    struct fdri_thread *t = &fdri_record_self;
-    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
-    if (FDRI_UNLIKELY(!on)) return DONE;
-    uint64_t frame = t->stack_end - (uint64_t)(uintptr_t)pointer;
-    if (!frame) __builtin_unreachable();
-    if (FDRI_UNLIKELY(t->exact != on)) return leave_other(t, frame, on);
+    if (t->recording != on || is_of_no_call(t, frame)) return DONE;
+    return leave_ruled_or_rounded(t, frame, on);
+}
+
+/* The call at the top has this frame, and a time of which a tick is the unit. */
+static FDRI_NOINLINE uint64_t leave_top(struct fdri_thread *t, uint64_t frame, uint32_t on)
+{
     if (FDRI_UNLIKELY(t->deferred)) return NOT_DONE;
     if (FDRI_UNLIKELY(t->loc->depth > t->depth_limit)) {
         if (fdri_record_count_leave(t, 0, 0, frame, false)) return DONE;
@@ -132,4 +151,18 @@ uint64_t fdr_try_leave_(const void *pointer)
     }
     uint64_t result = leave(t, frame, 0, 0, t->min_ticks);
     return FDRI_UNLIKELY(result == NOT_DONE) ? leave_other(t, frame, on) : result;
+}
+
+uint64_t fdr_try_leave_(const void *pointer)
+{
+    struct fdri_thread *t = &fdri_record_self;
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
+    if (FDRI_UNLIKELY(!on)) return DONE;
+    uint64_t frame = t->stack_end - (uint64_t)(uintptr_t)pointer;
+    if (!frame) __builtin_unreachable();
+    if (FDRI_LIKELY(t->exact == on)) {
+        if (FDRI_LIKELY(t->top->frame == frame)) return leave_top(t, frame, on);
+        if (FDRI_UNLIKELY(t->deferred)) return NOT_DONE;
+    }
+    return leave_other(t, frame, on);
 }
