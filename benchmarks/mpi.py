@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The price of libfdr-mpi, on programs of Debian that know nothing of fdr: hpcc, and testers of ScaLAPACK.
+"""The price of libfdr-mpi, on a program of Debian that knows nothing of fdr: hpcc.
 
-Each program runs with two ranks, alone and with libfdr-mpi preloaded, by turns; every second pair begins with the
+It runs with two ranks, alone and with libfdr-mpi preloaded, by turns; every second pair begins with the
 recorded run. Figures are quotients of the processor time of the whole job (user and system, of all its processes), with
 a 95 % interval from the pairs. `calls x ns / run` is the number of recorded MPI calls and messages times the price of each, over the
 processor time. The prices come from mpi_calls.c: a wrapped call, less the call itself, without and with messages.
@@ -14,8 +14,7 @@ of this test: less their wall time on each rank, as both ranks poll all the time
 
 The programs end after some N minutes in whole, with fewer pairs where time is short.
 
-FDR_BUILD: a release build. Skipped is what is not installed (hpcc, scalapack-mpi-test)."""
-import glob
+FDR_BUILD: a release build. hpcc is skipped where it is not installed."""
 import json
 import math
 import os
@@ -113,12 +112,6 @@ def price(cc, launcher, folder, calls):
 
 # ---- programs ----
 
-def two_ranks(text):
-    for name, values in (("P", "1 1 2 1"), ("Q", "1 2 1 2")):
-        text = re.sub(rf"(?m)^[\d ]+([ \t]*values of {name}\b)", rf"{values} 1 1 1 1\1", text)
-    return text
-
-
 def programs(folder, size):
     hpcc = shutil.which("hpcc")
     if hpcc and shutil.which(OPENMPI[1]):
@@ -127,16 +120,6 @@ def programs(folder, size):
         yield "hpcc", OPENMPI, [hpcc]
     else:
         say("hpcc: skipped, it or Open MPI is not installed")
-    found = glob.glob("/usr/lib/*/scalapack/mpich-tests")
-    if not found or not shutil.which(MPICH[1]):
-        say("ScaLAPACK: skipped, scalapack-mpi-test or MPICH is not installed")
-        return
-    for path in glob.glob(f"{found[0]}/*.dat"):
-        with open(path, encoding="latin-1") as f:
-            text = two_ranks(f.read())
-        with open(os.path.join(folder, os.path.basename(path)), "w", encoding="latin-1") as f:
-            f.write(text)
-    yield "xdlu", MPICH, [os.path.join(found[0], "xdlu")]
 
 
 def measure(name, library, program, folder, pairs, ns, deadline):
@@ -146,21 +129,29 @@ def measure(name, library, program, folder, pairs, ns, deadline):
     price_ns = calls * ns["call"] + messages * (ns["sendrecv"] - ns["call"]) / 2
     quotients, others, seconds = [], [], []
     polling(folder)
-    while len(quotients) < pairs and (len(quotients) < 2 or time.monotonic() < deadline):
-        i = len(quotients)
+    for i in range(pairs):
+        if len(quotients) >= 2 and time.monotonic() > deadline:
+            break
         order = (True, False) if i % 2 else (False, True)
         took, rest = {}, {}
-        for recorded in order:
-            took[recorded] = job(launcher, program, folder, recorded)[0]
-            rest[recorded] = took[recorded] - polling(folder)
+        try:
+            for recorded in order:
+                took[recorded] = job(launcher, program, folder, recorded)[0]
+                rest[recorded] = took[recorded] - polling(folder)
+        except subprocess.TimeoutExpired:
+            say(f"{name}: a pair is left out, {'the recorded run' if recorded else 'the run alone'} did not end")
+            continue
         quotients.append(took[True] / took[False])
         others.append(rest[True] / rest[False])
         seconds.append(took[False])
         say(f"{name}: pair {i + 1} of {pairs}: {took[False]:.2f} s alone, x {quotients[-1]:.3f}")
+    if not quotients:
+        sys.exit(f"mpi: {name}: no pair of runs ended")
     middle, low, high = interval(quotients)
     alone = statistics.median(seconds)
-    return {"without_polling": interval(others), "program": name, "launcher": launcher, "cpu_s": alone, "quotient": middle, "low": low, "high": high,
-            "calls": calls, "messages": messages, "lost": lost, "calls_x_ns": price_ns / 1e9 / alone, "pairs": len(quotients)}
+    return {"program": name, "launcher": launcher, "cpu_s": alone, "quotient": middle, "low": low, "high": high,
+            "without_polling": interval(others), "calls": calls, "messages": messages, "lost": lost,
+            "calls_x_ns": price_ns / 1e9 / alone, "pairs": len(quotients)}
 
 
 def report(result):

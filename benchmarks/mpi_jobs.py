@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.environ.get("FDR_SOURCE", os.path.dirname(HERE))
 BUILD = os.environ.get("FDR_BUILD", os.path.join(SOURCE, "build/release"))
 LIBRARY, FDR = os.path.join(BUILD, "lib/libfdr-mpi.so"), os.path.join(BUILD, "bin/fdr")
-PATIENCE = 900  # seconds of one job
+PATIENCE = 120  # seconds of one job
 OPENMPI, MPICH = ("mpicc.openmpi", "mpirun.openmpi"), ("mpicc.mpich", "mpiexec.hydra")
 
 
