@@ -3,7 +3,7 @@
 # ctest: label=tools,corpus,slow timeout=300 excuse=OTF2,protoc,babeltrace2,corpus
 # Recorded streams of real programs, and the ranks of an MPI run, through each exporter and its consumer: OTF2's library,
 # otf2-print, protoc, babeltrace2, Python's csv module, pprof. Each sees the events of fdr dump, one by one, also of
-# recordings that gave events back. Of each program this is one stream, and of it the newest few thousand events.
+# recordings that gave events back. Of each program this is one stream, and of it the newest thousand events and more.
 import glob
 import json
 import os
@@ -20,7 +20,7 @@ import test_ctf  # noqa: E402
 import test_perfetto  # noqa: E402
 import test_profiles  # noqa: E402
 
-ENOUGH = 3000  # events
+ENOUGH = 1000  # events
 
 
 def newest(path):

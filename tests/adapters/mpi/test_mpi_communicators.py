@@ -17,7 +17,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
 from mpi_runs import FDR, bad, compiled, environment, two_ranks, with_each  # noqa: E402
 
-ROUNDS, BEFORE_HANG, MORE_AT_MOST, PATIENCE = 2000, 500, 16384, 200
+ROUNDS, BEFORE_HANG, MORE_AT_MOST, PATIENCE = 1000, 500, 8192, 200
 
 
 def run(what, command, folder):
