@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools,slow timeout=1200 excuse=hpcc
+# ctest: label=tools,slow timeout=1200 serial excuse=hpcc
 """hpcc (HPC Challenge, Debian's, linked to Open MPI) computes under the preloaded libfdr-mpi what it computes alone. Two
 ranks and a small problem. What depends on time is left out: rates, and updates that are made until a time is over.
 Nothing is lost in the ledger, and each message is matched or was given back."""

@@ -218,7 +218,7 @@ static void all_kept_is_shown(struct fdr_file *f)
 static void P9_a_rewind_in_a_tick(void **state)
 {
     (void)state;
-    for (uint32_t round = 0; round < (SANITIZED ? 10 : 40); round++) {
+    for (uint32_t round = 0; round < (SANITIZED ? 4 : 40); round++) {
         start("256K", "0", "65536ns");
         seed = (round + 1) * 0x9E3779B97F4A7C15u;
         present(4000, 24);
