@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools,corpus,slow timeout=300 excuse=OTF2,protoc,babeltrace2,corpus
+# ctest: label=tools,corpus,slow timeout=600 excuse=OTF2,protoc,babeltrace2,corpus
 # Recorded streams of real programs, and the ranks of an MPI run, through each exporter and its consumer: OTF2's library,
 # otf2-print, protoc, babeltrace2, Python's csv module, pprof. Each sees the events of fdr dump, one by one, also of
 # recordings that gave events back. Of each program this is one stream, and of it the newest thousand events and more.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads timeout=60 promise=P8 without=tsan (it delivers signals between operations only)
+/* ctest: label=signals,threads timeout=120 promise=P8 without=tsan (it delivers signals between operations only)
  * P8: handlers leave by siglongjmp out of the middle of records. fdr then reads the thread's stack bounds from
  * /proc/self/maps, and a handler may interrupt that, too. No descriptor of that file may stay open, however often
  * this happens. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,threads,slow timeout=400 promise=P3,P7
+/* ctest: label=signals,threads,slow timeout=600 promise=P3,P7
  * ctest: without=asan,tsan (kills at every store, also at theirs)
  * P3, P7: SIGKILL at every store of a thread in a full buffer. It attaches, claims bins, gives back bins of ended
  * threads and merges their accounts, rewinds, and ends. The file must be whole. Accounts and totals contain all
