@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* MPI_Wait, MPI_Test and their variants for several requests. The library overwrites the handle of a completed request.
  * So fdr copies handles before the call, into memory of fixed size, and claims the requests in the table. It gives back
- * those that did not complete. Where programs poll, and no other thread is in MPI, it claims after a call that completes
- * a request: most complete none. Where the program ignores statuses, the library fills fdr's own. */
+ * those that did not complete. Programs poll, and most polls complete nothing. So where no other thread is in MPI, fdr
+ * claims the requests of MPI_Test and the like after the call, if one completes. Where the program ignores statuses,
+ * the library fills fdr's own. */
 #include <string.h>
 #include "adapters/mpi/adapter_parts.h"
 #include "base/atomic.h"

@@ -108,7 +108,7 @@ static void P2_P3_P4_pieces_of_sleepers(void **state)
 
 /* ---- sleepers wake up at any moment ---- */
 
-enum { DOZERS = 140, ROUNDS = SANITIZED ? 2 : 12, SNAPSHOTS = SANITIZED ? 2 : 20 };
+enum { DOZERS = 140, ROUNDS = SANITIZED ? 4 : 12, SNAPSHOTS = SANITIZED ? 4 : 20 };
 static uint64_t presented;
 static pthread_barrier_t all_done; /* no thread ends, and so frees memory, before all are done */
 
