@@ -211,20 +211,20 @@ static void step_through(struct plan p)
 static void P7_killed_at_every_store_of_claims(void **state)
 {
     (void)state;
-    step_through((struct plan){"telescope", "112K", "1K", .sleepers = 1, .events = 20000, .steps = 30});
+    step_through((struct plan){"telescope", "112K", "1K", .sleepers = 1, .events = 20000, .steps = 20});
     step_through((struct plan){"last", "112K", "1K", .sleepers = 1, .events = 20000, .steps = 30});
 }
 static void P7_killed_at_every_store_of_rewinds(void **state)
 {
     (void)state;
-    step_through((struct plan){"telescope", "128K", "1K", .ended = 1, .events = 20, .steps = 180, .rewinds = true});
-    step_through((struct plan){"whole", "128K", "1K", .ended = 1, .events = 3000, .steps = 180, .rewinds = true});
+    step_through((struct plan){"telescope", "128K", "1K", .ended = 1, .events = 20, .steps = 120, .rewinds = true});
+    step_through((struct plan){"whole", "128K", "1K", .ended = 1, .events = 3000, .steps = 120, .rewinds = true});
 }
 static void P7_killed_at_every_store_of_folds(void **state)
 {
     (void)state;
-    step_through((struct plan){"telescope", "160K", "1K", .ended = 6, .events = 10000, .steps = 120});
-    step_through((struct plan){"whole", "128K", "4K", .ended = 12, .events = 3000, .steps = 120});
+    step_through((struct plan){"telescope", "160K", "1K", .ended = 6, .events = 10000, .steps = 80});
+    step_through((struct plan){"whole", "128K", "4K", .ended = 12, .events = 3000, .steps = 80});
 }
 
 static int begin(void **state)
