@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """The price of libfdr-mpi, on a program of Debian that knows nothing of fdr: hpcc.
 
-It runs with two ranks, alone and with libfdr-mpi preloaded, by turns; every second pair begins with the
-recorded run. Figures are quotients of the processor time of the whole job (user and system, of all its processes), with
-a 95 % interval from the pairs. `calls x ns / run` is the number of recorded MPI calls and messages times the price of each, over the
-processor time. The prices come from mpi_calls.c: a wrapped call, less the call itself, without and with messages.
+It runs with two ranks, alone and with libfdr-mpi preloaded, by turns; every second pair begins with the recorded run.
+Figures are quotients of the processor time of the whole job (user and system, of all its processes), with a 95 %
+interval from the pairs. `calls x ns / run` is the number of recorded MPI calls and messages times the price of each,
+over the processor time. The prices come from mpi_calls.c: a wrapped call, less the call itself, without and with messages.
 
 hpcc polls with MPI_Testany before each update of its test MPIRandomAccess. So it is also told without the two sections
 of this test: less their wall time on each rank, as both ranks poll all the time.
