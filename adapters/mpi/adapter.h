@@ -50,7 +50,7 @@ struct fdri_mpi_library {
     const char *name;
     uint8_t handle_bytes, status_bytes, source_at, tag_at;
     bool fortran_calls_c; /* mpi_send_ calls MPI_Send and not PMPI_Send, so the call is recorded there */
-    int proc_null, root, thread_multiple;
+    int proc_null, root;
     word status_ignore, in_place, world, self, comm_null, byte, no_op;
     /* where the handle is an address */
     const char *world_symbol, *self_symbol, *null_symbol, *byte_symbol, *no_op_symbol;
@@ -60,8 +60,8 @@ struct fdri_mpi_library {
 const struct fdri_mpi_library *fdri_mpi_library(void);
 /* The same, whether MPI runs or not. */
 const struct fdri_mpi_library *fdri_mpi_library_known(void);
-void fdri_mpi_library_begins(void);                                    /* also without MPI_Init: a session */
-void fdri_mpi_library_learn_threads(const struct fdri_mpi_library *l); /* after MPI_Init */
+void fdri_mpi_library_begins(void);        /* also without MPI_Init: a session */
+void fdri_mpi_library_learn_threads(void); /* after MPI_Init */
 /* Is at most one thread at a time in MPI? False also where fdr does not know. */
 bool fdri_mpi_library_one_thread(void);
 void fdri_mpi_library_pauses(void); /* the last session ends; MPI_Init may follow */

@@ -84,7 +84,7 @@ void fdri_mpi_life_after_init(int error)
     fdr_handlers_changed();
     const struct fdri_mpi_library *l = error ? NULL : fdri_mpi_library();
     if (!l) return;
-    fdri_mpi_library_learn_threads(l);
+    fdri_mpi_library_learn_threads();
     start(l, false);
     fdri_mpi_members(l->world);
     fdri_mpi_members(l->self);

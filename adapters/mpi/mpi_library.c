@@ -12,7 +12,6 @@ static struct fdri_mpi_library libraries[] = {
      .status_bytes = 24,
      .source_at = 0,
      .tag_at = 4,
-     .thread_multiple = 3,
      .proc_null = -2,
      .root = -4,
      .status_ignore = 0,
@@ -30,7 +29,6 @@ static struct fdri_mpi_library libraries[] = {
      .source_at = 8,
      .tag_at = 12,
      .fortran_calls_c = true,
-     .thread_multiple = 3,
      .proc_null = -1,
      .root = -3,
      .status_ignore = 1,
@@ -47,7 +45,6 @@ static struct fdri_mpi_library libraries[] = {
      .status_bytes = 32,
      .source_at = 0,
      .tag_at = 4,
-     .thread_multiple = 4096,
      .proc_null = -3,
      .root = -4,
      .status_ignore = 0,
@@ -152,11 +149,14 @@ void fdri_mpi_library_begins(void)
     fdri_atomic_store_relaxed(&state, RUNS);
 }
 
-void fdri_mpi_library_learn_threads(const struct fdri_mpi_library *l)
+/* The levels rise with what they allow. MPI_THREAD_SERIALIZED is 2 in Open MPI and MPICH; in the MPI ABI that and more
+ * may be larger, so fdr takes them for several threads. */
+void fdri_mpi_library_learn_threads(void)
 {
+    enum { SERIALIZED = 2 };
     int (*ask_level)(int *) = (int (*)(int *))fdri_mpi_find("PMPI_Query_thread");
-    int level = l->thread_multiple;
-    if (ask_level && !fdri_mpi_sessions_any() && !ask_level(&level) && level != l->thread_multiple)
+    int level;
+    if (ask_level && !fdri_mpi_sessions_any() && !ask_level(&level) && level <= SERIALIZED)
         fdri_atomic_store_relaxed(&one_thread, 1);
 }
 
