@@ -3,8 +3,10 @@
  * record by turns, 16 turns each, CALLS calls together, six deep, at presented times. So the counts hardly depend on
  * the load of the machine. Not part of `./dev bench`; docs/CAPACITY.md has its table. One line for each number of
  * threads. The columns after "calls of each" are of the threads that keep calls:
- *   MIB <tab> threads <tab> that found room <tab> that keep calls <tab> calls of each <tab> bytes of bins, median <tab>
- *   calls kept, median <tab> least <tab> newest calls that are all there, median <tab> least
+ *
+ *     MIB <tab> threads <tab> that found room <tab> that keep calls <tab> calls of each <tab> bytes of bins, median
+ *     <tab> calls kept, median <tab> least <tab> newest calls that are all there, median <tab> least
+ *
  * All threads make the same calls, so one list of end times serves to find the kept calls of each. */
 #include <pthread.h>
 #include <semaphore.h>

@@ -5,9 +5,12 @@
  *
  *     flush_bias none|otf2|fdr MIB ITERATIONS STEPS DIR
  *
- * Rank 0 prints, of all ranks: "wall s, flushes, s in
- * flushes (otf2) or in giving memory back (fdr), s that ranks waited for the flush of another, events", separated by
- * tabs. */
+ * Rank 0 prints five numbers of all ranks, separated by tabs:
+ * - wall time in s
+ * - flushes
+ * - s in flushes (otf2) or in giving memory back (fdr)
+ * - s that ranks waited for the flush of another
+ * - events */
 #include <fdr/fdr.h>
 #include <math.h>
 #include <mpi.h>

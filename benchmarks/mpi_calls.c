@@ -4,9 +4,12 @@
  *
  *     mpi_calls WHAT CALLS     prints ns a call
  *
- * WHAT: direct, wrapped (MPI_Comm_rank); region (fdr_enter and fdr_leave around nothing); send-direct, send-wrapped (an
- * MPI_Sendrecv of 8 bytes with itself); poll-direct, poll-wrapped (an MPI_Testany of two receives that do not end);
- * put-direct, put-wrapped (an MPI_Put of 8 bytes to itself) */
+ * WHAT:
+ * - direct, wrapped: MPI_Comm_rank
+ * - region: fdr_enter and fdr_leave around nothing
+ * - send-direct, send-wrapped: an MPI_Sendrecv of 8 bytes with itself
+ * - poll-direct, poll-wrapped: an MPI_Testany of two receives that do not end
+ * - put-direct, put-wrapped: an MPI_Put of 8 bytes to itself */
 #include <fdr/fdr.h>
 #include <mpi.h>
 #include <stdio.h>

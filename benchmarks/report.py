@@ -479,10 +479,11 @@ def fill_details(raw):
                 PUBLISHED_FILL.get((b, z), "-"))
     print("""
 One stream of each program, strategy `first`, repeated until 1.1 times the buffer would be written: what is kept is what fitted.
-The model is of what equal memory holds without rests and half-empty bins (100 %), with the dissertation's gap of 32 bytes
-at the end of a bin. Published (Wagner 2015; of figures 5.6 to 5.9 we have the text, not the bars): bins of 1 to 16 KiB keep most for each
-of 21 applications; with 64 bytes 51 to 61 % of it; with 1 MiB in 32 MiB from 1 % (127.wrf2, 159 levels deep) to 88 % (is). Bins of 64
-bytes and 1 MiB there are none of here. A sixteenth of a buffer is never taken by bins.
+In the model, 100 % is the content of equal memory without rests and half-empty bins. A bin has the dissertation's gap of
+32 bytes at its end. Published results are those of Wagner 2015; we have the text of figures 5.6 to 5.9, not the bars. Bins
+of 1 to 16 KiB keep most for each of 21 applications. Bins of 64 bytes keep 51 to 61 % of that. Bins of 1 MiB in 32 MiB
+keep from 1 % (127.wrf2, 159 levels deep) to 88 % (is). We did not measure bins of 64 bytes and 1 MiB. Bins never take the
+last sixteenth of a buffer.
 """)
     print("### Size of bins: cost of filling 32 MiB (figure 5.9), ms per million events\n")
     head("bins", "minimum / average / maximum over the streams", "published")
@@ -497,9 +498,9 @@ def share_details(raw):
     streams = list(raw.replay["share 4K whole"])
     for s in streams:
         whole = {z: raw.replay.get(f"share {z} whole", {}).get(s) for z in BIN_SIZES}
-        print(f"{s}, {raw.repeats['share 4K whole'][s]} times over, `telescope`; lossless "
-              + ", ".join(f"{(w['bytes_stored'] + w['meta_bytes']) / 1048576:.1f} MiB in bins of {z}" for z, w in whole.items() if w)
-              + ". Share of it given back; ms of reduction; % of the time of recording:\n")
+        print(f"{s}, {raw.repeats['share 4K whole'][s]} times over, `telescope`. Lossless size by size of bins: "
+              + ", ".join(f"{(w['bytes_stored'] + w['meta_bytes']) / 1048576:.1f} MiB ({z})" for z, w in whole.items() if w)
+              + ". In the table: share of it given back; ms of reduction; % of the time of recording:\n")
         head("buffer, % of that", *BIN_SIZES, "published: given back, %", "ms of 100 MiB", "% of the time")
         for percent in range(100, 0, -10):
             cells = []
@@ -510,11 +511,11 @@ def share_details(raw):
             gone = 100 - percent
             row(percent, *cells, gone, f"{gone * 0.1:g} to {gone * 0.4:g}", f"{gone * 0.014:.1f} to {gone * 0.051:.1f}")
         print()
-    print("""Published (Wagner 2015, section 5.3.2, of whose figure we have the text): a synthetic run of 100 MiB over 100 levels, of which
-one at a time is dropped; for bins of 512 bytes and above 100 to 400 us per MiB, and 1.4 to 5.1 % of the time, times the share
-given back (24 % with bins of 64 bytes). Its columns here are these numbers times the share. The time of recording here is that of
-`fdr replay`, reading the stream included. A sixteenth of a buffer is never taken by bins (names, totals, threads to come), so some of
-the run is given back at 100 %, too.
+    print("""Published results are those of Wagner 2015, section 5.3.2; we have the text of the figure. A synthetic run of 100 MiB has 100
+levels; one level at a time is dropped. For bins of 512 bytes and above that takes 100 to 400 us per MiB. Of the time it takes
+1.4 to 5.1 %, times the share given back (24 % with bins of 64 bytes). The published columns are these numbers times the share.
+The time of recording here is that of `fdr replay`, reading the stream included. Bins never take the last sixteenth of a buffer
+(names, totals, new threads), so some of the run is given back at 100 %, too.
 """)
 
 
@@ -581,9 +582,9 @@ def stall_rows(raw):
 
 def machine_line(raw):
     m = raw.machine
-    print(f"Machine: {m.get('cpu', '?')}, {m.get('cores', '?')} cores; {m.get('system', '?')}, {m.get('kernel', '?')}; "
-          f"clock source {m.get('clock', '?')}; compiler {m.get('compiler', '?')}; load at the start {m.get('load', '?')}; "
-          f"rounds {m.get('rounds', '?')}.\n")
+    print(f"Machine: {m.get('cpu', '?')}, {m.get('cores', '?')} cores. System: {m.get('system', '?')}, {m.get('kernel', '?')}; "
+          f"clock source {m.get('clock', '?')}; compiler {m.get('compiler', '?')}. Load at the start: {m.get('load', '?')}; "
+          f"rounds: {m.get('rounds', '?')}.\n")
 
 
 def table(raw):
@@ -731,10 +732,10 @@ def counter_details(raw):
             f"{r['over_base']:.2f} ({r['over_base_min']:.2f} .. {r['over_base_max']:.2f})", f"{r['over_plain']:.1f}",
             f"{r['bytes'] / 1048576:.2f}", f"{r['size_over_base']:.2f}" if r["bytes"] else "-", f"{r['calls']:,}", f"{r['readings']:,}")
     print("""
-User and system time of the process, the monitor's included; sizes are of complete recordings. Published (Ilsche et al. 2014,
-of which we have the text, not the bars of the figures): with counters sampled at 1 kSa/s traces of the NAS benchmarks
-are significantly smaller than with counters at every event (figure 6); run time with every function instrumented is very
-high, sampling adds a marginal part (figure 4, there of call paths). The trend is the same here. A reading here is a system
+User and system time of the process, the monitor's included; sizes are of complete recordings. Published results are those of
+Ilsche et al. 2014; we have their text, not the bars of the figures. With counters sampled at 1 kSa/s, traces of the NAS
+benchmarks are significantly smaller than with counters at every event (figure 6). Run time with every function instrumented
+is very high; sampling of call paths adds a marginal part (figure 4). The trend is the same here. A reading here is a system
 call for three counters of the kernel; this machine has no counters of the processor.
 """)
 

@@ -11,10 +11,10 @@
  * Neighbours: recorder/ asks for memory and gives it back; format/ has the layout; base/ has the atomics.
  *
  * Invariants (fdri_bins_check verifies them):
- *   lo * bin_bytes + bins_off <= hi * 64; lo only rises and hi only falls
- *   bins [0,lo) = bins on the free stacks + bins held by locations (in lists, in pieces, or given back ahead) + strewn
- *   the seq of the bins of a partition rises by 1 from head to newest; first_index(next) = first_index + records
- *   the generation of a bin is odd exactly while the bin is in a partition's list. It becomes even when the bin leaves
+ * - lo * bin_bytes + bins_off <= hi * 64; lo only rises and hi only falls.
+ * - bins [0,lo) = bins on the free stacks + bins held by locations (in lists, in pieces, or given back ahead) + strewn.
+ * - The seq of the bins of a partition rises by 1 from head to newest; first_index(next) = first_index + records.
+ * - The generation of a bin is odd exactly while the bin is in a partition's list. It becomes even when the bin leaves
  *   the list. It becomes odd again, with a number never used before, when the next header is complete.
  *
  * What may run at the same time (names without fdri_bins_):

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Folded stacks, the input of flame graph tools: "main;solve;kernel 12345". A line is a call path, its number the
- * path's exclusive time in ns, summed over locations and files. A missing ancestor is a frame: "[reduced]" if it was
- * given back, "[filtered]" if a filter kept it out, "[open]" if it was open at the snapshot and its name is unknown.
+ * path's exclusive time in ns, summed over locations and files. A missing ancestor is a frame. It is "[reduced]" if
+ * the ancestor was given back, "[filtered]" if a filter kept it out. It is "[open]" if the ancestor was open at the
+ * snapshot and its name is unknown.
  *
  * If no calls are selected, or the recordings have none, the paths are those of samples: thread, open regions, native
  * stack with inlined functions. The number is then the time that they stand for, or the number of counted events. */

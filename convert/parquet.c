@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* A table of all events as Parquet: for DuckDB, pandas, Spark. The columns are those of csv, and names of threads.
  *
- * Pages are not compressed. Numbers are plain. Texts that recur (kinds, threads, names) are numbers in the dictionary
- * of their row group, of 1, 2 or 4 bytes each: a bit-packed run of that width is the numbers themselves. The metadata
+ * Pages are not compressed. Numbers are plain. A text that recurs (kind, thread, name) is a number in the dictionary of
+ * its row group. Each number has 1, 2 or 4 bytes: a bit-packed run of such a width is the plain numbers. The metadata
  * at the end are structures of Thrift. No value is ever absent, so there are no levels. */
 #include <errno.h>
 #include <stdlib.h>

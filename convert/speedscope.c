@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The JSON of the viewer Speedscope. A location with calls is an evented profile: an O and a C for each call. Its times
  * are ns since the first stored event of its recording, as `fdr dump` shows them. Samples of a thread are a sampled
- * profile of their own: stacks from the outermost region inwards, weighted by the time they stand for, or by counted
- * events. All profiles share one list of functions, which follows them. Other events have no place in this format. */
+ * profile of their own. Its stacks begin with the outermost region. Their weight is the time that they stand for, or
+ * the number of counted events. All profiles share one list of functions, which follows them. Other events have no
+ * place in this format. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -121,11 +121,12 @@ struct fdri_policies_sample_view {
  * Without, the whole level goes and takes no more samples; the remaining ones are spread evenly over the run. */
 uint32_t fdri_policies_sample_victim(const struct fdri_policies_sample_view *level, bool recent_in_full);
 
-/* ---- overhead.c: which regions to mute, so that recording takes at most a share of the program's processor time ----
- * A step looks at the calls of one interval. If their cost is above the target, it mutes regions, no more than needed.
- * It begins with those that cost most for the worth of a call. If there is room, it lets regions back, those that tell
- * most first. Three things prevent oscillation. Regions come back only below a lower mark, by the most that they cost
- * lately. A region that must be muted again within a minute stays muted four times as long. */
+/* ---- overhead.c: which regions to mute ----
+ * Recording shall take at most a share of the program's processor time. A step looks at the calls of one interval. If
+ * their cost is above the target, it mutes regions, no more than needed. It begins with those that cost most for the
+ * worth of a call. If there is room, it lets regions back, those that tell most first. Three things prevent
+ * oscillation. Regions come back only below a lower mark, by the most that they cost lately. A region that must be
+ * muted again within a minute stays muted four times as long. */
 struct fdri_policies_load {
     uint64_t calls; /* of the interval; muted calls count, too */
     double tells; /* what one call tells, above 0: a call of twice the length, or half as common, tells twice as much */

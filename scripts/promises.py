@@ -122,8 +122,9 @@ def page(all_tests):
         some = [test for test in all_tests if promise in test.promises]
         fast, slow = ([test for test in some if ("slow" in test.labels) == is_slow] for is_slow in (False, True))
         text.append(f"| {promise} {title} | {meaning} | {names(fast)} | {names(slow)} |")
-    text += ["", "Tests of no promise (tools, formats, house rules, how well memory is used):",
-             names(test for test in all_tests if not test.promises) + ".", "",
+    text += ["| none | Tools, formats, house rules, how well memory is used. | "
+             + " | ".join(names(test for test in all_tests if not test.promises and ("slow" in test.labels) == is_slow)
+                          for is_slow in (False, True)) + " |", "",
              "## Not under every sanitizer", "", "| test | without | reason |", "|---|---|---|"]
     for test in all_tests:
         if test.without:

@@ -50,8 +50,8 @@ void fdri_mpi_requests_end(struct fdri_mpi_pending *p); /* one that was taken, o
 /* Takes it out; false: it is not in the table. Before the library completes a request, so that no other thread finds
  * its handle in use anew. */
 bool fdri_mpi_requests_take(enum fdri_mpi_space space, word handle, struct fdri_mpi_pending *p);
-/* The same for a call that may complete it, without a copy: it stays in its place and is the caller's until one of the
- * two below. NULL: it is not in the table. */
+/* The same for a call that may complete it, without a copy. The request stays in its place; it is the caller's until
+ * one of the two below. NULL: it is not in the table. */
 struct fdri_mpi_pending *fdri_mpi_requests_claim(word handle);
 void fdri_mpi_requests_give_back(word handle, const struct fdri_mpi_pending *p);
 void fdri_mpi_requests_end_claimed(struct fdri_mpi_pending *p);

@@ -77,8 +77,8 @@ static bool translate(word group, int size, uint32_t *world)
 
 enum { UNDEFINED = -1 }; /* as an id: the first event of the communicator defines it */
 
-/* Names of communicators fill at most a 16th of the buffer, those of windows a 64th: those of others must find room
- * whatever comes and goes. */
+/* Names of communicators fill at most a 16th of the buffer, names of windows a 64th. So regions and metrics find room
+ * for their names, however many communicators come and go. */
 static bool names_have_room(const struct fdri_mpi_members *m)
 {
     enum { SHARE = 16, SHARE_OF_WINDOWS = 64, BYTES = 128 };

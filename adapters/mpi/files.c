@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* MPI_File_...: operations of class io. A non-blocking one begins where it is posted and ends with its request; one of
- * two calls begins in the first and ends in the second. A file has one of these under way at most. */
+/* MPI_File_...: operations of class io. A non-blocking one begins where it is posted and ends with its request. A split
+ * one (_begin, _end) begins in its first call and ends in its second; a file has one of these under way at most. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

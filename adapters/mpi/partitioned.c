@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Partitioned communication. MPI matches the requests of an envelope by the order of their initialisation, apart from
- * all other messages. So each request has an envelope of its own: its identity comes from that of the communicator and
- * from how many requests of the peer and tag were made before. Each start is a message of it. */
+ * all other messages. So each request has an envelope of its own. Both sides derive its identity alike: from the
+ * communicator's, and from the number of requests made before for this peer and tag. Each start is a message of it. */
 #include "adapters/mpi/adapter_parts.h"
 #include "base/atomic.h"
 

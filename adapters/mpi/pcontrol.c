@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* MPI_Pcontrol: a marker with its level. The call goes on to the library with the level alone: it may have more
- * arguments, which only profiling libraries know, and MPI libraries do nothing there. */
+/* MPI_Pcontrol: a marker with its level. The library gets the level alone. Further arguments mean something to
+ * profiling libraries only, and MPI libraries do nothing in this call. */
 #include "adapters/mpi/adapter.h"
 
 static int control(int level)

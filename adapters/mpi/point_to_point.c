@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Sends and receives. A message takes its number before the library is called, and is recorded when the library has
- * accepted it: then its arguments are valid and may be looked into. */
+/* Sends and receives. A message takes its number before the library is called. It is recorded when the library has
+ * accepted it: then its arguments are valid, and fdr may look into them. */
 #include "adapters/mpi/adapter_parts.h"
 
 /* ---- sends ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What each thread is in, for readers outside and after a kill: two tallies of the thread say which call of MPI it is
- * in, what that waits for, since when, and how many calls have ended. docs/FORMAT.md, 13.4, has their words. state.c
- * writes them; the rows are found once per thread and recording. */
+/* Which call of MPI each thread is in, for readers outside and after a kill. Two tallies of the thread say the call,
+ * its begin, what it waits for, and how many calls have ended. docs/FORMAT.md, 13.4, has their words. state.c writes
+ * them. It looks up their rows once per thread and recording. */
 #ifndef FDRI_MPI_STATE_H
 #define FDRI_MPI_STATE_H
 #include "adapters/mpi/adapter_parts.h"

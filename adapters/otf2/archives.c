@@ -130,8 +130,8 @@ OTF2_EvtWriter *OTF2_Archive_GetEvtWriter(OTF2_Archive *archive, OTF2_LocationRe
     return (OTF2_EvtWriter *)w;
 }
 
-/* The events of a writer stay, until its archive is written. Closed by its own thread, it is the first writer no
- * longer: but the thread's location has its events, so the next one gets a location of its own. */
+/* The events of a writer stay, until its archive is written. If its own thread closes it, it is the thread's first
+ * writer no longer. But its events are in the thread's location, so the next writer gets a location of its own. */
 OTF2_ErrorCode OTF2_Archive_CloseEvtWriter(OTF2_Archive *archive, OTF2_EvtWriter *writer)
 {
     struct fdri_otf2_writer *w = (struct fdri_otf2_writer *)writer;

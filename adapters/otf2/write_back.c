@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Writes the recorded events into the real archive. What fdr gave back is missing there; nothing is invented: calls
- * that the reader adds are left out, and so is the end of an operation whose begin is missing. */
+/* Writes the recorded events into the real archive. Events that fdr gave back are missing there, and none is
+ * invented. So calls that the reader adds are left out, and the end of an operation whose begin is missing. */
 #include <fdr/reader.h>
 #include <stdio.h>
 #include <stdlib.h>

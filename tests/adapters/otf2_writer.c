@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that writes an OTF2 archive with OTF2's own functions, for test_otf2_writer.py: all events, attributes,
- * metrics, several locations by one thread and by several, definitions at the end.
+/* A program that writes an OTF2 archive with OTF2's own functions, for test_otf2_writer.py. The archive has all events,
+ * attributes and metrics. One thread, or several, write several locations; definitions come at the end.
  *   otf2_writer DIRECTORY MODE [ROUNDS]     mode: every, threads, turns, handed, two, loops, killed */
 #include <otf2/OTF2_Pthread_Locks.h>
 #include <otf2/otf2.h>

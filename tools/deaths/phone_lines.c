@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One process that died in three lines that one could read out on the phone: who died of what and when, where, and what
- * it was doing. */
+/* One process that died, in three lines that one could read out on the phone. The first says which process died, of
+ * what and when; the second where; the third what it was doing. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

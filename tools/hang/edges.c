@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Who waits for whom, as far as counters show it. A collective waits for the members that have not begun it; a receive
- * for its sender, if that has not posted the message; a send for its receiver, if that has not posted the receive. */
+/* Who waits for whom, as far as counters show it. A collective waits for the members that have not begun it. A receive
+ * waits for its sender, if that has not posted the message. A send waits for its receiver, if that has not posted the
+ * receive. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -21,8 +21,8 @@
 #include <fdr/reader.h>
 
 enum tri { UNKNOWN = 0, NO, YES };
-/* How the process ended. OUTSIDE: by a signal that others send to a whole job, or unseen; it may follow from what
- * happened before, and need not be the reason. */
+/* How the process ended. OUTSIDE: by a signal that others send to a whole job, or unseen. Such an end may be the result
+ * of an earlier death, and not the cause of the others. */
 enum hang_end { GOES_ON, LEFT, FAULT, OUTSIDE };
 /* What a thread outside of MPI does, as far as the kernel or its regions show it. */
 enum hang_doing { COMPUTES, IN_IO, ON_LOCK, SLEEPS, STANDS, NOT_SEEN };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Who is behind, and what to call it. Proof first: a mismatch, a circle, somebody who waits for one that is gone,
- * stopped or in MPI_Finalize. Then those that others wait for and that wait for nobody: they are slow while they move
- * or use processor time; they hang if nothing of them has moved for the limit. */
+/* Who is behind, and what to call it. Proof comes first: a mismatch, a circle, or a rank that waits for one that
+ * is gone, stopped or in MPI_Finalize. Then come the ranks that others wait for and that wait for nobody. They are slow
+ * while they move or use processor time. They hang if nothing of them has moved for the limit. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The verdict as text: the sentence, why, the classes of ranks, the regions of all ranks as a tree, the evidence, and
- * what could not be judged. */
+/* The verdict as text: the sentence with its reason, the classes of ranks, the regions of all ranks as a tree. Then the
+ * evidence, and the facts that could not be judged. */
 #include "tools/hang/print.h"
 
 #include <stdio.h>

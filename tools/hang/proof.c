@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Who can never go on. All ranks that wait count as stuck at first; then those are taken out that may be helped, until
- * nothing changes. Who waits for all of several ranks stays in if one of them is stuck; who waits for one of them, if
- * all are. What is left waits for itself in a circle, or for ranks that are gone.
+/* Who can never go on. At first all waiting ranks count as stuck. Then ranks that others may still help are taken out,
+ * until nothing changes. A rank that waits for all of several ranks stays in if one of them is stuck. A rank that waits
+ * for any one of them stays in if all are stuck. The ranks left over wait in a circle, or for ranks that are gone.
  *
- * Recordings are of different moments. So there must be one moment at which all of them waited: a rank that was last
- * seen before the newest of these waits began may have gone on by then, and is taken out as well. */
+ * Recordings are of different moments. So there must be one moment at which all of these ranks waited. Take a rank that
+ * was last seen before the newest of these waits began. It may have gone on by then, so it is taken out as well. */
 #include <string.h>
 
 #include "tools/hang/verdict.h"

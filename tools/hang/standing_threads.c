@@ -85,8 +85,8 @@ void leave_out_older(struct standing *v)
     free(older);
 }
 
-/* For a file left by a kill, without one of fdr's own threads that noted the time: uses the latest moment seen by any
- * file of the same host. */
+/* A kill left the file, and no thread of fdr's noted the time in it. Its end is then the latest moment that any file of
+ * the same host has seen. */
 void set_end_from_host(struct standing *v)
 {
     for (size_t i = 0; i < v->processes; i++) {

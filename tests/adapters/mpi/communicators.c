@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Two ranks make and free communicators again and again: unused ones, and every 8th with a message that completes only
- * when it is freed, and a barrier. Between them messages on the world, each tag used by few. At the end 1,500 are there
- * at once. With `hang` rank 0 then waits on the last one for ever.
- * Prints the messages sent on the world, and bytes that malloc gave out in the second half of the rounds. */
+/* Two ranks make and free communicators again and again. Every 8th has a barrier, and a receive that is completed only
+ * after the communicator is freed. The others are unused. Between them messages on the world, each tag used by few. At
+ * the end 1,500 are there at once. With `hang` rank 0 then waits on the last one for ever. Prints the messages sent on
+ * the world, and bytes that malloc gave out in the second half of the rounds. */
 #include <malloc.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Two ranks write and read files in every way of MPI-IO, and print how often they did and how many bytes moved: what
- * fdr must have recorded. */
+/* Two ranks write and read files in every way of MPI-IO. They print how often they did, and how many bytes moved. fdr
+ * must have recorded the same numbers. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Two or more ranks exchange messages in every way that MPI has, and print how many they were and their bytes: what
- * fdr must have recorded. The partner is the rank beside. */
+/* Two or more ranks exchange messages in every way that MPI has. They print the number of messages and of their bytes.
+ * fdr must have recorded the same numbers. The partner is the rank beside. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

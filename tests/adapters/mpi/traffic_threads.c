@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads of two ranks exchange messages at the same time (MPI_THREAD_MULTIPLE), more at once than fit on a stack, on
- * communicators of their own; see traffic.c. A library without that level prints the same, by one thread. */
+/* Threads of two ranks exchange messages at the same time (MPI_THREAD_MULTIPLE); see traffic.c. Each pair of threads
+ * has a communicator of its own. More messages are open at once than fit on a stack. A library without that level
+ * prints the same, by one thread. */
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,slow timeout=900 promise=P4 excuse=corpus
- * P4 on real streams: the reader returns every event of the corpus, and the first million records of each stream at a
- * resolution of 128 ns. */
+ * P4 on real streams: the reader returns every event of the corpus. At a resolution of 128 ns it returns the first
+ * million records of each stream. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

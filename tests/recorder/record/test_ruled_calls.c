@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=signals,threads promise=P3,P5 timeout=120
  * P3, P5: calls that rules leave out are counted exactly. They are entered by id and by code address, nested in random
- * ways, in handlers, beside calls whose leaves are missing, and while rows give way. Calls that rules store are
- * stored. */
+ * ways, and in handlers. Some calls beside them have no leave, and rows of totals give way meanwhile. Calls that rules
+ * store are stored. */
 #include <fdr/fdr.h>
 #include <fdr/reader.h>
 #include <signal.h>

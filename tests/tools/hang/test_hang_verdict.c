@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,tools timeout=120
  * The verdict of fdr hang on made-up jobs, whose truth is known: who is behind, and whether that is proven. Thousands
- * of runs on a clock of their own: healthy with phases ten times slower, hung in eight ways, with recordings that are
- * missing or of other moments. No rank is accused that goes on; no fact is wrong. */
+ * of runs have a clock of their own. Some are healthy, with phases ten times slower; others hang in one of eight ways.
+ * Recordings are missing, or of other moments. No rank is accused that goes on; no fact is wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
