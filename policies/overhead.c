@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "policies/policies.h"
+#include "policies/overhead.h"
 
 static const double low_mark = 0.6, high_mark = 0.75, least_part = 1e-3;
 enum { HOLD_GROWS = 4 };

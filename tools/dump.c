@@ -7,6 +7,7 @@
 #include "tools/common/verbs.h"
 #include "tools/common/fast_output.h"
 #include "tools/common/job_files.h"
+#include "tools/common/progress.h"
 #include "tools/common/selection.h"
 #include "tools/common/short_names.h"
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "tools/common/file_rank.h"
+#include "tools/common/progress.h"
 #include "tools/common/verbs.h"
 #include "tools/common/selection.h"
 #include "tools/export_fit.h"

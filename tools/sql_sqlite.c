@@ -9,6 +9,7 @@
 
 #include "tools/common/fast_output.h"
 #include "tools/common/file_rank.h"
+#include "tools/common/progress.h"
 #include "tools/common/verbs.h"
 #include "tools/sql/sql_tables.h"
 

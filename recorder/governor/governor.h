@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "format/arena/arena.h"
-#include "policies/policies.h"
+#include "policies/overhead.h"
 
 /* Begins with a recording. target: share of the program's processor time; below 0: off. False: there is no memory, or
  * the buffer is smaller than 1 MiB; then no region is muted. */

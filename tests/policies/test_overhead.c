@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "policies/policies.h"
+#include "policies/overhead.h"
 #include "tests/support/random_numbers.h"
 
 enum { REGIONS = 40, INTERVAL_NS = 20000000, SECOND = 1000000000 };

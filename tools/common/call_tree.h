@@ -3,6 +3,7 @@
 #ifndef FDRI_TOOLS_COMMON_CALL_TREE_H
 #define FDRI_TOOLS_COMMON_CALL_TREE_H
 
+#include "tools/common/progress.h"
 #include "tools/common/verbs.h"
 
 #define NO_NODE UINT32_MAX

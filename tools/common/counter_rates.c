@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tools/common/counter_rates.h"
+#include "tools/common/progress.h"
 
 enum { FIELDS_BEFORE = 4, TRACK_COUNTERS = 16 };
 

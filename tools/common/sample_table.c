@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/progress.h"
+
 /* ---- rows by name ---- */
 
 static uint64_t hash_text(const char *text)

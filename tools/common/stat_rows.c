@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/progress.h"
 #include "tools/common/short_names.h"
 
 static bool wants_location(const struct fdr_select *s, uint32_t location)

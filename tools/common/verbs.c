@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parts that the verbs share: opening and closing recordings, messages, names, numbers, progress. */
+/* Parts that the verbs share: opening and closing recordings, messages, names, numbers. */
 #include "tools/common/verbs.h"
 #include "tools/common/live_files.h"
 #include "tools/common/short_names.h"
@@ -418,38 +418,11 @@ const char *location_name(const struct fdr_file *file, uint32_t location)
     return info ? info->name : "";
 }
 
-/* ---- progress --------------------------------------------------------------------------------------------- */
-
 uint64_t now_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-void progress_now(struct progress *p, uint64_t done)
-{
-    char count[HUMAN_BYTES];
-    uint64_t now = now_ns();
-    if (p->started_ns == 0) {
-        p->started_ns = p->shown_ns = now;
-        p->disabled = !isatty(STDERR_FILENO);
-    }
-    if (p->disabled || now - p->started_ns < 1000000000u || now - p->shown_ns < 200000000u) return;
-    p->shown_ns = now;
-    p->shown = true;
-    fprintf(stderr, "\rfdr: %s: %s events ", p->what, human_count(count, done));
-}
-
-void progress_at(struct progress *p, uint64_t done)
-{
-    if ((done & 0xffff) == 0 && !p->disabled) progress_now(p, done);
-}
-
-void progress_end(struct progress *p)
-{
-    if (p->shown) fputs("\r\033[K", stderr);
-    p->shown = false;
 }
 
 /* ---- arguments ---------------------------------------------------------------------------------------------- */

@@ -8,7 +8,7 @@
  *   live_files.c   the writers of files  found_recordings.c  recordings in directories
  *   job_ranks.c    ranks of a job        short_names.c       names for tables, with cxx_name.c
  *   job_files.c    several files as one     file_rank.c        the rank of a file
- *   utf8.c         characters
+ *   utf8.c         characters            progress.c          the line while a verb reads
  *
  * Neighbours: the verbs in tools/ and tools/replay/ use it; recordings are read through fdr/reader.h alone. */
 #ifndef FDRI_TOOLS_COMMON_VERBS_H
@@ -92,6 +92,7 @@ int close_partly_read(struct fdr_file *file, const char *path);
 const char *human_time(char *text, uint64_t ns);
 /* The time at which the first thread began to record, even if nothing of that time is stored. */
 uint64_t run_start(const struct fdr_file *file);
+uint64_t now_ns(void); /* CLOCK_MONOTONIC */
 const char *human_bytes(char *text, uint64_t bytes); /* "1.5 MiB" */
 const char *human_count(char *text, uint64_t count); /* "1,234,567" */
 /* t - from in seconds with a sign, "+0.000000123 s". */
@@ -132,19 +133,6 @@ const char *location_name(const struct fdr_file *file, uint32_t location);
 size_t location_index(const struct fdr_file *file, uint32_t location);
 /* The location with this id, or NULL. */
 const struct fdr_location_info *find_location(const struct fdr_file *file, uint32_t location);
-
-/* ---- progress --------------------------------------------------------------------------------------------- */
-/* Shown on a terminal after one second: "fdr: stats: 12,000,000 events". Zero-initialise all but `what`. */
-struct progress {
-    const char *what;
-    uint64_t started_ns, shown_ns;
-    bool disabled, shown;
-};
-/* Cheap enough for every event: reads the clock every 65,536th time. */
-void progress_at(struct progress *progress, uint64_t done);
-void progress_now(struct progress *progress, uint64_t done);
-void progress_end(struct progress *progress);
-uint64_t now_ns(void);
 
 /* ---- arguments ---------------------------------------------------------------------------------------------- */
 /* argp_parse with fdr's exit codes for wrong usage and for help that could not be written. */
