@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tables of events say in words: names and values. */
+/* The words in tables of events: names and values. */
 #include "convert/event_text.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tables of events say in words: names and values. */
+/* The words in tables of events: names and values. */
 #ifndef FDRI_CONVERT_EVENT_TEXT_H
 #define FDRI_CONVERT_EVENT_TEXT_H
 

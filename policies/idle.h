@@ -10,7 +10,7 @@
 
 enum fdri_policies_answer { FDRI_POLICIES_UNKNOWN, FDRI_POLICIES_NO, FDRI_POLICIES_YES };
 
-/* A thread that stands, as its watcher knows it. What is not known is 0. */
+/* A thread that stands, as its watcher knows it. A field that is not known is 0. */
 struct fdri_policies_waiter {
     enum fdri_system_wait wait;
     bool excluded; /* its innermost region is MPI, a lock or a barrier by name: it waits for others, not for work */

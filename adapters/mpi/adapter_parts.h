@@ -30,7 +30,7 @@ struct fdri_mpi_pending {
     fdr_io_file file;
     uint64_t began; /* of the operation on the file */
 };
-/* What a call posts. */
+/* The messages and operations that a call posts. */
 struct fdri_mpi_posting {
     struct fdri_mpi_number send;
     struct fdri_mpi_receive receive;
@@ -42,16 +42,16 @@ struct fdri_mpi_posting {
 };
 /* Requests and messages may have equal handles: they lie in different spaces. */
 enum fdri_mpi_space { FDRI_MPI_OF_REQUESTS, FDRI_MPI_OF_MESSAGES };
-/* A new one. It uses its communicator until fdri_mpi_requests_end. */
+/* Adds a request to the table. It uses its communicator until fdri_mpi_requests_end. */
 void fdri_mpi_requests_open(enum fdri_mpi_space space, word handle, struct fdri_mpi_pending *p);
-/* One that was taken goes back. Without room it ends. */
+/* Puts back a request that was taken. If the table has no room, the request ends. */
 void fdri_mpi_requests_put(enum fdri_mpi_space space, word handle, struct fdri_mpi_pending *p);
-void fdri_mpi_requests_end(struct fdri_mpi_pending *p); /* one that was taken, or none */
-/* Takes it out; false: it is not in the table. Before the library completes a request, so that no other thread finds
- * its handle in use anew. */
+void fdri_mpi_requests_end(struct fdri_mpi_pending *p); /* of a request that was taken; does nothing for none */
+/* Takes a request out; false: it is not in the table. To be called before the library completes the request: later
+ * another thread may get its handle anew. */
 bool fdri_mpi_requests_take(enum fdri_mpi_space space, word handle, struct fdri_mpi_pending *p);
-/* The same for a call that may complete it, without a copy. The request stays in its place; it is the caller's until
- * one of the two below. NULL: it is not in the table. */
+/* The same for a call that may complete the request, without a copy. The request stays in its place; it is the caller's
+ * until one of the two below. NULL: it is not in the table. */
 struct fdri_mpi_pending *fdri_mpi_requests_claim(word handle);
 void fdri_mpi_requests_give_back(word handle, const struct fdri_mpi_pending *p);
 void fdri_mpi_requests_end_claimed(struct fdri_mpi_pending *p);

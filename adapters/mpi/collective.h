@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is recorded of a collective: shared by collectives.c and neighborhoods.c. */
+/* The recorded facts of a collective: shared by collectives.c and neighborhoods.c. */
 #ifndef FDRI_MPI_COLLECTIVE_H
 #define FDRI_MPI_COLLECTIVE_H
 #include "adapters/mpi/adapter_parts.h"

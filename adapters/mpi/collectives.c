@@ -22,7 +22,7 @@ static uint64_t sum(const struct fdri_mpi_call *c, enum fdri_mpi_role counts, en
     return each ? total : fdri_mpi_bytes(elements, fdri_mpi_handle(c, type, FDRI_MPI_TYPE));
 }
 
-/* What comes back for what is given: with MPI_IN_PLACE the arguments of the send side mean nothing. */
+/* The data lie in the receive buffer: with MPI_IN_PLACE the arguments of the send side mean nothing. */
 static bool own_data_in_place(const struct fdri_mpi_call *c)
 {
     return fdri_mpi_has(c, FDRI_MPI_sendbuf) && fdri_mpi_in_place(c, FDRI_MPI_sendbuf);

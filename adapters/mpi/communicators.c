@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Members of communicators, as ranks of MPI_COMM_WORLD, found when a communicator is made or used. A handle leaves the
- * map when its communicator is freed. What is behind it stays until the last open request ends: a request may complete
- * when its communicator is gone. The map grows by tables, each twice as large as the one before. */
+ * map when its communicator is freed. Its members stay until the last open request ends: a request may complete when
+ * its communicator is gone. The map grows by tables, each twice as large as the one before. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

@@ -106,14 +106,14 @@ static fdr_io_file file_of(word handle)
 
 /* ---- operations ---- */
 
-/* In bytes of the file; not where a view says what is counted. */
+/* In bytes of the file; unknown if the file has a view, which sets another unit. */
 static uint64_t offset_of(const struct fdri_mpi_call *c, const struct open_file *at)
 {
     bool plain = fdri_mpi_has(c, FDRI_MPI_offset) && at && !at->view;
     return plain ? (uint64_t)fdri_mpi_wide(c, FDRI_MPI_offset) : FDR_IO_NO_OFFSET;
 }
 
-/* Before MPI has looked at them, arguments may be wrong: MPI is not asked about them. */
+/* Arguments may be wrong until MPI has accepted them. So fdr does not ask MPI about them here. */
 void fdri_mpi_files_begin(const struct fdri_mpi_call *c, struct fdri_mpi_posting *p)
 {
     if (c->f->operation == FDRI_MPI_OP_open) {

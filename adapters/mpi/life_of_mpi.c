@@ -32,7 +32,7 @@ static void note_number(const char *key, const char *function, word group)
     fdr_note(key, text);
 }
 
-/* What the launcher calls the job, so that readers tell the recordings of several jobs apart. PMIx has one name for
+/* The launcher's name of the job, so that readers tell the recordings of several jobs apart. PMIx has one name for
  * each run; under Slurm's mpirun only some ranks know the step. */
 static void note_job(void)
 {

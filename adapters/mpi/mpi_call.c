@@ -79,7 +79,7 @@ static void before(struct fdri_mpi_call *c, struct fdri_mpi_pending *taken, stru
     if (both || c->f->kind == FDRI_MPI_recv || c->f->kind == FDRI_MPI_irecv) fdri_mpi_messages_post_receive(c, p);
 }
 
-/* What was posted before the call is told of an error as well. */
+/* A posting made before the call learns of an error as well. */
 static void after(struct fdri_mpi_call *c, struct fdri_mpi_pending *taken, struct fdri_mpi_posting *p, int error)
 {
     switch (c->f->kind) {

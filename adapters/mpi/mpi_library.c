@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What differs between MPI libraries, as one row of a table for each binary interface, chosen at run time. Everything
- * else is asked of the library itself. */
+/* The differences between MPI libraries: a table with one row for each binary interface, chosen at run time. For all
+ * other facts fdr asks the library itself. */
 #include <stdio.h>
 #include <string.h>
 #include "adapters/mpi/adapter.h"

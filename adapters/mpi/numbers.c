@@ -182,7 +182,7 @@ static fdr_tally row_of_collectives(const struct fdri_mpi_members *group)
     return row;
 }
 
-/* What is under way: operation, root and time in one word. */
+/* The operation under way, its root and its time, in one word. */
 static uint64_t word_of(uint32_t operation, uint32_t root)
 {
     uint64_t short_root = root < ROOT_NONE ? root : ROOT_NONE;

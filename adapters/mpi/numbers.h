@@ -11,7 +11,7 @@
 struct fdri_mpi_members;
 enum fdri_mpi_topology { FDRI_MPI_NO_TOPOLOGY, FDRI_MPI_CART, FDRI_MPI_GRAPH, FDRI_MPI_DIST_GRAPH };
 
-/* What a communicator needs to number its messages. */
+/* The state by which a communicator numbers its messages. */
 struct fdri_mpi_order {
     uint64_t identity;           /* equal on all ranks; 0: not known, so nothing of it is numbered */
     uint32_t created;            /* communicators made of it */

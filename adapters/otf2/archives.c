@@ -152,7 +152,7 @@ OTF2_ErrorCode OTF2_Archive_CloseEvtWriter(OTF2_Archive *archive, OTF2_EvtWriter
 
 /* ---- close ---- */
 
-/* What is missing in the archive, in one line. */
+/* Says in one line how much is missing in the archive. */
 static void report(const struct fdri_otf2_archive *a)
 {
     uint64_t missing = 0, not_kept = 0;

@@ -64,7 +64,7 @@ struct fdri_otf2_archive {
     struct fdri_otf2_names region_names, member_names, class_members, parameter_names, handle_names;
 };
 
-/* What a program holds as its OTF2_EvtWriter. */
+/* The object that a program holds as its OTF2_EvtWriter. */
 struct fdri_otf2_writer {
     struct fdri_otf2_writer *next; /* of the archive */
     struct fdri_otf2_archive *archive;

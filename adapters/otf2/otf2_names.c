@@ -41,7 +41,7 @@ static void keep_name(struct fdri_otf2_names *n, struct fdri_otf2_named row)
     if (fdri_otf2_refs_set(&n->place, row.ref, n->count + 1)) n->row[n->count++] = row;
 }
 
-/* What is known of a reference; NULL: nothing, or its name is not known. */
+/* The entry of a reference. NULL: there is none, or its name is not known. */
 static const struct fdri_otf2_named *named(struct fdri_otf2_archive *a, struct fdri_otf2_names *n, uint32_t ref)
 {
     uint32_t place = a->mapped ? 0 : fdri_otf2_refs_get(&n->place, ref);

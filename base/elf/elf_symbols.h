@@ -12,7 +12,7 @@
 
 #include "base/elf/elf_file.h"
 
-/* Address space for symbols, touched as they come. What is in it stays, and does not move. */
+/* Address space for symbols, touched as they come. Symbols in it stay, and do not move. */
 struct fdri_elf_space {
     char *base;
     size_t used, bytes; /* at most 4 GiB */
@@ -43,7 +43,7 @@ enum fdri_elf_result fdri_elf_symbols_read(const struct fdri_elf_file *f, struct
                                            struct fdri_elf_symbols *to);
 
 /* How names are shown. demangle: as __cxa_demangle; NULL: there is none. worth: which mangled names are demangled.
- * stop (may be NULL): ends it early. most: of the names demangled; count: how many these are. */
+ * stop (may be NULL): true ends the work early. most: the largest number of names to demangle; count: how many were. */
 struct fdri_elf_showing {
     char *(*demangle)(const char *, char *, size_t *, int *);
     bool (*worth)(const char *mangled);

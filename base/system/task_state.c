@@ -98,7 +98,8 @@ static bool is_thread(uint32_t pid, uint32_t tid)
 }
 
 /* A lock is free when its word is 0, so no thread waits for a lock while it is 0. glibc's locks wait while the word is
- * 2. A join waits in the shared form while the word is the thread's number, as the kernel ends that wait. */
+ * 2. pthread_join waits without FUTEX_PRIVATE_FLAG, because the kernel ends that wait; the word is the thread's
+ * number. */
 static enum fdri_system_wait futex_wait(uint32_t pid, const struct fdri_system_call *c)
 {
     uint32_t operation = (uint32_t)c->argument[1], value = (uint32_t)c->argument[2];

@@ -109,8 +109,8 @@ static void note_time(struct fdri_otf2 *o, uint64_t time_ns)
     if (at > o->to_ns) o->to_ns = at;
 }
 
-/* A location without events: number `end` + i stands for the rank in place i, if that has no recording. A process
- * without threads has one, too, as readers refuse archives without locations. */
+/* A location without events: number `end` + i stands for the rank in place i, which has no recording. A process
+ * without threads has such a location, too, because readers refuse archives without locations. */
 static void write_silent_location(struct fdri_otf2 *o, OTF2_LocationRef location)
 {
     OTF2_EvtWriter *writer = OTF2_Archive_GetEvtWriter(o->archive, location);

@@ -51,7 +51,7 @@ struct region_key {
     uint32_t name, file, line, role, paradigm;
 };
 
-/* What functions of MPI do; all others of a group do the same. */
+/* The roles of functions of MPI. A function without an entry here has the role of its group. */
 static OTF2_RegionRole role_of_mpi(const char *group, const char *name)
 {
     static const struct {

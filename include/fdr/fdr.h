@@ -129,7 +129,7 @@ struct fdr_config {
     const char *watchdog_ignore; /* threads of which the watchdog says nothing: patterns of names, "bio_*,timer" */
     const char *check;       /* "0"; "1": fdr checks its own memory while it records, and says if something is wrong */
     const char *crash_total; /* most bytes of all crash bundles: "10%" of the file system, "2G", "off" */
-    const char *crash_free;  /* fdr writes none that would leave less than this: "15%" of the file system, "20G" */
+    const char *crash_free;  /* least space that a bundle must leave unused: "15%" of the file system, "20G" */
     const char *crash_age;   /* older ones go: "14d"; "0": none */
 };
 
@@ -168,10 +168,10 @@ FDR_API void fdr_leave_address(const void *function);
  * caller: return address of the function. pointer: stack pointer in the hook, not 0, always taken in the same way.
  * site: return address of the hook. The first call after a jump makes system calls. */
 FDR_API void fdr_enter_function_(const void *function, const void *caller, const void *pointer, const void *site);
-/* The same for a function that is hooked at its first instruction, and before its return. site: return address of the
- * hook. pointer: where the function's return address lies, which alone says which call a leave ends. The first two
- * change no vector register. If enter returns 0, or leave another value, the other two must follow, with all registers
- * kept; tried: that value. */
+/* Internal, too: for a function that is hooked at its first instruction and before its return. site: return address of
+ * the hook. pointer: where the function's return address lies; by it alone a leave finds its call. The two fdr_try_
+ * functions change no vector register. If fdr_try_enter_ returns 0, fdr_enter_at_entry_ must follow. If fdr_try_leave_
+ * returns another value than 0, fdr_leave_frame_ must follow; tried: that value. The hook keeps all registers then. */
 FDR_API int fdr_try_enter_(const void *site, const void *caller, const void *pointer);
 FDR_API uint64_t fdr_try_leave_(const void *pointer);
 FDR_API void fdr_enter_at_entry_(const void *site, const void *caller, const void *pointer);
@@ -337,8 +337,8 @@ FDR_API void fdr_message_recv_at(uint32_t peer, int32_t tag, fdr_comm_id comm, u
 
 /* The same with an ordinal: message n of a sender to (peer, tag, communicator) is message n of that receiver. Both
  * count from 0, also the messages that are not recorded. So readers match the messages of several recordings,
- * whatever was given back. ordinal: FDR_ORDINAL_UNKNOWN if it is not known. With FDR_ORDINAL_AMBIGUOUS added, others
- * of the same envelope were under way in other threads, so the ordinal may be theirs. */
+ * whatever was given back. ordinal: FDR_ORDINAL_UNKNOWN if it is not known. With FDR_ORDINAL_AMBIGUOUS added, other
+ * threads had messages of the same envelope under way, so the ordinal may belong to one of those. */
 #define FDR_ORDINAL_UNKNOWN   UINT64_MAX
 #define FDR_ORDINAL_AMBIGUOUS ((uint64_t)1 << 63)
 FDR_API void fdr_message_send_nth(uint32_t peer, int32_t tag, fdr_comm_id comm, uint64_t bytes, uint64_t ordinal);

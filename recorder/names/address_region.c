@@ -156,9 +156,8 @@ bool fdri_names_is_reader(void)
     return fdri_atomic_load_relaxed(&fdri_thread_forked) || urcu_bp_reader || (!registered && !fdri_thread_is_ending());
 }
 
-/* For a thread that liburcu has removed from its list: a section would register it again, under locks that this thread
- * may hold. That happens if liburcu's destructor calls a pthread_mutex_unlock of the program, and that is
- * instrumented. */
+/* For a thread that liburcu has removed from its list. A read-side section would register it again, under locks that
+ * the thread may hold: liburcu's destructor may call an instrumented pthread_mutex_unlock of the program. */
 static uint64_t probe_locked(uint64_t address)
 {
     sigset_t old;

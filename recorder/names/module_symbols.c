@@ -3,8 +3,8 @@
  * of their own, at most 64 MiB. They stay as long as the process, for a module that is loaded again. Of mangled names
  * those are demangled that a pattern may match.
  *
- * What takes little time is read when the recording begins, the rest by the dumper thread when a function of the module
- * was called. Only one thread reads at a time: the dumper starts after the begin, and ends before the next one. */
+ * Small files are read when the recording begins, the others by the dumper thread when a function of the module was
+ * called. Only one thread reads at a time: the dumper starts after the begin, and ends before the next one. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>

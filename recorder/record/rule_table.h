@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Each thread's table of the regions that have a rule (FDR_FILTER) or are muted. Enter and leave look up a code address
  * or a region's id, without a lock. Only the thread itself uses it, also in its handlers. A handler may change an
- * entry, so the key is the first word to go and the last to come. A reader of more than one word compares the key after
- * it, or is busy. */
+ * entry meanwhile. So a change clears the key first and writes it last. A reader of more than one word compares the key
+ * once more at the end, unless it has marked the location busy. */
 #ifndef FDRI_RECORDER_RECORD_RULE_TABLE_H
 #define FDRI_RECORDER_RECORD_RULE_TABLE_H
 

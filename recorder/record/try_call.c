@@ -4,11 +4,11 @@
  * file is compiled without vector registers, as are the few that it calls (CMakeLists.txt). It leaves what is rare to
  * functions of call.c, which the hooks then call with all registers kept.
  *
- * A leave tells no function, but its place on the stack, which is that of the enter. So it finds its call even if rules
- * leave out others in between, or jumps have left some.
+ * A leave does not say which function it ends. It says where the return address lies on the stack, and so did the
+ * enter. So it finds its call even if rules leave out others in between, or jumps have left some.
  *
- * The two hooks come first to what a call that a rule leaves out needs. It saves no register and reads no clock; the
- * rest is in functions of its own, which need registers. */
+ * Each hook first does the work for a call that a rule leaves out. This part saves no register and reads no clock. The
+ * rest is in functions of its own, because it needs more registers. */
 #include <fdr/fdr.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,7 +62,7 @@ function_of(const struct fdri_thread *t, const void *site, const void *caller, c
                                          .site = (uint64_t)(uintptr_t)site};
 }
 
-/* The function is known by its rule to the thread's table. */
+/* For a function in the thread's table of rules: leaves its call out, or enters it. */
 static FDRI_NOINLINE int enter_ruled(const void *site, const void *caller, const void *pointer)
 {
     struct fdri_thread *t = &fdri_record_self;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The rows of the table, and the parts that strategies share. policies/ decides what goes; a strategy gives it back bin
- * by bin and writes the ledger. No step looks at single events. */
+/* The table of strategies, one row for each, and the parts that they share. policies/ decides what goes; a strategy
+ * gives it back bin by bin and writes the ledger. No step looks at single events. */
 #ifndef FDRI_RECORDER_STRATEGY_REDUCE_H
 #define FDRI_RECORDER_STRATEGY_REDUCE_H
 

@@ -9,8 +9,8 @@
  *
  *   time of the recording = reading of the clock + clock_offset, never below the location's newest event
  *
- * Times that the caller gives (_at) change no offset. They are clamped, whatever they do, and so are readings of the
- * clock after them. */
+ * Times that the caller gives (_at) change no offset. A time below the location's newest event becomes the time of that
+ * event, and so does a later reading of the clock. */
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -120,7 +120,7 @@ static void say_unknown(const char *text, const char *w)
                       text, w);
 }
 
-/* `wall` looks from outside unless `signal` is given. What then has no effect is said, but for `nostack`. */
+/* `wall` looks from outside unless `signal` is given. A line names words that then have no effect, except `nostack`. */
 static void choose_way(struct fdri_samples_settings *s, const char *text, const char *const before[KINDS])
 {
     s->outside = s->wall && !before[SIGNAL];

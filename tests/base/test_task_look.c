@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit wrap=fdri_system_read_task promise=P10
- * P10: what /proc says of a thread is understood, whichever of its files may be read. What cannot be known is said to
- * be unknown. */
+ * P10: /proc's view of a thread is understood, whichever of its files may be read. States that cannot be known are
+ * unknown. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <setjmp.h>

@@ -92,7 +92,7 @@ int close_partly_read(struct fdr_file *file, const char *path);
 const char *human_time(char *text, uint64_t ns);
 /* The time at which the first thread began to record, even if nothing of that time is stored. */
 uint64_t run_start(const struct fdr_file *file);
-uint64_t now_ns(void); /* CLOCK_MONOTONIC */
+uint64_t now_ns(void);                               /* CLOCK_MONOTONIC */
 const char *human_bytes(char *text, uint64_t bytes); /* "1.5 MiB" */
 const char *human_count(char *text, uint64_t count); /* "1,234,567" */
 /* t - from in seconds with a sign, "+0.000000123 s". */

@@ -12,7 +12,7 @@
 
 #include "tools/crash.h"
 
-/* What a process did when its file ended. */
+/* The activity of a process when its file ended. */
 struct doing {
     char text[200];    /* without what differs between ranks: "waiting in MPI_Allreduce #12 on MPI_COMM_WORLD" */
     uint64_t moved_ns; /* its newest event, since 1970 */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What each process was doing when its file ended: the call of MPI that its counters name, else its open regions. */
+/* The activity of each process when its file ended: the call of MPI that its counters name, else its open regions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events that found no room. What a reduction gave back is no finding: that is how the buffer works. */
+/* Events that found no room. Events that a reduction gave back are no finding: the buffer works like this. */
 #include "tools/findings/run_facts.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 
 #include "tools/hang/print.h"
 
-/* What a rank does, without what differs between ranks. */
+/* The activity of a rank, without the parts that differ between ranks. */
 static void what_of(const struct job *job, const struct verdict *v, size_t i, char *text, size_t bytes)
 {
     const struct job_rank *r = &job->rank[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Who waits for whom, as far as counters show it. A collective waits for the members that have not begun it. A receive
- * waits for its sender, if that has not posted the message. A send waits for its receiver, if that has not posted the
- * receive. */
+/* Edges: which rank waits for which, as far as counters show it. A collective waits for the members that have not begun
+ * it. A receive waits for its sender, if that has not posted the message. A send waits for its receiver, if that has
+ * not posted the receive. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 static const uint64_t recent_ns = 5000000000u;
 /* Two looks at very many processes, or on a busy machine, take up to this long. */
 static const uint64_t looks_ns = 60000000000u;
-/* What ended a whole job reaches all ranks within this time. */
+/* A signal that ends a whole job reaches all ranks within this time. */
 static const uint64_t together_ns = 3000000000u;
 
 size_t job_find(const struct job *job, uint32_t rank)

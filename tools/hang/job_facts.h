@@ -24,7 +24,7 @@ enum tri { UNKNOWN = 0, NO, YES };
 /* How the process ended. OUTSIDE: by a signal that others send to a whole job, or unseen. Such an end may be the result
  * of an earlier death, and not the cause of the others. */
 enum hang_end { GOES_ON, LEFT, FAULT, OUTSIDE };
-/* What a thread outside of MPI does, as far as the kernel or its regions show it. */
+/* The state of a thread outside of MPI, as far as the kernel or its regions show it. */
 enum hang_doing { COMPUTES, IN_IO, ON_LOCK, SLEEPS, STANDS, NOT_SEEN };
 
 struct job_comm_state { /* the collectives of one communicator, on one rank */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Who is behind, and what to call it. Proof comes first: a mismatch, a circle, or a rank that waits for one that
- * is gone, stopped or in MPI_Finalize. Then come the ranks that others wait for and that wait for nobody. They are slow
- * while they move or use processor time. They hang if nothing of them has moved for the limit. */
+/* Which ranks are behind, and the name for it. Proof comes first: a mismatch, a circle, or a rank that waits for one
+ * that is gone, stopped or in MPI_Finalize. Then come the ranks that others wait for and that wait for nobody. They are
+ * slow while they move or use processor time. They hang if nothing of them has moved for the limit. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,9 +211,9 @@ static bool has_left(const struct work *w, size_t at, size_t i)
     return w->job->rank[at].moved_ns + HANG_LEAST_WAIT_NS <= w->job->rank[i].seen_ns;
 }
 
-/* All have begun it and some are past it, so it has ended there. Who still stands in it waits for another one, as one
- * rank called something else under this number. A collective that does not block proves nothing. Its last steps may
- * need a call of MPI by a rank that is past it, or that has not come to wait for it. */
+/* All have begun it and some are past it, so it has ended there. A rank that still stands in it waits for another
+ * collective: one rank called something else under this number. A collective that does not block proves nothing. Its
+ * last steps may need a call of MPI by a rank that is past it, or that has not come to wait for it. */
 static bool is_left_by_some(const struct work *w, size_t i)
 {
     size_t g = w->v->edges[i].group;

@@ -22,10 +22,10 @@ struct alike *find_alike(const struct job *job, const struct verdict *v, size_t 
 void free_alike(struct alike *a, size_t count);
 /* The ranks of the world without a recording, as intervals: calls `found` for each. */
 void each_missing(const struct job *job, void (*found)(uint32_t from, uint32_t to, void *argument), void *argument);
-/* What the verdict stands on, a line each. */
+/* The facts that the verdict stands on, a line each. */
 void each_evidence(const struct job *job, const struct verdict *v, void (*found)(const char *line, void *argument),
                    void *argument);
-/* What could not be judged, and why. */
+/* The questions that could not be judged, with reasons. */
 void each_not_judged(const struct job *job, const struct verdict *v, void (*found)(const char *line, void *argument),
                      void *argument);
 

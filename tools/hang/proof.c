@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Who can never go on. At first all waiting ranks count as stuck. Then ranks that others may still help are taken out,
- * until nothing changes. A rank that waits for all of several ranks stays in if one of them is stuck. A rank that waits
- * for any one of them stays in if all are stuck. The ranks left over wait in a circle, or for ranks that are gone.
+/* Ranks that can never go on. At first all waiting ranks count as stuck. Then ranks that others may still help are
+ * taken out, until nothing changes. A rank that waits for all of several ranks stays in if one of them is stuck. A rank
+ * that waits for any one of them stays in if all are stuck. The ranks left over wait in a circle, or for ranks that are
+ * gone.
  *
  * Recordings are of different moments. So there must be one moment at which all of these ranks waited. Take a rank that
  * was last seen before the newest of these waits began. It may have gone on by then, so it is taken out as well. */
@@ -9,8 +10,8 @@
 
 #include "tools/hang/verdict.h"
 
-/* A call that is only passed through waits, too, for some microseconds: a circle must have stood. Who waits for one
- * that is gone waits from the first moment on. */
+/* A call that is only passed through waits, too, for some microseconds: a circle must have stood. A rank
+ * that waits for a gone one waits from the first moment on. */
 static bool has_stood(const struct job_rank *r)
 {
     return r->moves != YES && r->seen_ns >= r->wait.since_ns + HANG_LEAST_WAIT_NS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a thread that stands does: it hangs, is idle or computes, or that cannot be known. A thread is accused only by
- * the kernel's view of it, by its stack, or by the watchdog, which saw both. */
+/* The judgement on a thread that stands: it hangs, is idle or computes, or that cannot be known. A thread is accused
+ * only by the kernel's view of it, by its stack, or by the watchdog, which saw both. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

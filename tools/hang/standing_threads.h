@@ -23,7 +23,7 @@ struct process {
     bool looked_at;                       /* it runs, and the kernel's view of its threads is known */
     char unseen[320];                     /* what the kernel did not show of it */
 };
-/* What is said of a thread without events for the limit. */
+/* The judgement on a thread without events for the limit. */
 enum standing_judgement { STANDS_IDLE, STANDS_COMPUTES, STANDS_UNKNOWN, STANDS_HANGS };
 struct stuck {
     enum standing_judgement judgement;

@@ -86,12 +86,12 @@ void hang_verdict_free(struct verdict *v);
 
 /* ---- edges.c ---- */
 bool hang_find_edges(const struct job *job, struct verdict *v);
-/* May it be held against rank `to` that it has not done what `from` waits for since `since_ns`? Not if it was seen
- * before that, or so long ago that it may have gone on. */
+/* Another rank waits for `to` since `since_ns`. Is the recording of `to` recent enough to count against it? Not if it
+ * was seen before that wait, or so long ago that it may have gone on. */
 bool hang_is_recent(const struct job_rank *to, uint64_t since_ns, uint64_t seen_ns);
 /* "Allreduce": an operation that nobody leaves before all have begun it. */
 bool hang_needs_all(const char *operation);
-/* It ended before this one was last seen, and not by what ended this one, too. */
+/* r ended before the rank `before` was last seen, and not by the signal that ended `before`, too. */
 bool hang_is_gone(const struct job_rank *r, const struct job_rank *before);
 
 /* ---- proof.c: stuck[i]: rank i can never go on. seeds: also because of those that are gone, stopped or in

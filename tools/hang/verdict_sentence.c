@@ -99,7 +99,7 @@ static bool is_not_counted(const struct job *job, const struct finding *f)
     return at < job->ranks && f->ordinal != UINT64_MAX && job_begun(&job->rank[at], f->comm) == UINT64_MAX;
 }
 
-/* What a rank does outside of MPI. Without a look by the kernel its processor time tells; else nothing does. */
+/* The state of a rank outside of MPI: as the kernel says, else by its processor time. Without both it is not known. */
 enum outside { COMPUTING, SLEEPING, WITH_IO, WITH_LOCK, STANDING, OUTSIDE_OF_MPI };
 static enum outside outside_of(const struct job_rank *r)
 {
@@ -125,7 +125,7 @@ static void add_outside(const struct job_rank *r, const char *who, bool one, cha
     add(text, bytes, "%s %s", who, (one ? does : do_)[outside_of(r)]);
 }
 
-/* What rank `at` does, that is behind; job->ranks: it has no recording. many: so do the others that are behind. */
+/* Appends the activity of rank `at`, which is behind; job->ranks: it has no recording. many: others are behind, too. */
 static void add_doing_of(const struct job *job, const struct finding *f, size_t at, const char *who, bool many,
                          char *text, size_t bytes)
 {

@@ -241,7 +241,7 @@ static void add_instant(json_t *list, double time, const char *what, const char 
     json_array_append_new(list, json_pack("[f, o]", time, json_text(text)));
 }
 
-/* What a line through all threads marks: the signal, the trigger. */
+/* The moments marked by a line through all threads: the signal, the trigger. */
 static json_t *instants(const struct page *page, size_t index)
 {
     const struct fdr_file_info *i = fdr_file_info(page->death[index].file);

@@ -12,7 +12,7 @@
 SQLITE_EXTENSION_INIT3
 
 enum { SQL_ARGUMENTS = 12 };
-/* What a query asks for, as far as tables leave out other rows by themselves. SQLite compares all rows once more. */
+/* The conditions of a query by which a table leaves out rows itself. SQLite compares the remaining rows once more. */
 struct sql_wanted {
     bool location_given, id_given, nothing;
     uint32_t location, id;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the page calls of the reader that runs in it. One file is open at a time in each instance. Results lie in
+/* The functions of the reader that the page calls. One file is open at a time in each instance. Results lie in
  * memory until the next call of the same function. */
 #include "tools/html/view/view_window.h"
 

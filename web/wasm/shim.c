@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the C library for WebAssembly lacks. */
+/* Functions that the C library for WebAssembly lacks. */
 #include <stddef.h>
 
 int mprotect(void *address, size_t bytes, int protection);

@@ -175,7 +175,7 @@ static void P5_each_nth_stays_with_all_inside(void **state)
     end(f);
 }
 
-/* One iteration does not fit the buffer. What is left of it is removed; what was given back before stays reduced. */
+/* One iteration does not fit the buffer. Its remaining calls are removed; those given back before stay reduced. */
 static void huge(const char *strategy)
 {
     enum { HUGE = 4, CALLS = 300000 };

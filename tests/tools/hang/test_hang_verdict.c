@@ -94,7 +94,7 @@ static void compute(uint64_t *seed, bool slow)
     }
 }
 
-/* What goes wrong, in the middle of the run. */
+/* The faults, in the middle of the run. */
 static void break_it(uint64_t *seed)
 {
     uint32_t c = run.culprit, next = (c + 1) % run.ranks;
@@ -556,7 +556,7 @@ static void slow_looks_are_of_one_moment(void **state)
     expect(&job, HANG, BY_COMPUTING, 1, 1);
 }
 
-/* What ends all ranks of a job is not why they waited. */
+/* The signal that ends all ranks of a job is not the reason for which they waited. */
 static void ended_together_is_no_proof(void **state)
 {
     (void)state;
