@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of an MPI process: what its threads are in, and the collectives of its communicators. */
+/* The state of an MPI process: the calls of its threads, and the collectives of its communicators. */
 #ifndef FDRI_TOOLS_INFO_MPI_H
 #define FDRI_TOOLS_INFO_MPI_H
 

@@ -22,7 +22,8 @@ enum fdri_mpi_wait {
 #define FDRI_MPI_ANY_PEER 0xfffffffeu /* as peer; UINT32_MAX: none, or outside of this world */
 #define FDRI_MPI_ANY_TAG  INT32_MIN
 
-/* The call begins to wait. posting, done: what it has posted, or completes; NULL: nothing. */
+/* The call begins to wait. posting: the message that it has posted. done: the requests that it completes. NULL:
+ * none. */
 void fdri_mpi_state_enter(const struct fdri_mpi_call *c, const struct fdri_mpi_posting *posting,
                           const struct fdri_mpi_completion *done);
 void fdri_mpi_state_leave(void);

@@ -4,8 +4,8 @@
  * file is compiled without vector registers, as are the few that it calls (CMakeLists.txt). It leaves what is rare to
  * functions of call.c, which the hooks then call with all registers kept.
  *
- * A leave does not say which function it ends. It says where the return address lies on the stack, and so did the
- * enter. So it finds its call even if rules leave out others in between, or jumps have left some.
+ * A leave does not say which function it ends, but where the return address lies on the stack, as the enter did. So it
+ * finds its call even if rules leave out others in between, or jumps have left some.
  *
  * Each hook first does the work for a call that a rule leaves out. This part saves no register and reads no clock. The
  * rest is in functions of its own, because it needs more registers. */

@@ -242,7 +242,8 @@ static uint32_t pop_bin(struct fdri_thread *t, uint32_t *have)
     return off;
 }
 
-/* Takes a piece of 1 << size_log2 bytes out of what was given back, or 0. For a partition a smaller one will do. */
+/* Takes a piece of 1 << size_log2 bytes out of the memory given back; 0: there is none. For a partition it may be
+ * smaller. */
 static uint32_t piece_of_given(struct fdri_thread *t, bool asked, uint32_t size_log2, uint32_t *got)
 {
     struct fdri_bins_arena *a = &fdri_life_recording.arena;

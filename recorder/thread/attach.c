@@ -142,8 +142,8 @@ static uint32_t refused[2048]; /* atomic; two bits for each thread id: BY_* */
 
 void fdri_thread_no_room_reset(void) { memset(refused, 0, sizeof refused); }
 
-/* A thread counts itself only once (attach). So if its id has counted itself before, that was an earlier thread, which
- * has ended. A count by the sampler is taken for this thread's, once. */
+/* A thread counts itself only once (attach). So if a thread of this id has counted itself before, that one has ended,
+ * and the new thread counts, too. If only the sampler has counted the id, that count was for this thread. */
 void fdri_thread_count_no_room(uint32_t tid, bool itself)
 {
     uint32_t *word = &refused[tid / 16 % (sizeof refused / sizeof *refused)], at = tid % 16 * 2;

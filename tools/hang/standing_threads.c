@@ -244,7 +244,7 @@ size_t stack_of(const struct stuck *s)
 /* In a large job all threads hang in the same few places, and finding the names of a process takes 0.1 s. */
 enum { STACKS_MOST = 16 };
 
-/* The kernel's name is newer, but a thread may have two. */
+/* The kernel's name of the thread, which is newer; else that of its location. */
 static const char *name_of_thread(const struct stuck *s)
 {
     return s->task && s->task->name[0] ? s->task->name : s->location->name;

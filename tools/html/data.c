@@ -160,8 +160,8 @@ static json_t *reductions(const struct page *page, size_t index)
     return list;
 }
 
-/* Paths of the whole run: [parent, region, flags, calls, inclusive, exclusive, longest, its start, its location]. None
- * where there are very many. */
+/* Paths of the whole run: [parent, region, flags, calls, inclusive, exclusive, longest, its start, its location]. Empty
+ * if there are very many paths. */
 static json_t *flame(const struct view_nodes *nodes)
 {
     json_t *list = json_array();

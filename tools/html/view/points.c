@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KINDS = 64 }; /* of kind and id, remembered; two that share a place are not summed */
+/* Places in `last`, by kind and id. If two kinds share a place, their points are not summed. */
+enum { KINDS = 64 };
 
 struct summing {
     struct view_points *points;
