@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools,slow timeout=300 excuse=OTF2
+# ctest: label=tools,slow timeout=300 serial excuse=OTF2
 # What `fdr export --to otf2` writes is read by OTF2's own library: each event of fdr dump is there, with its name, time
 # and values, nested and in order, and otf2-print finds no fault. A viewer that pairs messages by their order pairs none
 # wrongly, also of ranks that gave messages back.
