@@ -237,15 +237,19 @@ static void forget(uint64_t from, uint64_t to)
 void fdr_modules_changed(void)
 {
     sigset_t old;
-    if (!fdri_atomic_load_relaxed(&fdr_switch_.on) || fdri_thread_inside) return;
+    uint32_t on = fdri_atomic_load_relaxed(&fdr_switch_.on);
+    if (!on || fdri_thread_inside) return;
     int saved = errno;
     struct fdri_system_cancel cancel = fdri_system_cancel_off();
     fdri_system_signals_block(&old);
     fdri_thread_inside++;
-    uint32_t look = fdri_names_modules_look(); /* before our lock: it takes the loader's */
-    pthread_mutex_lock(&lock);
-    fdri_names_modules_forget(look, forget);
-    pthread_mutex_unlock(&lock);
+    if (fdri_thread_hold_recording(on)) {          /* definitions state the time of its clock */
+        uint32_t look = fdri_names_modules_look(); /* before our lock: it takes the loader's */
+        pthread_mutex_lock(&lock);
+        fdri_names_modules_forget(look, forget);
+        pthread_mutex_unlock(&lock);
+        fdri_thread_release_recording();
+    }
     fdri_thread_inside--;
     fdri_system_cancel_restore(cancel);
     fdri_system_signals_restore(&old); /* last: a pending handler runs now and may leave by longjmp */

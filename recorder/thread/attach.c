@@ -392,7 +392,8 @@ static void detach(struct fdri_thread *t)
     if (!t->recording) return;
     sigset_t old;
     fdri_system_signals_block(&old);
-    if (on && syscall(SYS_gettid) == fdri_life_recording.pid) fdri_life_suspect_last_thread();
+    if (on && syscall(SYS_gettid) == fdri_atomic_load_relaxed(&fdri_life_recording.pid))
+        fdri_life_suspect_last_thread();
     if (on && t->recording == on && fdri_thread_hold_recording(on)) {
         if (fdri_watch_regions()) fdri_names_address_resume(); /* the calls that end now may fire triggers */
         if (fdri_record_lane.recording == on) end_location(&fdri_record_lane);
