@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* The values of enumerated fields of the superblock. */
+#ifndef FDRI_FORMAT_ARENA_SUPERBLOCK_VALUES_H
+#define FDRI_FORMAT_ARENA_SUPERBLOCK_VALUES_H
+
+enum fdri_arena_state { FDRI_ARENA_STATE_RECORDING = 1, FDRI_ARENA_STATE_FINALIZED = 2, FDRI_ARENA_STATE_CRASHED = 3 };
+enum fdri_arena_truncated { FDRI_ARENA_TRUNCATED_NOT = 0, FDRI_ARENA_TRUNCATED_DEADLINE, FDRI_ARENA_TRUNCATED_DISK };
+enum fdri_arena_clock_kind { FDRI_ARENA_CLOCK_TSC = 0, FDRI_ARENA_CLOCK_NS = 1 };
+enum fdri_arena_reason_kind {
+    FDRI_ARENA_REASON_UNKNOWN = 0,
+    FDRI_ARENA_REASON_API,
+    FDRI_ARENA_REASON_SIGNAL,
+    FDRI_ARENA_REASON_FINALIZE,
+    FDRI_ARENA_REASON_TRIGGER,
+    FDRI_ARENA_REASON_WATCHDOG,
+    FDRI_ARENA_REASON_EXTERNAL,
+    FDRI_ARENA_REASON_JOB /* another rank of the job asked all */
+};
+enum fdri_arena_strategy {
+    FDRI_ARENA_STRATEGY_WHOLE = 0,
+    FDRI_ARENA_STRATEGY_LAST = 1,
+    FDRI_ARENA_STRATEGY_FIRST = 2,
+    FDRI_ARENA_STRATEGY_TELESCOPE = 3
+};
+
+#endif
