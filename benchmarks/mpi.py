@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The price of libfdr-mpi, on a program of Debian that knows nothing of fdr: hpcc.
+"""The price of libfdr-mpi, on two programs of Debian that know nothing of fdr: hpcc, and ScaLAPACK's tester of the
+tridiagonal reduction (xdtrd; problems of a size that fits into the memory that it takes).
 
-It runs with two ranks, alone and with libfdr-mpi preloaded, by turns; every second pair begins with the recorded run.
+Each runs with two ranks, alone and with libfdr-mpi preloaded, by turns; every second pair begins with the recorded run.
 Figures are quotients of the processor time of the whole job (user and system, of all its processes), with a 95 %
 interval from the pairs. `calls x ns / run` is the number of recorded MPI calls and messages times the price of each,
 over the processor time. The prices come from mpi_calls.c: a wrapped call, less the call itself, without and with messages.
@@ -14,7 +15,8 @@ of this test: less their wall time on each rank, as both ranks poll all the time
 
 The programs end after some N minutes in whole, with fewer pairs where time is short.
 
-FDR_BUILD: a release build. hpcc is skipped where it is not installed."""
+FDR_BUILD: a release build. A program that is not installed is skipped."""
+import glob
 import json
 import math
 import os
@@ -58,6 +60,22 @@ HPL.out      output file name (if any)
 0            U  in (0=transposed,1=no-transposed) form
 1            Equilibration (0=no,1=yes)
 8            memory alignment in double (> 0)
+"""
+
+
+TRD = """ScaLAPACK TRD computation input file
+fdr
+TRD.out      output file name
+6            device out
+L            define Lower or Upper
+7            number of problems sizes
+380 390 400 410 420 430 440 values of N
+6            number of NB's
+4 8 12 16 20 24 values of NB
+1            Number of processor grids (ordered pairs of P & Q)
+1            values of P
+2            values of Q
+10.0         threshold
 """
 
 
@@ -120,6 +138,13 @@ def programs(folder, size):
         yield "hpcc", OPENMPI, [hpcc]
     else:
         say("hpcc: skipped, it or Open MPI is not installed")
+    tester = glob.glob("/usr/lib/*/scalapack/mpich-tests/xdtrd")
+    if tester and shutil.which(MPICH[1]):
+        with open(os.path.join(folder, "TRD.dat"), "w", encoding="ascii") as f:
+            f.write(TRD)
+        yield "xdtrd", MPICH, tester
+    else:
+        say("xdtrd: skipped, scalapack-mpi-test or MPICH is not installed")
 
 
 def measure(name, library, program, folder, pairs, ns, deadline):
