@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Programs under the preloaded libfdr-mpi, with each installed MPI: what the tests of the adapter share."""
+import atexit
+import functools
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,14 +19,30 @@ def there(command):
     return subprocess.run(["sh", "-c", f"command -v {command}"], capture_output=True, check=False).returncode == 0
 
 
+@functools.cache
+def yielding():
+    """The library with which ranks that wait give way (mpi_yield.c)."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, True)
+    library = os.path.join(folder, "libyield.so")
+    subprocess.run(["cc", "-O1", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library,
+                    os.path.join(SOURCE, "tests/support/mpi_yield.c"), "-ldl"], check=True)
+    return library
+
+
+def preload(library=LIBRARY):
+    """Words of a command that begin a rank with the library."""
+    return ["env", f"LD_PRELOAD={library}:{yielding()}"]
+
+
 def environment(folder, **more):
-    """All files of fdr lie in the folder; Open MPI starts as root, and more ranks than processors. A variable that is
-    None is not set."""
+    """All files of fdr lie in the folder; Open MPI starts as root, and more ranks than processors; ranks that wait give
+    way. A variable that is None is not set."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("FDR_")}
     env |= {f"OMPI_{k}": "1" for k in ("ALLOW_RUN_AS_ROOT", "ALLOW_RUN_AS_ROOT_CONFIRM", "MCA_rmaps_base_oversubscribe",
                                        "MCA_mpi_yield_when_idle")}
     env |= {"FDR_LIVE_DIR": folder, "FDR_LIVE_FORCE": "1", "FDR_DIR": folder, "FDR_BUFFER": "4M",
-            "FDR_FINALIZE": "snapshot"} | more
+            "FDR_FINALIZE": "snapshot", "LD_PRELOAD": yielding()} | more
     return {k: v for k, v in env.items() if v is not None}
 
 
@@ -39,7 +58,7 @@ def compiled(names, program, work, *options, by="mpicc"):
 
 
 def ranks(names, count, *command):
-    return [names[1], "-n", str(count), "env", f"LD_PRELOAD={LIBRARY}", *command]
+    return [names[1], "-n", str(count), *preload(), *command]
 
 
 def two_ranks(names, *command):

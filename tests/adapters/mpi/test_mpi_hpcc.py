@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
-from mpi_runs import FDR, LIBRARY, bad, environment, there  # noqa: E402
+from mpi_runs import FDR, LIBRARY, bad, environment, preload, there  # noqa: E402
 from test_mpi_scalapack import recorded  # noqa: E402
 
 LAUNCHER = "mpirun.openmpi"
@@ -79,7 +79,7 @@ def main():
         return 77
     with tempfile.TemporaryDirectory() as work:
         alone = run("alone", [program], work)
-        loaded = run("loaded", ["env", f"LD_PRELOAD={LIBRARY}", program], work)
+        loaded = run("loaded", [*preload(), program], work)
         if alone != loaded or "Success=1" not in loaded:
             bad.append(f"other results: alone {set(alone) - set(loaded)}, under libfdr-mpi {set(loaded) - set(alone)}")
         recorded("hpcc", sorted(glob.glob(f"{work}/*.fdr")), given_back=True)

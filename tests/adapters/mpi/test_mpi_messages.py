@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
-from mpi_runs import FDR, LIBRARIES, LIBRARY, SOURCE, bad, environment, there  # noqa: E402
+from mpi_runs import FDR, LIBRARIES, LIBRARY, SOURCE, bad, environment, preload, there  # noqa: E402
 
 # ranks, buffer, seed, rounds, threads; the least share of messages that must be out
 RUNS = [(2, "16M", 1, 150, 1, 0), (3, "16M", 2, 60, 1, 0), (2, "320K", 3, 4000, 1, 0.3), (2, "16M", 4, 60, 3, 0)]
@@ -83,7 +83,7 @@ def judge(what, files, out):
 def run(names, base, ranks, buffer, seed, rounds, threads, out):
     what = f"{names[1]} -n {ranks}, {buffer}, {threads} threads"
     with tempfile.TemporaryDirectory() as folder:
-        command = [names[1], "-n", str(ranks), "env", f"LD_PRELOAD={LIBRARY}", base]
+        command = [names[1], "-n", str(ranks), *preload(), base]
         command += [str(seed), str(rounds), str(threads)]
         done = subprocess.run(command, env=environment(folder, FDR_BUFFER=buffer), capture_output=True, text=True, timeout=200,
                               check=False)

@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
-from mpi_runs import FDR, LIBRARY, bad, environment, there  # noqa: E402
+from mpi_runs import FDR, LIBRARY, bad, environment, preload, there  # noqa: E402
 from test_mpi_messages import info  # noqa: E402
 
 LIBRARIES = [("mpich-tests", "mpiexec.hydra"), ("openmpi-tests", "mpirun.openmpi")]
@@ -78,7 +78,7 @@ def tester(folder, launcher, name, work):
     with tempfile.TemporaryDirectory(dir=work) as out:
         env = environment(out, FDR_BUFFER="16M")
         alone = run(what, [launcher, "-n", "2", program], env, data)
-        loaded = run(what, [launcher, "-n", "2", "env", f"LD_PRELOAD={LIBRARY}", program], env, data)
+        loaded = run(what, [launcher, "-n", "2", *preload(), program], env, data)
         if alone != loaded or "END OF TESTS" not in loaded:
             bad.append(f"{what}: prints something else under libfdr-mpi:\n{loaded[-1500:]}\nalone:\n{alone[-1500:]}")
         recorded(what, sorted(glob.glob(f"{out}/*.fdr")))

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
-from mpi_runs import BUILD, FDR, SOURCE, bad, environment, there  # noqa: E402
+from mpi_runs import BUILD, FDR, SOURCE, bad, environment, preload, there  # noqa: E402
 
 HERE, LIB = os.path.join(SOURCE, "tests/adapters/mpi"), os.path.join(BUILD, "lib")
 LINK = ["-L", LIB, f"-Wl,-rpath,{LIB}", "-lfdr-mpi", "-lfdr"]
@@ -124,12 +124,11 @@ def with_library(names, work):
         if not build(compiler, source, base, []) or not build(compiler, source, base + ".linked", LINK):
             continue
         alone = run(f"{start} {source}", [start, "-n", "2", base], environment(work))
-        ways = {"linked": ([base + ".linked"], {}), "preloaded": ([base], {"LD_PRELOAD": f"{LIB}/libfdr-mpi.so"})}
-        for way, (program, more) in ways.items():
+        ways = {"linked": [base + ".linked"], "preloaded": [*preload(), base]}
+        for way, program in ways.items():
             what = f"{start} {source} {way}"
             with tempfile.TemporaryDirectory(dir=work) as folder:
-                pairs = [f"{k}={v}" for k, v in more.items()]
-                lines = run(what, [start, "-n", "2", "env", *pairs, *program], environment(folder))
+                lines = run(what, [start, "-n", "2", *program], environment(folder))
                 if lines != alone:
                     bad.append(f"{what}: prints {lines}, alone {alone}")
                 compare(what, folder, lines)
