@@ -25,12 +25,10 @@ ENOUGH = 1000  # events
 
 def newest(path):
     """Selects the newest ENOUGH events or more. Returns where they begin, and how many they are."""
-    length, count = 500, 0
-    while count < ENOUGH and length < 10**13:
-        length *= 2
-        x.select = ("--from", f"-{length}ns")
-        count = len(x.dump(path))
-    return json.loads(x.tool("info", "--json", path).stdout)["last_ns"] - length, count
+    x.select = ()
+    begin = x.dump(path)[-ENOUGH:][0]["time"]
+    x.select = ("--from", f"@{begin}")
+    return begin, len(x.dump(path))
 
 
 def compare(name, path, begin=0):

@@ -9,12 +9,12 @@ def stream(words, dts=None, names=(b"a", b"b"), messages=(), **claimed):
     """The bytes of a stream of these words, each `dts` ns after the one before. `messages`: (peer, tag, bytes), which
     SEND and RECV number. `claimed` replaces header fields."""
     dts = dts or [1] * len(words)
-    text, regions = b"f.c\0", b""
+    text, regions = bytearray(b"f.c\0"), bytearray()
     for n in names:
         regions += struct.pack("<4I", len(text), 0, 1, 0)
         text += n + b"\0"
     head = {"regions": len(names), "comms": 0, "strings": len(text)} | claimed
-    parts, offsets = b"", []
+    parts, offsets = bytearray(), []
     params = b"".join(struct.pack("<iiIIQQ", peer, tag, 0, 0, size, 0) for peer, tag, size in messages)
     for part in (regions, text, b"", params, struct.pack(f"<{len(dts)}I", *dts), struct.pack(f"<{len(words)}I", *words)):
         parts += bytes(-len(parts) % 8)
@@ -22,7 +22,7 @@ def stream(words, dts=None, names=(b"a", b"b"), messages=(), **claimed):
         parts += part
     data = b"FDREVT1\n" + struct.pack("<IIQIIII", 1, 136, len(words), head["regions"], len(messages), head["comms"], head["strings"])
     data += struct.pack("<IIIIQQQII", 0, 1, 0, 0, 1000, 0, 0, 0, 0) + struct.pack("<6Q", *offsets)
-    return data + parts
+    return data + bytes(parts)
 
 
 def nested(random, calls, regions, deepest):

@@ -111,13 +111,14 @@ static void parse_all(struct arguments *a, int argc, char **argv)
 /* ---- threads ---------------------------------------------------------------------------------------------------- */
 
 /* Threads attach one after the other, so locations have the order of the streams; then all start together. They stay
- * until the snapshot is taken: an ended thread would be the first to lose its events. */
+ * until the snapshot is taken: an ended thread would be the first to lose its events. Each step of a thread wakes the
+ * starter alone: of a thousand threads none wakes all others. */
 struct gang {
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t counted, told; /* the starter waits for the first, the threads for the second */
     size_t size, attached, finished;
     uint64_t repeat;
-    bool released;
+    bool started, released;
     bool balanced;        /* the first reduction was seen */
     double first_balance; /* negative: there was none */
 };
@@ -125,30 +126,37 @@ struct player {
     pthread_t thread;
     struct gang *gang;
     struct stream *stream;
-    size_t index;
     uint64_t elapsed_ns;
     bool saw_reduction; /* the first reduction was noticed */
 };
-
-static void wait_for(struct gang *g, const size_t *count, size_t value)
-{
-    pthread_mutex_lock(&g->lock);
-    while (*count < value) pthread_cond_wait(&g->changed, &g->lock);
-    pthread_mutex_unlock(&g->lock);
-}
 
 static void count_up(struct gang *g, size_t *count)
 {
     pthread_mutex_lock(&g->lock);
     ++*count;
-    pthread_cond_broadcast(&g->changed);
+    pthread_cond_signal(&g->counted);
     pthread_mutex_unlock(&g->lock);
 }
 
-static void wait_for_release(struct gang *g)
+static void wait_for_attached(struct gang *g, size_t count)
 {
     pthread_mutex_lock(&g->lock);
-    while (!g->released) pthread_cond_wait(&g->changed, &g->lock);
+    while (g->attached < count) pthread_cond_wait(&g->counted, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void wait_until(struct gang *g, const bool *what)
+{
+    pthread_mutex_lock(&g->lock);
+    while (!*what) pthread_cond_wait(&g->told, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void tell(struct gang *g, bool *what)
+{
+    pthread_mutex_lock(&g->lock);
+    *what = true;
+    pthread_cond_broadcast(&g->told);
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -197,18 +205,17 @@ static void *player_main(void *argument)
     struct player *p = argument;
     const struct stream *s = p->stream;
     size_t first = first_event(s);
-    wait_for(p->gang, &p->gang->attached, p->index);
     uint64_t t = play(s, 0, first, s->t0_ns); /* before the name: the first event decides that times are in ns */
     fdr_thread_name(s->name);
     count_up(p->gang, &p->gang->attached);
-    wait_for(p->gang, &p->gang->attached, p->gang->size);
+    wait_until(p->gang, &p->gang->started);
     t = play_part(p, first, s->count, t);
     for (uint64_t i = 1; i < p->gang->repeat; i++) {
         close_open(s, t);
         t = play_part(p, 0, s->count, s->t0_ns + i * s->span_ns);
     }
     count_up(p->gang, &p->gang->finished);
-    wait_for_release(p->gang);
+    wait_until(p->gang, &p->gang->released);
     return NULL;
 }
 
@@ -221,7 +228,7 @@ static void wait_for_all(struct gang *g)
     while (g->finished < g->size) {
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_sec += 1;
-        pthread_cond_timedwait(&g->changed, &g->lock, &until);
+        pthread_cond_timedwait(&g->counted, &g->lock, &until);
         uint64_t seconds = (now_ns() - start) / 1000000000u;
         if (!terminal || seconds == 0) continue;
         fprintf(stderr, "\rfdr: replay: %llu s, %zu of %zu streams done ", (unsigned long long)seconds, g->finished,
@@ -230,14 +237,6 @@ static void wait_for_all(struct gang *g)
     }
     pthread_mutex_unlock(&g->lock);
     if (shown) fputs("\r\033[K", stderr);
-}
-
-static void release(struct gang *g)
-{
-    pthread_mutex_lock(&g->lock);
-    g->released = true;
-    pthread_cond_broadcast(&g->changed);
-    pthread_mutex_unlock(&g->lock);
 }
 
 /* ---- figures ---- */
@@ -390,18 +389,23 @@ static void sum_figures(struct figures *f, const struct player *players, size_t 
 static void start_players(struct player *players, struct streams *streams, struct gang *g)
 {
     for (size_t i = 0; i < streams->count; i++) {
-        players[i] = (struct player){.gang = g, .stream = &streams->list[i], .index = i};
+        players[i] = (struct player){.gang = g, .stream = &streams->list[i]};
         int error = pthread_create(&players[i].thread, NULL, player_main, &players[i]);
-        if (error == 0) continue;
-        complain("cannot start thread %zu of %zu: %s; nothing was replayed", i + 1, streams->count, strerror(error));
-        exit(COULD_NOT); /* the running threads wait for the missing one; nothing was written yet */
+        if (error) {
+            complain("cannot start thread %zu of %zu: %s; nothing was replayed", i + 1, streams->count,
+                     strerror(error));
+            exit(COULD_NOT); /* the running threads wait for the missing one; nothing was written yet */
+        }
+        wait_for_attached(g, i + 1);
     }
+    tell(g, &g->started);
 }
 
 static bool run(const struct arguments *a, struct streams *streams, struct figures *f)
 {
     struct gang g = {.lock = PTHREAD_MUTEX_INITIALIZER,
-                     .changed = PTHREAD_COND_INITIALIZER,
+                     .counted = PTHREAD_COND_INITIALIZER,
+                     .told = PTHREAD_COND_INITIALIZER,
                      .size = streams->count,
                      .repeat = a->repeat,
                      .first_balance = -1};
@@ -416,7 +420,7 @@ static bool run(const struct arguments *a, struct streams *streams, struct figur
     sum_figures(f, players, streams->count, a->repeat);
     f->first_balance = g.first_balance;
     bool good = write_snapshot(a, f);
-    release(&g);
+    tell(&g, &g.released);
     for (size_t i = 0; i < streams->count; i++) pthread_join(players[i].thread, NULL);
     free(players);
     return good;
