@@ -22,14 +22,28 @@
 
 enable_testing()
 
-# With gold the sigaction of a sanitizer goes before that of fdr's archive, and crash handlers are not fdr's.
-if(NOT FDR_SANITIZE)
-    include(CheckLinkerFlag)
+# The linker of the tests: several times as fast as the usual one. With gold the sigaction of a sanitizer goes before that
+# of fdr's archive, and crash handlers are not fdr's; with lld fdr's goes first.
+include(CheckLinkerFlag)
+set(FDR_TEST_LINKER "")
+if(FDR_SANITIZE)
+    check_linker_flag(C -fuse-ld=lld FDR_LINKER_LLD)
+    if(FDR_LINKER_LLD)
+        set(FDR_TEST_LINKER lld)
+    endif()
+else()
     check_linker_flag(C -fuse-ld=gold FDR_LINKER_GOLD)
+    if(FDR_LINKER_GOLD)
+        set(FDR_TEST_LINKER gold)
+    endif()
 endif()
 
-# All objects in one archive: tests may look inside.
-fdr_objects(fdr_all base format bins policies recorder sampler retention export reader convert)
+# All objects in one archive: tests may look inside. Fuzz targets read only.
+set(FDR_INSIDE base format policies retention reader convert)
+if(NOT FDR_FUZZ)
+    list(APPEND FDR_INSIDE bins recorder sampler export)
+endif()
+fdr_objects(fdr_all ${FDR_INSIDE})
 if(fdr_all)
     add_library(fdr_inside STATIC ${fdr_all})
     set_target_properties(fdr_inside PROPERTIES
@@ -146,10 +160,10 @@ function(fdr_tests)
             continue()
         endif()
         fdr_program(${name} "${file}" tests)
-        # Some 350 programs: line numbers suffice to debug them, and gold links twice as fast.
+        # Some 270 programs: line numbers suffice to debug them.
         target_compile_options(${name} PRIVATE -UNDEBUG -g1)
-        if(FDR_LINKER_GOLD)
-            target_link_options(${name} PRIVATE -fuse-ld=gold)
+        if(FDR_TEST_LINKER)
+            target_link_options(${name} PRIVATE -fuse-ld=${FDR_TEST_LINKER})
         endif()
         target_link_libraries(${name} PRIVATE fdr_inside m)
         foreach(need CMOCKA JANSSON ZSTD)

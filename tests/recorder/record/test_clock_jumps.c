@@ -25,6 +25,7 @@
 
 #include "base/clock.h"
 #include "recorder/recording.h"
+#include "tests/support/command_path.h"
 #include "tests/support/oracle.h"
 
 static int64_t counter_apart, monotonic_apart; /* offsets of the test's clocks from the machine's, in ticks and ns */
@@ -49,7 +50,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
 #define TRAPPED __attribute__((no_sanitize("address")))
 static uint8_t *code_from, *code_to; /* code of this program; other code reads the machine's own counter */
 static volatile sig_atomic_t trapped;
-extern uint8_t __executable_start[], __etext[];
+extern uint8_t __executable_start[], etext[];
 
 /* Emulates rdtsc and rdtscp, which the process is not allowed to execute. */
 TRAPPED static void on_trap(int number, siginfo_t *info, void *context)
@@ -77,7 +78,7 @@ static bool trap(bool on)
 {
     struct sigaction a = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_NODEFER};
     code_from = __executable_start;
-    code_to = __etext;
+    code_to = etext;
     if (on) sigaction(SIGSEGV, &a, NULL);
     trapped = 0;
     bool good = prctl(PR_SET_TSC, on ? PR_TSC_SIGSEGV : PR_TSC_ENABLE) == 0;
@@ -229,11 +230,11 @@ static void P9_the_counter_jumps_forward(void **state) { (void)state, with_count
 /* `fdr dump` prints a line for each step, in order of time with the events; tables contain events only. */
 static void dumped(const char *path, const struct fdr_file_info *info)
 {
-    char command[1200], line[400];
-    const char *build = getenv("FDR_BUILD");
+    char command[2200], line[400];
+    const char *fdr = command_path();
     double last = 0;
     uint32_t steps = 0;
-    snprintf(command, sizeof command, "%s/bin/fdr dump %s", build ? build : ".", path);
+    snprintf(command, sizeof command, "%s dump %s", fdr, path);
     FILE *p = popen(command, "r");
     assert_non_null(p);
     while (fgets(line, sizeof line, p)) {
@@ -247,8 +248,7 @@ static void dumped(const char *path, const struct fdr_file_info *info)
     }
     assert_int_equal(pclose(p), 0);
     assert_int_equal(steps, info->clock_step_count);
-    snprintf(command, sizeof command, "%s/bin/fdr dump --tsv %s | grep -c stepped | grep -qx 0", build ? build : ".",
-             path);
+    snprintf(command, sizeof command, "%s dump --tsv %s | grep -c stepped | grep -qx 0", fdr, path);
     assert_int_equal(system(command), 0);
 }
 
