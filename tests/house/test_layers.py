@@ -11,7 +11,8 @@ Checks:
 - a header inside the product has at most 155 lines. Longer ones stand in long_headers.txt with their lengths, which may
   only shrink: a line that is too high, or not needed any more, fails, too;
 - conditionals on the OS or the processor, and the processor's headers, are in base/ only;
-- include/, policies/ and format/ use the standard headers of C alone.
+- include/, policies/ and format/ use the standard headers of C alone;
+- no product has assert() or NDEBUG: the presets dev and release compile the same code, and tests of dev are enough.
 
 The table in docs/ROOMS.md must be up to date. --write brings it and the two lists up to date; it lengthens no header."""
 import os
@@ -115,6 +116,8 @@ MACHINE = re.compile(
     r"^\s*#\s*(if|ifdef|ifndef|elif)\b.*(__linux|__unix__|__APPLE__|__FreeBSD__|__ANDROID__|_WIN32|__x86_64__|__amd64__"
     r"|__i386__|__aarch64__|__arm__|__riscv|__powerpc|__s390x__|__SSE|__AVX|__BMI|__ARM_|__BYTE_ORDER__)"
 )
+ASSERTIONS = re.compile(r"\bassert\s*\(|\bNDEBUG\b")
+PROGRAMS = ("examples", "benchmarks")
 ARROWS = "tests/house/arrows_back.txt"
 LONG = "tests/house/long_headers.txt"
 MOST_LINES = 155
@@ -189,6 +192,8 @@ class Check:
                 self.include(folder, f"{path}:{number}", include.group(1))
             elif folder != "base" and MACHINE.match(line):
                 self.bad.append(f"{path}:{number}: OS and CPU conditionals belong to base/: {line.strip()}")
+            if folder not in PROGRAMS and ASSERTIONS.search(line):
+                self.bad.append(f"{path}:{number}: assertions differ in a release build: {line.strip()}")
 
     def arrows(self, write):
         now = [f"{a} -> {b}: {' '.join(sorted(files))}" for (a, b), files in sorted(self.back.items())]

@@ -16,9 +16,12 @@
 
 #include <fdr/fdr.h>
 
+#include "tests/support/command_path.h"
+
 enum { LIVE = 3, ENDED = 60, METRICS = 300 };
 static const char *const names[LIVE] = {"alpha", "beta", "gamma"};
-static char command[512], folder[] = "/tmp/fdr-test-told-XXXXXX", all[1 << 18];
+static const char *command;
+static char folder[] = "/tmp/fdr-test-told-XXXXXX", all[1 << 18];
 static long tid[LIVE];
 static fdr_metric_id value;
 static fdr_region outer;
@@ -151,8 +154,7 @@ static void record(void)
 int main(void)
 {
     pthread_t t[LIVE];
-    const char *build = getenv("FDR_BUILD");
-    snprintf(command, sizeof command, "%s/bin/fdr", build ? build : ".");
+    command = command_path();
     if (access(command, X_OK) != 0) return 77;
     assert(mkdtemp(folder));
     pthread_barrier_init(&there, NULL, LIVE + 1);
