@@ -23,7 +23,7 @@ sysroot=${FDR_SYSROOT:-$FDR_SOURCE/build/aarch64-sysroot}
 build=$FDR_BUILD/aarch64
 export FDR_SYSROOT=$sysroot FDR_STRESS_SNAPSHOTS=2 FDR_TEST_EMULATED=1
 cmake -G Ninja -S "$FDR_SOURCE" -B "$build" -DCMAKE_TOOLCHAIN_FILE="$FDR_SOURCE/cmake/aarch64.cmake" \
-    -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_FLAGS_RELWITHDEBINFO='-O2 -g' -DFDR_DEVELOPER=ON -DFDR_WERROR=ON >"$build.log" 2>&1 ||
+    -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -DFDR_DEVELOPER=ON -DFDR_WERROR=ON >"$build.log" 2>&1 ||
     { cat "$build.log"; echo "cmake failed"; exit 1; }
 runs=(bins numa reduction_chain api stress progress)
 targets=(--target fdr_products "${runs[@]/#/test_}")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=corpus,slow timeout=900 serial promise=P3,P4,P5,P9 excuse=corpus
+/* ctest: label=corpus,slow timeout=900 promise=P3,P4,P5,P9 excuse=corpus
  * P3, P4, P5, P9: the oracle over real streams. For each strategy and buffer it compares the shown events, ledger and
  * totals with everything that was presented. Each run is a process of its own; two run at a time. All streams run with
  * half of the settings, three with half of all strategies, buffers and resolutions; of a stream the first 1.5 million

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=signals,slow timeout=300 serial promise=P7,P10
+# ctest: label=signals,slow timeout=300 promise=P7,P10
 # P7, P10: a C++ program is sampled at 1 kHz for a long time. Meanwhile it forks, loads and unloads a library, throws,
 # and jumps. It starts, ends and cancels threads, takes snapshots and is read from outside. At the end it crashes.
 # FDR_SOAK=3600 sets its duration in seconds. It must never hang: it reports each round. Each thread's samples must

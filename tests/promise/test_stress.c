@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress,threads,slow timeout=300 serial promise=P3,P9,P10
+/* ctest: label=stress,threads,slow timeout=300 promise=P3,P9,P10
  * P3, P9, P10: threads record at full speed, start and end, in a buffer so small that reductions never stop. Another
  * thread takes snapshots without a break. Every snapshot is whole and nests, and its ledger lies within its bounds. */
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress,slow timeout=600 serial promise=P1 without=asan,tsan (their own memory grows)
+/* ctest: label=stress,slow timeout=600 promise=P1 without=asan,tsan (their own memory grows)
  * P1: between event 10^6 and event 10^8 resident memory does not grow by a page, and recording causes no page fault. */
 #include <setjmp.h>
 #include <stdarg.h>

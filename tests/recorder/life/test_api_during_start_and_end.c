@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress,threads timeout=300 serial promise=P10
+/* ctest: label=stress,threads timeout=300 promise=P10
  * P10: any thread may call any public function at any time. Threads call each of them in a loop while recordings
  * begin and end. Each call must return, and the program must not crash. (test_finalize_while_recording.c has
  * threads that record without a pause.) */

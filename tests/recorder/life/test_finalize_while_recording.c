@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress,threads timeout=300 serial promise=P10
+/* ctest: label=stress,threads timeout=300 promise=P10
  * P10: recordings end and begin while threads are in the middle of records. There are more threads than processors,
  * so some lose their processor for longer than fdr_finalize waits. The program must not crash, and the final
  * snapshot must be whole. */

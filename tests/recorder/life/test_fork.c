@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress,threads timeout=300 serial clock=tsc promise=P10
+/* ctest: label=stress,threads timeout=300 clock=tsc promise=P10
  * ctest: without=tsan (it does not follow children of threads)
  * P10: children of every kind (fork, _Fork, system). No child may write into its parent's recording, and a child
  * that starts a recording gets its own. */

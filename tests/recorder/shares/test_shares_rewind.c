@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=stress,threads timeout=300 serial promise=P3,P10
+/* ctest: label=stress,threads timeout=300 promise=P3,P10
  * P3, P10: threads rewind while others claim their bins, while snapshots are taken, and while the process forks.
  * The bursts differ in length, so the shares change all the time. The buffer is so small that claims and reductions
  * never stop. Each snapshot must balance. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=threads timeout=300 serial promise=P2
+/* ctest: label=threads timeout=300 promise=P2
  * P2: the guaranteed number of threads, each of which calls five deep and then sleeps, so that together they just
  * fill the buffer. A busy thread never stops. Each new thread must find room, although the sleepers hold only
  * accounts and a few newest bins, hardly any of them whole. */

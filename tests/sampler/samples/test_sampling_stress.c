@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ctest: label=signals,stress,threads,slow timeout=180 serial promise=P10
+/* ctest: label=signals,stress,threads,slow timeout=180 promise=P10
  * ctest: without=tsan (its lock of threads stays taken when one is cancelled) */
 /* P10: sampling hurts no program. This one forks, execs, loads and unloads libraries, jumps and unwinds out of calls,
  * and makes, cancels and ends threads. It takes snapshots, has its own handlers, profiler and alternate stack, and
