@@ -3,7 +3,8 @@
 """The price of libfdr-mpi, on two programs of Debian that know nothing of fdr: hpcc, and ScaLAPACK's tester of the
 tridiagonal reduction (xdtrd; problems of a size that fits into the memory that it takes).
 
-Each runs with two ranks, alone and with libfdr-mpi preloaded, by turns; every second pair begins with the recorded run.
+Each runs with two ranks, alone, with libfdr-mpi preloaded, and with FDR_OVERHEAD=2% as well; every second round has the
+opposite order.
 Figures are quotients of the processor time of the whole job (user and system, of all its processes), with a 95 %
 interval from the pairs. `calls x ns / run` is the number of recorded MPI calls and messages times the price of each,
 over the processor time. The prices come from mpi_calls.c: a wrapped call, less the call itself, without and with messages.
@@ -13,7 +14,7 @@ of this test: less their wall time on each rank, as both ranks poll all the time
 
     mpi.py [--pairs N] [--minutes N] [--size N] [--json FILE]
 
-The programs end after some N minutes in whole, with fewer pairs where time is short.
+The programs end after some N minutes in whole, with fewer rounds where time is short.
 
 FDR_BUILD: a release build. A program that is not installed is skipped."""
 import glob
@@ -29,6 +30,8 @@ import time
 
 from mpi_jobs import BUILD, HERE, MPICH, OPENMPI, SOURCE, LIBRARY, ask, environment, forget, job, run, say, taken
 
+ALONE, RECORDED, BOUNDED = "alone", "recorded", "with FDR_OVERHEAD=2%"
+WAYS = {ALONE: {}, RECORDED: {}, BOUNDED: {"FDR_OVERHEAD": "2%"}}
 HPL = """HPLinpack benchmark input file
 fdr
 HPL.out      output file name (if any)
@@ -152,30 +155,30 @@ def measure(name, library, program, folder, pairs, ns, deadline):
     launcher = library[1]
     calls, messages, lost = calls_of(launcher, program, folder)
     price_ns = calls * ns["call"] + messages * (ns["sendrecv"] - ns["call"]) / 2
-    quotients, others, seconds = [], [], []
+    quotients, others, bounded, seconds = [], [], [], []
     polling(folder)
     for i in range(pairs):
         if len(quotients) >= 2 and time.monotonic() > deadline:
             break
-        order = (True, False) if i % 2 else (False, True)
         took, rest = {}, {}
         try:
-            for recorded in order:
-                took[recorded] = job(launcher, program, folder, recorded)[0]
-                rest[recorded] = took[recorded] - polling(folder)
+            for way in list(WAYS)[::-1 if i % 2 else 1]:
+                took[way] = job(launcher, program, folder, way != ALONE, **WAYS[way])[0]
+                rest[way] = took[way] - polling(folder)
         except subprocess.TimeoutExpired:
-            say(f"{name}: a pair is left out, {'the recorded run' if recorded else 'the run alone'} did not end")
+            say(f"{name}: a round is left out, the run {way} did not end")
             continue
-        quotients.append(took[True] / took[False])
-        others.append(rest[True] / rest[False])
-        seconds.append(took[False])
-        say(f"{name}: pair {i + 1} of {pairs}: {took[False]:.2f} s alone, x {quotients[-1]:.3f}")
+        quotients.append(took[RECORDED] / took[ALONE])
+        others.append(rest[RECORDED] / rest[ALONE])
+        bounded.append(took[BOUNDED] / took[ALONE])
+        seconds.append(took[ALONE])
+        say(f"{name}: round {i + 1} of {pairs}: {took[ALONE]:.2f} s alone, x {quotients[-1]:.3f}, x {bounded[-1]:.3f}")
     if not quotients:
-        sys.exit(f"mpi: {name}: no pair of runs ended")
+        sys.exit(f"mpi: {name}: no round of runs ended")
     middle, low, high = interval(quotients)
     alone = statistics.median(seconds)
     return {"program": name, "launcher": launcher, "cpu_s": alone, "quotient": middle, "low": low, "high": high,
-            "without_polling": interval(others), "calls": calls, "messages": messages, "lost": lost,
+            "without_polling": interval(others), "bounded": interval(bounded), "calls": calls, "messages": messages, "lost": lost,
             "calls_x_ns": price_ns / 1e9 / alone, "pairs": len(quotients)}
 
 
@@ -186,10 +189,11 @@ def report(result):
     for r in rows:
         print(f"| {r['program']} ({r['launcher']}) | {r['pairs']} | {r['cpu_s']:.2f} | {r['quotient']:.3f} | {r['low']:.3f} .. "
               f"{r['high']:.3f} | {r['calls']:,} | {r['messages']:,} | {r['lost']} | {100 * r['calls_x_ns']:.2f} % |")
+    print()
     for r in rows:
+        print("{} {}: {:.3f} ({:.3f} .. {:.3f})".format(r["program"], BOUNDED, *r["bounded"]))
         if r["program"] == "hpcc":
-            middle, low, high = r["without_polling"]
-            print(f"\nhpcc without MPIRandomAccess: {middle:.3f} ({low:.3f} .. {high:.3f})")
+            print("hpcc without MPIRandomAccess: {:.3f} ({:.3f} .. {:.3f})".format(*r["without_polling"]))
     print("\n| a wrapped call, ns | beside the call | a region | net | sendrecv with itself, beside it | net | a poll of two |")
     print("|---|---|---|---|---|---|---|")
     for p in prices:
