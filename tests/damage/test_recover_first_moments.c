@@ -31,7 +31,17 @@ static uint64_t seed = 77, now = 1000;
 struct shown {
     uint64_t time, kind, depth, id;
 };
-static int by_time(const void *a, const void *b) { return memcmp(a, b, sizeof(struct shown)); }
+static int by_time(const void *a, const void *b)
+{
+    const struct shown *x = a, *y = b;
+    return x->time != y->time ? (x->time > y->time ? 1 : -1) : memcmp(x, y, sizeof *x);
+}
+static bool in_order(const struct shown *all, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (by_time(&all[i - 1], &all[i]) > 0) return false;
+    return true;
+}
 
 /* All enters, leaves and points except made-up ones, sorted. */
 static size_t shown_by(struct fdr_file *f, struct shown **all)
@@ -46,7 +56,7 @@ static size_t shown_by(struct fdr_file *f, struct shown **all)
         (*all)[count++] = (struct shown){e.time_ns, e.kind, e.depth, e.id};
     }
     fdr_iter_close(it);
-    if (count) qsort(*all, count, sizeof **all, by_time);
+    if (!in_order(*all, count)) qsort(*all, count, sizeof **all, by_time);
     return count;
 }
 

@@ -77,15 +77,24 @@ static void present_all(const struct stream *s, struct oracle *o, const uint32_t
     }
 }
 
+/* The stream of this name; NULL if there is none. Children inherit the one that was loaded last. */
+static const struct stream *loaded(const char *name)
+{
+    static struct stream in;
+    static const char *last;
+    if (last && !strcmp(last, name)) return &in;
+    if (last) evt_free(&in);
+    last = evt_load(&in, name) ? name : NULL;
+    if (!last) fprintf(stderr, "%s: no such stream\n", name);
+    return last ? &in : NULL;
+}
+
 static int run(const char *name, const struct setting *s, const char *dir)
 {
     static struct oracle o;
-    struct stream in;
+    const struct stream *in = loaded(name);
     struct fdr_config c = oracle_config(dir);
-    if (!evt_load(&in, name)) {
-        fprintf(stderr, "%s: no such stream\n", name);
-        return 1;
-    }
+    if (!in) return 1;
     c.buffer = s->buffer;
     c.strategy = s->strategy;
     c.resolution = s->resolution;
@@ -100,9 +109,8 @@ static int run(const char *name, const struct setting *s, const char *dir)
     r.shift = shift_of(s->resolution);
     r.min_duration = s->min_duration ? 1000 : 0;
     if (fdr_init(&c)) return 1;
-    uint32_t *id = define_all(&in);
-    present_all(&in, &o, id);
-    evt_free(&in);
+    uint32_t *id = define_all(in);
+    present_all(in, &o, id);
     free(id);
     struct fdr_usage u = fdr_usage();
     const char *wrong;
@@ -141,6 +149,7 @@ static void reap(int most)
 static void start(const char *name, const struct setting *s)
 {
     const char *dir = oracle_directory();
+    loaded(name);
     reap(1);
     fflush(NULL);
     pid_t pid = fork();
