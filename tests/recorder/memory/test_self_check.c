@@ -135,13 +135,13 @@ static void without_magic(void)
     MUST(p != NULL);
     struct fdri_arena_bin *b = fdri_bins_bin(&fdri_life_recording.arena, (uint32_t)p->list_head);
     b->magic = 1;
-    work(200000);
+    work(SANITIZED ? 60000 : 200000);
     fdr_file_close(snapshot());
 }
 
 static void *worker(void *unused)
 {
-    work(30000);
+    work(SANITIZED ? 8000 : 30000);
     fdr_rewind_mark();
     work(100);
     fdr_rewind();
