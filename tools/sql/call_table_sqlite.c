@@ -63,6 +63,8 @@ static bool next(struct sql_cursor *c)
     return false;
 }
 
+bool sql_call_groups(int column) { return column != ENTER && column != DURATION && column != EXCLUSIVE && column >= 0; }
+
 static uint64_t text(const char *name) { return (uint64_t)(uintptr_t)name; }
 
 uint64_t sql_call_value(const struct sql_cursor *c, int number)

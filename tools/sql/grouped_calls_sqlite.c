@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls in order of their name or region: what GROUP BY needs. Each call is put to the others of its group, with the
- * columns that the query reads; then the groups are sorted, not the calls. */
+/* Calls in the order of columns with few values: what GROUP BY needs. Each call is put to the others of its group, with
+ * the columns that the query reads; then the groups are sorted, not the calls. */
 #include <stdlib.h>
 
+#include "tools/common/utf8.h"
 #include "tools/sql/sql_cursor.h"
 
-enum { COLUMNS = SQL_CALL_NAME + 2, CHUNK = 4096 };
+enum { COLUMNS = SQL_CALL_NAME + 2, FIRST_CHUNK = 32, CHUNK = 8192 };
 struct chunk {
     struct chunk *next;
-    size_t used;
-    uint64_t value[CHUNK]; /* whole rows only */
+    size_t used, room;
+    uint64_t value[]; /* whole rows only */
 };
 struct group {
-    uint64_t key; /* the address of the name, or the region */
+    uint64_t key[SQL_ORDERS]; /* of c->order[i]: a number, the address of a name, or the recording */
     struct chunk *first, *last;
 };
 struct sql_grouped_calls {
@@ -20,6 +21,7 @@ struct sql_grouped_calls {
     size_t groups, room;
     uint32_t *slot; /* hash table of indices + 1; 0: free */
     size_t slots;
+    int key[COLUMNS];    /* of each column: its key; -1: none */
     int column[COLUMNS]; /* of each value of a row: its column; 0 stands for the recording */
     int place[COLUMNS];  /* of each column: its value in the row; -1: not read */
     size_t width;        /* values of a row */
@@ -31,16 +33,24 @@ struct sql_grouped_calls {
 
 /* ---- groups ---- */
 
-static size_t slot_of(const struct sql_grouped_calls *g, uint64_t key)
+static size_t slot_of(const struct sql_cursor *c, const uint64_t *key)
 {
-    size_t i = key * 0x9E3779B97F4A7C15u >> 32 & (g->slots - 1);
-    while (g->slot[i] && g->group[g->slot[i] - 1].key != key) i = (i + 1) & (g->slots - 1);
+    const struct sql_grouped_calls *g = c->grouped;
+    uint64_t mixed = 0;
+    for (int i = 0; i < c->orders; i++) {
+        mixed = (mixed ^ key[i]) * 0x9E3779B97F4A7C15u;
+        mixed ^= mixed >> 32;
+    }
+    size_t i = mixed & (g->slots - 1);
+    while (g->slot[i] && memcmp(g->group[g->slot[i] - 1].key, key, (size_t)c->orders * sizeof *key) != 0)
+        i = (i + 1) & (g->slots - 1);
     return i;
 }
 
 /* The table is at most half full. */
-static bool room_for_group(struct sql_grouped_calls *g)
+static bool room_for_group(struct sql_cursor *c)
 {
+    struct sql_grouped_calls *g = c->grouped;
     if (g->groups * 2 < g->slots) return true;
     size_t slots = g->slots ? g->slots * 2 : 1024;
     struct group *group = realloc(g->group, slots / 2 * sizeof *group);
@@ -50,63 +60,103 @@ static bool room_for_group(struct sql_grouped_calls *g)
     free(g->slot);
     g->slot = slot;
     g->slots = slots;
-    for (uint32_t i = 0; i < g->groups; i++) slot[slot_of(g, g->group[i].key)] = i + 1;
+    for (uint32_t i = 0; i < g->groups; i++) slot[slot_of(c, g->group[i].key)] = i + 1;
     return true;
 }
 
-static struct group *group_of(struct sql_grouped_calls *g, uint64_t key)
+static struct group *group_of(struct sql_cursor *c)
 {
-    if (!room_for_group(g)) return NULL;
-    size_t i = slot_of(g, key);
+    struct sql_grouped_calls *g = c->grouped;
+    if (!room_for_group(c)) return NULL;
+    struct group new = {0};
+    for (int i = 0; i < c->orders; i++) {
+        int column = c->order[i].column;
+        new.key[i] = column < SQL_COMMON_COLUMNS ? c->at : sql_call_value(c, column);
+    }
+    size_t i = slot_of(c, new.key);
     if (!g->slot[i]) {
-        g->group[g->groups] = (struct group){.key = key};
+        g->group[g->groups] = new;
         g->slot[i] = (uint32_t)++g->groups;
     }
     return &g->group[g->slot[i] - 1];
 }
 
-static int by_number(const void *x, const void *y)
+/* As SQLite compares these texts: each byte that is not UTF-8 is U+FFFD for it. */
+static int compare_texts(const char *a, const char *b)
 {
-    uint64_t a = ((const struct group *)x)->key + 1, b = ((const struct group *)y)->key + 1; /* no value comes first */
-    return (a > b) - (a < b);
+    int difference = 0;
+    while (!difference && (*a || *b)) {
+        size_t in_a = character_bytes((const unsigned char *)a), in_b = character_bytes((const unsigned char *)b);
+        char x[5] = "\xef\xbf\xbd", y[5] = "\xef\xbf\xbd";
+        if (in_a) memcpy(x, a, in_a), x[in_a] = 0;
+        if (in_b) memcpy(y, b, in_b), y[in_b] = 0;
+        difference = strcmp(x, y);
+        a += in_a ? in_a : 1;
+        b += in_b ? in_b : 1;
+    }
+    return difference;
+}
+
+static int compare_keys(const struct sql_cursor *c, int column, uint64_t a, uint64_t b)
+{
+    if (column == SQL_RANK)
+        a = (uint64_t)c->recordings->recording[a].rank, b = (uint64_t)c->recordings->recording[b].rank;
+    if (a == b) return 0;
+    bool both = a != SQL_NO_VALUE && b != SQL_NO_VALUE;
+    if (both && column >= SQL_CALL_NAME) return compare_texts((const char *)(uintptr_t)a, (const char *)(uintptr_t)b);
+    return a + 1 < b + 1 ? -1 : 1; /* no value comes first */
 }
 
 /* Regions of one name, also of several recordings, come to stand side by side. */
-static int by_name(const void *x, const void *y)
+static int by_keys(const void *x, const void *y, void *cursor)
 {
-    const struct group *a = x, *b = y;
-    return strcmp((const char *)(uintptr_t)a->key, (const char *)(uintptr_t)b->key);
+    const struct sql_cursor *c = cursor;
+    for (int i = 0; i < c->orders; i++) {
+        int order = compare_keys(c, c->order[i].column, ((const struct group *)x)->key[i],
+                                 ((const struct group *)y)->key[i]);
+        if (order) return c->order[i].descending ? -order : order;
+    }
+    return 0;
 }
 
 /* ---- rows ---- */
 
+/* One key or value of a row tells the recording, and so the rank. */
 static void choose_columns(struct sql_cursor *c)
 {
     struct sql_grouped_calls *g = c->grouped;
-    for (int i = 0; i < COLUMNS; i++) g->place[i] = -1;
+    for (int i = 0; i < COLUMNS; i++) g->place[i] = g->key[i] = -1;
+    for (int i = 0; i < c->orders; i++) g->key[c->order[i].column] = i;
+    bool known = g->key[SQL_RECORDING] >= 0 || g->key[SQL_RANK] >= 0;
     for (int i = 0; i < COLUMNS; i++) {
-        bool is_origin = i < SQL_COMMON_COLUMNS, stored = is_origin && g->place[0] >= 0;
-        if (i == c->group || stored || !sql_reads(c, i)) continue;
+        bool is_origin = i < SQL_COMMON_COLUMNS;
+        if (g->key[i] >= 0 || (is_origin && known) || !sql_reads(c, i)) continue;
+        known |= is_origin;
         g->place[is_origin ? 0 : i] = (int)g->width;
         g->column[g->width++] = is_origin ? 0 : i;
     }
 }
 
+/* Chunks of a group grow: many groups may have few calls each. */
+static struct chunk *room_for_row(struct group *group, size_t width)
+{
+    struct chunk *last = group->last;
+    if (last && last->used + width <= last->room) return last;
+    size_t room = !last ? FIRST_CHUNK : last->room < CHUNK ? last->room * 4 : CHUNK;
+    struct chunk *chunk = malloc(sizeof *chunk + room * sizeof *chunk->value);
+    if (!chunk) return NULL;
+    *chunk = (struct chunk){.room = room};
+    if (last) last->next = chunk;
+    else group->first = chunk;
+    return group->last = chunk;
+}
+
 static bool add(struct sql_cursor *c)
 {
     struct sql_grouped_calls *g = c->grouped;
-    struct group *group = group_of(g, sql_call_value(c, c->group));
-    struct chunk *chunk = group ? group->last : NULL;
+    struct group *group = group_of(c);
     size_t width = g->width ? g->width : 1; /* a row without values still counts */
-    if (group && (!chunk || chunk->used + width > CHUNK)) {
-        chunk = malloc(sizeof *chunk);
-        if (!chunk) return false;
-        chunk->used = 0;
-        chunk->next = NULL;
-        if (group->last) group->last->next = chunk;
-        else group->first = chunk;
-        group->last = chunk;
-    }
+    struct chunk *chunk = group ? room_for_row(group, width) : NULL;
     if (!chunk) return false;
     for (size_t i = 0; i < g->width; i++)
         chunk->value[chunk->used + i] = g->column[i] ? sql_call_value(c, g->column[i]) : c->at;
@@ -130,7 +180,10 @@ static bool read_all(struct sql_cursor *c)
 static void show_row(struct sql_cursor *c)
 {
     const struct sql_grouped_calls *g = c->grouped;
-    c->at = !g->chunk ? c->end : g->place[0] < 0 ? 0 : (size_t)g->chunk->value[g->row + (size_t)g->place[0]];
+    int key = g->key[SQL_RECORDING] >= 0 ? g->key[SQL_RECORDING] : g->key[SQL_RANK];
+    if (!g->chunk) c->at = c->end;
+    else if (key >= 0) c->at = (size_t)g->group[g->at].key[key];
+    else c->at = g->place[0] < 0 ? 0 : (size_t)g->chunk->value[g->row + (size_t)g->place[0]];
 }
 
 static void show_group(struct sql_cursor *c)
@@ -156,7 +209,7 @@ void sql_group_calls(struct sql_cursor *c)
     if (!g) return;
     choose_columns(c);
     if (!read_all(c)) c->no_memory = true;
-    else if (g->groups) qsort(g->group, g->groups, sizeof *g->group, c->group == SQL_CALL_NAME ? by_name : by_number);
+    else if (g->groups) qsort_r(g->group, g->groups, sizeof *g->group, by_keys, c);
     show_group(c);
     show_row(c);
 }
@@ -179,7 +232,8 @@ void sql_grouped_next(struct sql_cursor *c)
 void sql_grouped_column(const struct sql_cursor *c, sqlite3_context *out, int number)
 {
     const struct sql_grouped_calls *g = c->grouped;
-    if (number == c->group) sql_call_result(out, number, g->group[g->at].key);
+    int key = g->key[number];
+    if (key >= 0) sql_call_result(out, number, g->group[g->at].key[key]);
     else if (g->place[number] >= 0) sql_call_result(out, number, g->chunk->value[g->row + (size_t)g->place[number]]);
 }
 

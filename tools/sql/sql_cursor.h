@@ -11,7 +11,7 @@
 #include "tools/sql/sql_tables.h"
 SQLITE_EXTENSION_INIT3
 
-enum { SQL_ARGUMENTS = 12 };
+enum { SQL_ARGUMENTS = 12, SQL_ORDERS = 7 };
 /* The conditions of a query by which a table leaves out rows itself. SQLite compares the remaining rows once more. */
 struct sql_wanted {
     bool location_given, id_given, nothing;
@@ -45,13 +45,17 @@ struct sql_cursor {
         uint64_t token, ordinal;
     } * ordinal; /* of messages: numbers that became known later, sorted by token */
     size_t ordinals;
-    int group; /* column by which calls are grouped; -1: none */
+    struct sql_order {
+        int column;
+        bool descending;
+    } order[SQL_ORDERS]; /* of calls: columns by which rows come in order, the first one first */
+    int orders;
     struct sql_grouped_calls *grouped;
     bool no_memory;
 };
 
-/* Numbers of columns: 0 recording, 1 rank, then those of the table. */
-enum { SQL_COMMON_COLUMNS = 2 };
+/* Numbers of columns: these two, then those of the table. */
+enum { SQL_RECORDING, SQL_RANK, SQL_COMMON_COLUMNS };
 struct sql_table {
     const char *name, *columns;
     /* Numbers of the columns that select rows; 0: none does. */
@@ -94,14 +98,16 @@ static inline bool sql_reads(const struct sql_cursor *c, int column)
 
 /* ---- calls ---- */
 
+/* Has the column few values? By these calls can come in order. */
+bool sql_call_groups(int column);
 enum { SQL_CALL_REGION = SQL_COMMON_COLUMNS + 5, SQL_CALL_NAME };
 #define SQL_NO_VALUE UINT64_MAX
 /* A column of the newest call: a number, the address of a name, or SQL_NO_VALUE; and how SQLite sees that. */
 uint64_t sql_call_value(const struct sql_cursor *c, int number);
 void sql_call_result(sqlite3_context *out, int number, uint64_t value);
 
-/* The calls in order of c->group, one of the two columns above. Reads all recordings at once, and keeps 8 bytes for
- * each column of each call that the query reads. Goes to the first one. */
+/* The calls in the order of c->order. Reads all recordings at once, and keeps 8 bytes for each other column of each
+ * call that the query reads. Goes to the first one. */
 void sql_group_calls(struct sql_cursor *c);
 /* Sets c->at to the recording of the next call, at the end to c->end. */
 void sql_grouped_next(struct sql_cursor *c);

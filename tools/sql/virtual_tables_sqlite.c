@@ -6,8 +6,6 @@
 #include "tools/common/utf8.h"
 #include "tools/sql/sql_cursor.h"
 
-enum { RECORDING, RANK };
-
 static const struct sql_table *table_at(size_t i)
 {
     if (i == 0) return &sql_call_table;
@@ -142,9 +140,9 @@ static char letter_of(const struct sql_table *t, int column, unsigned char op)
     bool equal = op == SQLITE_INDEX_CONSTRAINT_EQ;
     bool least = op == SQLITE_INDEX_CONSTRAINT_GE || op == SQLITE_INDEX_CONSTRAINT_GT;
     bool most = op == SQLITE_INDEX_CONSTRAINT_LE || op == SQLITE_INDEX_CONSTRAINT_LT;
-    if (equal && column == RECORDING) return 'r';
-    if (equal && column == RANK) return 'k';
-    if (column <= RANK) return 0;
+    if (equal && column == SQL_RECORDING) return 'r';
+    if (equal && column == SQL_RANK) return 'k';
+    if (column <= SQL_RANK) return 0;
     if (equal && column == t->location) return 'l';
     if (equal && column == t->id) return 'i';
     if (column == t->time) return equal ? 'e' : least ? 'f' : most ? 't' : 0;
@@ -165,17 +163,23 @@ static void estimate(const struct sql_table *t, const char *letters, sqlite3_ind
     info->estimatedRows = (sqlite3_int64)rows + 1;
 }
 
-/* The column by which calls can come in order; -1: none. Sorting millions of rows costs SQLite twice the time. */
-static int group_column(const struct sql_table *t, const sqlite3_index_info *info)
+/* Can calls come in the wanted order? Then *orders has a letter for each column, a capital one if it descends. Sorting
+ * millions of rows costs SQLite twice the time. */
+static bool known_order(const struct sql_table *t, const sqlite3_index_info *info, char orders[SQL_ORDERS + 1])
 {
-    int column = info->nOrderBy == 1 && !info->aOrderBy[0].desc ? info->aOrderBy[0].iColumn : -1;
-    return t == &sql_call_table && (column == SQL_CALL_REGION || column == SQL_CALL_NAME) ? column : -1;
+    if (t != &sql_call_table || info->nOrderBy > SQL_ORDERS) return false;
+    for (int i = 0; i < info->nOrderBy; i++) {
+        int column = info->aOrderBy[i].iColumn;
+        if (!sql_call_groups(column)) return false;
+        orders[i] = (char)((info->aOrderBy[i].desc ? 'A' : 'a') + column);
+    }
+    return info->nOrderBy > 0;
 }
 
 static int on_best_index(sqlite3_vtab *v, sqlite3_index_info *info)
 {
     const struct sql_table *t = ((const struct virtual *)v)->table;
-    char letters[SQL_ARGUMENTS + 1] = "";
+    char letters[SQL_ARGUMENTS + 1] = "", orders[SQL_ORDERS + 1] = "";
     int used = 0;
     for (int i = 0; i < info->nConstraint && used < SQL_ARGUMENTS; i++) {
         char letter = letter_of(t, info->aConstraint[i].iColumn, info->aConstraint[i].op);
@@ -184,9 +188,9 @@ static int on_best_index(sqlite3_vtab *v, sqlite3_index_info *info)
         info->aConstraintUsage[i].argvIndex = used;
     }
     estimate(t, letters, info);
-    info->idxNum = group_column(t, info);
-    info->orderByConsumed = info->idxNum >= 0;
-    info->idxStr = sqlite3_mprintf("%s %llx", letters, (unsigned long long)info->colUsed);
+    info->orderByConsumed = known_order(t, info, orders);
+    info->idxStr = sqlite3_mprintf("%s %llx %s", letters, (unsigned long long)info->colUsed,
+                                   info->orderByConsumed ? orders : "");
     info->needToFreeIdxStr = 1;
     return info->idxStr ? SQLITE_OK : SQLITE_NOMEM;
 }
@@ -277,7 +281,32 @@ static int on_next(sqlite3_vtab_cursor *base)
     return c->no_memory ? SQLITE_NOMEM : SQLITE_OK;
 }
 
-static int on_filter(sqlite3_vtab_cursor *base, int group, const char *letters, int count, sqlite3_value **value)
+/* Recordings come one after another, and so do the locations of each. */
+static bool comes_anyway(const struct sql_cursor *c)
+{
+    bool one = c->end - c->at == 1; /* recording */
+    int i = 0;
+    for (; i < c->orders; i++) {
+        int column = c->order[i].column;
+        bool settled = one && (column == SQL_RECORDING || column == SQL_RANK);
+        if (settled) continue;
+        if (column != SQL_RECORDING || c->order[i].descending) break;
+        one = true; /* at a time */
+    }
+    bool location = i + 1 == c->orders && one && c->order[i].column == c->table->location && !c->order[i].descending;
+    return i == c->orders || location;
+}
+
+static void read_orders(struct sql_cursor *c, const char *orders)
+{
+    for (c->orders = 0; orders[c->orders]; c->orders++) {
+        char letter = orders[c->orders];
+        bool descending = letter < 'a';
+        c->order[c->orders] = (struct sql_order){letter - (descending ? 'A' : 'a'), descending};
+    }
+}
+
+static int on_filter(sqlite3_vtab_cursor *base, int unused, const char *letters, int count, sqlite3_value **value)
 {
     struct sql_cursor *c = (struct sql_cursor *)base;
     fdr_iter_close(c->iter);
@@ -286,12 +315,14 @@ static int on_filter(sqlite3_vtab_cursor *base, int group, const char *letters, 
     c->row = 0;
     c->at = 0;
     c->end = c->recordings->count;
-    c->group = group;
-    c->wanted = (struct sql_wanted){.columns = strtoull(strchr(letters, ' '), NULL, 16)};
+    char *orders;
+    (void)unused;
+    c->wanted = (struct sql_wanted){.columns = strtoull(strchr(letters, ' '), &orders, 16)};
+    read_orders(c, orders + 1);
     for (int i = 0; i < count; i++) want(c, letters[i], value[i]);
     if (c->wanted.nothing) c->end = c->at;
     if (c->at >= c->end) return SQLITE_OK;
-    if (group >= 0) {
+    if (c->orders && !comes_anyway(c)) {
         sql_group_calls(c);
         return c->no_memory ? SQLITE_NOMEM : SQLITE_OK;
     }
@@ -309,9 +340,9 @@ static int on_column(sqlite3_vtab_cursor *base, sqlite3_context *out, int column
 {
     const struct sql_cursor *c = (const struct sql_cursor *)base;
     int rank = c->recordings->recording[c->at].rank;
-    if (column == RECORDING) sql_number(out, c->at + 1);
-    else if (column > RANK && c->grouped) sql_grouped_column(c, out, column);
-    else if (column > RANK) c->table->column(c, out, column);
+    if (column == SQL_RECORDING) sql_number(out, c->at + 1);
+    else if (column > SQL_RANK && c->grouped) sql_grouped_column(c, out, column);
+    else if (column > SQL_RANK) c->table->column(c, out, column);
     else if (rank >= 0) sqlite3_result_int(out, rank);
     return SQLITE_OK;
 }
