@@ -158,7 +158,8 @@ static bool open_all(struct standing *s, const struct names *n, int *damage)
     s->process = calloc(n->count + 1, sizeof *s->process);
     s->ranks.rank = calloc(n->count + 1, sizeof *s->ranks.rank);
     if (!s->process || !s->ranks.rank) return false;
-    if (n->count > SYMBOLS_MOST) setenv("FDR_SYMBOLS", "0", 1); /* names by address take 0.1 s a process */
+    s->names_off = n->count > SYMBOLS_MOST && !getenv("FDR_SYMBOLS");
+    if (s->names_off) setenv("FDR_SYMBOLS", "0", 1); /* names by address take 0.1 s a process */
     for (size_t i = 0; i < n->count; i++) {
         struct fdr_file *file = open_recording(n->name[i], damage);
         if (file) s->process[s->processes++] = process_of(file, n->name[i]);

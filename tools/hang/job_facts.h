@@ -6,6 +6,7 @@
  *   process_life.c  one process: its state, its progress     proof.c     who can never go on
  *   verdict.h  the verdict                              judge.c     who is behind, and what to call it
  *   verdict_sentence.c  the verdict in words            print.c, json.c  what the command shows
+ *   rank_tree.c  open regions and native functions of all ranks, folded
  *   job_view.c the verdict beside other things: fdr html
  *   standing_threads.c, threads_json.c  processes without MPI: threads that stand, by locks and regions
  *

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tools/hang/print.h"
+#include "tools/hang/rank_tree.h"
 
 static double seconds(const struct verdict *v, uint64_t since_ns)
 {
@@ -152,6 +153,35 @@ static json_t *rank_json(const struct job *job, const struct verdict *v, size_t 
     return o;
 }
 
+/* ---- the tree --------------------------------------------------------------------------------------------------- */
+
+static void set_tree(json_t *o, const struct job *job, const struct verdict *v, bool names_off)
+{
+    enum { NODES = 4096 };
+    struct rank_tree t;
+    json_t *nodes = json_array(), *gaps = json_array();
+    bool good = rank_tree_make(&t, job, v, names_off, NODES);
+    for (size_t i = 0; good && i < t.nodes; i++) {
+        json_t *n = json_object();
+        json_object_set_new(n, "depth", json_u64(t.node[i].depth));
+        json_object_set_new(n, "name", json_text(t.node[i].name));
+        json_object_set_new(n, "native", json_boolean(t.node[i].native));
+        json_object_set_new(n, "count", json_u64(t.node[i].ranks));
+        json_object_set_new(n, "ranks", ranks_json(t.node[i].rank, t.node[i].ranks));
+        json_array_append_new(nodes, n);
+    }
+    for (size_t i = 0; good && i < t.gaps; i++) {
+        json_t *g = json_object();
+        json_object_set_new(g, "why", json_text(t.gap[i].why));
+        json_object_set_new(g, "ranks", ranks_json(t.gap[i].rank, t.gap[i].ranks));
+        json_array_append_new(gaps, g);
+    }
+    json_object_set_new(o, "tree", nodes);
+    json_object_set_new(o, "tree_left_out", json_u64(t.left_out));
+    json_object_set_new(o, "without_stack", gaps);
+    rank_tree_free(&t);
+}
+
 /* ---- all of it -------------------------------------------------------------------------------------------------- */
 
 static void append_interval(uint32_t from, uint32_t to, void *list)
@@ -165,6 +195,7 @@ int print_job_json(const struct job *job, const struct verdict *v, const struct 
 {
     json_t *o = json_object(), *hangs = json_array(), *processes = json_array(), *missing = json_array(),
            *evidence = json_array(), *not_judged = json_array(), *left_out = json_array(), *unseen = json_array();
+    set_tree(o, job, v, s->names_off); /* first, as a file's stacks are unwound once */
     for (size_t i = 0; i < v->findings; i++) json_array_append_new(hangs, finding_json(job, v, &v->finding[i]));
     for (size_t i = 0; i < job->ranks; i++) json_array_append_new(processes, rank_json(job, v, i));
     each_missing(job, append_interval, missing);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The verdict as text: the sentence with its reason, the classes of ranks, the regions of all ranks as a tree. Then the
- * evidence, and the facts that could not be judged. */
+/* The verdict as text: the sentence with its reason, the classes of ranks, a tree of the regions and functions of all
+ * ranks. Then the evidence, and the facts that could not be judged. */
 #include "tools/hang/print.h"
 
 #include <stdio.h>
@@ -9,8 +9,9 @@
 
 #include "tools/common/short_names.h"
 #include "tools/crash.h"
+#include "tools/hang/rank_tree.h"
 
-enum { FINDINGS_MOST = 6, CLASSES_MOST = 12, TREE_LINES = 24 };
+enum { FINDINGS_MOST = 6, CLASSES_MOST = 12, TREE_LINES = 40, INDENT_MOST = 30, TREE_NODES = 1024 };
 
 static void print_findings(const struct job *job, const struct verdict *v)
 {
@@ -37,61 +38,53 @@ static void print_classes(const struct job *job, const struct verdict *v)
     free_alike(a, a ? count : 0);
 }
 
-/* ---- the tree of regions ---------------------------------------------------------------------------------------- */
+/* ---- the tree of regions and functions -------------------------------------------------------------------------- */
 
-struct stack {
-    uint32_t rank;
-    const struct fdr_file *file;
-    const struct fdr_location_info *location;
-};
-
-static const char *name_at(const struct stack *s, size_t depth)
+/* Functions that the same ranks are in share a line, as far as they fit. Returns how many nodes that are. */
+static size_t print_functions(const struct tree_node *node, size_t left)
 {
-    return depth < s->location->open_count ? region_name(s->file, s->location->open[depth].region) : "";
+    enum { COLUMNS = 100 };
+    size_t n = 0, used = 0;
+    do {
+        const char *name = plain_function(node[n].name);
+        if (n && used + strlen(name) > COLUMNS) break;
+        used += (size_t)printf("%s%s", n ? " > " : "# ", name);
+        n++;
+    } while (n < left && node[n].depth == node[n - 1].depth + 1 && node[n].ranks == node[0].ranks);
+    return n;
 }
 
-static int by_path(const void *x, const void *y)
-{
-    const struct stack *a = x, *b = y;
-    for (size_t d = 0; d < a->location->open_count || d < b->location->open_count; d++) {
-        int order = strcmp(name_at(a, d), name_at(b, d));
-        if (order) return order;
-    }
-    return (a->rank > b->rank) - (a->rank < b->rank);
-}
-
-static void print_branch(const struct stack *s, size_t count, size_t depth, unsigned *lines)
+/* A line stands one step behind the line above it that its first node belongs to. */
+static void print_nodes(const struct rank_tree *t)
 {
     char ranks[64];
-    uint32_t *rank = malloc((count + 1) * sizeof *rank);
-    for (size_t i = 0, end; i < count && *lines < TREE_LINES; i = end) {
-        const char *name = name_at(&s[i], depth);
-        for (end = i + 1; end < count && strcmp(name_at(&s[end], depth), name) == 0;) end++;
-        if (!*name) continue;
-        for (size_t k = i; rank && k < end; k++) rank[k - i] = s[k].rank;
-        printf("%6zu %*s%s   (%s)\n", end - i, (int)(2 * depth), "", plain_name(name),
-               rank ? hang_ranks_text(rank, end - i, ranks, sizeof ranks) : "");
-        ++*lines;
-        print_branch(s + i, end - i, depth + 1, lines);
+    unsigned short level[TREE_NODES]; /* of the newest node of each depth */
+    size_t lines = 0, at = 0;
+    while (at < t->nodes && lines++ < TREE_LINES) {
+        const struct tree_node *n = &t->node[at];
+        unsigned short indent = n->depth ? level[n->depth - 1] + 1 : 0;
+        printf("%6zu %*s", n->ranks, 2 * (indent < INDENT_MOST ? indent : INDENT_MOST), "");
+        if (n->native) at += print_functions(n, t->nodes - at);
+        else at++, printf("%s", plain_name(n->name));
+        for (const struct tree_node *i = n; i < t->node + at; i++) level[i->depth] = indent;
+        printf("   (%s)\n", hang_ranks_text(n->rank, n->ranks, ranks, sizeof ranks));
     }
-    free(rank);
+    size_t left_out = t->nodes - at + t->left_out;
+    if (left_out) printf("       ... and %zu more: --json\n", left_out);
 }
 
-static void print_tree(const struct job *job)
+static void print_tree(const struct job *job, const struct verdict *v, bool names_off)
 {
-    struct stack *s = calloc(job->ranks + 1, sizeof *s);
-    size_t count = 0;
-    unsigned lines = 0;
-    for (size_t i = 0; s && i < job->ranks; i++) {
-        const struct process *p = job->rank[i].process;
-        const struct fdr_location_info *l = told_location(p->file, 0);
-        if (l && l->open_count) s[count++] = (struct stack){job->rank[i].rank, p->file, l};
-    }
-    if (count) qsort(s, count, sizeof *s, by_path);
-    if (count) printf("\n ranks regions that are open\n");
-    if (count) print_branch(s, count, 0, &lines);
-    if (lines == TREE_LINES) printf("       ...\n");
-    free(s);
+    char ranks[64];
+    struct rank_tree t;
+    bool native = false, good = rank_tree_make(&t, job, v, names_off, TREE_NODES);
+    for (size_t i = 0; good && i < t.nodes; i++) native |= t.node[i].native;
+    if (good && t.nodes) printf("\n ranks regions that are open%s\n", native ? "; behind #: native functions" : "");
+    if (good) print_nodes(&t);
+    for (size_t i = 0; good && i < t.gaps; i++)
+        printf("%s%6zu without a native stack: %s   (%s)\n", i || t.nodes ? "" : "\n", t.gap[i].ranks, t.gap[i].why,
+               hang_ranks_text(t.gap[i].rank, t.gap[i].ranks, ranks, sizeof ranks));
+    rank_tree_free(&t);
 }
 
 /* The native stack of the one that the sentence is about, if it is outside of MPI and the stack is known. */
@@ -125,7 +118,7 @@ int print_job(const struct job *job, const struct verdict *v, const struct stand
     printf("%s\n%s: %s\n", v->sentence, judgement_name[v->judgement], v->why);
     print_findings(job, v);
     print_classes(job, v);
-    print_tree(job);
+    print_tree(job, v, s->names_off);
     print_stack(job, v);
     each_evidence(job, v, print_line, &title);
     title = "not judged";

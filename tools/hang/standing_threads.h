@@ -41,6 +41,7 @@ struct standing {
     struct stuck *quiet; /* those that are idle or compute */
     size_t quiet_count;
     struct ranks ranks;
+    bool names_off; /* FDR_SYMBOLS is 0 because there are many files */
 };
 
 /* ns since 1970 of a time of the recording; the newest moment known of its process. */
