@@ -50,7 +50,7 @@ struct fdri_mpi_library {
     const char *name;
     uint8_t handle_bytes, status_bytes, source_at, tag_at;
     bool fortran_calls_c; /* mpi_send_ calls MPI_Send and not PMPI_Send, so the call is recorded there */
-    int proc_null, root;
+    int proc_null, root, lock_shared;
     word status_ignore, in_place, world, self, comm_null, byte, no_op;
     /* where the handle is an address */
     const char *world_symbol, *self_symbol, *null_symbol, *byte_symbol, *no_op_symbol;

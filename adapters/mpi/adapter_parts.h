@@ -125,6 +125,7 @@ void fdri_mpi_rma_window_frees(const struct fdri_mpi_call *c, struct fdri_mpi_po
 void fdri_mpi_rma_window_freed(const struct fdri_mpi_posting *p, int error);
 void fdri_mpi_rma_operation(const struct fdri_mpi_call *c);
 void fdri_mpi_rma_synchronized(const struct fdri_mpi_call *c);
+void fdri_mpi_rma_locked(const struct fdri_mpi_call *c); /* also MPI_Win_sync */
 void fdri_mpi_rma_completed(const struct fdri_mpi_pending *p);
 
 /* ---- identities.c: a communicator was made ---- */

@@ -116,6 +116,7 @@ static void after(struct fdri_mpi_call *c, struct fdri_mpi_pending *taken, struc
     case FDRI_MPI_win_new: fdri_mpi_rma_window_made(c); break;
     case FDRI_MPI_rma: fdri_mpi_rma_operation(c); break;
     case FDRI_MPI_rma_sync: fdri_mpi_rma_synchronized(c); break;
+    case FDRI_MPI_rma_lock: fdri_mpi_rma_locked(c); break;
     default: break;
     }
 }

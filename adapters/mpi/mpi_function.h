@@ -60,6 +60,7 @@ enum fdri_mpi_role {
     FDRI_MPI_target_rank,
     FDRI_MPI_op,
     FDRI_MPI_rank,
+    FDRI_MPI_lock_type,
     FDRI_MPI_stringtag,
     FDRI_MPI_session,
     FDRI_MPI_ROLES
@@ -96,6 +97,7 @@ enum fdri_mpi_kind {
     FDRI_MPI_win_free,
     FDRI_MPI_rma,
     FDRI_MPI_rma_sync,
+    FDRI_MPI_rma_lock,
     FDRI_MPI_init,
     FDRI_MPI_finalize,
     FDRI_MPI_session_init,

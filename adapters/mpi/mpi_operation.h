@@ -41,6 +41,10 @@ enum fdri_mpi_operation {
     FDRI_MPI_OP_completed = 8, /* the request of such an operation */
     FDRI_MPI_OP_created,       /* a window */
     FDRI_MPI_OP_freed,
+    FDRI_MPI_OP_lock, /* exclusive */
+    FDRI_MPI_OP_lock_shared,
+    FDRI_MPI_OP_lock_all,
+    FDRI_MPI_OP_win_sync,
     FDRI_MPI_OP_fence = 16, /* from here on: synchronizations that complete operations */
     FDRI_MPI_OP_complete,
     FDRI_MPI_OP_unlock,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One-sided communication: user events fdr.rma say which operation moves how many bytes, in which window, to and from
- * which rank. Synchronizations that complete operations are events, too. Each window counts them: so readers see that
- * none is missing between an operation and its completion. */
+ * which rank. Synchronizations that complete operations, and locks, are events, too. Each window counts the former: so
+ * readers see that none is missing between an operation and its completion. */
 #include "adapters/mpi/adapter_parts.h"
 #include "base/atomic.h"
 
@@ -146,5 +146,21 @@ void fdri_mpi_rma_synchronized(const struct fdri_mpi_call *c)
     struct rma event = {.what = c->f->operation, .target = UINT32_MAX};
     if (fdri_mpi_has(c, FDRI_MPI_rank)) event.target = fdri_mpi_world_rank(window, (int)fdri_mpi_int(c, FDRI_MPI_rank));
     event.completing = fdri_atomic_add_relaxed(&window->order->completing, (uint64_t)1);
+    record(window, &event);
+}
+
+/* Synchronizations that complete nothing: they have the number of the next one that does. */
+void fdri_mpi_rma_locked(const struct fdri_mpi_call *c)
+{
+    const struct fdri_mpi_members *window = window_of(c);
+    const struct fdri_mpi_library *l = fdri_mpi_library();
+    int rank = fdri_mpi_has(c, FDRI_MPI_rank) ? (int)fdri_mpi_int(c, FDRI_MPI_rank) : 0;
+    if (!window || rank == l->proc_null) return;
+    struct rma event = {.what = c->f->operation, .target = UINT32_MAX};
+    if (fdri_mpi_has(c, FDRI_MPI_rank)) event.target = fdri_mpi_world_rank(window, rank);
+    if (event.what == FDRI_MPI_OP_win_sync) event.target = window->own_world;
+    bool shared = event.what == FDRI_MPI_OP_lock && (int)fdri_mpi_int(c, FDRI_MPI_lock_type) == l->lock_shared;
+    if (shared) event.what = FDRI_MPI_OP_lock_shared;
+    event.completing = fdri_atomic_load_relaxed(&window->order->completing);
     record(window, &event);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* One-sided communication: user events fdr.rma as windows, operations and their completion. A synchronization completes
  * the operations before it: at their origin, or at the target, too. Each window numbers these. If one is missing, which
- * was given back or came from another thread, nobody knows when the operations before it were complete. */
+ * was given back or came from another thread, nobody knows when the operations before it were complete, or which lock
+ * an unlock ends. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +11,22 @@
 
 /* Fields of the event, and values of the first one: FORMAT.md, 9.4. */
 enum { WHAT, WINDOW, TARGET, SENT, RECEIVED, COMPLETING, REQUEST, FIELDS };
-enum { PUT = 1, GET, ACCUMULATE, COMPARE_AND_SWAP = 6, COMPLETED = 8, CREATED, FREED };
-enum { FENCE = 16, COMPLETE, UNLOCK, FLUSH_ALL = 21, FLUSH_LOCAL_ALL = 23 };
+enum {
+    PUT = 1,
+    GET,
+    ACCUMULATE,
+    COMPARE_AND_SWAP = 6,
+    COMPLETED = 8,
+    CREATED,
+    FREED,
+    LOCK,
+    LOCK_SHARED,
+    LOCK_ALL,
+    WIN_SYNC
+};
+enum { FENCE = 16, COMPLETE, UNLOCK, UNLOCK_ALL, FLUSH_ALL = 21, FLUSH_LOCAL_ALL = 23 };
 
-enum { MOST = 4096 };
+enum { MOST = 4096, MOST_LOCKS = 1024 };
 struct operation {
     uint32_t window, target; /* world rank */
     uint64_t number;         /* matches it with its completion */
@@ -21,6 +34,12 @@ struct operation {
     uint64_t request;        /* 0: none; else its completion is that at the origin */
     bool at_origin;          /* it is complete there */
     bool ended;              /* no synchronization says more about it */
+};
+struct lock {
+    uint32_t window, target; /* UINT32_MAX: all */
+    uint64_t completing;     /* number of the next synchronization */
+    OTF2_LockType type;
+    bool acquired;
 };
 struct window {
     const struct fdr_comm_info *info;
@@ -34,7 +53,9 @@ struct fdri_otf2_one_sided {
     size_t room;
     struct operation open[MOST]; /* of the location under way, the oldest first */
     uint32_t count;
-    uint64_t newest; /* number of an operation */
+    uint64_t newest;              /* number of an operation */
+    struct lock lock[MOST_LOCKS]; /* the same of locks */
+    uint32_t locks;
 };
 
 bool fdri_otf2_one_sided_open(struct fdri_otf2 *o)
@@ -51,7 +72,7 @@ void fdri_otf2_one_sided_close(struct fdri_otf2 *o)
     free(o->one_sided);
 }
 
-void fdri_otf2_one_sided_begin(struct fdri_otf2 *o) { o->one_sided->count = 0; }
+void fdri_otf2_one_sided_begin(struct fdri_otf2 *o) { o->one_sided->count = o->one_sided->locks = 0; }
 
 /* ---- windows ---- */
 
@@ -132,6 +153,78 @@ static bool operation(struct fdri_otf2 *o, const struct fdr_read_event *e, uint3
     return true;
 }
 
+/* ---- locks ---- */
+
+static uint32_t place_of_lock(const struct fdri_otf2 *o, const struct lock *l)
+{
+    uint32_t place;
+    bool one = l->target != UINT32_MAX && fdri_otf2_place(o, o->one_sided->window[l->window].comm, l->target, &place);
+    return one ? place : OTF2_UNDEFINED_UINT32; /* all processes of the window */
+}
+
+/* MPI_Win_lock may return before the process has the lock. */
+static void lock_requested(struct fdri_otf2 *o, const struct fdr_read_event *e, uint32_t window)
+{
+    struct fdri_otf2_one_sided *s = o->one_sided;
+    struct lock l = {.window = window, .target = (uint32_t)e->field[TARGET], .completing = e->field[COMPLETING]};
+    l.type = e->field[WHAT] == LOCK ? OTF2_LOCK_EXCLUSIVE : OTF2_LOCK_SHARED;
+    if (e->field[COMPLETING] == UINT64_MAX) return; /* it may be one of several windows */
+    fdri_otf2_check(
+        o, OTF2_EvtWriter_RmaRequestLock(o->writer, o->list, e->time_ns, window, place_of_lock(o, &l), 0, l.type));
+    if (s->locks == MOST_LOCKS) memmove(s->lock, s->lock + MOST_LOCKS / 2, (s->locks /= 2) * sizeof *s->lock);
+    s->lock[s->locks++] = l;
+}
+
+static void acquired(struct fdri_otf2 *o, const struct fdr_read_event *e, struct lock *l)
+{
+    if (!l->acquired)
+        fdri_otf2_check(o, OTF2_EvtWriter_RmaAcquireLock(o->writer, o->list, e->time_ns, l->window, place_of_lock(o, l),
+                                                         0, l->type));
+    l->acquired = true;
+}
+
+/* An operation is complete at its target, so the process has the lock of that. */
+static void acquired_by(struct fdri_otf2 *o, const struct fdr_read_event *e, const struct operation *p)
+{
+    struct fdri_otf2_one_sided *s = o->one_sided;
+    for (uint32_t i = 0; i < s->locks; i++) {
+        struct lock *l = &s->lock[i];
+        bool missing = l->completing != e->field[COMPLETING];
+        if (l->window == p->window && l->target == p->target && !missing) acquired(o, e, l);
+    }
+}
+
+/* False: it is over, or a synchronization is missing, which may have ended it. */
+static bool still_locked(struct fdri_otf2 *o, const struct fdr_read_event *e, struct lock *l)
+{
+    uint64_t what = e->field[WHAT];
+    bool all = l->target == UINT32_MAX;
+    if (l->completing++ != e->field[COMPLETING]) return false;
+    if (what != (all ? UNLOCK_ALL : UNLOCK) || (!all && e->field[TARGET] != l->target)) return true;
+    acquired(o, e, l);
+    fdri_otf2_check(o,
+                    OTF2_EvtWriter_RmaReleaseLock(o->writer, o->list, e->time_ns, l->window, place_of_lock(o, l), 0));
+    return false;
+}
+
+static void unlock(struct fdri_otf2 *o, const struct fdr_read_event *e, uint32_t window)
+{
+    struct fdri_otf2_one_sided *s = o->one_sided;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->locks; i++)
+        if (s->lock[i].window != window || still_locked(o, e, &s->lock[i])) s->lock[kept++] = s->lock[i];
+    s->locks = kept;
+}
+
+/* Of the process's own copies of the window. */
+static void memory_synchronized(struct fdri_otf2 *o, const struct fdr_read_event *e, uint32_t window)
+{
+    uint32_t place;
+    if (fdri_otf2_place(o, o->one_sided->window[window].comm, (uint32_t)e->field[TARGET], &place))
+        fdri_otf2_check(
+            o, OTF2_EvtWriter_RmaSync(o->writer, o->list, e->time_ns, window, place, OTF2_RMA_SYNC_TYPE_MEMORY));
+}
+
 /* ---- their completion ---- */
 
 static void complete_at_origin(struct fdri_otf2 *o, const struct fdr_read_event *e, struct operation *p)
@@ -153,8 +246,10 @@ static void meet(struct fdri_otf2 *o, const struct fdr_read_event *e, struct ope
     }
     if (one_target && e->field[TARGET] != p->target) return;
     if (!p->request) complete_at_origin(o, e, p);
-    if (what >= UNLOCK && what <= FLUSH_ALL)
+    if (what >= UNLOCK && what <= FLUSH_ALL) {
+        acquired_by(o, e, p);
         fdri_otf2_check(o, OTF2_EvtWriter_RmaOpCompleteRemote(o->writer, o->list, e->time_ns, p->window, p->number));
+    }
     p->ended = what <= FLUSH_ALL;
 }
 
@@ -172,6 +267,7 @@ static void synchronization(struct fdri_otf2 *o, const struct fdr_read_event *e,
     for (uint32_t i = 0; i < s->count; i++)
         if (s->open[i].window == window && !s->open[i].ended) meet(o, e, &s->open[i]);
     remove_done(s);
+    unlock(o, e, window);
     if (e->field[WHAT] != FENCE) return;
     fdri_otf2_check(o, OTF2_EvtWriter_RmaGroupSync(o->writer, o->list, e->time_ns, OTF2_RMA_SYNC_LEVEL_MEMORY, window,
                                                    fdri_otf2_group(o, s->window[window].comm)));
@@ -196,6 +292,8 @@ bool fdri_otf2_one_sided_event(struct fdri_otf2 *o, const struct fdr_read_event 
     if (what <= COMPARE_AND_SWAP) return operation(o, e, window);
     if (what == CREATED || what == FREED) created_or_freed(o, e, window);
     else if (what == COMPLETED) request_completed(o, e);
+    else if (what >= LOCK && what <= LOCK_ALL) lock_requested(o, e, window);
+    else if (what == WIN_SYNC) memory_synchronized(o, e, window);
     else if (what >= FENCE) synchronization(o, e, window);
     return true;
 }

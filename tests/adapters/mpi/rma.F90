@@ -36,6 +36,7 @@ program rma
   call mpi_win_fence(0, win, error)
   call count_of(16, 0, 0)
   call mpi_win_lock(MPI_LOCK_SHARED, other, 0, win, error)
+  call count_of(12, 0, 0)
   place = 300
   call mpi_get_accumulate(out, 13, MPI_INTEGER, in, 13, MPI_INTEGER, other, place, 13, MPI_INTEGER, MPI_NO_OP, win, error)
   call count_of(4, 0, 13)

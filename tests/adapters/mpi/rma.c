@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { PUT = 1, GET, ACCUMULATE, GET_ACCUMULATE, FETCH_AND_OP, COMPARE_AND_SWAP, COMPLETED = 8, CREATED, FREED };
+enum { LOCK = 11, LOCK_SHARED, LOCK_ALL, WIN_SYNC };
 enum { FENCE = 16, COMPLETE, UNLOCK, UNLOCK_ALL, FLUSH, FLUSH_ALL, FLUSH_LOCAL, FLUSH_LOCAL_ALL, WHATS };
 enum { MOST = 4096, I = sizeof(int), MANY = 40 };
 static int world_rank, in[MOST], out[MOST], memory[MOST];
@@ -101,18 +102,25 @@ static void fences(MPI_Win w, int to, int world)
 
 static void locks(MPI_Win w, int to, int world)
 {
-    MPI_Win_lock(MPI_LOCK_SHARED, to, 0, w);
+    MPI_Win_lock(MPI_LOCK_SHARED, to, 0, w), count(LOCK_SHARED, world, 0, 0);
     plain(w, to, world);
     MPI_Win_flush_local(to, w), count(FLUSH_LOCAL, world, 0, 0);
     MPI_Win_flush(to, w), count(FLUSH, world, 0, 0);
     requests(w, to, world);
     MPI_Win_unlock(to, w), count(UNLOCK, world, 0, 0);
-    MPI_Win_lock_all(0, w);
+    MPI_Win_lock_all(0, w), count(LOCK_ALL, 2, 0, 0);
     fetching(w, to, world);
+    MPI_Win_sync(w), count(WIN_SYNC, world_rank, 0, 0);
     MPI_Win_flush_local_all(w), count(FLUSH_LOCAL_ALL, 2, 0, 0);
     large_counts(w, to, world);
     MPI_Win_flush_all(w), count(FLUSH_ALL, 2, 0, 0);
     MPI_Win_unlock_all(w), count(UNLOCK_ALL, 2, 0, 0);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, w), count(LOCK, world, 0, 0);
+    MPI_Win_flush(to, w), count(FLUSH, world, 0, 0); /* of nothing */
+    MPI_Put(out, 10, MPI_INT, to, 0, 10, MPI_INT, w), count(PUT, world, 10 * I, 0);
+    MPI_Win_unlock(to, w), count(UNLOCK, world, 0, 0);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, !to, MPI_MODE_NOCHECK, w), count(LOCK, !world, 0, 0);
+    MPI_Win_unlock(!to, w), count(UNLOCK, !world, 0, 0);
 }
 
 static void groups(MPI_Win w, MPI_Comm comm, int to, int world)
@@ -193,7 +201,7 @@ static void flush_often(int rounds)
     MPI_Win w;
     int to = !world_rank;
     MPI_Win_create(memory, sizeof memory, I, MPI_INFO_NULL, MPI_COMM_WORLD, &w), made();
-    MPI_Win_lock_all(0, w);
+    MPI_Win_lock_all(0, w), count(LOCK_ALL, 2, 0, 0);
     for (int i = 0; i < rounds; i++) {
         MPI_Put(out, 1 + i % 7, MPI_INT, to, 0, 1 + i % 7, MPI_INT, w), count(PUT, to, (1 + i % 7) * I, 0);
         if (i % 3 == 0) MPI_Win_flush_local_all(w), count(FLUSH_LOCAL_ALL, 2, 0, 0);
