@@ -105,7 +105,7 @@ static void other_operation(struct fdri_otf2 *o, const struct fdr_read_event *e,
 static void io(struct fdri_otf2 *o, const struct fdr_read_event *e)
 {
     static const char *const name[] = {"open", "close", "read", "write", "sync", "other"};
-    uint64_t operation = e->field[0];
+    uint64_t operation = e->field[0], bytes = e->field_count > 1 ? e->field[1] : 0;
     bool begins = e->kind == FDR_IO_BEGIN;
     if (begins && e->field_count > 2 && e->field[2] != FDR_IO_NO_OFFSET)
         fdri_otf2_attribute(o, FDRI_OTF2_OFFSET, e->field[2]);
@@ -120,10 +120,10 @@ static void io(struct fdri_otf2 *o, const struct fdr_read_event *e)
                                                             : OTF2_IO_OPERATION_MODE_FLUSH;
     if (begins)
         fdri_otf2_check(o, OTF2_EvtWriter_IoOperationBegin(o->writer, o->list, e->time_ns, handle, mode,
-                                                           OTF2_IO_OPERATION_FLAG_NONE, e->field[1],
+                                                           OTF2_IO_OPERATION_FLAG_NONE, bytes,
                                                            begin_operation(o, handle, (uint32_t)operation)));
     else
-        fdri_otf2_check(o, OTF2_EvtWriter_IoOperationComplete(o->writer, o->list, e->time_ns, handle, e->field[1],
+        fdri_otf2_check(o, OTF2_EvtWriter_IoOperationComplete(o->writer, o->list, e->time_ns, handle, bytes,
                                                               end_operation(o, handle, (uint32_t)operation)));
 }
 

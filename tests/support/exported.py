@@ -57,7 +57,7 @@ static void *work(void *name)
         fdr_collective_end_nth(11, half, 1, 8, 16, (unsigned)i);
         for (unsigned op = 0; op < 6; op++) {
             uint64_t began = fdr_io_begin(file, op, 512, op == 2 ? 4096 : FDR_IO_NO_OFFSET);
-            fdr_io_end(file, op, 500, op == 3 ? 5 : 0, began);
+            fdr_io_end(file, op, i % 3 ? 500 : 0, op == 3 ? 5 : 0, began);
         }
     }
     FDR_REGION("busy") for (double end = cpu() + 0.05; cpu() < end;) {}
