@@ -121,6 +121,14 @@ static bool over_in_time(void)
     return !e;
 }
 
+/* Waits for a thread that has nothing left to do. Not by pthread_join: tools that trace threads replace that, and some,
+ * as EZTrace, start a recording before they know the real one. */
+static void join_soon(pthread_t thread)
+{
+    struct timespec moment = {0, 20000};
+    while (pthread_tryjoin_np(thread, NULL) == EBUSY) nanosleep(&moment, NULL);
+}
+
 /* Collapsing fragmented memory may take many seconds for one page on a busy machine: the kernel waits until each
  * processor has emptied its lists. So a helper thread asks for it, and the starting thread waits 0.5 s at most. The
  * helper then finishes its page and asks for no more. */
@@ -143,7 +151,7 @@ void fdri_memory_pages_large(void *memory, uint64_t bytes, int fd)
     if (!e) fdri_fd_name_thread(asks, FDRI_SYSTEM_THREAD_PAGES);
     fdri_system_signals_restore(&old);
     if (e) fdri_atomic_store_relaxed(&under_way, 0u); /* small pages then */
-    else if (over_in_time()) pthread_join(asks, NULL);
+    else if (over_in_time()) join_soon(asks);
     else pthread_detach(asks);
     errno = saved;
 }
