@@ -8,26 +8,26 @@
 
 #include "adapters/otf2/otf2_adapter.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t lock;                      /* of the list of archives */
 static struct fdri_otf2_archive *archives; /* the newest first */
 static unsigned opened;
 static struct fdri_otf2_writer *retired; /* threads know their writer by its address, so none is used again */
 
 struct fdri_otf2_archive *fdri_otf2_archive_of(const OTF2_Archive *real)
 {
-    pthread_mutex_lock(&lock);
+    fdri_otf2_lock(&lock);
     struct fdri_otf2_archive *a = archives;
     while (a && (real ? a->real != real : !a->recorded)) a = a->next;
-    pthread_mutex_unlock(&lock);
+    fdri_otf2_unlock(&lock);
     return a;
 }
 
 struct fdri_otf2_archive *fdri_otf2_archive_of_definitions(const OTF2_GlobalDefWriter *writer)
 {
-    pthread_mutex_lock(&lock);
+    fdri_otf2_lock(&lock);
     struct fdri_otf2_archive *a = archives;
     while (a && (!writer || a->definitions != writer)) a = a->next;
-    pthread_mutex_unlock(&lock);
+    fdri_otf2_unlock(&lock);
     return a ? a : fdri_otf2_archive_of(NULL);
 }
 
@@ -35,9 +35,9 @@ OTF2_GlobalDefWriter *OTF2_Archive_GetGlobalDefWriter(OTF2_Archive *archive)
 {
     struct fdri_otf2_archive *a = fdri_otf2_archive_of(archive);
     OTF2_GlobalDefWriter *writer = FDRI_OTF2_REAL(OTF2_Archive_GetGlobalDefWriter)(archive);
-    pthread_mutex_lock(&lock);
+    fdri_otf2_lock(&lock);
     if (a) a->definitions = writer;
-    pthread_mutex_unlock(&lock);
+    fdri_otf2_unlock(&lock);
     return writer;
 }
 
@@ -70,12 +70,11 @@ static void add(struct fdri_otf2_archive *a, OTF2_Archive *real, bool written)
 {
     a->real = real;
     a->written = written;
-    pthread_mutex_init(&a->lock, NULL);
-    pthread_mutex_lock(&lock);
+    fdri_otf2_lock(&lock);
     a->next = archives;
     archives = a;
     a->number = ++opened;
-    pthread_mutex_unlock(&lock);
+    fdri_otf2_unlock(&lock);
     if (a->recorded) FDRI_OTF2_REAL(OTF2_Archive_SetFlushCallbacks)(real, &at_the_end, NULL);
 }
 
@@ -85,7 +84,9 @@ OTF2_Archive *OTF2_Archive_Open(const char *path, const char *name, const OTF2_F
 {
     bool written = asked_for(), writes = mode != OTF2_FILEMODE_READ;
     struct fdri_otf2_archive *a = writes ? calloc(1, sizeof *a) : NULL;
+    fdri_otf2_inside++;
     if (a && fdr_init(NULL) == 0) a->recorded = __atomic_load_n(&fdr_switch_.on, __ATOMIC_RELAXED);
+    fdri_otf2_inside--;
     bool nowhere = a && a->recorded && !written;
     OTF2_Archive *real = FDRI_OTF2_REAL(OTF2_Archive_Open)(path, name, mode, events, definitions,
                                                            nowhere ? OTF2_SUBSTRATE_NONE : substrate,
@@ -123,10 +124,10 @@ OTF2_EvtWriter *OTF2_Archive_GetEvtWriter(OTF2_Archive *archive, OTF2_LocationRe
 {
     struct fdri_otf2_archive *a = fdri_otf2_archive_of(archive);
     if (!a) return FDRI_OTF2_REAL(OTF2_Archive_GetEvtWriter)(archive, location);
-    pthread_mutex_lock(&a->lock);
+    fdri_otf2_lock(&a->lock);
     struct fdri_otf2_writer *w = find(a, location);
     if (!w) w = make(a, location);
-    pthread_mutex_unlock(&a->lock);
+    fdri_otf2_unlock(&a->lock);
     return (OTF2_EvtWriter *)w;
 }
 
@@ -139,13 +140,13 @@ OTF2_ErrorCode OTF2_Archive_CloseEvtWriter(OTF2_Archive *archive, OTF2_EvtWriter
     if (!w) return OTF2_ERROR_INVALID_ARGUMENT;
     if (!w->real) return OTF2_SUCCESS;
     OTF2_ErrorCode code = FDRI_OTF2_REAL(OTF2_Archive_CloseEvtWriter)(archive, w->real);
-    pthread_mutex_lock(&w->archive->lock);
+    fdri_otf2_lock(&w->archive->lock);
     for (struct fdri_otf2_writer **at = &w->archive->writers; *at; at = &(*at)->next)
         if (*at == w) {
             *at = w->next;
             break;
         }
-    pthread_mutex_unlock(&w->archive->lock);
+    fdri_otf2_unlock(&w->archive->lock);
     free(w);
     return code;
 }
@@ -155,10 +156,11 @@ OTF2_ErrorCode OTF2_Archive_CloseEvtWriter(OTF2_Archive *archive, OTF2_EvtWriter
 /* Says in one line how much is missing in the archive. */
 static void report(const struct fdri_otf2_archive *a)
 {
-    uint64_t missing = 0, not_kept = 0;
+    uint64_t missing = 0, not_kept = 0, nested = 0;
     for (struct fdri_otf2_writer *w = a->writers; w; w = w->next) {
         missing += a->written_back && w->events > w->events_there ? w->events - w->events_there : 0;
         not_kept += w->not_kept;
+        nested += w->nested;
     }
     if (missing)
         fprintf(stderr, "fdr: the OTF2 archive lacks %llu events: fdr gave them back, or had no room for them\n",
@@ -166,13 +168,18 @@ static void report(const struct fdri_otf2_archive *a)
     if (not_kept)
         fprintf(stderr, "fdr: %llu events of OTF2 were not recorded: fdr has no room for such values\n",
                 (unsigned long long)not_kept);
+    if (nested)
+        fprintf(stderr, "fdr: %llu events of OTF2 are left out: they came out of fdr's own calls, as for locks\n",
+                (unsigned long long)nested);
 }
 
 static void write_back(struct fdri_otf2_archive *a)
 {
     if (!a->recorded || a->written_back) return;
+    fdri_otf2_inside++;
     for (struct fdri_otf2_writer *w = a->writers; w; w = w->next) fdri_otf2_finish(w);
     if (a->written) fdri_otf2_write_back(a);
+    fdri_otf2_inside--;
     a->written_back = a->written;
 }
 
@@ -183,30 +190,15 @@ OTF2_ErrorCode OTF2_Archive_CloseEvtFiles(OTF2_Archive *archive)
     return FDRI_OTF2_REAL(OTF2_Archive_CloseEvtFiles)(archive);
 }
 
-static void free_names(struct fdri_otf2_names *n)
-{
-    fdri_otf2_refs_free(&n->place);
-    free(n->row);
-}
-
 static void free_archive(struct fdri_otf2_archive *a)
 {
-    struct fdri_otf2_names *names[] = {&a->region_names, &a->member_names, &a->class_members, &a->parameter_names,
-                                       &a->handle_names};
-    struct fdri_otf2_refs *refs[] = {&a->regions, &a->comms,     &a->handles,
-                                     &a->signed_, &a->unsigned_, &a->strings.place};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) free_names(names[i]);
-    for (size_t i = 0; i < sizeof refs / sizeof *refs; i++) fdri_otf2_refs_free(refs[i]);
-    while (a->strings.count) free(a->strings.text[--a->strings.count]);
-    free(a->strings.text);
-    for (struct fdri_otf2_metric *m = a->metrics, *next; m; m = next) next = m->next, free(m);
-    pthread_mutex_destroy(&a->lock);
+    fdri_otf2_give_back(&a->memory);
     free(a);
 }
 
 static void take_out(struct fdri_otf2_archive *a)
 {
-    pthread_mutex_lock(&lock);
+    fdri_otf2_lock(&lock);
     for (struct fdri_otf2_writer *w = a->writers, *next; w; w = next) {
         next = w->next;
         w->next = retired;
@@ -217,7 +209,7 @@ static void take_out(struct fdri_otf2_archive *a)
             *at = a->next;
             break;
         }
-    pthread_mutex_unlock(&lock);
+    fdri_otf2_unlock(&lock);
 }
 
 OTF2_ErrorCode OTF2_Archive_Close(OTF2_Archive *archive)

@@ -3,6 +3,7 @@
  * order of events. So a thread of the program records for the first writer that it writes to. Events of other writers
  * go through a queue to a thread of their own. So do those of a writer that several threads write to in turn. */
 #include <errno.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ struct fdri_otf2_queue {
 enum { END = UINT32_MAX }; /* a kind */
 
 __thread struct fdri_otf2_writer *fdri_otf2_mine;
+__thread uint32_t fdri_otf2_inside;
 
 static void down(sem_t *s)
 {
@@ -30,6 +32,7 @@ static void down(sem_t *s)
 static void *run(void *queue)
 {
     struct fdri_otf2_queue *q = queue;
+    fdri_otf2_inside++; /* for ever */
     fdr_thread_name(q->writer->name);
     for (;;) {
         down(&q->filled);

@@ -21,21 +21,30 @@ static void attributes(struct fdri_otf2_writer *w, OTF2_AttributeList *list, uin
     if (count) OTF2_AttributeList_RemoveAllAttributes(list);
 }
 
-static OTF2_ErrorCode submit(OTF2_EvtWriter *writer, OTF2_AttributeList *list, const struct fdri_otf2_record *r)
+/* The event `before`, if any, says more about the one that follows. */
+static OTF2_ErrorCode submit_two(OTF2_EvtWriter *writer, OTF2_AttributeList *list,
+                                 const struct fdri_otf2_record *before, const struct fdri_otf2_record *r)
 {
     struct fdri_otf2_writer *w = OF(writer);
+    fdri_otf2_inside++;
+    if (before) fdri_otf2_submit(w, before);
     if (list) attributes(w, list, r->time, r->kind);
     fdri_otf2_submit(w, r);
+    fdri_otf2_inside--;
     w->events++;
     return OTF2_SUCCESS;
 }
 
-/* The event `before` says more about the one that follows. */
-static OTF2_ErrorCode submit_two(OTF2_EvtWriter *writer, OTF2_AttributeList *list,
-                                 const struct fdri_otf2_record *before, const struct fdri_otf2_record *r)
+static OTF2_ErrorCode submit(OTF2_EvtWriter *writer, OTF2_AttributeList *list, const struct fdri_otf2_record *r)
 {
-    fdri_otf2_submit(OF(writer), before);
-    return submit(writer, list, r);
+    return submit_two(writer, list, NULL, r);
+}
+
+static OTF2_ErrorCode leave_out(struct fdri_otf2_writer *w, OTF2_AttributeList *list)
+{
+    if (list) OTF2_AttributeList_RemoveAllAttributes(list);
+    w->nested++;
+    return OTF2_SUCCESS;
 }
 
 /* ---- calls ---- */
@@ -53,6 +62,7 @@ OTF2_ErrorCode OTF2_EvtWriter_Enter(OTF2_EvtWriter *writer, OTF2_AttributeList *
 {
     struct fdri_otf2_writer *w = OF(writer);
     if (w->real) return FDRI_OTF2_REAL(OTF2_EvtWriter_Enter)(w->real, list, time, region);
+    if (fdri_otf2_inside) return leave_out(w, list);
     fdr_region id = region_at_once(w, list, region);
     w->open++;
     if (!id) return submit(writer, list, EVENT(Enter, region));
@@ -66,6 +76,7 @@ OTF2_ErrorCode OTF2_EvtWriter_Leave(OTF2_EvtWriter *writer, OTF2_AttributeList *
 {
     struct fdri_otf2_writer *w = OF(writer);
     if (w->real) return FDRI_OTF2_REAL(OTF2_EvtWriter_Leave)(w->real, list, time, region);
+    if (fdri_otf2_inside) return leave_out(w, list);
     fdr_region id = region_at_once(w, list, region);
     w->open -= w->open > 0;
     if (!id) return submit(writer, list, EVENT(Leave, region));
@@ -78,7 +89,8 @@ OTF2_ErrorCode OTF2_EvtWriter_Leave(OTF2_EvtWriter *writer, OTF2_AttributeList *
 
 #define HEAD OTF2_EvtWriter *writer, OTF2_AttributeList *list, OTF2_TimeStamp time
 #define BEGIN(name, ...)                                                                                               \
-    if (OF(writer)->real) return FDRI_OTF2_REAL(OTF2_EvtWriter_##name)(OF(writer)->real, list, __VA_ARGS__)
+    if (OF(writer)->real) return FDRI_OTF2_REAL(OTF2_EvtWriter_##name)(OF(writer)->real, list, __VA_ARGS__);           \
+    if (fdri_otf2_inside) return leave_out(OF(writer), list)
 
 OTF2_ErrorCode OTF2_EvtWriter_MpiSend(HEAD, uint32_t peer, OTF2_CommRef comm, uint32_t tag, uint64_t length)
 {

@@ -9,6 +9,7 @@
  *   event_locations.c  which thread of fdr records the events of which event writer
  *   record_event.c     an event of OTF2 as events of fdr
  *   write_back.c       events of fdr as events of OTF2, into the real archive
+ *   kept_memory.c      memory of an archive
  *   references.c       OTF2's references as ids of fdr, and back
  *   otf2_names.c       those definitions of OTF2 that name what fdr shows
  *   real_library.c     OTF2's functions behind ours

@@ -4,25 +4,37 @@
 #define FDRI_ADAPTERS_OTF2_OTF2_ARCHIVE_H
 
 #include <otf2/otf2.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
+
+#include "base/atomic.h"
 
 enum { FDRI_OTF2_FIELDS = 16 }; /* of an event */
 
+/* ---- kept_memory.c ---- */
+
+/* Memory that lives as long as its archive. Not malloc's: instrumenters record that, and call OTF2 under locks of their
+ * own. Zeros; NULL: there is none. Under the archive's lock. */
+struct fdri_otf2_memory {
+    struct fdri_otf2_block *newest;
+};
+void *fdri_otf2_take(struct fdri_otf2_memory *m, size_t bytes);
+void fdri_otf2_give_back(struct fdri_otf2_memory *m);
+
 /* ---- references.c ---- */
 
-/* References below 2^24, each with an id of fdr, 0: none. Read without a lock. */
-enum { FDRI_OTF2_PAGES = 4096 };
+/* References, each with an id of fdr, 0: none. Read without a lock. Instrumenters give each rank numbers of its own, so
+ * there are few, anywhere. */
+enum { FDRI_OTF2_PARTS = 256 };
 struct fdri_otf2_refs {
-    uint32_t *page[FDRI_OTF2_PAGES];
+    struct fdri_otf2_refs_part *part[FDRI_OTF2_PARTS];
 };
 uint32_t fdri_otf2_refs_get(struct fdri_otf2_refs *r, uint32_t ref);
-/* False: no memory, or the reference is too large. Under the archive's lock. */
-bool fdri_otf2_refs_set(struct fdri_otf2_refs *r, uint32_t ref, uint32_t id);
+/* False: no memory, or the reference is OTF2_UNDEFINED. Under the archive's lock. */
+bool fdri_otf2_refs_set(struct fdri_otf2_memory *m, struct fdri_otf2_refs *r, uint32_t ref, uint32_t id);
 /* inverse[id] = reference, UINT32_MAX: none, for ids below *count. NULL: no memory. The caller frees it. */
 uint32_t *fdri_otf2_refs_inverse(struct fdri_otf2_refs *r, uint32_t *count);
-void fdri_otf2_refs_free(struct fdri_otf2_refs *r);
 
 /* ---- archives ---- */
 
@@ -56,7 +68,8 @@ struct fdri_otf2_archive {
     bool written;    /* its events are to be written at the end */
     bool written_back; /* they are */
     bool mapped;       /* references of events are not those of its definitions */
-    pthread_mutex_t lock;
+    uint32_t lock;
+    struct fdri_otf2_memory memory;
     struct fdri_otf2_writer *writers;
     struct fdri_otf2_metric *metrics; /* the newest first; read without the lock */
     struct fdri_otf2_refs regions, comms, handles, signed_, unsigned_;
@@ -75,6 +88,7 @@ struct fdri_otf2_writer {
     uint64_t events;       /* that were written by the program */
     uint32_t open;         /* calls */
     uint64_t events_there; /* in the archive; known when that is written */
+    uint64_t nested;       /* events that came while this thread was inside of fdr */
     uint64_t not_kept;     /* events of a kind, or with more values, than fdr has room for */
     uint32_t rewind;       /* the newest rewind point, and the number of events there */
     uint64_t events_at_rewind;
@@ -86,6 +100,23 @@ struct fdri_otf2_writer {
     } pending[16];
     uint32_t begun; /* so many operations */
 };
+
+/* Above 0 while the thread is inside of fdr. An instrumenter that records locks sees those of fdr, too: events that it
+ * writes meanwhile are none of the program's, and would wait for the lock that fdr holds. */
+extern __thread uint32_t fdri_otf2_inside;
+
+/* A lock of few steps. Not pthread_mutex_lock, which such instrumenters record. */
+static inline void fdri_otf2_lock(uint32_t *lock)
+{
+    const struct timespec moment = {0, 20000};
+    fdri_otf2_inside++;
+    while (fdri_atomic_swap_acq_rel(lock, 1u)) nanosleep(&moment, NULL); /* L:archive */
+}
+static inline void fdri_otf2_unlock(uint32_t *lock)
+{
+    fdri_atomic_store_release(lock, 0u); /* L:archive */
+    fdri_otf2_inside--;
+}
 
 struct fdri_otf2_archive *fdri_otf2_archive_of(const OTF2_Archive *real);
 /* The archive whose definitions this writes; if that is not known, the newest that is recorded. */

@@ -10,23 +10,24 @@
 
 /* ---- tables of what was defined; under the archive's lock ---- */
 
-static bool room(void **rows, uint32_t count, uint32_t *have, size_t bytes)
+static bool room(struct fdri_otf2_archive *a, void **rows, uint32_t count, uint32_t *have, size_t bytes)
 {
     if (count < *have) return true;
     uint32_t want = *have ? *have * 2 : 64;
-    void *more = realloc(*rows, want * bytes);
+    void *more = fdri_otf2_take(&a->memory, want * bytes);
     if (!more) return false;
+    if (count) memcpy(more, *rows, count * bytes);
     *rows = more;
     *have = want;
     return true;
 }
 
-static void keep_string(struct fdri_otf2_text *t, uint32_t ref, const char *text)
+static void keep_string(struct fdri_otf2_archive *a, uint32_t ref, const char *text)
 {
-    if (fdri_otf2_refs_get(&t->place, ref) || !room((void **)&t->text, t->count, &t->room, sizeof *t->text)) return;
-    char *copy = strdup(text);
-    if (copy && fdri_otf2_refs_set(&t->place, ref, t->count + 1)) t->text[t->count++] = copy;
-    else free(copy);
+    struct fdri_otf2_text *t = &a->strings;
+    if (fdri_otf2_refs_get(&t->place, ref) || !room(a, (void **)&t->text, t->count, &t->room, sizeof *t->text)) return;
+    char *copy = fdri_otf2_take(&a->memory, strlen(text) + 1);
+    if (copy && fdri_otf2_refs_set(&a->memory, &t->place, ref, t->count + 1)) t->text[t->count++] = strcpy(copy, text);
 }
 
 static const char *string(struct fdri_otf2_archive *a, uint32_t ref)
@@ -35,10 +36,11 @@ static const char *string(struct fdri_otf2_archive *a, uint32_t ref)
     return place ? a->strings.text[place - 1] : "";
 }
 
-static void keep_name(struct fdri_otf2_names *n, struct fdri_otf2_named row)
+static void keep_name(struct fdri_otf2_archive *a, struct fdri_otf2_names *n, struct fdri_otf2_named row)
 {
-    if (fdri_otf2_refs_get(&n->place, row.ref) || !room((void **)&n->row, n->count, &n->room, sizeof *n->row)) return;
-    if (fdri_otf2_refs_set(&n->place, row.ref, n->count + 1)) n->row[n->count++] = row;
+    if (fdri_otf2_refs_get(&n->place, row.ref) || !room(a, (void **)&n->row, n->count, &n->room, sizeof *n->row))
+        return;
+    if (fdri_otf2_refs_set(&a->memory, &n->place, row.ref, n->count + 1)) n->row[n->count++] = row;
 }
 
 /* The entry of a reference. NULL: there is none, or its name is not known. */
@@ -60,9 +62,9 @@ static void unnamed(const struct fdri_otf2_archive *a, char *text, size_t bytes,
     else snprintf(text, bytes, "%sOTF2 %s %u", archive, kind, ref);
 }
 
-static uint32_t taken(struct fdri_otf2_refs *r, uint32_t ref, uint32_t id)
+static uint32_t taken(struct fdri_otf2_archive *a, struct fdri_otf2_refs *r, uint32_t ref, uint32_t id)
 {
-    return id && fdri_otf2_refs_set(r, ref, id) ? id : 0;
+    return id && fdri_otf2_refs_set(&a->memory, r, ref, id) ? id : 0;
 }
 
 /* A region that only had a name for itself gets its own with fdr_region_rename. */
@@ -73,17 +75,17 @@ static fdr_region define_region(struct fdri_otf2_archive *a, OTF2_RegionRef ref)
     unnamed(a, text, sizeof text, "region", "", ref);
     fdr_region id = fdr_region_define(text, "", 0);
     if (id && n) fdr_region_rename(id, string(a, n->name), string(a, n->file), n->line);
-    return taken(&a->regions, ref, id);
+    return taken(a, &a->regions, ref, id);
 }
 
 fdr_region fdri_otf2_region_id(struct fdri_otf2_archive *a, OTF2_RegionRef ref)
 {
     fdr_region id = fdri_otf2_refs_get(&a->regions, ref);
     if (id) return id;
-    pthread_mutex_lock(&a->lock);
+    fdri_otf2_lock(&a->lock);
     id = fdri_otf2_refs_get(&a->regions, ref);
     if (!id) id = define_region(a, ref);
-    pthread_mutex_unlock(&a->lock);
+    fdri_otf2_unlock(&a->lock);
     return id;
 }
 
@@ -93,12 +95,12 @@ static uint32_t define_simple(struct fdri_otf2_archive *a, struct fdri_otf2_refs
     char text[400];
     uint32_t id = fdri_otf2_refs_get(r, ref);
     if (id) return id;
-    pthread_mutex_lock(&a->lock);
+    fdri_otf2_lock(&a->lock);
     id = fdri_otf2_refs_get(r, ref);
     const struct fdri_otf2_named *n = names ? named(a, names, ref) : NULL;
     unnamed(a, text, sizeof text, kind, n ? string(a, n->name) : "", ref);
-    if (!id) id = taken(r, ref, define(text));
-    pthread_mutex_unlock(&a->lock);
+    if (!id) id = taken(a, r, ref, define(text));
+    fdri_otf2_unlock(&a->lock);
     return id;
 }
 
@@ -165,16 +167,16 @@ struct fdri_otf2_metric *fdri_otf2_metric_id(struct fdri_otf2_archive *a, OTF2_M
     if (!count || count > FDRI_OTF2_FIELDS) return NULL;
     struct fdri_otf2_metric *m = find_metric(a, ref, count, type);
     if (m) return m;
-    pthread_mutex_lock(&a->lock);
+    fdri_otf2_lock(&a->lock);
     m = find_metric(a, ref, count, type);
-    struct fdri_otf2_metric *made = m ? NULL : calloc(1, sizeof *made);
+    struct fdri_otf2_metric *made = m ? NULL : fdri_otf2_take(&a->memory, sizeof *made);
     if (made) {
         *made = (struct fdri_otf2_metric){.next = a->metrics, .ref = ref, .count = count};
         memcpy(made->type, type, count * sizeof *type);
         made->id = define_metric(a, made);
         fdri_atomic_store_release(&a->metrics, made); /* R:refs */
     }
-    pthread_mutex_unlock(&a->lock);
+    fdri_otf2_unlock(&a->lock);
     return m ? m : made;
 }
 
@@ -183,15 +185,15 @@ struct fdri_otf2_metric *fdri_otf2_metric_id(struct fdri_otf2_archive *a, OTF2_M
 static struct fdri_otf2_archive *locked(const OTF2_GlobalDefWriter *writer)
 {
     struct fdri_otf2_archive *a = fdri_otf2_archive_of_definitions(writer);
-    if (a) pthread_mutex_lock(&a->lock);
+    if (a) fdri_otf2_lock(&a->lock);
     return a;
 }
 
 OTF2_ErrorCode OTF2_GlobalDefWriter_WriteString(OTF2_GlobalDefWriter *writer, OTF2_StringRef self, const char *text)
 {
     struct fdri_otf2_archive *a = locked(writer);
-    if (a) keep_string(&a->strings, self, text);
-    if (a) pthread_mutex_unlock(&a->lock);
+    if (a) keep_string(a, self, text);
+    if (a) fdri_otf2_unlock(&a->lock);
     return FDRI_OTF2_REAL(OTF2_GlobalDefWriter_WriteString)(writer, self, text);
 }
 
@@ -202,10 +204,10 @@ OTF2_ErrorCode OTF2_GlobalDefWriter_WriteRegion(OTF2_GlobalDefWriter *writer, OT
 {
     struct fdri_otf2_archive *a = locked(writer);
     if (a) {
-        keep_name(&a->region_names, (struct fdri_otf2_named){self, name, file, from});
+        keep_name(a, &a->region_names, (struct fdri_otf2_named){self, name, file, from});
         fdr_region id = fdri_otf2_refs_get(&a->regions, self);
         if (id && named(a, &a->region_names, self)) fdr_region_rename(id, string(a, name), string(a, file), from);
-        pthread_mutex_unlock(&a->lock);
+        fdri_otf2_unlock(&a->lock);
     }
     return FDRI_OTF2_REAL(OTF2_GlobalDefWriter_WriteRegion)(writer, self, name, canonical, description, role, paradigm,
                                                             flags, file, from, to);
@@ -217,8 +219,8 @@ OTF2_ErrorCode OTF2_GlobalDefWriter_WriteMetricMember(OTF2_GlobalDefWriter *writ
                                                       OTF2_Base base, int64_t exponent, OTF2_StringRef unit)
 {
     struct fdri_otf2_archive *a = locked(writer);
-    if (a) keep_name(&a->member_names, (struct fdri_otf2_named){self, name, unit, 0});
-    if (a) pthread_mutex_unlock(&a->lock);
+    if (a) keep_name(a, &a->member_names, (struct fdri_otf2_named){self, name, unit, 0});
+    if (a) fdri_otf2_unlock(&a->lock);
     return FDRI_OTF2_REAL(OTF2_GlobalDefWriter_WriteMetricMember)(writer, self, name, description, type, mode, value,
                                                                   base, exponent, unit);
 }
@@ -236,9 +238,9 @@ OTF2_ErrorCode OTF2_GlobalDefWriter_WriteMetricClass(OTF2_GlobalDefWriter *write
                                                      OTF2_MetricOccurrence occurrence, OTF2_RecorderKind kind)
 {
     struct fdri_otf2_archive *a = locked(writer);
-    if (a && count) keep_name(&a->class_members, (struct fdri_otf2_named){self, member[0], 0, 0});
+    if (a && count) keep_name(a, &a->class_members, (struct fdri_otf2_named){self, member[0], 0, 0});
     if (a) name_metrics(a, self);
-    if (a) pthread_mutex_unlock(&a->lock);
+    if (a) fdri_otf2_unlock(&a->lock);
     return FDRI_OTF2_REAL(OTF2_GlobalDefWriter_WriteMetricClass)(writer, self, count, member, occurrence, kind);
 }
 
@@ -247,11 +249,11 @@ OTF2_ErrorCode OTF2_GlobalDefWriter_WriteParameter(OTF2_GlobalDefWriter *writer,
 {
     struct fdri_otf2_archive *a = locked(writer);
     if (a) {
-        keep_name(&a->parameter_names, (struct fdri_otf2_named){self, name, 0, 0});
+        keep_name(a, &a->parameter_names, (struct fdri_otf2_named){self, name, 0, 0});
         struct fdri_otf2_refs *r = type == OTF2_PARAMETER_TYPE_INT64 ? &a->signed_ : &a->unsigned_;
         uint32_t id = fdri_otf2_refs_get(r, self);
         if (id && named(a, &a->parameter_names, self)) fdr_marker_rename(id, string(a, name));
-        pthread_mutex_unlock(&a->lock);
+        fdri_otf2_unlock(&a->lock);
     }
     return FDRI_OTF2_REAL(OTF2_GlobalDefWriter_WriteParameter)(writer, self, name, type);
 }
@@ -261,8 +263,8 @@ OTF2_ErrorCode OTF2_GlobalDefWriter_WriteIoHandle(OTF2_GlobalDefWriter *writer, 
                                                   OTF2_IoHandleFlag flags, OTF2_CommRef comm, OTF2_IoHandleRef parent)
 {
     struct fdri_otf2_archive *a = locked(writer);
-    if (a) keep_name(&a->handle_names, (struct fdri_otf2_named){self, name, 0, 0});
-    if (a) pthread_mutex_unlock(&a->lock);
+    if (a) keep_name(a, &a->handle_names, (struct fdri_otf2_named){self, name, 0, 0});
+    if (a) fdri_otf2_unlock(&a->lock);
     return FDRI_OTF2_REAL(OTF2_GlobalDefWriter_WriteIoHandle)(writer, self, name, file, paradigm, flags, comm, parent);
 }
 
@@ -273,7 +275,7 @@ OTF2_ErrorCode OTF2_DefWriter_WriteMappingTable(OTF2_DefWriter *writer, OTF2_Map
     struct fdri_otf2_archive *a = locked(NULL);
     if (a && (type == OTF2_MAPPING_REGION || type == OTF2_MAPPING_METRIC || type == OTF2_MAPPING_PARAMETER))
         a->mapped = true;
-    if (a) pthread_mutex_unlock(&a->lock);
+    if (a) fdri_otf2_unlock(&a->lock);
     return FDRI_OTF2_REAL(OTF2_DefWriter_WriteMappingTable)(writer, type, map);
 }
 
@@ -285,6 +287,6 @@ OTF2_ErrorCode OTF2_GlobalDefWriter_WriteLocation(OTF2_GlobalDefWriter *writer, 
     struct fdri_otf2_archive *a = locked(writer);
     for (struct fdri_otf2_writer *w = a && a->written_back ? a->writers : NULL; w; w = w->next)
         if (w->location == self && w->events_there != w->events) events = w->events_there;
-    if (a) pthread_mutex_unlock(&a->lock);
+    if (a) fdri_otf2_unlock(&a->lock);
     return FDRI_OTF2_REAL(OTF2_GlobalDefWriter_WriteLocation)(writer, self, name, type, events, group);
 }

@@ -7,23 +7,40 @@
 #include "base/atomic.h"
 
 enum { PAGE = 4096 };
+struct fdri_otf2_refs_part {
+    uint32_t *page[PAGE];
+};
+#define PART_OF(ref) ((ref) / PAGE / PAGE)
+#define PAGE_OF(ref) ((ref) / PAGE % PAGE)
 
 uint32_t fdri_otf2_refs_get(struct fdri_otf2_refs *r, uint32_t ref)
 {
-    if (ref / PAGE >= FDRI_OTF2_PAGES) return 0;
-    uint32_t *page = fdri_atomic_load_acquire(&r->page[ref / PAGE]); /* A:refs */
-    return page ? fdri_atomic_load_acquire(&page[ref % PAGE]) : 0;   /* A:refs */
+    struct fdri_otf2_refs_part *part = fdri_atomic_load_acquire(&r->part[PART_OF(ref)]); /* A:refs */
+    uint32_t *page = part ? fdri_atomic_load_acquire(&part->page[PAGE_OF(ref)]) : NULL;  /* A:refs */
+    return page ? fdri_atomic_load_acquire(&page[ref % PAGE]) : 0;                       /* A:refs */
 }
 
-bool fdri_otf2_refs_set(struct fdri_otf2_refs *r, uint32_t ref, uint32_t id)
+static uint32_t *page_of(struct fdri_otf2_memory *m, struct fdri_otf2_refs *r, uint32_t ref)
 {
-    if (ref / PAGE >= FDRI_OTF2_PAGES) return false;
-    uint32_t *page = fdri_atomic_load_relaxed(&r->page[ref / PAGE]);
-    if (!page) {
-        page = calloc(PAGE, sizeof *page);
-        if (!page) return false;
-        fdri_atomic_store_release(&r->page[ref / PAGE], page); /* R:refs */
+    struct fdri_otf2_refs_part *part = fdri_atomic_load_relaxed(&r->part[PART_OF(ref)]);
+    if (!part) {
+        part = fdri_otf2_take(m, sizeof *part);
+        if (!part) return NULL;
+        fdri_atomic_store_release(&r->part[PART_OF(ref)], part); /* R:refs */
     }
+    uint32_t *page = fdri_atomic_load_relaxed(&part->page[PAGE_OF(ref)]);
+    if (!page) {
+        page = fdri_otf2_take(m, PAGE * sizeof *page);
+        if (!page) return NULL;
+        fdri_atomic_store_release(&part->page[PAGE_OF(ref)], page); /* R:refs */
+    }
+    return page;
+}
+
+bool fdri_otf2_refs_set(struct fdri_otf2_memory *m, struct fdri_otf2_refs *r, uint32_t ref, uint32_t id)
+{
+    uint32_t *page = ref == UINT32_MAX ? NULL : page_of(m, r, ref);
+    if (!page) return false;
     fdri_atomic_store_release(&page[ref % PAGE], id); /* R:refs */
     return true;
 }
@@ -31,9 +48,12 @@ bool fdri_otf2_refs_set(struct fdri_otf2_refs *r, uint32_t ref, uint32_t id)
 /* The first reference from `ref` on that has an id; UINT32_MAX: none has. */
 static uint32_t next(struct fdri_otf2_refs *r, uint32_t ref)
 {
-    for (; ref < PAGE * FDRI_OTF2_PAGES; ref++) {
-        if (!fdri_atomic_load_relaxed(&r->page[ref / PAGE])) ref |= PAGE - 1;
+    for (; ref < UINT32_MAX; ref++) {
+        struct fdri_otf2_refs_part *part = fdri_atomic_load_relaxed(&r->part[PART_OF(ref)]);
+        if (!part) ref |= PAGE * PAGE - 1;
+        else if (!fdri_atomic_load_relaxed(&part->page[PAGE_OF(ref)])) ref |= PAGE - 1;
         else if (fdri_otf2_refs_get(r, ref)) return ref;
+        if (ref == UINT32_MAX) break;
     }
     return UINT32_MAX;
 }
@@ -50,9 +70,4 @@ uint32_t *fdri_otf2_refs_inverse(struct fdri_otf2_refs *r, uint32_t *count)
         inverse[fdri_otf2_refs_get(r, ref)] = ref;
     *count = most + 1;
     return inverse;
-}
-
-void fdri_otf2_refs_free(struct fdri_otf2_refs *r)
-{
-    for (int i = 0; i < FDRI_OTF2_PAGES; i++) free(r->page[i]);
 }

@@ -206,15 +206,16 @@ static void io(struct back *b, const struct fdr_read_event *e)
                                                 [FDR_IO_SYNC] = OTF2_IO_OPERATION_MODE_FLUSH};
     bool begins = e->kind == FDR_IO_BEGIN, described = b->operation_ns == e->time_ns;
     uint32_t handle = ref_of(&b->handles, e->id);
+    uint64_t bytes = e->field_count > 1 ? e->field[1] : 0;
     OTF2_AttributeList *list = list_of(b, begins ? FDRI_OTF2_OperationBegin : FDRI_OTF2_OperationComplete, e->time_ns);
     b->operation_ns = UINT64_MAX;
     if (handle == NO_REF || !described) return; /* its matching id is not known */
     if (begins && e->field[0] <= FDR_IO_SYNC) {
         begun(b, AN_IO, b->matching);
-        WRITE(IoOperationBegin, list, e->time_ns, handle, mode[e->field[0]], (OTF2_IoOperationFlag)b->flags,
-              e->field[1], b->matching);
+        WRITE(IoOperationBegin, list, e->time_ns, handle, mode[e->field[0]], (OTF2_IoOperationFlag)b->flags, bytes,
+              b->matching);
     } else if (!begins && ends(b, AN_IO, b->matching, true)) {
-        WRITE(IoOperationComplete, list, e->time_ns, handle, e->field[1], b->matching);
+        WRITE(IoOperationComplete, list, e->time_ns, handle, bytes, b->matching);
     }
 }
 

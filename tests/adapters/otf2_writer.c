@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A program that writes an OTF2 archive with OTF2's own functions, for test_otf2_writer.py. The archive has all events,
  * attributes and metrics. One thread, or several, write several locations; definitions come at the end.
- *   otf2_writer DIRECTORY MODE [ROUNDS]     mode: every, threads, turns, handed, two, loops, killed */
+ *   otf2_writer DIRECTORY MODE [ROUNDS]     mode: every, threads, turns, handed, two, loops, killed, locks */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <otf2/OTF2_Pthread_Locks.h>
 #include <otf2/otf2.h>
 #include <pthread.h>
@@ -12,8 +14,26 @@
 
 static OTF2_Archive *archive;
 static unsigned long rounds = 10;
-enum { REGIONS = 5, LOCATIONS = 8 };
+enum { REGIONS = 5, LOCATIONS = 8, FAR = 715827882 };
+/* Instrumenters give each rank references of its own, as from a third of 2^31 on. */
+static uint32_t ref(uint32_t region) { return region == REGIONS - 1 ? FAR : region; }
 static uint64_t written[LOCATIONS], newest;
+
+/* In mode locks the program is an instrumenter that records locks, in its own thread. It cannot see whose they are. */
+static __thread OTF2_EvtWriter *of_locks;
+static __thread unsigned recording;
+
+int pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    static int (*real)(pthread_mutex_t *);
+    if (!real) real = (int (*)(pthread_mutex_t *))(uintptr_t)dlsym(RTLD_NEXT, "pthread_mutex_lock");
+    if (of_locks && !recording++) {
+        OTF2_EvtWriter_Enter(of_locks, NULL, newest, 0);
+        OTF2_EvtWriter_Leave(of_locks, NULL, newest, 0);
+    }
+    if (of_locks) recording--;
+    return real(mutex);
+}
 
 static OTF2_FlushType before_flush(void *data, OTF2_FileType type, OTF2_LocationRef location, void *caller, bool final)
 {
@@ -108,6 +128,9 @@ static void io(OTF2_EvtWriter *w, OTF2_AttributeList *list, uint64_t *t, uint64_
     attributes(list, n + 1);
     OTF2_EvtWriter_IoOperationComplete(w, list, ++*t, 0, 500, 3 * n);
     OTF2_EvtWriter_IoOperationCancelled(w, NULL, ++*t, 0, 3 * n + 1);
+    OTF2_EvtWriter_IoOperationBegin(w, NULL, ++*t, 0, OTF2_IO_OPERATION_MODE_READ, OTF2_IO_OPERATION_FLAG_NONE, 0,
+                                    3 * n + 2);
+    OTF2_EvtWriter_IoOperationComplete(w, NULL, ++*t, 0, 0, 3 * n + 2); /* the end of the file */
     OTF2_EvtWriter_IoAcquireLock(w, NULL, ++*t, 0, OTF2_LOCK_EXCLUSIVE);
     OTF2_EvtWriter_IoTryLock(w, NULL, ++*t, 0, OTF2_LOCK_SHARED);
     OTF2_EvtWriter_IoReleaseLock(w, NULL, ++*t, 0, OTF2_LOCK_EXCLUSIVE);
@@ -144,11 +167,11 @@ static uint64_t every(OTF2_EvtWriter *w, uint64_t t)
         OTF2_EvtWriter_Leave(w, NULL, t, 1 + n % 3);
         messages(w, &t, (uint32_t)n);
         rma(w, &t, n * 10);
-        OTF2_EvtWriter_Enter(w, NULL, ++t, 4);
+        OTF2_EvtWriter_Enter(w, NULL, ++t, ref(4));
         threads_and_tasks(w, &t, (uint32_t)n);
         io(w, list, &t, n);
         metrics(w, &t, n);
-        OTF2_EvtWriter_Leave(w, NULL, t, 4);
+        OTF2_EvtWriter_Leave(w, NULL, t, ref(4));
         attributes(list, n + 2);
         OTF2_EvtWriter_Leave(w, list, ++t, 0);
     }
@@ -163,9 +186,9 @@ static uint64_t loops(OTF2_EvtWriter *w, uint64_t t)
 {
     for (unsigned long n = 0; n < rounds; n++) {
         OTF2_EvtWriter_Enter(w, NULL, t += 10, 0);
-        for (uint32_t d = 1; d < REGIONS; d++) OTF2_EvtWriter_Enter(w, NULL, t += 1 + n * 7 % 13, d);
+        for (uint32_t d = 1; d < REGIONS; d++) OTF2_EvtWriter_Enter(w, NULL, t += 1 + n * 7 % 13, ref(d));
         messages(w, &t, (uint32_t)n);
-        for (uint32_t d = REGIONS; d-- > 1;) OTF2_EvtWriter_Leave(w, NULL, t += 1 + n * 5 % 11, d);
+        for (uint32_t d = REGIONS; d-- > 1;) OTF2_EvtWriter_Leave(w, NULL, t += 1 + n * 5 % 11, ref(d));
         OTF2_EvtWriter_Leave(w, NULL, t += 10, 0);
     }
     return t;
@@ -289,8 +312,8 @@ static void define_all(unsigned locations)
     for (uint32_t i = 0; i < sizeof text / sizeof *text; i++)
         OTF2_GlobalDefWriter_WriteString(d, i, is_second && i == REGION ? "second region 0" : text[i]);
     for (uint32_t i = 0; i < REGIONS; i++)
-        OTF2_GlobalDefWriter_WriteRegion(d, i, REGION + i, REGION + i, 0, OTF2_REGION_ROLE_FUNCTION, OTF2_PARADIGM_USER,
-                                         OTF2_REGION_FLAG_NONE, FILE_, 10 + i, 0);
+        OTF2_GlobalDefWriter_WriteRegion(d, ref(i), REGION + i, REGION + i, 0, OTF2_REGION_ROLE_FUNCTION,
+                                         OTF2_PARADIGM_USER, OTF2_REGION_FLAG_NONE, FILE_, 10 + i, 0);
     OTF2_GlobalDefWriter_WriteSystemTreeNode(d, 0, MACHINE, MACHINE, OTF2_UNDEFINED_SYSTEM_TREE_NODE);
     OTF2_GlobalDefWriter_WriteLocationGroup(d, 0, PROCESS, OTF2_LOCATION_GROUP_TYPE_PROCESS, 0,
                                             OTF2_UNDEFINED_LOCATION_GROUP);
@@ -361,7 +384,10 @@ int main(int count, char **argument)
     else if (!strcmp(mode, "handed")) handed();
     else {
         OTF2_EvtWriter *w = OTF2_Archive_GetEvtWriter(archive, 0);
-        close_writer(w, 0, !strcmp(mode, "loops") ? loops(w, 0) : every(w, 0));
+        if (!strcmp(mode, "locks")) of_locks = w;
+        uint64_t t = !strcmp(mode, "loops") ? loops(w, 0) : every(w, 0);
+        of_locks = NULL; /* the locks that follow are the program's, and OTF2's */
+        close_writer(w, 0, t);
     }
     return close_archive(!strcmp(mode, "threads") || !strcmp(mode, "turns") ? LOCATIONS : 1);
 }

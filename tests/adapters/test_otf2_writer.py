@@ -33,7 +33,7 @@ def compiled(work, name, *libraries):
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "otf2"], capture_output=True, text=True, check=False)
     otf2 = flags.stdout.split() or ["-lopen-trace-format2"]
     subprocess.run(["cc", "-O1", "-w", f"{SOURCE}/tests/adapters/otf2_writer.c", "-o", f"{work}/{name}", *libraries, *otf2,
-                    "-lpthread"], check=True)
+                    "-lpthread", "-ldl"], check=True)
     return f"{work}/{name}"
 
 
@@ -47,7 +47,8 @@ def run(work, program, archive, *arguments, preload=True, **settings):
 
 def shown(work, archive, *options):
     done = subprocess.run(["otf2-print", *options, f"{work}/{archive}/traces.otf2"], capture_output=True, text=True, check=False)
-    expect(f"{archive}: otf2-print {' '.join(options)}", done.returncode == 0 and not done.stderr, done.stderr[:300])
+    said = [line for line in done.stderr.splitlines() if "out of order Region definition" not in line]  # 715827882, as written
+    expect(f"{archive}: otf2-print {' '.join(options)}", done.returncode == 0 and not said, said[:3])
     return done.stdout.splitlines()
 
 
@@ -112,6 +113,14 @@ def two_at_a_time(work, program):
     expect("two: names of the recording", (calls["region 0"], calls["second region 0"]) == (30, 40), calls)
 
 
+def locks(work, own, program):
+    """An instrumenter that records locks sees those of fdr, too: these are left out, and nobody waits for ever."""
+    done = run(work, program, "locks", "locks", FDR_OTF2_ARCHIVE="1")
+    left_out = re.fullmatch(r"fdr: (\d+) events of OTF2 are left out: they came out of fdr's own calls, as for locks\n", done.stderr)
+    expect("locks: runs, and says what is left out", done.returncode == 0 and left_out and int(left_out[1]) > 1, done.stderr)
+    expect("locks: the events of the program", shown(work, "locks") == own["every", ()])
+
+
 def recorded(work, program):
     """The recording itself: names that came at the end; the whole run after SIGKILL."""
     done = run(work, program, "none", "every", FDR_FINALIZE="snapshot", FDR_DIR=work)
@@ -130,7 +139,7 @@ def recorded(work, program):
     killed = [line.split("\t") for line in dump.splitlines()[1:]]
     same = [[r[:5], r[6]] for r in killed] == [[r[:5], r[6].removesuffix(" unit=bytes")] for r in rows]
     expect(f"killed: {len(killed)} events, those of the whole run", done.returncode == -9 and same and len(killed) > 500)
-    expect("killed: regions have their numbers", ("enter", "OTF2 region 4") in {(r[2], r[5]) for r in killed})
+    expect("killed: regions have their numbers", ("enter", "OTF2 region 715827882") in {(r[2], r[5]) for r in killed})
 
 
 def main():
@@ -146,6 +155,7 @@ def main():
         whole(work, own, program, "switched-off", True, "threads", FDR_ENABLE="0")
         linked = compiled(work, "linked", f"-L{BUILD}/lib", f"-Wl,-rpath,{BUILD}/lib", "-Wl,--no-as-needed", "-lfdr-otf2")
         whole(work, own, linked, "linked", False, "turns", FDR_OTF2_ARCHIVE="1", FDR_ARENA="anonymous")
+        locks(work, own, program)
         given_back(work, program)
         two_at_a_time(work, program)
         recorded(work, program)
