@@ -125,8 +125,7 @@ static bool over_in_time(void)
  * as EZTrace, start a recording before they know the real one. */
 static void join_soon(pthread_t thread)
 {
-    struct timespec moment = {0, 20000};
-    while (pthread_tryjoin_np(thread, NULL) == EBUSY) nanosleep(&moment, NULL);
+    while (pthread_tryjoin_np(thread, NULL) == EBUSY) fdri_system_sleep(20000); /* no cancellation point */
 }
 
 /* Collapsing fragmented memory may take many seconds for one page on a busy machine: the kernel waits until each
