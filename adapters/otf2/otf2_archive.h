@@ -101,8 +101,8 @@ struct fdri_otf2_writer {
     uint32_t begun; /* so many operations */
 };
 
-/* Above 0 while the thread is inside of fdr. An instrumenter that records locks sees those of fdr, too: events that it
- * writes meanwhile are none of the program's, and would wait for the lock that fdr holds. */
+/* Above 0 while the thread is inside of fdr. An instrumenter that records locks sees those of fdr, too. The events that
+ * it then writes are not the program's, and would wait for the lock that fdr holds. */
 extern __thread uint32_t fdri_otf2_inside;
 
 /* A lock of few steps. Not pthread_mutex_lock, which such instrumenters record. */

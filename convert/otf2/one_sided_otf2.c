@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* One-sided communication: user events fdr.rma as windows, operations and their completion. A synchronization completes
- * the operations before it: at their origin, or at the target, too. Each window numbers these. If one is missing, which
- * was given back or came from another thread, nobody knows when the operations before it were complete, or which lock
- * an unlock ends. */
+ * the operations before it: at their origin, or at the target, too. Each window numbers its synchronizations.
+ * One may be missing, because it was given back or came from another thread. Then it is not known when the operations
+ * before it were complete, or which lock an unlock ends. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

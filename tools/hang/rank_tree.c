@@ -100,8 +100,8 @@ static bool add_frame(struct rank_path *p, const struct fdr_crash_frame *r)
     return add_step(p, (struct step){.name = own, .native = true, .own = true});
 }
 
-/* The frames inside of the innermost region: if all open regions are functions of the stack, in this order, those
- * inside of the innermost one's; else all. */
+/* The number of frames inside of the innermost region. Known if all open regions are functions of the stack, in this
+ * order; else all frames count. */
 static size_t frames_inside(const struct rank_path *p, const struct fdr_crash_frame *r, size_t sure)
 {
     size_t region = p->steps, inside = sure;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranks stand outside of MPI for ever, but for the last one, which waits for them: even ones in a sleep, odd ones in a
- * read. With the argument "apart" each stands in regions of its own. */
+/* Ranks stand outside of MPI for ever: even ones in a sleep, odd ones in a read. The last rank waits for them in MPI.
+ * With the argument "apart" each stands in regions of its own. */
 #include <fdr/fdr.h>
 #include <mpi.h>
 #include <stdio.h>
