@@ -311,6 +311,8 @@ static void print_location_notes(const struct fdr_location_info *l)
     print_location_count(l->hists_dropped, "regions without histogram: no room");
     print_location_count(l->rows_folded, "calls accounted in [rest]: no room for a row of their region");
     print_location_count(l->points_without_row, "events without duration in no total: no room for a row of their kind");
+    if (l->traffic_lost)
+        printf("    note    messages or collectives of some regions are in no region's total: no room\n");
 }
 
 static void print_location(const struct fdr_file *file, const struct fdr_location_info *l)

@@ -82,6 +82,7 @@ static void location_counters(json_t *o, const struct fdr_location_info *l)
     set_u64(o, "hists_dropped", l->hists_dropped);
     set_u64(o, "rows_folded", l->rows_folded);
     set_u64(o, "points_without_row", l->points_without_row);
+    json_object_set_new(o, "traffic_lost", json_boolean(l->traffic_lost));
     set_u64(o, "levels_refused", l->levels_refused);
     set_u64(o, "levels_refused_from", l->levels_refused_from);
     set(o, "totals_lost", json_boolean(l->totals_lost));

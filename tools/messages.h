@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fdr messages: messages matched across recordings by ordinals. messages_load.c reads the files, messages_match.c finds
- * the pairs, messages_print.c shows the result. */
+ * the pairs, messages_print.c and messages_regions.c show the result. */
 #ifndef FDRI_TOOLS_MESSAGES_H
 #define FDRI_TOOLS_MESSAGES_H
 
@@ -30,6 +30,17 @@ struct counted {
 struct collective {
     uint64_t comm, begun, ended, sent, received;
     uint32_t operation;
+};
+
+/* Messages and collectives of a region of one rank, exact. */
+#define NO_REGION messages_no_region /* as `name`: outside of all regions */
+extern const char messages_no_region[];
+struct region_sum {
+    uint32_t rank; /* UINT32_MAX: not known */
+    const char *name;
+    bool caller; /* of the calls that the region made; else of itself */
+    bool saturated;
+    struct fdr_traffic sum;
 };
 
 struct job_comm {
@@ -65,6 +76,10 @@ struct job {
     size_t collectives, collectives_room;
     struct job_comm *comm;
     size_t comms, comms_room;
+    struct region_sum *region;
+    size_t regions, regions_room;
+    struct fdr_traffic recorded; /* numbers of all that were recorded, whatever their region */
+    bool traffic_lost;           /* some file had no room for the row of a region */
     uint64_t state[END_STATES]; /* messages of each; a matched pair counts once */
     bool opened;                /* messages_free closes the files */
 };
@@ -83,6 +98,17 @@ void messages_free(struct job *job);
 int compare_envelopes(uint32_t from, uint32_t to, int32_t tag, uint64_t comm, const struct message_end *e);
 const struct counted *count_of(const struct job *job, const struct message_end *envelope, bool is_send);
 const struct job_comm *comm_of(const struct job *job, uint64_t identity);
+/* UINT32_MAX: not known. */
+uint32_t rank_of_location(const struct job_file *jf, uint32_t location);
+
+/* ---- messages_regions.c ---- */
+void add_traffic(struct fdr_traffic *to, const struct fdr_traffic *more);
+bool print_regions(const struct job *job, bool all); /* false: out of memory */
+/* Sets the seven numbers. */
+void set_traffic(json_t *o, const struct fdr_traffic *t);
+json_t *regions_json(const struct job *job);
+json_t *missing_json(const struct job *job);
+json_t *epoch_traffic_json(const struct job *job);
 bool has_rank(const struct job *job, uint32_t rank, uint32_t *file);
 
 #endif

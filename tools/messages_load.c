@@ -190,6 +190,52 @@ static bool take_events(struct job *job, uint32_t f)
     return good;
 }
 
+/* ---- regions ---- */
+
+const char messages_no_region[] = "[no region]";
+
+uint32_t rank_of_location(const struct job_file *jf, uint32_t location)
+{
+    int rank = jf->rank >= 0 ? jf->rank : rank_in_name(location_name(jf->file, location));
+    return rank < 0 ? UINT32_MAX : (uint32_t)rank;
+}
+
+static struct region_sum *region_of(struct job *job, const struct region_sum *row)
+{
+    for (size_t i = job->regions; i-- > 0;) {
+        struct region_sum *r = &job->region[i];
+        if (r->rank == row->rank && r->caller == row->caller && !strcmp(r->name, row->name)) return r;
+    }
+    if (!grow(&job->region, job->regions, &job->regions_room, sizeof *job->region)) return NULL;
+    job->region[job->regions] = *row;
+    return &job->region[job->regions++];
+}
+
+static bool take_regions(struct job *job, const struct job_file *jf)
+{
+    const struct fdr_traffic_total *t;
+    for (size_t i = 0, n = fdr_traffic(jf->file, &t); i < n; i++) {
+        const struct region_sum row = {.rank = rank_of_location(jf, t[i].location),
+                                       .name = t[i].region == UINT32_MAX ? NO_REGION
+                                                                         : region_name(jf->file, t[i].region),
+                                       .caller = t[i].caller};
+        struct region_sum *r = region_of(job, &row);
+        if (!r) return false;
+        add_traffic(&r->sum, &t[i].sum);
+        r->saturated |= t[i].saturated;
+    }
+    const struct fdr_total *all;
+    for (size_t i = 0, n = fdr_totals(jf->file, &all); i < n; i++) {
+        bool message = all[i].class_ == FDR_IN_MESSAGE;
+        if (message && all[i].id == 1) job->recorded.sends += all[i].calls;
+        if (message && all[i].id == 2) job->recorded.receives += all[i].calls;
+        if (all[i].class_ == FDR_IN_COLLECTIVE) job->recorded.collectives += all[i].calls;
+    }
+    for (size_t i = 0; i < fdr_location_count(jf->file); i++)
+        job->traffic_lost |= fdr_location_info(jf->file, i)->traffic_lost;
+    return true;
+}
+
 /* ---- counters ---- */
 
 static bool take_row(struct job *job, uint32_t f, const struct fdr_tally_row *row)
@@ -262,7 +308,8 @@ bool messages_add(struct job *job, const char *path, struct fdr_file *file)
     job->file = wider;
     job->file[f] = (struct job_file){.path = path, .file = file};
     look_at_ledger(&job->file[f]);
-    return take_ranks(job, f) && take_counters(job, f) && take_events(job, f);
+    return take_ranks(job, f) && take_counters(job, f) && take_events(job, f) &&
+           take_regions(job, &job->file[f]);
 }
 
 bool messages_load(struct job *job, const char *const *paths, size_t count, int *status)
@@ -289,4 +336,5 @@ void messages_free(struct job *job)
     free(job->begun);
     free(job->collective);
     free(job->comm);
+    free(job->region);
 }

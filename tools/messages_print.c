@@ -187,6 +187,9 @@ static int print_object(const struct job *job, const struct channel *c, size_t c
     json_object_set_new(o, "channels", channels_json(job, c, count));
     json_object_set_new(o, "collectives", collectives_json(job));
     json_object_set_new(o, "communicators", communicators_json(job));
+    json_object_set_new(o, "regions", regions_json(job));
+    json_object_set_new(o, "in_no_region", missing_json(job));
+    json_object_set_new(o, "epochs", epoch_traffic_json(job));
     if (pairs) json_object_set_new(o, "pairs", pairs_json(job));
     return print_json(o);
 }
@@ -268,7 +271,7 @@ static void print_pairs(const struct job *job)
 
 bool messages_none(const struct job *job)
 {
-    return !job->ends && !job->counts && !job->collectives && !job->comms_begun;
+    return !job->ends && !job->counts && !job->collectives && !job->comms_begun && !job->regions;
 }
 
 int messages_print(const struct job *job, bool json, bool pairs, bool all)
@@ -288,8 +291,10 @@ int messages_print(const struct job *job, bool json, bool pairs, bool all)
         print_counts(job);
         print_channels(job, c, count, all);
         print_collectives(job);
+        bool good = print_regions(job, all);
         if (pairs) print_pairs(job);
-        status = finish_output();
+        status = good ? finish_output() : COULD_NOT;
+        if (!good) complain("out of memory");
     }
     free(c);
     free(copy);

@@ -164,6 +164,40 @@ static void epoch_line(const struct fdr_file *file, const struct fdr_epoch_info 
     out_text(" events kept\n");
 }
 
+static void out_counted(const char *before, uint64_t count, const char *what, uint64_t bytes, const char *after)
+{
+    char text[HUMAN_BYTES];
+    out_text(before);
+    out_text(human_count(text, count));
+    out_text(what);
+    out_text(human_bytes(text, bytes));
+    out_text(after);
+}
+
+static bool has_messages(const struct fdr_file *file, uint32_t location)
+{
+    const struct fdr_total *t;
+    for (size_t i = 0, n = fdr_totals(file, &t); i < n; i++)
+        if (t[i].location == location && (t[i].class_ == FDR_IN_MESSAGE || t[i].class_ == FDR_IN_COLLECTIVE))
+            return true;
+    return false;
+}
+
+/* Messages and collectives, if there were any. */
+static void traffic_line(const struct fdr_file *file, const struct fdr_epoch_info *e)
+{
+    const struct fdr_traffic *t = &e->traffic;
+    if (!e->traffic_known && has_messages(file, e->location))
+        out_text("  messages and collectives: not known (no room, a thread that went on, or an older recording)\n");
+    if (!e->traffic_known || !(t->sends | t->receives | t->collectives)) return;
+    out_counted("  ", t->sends, " messages sent (", t->bytes_sent, "), ");
+    out_counted("", t->receives, " received (", t->bytes_received, "), ");
+    out_counted("", t->collectives, " collectives (", t->collectives_sent, " sent, ");
+    char text[HUMAN_BYTES];
+    out_text(human_bytes(text, t->collectives_received));
+    out_text(" received)\n");
+}
+
 static void total_line(const struct fdr_file *file, const struct fdr_epoch_total *t, uint64_t all, bool some)
 {
     char text[HUMAN_BYTES];
@@ -186,12 +220,28 @@ static void epoch_text(const struct stats_arguments *a, const struct fdr_file *f
 {
     size_t most = limited(a, count);
     epoch_line(file, e);
+    traffic_line(file, e);
     if (count) out_text("   exclusive    share    inclusive           calls         mean  region\n");
     for (size_t i = 0; i < most; i++) total_line(file, &rows[i], e->exclusive_ns, a->selection.region_count > 0);
     more_rows(count, most);
 }
 
 /* ---- JSON ---- */
+
+static void traffic_json(const struct fdr_epoch_info *e)
+{
+    const struct fdr_traffic *t = &e->traffic;
+    out_text(e->traffic_known ? ", \"messages\": {\"sends\": " : ", \"messages\": null");
+    if (!e->traffic_known) return;
+    out_u64(t->sends);
+    key_u64("bytes_sent", t->bytes_sent);
+    key_u64("receives", t->receives);
+    key_u64("bytes_received", t->bytes_received);
+    key_u64("collectives", t->collectives);
+    key_u64("collectives_sent", t->collectives_sent);
+    key_u64("collectives_received", t->collectives_received);
+    out_text("}");
+}
 
 static void epoch_json(const struct stats_arguments *a, const struct fdr_file *file, const struct fdr_select *s,
                        const struct fdr_epoch_info *e, const struct fdr_epoch_total *rows, size_t count)
@@ -212,6 +262,7 @@ static void epoch_json(const struct stats_arguments *a, const struct fdr_file *f
     key_u64("kept_events", e->kept_events);
     key_u64("location_untimed", besides); /* of the location, in no epoch */
     out_text(or_more ? ", \"untimed_at_least\": true" : ", \"untimed_at_least\": false");
+    traffic_json(e);
     out_text(", \"regions\": [");
     for (size_t i = 0; i < limited(a, count); i++) {
         const struct fdr_epoch_total *t = &rows[i];

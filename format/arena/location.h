@@ -32,7 +32,8 @@ enum fdri_arena_location_flags {
     FDRI_ARENA_LOCATION_ANEW = 16384,        /* recovered: some accounts were computed from the bins that were found */
     FDRI_ARENA_LOCATION_TOTALS_LOST = 32768, /* recovered: damaged rows of its totals are missing */
     FDRI_ARENA_LOCATION_PARTS_LOST = 65536,  /* recovered: the chain of partitions was broken, so some may be missing */
-    FDRI_ARENA_LOCATION_NAMED = 131072       /* the program gave the name; else it is the kernel's */
+    FDRI_ARENA_LOCATION_NAMED = 131072,      /* the program gave the name; else it is the kernel's */
+    FDRI_ARENA_LOCATION_TRAFFIC_LOST = 262144 /* messages or collectives are in no region's row: memory had no room */
 };
 /* Fields stand by concern; equations hold while the owner is in no operation. */
 struct fdri_arena_location {

@@ -48,6 +48,27 @@ static inline bool fdri_arena_row_of_calls(uint32_t key)
 {
     return key >> 24 == FDRI_ARENA_DEF_REGION || key == FDRI_ARENA_ROW_KEY_REST;
 }
+/* Rows of traffic: messages and collectives by region. `calls` counts them, `sum` has bytes; of collectives bytes sent,
+ * and `exclusive` bytes received. They have no least and greatest value and no histogram. Their ids are even and at
+ * least 2^23: readers that do not know them leave such rows out. */
+enum fdri_arena_traffic { FDRI_ARENA_TRAFFIC_SENDS, FDRI_ARENA_TRAFFIC_RECEIVES, FDRI_ARENA_TRAFFIC_COLLECTIVES };
+enum { FDRI_ARENA_TRAFFICS = 3 };
+/* The region under way when the event was recorded, or the one around that. */
+enum fdri_arena_traffic_of { FDRI_ARENA_TRAFFIC_OF_REGION, FDRI_ARENA_TRAFFIC_OF_CALLER };
+#define FDRI_ARENA_TRAFFIC_NO_REGION 0xfffffu /* outside of all regions */
+static inline uint32_t fdri_arena_traffic_key(enum fdri_arena_traffic_of of, enum fdri_arena_traffic what,
+                                              uint32_t region)
+{
+    uint32_t kind = of == FDRI_ARENA_TRAFFIC_OF_REGION ? FDRI_ARENA_DEF_COLLECTIVE : FDRI_ARENA_DEF_FILE;
+    return kind << 24 | 1u << 23 | (uint32_t)what << 21 | region << 1;
+}
+static inline bool fdri_arena_row_of_traffic(uint32_t key)
+{
+    uint32_t kind = key >> 24;
+    return (kind == FDRI_ARENA_DEF_COLLECTIVE || kind == FDRI_ARENA_DEF_FILE) && (key & (1u << 23 | 1)) == 1u << 23;
+}
+static inline uint32_t fdri_arena_traffic_region(uint32_t key) { return key >> 1 & FDRI_ARENA_TRAFFIC_NO_REGION; }
+static inline uint32_t fdri_arena_traffic_what(uint32_t key) { return key >> 21 & 3; }
 struct fdri_arena_rows_block {
     struct fdri_arena_meta_head head;
     uint8_t pad[48];

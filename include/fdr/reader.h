@@ -35,7 +35,7 @@
  *   Threads    Many threads may read one fdr_file, each with its own fdr_iter. Functions that compute something on
  *              first use do so under the file's lock. During fdr_file_close, fdr_file_symbolise and fdr_file_recover no
  *              other thread may use the file. While a thread reads the damage list, no other one may call a function
- *              that adds to it: fdr_file_verify, fdr_file_met, fdr_totals, fdr_reductions, fdr_epochs, fdr_governor,
+ *              that adds to it: fdr_file_verify, fdr_file_met, fdr_totals, fdr_traffic, fdr_reductions, fdr_epochs, fdr_governor,
  *              fdr_tallies.
  *   Signals    Not for signal handlers, except fdr_class_name, fdr_crash_register_name and fdr_reader_version.
  *   Progress   A function may block on the file's lock, on files and on symbol files. Each ends: its time is linear in
@@ -229,6 +229,7 @@ struct fdr_location_info {
     uint64_t clamped, unbalanced, stray_leaves, abandoned, hists_dropped;
     uint64_t rows_folded;        /* calls in the row [rest] */
     uint64_t points_without_row; /* points that are in no total, as there was no room for a row of their kind */
+    bool traffic_lost;           /* messages or collectives are in no row of fdr_traffic, as there was no room */
     bool pinned_given;           /* FDR_PIN: the thread ended, and fdr has given pinned records back */
     bool folding;                /* its accounts are just being merged into [ended]; only the sums of both are right */
     bool totals_lost; /* damage: the rows of its totals are exact, and some are missing; complete after fdr_totals */
@@ -485,6 +486,24 @@ struct fdr_total {
 };
 FDR_API size_t fdr_totals(const struct fdr_file *file, const struct fdr_total **rows);
 
+/* ---- messages and collectives of regions ---- */
+
+struct fdr_traffic {
+    uint64_t sends, bytes_sent, receives, bytes_received;
+    uint64_t collectives, collectives_sent, collectives_received; /* that ended; their bytes, of this process */
+};
+/* Exact sums for one region of one location, whatever was given back. A message counts for the region under way when it
+ * was recorded, as MPI_Send, and for the caller, the region around that one. So either kind of rows has each message
+ * once. If traffic_lost of the location is set, memory had no room for the rows of some regions. */
+struct fdr_traffic_total {
+    uint32_t location, region; /* UINT32_MAX: outside of all regions */
+    bool caller;               /* of the messages in calls that the region made; else in the region itself */
+    bool saturated;            /* a sum of bytes did not fit 64 bits and stands at its limit */
+    struct fdr_traffic sum;
+};
+/* Sorted by location; callers come last; then by region. */
+FDR_API size_t fdr_traffic(const struct fdr_file *file, const struct fdr_traffic_total **rows);
+
 /* ---- samples ---- */
 
 struct fdr_sample_path {
@@ -541,6 +560,8 @@ struct fdr_epoch_info {
     bool exact;               /* the sums below are those of all timed calls that ended in it, kept or not */
     uint64_t from_ns, to_ns;
     uint64_t calls, inclusive_ns, exclusive_ns;
+    bool traffic_known;         /* false: memory had no room, or the copy was made meanwhile, or by an older version */
+    struct fdr_traffic traffic; /* messages and collectives recorded in it, kept or not */
     uint64_t kept_events;       /* that ended in it: a call counts as two, an open one as none */
     uint64_t bytes;             /* of bins that ended in it */
     uint32_t deepest;           /* depth of the deepest call ever stored in the location */

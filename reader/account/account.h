@@ -7,7 +7,7 @@
  *   age_detail.c     epochs and their totals         reductions.c     the log of what was given back
  *   memory_balance.c how evenly memory is used       muted_regions.c  the governor: which, when, their cost
  *   tallies.c        counters of the process, by key mpi_state.c      what threads of MPI are in
- *   job_rows.c       the rows of joined files
+ *   job_rows.c       the rows of joined files        read_traffic.c   messages and collectives of regions
  *
  * Neighbours: file/ below, events/ for what decoding finds. */
 #ifndef FDRI_READER_ACCOUNT_ACCOUNT_H
@@ -69,6 +69,17 @@ enum fdr_verdict fdri_account_job_verdict(struct fdr_file *f, enum fdr_verdict (
 
 /* Is this line of the log used, and free of damage? */
 bool fdri_account_reduction_good(const struct fdr_file *f, const struct fdri_arena_reduction *r);
+
+/* Takes a row of messages or collectives of a region. */
+void fdri_account_traffic_row(struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_row *r);
+/* Sorts the rows so far. */
+void fdri_account_traffic_done(struct fdr_file *f);
+/* Adds the messages and collectives of an ended epoch. False: they are not known. */
+bool fdri_account_epoch_traffic(const struct fdr_file *f, const struct fdri_file_location *l,
+                                const struct fdri_arena_epoch *e, struct fdr_traffic *sum);
+/* Those of the location that are not in `before`. False: they are not known. After fdr_totals. */
+bool fdri_account_traffic_since(const struct fdr_file *f, const struct fdri_file_location *l,
+                                const struct fdr_traffic *before, struct fdr_traffic *sum);
 
 #define FDRI_ACCOUNT_ROW_NO_CLASS UINT32_MAX
 uint32_t fdri_account_row_class(uint32_t key); /* FDR_IN_*; NO_CLASS: a row that totals are not read from */

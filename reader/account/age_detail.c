@@ -194,6 +194,21 @@ static void set_totals(struct fdr_file *f, struct fdri_file_location *l, const s
     if (l->settled) fdri_file_damage(f, "location %u: the totals of epoch %u are damaged", l->id, index);
 }
 
+/* Messages and collectives of an epoch. `known` and `before` are of the epochs before it. */
+static void set_traffic(const struct fdr_file *f, const struct fdri_file_location *l, const struct fdri_arena_epoch *e,
+                        bool *known, struct fdr_traffic *before, struct fdr_epoch_info *out)
+{
+    if (out->current) {
+        out->traffic_known = *known && fdri_account_traffic_since(f, l, before, &out->traffic);
+    } else {
+        /* an operation that was broken off may have counted a message half */
+        out->traffic_known = !is_damaged(f, e, sizeof *e) && !l->raw.abandoned &&
+                             fdri_account_epoch_traffic(f, l, e, &out->traffic);
+        *known = *known && out->traffic_known && fdri_account_epoch_traffic(f, l, e, before);
+    }
+    if (!out->traffic_known) out->traffic = (struct fdr_traffic){0};
+}
+
 /* ---- events kept ---- */
 
 static uint32_t epoch_of(const struct fdri_arena_epochs *e, uint64_t tick)
@@ -287,6 +302,8 @@ static void collect_epochs(struct fdr_file *f, struct fdri_file_location *l)
     }
     size_t first = f->epoch_count;
     uint32_t count = fdri_account_epochs_shown(e);
+    bool known = true;
+    struct fdr_traffic before = {0};
     for (uint32_t i = 0; i < count; i++) {
         struct fdr_epoch_info *out = new_epoch(f);
         if (!out) return;
@@ -298,6 +315,7 @@ static void collect_epochs(struct fdr_file *f, struct fdri_file_location *l)
         out->from_ns = fdri_file_ns(&l->clock, e->epoch[i].from_tick);
         out->to_ns = fdri_file_ns(&l->clock, to > e->epoch[i].from_tick ? to : e->epoch[i].from_tick);
         set_totals(f, l, e, i, out);
+        set_traffic(f, l, &e->epoch[i], &known, &before, out);
     }
     for (size_t i = 0; i < l->part_count; i++)
         for (uint32_t b = 0; b < l->part[i].bin_count; b++)
@@ -314,6 +332,8 @@ static void collect_epochs(struct fdr_file *f, struct fdri_file_location *l)
 
 static void collect_once(struct fdr_file *f)
 {
+    const struct fdr_total *totals;
+    fdr_totals(f, &totals); /* what the current epoch has is the totals less the epochs before it */
     pthread_mutex_lock(&f->lock);
     if (!f->has_epochs && !fdri_account_job_epochs(f))
         for (size_t i = 0; i < f->location_count; i++) collect_epochs(f, &f->location[i]);

@@ -117,6 +117,7 @@ static void describe(const struct fdr_file *f, struct fdri_file_location *l)
     i->levels_refused_from = i->levels_refused ? fdri_account_without_level_from(l) : 0;
     i->totals_lost = fdri_account_rows_doubted(l);
     i->points_without_row = l->raw.points_without_row;
+    i->traffic_lost = l->raw.flags & FDRI_ARENA_LOCATION_TRAFFIC_LOST;
     for (size_t p = 0; p < l->part_count; p++) {
         describe_pinned(f, l, &l->part[p]);
         i->bins += l->part[p].bin_count;

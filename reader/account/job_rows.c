@@ -19,6 +19,14 @@ static void totals_of(struct fdr_file *f, const struct fdri_job_part *p)
         to->location = fdri_job_location(p, from[i].location);
         to->id = fdri_job_id_of_class(p, from[i].class_, from[i].id);
     }
+    const struct fdr_traffic_total *traffic;
+    for (size_t i = 0, n = fdr_traffic(p->file, &traffic); i < n; i++) {
+        struct fdr_traffic_total *to = NEXT_ROW(f, traffic);
+        if (!to) return;
+        *to = traffic[i];
+        to->location = fdri_job_location(p, traffic[i].location);
+        if (traffic[i].region != UINT32_MAX) to->region = fdri_job_id(p, FDR_REGION_DEFINITION, traffic[i].region);
+    }
     for (size_t i = 0; i < p->file->location_count; i++)
         f->location[p->first + i].info.totals_lost = p->file->location[i].info.totals_lost;
     f->info.totals_lost += p->file->info.totals_lost;

@@ -115,7 +115,9 @@ static bool from_table(struct fdr_file *f, struct fdri_file_location *l)
     if (!l->raw.rows_table_off) return true;
     if (!fdri_account_rows_begin(f, l, &f->total_slots, &t)) return false;
     while ((slot = fdri_account_rows_next(f, l, &t)) != FDRI_ACCOUNT_SLOT_END)
-        if (slot == FDRI_ACCOUNT_SLOT_ROW) add_row(f, l, t.row);
+        if (slot == FDRI_ACCOUNT_SLOT_ROW && fdri_arena_row_of_traffic(t.row->key))
+            fdri_account_traffic_row(f, l, t.row);
+        else if (slot == FDRI_ACCOUNT_SLOT_ROW) add_row(f, l, t.row);
     l->rows_lost |= t.lost;
     if (t.doubted) say_damaged(f, l);
     return true;
@@ -210,6 +212,7 @@ size_t fdr_totals(const struct fdr_file *file, const struct fdr_total **rows)
         for (size_t i = 0; i < f->location_count; i++) collect_totals(f, &f->location[i]);
         if (f->total_count) qsort(f->total, f->total_count, sizeof *f->total, by_place);
         drop_duplicates(f);
+        fdri_account_traffic_done(f);
     }
     f->has_totals = true;
     pthread_mutex_unlock(&f->lock);

@@ -76,21 +76,21 @@ struct fdr_file {
     size_t note_count, note_room;
 
     pthread_mutex_t lock; /* protects everything that is computed on first use */
-    bool has_epochs;
+    bool verified, has_ledger, has_totals, has_reductions, has_epochs, has_streams;
     struct fdr_epoch_info *epoch;
     size_t epoch_count, epoch_room;
     struct fdr_epoch_total *epoch_total;
     size_t epoch_total_count, epoch_total_room;
-    bool verified, has_ledger, has_totals, has_reductions;
     struct fdr_ledger_row *ledger;
     size_t ledger_count, ledger_room;
     struct fdr_total *total;
     size_t total_count, total_room;
+    struct fdr_traffic_total *traffic;
+    size_t traffic_count, traffic_room;
     uint64_t total_slots;     /* slots of totals tables that were read so far */
     uint64_t total_row_reads; /* reads of rows in blocks whose table is damaged, so far */
     struct fdr_sample_stream *stream;
     size_t stream_count, stream_room;
-    bool has_streams;
     struct fdri_symbol_places *places;
     struct fdr_reduction_info *reduction;
     size_t reduction_count, reduction_room;

@@ -203,6 +203,7 @@ void fdr_file_close(struct fdr_file *f)
     free(f->epoch);
     free(f->epoch_total);
     free(f->total);
+    free(f->traffic);
     free(f->reduction);
     free(f->governor);
     free(f->section);

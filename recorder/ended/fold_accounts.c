@@ -277,9 +277,10 @@ static void add_row(struct fdri_thread *into, struct fdri_thread *t, struct fdri
 static void fold_row(struct fdri_thread *into, struct fdri_thread *t, struct fdri_arena_row *r)
 {
     struct fdri_arena_row *w = fdri_totals_row(into, r->key);
+    bool traffic = fdri_arena_row_of_traffic(r->key);
     uint64_t *without = fdri_arena_row_of_calls(r->key) ? &into->loc->rows_folded : &into->loc->points_without_row;
     /* one was counted when no row was found */
-    if (w->key != r->key) set_logged(without, *without + r->calls + r->untimed - 1);
+    if (w->key != r->key && !traffic) set_logged(without, *without + r->calls + r->untimed - 1);
     add_row(into, t, w, r);
     commit_moves();
 }
@@ -325,6 +326,7 @@ static void fold_sums(struct fdri_thread *into, struct fdri_thread *t)
     move_logged(&w->rows_folded, &l->rows_folded);
     move_logged(&w->hists_dropped, &l->hists_dropped);
     move_logged(&w->points_without_row, &l->points_without_row);
+    if (l->flags & FDRI_ARENA_LOCATION_TRAFFIC_LOST) fdri_totals_traffic_lost(w);
     set_half(&w->abandoned, w->abandoned + l->abandoned);
     set_half(&l->abandoned, 0);
     set_half(&w->reduction_steps, fdri_bits_add_saturating(w->reduction_steps, l->reduction_steps));

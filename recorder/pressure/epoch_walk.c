@@ -122,6 +122,7 @@ static void walk_rows(struct fdri_thread *t, struct fdri_arena_epoch *epoch, uin
 void fdri_epoch_rows_cut(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t i)
 {
     e->epoch[i].rows_off = fdri_strategy_epoch_block(t, e);
+    fdri_strategy_epoch_traffic_cut(t, &e->epoch[i]);
     t->walk = (struct fdri_thread_walk){.block = e->base_first, .last_block = e->base_last};
     if (e->base_last) t->walk.last_row_end = ((struct fdri_arena_epoch_base *)fdri_thread_at(t, e->base_last))->count;
     if (e->tracked <= AT_ONCE || !begin_keeping(t, e)) {

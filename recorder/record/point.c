@@ -130,6 +130,16 @@ static void store(struct fdri_thread *t, const struct fdri_record_point *e, uint
     fdri_atomic_store_release(&bin->commit, fdri_codec_commit_word(p)); /* R:commit */
 }
 
+/* Messages, and collectives at their end, count for the regions in which they are. */
+static void count_traffic(struct fdri_thread *t, const struct fdri_record_point *e)
+{
+    if (e->class_ == FDRI_ARENA_CLASS_MESSAGE && e->id != FDRI_CODEC_RESOLVE)
+        fdri_totals_count_traffic(t, e->id == FDRI_CODEC_SEND ? FDRI_ARENA_TRAFFIC_SENDS : FDRI_ARENA_TRAFFIC_RECEIVES,
+                                  e->field[3], 0);
+    if (e->class_ == FDRI_ARENA_CLASS_COLLECTIVE && e->id & 1)
+        fdri_totals_count_traffic(t, FDRI_ARENA_TRAFFIC_COLLECTIVES, e->field[2], e->field[3]);
+}
+
 uint64_t fdri_record_present(const struct fdri_record_point *e, enum fdri_arena_value_type type, uint64_t value,
                              bool live, uint64_t time_ns)
 {
@@ -151,6 +161,7 @@ uint64_t fdri_record_present(const struct fdri_record_point *e, enum fdri_arena_
         if (points) store(t, e, tick, points, depth);
         if (fdri_classes_kind(e->class_, e->id)->totals != FDRI_CLASSES_NO_ROW)
             fdri_totals_count_point(t, key, type, value, e->began && e->began < tick ? tick - e->began : 0);
+        count_traffic(t, e);
         if (FDRI_UNLIKELY(fdri_atomic_load_relaxed(&fdri_watch_classes) >> e->class_ & 1))
             fdri_watch_point(t, key, type, value, e->field, e->count, tick);
         l->last_tick = tick;

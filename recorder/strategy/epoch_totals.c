@@ -24,7 +24,8 @@ enum { PARTLY = 1, INDEX = 128, ROWS_MOST = 128 };
 
 uint32_t fdri_strategy_epoch_room(const struct fdri_arena_epoch_rows *b)
 {
-    return (uint32_t)((b->head.bytes - sizeof *b) / sizeof b->row[0]);
+    uint32_t places = (uint32_t)((b->head.bytes - sizeof *b) / sizeof b->row[0]);
+    return b->traffic == FDRI_ARENA_EPOCH_TRAFFIC_TOLD ? places - FDRI_ARENA_TRAFFICS : places;
 }
 static uint64_t time_of(const struct fdri_arena_epoch_row *r) { return r->inclusive + r->exclusive; }
 static struct fdri_arena_epoch_rows *rows_at(struct fdri_thread *t, uint32_t off)
@@ -90,6 +91,57 @@ void fdri_strategy_epoch_offer(struct fdri_arena_epoch_rows *b, bool *heap, cons
         to_rest(b, &b->row[0]);
         b->row[0] = *r;
         sift_down(b, 0);
+    }
+}
+
+/* ---- messages and collectives ---- */
+
+static struct fdri_arena_epoch_row *traffic_of(struct fdri_arena_epoch_rows *b)
+{
+    return &b->row[fdri_strategy_epoch_room(b)];
+}
+
+/* Takes the places at the end of the block. If rows stood there, the least important ones go to the rest. */
+static void tell_traffic(struct fdri_arena_epoch_rows *b)
+{
+    if (b->traffic == FDRI_ARENA_EPOCH_TRAFFIC_TOLD) return;
+    b->traffic = FDRI_ARENA_EPOCH_TRAFFIC_TOLD;
+    for (uint32_t i = b->count > fdri_strategy_epoch_room(b) ? b->count / 2 : 0; i-- > 0;) sift_down(b, i);
+    while (b->count > fdri_strategy_epoch_room(b)) {
+        to_rest(b, &b->row[0]);
+        b->row[0] = b->row[--b->count];
+        sift_down(b, 0);
+    }
+    memset(traffic_of(b), 0, FDRI_ARENA_TRAFFICS * sizeof b->row[0]);
+}
+
+void fdri_strategy_epoch_traffic_cut(struct fdri_thread *t, struct fdri_arena_epoch *epoch)
+{
+    struct fdri_thread_traffic *traffic = &t->traffic;
+    struct fdri_arena_epoch_rows *b = rows_at(t, epoch->rows_off);
+    if (b) b->traffic = FDRI_ARENA_EPOCH_TRAFFIC_NONE;
+    if (b && memcmp(traffic->all, traffic->cut, sizeof traffic->all)) {
+        tell_traffic(b);
+        for (uint32_t i = 0; i < FDRI_ARENA_TRAFFICS; i++) {
+            struct fdri_arena_epoch_row *r = &traffic_of(b)[i];
+            r->calls = traffic->all[i][0] - traffic->cut[i][0];
+            r->inclusive = traffic->all[i][1] - traffic->cut[i][1];
+            r->exclusive = traffic->all[i][2] - traffic->cut[i][2];
+        }
+    }
+    memcpy(traffic->cut, traffic->all, sizeof traffic->all);
+}
+
+static void add_traffic(struct fdri_arena_epoch_rows *b, struct fdri_arena_epoch_rows *other)
+{
+    if (!b->traffic || !other->traffic) b->traffic = FDRI_ARENA_EPOCH_TRAFFIC_UNKNOWN;
+    if (!b->traffic || other->traffic == FDRI_ARENA_EPOCH_TRAFFIC_NONE) return;
+    tell_traffic(b);
+    for (uint32_t i = 0; i < FDRI_ARENA_TRAFFICS; i++) {
+        struct fdri_arena_epoch_row *r = &traffic_of(b)[i], *o = &traffic_of(other)[i];
+        r->calls += o->calls;
+        r->inclusive += o->inclusive;
+        r->exclusive += o->exclusive;
     }
 }
 
@@ -179,6 +231,7 @@ void fdri_strategy_epoch_rows_anew(struct fdri_thread *t, struct fdri_arena_epoc
         off = b->next;
     }
     t->walk.block = t->walk.old_values_off = e->totals_pending = 0;
+    memset(t->traffic.cut, 0, sizeof t->traffic.cut);
     fdri_thread_update_soft(t);
 }
 
@@ -253,9 +306,10 @@ void fdri_strategy_epoch_rows_merge(struct fdri_thread *t, struct fdri_arena_epo
 {
     struct fdri_arena_epoch *a = &e->epoch[i], *b = a + 1;
     struct fdri_arena_epoch_rows *x = rows_at(t, a->rows_off), *y = rows_at(t, b->rows_off);
-    if (x && y) merge_rows(x, y);
+    if (x && y) add_traffic(x, y), merge_rows(x, y);
     else if (x) merge_sums(x, b);
     else if (y) merge_sums(y, a);
+    if (!x != !y) (x ? x : y)->traffic = FDRI_ARENA_EPOCH_TRAFFIC_UNKNOWN; /* the other one told nothing */
     if (x) fdri_strategy_epoch_block_give(t, e, b->rows_off);
     else a->rows_off = b->rows_off;
     a->calls += b->calls;

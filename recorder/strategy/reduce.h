@@ -74,6 +74,8 @@ bool fdri_strategy_epoch_row_fits(struct fdri_thread *t, uint32_t key);
 uint32_t fdri_strategy_epoch_block(struct fdri_thread *t, struct fdri_arena_epochs *e);
 void fdri_strategy_epoch_block_give(struct fdri_thread *t, struct fdri_arena_epochs *e, uint32_t off);
 uint32_t fdri_strategy_epoch_room(const struct fdri_arena_epoch_rows *b);
+/* The epoch ends: its block, which is empty, gets the messages and collectives since the newest end of another. */
+void fdri_strategy_epoch_traffic_cut(struct fdri_thread *t, struct fdri_arena_epoch *epoch);
 /* Removes the rows of all epochs and sets the base to 0, the beginning of the totals. For a change that was broken
  * off. */
 void fdri_strategy_epoch_rows_anew(struct fdri_thread *t, struct fdri_arena_epochs *e);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Places of a thread in tables of rows: the next row to evict, and the next one that an ended epoch gets. */
+/* Places of a thread in tables of rows: the next row to evict, and the next one that an ended epoch gets; and what
+ * epochs need beside rows. */
 #ifndef FDRI_RECORDER_THREAD_ROW_CURSOR_H
 #define FDRI_RECORDER_THREAD_ROW_CURSOR_H
 
@@ -30,6 +31,13 @@ struct fdri_thread_walk {
     /* Offset of the former values of rows that changed since. */
     uint32_t old_values_off;
     bool heap;
+};
+
+/* Messages and collectives of the location so far, and of these the ones before the newest end of an epoch. In each
+ * triple: how many; bytes, of collectives those sent; of collectives bytes received. */
+struct fdri_thread_traffic {
+    uint64_t all[3][3], cut[3][3];
+    uint32_t row[2][3]; /* offsets of the rows used last; 0: none */
 };
 
 #endif

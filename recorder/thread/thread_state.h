@@ -74,6 +74,7 @@ struct fdri_thread {
     uint32_t victim_rank;
     uint32_t victim_bins_left, order_off, order_count, order_room;
     struct fdri_thread_walk walk;
+    struct fdri_thread_traffic traffic;
     uint32_t order_sorted;               /* places that an unfinished sort has put in order; 0: none */
     bool order_incomplete;               /* a partition may be missing from it, for lack of memory */
     uint32_t live_parts;                 /* partitions whose band was not joined to another */

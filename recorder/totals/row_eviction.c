@@ -91,12 +91,17 @@ bool fdri_totals_row_in_rest(struct fdri_thread *t, uint32_t key)
 {
     const struct fdri_thread_eviction_hand *h = &t->eviction_hand;
     uint32_t number = key & 0xffffffu;
+    if (fdri_arena_row_of_traffic(key)) return t->loc->flags & FDRI_ARENA_LOCATION_TRAFFIC_LOST;
     if (!is_region(key)) return h->evicted_points & point_bit(key);
     return bits_of(t)[number % bits_there(h) / 64] >> number % 64 & 1;
 }
 
 struct fdri_arena_row *fdri_totals_row_rest(struct fdri_thread *t, uint32_t key)
 {
+    if (fdri_arena_row_of_traffic(key)) {
+        fdri_totals_traffic_lost(t->loc);
+        return fdri_thread_at(t, t->loc->rest_row_off);
+    }
     if (!fdri_totals_row_in_rest(t, key)) add_gone(t, key);
     if (is_region(key)) t->loc->rows_folded++;
     else t->loc->points_without_row++;
@@ -241,7 +246,7 @@ static struct fdri_arena_row *row_for_evicted(struct fdri_thread *t, uint32_t ke
         drop_histogram(t, histogram.row);
         return row_in_a_cell(t, key);
     }
-    return row.row ? give_to(t, &row, key) : NULL;
+    return row.row && !fdri_arena_row_of_traffic(key) ? give_to(t, &row, key) : NULL;
 }
 
 struct fdri_arena_row *fdri_totals_row_evict(struct fdri_thread *t, uint32_t key)

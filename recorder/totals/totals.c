@@ -171,6 +171,7 @@ static struct fdri_arena_row *blank_row(struct fdri_thread *t, uint32_t off, uin
 {
     struct fdri_arena_row *r = fdri_thread_at(t, off);
     *r = (struct fdri_arena_row){.min = UINT64_MAX, .key = key};
+    if (fdri_arena_row_of_traffic(key)) r->flags |= FDRI_ARENA_ROW_NO_HISTOGRAM;
     if (key >> 24 == FDRI_ARENA_DEF_REGION && fdri_names_rule_now(key & 0xffffffu)) r->flags |= FDRI_ARENA_ROW_GATED;
     fdri_atomic_signal_fence();
     return r;

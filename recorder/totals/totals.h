@@ -2,6 +2,7 @@
 /* Exact totals: one row for each region and kind of point of a location.
  *
  *   totals.c           rows, histograms, sums     row_eviction.c     chooses the row that goes if memory is full
+ *   traffic.c          messages and collectives by region
  *
  * Neighbours: record/ counts into rows; strategy/ takes differences for epochs; memory/ gives the cells. */
 #ifndef FDRI_RECORDER_TOTALS_TOTALS_H
@@ -69,9 +70,18 @@ bool fdri_totals_add_value(uint32_t type, uint64_t *sum, uint64_t value);
 /* Counts one event of a point class with value `value` of this type. ticks: how long it took, of timed classes. */
 void fdri_totals_count_point(struct fdri_thread *t, uint32_t key, enum fdri_arena_value_type type, uint64_t value,
                              uint64_t ticks);
+/* traffic.c: counts a message or a collective for the region under way, the one around it, and for epochs. received: of
+ * collectives. */
+void fdri_totals_count_traffic(struct fdri_thread *t, enum fdri_arena_traffic what, uint64_t bytes, uint64_t received);
 
 /* Evicts the least valuable row or histogram nearby and returns a row for `key` in its place; NULL: none may go. */
 struct fdri_arena_row *fdri_totals_row_evict(struct fdri_thread *t, uint32_t key);
+/* Messages or collectives of the location are in no region's row. From now on it makes no such row: one that began
+ * later would not have all. */
+static inline void fdri_totals_traffic_lost(struct fdri_arena_location *l)
+{
+    fdri_atomic_store_relaxed(&l->flags, l->flags | FDRI_ARENA_LOCATION_TRAFFIC_LOST);
+}
 /* The row [rest]. From now on calls of `key` count there. */
 struct fdri_arena_row *fdri_totals_row_rest(struct fdri_thread *t, uint32_t key);
 /* Do calls of `key` count in [rest]? */

@@ -44,6 +44,46 @@ static void totals_column(const struct sql_cursor *c, sqlite3_context *out, int 
     }
 }
 
+/* ---- messages and collectives of regions ---- */
+
+enum { TRAFFIC = 7 };
+static uint64_t traffic_value(const struct fdr_traffic *t, int number)
+{
+    const uint64_t value[TRAFFIC] = {t->sends,
+                                     t->bytes_sent,
+                                     t->receives,
+                                     t->bytes_received,
+                                     t->collectives,
+                                     t->collectives_sent,
+                                     t->collectives_received};
+    return value[number];
+}
+
+static void traffic_begin(struct sql_cursor *c)
+{
+    const struct fdr_traffic_total *rows = NULL;
+    size_t count = fdr_traffic(c->file, &rows);
+    sql_array(c, rows, count);
+}
+
+static void traffic_column(const struct sql_cursor *c, sqlite3_context *out, int number)
+{
+    enum { LOCATION = FIRST, REGION, NAME, CALLER, SUMS };
+    const struct fdr_traffic_total *t = (const struct fdr_traffic_total *)c->rows + c->index;
+    bool none = t->region == UINT32_MAX;
+    switch (number) {
+    case LOCATION: sql_number(out, t->location); break;
+    case REGION:
+        if (!none) sql_number(out, t->region);
+        break;
+    case NAME:
+        if (!none) sql_text(out, fdr_id_name(c->file, FDR_IN_REGION, t->region));
+        break;
+    case CALLER: sql_number(out, t->caller); break;
+    default: sql_number(out, traffic_value(&t->sum, number - SUMS));
+    }
+}
+
 /* ---- the ledger ---- */
 
 static void ledger_begin(struct sql_cursor *c)
@@ -95,10 +135,12 @@ static void epochs_column(const struct sql_cursor *c, sqlite3_context *out, int 
     const struct fdr_epoch_info *e = (const struct fdr_epoch_info *)c->rows + c->index;
     const uint64_t value[] = {e->location, e->index, e->tier,         e->current,      e->exact,       e->from_ns,
                               e->to_ns,    e->calls, e->inclusive_ns, e->exclusive_ns, e->kept_events, e->bytes};
-    sql_number(out, value[number - FIRST]);
+    enum { OWN = sizeof value / sizeof *value };
+    if (number - FIRST < OWN) sql_number(out, value[number - FIRST]);
+    else if (e->traffic_known) sql_number(out, traffic_value(&e->traffic, number - FIRST - OWN));
 }
 
-const struct sql_table sql_account_tables[4] = {
+const struct sql_table sql_account_tables[5] = {
     {.name = "totals",
      .columns = "location, class, id, name, calls, untimed, inclusive_ns, exclusive_ns, min_ns, max_ns, at_least, sum, "
                 "least, greatest",
@@ -118,8 +160,14 @@ const struct sql_table sql_account_tables[4] = {
     {.name = "epochs",
      .columns =
          "location, epoch, tier, current, exact, from_ns, to_ns, calls, inclusive_ns, exclusive_ns, kept_events, "
-         "bytes",
+         "bytes, sends, bytes_sent, receives, bytes_received, collectives, collectives_sent, collectives_received",
      .begin = epochs_begin,
      .next = sql_next_in_array,
      .column = epochs_column},
+    {.name = "traffic",
+     .columns = "location, region, name, caller, sends, bytes_sent, receives, bytes_received, collectives, "
+                "collectives_sent, collectives_received",
+     .begin = traffic_begin,
+     .next = sql_next_in_array,
+     .column = traffic_column},
 };

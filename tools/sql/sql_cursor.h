@@ -68,7 +68,7 @@ struct sql_table {
 };
 
 extern const struct sql_table sql_call_table, sql_sample_table;
-extern const struct sql_table sql_point_tables[6], sql_account_tables[4], sql_origin_tables[4];
+extern const struct sql_table sql_point_tables[6], sql_account_tables[5], sql_origin_tables[4];
 
 static inline void sql_number(sqlite3_context *out, uint64_t value)
 {

@@ -9,10 +9,10 @@
 static const struct sql_table *table_at(size_t i)
 {
     if (i == 0) return &sql_call_table;
-    if (i <= 4) return &sql_account_tables[i - 1];
-    if (i <= 8) return &sql_origin_tables[i - 5];
-    if (i <= 14) return &sql_point_tables[i - 9];
-    return i == 15 ? &sql_sample_table : NULL;
+    if (i <= 5) return &sql_account_tables[i - 1];
+    if (i <= 9) return &sql_origin_tables[i - 6];
+    if (i <= 15) return &sql_point_tables[i - 10];
+    return i == 16 ? &sql_sample_table : NULL;
 }
 
 const char *sql_table_name(size_t index, const char **columns)
