@@ -70,11 +70,15 @@ static void print_thread(const struct fdr_file *file, const struct fdr_mpi_threa
     putchar('\n');
 }
 
-static void print_comm(const struct fdr_file *file, const struct fdr_mpi_comm_state *s, uint64_t now_ns)
+static void print_comm(const struct fdr_file *file, const struct fdr_tally_row *row, const struct fdr_mpi_comm_state *s,
+                       uint64_t now_ns)
 {
-    char comm[64], for_[HUMAN_BYTES];
+    char comm[64], for_[HUMAN_BYTES], sent[HUMAN_BYTES], received[HUMAN_BYTES];
+    struct fdr_mpi_comm_bytes b;
     printf("  %s: %llu collectives begun, %llu ended", name_of_comm(file, s->comm, comm), (unsigned long long)s->begun,
            (unsigned long long)s->ended);
+    if (fdr_mpi_comm_bytes(file, row, &b))
+        printf(", %s sent, %s received", human_bytes(sent, b.sent), human_bytes(received, b.received));
     if (s->operation) {
         printf("; under way: %s #%llu", name_of_operation(file, s->operation), (unsigned long long)(s->begun - 1));
         if (s->root != UINT32_MAX) printf(", root %u", s->root);
@@ -97,7 +101,7 @@ void print_mpi_state(const struct fdr_file *file, bool full)
         if (!full && lines++ >= LINES_MOST) continue;
         lines += full;
         if (is_thread) print_thread(file, &thread, now_ns);
-        else print_comm(file, &comm, now_ns);
+        else print_comm(file, &row[i], &comm, now_ns);
     }
     if (!full && lines > LINES_MOST) printf("  and %zu more: fdr info --ledger\n", lines - LINES_MOST);
 }
@@ -141,9 +145,14 @@ static json_t *thread_json(const struct fdr_file *file, const struct fdr_mpi_thr
     return o;
 }
 
-static json_t *collectives_json(const struct fdr_file *file, const struct fdr_mpi_comm_state *s)
+static json_t *collectives_json(const struct fdr_file *file, const struct fdr_tally_row *row,
+                                const struct fdr_mpi_comm_state *s)
 {
+    struct fdr_mpi_comm_bytes b;
     json_t *o = json_object();
+    bool known = fdr_mpi_comm_bytes(file, row, &b);
+    json_object_set_new(o, "bytes_sent", known ? json_u64(b.sent) : json_null());
+    json_object_set_new(o, "bytes_received", known ? json_u64(b.received) : json_null());
     json_object_set_new(o, "comm", comm_json(file, s->comm));
     json_object_set_new(o, "begun", json_u64(s->begun));
     json_object_set_new(o, "ended", json_u64(s->ended));
@@ -161,7 +170,7 @@ json_t *mpi_state_json(const struct fdr_file *file)
     json_t *o = json_object(), *threads = json_array(), *comms = json_array();
     for (size_t i = 0, n = fdr_tallies(file, &row); i < n; i++) {
         if (fdr_mpi_thread_state(file, &row[i], &thread)) json_array_append_new(threads, thread_json(file, &thread));
-        if (fdr_mpi_comm_state(&row[i], &comm)) json_array_append_new(comms, collectives_json(file, &comm));
+        if (fdr_mpi_comm_state(&row[i], &comm)) json_array_append_new(comms, collectives_json(file, &row[i], &comm));
     }
     json_object_set_new(o, "threads", threads);
     json_object_set_new(o, "communicators", comms);

@@ -25,6 +25,8 @@ struct counted {
     int32_t tag;
     bool is_send;
     uint64_t comm, count, bytes, hole; /* of a communicator: begun, ended, under way */
+    bool volume_known;                 /* of a communicator: the bytes of its collectives */
+    struct fdr_mpi_comm_bytes volume;
 };
 
 struct collective {
@@ -80,8 +82,8 @@ struct job {
     size_t regions, regions_room;
     struct fdr_traffic recorded; /* numbers of all that were recorded, whatever their region */
     bool traffic_lost;           /* some file had no room for the row of a region */
-    uint64_t state[END_STATES]; /* messages of each; a matched pair counts once */
-    bool opened;                /* messages_free closes the files */
+    uint64_t state[END_STATES];  /* messages of each; a matched pair counts once */
+    bool opened;                 /* messages_free closes the files */
 };
 
 /* Opens the files and takes their messages. False: out of memory, or no file can be read. */

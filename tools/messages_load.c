@@ -258,6 +258,7 @@ static bool take_row(struct job *job, uint32_t f, const struct fdr_tally_row *ro
     if (row->kind == FDR_TALLY_COLLECTIVES) {
         c.count = row->counter[0];
         c.from = own;
+        c.volume_known = fdr_mpi_comm_bytes(job->file[f].file, row, &c.volume);
         if (!grow(&job->begun, job->comms_begun, &job->begun_room, sizeof c)) return false;
         job->begun[job->comms_begun++] = c;
         return add_comm(job, fdr_comm_info(job->file[f].file, key.peer));
@@ -308,8 +309,7 @@ bool messages_add(struct job *job, const char *path, struct fdr_file *file)
     job->file = wider;
     job->file[f] = (struct job_file){.path = path, .file = file};
     look_at_ledger(&job->file[f]);
-    return take_ranks(job, f) && take_counters(job, f) && take_events(job, f) &&
-           take_regions(job, &job->file[f]);
+    return take_ranks(job, f) && take_counters(job, f) && take_events(job, f) && take_regions(job, &job->file[f]);
 }
 
 bool messages_load(struct job *job, const char *const *paths, size_t count, int *status)

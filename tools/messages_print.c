@@ -161,6 +161,8 @@ static json_t *communicators_json(const struct job *job)
         set(o, "rank", c->from);
         set(o, "begun", c->count);
         set(o, "ended", c->bytes);
+        json_object_set_new(o, "bytes_sent", c->volume_known ? json_u64(c->volume.sent) : json_null());
+        json_object_set_new(o, "bytes_received", c->volume_known ? json_u64(c->volume.received) : json_null());
         json_array_append_new(list, o);
     }
     return list;
@@ -251,10 +253,15 @@ static void print_collectives(const struct job *job)
                human_count(begun, c->begun), human_count(ended, c->ended), human_bytes(sent, c->sent),
                human_bytes(received, c->received), comm_name(job, c->comm));
     }
-    if (job->comms_begun) printf("\n%6s %22s %14s  communicator\n", "rank", "all collectives begun", "ended");
-    for (size_t i = 0; i < job->comms_begun; i++)
-        printf("%6u %22s %14s  %s\n", job->begun[i].from, human_count(begun, job->begun[i].count),
-               human_count(ended, job->begun[i].bytes), comm_name(job, job->begun[i].comm));
+    if (job->comms_begun)
+        printf("\n%6s %22s %14s %12s %12s  communicator\n", "rank", "all collectives begun", "ended", "sent",
+               "received");
+    for (size_t i = 0; i < job->comms_begun; i++) {
+        const struct counted *c = &job->begun[i];
+        printf("%6u %22s %14s %12s %12s  %s\n", c->from, human_count(begun, c->count), human_count(ended, c->bytes),
+               c->volume_known ? human_bytes(sent, c->volume.sent) : "not known",
+               c->volume_known ? human_bytes(received, c->volume.received) : "not known", comm_name(job, c->comm));
+    }
 }
 
 static void print_pairs(const struct job *job)

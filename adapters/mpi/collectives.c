@@ -171,6 +171,7 @@ void fdri_mpi_collectives_end(const struct fdri_mpi_call *c, const struct fdri_m
     if (!error) o = describe(c);
     else o.group = fdri_mpi_members_known(fdri_mpi_handle(c, FDRI_MPI_comm, FDRI_MPI_COMM));
     fdr_collective_end_nth(c->f->operation, o.group ? o.group->id : 0, o.root, o.sent, o.received, p->ordinal);
+    fdri_mpi_collective_bytes(o.group, o.sent, o.received);
     if (p->ordinal != FDR_ORDINAL_UNKNOWN) fdri_mpi_collective_ended(o.group);
 }
 

@@ -13,6 +13,7 @@
 enum { COUNTED = 0, BYTES = 1, HOLE = 2 };    /* counters of an envelope; HOLE: 1 + number of a cancelled send */
 #define UNSURE ((uint64_t)1 << 63)            /* with HOLE: nothing is sure from there on */
 enum { BEGUN = 0, ENDED = 1, UNDER_WAY = 2 }; /* of a communicator */
+enum { VOLUME_SENT = 0, VOLUME_RECEIVED = 1, VOLUME_ENDED = 2 };
 enum { OPERATION_SHIFT = 56, ROOT_SHIFT = 36, ROOT_NONE = 0xfffff, TIME_CUT = 20 };
 
 static fdr_tally all;       /* of the recording in which counting began; 0: nothing is counted */
@@ -171,15 +172,21 @@ void fdri_mpi_number_stop(const struct fdri_mpi_number *number)
 
 /* ---- collectives ---- */
 
-static fdr_tally row_of_collectives(const struct fdri_mpi_members *group)
+/* known: where the communicator keeps the row; 0: it was not looked for. */
+static fdr_tally row_of_comm(const struct fdri_mpi_members *group, uint32_t kind, fdr_tally *known)
 {
     const struct key key = {.identity = group->order->identity, .peer = group->id};
-    fdr_tally row = fdri_atomic_load_relaxed(&group->order->collectives);
+    fdr_tally row = fdri_atomic_load_relaxed(known);
     if (row) return row;
-    if (fdr_tally_make(FDR_TALLY_COLLECTIVES, &key, &row)) return 0;
+    if (fdr_tally_make(kind, &key, &row)) return 0;
     count_made(group);
-    fdri_atomic_store_relaxed(&group->order->collectives, row);
+    fdri_atomic_store_relaxed(known, row);
     return row;
+}
+
+static fdr_tally row_of_collectives(const struct fdri_mpi_members *group)
+{
+    return row_of_comm(group, FDR_TALLY_COLLECTIVES, &group->order->collectives);
 }
 
 /* The operation under way, its root and its time, in one word. */
@@ -208,4 +215,20 @@ void fdri_mpi_collective_ended(const struct fdri_mpi_members *group)
     uint64_t begun = 0, ended = 0;
     if (fdr_tally_add(row, ENDED, 1, &ended)) return;
     if (!fdr_tally_read(row, BEGUN, &begun) && begun == ended + 1) fdr_tally_set(row, UNDER_WAY, 0);
+}
+
+/* A row that begins in a later recording would count from 0. */
+void fdri_mpi_collective_bytes(const struct fdri_mpi_members *group, uint64_t sent, uint64_t received)
+{
+    uint64_t counted;
+    if (!fdri_mpi_numbers_count(group)) return;
+    if (!fdri_atomic_load_relaxed(&group->order->volume)) {
+        if (fdr_tally_read(all, COLLECTIVES, &counted)) return;
+        row_of_collectives(group); /* readers begin there, also if all of them are persistent */
+    }
+    fdr_tally row = row_of_comm(group, FDR_TALLY_COLLECTIVE_BYTES, &group->order->volume);
+    if (!row) return;
+    if (sent) fdr_tally_add(row, VOLUME_SENT, sent, NULL);
+    if (received) fdr_tally_add(row, VOLUME_RECEIVED, received, NULL);
+    fdr_tally_add(row, VOLUME_ENDED, 1, NULL);
 }

@@ -25,6 +25,7 @@ struct fdri_mpi_order {
     uint8_t topology;            /* enum fdri_mpi_topology */
     bool lost;                   /* the order of its receives is not known any more */
     fdr_tally collectives;       /* its row; 0: not looked for */
+    fdr_tally volume;            /* the row of their bytes; 0: not looked for */
 };
 
 enum fdri_mpi_numbered { FDRI_MPI_UNNUMBERED, FDRI_MPI_NUMBERED, FDRI_MPI_AMBIGUOUS };
@@ -66,6 +67,8 @@ void fdri_mpi_number_stop(const struct fdri_mpi_number *number);
 /* The collective that begins now on the communicator; FDR_ORDINAL_UNKNOWN. root: world rank; UINT32_MAX: none. */
 uint64_t fdri_mpi_collective_begins(const struct fdri_mpi_members *group, uint32_t operation, uint32_t root);
 void fdri_mpi_collective_ended(const struct fdri_mpi_members *group);
+/* A collective ended, with an ordinal or without: adds its bytes. */
+void fdri_mpi_collective_bytes(const struct fdri_mpi_members *group, uint64_t sent, uint64_t received);
 
 /* ---- receive_order.c ---- */
 struct fdri_mpi_receive {

@@ -282,5 +282,6 @@ void fdri_mpi_messages_completed(struct fdri_mpi_pending *p, const void *status)
     if (p->kind == FDRI_MPI_PENDING_RMA) fdri_mpi_rma_completed(p);
     if (p->kind != FDRI_MPI_PENDING_COLL) return;
     fdr_collective_end_nth(p->operation, p->group ? p->group->id : 0, p->root, p->sent, p->received, p->ordinal);
+    fdri_mpi_collective_bytes(p->group, p->sent, p->received);
     if (p->ordinal != FDR_ORDINAL_UNKNOWN) fdri_mpi_collective_ended(p->group);
 }

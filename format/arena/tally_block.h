@@ -51,6 +51,7 @@ enum fdri_arena_tally_kind {
     FDRI_ARENA_TALLY_COLLECTIVES,
     FDRI_ARENA_TALLY_CALL,
     FDRI_ARENA_TALLY_WAIT,
+    FDRI_ARENA_TALLY_COLLECTIVE_BYTES,
     /* The rule `iterations`, by its pattern. Iterations that ended: kept + removed; undecided ones are among the
      * kept. */
     FDRI_ARENA_TALLY_ITERATIONS = 16, /* kept, removed, undecided */

@@ -35,8 +35,8 @@
  *   Threads    Many threads may read one fdr_file, each with its own fdr_iter. Functions that compute something on
  *              first use do so under the file's lock. During fdr_file_close, fdr_file_symbolise and fdr_file_recover no
  *              other thread may use the file. While a thread reads the damage list, no other one may call a function
- *              that adds to it: fdr_file_verify, fdr_file_met, fdr_totals, fdr_traffic, fdr_reductions, fdr_epochs, fdr_governor,
- *              fdr_tallies.
+ *              that adds to it: fdr_file_verify, fdr_file_met, fdr_totals, fdr_traffic, fdr_reductions, fdr_epochs,
+ *              fdr_governor, fdr_tallies.
  *   Signals    Not for signal handlers, except fdr_class_name, fdr_crash_register_name and fdr_reader_version.
  *   Progress   A function may block on the file's lock, on files and on symbol files. Each ends: its time is linear in
  *              the size of the file and of the result, apart from sorting.
@@ -433,6 +433,12 @@ struct fdr_mpi_comm_state { /* of a row of kind FDR_TALLY_COLLECTIVES */
 };
 /* False: the row is of another kind. */
 FDR_API bool fdr_mpi_comm_state(const struct fdr_tally_row *row, struct fdr_mpi_comm_state *state);
+struct fdr_mpi_comm_bytes {         /* of the collectives of a communicator that ended, as this process saw them */
+    uint64_t sent, received, ended; /* ended: also persistent ones, which are not in fdr_mpi_comm_state.ended */
+};
+/* `row`: of kind FDR_TALLY_COLLECTIVES. False: not known, as the tallies had no room, or the recording is older. */
+FDR_API bool fdr_mpi_comm_bytes(const struct fdr_file *file, const struct fdr_tally_row *row,
+                                struct fdr_mpi_comm_bytes *bytes);
 
 enum fdr_mpi_wait {
     FDR_MPI_WAIT_UNKNOWN, /* fdr does not know what the call waits for */

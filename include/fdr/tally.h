@@ -29,9 +29,10 @@ enum fdr_tally_kind {
     FDR_TALLY_MPI,         /* the messages sent and received, and the collectives, of the process */
     FDR_TALLY_SENT,        /* messages of an envelope; docs/FORMAT.md has the keys of this and the next ones */
     FDR_TALLY_RECEIVED,
-    FDR_TALLY_COLLECTIVES, /* of a communicator */
-    FDR_TALLY_CALL,        /* of a thread: calls of MPI that ended, the one it is in, and since when */
-    FDR_TALLY_WAIT,        /* the message or collective that this call waits for */
+    FDR_TALLY_COLLECTIVES,      /* of a communicator */
+    FDR_TALLY_CALL,             /* of a thread: calls of MPI that ended, the one it is in, and since when */
+    FDR_TALLY_WAIT,             /* the message or collective that this call waits for */
+    FDR_TALLY_COLLECTIVE_BYTES, /* of a communicator: sent and received in collectives, and how many these were */
     /* the rule `iterations` of FDR_FILTER, by its pattern */
     FDR_TALLY_ITERATIONS = 16, /* kept, removed, undecided (kept without a decision) */
     FDR_TALLY_DIFFERING = 17,  /* kept as first of a class, kept for their duration, reduced before they ended */

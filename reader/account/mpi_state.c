@@ -31,13 +31,24 @@ static int by_key(const void *x, const void *y)
     return a->kind != b->kind ? (a->kind < b->kind ? -1 : 1) : memcmp(a->key, b->key, sizeof a->key);
 }
 
-static const struct fdr_tally_row *wait_row(const struct fdr_file *file, const struct fdr_tally_row *call)
+/* The row of another kind with the key of this one. */
+static const struct fdr_tally_row *row_beside(const struct fdr_file *file, const struct fdr_tally_row *row,
+                                              uint32_t kind)
 {
     const struct fdr_tally_row *rows;
-    struct fdr_tally_row key = *call;
+    struct fdr_tally_row key = *row;
     size_t count = fdr_tallies(file, &rows);
-    key.kind = FDRI_ARENA_TALLY_WAIT;
+    key.kind = kind;
     return count ? bsearch(&key, rows, count, sizeof key, by_key) : NULL;
+}
+
+bool fdr_mpi_comm_bytes(const struct fdr_file *file, const struct fdr_tally_row *row, struct fdr_mpi_comm_bytes *bytes)
+{
+    memset(bytes, 0, sizeof *bytes);
+    if (row->kind != FDRI_ARENA_TALLY_COLLECTIVES) return false;
+    const struct fdr_tally_row *b = row_beside(file, row, FDRI_ARENA_TALLY_COLLECTIVE_BYTES);
+    if (b) *bytes = (struct fdr_mpi_comm_bytes){b->counter[0], b->counter[1], b->counter[2]};
+    return b != NULL;
 }
 
 static void take_wait(struct fdr_mpi_thread_state *s, const uint64_t *word)
@@ -56,7 +67,7 @@ bool fdr_mpi_thread_state(const struct fdr_file *file, const struct fdr_tally_ro
     s->ordinal = UINT64_MAX;
     if (row->kind != FDRI_ARENA_TALLY_CALL) return false;
     const uint64_t *word = row->counter;
-    const struct fdr_tally_row *wait = wait_row(file, row);
+    const struct fdr_tally_row *wait = row_beside(file, row, FDRI_ARENA_TALLY_WAIT);
     uint32_t region = word[0] & REGION_NONE, comm = (uint32_t)(word[2] >> COMM_SHIFT);
     memcpy(&s->tid, row->key, sizeof s->tid);
     s->calls = word[0] >> CALLS_SHIFT;

@@ -157,6 +157,7 @@ static const struct kind {
     {FDRI_ARENA_TALLY_COLLECTIVES, print_communicator, "collectives", {"begun", "ended", "under_way"}},
     {FDRI_ARENA_TALLY_CALL, print_thread, "mpi call", {"call", "since", "waits"}},
     {FDRI_ARENA_TALLY_WAIT, print_thread, "mpi wait", {"tag", "ordinal", "peer"}},
+    {FDRI_ARENA_TALLY_COLLECTIVE_BYTES, print_communicator, "collective bytes", {"sent", "received", "ended"}},
     {FDRI_ARENA_TALLY_ITERATIONS, print_name, "iterations", {"kept", "removed", "undecided"}},
     {FDRI_ARENA_TALLY_DIFFERING, print_name, "differing iterations", {"classes", "outliers", "reduced"}},
 };
