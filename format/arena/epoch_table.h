@@ -50,8 +50,8 @@ struct fdri_arena_epoch_row {
 static_assert(sizeof(struct fdri_arena_epoch_row) == 32, "epoch row");
 #define FDRI_ARENA_EPOCH_ROWS_MOST 4096u /* maximum bytes of a block of rows */
 /* Messages and collectives of an epoch: known or not. If they are TOLD, the last three places of the block have them in
- * the order of enum fdri_arena_traffic: `calls` counts them, `inclusive` has bytes; of collectives bytes sent, and
- * `exclusive` bytes received. They are no part of the block's rows. */
+ * the order of enum fdri_arena_traffic. `calls` counts them, and `inclusive` has their bytes. Of collectives
+ * `inclusive` has the bytes sent, and `exclusive` those received. These places are no rows. */
 enum fdri_arena_epoch_traffic {
     FDRI_ARENA_EPOCH_TRAFFIC_UNKNOWN, /* also in recordings of earlier versions */
     FDRI_ARENA_EPOCH_TRAFFIC_TOLD,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Places of a thread in tables of rows: the next row to evict, and the next one that an ended epoch gets; and what
- * epochs need beside rows. */
+/* Places of a thread in tables of rows: the next row to evict, and the next one that an ended epoch gets. And the sums
+ * of messages that epochs need. */
 #ifndef FDRI_RECORDER_THREAD_ROW_CURSOR_H
 #define FDRI_RECORDER_THREAD_ROW_CURSOR_H
 

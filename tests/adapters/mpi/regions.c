@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Two ranks exchange messages from three regions of their own, and count what each function of MPI and each region sent
- * and got, and what each communicator moved. Prints that: what fdr must say, whatever it has given back.
+/* Two ranks exchange messages from three regions of their own. They count the messages and bytes of each function of
+ * MPI, of each region and of each communicator, and print them. fdr must say the same, whatever it has given back.
  *
  *     regions ROUNDS [kill]     rank 0 ends by SIGKILL, and rank 1 waits for its launcher's signal */
 #include <fdr/fdr.h>

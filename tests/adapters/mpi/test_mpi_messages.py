@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools,slow timeout=300 excuse=MPI
+# ctest: label=tools,slow timeout=300 serial excuse=MPI
 """Messages are matched across ranks whatever was given back: random traffic (random_traffic.c) whose truth is in the
 sizes of its messages, with each installed MPI, 2 and 3 ranks, and threads. No pair is wrong; every pair of which both
 ends are held and have a sure ordinal is found. (test_mpi_given_back.py: with buffers that keep less than a tenth.)"""

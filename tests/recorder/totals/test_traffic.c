@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ctest: label=unit,threads,slow timeout=300 promise=P5,P8
- * P5, P8: messages and collectives of each region, of each caller and of each epoch equal those of an oracle, however
- * many events were given back. So do the sums of threads that ended. A row that finds no room is missing, and its
+ * P5, P8: messages and collectives of each region, caller and epoch equal those of an oracle, however many events were
+ * given back. So do the sums of threads that ended. A row that finds no room is missing, and its
  * location says so; the rows that are there stay exact. test_traffic [FIRST [ROUNDS]] runs other random programs. */
 #include <setjmp.h>
 #include <stdarg.h>
