@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# ctest: label=demo,slow timeout=300 excuse=network
+# ctest: label=demo,slow timeout=600 excuse=network
 # The demo, shortened, ends well, resolves names, leaves no process or live file, and builds nothing the second time.
 # Without package sources it says so in one line. The test skips itself if there is no network.
 set -euo pipefail
