@@ -117,9 +117,11 @@ static void tell_traffic(struct fdri_arena_epoch_rows *b)
 
 void fdri_strategy_epoch_traffic_cut(struct fdri_thread *t, struct fdri_arena_epoch *epoch)
 {
-    struct fdri_thread_traffic *traffic = &t->traffic;
     struct fdri_arena_epoch_rows *b = rows_at(t, epoch->rows_off);
+    if (t->traffic_off == FDRI_THREAD_NO_TRAFFIC) return; /* not known */
     if (b) b->traffic = FDRI_ARENA_EPOCH_TRAFFIC_NONE;
+    if (!t->traffic_off) return;
+    struct fdri_thread_traffic *traffic = fdri_thread_at(t, t->traffic_off);
     if (b && memcmp(traffic->all, traffic->cut, sizeof traffic->all)) {
         tell_traffic(b);
         for (uint32_t i = 0; i < FDRI_ARENA_TRAFFICS; i++) {
@@ -231,7 +233,10 @@ void fdri_strategy_epoch_rows_anew(struct fdri_thread *t, struct fdri_arena_epoc
         off = b->next;
     }
     t->walk.block = t->walk.old_values_off = e->totals_pending = 0;
-    memset(t->traffic.cut, 0, sizeof t->traffic.cut);
+    if (t->traffic_off > FDRI_THREAD_NO_TRAFFIC) {
+        struct fdri_thread_traffic *traffic = fdri_thread_at(t, t->traffic_off);
+        memset(traffic->cut, 0, sizeof traffic->cut);
+    }
     fdri_thread_update_soft(t);
 }
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Places of a thread in tables of rows: the next row to evict, and the next one that an ended epoch gets. And the sums
- * of messages that epochs need. */
+ * of messages that epochs need. Those lie in the arena: static thread-local storage is scarce. */
 #ifndef FDRI_RECORDER_THREAD_ROW_CURSOR_H
 #define FDRI_RECORDER_THREAD_ROW_CURSOR_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "format/arena/meta_block.h"
 
 /* Where row_eviction.c looks for the next row to evict, and which regions it evicted. Offsets; 0: none. */
 struct fdri_thread_eviction_hand {
@@ -36,6 +38,7 @@ struct fdri_thread_walk {
 /* Messages and collectives of the location so far, and of these the ones before the newest end of an epoch. In each
  * triple: how many; bytes, of collectives those sent; of collectives bytes received. */
 struct fdri_thread_traffic {
+    struct fdri_arena_meta_head head;
     uint64_t all[3][3], cut[3][3];
     uint32_t row[2][3]; /* offsets of the rows used last; 0: none */
 };

@@ -215,7 +215,7 @@ bool fdri_thread_location_make(struct fdri_thread *t, struct fdri_arena_location
     t->deferred = 0;
     t->order_off = t->order_count = t->order_room = t->order_sorted = t->live_parts = 0;
     t->walk = (struct fdri_thread_walk){0};
-    memset(&t->traffic, 0, sizeof t->traffic);
+    t->traffic_off = 0;
     t->pinned_units = 0;
     t->pinning_done = t->pinning_due = t->order_incomplete = false;
     t->pinning = 0;

@@ -19,7 +19,7 @@ struct fdri_record_ruled;
 
 #define FDRI_THREAD_GATE_CLOSED 1u /* in fdri_arena_level.part[]: the gate is closed */
 
-enum { FDRI_THREAD_SPARE_CELLS = 3 };
+enum { FDRI_THREAD_SPARE_CELLS = 3, FDRI_THREAD_NO_TRAFFIC = 1 };
 enum { FDRI_LATER_EPOCH = 1, FDRI_LATER_BIN = 2, FDRI_LATER_ADOPT = 4 }; /* later.c, try_call.c */
 struct fdri_thread {
     uint32_t recording; /* number of the recording that this state belongs to */
@@ -48,6 +48,7 @@ struct fdri_thread {
     bool no_event_yet;          /* no event yet; the first one decides the unit of time */
     bool ticks;                 /* the unit is the tick counter's; else ns */
     bool fast_clock;            /* it is, without an offset: the fast path may run */
+    uint32_t traffic_off;       /* struct fdri_thread_traffic; 0: none so far; FDRI_THREAD_NO_TRAFFIC: no memory */
     uint64_t clock_offset;      /* added to every reading of a clock that stepped back */
     uint64_t presented_tick;    /* newest tick that the caller gave (`_at`) */
     uint32_t no_room_recording; /* the recording in which this thread found no room */
@@ -74,7 +75,6 @@ struct fdri_thread {
     uint32_t victim_rank;
     uint32_t victim_bins_left, order_off, order_count, order_room;
     struct fdri_thread_walk walk;
-    struct fdri_thread_traffic traffic;
     uint32_t order_sorted;               /* places that an unfinished sort has put in order; 0: none */
     bool order_incomplete;               /* a partition may be missing from it, for lack of memory */
     uint32_t live_parts;                 /* partitions whose band was not joined to another */

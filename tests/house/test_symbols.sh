@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # ctest: label=house promise=P10
 # P10: fdr never collides with names of the program. The libraries export names that begin with fdr_ only, and exactly
-# those that a public header declares. In the static libraries, internal names begin with fdr.
+# those that a public header declares. In the static libraries, internal names begin with fdr. dlopen can load libfdr.
 set -euo pipefail
 source_dir=${FDR_SOURCE:?}
 lib=${FDR_BUILD:?}/lib
@@ -52,4 +52,10 @@ if [ -e "$lib/libfdr-instrument.so" ]; then
     check fdr-instrument '' '__cyg_profile_func_(enter|exit)|__fentry__|__return__|dlclose|_gfortran_set_options'
 fi
 if [ -e "$lib/libfdr-papi.so" ]; then check fdr-papi papi.h none; fi
+# A plugin may bring libfdr into a program. glibc keeps 1.7 KiB of static thread-local storage for that.
+if [ -z "${FDR_SANITIZE:-}" ]; then
+    tls=$((16#$(readelf -lW "$lib/libfdr.so" | awk '$1 == "TLS" { print substr($6, 3) }')))
+    echo "libfdr.so: $tls bytes of thread-local storage"
+    if [ "$tls" -gt 1704 ]; then complain "libfdr.so has $tls bytes of thread-local storage, more than 1704: dlopen refuses it"; fi
+fi
 if [ "$bad" != 0 ]; then echo "$bad complaints"; exit 1; fi
