@@ -8,7 +8,7 @@ import sys
 
 import test_mpi_messages
 
-RUNS = [(2, "128K", 3, 4200, 1, 0.9), (3, "128K", 5, 1500, 1, 0.67), (2, "256K", 6, 750, 3, 0.67)]
+RUNS = [(2, "128K", 3, 4200, 1, 0.9), (3, "128K", 5, 2500, 1, 0.67), (2, "256K", 6, 750, 3, 0.67)]
 
 if __name__ == "__main__":
     sys.exit(test_mpi_messages.main(RUNS))
