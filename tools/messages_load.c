@@ -200,9 +200,10 @@ uint32_t rank_of_location(const struct job_file *jf, uint32_t location)
     return rank < 0 ? UINT32_MAX : (uint32_t)rank;
 }
 
-static struct region_sum *region_of(struct job *job, const struct region_sum *row)
+/* Among the rows from `first` on, those of one file. */
+static struct region_sum *region_of(struct job *job, size_t first, const struct region_sum *row)
 {
-    for (size_t i = job->regions; i-- > 0;) {
+    for (size_t i = job->regions; i-- > first;) {
         struct region_sum *r = &job->region[i];
         if (r->rank == row->rank && r->caller == row->caller && !strcmp(r->name, row->name)) return r;
     }
@@ -214,12 +215,13 @@ static struct region_sum *region_of(struct job *job, const struct region_sum *ro
 static bool take_regions(struct job *job, const struct job_file *jf)
 {
     const struct fdr_traffic_total *t;
+    size_t first = job->regions;
     for (size_t i = 0, n = fdr_traffic(jf->file, &t); i < n; i++) {
         const struct region_sum row = {.rank = rank_of_location(jf, t[i].location),
                                        .name = t[i].region == UINT32_MAX ? NO_REGION
                                                                          : region_name(jf->file, t[i].region),
                                        .caller = t[i].caller};
-        struct region_sum *r = region_of(job, &row);
+        struct region_sum *r = region_of(job, first, &row);
         if (!r) return false;
         add_traffic(&r->sum, &t[i].sum);
         r->saturated |= t[i].saturated;

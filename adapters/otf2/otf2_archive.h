@@ -3,10 +3,13 @@
 #ifndef FDRI_ADAPTERS_OTF2_OTF2_ARCHIVE_H
 #define FDRI_ADAPTERS_OTF2_OTF2_ARCHIVE_H
 
+#include <errno.h>
 #include <otf2/otf2.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/atomic.h"
 
@@ -105,12 +108,14 @@ struct fdri_otf2_writer {
  * it then writes are not the program's, and would wait for the lock that fdr holds. */
 extern __thread uint32_t fdri_otf2_inside;
 
-/* A lock of few steps. Not pthread_mutex_lock, which such instrumenters record. */
+/* A lock of few steps. Not pthread_mutex_lock, which such instrumenters record. Its wait is no cancellation point. */
 static inline void fdri_otf2_lock(uint32_t *lock)
 {
     const struct timespec moment = {0, 20000};
+    int saved = errno;
     fdri_otf2_inside++;
-    while (fdri_atomic_swap_acq_rel(lock, 1u)) nanosleep(&moment, NULL); /* L:archive */
+    while (fdri_atomic_swap_acq_rel(lock, 1u)) syscall(SYS_nanosleep, &moment, NULL); /* L:archive */
+    errno = saved;
 }
 static inline void fdri_otf2_unlock(uint32_t *lock)
 {

@@ -182,8 +182,10 @@ struct fdri_otf2_metric *fdri_otf2_metric_id(struct fdri_otf2_archive *a, OTF2_M
 
 /* ---- definitions on their way to OTF2 ---- */
 
+/* NULL: there is no such archive, or an instrumenter defines the locks that fdr takes in this moment. */
 static struct fdri_otf2_archive *locked(const OTF2_GlobalDefWriter *writer)
 {
+    if (fdri_otf2_inside) return NULL;
     struct fdri_otf2_archive *a = fdri_otf2_archive_of_definitions(writer);
     if (a) fdri_otf2_lock(&a->lock);
     return a;

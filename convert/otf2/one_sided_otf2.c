@@ -162,17 +162,21 @@ static uint32_t place_of_lock(const struct fdri_otf2 *o, const struct lock *l)
     return one ? place : OTF2_UNDEFINED_UINT32; /* all processes of the window */
 }
 
-/* MPI_Win_lock may return before the process has the lock. */
-static void lock_requested(struct fdri_otf2 *o, const struct fdr_read_event *e, uint32_t window)
+/* MPI_Win_lock may return before the process has the lock. False: it is not known whose lock that is. */
+static bool lock_requested(struct fdri_otf2 *o, const struct fdr_read_event *e, uint32_t window)
 {
     struct fdri_otf2_one_sided *s = o->one_sided;
+    uint32_t place;
+    bool all = e->field[WHAT] == LOCK_ALL;
     struct lock l = {.window = window, .target = (uint32_t)e->field[TARGET], .completing = e->field[COMPLETING]};
     l.type = e->field[WHAT] == LOCK ? OTF2_LOCK_EXCLUSIVE : OTF2_LOCK_SHARED;
-    if (e->field[COMPLETING] == UINT64_MAX) return; /* it may be one of several windows */
+    if (!all && (l.target == UINT32_MAX || !fdri_otf2_place(o, s->window[window].comm, l.target, &place))) return false;
+    if (e->field[COMPLETING] == UINT64_MAX) return true; /* it may be one of several windows */
     fdri_otf2_check(
         o, OTF2_EvtWriter_RmaRequestLock(o->writer, o->list, e->time_ns, window, place_of_lock(o, &l), 0, l.type));
     if (s->locks == MOST_LOCKS) memmove(s->lock, s->lock + MOST_LOCKS / 2, (s->locks /= 2) * sizeof *s->lock);
     s->lock[s->locks++] = l;
+    return true;
 }
 
 static void acquired(struct fdri_otf2 *o, const struct fdr_read_event *e, struct lock *l)
@@ -292,7 +296,7 @@ bool fdri_otf2_one_sided_event(struct fdri_otf2 *o, const struct fdr_read_event 
     if (what <= COMPARE_AND_SWAP) return operation(o, e, window);
     if (what == CREATED || what == FREED) created_or_freed(o, e, window);
     else if (what == COMPLETED) request_completed(o, e);
-    else if (what >= LOCK && what <= LOCK_ALL) lock_requested(o, e, window);
+    else if (what >= LOCK && what <= LOCK_ALL) return lock_requested(o, e, window);
     else if (what == WIN_SYNC) memory_synchronized(o, e, window);
     else if (what >= FENCE) synchronization(o, e, window);
     return true;

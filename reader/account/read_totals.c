@@ -212,8 +212,8 @@ size_t fdr_totals(const struct fdr_file *file, const struct fdr_total **rows)
         for (size_t i = 0; i < f->location_count; i++) collect_totals(f, &f->location[i]);
         if (f->total_count) qsort(f->total, f->total_count, sizeof *f->total, by_place);
         drop_duplicates(f);
-        fdri_account_traffic_done(f);
     }
+    if (!f->has_totals) fdri_account_traffic_done(f);
     f->has_totals = true;
     pthread_mutex_unlock(&f->lock);
     *rows = f->total;

@@ -244,8 +244,7 @@ static uint32_t add_sums(struct fdri_arena_row *w, const struct fdri_arena_row *
     else if (over) sum = w->flags & FDRI_ARENA_ROW_SATURATED ? w->sum : r->sum;
     else if (!fdri_totals_add_value(type, &sum, r->sum)) over = FDRI_ARENA_ROW_SATURATED;
     if (live) exclusive += r->exclusive;
-    else /* exclusive is a part of sum, which meets the bound first */
-        fdri_totals_add_value(FDRI_ARENA_VALUE_U64, &exclusive, r->exclusive);
+    else if (!fdri_totals_add_value(FDRI_ARENA_VALUE_U64, &exclusive, r->exclusive)) over = FDRI_ARENA_ROW_SATURATED;
     set_logged(&w->sum, sum);
     set_logged(&w->exclusive, exclusive);
     return over;

@@ -60,6 +60,7 @@ void fdri_totals_count_traffic(struct fdri_thread *t, enum fdri_arena_traffic wh
           sums ? &sums->row[1][what] : &none[1]);
     if (!sums) return;
     sums->all[what][0]++;
-    sums->all[what][1] += bytes;
-    sums->all[what][2] += received;
+    if (__builtin_add_overflow(sums->all[what][1], bytes, &sums->all[what][1]) |
+        __builtin_add_overflow(sums->all[what][2], received, &sums->all[what][2]))
+        t->traffic_off = FDRI_THREAD_NO_TRAFFIC; /* from here on epochs do not know theirs */
 }
