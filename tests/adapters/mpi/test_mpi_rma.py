@@ -105,10 +105,10 @@ def in_fortran(names, work):
         every_way(names, base, work, f"{names[1]} {name}")
 
 
-def grows(names, program, work):
-    """Bytes by which each rank grows in half of the rounds, compared with the program alone; what finds no name is counted, too."""
+def grown_more(names, program, work):
+    """Bytes by which a rank grows in half of the rounds, beyond the program alone; what finds no name is counted, too."""
     grown = {}
-    # If ranks give way, one may get far ahead. MPICH itself then grows by 24 KB.
+    # If ranks give way, one may get far ahead more often.
     start = [names[1], "-n", "2", "env"]
     for what, command in (("alone", [*start, program]), ("recorded", [*start, f"LD_PRELOAD={LIBRARY}", program])):
         with tempfile.TemporaryDirectory(dir=work) as folder:
@@ -122,11 +122,17 @@ def grows(names, program, work):
                     bad.append(f"{names[1]} windows: recorded {counted(rank, events(path))}, counted {mine}")
                 if not 10 <= len(windows(path)) < ROUNDS:
                     bad.append(f"{names[1]} windows: {len(windows(path))} have names")
-    for rank in (0, 1):
-        more = grown["recorded"].get(rank, 1 << 30) - grown["alone"].get(rank, 0)
-        if more > MORE_AT_MOST:
-            bad.append(f"{names[1]}: rank {rank} grew by {more} bytes in {ROUNDS // 2} rounds")
     print(f"{names[1]}: grown {grown}")
+    return max(grown["recorded"].get(rank, 1 << 30) - grown["alone"].get(rank, 0) for rank in (0, 1))
+
+
+def grows(names, program, work):
+    """A rank that gets far ahead makes MPICH itself grow by 24 KB once. A leak is there in each of three runs."""
+    more = []
+    while not more or more[-1] > MORE_AT_MOST and len(more) < 3:
+        more.append(grown_more(names, program, work))
+    if more[-1] > MORE_AT_MOST:
+        bad.append(f"{names[1]}: a rank grew by {more} bytes in {ROUNDS // 2} rounds")
 
 
 def with_library(names, work):

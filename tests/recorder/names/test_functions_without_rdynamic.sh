@@ -110,11 +110,12 @@ static __attribute__((noinline)) void work(void) { usleep(1000); }
 int main(void) { for (;;) work(); }
 END_C
 cc "${hooks[@]}" forever.c -o forever "${link[@]}"
-FDR_TRIGGERS='slow: region nowhere over 1s; region work over 3600s; region wor? stuck 3600s' ./forever 2>err &
+FDR_TRIGGERS='slow: region nowhere over 1s; region work over 3600s; region wor? stuck 3600s' ./forever 2>forever.err &
 pid=$!
-for ((i = 0; i < 600; i++)); do [ -s err ] || sleep 0.1; done
+for ((i = 0; i < 600; i++)); do [ -s forever.err ] || sleep 0.1; done
 { kill -KILL $pid; wait $pid; } 2>/dev/null || true
-[ "$(cat err)" = "fdr: trigger 'slow': no function or region that is known so far matches 'nowhere'" ] || fail "at once: $(cat err)"
+[ "$(cat forever.err)" = "fdr: trigger 'slow': no function or region that is known so far matches 'nowhere'" ] ||
+    fail "at once: $(cat forever.err)"
 
 # a stripped program
 cp serve bare && strip bare
