@@ -52,18 +52,25 @@ def look(what, files):
             bad.append(f"{what}: {path}: {len(what_is['communicators'])} communicators have names")
 
 
-def grows(names, base, work):
+def grown_more(names, base, work):
+    """Bytes by which a rank grows beyond the program alone."""
     with tempfile.TemporaryDirectory(dir=work) as folder:
         alone = run(f"{names[1]} alone", [names[1], "-n", "2", base, str(ROUNDS)], folder)
     with tempfile.TemporaryDirectory(dir=work) as folder:
         command = [names[1], "-n", "2", "env", f"LD_PRELOAD={LIBRARY}", base, str(ROUNDS)]
         grown = run(names[1], command, folder)
-        for rank in (0, 1):
-            more = grown.get(rank, 1 << 30) - alone.get(rank, 0)
-            if more > MORE_AT_MOST:
-                bad.append(f"{names[1]}: rank {rank} grew by {more} bytes in {ROUNDS // 2} rounds")
         look(names[1], sorted(glob.glob(f"{folder}/*.fdr")))
     print(f"{names[1]}: grown {grown}, alone {alone}")
+    return max(grown.get(rank, 1 << 30) - alone.get(rank, 0) for rank in (0, 1))
+
+
+def grows(names, base, work):
+    """MPICH itself may grow once, where a rank gets far ahead. A leak is there in each of three runs."""
+    more = []
+    while not more or more[-1] > MORE_AT_MOST and len(more) < 3:
+        more.append(grown_more(names, base, work))
+    if more[-1] > MORE_AT_MOST:
+        bad.append(f"{names[1]}: a rank grew by {more} bytes in {ROUNDS // 2} rounds")
 
 
 def hangs(names, base, work):
