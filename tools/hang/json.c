@@ -92,6 +92,7 @@ static json_t *classes_json(const struct job *job, const struct verdict *v)
 
 /* ---- processes -------------------------------------------------------------------------------------------------- */
 
+/* Only functions that the unwinder is sure of. */
 static json_t *stack_json(struct fdr_file *file, uint32_t tid)
 {
     const struct fdr_crash_thread_info *t;
@@ -100,7 +101,7 @@ static json_t *stack_json(struct fdr_file *file, uint32_t tid)
     for (size_t i = 0, n = fdr_crash_threads(file, &t); i < n; i++) {
         if (t[i].tid != tid || !t[i].answered) continue;
         size_t frames = fdr_crash_frames(file, i, &frame);
-        for (size_t k = 0; k < frames; k++)
+        for (size_t k = 0; k < frames && !frame[k].guessed; k++)
             json_array_append_new(list, json_text(frame[k].function[0] ? frame[k].function : "?"));
     }
     return list;
