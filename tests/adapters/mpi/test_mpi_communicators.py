@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools,slow timeout=600 excuse=MPI
+# ctest: label=tools,slow timeout=600 serial excuse=MPI
 """A program that makes and frees communicators for ever (communicators.c) neither grows nor takes the ordinals of others,
 with each installed MPI: fdr's memory is the same after twice as many, names and counters find room, all messages of the
 world are matched. Where a communicator is not counted, fdr hang says that it cannot know."""

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools timeout=600 excuse=MPI
+# ctest: label=tools timeout=600 serial excuse=MPI
 """One-sided communication is recorded, with each installed MPI: rma.c and rma.F90 count their own operations and bytes
 by target, also of large counts and requests; what failed, or goes nowhere, is not recorded. Windows have one identity on
 all ranks. The numbers of completing synchronizations have no gap. A program that makes and frees windows for ever does

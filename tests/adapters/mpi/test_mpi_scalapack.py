@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-# ctest: label=tools,slow timeout=300 excuse=MPI
+# ctest: label=tools,slow timeout=300 serial excuse=MPI
 """Testers of ScaLAPACK (Debian: scalapack-mpi-test), programs that know nothing of fdr, print under the preloaded
 libfdr-mpi what they print alone, but for times. Two ranks, each installed MPI. Nothing is lost in the ledger, every
 message is matched, and of each communicator all members began equally many collectives."""
